@@ -62,8 +62,8 @@ static void find_some(const struct hw_registry *r, const struct hw_id *ids, unsi
 {
 	uint32_t asked[FLEET_BATCH];
 	for (unsigned k = 0; k < n; k++)
-		asked[k] = hw_registry_ask(r, ids[k].text, ids[k].len);
-	hw_registry_find_asked(r, ids, asked, n, found);
+		asked[k] = hw_registry_prefetch(r, ids[k].text, ids[k].len);
+	hw_registry_find_prefetched(r, ids, asked, n, found);
 }
 
 static void find_batch(struct core *c, unsigned n)

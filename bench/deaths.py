@@ -36,7 +36,7 @@ FINALISTS = 3
 OTHERS, OTHERS_S = (1000, 1) if O.smoke else (10000, 1)  # that go on beating, and how often
 QUIET_S = 1 if O.smoke else 3
 RECOMMENDED = ("max_inflight_messages 1000",)  # conf/mosquitto-heartwheel.conf: with MQTT 5 that many statuses may be on their way
-PER_CALL, DEPTH = 64, 8  # as heartwheel: HW_CALL_ITEMS, HW_EDGE_CALLS
+PER_CALL, DEPTH = 64, 8  # as heartwheel: HW_CALL_ITEMS, HW_TRANSITION_CALLS
 
 
 def program(name, *arguments):
@@ -175,7 +175,7 @@ def deaths_told(place):
 
 def never_entered(name, m):
     """Of all that the daemon has done so far: they come online, too."""
-    figure("%s: transitions that are left out of the event stream" % name, m.get("redis_edges_dropped_total"), "", ("<=", 0),
+    figure("%s: transitions that are left out of the event stream" % name, m.get("redis_transitions_dropped_total"), "", ("<=", 0),
            "by the daemon's count, since its start", True)
 
 

@@ -189,7 +189,7 @@ def main():
             figure("all return: %s, next to when all die" % what, is_ / was, "x", (">=", 0.7))
         figure("all return: entries of the event stream, too many or too few",
                abs(returned_since(place, last) - DEVICES), "", ("<=", 0), None, True)
-        figure("all die and return: transitions that are left out of the event stream", d.metrics().get("redis_edges_dropped_total"), "",
+        figure("all die and return: transitions that are left out of the event stream", d.metrics().get("redis_transitions_dropped_total"), "",
                ("<=", 0), "by the daemon's count, since its start", True)
         refreshes(place, d)
 

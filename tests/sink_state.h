@@ -9,24 +9,24 @@
 static inline bool sink_is_idle(const struct hw_redis *r)
 {
 	const struct hw_sink *s = &r->sink;
-	return s->edges.head == s->edges.tail && !s->refresh.len && !s->rewrite.len && !s->sweep &&
-	       !s->in_flight[HW_CALL_EDGES] && !s->in_flight[HW_CALL_REFRESH] && !s->in_flight[HW_CALL_REWRITE] &&
-	       !r->mark.in_flight && (!r->up || r->link.in_flight == 0);
+	return s->pending_writes.head == s->pending_writes.tail && !s->refresh.len && !s->snapshot.len && !s->sweep &&
+	       !s->in_flight[HW_CALL_TRANSITIONS] && !s->in_flight[HW_CALL_REFRESH] &&
+	       !s->in_flight[HW_CALL_SNAPSHOT] && !r->sight_record.in_flight && (!r->up || r->link.in_flight == 0);
 }
 
 /* The ring has no room left, but for the time that it takes to pass over what is there. */
 static inline void sink_fill(struct hw_redis *r)
 {
-	const struct hw_edge e = {.given_up = true};
-	while (hw_edges_push(&r->sink.edges, &e) == 0)
+	const struct hw_pending_write e = {.given_up = true};
+	while (hw_pending_writes_push(&r->sink.pending_writes, &e) == 0)
 		;
 	hw_plan_pump(r);
 }
 
-/* Owes the store a full rewrite of a device's current state, without an edge. */
+/* Owes the store a full rewrite of a device's current state, without a transition. */
 static inline void sink_rewrite(struct hw_redis *r, struct hw_ref device)
 {
-	hw_dues_add(r, &r->sink.rewrite, device.index);
+	hw_dues_add(r, &r->sink.snapshot, device.index);
 	hw_plan_pump(r);
 }
 

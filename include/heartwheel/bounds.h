@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bounds of what is read back from Redis. Other programs may write there, so every time, seq, text and JSON object is
- * checked here before it is used. Rules: a time or a seq lies at most a day ahead of the clock; a text is well-formed
- * UTF-8 and fits its place; JSON is short and shallow.
+ * Bounds of values that are read from Redis. Other programs may write there, so every time, seq, text and JSON object
+ * is checked here before its use. A time or a seq lies at most a day ahead of the clock. A text is valid UTF-8 and fits
+ * its buffer. JSON is short and shallow.
  *
  * Cost: linear in the text.
  */
@@ -15,7 +15,7 @@
 
 #define HW_BOUNDS_AHEAD_MS  INT64_C(86400000) /* transition.lua has the same bound */
 #define HW_BOUNDS_JSON_MAX  16384             /* bytes of a JSON object in Redis */
-#define HW_BOUNDS_DEPTH_MAX 8                 /* ... and how deep its arrays and objects nest */
+#define HW_BOUNDS_DEPTH_MAX 8                 /* maximum nesting of its arrays and objects */
 
 /* Whether a wall-clock time in ms is from 0 to a day after now_ms. */
 static inline bool hw_bounds_time(int64_t ms, int64_t now_ms)
@@ -29,11 +29,11 @@ static inline bool hw_bounds_seq(uint64_t seq, int64_t now_ms)
 	return seq > 0 && seq <= INT64_MAX && hw_bounds_time((int64_t)seq, now_ms);
 }
 
-/* Copies the text, with a NUL, into cap > 0 bytes: '?' for each byte that is no UTF-8 and for NUL, cut before the first
- * character that does not fit. Returns false if the copy differs. */
+/* Copies the text, with a NUL, into cap > 0 bytes. Each invalid UTF-8 byte and each NUL becomes '?'. The copy ends
+ * before the first character that does not fit. Returns false if the copy differs. */
 bool hw_bounds_text(char *to, size_t cap, const char *from, size_t len);
 
-/* Whether the text is no longer and nests no deeper than JSON in Redis may be. It need not be JSON. */
+/* Whether the text keeps to the length and the nesting allowed in Redis. The text need not be JSON. */
 bool hw_bounds_json(const char *text, size_t len);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The codec of the event stream: what the fields of an entry are called, in which order they are written, and how they
- * are read back into a transition. Whoever follows the stream takes the fields of an entry one by one:
+ * The codec of the event stream: the names and the order of an entry's fields, and the conversion of fields into a
+ * transition. A reader of the stream passes the fields of an entry one by one:
  *
- *   hw_entry_begin(&e); then hw_entry_field() for each; then `e` is one if hw_entry_is_whole()
+ *   hw_entry_begin(&e); hw_entry_field() for each field; `e` is a transition if hw_entry_is_whole()
  *
- * The entry's place is not among the fields: hw_event_id_parse().
+ * The entry's offset is not a field: see hw_stream_id_parse().
  */
 #ifndef HEARTWHEEL_ENTRY_H
 #define HEARTWHEEL_ENTRY_H
@@ -28,18 +28,18 @@ enum hw_entry_name {
 	HW_ENTRY_NAMES
 };
 
-/* "id", "state", "reason", "time_ms", "last_seen_ms", "group", "node", "seq", "epoch": others' scripts read them. */
+/* "id", "state", "reason", "time_ms", "last_seen_ms", "group", "node", "seq", "epoch": an API for scripts. */
 const char *hw_entry_name(enum hw_entry_name n);
 
 struct hw_entry {
-	struct hw_event event; /* texts are borrowed from the fields; "" if there is none */
-	unsigned has;          /* bits: which names had a value that is one */
+	struct hw_event event; /* its texts are borrowed from the fields; "": none */
+	unsigned has;          /* a bit per enum hw_entry_name that had a valid value */
 };
 
 void hw_entry_begin(struct hw_entry *e);
-/* A name that is unknown, and a value that is none of its name's, are left out. */
+/* Ignores an unknown name, and a value that is invalid for its name. */
 void hw_entry_field(struct hw_entry *e, const char *name, size_t name_len, const char *value, size_t len);
-/* Whether it says which device went to which state, and why. */
+/* Whether the entry has a device, its new state and the reason. */
 bool hw_entry_is_whole(const struct hw_entry *e);
 
 #endif

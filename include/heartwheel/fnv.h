@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * FNV-1a (Fowler, Noll, Vo: "The FNV Non-Cryptographic Hash Algorithm", IETF draft-eastlake-fnv): a byte at a time, for
- * short texts that nobody chooses so that they collide; else see core/siphash.h. The same on every machine.
+/* FNV-1a (Fowler, Noll, Vo: "The FNV Non-Cryptographic Hash Algorithm", IETF draft-eastlake-fnv), one byte at a time.
+ * Only for short texts that no attacker chooses; for others see core/siphash.h. The hash is the same on every machine.
  */
 #ifndef HEARTWHEEL_FNV_H
 #define HEARTWHEEL_FNV_H
@@ -20,7 +19,7 @@ static inline uint32_t hw_fnv32(const void *bytes, size_t len)
 	return h;
 }
 
-/* Goes on from `h`, which is HW_FNV64_BEGIN at first. */
+/* Continues the hash `h`, which starts as HW_FNV64_BEGIN. */
 static inline uint64_t hw_fnv64(uint64_t h, const void *bytes, size_t len)
 {
 	const uint8_t *p = bytes;

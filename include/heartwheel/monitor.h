@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The monitor: evidence in, transitions out. It owns the registry, the wheel, the groups and the seeing clock, and it
- * is the only place that changes a device's state (one verdict, verdict.c, and one door, door.c).
+ * The monitor: evidence in, transitions out. It owns the registry, the wheel, the groups and the seeing clock. No other
+ * code changes a device's state (verdict.c decides, door.c carries out).
  *
- * Pure: no socket, clock, log or thread. Whoever drives it passes the time in, hands over what was read, and pulls out
- * what follows:
+ * Pure: no socket, clock, log or thread. The driver of the monitor passes in the time and the input, and pulls out the
+ * results:
  *
- *     hw_monitor_messages(m, now, batch, n);               after each batch of the ring, until all are worked off
+ *     hw_monitor_messages(m, now, batch, n);               after each batch of the ring, until all are processed
  *     while (hw_monitor_next(m, now, &budget, &out)) ...   after each input and whenever hw_monitor_due() says so
  *
- * The evidence rule: a device goes offline when its deadline, min(max(last seen, end of the last lossy blindness) +
- * timeout, last seen + 3 x timeout) on the seeing clock, has passed, and then two barriers, each sent after that, have
- * come back through every source, and it is still passed, and the monitor is not blind. A goodbye makes a candidate
- * without a deadline; a heartbeat read after it, or a blindness or grace that touches it before it is judged, voids it.
+ * The evidence rule: a device is a suspect when its deadline has passed: min(max(last seen, end of the last lossy
+ * blindness) + timeout, last seen + 3 x timeout) on the seeing clock. The suspect then waits for two barriers: the
+ * first is sent after that, the second after the first is back through every source. The device goes offline if its
+ * deadline is still past and the monitor is not blind. A goodbye makes a suspect without a deadline. A later heartbeat
+ * voids the goodbye, and so does blindness or grace before the judgement.
  *
- * A group is deaf when a device of it would be called offline although one of its filters may bring nothing: then
- * nobody of that group is judged, its seeing clock stands still, and after it silence counts anew (core/hearing.h).
+ * A group is deaf when a device of it would go offline although one of the group's filters may deliver nothing. Then no
+ * device of the group is judged, and the group's seeing clock stands still. Afterwards silence counts again from zero
+ * (core/hearing.h).
  *
- * Keys: a device may also be known by a key in the store that another program writes, with a time to live
- * (HW_SOURCE_KEY). Whoever drives the monitor looks at keys, when somebody touched one and when HW_OUT_KEY_CHECK asks
- * for it, and puts the answers in. Such a device is offline when its key is gone; one that beats over MQTT as well,
- * when both are silent. What the store answers is the evidence itself: no barrier proves it further; but if the store
- * was emptied, that is to be said first (hw_monitor_key_loss()). Keys have a seeing clock and a wheel of their own,
- * because a broker that is away does not keep anybody from seeing keys, nor the other way round. Their blindness is
- * lossy always: a key that is missing after it gets its device one more time to live, counted from its end.
+ * Keys: a device may also be known by a key with a time to live that another program keeps in the store
+ * (HW_SOURCE_KEY). The driver checks a key when another program has touched it, or on HW_OUT_KEY_CHECK, and passes the
+ * answer in. Such a device is offline when its key is gone. A device that also sends heartbeats is offline when both
+ * are silent. The store's answer is evidence without a barrier. After a loss of the store's data, the driver first
+ * calls hw_monitor_key_loss(). Keys have a seeing clock and a wheel of their own, because the store and the broker fail
+ * independently. Blindness for keys is always lossy: a device whose key is missing afterwards gets one more time to
+ * live, counted from the end of the blindness.
  *
- * Several nodes: of each partition of the fleet one node decides. Where this one does not, a device's state is what the
- * event stream says, nothing comes out, and what would have is noted; so it can take over at any moment.
+ * Several nodes: one node decides for each partition of the fleet. Where this node does not decide, a device's state is
+ * that of the event stream, and the monitor only notes its own verdict. So this node can take over at any moment.
  *
- * Cost: a heartbeat is a look-up and two stores; the wheel is touched once per timeout (lazy re-arm). All other work is
- * spent from the caller's budget, a unit per device looked at.
+ * Cost: a heartbeat is a look-up and two stores. A device moves in the wheel at most once per timeout (lazy re-arm).
+ * All other work is spent from the caller's budget, one unit per device checked.
  */
 #ifndef HEARTWHEEL_MONITOR_H
 #define HEARTWHEEL_MONITOR_H
@@ -61,18 +63,18 @@ struct hw_monitor_conf {
 	int64_t forget_after_ms, forget_once_after_ms; /* 0: never */
 	int64_t grace_ms;                              /* [mqtt] reconnect_grace */
 	int64_t barrier_slow_ms, barrier_timeout_ms;
-	unsigned readers;  /* 1 .. HW_READERS_MAX: sources that are there from the start */
-	int ttl_factor;    /* how many timeouts a refresh lasts: paces the sweep while blind */
-	const char *node;  /* whose messages are this monitor's own, by their `by`; NULL: unknown; borrowed */
-	bool canaries;     /* filters must prove that they bring something; false: no group is ever deaf */
-	bool as_published; /* a message has the retain flag as it was published: it is no history, but on status topics
-	                      where these are adopted */
-	const char *adopt_by;      /* NULL, or the node whose retained statuses make devices known; borrowed */
-	bool several;              /* one of several nodes: it decides about nothing until hw_monitor_role() says so */
+	unsigned readers;  /* 1 .. HW_READERS_MAX: sources that exist from the start */
+	int ttl_factor;    /* TTL of a refresh, in timeouts; paces the sweep while blind */
+	const char *node;  /* a message with this `by` is this monitor's own; NULL: unknown; borrowed */
+	bool canaries;     /* filters must prove that they deliver; false: no group is ever deaf */
+	bool as_published; /* the sender's retain flag is kept (MQTT 5): it means history only on status topics that are
+	                      adopted */
+	const char *adopt_by;      /* the node whose retained statuses make devices known; NULL: none; borrowed */
+	bool several;              /* one of several nodes: it decides for no partition until hw_monitor_role() */
 	bool loading;              /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
-	unsigned probe_rate;       /* probes a second, of all groups; 0: no bound */
-	const char *probe_answers; /* the topic on which the msg_id of a probe is its answer; NULL: none; borrowed */
-	const char *key_group; /* NULL: keys are not looked at; or the group of devices known by keys alone; borrowed */
+	unsigned probe_rate;       /* probes per second, all groups together; 0: no limit */
+	const char *probe_answers; /* a probe's msg_id on this topic is its answer; NULL: none; borrowed */
+	const char *key_group;     /* the group of devices known by keys alone; NULL: keys are not checked; borrowed */
 };
 
 struct hw_message {
@@ -80,37 +82,40 @@ struct hw_message {
 	size_t topic_len;
 	const void *payload;
 	size_t payload_len;
-	bool retained;  /* delivered with the retain flag: history, unless conf.as_published */
-	bool truncated; /* the payload was too long to be kept whole: counted as malformed */
-	size_t done;    /* 0; the core's place in a batch that it has not worked off yet */
+	bool retained;   /* delivered with the retain flag: history, unless conf.as_published */
+	bool truncated;  /* the payload was too long and was cut: counted as malformed */
+	unsigned source; /* the connection that brought it, as for hw_monitor_barrier() */
+	size_t done;     /* 0 at first; the core's progress in a batch that is not finished */
 };
+
+#define HW_UPSTREAM_SOURCE 0 /* only this source's messages are values of `while` topics */
 
 enum hw_out_kind {
-	HW_OUT_TRANSITION, /* .transition */
-	HW_OUT_REFRESH,    /* .device: its keys in the store are due for a refresh */
-	HW_OUT_LOOK,       /* .device: the same, but what ends by itself was refreshed so lately that it outlives the
-	                      next one: only what the device reports need be written */
-	HW_OUT_STATUS,     /* .device: its retained status may have been replaced, and is owed again */
-	HW_OUT_BARRIER,    /* .barrier: publish this number on the barrier topic */
-	HW_OUT_BLIND, /* .blind: a period of blindness began or ended, or is found out to be one of denied barriers */
-	HW_OUT_RECONNECT,      /* .source: nothing arrives on this connection, close it and open it again */
-	HW_OUT_REOPEN,         /* the broker answers nothing on the barriers' connection: close it and open it again */
-	HW_OUT_KEY_CHECK,      /* .device: look at its key, and say so with hw_monitor_key() */
-	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
-	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do. Once, until one does */
-	HW_OUT_DEAF,           /* .deaf: a group became deaf, or is so no more */
-	HW_OUT_UPSTREAM,       /* .upstream: what a group is heard through went away, or is back */
-	HW_OUT_UNWRITTEN, /* .device: its state is one that the store may not have, under its seq or a lesser one: have
-	                     it grow past that with hw_monitor_adopt_seq(), and owe it */
-	HW_OUT_PROBE      /* .probe: ask the device, as its group says. Lost, nothing is owed */
+	HW_OUT_TRANSITION,    /* .transition */
+	HW_OUT_REFRESH,       /* .device: its keys in the store are due for a refresh */
+	HW_OUT_REFRESH_LIGHT, /* .device: as HW_OUT_REFRESH, but its keys outlive the next refresh anyway: only reported
+	                fields must be written */
+	HW_OUT_STATUS,        /* .device: its retained status may have been replaced, and is pending again */
+	HW_OUT_BARRIER,       /* .barrier: publish this number on the barrier topic */
+	HW_OUT_BLIND,         /* .blind: blindness began or ended, or its cause turned out to be denied barriers */
+	HW_OUT_RECONNECT,     /* .source: nothing arrives on this connection; close and reopen it */
+	HW_OUT_REOPEN,        /* the broker does not answer on the barriers' connection; close and reopen it */
+	HW_OUT_KEY_CHECK,     /* .device: check its key, and pass the answer to hw_monitor_key() */
+	HW_OUT_CANARY,        /* .canary: publish it (QoS 1, not retained) */
+	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do; once, until one comes back */
+	HW_OUT_DEAF,           /* .deaf: deafness of a group began or ended */
+	HW_OUT_UPSTREAM,       /* .upstream: the upstream of a group went down, or is up again */
+	HW_OUT_UNWRITTEN,      /* .device: the store may lack its state, even if it has this seq: raise the seq with
+	                          hw_monitor_adopt_seq(), and make the state pending */
+	HW_OUT_PROBE           /* .probe: send the device its group's probe; a lost probe is not repeated */
 };
 
-/* What the broker said to a canary. */
+/* The broker's answer to a canary. */
 enum hw_canary_answer {
-	HW_CANARY_UNKNOWN, /* nothing that can be told apart */
+	HW_CANARY_UNKNOWN, /* no answer that can be attributed */
 	HW_CANARY_TAKEN,
 	HW_CANARY_REFUSED, /* this user may not publish it */
-	HW_CANARY_UNSENT   /* it is not as the broker takes messages: too large, above all */
+	HW_CANARY_UNSENT   /* the broker does not accept the packet, most likely for its size */
 };
 
 struct hw_out {
@@ -121,66 +126,67 @@ struct hw_out {
 		uint64_t barrier;
 		unsigned source;
 		struct {
-			struct hw_ref device; /* as in .device */
-			int64_t left_ns;      /* until the device's deadline; above 0 */
+			struct hw_ref device;
+			int64_t left_ns; /* time until the device's deadline; above 0 */
 		} probe;
 		struct {
 			bool begun;
-			enum hw_cause cause; /* that began the period */
+			enum hw_cause cause; /* cause that began the period */
 			bool lossy;
-			int64_t length_ns; /* of a period that ended */
+			int64_t length_ns; /* length of a period that ended */
 		} blind;
 		struct {
-			uint16_t group, filter; /* the group, and which of its heartbeat filters */
+			uint16_t group, filter; /* the group, and the index of one of its heartbeat filters */
 			const char *topic;      /* valid until the next call */
 			int64_t seq;            /* of HW_OUT_CANARY */
 			enum hw_canary_answer answer;
 		} canary;
 		struct {
 			bool begun;
-			uint16_t group, index; /* the group, and which of its `whiles`, of one that began */
-			int64_t length_ns;     /* of one that is over, on the monitor's seeing clock */
+			uint16_t group, index; /* the group; when it begins, also the index of its `while` */
+			int64_t length_ns;     /* when it ends: its length on the monitor's seeing clock */
 		} upstream;
 		struct {
 			bool begun;
 			uint16_t group, filter;
-			int64_t length_ns; /* of one that is over, on the monitor's seeing clock */
-			int64_t bound_ns;  /* of one that began: how long it lasts if nothing comes; INT64_MAX: until
-			                      then */
-			int64_t others_ns; /* the same if the group's other filters bring its devices' heartbeats;
-			                      INT64_MAX: these make no difference */
-			const char *topic; /* of the canary; valid until the next call; NULL: none is sent */
+			int64_t length_ns; /* when it ends: its length on the monitor's seeing clock */
+			int64_t bound_ns;  /* when it begins: its length if nothing arrives; INT64_MAX: no limit */
+			int64_t others_ns; /* the same if the group's other filters deliver heartbeats; INT64_MAX: no
+			                      such limit */
+			const char *topic; /* of the canary; NULL: none is sent; valid until the next call */
 			enum hw_canary_answer answer;
 		} deaf;
 	};
 };
 
-/* What was refused or passed over. */
+/* Why input was refused or ignored. */
 enum hw_refused {
 	HW_REFUSED_ID,          /* not a valid id */
 	HW_REFUSED_MAX_DEVICES, /* the table is full */
 	HW_REFUSED_TIMEOUT,     /* `timeout` is not a finite number >= 0 */
 	HW_REFUSED_STALE,       /* `time` is older than the group's max_age */
 	HW_REFUSED_RETAINED,    /* history: delivered with the retain flag */
-	HW_REFUSED_FLAGGED,     /* published with the retain flag in a group that does not count it: a bridge that has
-	                           reconnected publishes so what the other broker retains */
-	HW_REFUSED_MONITOR,     /* another monitor's message, unless it is one of several: what is this one's own is not
-	                           refused */
-	HW_REFUSED_TOPIC,       /* on no group's topic */
-	HW_REFUSED_MEMORY,      /* no memory for a new device */
-	HW_REFUSED_PROBE,       /* a probe's answer that no probe asked for: forged, or its silence is over */
-	HW_REFUSED_BATCH,       /* a batch that is no JSON array, or is cut off; or an element that names no device */
-	HW_REFUSED_STRANGER,    /* of several nodes: the presence of a node that is no member */
-	HW_REFUSED_EPOCH,       /* ... a token with an epoch that is too far ahead, in a presence or in Redis */
-	HW_REFUSED_STORED,      /* a value in the store is out of bounds: see hw_monitor_load() */
+	HW_REFUSED_FLAGGED,  /* published with the retain flag in a group that does not count it; a reconnected bridge
+	                        does this with everything that the other broker retains */
+	HW_REFUSED_MONITOR,  /* message of another monitor, although this is the only node */
+	HW_REFUSED_TOPIC,    /* on no group's topic */
+	HW_REFUSED_MEMORY,   /* no memory for a new device */
+	HW_REFUSED_PROBE,    /* an answer to no current probe: forged, or the silence is over */
+	HW_REFUSED_BATCH,    /* a batch that is no JSON array or is cut off, or an element without an id */
+	HW_REFUSED_STRANGER, /* several nodes: presence of a node that is no member */
+	HW_REFUSED_EPOCH,  /* several nodes: a fencing token whose epoch is too far ahead, in a presence or in Redis */
+	HW_REFUSED_STORED, /* a value in the store is out of bounds: see hw_monitor_load() */
 	HW_REFUSED_KINDS
 };
 
 /* "id", "max_devices", "timeout", "stale", "retained", "flagged", "monitor", "topic", "memory", "probe", "batch",
  * "stranger", "epoch", "stored". */
 const char *hw_refused_name(enum hw_refused k);
-/* Counts what the caller has refused itself. */
+/* Adds refusals by the caller to the count. */
 void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t n);
+/* Clears `left_out` in the statistics, so that the next such message sets it again. `logged`: no further message of
+ * this group sets it. */
+void hw_monitor_left_out_logged(struct hw_monitor *m, bool logged);
 
 #define HW_STATES  4
 #define HW_REASONS 6
@@ -190,70 +196,73 @@ struct hw_monitor_stats {
 	uint64_t transitions[HW_REASONS];
 	uint64_t refused[HW_REFUSED_KINDS];
 	uint64_t payload_errors;
-	uint64_t own_messages; /* what this monitor published itself, back on a filter: no heartbeat, and nothing wrong
-	                        */
+	uint64_t own_messages; /* this monitor's own messages that came back on a filter: expected */
 	uint64_t goodbyes_void;
 	uint64_t probes_sent;     /* handed out with HW_OUT_PROBE */
-	uint64_t probes_answered; /* silences in which the device was heard after a probe, in whatever way */
-	uint64_t probes_dropped;  /* that probe_rate could not have sent before the deadline */
+	uint64_t probes_answered; /* silences that ended after a probe, by any message of the device */
+	uint64_t probes_dropped;  /* not sent, because probe_rate gave no turn before the deadline */
 	uint64_t barriers_sent, barriers_back;
-	uint64_t relinks;          /* entries put elsewhere in the wheel when they came due */
+	uint64_t relinks;          /* entries that moved in the wheel when they came due */
 	int64_t barrier_rtt_ns;    /* smoothed; 0: none yet */
 	uint32_t count[HW_STATES]; /* devices in each state */
-	uint32_t candidates;       /* waiting for their barriers */
-	uint64_t keys_missed;      /* a look of our own found a key otherwise than any notification had said */
-	uint64_t keys_repaired;    /* ... and changed its device's state */
+	uint32_t suspects;         /* waiting for their barriers */
+	uint64_t keys_missed;      /* checked keys in a state that no notification had reported */
+	uint64_t keys_repaired;    /* such keys that changed their device's state */
 
-	/* The last payload error: whose, "" if that is no valid id; and the name of the member that is wrong, "$state"
-	 * of an unknown state of Homie, NULL if it was no JSON at all, or cut off. */
+	/* The last payload error. fault_id: the device; "": no valid id. fault: the name of the wrong member; "$state":
+	 * an unknown Homie state; "$size": cut off; NULL: no JSON. */
 	char fault_id[HW_ID_MAX + 1];
 	const char *fault;
-	uint16_t flagged_group; /* of the last HW_REFUSED_FLAGGED */
+	uint16_t flagged_group; /* group of the last HW_REFUSED_FLAGGED */
+	/* A message of another monitor or node on a heartbeat filter, for hw_monitor_left_out_logged(). */
+	bool left_out;
+	uint16_t left_out_group;
+	char left_out_by[65]; /* the name of that monitor; "": too long */
 };
 
 struct hw_group_stats {
 	uint64_t heartbeats;
 	uint32_t count[HW_STATES];
+	bool left_out_logged; /* see hw_monitor_left_out_logged() */
 };
 
-/* Takes `groups` as the first set, `key` (16 random bytes) for the registry's hash and the tags of probes. The monitor
- * starts blind, with cause link. NULL without memory or if a group is wrong. */
+/* Makes a monitor with the first set of `groups`. `key`: 16 random bytes for the registry's hash and the tags of
+ * probes. The monitor starts blind, with cause link. Returns NULL without memory or if a group is invalid. */
 struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const struct hw_group_spec *groups,
                                   size_t n_groups, const uint8_t key[16], struct hw_now now);
 void hw_monitor_free(struct hw_monitor *m);
 
-/* A reload: both may change at any time. A timeout that became shorter is in force within `budget`-bounded sweeps. As
- * hw_groups_set() on error. */
+/* A reload: both `conf` and `groups` may change at any time. Sweeps put a shorter timeout into force, within `budget`.
+ * Errors as for hw_groups_set(). */
 int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct hw_monitor_conf *conf,
                            const struct hw_group_spec *groups, size_t n_groups);
 
-/* --- evidence
- * ------------------------------------------------------------------------------------------------------------------------
- */
+/* --- evidence ----------------------------------------------------------------- */
 
 /*
- * At most HW_BATCH messages, in the order in which they were read, from any topic but the barrier's. Returns how many
- * were worked off: fewer than n when one of them is a batch with more elements than one call takes. Then drain, and
- * call again with it and those behind it, as they were left, before anything else that was read after it: a barrier
- * must not overtake it.
+ * Takes at most HW_BATCH messages in the order in which they were read, from any topic but the barriers'. Returns how
+ * many were processed. This is less than n if a message is a batch with more elements than one call takes. The caller
+ * then drains the monitor and calls again with that message and the following ones, unchanged. Nothing that was read
+ * later may be passed in before: a barrier must not overtake heartbeats.
  */
 size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n);
 
-/* One heartbeat, or goodbye, of a device by its id, past topic and payload: what hw_monitor_messages() comes down to.
- * `p` may be NULL: a plain heartbeat. It stays the caller's. */
+/* Takes one heartbeat or goodbye of a device by its id, without a topic. hw_monitor_messages() ends here for each
+ * heartbeat. `p` NULL: a plain heartbeat. The caller keeps `p`. */
 void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t group, const char *id, size_t id_len,
                           struct hw_payload *p);
 
 /*
- * Sources of evidence: whatever brings heartbeats, and barriers behind them. Those of the readers are there from the
- * start, numbered from 0; others (a peer) come and go while the monitor runs. Each must bring a barrier back before
- * anybody is judged by it.
+ * A source of evidence brings heartbeats and, after them, barriers. The readers are sources from the start, numbered
+ * from 0. Others (a peer) come and go while the monitor runs. A device is judged only after every source has brought
+ * its barriers back.
  *
- * hw_monitor_add_source(): one more, to be called before anything can come on it alone. It is not up yet, and until it
- * is (hw_monitor_link()) nobody is judged; its coming makes no silence count anew. Its number, which another has had
- * that was removed, or -ENOSPC beyond HW_SOURCES_MAX. hw_monitor_remove_source(): one less, whatever became of it. What
- * was on its way through it is lost, so silence counts anew; whoever waits for a barrier waits for two that are sent
- * from now on and come back through those that stay.
+ * hw_monitor_add_source(): call it before any message can arrive on this source alone. The source starts down, and no
+ * device is judged until hw_monitor_link() says that it is up. The addition restarts no silence. Returns the source's
+ * number, which may be that of a removed one; -ENOSPC beyond HW_SOURCES_MAX.
+ *
+ * hw_monitor_remove_source(): for a source in any state. Messages in flight on it are lost, so silence counts again
+ * from zero. Suspects wait for two new barriers through the remaining sources.
  */
 int hw_monitor_add_source(struct hw_monitor *m, struct hw_now now);
 void hw_monitor_remove_source(struct hw_monitor *m, struct hw_now now, unsigned source);
@@ -261,342 +270,337 @@ void hw_monitor_remove_source(struct hw_monitor *m, struct hw_now now, unsigned 
 /* Barrier `number` came back on a source. */
 void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned source, uint64_t number);
 
-/* Something, anything, arrived on a source's connection. Call it once per batch. */
+/* Any bytes arrived on a source's connection. Call it once per batch. */
 void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source);
 
-/* A source's connection is there (a reader's: subscribed), or lost. All start lost. */
+/* A source's connection is up (a reader: subscribed) or lost. All start lost. */
 void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, bool up);
 
-/* What the next run is to be told with hw_monitor_recall_canaries(): that a canary of each filter could be had, as a
- * number; 0: it is not known. So a right to read that is lost while no monitor runs is noticed after the start. */
+/* The values of `while` topics come on source 0, at first those that the broker retains. Call _asked() when source 0
+ * loses its connection, or asks for the retained values again; call _granted() when the broker has granted the request.
+ * Values that have not come again by the next barrier are unknown. */
+void hw_monitor_upstreams_asked(struct hw_monitor *m);
+void hw_monitor_upstreams_granted(struct hw_monitor *m);
+
+/* A number for the next run, for hw_monitor_recall_canaries(): in this run, the canary of each filter came back. 0:
+ * unknown. With it, the next run notices a right to read that was lost while no monitor ran. */
 uint64_t hw_monitor_canaries(const struct hw_monitor *m);
 void hw_monitor_recall_canaries(struct hw_monitor *m, uint64_t canaries);
 
-/* The connection that publishes barriers is there, or lost: what was not delivered by then never will be. Starts lost.
- */
+/* The connection that publishes barriers is up or lost. Barriers that it has not delivered by then are lost. Starts
+ * lost. */
 void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up);
 /*
- * When the broker acknowledged a barrier last: to be given before the time goes on. A barrier that is late after that
- * was read by the broker and is only slow. If nothing is acknowledged for barrier_timeout, the connection is silent.
+ * The broker acknowledged a barrier at `at`. Call it before any call with a later time. The broker has read a barrier
+ * that is late after that, so the barrier is only slow. If the broker acknowledges nothing for barrier_timeout, the
+ * connection is silent.
  */
 void hw_monitor_barrier_taken(struct hw_monitor *m, struct hw_mono at);
-/* Whether the broker refused the last barrier, as MQTT 5 tells: a barrier that is out for barrier_timeout is then lost.
- */
+/* Whether the broker refused the last barrier (MQTT 5 reports it). A barrier that is out for barrier_timeout is then
+ * lost. */
 void hw_monitor_barriers_refused(struct hw_monitor *m, bool refused);
 bool hw_monitor_barriers_silent(const struct hw_monitor *m, struct hw_now now);
 
-/* The broker's answer to the canary on this filter of this group, where it can be told apart (MQTT 5). */
+/* The broker's answer to the canary on this filter of this group, where it can be attributed (MQTT 5). */
 void hw_monitor_canary_answer(struct hw_monitor *m, uint16_t group, uint16_t filter, enum hw_canary_answer answer);
 
-/* The loop, or a reader, should have woken at `planned` and did not until now. Lasts until hw_monitor_drained(). */
+/* The loop or a reader should have woken at `planned`, and woke now. Lasts until hw_monitor_drained(). */
 void hw_monitor_stall(struct hw_monitor *m, struct hw_now now, struct hw_mono planned);
 /* Every ring and socket has been read empty once since the last hw_monitor_stall(). */
 void hw_monitor_drained(struct hw_monitor *m, struct hw_now now);
-/* A wall clock that can be relied on shows `good_ms` now: a heartbeat is too old (max_age) only if it is so by this
- * clock, carried on by the monotonic one, and by the wall clock that comes with the messages. */
+/* A reliable wall clock shows `good_ms` now. max_age uses the earlier of two clocks: this one, continued by the
+ * monotonic clock, and the wall clock passed with the messages. So a clock that was set ahead makes no heartbeat too
+ * old. */
 void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good_ms);
 /* The machine was suspended, and woke between `since` and now. */
 void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since);
-/* Messages may have been lost on a source since its last good barrier: its receive buffer was nearly full. */
+/* A source may have lost messages since its last good barrier, because its receive buffer was nearly full. */
 void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned source);
 
-/* --- probes
- * --------------------------------------------------------------------------------------------------------------------------
- */
+/* --- probes ------------------------------------------------------------------- */
 
 /*
- * A device that is online and silent, in a group with probes, is handed out with HW_OUT_PROBE before its deadline, for
- * whoever drives the monitor to ask it (probe.h in src/core has the rule). A probe is no evidence and moves no
- * deadline; an answer is a heartbeat like any other: on a heartbeat filter; on the topic `probe_answers`, with the
- * msg_id that hw_probe_id() gave; or by whatever other way, with hw_monitor_answered().
+ * Before the deadline of a silent online device in a group with probes, the monitor emits HW_OUT_PROBE, and the driver
+ * asks the device (rule: src/core/probe.h). A probe is no evidence and moves no deadline. An answer is a heartbeat. It
+ * arrives on a heartbeat filter; on topic `probe_answers`, with the msg_id from hw_probe_id(); or in another way,
+ * through hw_monitor_answered().
  */
 #define HW_PROBE_ID_SIZE 31 /* with the NUL */
 
 /* conf.probe_answers. */
 const char *hw_monitor_probe_answers(const struct hw_monitor *m);
-/* Writes the msg_id of a probe of this silence of a device: its index, generation, and a keyed tag over both and the
- * silence. False: the device is not there. */
+/* Writes the msg_id of a probe for the current silence of a device: its index, its generation, and a keyed tag over
+ * these and the silence. False: the device does not exist. */
 bool hw_probe_id(const struct hw_monitor *m, struct hw_ref device, char id[HW_PROBE_ID_SIZE]);
-/* Whether a probe of a device is still of use: it is online, its deadline is ahead, and the monitor sees. False too if
- * it was heard since it was asked. `left_ns` as in HW_OUT_PROBE. */
+/* Whether a probe of a device is still useful: the device is online, no heartbeat has come since HW_OUT_PROBE, its
+ * deadline is ahead, and neither the monitor nor the group is blind. `left_ns` as in HW_OUT_PROBE. */
 bool hw_probe_is_wanted(const struct hw_monitor *m, struct hw_now now, struct hw_ref device, int64_t *left_ns);
-/* The device has answered a probe: a heartbeat. Does nothing if it is not there, or was forgotten. */
+/* The device has answered a probe: a heartbeat. Ignored if the device does not exist or was forgotten. */
 void hw_monitor_answered(struct hw_monitor *m, struct hw_now now, struct hw_ref device);
 
-/* --- keys
- * ----------------------------------------------------------------------------------------------------------------------------
- */
+/* --- keys --------------------------------------------------------------------- */
 
-/* Why a key was looked at: bits. 0: the monitor asked, or it was found by going through all keys. */
+/* Why a key was checked: bits. 0: the monitor asked, or a scan of all keys found it. */
 enum {
 	HW_KEY_WRITTEN = 1, /* another program has written it */
-	HW_KEY_TTL = 2,     /* ... has changed its time to live */
-	HW_KEY_REMOVED = 4, /* ... has removed it */
+	HW_KEY_TTL = 2,     /* another program has changed its time to live */
+	HW_KEY_REMOVED = 4, /* another program has removed it */
 	HW_KEY_EXPIRED = 8, /* it has expired */
-	HW_KEY_EVICTED = 16 /* the store has dropped it for want of memory */
+	HW_KEY_EVICTED = 16 /* the store has evicted it for lack of memory */
 };
 
-#define HW_KEY_GONE   INT64_C(-2) /* instead of a time to live: there is no such key */
+#define HW_KEY_GONE   INT64_C(-2) /* instead of a time to live: the key does not exist */
 #define HW_KEY_NO_TTL INT64_C(-1)
 
-/* The store's answer to a look at a device's key, with the time that it still has to live. A key that is there makes an
- * unknown device known. */
+/* The store's answer to a check of a device's key, with the remaining time to live. A key that exists makes an unknown
+ * device known. */
 void hw_monitor_key(struct hw_monitor *m, struct hw_now now, unsigned why, const char *id, size_t id_len,
                     int64_t ttl_ms);
 
-/* Another program has removed the sign that this device is offline: a device known by a key is online for a timeout. */
+/* Another program has removed the device's disconnected key. A device known by a key is then online for one timeout. */
 void hw_monitor_key_back(struct hw_monitor *m, struct hw_now now, const char *id, size_t id_len);
 
-/* Keys cannot be looked at, or can be again. Starts blind. */
+/* The store's keys can be checked, or not. Starts blind. */
 void hw_monitor_key_sight(struct hw_monitor *m, struct hw_now now, bool sees);
-/* All keys were lost at once, by no doing of their writers. */
+/* All keys were lost at once, and not by their writers. */
 void hw_monitor_key_loss(struct hw_monitor *m, struct hw_now now);
 
-/* Whether the key is another program's, as far as is known: it is there, or the device is known by it alone. */
+/* Whether the key belongs to another program, as far as known: it exists, or the device is known by it alone. */
 bool hw_device_key_is_foreign(const struct hw_device *d);
 
-/* --- the store
- * -----------------------------------------------------------------------------------------------------------------------
- */
+/* --- the store ---------------------------------------------------------------- */
 
 struct hw_stored {
 	const char *id;
 	size_t id_len;
-	enum hw_state state; /* HW_STATE_ONLINE or HW_STATE_OFFLINE; any other: the record has none */
+	enum hw_state state; /* online or offline; any other value: the record has no state */
 	enum hw_reason reason;
 	int64_t since_ms, last_seen_ms; /* wall clock; last_seen_ms 0: never */
 	int64_t own_timeout_ms;         /* 0: none */
-	int64_t down_ms;                /* how long no monitor was there to hear it: not counted as silence */
-	int64_t gone_ms;                /* offline: how long monitors have watched since; 0: not known; < 0: unusable */
-	bool hearsay;                   /* asked for since only the stream had told of it: hw_monitor_is_hearsay() */
-	const char *group; /* NULL: the first group. One that is not configured is kept by its name; no name: guessed */
-	uint64_t form;     /* of several nodes: it was heard in this form of its group; 0: not known */
+	int64_t down_ms;                /* how long no monitor ran; does not count as silence */
+	int64_t gone_ms;                /* offline: how long monitors have observed that; 0: unknown; < 0: unusable */
+	bool hearsay;                   /* read because only the stream had named the device: hw_monitor_is_hearsay() */
+	const char *group; /* NULL: the first group. An unconfigured one is kept by name; an invalid name is replaced by
+	                      a guess */
+	uint64_t form;     /* several nodes: form of its group that the device was heard in; 0: unknown */
 	unsigned source;   /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;      /* 0: the record has none */
 	bool once;
-	int64_t ahead_ms; /* how far the store's clock is ahead of this machine's; 0 if it is behind, or not known */
-	struct hw_report report; /* the caller's, but what is newer here may be taken out of it */
+	int64_t ahead_ms;        /* how far the store's clock is ahead of this machine's; 0: behind, or unknown */
+	struct hw_report report; /* the caller's; the monitor may take fields out */
 };
 
 /*
- * A device from the store. Unknown: it is created as stored, without a transition. Heard meanwhile: it keeps what was
- * heard, and its seq grows past the stored one; where another node decides, it is as stored, unless something newer was
- * read, and of two timeouts of its own it has the longer one. A value that is out of bounds is counted
- * (HW_REFUSED_STORED) and replaced: a time more than a day ahead of both clocks by now; such a seq, or none, by the one
- * that is known of the device, or by now; no state by the known one, or by online, so that the device is judged; a
- * timeout that no payload could have asked for by the group's; a gone_ms that is a day longer than the time since
- * since_ms by 0. Such a device is refreshed, which corrects the store.
- * Returns 0, -EINVAL (id unusable), -ENOSPC (max_devices) or -ENOMEM.
+ * Loads a device from the store. An unknown device is created as stored, without a transition. A device that was heard
+ * meanwhile keeps the newer data, and its seq grows past the stored one. If another node decides for the device, the
+ * stored state counts unless something newer was read. Of two timeouts of the device's own, the longer counts.
+ *
+ * A value out of bounds is counted (HW_REFUSED_STORED) and replaced. A time more than a day ahead of both clocks
+ * becomes now. An invalid or missing seq becomes the known one, or now. A missing state becomes the known one, or
+ * online, so that the device is judged. An invalid timeout becomes the group's. A gone_ms that is negative, or exceeds
+ * the time since since_ms by a day, becomes 0. The device is then refreshed, which corrects the store.
+ *
+ * Returns 0, -EINVAL (invalid id), -ENOSPC (max_devices) or -ENOMEM.
  */
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s);
 
 /*
- * A device that was forgotten before this run, but whose clearing the broker had not acknowledged: makes a record that
- * is forgotten already, for the clearing to be owed, and names it in *device. Its group can only be guessed, by the
- * longest id_prefix that fits. -EEXIST if the id is known (then its own status replaces what was to be cleared);
- * otherwise as hw_monitor_load().
+ * A device that was forgotten before this run, and whose clearing the broker has not acknowledged. Makes a forgotten
+ * record in *device, so that the clearing can be pending. The group is guessed by the longest id_prefix that fits.
+ * -EEXIST: the id is known, and its own status replaces the one to clear. Otherwise as hw_monitor_load().
  */
 int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t id_len, struct hw_ref *device);
 
-/* Loading is over (or is given up for now): provisional devices become what was heard of them. Never blocks: the sweep
- * is spent from the budget. */
+/* Loading is over or given up: a sweep, spent from the budget, makes provisional devices online or offline by what was
+ * heard. */
 void hw_monitor_loaded(struct hw_monitor *m);
 
-/* The store holds a newer seq for this device: grow past it. Returns whether the device is there and was behind; its
- * state is then owed anew. */
+/* The store has a newer seq for this device: the device's seq becomes greater. Returns whether the device exists and
+ * its seq was not greater. The caller then makes its state pending again. */
 bool hw_monitor_adopt_seq(struct hw_monitor *m, struct hw_ref device, uint64_t seq);
 
-/* --- several nodes
- * -----------------------------------------------------------------------------------------------------------------------
- */
+/* --- several nodes ------------------------------------------------------------ */
 
-/* What this node is to a partition. Refreshes and owed statuses come out for what it owns, transitions for what it
- * decides about. A single node decides about all from the start. */
-enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_DECIDES };
+/* This node's role in a partition. The monitor emits refreshes and pending statuses of devices that it owns, and
+ * transitions where it is authoritative. A single node is authoritative for all partitions from the start. */
+enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_AUTHORITATIVE };
 
 /*
- * The role in partition `p`, and the epoch of its owner's token (a watcher's is 0). Once it decides, a sweep that is
- * spent from the budget takes the partition's devices over: have the stream followed to its end before. What was read
- * out of the monitor before it lost a partition may be dropped: see hw_monitor_unsay().
+ * Sets the role in partition `p` and the epoch of its owner's fencing token (a watcher has 0). Follow the stream to its
+ * end before this node becomes authoritative: a sweep, spent from the budget, then takes the devices over. If the node
+ * loses the partition, output that was pulled before may be dropped: see hw_monitor_unsay().
  */
 void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch);
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d);
-/* Messages of other nodes that a filter brought: their statuses come by all the time. */
+/* Number of messages of other nodes on the filters; their statuses arrive all the time. */
 uint64_t hw_monitor_peer_messages(const struct hw_monitor *m);
-/* The partitions of which not all devices have been taken over yet. */
+/* The partitions whose devices are not all taken over yet. */
 struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m);
-bool hw_monitor_decides(const struct hw_monitor *m, const struct hw_device *d);
+bool hw_monitor_is_authoritative(const struct hw_monitor *m, const struct hw_device *d);
 /* 0: a single node, or a watcher. */
 uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d);
 
 /*
- * An entry of the stream, in its order. It makes an unknown device known, and counts where this node does not decide
- * and has read nothing newer. Nothing comes out. The record of a device that is forgotten by it stays until
- * hw_monitor_reap(). 0, -EINVAL (id, state or seq unusable), -ENOSPC (max_devices) or -ENOMEM; or -ESTALE: its epoch is
- * above that of hw_monitor_role(), so another node has claimed the partition, which is lost. Nothing of the entry was
- * taken: it is to be put in once more, after the role was changed, or it is missed. A seq more than a day ahead of the
- * clock is counted (HW_REFUSED_STORED) and says nothing: the entry's place in the stream says its order.
+ * Takes an entry of the stream, in the stream's order. An unknown device becomes known. The entry counts if this node
+ * does not decide for the device and has read nothing newer. Nothing is emitted. The record of a device that the entry
+ * forgets stays until hw_monitor_reap().
+ *
+ * Returns 0, -EINVAL (invalid id, state or seq), -ENOSPC (max_devices), -ENOMEM or -ESTALE. -ESTALE: the entry's epoch
+ * is above that of hw_monitor_role(), so another node has taken the partition. The entry was not applied: change the
+ * role, and pass the entry in again. A seq more than a day ahead of the clock is counted (HW_REFUSED_STORED) and
+ * replaced: the entry's offset gives its order.
  */
 int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_event *e);
 
 /*
- * This node's last word of a device was refused, because another one owns it: whatever of it is read next from stream
- * or store counts, also with a lesser seq. Until then the device stands as the refused word had it. The stream may have
- * passed already, and may never speak of it again: so its hash is to be read once more and put in with
- * hw_monitor_load(), or, if there is none, an entry that says that it is forgotten with hw_monitor_stream(), also while
- * all of the store is read again.
+ * The store has refused this node's last write of a device, because another node owns it. The next state from stream or
+ * store counts, even with a lower seq. Until then the device keeps the refused state. The stream may have passed the
+ * device already, so the caller reads its hash again, for hw_monitor_load(). If there is no hash, the caller passes an
+ * entry with state forgotten to hw_monitor_stream(). Both also apply during a re-read of the store.
  */
 void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref device);
 
-/* Of several nodes: an entry that hw_monitor_stream() has not been given yet says that a device is online of which this
- * node has seen no sign itself. Where keys are listened to, its hash says whether it is known by one. */
+/*
+ * Several nodes: whether a new entry, not yet passed to hw_monitor_stream(), reports a device online that this node has
+ * not heard itself. Where keys are used, the caller then reads the device's hash to find out whether the device has a
+ * key.
+ */
 bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e);
 
 /*
- * All of the store is read again, because a part of the stream was missed (a gap, another master): of what was
- * forgotten meanwhile neither says anything. Between begin and end every device of the store is put in with
- * hw_monitor_load(), and the stream from where it ended at the begin; and no partition becomes this node's to decide
- * about. A store that was emptied is written anew by the owners first.
+ * A re-read of the whole store, after a part of the stream was missed (a gap, another master). Neither stream nor store
+ * names the devices that were forgotten meanwhile. Between begin and end, the caller passes every stored device to
+ * hw_monitor_load(), and the stream from its end at the begin. In that time, no partition may become this node's to
+ * decide. If a store was emptied, the owners write it first.
  *
- * hw_monitor_reread_begin(): 0, or -ENOMEM, then nothing is found to be gone. Begun once more, it is begun anew.
- * `other`: the store may lack what was read before, as a master after a failover does, or one that was emptied. Its
- * first word of each device counts even if its seq is less than that of a word that was lost, and until that has come,
- * also in later readings, the device is not forgotten: an owner may still have to write it. If none does, because those
- * that own it by then have never heard of it, it is owed to store and broker by this node once that takes it over.
- * hw_monitor_reread_end(): the next device that another node decides about and that was not put in. It is forgotten by
- * that, and its record stays until hw_monitor_reap(). False: none is left, and the reading is over, or *budget is used
- * up (call again soon).
+ * hw_monitor_reread_begin(): 0 or -ENOMEM; without memory, no missing device is found. A second begin restarts.
+ * `other`: the store may lack entries that were read before, because it is another master or was emptied. Its first
+ * state of each device then counts even with a lower seq. Until that state arrives, also in later re-reads, the device
+ * is not forgotten: an owner may still have to write it. If no owner knows the device, this node writes and publishes
+ * it when it takes the device over.
+ *
+ * hw_monitor_reread_end(): returns the next device that another node decides for and that was not passed in. The device
+ * is now forgotten, and its record stays until hw_monitor_reap(). False: the re-read is over, or *budget is used up
+ * (call again soon).
  */
 int hw_monitor_reread_begin(struct hw_monitor *m, bool other);
 bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_ref *gone);
 
-/* --- forms
- * -----------------------------------------------------------------------------------------------------------------------
- */
+/* --- forms -------------------------------------------------------------------- */
 
 /*
- * Which devices this node may judge: nodes may have different groups. A device whose group is not configured here, or
- * that only another node has heard, in another form of its group (struct hw_group.form_hash), is not judged: it keeps
- * its state. A single monitor judges every device of its groups.
+ * Whether this node may judge a device: nodes may have different groups. A device keeps its state if its group is not
+ * configured here. It also does if only another node has heard it, in another form of the group (struct
+ * hw_group.form_hash). A single monitor judges every device of its groups.
  */
 bool hw_monitor_judges(const struct hw_monitor *m, const struct hw_device *d);
-/* The form in which the device was heard, to be written to the store with it; 0: not known, what is stored stays. */
+/* The form in which the device was heard, for the store; 0: unknown, and the stored value stays. */
 uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d);
 
-/* Groups of other nodes: of the timeouts that nodes have for one group the longest is in force on all of them. */
+/* Groups of other nodes. The longest timeout of a group on any node is in force on all nodes. */
 struct hw_peer_group {
 	const char *name;
 	int64_t timeout_ms, timeout_max_ms;
 };
-/* All that are known now; what was said before does not count any more. `differ`: a member has other groups. */
+/* All groups of other nodes that are known now; replaces the previous list. `differ`: a member has other groups. */
 void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *peers, size_t n, bool differ);
 
 /*
- * Counts the devices that are not judged, `budget` records a call. True: a round is over, or there is nothing to count.
- * What is said of them is as of the last round: in which partitions any such device is, whosever the partition is, and
- * how many devices of this node's own partitions, in all and of a group.
+ * Counts the devices that are not judged, `budget` records per call. True: a round is complete, or there is nothing to
+ * count. Results are those of the last round. Partitions are reported for all nodes, numbers of devices for this node's
+ * own partitions, in total and per group.
  */
 bool hw_monitor_count_unjudged(struct hw_monitor *m, struct hw_now now, unsigned budget);
-bool hw_monitor_may_be_unjudged(const struct hw_monitor *m); /* false: there is none, and nothing to count */
+bool hw_monitor_may_be_unjudged(const struct hw_monitor *m); /* false: no such device exists, and nothing is counted */
 struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m);
 /*
- * What the last round found of a group: whether this node judges a device of the group; the forms in which its unjudged
- * devices were heard, and their partitions. Form 0: the store does not name it. If
- * devices of a group were heard in several other forms, the form that was read last stands for all of them.
+ * Results of the last round for a group. `judged`: this node judges a device of the group. `form`: the form in which
+ * the unjudged devices were heard; 0: the store does not name it. If they were heard in several other forms, the form
+ * that was read last stands for all of them.
  */
 struct hw_group_judging {
 	bool judged;
 	struct {
 		uint64_t form;
 		struct hw_partitions in;
-	} unjudged[2]; /* in the form that the group has here, although the configuration lacks the group; in another */
+	} unjudged[2]; /* [0]: in this node's form, though the group is not configured; [1]: in another form */
 	struct hw_partitions online; /* partitions with unjudged devices that are online */
-	struct hw_partitions late;   /* of these, those with such a device past its deadline */
+	struct hw_partitions late;   /* subset: with an online unjudged device past its deadline */
 };
 struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t group);
-/* Where this node hears devices that the owner has told nothing of for two rounds: the owner may not hear them. Empty
- * while all members have the same groups. */
-struct hw_partitions hw_monitor_untold_in(const struct hw_monitor *m);
+/* Partitions where this node hears devices that the owner has not reported for two rounds, so the owner may not hear
+ * them. Empty while all members have the same groups. */
+struct hw_partitions hw_monitor_unstored_in(const struct hw_monitor *m);
 uint32_t hw_monitor_unjudged(const struct hw_monitor *m);
 uint32_t hw_monitor_unjudged_of(const struct hw_monitor *m, size_t group);
 
-/* --- operator
- * ------------------------------------------------------------------------------------------------------------------------
- */
+/* --- operator ----------------------------------------------------------------- */
 
-/* Makes the device forgotten. False if there is none of that id, or another node decides about it. The record stays
+/* Makes the device forgotten. False if there is no device of that id, or another node decides for it. The record stays
  * until hw_monitor_reap(). */
 bool hw_monitor_forget(struct hw_monitor *m, struct hw_now now, const char *id, size_t id_len);
 
-/* Frees the record of a forgotten device that nothing is owed for any more; does nothing for any other. */
+/* Frees the record of a forgotten device for which nothing is pending; ignores any other device. */
 void hw_monitor_reap(struct hw_monitor *m, struct hw_ref device);
 
-/* --- out
- * -----------------------------------------------------------------------------------------------------------------------------
- */
+/* --- out ---------------------------------------------------------------------- */
 
-/*
- * The next thing to be done, or false when nothing is left now or *budget is used up (*budget == 0: call again soon).
- * What inputs caused comes first and costs nothing from the budget.
- */
+/* The next output. False: nothing is left now, or *budget is used up (*budget == 0: call again soon). Outputs that
+ * inputs have caused come first and cost no budget. */
 bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_out *out);
 
-/*
- * The next thing that inputs have caused already, or false: nobody is judged and no time is looked at. For a monitor
- * that has stopped listening and is only to pass on what it was told.
- */
+/* The next output that inputs have already caused, or false. No device is judged and no time is checked. For a monitor
+ * that no longer receives and only passes on its remaining output. */
 bool hw_monitor_caused(struct hw_monitor *m, struct hw_out *out);
 
-/* When hw_monitor_next() has work again if nothing is put in; false: never. */
+/* When hw_monitor_next() has work again without further input; false: never. */
 bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mono *at);
 
-/* How long what says that a device is online outlives its last refresh. */
+/* How long the keys of an online device outlive their last refresh. */
 static inline int64_t hw_ttl_ms(int64_t timeout_ms, int ttl_factor)
 {
 	int64_t ttl = timeout_ms * ttl_factor;
 	return ttl > HW_TTL_MIN_MS ? ttl : HW_TTL_MIN_MS;
 }
 
-/* Within what time every device has to be refreshed, where looks have not done it, so that no key of one that is online
- * ends. While blind the monitor sees to that by itself. */
+/* The time within which every device must be refreshed, if its checks have not done so, so that no key of an online
+ * device expires. While blind, the monitor refreshes by itself. */
 int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m);
 
-/* --- questions
- * -----------------------------------------------------------------------------------------------------------------------
- */
+/* --- questions ---------------------------------------------------------------- */
 
 struct hw_registry *hw_monitor_registry(const struct hw_monitor *m);
-/* The wheel of heartbeats; that of keys, NULL where no key is looked at; and the one that this device is armed in, if
- * it is. */
+/* The wheel of heartbeats; the wheel of keys, NULL if keys are not checked; the wheel that would hold this device's
+ * entry. */
 const struct hw_wheel *hw_monitor_wheel(const struct hw_monitor *m);
 const struct hw_wheel *hw_monitor_key_wheel(const struct hw_monitor *m);
 const struct hw_wheel *hw_monitor_wheel_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_groups *hw_monitor_groups(const struct hw_monitor *m);
 const struct hw_group *hw_monitor_group_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_blind *hw_monitor_blind(const struct hw_monitor *m);
-/* Whether it is blind for nothing but the grace after a loss: what devices send is read. */
+/* Whether the grace after a loss is the only blindness: messages are read. */
 bool hw_monitor_in_grace(const struct hw_monitor *m);
-/* When the last barrier that is back on every source was sent; {0}: none is back, or it is not known any more. */
+/* When the last barrier that is back on every source was sent; {0}: none is back, or unknown. */
 struct hw_mono hw_monitor_barrier_back(const struct hw_monitor *m);
-/* For how much longer, in that case, if nothing comes between; or -1. */
+/* How much longer the blindness lasts if hw_monitor_in_grace() and nothing intervenes; otherwise -1. */
 int64_t hw_monitor_grace_left_ms(const struct hw_monitor *m, struct hw_mono now);
 
-/* What is not heard now: everything, or, with cause HW_CAUSE_DEAF, some groups. */
+/* Blindness now: of everything, or, with cause HW_CAUSE_DEAF or HW_CAUSE_UPSTREAM, of some groups. */
 struct hw_blindness {
 	bool blind;
 	enum hw_cause cause;
 	struct hw_mono since;
-	unsigned deaf_groups; /* now */
+	unsigned deaf_groups; /* number of groups that are deaf now */
 	struct hw_mono deaf_since;
-	unsigned upstream_groups; /* the same of groups that are blind with cause upstream */
+	unsigned upstream_groups; /* the same for groups that are blind with cause upstream */
 	struct hw_mono upstream_since;
 	int64_t upstream_ns;
-	int64_t deaf_ns; /* how long some group was deaf in all, without what is still lasting */
+	int64_t deaf_ns; /* total time in which some group was deaf, without the current deafness */
 };
 struct hw_blindness hw_monitor_blindness(const struct hw_monitor *m);
-/* The `while` of a group that is blind with cause upstream; NULL: it is not. */
+/* The `while` that makes a group blind with cause upstream; NULL: the group is not. */
 const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, size_t group);
-/* The first `while` of which no value has come, and its group; NULL: there is none. */
+/* The first `while` without a value so far, and its group; NULL: there is none. */
 const struct hw_while *hw_monitor_unknown_upstream(const struct hw_monitor *m, size_t *group);
 bool hw_monitor_group_is_deaf(const struct hw_monitor *m, size_t group);
 const struct hw_monitor_stats *hw_monitor_stats(const struct hw_monitor *m);
@@ -604,14 +608,16 @@ const struct hw_group_stats *hw_monitor_group_stats(const struct hw_monitor *m, 
 
 /* The timeout in force for a device. */
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d);
-/* Wall time of its last heartbeat; 0: never heard. */
+/* Wall time of its last heartbeat; 0: never. */
 int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now);
-/* How much of forget_after, or forget_once_after, has passed for an offline device: time in which a monitor could have
- * heard it. No wall clock counts. -1: that is not known (a device in another state; it is never forgotten; a reload of
- * these options is under way). */
+/*
+ * How much of forget_after, or of forget_once_after, an offline device has used up. Only time counts in which a monitor
+ * could have heard it, not the wall clock. -1: unknown or unused: the device is in another state, is never forgotten,
+ * or a reload of these options is in progress.
+ */
 int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Until an online device's deadline if it stays silent and the monitor sees, or an offline one's forgetting; INT64_MAX:
- * never. May be negative. */
+/* Time until an online device's deadline if it stays silent and the monitor is not blind, or until an offline device is
+ * forgotten; INT64_MAX: never. May be negative. */
 int64_t hw_monitor_due_in_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 
 #endif

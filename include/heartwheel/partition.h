@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Partitions: what a fleet is divided into among several nodes. A partition is a block of 64 of Redis Cluster's 16,384
- * hash slots, so that a store that is split by slots can be split by partitions later.
- */
+/* Partitions: several nodes divide the fleet by them. A partition is a block of 64 of Redis Cluster's 16,384 hash
+ * slots. So a store that is split by slots can be split by partitions. */
 #ifndef HEARTWHEEL_PARTITION_H
 #define HEARTWHEEL_PARTITION_H
 
@@ -12,7 +10,8 @@
 
 #define HW_PARTITIONS 256
 
-/* CRC16/XMODEM of the whole id, modulo 16384, by 64: 0 .. 255. Braces in the id mean nothing. Two look-ups a byte. */
+/* CRC16/XMODEM of the whole id, modulo 16384, divided by 64: 0 .. 255. Braces in the id have no meaning. Two look-ups
+ * per byte. */
 unsigned hw_partition_of(const char *id, size_t len);
 
 /* A set of partitions. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formatted text in a buffer of fixed size. snprintf() returns the length that the text would have without the bound of
- * the buffer: used as a length, this reads and writes past the buffer. hw_print() returns the length that the buffer
- * holds, so that the result can be used as a length, and added to a position, without a check.
+ * Formatted text in a buffer of fixed size. snprintf() returns the length of the uncut text. Used as a length, that
+ * value reads and writes past the buffer. hw_print() returns the length of the text in the buffer. So the result needs
+ * no check when it is used as a length, or added to a position.
  */
 #ifndef HEARTWHEEL_PRINT_H
 #define HEARTWHEEL_PRINT_H

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a device reports of itself. The fields are listed once, in hw_report_fields[]: payloads, the store and the
- * status go through that list.
- */
+/* The fields that a device reports. They are listed once, in hw_report_fields[], and payloads, the store and the status
+ * use that list. */
 #ifndef HEARTWHEEL_REPORT_H
 #define HEARTWHEEL_REPORT_H
 
@@ -13,7 +11,7 @@
 #define HW_REPORT_TEXT_MAX 128  /* bytes of `ip` and `version` */
 #define HW_REPORT_DATA_MAX 4096 /* bytes of `data`, as compact JSON */
 
-/* Which fields a report has: bit k is field k of hw_report_fields[]. */
+/* The fields in a report: bit k is field k of hw_report_fields[]. */
 enum {
 	HW_HAS_BATTERY = 1 << 0,
 	HW_HAS_RSSI = 1 << 1,
@@ -23,7 +21,7 @@ enum {
 	HW_HAS_DATA = 1 << 5
 };
 
-/* A string is there exactly if its bit is; it belongs to whoever holds the report (hw_report_fini). */
+/* A string is not NULL exactly if its bit is set. The owner of the report owns its strings (hw_report_fini). */
 struct hw_report {
 	unsigned has;
 	double battery; /* % */
@@ -36,52 +34,48 @@ struct hw_report {
 enum hw_report_kind { HW_REPORT_NUMBER, HW_REPORT_TEXT, HW_REPORT_JSON };
 
 struct hw_report_field {
-	const char *name; /* in payloads, statuses and the store */
+	const char *name; /* name in payloads, statuses and the store */
 	enum hw_report_kind kind;
-	size_t at; /* of its member in struct hw_report: double, char * and char * */
+	size_t at; /* offset of its member in struct hw_report: a double or a char * */
 };
 
 #define HW_REPORT_FIELDS 6
 
-/* In the order in which they are told. */
+/* In the order in which they are written. */
 extern const struct hw_report_field hw_report_fields[HW_REPORT_FIELDS];
 
-/* The member of field k: of a number; and of what is a string. */
+/* The member of field k: of a number, and of a string or JSON. */
 double *hw_report_number(struct hw_report *r, int k);
 char **hw_report_string(struct hw_report *r, int k);
 
 void hw_report_fini(struct hw_report *r);
-/* Takes these fields out (HW_HAS_*). */
+/* Removes the fields `has` (HW_HAS_*). */
 void hw_report_drop(struct hw_report *r, unsigned has);
 
-/*
- * A report as it is kept of a device, in as few bytes as it takes: what it has, a number in 4 bytes where these say the
- * same as 8 would, texts with their NUL. HW_REPORT_PACKED_MIN zeroes are an empty one; it needs no alignment.
- */
+/* A device's report packed into as few bytes as possible: its fields, a number in 4 bytes if that loses nothing (else
+ * 8), texts with their NUL. HW_REPORT_PACKED_MIN zero bytes are an empty report. No alignment is needed. */
 #define HW_REPORT_PACKED_MIN 2
 size_t hw_report_packed_size(const struct hw_report *r);
-/* `to` has room for the size, and does not hold what the report's strings point to. */
+/* `to` has room for hw_report_packed_size(), and does not overlap the report's strings. */
 void hw_report_pack(const struct hw_report *r, uint8_t *to);
-/* What was packed, in place: strings belong to `packed`, so that the report must not be given to hw_report_fini(). */
+/* A view of a packed report. `packed` owns the strings, so do not call hw_report_fini() on the result. */
 struct hw_report hw_report_view(const uint8_t *packed);
-/* Puts the fields that `said` has over what was packed, where each is there already and as long as before. Otherwise
- * false, and the others may have been put: it has to be packed anew. */
-bool hw_report_renew(uint8_t *packed, const struct hw_report *said);
-/* `below` with the fields that `above` has in their place: strings stay with whom they are of. */
+/* Overwrites fields of a packed report in place with those that `reported` has, if each exists already with the same
+ * size. Returns false otherwise; some fields may then be overwritten, and the report must be packed again. */
+bool hw_report_renew(uint8_t *packed, const struct hw_report *reported);
+/* `below`, overridden by the fields of `above`. The strings keep their owners. */
 struct hw_report hw_report_over(const struct hw_report *below, const struct hw_report *above);
 
-/*
- * Appends the report's fields to a JSON object under construction, as `,"battery":87,...` in the order of the list,
- * without a NUL if cap is reached. Returns the bytes that a large enough buffer would take, as snprintf does.
- */
+/* Appends the report's fields to an unfinished JSON object, as `,"battery":87,...` in the order of the list. There is
+ * no NUL if cap is reached. Returns the length that a large enough buffer would need, as snprintf does. */
 size_t hw_report_json(const struct hw_report *r, char *buf, size_t cap);
 
-/* Writes a double with as many of 15 to 17 digits as it takes to read back the same ("87", "-60.5"), "null" if it is
- * not finite. Returns its length; cap >= 32. */
+/* Writes a double with the fewest of 15 to 17 digits that read back equal ("87", "-60.5"), or "null" if it is not
+ * finite. Returns the length; cap >= 32. */
 int hw_number_text(double v, char *buf, size_t cap);
 
-/* Writes `text` (`len` bytes, meant to be UTF-8) as a JSON string with its quotes; a byte that is no part of a valid
- * character becomes U+FFFD. Returns the length needed and ends what it wrote with a NUL, as snprintf does. */
+/* Writes `text` (`len` bytes, usually UTF-8) as a JSON string with quotes. Each byte outside a valid character becomes
+ * U+FFFD. Returns the length needed and ends its output with a NUL, as snprintf does. */
 size_t hw_json_quote(const char *text, size_t len, char *buf, size_t cap);
 
 #endif

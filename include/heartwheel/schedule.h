@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When which task is tried: the finer levels of a schedule whose coarsest level is a sorted set in Redis.
+ * Decides when each task is tried: the finer levels of a schedule whose coarsest level is a sorted set in Redis.
  *
- * Every half horizon the next horizon is read from there into the wheel (wheel.h), which runs on Redis' wall clock.
- * What comes due is claimed, HW_CLAIM_MAX tasks a call, HW_CLAIMS_OUT calls at a time, at a bounded rate. Only a claim
- * decides: what this file knows of a task may be out of date, and is then put right by the claim's answer. So nothing
- * is lost with it: each second the schedule asks for what is overdue, and finds there what it does not know yet.
+ * Every half horizon, the next horizon is read from Redis into the wheel (wheel.h), which runs on Redis' wall clock.
+ * Due tasks are claimed, HW_CLAIM_MAX tasks per call, HW_CLAIMS_OUT calls at a time, at a limited rate. Only a claim
+ * decides. The schedule's data about a task may be out of date, and the claim's answer corrects it. The loss of a
+ * schedule therefore loses no task: each second it reads the overdue tasks from Redis, and adds the unknown ones.
  *
- * With several instances all of them know all tasks. An instance tries those of a receiver its rank x 1 s late, its
- * rank being its place among the live instances in rendezvous order (Thaler, Ravishankar, "Using name-based mappings to
- * increase hit rates", IEEE/ACM Trans. Networking 6(1), 1998).
+ * All instances know all tasks. An instance tries the tasks of a receiver its rank x 1 s late. The rank is its position
+ * among the live instances in rendezvous order (Thaler, Ravishankar, "Using name-based mappings to increase hit rates",
+ * IEEE/ACM Trans. Networking 6(1), 1998).
  *
- * As pure as the rest of the core: time comes in, orders are pulled out (hw_schedule_next), answers are pushed in; it
- * never calls back. `now` is of CLOCK_BOOTTIME, so that Redis' clock can be held against one that nobody sets and that
- * runs on in a suspended machine. A Redis clock that is ahead of it by more than HW_CLOCK_STEP_MS at once is not
- * believed: nothing is claimed for `clock_hold_ms`, through which it has to be seen ahead, unless it goes back before.
- * One that went back only delays.
+ * As pure as the rest of the core: the caller passes in time and answers and pulls orders (hw_schedule_next); there are
+ * no callbacks. `now` is of CLOCK_BOOTTIME, a clock that is never set and includes suspend, as a reference for Redis'
+ * clock. If Redis' clock gains more than HW_CLOCK_STEP_MS on it at once, it is not trusted. Then nothing is claimed
+ * until the clock has stayed ahead for `clock_hold_ms`, or has gone back. A clock that goes back only delays tasks.
  *
- * Cost: 48 bytes a task and 4 to 8 of an index, of which the array is grown by an eighth; O(1) for what is put in,
- * taken out or fires; O(instances) for a rank; when Redis' clock goes back, once O(tasks).
+ * Cost: 48 bytes per task and 4 to 8 for the index; the array grows by an eighth. O(1) to put, drop or fire a task;
+ * O(instances) for a rank; O(tasks) once when Redis' clock goes back.
  */
 #ifndef HEARTWHEEL_SCHEDULE_H
 #define HEARTWHEEL_SCHEDULE_H
@@ -29,15 +28,15 @@
 
 #include "heartwheel/time.h"
 
-#define HW_CLAIM_MAX         64 /* tasks a claim */
-#define HW_CLAIMS_OUT        2  /* claims that wait for their answer */
+#define HW_CLAIM_MAX         64 /* tasks per claim */
+#define HW_CLAIMS_OUT        2  /* unanswered claims */
 #define HW_PAGE_MAX          512
 #define HW_CLOCK_STEP_MS     60000
 #define HW_INSTANCES_MAX     64
 #define HW_TASK_TEXT         36 /* bytes of a task's name: a UUID */
-#define HW_LOOK_EVERY_MS     1000
+#define HW_CHECK_EVERY_MS    1000
 #define HW_RANK_MS           1000
-#define HW_ORDER_PATIENCE_MS 10000 /* an order that was not answered for so long is taken for failed */
+#define HW_ORDER_PATIENCE_MS 10000 /* an order without an answer for this long has failed */
 
 struct hw_task_id {
 	uint8_t bytes[16];
@@ -45,61 +44,60 @@ struct hw_task_id {
 
 /* Writes the 36 characters, lower case, and a NUL. */
 void hw_task_id_text(const struct hw_task_id *id, char text[HW_TASK_TEXT + 1]);
-/* From exactly these 36 characters; false if they are not. */
+/* Returns false unless the text is exactly these 36 characters. */
 bool hw_task_id_parse(struct hw_task_id *id, const char *text, size_t len);
 
 struct hw_schedule_conf {
 	int64_t horizon_ms;    /* at least 1 s */
-	int64_t clock_hold_ms; /* 0: a step is believed at once */
-	unsigned rate;         /* messages a second; 0: no bound */
+	int64_t clock_hold_ms; /* 0: a step of Redis' clock is trusted at once */
+	unsigned rate;         /* messages per second; 0: no limit */
 };
 
 struct hw_schedule; /* opaque */
 
-/* On the heap; NULL without memory. `seed` keys the index, so that nobody can choose tasks that collide. */
+/* On the heap; NULL without memory. `seed` keys the index, so that names of tasks cannot be chosen to collide. */
 struct hw_schedule *hw_schedule_new(const struct hw_schedule_conf *conf, uint64_t seed);
 void hw_schedule_free(struct hw_schedule *s);
-/* The rate alone changes at once. */
+/* Takes effect at once; no other setting can change. */
 void hw_schedule_set_rate(struct hw_schedule *s, unsigned rate);
 
 /* --- Redis and its clock ------------------------------------------------------------------------------------------ */
 
-/* Redis can be asked (its scripts are loaded), or cannot. Whenever it can again, all that is known is read anew; what
- * was asked and not answered is forgotten, answers to it are ignored. */
+/* Redis accepts commands (its scripts are loaded), or does not. After each hw_schedule_up() the schedule reads all
+ * tasks again. Unanswered orders are dropped, and their late answers are ignored. */
 void hw_schedule_up(struct hw_schedule *s, struct hw_mono now);
 void hw_schedule_down(struct hw_schedule *s, struct hw_mono now);
 
-/* An answer of Redis says what time it has: every script's does. Orders' answers say it themselves, and one of them
- * first.
- */
+/* The time in a Redis script's reply that answers no order; the answers to orders carry it themselves. Ignored before
+ * the first answer to an order. */
 void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms);
-/* What every call of a script is told: the time that Redis cannot have yet, its clock being believed. 0 while it is
- * not; as late as can be before any answer. */
+/* The argument for every script call: a time that Redis' clock cannot have reached if it is right. 0 while the clock is
+ * not trusted; the greatest value before any answer. */
 int64_t hw_schedule_latest_ms(const struct hw_schedule *s, struct hw_mono now);
-/* Whether the clock is not believed now: nothing may be claimed or expired by anybody's order. */
+/* Whether the clock is not trusted now: then no claim and no expiry may be ordered. */
 bool hw_schedule_clock_held(const struct hw_schedule *s, struct hw_mono now);
-/* Redis' wall clock as it is guessed to be at `now`; 0 before any answer. */
+/* The estimate of Redis' wall clock at `now`; 0 before any answer. */
 int64_t hw_schedule_redis_ms(const struct hw_schedule *s, struct hw_mono now);
 
 /* --- the other instances ------------------------------------------------------------------------------------------ */
 
-/* The live instances by name, `self` among them or not. Takes the first HW_INSTANCES_MAX. */
+/* The live instances by name; `self` may be among them. Uses the first HW_INSTANCES_MAX. */
 void hw_schedule_instances(struct hw_schedule *s, const char *const *names, size_t n, const char *self);
 /* How many seconds late this instance tries the tasks of a receiver: 0 .. instances - 1. */
 unsigned hw_schedule_rank(const struct hw_schedule *s, uint32_t receiver);
-/* How a receiver is known here. */
+/* The number of a receiver, from its name. */
 uint32_t hw_schedule_receiver(const char *name, size_t len);
 
 /* --- tasks -------------------------------------------------------------------------------------------------------- */
 
 /*
- * A task is to be looked at at `due_ms` (Redis' wall clock): it was submitted, its answer made room for it, its
- * receiver came online. One that is known is moved there. What is not due before the end of what was read is left to a
- * later read. Without memory it is left to the look for overdue ones, and counted.
+ * A task is to be tried at `due_ms` (Redis' wall clock): it was submitted, an answer made room for it, or its receiver
+ * came online. A known task moves to that time. If the time is past the end of what was read, the task is left to a
+ * later read. Without memory, the failure is counted, and a read of overdue tasks finds the task.
  */
 void hw_schedule_put(struct hw_schedule *s, struct hw_mono now, struct hw_task_id task, uint32_t receiver,
                      int64_t due_ms);
-/* A task has ended: it need not be tried. Optional: a claim would say the same. */
+/* A task has ended and need not be tried. Optional: a claim would find out. */
 void hw_schedule_drop(struct hw_schedule *s, struct hw_task_id task);
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
@@ -115,21 +113,21 @@ struct hw_schedule_order {
 	/* CLAIM */
 	struct hw_task_id tasks[HW_CLAIM_MAX];
 	size_t n;
-	/* READ: at most `count` tasks with from_ms <= due <= until_ms, in that order, behind the first `skip` of them.
-	 * An until_ms of INT64_MAX stands for Redis' present. */
+	/* READ: at most `count` tasks with from_ms <= due <= until_ms, in that order, after skipping the first `skip`.
+	 * INT64_MAX as until_ms stands for Redis' current time. */
 	int64_t from_ms, until_ms;
 	size_t skip, count;
 };
 
-/* The next order, if there is one: pull until there is none. An order must be answered: by its answer, or by
- * hw_schedule_failed(). Turns the wheel, at most some thousand steps a call. */
+/* The next order, or false; call until false. Each order must be answered, by its answer function or by
+ * hw_schedule_failed(). Turns the wheel by at most some thousand steps per call. */
 bool hw_schedule_next(struct hw_schedule *s, struct hw_mono now, struct hw_schedule_order *out);
 
-/* What became of a task of a claim. */
+/* The result for one task of a claim. */
 struct hw_schedule_claimed {
 	struct hw_task_id task;
-	bool sent;      /* it counts against the rate */
-	int64_t due_ms; /* when to look at it again; 0: never, it ended or is gone */
+	bool sent;      /* sent: counts against the rate */
+	int64_t due_ms; /* when to try it again; 0: never, the task ended or does not exist */
 };
 void hw_schedule_claimed(struct hw_schedule *s, struct hw_mono now, uint64_t serial, int64_t redis_ms,
                          const struct hw_schedule_claimed *tasks, size_t n);
@@ -138,24 +136,23 @@ struct hw_schedule_found {
 	struct hw_task_id task;
 	uint32_t receiver;
 	int64_t due_ms;
-	bool is_none; /* no task: it counts as one of the page, nothing more */
+	bool is_none; /* not a task: it only counts as one of the page */
 };
-/* In their order; fewer than `count` were the last. */
+/* In the order of due_ms; fewer than `count`: the last page. */
 void hw_schedule_page(struct hw_schedule *s, struct hw_mono now, uint64_t serial, int64_t redis_ms,
                       const struct hw_schedule_found *tasks, size_t n);
 
-/* The order failed, or nobody knows what became of it: it is given again, a second later. */
+/* The order failed, or its result is unknown. It is given again a second later. */
 void hw_schedule_failed(struct hw_schedule *s, struct hw_mono now, uint64_t serial);
 
-/* When hw_schedule_next() should be called again at the latest. */
+/* The latest time for the next hw_schedule_next(). */
 struct hw_mono hw_schedule_due(const struct hw_schedule *s, struct hw_mono now);
 
 struct hw_schedule_stats {
-	uint64_t claims, claimed, sent, pages, found,
-		overdue; /* overdue: found by the look, and not known until then */
+	uint64_t claims, claimed, sent, pages, found, overdue; /* overdue: unknown until the read of overdue tasks */
 	uint64_t failed, no_memory, clock_holds, rebuilt;
 	size_t known;   /* tasks, now */
-	size_t waiting; /* of them due, and not claimed yet */
+	size_t waiting; /* tasks that are due and not claimed yet */
 	size_t bytes;   /* held in memory */
 };
 void hw_schedule_stats(const struct hw_schedule *s, struct hw_schedule_stats *out);

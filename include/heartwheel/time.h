@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kinds of time heartwheel knows, each a type of its own, so that mixing them does not compile.
+ * heartwheel's kinds of time. Each is a type of its own, so that a mix does not compile.
  *
  *   hw_mono  an instant of the machine's monotonic clock, nanoseconds
  *   hw_seen  an instant of the seeing clock: monotonic time less all time spent blind, nanoseconds
  *   hw_tick  a position on the wheel: 1/31 s steps of the seeing clock
  *   wall time is an int64_t in milliseconds since 1970 whose name ends in wall_ms or _ms; it is only ever shown
  *
- * The core never reads a clock: whoever calls it passes a struct hw_now.
+ * The core never reads a clock: its caller passes a struct hw_now.
  */
 #ifndef HEARTWHEEL_TIME_H
 #define HEARTWHEEL_TIME_H
@@ -59,8 +59,7 @@ static inline struct hw_seen hw_seen_add(struct hw_seen t, int64_t ns)
 	return (struct hw_seen){t.ns + ns};
 }
 
-/* The first tick that is not before `t`: where a deadline is armed, so that it never fires early. Instants before 0
- * give 0. */
+/* The first tick not before `t`. A deadline is armed there, so that it never fires early. Instants before 0 give 0. */
 static inline struct hw_tick hw_tick_ceil(struct hw_seen t)
 {
 	if (t.ns <= 0)
@@ -69,7 +68,7 @@ static inline struct hw_tick hw_tick_ceil(struct hw_seen t)
 	return (struct hw_tick){sec * HW_TICKS_PER_S + (rem * HW_TICKS_PER_S + HW_NS_PER_S - 1) / HW_NS_PER_S};
 }
 
-/* The last tick that is not after `t`: how far the wheel may turn at `t`. */
+/* The last tick not after `t`: how far the wheel may turn at `t`. */
 static inline struct hw_tick hw_tick_floor(struct hw_seen t)
 {
 	if (t.ns <= 0)
@@ -78,8 +77,8 @@ static inline struct hw_tick hw_tick_floor(struct hw_seen t)
 	return (struct hw_tick){sec * HW_TICKS_PER_S + rem * HW_TICKS_PER_S / HW_NS_PER_S};
 }
 
-/* The first nanosecond of a tick: hw_tick_floor() of it gives the tick back. A tick beyond 292 years, which no
- * nanosecond names, gives INT64_MAX. */
+/* The first nanosecond of a tick; hw_tick_floor() of it gives the tick again. A tick after 292 years, beyond the range
+ * of nanoseconds, gives INT64_MAX. */
 static inline struct hw_seen hw_tick_start(struct hw_tick t)
 {
 	uint64_t sec = t.n / HW_TICKS_PER_S, rem = t.n % HW_TICKS_PER_S;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A transition: a change of a device's state, the only thing that the outside is told about. Passed by value; it names
- * its device by index and generation, so that a late answer about a forgotten device is not taken for its successor's.
+ * A transition: a change of a device's state, the only thing that is reported to the outside. Passed by value. It names
+ * its device by index and generation, so that a late answer for a forgotten device is not applied to the record's next
+ * device.
  */
 #ifndef HEARTWHEEL_TRANSITION_H
 #define HEARTWHEEL_TRANSITION_H
@@ -9,10 +10,10 @@
 #include <stdint.h>
 
 enum hw_state {
-	HW_STATE_PROVISIONAL, /* heard while the store was still being loaded: makes no transition yet */
+	HW_STATE_PROVISIONAL, /* heard before the store was loaded: makes no transition yet */
 	HW_STATE_ONLINE,
 	HW_STATE_OFFLINE,
-	HW_STATE_FORGOTTEN /* kept only until every sink has confirmed it */
+	HW_STATE_FORGOTTEN /* kept until every sink has confirmed it */
 };
 
 enum hw_reason {
@@ -24,7 +25,7 @@ enum hw_reason {
 	HW_REASON_FORGET_AFTER
 };
 
-/* Names a device over time: the index alone may be reused. */
+/* Names a device. The generation is needed because an index may be reused. */
 struct hw_ref {
 	uint32_t index;
 	uint16_t gen;
@@ -34,10 +35,10 @@ struct hw_transition {
 	struct hw_ref device;
 	enum hw_state state;
 	enum hw_reason reason;
-	int64_t time_ms;      /* wall clock, when it happened */
+	int64_t time_ms;      /* wall clock, time of the transition */
 	int64_t last_seen_ms; /* wall clock, of the last heartbeat */
-	uint64_t seq;         /* strictly grows with each transition of one device */
-	int64_t delay_ns;     /* how long after the deadline, in monotonic time; -1 if no deadline was involved */
+	uint64_t seq;         /* grows with each transition of a device */
+	int64_t delay_ns;     /* monotonic time since the deadline; -1: no deadline was involved */
 };
 
 /* "provisional", "online", "offline", "forgotten"; never NULL. */

@@ -8,16 +8,16 @@
  *     2      31     31 s               961 s
  *     3      31     961 s              8 h 16 min; beyond a turn an entry stays in its slot for a count of rounds
  *
- * The wheel owns no entry. Entries are nodes that the caller embeds at the start of each element of one array, named by
- * their index in it; the array may move (hw_wheel_rebase). Time is pushed in, due entries are pulled out; nothing calls
- * back.
+ * The wheel owns no entry. Entries are nodes that the caller embeds at the start of each element of one array. They are
+ * named by index, and the array may move (hw_wheel_rebase). The caller pushes the time in and pulls due entries out.
+ * There are no callbacks.
  *
- * Invariant: no entry sits at a tick before `cursor`, which never passes the last `now` that was pushed in. An entry
- * armed for a tick t >= cursor sits on the lowest level whose turn reaches t; an entry armed for the past sits in the
- * cursor's own slot. So no entry fires before its tick, and it fires on the first hw_wheel_take() at or after it.
+ * Invariant: no entry sits at a tick before `cursor`, and `cursor` never passes the last `now`. An entry armed for a
+ * tick t >= cursor sits on the lowest level whose turn reaches t. An entry armed for the past sits in the cursor's own
+ * slot. So no entry fires before its tick, and each fires on the first hw_wheel_take() at or after it.
  *
- * Cost: add and del are O(1); an entry is moved at most three times on its way down, plus once per round on level 3;
- * take() works off at most as many moves as its budget says, however many entries share a tick.
+ * Cost: add and del are O(1). An entry moves at most three times on its way down, plus once per round on level 3.
+ * take() makes at most as many moves as its budget allows, however many entries share a tick.
  */
 #ifndef HEARTWHEEL_WHEEL_H
 #define HEARTWHEEL_WHEEL_H
@@ -32,31 +32,31 @@
 #define HW_WHEEL_LEVELS 4
 #define HW_WHEEL_SLOTS  31
 
-/* Where a node is: a level of the wheel (while its slot is being cascaded: still the one it comes from), on a hw_queue,
- * or nowhere. */
+/* The place of a node: a level of the wheel, a hw_queue, or nowhere. While a slot is cascaded, its nodes still count
+ * for their old level. */
 enum hw_place { HW_PLACE_LEVEL0, HW_PLACE_LEVEL1, HW_PLACE_LEVEL2, HW_PLACE_LEVEL3, HW_PLACE_QUEUE, HW_PLACE_NONE = 7 };
 
-/* 16 bytes, first member of whatever is kept in the wheel. Zeroed memory is not a valid node: use hw_node_init(). */
+/* 16 bytes, the first member of each element in the wheel. Zeroed memory is no valid node: use hw_node_init(). */
 struct hw_node {
 	uint32_t next, prev;
-	uint64_t due : 48;  /* the tick it is armed for; on a queue: whatever the queue's owner keeps there */
+	uint64_t due : 48;  /* the tick it is armed for; on a queue: the tag of hw_queue_push() */
 	uint64_t place : 3; /* enum hw_place */
 	uint64_t slot : 5;
-	uint64_t user : 8; /* the embedding record's; the wheel never touches it */
+	uint64_t user : 8; /* for the embedding record; the wheel never changes it */
 };
 
-/* A first-in-first-out list over the same nodes: an entry is in the wheel, on one queue, or nowhere. */
+/* A first-in-first-out list of the same nodes: an entry is in the wheel, on one queue, or nowhere. */
 struct hw_queue {
 	uint32_t head, tail;
 	uint32_t length;
 };
 
 struct hw_wheel {
-	unsigned char *nodes; /* borrowed: element i's node is at nodes + i * stride */
+	unsigned char *nodes; /* borrowed: the node of element i is at nodes + i * stride */
 	size_t stride;
-	uint64_t cursor;  /* all ticks before it are worked off */
-	uint32_t cascade; /* head of the list that is being cascaded, HW_NIL if none */
-	uint8_t entering; /* levels of the cursor's boundary still to be cascaded: HW_WHEEL_LEVELS-1 .. 1, 0: done */
+	uint64_t cursor;  /* all earlier ticks are processed */
+	uint32_t cascade; /* head of the list that is being cascaded; HW_NIL: none */
+	uint8_t entering; /* next level to cascade at the cursor's boundary: HW_WHEEL_LEVELS-1 .. 1; 0: done */
 	uint32_t occupied[HW_WHEEL_LEVELS];
 	uint32_t slots[HW_WHEEL_LEVELS][HW_WHEEL_SLOTS];
 	uint32_t length;
@@ -64,52 +64,52 @@ struct hw_wheel {
 	uint32_t slot_load[HW_WHEEL_LEVELS][HW_WHEEL_SLOTS];
 };
 
-/* Where an entry sits, for people: `rounds` is how many times level 3 still passes its slot before it leaves it. */
+/* The position of an entry, for display. `rounds`: how often level 3 passes its slot before the entry leaves it. */
 struct hw_wheel_spot {
 	int level, slot;
 	uint64_t rounds;
 };
 
-/* Readies caller's storage. `nodes` may be NULL while it is empty. `now` is the first tick that has not passed. */
+/* Initialises the caller's storage. `nodes` may be NULL while the wheel is empty. `now` is the first tick that has not
+ * passed. */
 void hw_wheel_init(struct hw_wheel *w, void *nodes, size_t stride, struct hw_tick now);
 
-/* Tells the wheel that the array of nodes has moved. */
+/* Must be called when the array of nodes has moved. */
 void hw_wheel_rebase(struct hw_wheel *w, void *nodes);
 
 void hw_node_init(struct hw_node *n);
 
-/* Arms entry `i`, which must be nowhere, for tick `due` (48 bits; later is clamped). */
+/* Arms entry `i`, which must be nowhere, for tick `due`, at most 48 bits (a later one is clamped). */
 void hw_wheel_add(struct hw_wheel *w, uint32_t i, struct hw_tick due);
 
-/* Takes entry `i` out of the wheel; it must be in it. */
+/* Removes entry `i`, which must be in the wheel. */
 void hw_wheel_del(struct hw_wheel *w, uint32_t i);
 
 /*
- * Takes out and returns one entry whose tick is at or before `now`, in tick order, or HW_NIL. Spends one of `*budget`
- * for each entry that it moves or returns; empty ticks cost nothing, because it jumps from one occupied slot to the
- * next. When the budget is used up it returns HW_NIL with *budget == 0, and the next call goes on where this one
- * stopped. `now` may stand still (then what was armed meanwhile for the past, or for now, comes out) or go back (then
- * nothing is due).
+ * Removes and returns one entry whose tick is at or before `now`, in tick order, or HW_NIL. Each entry that is moved or
+ * returned costs one of `*budget`. Empty ticks cost nothing, because the scan jumps between occupied slots. When the
+ * budget is used up, the function returns HW_NIL with *budget == 0, and the next call continues there. If `now` stands
+ * still, entries armed meanwhile for now or the past are returned. If `now` goes back, nothing is due.
  */
 uint32_t hw_wheel_take(struct hw_wheel *w, struct hw_tick now, unsigned *budget);
 
-/* Whether anything is armed; if so, `*at` is the first tick at which hw_wheel_take() has work, which may be a cascade
- * only: never after the first due entry, nor before the last `now` that was worked off. */
+/* Whether any entry is armed. If so, `*at` is the first tick at which hw_wheel_take() has work, perhaps only a cascade.
+ * `*at` is never after the first due entry, and never before the last processed `now`. */
 bool hw_wheel_next(const struct hw_wheel *w, struct hw_tick *at);
 
-/* Where entry `i`, which must be in the wheel, sits. */
+/* The position of entry `i`, which must be in the wheel. */
 struct hw_wheel_spot hw_wheel_where(const struct hw_wheel *w, uint32_t i);
 
-/* The entries of one slot, those included that are just being cascaded out of it. Counted as they come and go: O(1). */
+/* The number of entries of a slot, with those that are being cascaded out of it. O(1): counters. */
 uint32_t hw_wheel_slot_load(const struct hw_wheel *w, int level, int slot);
-/* The slot of a level in which the cursor stands, and the ticks that a slot of it spans. */
+/* The slot of a level at the cursor, and the ticks per slot of that level. */
 int hw_wheel_cursor_slot(const struct hw_wheel *w, int level);
 uint64_t hw_wheel_slot_ticks(int level);
 
 void hw_queue_init(struct hw_queue *q);
-/* Appends entry `i`, which must be nowhere, and keeps `tag` (48 bits) in its `due`. */
+/* Appends entry `i`, which must be nowhere, with `tag` (48 bits) in its `due`. */
 void hw_queue_push(struct hw_wheel *w, struct hw_queue *q, uint32_t i, uint64_t tag);
-/* Takes entry `i`, which must be on `q`, out of it. */
+/* Removes entry `i`, which must be on `q`. */
 void hw_queue_del(struct hw_wheel *w, struct hw_queue *q, uint32_t i);
 
 static inline struct hw_node *hw_wheel_node(const struct hw_wheel *w, uint32_t i)

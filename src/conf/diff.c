@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a reload changes: two configurations compared key by key, over the table. Named sections are told
- * apart by their names; their order counts. Quadratic in their number.
+ * Compares two configurations key by key, over the table. Named sections are matched by name; their order counts.
+ * Linear in the number of named sections where their order is the same, otherwise quadratic.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,20 +16,24 @@ struct diff {
 	void *arg;
 };
 
-/* The named section of `conf` that is called so, or NULL. */
-static const void *find(const struct diff *d, const void *conf, const char *name)
+/* The named section of that name, or NULL. Searches from `*hint` on, which becomes the index after it: most sections
+ * have the same order in both files. */
+static const void *find(const struct diff *d, const void *conf, const char *name, size_t *hint)
 {
-	for (size_t i = 0; i < hw_conf_named_count(d->table, conf); i++) {
-		const void *section = hw_conf_named_at(d->table, conf, i);
-		if (strcmp(hw_conf_named_name(section), name) == 0)
-			return section;
+	size_t n = hw_conf_named_count(d->table, conf);
+	for (size_t i = 0; i < n; i++) {
+		const void *section = hw_conf_named_at(d->table, conf, (*hint + i) % n);
+		if (strcmp(hw_conf_named_name(section), name) != 0)
+			continue;
+		*hint = (*hint + i) % n + 1;
+		return section;
 	}
 	return NULL;
 }
 
-/* "SECTION.KEY", or "KIND NAME.KEY"; without a key the named section alone. */
-static void tell(const struct diff *d, const char *section, const char *own_name, const char *key,
-                 enum hw_conf_change change, bool live)
+/* "SECTION.KEY", or "KIND NAME.KEY"; without a key only "KIND NAME". */
+static void report(const struct diff *d, const char *section, const char *own_name, const char *key,
+                   enum hw_conf_change change, bool live)
 {
 	char name[160];
 	snprintf(name, sizeof(name), "%s%s%s%s%s", section, own_name ? " " : "", own_name ? own_name : "",
@@ -37,45 +41,46 @@ static void tell(const struct diff *d, const char *section, const char *own_name
 	d->each(d->arg, name, change, live);
 }
 
-/* `own_name`: of the named section whose structs these are; NULL: they are the programs'. */
+/* `own_name`: the name of a named section whose structs are compared; NULL: the programs' structs. */
 static void diff_keys(const struct diff *d, const char *own_name, const void *from, const void *to)
 {
 	for (size_t i = 0; i < d->table->n_options; i++) {
 		const struct hw_conf_option *o = &d->table->options[i];
 		if (hw_conf_option_is_named(d->table, o) == (own_name != NULL) && !hw_conf_value_equal(o, from, to))
-			tell(d, o->section, own_name, o->key, HW_CONF_CHANGED, o->live);
+			report(d, o->section, own_name, o->key, HW_CONF_CHANGED, o->live);
 	}
 }
 
-/* The name of the next section of `conf` from `*at` on that `other` has as well, or NULL. */
-static const char *next_common(const struct diff *d, const void *conf, const void *other, size_t *at)
+/* The name of the next section of `conf`, from *at on, that `other` has as well; or NULL. `hint` as for find(). */
+static const char *next_common(const struct diff *d, const void *conf, const void *other, size_t *at, size_t *hint)
 {
 	while (*at < hw_conf_named_count(d->table, conf)) {
 		const char *name = hw_conf_named_name(hw_conf_named_at(d->table, conf, (*at)++));
-		if (find(d, other, name))
+		if (find(d, other, name, hint))
 			return name;
 	}
 	return NULL;
 }
 
-/* A section that has appeared or gone moves no other: only the order of those that both have is compared. */
+/* An added or removed section does not count as a new order: only sections in both are compared. */
 static void diff_common(const struct diff *d, const void *from, const void *to)
 {
 	const char *a, *b;
-	size_t ia = 0, ib = 0;
-	while ((a = next_common(d, from, to, &ia)) && (b = next_common(d, to, from, &ib))) {
+	size_t ia = 0, ib = 0, of_a = 0, of_b = 0, in_from = 0, in_to = 0;
+	while ((a = next_common(d, from, to, &ia, &of_a)) && (b = next_common(d, to, from, &ib, &of_b))) {
 		if (strcmp(a, b) != 0)
-			tell(d, d->table->named.kind, b, NULL, HW_CONF_CHANGED, true);
-		diff_keys(d, b, find(d, from, b), find(d, to, b));
+			report(d, d->table->named.kind, b, NULL, HW_CONF_CHANGED, true);
+		diff_keys(d, b, find(d, from, b, &in_from), find(d, to, b, &in_to));
 	}
 }
 
 static void diff_missing(const struct diff *d, const void *in, const void *missing, enum hw_conf_change change)
 {
+	size_t hint = 0;
 	for (size_t i = 0; i < hw_conf_named_count(d->table, in); i++) {
 		const char *name = hw_conf_named_name(hw_conf_named_at(d->table, in, i));
-		if (!find(d, missing, name))
-			tell(d, d->table->named.kind, name, NULL, change, true);
+		if (!find(d, missing, name, &hint))
+			report(d, d->table->named.kind, name, NULL, change, true);
 	}
 }
 

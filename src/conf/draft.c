@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See draft.h. Lack of memory is remembered in the list of errors; where it is also returned, the caller need not say
+/* See draft.h. A lack of memory is recorded in the list of errors. If it is also returned, the caller need not report
  * it again. */
 #include "conf/draft.h"
 
@@ -9,7 +9,7 @@
 
 #include "conf/value.h"
 
-/* The array of the named sections with room for one more, or NULL. */
+/* The array of named sections with room for one more, or NULL. */
 static char *grow(struct hw_conf_draft *d, size_t n)
 {
 	const struct hw_conf_named *kind = &d->table->named;
@@ -28,11 +28,11 @@ int hw_conf_draft_add(struct hw_conf_draft *d, const char *name, unsigned line)
 	char *list = grow(d, n);
 	if (!list)
 		return -ENOMEM;
-	struct hw_conf_marks **marks = reallocarray(d->named, n + 1, sizeof(struct hw_conf_marks *));
-	if (!marks)
+	struct hw_conf_origins **origins = reallocarray(d->named, n + 1, sizeof(struct hw_conf_origins *));
+	if (!origins)
 		return -ENOMEM;
-	d->named = marks;
-	struct hw_conf_marks *own = calloc(1, sizeof(*own));
+	d->named = origins;
+	struct hw_conf_origins *own = calloc(1, sizeof(*own));
 	char *copy = strdup(name), *section = list + n * kind->size;
 	if (!own || !copy) {
 		free(own);
@@ -43,60 +43,60 @@ int hw_conf_draft_add(struct hw_conf_draft *d, const char *name, unsigned line)
 	memcpy(section, &copy, sizeof(copy));
 	memcpy(section + kind->line, &line, sizeof(line));
 	own->section = line;
-	marks[n] = own;
+	origins[n] = own;
 	memcpy((char *)d->conf + kind->count, &more, sizeof(more));
 	return 0;
 }
 
-/* Notes the line of the value that a list has just got. */
-static int note_line(struct hw_conf_marks *marks, const struct hw_conf_option *o, int at, const void *base,
+/* Records the line of the value that was appended to a list. */
+static int note_line(struct hw_conf_origins *origins, const struct hw_conf_option *o, int at, const void *base,
                      unsigned line)
 {
 	size_t n = *(const size_t *)(const void *)((const char *)base + o->count_offset);
-	unsigned *lines = reallocarray(marks->lines[at], n, sizeof(*lines));
+	unsigned *lines = reallocarray(origins->lines[at], n, sizeof(*lines));
 	if (!lines)
 		return -ENOMEM;
-	marks->lines[at] = lines;
+	origins->lines[at] = lines;
 	lines[n - 1] = line;
 	return 0;
 }
 
-int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_marks *marks, int at, const char *text,
+int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_origins *origins, int at, const char *text,
                       unsigned line, char *why, size_t cap)
 {
 	const struct hw_conf_option *o = &d->table->options[at];
 	int rc = hw_conf_value_set(o, text, base, why, cap);
 	if (rc == 0 && line && o->type == HW_CONF_TOPICS)
-		rc = note_line(marks, o, at, base, line);
+		rc = note_line(origins, o, at, base, line);
 	d->errors.no_memory |= rc == -ENOMEM;
 	return rc;
 }
 
-void hw_conf_draft_defaults(struct hw_conf_draft *d, bool named, void *base, struct hw_conf_marks *marks)
+void hw_conf_draft_defaults(struct hw_conf_draft *d, bool named, void *base, struct hw_conf_origins *origins)
 {
 	char why[512];
 	for (size_t i = 0; i < d->table->n_options; i++) {
 		const struct hw_conf_option *o = &d->table->options[i];
 		if (hw_conf_option_is_named(d->table, o) != named || !o->dflt ||
-		    (marks->key[i].line && !marks->key[i].bad))
+		    (origins->key[i].line && !origins->key[i].bad))
 			continue;
-		int rc = hw_conf_draft_set(d, base, marks, (int)i, o->dflt, 0, why, sizeof(why));
-		if (rc == -EINVAL && !marks->key[i].line)
+		int rc = hw_conf_draft_set(d, base, origins, (int)i, o->dflt, 0, why, sizeof(why));
+		if (rc == -EINVAL && !origins->key[i].line)
 			hw_conf_wrong(&d->errors, 0, "key", o->key, "%s", why);
 	}
 }
 
-struct hw_conf_mark *hw_conf_draft_mark(const struct hw_conf_draft *d, struct hw_conf_marks *marks, const char *section,
-                                        const char *key)
+struct hw_conf_origin *hw_conf_draft_origin(const struct hw_conf_draft *d, struct hw_conf_origins *origins,
+                                            const char *section, const char *key)
 {
-	return &marks->key[hw_conf_option_find(d->table, section, key)];
+	return &origins->key[hw_conf_option_find(d->table, section, key)];
 }
 
 void hw_conf_draft_require(struct hw_conf_draft *d, bool holds, const char *section, const char *key, const char *other,
                            const char *why)
 {
-	const struct hw_conf_mark *k = hw_conf_draft_mark(d, &d->marks, section, key),
-				  *o = hw_conf_draft_mark(d, &d->marks, section, other);
+	const struct hw_conf_origin *k = hw_conf_draft_origin(d, &d->origins, section, key),
+				    *o = hw_conf_draft_origin(d, &d->origins, section, other);
 	if (!holds && !k->bad && !o->bad)
 		hw_conf_wrong(&d->errors, k->line ? k->line : o->line, "key", k->line ? key : other, "%s", why);
 }
@@ -104,7 +104,7 @@ void hw_conf_draft_require(struct hw_conf_draft *d, bool holds, const char *sect
 void hw_conf_draft_fini(struct hw_conf_draft *d)
 {
 	for (size_t k = 0; k < d->table->n_options; k++)
-		free(d->marks.lines[k]);
+		free(d->origins.lines[k]);
 	for (size_t i = 0; i < hw_conf_named_count(d->table, d->conf); i++) {
 		for (size_t k = 0; k < d->table->n_options; k++)
 			free(d->named[i]->lines[k]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A configuration while it is made: the values read so far, where each was given, and what is wrong. For src/conf, and
- * for the rules of the programs' tables.
+ * A configuration that is being read: the values so far, their lines, and the errors. For src/conf, and for the rules
+ * of the programs' tables.
  */
 #ifndef HW_CONF_DRAFT_H
 #define HW_CONF_DRAFT_H
@@ -12,57 +12,57 @@
 #include "conf/errors.h"
 #include "conf/table.h"
 
-/* Where a key was given (0: not), and whether its value was refused: then nothing is concluded from it. */
-struct hw_conf_mark {
+/* The line of a key (0: not given), and whether its value was refused. Rules skip refused values. */
+struct hw_conf_origin {
 	unsigned line;
 	bool bad;
 };
 
-/* The marks of the keys of a named section, or of all the others, by their place in the table. */
-struct hw_conf_marks {
-	unsigned section; /* the line of a named section's header */
-	struct hw_conf_mark key[HW_CONF_OPTIONS_MAX];
-	unsigned *lines[HW_CONF_OPTIONS_MAX]; /* of a list: of each of its values; on the heap; NULL: defaults */
+/* The marks of one named section, or of all other keys, by index in the table. */
+struct hw_conf_origins {
+	unsigned section; /* line of the named section's header */
+	struct hw_conf_origin key[HW_CONF_OPTIONS_MAX];
+	unsigned *lines[HW_CONF_OPTIONS_MAX]; /* of a list: line of each value; on the heap; NULL: defaults */
 };
 
 struct hw_conf_draft {
 	const struct hw_conf_table *table; /* borrowed */
-	struct hw_conf_head *conf;         /* the program's struct; the loader's in the end */
+	struct hw_conf_head *conf;         /* the program's struct; passed to the caller at the end */
 	struct hw_conf_errlist errors;
-	struct hw_conf_marks marks;   /* of all keys that are not a named section's */
-	struct hw_conf_marks **named; /* of a named section each, in the order of the file */
+	struct hw_conf_origins origins; /* of all keys outside of named sections */
+	struct hw_conf_origins **named; /* one per named section, in the order of the file */
 };
 
-/* Adds a named section whose header is in that line (0: in none). 0 or -ENOMEM. */
+/* Adds a named section whose header is in `line` (0: none). Returns 0 or -ENOMEM. */
 int hw_conf_draft_add(struct hw_conf_draft *d, const char *name, unsigned line);
 
 /*
- * Judges a value and puts it into the field of the option at `at`; `base` and `marks` are those of its section. Notes
- * the line of a list's value, unless it is 0. Returns 0, -ENOMEM, or -EINVAL with the reason in `why`.
+ * Checks a value and stores it in the field of option `at`; `base` and `marks` belong to its section. Records the line
+ * of a list's value, unless it is 0. Returns 0, -ENOMEM, or -EINVAL with the reason in `why`.
  */
-int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_marks *marks, int at, const char *text,
+int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_origins *origins, int at, const char *text,
                       unsigned line, char *why, size_t cap);
 
 /*
- * Gives what was not given its default, of the section kind that is named (`named`, of the one at `base`) or of all
- * others. A value that was refused is replaced, too, so that no field is left without one.
+ * Sets defaults for keys that were not given or were refused, so that each field has a value: of the named section at
+ * `base` (`named`), or of all other keys.
  */
-void hw_conf_draft_defaults(struct hw_conf_draft *d, bool named, void *base, struct hw_conf_marks *marks);
+void hw_conf_draft_defaults(struct hw_conf_draft *d, bool named, void *base, struct hw_conf_origins *origins);
 
-struct hw_conf_mark *hw_conf_draft_mark(const struct hw_conf_draft *d, struct hw_conf_marks *marks, const char *section,
-                                        const char *key);
+struct hw_conf_origin *hw_conf_draft_origin(const struct hw_conf_draft *d, struct hw_conf_origins *origins,
+                                            const char *section, const char *key);
 
 /*
- * Of two keys of one section: the rule `holds`, unless it rests on a value that was refused. `why` is said of `key`, or
- * of `other` where `key` is not in the file.
+ * Applies a rule about two keys of a section, unless one of their values was refused. If `holds` is false, `why` is
+ * reported for `key`, or for `other` if `key` is not in the file.
  */
 void hw_conf_draft_require(struct hw_conf_draft *d, bool holds, const char *section, const char *key, const char *other,
                            const char *why);
 
-/* The one of `known` (NULL ends them) that is an edit or two away from a word that is none of them, or NULL. */
+/* The word of `known` (ends with NULL) within two edits of an unknown word, or NULL. */
 const char *hw_conf_nearest(const char *wrong, const char *const *known);
 
-/* Releases all but `conf` and `errors`. */
+/* Frees everything except `conf` and `errors`. */
 void hw_conf_draft_fini(struct hw_conf_draft *d);
 
 #endif

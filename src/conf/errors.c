@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is wrong with a file, as a list. Bounded by HW_CONF_ERRORS_MAX lines. Lack of memory is remembered, never
- * returned: the file is refused at the end in any case, and one place has to say so.
+ * The list of errors, at most HW_CONF_ERRORS_MAX lines. A lack of memory is recorded, never returned: the file is
+ * refused at the end in any case, and one place reports it.
  */
 #include "conf/errors.h"
 
@@ -72,15 +72,15 @@ static int by_line(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* The last words of a list that is not whole. */
+/* The last line of an incomplete list. */
 static char *rest(const struct hw_conf_errlist *l)
 {
 	char *text = NULL;
 	int ok = 0;
 	if (l->no_memory)
-		ok = asprintf(&text, "%s: cannot be judged: out of memory", l->path);
+		ok = asprintf(&text, "%s: cannot be checked: out of memory", l->path);
 	else if (l->more)
-		ok = asprintf(&text, "%s: %zu more mistakes; is it the right file?", l->path, l->more);
+		ok = asprintf(&text, "%s: %zu more errors; is it the right file?", l->path, l->more);
 	return ok < 0 ? NULL : text;
 }
 

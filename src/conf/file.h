@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that the configuration names, and at a reload the configuration. A FIFO would block open() and read(), and with
- * them the loop; a device may have no end, and a sparse file of gigabytes takes half a minute. Only regular files up to
- * HW_FILE_MAX are read.
+ * Opens files that the configuration names, and at a reload the configuration itself. A FIFO would block open() and
+ * read(), and so the loop. A device may have no end, and a sparse file of gigabytes takes half a minute. So only
+ * regular files up to HW_FILE_MAX are read.
  */
 #ifndef HW_CONF_FILE_H
 #define HW_CONF_FILE_H
@@ -15,8 +15,8 @@
 
 #define HW_FILE_MAX (16 << 20) /* bytes */
 
-/* Opens a regular file for reading, and never blocks. Returns a descriptor, or -errno: -EISDIR for a directory,
- * -EMEDIUMTYPE for any other kind of file, -EFBIG for more than HW_FILE_MAX bytes. */
+/* Opens a regular file for reading without blocking. Returns a descriptor or -errno: -EISDIR for a directory,
+ * -EMEDIUMTYPE for another kind of file, -EFBIG for more than HW_FILE_MAX bytes. */
 static inline int hw_file_open(const char *path)
 {
 	struct stat st;
@@ -32,7 +32,7 @@ static inline int hw_file_open(const char *path)
 	return rc;
 }
 
-/* For a library that opens the file by its path: 0 if hw_file_open() can open it, else -errno. */
+/* For a library that opens the file itself: 0 if hw_file_open() would succeed, else -errno. */
 static inline int hw_file_check(const char *path)
 {
 	int fd = hw_file_open(path);
@@ -42,12 +42,14 @@ static inline int hw_file_check(const char *path)
 	return 0;
 }
 
-/* As strerror(), with texts of its own for EMEDIUMTYPE and EFBIG. */
+/* Like strerror(), with own texts for EMEDIUMTYPE, EFBIG and ELOOP. */
 static inline const char *hw_file_error(int error)
 {
 	if (error == EFBIG)
-		return "it has more than 16 MiB";
-	return error == EMEDIUMTYPE ? "it is no regular file" : strerror(error);
+		return "it is larger than 16 MiB";
+	if (error == ELOOP)
+		return "the path holds a symbolic link that root must not follow, or too many links";
+	return error == EMEDIUMTYPE ? "it is not a regular file" : strerror(error);
 }
 
 #endif

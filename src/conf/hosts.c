@@ -47,7 +47,7 @@ const char *hw_host_text(const struct hw_host *h, char buf[HW_HOST_TEXT])
 	return buf;
 }
 
-/* One item of a list, without the white space around it. An address with colons stands in brackets. */
+/* Parses one trimmed item of a list. An address with colons stands in brackets. */
 static bool parse_one(struct hw_host *h, const char *text, size_t len)
 {
 	const char *colon = memrchr(text, ':', len);
@@ -76,10 +76,10 @@ int hw_hosts_parse(struct hw_hosts *h, const char *text, char *why, size_t cap)
 		while (len && text[len - 1] == ' ')
 			len--;
 		if (!parse_one(&one, text, len))
-			snprintf(why, cap, "'%.*s' is no host:port: give a list such as a.example:26379, [::1]:26379",
+			snprintf(why, cap, "'%.*s' is not host:port: give a list such as a.example:26379, [::1]:26379",
 			         (int)(len < 64 ? len : 64), text);
 		else if (is_known(h, &one))
-			snprintf(why, cap, "'%.*s' stands there twice: remove one", (int)(len < 64 ? len : 64), text);
+			snprintf(why, cap, "'%.*s' is listed twice: remove one", (int)(len < 64 ? len : 64), text);
 		else if (h->n == HW_HOSTS_MAX)
 			snprintf(why, cap, "has more than %d servers: remove some", HW_HOSTS_MAX);
 		else

@@ -11,7 +11,7 @@
 #define HW_HOST_TEXT     (HW_HOST_NAME_MAX + 10)
 
 struct hw_host {
-	char name[HW_HOST_NAME_MAX + 1]; /* or an address, without brackets; "": none */
+	char name[HW_HOST_NAME_MAX + 1]; /* name, or address without brackets; "": none */
 	int port;
 };
 
@@ -20,9 +20,9 @@ struct hw_hosts {
 	size_t n;
 };
 
-/* Reads a list of 1 to HW_HOSTS_MAX servers, each given once. 0; or -EINVAL with what is wrong in `why`. */
+/* Parses a list of 1 to HW_HOSTS_MAX different servers. Returns 0, or -EINVAL with the reason in `why`. */
 int hw_hosts_parse(struct hw_hosts *h, const char *text, char *why, size_t cap);
-/* Takes a name and a port ("6379") apart from each other; false if they cannot be those of a server. */
+/* Sets name and port ("6379"); false if they are not valid for a server. */
 bool hw_host_set(struct hw_host *h, const char *name, size_t len, const char *port, size_t port_len);
 bool hw_host_equal(const struct hw_host *a, const struct hw_host *b);
 /* "host:port" or "[address]:port". Returns `buf`. */

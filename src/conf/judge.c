@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * From the text of a value into its field: each type's rules. Nothing is stored that was not judged good.
- */
+/* Converts the text of a value into its field, with the rules of each type. Only valid values are stored. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -23,7 +21,7 @@ static const struct {
 
 #define N_UNITS (sizeof(units) / sizeof(units[0]))
 
-/* Digits into a number. Returns 0, -EINVAL (no digit) or -ERANGE; `*end` is what follows the digits in any case. */
+/* Parses digits. Returns 0, -EINVAL (no digit) or -ERANGE; *end is after the digits in any case. */
 static int digits(const char *text, int64_t *out, const char **end)
 {
 	int64_t n = 0;
@@ -121,7 +119,7 @@ static int set_bool(const char *text, void *field, char *why, size_t cap)
 	char shown[SHOWN];
 	bool yes = strcmp(text, "yes") == 0;
 	if (!yes && strcmp(text, "no") != 0) {
-		snprintf(why, cap, "'%s' is neither yes nor no", hw_conf_shown(text, shown, sizeof(shown)));
+		snprintf(why, cap, "'%s' is not yes or no", hw_conf_shown(text, shown, sizeof(shown)));
 		return -EINVAL;
 	}
 	*(bool *)field = yes;
@@ -149,7 +147,7 @@ static int set_enum(const struct hw_conf_option *o, const char *text, void *fiel
 	return -EINVAL;
 }
 
-/* Steps over one well-formed UTF-8 character that is no control character (RFC 3629, section 4). NULL: it is not. */
+/* Skips one well-formed UTF-8 character other than a control character (RFC 3629, section 4). NULL: malformed. */
 static const char *character(const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -167,7 +165,7 @@ static const char *character(const char *text)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) ? NULL : text + n;
 }
 
-/* What no value may look like, whatever its type. */
+/* Errors that apply to values of all types. */
 static const char *malformed(const char *text)
 {
 	size_t len = strlen(text);
@@ -177,14 +175,14 @@ static const char *malformed(const char *text)
 	if (text[0] == '#' && isspace((unsigned char)text[1]))
 		return "starts with '# ': a comment after a value starts with ' ;'";
 	if (len > 1 && (text[0] == '"' || text[0] == '\'') && text[len - 1] == text[0])
-		return "stands in quotes: write the value without them";
+		return "is in quotes: write the value without them";
 	for (const char *s = text; *s;)
 		if (!(s = character(s)))
 			return "holds a control character, or is not UTF-8";
 	return NULL;
 }
 
-/* A numeric address to listen on: names would have to be looked up. */
+/* Whether it is a numeric address and port: names would need DNS. */
 static bool is_address(const char *text)
 {
 	char host[INET6_ADDRSTRLEN];
@@ -200,18 +198,18 @@ static bool is_address(const char *text)
 	return inet_pton(six ? AF_INET6 : AF_INET, host, bytes) == 1;
 }
 
-/* The rules of all types whose field is text. Returns NULL, or what is wrong; the length is judged elsewhere. */
+/* The rules of all text types, except the length. Returns NULL, or what is wrong. */
 static const char *wrong_text(const struct hw_conf_option *o, const char *text)
 {
 	bool word = o->type == HW_CONF_WORD || o->type == HW_CONF_NODE_ID || o->type == HW_CONF_ID;
 	if (word && strpbrk(text, " "))
 		return "must not hold white space";
 	if (o->type == HW_CONF_NODE_ID && strpbrk(text, "/+#"))
-		return "must be fit for one level of a topic: no '/', '+' or '#'";
+		return "must be usable as one level of a topic: no '/', '+' or '#'";
 	if (o->type == HW_CONF_ID && strpbrk(text, "+#"))
-		return "must be fit for an id: no '+' or '#'";
+		return "must be usable in an id: no '+' or '#'";
 	if (o->type == HW_CONF_ADDRESS && text[0] && !is_address(text))
-		return "is no address to listen on: give a numeric one and a port, such as 127.0.0.1:8731 or "
+		return "is not an address to listen on: give a numeric address and a port, such as 127.0.0.1:8731 or "
 		       "[::1]:8731";
 	if (o->type == HW_CONF_LOG && (strcmp(text, "syslog") == 0 || strcmp(text, "stderr") == 0))
 		return NULL;
@@ -230,7 +228,7 @@ static int judge_text(const struct hw_conf_option *o, const char *text, char *wh
 	if (len == 0 && o->min > 0)
 		snprintf(why, cap, "is empty: give a value%s%s", o->dflt ? ", such as " : "", o->dflt ? o->dflt : "");
 	else if ((int64_t)len > o->max)
-		snprintf(why, cap, "is %zu bytes long: at most %lld are possible", len, (long long)o->max);
+		snprintf(why, cap, "is %zu bytes long: the limit is %lld", len, (long long)o->max);
 	else if (wrong)
 		snprintf(why, cap, "'%s' %s", hw_conf_shown(text, shown, sizeof(shown)), wrong);
 	else
@@ -264,32 +262,78 @@ static int set_node_id(const struct hw_conf_option *o, const char *text, void *f
 	rc = malformed(host) ? -EINVAL : set_text(o, host, field, reason, sizeof(reason));
 	if (rc == -EINVAL)
 		snprintf(why, cap,
-		         "the host name '%s' cannot serve: give a name of 1 to %lld bytes without white space, "
+		         "the host name '%s' cannot be used here: give a name of 1 to %lld bytes without white space, "
 		         "'/', '+' or '#'",
 		         hw_conf_shown(host, shown, sizeof(shown)), (long long)o->max);
 	return rc;
 }
 
+/* --- lists -------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The block of a list with `n` elements has room for `cap` of them, the least power of two that is enough. A table of
+ * 2 * cap slots follows, with open addressing, in which a slot has 1 + the index of an element, or 0. So a file with
+ * many lines of one key is read in linear time.
+ */
+#define FEWEST 8
+
+static size_t room_for(size_t n)
+{
+	size_t cap = FEWEST;
+	while (cap < n)
+		cap *= 2;
+	return cap;
+}
+
+/* The slot of an equal element, or the free slot where the text belongs. FNV-1a. */
+static uint32_t *slot_of(char **list, size_t cap, const char *text)
+{
+	uint32_t *slots = (uint32_t *)(void *)(list + cap), h = UINT32_C(0x811c9dc5);
+	for (const char *s = text; *s; s++)
+		h = (h ^ (unsigned char)*s) * UINT32_C(0x01000193);
+	for (size_t at = h ^ h >> 16;; at++) {
+		uint32_t *slot = &slots[at & (2 * cap - 1)];
+		if (*slot == 0 || strcmp(list[*slot - 1], text) == 0)
+			return slot;
+	}
+}
+
+/* A block with room for one more element; the list's own if it has that room. NULL without memory. */
+static char **grow(char **list, size_t n)
+{
+	size_t cap = room_for(n + 1);
+	if (list && cap == room_for(n))
+		return list;
+	char **grown = calloc(cap, sizeof(*grown) + 2 * sizeof(uint32_t));
+	for (size_t i = 0; grown && i < n; i++) {
+		grown[i] = list[i];
+		*slot_of(grown, cap, list[i]) = (uint32_t)i + 1;
+	}
+	return grown;
+}
+
 static int append(const struct hw_conf_option *o, const char *text, void *base, char *why, size_t cap)
 {
-	char ***list = (char ***)((char *)base + o->offset), **grown;
+	char ***list = (char ***)((char *)base + o->offset);
 	size_t *n = (size_t *)((char *)base + o->count_offset);
-	char *copy = NULL;
 	int rc = judge_text(o, text, why, cap);
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < *n; i++)
-		if (strcmp((*list)[i], text) == 0) {
-			snprintf(why, cap, "the same value stands above already: remove one of the two lines");
-			return -EINVAL;
-		}
-	grown = reallocarray(*list, *n + 1, sizeof(*grown));
-	if (!grown)
+	char **grown = grow(*list, *n), *copy = grown ? strdup(text) : NULL;
+	if (grown && grown != *list) {
+		free(*list);
+		*list = grown;
+	}
+	uint32_t *slot = copy ? slot_of(grown, room_for(*n + 1), text) : NULL;
+	if (!slot)
 		return -ENOMEM;
-	*list = grown;
-	if (set_text(o, text, &copy, why, cap))
-		return -ENOMEM;
-	grown[(*n)++] = copy;
+	if (*slot) {
+		free(copy);
+		snprintf(why, cap, "the same value is already above: remove one of the two lines");
+		return -EINVAL;
+	}
+	grown[*n] = copy;
+	*slot = (uint32_t)++ * n;
 	return 0;
 }
 

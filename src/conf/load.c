@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The life of a configuration: loaded whole or not at all, printed, freed. All of it runs over the table.
- */
+/* A configuration is loaded completely or not at all; printed; and freed. All of this uses the table. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,15 +17,15 @@ static int keep_lines(struct hw_conf_draft *d)
 	if (!d->conf->lines)
 		return -ENOMEM;
 	for (size_t i = 0; i < d->table->n_options; i++)
-		d->conf->lines[i] = d->marks.key[i].line;
+		d->conf->lines[i] = d->origins.key[i].line;
 	return 0;
 }
 
-/* After the last line: defaults for what was not given, and the program's rules. */
+/* After the last line: sets defaults and applies the program's rules. */
 static void complete(struct hw_conf_draft *d)
 {
 	const struct hw_conf_table *t = d->table;
-	hw_conf_draft_defaults(d, false, d->conf, &d->marks);
+	hw_conf_draft_defaults(d, false, d->conf, &d->origins);
 	if (t->named.dflt && hw_conf_named_count(t, d->conf) == 0 && hw_conf_draft_add(d, t->named.dflt, 0))
 		d->errors.no_memory = true;
 	if (d->errors.no_memory)
@@ -113,7 +111,7 @@ void hw_conf_free(void *conf)
 	free(conf);
 }
 
-/* Here, and not with the list: what could be read of a wrong file is a configuration. */
+/* Not in errors.c, because `rest` is a configuration. */
 void hw_conf_errors_fini(struct hw_conf_errors *e)
 {
 	for (size_t i = 0; i < e->n; i++)
@@ -159,12 +157,12 @@ void hw_conf_print_foreign(const void *conf, FILE *out)
 	const struct hw_conf_head *head = conf;
 	for (size_t i = 0; hw_conf_family[i].section; i++)
 		if (head->foreign[i])
-			fprintf(out, "# [%s] in line %u is another program's\n", hw_conf_family[i].section,
+			fprintf(out, "# [%s] in line %u belongs to another program\n", hw_conf_family[i].section,
 			        head->foreign[i]);
 }
 
-void hw_conf_say_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,
-                       ...)
+void hw_conf_report_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,
+                          ...)
 {
 	unsigned where = hw_conf_line(conf, section, key);
 	va_list args;

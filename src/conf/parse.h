@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of a file into a draft. Internal to src/conf. */
+/* Parses a file's lines into a draft. Internal to src/conf. */
 #ifndef HW_CONF_PARSE_H
 #define HW_CONF_PARSE_H
 
@@ -7,7 +7,7 @@
 
 #include "conf/draft.h"
 
-/* Reads the file through inih, to its end. All that is wrong with single lines is in d->errors afterwards. */
+/* Reads the file to its end. The errors of single lines are in d->errors. */
 void hw_conf_parse(FILE *file, struct hw_conf_draft *d);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Passwords come from files of their own: the first line of one. What was read is wiped from the stack.
- */
+/* Reads a password from the first line of a file. The bytes on the stack are wiped. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +10,7 @@
 
 #define SECRET_MAX 4095
 
-/* Fills `buf` as far as the file goes. Returns the number of bytes, or -errno. */
+/* Reads up to the end of the file. Returns the number of bytes or -errno. */
 static ssize_t read_whole(int fd, char *buf, size_t cap)
 {
 	size_t n = 0;
@@ -42,7 +40,7 @@ static int cut_line(char *buf, size_t n)
 
 char *hw_conf_read_secret(const char *path)
 {
-	char buf[SECRET_MAX + 4], *secret = NULL; /* CR, LF, and a byte that tells of more */
+	char buf[SECRET_MAX + 4], *secret = NULL; /* room for CR, LF and one byte that shows a longer line */
 	int rc, fd = hw_file_open(path);
 	ssize_t n;
 	if (fd < 0) {

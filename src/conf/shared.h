@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sections that several programs read: [mqtt], [store] and [redis]. The struct and the rows of each; every program
- * takes all keys of a section, also those that mean nothing to it, because the file is one.
+ * The sections that several programs read: [mqtt], [store] and [redis]. The struct and the table rows of each. Every
+ * program accepts all keys of a section, including keys that it does not use, because the file is shared.
  *
- * Strings are owned and never NULL ("" where nothing was set). Durations are milliseconds.
+ * Strings are owned and never NULL ("": not set). Durations are milliseconds.
  */
 #ifndef HW_CONF_SHARED_H
 #define HW_CONF_SHARED_H
@@ -28,14 +28,14 @@ struct hw_conf_mqtt {
 	char *tls_ca, *tls_cert, *tls_key;
 	char *client_id_prefix;
 	bool homeassistant;
-	char *homeassistant_prefix; /* levels of a topic, without a slash at either end */
+	char *homeassistant_prefix; /* topic levels, without a slash at either end */
 };
 
 enum hw_store_type { HW_STORE_REDIS, HW_STORE_MEMORY };
 
 struct hw_conf_redis {
 	char *host, *unix_socket;
-	char *sentinels, *master; /* a list that hw_hosts_parse() takes */
+	char *sentinels, *master; /* sentinels: a list for hw_hosts_parse() */
 	int64_t port, db;
 	char *username, *password_file;
 	char *key_prefix;
@@ -45,7 +45,7 @@ struct hw_conf_redis {
 
 extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 
-/* The rows of a section for the table of a program whose struct is `type`; its `member` holds them. */
+/* The rows of a section, for the table of a program whose struct is `type` and has the values in `member`. */
 /* clang-format off */
 #define HW_CONF_MQTT_ROWS(type, member) \
 	{"mqtt", "host", HW_CONF_WORD, HW_CONF_AT(type, member.host), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "127.0.0.1"}, \
@@ -68,7 +68,7 @@ extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 	{"mqtt", "homeassistant", HW_CONF_BOOL, HW_CONF_AT(type, member.homeassistant), .dflt = "no"}, \
 	{"mqtt", "homeassistant_prefix", HW_CONF_WORD, HW_CONF_AT(type, member.homeassistant_prefix), .min = 1, .max = 128, .dflt = "homeassistant"}
 
-/* Of an int, enum hw_store_type. */
+/* The member is an int: enum hw_store_type. */
 #define HW_CONF_STORE_ROWS(type, member) \
 	{"store", "type", HW_CONF_ENUM, HW_CONF_AT(type, member), .choices = hw_conf_stores, .dflt = "redis"}
 
@@ -88,7 +88,7 @@ extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 	{"redis", "exclusive", HW_CONF_BOOL, HW_CONF_AT(type, member.exclusive), .dflt = "yes"}
 /* clang-format on */
 
-/* The rules of [mqtt] and of [redis], for a table's `judge`. */
+/* The rules of [mqtt] and [redis], for a table's `judge`. */
 void hw_conf_judge_mqtt(struct hw_conf_draft *d, const struct hw_conf_mqtt *c);
 void hw_conf_judge_redis(struct hw_conf_draft *d, const struct hw_conf_redis *c);
 

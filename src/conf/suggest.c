@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the author of an unknown key or section may have meant: the same key in another section, or one that is an edit
- * or two away. Runs only on a wrong file, over the whole table.
+ * Suggests the intended key or section for an unknown one: the same key in another section, or a name within two edits.
+ * Runs only on a wrong file, over the whole table.
  */
 #include "conf/suggest.h"
 
@@ -12,7 +12,7 @@
 #include "conf/draft.h"
 #include "heartwheel/print.h"
 
-#define NAME_LEN 32 /* no key is as long */
+#define NAME_LEN 32 /* longer than any key */
 #define EDITS    2
 
 static size_t min3(size_t a, size_t b, size_t c)
@@ -21,7 +21,7 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return ab < c ? ab : c;
 }
 
-/* Levenshtein's distance, by rows; NAME_LEN for a name that is too long to be any of ours. */
+/* Levenshtein distance, row by row; NAME_LEN for a name that is too long. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b), row[NAME_LEN + 1];
@@ -41,7 +41,7 @@ static size_t distance(const char *a, const char *b)
 	return row[lb];
 }
 
-/* Half of a word of three letters replaced is another word, not a slip: hence the length. */
+/* Short names need more similarity: replacing half of a word gives another word, not a typo. */
 static bool better(const char *wrong, const char *known, size_t *best)
 {
 	size_t d = distance(wrong, known);
@@ -60,7 +60,7 @@ const char *hw_conf_nearest(const char *wrong, const char *const *known)
 	return near;
 }
 
-/* What follows a section's name in its header. */
+/* The text after a section's name in its header. */
 static const char *tail(const char *section)
 {
 	for (const struct hw_conf_family *f = hw_conf_family; f->section; f++)
@@ -87,7 +87,7 @@ void hw_conf_unknown_key(const struct hw_conf_table *t, const char *section, con
 	char where[128];
 	hw_conf_sections_of(t, key, where, sizeof(where));
 	if (where[0]) {
-		snprintf(why, cap, "unknown in [%s%s]: it belongs in %s, move it there", section, tail(section), where);
+		snprintf(why, cap, "unknown in [%s%s]: move it to %s, where it belongs", section, tail(section), where);
 		return;
 	}
 	for (size_t i = 0; i < t->n_options; i++) {
@@ -98,8 +98,8 @@ void hw_conf_unknown_key(const struct hw_conf_table *t, const char *section, con
 	if (near)
 		snprintf(why, cap, "unknown in [%s%s]: did you mean '%s'?", section, tail(section), near);
 	else
-		snprintf(why, cap, "unknown in [%s%s]: remove it, or see monitor.conf(5) for the keys there are",
-		         section, tail(section));
+		snprintf(why, cap, "unknown in [%s%s]: remove it; monitor.conf(5) lists all keys", section,
+		         tail(section));
 }
 
 void hw_conf_unknown_section(const struct hw_conf_table *t, const char *name, char *why, size_t cap)

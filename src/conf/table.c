@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See table.h. Look-ups walk the table: it is read at the start and at a reload, never in between. */
+/* See table.h. Look-ups scan the table: it is read only at the start and at a reload. */
 #include "conf/table.h"
 
 #include <string.h>

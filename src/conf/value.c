@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is done with a value once it is in its field: compare, copy, print, free. One switch on the type each.
- */
+/* Operations on the value in a field: compare, copy, print, free. Each is a switch on the type. */
 #include "conf/value.h"
 
 #include <errno.h>
@@ -92,7 +90,7 @@ static const char *choice_name(const struct hw_conf_option *o, int value)
 	return c->name ? c->name : "";
 }
 
-/* Without spaces where the value would be taken for a comment. */
+/* Without spaces if the value would otherwise be read as a comment. */
 static void print_text(const char *key, const char *text, FILE *out)
 {
 	bool tight = text[0] == ';';

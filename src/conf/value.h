@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One value: from text into its field, and what else is done with a field whose type only the table knows. `base` is
- * the struct that the option's offset counts from. Internal to src/conf.
+ * One value: from text into its field, and operations on a field whose type only the table has. `base` is the struct
+ * that the option's offset refers to. Internal to src/conf.
  */
 #ifndef HW_CONF_VALUE_H
 #define HW_CONF_VALUE_H
@@ -13,24 +13,24 @@
 
 #include "conf/table.h"
 
-/* The shortest way to write a duration with one unit: "1d", "250ms", "0". */
+/* The shortest form of a duration with one unit: "1d", "250ms", "0". */
 const char *hw_conf_duration_format(int64_t ms, char *buf, size_t cap);
 
-/* What a number or duration may be: "1 to 65535", "100ms to 3650d". */
+/* The range of a number or duration: "1 to 65535", "100ms to 3650d". */
 const char *hw_conf_range(const struct hw_conf_option *o, char *buf, size_t cap);
 
 /*
- * Judges `text` and stores it (a list grows by it). Returns 0, or -ENOMEM, or -EINVAL with the reason in `why`; then
- * the field is as it was.
+ * Checks `text` and stores it (appends it to a list). Returns 0; or -ENOMEM, or -EINVAL with the reason in `why`, with
+ * the field unchanged.
  */
 int hw_conf_value_set(const struct hw_conf_option *o, const char *text, void *base, char *why, size_t cap);
 
 bool hw_conf_value_equal(const struct hw_conf_option *o, const void *a, const void *b);
 
-/* Makes `to` hold what `from` holds. Not for lists. Returns 0, or -ENOMEM with `to` as it was. */
+/* Copies the value of `from` to `to`. Not for lists. Returns 0, or -ENOMEM with `to` unchanged. */
 int hw_conf_value_copy(const struct hw_conf_option *o, const void *from, void *to);
 
-/* Writes "key = value", for a list a line each. */
+/* Writes "key = value"; for a list one line per element. */
 void hw_conf_value_print(const struct hw_conf_option *o, const void *base, FILE *out);
 
 /* Frees what the field owns. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The control API: its table of routes, and its parts. One answer is at most a page of 1000 devices. */
+/* The control API: its routes and its parts. An answer is at most a page of 1000 devices. */
 #include "control/control.h"
 
 #include <errno.h>
@@ -54,20 +54,21 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/web/", "", hw_serve_web},
 };
 
-/* What a node that stands by answers for itself; of the fleet it knows nothing. */
+/* Routes that a standby node answers itself. It has no data about the fleet. */
 static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_overview,   hw_serve_nodes,   serve_reload,
                                            hw_serve_health, hw_serve_ready,      hw_serve_metrics, hw_serve_web,
                                            hw_serve_notify, hw_serve_notify_test};
 
 static void refer(struct evhttp_request *req, const char *owner)
 {
-	char why[512] = "this node stands by, and no node is known to own the fleet now: try again";
+	char why[512] = "this node stands by and knows no node that owns the fleet now: try again";
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	if (!body)
 		return;
 	if (*owner)
-		snprintf(why, sizeof(why), "this node stands by: '%s' owns the fleet, ask that one", owner);
+		snprintf(why, sizeof(why), "this node stands by: send the request to node '%s', which owns the fleet",
+		         owner);
 	hw_json_text(&j, "error", why);
 	hw_json_text(&j, "owner", *owner ? owner : NULL);
 	hw_answer_end_as(req, HTTP_SERVUNAVAIL, &j, body);
@@ -85,7 +86,7 @@ static bool admits(void *arg, struct evhttp_request *req, const struct hw_http_r
 	return !owner;
 }
 
-/* Whether the loop turns, and the page's own files, which are the same for all and ask for a token themselves. */
+/* Paths without a token: health, and the page's files, which are public. The page itself asks for a token. */
 static const char *const open_paths[] = {"/healthz", "/", "/web/", NULL};
 
 static const struct hw_http_table table = {routes, sizeof(routes) / sizeof(routes[0]), open_paths};
@@ -100,7 +101,7 @@ static int make_parts(struct hw_control *c)
 	return c->pager && c->hub && c->history && c->samples && c->asks ? 0 : -ENOMEM;
 }
 
-/* One that does not listen yet, or NULL. */
+/* Creates a struct that does not listen yet. NULL without memory. */
 static struct hw_control *make(struct event_base *base, const struct hw_monitor *m, const struct hw_control_ops *ops,
                                void *arg)
 {
@@ -116,7 +117,7 @@ static struct hw_control *make(struct event_base *base, const struct hw_monitor 
 	return NULL;
 }
 
-/* Hands it out, or frees it. */
+/* Sets *out, or frees `c` on error. */
 static int hand_out(struct hw_control **out, struct hw_control *c, int rc)
 {
 	*out = rc < 0 ? NULL : c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Single devices: what is known of one. Cost: a look-up. */
+/* Single devices. Cost: a look-up. */
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <string.h>
@@ -18,7 +18,7 @@ bool hw_device_visible(const struct hw_device *d)
 
 static const char *const sources[] = {"mqtt", "mqtt", "key", "both"};
 
-/* Of one of several nodes: who owns it. */
+/* With several nodes: the node that owns the device. */
 static void write_owner(struct hw_json *j, const struct hw_control *c, const struct hw_device *d)
 {
 	if (c->ops->owner)
@@ -42,8 +42,8 @@ void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_no
 }
 
 /*
- * The timeout and the source are those of now: the stream does not have them, and a forgotten device has none. The node
- * is the one that made the transition.
+ * Timeout and source are the present ones: the stream does not contain them, and a forgotten device has none. The node
+ * is the node that made the transition.
  */
 void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e)
 {
@@ -67,7 +67,7 @@ void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct 
 	hw_json_uint(j, "seq", e->seq);
 }
 
-/* What only the single device shows: its report, and where it sits in the wheel. */
+/* Details that only a single device's answer has: its report, and its place in the wheel. */
 static void write_details(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d,
                           uint32_t index)
 {
@@ -78,7 +78,7 @@ static void write_details(struct hw_json *j, const struct hw_monitor *m, struct 
 		hw_json_null(j, "due_in_ms");
 	else
 		hw_json_int(j, "due_in_ms", due_in);
-	if (d->node.place > HW_PLACE_LEVEL3) { /* a candidate waits on a queue */
+	if (d->node.place > HW_PLACE_LEVEL3) { /* a suspect waits on a queue */
 		hw_json_null(j, "wheel");
 		hw_json_null(j, "level");
 		hw_json_null(j, "slot");

@@ -2,24 +2,24 @@
 /*
  * GET /v1/events: transitions as server-sent events.
  *
- * A client follows or lags. Those who follow are sent what is new, once a turn of the loop, the same bytes to each. One
- * that does not take what it is sent, or that asks for what has been, lags: it reads the stream by itself, a page
- * whenever it has taken the page before, until there is no more; then it follows. So nothing is skipped in a mass
- * outage that is faster than a socket, and a client that never reads costs FOLLOW_MAX and a page until the write times
- * out.
+ * A client follows or lags. Once per turn of the loop, new transitions go to all followers as the same bytes. A client
+ * lags if it does not read what it is sent, or if it resumes from an earlier id. A lagging client gets the stream in
+ * pages, each when it has read the one before. At the end it follows. So nothing is skipped in a mass outage faster
+ * than the socket. A client that never reads costs FOLLOW_MAX and a page until its write timeout.
  *
- * With a store, one page at a time is asked of it, and the hub's own come first: after the store was away it reads what
- * it has missed. Invariant: the store answers in the order in which it wrote, so who has read up to the end when a
- * page's answer arrives has everything that hw_control_event() has told so far, and nothing that it tells later.
+ * With a store, one page at a time is requested from it. The hub's own requests come first: after the store was away,
+ * the hub reads the entries that it missed. Invariant: the store answers in the order in which it wrote. So a client
+ * that has reached the end when its page arrives has all that hw_control_event() has passed on, and nothing that comes
+ * later.
  *
- * Of several nodes events are told as another connection reads them, which may be ahead of a page, or behind it: a page
- * that is behind is not the end, and what a page has beyond the hub's last is left to be told. A client that resumes
- * may have been told more at another node than this one has read: it waits until the hub has come as far.
+ * With several nodes, another connection reads the transitions, which may be ahead of a page or later. A page that ends
+ * before the hub's last id is not the end. Entries of a page after the hub's last id are left to the hub. A client that
+ * resumes may have read more from another node than this node has. It waits until the hub has reached the client's id.
  *
- * While the store is late, what has happened here and waits for it is told aside, as `pending`, which has no place: who
- * goes on behind the last place hears it once more, as a transition, when the store has it. Each client has a number
- * up to which it has been told, so that one that is slow is told later, or of the newest HW_HISTORY. What still waits
- * once nothing is owed to the store will never have a place, and is told nobody any more.
+ * While the store is late, this node's unwritten transitions are sent as `pending` events, which have no id. A client
+ * that resumes gets such a transition again as a transition once the store has it. Each client has a number up to which
+ * it got pending events, so a slow client gets them later, or only the newest HW_HISTORY. Once the store has no pending
+ * write, the rest will never get an id and is not sent any more.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -34,14 +34,14 @@
 #include "http/stream.h"
 
 #define CLIENTS_MAX 64
-#define FOLLOW_MAX  (256 * 1024) /* what may wait to be sent to one who follows */
+#define FOLLOW_MAX  (256 * 1024) /* bytes that may wait for a follower */
 #define PAGE        200
 #define COMMENT_S   15
-#define ASIDE_MAX   (64 * 1024) /* what may wait to be sent to one who is told aside */
+#define ASIDE_MAX   (64 * 1024) /* bytes that may wait for a client before it gets pending events */
 
-/* What was told last of whether the fleet is heard. */
-struct sight_told {
-	bool blind, starting, back; /* `back`: but for the time that devices are given to report */
+/* The last published state of blindness. */
+struct sight_reported {
+	bool blind, starting, back; /* `back`: blind only for the grace after the link came back */
 	enum hw_cause cause;
 };
 
@@ -51,31 +51,32 @@ struct client {
 	struct client *next, **prev;
 	struct hw_hub *hub;
 	struct hw_stream stream;
-	struct hw_event_id at; /* the last that was sent to it, or before which it does not look */
+	struct hw_stream_id at; /* the last id sent to it, or the id to continue after */
 	bool lags;
-	bool waits;     /* ... and the hub has not come as far as `at` */
-	uint64_t aside; /* the number of the first that it was not told aside */
+	bool waits;     /* ... until the hub has reached `at` */
+	uint64_t aside; /* number of the first pending event not sent to it */
 };
 
 struct hw_hub {
 	struct hw_control *c;
 	enum hub_state state;
-	struct hw_event_id last;                 /* the newest place that is known */
-	bool known;                              /* ... or it is known that there is none */
-	struct hw_event_id told;                 /* the newest place that was told, also while it was not live */
-	struct hw_event_id told_then, last_then; /* `told` and `last` when the page was asked for */
-	uint64_t begun_ms, n;                    /* without a store: what places are made of */
+	struct hw_stream_id last;                     /* newest id passed on */
+	bool known;                                   /* ... or it is known that there is none */
+	struct hw_stream_id reported;                 /* newest id announced, also while not live */
+	struct hw_stream_id reported_then, last_then; /* `reported` and `last` at the time of the page's request */
+	uint64_t begun_ms, n;                         /* without a store: the parts of new ids */
 	struct client *first, **tail;
 	unsigned n_clients, n_lagging;
 	uint64_t refused;
-	bool asked;               /* the store, for a page that has not come */
-	struct client *asked_for; /* NULL: for the hub, or for a client that has gone */
+	bool asked;               /* a page was requested from the store and has not arrived */
+	struct client *asked_for; /* the client that the page was requested for; NULL: for the hub, or that client has
+	                             disconnected */
 	bool asked_for_hub;
-	struct evbuffer *fresh; /* to be sent to those who follow */
-	bool unarmed;           /* `flush` could not be armed: hw_hub_tick() flushes */
-	bool late;              /* the store: what waits for it is told aside */
-	uint64_t settled;       /* the number up to which the store has what it will ever have */
-	struct sight_told sight;
+	struct evbuffer *fresh; /* bytes to send to the followers */
+	bool unarmed;           /* event_add of `flush` failed: hw_hub_tick() flushes */
+	bool late;              /* the store is late: send `pending` events */
+	uint64_t settled;       /* number up to which the store has all it will ever have */
+	struct sight_reported sight;
 	struct event *flush, *comment;
 };
 
@@ -86,13 +87,13 @@ static bool has_store(const struct hw_hub *h)
 
 /* --- writing */
 
-/* What waits for the store has no place. */
+/* A pending event has no id. */
 static void write_event(const struct hw_hub *h, struct evbuffer *out, const char *name, const struct hw_event *e)
 {
-	char at[HW_EVENT_ID_TEXT];
+	char at[HW_STREAM_ID_TEXT];
 	struct hw_json j;
-	hw_event_id_text(e->at, at);
-	hw_stream_event(out, name, e->at.ms || e->at.n ? at : NULL);
+	hw_stream_id_print(e->at, at);
+	hw_stream_event(out, name, e->at.ms || e->at.seq ? at : NULL);
 	hw_json_begin(&j, out);
 	hw_json_open(&j, '{');
 	hw_write_event(&j, h->c, e);
@@ -103,8 +104,8 @@ static void write_event(const struct hw_hub *h, struct evbuffer *out, const char
 
 static void write_reset(const struct hw_hub *h, struct evbuffer *out)
 {
-	char at[HW_EVENT_ID_TEXT];
-	hw_event_id_text(h->last, at);
+	char at[HW_STREAM_ID_TEXT];
+	hw_stream_id_print(h->last, at);
 	hw_stream_event(out, "reset", at);
 	evbuffer_add(out, "{}", 2);
 	hw_stream_event_end(out);
@@ -141,13 +142,13 @@ static void on_gone(void *arg)
 }
 
 static void pump(struct hw_hub *h);
-static bool tell_aside(struct client *cl);
+static bool report_aside(struct client *cl);
 
 static void on_drained(void *arg)
 {
 	struct client *cl = arg;
 	struct hw_hub *h = cl->hub;
-	if (h->late && !tell_aside(cl))
+	if (h->late && !report_aside(cl))
 		return;
 	if (cl->lags)
 		pump(h);
@@ -161,23 +162,23 @@ static void cut_off(struct client *cl)
 	hw_stream_cut(&cl->stream); /* on_gone() frees the client */
 }
 
-/* --- whether the fleet is heard */
+/* --- blindness */
 
-static struct sight_told sight_now(const struct hw_hub *h)
+static struct sight_reported sight_now(const struct hw_hub *h)
 {
 	struct hw_blindness b = hw_monitor_blindness(h->c->monitor);
 	if (hw_stands_by(h->c) || !b.blind)
-		return (struct sight_told){0};
-	return (struct sight_told){.blind = true,
-	                           .starting = hw_is_starting(h->c),
-	                           .back = hw_monitor_in_grace(h->c->monitor),
-	                           .cause = b.cause};
+		return (struct sight_reported){0};
+	return (struct sight_reported){.blind = true,
+	                               .starting = hw_is_starting(h->c),
+	                               .back = hw_monitor_in_grace(h->c->monitor),
+	                               .cause = b.cause};
 }
 
-/* False: the client is gone. */
-static bool tell_sight(struct client *cl)
+/* Sends a `sight` event. False: the client is disconnected. */
+static bool report_sight(struct client *cl)
 {
-	const struct sight_told *s = &cl->hub->sight;
+	const struct sight_reported *s = &cl->hub->sight;
 	struct evbuffer *body = evbuffer_new();
 	struct hw_json j;
 	if (!body)
@@ -202,7 +203,7 @@ static bool tell_sight(struct client *cl)
 void hw_control_sight(struct hw_control *c)
 {
 	struct hw_hub *h = c->hub;
-	struct sight_told is = sight_now(h);
+	struct sight_reported is = sight_now(h);
 	struct client *next;
 	bool same = is.back == h->sight.back && is.blind == h->sight.blind && is.cause == h->sight.cause &&
 	            is.starting == h->sight.starting;
@@ -210,7 +211,7 @@ void hw_control_sight(struct hw_control *c)
 		h->sight = is;
 	for (struct client *cl = same ? NULL : h->first; cl; cl = next) {
 		next = cl->next;
-		tell_sight(cl);
+		report_sight(cl);
 	}
 }
 
@@ -243,8 +244,8 @@ static void wake(struct hw_hub *h)
 		h->unarmed = event_add(h->flush, &at_once) != 0;
 }
 
-/* A page of what waits for the store. False: the client is gone. */
-static bool tell_aside(struct client *cl)
+/* Sends a page of pending events. False: the client is disconnected. */
+static bool report_aside(struct client *cl)
 {
 	struct hw_hub *h = cl->hub;
 	struct evbuffer *body = hw_stream_waiting(&cl->stream) < ASIDE_MAX ? evbuffer_new() : NULL;
@@ -263,12 +264,12 @@ static bool tell_aside(struct client *cl)
 	return there;
 }
 
-static void tell_all_aside(struct hw_hub *h)
+static void report_all_aside(struct hw_hub *h)
 {
 	struct client *next;
 	for (struct client *cl = h->late ? h->first : NULL; cl; cl = next) {
 		next = cl->next;
-		tell_aside(cl);
+		report_aside(cl);
 	}
 }
 
@@ -277,12 +278,12 @@ static void on_flush(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	flush(arg);
-	tell_all_aside(arg);
+	report_all_aside(arg);
 	pump(arg);
 }
 
-/* A transition that is new to the hub. */
-static void tell(struct hw_hub *h, const struct hw_event *e)
+/* Passes on a new transition. */
+static void report(struct hw_hub *h, const struct hw_event *e)
 {
 	(has_store(h) ? hw_history_add : hw_history_append)(h->c->history, e);
 	h->last = e->at;
@@ -300,7 +301,7 @@ void hw_hub_tick(struct hw_hub *h)
 	h->unarmed = false;
 }
 
-/* Whoever follows starts anew: what the stream had between is not to be had. */
+/* Sends followers a `reset`: the transitions between are not available. */
 static void reset_all(struct hw_hub *h)
 {
 	if (h->n_clients == h->n_lagging)
@@ -309,9 +310,9 @@ static void reset_all(struct hw_hub *h)
 	flush(h);
 }
 
-/* --- those who lag */
+/* --- lagging clients */
 
-/* Its turn is over: the others first. */
+/* Moves a served client to the end of the list. */
 static void to_tail(struct client *cl)
 {
 	struct hw_hub *h = cl->hub;
@@ -325,10 +326,10 @@ static void to_tail(struct client *cl)
 	h->tail = &cl->next;
 }
 
-/* Whether it was told more, at another node, than the hub has. */
+/* Whether it has read more, from another node, than the hub has. */
 static bool is_ahead(const struct client *cl)
 {
-	return hw_event_id_compare(cl->at, cl->hub->last) > 0;
+	return hw_stream_id_compare(cl->at, cl->hub->last) > 0;
 }
 
 static void give_page(struct client *cl, const struct hw_event_page *page)
@@ -340,7 +341,7 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 		return;
 	}
 	bool lost = !page->ok || page->gone;
-	int ahead = has_store(h) ? hw_event_id_compare(page->last, h->last) : 0;
+	int ahead = has_store(h) ? hw_stream_id_compare(page->last, h->last) : 0;
 	cl->waits = !lost && ahead > 0 && is_ahead(cl);
 	if (cl->waits) {
 		evbuffer_free(body);
@@ -351,14 +352,14 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 		cl->at = h->last;
 	} else {
 		for (size_t i = 0; i < page->n; i++)
-			if (ahead <= 0 || hw_event_id_compare(page->events[i].at, h->last) <= 0)
+			if (ahead <= 0 || hw_stream_id_compare(page->events[i].at, h->last) <= 0)
 				write_event(h, body, "transition", &page->events[i]);
 		cl->at = ahead > 0 ? h->last : page->last;
 	}
-	/* What was told since it was asked for is missing on it. */
-	bool behind = ahead < 0 && hw_event_id_compare(h->last, h->last_then) > 0;
+	/* The page lacks transitions that were passed on after its request. */
+	bool behind = ahead < 0 && hw_stream_id_compare(h->last, h->last_then) > 0;
 	if (lost || ahead > 0 || (!page->more && !behind)) {
-		flush(h); /* it has this already */
+		flush(h); /* these bytes are already in its pages */
 		set_lags(cl, false);
 	}
 	to_tail(cl);
@@ -375,7 +376,7 @@ static struct client *next_lagging(const struct hw_hub *h)
 	return cl;
 }
 
-/* A page out of memory for one client; for others when the flush event comes. */
+/* Sends a page from memory to one client; the flush event serves the next one. */
 static void serve_from_memory(struct hw_hub *h, struct client *cl)
 {
 	struct hw_event events[PAGE];
@@ -386,7 +387,7 @@ static void serve_from_memory(struct hw_hub *h, struct client *cl)
 		event_active(h->flush, EV_TIMEOUT, 0);
 }
 
-/* Serves one who lags and has taken what it was sent. */
+/* Serves a lagging client that has read everything. */
 static void pump(struct hw_hub *h)
 {
 	struct client *cl = h->n_lagging > 0 && h->state == HUB_LIVE && !h->asked ? next_lagging(h) : NULL;
@@ -400,17 +401,17 @@ static void pump(struct hw_hub *h)
 	}
 }
 
-/* --- the hub itself */
+/* --- the hub */
 
 static void ask_for_hub(struct hw_hub *h, int rc, enum hub_state state)
 {
 	h->asked = h->asked_for_hub = rc == 0;
 	h->asked_for = NULL;
-	h->told_then = h->told;
+	h->reported_then = h->reported;
 	h->state = rc == 0 ? state : HUB_LIVE;
 }
 
-/* The store may be another one, which never comes so far: its pages say so. */
+/* The store may be another one, which never reaches these ids; the next pages show this. */
 static void end_waits(struct hw_hub *h)
 {
 	for (struct client *cl = h->first; cl; cl = cl->next)
@@ -441,14 +442,14 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	struct hw_hub *h = c->hub;
 	struct hw_event numbered = *e;
 	if (!has_store(h)) {
-		numbered.at = (struct hw_event_id){h->begun_ms, ++h->n};
-		tell(h, &numbered);
+		numbered.at = (struct hw_stream_id){h->begun_ms, ++h->n};
+		report(h, &numbered);
 		return;
 	}
-	h->told = e->at;
-	if (h->state == HUB_LIVE && hw_event_id_compare(e->at, h->last) > 0)
-		tell(h, e);
-	/* otherwise it was read already, or is in the stream, and will be read */
+	h->reported = e->at;
+	if (h->state == HUB_LIVE && hw_stream_id_compare(e->at, h->last) > 0)
+		report(h, e);
+	/* otherwise it was already read, or the hub will read it from the stream */
 }
 
 void hw_control_pending(struct hw_control *c, const struct hw_event *e)
@@ -472,34 +473,34 @@ void hw_control_settled(struct hw_control *c)
 	c->hub->settled = hw_history_end(c->history);
 }
 
-/* What was told while it read, or was not told at all, it has not read yet. */
+/* If the announced end of the stream is past the last id read, requests more. */
 static void read_on(struct hw_hub *h)
 {
-	if (h->state == HUB_LIVE && !h->asked && hw_event_id_compare(h->told, h->last) > 0)
+	if (h->state == HUB_LIVE && !h->asked && hw_stream_id_compare(h->reported, h->last) > 0)
 		ask_for_hub(h, h->c->ops->events_after(h->c->arg, h->last), HUB_CATCHES_UP);
 }
 
-void hw_control_missed(struct hw_control *c, struct hw_event_id upto)
+void hw_control_missed(struct hw_control *c, struct hw_stream_id upto)
 {
-	c->hub->told = upto;
+	c->hub->reported = upto;
 	read_on(c->hub);
 }
 
-/* Whatever was told before the page was asked for is on it, or is not in the stream any more. */
+/* All that was announced before the page's request is on the page or no longer in the stream. */
 static void become_live(struct hw_hub *h)
 {
 	h->state = HUB_LIVE;
-	if (hw_event_id_compare(h->told, h->told_then) == 0)
-		h->told = h->last;
+	if (hw_stream_id_compare(h->reported, h->reported_then) == 0)
+		h->reported = h->last;
 }
 
-/* The end of the stream, at the first connect or after a gap. */
+/* Takes the end of the stream, at the first connection or after a gap. */
 static void hub_begins(struct hw_hub *h, const struct hw_event_page *page)
 {
 	bool gap = h->known;
 	end_waits(h);
 	for (size_t i = 0; page->ok && i < page->n; i++)
-		if (hw_event_id_compare(page->events[i].at, h->last) > 0)
+		if (hw_stream_id_compare(page->events[i].at, h->last) > 0)
 			hw_history_add(h->c->history, &page->events[i]);
 	hw_history_set_cut(h->c->history, gap || !page->ok || page->more);
 	if (page->ok) {
@@ -525,7 +526,7 @@ static void hub_page(struct hw_hub *h, const struct hw_event_page *page)
 		return;
 	}
 	for (size_t i = 0; i < page->n; i++)
-		tell(h, &page->events[i]);
+		report(h, &page->events[i]);
 	h->last = page->last;
 	if (page->more)
 		ask_for_hub(h, h->c->ops->events_after(h->c->arg, h->last), HUB_CATCHES_UP);
@@ -550,7 +551,7 @@ void hw_control_page(struct hw_control *c, const struct hw_event_page *page)
 	pump(h);
 }
 
-/* --- coming in */
+/* --- new clients */
 
 static void on_comment(evutil_socket_t fd, short what, void *arg)
 {
@@ -562,7 +563,7 @@ static void on_comment(evutil_socket_t fd, short what, void *arg)
 		next = cl->next;
 		h->refused += !hw_stream_comment(&cl->stream);
 	}
-	pump(h); /* should the store have refused once */
+	pump(h); /* retries after a refusal by the store */
 }
 
 static struct client *client_new(struct hw_hub *h)
@@ -597,31 +598,32 @@ void hw_serve_events(void *arg, struct evhttp_request *req, const char *rest)
 		hw_stream_head(req);
 		return;
 	}
-	flush(h); /* what is told by now is not for this one */
+	flush(h); /* bytes of earlier transitions are not for this client */
 	if (h->n_clients < CLIENTS_MAX)
 		cl = client_new(h);
 	if (!cl) {
 		h->refused++;
 		char full[64];
-		snprintf(full, sizeof(full), "%d clients read the events already", CLIENTS_MAX);
+		snprintf(full, sizeof(full), "already %d clients read the events, which is the limit", CLIENTS_MAX);
 		hw_reply_error(req, HTTP_SERVUNAVAIL, h->n_clients < CLIENTS_MAX ? "out of memory" : full);
 		return;
 	}
 	cl->at = h->last;
-	/* Who comes back is told again: it may have missed some, and knows what it has heard by id and seq. */
+	/* A client that resumes gets all pending events again, since it may have missed some. It detects repetitions by
+	 * id and seq. */
 	cl->aside = place && *place ? 0 : hw_history_end(c->history);
 	hw_stream_begin(&cl->stream, req, &stream_ops, cl);
 	if (h->late)
 		wake(h);
-	if (h->sight.blind && !tell_sight(cl))
+	if (h->sight.blind && !report_sight(cl))
 		return;
 	if (!place || !*place)
 		return;
 	struct hw_event_page gone = {.ok = false};
-	if (hw_event_id_parse(place, strlen(place), &cl->at) < 0)
+	if (hw_stream_id_parse(place, strlen(place), &cl->at) < 0)
 		give_page(cl, &gone);
 	else
-		set_lags(cl, true); /* it is served when the head is out */
+		set_lags(cl, true); /* served when the head is sent */
 }
 
 unsigned hw_hub_cut_unadmitted(struct hw_hub *h)
@@ -651,7 +653,7 @@ struct hw_hub *hw_hub_new(struct hw_control *c)
 	h->c = c;
 	h->tail = &h->first;
 	h->state = has_store(h) ? HUB_AWAY : HUB_LIVE;
-	/* So that a place of another run is not taken for one of this. */
+	/* makes ids of different runs differ */
 	h->begun_ms = c->ops ? (uint64_t)c->ops->now(c->arg).wall_ms : 1;
 	h->fresh = evbuffer_new();
 	h->flush = event_new(c->base, -1, 0, on_flush, h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forgetting a device. What another node owns only that one may forget: it is asked, and the client waits for its
- * answer, for two seconds. Cost: a look-up, and one timer for each client that waits.
+ * Forgets a device. If another node owns the device, this node asks that node and the client waits up to two seconds
+ * for the answer. Cost: a look-up, and a timer per waiting client.
  */
 #include <event2/event.h>
 #include <event2/http.h>
@@ -14,14 +14,14 @@
 #define PATIENCE_S 2
 #define ASKS_MAX   64
 
-/* A request that waits for another node. Owned by the list. */
+/* A request that waits for another node. The list owns it. */
 struct ask {
 	struct ask *next, **prev;
 	struct hw_asks *asks;
 	struct evhttp_request *req;
 	struct event *patience;
 	uint64_t ticket;
-	char owner[256]; /* for people */
+	char owner[256]; /* for messages */
 };
 
 struct hw_asks {
@@ -42,14 +42,14 @@ static void end(struct ask *a)
 	free(a);
 }
 
-/* The client went away, or the server stops. */
+/* The client disconnected, or the server stops. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct ask *a = arg;
 	struct evhttp_request *req = a->req;
 	(void)conn;
 	end(a);
-	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
 	if (!evhttp_request_get_connection(req))
 		evhttp_request_free(req);
 }
@@ -64,7 +64,7 @@ static void reply(struct evhttp_request *req, enum hw_forgotten what, const char
 	} else if (what == HW_FORGOTTEN_UNOWNED) {
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "no node owns this device now: try again");
 	} else {
-		snprintf(why, sizeof(why), "node '%s' owns this device, and does not answer", owner);
+		snprintf(why, sizeof(why), "node '%s' owns this device and does not answer", owner);
 		hw_reply_error(req, HTTP_SERVUNAVAIL, why);
 	}
 }
@@ -111,7 +111,7 @@ static void forget_with_others(struct hw_control *c, struct evhttp_request *req,
 {
 	struct ask *a = ask_new(c->asks, req);
 	if (!a) {
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many requests wait for other nodes");
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many requests are waiting for other nodes");
 		return;
 	}
 	const char *owner = c->ops->owner(c->arg, d);

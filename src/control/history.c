@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last HW_HISTORY transitions, in memory: for who has just come and asks what happened, and, where no store keeps
- * the event stream, that stream itself. Cost: an allocation for each transition, and at most about 3 MB.
+ * The last HW_HISTORY transitions, in memory: for clients that ask for recent transitions, and as the event stream
+ * itself if there is no store. Cost: an allocation per transition, at most about 3 MB in all.
  *
- * Where a store keeps the stream, a transition is here as soon as it happens, and waits: what the store says of it
- * later gives it its place. So it is here once, in the order in which it happened, also while the store is away, and if
- * a new master is sent again what the old one had.
+ * With a store, a transition is added at once, without an id. When the store returns its entry, the transition gets the
+ * entry's id. So each transition is here once and in order, even if the store is away, or if a new master returns
+ * entries that the old master had returned before.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -18,23 +18,23 @@
 #include "http/json.h"
 #include "http/query.h"
 
-#define HEADS 4096 /* of lists of what is known by its seq: a power of two */
+#define HEADS 4096 /* lists of items by a hash of id and seq; a power of two */
 
 struct item {
 	struct hw_event event;
-	char *texts;   /* owned: its id, its group and its node */
-	bool waits;    /* for its place */
+	char *texts;   /* owned: id, group and node */
+	bool waits;    /* has no id of the stream yet */
 	bool listed;   /* in the list of its head */
-	uint32_t next; /* the next of that list: its index + 1; 0: none */
+	uint32_t next; /* next item of that list: index + 1; 0: none */
 };
 
 struct hw_history {
 	struct item items[HW_HISTORY];
-	uint32_t heads[HEADS];   /* by their seq: of each list the first, as `next` */
-	uint64_t n;              /* ever added; the last HW_HISTORY of them are here */
-	char own[HW_ID_MAX + 1]; /* the node whose transitions wait here */
-	bool cut;                /* the stream has older ones, or may have */
-	int64_t gave_way_ms;     /* of those of them that gave way while they waited, the latest */
+	uint32_t heads[HEADS];   /* first item of each list, encoded like `next` */
+	uint64_t n;              /* number of items ever added; the last HW_HISTORY are here */
+	char own[HW_ID_MAX + 1]; /* this node: items of this node wait here */
+	bool cut;                /* the stream has older entries, or may have */
+	int64_t gave_way_ms;     /* latest time of an item that was overwritten while it waited */
 };
 
 struct hw_history *hw_history_new(bool cut)
@@ -59,7 +59,7 @@ void hw_history_free(struct hw_history *h)
 	free(h);
 }
 
-/* A seq is a wall clock's milliseconds for most devices, and for no two of one. */
+/* seq is wall clock ms for most devices, and unique per device. */
 static uint32_t *head_of(struct hw_history *h, const struct hw_event *e)
 {
 	return &h->heads[(hw_fnv32(e->id, e->id_len) ^ e->seq ^ e->seq >> 12) % HEADS];
@@ -75,7 +75,7 @@ static void unlist(struct hw_history *h, struct item *item)
 	item->listed = false;
 }
 
-/* What happened here, or was told by the store, and is now told by the store; or NULL. */
+/* Finds the item of a transition that the store returns, or NULL. */
 static struct item *find(struct hw_history *h, const struct hw_event *e)
 {
 	for (uint32_t at = *head_of(h, e); at; at = h->items[at - 1].next) {
@@ -109,7 +109,7 @@ void hw_history_append(struct hw_history *h, const struct hw_event *e)
 	h->n++;
 }
 
-/* ... as one that will be found. */
+/* Appends an item that find() finds. */
 static void append_listed(struct hw_history *h, const struct hw_event *e, bool waits)
 {
 	uint64_t n = h->n;
@@ -124,7 +124,8 @@ static void append_listed(struct hw_history *h, const struct hw_event *e, bool w
 	*head = (uint32_t)(n % HW_HISTORY) + 1;
 }
 
-/* What has given way while it waited is not what happened last. Others' clocks are not compared with. */
+/* Whether a transition of this node is no newer than an item that was overwritten while it waited: the transition must
+ * not be added as a new one. Times of other nodes are not compared, since their clocks differ. */
 static bool gave_way(const struct hw_history *h, const struct hw_event *e)
 {
 	return e->time_ms <= h->gave_way_ms && e->node_len == strlen(h->own) &&
@@ -155,7 +156,7 @@ uint64_t hw_history_end(const struct hw_history *h)
 	return h->n;
 }
 
-/* The number of the oldest that is here. */
+/* Number of the oldest item. */
 static uint64_t oldest(const struct hw_history *h)
 {
 	return h->n > HW_HISTORY ? h->n - HW_HISTORY : 0;
@@ -178,13 +179,13 @@ const struct hw_event *hw_history_waiting(const struct hw_history *h, uint64_t *
 	return NULL;
 }
 
-/* The number of the first that stands behind a place: they are in the order of their places. */
-static uint64_t first_behind(const struct hw_history *h, struct hw_event_id at)
+/* Number of the first item after an id; the items are in the order of their ids. */
+static uint64_t first_behind(const struct hw_history *h, struct hw_stream_id at)
 {
 	uint64_t low = oldest(h), high = h->n;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
-		if (hw_event_id_compare(event_at(h, middle)->at, at) <= 0)
+		if (hw_stream_id_compare(event_at(h, middle)->at, at) <= 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -192,14 +193,14 @@ static uint64_t first_behind(const struct hw_history *h, struct hw_event_id at)
 	return low;
 }
 
-void hw_history_after(const struct hw_history *h, struct hw_event_id at, struct hw_event *events, size_t cap,
+void hw_history_after(const struct hw_history *h, struct hw_stream_id at, struct hw_event *events, size_t cap,
                       struct hw_event_page *page)
 {
 	uint64_t first = first_behind(h, at);
-	bool from_start = at.ms == 0 && at.n == 0;
+	bool from_start = at.ms == 0 && at.seq == 0;
 	*page = (struct hw_event_page){.events = events, .last = at, .ok = true};
 	page->gone = first == oldest(h) ? !from_start || first > 0
-	                                : hw_event_id_compare(event_at(h, first - 1)->at, at) != 0;
+	                                : hw_stream_id_compare(event_at(h, first - 1)->at, at) != 0;
 	for (; first < h->n && page->n < cap; first++) {
 		events[page->n++] = *event_at(h, first);
 		page->last = event_at(h, first)->at;
@@ -219,13 +220,13 @@ static const char *read_limit(struct evhttp_request *req, unsigned *limit)
 		if (rc < 0)
 			return "the query is malformed";
 		if (strcmp(p.key, "limit") != 0)
-			return "unknown key in the query: there is limit";
+			return "unknown key in the query: the only key is limit";
 		why = hw_query_limit(p.value, p.value_len, limit);
 	}
 	return why;
 }
 
-/* The newest first; with `id` only that device's. */
+/* Writes the newest first; with `id` only of that device. */
 static void serve(struct hw_control *c, struct evhttp_request *req, const char *id, size_t len)
 {
 	const struct hw_history *h = c->history;
@@ -239,16 +240,15 @@ static void serve(struct hw_control *c, struct evhttp_request *req, const char *
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	if (!body)
 		return;
-	hw_json_key(&j, "transitions");
-	hw_json_open(&j, '[');
+	hw_json_open_member(&j, "transitions", '[');
 	uint64_t i = h->n;
 	for (; i > oldest(h) && found < limit; i--) {
 		const struct hw_event *e = event_at(h, i - 1);
 		bool waits = h->items[(i - 1) % HW_HISTORY].waits;
-		char at[HW_EVENT_ID_TEXT];
+		char at[HW_STREAM_ID_TEXT];
 		if (id && (e->id_len != len || memcmp(e->id, id, len) != 0))
 			continue;
-		hw_event_id_text(e->at, at);
+		hw_stream_id_print(e->at, at);
 		hw_json_open(&j, '{');
 		hw_write_event(&j, c, e);
 		hw_json_text(&j, "event_id", waits ? NULL : at);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See levels.h. A table with a bound on how far is looked: whoever is found no place for is counted with the rest. */
+/* See levels.h. A hash table with a bounded search: a beginning without a free slot in the bound is counted in
+ * `rest`. */
 #include "control/levels.h"
 
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 #include "heartwheel/topic.h"
 #include "http/json.h"
 
-#define PLACES 4096 /* a power of two */
-#define LOOKS  16
+#define PLACES     4096 /* a power of two */
+#define PROBES_MAX 16
 
 struct level {
 	uint64_t online, offline;
@@ -21,7 +22,7 @@ struct hw_levels {
 	unsigned depth;
 	size_t n;
 	struct level all[HW_LEVELS_MAX];
-	struct level rest;       /* ids without such a level, and those there was no room for */
+	struct level rest;       /* ids without such a level, and beginnings without a slot */
 	uint16_t places[PLACES]; /* an index into `all` + 1; 0: free */
 };
 
@@ -38,7 +39,7 @@ void hw_levels_free(struct hw_levels *l)
 	free(l);
 }
 
-/* How long the id's beginning is, with the character that ends the level; 0: it has not as many levels. */
+/* Length of the id's first `depth` levels with the final separator; 0: fewer levels. */
 static size_t beginning(struct hw_id id, unsigned depth)
 {
 	for (size_t i = 0; i < id.len; i++)
@@ -52,8 +53,8 @@ static struct level *find(struct hw_levels *l, const char *text, size_t len)
 	uint32_t hash = 2166136261u;
 	for (size_t i = 0; i < len; i++)
 		hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-	for (uint32_t look = 0; look < LOOKS; look++) {
-		uint16_t *place = &l->places[(hash + look) % PLACES];
+	for (uint32_t i = 0; i < PROBES_MAX; i++) {
+		uint16_t *place = &l->places[(hash + i) % PLACES];
 		struct level *is = *place ? &l->all[*place - 1] : NULL;
 		if (is && is->len == len && memcmp(is->text, text, len) == 0)
 			return is;
@@ -92,8 +93,7 @@ static int compare(const void *a, const void *b)
 void hw_levels_write(struct hw_levels *l, struct hw_json *j)
 {
 	qsort(l->all, l->n, sizeof(*l->all), compare);
-	hw_json_key(j, "levels");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "levels", '[');
 	for (size_t i = 0; i < l->n; i++) {
 		hw_json_open(j, '{');
 		hw_json_bytes(j, "prefix", l->all[i].text, l->all[i].len);
@@ -102,8 +102,7 @@ void hw_levels_write(struct hw_levels *l, struct hw_json *j)
 		hw_json_close(j, '}');
 	}
 	hw_json_close(j, ']');
-	hw_json_key(j, "rest");
-	hw_json_open(j, '{');
+	hw_json_open_member(j, "rest", '{');
 	hw_json_uint(j, "online", l->rest.online);
 	hw_json_uint(j, "offline", l->rest.offline);
 	hw_json_close(j, '}');

@@ -2,14 +2,13 @@
 /*
  * The list of devices.
  *
- * It goes through the registry in the order of its records, which never move: a device that stays is met exactly
- * once, whatever comes and goes meanwhile, and a position is a record's index. Outside it is the id of the device last
- * shown; the last pages' positions are remembered, so that such a device may be forgotten before the next page is
- * asked for. A sorted list is made by looking at all records for each page, and keeping the first of those behind the
- * page before (rank.h).
+ * The list follows the registry's records, which never move. So a device that stays is listed exactly once, even if
+ * other devices are added or removed. A position is a record's index; clients use the id of the last device shown. The
+ * positions of the last pages are kept, so that this device may be forgotten before the next request. For a sorted
+ * page, all records are scanned, and the first devices after the page before are kept (rank.h).
  *
- * Cost: a filter may pass over a million records to find one. A list looks at a few thousand at once; what is left goes
- * to a queue, of which each turn of the loop works off a fixed number of records, whoever's they are.
+ * Cost: a filter may skip a million records to find one. A request scans a few thousand records at once. Longer scans
+ * go to a queue, which processes a fixed number of records per turn of the loop.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -26,8 +25,8 @@
 #include "http/json.h"
 #include "http/query.h"
 
-#define LOOKS_AT_ONCE 2000  /* records a request may look at before it waits for its turn */
-#define LOOKS_A_TURN  20000 /* ... all that wait together, in a turn of the loop */
+#define SCANS_AT_ONCE 2000  /* records that a request scans before it is queued */
+#define SCANS_A_TURN  20000 /* records that all queued requests scan per turn of the loop */
 #define CURSORS       256
 
 static const char no_memory[] = "out of memory";
@@ -39,7 +38,7 @@ struct filter {
 	size_t prefix_len, search_len;
 };
 
-/* A list being written. Owned by the pager's queue, or by the call that answers it at once. */
+/* A list that is being written. Owned by the pager's queue, or by the call that answers it at once. */
 struct list {
 	struct list *next, **prev;
 	struct hw_pager *pager;
@@ -48,15 +47,15 @@ struct list {
 	struct hw_json json;
 	struct filter filter;
 	enum hw_order order;
-	bool back;           /* from the order's end */
+	bool back;           /* reverse order */
 	struct hw_rank rank; /* of a sorted list */
-	unsigned level;      /* 0: devices are listed; otherwise they are counted by that level of their ids */
+	unsigned level;      /* 0: list devices; otherwise count devices by this level of their ids */
 	struct hw_levels *levels;
 	char after[HW_ID_MAX + 1];
 	size_t after_len;
-	uint32_t at; /* the next record to look at */
+	uint32_t at; /* the next record to scan */
 	unsigned limit, found;
-	bool more; /* there is a page behind this one */
+	bool more; /* there is a next page */
 	char last[HW_ID_MAX + 1];
 	size_t last_len;
 	uint32_t last_at;
@@ -73,7 +72,7 @@ struct hw_pager {
 	struct event *turn;
 	struct list *first, **tail; /* waiting for their turn */
 	struct cursor cursors[CURSORS];
-	size_t n_cursors; /* handed out so far */
+	size_t n_cursors; /* number of cursors ever kept */
 };
 
 /* --- positions */
@@ -87,8 +86,8 @@ static void remember(struct hw_pager *p, const char *id, size_t len, uint32_t in
 }
 
 /*
- * The record of the device that a page ended with, or HW_NIL. What was handed out goes first: if the device was
- * forgotten and came back, its record is another now, and the list has to go on where it was.
+ * The record of a page's last device, or HW_NIL. A kept cursor comes first: if the device was forgotten and has
+ * returned, its record is another one, but the list must continue at the old one.
  */
 static uint32_t position(const struct hw_pager *p, const char *id, size_t len)
 {
@@ -112,7 +111,7 @@ static const char *set_state(struct list *l, const struct hw_param *p)
 {
 	enum hw_state s;
 	if (hw_state_parse(p->value, &s) < 0 || (s != HW_STATE_ONLINE && s != HW_STATE_OFFLINE))
-		return "'state' is neither online nor offline";
+		return "'state' must be online or offline";
 	l->filter.state = (int)s;
 	return NULL;
 }
@@ -158,7 +157,7 @@ static const char *set_sort(struct list *l, const struct hw_param *p)
 			l->order = (enum hw_order)i;
 			return NULL;
 		}
-	return "'sort' is none of known, id, newest and oldest, the latter three perhaps with -back";
+	return "'sort' must be known, id, id-back, newest, newest-back, oldest or oldest-back";
 }
 
 static const char *set_level(struct list *l, const struct hw_param *p)
@@ -166,7 +165,7 @@ static const char *set_level(struct list *l, const struct hw_param *p)
 	char *end;
 	unsigned long level = strtoul(p->value, &end, 10);
 	if (*end || *p->value < '1' || *p->value > '9' || level > HW_LEVEL_DEEP)
-		return "'level' is no number from 1 to 16";
+		return "'level' must be a number from 1 to 16";
 	l->level = (unsigned)level;
 	return NULL;
 }
@@ -175,10 +174,10 @@ static const char *set_after(struct list *l, const struct hw_param *p)
 {
 	l->after_len = p->value_len <= HW_ID_MAX ? p->value_len : 0;
 	memcpy(l->after, p->value, l->after_len);
-	return l->after_len ? NULL : "'after' is no 'next' of a page";
+	return l->after_len ? NULL : "'after' must be the 'next' of an earlier page";
 }
 
-/* NULL, or what is wrong. An empty value is as good as none. */
+/* Returns NULL, or what is wrong. An empty value means not given. */
 static const char *read_query(struct list *l, const char *query)
 {
 	static const struct {
@@ -197,7 +196,7 @@ static const char *read_query(struct list *l, const char *query)
 		while (i < n_keys && strcmp(p.key, keys[i].key) != 0)
 			i++;
 		if (i == n_keys)
-			return "unknown key in the query: there are state, group, prefix, search, sort, after, "
+			return "unknown key in the query: the keys are state, group, prefix, search, sort, after, "
 			       "limit and level";
 		const char *why = p.value_len ? keys[i].set(l, &p) : NULL;
 		if (why)
@@ -206,7 +205,7 @@ static const char *read_query(struct list *l, const char *query)
 	return rc == -EINVAL ? "the query is malformed" : rc < 0 ? "a part of the query is too long" : NULL;
 }
 
-/* Where the list begins: after the page before, in its order. NULL, or what is wrong. */
+/* Sets the begin: after the page before. Returns NULL, or what is wrong. */
 static const char *set_begin(struct list *l)
 {
 	uint32_t index;
@@ -218,14 +217,14 @@ static const char *set_begin(struct list *l)
 		if (hw_rank_init(&l->rank, l->order, l->back, l->limit + 1) < 0)
 			return no_memory;
 		return l->after_len && hw_rank_floor(&l->rank, l->after, l->after_len) < 0
-		               ? "'after' is no 'next' of a page that is sorted like this"
+		               ? "'after' must be the 'next' of an earlier page with the same 'sort'"
 		               : NULL;
 	}
 	if (l->after_len == 0)
 		return NULL;
 	index = position(l->pager, l->after, l->after_len);
 	if (index == HW_NIL)
-		return "the device that 'after' names is not known any more: start again without it";
+		return "the device that 'after' names is no longer known: start again without 'after'";
 	l->at = index + 1;
 	return NULL;
 }
@@ -263,7 +262,7 @@ static void write_one(struct list *l, struct hw_now now, const struct hw_device 
 	l->found++;
 }
 
-/* All records have been looked at: the first of them, in order. One that has gone or changed meanwhile is left out. */
+/* Writes a sorted page after all records were scanned. Skips a device that has gone or no longer matches. */
 static void write_ranked(struct list *l, struct hw_now now)
 {
 	const struct hw_registry *r = hw_monitor_registry(l->pager->c->monitor);
@@ -281,7 +280,7 @@ static void write_ranked(struct list *l, struct hw_now now)
 	}
 }
 
-/* A record that matches; false if the page is full. */
+/* Takes a record that matches; false: the page is full. */
 static bool take(struct list *l, struct hw_now now, const struct hw_device *d)
 {
 	if (l->levels) {
@@ -304,7 +303,7 @@ static bool take(struct list *l, struct hw_now now, const struct hw_device *d)
 	return true;
 }
 
-/* Goes on with the list; false if the budget ended it. */
+/* Continues the list; false: the budget is used up. */
 static bool list_go_on(struct list *l, unsigned *budget)
 {
 	struct hw_control *c = l->pager->c;
@@ -323,7 +322,7 @@ static bool list_go_on(struct list *l, unsigned *budget)
 	return true;
 }
 
-/* Ends the text. 0 or -ENOMEM. */
+/* Ends the text. Returns 0 or -ENOMEM. */
 static int list_end(struct list *l)
 {
 	hw_json_close(&l->json, ']');
@@ -371,25 +370,25 @@ static void list_free(struct list *l)
 	free(l);
 }
 
-/* The client went away, or the server stops, while the list waited. */
+/* The client disconnected, or the server stops, while the list waited. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct list *l = arg;
 	(void)conn;
-	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
 	if (!evhttp_request_get_connection(l->req))
 		evhttp_request_free(l->req);
 	list_free(l);
 }
 
-/* Answers a list that had to wait: its head has been sent. */
+/* Answers a list that has waited; its head was sent before. */
 static void list_answer_late(struct list *l)
 {
 	struct evhttp_request *req = l->req;
 	struct evhttp_connection *conn = evhttp_request_get_connection(req);
 	evhttp_connection_set_closecb(conn, NULL, NULL);
 	if (list_end(l) < 0) {
-		/* 200 has been said: only a broken connection can take it back. */
+		/* The status 200 was sent: only a closed connection can show the failure. */
 		evhttp_connection_free(conn);
 	} else {
 		evhttp_send_reply_chunk(req, l->body);
@@ -406,7 +405,7 @@ static int pager_wake(struct hw_pager *p)
 
 static void pager_turn(struct hw_pager *p)
 {
-	unsigned budget = LOOKS_A_TURN;
+	unsigned budget = SCANS_A_TURN;
 	while (p->first && budget > 0) {
 		struct list *l = p->first;
 		list_dequeue(l);
@@ -430,9 +429,8 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 }
 
 /*
- * Puts the list on the queue. The head of the answer goes out now: only then does evhttp watch whether the client is
- * still there. Without a length the body is chunked, or for HTTP/1.0 ended by closing, also where it asked for
- * keep-alive.
+ * Queues the list. The head of the answer is sent now, since evhttp detects a disconnected client only after that. The
+ * body has no length: it is chunked, or in HTTP/1.0 ended by closing the connection, even if keep-alive was requested.
  */
 static void list_wait(struct list *l)
 {
@@ -476,7 +474,7 @@ void hw_serve_list(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_control *c = arg;
 	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req));
-	unsigned budget = LOOKS_AT_ONCE;
+	unsigned budget = SCANS_AT_ONCE;
 	struct list *l = list_new(c->pager, req);
 	(void)rest;
 	if (!l) {

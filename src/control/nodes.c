@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several nodes: /v1/nodes, the member `cluster` of /v1/status, the metrics, and whether this one is ready. What a node
- * says of itself stands in Redis, where anybody may write: it is parsed, and only what is of the expected type is
- * shown. Cost: a parse of some hundred bytes for each node.
+ * Several nodes: /v1/nodes, the member `cluster` of /v1/status, the metrics, and readiness. A node's own data come from
+ * Redis, where other programs can write. So they are parsed, and only members of the expected type are shown. Cost:
+ * parsing a few hundred bytes per node.
  */
 #include "control/nodes.h"
 
@@ -28,7 +28,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct hw_control_node *)a)->node, ((const struct hw_control_node *)b)->node);
 }
 
-/* In the same order whoever is asked. */
+/* Every node lists the nodes in the same order. */
 bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out)
 {
 	if (!c->ops->nodes)
@@ -55,9 +55,9 @@ static unsigned count(const struct hw_control_nodes *n, const char *state)
 	return found;
 }
 
-/* --- what a node says of itself */
+/* --- data of a node */
 
-/* What one of them does not say is nothing to compare by. Only texts and numbers can be equal: the time of
+/* A member that one of the nodes lacks does not differ. Only texts and numbers can be equal: the time of
  * cJSON_Compare() doubles with each level of nested objects. */
 static bool differ(const cJSON *ours, const cJSON *theirs, const char *key)
 {
@@ -95,22 +95,21 @@ const char *hw_control_difference(unsigned i)
 
 static void write_differences(struct hw_json *j, unsigned bits)
 {
-	hw_json_key(j, "differs");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "differs", '[');
 	for (unsigned i = 0; compared[i]; i++)
 		if (bits & 1u << i)
 			hw_json_item(j, compared[i]);
 	hw_json_close(j, ']');
 }
 
-static void write_said(struct hw_json *j, const cJSON *said)
+static void write_presence(struct hw_json *j, const cJSON *presence)
 {
 	static const char *const texts[] = {"mode", "name", "version", "blind_cause", "config", "listen", "url"};
 	static const char *const counts[] = {"devices", "online", "offline", "owed", "unjudged"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-		hw_json_text(j, texts[i], cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(said, texts[i])));
+		hw_json_text(j, texts[i], cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(presence, texts[i])));
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
-		const cJSON *item = cJSON_GetObjectItemCaseSensitive(said, counts[i]);
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(presence, counts[i]);
 		if (cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < 9e15)
 			hw_json_int(j, counts[i], (int64_t)item->valuedouble);
 		else
@@ -118,12 +117,11 @@ static void write_said(struct hw_json *j, const cJSON *said)
 	}
 }
 
-static void write_unjudged_groups(struct hw_json *j, const cJSON *said)
+static void write_unjudged_groups(struct hw_json *j, const cJSON *presence)
 {
 	const cJSON *name;
-	hw_json_key(j, "unjudged_groups");
-	hw_json_open(j, '[');
-	cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(said, "unjudged_groups"))
+	hw_json_open_member(j, "unjudged_groups", '[');
+	cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(presence, "unjudged_groups"))
 	{
 		if (cJSON_IsString(name))
 			hw_json_item(j, name->valuestring);
@@ -144,26 +142,25 @@ static void write_age(struct hw_json *j, const struct hw_control_nodes *n)
 
 static void write_node(struct hw_json *j, const struct hw_control_node *node, const cJSON *ours)
 {
-	cJSON *said = cJSON_Parse(node->json ? node->json : "");
+	cJSON *presence = cJSON_Parse(node->json ? node->json : "");
 	hw_json_open(j, '{');
 	hw_json_text(j, "node", node->node);
 	hw_json_bool(j, "self", node->self);
 	hw_json_text(j, "state", node->state);
 	hw_json_int(j, "since_ms", node->since_ms);
 	hw_json_uint(j, "owns", node->owns);
-	write_said(j, said);
-	write_unjudged_groups(j, said);
-	write_differences(j, differences(ours, said));
+	write_presence(j, presence);
+	write_unjudged_groups(j, presence);
+	write_differences(j, differences(ours, presence));
 	hw_json_close(j, '}');
-	cJSON_Delete(said);
+	cJSON_Delete(presence);
 }
 
 static void write_nodes(struct hw_json *j, const struct hw_control_nodes *n)
 {
 	const struct hw_control_node *self = hw_control_nodes_self(n);
 	cJSON *ours = cJSON_Parse(self && self->json ? self->json : "");
-	hw_json_key(j, "nodes");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "nodes", '[');
 	for (size_t i = 0; i < n->n; i++)
 		write_node(j, &n->at[i], ours);
 	hw_json_close(j, ']');
@@ -224,7 +221,7 @@ static const char *state_of(const struct hw_control_nodes *n, const char *node)
 	return NULL;
 }
 
-/* Where one node alone knows the fleet: whether another one does, which, and whether that one hears the fleet. */
+/* If a single node owns the fleet: whether another node is the owner, the owner's name and its state. */
 static void write_standby(struct hw_json *j, const struct hw_control *c, const struct hw_control_nodes *n)
 {
 	if (!c->ops->standby)
@@ -242,8 +239,7 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 		return;
 	const struct hw_control_node *self = hw_control_nodes_self(&n);
 	unsigned lost = count(&n, "lost");
-	hw_json_key(j, "cluster");
-	hw_json_open(j, '{');
+	hw_json_open_member(j, "cluster", '{');
 	hw_json_text(j, "mode", n.mode);
 	hw_json_text(j, "name", n.name);
 	hw_json_bool(j, "member", n.member);
@@ -259,7 +255,7 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 	hw_json_close(j, '}');
 }
 
-/* The first member with which this one cannot be in one fleet, and the first reason. */
+/* The first member that cannot be in one fleet with this node, and the first reason. */
 static const struct hw_control_node *stranger(const struct hw_control_nodes *n, const char **what)
 {
 	const struct hw_control_node *self = hw_control_nodes_self(n);
@@ -283,7 +279,7 @@ static size_t standby_trouble(const struct hw_control *c, const struct hw_contro
 	const char *state = state_of(nodes, owner), *sep = n ? "; " : "";
 	if (*owner)
 		n += hw_print(why + n, cap - n, "%sstanding by: '%.64s' owns the fleet%s", sep, owner,
-		              state && strcmp(state, "blind") == 0 ? " and does not hear it" : "");
+		              state && strcmp(state, "blind") == 0 ? " but receives no heartbeats" : "");
 	else
 		n += hw_print(why + n, cap - n, "%sstanding by: no node is known to own the fleet", sep);
 	if (self && strcmp(self->state, "blind") == 0)
@@ -299,9 +295,9 @@ static size_t lapse_trouble(const struct hw_control *c, const struct hw_control_
 	if (!self || strcmp(self->state, "lapsed") != 0)
 		return n;
 	return n + hw_print(why + n, cap - n,
-	                    "%sRedis was not reached for %" PRId64
-	                    " s, longer than the lease: what is shown is as of then",
-	                    n ? "; " : "", (c->ops->now(c->arg).wall_ms - nodes->as_of_ms) / 1000);
+	                    "%sRedis %s for %" PRId64 " s, longer than the lease: all that is shown is from then",
+	                    n ? "; " : "", nodes->refused ? "refused this node's entry" : "was not reached",
+	                    (c->ops->now(c->arg).wall_ms - nodes->as_of_ms) / 1000);
 }
 
 size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap)
@@ -313,8 +309,14 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 	if (!nodes.member)
 		n += hw_print(why + n, cap - n, "%snot a member of the nodes '%.64s'", n ? "; " : "", nodes.name);
 	n = lapse_trouble(c, &nodes, why, n, cap);
+	if (nodes.refused)
+		n += hw_print(why + n, cap - n, "%s%.300s", n ? "; " : "", nodes.refused);
 	if (nodes.denied)
-		n += hw_print(why + n, cap - n, "%sthe event stream may not be read", n ? "; " : "");
+		n += hw_print(why + n, cap - n, "%sRedis' ACL denies this node the right to read the event stream",
+		              n ? "; " : "");
+	if (nodes.denied_writes)
+		n += hw_print(why + n, cap - n, "%sRedis' ACL denies this node the right to write devices",
+		              n ? "; " : "");
 	if (nodes.doubted)
 		n += hw_print(why + n, cap - n, "%sonly %u of %u Sentinels confirm that this Redis is the master",
 		              n ? "; " : "", nodes.confirm, nodes.sentinels);
@@ -324,7 +326,7 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 		              nodes.partitions);
 	const struct hw_control_node *other = stranger(&nodes, &what);
 	if (other)
-		n += hw_print(why + n, cap - n, "%snode '%.64s' is of another %s", n ? "; " : "", other->node, what);
+		n += hw_print(why + n, cap - n, "%snode '%.64s' has another %s", n ? "; " : "", other->node, what);
 	return n;
 }
 
@@ -333,29 +335,33 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes *n, bool stands_by)
 {
 	if (strcmp(n->mode, "standby") == 0)
-		hw_metric_one(b, "standing_by", "gauge",
-		              "1 while another node is to hear the fleet: nothing is known of it here.", stands_by);
-	hw_metric_family(b, "nodes", "gauge", "Nodes, this one included, as it sees them.");
+		hw_metric_one(
+			b, "standing_by", "gauge",
+			"1 while this node stands by: another node watches the fleet, and this node knows no device.",
+			stands_by);
+	hw_metric_family(b, "nodes", "gauge", "Nodes as this node sees them, itself included.");
 	for (size_t i = 0; i < N_STATES; i++)
 		hw_metric_labelled(b, "nodes", "state", states[i], count(n, states[i]));
 	hw_metric_one(b, "partitions_owned", "gauge", "Partitions of the fleet that this node owns.", n->owned);
 	hw_metric_one(b, "partitions_unowned", "gauge", "Partitions of the fleet that no node owns.", n->unowned);
-	hw_metric_family(
-		b, "takeovers_total", "counter",
-		"Partitions that this node has taken over, by whether they were handed over with nothing owed.");
+	hw_metric_family(b, "takeovers_total", "counter",
+	                 "Partitions that this node has taken over, by whether the old owner released them with no "
+	                 "write pending.");
 	hw_metric_labelled(b, "takeovers_total", "kind", "clean", (double)n->takeovers_clean);
 	hw_metric_labelled(b, "takeovers_total", "kind", "unclean", (double)n->takeovers_unclean);
-	hw_metric_one(b, "takeover_seconds", "gauge", "How long the last takeover took, from the claim to deciding.",
+	hw_metric_one(b, "takeover_seconds", "gauge",
+	              "How long the last take-over took, from the claim until this node was authoritative.",
 	              n->takeover_s);
 	hw_metric_family(b, "fenced_total", "counter",
-	                 "Partitions that this node lost because another one had a newer token, by who said so.");
+	                 "Partitions that this node lost to a newer fencing token, by where it saw the token.");
 	hw_metric_labelled(b, "fenced_total", "by", "redis", (double)n->fenced_redis);
 	hw_metric_labelled(b, "fenced_total", "by", "broker", (double)n->fenced_broker);
-	hw_metric_one(b, "evictions_total", "counter", "Nodes that this one has cut off from the broker.",
+	hw_metric_one(b, "evictions_total", "counter", "Nodes that this node has disconnected from the broker.",
 	              (double)n->evictions);
 	hw_metric_one(b, "peer_messages_total", "counter",
-	              "Statuses of other nodes that a heartbeat's filter brings: nothing is wrong with them.",
+	              "Statuses of other nodes that a heartbeat filter matches; they are ignored, and no fault.",
 	              (double)n->peer_messages);
 	hw_metric_one(b, "stream_lag_seconds", "gauge",
-	              "For how long the end of the event stream has not been reached.", (double)n->stream_lag_ms / 1e3);
+	              "For how long this node has not reached the end of the event stream.",
+	              (double)n->stream_lag_ms / 1e3);
 }

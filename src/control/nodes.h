@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several nodes, as the control API shows them: who lives, who is gone, who owns how much. The daemon fills this in
- * when it is asked for; what stands in it is its own sight, not the truth.
+ * Several nodes, as the control API shows them: members, lost nodes, and how many partitions each owns. The daemon
+ * fills the struct on request with this node's view, which may be outdated.
  */
 #ifndef HW_CONTROL_NODES_H
 #define HW_CONTROL_NODES_H
@@ -12,17 +12,17 @@
 
 struct evbuffer;
 
-#define HW_CONTROL_NODES_MAX 40 /* members, and some that are gone */
+#define HW_CONTROL_NODES_MAX 40 /* members, and some lost nodes */
 
 /* Strings are borrowed for the call. */
 struct hw_control_node {
 	const char *node;
 	bool self;
-	bool lost;         /* it was a member, and is gone without having said so */
+	bool lost;         /* was a member and left without announcing it */
 	const char *state; /* "joining", "ready", "blind", "leaving", "lapsed" or "lost" */
-	const char *json;  /* what it says of itself, an object; it is not to be trusted */
-	int64_t since_ms;  /* wall clock: a member, or lost, since then */
-	unsigned owns;     /* partitions */
+	const char *json;  /* the node's own data, a JSON object; not trusted */
+	int64_t since_ms;  /* wall clock: member, or lost, since then */
+	unsigned owns;     /* number of partitions */
 };
 
 struct hw_control_nodes {
@@ -31,24 +31,26 @@ struct hw_control_nodes {
 	struct hw_control_node at[HW_CONTROL_NODES_MAX];
 	size_t n;
 	bool member, lapsed;         /* this node */
-	int64_t as_of_ms;            /* it has lapsed: wall clock of its last renewal; 0: it has not */
-	bool denied;                 /* it may not read the event stream */
-	bool doubted;                /* too few Sentinels confirm that its Redis is the master */
-	unsigned sentinels, confirm; /* how many there are, and how many confirm it */
+	int64_t as_of_ms;            /* wall clock of the last renewal if this node has lapsed; 0: not lapsed */
+	bool denied;                 /* may not read the event stream */
+	bool denied_writes;          /* Redis' ACL denies a write that an owner needs */
+	const char *refused;         /* Redis' error for the last renewal; NULL: none */
+	bool doubted;                /* too few Sentinels confirm its Redis as master */
+	unsigned sentinels, confirm; /* number of Sentinels, and of those that confirm */
 	unsigned partitions, owned, unowned;
-	unsigned orphans;                            /* of those that are unowned: for longer than a handover takes */
-	uint64_t takeovers_clean, takeovers_unclean; /* partitions */
+	unsigned orphans;                            /* unowned for longer than a handover takes */
+	uint64_t takeovers_clean, takeovers_unclean; /* in partitions */
 	uint64_t claims, releases, evictions, fenced_redis, fenced_broker, peer_messages;
 	int64_t stream_lag_ms;
-	double takeover_s; /* the last one; 0: there was none */
+	double takeover_s; /* the last takeover; 0: none */
 };
 
-/* The node itself among them; NULL: it is not there. */
+/* The entry of this node; NULL: none. */
 const struct hw_control_node *hw_control_nodes_self(const struct hw_control_nodes *n);
 
 /*
- * In what two nodes differ, by what both say of themselves: bits, whose names hw_control_difference() gives, NULL
- * behind the last. Those of HW_NODES_APART keep them from being members of one fleet.
+ * The differences between two nodes' own data, as bits. hw_control_difference(i) names bit i; NULL after the last. A
+ * bit of HW_NODES_APART keeps the nodes from being in one fleet.
  */
 enum {
 	HW_DIFFERS_NAME = 1,
@@ -61,7 +63,7 @@ enum {
 unsigned hw_control_differs(const char *ours, const char *theirs);
 const char *hw_control_difference(unsigned i);
 
-/* The families of metrics that several nodes have. */
+/* Writes the metrics of several nodes. */
 void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes *n, bool stands_by);
 
 #endif

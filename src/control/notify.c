@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notifications: what was sent, when and with what result; and a test that somebody asks for. */
+/* Notifications: the sent messages with time and result; and test messages on request. */
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <string.h>
@@ -20,7 +20,7 @@ void hw_serve_notify(void *arg, struct evhttp_request *req, const char *rest)
 	hw_answer_end(req, &j, body);
 }
 
-/* Fills `out` with the value of `channel`, or with "" where it is not given. NULL, or what is wrong. */
+/* Fills *out with the value of `channel`, "" if not given. Returns NULL, or what is wrong. */
 static const char *read_channel(const char *query, struct hw_param *out)
 {
 	struct hw_param p;
@@ -30,7 +30,7 @@ static const char *read_channel(const char *query, struct hw_param *out)
 		if (rc < 0)
 			return "the query is malformed";
 		if (strcmp(p.key, "channel") != 0)
-			return "unknown key in the query: there is channel";
+			return "unknown key in the query: the only key is channel";
 	}
 	return NULL;
 }
@@ -56,6 +56,6 @@ void hw_serve_notify_test(void *arg, struct evhttp_request *req, const char *res
 	}
 	evbuffer_free(body);
 	hw_reply_error(req, code,
-	               *channel.value ? "no such channel: there are exec and webhook, where [notify] sets them up"
-	                              : "nothing is set up: [notify] has neither exec nor webhook");
+	               *channel.value ? "no such channel: the channels are exec and webhook, if [notify] sets them"
+	                              : "no channel is set up: set exec or webhook in [notify]");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon as a whole: /v1/status, /v1/groups, /v1/overview, /v1/wheel, /healthz, /readyz, /metrics. Reads the core's
- * counters and asks the daemon for what the core does not know. Cost: /metrics is a few lines per group.
+ * The daemon as a whole: /v1/status, /v1/groups, /v1/overview, /v1/wheel, /healthz, /readyz, /metrics. It reads the
+ * core's counters; the daemon provides the rest. Cost: /metrics is a few lines per group.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -15,7 +15,7 @@
 #include "http/metrics.h"
 #include "http/usage.h"
 
-#define OWED_MAX_MS 10000 /* /readyz: how long a state may wait for the outside's word */
+#define PENDING_MAX_MS 10000 /* /readyz fails if a state is pending for longer */
 
 static uint64_t transitions_of(const struct hw_monitor_stats *stats)
 {
@@ -25,7 +25,7 @@ static uint64_t transitions_of(const struct hw_monitor_stats *stats)
 	return n;
 }
 
-/* A node that stands by does not know how many there are. */
+/* A standby node does not know the counts. */
 static void write_count(struct hw_json *j, const char *key, bool unknown, uint64_t count)
 {
 	if (unknown)
@@ -71,13 +71,12 @@ static void write_blindness(struct hw_json *j, const struct hw_control *c, struc
 	hw_json_bool(j, "starting", blind && hw_is_starting(c));
 }
 
-/* Devices that this node owns and cannot judge, and of which groups they are. */
+/* Devices of this node that cannot be judged, and their groups. */
 static void write_unjudged(struct hw_json *j, const struct hw_control *c, bool stands_by)
 {
 	const struct hw_groups *groups = hw_monitor_groups(c->monitor);
 	write_count(j, "unjudged", stands_by, hw_monitor_unjudged(c->monitor));
-	hw_json_key(j, "unjudged_groups");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "unjudged_groups", '[');
 	for (size_t i = 0; i < groups->n; i++)
 		if (hw_monitor_unjudged_of(c->monitor, i))
 			hw_json_item(j, groups->all[i]->name);
@@ -109,7 +108,8 @@ static void write_status(struct hw_json *j, const struct hw_control *c)
 	write_count(j, "online", stands_by, online);
 	write_count(j, "offline", stands_by, offline);
 	write_unjudged(j, c, stands_by);
-	hw_json_uint(j, "candidates", stats->candidates);
+	hw_json_uint(j, "suspects", stats->suspects);
+	hw_json_uint(j, "candidates", stats->suspects); /* the field's older name */
 	hw_json_uint(j, "owed", s.pending);
 	hw_json_int(j, "owed_oldest_ms", s.pending_oldest_ms);
 	hw_json_uint(j, "heartbeats_total", stats->heartbeats);
@@ -139,7 +139,7 @@ static void reply_ok(struct evhttp_request *req)
 	hw_reply(req, HTTP_OK, body);
 }
 
-/* It is served on the loop itself: that there is an answer says that the loop turns. */
+/* The handler runs on the loop, so an answer proves that the loop turns. */
 void hw_serve_health(void *arg, struct evhttp_request *req, const char *rest)
 {
 	(void)arg, (void)rest;
@@ -161,9 +161,9 @@ void hw_serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 		n += hw_print(why + n, sizeof(why) - n, "%sloading devices from the store", n ? "; " : "");
 	if (s.store == HW_REDIS_REFUSES)
 		n += hw_print(why + n, sizeof(why) - n, "%sRedis: %.600s", n ? "; " : "", s.redis);
-	if (s.pending_oldest_ms > OWED_MAX_MS)
+	if (s.pending_oldest_ms > PENDING_MAX_MS)
 		n += hw_print(why + n, sizeof(why) - n,
-		              "%s%" PRIu64 " devices' states owed, the oldest for %" PRId64 " s", n ? "; " : "",
+		              "%s%" PRIu64 " states of devices pending, the oldest for %" PRId64 " s", n ? "; " : "",
 		              s.pending, s.pending_oldest_ms / 1000);
 	n = hw_nodes_trouble(c, why, n, sizeof(why));
 	if (n == 0)
@@ -174,7 +174,7 @@ void hw_serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 
 /* --- metrics */
 
-/* A group that was dropped by a reload is of interest as long as it has devices. */
+/* A group that a reload removed is shown while it has devices. */
 static bool shown(const struct hw_groups *groups, const struct hw_group_stats *s, size_t i)
 {
 	return !groups->all[i]->retired || s->count[HW_STATE_ONLINE] + s->count[HW_STATE_OFFLINE] > 0;
@@ -196,7 +196,7 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 	}
 	hw_metric_family(
 		b, "unjudged", "gauge",
-		"Devices that are not judged, since their group is not configured here, or is in another form.");
+		"Devices that are not judged, because their group is not configured here or has another form.");
 	for (size_t i = 0; i < groups->n; i++) {
 		const char *labels[] = {"group", groups->all[i]->name, NULL};
 		if (shown(groups, hw_monitor_group_stats(m, i), i))
@@ -212,7 +212,7 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 	}
 }
 
-/* Time in which a cause was active: of the fleet's, or of any group's. */
+/* Time in which a cause was active for the fleet or for any group. */
 static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_cause cause)
 {
 	const struct hw_blind *blind = hw_monitor_blind(m);
@@ -225,7 +225,7 @@ static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_c
 	return blind->cause_ns[cause] + (lasts ? now.mono.ns - blind->cause_since[cause].ns : 0);
 }
 
-/* Whoever stood by was not to hear anything: that counts as no blindness. */
+/* A standby node is not meant to receive heartbeats: its time does not count as blindness. */
 void hw_control_begins(struct hw_control *c, struct hw_now now)
 {
 	c->begun = now.mono;
@@ -238,13 +238,13 @@ static void blind_metrics(const struct hw_control *c, struct hw_now now, bool st
 	const struct hw_monitor *m = c->monitor;
 	struct hw_blindness is = hw_monitor_blindness(m);
 	hw_metric_family(b, "blind", "gauge",
-	                 "1 for the cause for which the monitor cannot hear the fleet; all are 0 while it can.");
+	                 "1 for the cause of blindness that is active; all are 0 while heartbeats arrive.");
 	for (unsigned i = 0; i < HW_CAUSES; i++) {
 		const char *labels[] = {"cause", hw_cause_name((enum hw_cause)i), NULL};
 		hw_metric_sample(b, "blind", labels, !stands_by && is.blind && is.cause == (enum hw_cause)i);
 	}
 	hw_metric_family(b, "blind_seconds_total", "counter",
-	                 "Time in which a cause of blindness was active; several may be at once.");
+	                 "Time for which a cause of blindness was active; several can be active at once.");
 	for (unsigned i = 0; i < HW_CAUSES; i++) {
 		const char *labels[] = {"cause", hw_cause_name((enum hw_cause)i), NULL};
 		int64_t ns = stands_by ? 0 : blind_ns(m, now, (enum hw_cause)i) - c->stood_ns[i];
@@ -263,27 +263,24 @@ static void core_metrics(const struct hw_control *c, struct hw_now now, bool sta
 		hw_metric_sample(b, "transitions_total", labels, (double)s->transitions[i]);
 	}
 	blind_metrics(c, now, stands_by, b);
-	hw_metric_family(b, "refused_total", "counter",
-	                 "Messages that were not taken as a heartbeat, by what was wrong.");
+	hw_metric_family(b, "refused_total", "counter", "Messages that were refused as heartbeats, by the reason.");
 	for (unsigned i = 0; i < HW_REFUSED_KINDS; i++) {
 		const char *labels[] = {"kind", hw_refused_name((enum hw_refused)i), NULL};
 		hw_metric_sample(b, "refused_total", labels, (double)s->refused[i]);
 	}
 	hw_metric_family(
 		b, "payload_errors_total", "counter",
-		"Heartbeats whose payload began like JSON and was not, or had a field of a wrong type or length.");
+		"Heartbeats whose payload began like JSON and was not JSON, or had a field of a wrong type or length.");
 	hw_metric_sample(b, "payload_errors_total", NULL, (double)s->payload_errors);
-	hw_metric_family(
-		b, "own_messages_total", "counter",
-		"What the monitor published itself and a heartbeat's filter brings back: nothing is wrong with it.");
+	hw_metric_family(b, "own_messages_total", "counter",
+	                 "Messages of this monitor that a heartbeat filter matches; they are ignored, and no fault.");
 	hw_metric_sample(b, "own_messages_total", NULL, (double)s->own_messages);
 }
 
 static void write_groups(struct hw_json *j, const struct hw_control *c)
 {
 	const struct hw_groups *groups = hw_monitor_groups(c->monitor);
-	hw_json_key(j, "groups");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "groups", '[');
 	for (size_t i = 0; i < groups->n; i++) {
 		const struct hw_group_stats *s = hw_monitor_group_stats(c->monitor, i);
 		if (!shown(groups, s, i))
@@ -302,8 +299,7 @@ static void write_groups(struct hw_json *j, const struct hw_control *c)
 		else
 			hw_json_null(j, "upstream");
 		hw_json_uint(j, "unjudged", hw_monitor_unjudged_of(c->monitor, i));
-		hw_json_key(j, "filters");
-		hw_json_open(j, '[');
+		hw_json_open_member(j, "filters", '[');
 		for (size_t k = 0; k < groups->all[i]->n_heartbeat; k++)
 			hw_json_item(j, groups->all[i]->heartbeat[k].filter);
 		hw_json_close(j, ']');
@@ -323,7 +319,7 @@ void hw_serve_groups(void *arg, struct evhttp_request *req, const char *rest)
 	hw_answer_end(req, &j, body);
 }
 
-/* What a page shows side by side, as of one moment: nothing else runs while it is written. */
+/* One consistent view for the page: nothing else runs while it is written. */
 void hw_serve_overview(void *arg, struct evhttp_request *req, const char *rest)
 {
 	const struct hw_control *c = arg;
@@ -332,36 +328,32 @@ void hw_serve_overview(void *arg, struct evhttp_request *req, const char *rest)
 	(void)rest;
 	if (!body)
 		return;
-	hw_json_key(&j, "status");
-	hw_json_open(&j, '{');
+	hw_json_open_member(&j, "status", '{');
 	write_status(&j, c);
 	hw_json_close(&j, '}');
 	if (hw_stands_by(c))
 		hw_json_null(&j, "groups");
 	else
 		write_groups(&j, c);
-	hw_json_key(&j, "nodes");
-	hw_json_open(&j, '{');
+	hw_json_open_member(&j, "nodes", '{');
 	hw_write_nodes(&j, c);
 	hw_json_close(&j, '}');
 	hw_answer_end(req, &j, body);
 }
 
-/* A wheel as it is: the loads of all slots, and where the cursor stands on each level. */
+/* A wheel: the loads of all slots, and each level's cursor. */
 static void write_wheel(struct hw_json *j, const struct hw_wheel *w)
 {
 	hw_json_uint(j, "cursor_tick", w->cursor);
 	hw_json_uint(j, "length", w->length);
-	hw_json_key(j, "levels");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "levels", '[');
 	for (int level = 0; level < HW_WHEEL_LEVELS; level++) {
 		hw_json_open(j, '{');
 		hw_json_int(j, "level", level);
 		hw_json_uint(j, "slot_ticks", hw_wheel_slot_ticks(level));
 		hw_json_int(j, "cursor", hw_wheel_cursor_slot(w, level));
 		hw_json_uint(j, "length", w->load[level]);
-		hw_json_key(j, "slots");
-		hw_json_open(j, '[');
+		hw_json_open_member(j, "slots", '[');
 		for (int slot = 0; slot < HW_WHEEL_SLOTS; slot++)
 			hw_json_element(j, hw_wheel_slot_load(w, level, slot));
 		hw_json_close(j, ']');
@@ -380,11 +372,11 @@ void hw_serve_wheel(void *arg, struct evhttp_request *req, const char *rest)
 	if (!body)
 		return;
 	hw_json_int(&j, "ticks_per_s", HW_TICKS_PER_S);
-	hw_json_uint(&j, "candidates", hw_monitor_stats(c->monitor)->candidates);
+	hw_json_uint(&j, "suspects", hw_monitor_stats(c->monitor)->suspects);
+	hw_json_uint(&j, "candidates", hw_monitor_stats(c->monitor)->suspects); /* the field's older name */
 	write_wheel(&j, hw_monitor_wheel(c->monitor));
 	if (keys) {
-		hw_json_key(&j, "keys");
-		hw_json_open(&j, '{');
+		hw_json_open_member(&j, "keys", '{');
 		write_wheel(&j, keys);
 		hw_json_close(&j, '}');
 	}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Inside of the control API: what its files share. Its table of routes is in control.c.
- */
+/* Internals shared by the files of the control API. The routes are in control.c. */
 #ifndef HW_CONTROL_PARTS_H
 #define HW_CONTROL_PARTS_H
 
@@ -28,62 +26,62 @@ struct hw_control {
 	struct hw_history *history;
 	struct hw_samples *samples;
 	struct hw_asks *asks;
-	struct hw_proxy *tasks, *durable; /* NULL: what is theirs is not known here */
+	struct hw_proxy *tasks, *durable; /* NULL: that daemon's paths are not forwarded */
 	const struct hw_monitor *monitor; /* borrowed */
 	const struct hw_control_ops *ops;
 	void *arg;
-	struct hw_mono begun;        /* of a standby: it has the fleet since then; 0: it was not said */
-	int64_t stood_ns[HW_CAUSES]; /* ... and was blind for so long before */
+	struct hw_mono begun;        /* of a former standby: owner since then; 0: unknown */
+	int64_t stood_ns[HW_CAUSES]; /* ... and its blindness before that */
 };
 
-/* Handlers take a struct hw_control as their `arg`. */
+/* The handlers' `arg` is a struct hw_control. */
 
 /* observe.c: the daemon as a whole. */
 hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_overview, hw_serve_health, hw_serve_ready, hw_serve_metrics,
 	hw_serve_wheel;
 
-/* Whether it has been blind since its start: devices have not yet had the time to report. */
+/* Whether it has been blind since its start: devices have not had the time to report. */
 bool hw_is_starting(const struct hw_control *c);
-/* While it is blind: since when, for how long, and how long devices have to report. */
+/* While blind: the begin, the duration, and the time left for devices to report. */
 void hw_write_blind_times(struct hw_json *j, const struct hw_control *c);
 
 /* devices.c: single devices. */
 hw_http_handler hw_serve_device;
-/* Whether the outside knows of it: not provisional, not forgotten. */
+/* Whether the device is shown: neither provisional nor forgotten. */
 bool hw_device_visible(const struct hw_device *d);
-/* The members of a device. */
+/* Writes the members of a device. */
 void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_now now, const struct hw_device *d);
-/* The members of a device as they were after a transition. */
+/* Writes the members of a device as of a transition. */
 void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e);
-/* The device that the rest of a path names, or NULL with the request answered. */
+/* Finds the device that the rest of a path names. Returns NULL after answering the request. */
 struct hw_device *hw_find_device(struct hw_control *c, struct evhttp_request *req, const char *rest, uint32_t *index);
 
-/* forget.c: forgetting a device, which another node may have to be asked for. */
+/* forget.c: forgetting a device, possibly by another node. */
 hw_http_handler hw_serve_forget;
 struct hw_asks *hw_asks_new(struct hw_control *c);
-/* Once all connections are closed. */
+/* Call after all connections are closed. */
 void hw_asks_free(struct hw_asks *a);
 
 /* nodes.c: several nodes. */
 hw_http_handler hw_serve_nodes;
-/* What is known of them. False: this one is alone. */
+/* Fills in what is known of the nodes. False: this is the only node. */
 bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out);
-/* Whether another node is to hear the fleet: nothing is known of it here. */
+/* Whether another node owns the fleet, so that this one has no devices. */
 bool hw_stands_by(const struct hw_control *c);
-/* The members of /v1/nodes. */
+/* Writes the members of /v1/nodes. */
 void hw_write_nodes(struct hw_json *j, const struct hw_control *c);
-/* The member of /v1/status; nothing is written by one that is alone. */
+/* Writes the member `cluster` of /v1/status, if there are several nodes. */
 void hw_write_cluster(struct hw_json *j, const struct hw_control *c);
-/* Appends why this node is not ready, as one of several, to what stands in `why`. Its new length. */
+/* Appends to `why`, of length `n`, why this node is not ready in the cluster. Returns the new length. */
 size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap);
 
-/* notify.c: what was told to whom, and a test of it. */
+/* notify.c: sent notifications, and tests. */
 hw_http_handler hw_serve_notify, hw_serve_notify_test;
 
-/* list.c: the list, which is written over several turns of the loop. */
+/* list.c: the list, written over several turns of the loop. */
 hw_http_handler hw_serve_list;
 struct hw_pager *hw_pager_new(struct hw_control *c);
-/* Once all connections are closed. */
+/* Call after all connections are closed. */
 void hw_pager_free(struct hw_pager *p);
 
 /* history.c: the last transitions, in memory. */
@@ -92,47 +90,47 @@ hw_http_handler hw_serve_transitions, hw_serve_device_events;
 /* `cut`: see hw_history_set_cut(). */
 struct hw_history *hw_history_new(bool cut);
 void hw_history_free(struct hw_history *h);
-/* Remembers a transition; the oldest gives way. Without memory it is left out. */
+/* Adds a transition, overwriting the oldest. Does nothing without memory. */
 void hw_history_append(struct hw_history *h, const struct hw_event *e);
-/* ... of a store: one that is here already, by its id and seq, gets its place. */
+/* ... from the store. If the transition is already here, by id and seq, it gets its stream id. */
 void hw_history_add(struct hw_history *h, const struct hw_event *e);
-/* ... one that waits for the store to give it its place. */
+/* ... that waits for its stream id. */
 void hw_history_await(struct hw_history *h, const struct hw_event *e);
-/* The first that waits of those from `*number` on, and puts `*number` behind it; NULL: none. Valid until the next
- * transition is remembered. */
+/* The first waiting item from number `*number` on; `*number` moves past it. NULL: none. Valid until the next
+ * addition. */
 const struct hw_event *hw_history_waiting(const struct hw_history *h, uint64_t *number);
-/* How many were ever remembered: the number of the next. */
+/* The number of the next item. */
 uint64_t hw_history_end(const struct hw_history *h);
-/* Whether older transitions than those here stand in the stream. */
+/* Whether the stream has older transitions than those here. */
 void hw_history_set_cut(struct hw_history *h, bool cut);
-/* What is behind a place, at most `cap` of it, into `page` and `events`. Valid until the next hw_history_add(). */
-void hw_history_after(const struct hw_history *h, struct hw_event_id at, struct hw_event *events, size_t cap,
+/* Copies at most `cap` items after an id into `page` and `events`. Valid until the next hw_history_add(). */
+void hw_history_after(const struct hw_history *h, struct hw_stream_id at, struct hw_event *events, size_t cap,
                       struct hw_event_page *page);
 
-/* events.c: the event stream's clients. */
+/* events.c: clients of the event stream. */
 hw_http_handler hw_serve_events;
-/* Each second: what a timer that found no memory has left undone. */
+/* Call once a second: repeats an event_add that failed. */
 void hw_hub_tick(struct hw_hub *h);
-/* Cuts the streams of users who have lost the right to them. Returns how many there were. */
+/* Closes the streams of users who have lost the right. Returns their number. */
 unsigned hw_hub_cut_unadmitted(struct hw_hub *h);
-/* The same, and answers that are passed on. */
+/* The same, including forwarded answers. */
 unsigned hw_close_unadmitted(struct hw_control *c);
 
 struct hw_hub *hw_hub_new(struct hw_control *c);
-/* Once all connections are closed. */
+/* Call after all connections are closed. */
 void hw_hub_free(struct hw_hub *h);
 
-/* passes.c: what other daemons answer: tasks, and what happened long ago. */
+/* passes.c: paths of the other daemons: tasks and history. */
 hw_http_handler hw_serve_tasks, hw_serve_durable;
 
 /* samples.c: the last hour. */
 hw_http_handler hw_serve_samples;
 struct hw_samples *hw_samples_new(void);
 void hw_samples_free(struct hw_samples *s);
-/* Heartbeats a second, over the last few; transitions in the last minute. */
+/* Heartbeats per second, smoothed. */
 double hw_samples_rate(const struct hw_samples *s);
 
-/* web.c: the dashboard's files. `rest`: a file's name, "" for the page. */
+/* web.c: the dashboard's files. `rest`: a file's name; "": the page. */
 hw_http_handler hw_serve_web;
 
 #endif

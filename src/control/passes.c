@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What other daemons of the family answer, handed on to their sockets: 503 where one is away. */
+/* Forwards paths of our other daemons to their sockets; 503 while a daemon is away. */
 #include <errno.h>
 
 #include "control/parts.h"
 #include "http/proxy.h"
 
-#define PATIENCE_MS 60000 /* a stream has a comment sooner than that, and a request that waits says how long */
+#define PATIENCE_MS 60000 /* a stream sends a comment more often; a request that waits announces a shorter time */
 
 static void serve(struct hw_proxy *p, struct evhttp_request *req)
 {

@@ -31,14 +31,14 @@ static int compare_forth(enum hw_order order, const struct hw_ranked *a, const s
 	return a->device.index == b->device.index ? 0 : a->device.index < b->device.index ? -1 : 1;
 }
 
-/* Below 0: `a` comes first. */
+/* Negative: `a` comes first. */
 static int compare(const struct hw_rank *r, const struct hw_ranked *a, const struct hw_ranked *b)
 {
 	int c = compare_forth(r->order, a, b);
 	return r->back ? -c : c;
 }
 
-/* The same for a device that has not been copied. */
+/* The same for a device that is not copied yet. */
 static int compare_device_forth(enum hw_order order, const struct hw_device *d, uint32_t index,
                                 const struct hw_ranked *b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the last hour looked like: a sample each ten seconds, for the dashboard's charts where nobody scrapes the
- * metrics. Cost: 360 samples of 64 bytes.
+ * The last hour: a sample every ten seconds, for the dashboard's charts when no Prometheus scrapes. Cost: 360 samples
+ * of 64 bytes.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -14,25 +14,25 @@
 
 #define PERIOD_S 10
 #define SAMPLES  360
-#define RATE_S   10 /* the rate of heartbeats is smoothed over about as long */
+#define RATE_S   10 /* smoothing time of the heartbeat rate */
 
 struct sample {
-	int64_t time_ms; /* wall clock, at its end */
+	int64_t time_ms; /* wall clock at its end */
 	uint32_t online, offline;
 	uint64_t heartbeats, transitions; /* since the sample before */
 	uint32_t detected;
 	int64_t delay_sum_ns, delay_max_ns;
-	bool blind; /* at some moment of it */
+	bool blind; /* blind at some time in it */
 	int64_t blind_from_ms,
-		blind_ms; /* wall clock; and how long of it: to a second, or exactly if it was over sooner */
+		blind_ms; /* wall clock of the begin; duration: to a second, or exact if it ended sooner */
 };
 
 struct hw_samples {
 	struct sample samples[SAMPLES];
 	uint64_t n;
-	struct sample now; /* being gathered */
+	struct sample now; /* the sample in progress */
 	struct hw_mono last, tick;
-	int64_t blind_ns; /* of the clock at the last tick */
+	int64_t blind_ns; /* total at the last tick */
 	uint64_t heartbeats, heartbeats_at_tick, transitions;
 	double rate;
 	bool begun;
@@ -74,17 +74,17 @@ static void update_rate(struct hw_samples *s, struct hw_now now, uint64_t heartb
 	s->heartbeats_at_tick = heartbeats;
 }
 
-/* From one tick to the next. */
+/* Adds the blindness since the last tick. */
 static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct hw_now now)
 {
 	struct hw_blindness is = hw_monitor_blindness(m);
 	int64_t blind_ns = now.mono.ns - hw_blind_seen(hw_monitor_blind(m), now.mono).ns;
 	int64_t ms = (blind_ns - s->blind_ns) / HW_NS_PER_MS, since_ms = (now.mono.ns - s->tick.ns) / HW_NS_PER_MS;
-	if (is.blind && !hw_blind_now(hw_monitor_blind(m))) /* a group alone */
+	if (is.blind && !hw_blind_now(hw_monitor_blind(m))) /* only groups are blind */
 		ms = (now.mono.ns - is.since.ns) / HW_NS_PER_MS;
 	s->blind_ns = blind_ns;
 	if (!s->begun || ms > since_ms)
-		ms = s->begun ? since_ms : 0; /* what was found out late is told by the log and heartwheel-history */
+		ms = s->begun ? since_ms : 0; /* blindness detected late is in the log and in heartwheel-history */
 	s->now.blind |= is.blind || ms > 0;
 	if (ms <= 0)
 		return;
@@ -94,8 +94,8 @@ static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct 
 }
 
 /*
- * Before the store's devices are there, a sample would say that there are none. If the store is away at the start, the
- * devices have until the end of the grace to report.
+ * Before the store's devices are loaded, a sample would show no devices. If the store is away at the start, samples
+ * begin after the grace.
  */
 static bool is_loading(const struct hw_control *c)
 {
@@ -110,14 +110,14 @@ void hw_control_tick(struct hw_control *c, struct hw_now now)
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
 	uint64_t transitions = 0;
 	hw_http_tick(&c->http);
-	if (hw_http_token_expired(&c->http))
+	if (hw_http_api_token_expired(&c->http))
 		hw_close_unadmitted(c);
 	hw_hub_tick(c->hub);
 	for (int i = 0; i < HW_REASONS; i++)
 		transitions += stats->transitions[i];
 	note_blind(s, c->monitor, now);
 	update_rate(s, now, stats->heartbeats);
-	/* The first is taken at once, so that a chart has something to begin with. */
+	/* The first sample is taken at once, so that a chart is not empty. */
 	if (s->begun && now.mono.ns - s->last.ns < PERIOD_S * HW_NS_PER_S)
 		return;
 	if (!s->begun && is_loading(c))
@@ -171,8 +171,7 @@ void hw_serve_samples(void *arg, struct evhttp_request *req, const char *rest)
 		return;
 	hw_json_int(&j, "period_s", PERIOD_S);
 	hw_json_bool(&j, "history", c->durable && hw_proxy_is_there(c->durable));
-	hw_json_key(&j, "samples");
-	hw_json_open(&j, '[');
+	hw_json_open_member(&j, "samples", '[');
 	for (uint64_t i = s->n > SAMPLES ? s->n - SAMPLES : 0; i < s->n; i++)
 		write_sample(&j, &s->samples[i % SAMPLES]);
 	hw_json_close(&j, ']');

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Serves the dashboard's files. The page may load nothing from anywhere else, and run nothing that is not one of them.
- */
+/* Serves the dashboard's files. The page may load and run only these files. */
 #include "control/web.h"
 
 #include <event2/buffer.h>
@@ -43,7 +41,7 @@ void hw_serve_web(void *arg, struct evhttp_request *req, const char *rest)
 		return;
 	}
 	evhttp_add_header(headers, "ETag", f->etag);
-	evhttp_add_header(headers, "Cache-Control", "no-cache"); /* asked for each time, sent when it has changed */
+	evhttp_add_header(headers, "Cache-Control", "no-cache"); /* browsers revalidate each time */
 	hw_reply_policy(req, policy);
 	evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
 	if (has && strcmp(has, f->etag) == 0) {

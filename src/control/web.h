@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The dashboard's files, as web/embed.sh put them into the program. */
+/* The dashboard's files, embedded by web/embed.sh. */
 #ifndef HW_CONTROL_WEB_H
 #define HW_CONTROL_WEB_H
 
@@ -7,7 +7,7 @@
 
 struct hw_web_file {
 	const char *name, *type;
-	const char *etag; /* with its quotes: another one for other bytes */
+	const char *etag; /* with its quotes; changes with the content */
 	const unsigned char *bytes;
 	size_t len;
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arming: when a device is looked at next, in either wheel. See arm.h.
+ * Arming: when a device is checked next, in either wheel. See arm.h.
  *
- * Invariant: an entry never stands later than its deadline. A heartbeat leaves it where it is (lazy re-arm); whatever
- * makes a deadline come earlier calls one of the *_earlier() functions.
+ * Invariant: an entry never stands later than its deadline. A heartbeat leaves the entry in place (lazy re-arm). Code
+ * that makes a deadline earlier calls one of the *_earlier() functions.
  *
- * Cost: constant, but for a cascade's share in the wheel.
+ * Cost: constant, except for a share of the wheel's cascades.
  */
 #include "arm.h"
 
@@ -17,8 +17,8 @@ static int64_t longer(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* A device that was not heard since the filters changed may belong to another group now: a shorter timeout of this one
- * is not in force for it. */
+/* Until a device is heard after a reload that changed the filters, the longer of the old and the new timeout counts:
+ * the device may belong to another group now. */
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
@@ -33,7 +33,7 @@ int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device
 	return own < HW_TIMEOUT_MIN_MS ? HW_TIMEOUT_MIN_MS : own;
 }
 
-/* The end of the last lossy blindness, the fleet's or the group's own, on the group's clock. */
+/* The end of the last lossy blindness, of the monitor or of the group, on the group's clock. */
 static int64_t lossy_end_ns(const struct hw_monitor *m, uint16_t group)
 {
 	struct hw_seen end = m->sight.blind.lossy_end;
@@ -49,14 +49,15 @@ struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now
 	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
 	int64_t from = d->last_seen_ns, lossy_end = lossy_end_ns(m, d->group);
 	const struct hw_form *f = &m->form[d->group];
-	/* Of what was before this run a timeout counts (load.c): one that a reload has made shorter, too. */
+	/* Silence before this run counts for at most one timeout (load.c), also if a reload has made the timeout
+	 * shorter. */
 	if (from < m->started.ns - timeout_ns)
 		from = m->started.ns - timeout_ns;
 	if (d->last_seen_ns < f->silent_ns && from < f->silent_ns)
 		from = f->silent_ns;
-	int64_t anew = (lossy_end > from ? lossy_end : from) + timeout_ns;
+	int64_t from_loss = (lossy_end > from ? lossy_end : from) + timeout_ns;
 	int64_t bound = from + 3 * timeout_ns;
-	int64_t due = anew < bound ? anew : bound;
+	int64_t due = from_loss < bound ? from_loss : bound;
 	if (m->hearing.clocks_differ)
 		due += hw_monitor_seen(m, now).ns - hw_monitor_group_seen(m, now, d->group).ns;
 	return (struct hw_seen){due};
@@ -71,13 +72,13 @@ void hw_monitor_unlink(struct hw_monitor *m, uint32_t i)
 	case HW_PLACE_NONE:
 		break;
 	case HW_PLACE_QUEUE:
-		hw_queue_del(&m->wheel, &m->candidates, i);
+		hw_queue_del(&m->wheel, &m->suspects, i);
 		break;
 	default:
 		hw_wheel_del(d->flags & HW_FLAG_KEYED ? &m->key_wheel : &m->wheel, i);
 	}
 	d->flags &= (uint16_t) ~(HW_FLAG_KEYED | HW_FLAG_SILENT);
-	d->spares = 0;
+	d->skips_refresh = 0;
 }
 
 void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at)
@@ -86,10 +87,10 @@ void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at)
 	hw_wheel_add(&m->wheel, i, hw_tick_ceil(at));
 }
 
-void hw_monitor_candidate(struct hw_monitor *m, uint32_t i, struct hw_mono need)
+void hw_monitor_suspect(struct hw_monitor *m, uint32_t i, struct hw_mono need)
 {
 	hw_monitor_unlink(m, i);
-	hw_queue_push(&m->wheel, &m->candidates, i, hw_sight_tag(&m->sight));
+	hw_queue_push(&m->wheel, &m->suspects, i, hw_sight_tag(&m->sight));
 	hw_hearing_ask(&m->hearing, hw_monitor_at(m, i)->group, need);
 }
 
@@ -117,21 +118,21 @@ static int64_t forget_ms(const struct hw_monitor *m, const struct hw_device *d)
 
 /* --- the wheel of keys --------------------------------------------------------- */
 
-int64_t hw_monitor_key_spared_ns(const struct hw_monitor *m, const struct hw_key *k)
+int64_t hw_monitor_key_excused_ns(const struct hw_monitor *m, const struct hw_key *k)
 {
 	int64_t lossy_end = m->key_blind.lossy_end.ns, ttl_ns = k->ttl_ms * HW_NS_PER_MS;
 	if (k->proved_ns >= lossy_end)
-		return k->spare_ns;
+		return k->excused_ns;
 	int64_t more = lossy_end + ttl_ns, bound = k->until_ns + 2 * ttl_ns;
 	if (k->until_ns > HW_KEY_NEVER && bound < more)
 		more = bound;
-	return more > k->spare_ns ? more : k->spare_ns;
+	return more > k->excused_ns ? more : k->excused_ns;
 }
 
 int64_t hw_monitor_key_deadline_ns(const struct hw_monitor *m, const struct hw_key *k)
 {
-	int64_t spared = hw_monitor_key_spared_ns(m, k);
-	return k->present && k->until_ns > spared ? k->until_ns : spared;
+	int64_t excused = hw_monitor_key_excused_ns(m, k);
+	return k->present && k->until_ns > excused ? k->until_ns : excused;
 }
 
 bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
@@ -194,7 +195,7 @@ void hw_monitor_key_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_
 		hw_monitor_arm(m, now, i);
 }
 
-/* --- whichever a device belongs in --------------------------------------------- */
+/* --- either wheel -------------------------------------------------------------- */
 
 void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
@@ -237,7 +238,7 @@ void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i,
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), (left > 0 ? left : 0) * HW_NS_PER_MS));
 }
 
-/* A device that has come due and is armed nowhere waits for another node to forget it. */
+/* An offline device that is due and not armed waits for another node to forget it: its forget_after is used up. */
 int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t forget = forget_ms(m, d);
@@ -247,7 +248,7 @@ int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const 
 	return gone < 0 ? 0 : gone < forget ? gone : forget;
 }
 
-/* After a reload. An offline device's forgetting moves by as much as the setting did. */
+/* After a reload, an offline device's forgetting moves by as much as the setting did. */
 static void relink_forgetting(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -278,7 +279,7 @@ int64_t hw_monitor_due_in_ms(const struct hw_monitor *m, struct hw_now now, cons
 	if (hw_device_state(d) == HW_STATE_ONLINE) {
 		int64_t left = hw_monitor_is_keyed(m, d) ? INT64_MIN : hw_monitor_deadline(m, now, d).ns - seen;
 		int64_t key = hw_monitor_has_key(m, d) ? hw_monitor_key_left_ns(m, now, d) : INT64_MIN;
-		left = left > key ? left : key; /* known by both, it is offline when both are silent */
+		left = left > key ? left : key; /* a device known by both is offline when both are silent */
 		return left > HW_KEY_FOREVER / 2 ? INT64_MAX : left / HW_NS_PER_MS;
 	}
 	if (d->node.place > HW_PLACE_LEVEL3)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See batch.h and json.h. A reader stands at a byte and never goes past the end; brackets are kept on a stack of its
- * own, so that no input can make it recurse. */
+/* See batch.h and json.h. A reader stands at a byte and never passes the end. Brackets are kept on an explicit stack,
+ * so that no input can cause recursion. */
 #include "core/batch.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@
 
 struct reader {
 	const unsigned char *s, *end;
-	bool odd; /* something is written in a way that is not plain: see hw_json_plain() */
+	bool odd; /* the text is not plain: see hw_json_plain() */
 };
 
 /* The next byte that is not white space, or -1 at the end. */
@@ -27,7 +27,7 @@ static int peek(struct reader *r)
 	return r->s < r->end ? *r->s : -1;
 }
 
-/* --- judging ------------------------------------------------------------------ */
+/* --- checking ----------------------------------------------------------------- */
 
 static bool escape(struct reader *r)
 {
@@ -128,7 +128,7 @@ struct nest {
 	char open[DEPTH];
 };
 
-/* What may follow a value: a comma, or the end of what it stands in. */
+/* What may follow a value: a comma, or the end of the array or object around it. */
 static bool after_value(struct reader *r, struct nest *n, int c, enum want *want)
 {
 	bool array = n->open[n->depth - 1] == '[';
@@ -161,7 +161,7 @@ static bool open_bracket(struct reader *r, struct nest *n, int c, enum want *wan
 	return true;
 }
 
-/* One step; false if it cannot go on. */
+/* One step; false if the text is invalid. */
 static bool step(struct reader *r, struct nest *n, int c, enum want *want)
 {
 	if (*want == NEXT)
@@ -182,7 +182,7 @@ static bool step(struct reader *r, struct nest *n, int c, enum want *want)
 	return scalar(r, c);
 }
 
-/* Goes on behind the value that is next. */
+/* Advances past the next value. */
 static bool value(struct reader *r)
 {
 	struct nest n;
@@ -333,7 +333,7 @@ static uint32_t hex(const unsigned char *s)
 	return v;
 }
 
-/* What begins with \u; false for half of a pair. */
+/* Decodes the \u escape at `*s`; false for half of a pair. */
 static bool take_code(const unsigned char **s, const unsigned char *end, uint32_t *c)
 {
 	*c = hex(*s + 2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A batch: one JSON array whose elements are heartbeats. It is judged as a whole before any of it counts, and then
- * taken apart without a copy, an element at a time, so that whoever works it off can stop anywhere. Private to the
- * core.
+ * A batch: one JSON array whose elements are heartbeats. The whole array is checked before any element counts. It is
+ * then taken apart without a copy, one element at a time, so that its processing can stop at any element. Private to
+ * the core.
  *
  * Cost: two passes over the bytes, no allocation.
  */
@@ -17,11 +17,11 @@ struct hw_element {
 	size_t len;
 };
 
-/* Whether the bytes are JSON text (RFC 8259) nested at most 1000 deep, in valid UTF-8, and its value an array. */
+/* Whether the bytes are a JSON array (RFC 8259) in valid UTF-8, nested at most 1000 deep. */
 bool hw_batch_valid(const char *text, size_t len);
 
-/* The element at `*at` (0: the first), which moves behind it; false behind the last. Only for what hw_batch_valid()
- * took. */
+/* Reads the element at `*at` (0: the first) and advances `*at`. Returns false after the last element. Only for an array
+ * that hw_batch_valid() accepted. */
 bool hw_batch_next(const char *text, size_t len, size_t *at, struct hw_element *e);
 
 #endif

@@ -2,12 +2,11 @@
 /*
  * The seeing clock.
  *
- * Invariant: the periods that are over do not overlap, lie before `until`, and are `blind_ns` long together; a period
- * that lasts begins at `since` >= `until`. So no moment is taken off the clock twice, however late a cause is found
- * out.
+ * Invariant: the finished periods do not overlap, lie before `until`, and have a total length of `blind_ns`. A period
+ * that lasts begins at `since` >= `until`. So no time is subtracted twice, however late a cause is detected.
  *
- * cause_since[c] is the begin of a cause that lasts, and the end of one that does not: two spells of the same cause
- * never overlap either, and the end of a period is the latest end of its causes.
+ * cause_since[c] is the begin of an active cause, and the end of an inactive one. So two spells of one cause never
+ * overlap, and the end of a period is the latest end of its causes.
  *
  * Cost: constant.
  */
@@ -16,7 +15,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Before every instant, and far enough from the type's end to be calculated with. */
+/* Before every instant, and far enough from the type's limit for arithmetic. */
 #define LONG_AGO (INT64_MIN / 4)
 
 static const char *const names[HW_CAUSES] = {
@@ -51,7 +50,7 @@ bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, 
 	b->cause_since[cause] = hw_mono_later(at, b->cause_since[cause]);
 	b->active |= 1U << cause;
 	b->periods += begins;
-	/* Barriers that are denied look like a standstill until it is known better. */
+	/* Denied barriers look like a standstill until HW_CAUSE_BARRIER is found. */
 	if (begins || cause == HW_CAUSE_BARRIER)
 		b->first = cause;
 	if (begins || at.ns < b->since.ns) {
@@ -71,20 +70,20 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 	b->active &= ~(1U << cause);
 	if (b->active)
 		return false;
-	/* A cause that ended before this one may have been told a later end. */
+	/* A cause that ended before this one may have a later end. */
 	for (int c = 0; c < HW_CAUSES; c++)
 		at = hw_mono_later(at, b->cause_since[c]);
 	b->blind_ns += at.ns - b->since.ns;
 	b->until = at;
 	b->ended_lossy = b->lossy;
 	if (b->lossy)
-		b->lossy_end = b->begun; /* it has stood still since */
+		b->lossy_end = b->begun; /* the clock has stood still since */
 	return true;
 }
 
 struct hw_seen hw_blind_seen(const struct hw_blind *b, struct hw_mono now)
 {
-	/* A moment of the last period, or just before it, can still be told when it lies in the past. */
+	/* A past instant of the last period, or just before the period, is still known. */
 	if (b->active || now.ns < b->until.ns)
 		return now.ns < b->since.ns ? hw_seen_add(b->begun, now.ns - b->since.ns) : b->begun;
 	return (struct hw_seen){now.ns - b->blind_ns};

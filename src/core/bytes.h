@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Short runs of bytes, ids and the levels of topics, compared and searched in place: for 8 to 16 bytes two words that
- * may overlap, without a call. Reads no byte outside of the input.
- */
+/* Compares and searches short byte strings (ids, levels of topics) in place. 8 to 16 bytes are two words that may
+ * overlap, without a call. Reads no byte outside the input. */
 #ifndef HEARTWHEEL_CORE_BYTES_H
 #define HEARTWHEEL_CORE_BYTES_H
 

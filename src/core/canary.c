@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* See canary.h. Cost: a constant a filter; what comes back is looked for among all topics. */
+/* See canary.h. Cost: constant per filter; a returning canary is searched for among all topics. */
 #include "canary.h"
 
 #include <string.h>
 
 #include "heartwheel/fnv.h"
 
-#define TICK_NS       (HW_NS_PER_S / HW_TICKS_PER_S + 1)
-#define US            1000
-#define LATE_NS       HW_NS_PER_S       /* a canary that takes longer, and was overtaken by a barrier, is lost */
-#define TELL_AFTER_NS (4 * HW_NS_PER_S) /* a group that is deaf for it is so by then */
-#define TRIES         2                 /* a subscription after a reload may come later than the first one */
-/* So many bytes of canaries go out before a later barrier is back: 4 KiB of them behind a barrier would make mosquitto
- * 2.1 read on in the same turn, and the second barrier of the pair would prove nothing. */
+#define TICK_NS         (HW_NS_PER_S / HW_TICKS_PER_S + 1)
+#define US              1000
+#define LATE_NS         HW_NS_PER_S       /* an older canary that a barrier has overtaken is lost */
+#define REPORT_AFTER_NS (4 * HW_NS_PER_S) /* by then the group is deaf, if the canary's loss makes it so */
+#define TRIES           2                 /* after a reload, the first may be sent before the subscription */
+/* Bytes of canaries that are sent before a later barrier is back. If 4 KiB of them follow a barrier, mosquitto 2.1
+ * reads on in the same turn. The second barrier of the pair then proves nothing. */
 #define BURST          3500
-#define BURST_EVERY_NS (20 * HW_NS_PER_MS) /* at the most: however many filters there are, the fleet comes first */
+#define BURST_EVERY_NS (20 * HW_NS_PER_MS) /* at most one burst in this time: the fleet's traffic comes first */
 #define WAIT_MAX_NS    HW_NS_PER_S
 
 /* --- what comes back ------------------------------------------------------------ */
 
-/* The one that was missed: it was slow. A later one: that is lost, though the filter brings what is published now. */
+/* If the missed canary is back, it was only slow. If a later one is back, the missed one is lost, although the filter
+ * delivers now. */
 static void find_missed(struct hw_hearing_filter *f, struct hw_mono sent)
 {
 	if (!f->missed.ns || sent.ns < f->missed.ns)
@@ -36,8 +37,8 @@ static void came_back(struct hw_hearing_filter *f, struct hw_mono sent)
 	f->proof = hw_mono_later(f->proof, sent);
 	f->ever = true;
 	f->lost.ns = 0;
-	f->told = false;
-	f->tell.ns = 0;
+	f->reported = false;
+	f->report_at.ns = 0;
 	f->tries = 0;
 	if (f->newest.ns <= sent.ns) {
 		f->sent.ns = 0;
@@ -60,7 +61,7 @@ bool hw_canary_is_topic(const struct hw_hearing *h, const char *topic, size_t le
 	return false;
 }
 
-void hw_canary_back(struct hw_hearing *h, struct hw_mono now, struct hw_mono mark, const char *topic, size_t len,
+void hw_canary_back(struct hw_hearing *h, struct hw_mono now, struct hw_mono sent_after, const char *topic, size_t len,
                     int64_t seq)
 {
 	struct hw_mono sent = {h->started_ns + (seq - h->base_us) * US};
@@ -71,13 +72,13 @@ void hw_canary_back(struct hw_hearing *h, struct hw_mono now, struct hw_mono mar
 			continue;
 		if (own)
 			came_back(f, sent);
-		else if (h->brought[k] < mark.ns)
-			h->brought[k] = mark.ns;
+		else if (h->brought[k] < sent_after.ns)
+			h->brought[k] = sent_after.ns;
 	}
 	hw_hearing_wake(h);
 }
 
-/* Over the canaries' topics, each with its NUL. */
+/* Hash of the canaries' topics, each with its NUL. */
 static uint64_t all_asked(const struct hw_hearing *h)
 {
 	uint64_t hash = HW_FNV64_BEGIN, n = 0;
@@ -107,7 +108,7 @@ void hw_canary_recall(struct hw_hearing *h, uint64_t all_had)
 	hw_hearing_wake(h);
 }
 
-/* `index` may be of before a reload: then it is another filter's, whose answer comes as well. */
+/* If `index` is from before a reload, it names another filter, whose own answer follows. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer)
 {
 	if (group >= h->n_groups || index >= h->group[group].n)
@@ -118,7 +119,7 @@ void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, en
 
 /* --- whether one is needed ------------------------------------------------------ */
 
-/* No filter of it brought anything of a device's in this run. */
+/* Whether no filter of the group has delivered a device's message in this run. */
 static bool was_never_heard(const struct hw_hearing *h, const struct hw_hearing_group *g)
 {
 	for (size_t k = g->first; k < g->first + g->n; k++)
@@ -169,19 +170,19 @@ static struct hw_mono burst_at(const struct hw_hearing *h, const struct hw_sight
 	return hw_sight_back(s) < h->burst ? HW_MONO_NEVER : hw_mono_add(h->burst_since, BURST_EVERY_NS);
 }
 
-/* When the canary of filter k may go out, as far as others go. */
+/* When the canary of filter k may be sent, as far as other canaries are concerned. */
 static struct hw_mono room_at(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	return h->in_burst + h->filter[k].size <= BURST ? now : burst_at(h, s);
 }
 
-/* Whether the next one will not come back either. */
+/* Whether the next canary would fail too. */
 static bool is_denied(const struct hw_hearing_filter *f)
 {
 	return f->answer == HW_CANARY_REFUSED || f->answer == HW_CANARY_UNSENT;
 }
 
-/* When a canary that is out is given up; HW_MONO_NEVER: not before a later barrier is back. */
+/* When a canary is given up; HW_MONO_NEVER: not before a later barrier is back. */
 static struct hw_mono late_at(const struct hw_hearing_filter *f, const struct hw_sight *s)
 {
 	if (is_denied(f))
@@ -195,16 +196,17 @@ void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
 	bool overtaken = f->sent.ns && hw_sight_back(s) >= f->after;
-	bool known = is_denied(f) || (f->told && !f->told_denied);
+	bool known = is_denied(f) || (f->reported && !f->reported_denied);
 	if (f->missed.ns || !f->ever || known || !overtaken)
 		return;
-	if (hw_hearing_last(h, k).ns >= f->sent.ns) /* of several that are out one is back */
+	if (hw_hearing_last(h, k).ns >= f->sent.ns) /* of several canaries one is back */
 		return;
 	f->missed = f->sent;
 	f->mute = false;
 }
 
-/* One more where a canary is missed and other things came since: perhaps only its topic brings nothing. */
+/* One more try if a canary is missed but other messages arrived since: perhaps only the canary's topic does not
+ * deliver. */
 static unsigned tries_of(const struct hw_hearing *h, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
@@ -212,7 +214,8 @@ static unsigned tries_of(const struct hw_hearing *h, size_t k)
 	return moves ? TRIES + 1 : TRIES;
 }
 
-/* None comes back any more. If nothing else does either, the filter is mute; otherwise their topic alone is. */
+/* No canary comes back any more. If nothing else arrives either, the filter is mute. Otherwise only the canary's topic
+ * is. */
 static void give_up_missed(struct hw_hearing *h, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
@@ -237,23 +240,23 @@ void hw_canary_give_up(struct hw_hearing *h, const struct hw_sight *s, struct hw
 		return;
 	f->lost = sent;
 	give_up_missed(h, k);
-	if (f->told && f->told_denied == is_denied(f))
+	if (f->reported && f->reported_denied == is_denied(f))
 		return;
-	f->told = true;
-	f->told_denied = is_denied(f);
-	f->tell = hw_mono_add(now, TELL_AFTER_NS);
+	f->reported = true;
+	f->reported_denied = is_denied(f);
+	f->report_at = hw_mono_add(now, REPORT_AFTER_NS);
 }
 
-bool hw_canary_tell(struct hw_hearing *h, struct hw_mono now, size_t k)
+bool hw_canary_report(struct hw_hearing *h, struct hw_mono now, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
-	if (!f->tell.ns || now.ns < f->tell.ns)
+	if (!f->report_at.ns || now.ns < f->report_at.ns)
 		return false;
-	f->tell.ns = 0;
+	f->report_at.ns = 0;
 	return true;
 }
 
-/* What the broker said of an earlier canary says nothing of this one. */
+/* The broker's answer to an earlier canary does not apply to the next one. */
 static void forget_denial(struct hw_hearing_filter *f)
 {
 	if (!is_denied(f))
@@ -302,9 +305,9 @@ struct hw_mono hw_canary_next(const struct hw_hearing *h, const struct hw_sight 
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
 	struct hw_mono at = f->sent.ns ? late_at(f, s) : HW_MONO_NEVER;
-	if (f->due && can_send(s)) /* or a barrier that is back wakes it */
+	if (f->due && can_send(s)) /* if there is no room, a returning barrier wakes it */
 		at = hw_mono_sooner(at, room_at(h, s, now, k));
-	if (f->tell.ns)
-		at = hw_mono_sooner(at, f->tell);
+	if (f->report_at.ns)
+		at = hw_mono_sooner(at, f->report_at);
 	return at;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The door: every change of a device's state goes through here. It carries out what verdict.c decides. See door.h.
+ * The door: every change of a device's state is made here, as verdict.c decides. See door.h.
  *
- * Invariants: stats.count[] and group_stats[].count[] are the numbers of records in each state, changed here and where
- * records are made and removed (monitor.c) alone; a device's seq grows with each transition.
+ * Invariants: stats.count[] and group_stats[].count[] are the numbers of records in each state; only the door, and the
+ * creation and removal of records (monitor.c), change them. A device's seq grows with each transition.
  */
 #include "door.h"
 
@@ -17,7 +17,7 @@
 
 /* --- states ------------------------------------------------------------------- */
 
-/* What a device said of itself goes with it: if it is heard again before its record is gone, it is a new one. */
+/* A forgotten device loses its reported data: if it is heard before its record is freed, it is a new device. */
 static void unlearn(struct hw_device *d)
 {
 	struct hw_extra *x = hw_device_extra(d);
@@ -83,7 +83,7 @@ bool hw_monitor_adopt_seq(struct hw_monitor *m, struct hw_ref ref, uint64_t seq)
 	return true;
 }
 
-/* Under max_offline_rate: whether this device has to wait for its turn; if so it is armed for it. */
+/* Whether the device must wait for its turn under max_offline_rate; if so, it is armed for that turn. */
 static bool paced(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -112,7 +112,7 @@ void hw_monitor_void_goodbye(struct hw_monitor *m, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 }
 
-/* A device that is online is heard. */
+/* An online device was heard. */
 static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -120,30 +120,29 @@ static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
 	if (d->flags & HW_FLAG_SILENT || put_off)
 		hw_monitor_arm(m, now, i);
-	/* Its entry came due for a probe, in the place of what refreshes it. */
+	/* Its entry came due for a probe, instead of for a refresh. */
 	if (put_off)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* What is remembered of what was said, whatever the verdict will be. */
+/* Notes the event in the record, whatever the verdict will be. */
 static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool provisional = hw_device_state(d) == HW_STATE_PROVISIONAL;
-	if (e->said == HW_SAID_DUE)
+	if (e->event == HW_EVENT_DUE)
 		d->flags &= (uint16_t)~HW_FLAG_HELD;
-	else if (e->said == HW_SAID_GOODBYE && provisional)
+	else if (e->event == HW_EVENT_GOODBYE && provisional)
 		d->flags |= HW_FLAG_GOODBYE;
-	else if (e->said == HW_SAID_GOODBYE && !e->blind)
+	else if (e->event == HW_EVENT_GOODBYE && !e->blind)
 		hw_gate_unhear(d, now);
-	else if (e->said == HW_SAID_LIFE && provisional)
+	else if (e->event == HW_EVENT_LIFE && provisional)
 		d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
-	else if (e->said == HW_SAID_LIFE && hw_device_state(d) == HW_STATE_ONLINE)
+	else if (e->event == HW_EVENT_LIFE && hw_device_state(d) == HW_STATE_ONLINE)
 		goes_on(m, now, i);
 }
 
-/* A device that was offline has now been heard more than once. Of one that was forgotten nothing is known but this
- * heartbeat. */
+/* An offline device has now been heard more than once. For a forgotten device this is the first heartbeat. */
 static void go_online(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -157,7 +156,7 @@ static void go_online(struct hw_monitor *m, struct hw_now now, uint32_t i, const
 	transition(m, now, i, HW_STATE_ONLINE, v->reason, -1);
 }
 
-/* Wills come no faster than devices go; what the monitor concludes from silence may be thousands at once, and is paced.
+/* Wills arrive no faster than devices stop. The monitor may conclude thousands of timeouts at once, so these are paced.
  * False: the device's turn has not come. */
 static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
 {
@@ -167,8 +166,8 @@ static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, cons
 	return true;
 }
 
-/* The end of the group's goodbye_delay, or the device's deadline if that is earlier. While the group returns: the end
- * of its grace, if that is later. */
+/* When a held goodbye is judged: at the end of the group's goodbye_delay, or at the device's deadline if that is
+ * earlier. While the group's upstream returns: not before the end of the grace. */
 static struct hw_seen held_until(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t delay_ns = m->groups.all[d->group]->goodbye_delay_ms * HW_NS_PER_MS;
@@ -180,18 +179,19 @@ static struct hw_seen held_until(const struct hw_monitor *m, struct hw_now now, 
 	return held.ns > back.ns ? held : back;
 }
 
-/* The first of the goodbyes that wait to be judged. */
+/* Takes the first goodbye of a device, which then waits to be judged. */
 static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bool hold)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->flags |= HW_FLAG_GOODBYE;
 	d->goodbye_period = hw_monitor_periods(m, d->group) & 0x3fU;
 	if (!hold) {
-		hw_monitor_candidate(m, i, now.mono);
+		hw_monitor_suspect(m, i, now.mono);
 		return;
 	}
 	struct hw_seen held = held_until(m, now, d);
-	/* Of a device that is heard again and says it again and again no look would come. */
+	/* The hold may postpone the device's check. Without the refresh, repeated goodbyes and heartbeats would prevent
+	 * every check. */
 	bool puts_off =
 		d->node.place > HW_PLACE_LEVEL3 || d->flags & HW_FLAG_KEYED || d->node.due < hw_tick_ceil(held).n;
 	d->flags |= HW_FLAG_HELD;
@@ -200,7 +200,7 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* How far two looks are apart that need a refresh each. */
+/* How far apart two checks are that both need a refresh. */
 static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
 {
 	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
@@ -208,19 +208,20 @@ static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
 }
 
 /*
- * A device is looked at again when its timeout is over, counted from its last heartbeat. Where its interval does not
- * divide its timeout, looks are less than a timeout apart: two steps are more, and no more than two timeouts. So a look
- * may leave the refresh out if the one before did not, and the keys live for four timeouts. Whatever arms the device
- * otherwise begins anew; and what would let the keys end sooner than was planned then, a reload or blindness, has to be
- * further back than that look.
+ * Whether this check may skip the refresh. A device is checked one timeout after its last heartbeat. If its interval
+ * does not divide its timeout, checks are less than a timeout apart. Two steps from check to check then take one to two
+ * timeouts. So a check may skip the refresh if the previous check refreshed, and the keys live for four timeouts. Any
+ * other arming starts over. A reload or blindness that shortens the planned life of the keys must be older than the
+ * previous check.
  */
 static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
-	return d->spares && !hw_device_extra(d) && hw_device_source(d) == HW_SOURCE_MQTT && hw_monitor_spares(m) &&
-	       now.mono.ns >= m->spares_from.ns && now.mono.ns - m->sight.blind.until.ns >= stride_ns(m, d);
+	return d->skips_refresh && !hw_device_extra(d) && hw_device_source(d) == HW_SOURCE_MQTT &&
+	       hw_monitor_skips_refreshes(m) && now.mono.ns >= m->skips_from.ns &&
+	       now.mono.ns - m->sight.blind.until.ns >= stride_ns(m, d);
 }
 
-/* The device has just been armed, and is refreshed. */
+/* Whether the next check of a device that was just armed and refreshed comes before stride_ns(). */
 static bool is_seen_soon(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	if (d->node.place > HW_PLACE_LEVEL3 || d->flags & HW_FLAG_KEYED || !hw_gate_owns(m, d))
@@ -232,14 +233,14 @@ static bool is_seen_soon(const struct hw_monitor *m, struct hw_now now, const st
 static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
-	bool spare = may_spare(m, now, d);
+	bool skip = may_spare(m, now, d);
 	hw_monitor_arm(m, now, i);
-	hw_monitor_emit_device(m, spare ? HW_OUT_LOOK : HW_OUT_REFRESH, i);
-	d->spares = !spare && is_seen_soon(m, now, d);
+	hw_monitor_emit_device(m, skip ? HW_OUT_REFRESH_LIGHT : HW_OUT_REFRESH, i);
+	d->skips_refresh = !skip && is_seen_soon(m, now, d);
 }
 
-/* No device of a deaf group is judged, and its goodbyes are void; but its keys in the store are to outlive the
- * deafness. */
+/* The device is not judged while its group is deaf or this node cannot hear the device, and a goodbye is void. Its keys
+ * in the store must outlive that time, so the device is refreshed. */
 static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	if (hw_monitor_at(m, i)->flags & HW_FLAG_GOODBYE)
@@ -248,37 +249,38 @@ static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* A goodbye counts for nothing. If it waited to be judged, or was noted, it did so in the place of its device's
- * deadline, for which the device is armed again. */
+/* A goodbye is void. If it waited to be judged, or was noted, it had replaced the device's deadline, so the device is
+ * armed again. */
 static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	if (e->key_lives && !e->touched)
 		hw_monitor_key_silent(m, i);
 	hw_monitor_void_goodbye(m, i);
-	if (e->said == HW_SAID_PROVEN || hw_monitor_at(m, i)->flags & HW_FLAG_SILENT) {
+	if (e->event == HW_EVENT_PROVEN || hw_monitor_at(m, i)->flags & HW_FLAG_SILENT) {
 		hw_monitor_arm(m, now, i);
-		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* in the place of its look */
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* replaces the refresh of its check */
 	}
 }
 
-/* Armed anew, unless it is a candidate: for its heartbeats, and no longer for the key. */
+/* Unless it is a suspect, the device is armed again, now for its heartbeats instead of the key. */
 static void refresh(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
-	if (e->by_key && !e->candidate)
+	if (e->by_key && !e->suspect)
 		hw_monitor_arm(m, now, i);
 }
 
-/* For so long, or (0) for another pair of barriers. */
+/* Waits for wait_ns, or for another pair of barriers if that is 0. */
 static void wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t wait_ns)
 {
 	if (wait_ns == 0)
-		hw_monitor_candidate(m, i, (struct hw_mono){0}); /* what it needs is asked for */
+		hw_monitor_suspect(m, i, (struct hw_mono){0}); /* hearing.c has already asked for the proof */
 	else
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), wait_ns));
 }
 
-/* Since when its group's filters must have brought what it sent. One that was judged before needs no more than then. */
+/* Since when the group's filters must have delivered what the device sent: its deadline if that is past, otherwise now.
+ * A goodbye uses the time that the group's waiting goodbyes already share. */
 static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now, uint32_t i,
                                   const struct hw_evidence *e)
 {
@@ -299,8 +301,8 @@ bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e,
                           const struct hw_verdict *v)
 {
-	if (hw_act_changes(v->act) && !hw_gate_decides(m, hw_monitor_at(m, i))) {
-		hw_gate_note(m, now, i, v->act); /* it is another node's to change */
+	if (hw_act_changes(v->act) && !hw_gate_is_authoritative(m, hw_monitor_at(m, i))) {
+		hw_gate_note(m, now, i, v->act); /* another node decides */
 		return false;
 	}
 	switch (v->act) {
@@ -312,11 +314,11 @@ bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, c
 	case HW_ACT_FORGOTTEN:
 		transition(m, now, i, HW_STATE_FORGOTTEN, v->reason, -1);
 		return true;
-	case HW_ACT_CANDIDATE:
-		if (e->said == HW_SAID_GOODBYE)
+	case HW_ACT_SUSPECT:
+		if (e->event == HW_EVENT_GOODBYE)
 			take_goodbye(m, now, i, false);
 		else
-			hw_monitor_candidate(m, i, needs_since(m, now, i, e));
+			hw_monitor_suspect(m, i, needs_since(m, now, i, e));
 		break;
 	case HW_ACT_HOLD:
 		take_goodbye(m, now, i, true);
@@ -338,7 +340,7 @@ bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, c
 	case HW_ACT_REFRESH:
 		refresh(m, now, i, e);
 		break;
-	case HW_ACT_SPARE:
+	case HW_ACT_EXCUSE:
 		hw_monitor_arm(m, now, i);
 		break;
 	case HW_ACT_WAIT:
@@ -347,7 +349,7 @@ bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, c
 	case HW_ACT_REST:
 		rest(m, now, i);
 		break;
-	case HW_ACT_OWE_STATUS:
+	case HW_ACT_PUBLISH_STATUS:
 		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 		break;
 	case HW_ACT_NONE:

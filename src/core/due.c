@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows from time: the wheel's due entries, the judgement of candidates, forgetting, and the sweeps. See
- * monitor.h.
+ * Events of time: due entries of the wheels, the judgement of suspects, forgetting, and the sweeps. See monitor.h.
  *
- * Everything here spends the caller's budget, a unit per device looked at, and goes on where it stopped: if a million
+ * All work here spends the caller's budget, one unit per device checked, and continues where it stopped. If a million
  * devices expire in one tick, a turn of the loop still takes only what its budget allows.
  */
 #include "arm.h"
@@ -14,50 +13,51 @@
 #include "out.h"
 #include "probe.h"
 
-#define REFRESH_CHUNK   256 /* records a step of the sweep while blind */
+#define REFRESH_CHUNK   256 /* records per step of the sweep while blind */
 #define REFRESH_LATE_NS (HW_NS_PER_S / 10)
 
 /* --- barriers and blindness -------------------------------------------------- */
 
-/* The highest tag that a candidate waits for; 0: there is none. Tags never fall along the queue. */
+/* The highest tag that a suspect waits for; 0: there is none. Tags never fall along the queue. */
 static uint64_t last_tag(const struct hw_monitor *m)
 {
-	return m->candidates.length ? hw_wheel_node(&m->wheel, m->candidates.tail)->due : 0;
+	return m->suspects.length ? hw_wheel_node(&m->wheel, m->suspects.tail)->due : 0;
 }
 
-/* The blindness whose begin was told is over, perhaps with another one begun since. */
-static bool told_is_over(const struct hw_monitor *m)
+/* Whether the blindness whose begin was reported is over, even if another one has begun since. */
+static bool reported_is_over(const struct hw_monitor *m)
 {
-	return m->told.begun && (!hw_monitor_is_blind(m) || m->sight.blind.periods != m->told.period);
+	return m->reported.begun && (!hw_monitor_is_blind(m) || m->sight.blind.periods != m->reported.period);
 }
 
-/* A blindness begins or ends, or the one that lasts turns out to have another cause. */
+/* Whether blindness began or ended, or its cause has changed, since the last report. */
 static bool blind_changed(const struct hw_monitor *m)
 {
 	const struct hw_blind *b = &m->sight.blind;
-	return m->told.begun ? told_is_over(m) || b->first != m->told.cause : b->periods != m->told.period;
+	return m->reported.begun ? reported_is_over(m) || b->first != m->reported.cause
+	                         : b->periods != m->reported.period;
 }
 
-/* Of a blindness that was over before it could be told, begin and end are told all the same. */
-static bool tell_blind(struct hw_monitor *m, struct hw_out *out)
+/* A blindness that ended before it was reported still gets both reports, begin and end. */
+static bool report_blind(struct hw_monitor *m, struct hw_out *out)
 {
 	const struct hw_blind *b = &m->sight.blind;
-	bool over = told_is_over(m);
+	bool over = reported_is_over(m);
 	if (!blind_changed(m))
 		return false;
 	*out = (struct hw_out){.kind = HW_OUT_BLIND};
-	out->blind.begun = m->told.begun = !over;
+	out->blind.begun = m->reported.begun = !over;
 	out->blind.lossy = over ? b->ended_lossy : b->lossy;
 	if (over) {
-		out->blind.length_ns = b->until.ns - m->told.since.ns;
-		if (!hw_blind_now(b)) /* of several since, which are told as one */
-			m->told.period = b->periods;
+		out->blind.length_ns = b->until.ns - m->reported.since.ns;
+		if (!hw_blind_now(b)) /* several periods since are reported as one */
+			m->reported.period = b->periods;
 	} else {
-		m->told.cause = b->first;
-		m->told.period = b->periods;
+		m->reported.cause = b->first;
+		m->reported.period = b->periods;
 	}
-	m->told.since = b->since;
-	out->blind.cause = m->told.cause;
+	m->reported.since = b->since;
+	out->blind.cause = m->reported.cause;
 	return true;
 }
 
@@ -78,7 +78,7 @@ static bool step_sight(struct hw_monitor *m, struct hw_now now, struct hw_out *o
 		hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_RECONNECT, .source = (unsigned)todo.reconnect});
 	if (todo.reopen)
 		hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_REOPEN});
-	return tell_blind(m, out);
+	return report_blind(m, out);
 }
 
 /* --- deafness ----------------------------------------------------------------- */
@@ -130,17 +130,17 @@ void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 static struct hw_out upstream_over(struct hw_monitor *m, uint16_t group)
 {
 	const struct hw_blind *b = &m->hearing.group[group].blind;
-	m->anew = (struct hw_sweep){.active = true};
+	m->rearm = (struct hw_sweep){.active = true};
 	return (struct hw_out){
 		.kind = HW_OUT_UPSTREAM,
 		.upstream = {.group = group, .length_ns = hw_blind_now(b) ? 0 : b->until.ns - b->since.ns}};
 }
 
-/* A group hears again. Its clock runs again, and its devices are armed anew by it. */
+/* A group is no longer deaf. Its clock runs again, and its devices are armed again by it. */
 static struct hw_out deaf_over(struct hw_monitor *m, uint16_t group)
 {
 	const struct hw_blind *b = &m->hearing.group[group].blind;
-	m->anew = (struct hw_sweep){.active = true};
+	m->rearm = (struct hw_sweep){.active = true};
 	return (struct hw_out){.kind = HW_OUT_DEAF, .deaf = {.group = group, .length_ns = b->until.ns - b->since.ns}};
 }
 
@@ -170,10 +170,12 @@ static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out 
 }
 
 /*
- * By when a filter must have brought something for the silence since to be a device's own: since its deadline, or, of a
- * goodbye, since the barriers that prove it, if these were sent before. Later goodbyes of a group share what the first
- * one that waits needs, or a canary that is slower than barriers would never do. They share it until that one is
- * judged: without canaries the others wait for the next that the filter brings, but not past their deadlines.
+ * Since when a filter must be proven, so that later silence is the device's own: since its deadline; for a goodbye,
+ * since the sending of the barriers that prove it, if that is earlier.
+ *
+ * Goodbyes of a group that wait share the time of the first one. Otherwise a canary that is slower than barriers would
+ * never prove them. They share it until the first is judged. Without canaries, the others wait for the filter's next
+ * message, but not past their deadlines.
  */
 static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                              int64_t late_ns)
@@ -187,8 +189,8 @@ static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const stru
 	return need.ns > m->sight.blind.until.ns ? need : m->sight.blind.until;
 }
 
-/* A device is about to be called offline: whether its group would have heard it. If not, or if that is not known yet,
- * the evidence says so from now on. */
+/* A device is about to go offline: whether its group would have received its heartbeat. If not, or if this is still
+ * unknown, the evidence is changed accordingly. */
 static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                   struct hw_evidence *e)
 {
@@ -210,23 +212,23 @@ static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_devic
 
 /* --- the judgement ----------------------------------------------------------- */
 
-/* Nothing follows from the device's silence: its group may be blind, or the device is heard by other nodes alone. */
+/* Whether the device's silence proves nothing: its group is blind, or only other nodes can hear the device. */
 static bool is_unheard(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_hearing_is_blind(&m->hearing, d->group) || !hw_form_judges(m, d);
 }
 
-/* The first of the candidates, if what it waits for is proven. */
+/* Judges the first suspect, if its barriers are back. */
 static bool judge(struct hw_monitor *m, struct hw_now now)
 {
-	uint32_t i = m->candidates.head;
+	uint32_t i = m->suspects.head;
 	if (i == HW_NIL || hw_monitor_is_blind(m) || !hw_sight_proven(&m->sight, hw_wheel_node(&m->wheel, i)->due))
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_mono sent = hw_sight_pair_sent(&m->sight, d->node.due);
 	int64_t deadline_ns = hw_monitor_deadline(m, now, d).ns;
 	bool has_key = hw_monitor_has_key(m, d);
-	struct hw_evidence e = {.said = HW_SAID_PROVEN,
+	struct hw_evidence e = {.event = HW_EVENT_PROVEN,
 	                        .touched = d->goodbye_period != hw_monitor_periods(m, d->group),
 	                        .outrun = hw_blind_seen(&m->sight.blind, sent).ns < deadline_ns,
 	                        .by_key = has_key && hw_monitor_key_was_last(m, now, d),
@@ -252,11 +254,11 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	if (i == HW_NIL)
 		return false;
 	const struct hw_device *d = hw_monitor_at(m, i);
-	if ((d->flags & HW_FLAG_HEARD) && hw_gate_decides(m, d)) {
-		hw_follow_take_over(m, now, i); /* before its turn, or it would be forgotten though it lives */
+	if ((d->flags & HW_FLAG_HEARD) && hw_gate_is_authoritative(m, d)) {
+		hw_follow_take_over(m, now, i); /* before its turn, or it would be forgotten although it was heard */
 		return true;
 	}
-	struct hw_evidence e = {.said = HW_SAID_DUE,
+	struct hw_evidence e = {.event = HW_EVENT_DUE,
 	                        .by_key = hw_monitor_is_keyed(m, d),
 	                        .deaf = is_unheard(m, d),
 	                        .late_ns = seen.ns - hw_monitor_deadline(m, now, d).ns};
@@ -278,7 +280,7 @@ static bool take_key_due(struct hw_monitor *m, struct hw_now now, unsigned *budg
 
 /* --- sweeps ------------------------------------------------------------------ */
 
-/* The next record of a sweep that is not free, or HW_NIL when it is over or the budget is. */
+/* The next used record of a sweep; HW_NIL: the sweep is over, or the budget is used up. */
 static uint32_t sweep_next(struct hw_monitor *m, struct hw_sweep *s, unsigned *budget)
 {
 	uint32_t bound = hw_registry_bound(m->registry);
@@ -295,17 +297,17 @@ static uint32_t sweep_next(struct hw_monitor *m, struct hw_sweep *s, unsigned *b
 	return HW_NIL;
 }
 
-/* Loading is over: a provisional device becomes what was heard of it. */
+/* Loading is over: a provisional device goes online if a heartbeat of this run has arrived, else offline. */
 static void settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;
-	hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_SETTLED, .heard = heard});
+	hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_SETTLED, .heard = heard});
 }
 
 /*
- * A deafness is found out late, and puts the group's clock back to when the deaf filter last brought something, which
- * may be hours. A device that was heard on another filter since then was heard while that clock stood still, and not
- * when it will have come so far again.
+ * A deafness is found late, and moves the group's clock back to when the deaf filter last delivered, perhaps by hours.
+ * A device heard on another filter since then has a last_seen_ns ahead of the clock. That heartbeat counts for the
+ * instant at which the clock stands, not for a later one.
  */
 static void take_back(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
@@ -326,7 +328,7 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		settle(m, now, i);
 		return true;
 	}
-	i = sweep_next(m, &m->anew, budget);
+	i = sweep_next(m, &m->rearm, budget);
 	if (i != HW_NIL) {
 		take_back(m, now, i);
 		hw_monitor_arm_earlier(m, now, i);
@@ -344,10 +346,10 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 }
 
 /*
- * While blind the wheel stands still, and with it the refreshes; but the keys' time to live does not. So every device
- * is refreshed once in a third of the shortest time to live, in chunks. Where the look before the blindness has left
- * its refresh out, two timeouts of the four that keys live then may have passed: a sixth is left to the last of them as
- * well.
+ * While blind, the wheel and its refreshes stand still, but the keys' time to live runs on. So every device is
+ * refreshed once per third of the shortest time to live, in chunks. A check before the blindness may have skipped its
+ * refresh. Two of the four timeouts that keys then live may thus have passed. Even then a sixth of the time to live is
+ * left for the device that is refreshed last.
  */
 int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m)
 {
@@ -373,7 +375,7 @@ static bool refreshing_blind(const struct hw_monitor *m)
 	return hw_monitor_is_blind(m) && !m->conf.loading && m->stats.count[HW_STATE_ONLINE] > 0;
 }
 
-/* A turn that is a little late for each of many chunks does not make the round longer. */
+/* If turns are a little late for many chunks, the round still takes no longer. */
 static void refresh_blind(struct hw_monitor *m, struct hw_now now)
 {
 	uint32_t bound = hw_registry_bound(m->registry);
@@ -394,7 +396,7 @@ static void refresh_blind(struct hw_monitor *m, struct hw_now now)
 
 /* --- pull -------------------------------------------------------------------- */
 
-/* One unit of work, or false when there is none. What it causes is emitted. */
+/* One unit of work, or false if there is none. Its results are emitted. */
 static bool work(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 {
 	if (judge(m, now)) {
@@ -406,7 +408,7 @@ static bool work(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 
 static void count_up(struct hw_monitor *m)
 {
-	m->stats.candidates = m->candidates.length;
+	m->stats.suspects = m->suspects.length;
 	m->stats.barriers_back = m->sight.barriers_back;
 	m->stats.barrier_rtt_ns = m->sight.rtt_ns;
 }
@@ -415,8 +417,8 @@ bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, 
 {
 	if (hw_monitor_caused(m, out))
 		return true;
-	/* Sight first, so that nobody is judged in a turn that begins blind; and last, so that those who became
-	 * candidates share a barrier. */
+	/* Sight is stepped first, so that no device is judged in a turn that begins blind. It is stepped again at the
+	 * end, so that new suspects share a barrier. */
 	if (m->stepped.ns != now.mono.ns) {
 		m->stepped = now.mono;
 		if (step_sight(m, now, out) || step_hearing(m, now, out))
@@ -437,9 +439,9 @@ bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mon
 	*at = hw_sight_next(&m->sight, now.mono, last_tag(m), pace_of(m));
 	*at = hearing.ns < at->ns ? hearing : *at;
 	bool blind = hw_monitor_is_blind(m);
-	uint32_t head = m->candidates.head;
+	uint32_t head = m->suspects.head;
 	bool judging = head != HW_NIL && !blind && hw_sight_proven(&m->sight, hw_wheel_node(&m->wheel, head)->due);
-	if (m->outs_n || m->settle.active || m->gate.sweep.active || m->anew.active || m->relink.active || judging ||
+	if (m->outs_n || m->settle.active || m->gate.sweep.active || m->rearm.active || m->relink.active || judging ||
 	    blind_changed(m)) {
 		*at = now.mono;
 		return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See entry.h. Cost: a field is compared with nine names. */
+/* See entry.h. Cost: a field's name is compared with nine names. */
 #include "heartwheel/entry.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ static bool take_ms(const char *text, size_t len, int64_t *out)
 	return true;
 }
 
-/* A word of a state or a reason, with its NUL; "" for one that is too long to be any. */
+/* Copies the name of a state or a reason, with a NUL; "" if it is too long for any. */
 static const char *word(const char *text, size_t len, char buf[32])
 {
 	if (len > 31)
@@ -61,7 +61,7 @@ static const char *word(const char *text, size_t len, char buf[32])
 	return buf;
 }
 
-/* A name of a group or a node, as long as an id at most. */
+/* Whether the text may name a group or a node: valid characters, and no longer than an id. */
 static bool is_name(const char *text, size_t len)
 {
 	uint32_t c;

@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Evidence that is not a message: of the connections, the barriers and canaries that they bring back, and the pauses of
- * those who read them; and an operator's word. See monitor.h. Messages come in by intake.c, keys by key_intake.c.
+ * Evidence that is not a message: the state of connections, returning barriers and canaries, the pauses of their
+ * readers, and an operator's request to forget a device. See monitor.h. Messages come in through intake.c, keys through
+ * key_intake.c.
  */
 #include "canary.h"
 #include "door.h"
 
 void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned source, uint64_t number)
 {
-	if (hw_sight_has(&m->sight, source))
-		hw_sight_barrier(&m->sight, now.mono, source, number);
+	if (!hw_sight_has(&m->sight, source))
+		return;
+	hw_sight_barrier(&m->sight, now.mono, source, number);
+	if (source == HW_UPSTREAM_SOURCE && number <= m->sight.sent &&
+	    hw_upstream_barrier(&m->upstream, &m->groups, number))
+		hw_monitor_note_upstream(m, now);
+}
+
+void hw_monitor_upstreams_asked(struct hw_monitor *m)
+{
+	hw_upstream_ask(&m->upstream);
+}
+
+void hw_monitor_upstreams_granted(struct hw_monitor *m)
+{
+	hw_upstream_granted(&m->upstream, m->sight.sent);
 }
 
 void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source)
@@ -18,7 +33,7 @@ void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source
 		hw_sight_arrived(&m->sight, now.mono, source);
 }
 
-/* What was out is lost with a link; when all are there again, every filter must prove itself anew. */
+/* Canaries in flight are lost with a link. When all links are up again, every filter must be proven again. */
 static void follow_links(struct hw_monitor *m, struct hw_now now, bool again)
 {
 	if (again)
@@ -94,7 +109,7 @@ void hw_monitor_drained(struct hw_monitor *m, struct hw_now now)
 void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since)
 {
 	hw_sight_suspended(&m->sight, since, now.mono);
-	hw_monitor_key_loss(m, now); /* their writers may have slept as well */
+	hw_monitor_key_loss(m, now); /* the keys' writers may have been suspended too */
 }
 
 void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned source)
@@ -108,5 +123,5 @@ bool hw_monitor_forget(struct hw_monitor *m, struct hw_now now, const char *id, 
 	uint32_t i = hw_registry_find(m->registry, id, len);
 	if (i == HW_NIL)
 		return false;
-	return hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_FORGET});
+	return hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_FORGET});
 }

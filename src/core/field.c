@@ -9,7 +9,7 @@
 static const char *check_path(const char *path)
 {
 	if (!*path)
-		return "needs a path behind the name, such as Wifi.RSSI";
+		return "needs a path after the name, such as Wifi.RSSI";
 	if (*path == '.' || path[strlen(path) - 1] == '.' || strstr(path, ".."))
 		return "has an empty name in its path";
 	return NULL;
@@ -23,7 +23,7 @@ int hw_field_compile(struct hw_field *f, const char *text, const char **why)
 	for (int k = 0; k < HW_REPORT_FIELDS; k++)
 		if (strlen(hw_report_fields[k].name) == n && memcmp(hw_report_fields[k].name, text, n) == 0)
 			f->has = 1U << k;
-	*why = f->has ? check_path(path) : "needs one of battery, rssi, ip, version, uptime and data first";
+	*why = f->has ? check_path(path) : "must begin with battery, rssi, ip, version, uptime or data";
 	if (*why)
 		return -EINVAL;
 	f->path = strdup(path);

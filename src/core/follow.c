@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What other nodes decide, as the event stream tells it, and what is done once a partition becomes this node's to
- * decide about. See monitor.h and gate.h.
+ * Other nodes' decisions, as read from the event stream, and the takeover of their devices. See monitor.h and gate.h.
  *
- * Rule: what the stream says is believed, and is no evidence. A device that it calls online is given a timeout from the
- * moment of reading, unless this node has heard it itself: clocks of other machines are not compared with. A device
- * that it calls offline counts as heard only by what is read afterwards; one that beats is heard again soon. The time
- * after which such a device is forgotten also begins with the reading.
+ * Rule: a state from the stream is accepted, but is no evidence. A device that becomes online gets a timeout from the
+ * moment of reading, because other machines' clocks are not compared. If this node has heard the device, its own time
+ * counts. A device that becomes offline counts as heard only by messages read afterwards; if the device still sends, a
+ * heartbeat follows soon. The time until such a device is forgotten also begins with the reading.
  *
- * When a device is taken over, a transition is made only where what was noted differs from what the stream has said:
- * what was found silent is judged once more, by barriers that are sent from now on.
+ * At a takeover, a transition is made only where this node's note differs from the stream's state. A device noted as
+ * silent is judged again, by barriers sent from now on.
  */
 #include "follow.h"
 
@@ -26,12 +25,12 @@
 #include "out.h"
 #include "probe.h"
 
-#define SAID                                                                                                           \
-	(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED) /* void with a new state */
+#define EVIDENCE_FLAGS                                                                                                 \
+	(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED) /* cleared by new state */
 
 /* --- following ----------------------------------------------------------------- */
 
-/* The wall clock's last_seen_ms of another machine, as the record keeps it in this state. It is only shown. */
+/* Stores another machine's wall-clock last_seen_ms in the form that this state needs. It is only shown. */
 static void set_heard(struct hw_device *d, struct hw_now now, enum hw_state state, int64_t last_seen_ms)
 {
 	int64_t ms = last_seen_ms;
@@ -43,8 +42,8 @@ static void set_heard(struct hw_device *d, struct hw_now now, enum hw_state stat
 		hw_device_set_heard_ms(d, ms);
 }
 
-/* A provisional device is not in the store, and one that was forgotten is known to be gone. */
-static bool is_told(const struct hw_device *d)
+/* Whether the store has the device's state. It has no provisional device, and lacks a forgotten one by intent. */
+static bool is_in_store(const struct hw_device *d)
 {
 	enum hw_state state = hw_device_state(d);
 	return state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE;
@@ -60,16 +59,16 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool same = hw_device_state(d) == t->state, heard = is_heard(d);
-	bool anew = d->since_ms != (t->time_ms & HW_SINCE_MAX);
+	bool changed = d->since_ms != (t->time_ms & HW_SINCE_MAX);
 	d->seq = t->seq & HW_SEQ_MAX;
 	d->since_ms = t->time_ms & HW_SINCE_MAX;
 	hw_monitor_no_longer_provisional(d);
 	hw_monitor_place(m, i, t->state, t->reason);
-	if (same && anew && t->state == HW_STATE_OFFLINE)
+	if (same && changed && t->state == HW_STATE_OFFLINE)
 		hw_monitor_arm(m, now, i);
 	if (same)
 		return;
-	d->flags &= (uint16_t)~SAID;
+	d->flags &= (uint16_t)~EVIDENCE_FLAGS;
 	if (t->state != HW_STATE_ONLINE || !heard)
 		set_heard(d, now, t->state, t->last_seen_ms);
 	if (t->state == HW_STATE_ONLINE && !heard) {
@@ -83,7 +82,7 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
-	bool older = t->seq < d->seq, lost = older && is_told(d) && hw_device_state(d) != t->state;
+	bool older = t->seq < d->seq, lost = older && is_in_store(d) && hw_device_state(d) != t->state;
 	if (older && !first)
 		return false;
 	hw_follow(m, now, i, t);
@@ -92,8 +91,8 @@ bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const
 	return true;
 }
 
-/* Of several nodes this one may lose the device before its word is written, which nobody would have then: so it is owed
- * as a transition is, until the store has confirmed it. */
+/* With several nodes, this node may lose the device before its state is written, and then no node would have the state.
+ * So the state is pending like a transition, until the store has confirmed it. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 {
 	if (m->conf.several) {
@@ -106,7 +105,7 @@ void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 }
 
-/* Whether an entry was written by a newer owner of a partition that this node takes for its own. */
+/* Whether a newer owner of a partition that this node believes to own wrote the entry. */
 static bool is_lost(const struct hw_monitor *m, const struct hw_event *e)
 {
 	unsigned p = hw_partition_of(e->id, e->id_len);
@@ -115,7 +114,7 @@ static bool is_lost(const struct hw_monitor *m, const struct hw_event *e)
 
 bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e)
 {
-	if (e->state != HW_STATE_ONLINE || hw_gate_speaks(m, hw_partition_of(e->id, e->id_len)))
+	if (e->state != HW_STATE_ONLINE || hw_gate_is_sole_writer(m, hw_partition_of(e->id, e->id_len)))
 		return false;
 	uint32_t i = hw_registry_find(m->registry, e->id, e->id_len);
 	const struct hw_device *d = i == HW_NIL ? NULL : hw_registry_at(m->registry, i);
@@ -144,12 +143,12 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 		m->stats.refused[HW_REFUSED_STORED]++;
 		t.seq = hw_follow_known_seq(m, now, i);
 	}
-	bool first = i != HW_NIL && hw_gate_lacks(m, i);
+	bool first = i != HW_NIL && hw_gate_is_missing_in_store(m, i);
 	if (i != HW_NIL)
-		hw_gate_said(m, i, t.seq);
-	if (hw_gate_speaks(m, hw_partition_of(e->id, e->id_len))) {
-		if (i != HW_NIL && is_told(hw_monitor_at(m, i)) && t.seq > hw_monitor_at(m, i)->seq)
-			hw_follow_surpass(m, i, t.seq); /* of us, before another Redis' word was taken */
+		hw_gate_found_in_store(m, i, t.seq);
+	if (hw_gate_is_sole_writer(m, hw_partition_of(e->id, e->id_len))) {
+		if (i != HW_NIL && is_in_store(hw_monitor_at(m, i)) && t.seq > hw_monitor_at(m, i)->seq)
+			hw_follow_surpass(m, i, t.seq); /* our own, from before another Redis was read */
 		return 0;
 	}
 	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN)
@@ -158,16 +157,16 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	int rc = group < 0 ? group : i == HW_NIL ? hw_monitor_add(m, (uint16_t)group, e->id, e->id_len, &i) : 0;
 	if (rc)
 		return rc;
-	hw_gate_said(m, i, t.seq);
+	hw_gate_found_in_store(m, i, t.seq);
 	if (hw_follow_stored(m, now, i, &t, first) && e->state == HW_STATE_ONLINE)
-		hw_form_said(m, i, e->form);
+		hw_form_learn(m, i, e->form);
 	return 0;
 }
 
 void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref ref)
 {
 	struct hw_device *d = hw_registry_get(m->registry, ref);
-	if (d && !hw_gate_decides(m, d))
+	if (d && !hw_gate_is_authoritative(m, d))
 		d->seq = 0;
 }
 
@@ -182,33 +181,32 @@ int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 {
 	struct hw_reread *r = &m->gate.reread;
 	uint32_t n = hw_registry_bound(m->registry);
-	uint64_t *lacks = other ? bits(n) : NULL;
-	free(r->said);
-	r->said = other && !lacks ? NULL : bits(n);
-	r->n = r->said ? n : 0;
+	uint64_t *missing = other ? bits(n) : NULL;
+	free(r->found);
+	r->found = other && !missing ? NULL : bits(n);
+	r->n = r->found ? n : 0;
 	r->other |= r->n && other;
 	r->at = 0;
 	if (r->n && other) {
-		free(r->lacks);
-		memset(lacks, 0xff, (n / 64 + 1) * sizeof(*lacks));
-		r->lacks = lacks;
-		r->n_lacks = n;
+		free(r->missing);
+		memset(missing, 0xff, (n / 64 + 1) * sizeof(*missing));
+		r->missing = missing;
+		r->n_missing = n;
 	} else {
-		free(lacks);
+		free(missing);
 	}
-	return r->said ? 0 : -ENOMEM;
+	return r->found ? 0 : -ENOMEM;
 }
 
-/* Whether the reading that ends has not said a word of a device that the store should have. */
+/* Whether the re-read that ends has found no entry of a device that the store should have. */
 static bool is_missing(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_device *d = hw_registry_at(m->registry, i);
-	return d && !(m->gate.reread.said[i / 64] >> i % 64 & 1) && is_told(d);
+	return d && !(m->gate.reread.found[i / 64] >> i % 64 & 1) && is_in_store(d);
 }
 
-/* This node writes and publishes the device once it takes it over. A node that speaks for the device writes it now, but
- * may lose the partition before Redis takes the write: then the device is in no store until the partition comes back.
- */
+/* This node writes and publishes the device when it takes the device over. The deciding node writes it now, but may
+ * lose the partition before Redis accepts the write. Then no store has the device until that partition comes back. */
 static void keep_for_later(struct hw_monitor *m, uint32_t i)
 {
 	hw_monitor_at(m, i)->flags |= HW_FLAG_TOUCHED;
@@ -234,17 +232,17 @@ bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *bu
 		(*budget)--;
 		if (!is_missing(m, i))
 			continue;
-		if (hw_gate_lacks(m, i)) {
+		if (hw_gate_is_missing_in_store(m, i)) {
 			keep_for_later(m, i);
-		} else if (!hw_gate_speaks(m, hw_device_partition(hw_monitor_at(m, i)))) {
+		} else if (!hw_gate_is_sole_writer(m, hw_device_partition(hw_monitor_at(m, i)))) {
 			*gone = forget(m, now, i);
 			return true;
 		}
 	}
 	if (r->at < r->n)
 		return false;
-	free(r->said);
-	r->said = NULL;
+	free(r->found);
+	r->found = NULL;
 	r->other = false;
 	r->n = 0;
 	return false;
@@ -265,13 +263,13 @@ uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget)
 		(*budget)--;
 		uint32_t i = g->sweep.at++;
 		const struct hw_device *d = hw_registry_at(m->registry, i);
-		if (d && hw_partitions_has(&g->swept, hw_device_partition(d)) && hw_gate_decides(m, d))
+		if (d && hw_partitions_has(&g->swept, hw_device_partition(d)) && hw_gate_is_authoritative(m, d))
 			return i;
 	}
 	return HW_NIL;
 }
 
-/* Whether what kept a device online lasts. */
+/* Whether the key or the heartbeats that kept a device online still do. */
 static bool lives(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
@@ -280,12 +278,12 @@ static bool lives(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	return hw_monitor_deadline(m, now, d).ns > hw_monitor_seen(m, now).ns;
 }
 
-/* Came back, and perhaps went again, while nobody decided. */
+/* The device came back, and perhaps stopped again, while no node decided. */
 static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	if ((d->flags & HW_FLAG_HEARD) && lives(m, now, i)) {
-		hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_LIFE});
+		hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_LIFE});
 		return;
 	}
 	hw_gate_unhear(d, now);
@@ -293,15 +291,15 @@ static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_arm_offline(m, now, i, hw_monitor_gone_ms(m, now, d));
 }
 
-/* Nobody has decided anything about it. Where it was heard, and is silent by now, there is nothing to be said of it.
- * Who owes something of it reaps it. */
+/* No node has decided about the device. If it was heard and is silent by now, there is nothing to report. A record with
+ * notes (HW_NOTE()) is left to the monitor's driver. */
 static void take_over_new(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;
 	if (m->conf.loading)
-		return; /* the end of that settles it */
+		return; /* the end of loading settles it */
 	if (!heard || lives(m, now, i)) {
-		hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_SETTLED, .heard = heard});
+		hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_SETTLED, .heard = heard});
 		return;
 	}
 	hw_monitor_place(m, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
@@ -316,16 +314,16 @@ void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	if (d->flags & HW_FLAG_TOUCHED) {
 		d->flags &= (uint16_t)~HW_FLAG_TOUCHED;
 		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* nor may the store have it */
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* the store may lack it too */
 	}
-	if (d->seq == 0 && is_told(d))
+	if (d->seq == 0 && is_in_store(d))
 		hw_monitor_emit_device(m, HW_OUT_UNWRITTEN, i);
 	if (hw_state_is_gone(state))
 		take_over_gone(m, now, i);
 	else if (state == HW_STATE_PROVISIONAL)
 		take_over_new(m, now, i);
 	else if ((d->flags & HW_FLAG_SILENT) && (d->flags & HW_FLAG_GOODBYE))
-		hw_monitor_candidate(m, i, now.mono);
+		hw_monitor_suspect(m, i, now.mono);
 	else if (hw_probe_taken_over(m, now, i) || d->flags & HW_FLAG_SILENT)
 		hw_monitor_arm(m, now, i);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Following another node's decisions, and taking its devices over. Private to the core. */
+/* Follows another node's decisions, and takes its devices over. Private to the core. */
 #ifndef HW_FOLLOW_H
 #define HW_FOLLOW_H
 
@@ -8,21 +8,23 @@
 
 #include "monitor_priv.h"
 
-/* What is so from now on of a device that another node decides about. Of `t`, device and delay_ns are not read. */
+/* Applies another node's decision to a device. Ignores `t`'s device and delay_ns. */
 void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t);
 
-/* What the store says of one, where that is not older than what is known; `first`: in any case, for what is known may
- * be what that store has lost. Whose word that was has told the broker: whoever takes the device over owes what it is
- * now. Whether it is so. */
+/*
+ * Applies the stored state of a device if it is not older than the known one. `first`: in any case, because the known
+ * state may be the one that the store has lost. The node that wrote a lost state has published it, so the next owner
+ * makes the present state pending. Returns whether the state was applied.
+ */
 bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first);
-/* The store has a newer word of a device that this node decides about: its own is to be newer still. */
+/* The store has a newer state of a device that this node decides for: makes this node's state newer still. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq);
-/* The seq of a device, HW_NIL if there is none, in the place of one that is out of bounds. */
+/* A device's seq, to replace one that is out of bounds; the wall clock if `i` is HW_NIL or the seq is 0. */
 uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint32_t i);
 
-/* The next record that is to be taken over; HW_NIL when there is none, or the budget is used up. */
+/* The next record to take over; HW_NIL: none is left, or the budget is used up. */
 uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget);
-/* The device is this node's to decide about from now on: what was noted of it takes its way. */
+/* This node decides for the device from now on: applies what was noted. */
 void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 #endif

@@ -20,7 +20,7 @@ int hw_form_group(struct hw_monitor *m, const char *name, size_t len)
 	return hw_groups_name(&m->groups, name, len);
 }
 
-void hw_form_said(struct hw_monitor *m, uint32_t i, uint64_t form)
+void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_group *g = m->groups.all[d->group];
@@ -51,7 +51,7 @@ int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was)
 	return *was ? 0 : -ENOMEM;
 }
 
-/* A reload soon after another one: devices may still have the timeout from before the first. */
+/* If a reload follows soon after another one, devices may still have the timeout from before the first. */
 static void note_timeouts(const struct hw_monitor *m, struct hw_form *f, const struct hw_form_was *was, int64_t seen_ns)
 {
 	int64_t lasts_ms = m->conf.grace_ms + f->was_timeout_ms;
@@ -81,7 +81,7 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 		m->unjudged.at = 0;
 }
 
-/* Of several other forms the one that was said last: a node that has it can judge the device. */
+/* Of several other forms, the one read last: a node with that form can judge the device. */
 uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d)
 {
 	if (!m->conf.several || d->form == HW_FORM_UNSAID)
@@ -117,15 +117,17 @@ void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *pe
 
 /* --- what is not judged ----------------------------------------------------------- */
 
-/* That an offline device returns may not be heard here either. */
+/* Counts a device. Offline devices count too: this node may also not hear them return. */
 static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
 {
 	struct hw_unjudged *u = &m->unjudged;
 	enum hw_state state = hw_device_state(d);
-	bool untold = state == HW_STATE_PROVISIONAL && d->last_heard_ms != HW_NEVER_MS;
-	/* Or it was told to a store that has been emptied since, and whose owner does not hear it. */
-	untold |= state == HW_STATE_ONLINE && hw_form_is_ours(m, d) && hw_gate_lacks(m, i);
-	if (untold && !hw_gate_owns(m, d))
+	bool unstored = state == HW_STATE_PROVISIONAL && d->last_heard_ms != HW_NEVER_MS;
+	/* Or the device was written to a store that has since been emptied, and its owner does not hear the device. */
+	unstored |= state == HW_STATE_ONLINE && hw_form_is_ours(m, d) && hw_gate_is_missing_in_store(m, i);
+	/* Or the owner does not hear that an offline device is back, in whatever form it was written. */
+	unstored |= state == HW_STATE_OFFLINE && (d->flags & HW_FLAG_HEARD);
+	if (unstored && !hw_gate_owns(m, d))
 		hw_partitions_add(&u->found_heard, hw_device_partition(d));
 	if (state != HW_STATE_ONLINE && state != HW_STATE_OFFLINE)
 		return;
@@ -165,7 +167,7 @@ static void end_round(struct hw_monitor *m)
 	u->any = u->found > 0 || u->differ;
 	u->rounds++;
 	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
-		u->untold_in.bits[k] = u->differ ? u->heard_in.bits[k] & u->found_heard.bits[k] : 0;
+		u->unstored_in.bits[k] = u->differ ? u->heard_in.bits[k] & u->found_heard.bits[k] : 0;
 	u->heard_in = u->found_heard;
 	u->found_in = u->found_heard = (struct hw_partitions){{0}};
 	u->found = u->at = 0;
@@ -203,9 +205,9 @@ struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m)
 	return m->unjudged.in;
 }
 
-struct hw_partitions hw_monitor_untold_in(const struct hw_monitor *m)
+struct hw_partitions hw_monitor_unstored_in(const struct hw_monitor *m)
 {
-	return m->unjudged.untold_in;
+	return m->unjudged.unstored_in;
 }
 
 uint32_t hw_monitor_unjudged(const struct hw_monitor *m)

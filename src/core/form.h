@@ -2,16 +2,17 @@
 /*
  * Forms: whether this node can hear a device, and so may judge it.
  *
- * Nodes may have different groups, as during a rolling reload. The form of a group (struct hw_group.form_hash) is a
- * hash of all that decides whether its devices are heard. Each device's record and hash in the store say in which form
- * the device was heard last. Rule: a node judges a device only if its group is in the configuration, and if the device
- * was heard in the form that the group has here, by this node or by another one. Of a device that was heard in another
- * form alone, silence proves nothing. A single monitor judges every device of its groups.
+ * Nodes may have different groups, for example during a rolling reload. The form of a group (struct hw_group.form_hash)
+ * is a hash of everything that decides whether its devices are heard. Each device's record, and its Redis hash,
+ * name the form in which the device was heard last. Rule: a node judges a device only if two conditions hold. The
+ * node's configuration has the filters of the device's group. And some node heard the device in the form that the group
+ * has on this node. An unknown form counts as the same form. If a device was heard only in another form, its silence
+ * proves nothing. A single monitor judges every device of its groups.
  *
- * A reload that changes a group's form has silence count anew: no message was expected on the new filters before.
+ * After a reload that changes a group's form, silence counts again from zero: before, no message was expected on the
+ * new filters.
  *
- * Cost: a comparison where a device is judged. Unjudged devices are counted only while there may be any. Private to the
- * core.
+ * Cost: a comparison per judgement. Unjudged devices are counted only while there may be any. Private to the core.
  */
 #ifndef HW_FORM_H
 #define HW_FORM_H
@@ -24,13 +25,13 @@ static inline bool hw_form_is_older(const struct hw_monitor *m, const struct hw_
 	return d->last_seen_ns < m->form[d->group].heard_ns;
 }
 
-/* Whether a device was heard in the form that its group has here. */
+/* Whether a device was heard in its group's form on this node. */
 static inline bool hw_form_is_ours(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return d->form == HW_FORM_OURS && !hw_form_is_older(m, d);
 }
 
-/* Whether a device's silence may be taken for its own. */
+/* Whether a device's silence may be taken as its own. */
 static inline bool hw_form_judges(const struct hw_monitor *m, const struct hw_device *d)
 {
 	if (m->groups.all[d->group]->unheard)
@@ -38,11 +39,11 @@ static inline bool hw_form_judges(const struct hw_monitor *m, const struct hw_de
 	return !m->conf.several || d->form == HW_FORM_UNSAID || hw_form_is_ours(m, d);
 }
 
-/* The index of the group of that name, which is made if the configuration has none; or as hw_groups_name(). */
+/* The index of the group of that name, made if the configuration has none; or an error of hw_groups_name(). */
 int hw_form_group(struct hw_monitor *m, const char *name, size_t len);
-/* Another node heard the device in this form; 0: that is not known. */
-void hw_form_said(struct hw_monitor *m, uint32_t i, uint64_t form);
-/* The groups are about to change, and have: `was` is owned by the caller. 0 or -ENOMEM. */
+/* Another node heard the device in this form; 0: unknown. */
+void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form);
+/* Called before and after a change of the groups; the caller owns `was`. 0 or -ENOMEM. */
 struct hw_form_was {
 	uint64_t form;
 	int64_t timeout_ms, timeout_max_ms;

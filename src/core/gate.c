@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See gate.h; and what this node owns and decides about, which monitor.h says. */
+/* See gate.h. Also the roles of this node in the partitions: see monitor.h. */
 #include "gate.h"
 
 #include "arm.h"
@@ -7,9 +7,10 @@
 /* --- notes ------------------------------------------------------------------- */
 
 /*
- * Whoever called it gone for its silence had heard it a timeout before, or earlier; and this node knows of that word by
- * now. What is read behind a barrier came through the broker later than that was sent: less than a timeout ago, it is a
- * newer heartbeat. Behind a cut that heals, or a broker or a reader that stood still, it may be the old one.
+ * Whether a heartbeat may be older than the offline state of another node. That node had heard the device at least one
+ * timeout before its decision, and this node knows the decision by now. A message read after a barrier passed the
+ * broker after that barrier was sent. If the barrier was sent less than a timeout ago, the heartbeat is newer. After a
+ * network split, or a standstill of the broker or a reader, it may be the old one.
  */
 static bool may_be_old(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
@@ -41,7 +42,7 @@ void hw_gate_unhear(struct hw_device *d, struct hw_now now)
 
 /* --- what is this node's ------------------------------------------------------- */
 
-/* A sweep that is under way is not begun anew, or partitions that come one after the other would never let it end. */
+/* A running sweep is not restarted, or a series of new partitions would never let it end. */
 static void take_over(struct hw_gate *g, unsigned p)
 {
 	hw_partitions_add(g->sweep.active ? &g->waiting : &g->swept, p);
@@ -59,14 +60,14 @@ static void put(struct hw_partitions *s, unsigned p, bool in)
 void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch)
 {
 	struct hw_gate *g = &m->gate;
-	if (role == HW_ROLE_DECIDES && !hw_partitions_has(&g->decided, p))
+	if (role == HW_ROLE_AUTHORITATIVE && !hw_partitions_has(&g->authoritative, p))
 		take_over(g, p);
 	put(&g->owned, p, role != HW_ROLE_WATCHES);
-	put(&g->decided, p, role == HW_ROLE_DECIDES);
-	if (role != HW_ROLE_OWNS) /* which is to have won it, or to hand it over */
-		put(&g->spoken, p, role == HW_ROLE_DECIDES);
+	put(&g->authoritative, p, role == HW_ROLE_AUTHORITATIVE);
+	if (role != HW_ROLE_OWNS) /* OWNS: the partition is being gained or handed over */
+		put(&g->sole_writer, p, role == HW_ROLE_AUTHORITATIVE);
 	g->epoch[p] = role == HW_ROLE_WATCHES ? 0 : epoch;
-	g->all = hw_partitions_count(&g->decided) == HW_PARTITIONS;
+	g->all = hw_partitions_count(&g->authoritative) == HW_PARTITIONS;
 }
 
 struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m)
@@ -88,9 +89,9 @@ bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d)
 	return hw_gate_owns(m, d);
 }
 
-bool hw_monitor_decides(const struct hw_monitor *m, const struct hw_device *d)
+bool hw_monitor_is_authoritative(const struct hw_monitor *m, const struct hw_device *d)
 {
-	return hw_gate_decides(m, d);
+	return hw_gate_is_authoritative(m, d);
 }
 
 uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gate: what becomes of a verdict on a device that another node decides about. Its state is what the event stream
- * says; what this node would have decided is noted in the record (HW_FLAG_SILENT, HW_FLAG_HEARD), and nothing of it
- * comes out. What is noted takes its way once the device is this node's to decide about (follow.h).
+ * The gate: what happens to a verdict on a device that another node decides for. The device's state is that of the
+ * event stream. This node's verdict is only noted in the record (HW_FLAG_SILENT, HW_FLAG_HEARD), without any output.
+ * The note is applied when this node takes the device over (follow.h).
  *
- * Cost: where this node decides about all, as a single one does, a comparison at each change of a state and each
- * refresh; else also the partition of the id. A heartbeat of a device that is online costs nothing. Private to the
- * core.
+ * Cost: a comparison per change of state and per refresh if this node decides for all partitions, as a single node
+ * does. Otherwise also the partition of the id. A heartbeat of an online device costs nothing. Private to the core.
  */
 #ifndef HW_GATE_H
 #define HW_GATE_H
@@ -17,10 +16,10 @@
 #include "monitor_priv.h"
 #include "verdict.h"
 
-/* Notes a verdict that would change a device's state. A heartbeat of one that is gone by another node's word may be
- * from before that, if it waited on its way here for as long as a timeout: it is not noted. */
+/* Notes a verdict that would change a device's state. If another node made the device offline, a heartbeat that was
+ * under way for a timeout may be older than that, and is not noted. */
 void hw_gate_note(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_act act);
-/* A device that was heard although it is offline by another node's word counts as not heard. */
+/* Removes the note that a device was heard although another node made it offline. */
 void hw_gate_unhear(struct hw_device *d, struct hw_now now);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A goodbye: a filter, and what a payload must say there. See group.h. */
+/* A goodbye: a filter and the payload that is a goodbye on it. Also parses `while` lines. See group.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "heartwheel/group.h"
 
-/* The filter ends at the first space; what follows is the word, which may hold more of them. */
+/* The filter ends at the first space. The rest is the word, which may contain spaces. */
 static int split(struct hw_goodbye *g, char *filter, const char **why)
 {
 	char *word = filter + strcspn(filter, " \t"), *equals;
@@ -19,15 +19,15 @@ static int split(struct hw_goodbye *g, char *filter, const char **why)
 	equals = strchr(word, '=');
 	if (equals) {
 		if (equals == word || !equals[1]) {
-			*why = "needs a member before the = and a value behind it";
+			*why = "needs a member before the = and a value after it";
 			return -EINVAL;
 		}
 		*equals = '\0';
 		g->member = strdup(word);
 		word = equals + 1;
 	}
-	g->says = strdup(word);
-	if (g->says && (g->member || !equals))
+	g->text = strdup(word);
+	if (g->text && (g->member || !equals))
 		return 0;
 	*why = "finds no memory";
 	return -ENOMEM;
@@ -57,17 +57,21 @@ int hw_while_compile(struct hw_while *w, const char *text, const char **why)
 	*w = (struct hw_while){0};
 	*why = "finds no memory";
 	int rc = topic ? split(&g, topic, why) : -ENOMEM;
-	if (rc == 0 && (!g.says || !*topic || strpbrk(topic, "+#{}"))) {
-		*why = "needs a topic without wildcards and the value that it has while all is well";
+	if (rc == 0 && (!g.text || !*topic || strpbrk(topic, "+#{}"))) {
+		*why = "needs a topic without wildcards, and the value that the topic has while all is well";
+		rc = -EINVAL;
+	}
+	if (rc == 0 && strncmp(topic, "$share/", 7) == 0) {
+		*why = "must not begin with $share/";
 		rc = -EINVAL;
 	}
 	if (rc == 0) {
-		*w = (struct hw_while){topic, g.member, g.says};
+		*w = (struct hw_while){topic, g.member, g.text};
 		return 0;
 	}
 	free(topic);
 	free(g.member);
-	free(g.says);
+	free(g.text);
 	return rc;
 }
 
@@ -82,6 +86,6 @@ void hw_goodbye_fini(struct hw_goodbye *g)
 {
 	hw_topic_fini(&g->topic);
 	free(g->member);
-	free(g->says);
+	free(g->text);
 	memset(g, 0, sizeof(*g));
 }

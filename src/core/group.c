@@ -2,11 +2,11 @@
 /*
  * The table of groups.
  *
- * Invariant: an index once given always names the same group name; all[i] never moves, only what it holds is exchanged
- * by a reload. `order` lists exactly the groups that are not retired, in the order of the file.
+ * Invariant: an index always belongs to the same group name. all[i] never moves; a reload only exchanges its contents.
+ * `order` lists exactly the groups that are not retired, in the order of the file.
  *
- * Cost: a match tries the templates in the order of the file, each a few compares. A reload is quadratic in the number
- * of groups.
+ * Cost: a match tries the templates in the order of the file, with a few comparisons each. A reload compares the names
+ * of all groups.
  */
 #include "heartwheel/group.h"
 
@@ -15,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/filter_index.h"
 #include "heartwheel/fnv.h"
+#include "takers.h"
 
-/* The least goodbye_delay of a bridged group. A broker that stops publishes its clients' wills over its bridge 12 to
- * 86 ms (measured) before the bridge's state changes. */
+/* The least goodbye_delay of a bridged group. A broker that is being stopped publishes its clients' wills over its
+ * bridge 12 to 86 ms (measured) before the bridge's state changes. */
 #define BRIDGED_DELAY_MS 2000
 
 void hw_groups_init(struct hw_groups *g)
@@ -62,29 +64,31 @@ void hw_groups_fini(struct hw_groups *g)
 	memset(g, 0, sizeof(*g));
 }
 
-/* Whether a goodbye stands on a filter of which everything is a heartbeat. */
-static bool beats(const struct hw_group *group, const struct hw_topic *t)
+static bool is_found(void *arg, size_t value)
 {
-	for (size_t i = 0; i < group->n_heartbeat; i++)
-		if (strcmp(group->heartbeat[i].text, t->text) == 0)
-			return true;
-	return false;
+	(void)arg, (void)value;
+	return true;
 }
 
 static int compile_goodbyes(struct hw_group *group, const struct hw_group_spec *spec)
 {
 	const char *why;
-	for (size_t i = 0; i < spec->n_goodbye; i++) {
-		int rc = hw_goodbye_compile(&group->goodbye[i], spec->goodbye[i], &why);
-		if (rc != 0)
-			return rc;
-		group->n_goodbye++;
-		group->goodbye[i].beats = beats(group, &group->goodbye[i].topic);
+	struct hw_filter_index heartbeats = {0};
+	int rc = 0;
+	for (size_t i = 0; i < group->n_heartbeat && spec->n_goodbye > 0 && rc == 0; i++)
+		rc = hw_filter_index_add(&heartbeats, group->heartbeat[i].text, i);
+	for (size_t i = 0; i < spec->n_goodbye && rc == 0; i++) {
+		struct hw_goodbye *g = &group->goodbye[i];
+		rc = hw_goodbye_compile(g, spec->goodbye[i], &why);
+		group->n_goodbye += rc == 0;
+		if (rc == 0)
+			g->beats = hw_filter_index_equal(&heartbeats, g->topic.text, is_found, NULL);
 	}
-	return 0;
+	hw_filter_index_fini(&heartbeats);
+	return rc;
 }
 
-/* `*n` grows as they are compiled, so that no more is released. */
+/* `*n` counts what is compiled so far, so that only this is released. */
 static int compile_list(struct hw_topic *list, size_t *n, const char *const *texts, size_t n_texts,
                         enum hw_topic_kind kind)
 {
@@ -102,8 +106,8 @@ static const struct hw_topic *filter_at(const struct hw_group *group, size_t i)
 	return i < group->n_heartbeat ? &group->heartbeat[i] : &group->goodbye[i - group->n_heartbeat].topic;
 }
 
-/* The name in the group's {name...}; empty: it has none. -EINVAL if there are two: of an id that holds both nobody
- * could tell where the first one ends. */
+/* The name of the group's {name...}; empty: none. -EINVAL if there are two, because the first one would have no clear
+ * end in an id. */
 static int find_several(const struct hw_group *group, struct hw_value *name)
 {
 	bool several;
@@ -121,7 +125,7 @@ static int find_several(const struct hw_group *group, struct hw_value *name)
 	return 0;
 }
 
-/* Compiles a template whose {name} may stand for several levels, because a filter's does. */
+/* Compiles a template in which {name} becomes {name...} if a filter of the group has {name...}. */
 static int compile_widened(struct hw_topic *t, const char *text, const struct hw_group *group, enum hw_topic_kind kind)
 {
 	struct hw_value name;
@@ -154,7 +158,7 @@ static int bind_status(struct hw_group *group)
 	return rc;
 }
 
-/* The id, and what each capture of the group's templates is of it. */
+/* Compiles the id, and binds the captures of the group's templates to it. */
 static int compile_id(struct hw_group *group, const struct hw_group_spec *spec)
 {
 	const char *why;
@@ -237,7 +241,7 @@ static int compile_topics(struct hw_group *group, const struct hw_group_spec *sp
 	return rc == 0 ? bind_status(group) : rc;
 }
 
-/* In any order. */
+/* Does not depend on the order of the list. */
 static uint64_t hash_list(uint64_t h, const char *const *list, size_t n)
 {
 	uint64_t sum = n;
@@ -258,30 +262,6 @@ static uint64_t form_of(const struct hw_group_spec *spec)
 	h = hash_list(hash_list(h, spec->heartbeat, spec->n_heartbeat), spec->goodbye, spec->n_goodbye);
 	h = hash_list(h, spec->ignore, spec->n_ignore);
 	return hash_text(hash_text(h, spec->id && *spec->id ? spec->id : "{id}"), spec->id_prefix);
-}
-
-/* A topic that an earlier group in the file ignores, or on which it has its heartbeats, does not reach this group.
- * Returns 0 if the filter takes no topic of this group. */
-static uint64_t hash_shadow(const struct hw_group *group, const struct hw_topic *by, bool ignored)
-{
-	for (size_t k = 0; k < group->n_heartbeat; k++)
-		if (hw_topic_filters_overlap(group->heartbeat[k].filter, by->filter))
-			return hw_fnv64(HW_FNV64_BEGIN + !ignored, by->filter, by->filter_len);
-	return 0;
-}
-
-/* The form of fresh[n] behind the groups before it: eight digits in the store, and never 0. */
-static uint64_t final_form(struct hw_group *const *fresh, size_t n)
-{
-	uint64_t h = fresh[n]->form_hash;
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < fresh[i]->n_ignore; k++)
-			h += hash_shadow(fresh[n], &fresh[i]->ignore[k], true);
-		for (size_t k = 0; k < fresh[i]->n_heartbeat; k++)
-			h += hash_shadow(fresh[n], &fresh[i]->heartbeat[k], false);
-	}
-	h = (h ^ h >> 32) & UINT32_MAX;
-	return h ? h : 1;
 }
 
 static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_group **out)
@@ -315,7 +295,7 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 	return rc;
 }
 
-/* Makes fresh[0 .. n), for the caller to free. */
+/* Makes fresh[0 .. n), which the caller frees. */
 static int build(struct hw_group **fresh, const struct hw_group_spec *specs, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -325,18 +305,31 @@ static int build(struct hw_group **fresh, const struct hw_group_spec *specs, siz
 		int rc = group_new(&specs[i], (unsigned)i, &fresh[i]);
 		if (rc != 0)
 			return rc;
-		fresh[i]->form_hash = final_form(fresh, i);
 	}
-	return 0;
+	return hw_takers_add(fresh, n);
 }
 
-/* The table as it is to be: of a group that stays or is new, the fresh one. */
+/* Searches from `*hint` on, which becomes the index after the group that was found. A reload mostly keeps the order. */
+static int find_from(const struct hw_groups *g, size_t *hint, const char *name)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		size_t at = (*hint + i) % g->n;
+		if (strcmp(g->all[at]->name, name) != 0)
+			continue;
+		*hint = at + 1;
+		return (int)at;
+	}
+	return -1;
+}
+
+/* The future table: the fresh groups for all that stay or are new, otherwise the old ones. */
 static int lay_out(const struct hw_groups *g, struct hw_groups_draft *d)
 {
 	struct hw_groups *next = &d->next;
 	size_t total = g->n;
+	size_t hint = 0;
 	for (size_t i = 0; i < d->n; i++)
-		total += hw_groups_find(g, d->fresh[i]->name) < 0;
+		total += find_from(g, &hint, d->fresh[i]->name) < 0;
 	if (total > HW_GROUPS_MAX)
 		return -ENOSPC;
 	next->all = calloc(total ? total : 1, sizeof(*next->all));
@@ -346,7 +339,7 @@ static int lay_out(const struct hw_groups *g, struct hw_groups_draft *d)
 	for (size_t i = 0; i < g->n; i++)
 		next->all[next->n++] = g->all[i];
 	for (size_t i = 0; i < d->n; i++) {
-		int at = hw_groups_find(g, d->fresh[i]->name);
+		int at = find_from(g, &hint, d->fresh[i]->name);
 		next->order[next->n_order++] = (uint16_t)(at < 0 ? (int)next->n++ : at);
 		next->all[next->order[i]] = d->fresh[i];
 	}
@@ -374,6 +367,18 @@ void hw_groups_draft_fini(struct hw_groups_draft *d)
 	*d = (struct hw_groups_draft){.n = 0};
 }
 
+/* Adds the filters of all groups of the file. */
+static int add_filters(struct hw_filter_index *x, const struct hw_groups *g)
+{
+	int rc = 0;
+	for (size_t k = 0; k < g->n_order; k++) {
+		const struct hw_group *group = g->all[g->order[k]];
+		for (size_t i = 0; i < group->n_heartbeat && rc == 0; i++)
+			rc = hw_filter_index_add(x, group->heartbeat[i].filter, k);
+	}
+	return rc;
+}
+
 static bool has_filter(const struct hw_groups *g, const struct hw_topic *by)
 {
 	for (size_t k = 0; k < g->n_order; k++) {
@@ -384,20 +389,31 @@ static bool has_filter(const struct hw_groups *g, const struct hw_topic *by)
 	return false;
 }
 
-/* A group that was renamed is heard all the same. */
-static bool is_unheard(const struct hw_groups *g, const struct hw_group *group)
+/* A renamed group is still heard, because another group has its filters. `filters` NULL: there is no memory for the
+ * index, and the groups are searched. */
+static bool is_unheard(const struct hw_groups *g, const struct hw_group *group, const struct hw_filter_index *filters)
 {
 	bool heard = group->n_heartbeat > 0;
-	for (size_t k = 0; k < group->n_heartbeat && heard; k++)
-		heard = has_filter(g, &group->heartbeat[k]);
+	for (size_t k = 0; group->retired && k < group->n_heartbeat && heard; k++)
+		heard = filters ? hw_filter_index_equal(filters, group->heartbeat[k].filter, is_found, NULL)
+		                : has_filter(g, &group->heartbeat[k]);
 	return group->retired && !heard;
+}
+
+static void find_unheard(struct hw_groups *g)
+{
+	struct hw_filter_index filters = {0};
+	bool indexed = g->n > g->n_order && add_filters(&filters, g) == 0;
+	for (size_t i = 0; i < g->n; i++)
+		g->all[i]->unheard = is_unheard(g, g->all[i], indexed ? &filters : NULL);
+	hw_filter_index_fini(&filters);
 }
 
 void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d)
 {
 	for (size_t i = 0; i < g->n; i++) {
 		g->all[i]->retired = true;
-		g->all[i]->probes = 0; /* the file does not ask for them any more */
+		g->all[i]->probes = 0; /* the file no longer requests them */
 	}
 	for (size_t i = 0; i < d->n; i++) {
 		size_t at = d->next.order[i];
@@ -415,8 +431,7 @@ void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d)
 	*g = d->next;
 	d->next = (struct hw_groups){.n = 0};
 	hw_groups_draft_fini(d);
-	for (size_t i = 0; i < g->n; i++)
-		g->all[i]->unheard = is_unheard(g, g->all[i]);
+	find_unheard(g);
 }
 
 int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t n)
@@ -436,7 +451,7 @@ int hw_groups_find(const struct hw_groups *g, const char *name)
 	return -1;
 }
 
-/* No timeout of it is known. Its devices are not judged, and their keys are refreshed this often. */
+/* Its timeout is unknown. Its devices are not judged, and their keys are refreshed at this interval. */
 #define UNKNOWN_TIMEOUT_MS 30000
 
 int hw_groups_name(struct hw_groups *g, const char *name, size_t len)
@@ -471,14 +486,14 @@ static bool matches(const struct hw_topic *t, const char *topic, size_t len, con
 }
 
 /*
- * An empty payload on anybody's status topic is a clearing, also where another group's heartbeats would take the topic,
- * and also for a retired group, whose devices are still forgotten one by one: a clearing must never bring a device
- * back.
+ * An empty payload on the status topic of any group is a clearing. This also applies where another group's heartbeat
+ * filter matches, and for a retired group, whose devices can still be forgotten. A clearing must never make a device
+ * online.
  */
 static bool match_clearing(const struct hw_groups *g, const char *topic, size_t len, uint16_t *group, const char **id,
                            size_t *id_len)
 {
-	size_t n = g->n_order + (g->n > g->n_order ? g->n : 0); /* without a retired one the order has them all */
+	size_t n = g->n_order + (g->n > g->n_order ? g->n : 0); /* without retired groups, `order` has them all */
 	for (size_t i = 0; i < n; i++) {
 		size_t at = i < g->n_order ? g->order[i] : i - g->n_order;
 		if (matches(&g->all[at]->status, topic, len, id, id_len)) {
@@ -505,8 +520,8 @@ size_t hw_group_heartbeat_like(const struct hw_group *g, const struct hw_topic *
 	return at;
 }
 
-/* What a group says of a topic before it looks for a heartbeat; HW_MATCH_NONE: nothing. Apart, so that the way of a
- * heartbeat in a group without such filters is short. */
+/* Matches a topic with the filters that precede heartbeats; HW_MATCH_NONE: none matches. A separate function, so that
+ * the path of a heartbeat is short in a group without such filters. */
 static __attribute__((noinline)) enum hw_match sort(const struct hw_group *group, const char *topic, size_t len,
                                                     bool empty_payload, const char **id, size_t *id_len,
                                                     const struct hw_topic **by)
@@ -532,16 +547,16 @@ enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size
 	if (empty_payload && match_clearing(g, topic, len, group, id, id_len))
 		return HW_MATCH_CLEARING;
 	for (size_t i = 0; i < g->n_order; i++) {
-		const struct hw_group *candidate = g->all[g->order[i]];
-		if (candidate->sorts) {
-			enum hw_match sorted = sort(candidate, topic, len, empty_payload, id, id_len, by);
+		const struct hw_group *each = g->all[g->order[i]];
+		if (each->sorts) {
+			enum hw_match sorted = sort(each, topic, len, empty_payload, id, id_len, by);
 			*group = g->order[i];
 			if (sorted != HW_MATCH_NONE)
 				return sorted;
 		}
-		for (size_t j = 0; j < candidate->n_heartbeat; j++) {
-			if (matches(&candidate->heartbeat[j], topic, len, id, id_len)) {
-				*by = &candidate->heartbeat[j];
+		for (size_t j = 0; j < each->n_heartbeat; j++) {
+			if (matches(&each->heartbeat[j], topic, len, id, id_len)) {
+				*by = &each->heartbeat[j];
 				*group = g->order[i];
 				return HW_MATCH_HEARTBEAT;
 			}
@@ -557,8 +572,8 @@ enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size
 	return HW_MATCH_NONE;
 }
 
-bool hw_group_says_goodbye(const struct hw_group *g, const char *topic, size_t len, const void *payload,
-                           size_t payload_len, bool *no_memory)
+bool hw_group_is_goodbye(const struct hw_group *g, const char *topic, size_t len, const void *payload,
+                         size_t payload_len, bool *no_memory)
 {
 	const char *id;
 	size_t id_len;
@@ -567,11 +582,11 @@ bool hw_group_says_goodbye(const struct hw_group *g, const char *topic, size_t l
 		const struct hw_goodbye *one = &g->goodbye[i];
 		if (!matches(&one->topic, topic, len, &id, &id_len))
 			continue;
-		if (!one->says)
+		if (!one->text)
 			return true;
-		if (!one->member && payload_len == strlen(one->says) && memcmp(payload, one->says, payload_len) == 0)
+		if (!one->member && payload_len == strlen(one->text) && memcmp(payload, one->text, payload_len) == 0)
 			return true;
-		int rc = one->member ? hw_payload_member_is(payload, payload_len, one->member, one->says) : 0;
+		int rc = one->member ? hw_payload_member_is(payload, payload_len, one->member, one->text) : 0;
 		if (rc > 0)
 			return true;
 		*no_memory |= rc < 0;
@@ -587,7 +602,7 @@ size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const ch
 	if (!hw_topic_values(by, topic, len, values))
 		return 0;
 	for (unsigned k = 0; k < g->form.n_captures; k++)
-		if (values[k].len == 0)
+		if (hw_value_lacks_level(values[k]))
 			return 0;
 	int n = hw_topic_compose(&g->form, values, text, sizeof(text));
 	if (n <= 0 || g->id_prefix_len + (size_t)n > HW_ID_MAX)
@@ -597,7 +612,8 @@ size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const ch
 	return g->id_prefix_len + (size_t)n;
 }
 
-/* A device from before a reload may lack the prefix, and one cannot be named by the prefix alone. */
+/* Without the id_prefix, if it has one. A device from before a reload may lack it, and an id is never the prefix alone.
+ * */
 static struct hw_value without_prefix(const struct hw_group *g, const char *id, size_t id_len)
 {
 	size_t n = g->id_prefix_len;
@@ -620,7 +636,7 @@ int hw_group_status_topic(const struct hw_group *g, const char *id, size_t id_le
 	if (!g->assembled && !g->status.walked)
 		return hw_topic_render(&g->status, rest.text, rest.len, buf, cap);
 	if (!g->assembled)
-		values[0] = rest; /* whatever levels it has */
+		values[0] = rest; /* the only capture, with all its levels */
 	else if (!hw_topic_values(&g->form, rest.text, rest.len, values))
 		return 0;
 	return hw_topic_compose(&g->status, values, buf, cap);

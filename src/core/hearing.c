@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* See hearing.h. Invariant: a group's deaf_filters is the number of its filters that are deaf, and its own clock stands
- * still exactly while that is not 0; deaf_groups counts those groups. */
+/*
+ * See hearing.h. Invariant: a group's deaf_filters is the number of its deaf filters, and deaf_groups the number of
+ * groups where that is not 0. A group's own clock stands still exactly while it has deaf filters or its upstream is
+ * down.
+ */
 #include "hearing.h"
 
 #include "canary.h"
@@ -13,8 +16,8 @@ struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t k)
 	return hw_canary_can_be_had(h, k) ? HW_MONO_NEVER : hw_hearing_believed_at(h, k);
 }
 
-/* Whether it is the canary alone that is lost, perhaps, and not what devices publish on the filter: the broker has not
- * said that it took the canary. */
+/* Whether perhaps only the canary is lost, and not the devices' messages on the filter: the broker has not confirmed
+ * the canary. */
 static bool may_be_unsent(const struct hw_hearing_filter *f)
 {
 	return f->ever && f->answer != HW_CANARY_TAKEN;
@@ -41,16 +44,14 @@ static void count_deaf(struct hw_hearing *h, struct hw_mono since, struct hw_mon
 	}
 }
 
-/*
- * Whether that is to be told: not of a group that is deaf already, nor of one that heard again a moment ago, which
- * nobody was told yet, and now will not be.
- */
+/* Makes the group deaf. Returns whether to report it. Not if the group is deaf already, or if the end of its last
+ * deafness is not reported yet; that report is cancelled. */
 static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, struct hw_mono since)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
 	struct hw_hearing_group *g = &h->group[f->group];
 	struct hw_seen seen = hw_blind_seen(&s->blind, since);
-	if (seen.ns < f->seen.ns) /* the clock has forgotten the blindness that the subscription was in */
+	if (seen.ns < f->seen.ns) /* the clock no longer knows the blindness at the subscription */
 		seen = f->seen;
 	bool is_news = g->deaf_filters == 0 && !g->over;
 	g->over = false;
@@ -58,7 +59,7 @@ static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mon
 	f->missed.ns = 0;
 	f->last_then = since;
 	f->retry = now;
-	f->tell.ns = 0; /* the deafness is told, and why */
+	f->report_at.ns = 0; /* the report of the deafness includes this */
 	hw_blind_begin(&g->blind, HW_CAUSE_DEAF, (struct hw_mono){seen.ns}, true);
 	if (g->deaf_filters++ == 0) {
 		count_deaf(h, since, now, true);
@@ -87,7 +88,7 @@ static void undeafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_m
 		hear_again(h, s, now, g);
 }
 
-/* Ends the deafness of groups that have lost the filter that it came from. */
+/* Ends the deafness of groups that no longer have the deaf filter. */
 static void recount(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
 {
 	for (size_t k = 0; k < h->n_groups; k++) {
@@ -101,7 +102,7 @@ static void recount(struct hw_hearing *h, const struct hw_sight *s, struct hw_mo
 	}
 }
 
-/* Filters are subscribed to now. */
+/* Notes the seeing clock of filters that were subscribed now. */
 static void note_clock(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
 {
 	for (size_t k = 0; k < h->n; k++)
@@ -120,7 +121,7 @@ int hw_hearing_configure(struct hw_hearing *h, const struct hw_sight *s, const s
 	return 0;
 }
 
-/* --- what a group is heard through ------------------------------------------------- */
+/* --- upstreams ---------------------------------------------------------------- */
 
 bool hw_hearing_upstream(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, uint16_t group, bool away,
                          int64_t grace_ns)
@@ -168,10 +169,10 @@ void hw_hearing_subscribed(struct hw_hearing *h, const struct hw_sight *s, struc
 		f->sent.ns = 0;
 		f->tries = 0;
 		f->lost.ns = 0;
-		f->missed.ns = 0; /* silence counts anew */
+		f->missed.ns = 0; /* silence counts again from zero */
 		f->answer = HW_CANARY_UNKNOWN;
 		f->due = hw_hearing_may_ask(h, k);
-		/* What a deaf filter waits for is still something new. */
+		/* A deaf filter still waits for a new message. */
 		if (f->deaf)
 			f->last_then = now;
 	}
@@ -205,7 +206,7 @@ static enum hw_hearing_verdict judge_filter(struct hw_hearing *h, const struct h
 		return HW_HEARING_UNSURE;
 	bool had = hw_canary_can_be_had(h, k);
 	if (online < 2 && !had)
-		return HW_HEARING_HEARS; /* its own silence is all that there is */
+		return HW_HEARING_HEARS; /* the device's own silence is the only evidence */
 	if (now.ns - hw_hearing_last(h, k).ns < g->timeout_ns)
 		return HW_HEARING_UNSURE;
 	if (had || now.ns < hw_hearing_believed_at(h, k).ns) {
@@ -229,7 +230,7 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
 			continue;
 		all = one;
 		*filter = k;
-		h->filter[k].due |= hw_canary_is_pending(h, s, need, k); /* or its age would say how long to wait */
+		h->filter[k].due |= hw_canary_is_pending(h, s, need, k); /* else its age would set the wait */
 		int64_t ns = hw_canary_wait(h, k, now);
 		*wait = ns > *wait ? ns : *wait;
 	}
@@ -238,8 +239,8 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
 	return all;
 }
 
-/* A device that is online sends at least one heartbeat in each timeout. So a group of which half as many come is not
- * deaf as a whole. */
+/* An online device sends at least one heartbeat per timeout. So a group that receives half as many is not deaf as a
+ * whole. */
 void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, uint64_t heartbeats, uint32_t online)
 {
 	struct hw_hearing_group *g = &h->group[group];
@@ -253,7 +254,7 @@ void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, 
 
 /* --- steps ---------------------------------------------------------------------- */
 
-/* The filters of groups that are to be judged owe a canary: now, or once the next barrier is sent. */
+/* A filter that must be proven gets a canary: now, or after the next barrier is sent. */
 static void take_asks(struct hw_hearing *h, const struct hw_sight *s)
 {
 	h->asked = false;
@@ -270,7 +271,7 @@ static void take_asks(struct hw_hearing *h, const struct hw_sight *s)
 	}
 }
 
-/* How often a deaf group's canary goes out. */
+/* The interval between canaries of a deaf group. */
 static int64_t retry_ns(const struct hw_hearing_group *g)
 {
 	int64_t half_ns = g->timeout_ns / 2;
@@ -280,11 +281,11 @@ static int64_t retry_ns(const struct hw_hearing_group *g)
 static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
-	/* One filter's canary does not deny what the group's devices prove. */
+	/* If the group's devices are heard, the canary of one filter is no longer required. */
 	if (h->group[f->group].heard && may_be_unsent(f))
 		f->ever = false;
 	if (hw_hearing_last(h, k).ns > f->last_then.ns) {
-		/* The right is new: from now on it can be had, or be had again. */
+		/* The right to read is new: from now on canaries are required, or required again. */
 		f->due |= (!f->ever || f->lost.ns) && hw_hearing_may_ask(h, k);
 		undeafen(h, s, now, k);
 	} else if (!hw_canary_can_be_had(h, k) && now.ns >= hw_hearing_believed_at(h, k).ns) {
@@ -296,10 +297,8 @@ static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct h
 	}
 }
 
-/*
- * A canary is lost that a device waited for: whoever has beaten since the filter brought something last may not have
- * been heard, also if it brings what is sent now. Whether that is to be told.
- */
+/* A lost canary that a device waited for makes the group deaf. Heartbeats since the filter's last message before it may
+ * be lost, even if the filter delivers now. Returns whether to report the deafness. */
 static bool take_mute(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
@@ -308,11 +307,11 @@ static bool take_mute(struct hw_hearing *h, const struct hw_sight *s, struct hw_
 	return deafen(h, s, now, k, f->gap);
 }
 
-static struct hw_hearing_do look_at(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+static struct hw_hearing_do check_filter(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	struct hw_hearing_do todo = {.what = HW_HEARING_NOTHING, .filter = k};
 	hw_canary_give_up(h, s, now, k);
-	if (hw_canary_tell(h, now, k)) {
+	if (hw_canary_report(h, now, k)) {
 		todo.what = HW_HEARING_MISSING;
 		return todo;
 	}
@@ -327,8 +326,8 @@ static struct hw_hearing_do look_at(struct hw_hearing *h, const struct hw_sight 
 	return todo;
 }
 
-/* A group that hears again, if one does; otherwise nothing. */
-static struct hw_hearing_do tell_over(struct hw_hearing *h)
+/* Reports a group whose deafness or lost upstream is over, if there is one. */
+static struct hw_hearing_do report_over(struct hw_hearing *h)
 {
 	for (size_t g = 0; g < h->n_groups; g++) {
 		if (h->group[g].again) {
@@ -343,41 +342,41 @@ static struct hw_hearing_do tell_over(struct hw_hearing *h)
 	return (struct hw_hearing_do){.what = HW_HEARING_NOTHING};
 }
 
-/* Whether anything is left for a later turn. */
+/* Whether work is left for a later turn. */
 static bool is_busy(const struct hw_hearing *h)
 {
 	if (h->upstream_groups > 0)
 		return true;
 	for (size_t k = 0; k < h->n; k++)
-		if (h->filter[k].due || h->filter[k].deaf || h->filter[k].sent.ns || h->filter[k].tell.ns)
+		if (h->filter[k].due || h->filter[k].deaf || h->filter[k].sent.ns || h->filter[k].report_at.ns)
 			return true;
 	return false;
 }
 
 struct hw_hearing_do hw_hearing_step(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
 {
-	if (!h->look || h->looked.ns == now.ns)
+	if (!h->is_busy || h->checked.ns == now.ns)
 		return (struct hw_hearing_do){.what = HW_HEARING_NOTHING};
 	if (h->asked)
 		take_asks(h, s);
 	end_upstreams(h, s, now);
-	if (h->looking.ns != now.ns)
+	if (h->checking.ns != now.ns)
 		h->at = 0;
-	h->looking = now;
+	h->checking = now;
 	if (h->at == 0)
 		h->from = h->sent_last + 1;
 	for (; h->at < h->n; h->at++) {
-		struct hw_hearing_do todo = look_at(h, s, now, (h->from + h->at) % h->n);
+		struct hw_hearing_do todo = check_filter(h, s, now, (h->from + h->at) % h->n);
 		if (todo.what != HW_HEARING_NOTHING)
 			return todo;
 	}
-	struct hw_hearing_do over = tell_over(h);
+	struct hw_hearing_do over = report_over(h);
 	if (over.what != HW_HEARING_NOTHING)
 		return over;
 	h->at = 0;
-	h->looked = now;
-	h->look = is_busy(h);
-	h->waits &= h->look;
+	h->checked = now;
+	h->is_busy = is_busy(h);
+	h->waits &= h->is_busy;
 	return over;
 }
 
@@ -395,15 +394,15 @@ static struct hw_mono next_of(const struct hw_hearing *h, const struct hw_sight 
 struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
 {
 	struct hw_mono at = HW_MONO_NEVER;
-	if (!h->look)
+	if (!h->is_busy)
 		return at;
-	if (h->looked.ns == INT64_MIN)
+	if (h->checked.ns == INT64_MIN)
 		return now;
 	for (size_t k = 0; k < h->n; k++)
 		at = hw_mono_sooner(at, next_of(h, s, now, k));
 	for (size_t g = 0; h->upstream_groups > 0 && g < h->n_groups; g++)
 		if (h->group[g].returned)
 			at = hw_mono_sooner(at, h->group[g].back);
-	/* A step looks once in an instant: a barrier that comes back in the instant of a look is for the next look. */
-	return hw_mono_later(at, h->looked.ns == now.ns ? hw_mono_add(now, 1) : now);
+	/* One pass per instant: a barrier that comes back in the instant of a pass is left to the next pass. */
+	return hw_mono_later(at, h->checked.ns == now.ns ? hw_mono_add(now, 1) : now);
 }

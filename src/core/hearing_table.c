@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PACKET      64                 /* bytes of a canary without its topic and the monitor's name, at most */
-#define BELIEVED_NS (30 * HW_NS_PER_S) /* a silence that no canary explains is believed after this at the earliest */
+#define PACKET      64                 /* maximum size of a canary without its topic and the monitor's name */
+#define BELIEVED_NS (30 * HW_NS_PER_S) /* least time before a silence is believed without a canary */
 
 void hw_hearing_init(struct hw_hearing *h, struct hw_now now)
 {
@@ -32,7 +32,7 @@ void hw_hearing_fini(struct hw_hearing *h)
 	free(h->group);
 }
 
-/* A new filter: the monitor has just subscribed to it, or is about to. */
+/* Fills in a new filter. The monitor has just subscribed to it, or is about to. */
 static int fill_in(struct hw_hearing_filter *f, const struct hw_group *g, const char *node, struct hw_mono now)
 {
 	f->since = now;
@@ -46,12 +46,17 @@ static int fill_in(struct hw_hearing_filter *f, const struct hw_group *g, const 
 	return 0;
 }
 
-/* What was known of the same filter of the same group. A canary whose topic is another now is another. */
-static size_t known(const struct hw_hearing *h, const struct hw_hearing_filter *f)
+static bool is_same(const struct hw_hearing_filter *a, const struct hw_hearing_filter *b)
 {
-	size_t k = 0;
-	while (k < h->n && (h->filter[k].group != f->group || strcmp(h->filter[k].filter, f->filter) != 0 ||
-	                    strcmp(h->filter[k].canary, f->canary) != 0))
+	return a->group == b->group && strcmp(a->filter, b->filter) == 0 && strcmp(a->canary, b->canary) == 0;
+}
+
+/* The index of the old entry for the same filter of the same group; h->n: none. A canary with another topic is another
+ * canary. `at` is the index in the new table, and most reloads change no index. */
+static size_t known(const struct hw_hearing *h, const struct hw_hearing_filter *f, size_t at)
+{
+	size_t k = at < h->n && is_same(&h->filter[at], f) ? at : 0;
+	while (k < h->n && !is_same(&h->filter[k], f))
 		k++;
 	return k;
 }
@@ -79,7 +84,7 @@ static int build(const struct hw_hearing *h, const struct hw_groups *groups, con
 			f->index = (uint16_t)j;
 			if (fill_in(f, g, node, now))
 				return -ENOMEM;
-			size_t old = known(h, f);
+			size_t old = known(h, f, n);
 			if (old == h->n)
 				continue;
 			take_over(f, &h->filter[old]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ids in cells of chunks, chunks in huge pages: see idstore.h.
+ * Ids are in cells of chunks, and chunks are in huge pages: see idstore.h.
  *
- * A chunk is aligned to its size, so that a cell finds its chunk's head by masking its own address. A chunk is on its
- * class's list, and a page on the store's, if and only if it has room. Cost: put and drop are O(1).
+ * A chunk is aligned to its size, so a cell's address, masked, is the address of its chunk's head. Invariant: a chunk
+ * is on the list of its class, and a page on the store's list, if and only if it has room. Cost: put and drop are O(1).
  */
 #include "core/idstore.h"
 
@@ -14,13 +14,13 @@
 #include "core/pages.h"
 
 #define CHUNK_ALIGN ((size_t)16384)
-/* 16 bytes short of the alignment: with the allocator's own word before it, chunks lie back to back. */
+/* 16 bytes less than the alignment: the allocator puts a word of its own before each chunk, so chunks have no gaps. */
 #define CHUNK_SIZE  (CHUNK_ALIGN - 16)
 #define CELL_STEP   ((size_t)8)
-#define SMALL       (((size_t)16 << 20) / CHUNK_ALIGN) /* chunks, before huge pages are worth it */
+#define SMALL       (((size_t)16 << 20) / CHUNK_ALIGN) /* from this number of chunks on, huge pages are worth their cost */
 #define PAGE_CHUNKS ((uint32_t)(HW_PAGES_HUGE / CHUNK_ALIGN))
 
-/* Free: a cell of a chunk, or a chunk of a page. */
+/* Unused memory: a cell of a chunk, or a chunk of a page. */
 struct unused {
 	struct unused *next;
 };
@@ -28,23 +28,23 @@ struct unused {
 struct hw_idpage {
 	struct hw_idlink link;
 	uint8_t *memory;
-	struct unused *free; /* chunks that were used once */
-	uint32_t fresh;      /* chunks never used: the last ones */
+	struct unused *free; /* chunks that were in use before */
+	uint32_t fresh;      /* chunks never in use, at the end of the page */
 	uint32_t live;
 };
 
-/* A cache line, so that cells of 8, 16, 32 and 64 bytes do not lie across two. */
+/* Aligned to a cache line, so that a cell of 8, 16, 32 or 64 bytes never crosses a line. */
 struct hw_idchunk {
 	_Alignas(64) struct hw_idlink link;
-	struct hw_idpage *page; /* NULL: it is the allocator's */
-	struct unused *free;    /* cells that were used once */
-	uint32_t fresh;         /* cells never used: the last ones of the chunk; untouched memory until then */
+	struct hw_idpage *page; /* NULL: the chunk is from malloc */
+	struct unused *free;    /* cells that were in use before */
+	uint32_t fresh; /* cells never in use, at the end of the chunk; their memory is not touched before that */
 	uint32_t live;
 };
 
 static size_t class_of(size_t len)
 {
-	return len / CELL_STEP; /* with the length byte: len + 1 bytes, rounded up to a step, less one step */
+	return len / CELL_STEP; /* an id takes len + 1 bytes, rounded up to steps; class 0 is one step */
 }
 
 static size_t cell_size(size_t class)
@@ -102,7 +102,6 @@ static bool page_is_full(const struct hw_idpage *page)
 	return page->free == NULL && page->fresh == 0;
 }
 
-/* A chunk's memory out of a page. */
 static void *page_take(struct hw_idstore *s, struct hw_idpage *page)
 {
 	void *memory;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the registry keeps ids: a length byte and the bytes, each stored once.
+ * The memory of the registry's ids: a length byte and the bytes, each id stored once.
  *
- * An allocation of its own for each id would cost up to 24 bytes beside it. Here ids of about one length (in steps of
- * 8 bytes) share chunks of 16 KiB, so that an id costs 1 to 8 bytes beside it. What it may cost: chunks that are nearly
- * empty, if many ids are dropped here and there.
+ * A separate allocation costs up to 24 bytes more than the id. So ids of about one length (in steps of 8 bytes) share
+ * chunks of 16 KiB, and an id costs only 1 to 8 bytes more than its length. The disadvantage: after many removals,
+ * chunks may be nearly empty.
  *
- * The first 16 MiB of chunks are the allocator's, and go back to it when their last id is dropped. Further ones are cut
- * out of huge pages, since a look-up in random order misses the translation of a small page as well as the id itself;
- * such a page goes back to the machine with its last chunk.
+ * The first 16 MiB of chunks are from malloc, and a chunk is freed with its last id. Further chunks are parts of huge
+ * pages, because a look-up in random order would miss the TLB of small pages. A huge page is unmapped with its last
+ * chunk.
  */
 #ifndef HEARTWHEEL_CORE_IDSTORE_H
 #define HEARTWHEEL_CORE_IDSTORE_H
@@ -18,23 +18,23 @@
 
 #define HW_IDSTORE_CLASSES 32
 
-/* On a list of those with room. */
+/* An element of a list of chunks, or of pages, that have room. */
 struct hw_idlink {
 	struct hw_idlink *next, *prev;
 };
 
 struct hw_idstore {
-	struct hw_idlink *partial[HW_IDSTORE_CLASSES]; /* chunks, by size of their cells; the rest: none */
-	struct hw_idlink *pages;                       /* huge pages */
-	size_t small;                                  /* chunks that are the allocator's */
+	struct hw_idlink *partial[HW_IDSTORE_CLASSES]; /* per class (size of the cells): chunks that have room */
+	struct hw_idlink *pages;                       /* huge pages that have room for a chunk */
+	size_t small;                                  /* number of chunks that are from malloc */
 };
 
 void hw_idstore_init(struct hw_idstore *s);
 
-/* Copies an id of 1-255 bytes. Returns it, its length byte first, or NULL without memory. It does not move. */
+/* Copies an id of 1-255 bytes. Returns the copy, its length byte first; NULL: no memory. The copy does not move. */
 uint8_t *hw_idstore_put(struct hw_idstore *s, const char *id, size_t len);
 
-/* Frees an id that hw_idstore_put() returned. A store whose ids are all dropped holds no memory. */
+/* Frees an id that hw_idstore_put() returned. A store without ids holds no memory. */
 void hw_idstore_drop(struct hw_idstore *s, uint8_t *id);
 
 #endif

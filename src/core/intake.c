@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What messages say: from topic and payload to a heartbeat, a goodbye, or a counted refusal. See monitor.h.
+ * Intake: turns a topic and a payload into a heartbeat, a goodbye, or a counted refusal. See monitor.h.
  *
- * Cost: a plain heartbeat of a known device is a topic match, a look-up (its cache misses overlapped over the batch)
- * and two stores. It neither touches the wheel nor allocates.
+ * Cost: a plain heartbeat of a known device is a topic match, a look-up (the cache misses of a batch overlap) and two
+ * stores. It does not touch the wheel, and it allocates nothing.
  */
 #include <errno.h>
 #include <math.h>
@@ -18,13 +18,13 @@
 #include "probe.h"
 
 #define AGAIN_NS         (HW_NS_PER_S / 4)
-#define BYTES_AN_ELEMENT 1024 /* of a batch are judged in the time that an element takes */
+#define BYTES_AN_ELEMENT 1024 /* checking this many bytes of a batch costs as much budget as one element */
 
 /* A message on its way through the batch. */
 struct intake {
 	enum hw_match match;
 	uint16_t group;
-	uint32_t filter; /* which of all, for what is heard on it */
+	uint32_t filter; /* index among the filters of all groups, as in hearing.brought[] */
 	const char *id;  /* with the group's prefix */
 	size_t id_len;
 };
@@ -34,8 +34,8 @@ static void refuse(struct hw_monitor *m, enum hw_refused kind)
 	m->stats.refused[kind]++;
 }
 
-/* A monitor's message is nobody's heartbeat. What this one has published itself is expected, and of one of several
- * nodes what the others have. */
+/* A monitor's message is never a heartbeat. This monitor's own messages are expected, and other nodes' messages too if
+ * there are several nodes. */
 static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
 {
 	if (m->conf.node && strcmp(p->by, m->conf.node) == 0)
@@ -46,7 +46,26 @@ static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
 		refuse(m, HW_REFUSED_MONITOR);
 }
 
-/* Remembers whose payload was wrong, so that somebody can be told. */
+/* Counts a monitor's message on a heartbeat or goodbye filter of a group. It may be a device's, so the driver logs the
+ * first of each group. */
+static void leave_out(struct hw_monitor *m, const struct hw_payload *p, uint16_t group)
+{
+	uint64_t own = m->stats.own_messages;
+	count_monitors(m, p);
+	if (m->stats.own_messages != own || m->stats.left_out || m->group_stats[group].left_out_logged)
+		return;
+	m->stats.left_out = true;
+	m->stats.left_out_group = group;
+	memcpy(m->stats.left_out_by, p->by, sizeof(p->by));
+}
+
+void hw_monitor_left_out_logged(struct hw_monitor *m, bool logged)
+{
+	m->group_stats[m->stats.left_out_group].left_out_logged |= logged;
+	m->stats.left_out = false;
+}
+
+/* Keeps the id of the device with the wrong payload, so that the log and the API can name the device. */
 static void count_fault(struct hw_monitor *m, const char *id, size_t len, const char *fault)
 {
 	m->stats.payload_errors++;
@@ -57,13 +76,13 @@ static void count_fault(struct hw_monitor *m, const char *id, size_t len, const 
 	m->stats.fault = fault;
 }
 
-/* --- what a heartbeat does --------------------------------------------------- */
+/* --- heartbeats -------------------------------------------------------------- */
 
-/* What a heartbeat leaves in its record: the same for a whole batch. */
+/* The instant that a heartbeat writes into its record; one value per batch. */
 struct moment {
 	struct hw_seen seen;
 	int64_t mono_ms;
-	struct hw_mono mark; /* of a batch: it came through the broker later than this */
+	struct hw_mono sent_after; /* lower bound: each message of the batch passed the broker after this */
 };
 
 static struct moment moment(const struct hw_monitor *m, struct hw_now now)
@@ -78,7 +97,7 @@ static void heard(const struct hw_monitor *m, struct hw_device *d, const struct 
 	d->form = HW_FORM_OURS;
 }
 
-/* A device that was known by a key alone beats as well. */
+/* A device that was known by its key alone sends heartbeats now. */
 static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
@@ -86,7 +105,6 @@ static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* Takes what the payload reports, and the timeout that the device asks for. */
 static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_payload *p)
 {
 	if (p->timeout_refused)
@@ -112,7 +130,8 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 		x->own_timeout_ms = HW_TIMEOUT_MIN_MS;
 	if (x->own_timeout_ms == 0 && provisional)
 		x->own_timeout_ms = HW_OWN_TIMEOUT_OVER;
-	/* A monitor that starts again in the nap must know of it. */
+	/* A monitor that restarts while the device sleeps needs the device's own timeout, so the timeout is written at
+	 * once. */
 	if (x->own_timeout_ms != was_ms && hw_device_state(d) == HW_STATE_ONLINE)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 	hw_monitor_note_own_timeout(m, now, x->own_timeout_ms);
@@ -125,25 +144,25 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct moment t = moment(m, now);
 	bool older = hw_form_is_older(m, d);
 	heard(m, d, &t);
-	if (older) /* its timeout may be shorter now */
+	if (older) /* the timeout before this may have been longer */
 		hw_monitor_arm_earlier(m, now, i);
 	if (hw_device_source(d) == HW_SOURCE_KEY)
 		known_by_both(m, now, i);
-	hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_LIFE, .loading = m->conf.loading});
+	hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_LIFE, .loading = m->conf.loading});
 }
 
-/* --- what a goodbye does ----------------------------------------------------- */
+/* --- goodbyes ---------------------------------------------------------------- */
 
 static void goodbye_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
 	bool returns = hw_hearing_returns(&m->hearing, d->group);
 	hw_monitor_rule(m, now, i,
-	                &(struct hw_evidence){.said = HW_SAID_GOODBYE,
+	                &(struct hw_evidence){.event = HW_EVENT_GOODBYE,
 	                                      .loading = m->conf.loading,
 	                                      .heard = d->last_heard_ms != HW_NEVER_MS,
 	                                      .blind = hw_monitor_is_blind(m) ||
-	                                               hw_sight_doubts_goodbyes(&m->sight, now.mono) ||
+	                                               hw_sight_doubts_goodbye(&m->sight, now.mono, d->last_heard_ms) ||
 	                                               (hw_hearing_is_blind(&m->hearing, d->group) && !returns),
 	                                      .delay = returns || m->groups.all[d->group]->goodbye_delay_ms > 0});
 }
@@ -157,7 +176,7 @@ void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good
 	m->wall.at = now.mono;
 }
 
-/* The wall clock may have stepped a moment ago: the earlier one of both counts. */
+/* Returns the earlier one of both clocks, because the wall clock may have stepped since it was last trusted. */
 static int64_t wall_ms(const struct hw_monitor *m, struct hw_now now)
 {
 	int64_t good_ms = m->wall.ms + (now.mono.ns - m->wall.at.ns) / HW_NS_PER_MS;
@@ -171,7 +190,7 @@ static bool stale(const struct hw_monitor *m, struct hw_now now, uint16_t group,
 	       (double)wall_ms(m, now) - p->time_s * 1000 > (double)max_age_ms;
 }
 
-/* A device stays with the first group in the file that ever took it, unless a reload has retired that. */
+/* A device stays with the first group of the file that has matched it, unless a reload has removed that group. */
 static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -236,7 +255,7 @@ void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t grou
 
 /* --- messages ---------------------------------------------------------------- */
 
-/* Without a store, our own retained statuses are what is left of the run before. */
+/* Without a store, the retained statuses of this monitor are all that is left of its previous run. */
 static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct intake *in, struct hw_payload *p)
 {
 	if (hw_registry_find(m->registry, in->id, in->id_len) != HW_NIL || p->seq <= 0 ||
@@ -248,7 +267,7 @@ static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct i
 		.state = p->online ? HW_STATE_ONLINE : HW_STATE_OFFLINE,
 		.since_ms = p->has_time && p->time_s > 0 && p->time_s < 1e11 ? (int64_t)(p->time_s * 1000) : 0,
 		.last_seen_ms = p->last_seen_s > 0 && p->last_seen_s < 1e11 ? (int64_t)(p->last_seen_s * 1000) : 0,
-		.down_ms = INT64_MAX / 4, /* unknown: silence counts from now, and so does the time to be forgotten */
+		.down_ms = INT64_MAX / 4, /* unknown: silence and the forget time count from now */
 		.group = m->groups.all[in->group]->name,
 		.seq = (uint64_t)p->seq,
 		.report = p->report};
@@ -259,7 +278,7 @@ static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct i
 	hw_report_fini(&s.report);
 }
 
-/* The first byte that is not JSON's white space; NUL if there is none. */
+/* Returns the first byte that is not JSON white space; NUL: there is none. */
 static char first_byte(const struct hw_message *msg)
 {
 	const char *b = msg->payload;
@@ -281,103 +300,107 @@ static bool on_state_topic(const struct hw_message *msg)
 	return msg->topic_len > n && memcmp(msg->topic + msg->topic_len - n, end, n) == 0;
 }
 
-/* What a message says beyond "alive", or NULL. Only what it returns is to be released. */
+/* Reads the payload of a message into `p`. Returns `p`, to be released by the caller; NULL: the message only proves
+ * life. */
 static struct hw_payload *read_payload(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in,
                                        struct hw_payload *p)
 {
 	const struct hw_group *g = m->groups.all[in->group];
 	if (msg->truncated) {
-		count_fault(m, in->id, in->id_len, NULL);
+		count_fault(m, in->id, in->id_len, "$size");
 		return NULL;
 	}
-	bool said = looks_like_json(msg);
-	if (said)
+	bool is_read = looks_like_json(msg);
+	if (is_read)
 		hw_payload_read(p, msg->payload, msg->payload_len, &g->reading);
-	/* Of a Homie device, a property that happens to be JSON says nothing of the device itself. */
-	if (g->format == HW_FORMAT_HOMIE && !(said && (p->no_memory || p->kind == HW_PAYLOAD_MONITOR))) {
-		if (said)
+	/* Only the $state topic of a Homie device is about the device; a property may contain JSON by chance. */
+	if (g->format == HW_FORMAT_HOMIE && !(is_read && (p->no_memory || p->kind == HW_PAYLOAD_MONITOR))) {
+		if (is_read)
 			hw_payload_fini(p);
-		said = on_state_topic(msg);
-		if (said)
+		is_read = on_state_topic(msg);
+		if (is_read)
 			hw_payload_homie(p, msg->payload, msg->payload_len);
 	}
-	if (said && p->malformed)
+	if (is_read && p->malformed)
 		count_fault(m, in->id, in->id_len, p->fault);
-	return said ? p : NULL;
+	return is_read ? p : NULL;
 }
 
 /*
- * Whether a message must be passed over because its payload could not be read for want of memory. It may be a goodbye,
- * or this monitor's own word that the device is dead, so it must not bring an offline device back. A device that is
- * online may be taken for heard: if it was a goodbye, the death is found by the timeout.
+ * Whether a message is ignored because there was no memory to read its payload. It may be a goodbye, or this monitor's
+ * own offline status, so it must not bring an offline device back. For an online device it counts as a heartbeat. If it
+ * was a goodbye, the device goes offline by its timeout.
  */
-static bool unread(const struct hw_monitor *m, const struct hw_payload *said, uint32_t i)
+static bool unread(const struct hw_monitor *m, const struct hw_payload *payload, uint32_t i)
 {
-	return said && said->no_memory && (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) != HW_STATE_ONLINE);
+	return payload && payload->no_memory &&
+	       (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) != HW_STATE_ONLINE);
 }
 
-/* Makes a goodbye of what was said on a goodbye's filter, if it is one. Returns what is said then. */
-static struct hw_payload *read_goodbye(const struct hw_group *g, const struct hw_message *msg, struct hw_payload *said,
-                                       struct hw_payload *p)
+/* Checks whether a message on a goodbye filter is a goodbye. Returns the payload to apply, or NULL. */
+static struct hw_payload *read_goodbye(const struct hw_group *g, const struct hw_message *msg,
+                                       struct hw_payload *payload, struct hw_payload *p)
 {
 	bool no_memory,
-		is = hw_group_says_goodbye(g, msg->topic, msg->topic_len, msg->payload, msg->payload_len, &no_memory);
+		is = hw_group_is_goodbye(g, msg->topic, msg->topic_len, msg->payload, msg->payload_len, &no_memory);
 	if (!is && !no_memory)
-		return said;
-	if (!said)
+		return payload;
+	if (!payload)
 		memset(p, 0, sizeof(*p));
 	p->goodbye |= is;
 	p->no_memory |= no_memory && !is;
 	return p;
 }
 
-/* Something came on a filter that proves that it brings what is published on it: but for a monitor's own words, which
- * follow upon a death as often as not. */
+/* A message other than a monitor's has arrived, which proves that its filter still delivers. A monitor's messages do
+ * not count: monitors often publish just after a device has stopped. */
 static void brought(struct hw_monitor *m, const struct intake *in)
 {
-	m->hearing.brought[in->filter] = hw_sight_mark(&m->sight).ns;
+	m->hearing.brought[in->filter] = hw_sight_sent_after(&m->sight).ns;
 }
 
-/* A message of a device's. */
 static void take_device(struct hw_monitor *m, struct hw_now now, const struct intake *in, uint32_t i,
-                        struct hw_payload *said)
+                        struct hw_payload *payload)
 {
 	brought(m, in);
 	if (i == HW_NIL && !hw_id_valid(in->id, in->id_len)) {
-		refuse(m, HW_REFUSED_ID); /* the id of a record was found valid when the record was made */
+		refuse(m, HW_REFUSED_ID); /* each record has a valid id, so only new ids are checked */
 		return;
 	}
-	/* The id was unknown when the batch was looked up: an earlier message of the batch may have made its record. */
+	/* The batch was matched before its first message was applied. An earlier message of the batch may have created
+	 * the record. */
 	if (i == HW_NIL)
 		i = hw_registry_find(m->registry, in->id, in->id_len);
-	if (unread(m, said, i))
+	if (unread(m, payload, i))
 		refuse(m, HW_REFUSED_MEMORY);
 	else
-		apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, said);
+		apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, payload);
 }
 
-/* A message of a monitor's: a status, or a canary. */
-static void take_monitors(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
-                          const struct hw_payload *p)
+static void take_canary(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
+                        const struct hw_payload *p)
 {
 	if (p->canary && !msg->retained)
-		hw_canary_back(&m->hearing, now.mono, hw_sight_mark(&m->sight), msg->topic, msg->topic_len, p->seq);
-	count_monitors(m, p);
+		hw_canary_back(&m->hearing, now.mono, hw_sight_sent_after(&m->sight), msg->topic, msg->topic_len,
+		               p->seq);
 }
 
-/* A canary may stand on a topic that no device's message is wanted on. */
+/* The topic of a canary may be one that the configuration ignores for devices. */
 static void take_ignored(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg)
 {
 	struct hw_payload p;
 	if (msg->truncated || !hw_canary_is_topic(&m->hearing, msg->topic, msg->topic_len) || !looks_like_json(msg))
 		return;
 	hw_payload_decode(&p, msg->payload, msg->payload_len);
-	if (p.kind == HW_PAYLOAD_MONITOR)
-		take_monitors(m, now, msg, &p);
+	if (p.kind == HW_PAYLOAD_MONITOR) {
+		take_canary(m, now, msg, &p);
+		count_monitors(m, &p);
+	}
 	hw_payload_fini(&p);
 }
 
-/* Whether a message is delivered because it is retained. Without a store these are asked for on status topics. */
+/* Whether the broker delivers a message only because it is retained. Without a store, heartwheel asks for retained
+ * messages on status topics. */
 static bool is_history(const struct hw_monitor *m, const struct hw_message *msg)
 {
 	if (!msg->retained || !m->conf.as_published)
@@ -391,14 +414,14 @@ static void refuse_flagged(struct hw_monitor *m, uint16_t group)
 	refuse(m, HW_REFUSED_FLAGGED);
 }
 
-/* Whether a message was published with the retain flag in a group where such a message does not count. A bridge that
- * reconnects publishes in this way whatever the other broker retains, also of devices that have long stopped. */
+/* Whether a message has the retain flag in a group that does not accept this. A bridge that reconnects publishes all
+ * retained messages of the other broker in this way, even if their devices stopped long ago. */
 static bool is_flagged(const struct hw_monitor *m, const struct hw_message *msg, uint16_t group)
 {
 	return msg->retained && !m->groups.all[group]->retained;
 }
 
-/* Which filter of its group has brought a message, as a device's will_on keeps it. */
+/* The number of the group's filter that matched a message, in the form that a device's will_on stores. */
 static unsigned number_of_filter(const struct hw_monitor *m, const struct hw_message *msg)
 {
 	uint16_t group = 0;
@@ -415,10 +438,10 @@ static unsigned number_of_filter(const struct hw_monitor *m, const struct hw_mes
 }
 
 /*
- * A goodbye came again with the flag on the same filter, and nothing has replaced the first: it is news if the device
- * stopped once more, and history if a bridge has reconnected. A bridge publishes many at once. So several within a
- * moment are history, and the devices are left to their timeouts: also the first, unless it was judged before the next
- * came.
+ * A device's goodbye has arrived again on the same filter with the retain flag, and no message has replaced the first
+ * one. Either the device stopped again, or a bridge has reconnected and publishes many goodbyes at once. So goodbyes of
+ * several devices within AGAIN_NS are history: these devices are left to their timeouts. This includes the first of
+ * these devices, unless it has been judged already.
  */
 static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
@@ -426,14 +449,15 @@ static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	bool many = now.mono.ns - m->again.at.ns < AGAIN_NS && last.index != i;
 	const struct hw_device *d = many ? hw_registry_get(m->registry, last) : NULL;
 	if (d && d->flags & HW_FLAG_GOODBYE && hw_device_state(d) == HW_STATE_ONLINE)
-		hw_monitor_rule(m, now, last.index, &(struct hw_evidence){.said = HW_SAID_GOODBYE, .blind = true});
+		hw_monitor_rule(m, now, last.index, &(struct hw_evidence){.event = HW_EVENT_GOODBYE, .blind = true});
 	m->again.at = now.mono;
 	m->again.device = hw_registry_ref(m->registry, i);
 	return many;
 }
 
-/* Whether a goodbye with the flag counts. It is history if the device is not known, and if a bridge has just come back:
- * but there it may have replaced the device's retained status. */
+/* Whether a goodbye with the retain flag counts. It does not if the device is unknown, if the device's bridge has just
+ * reconnected, or if it is one of many. In the last two cases it may have replaced the device's retained status, so
+ * that status is published again. */
 static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, uint32_t i)
 {
 	if (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) == HW_STATE_FORGOTTEN) {
@@ -454,14 +478,14 @@ static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const 
 }
 
 /*
- * A message with the flag that is no goodbye. It counts if it replaces a retained goodbye of a device that is offline
- * for that goodbye: the device has reconnected since. On another filter, or after a goodbye without the flag, it may be
- * older than the goodbye.
+ * Whether a message with the retain flag that is no goodbye counts. It counts if it replaces the retained goodbye for
+ * which its device is offline: the device has reconnected since. On another filter, or after a goodbye without the
+ * flag, the message may be older than the goodbye, and does not count.
  */
 static bool takes_back(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in, uint32_t i,
-                       const struct hw_payload *said)
+                       const struct hw_payload *payload)
 {
-	if (i == HW_NIL || (in->match != HW_MATCH_GOODBYE && !(said && said->birth)))
+	if (i == HW_NIL || (in->match != HW_MATCH_GOODBYE && !(payload && payload->birth)))
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (d->will_on != HW_WILL_ANYWHERE && (!d->will_on || d->will_on != number_of_filter(m, msg)))
@@ -471,15 +495,14 @@ static bool takes_back(struct hw_monitor *m, const struct hw_message *msg, const
 	       (hw_device_state(d) == HW_STATE_OFFLINE && hw_device_reason(d) == HW_REASON_WILL);
 }
 
-/* Whether a message with the flag counts. */
 static bool counts_flagged(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
-                           const struct intake *in, uint32_t i, const struct hw_payload *said)
+                           const struct intake *in, uint32_t i, const struct hw_payload *payload)
 {
 	if (i == HW_NIL)
 		i = hw_registry_find(m->registry, in->id, in->id_len);
-	if (said && said->goodbye)
+	if (payload && payload->goodbye)
 		return take_flagged_goodbye(m, now, msg, i);
-	if (takes_back(m, msg, in, i, said))
+	if (takes_back(m, msg, in, i, payload))
 		return true;
 	refuse_flagged(m, in->group);
 	return false;
@@ -488,29 +511,30 @@ static bool counts_flagged(struct hw_monitor *m, struct hw_now now, const struct
 static void take_message(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
                          uint32_t i)
 {
-	struct hw_payload p, *said;
+	struct hw_payload p, *payload;
 	bool history = is_history(m, msg), adopting = history && m->conf.adopt_by;
 	if (history && !adopting) {
 		refuse(m, HW_REFUSED_RETAINED);
 		return;
 	}
-	said = read_payload(m, msg, in, &p);
-	if (in->match == HW_MATCH_GOODBYE && !history && !(said && p.kind == HW_PAYLOAD_MONITOR))
-		said = read_goodbye(m->groups.all[in->group], msg, said, &p);
-	if (said && p.kind == HW_PAYLOAD_MONITOR) {
+	payload = read_payload(m, msg, in, &p);
+	if (in->match == HW_MATCH_GOODBYE && !history && !(payload && p.kind == HW_PAYLOAD_MONITOR))
+		payload = read_goodbye(m->groups.all[in->group], msg, payload, &p);
+	if (payload && p.kind == HW_PAYLOAD_MONITOR) {
 		if (adopting && strcmp(p.by, m->conf.adopt_by) == 0)
 			adopt_status(m, now, in, &p);
-		take_monitors(m, now, msg, &p);
+		take_canary(m, now, msg, &p);
+		leave_out(m, &p, in->group);
 	} else if (history) {
 		refuse(m, HW_REFUSED_RETAINED);
-	} else if (!is_flagged(m, msg, in->group) || counts_flagged(m, now, msg, in, i, said)) {
-		take_device(m, now, in, i, said);
+	} else if (!is_flagged(m, msg, in->group) || counts_flagged(m, now, msg, in, i, payload)) {
+		take_device(m, now, in, i, payload);
 	}
-	if (said)
-		hw_payload_fini(said);
+	if (payload)
+		hw_payload_fini(payload);
 }
 
-/* On a topic that only a monitor without a store listens to, for its own statuses' sake. */
+/* Handles a message on a status topic. Only a monitor without a store subscribes to these, to find its own statuses. */
 static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in)
 {
 	struct hw_payload p;
@@ -544,7 +568,7 @@ static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group
 	if (n < 0)
 		refuse(m, n == -ENOMEM ? HW_REFUSED_MEMORY : HW_REFUSED_BATCH);
 	else if (p.kind == HW_PAYLOAD_MONITOR)
-		count_monitors(m, &p);
+		leave_out(m, &p, group);
 	else if (n == 0 || (size_t)n >= room)
 		refuse(m, HW_REFUSED_ID);
 	else
@@ -552,7 +576,7 @@ static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group
 	hw_payload_fini(&p);
 }
 
-/* Whether anything of a batch may count: all of it or nothing. */
+/* Whether the elements of a batch may count. A batch is accepted or refused as a whole. */
 static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, uint16_t group)
 {
 	struct hw_payload p;
@@ -568,10 +592,12 @@ static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw
 		return true;
 	bool object = looks_like_json(msg);
 	hw_payload_decode(&p, msg->payload, object && !msg->truncated ? msg->payload_len : 0);
-	if (p.kind == HW_PAYLOAD_MONITOR)
-		take_monitors(m, now, msg, &p);
-	else
+	if (p.kind == HW_PAYLOAD_MONITOR) {
+		take_canary(m, now, msg, &p);
+		leave_out(m, &p, group);
+	} else {
 		refuse(m, HW_REFUSED_BATCH);
+	}
 	if (msg->truncated || p.malformed || first_byte(msg) == '[')
 		count_fault(m, "", 0, NULL);
 	hw_payload_fini(&p);
@@ -579,8 +605,8 @@ static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw
 }
 
 /*
- * Works a batch off, as far as `*budget` goes, from which also its judgement is paid, by its length. Whether it is
- * done.
+ * Applies the elements of a batch while `*budget` lasts. Checking the batch also costs budget, in proportion to its
+ * length. Returns whether the batch is finished.
  */
 static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_message *msg, const struct intake *in,
                        unsigned *budget)
@@ -615,9 +641,9 @@ static void take_answer(struct hw_monitor *m, struct hw_now now, const struct hw
 		refuse(m, msg->retained ? HW_REFUSED_RETAINED : HW_REFUSED_PROBE);
 }
 
-/* --- a message of any kind ---------------------------------------------------- */
+/* --- dispatch of messages ----------------------------------------------------- */
 
-/* Finds group and id; puts the group's prefix before it, or the id together, in `room`. */
+/* Finds the group and the id. `room` takes the id if it gets the group's prefix or is assembled from captures. */
 static void match(struct hw_monitor *m, const struct hw_message *msg, struct intake *in, char room[HW_ID_MAX + 1])
 {
 	const struct hw_topic *by = NULL;
@@ -629,7 +655,7 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 	in->filter = hw_hearing_filter_of(&m->hearing, in->group, hw_group_heartbeat_of(g, by));
 	if (g->as_it_stands)
 		return;
-	/* A Homie device is removed by clearing its $state: that is no sign of life. */
+	/* An empty $state removes a Homie device, so the message is not a heartbeat. */
 	if (in->match == HW_MATCH_HEARTBEAT && g->format == HW_FORMAT_HOMIE && msg->payload_len == 0 &&
 	    on_state_topic(msg))
 		in->match = HW_MATCH_CLEARING;
@@ -641,7 +667,7 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 	if (g->id_prefix_len == 0 || (g->batch && in->match == HW_MATCH_HEARTBEAT))
 		return;
 	if (in->id_len == 0 || g->id_prefix_len + in->id_len > HW_ID_MAX) {
-		in->id_len = 0; /* refused as an id */
+		in->id_len = 0; /* the id check refuses it */
 		return;
 	}
 	memcpy(room, g->id_prefix, g->id_prefix_len);
@@ -650,7 +676,7 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 	in->id_len += g->id_prefix_len;
 }
 
-/* All of a batch but what its messages do: their groups and ids, and the records of these. */
+/* The groups, ids and records of a batch's messages. */
 struct batch {
 	struct intake in[HW_BATCH];
 	struct hw_id ids[HW_BATCH];
@@ -658,8 +684,8 @@ struct batch {
 	char room[HW_BATCH][HW_ID_MAX + 1];
 };
 
-/* What is on the topic of answers is one, whatever filter it matches as well. What is said to a device, a probe among
- * it, is no sign of its life, although one of its filters may bring it. */
+/* A message on the answer topic is an answer, even if a group's filter matches as well. A message to a device, such as
+ * a probe, proves nothing about the device, even if a group's filter matches. */
 static void find_answers(const struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
 {
 	size_t len = strlen(m->conf.probe_answers);
@@ -672,7 +698,7 @@ static void find_answers(const struct hw_monitor *m, const struct hw_message *ms
 	}
 }
 
-/* While memory is on its way for one message, the next one is matched. */
+/* Matches the next message while the memory of this one is being fetched. */
 static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
 {
 	for (size_t k = 0; k < n; k++) {
@@ -681,16 +707,17 @@ static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t 
 		bool known = in->match == HW_MATCH_HEARTBEAT || in->match == HW_MATCH_GOODBYE;
 		bool usable = known && in->id_len > 0 && in->id_len <= HW_ID_MAX;
 		b->ids[k] = usable ? (struct hw_id){in->id, in->id_len} : (struct hw_id){"", 0};
-		b->asked[k] = hw_registry_ask(m->registry, b->ids[k].text, b->ids[k].len);
+		b->asked[k] = hw_registry_prefetch(m->registry, b->ids[k].text, b->ids[k].len);
 	}
-	hw_registry_find_asked(m->registry, b->ids, b->asked, n, b->found);
+	hw_registry_find_prefetched(m->registry, b->ids, b->asked, n, b->found);
 	if (m->conf.probe_answers)
 		find_answers(m, msgs, n, b);
 }
 
 /*
- * By far the most of all messages: an empty payload of a device that is online, and nothing else to be thought of. Does
- * what take_message() would, and says whether it did. A batch's message never comes here: it is found under no id.
+ * The fast path for most messages: an empty payload from an online device without any special condition. It has the
+ * effect of take_message(). Returns false if the message needs take_message(). A batch has no id here, so it never
+ * takes this path.
  */
 static bool take_plain(struct hw_monitor *m, const struct moment *t, const struct hw_message *msg,
                        const struct intake *in, uint32_t i)
@@ -702,14 +729,14 @@ static bool take_plain(struct hw_monitor *m, const struct moment *t, const struc
 	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_SILENT) ||
 	    hw_form_is_older(m, d))
 		return false;
-	m->hearing.brought[in->filter] = t->mark.ns;
+	m->hearing.brought[in->filter] = t->sent_after.ns;
 	heard(m, d, t);
 	m->stats.heartbeats++;
 	m->group_stats[in->group].heartbeats++;
 	return true;
 }
 
-/* A byte order mark says nothing (RFC 8259, section 8.1, lets it be passed over). */
+/* Skips a byte order mark, which RFC 8259, section 8.1, allows a parser to ignore. */
 static void skip_byte_order_mark(struct hw_message *msg)
 {
 	static const char mark[] = {'\xef', '\xbb', '\xbf'};
@@ -719,15 +746,19 @@ static void skip_byte_order_mark(struct hw_message *msg)
 	msg->payload_len -= sizeof(mark);
 }
 
-/* What a group is heard through has said something. Whether that is all that the message is: it is no heartbeat, or
- * a retained one. */
+/* Handles a message on a topic of a group's `while`. Returns whether no further handling is needed: no device's filter
+ * matches, or the message is history. Its flag shows that only after the retained values have arrived. */
 static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
                           const struct intake *in)
 {
+	/* Another source may deliver an older value later, because a group's filter matches the topic too. */
+	if (msg->source != HW_UPSTREAM_SOURCE)
+		return false;
 	if (!hw_upstream_take(&m->upstream, &m->groups, msg->topic, msg->topic_len, msg->payload, msg->payload_len))
 		return false;
 	hw_monitor_note_upstream(m, now);
-	return msg->retained || in->match == HW_MATCH_NONE || in->match == HW_MATCH_IGNORED;
+	bool history = msg->retained && (!m->conf.as_published || m->upstream.asking);
+	return history || in->match == HW_MATCH_NONE || in->match == HW_MATCH_IGNORED;
 }
 
 size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n)
@@ -735,7 +766,7 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 	unsigned budget = HW_ELEMENTS;
 	struct batch b;
 	struct moment t = moment(m, now);
-	t.mark = hw_sight_mark(&m->sight);
+	t.sent_after = hw_sight_sent_after(&m->sight);
 	if (n == 0)
 		return 0;
 	if (n > HW_BATCH)

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices that are known by a key of another program's. See key.h, and monitor.h for the rule.
+ * Devices that are known by another program's key. See key.h, and monitor.h for the rule.
  *
- * A key's deadline is the end of its time to live, or that of what it is spared: after blindness, an eviction, or a
- * hand that says it is back, one more time to live. The keys' wheel asks for a look when it has passed; a look that
- * finds the key is a new deadline, one that does not is the evidence. Like heartbeats, a renewed key leaves its entry
- * where it is (lazy re-arm).
+ * A key's deadline is the end of its time to live, or of its excuse if that is later. After a blindness or an eviction,
+ * a missing key is excused for one more time to live. After a removal of the device:disconnected key, it is excused for
+ * a timeout. When the deadline has passed, the keys' wheel causes a check. If the check finds the key, the deadline
+ * moves. If the key is missing, that is the evidence against the device. Like heartbeats, a renewed key leaves its
+ * wheel entry in place (lazy re-arm).
  *
- * A device that also beats over MQTT is armed in whichever wheel comes first. When it is found silent over MQTT it
- * lives by its key alone (struct hw_key.silent_ns); when its key goes then, it is judged as any silent device is.
+ * A device that also sends heartbeats is armed in the wheel with the nearer deadline. If its heartbeats stop, its key
+ * alone keeps it online (struct hw_key.silent_ns). If its key expires then, the device is judged like any silent
+ * device.
  *
- * Invariant: an online device with HW_SOURCE_KEY is in one of the wheels or among the candidates; so it is looked at
- * again even if an answer never comes.
+ * Invariant: an online device with HW_SOURCE_KEY is in one of the wheels or is a suspect. So it is checked again even
+ * if the store never answers.
  */
 #include "key.h"
 
 #include "arm.h"
 #include "out.h"
 
-#define RECHECK_NS (5 * HW_NS_PER_S) /* a look that was asked for and not answered is asked for again */
+#define RECHECK_NS (5 * HW_NS_PER_S) /* an unanswered check is repeated after this */
 
 struct hw_key *hw_monitor_key_of(struct hw_monitor *m, uint32_t i)
 {
 	bool made;
 	struct hw_key *k = hw_registry_key(m->registry, i, &made);
 	if (made) {
-		k->until_ns = k->proved_ns = k->spare_ns = HW_KEY_NEVER;
+		k->until_ns = k->proved_ns = k->excused_ns = HW_KEY_NEVER;
 		k->silent_ns = INT64_MIN;
 		k->ttl_ms = hw_monitor_timeout_ms(m, hw_monitor_at(m, i));
 	}

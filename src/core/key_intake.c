@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What looks at keys have found, from the store's answer to life, silence, or a deadline that has moved on. See
- * monitor.h, and key.c for what a key's deadline is.
+ * Applies the results of key checks and key notifications. The result is life, silence, or a later deadline. See
+ * monitor.h, and key.c for the deadline of a key.
  */
 #include "arm.h"
 #include "door.h"
@@ -9,14 +9,14 @@
 #include "key.h"
 #include "out.h"
 
-#define AFTER_MS 2           /* a time to live is over then, whatever the store's clock was rounded to */
-#define SLACK_NS HW_NS_PER_S /* two looks at a key that nobody touched agree within this */
+#define AFTER_MS 2           /* the time to live is over after this, however the store's clock was rounded */
+#define SLACK_NS HW_NS_PER_S /* two checks of an unchanged key give deadlines that differ by less than this */
 #define LOST     (HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED)
 
-/* --- the key is there -------------------------------------------------------- */
+/* --- present keys ------------------------------------------------------------ */
 
-/* The key's writer was there: that is shown as when the device was last seen. The deadline of its heartbeats is never
- * reckoned from it. */
+/* Another program has renewed the key, so this instant is shown as the device's last_seen. The deadline of the device's
+ * heartbeats does not depend on it. */
 static void prove(struct hw_monitor *m, struct hw_now now, struct hw_device *d, struct hw_key *k, int64_t ttl_ms)
 {
 	k->proved_ns = hw_monitor_key_seen(m, now).ns;
@@ -30,18 +30,19 @@ static void note_present(struct hw_monitor *m, struct hw_now now, struct hw_devi
 	int64_t until = HW_KEY_FOREVER;
 	if (ttl_ms >= 0)
 		until = hw_monitor_key_seen(m, now).ns + (ttl_ms + AFTER_MS) * HW_NS_PER_MS;
-	bool told = why & (HW_KEY_WRITTEN | HW_KEY_TTL), fresh = k->until_ns == HW_KEY_NEVER;
+	bool reported = why & (HW_KEY_WRITTEN | HW_KEY_TTL), fresh = k->until_ns == HW_KEY_NEVER;
 	bool later = until > k->until_ns + SLACK_NS, sooner = until < k->until_ns - SLACK_NS;
-	/* While blind, a time to live ran on and the clock stood still. */
+	/* In a blindness the time to live went on while the seeing clock stood still, so an earlier end is no missed
+	 * notification. */
 	if (!why && !fresh && (later || !k->present || (sooner && k->proved_ns >= m->key_blind.lossy_end.ns)))
 		m->stats.keys_missed++;
-	if (told)
-		k->spare_ns = HW_KEY_NEVER;
-	if (told || later)
+	if (reported)
+		k->excused_ns = HW_KEY_NEVER;
+	if (reported || later)
 		prove(m, now, d, k, ttl_ms);
 	k->until_ns = until;
 	k->present = true;
-	k->looked = now.mono;
+	k->checked = now.mono;
 }
 
 static void alive(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned why, int64_t ttl_ms)
@@ -55,14 +56,14 @@ static void alive(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned 
 	if (!k)
 		return;
 	if (state == HW_STATE_ONLINE && (source & HW_SOURCE_MQTT) && (why & LOST) && !(why & HW_KEY_WRITTEN)) {
-		k->present = false; /* the monitor has put its own in the place of the one that went */
+		k->present = false; /* the monitor has written its own key in place of the lost one */
 		return;
 	}
 	note_present(m, now, d, k, why, ttl_ms);
 	hw_device_set_source(d, source | HW_SOURCE_KEY);
 	m->stats.keys_repaired += !why && (state == HW_STATE_OFFLINE || state == HW_STATE_FORGOTTEN);
 	hw_monitor_rule(m, now, i,
-	                &(struct hw_evidence){.said = HW_SAID_LIFE, .by_key = true, .loading = m->conf.loading});
+	                &(struct hw_evidence){.event = HW_EVENT_LIFE, .by_key = true, .loading = m->conf.loading});
 	if (state == HW_STATE_ONLINE)
 		hw_monitor_key_arm_earlier(m, now, i);
 	if (state == HW_STATE_ONLINE && !(source & HW_SOURCE_KEY))
@@ -84,40 +85,42 @@ static void appeared(struct hw_monitor *m, struct hw_now now, struct hw_id id, u
 	alive(m, now, i, why, ttl_ms);
 }
 
-/* --- the key is not there ---------------------------------------------------- */
+/* --- missing keys ------------------------------------------------------------ */
 
-/* Somebody's removing a key is evidence at once; that it is missing is, unless the device is spared. `k`: NULL if no
- * key is known of it. */
+/* A removed key is evidence at once. A missing key is evidence unless the device is excused. `k` is NULL if the device
+ * has no known key. */
 static struct hw_evidence key_gone(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d,
                                    const struct hw_key *k, unsigned why)
 {
 	int64_t seen = hw_monitor_key_seen(m, now).ns;
 	return (struct hw_evidence){
-		.said = HW_SAID_KEY_GONE,
+		.event = HW_EVENT_KEY_GONE,
 		.by_key = k != NULL,
 		.beats = hw_device_source(d) & HW_SOURCE_MQTT,
 		.overdue = hw_monitor_deadline(m, now, d).ns <= hw_monitor_seen(m, now).ns,
-		.candidate = d->node.place > HW_PLACE_LEVEL3,
-		.spared = k && !(why & HW_KEY_REMOVED) && seen < hw_monitor_key_spared_ns(m, k),
+		.suspect = d->node.place > HW_PLACE_LEVEL3,
+		.excused = k && !(why & HW_KEY_REMOVED) && seen < hw_monitor_key_excused_ns(m, k),
 		.late_ns = k ? seen - hw_monitor_key_deadline_ns(m, k) : -1,
 	};
 }
 
-/* A device is judged for its key, which is gone. Whether no notification has told of that key's end. */
+/* A device is about to go offline because its key is missing. Returns whether no notification has reported the end of
+ * that key. */
 static bool convicted(struct hw_monitor *m, struct hw_now now, struct hw_key *k, unsigned why, int64_t late_ns)
 {
 	int64_t seen = hw_monitor_key_seen(m, now).ns;
 	bool missed = !why && k->present && seen < k->until_ns;
 	m->stats.keys_missed += missed;
-	/* The key that showed its deadline is gone; it may have to wait for its turn, and be asked for its delay. */
-	k->spare_ns = late_ns > 0 ? seen - late_ns : seen;
+	/* The missing key can no longer show its deadline. The deadline is kept here, because the verdict may wait and
+	 * then needs its delay. */
+	k->excused_ns = late_ns > 0 ? seen - late_ns : seen;
 	return missed;
 }
 
 static void evicted(struct hw_monitor *m, struct hw_now now, struct hw_key *k)
 {
 	int64_t until = hw_monitor_key_seen(m, now).ns + k->ttl_ms * HW_NS_PER_MS;
-	k->spare_ns = until > k->spare_ns ? until : k->spare_ns;
+	k->excused_ns = until > k->excused_ns ? until : k->excused_ns;
 }
 
 static void gone_online(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned why)
@@ -129,10 +132,10 @@ static void gone_online(struct hw_monitor *m, struct hw_now now, uint32_t i, uns
 	const struct hw_evidence e = key_gone(m, now, d, k, why);
 	const struct hw_verdict v = hw_verdict(d, &e);
 	bool missed = false;
-	if (v.act == HW_ACT_OFFLINE || v.act == HW_ACT_CANDIDATE)
+	if (v.act == HW_ACT_OFFLINE || v.act == HW_ACT_SUSPECT)
 		missed = convicted(m, now, k, why, e.late_ns);
 	if (k) {
-		k->looked = now.mono;
+		k->checked = now.mono;
 		k->present = false;
 		if (v.act != HW_ACT_REFRESH)
 			k->silent_ns = d->last_seen_ns;
@@ -154,10 +157,10 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 	}
 	if (k) {
 		k->present = false;
-		k->looked = now.mono;
+		k->checked = now.mono;
 	}
-	/* Written, and gone although nobody took it: it was the monitor, which wrote at the same time that its device
-	 * is offline. */
+	/* A key was written, and is missing although no program removed it: the monitor deleted it when it wrote the
+	 * device's offline state at the same time. */
 	if ((why & HW_KEY_WRITTEN) && !(why & LOST) && (hw_device_source(d) & HW_SOURCE_MQTT)) {
 		struct hw_id id = hw_device_id(d);
 		hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
@@ -168,12 +171,13 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 /* --- inputs ------------------------------------------------------------------ */
 
 /*
- * Of a device that another node decides about: a key that nobody was told of may be one that the owner has written, of
- * which the stream has not told here yet. Only what is known by a key is known to have one of its own.
+ * Whether a key without a notification may be the owner's own, if another node decides for the device. The owner may
+ * have written the key before its transition reached this node. Only a device that is known by a key surely has another
+ * program's key.
  */
 static bool may_be_the_owners(const struct hw_monitor *m, uint32_t i, unsigned why, const char *id, size_t len)
 {
-	if (why || hw_gate_decides_id(m, id, len))
+	if (why || hw_gate_is_authoritative_for(m, id, len))
 		return false;
 	return i == HW_NIL || !(hw_device_source(hw_registry_at(m->registry, i)) & HW_SOURCE_KEY);
 }
@@ -203,14 +207,14 @@ void hw_monitor_key_back(struct hw_monitor *m, struct hw_now now, const char *id
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_key *k = hw_device_source(d) & HW_SOURCE_KEY ? hw_monitor_key_of(m, i) : NULL;
 	if (!k) {
-		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* it is offline, and that key is to say so */
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* its device:disconnected key is missing */
 		return;
 	}
 	prove(m, now, d, k, HW_KEY_NO_TTL);
-	k->spare_ns = hw_monitor_key_seen(m, now).ns + hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
+	k->excused_ns = hw_monitor_key_seen(m, now).ns + hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
 	k->until_ns = k->until_ns < k->proved_ns ? k->until_ns : k->proved_ns;
 	k->present = false;
-	hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_LIFE, .by_key = true});
+	hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_LIFE, .by_key = true});
 }
 
 void hw_monitor_key_sight(struct hw_monitor *m, struct hw_now now, bool sees)

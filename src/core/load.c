@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices from the store, and those that were heard before theirs was read. See monitor.h.
+ * Applies the devices from the store, also if their heartbeats arrived before their record was read. See monitor.h.
  *
- * Rule: until loading ends nothing that was heard makes a transition, because what the store holds decides whether it
- * is one. What was heard is never forgotten by it: a stored record fills in what the provisional one lacks.
+ * Rule: until loading ends, no input makes a transition, because the stored state decides whether the input is one.
+ * Loading never discards an input: a stored record only fills in what the provisional one lacks.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,16 +21,16 @@ static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
 }
 
 /*
- * Sets last seen from the store: silence so far is the age by the wall clock when this run began, less the time in
- * which nobody listened. What passed since the run began is left to the seeing clock.
+ * Sets last seen from the store. The silence so far is the age of last_seen by wall clock when this run began, less the
+ * time without a monitor. The seeing clock counts the time since then.
  *
- * The age also holds what the run before was blind, as far as it saw again before it ended, and every step of the wall
- * clock; neither is silence. And the store may have been told of the last heartbeats no more than that they came. But
- * of one that was online no more than a timeout can have been silence, so at most that counts: of the three that bound
- * a death (monitor.h) two are left to be seen, and a device that beats is heard in them.
+ * The age also contains any blindness that the previous run had left before it ended, and steps of the wall clock;
+ * neither is silence. The stored last_seen may be older than the last heartbeat, because a refresh may be a PEXPIRE
+ * alone. But an online device can have been silent for one timeout at most, so the silence is limited to that. Two of
+ * the three timeouts that bound a deadline (monitor.h) are then left, and a device that sends is heard within them.
  *
- * One of several nodes reads later, too: then it is as with one that the stream makes known, for what was heard of it
- * before may be forgotten.
+ * One of several nodes also reads after loading. It then treats a device like one that the stream has reported: silence
+ * counts from now, because earlier heartbeats may not be recorded.
  */
 static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_device *d, const struct hw_stored *s)
 {
@@ -40,7 +40,8 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 	silence_ms = silence_ms > s->down_ms ? silence_ms - s->down_ms : 0;
 	if (silence_ms > most_ms)
 		silence_ms = most_ms;
-	/* The seeing clock began at `started`; what it showed then is not asked of it, for it forgets old periods. */
+	/* The seeing clock began at `started`. Its value of then is not computed, because the clock drops old blind
+	 * periods. */
 	d->last_seen_ns = m->started.ns - silence_ms * HW_NS_PER_MS;
 	if (m->conf.several && !m->conf.loading)
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
@@ -53,7 +54,7 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 		hw_device_set_heard_ms(d, heard_ms);
 }
 
-/* What was heard since goes over what was stored. */
+/* A field that was received since takes precedence over the stored one. */
 static void fill_in_extra(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 {
 	if (!s->report.has && s->own_timeout_ms <= 0)
@@ -73,7 +74,7 @@ static void set_once(struct hw_device *d, bool once)
 	d->flags = once ? d->flags | HW_FLAG_ONCE : d->flags & (uint16_t)~HW_FLAG_ONCE;
 }
 
-/* What is the store's alone to say: state, since, seq, and the fields that nothing newer was heard of. */
+/* Takes from the store the state, since and seq, and the fields that no later message has reported. */
 static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -89,7 +90,7 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 		hw_device_set_source(d, s->source);
 }
 
-/* The first group whose ids look like this one; with the longest prefix. */
+/* Returns the group with the longest id_prefix that fits the id; the first in the file if several are equally long. */
 static uint16_t guess_group(const struct hw_groups *g, const char *id, size_t len)
 {
 	uint16_t best = g->order[0];
@@ -110,17 +111,17 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 {
 	int g = s->group ? hw_form_group(m, s->group, strlen(s->group)) : m->groups.order[0];
 	uint32_t i;
-	if (g == -EINVAL) { /* no name of a group */
+	if (g == -EINVAL) { /* the stored group is not a valid name */
 		g = guess_group(&m->groups, s->id, s->id_len);
 		m->stats.refused[HW_REFUSED_STORED]++;
 	}
 	int rc = g < 0 ? g : hw_monitor_add(m, (uint16_t)g, s->id, s->id_len, &i);
 	if (rc)
 		return rc;
-	hw_gate_said(m, i, s->seq);
+	hw_gate_found_in_store(m, i, s->seq);
 	fill_in(m, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);
-	hw_form_said(m, i, s->form);
+	hw_form_learn(m, i, s->form);
 	if (s->state == HW_STATE_OFFLINE)
 		hw_monitor_arm_offline(m, now, i, s->gone_ms);
 	else
@@ -128,24 +129,25 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	return 0;
 }
 
-/* The device was heard before its record was read: a heartbeat makes it online whatever is stored; a goodbye fell into
- * the start's blindness and is void. */
+/* The device sent a message before its record was read. A heartbeat makes the device online, whatever is stored. A
+ * goodbye arrived in the blindness of the start, so the goodbye is void. */
 static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
 	fill_in(m, i, s);
-	/* Of one that is online, as the store has it, there is nothing to take over. */
+	/* If the stored state is online, the device is not offline by another node's decision, so there is nothing to
+	 * note. */
 	d->flags &= (uint16_t)~HW_FLAG_HEARD;
 	if (was_heard)
 		d->flags &= (uint16_t)~HW_FLAG_ONCE;
 	else
 		set_last_seen(m, now, d, s);
 	if (!was_heard)
-		hw_form_said(m, i, s->form);
+		hw_form_learn(m, i, s->form);
 	if (goodbye)
 		hw_monitor_void_goodbye(m, i);
-	if (hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_STORED, .heard = was_heard}))
+	if (hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_STORED, .heard = was_heard}))
 		return;
 	if (s->state == HW_STATE_ONLINE)
 		hw_monitor_arm(m, now, i);
@@ -153,8 +155,8 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 		hw_monitor_arm_offline(m, now, i, s->gone_ms);
 }
 
-/* Of two timeouts of its own the longer one is in force: which of them it asked for last is not known, and it must not
- * be called offline too early. */
+/* If a device has set two timeouts, the longer one is in force. Their order is unknown, and no device may go offline
+ * too early. */
 static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeout_ms)
 {
 	struct hw_extra *x = hw_device_extra(hw_monitor_at(m, i));
@@ -162,8 +164,8 @@ static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeou
 		x->own_timeout_ms = own_timeout_ms;
 }
 
-/* That it beats over MQTT is only supposed of a device that the stream has made known; and if it was heard to do so, it
- * will be again. Its key may have been seen since the stream told of it. */
+/* A stream entry does not contain the source, so MQTT is an assumption, which the stored source replaces. If the device
+ * does send heartbeats, it will be heard again. A key that was found since then stays in the source. */
 static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 {
 	unsigned had = hw_device_source(d);
@@ -173,15 +175,14 @@ static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 		hw_device_set_source(d, had | s->source);
 }
 
-/* Puts a device that is not offline where it belongs by what is known of it now. What was noted as silent may not be.
- */
+/* Arms an online device for its present deadline. A device that was noted as silent may no longer be silent. */
 static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
 	if (hw_device_state(d) == HW_STATE_OFFLINE)
 		return;
 	if (d->flags & HW_FLAG_GOODBYE)
-		return; /* it waits to be judged */
+		return; /* the goodbye waits to be judged */
 	else if (d->flags & HW_FLAG_SILENT)
 		hw_monitor_arm(m, now, i);
 	else
@@ -189,9 +190,10 @@ static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
 }
 
 /*
- * Another node decides about it, and it was read before: maybe in the stream alone, which does not tell what the hash
- * does beside the state. That much counts also of a hash that is older than the stream's last word. `first`: that word
- * was another store's, which may have been lost with it; seq grows again from what this one has.
+ * Applies a stored record to a known device that another node decides for. Possibly only the stream has reported the
+ * device, and its entries lack most fields of the hash. These fields count even if the hash is older than the last
+ * stream entry. `first`: the last entry belongs to another store, which may have been lost with it. Then seq continues
+ * from this store's value.
  */
 static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s, bool first)
 {
@@ -211,31 +213,31 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		if (s->state == HW_STATE_OFFLINE)
 			hw_monitor_arm_offline(m, now, i, gone_ms > s->gone_ms ? gone_ms : s->gone_ms);
 	}
-	hw_form_said(m, i, s->form);
+	hw_form_learn(m, i, s->form);
 	arm_again(m, now, i);
 }
 
 static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
-	bool first = hw_gate_lacks(m, i);
-	hw_gate_said(m, i, s->seq);
+	bool first = hw_gate_is_missing_in_store(m, i);
+	hw_gate_found_in_store(m, i, s->seq);
 	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_PROVISIONAL) {
 		load_provisional(m, now, i, s);
 		return;
 	}
-	if (!hw_gate_speaks(m, hw_device_partition(hw_monitor_at(m, i)))) {
+	if (!hw_gate_is_sole_writer(m, hw_device_partition(hw_monitor_at(m, i)))) {
 		load_again(m, now, i, s, first);
 		return;
 	}
-	/* Known already: ours is newer by what was heard, so it must also be newer by seq. A refresh finds the
-	 * difference. */
+	/* The device is known, and its heartbeats make this node's state the newer one, so its seq must be greater too.
+	 * The next refresh writes the difference. */
 	if (s->hearsay)
 		fill_in_source(hw_monitor_at(m, i), s);
 	if (s->seq > hw_monitor_at(m, i)->seq)
 		hw_follow_surpass(m, i, s->seq);
 }
 
-/* A record without a usable state: the device keeps the state that is known, or is online until it is judged. */
+/* Corrects a record without a usable state: the device keeps its known state, or is online until it is judged. */
 static void correct_state(const struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 {
 	const struct hw_device *d = i == HW_NIL ? NULL : hw_registry_at(m->registry, i);
@@ -244,9 +246,9 @@ static void correct_state(const struct hw_monitor *m, uint32_t i, struct hw_stor
 	s->reason = offline ? hw_device_reason(d) : HW_REASON_HEARTBEAT;
 }
 
-/* How long monitors have watched a device offline is never more than how long it is offline by the wall clock. So a
- * value that another program wrote forgets no device early; a wrong wall clock only keeps a device longer. Returns
- * whether the stored value was out of bounds. */
+/* The time for which monitors have seen a device offline is limited to its offline time by wall clock. So no device is
+ * forgotten early because of another program's value. A wrong wall clock only delays forgetting. Returns whether the
+ * stored value was out of bounds. */
 static bool correct_gone(struct hw_stored *s, int64_t clock_ms)
 {
 	int64_t offline_ms = age_ms(clock_ms, s->since_ms);
@@ -258,7 +260,7 @@ static bool correct_gone(struct hw_stored *s, int64_t clock_ms)
 	return wrong;
 }
 
-/* Corrects what is out of bounds; see monitor.h. Returns whether anything was. */
+/* Corrects values that are out of bounds (monitor.h). Returns whether there were any. */
 static bool correct(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
 	int64_t clock_ms = now.wall_ms + s->ahead_ms;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The monitor: the object, its records, and what may be asked of it. See monitor.h.
+ * The monitor: the object, its records, and its queries. See monitor.h.
  *
- * Invariant: a record is in a wheel, on the candidates' queue, or nowhere (provisional, forgotten, or offline and kept
- * for ever).
+ * Invariant: a record is in a wheel, in the queue of suspects, or in neither. It is in neither in these cases: the
+ * device is provisional or forgotten; the device is offline without forget_after; another node decides for the device,
+ * and this node notes it as silent.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ int hw_monitor_fit_groups(struct hw_monitor *m, size_t n)
 	return 0;
 }
 
-/* A quarter of the shortest timeout in use, within bounds: a standstill is noticed before anybody is judged for it. */
+/* The pace is a quarter of the shortest timeout in use, within bounds: a standstill is noticed before any device is
+ * judged because of it. */
 static void set_pace(struct hw_monitor *m)
 {
 	int64_t shortest_ms = m->own_timeout.in_force_ms;
@@ -67,7 +69,16 @@ void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_
 		set_pace(m);
 }
 
-/* Without memory all stays as it is: nothing that can fail comes after something was put in place. */
+/* The retained values of topics that a reload adds arrive soon after it. Two barriers later they have arrived. */
+static void expect_upstreams(struct hw_monitor *m)
+{
+	if (m->upstream.asking && m->upstream.after == UINT64_MAX)
+		return;
+	m->upstream.asking = true;
+	m->upstream.after = m->sight.sent + 1;
+}
+
+/* Without memory, nothing changes: every step that can fail comes before the first change. */
 static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_group_spec *specs, size_t n)
 {
 	struct hw_groups_draft draft;
@@ -97,6 +108,7 @@ static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_g
 	hw_groups_install(&m->groups, &draft);
 	hw_upstream_fini(&m->upstream);
 	m->upstream = upstream;
+	expect_upstreams(m);
 	hw_monitor_note_upstream(m, now);
 	hw_form_end(m, now, was, n_was);
 	free(was);
@@ -104,13 +116,13 @@ static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_g
 	return 0;
 }
 
-/* A single node decides about everything. */
+/* A single node decides for every partition. */
 static void init_gate(struct hw_gate *g, bool several)
 {
 	g->all = !several;
 	for (unsigned p = 0; p < HW_PARTITIONS && !several; p++) {
 		hw_partitions_add(&g->owned, p);
-		hw_partitions_add(&g->decided, p);
+		hw_partitions_add(&g->authoritative, p);
 	}
 }
 
@@ -126,17 +138,18 @@ struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const stru
 	m->started = now.mono;
 	m->own_timeout.in_force_ms = m->own_timeout.noted_ms = INT64_MAX;
 	hw_groups_init(&m->groups);
-	hw_queue_init(&m->candidates);
+	hw_queue_init(&m->suspects);
 	hw_sight_init(&m->sight, conf, now.mono);
 	hw_hearing_init(&m->hearing, now);
-	m->told.begun = true;
-	m->told.cause = m->sight.blind.first;
-	m->told.period = m->sight.blind.periods;
-	m->told.since = m->sight.blind.since;
+	m->reported.begun = true;
+	m->reported.cause = m->sight.blind.first;
+	m->reported.period = m->sight.blind.periods;
+	m->reported.since = m->sight.blind.since;
 	hw_wheel_init(&m->wheel, NULL, sizeof(struct hw_device), hw_tick_floor(hw_monitor_seen(m, now)));
 	hw_blind_init(&m->key_blind);
 	hw_blind_begin(&m->key_blind, HW_CAUSE_LINK, now.mono, true);
 	hw_wheel_init(&m->key_wheel, NULL, sizeof(struct hw_device), hw_tick_floor(hw_monitor_key_seen(m, now)));
+	hw_upstream_ask(&m->upstream);
 	m->registry = hw_registry_new(key);
 	if (!m->registry || set_groups(m, now, groups, n)) {
 		hw_monitor_free(m);
@@ -156,12 +169,12 @@ void hw_monitor_free(struct hw_monitor *m)
 	free(m->group_stats);
 	free(m->offline_free_ns);
 	free(m->form);
-	free(m->gate.reread.said);
-	free(m->gate.reread.lacks);
+	free(m->gate.reread.found);
+	free(m->gate.reread.missing);
 	free(m);
 }
 
-/* Keys that were refreshed before a reload live no longer than they were given then. */
+/* Keys that were refreshed before a reload keep the time to live of before the reload. */
 static void note_lives(struct hw_monitor *m, struct hw_now now)
 {
 	int64_t within_ms = hw_monitor_refresh_within_ms(m), longest_ms = 0;
@@ -178,7 +191,8 @@ static void note_lives(struct hw_monitor *m, struct hw_now now)
 
 void hw_monitor_begin_relink(struct hw_monitor *m)
 {
-	/* A sweep that is still under way has not moved every record from the values before the last reload. */
+	/* If the sweep of an earlier reload is still running, some records still have the values of before that reload.
+	 * */
 	if (!m->relink.active) {
 		m->forget_was_ms = m->conf.forget_after_ms;
 		m->forget_once_was_ms = m->conf.forget_once_after_ms;
@@ -201,7 +215,7 @@ int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct
 	m->conf.several = several;
 	m->conf.readers = readers;
 	hw_sight_configure(&m->sight, conf);
-	m->spares_from = hw_mono_add(now.mono, HW_ARM_MAX_NS);
+	m->skips_from = hw_mono_add(now.mono, HW_ARM_MAX_NS);
 	return 0;
 }
 
@@ -234,7 +248,7 @@ void hw_monitor_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->last_seen_ns += hw_monitor_group_seen(m, now, group).ns - hw_monitor_group_seen(m, now, d->group).ns;
-	d->spares = 0;
+	d->skips_refresh = 0;
 	enum hw_state state = hw_device_state(d);
 	m->group_stats[d->group].count[state]--;
 	d->group = (unsigned)group & (HW_GROUPS_MAX - 1u);
@@ -251,7 +265,7 @@ void hw_monitor_reap(struct hw_monitor *m, struct hw_ref ref)
 	hw_registry_remove(m->registry, ref.index);
 }
 
-/* --- questions --------------------------------------------------------------- */
+/* --- queries ----------------------------------------------------------------- */
 
 struct hw_registry *hw_monitor_registry(const struct hw_monitor *m)
 {
@@ -295,7 +309,7 @@ bool hw_monitor_in_grace(const struct hw_monitor *m)
 
 struct hw_mono hw_monitor_barrier_back(const struct hw_monitor *m)
 {
-	return hw_sight_mark(&m->sight);
+	return hw_sight_sent_after(&m->sight);
 }
 
 int64_t hw_monitor_grace_left_ms(const struct hw_monitor *m, struct hw_mono now)
@@ -334,7 +348,7 @@ const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, siz
 	uint16_t index = 0;
 	if (!m->hearing.group[group].upstream || g->n_whiles == 0)
 		return NULL;
-	hw_upstream_is_away(&m->upstream, (uint16_t)group, &index); /* back: the first, until the grace is over */
+	hw_upstream_is_away(&m->upstream, (uint16_t)group, &index); /* none is away: the first, in the grace */
 	return &g->whiles[index];
 }
 

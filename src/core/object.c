@@ -2,9 +2,9 @@
 /*
  * See object.h.
  *
- * cJSON is more lenient than JSON: it passes over control characters, takes any bytes for text, and cuts a string at
- * \u0000 or a broken escape. So the bytes are judged first (scan), and only what can be JSON is given to it. It
- * allocates a node per value and recurses at most CJSON_NESTING_LIMIT deep.
+ * cJSON accepts more than JSON: control characters, invalid UTF-8, and strings that it cuts at \u0000 or at a broken
+ * escape. So scan() checks the bytes first and refuses these. cJSON allocates a node per value, and its recursion depth
+ * is limited by CJSON_NESTING_LIMIT.
  */
 #include "core/object.h"
 
@@ -22,15 +22,15 @@
 #include "heartwheel/json_tree.h"
 #include "heartwheel/utf8.h"
 
-/* --- by cJSON ----------------------------------------------------------------- */
+/* --- parsing with cJSON ------------------------------------------------------- */
 
 static bool is_space(unsigned char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Whether cJSON reads what a backslash begins right, or refuses it: not \u0000, which a C string cannot hold, and not
- * \u without four hexadecimal digits, of which it makes the same. */
+/* Whether cJSON either reads an escape correctly or refuses it. Two escapes fail: \u0000, which a C string cannot hold,
+ * and \u without four hexadecimal digits, which cJSON reads as \u0000. */
 static bool scan_escape(const unsigned char *s, size_t len)
 {
 	if (len < 2)
@@ -42,8 +42,8 @@ static bool scan_escape(const unsigned char *s, size_t len)
 	return isxdigit(s[2]) && isxdigit(s[3]) && isxdigit(s[4]) && isxdigit(s[5]);
 }
 
-/* Whether the bytes can be JSON text: valid UTF-8, no control character but white space between the values, and only
- * escapes that cJSON reads right. */
+/* Whether the bytes can be JSON: valid UTF-8, no control characters except white space between values, and only escapes
+ * that scan_escape() accepts. */
 static bool scan(const unsigned char *s, size_t len)
 {
 	bool quoted = false;
@@ -63,8 +63,8 @@ static bool scan(const unsigned char *s, size_t len)
 	return true;
 }
 
-/* cJSON does not say why it gave up; what it allocates with does. Its hooks are the process's, and set once, before
- * there is a second thread; what they note is each thread's own. */
+/* Set if an allocation of cJSON failed, because cJSON does not report why it failed. The hooks are global and are set
+ * before there is a second thread; the flag is per thread. */
 static _Thread_local bool starved;
 
 static void *take_memory(size_t size)
@@ -79,7 +79,7 @@ __attribute__((constructor)) static void set_hooks(void)
 	cJSON_InitHooks(&(cJSON_Hooks){take_memory, free});
 }
 
-/* The value that is the whole of the text, or NULL with `*rc`. */
+/* Parses the whole text into a tree. NULL: `*rc` has the error. */
 static cJSON *parse(const char *text, size_t len, int *rc)
 {
 	starved = false;
@@ -119,13 +119,13 @@ int hw_object_open_tree(struct hw_object *o, const char *text, size_t len)
 	return rc;
 }
 
-/* --- where it stands ---------------------------------------------------------- */
+/* --- parsing in place --------------------------------------------------------- */
 
 struct cursor {
 	const char *s, *end;
 };
 
-/* What is next behind white space, which it is moved to; NUL at the end. */
+/* Skips white space and returns the next byte; NUL at the end. */
 static inline char peek(struct cursor *c)
 {
 	while (c->s < c->end && *c->s <= ' ' && is_space((unsigned char)*c->s))
@@ -140,10 +140,9 @@ static inline bool take(struct cursor *c, char what)
 	return there;
 }
 
-/* What a text holds as it is: ASCII, but neither its end nor an escape nor a control character. */
+/* The bytes that a plain text contains unchanged: ASCII without the quote, the backslash and control characters. */
 static const bool as_it_is[256] = {[0x20 ... 0x21] = true, [0x23 ... 0x5b] = true, [0x5d ... 0x7f] = true};
 
-/* From quote to quote. */
 static bool take_text(struct cursor *c, const char **text, size_t *len)
 {
 	const char *s = c->s + 1, *end = c->end;
@@ -163,7 +162,7 @@ static bool take_text(struct cursor *c, const char **text, size_t *len)
 	return s < end;
 }
 
-/* As cJSON does: it, too, has strtod() read it, with the locale's point. */
+/* Reads a number as cJSON does: with strtod(), so with the decimal point of the locale. */
 static double read_number(const char *text, size_t len)
 {
 	char copy[HW_JSON_NUMBER_MAX + 1];
@@ -184,8 +183,8 @@ static size_t take_digits(struct cursor *c, uint64_t *number)
 }
 
 /*
- * A double holds the digits of nearly every number that a device tells, and the power of ten by which they are divided:
- * then one division rounds as strtod() does (Clinger, "How to read floating point numbers accurately", PLDI 1990).
+ * A double holds the digits of nearly every number that devices send, and the power of ten that divides them. Then one
+ * division rounds as strtod() does (Clinger, "How to read floating point numbers accurately", PLDI 1990).
  */
 static bool take_number(struct cursor *c, double *number)
 {
@@ -223,7 +222,6 @@ static bool take_word(struct cursor *c, const char *word, size_t len)
 	return is;
 }
 
-/* Moves on behind it. */
 static bool take_scalar(struct cursor *c, struct hw_value *v)
 {
 	v->text = c->s;
@@ -243,7 +241,7 @@ static bool take_scalar(struct cursor *c, struct hw_value *v)
 	}
 }
 
-/* False: it is not plain, or no JSON. */
+/* Returns false if the value is not plain, or is no JSON. */
 static bool take_value(struct cursor *c, struct hw_value *v)
 {
 	char first = peek(c);
@@ -280,7 +278,7 @@ static bool take_members(struct cursor *c, struct hw_object *o)
 	return take(c, '}');
 }
 
-/* --- either ------------------------------------------------------------------- */
+/* --- both parsers ------------------------------------------------------------- */
 
 int hw_object_open(struct hw_object *o, const char *text, size_t len)
 {
@@ -308,7 +306,7 @@ static bool next_in_tree(const cJSON *object, struct hw_walk *w)
 	return true;
 }
 
-/* In an object within a plain one. */
+/* The next member of an object that is nested in a plain one. */
 static bool next_in_text(const struct hw_value *object, struct hw_walk *w)
 {
 	struct hw_json_member m;
@@ -367,7 +365,8 @@ struct hw_value hw_object_at(const struct hw_object *o, const char *path)
 	return found ? w.at.value : (struct hw_value){.kind = HW_VALUE_ABSENT};
 }
 
-/* 1e999 is JSON, but no number that could be written again. Recursion is bounded by the parser's. */
+/* Whether all numbers are finite. 1e999 is JSON, but it cannot be written again. The parser limits the recursion depth.
+ * */
 static bool all_finite(const cJSON *v)
 {
 	const cJSON *m;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A JSON value that came in a payload, and its members. There are two ways to read it, which say the same of every
- * text: where it stands, without a copy, if it is written in the plain way that devices write (hw_json_plain()); and
- * all else by cJSON. Nobody but these functions need know which it was. Private to the core.
+ * A JSON value of a payload, and its members. There are two parsers, which give the same result for every text. A plain
+ * text, as devices write it (hw_json_plain()), is read in place without a copy; cJSON parses any other. Callers do not
+ * see which one was used. Private to the core.
  *
- * Cost: two passes over the bytes of a plain one, no allocation; a pass, and an allocation or two per member,
- * otherwise.
+ * Cost: for a plain text two passes and no allocation; otherwise a pass, and one or two allocations per member.
  */
 #ifndef HW_CORE_OBJECT_H
 #define HW_CORE_OBJECT_H
@@ -25,13 +24,13 @@ enum hw_value_kind {
 
 struct cJSON;
 
-/* Points into the object that it is a member of, and lives as long. */
+/* Points into its object and is valid as long as the object. */
 struct hw_value {
 	enum hw_value_kind kind;
-	const char *text; /* of a text: its bytes, valid UTF-8 without a NUL among them; of others as it is written, if
-	                     `tree` is not set */
+	const char *text; /* kind TEXT: its bytes, valid UTF-8 without NUL; other kinds: the source text, if `tree` is
+	                     NULL */
 	size_t len;
-	double number; /* infinite if no double holds it */
+	double number; /* infinite if too large for a double */
 	const struct cJSON *tree;
 };
 
@@ -41,16 +40,16 @@ struct hw_member {
 	struct hw_value value;
 };
 
-#define HW_OBJECT_PLAIN 24 /* members of an object that is read where it stands */
+#define HW_OBJECT_PLAIN 24 /* most members of an object that is read in place */
 
 struct hw_object {
-	struct hw_value root; /* nested: it is an object */
-	struct cJSON *tree;   /* owned; NULL: it is read where it stands */
-	size_t n;             /* of it then */
+	struct hw_value root; /* kind NESTED: the text is an object */
+	struct cJSON *tree;   /* owned; NULL: read in place */
+	size_t n;             /* members, if read in place */
 	struct hw_member members[HW_OBJECT_PLAIN];
 };
 
-/* A walk over members; it begins all zero. */
+/* An iteration over members. All zero at the start. */
 struct hw_walk {
 	struct hw_member at;
 	size_t next;
@@ -58,25 +57,28 @@ struct hw_walk {
 };
 
 /*
- * Reads `len` > 0 bytes that begin with '{' or '"': an object, or a text. They have to outlive it. Returns 0, and then
- * hw_object_close() is owed; -EINVAL: it is no JSON, or has white space before it, something else behind it, invalid
- * UTF-8, a raw control character in a text, a \u0000 (C has no place for it), or a thousand brackets in one another;
- * or -ENOMEM.
+ * Parses `len` > 0 bytes that begin with '{' or '"': an object or a text. The bytes must outlive the object. Returns 0;
+ * the caller then calls hw_object_close().
+ *
+ * Returns -EINVAL if the bytes are not JSON, or have white space before or other bytes after the value. Invalid UTF-8,
+ * a raw control character in a text, and a thousand nested brackets are also -EINVAL. So is \u0000, which a C string
+ * cannot hold. Returns -ENOMEM without memory.
  */
 int hw_object_open(struct hw_object *o, const char *text, size_t len);
 
-/* The same by cJSON, whatever it is: for those who compare. */
+/* Like hw_object_open(), but always with cJSON; tests compare both. */
 int hw_object_open_tree(struct hw_object *o, const char *text, size_t len);
 void hw_object_close(struct hw_object *o);
 
-/* Goes on to the next member; false behind the last, and of a text. */
+/* Moves to the next member. Returns false after the last one, and if the value is a text. */
 bool hw_object_next(const struct hw_object *o, struct hw_walk *w);
 
-/* The value at a path of names parted by dots; of several members with one name the first counts. */
+/* Returns the value at a path of names that are separated by dots. Of several members with the same name the first
+ * counts. */
 struct hw_value hw_object_at(const struct hw_object *o, const char *path);
 
-/* Writes a value as compact JSON, with a NUL. Returns its length; -E2BIG: it is longer than `cap` - 1; -ERANGE: it
- * holds a number that no double does, 1e999; or -ENOMEM. */
+/* Writes a value as compact JSON, with a NUL. Returns its length. -E2BIG: longer than `cap` - 1; -ERANGE: it contains a
+ * number too large for a double, such as 1e999; -ENOMEM: no memory. */
 int hw_value_print(const struct hw_value *v, char *buf, size_t cap);
 
 #endif

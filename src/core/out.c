@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See out.h. Invariant: at most HW_OUTS wait, a ring in the monitor itself. Cost: constant. */
+/* See out.h. Invariant: at most HW_OUTS outputs are queued, in a ring that is part of the monitor. Cost: constant. */
 #include "out.h"
 
 #include <assert.h>
@@ -10,10 +10,11 @@ void hw_monitor_emit(struct hw_monitor *m, const struct hw_out *out)
 	m->outs[(m->outs_head + m->outs_n++) % HW_OUTS] = *out;
 }
 
-/* A key may be looked at by everybody. */
+/* Whether only the device's owner emits this output. HW_OUT_KEY_CHECK is not among them, because any node may check
+ * keys. */
 static bool is_the_owners(enum hw_out_kind kind)
 {
-	return kind == HW_OUT_REFRESH || kind == HW_OUT_LOOK || kind == HW_OUT_STATUS;
+	return kind == HW_OUT_REFRESH || kind == HW_OUT_REFRESH_LIGHT || kind == HW_OUT_STATUS;
 }
 
 void hw_monitor_emit_device(struct hw_monitor *m, enum hw_out_kind kind, uint32_t i)

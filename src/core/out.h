@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What inputs cause, kept in its order until it is pulled out with hw_monitor_next(). Private to the core. */
+/* The queue of outputs that inputs cause. Outputs keep their order until hw_monitor_next() returns them. Private to the
+ * core. */
 #ifndef HW_OUT_H
 #define HW_OUT_H
 
@@ -7,10 +8,11 @@
 
 #include "monitor_priv.h"
 
-/* Copies `out`. There is room: whoever drives the monitor drains it after each input. */
+/* Copies `out` into the queue. There is always room, because the caller of the core drains the queue after each input.
+ * */
 void hw_monitor_emit(struct hw_monitor *m, const struct hw_out *out);
-/* ... of a kind that says no more than which device it is about. Of another node's device no refresh comes out, and a
- * status that is owed is noted. */
+/* Emits an output that only names a device. If another node owns the device, HW_OUT_REFRESH, HW_OUT_REFRESH_LIGHT and
+ * HW_OUT_STATUS are not emitted. The record then notes that a status is pending. */
 void hw_monitor_emit_device(struct hw_monitor *m, enum hw_out_kind kind, uint32_t i);
 
 #endif

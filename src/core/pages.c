@@ -16,7 +16,7 @@ static size_t round_up(size_t size, size_t unit)
 	return (size + unit - 1) / unit * unit;
 }
 
-/* Maps whole huge pages: as many as are asked for, out of one more. */
+/* Maps whole huge pages: maps one more than needed, then unmaps the parts outside of the alignment. */
 static uint8_t *map(size_t size)
 {
 	void *memory = mmap(NULL, size + HW_PAGES_HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -28,7 +28,7 @@ static uint8_t *map(size_t size)
 		munmap(memory, before);
 	munmap(p + size, HW_PAGES_HUGE - before);
 	if (size >= ADVISED)
-		madvise(p, size, MADV_HUGEPAGE); /* a machine without them says no */
+		madvise(p, size, MADV_HUGEPAGE); /* fails without huge pages, which does no harm */
 	return p;
 }
 
@@ -40,8 +40,8 @@ void *hw_pages_huge(void)
 	return p;
 }
 
-/* Its pages go along, huge ones as they are: both places are aligned. Those that came before it was advised stay small
- * until the machine gathers them. */
+/* Moves the pages without copying. Huge pages stay huge, because both addresses are aligned. Pages from before the
+ * advice stay small until the kernel merges them. */
 static void *grow_large(void *p, size_t was, size_t is)
 {
 	if (was == is)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory for the registry's arrays: zeroed, aligned to a cache line, growing without being copied once it is large.
+ * Memory for the registry's arrays: zeroed, aligned to a cache line, and, from 256 KiB on, growing without a copy.
  *
- * From 256 KiB on it is mapped on its own, so that growing moves pages and copies nothing. From 16 MiB on the machine
- * is asked for huge pages: look-ups in random order then find their translations near. That costs at most 2 MiB that
- * are not used yet: too much of less.
+ * From 256 KiB on, memory is mapped, so that growing moves pages instead of copying bytes. From 16 MiB on, heartwheel
+ * advises huge pages, so that look-ups in random order miss the TLB less often. Huge pages waste up to 2 MiB, which is
+ * too much for smaller arrays.
  */
 #ifndef HEARTWHEEL_CORE_PAGES_H
 #define HEARTWHEEL_CORE_PAGES_H
@@ -12,17 +12,17 @@
 #include <stddef.h>
 
 /*
- * Memory of `is` bytes with what was in the first `was` of them, and zeroes behind. `p` is NULL if and only if `was` is
- * 0, otherwise what this function returned for `was`; it grows only, and is not valid afterwards. NULL without memory;
- * then `p` is as before.
+ * Grows memory from `was` to `is` bytes. The first `was` bytes are kept, the others are zero. `p` is NULL if and only
+ * if `was` is 0; otherwise this function returned it for `was`, and it is invalid afterwards. Memory never shrinks.
+ * Returns NULL without memory; `p` is then unchanged.
  */
 void *hw_pages_grow(void *p, size_t was, size_t is);
 
-/* One huge page, or small ones in its place, aligned to its size. NULL without memory. */
+/* Maps one huge page, or small pages in its place, aligned to its size. NULL without memory. */
 #define HW_PAGES_HUGE ((size_t)2 << 20)
 void *hw_pages_huge(void);
 
-/* Gives memory of this size back; NULL with 0 is nothing. */
+/* Frees memory of this size. NULL with size 0 is allowed. */
 void hw_pages_free(void *p, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a heartbeat's payload says, and what a device reports of itself. How JSON is read is object.h's; here each
- * member that means something is type-checked.
+ * Decodes a payload: heartbeat, goodbye, monitor's message, and the reported fields. object.h parses the JSON; this
+ * file checks the type of each known member.
  *
- * Cost: a payload that does not begin with '{' is one look at its first byte.
+ * Cost: if a payload does not begin with '{' (after white space), only its first byte is read.
  */
 #include "heartwheel/payload.h"
 
@@ -16,10 +16,10 @@
 #include "core/object.h"
 #include "heartwheel/utf8.h"
 
-/* The largest integer below which a double holds every one. */
+/* Up to here, a double holds every integer. */
 #define EXACT_MAX 9007199254740992.0
 
-/* The members that mean something: first those of a report, as hw_report_fields[] has them. */
+/* The known members. The reported fields come first, in the order of hw_report_fields[]. */
 enum field {
 	BATTERY,
 	RSSI,
@@ -36,15 +36,16 @@ enum field {
 	LAST_SEEN,
 	ID,
 	CANARY,
+	CLUSTER,
 	FIELDS
 };
 
 static const char *field_name(int f)
 {
 	static const char *const names[FIELDS] = {
-		[TIME] = "time",     [ONLINE] = "online", [TIMEOUT] = "timeout",     [BY] = "by",
-		[SEQ] = "seq",       [REASON] = "reason", [LAST_SEEN] = "last_seen", [ID] = "id",
-		[CANARY] = "canary",
+		[TIME] = "time",     [ONLINE] = "online",   [TIMEOUT] = "timeout",     [BY] = "by",
+		[SEQ] = "seq",       [REASON] = "reason",   [LAST_SEEN] = "last_seen", [ID] = "id",
+		[CANARY] = "canary", [CLUSTER] = "cluster",
 	};
 	return f < HW_REPORT_FIELDS ? hw_report_fields[f].name : names[f];
 }
@@ -54,7 +55,7 @@ static bool is_space(unsigned char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Of a name, or FIELDS if it means nothing. Most members of most payloads do not: the length alone says so of many. */
+/* Returns the field of a name, or FIELDS. Most members are unknown, and the length excludes many of them. */
 static int field_of(const char *name, size_t len)
 {
 	static const struct {
@@ -63,7 +64,7 @@ static int field_of(const char *name, size_t len)
 	                 [3] = {1, {SEQ}},
 	                 [4] = {3, {RSSI, DATA, TIME}},
 	                 [6] = {4, {UPTIME, ONLINE, REASON, CANARY}},
-	                 [7] = {3, {BATTERY, VERSION, TIMEOUT}},
+	                 [7] = {4, {BATTERY, VERSION, TIMEOUT, CLUSTER}},
 	                 [9] = {1, {LAST_SEEN}}};
 	if (len >= sizeof(of_length) / sizeof(of_length[0]))
 		return FIELDS;
@@ -75,7 +76,7 @@ static int field_of(const char *name, size_t len)
 	return FIELDS;
 }
 
-/* Finds the members that mean something; of several with one name the first counts. */
+/* Finds the known members. Of several with the same name the first counts. */
 static void collect(const struct hw_object *object, struct hw_value found[FIELDS])
 {
 	struct hw_walk w = {.next = 0};
@@ -87,20 +88,27 @@ static void collect(const struct hw_object *object, struct hw_value found[FIELDS
 	}
 }
 
-static bool is_monitors(const struct hw_value found[FIELDS])
+static bool is_bool(const struct hw_value *v)
 {
-	return found[BY].kind == HW_VALUE_TEXT && found[SEQ].kind == HW_VALUE_NUMBER;
+	return v->kind == HW_VALUE_TRUE || v->kind == HW_VALUE_FALSE;
 }
 
-/* The fields that stand elsewhere than under their names. A monitor says what it says in its own words, whatever the
- * group's devices do. */
+/* Each status and presence has `online`, each canary has `canary`, and a list of known claims has `cluster`. A device
+ * may have its own `by` and `seq`, so these two are not enough. */
+static bool is_monitors(const struct hw_value found[FIELDS])
+{
+	return found[BY].kind == HW_VALUE_TEXT && found[SEQ].kind == HW_VALUE_NUMBER &&
+	       (is_bool(&found[ONLINE]) || found[CANARY].kind == HW_VALUE_TRUE || found[CLUSTER].kind == HW_VALUE_TEXT);
+}
+
+/* Finds the fields that the group reads at a configured path. A monitor's message always has its fields under their own
+ * names. */
 static void collect_fields(const struct hw_object *object, struct hw_value found[FIELDS], const struct hw_reading *how)
 {
 	if (!how || (how->n == 0 && !how->plain) || is_monitors(found))
 		return;
 	for (int f = 0; how->plain && f < FIELDS; f++)
-		if (f != BY && f != SEQ)
-			found[f].kind = HW_VALUE_ABSENT;
+		found[f].kind = HW_VALUE_ABSENT;
 	for (int r = 0; r < HW_REPORT_FIELDS; r++) {
 		struct hw_value at = {.kind = HW_VALUE_ABSENT};
 		bool elsewhere = false;
@@ -117,17 +125,12 @@ static void collect_fields(const struct hw_object *object, struct hw_value found
 	}
 }
 
-static bool is_bool(const struct hw_value *v)
-{
-	return v->kind == HW_VALUE_TRUE || v->kind == HW_VALUE_FALSE;
-}
-
 static bool is_finite_number(const struct hw_value *v)
 {
 	return v->kind == HW_VALUE_NUMBER && isfinite(v->number);
 }
 
-/* A member of the wrong type or length; the first is named. */
+/* Records a member of the wrong type or length. The first one is reported. */
 static void blame(struct hw_payload *p, enum field f)
 {
 	if (!p->malformed)
@@ -135,7 +138,7 @@ static void blame(struct hw_payload *p, enum field f)
 	p->malformed = true;
 }
 
-/* A member that ought to be a finite number. Absent is fine, and false. */
+/* Reads a member that has to be a finite number. Returns false without blame if it is absent. */
 static bool take_number(struct hw_payload *p, const struct hw_value found[FIELDS], enum field f, double *out)
 {
 	const struct hw_value *v = &found[f];
@@ -175,7 +178,7 @@ static void take_text(struct hw_payload *p, const struct hw_value *v, int k)
 
 static void take_json(struct hw_payload *p, const struct hw_value *v, int k)
 {
-	/* cJSON asks for a little more room than it uses: for the widest number, and a NUL per level. */
+	/* + 64: before it prints, cJSON demands room for the longest possible number, and for a NUL per level. */
 	char text[HW_REPORT_DATA_MAX + 64], **out = hw_report_string(&p->report, k);
 	int n = hw_value_print(v, text, sizeof(text));
 	if (n >= 0 && n <= HW_REPORT_DATA_MAX)
@@ -218,11 +221,11 @@ static void take_device(struct hw_payload *p, const struct hw_value found[FIELDS
 		blame(p, ONLINE);
 }
 
-/* A string that does not fit is left empty: half a name would be somebody else's. */
+/* Leaves a text empty that does not fit: a truncated name could be another node's name. */
 static void copy_text(char *to, size_t cap, const struct hw_value *v)
 {
 	if (v->kind == HW_VALUE_TEXT && v->len < cap)
-		memcpy(to, v->text, v->len); /* all zero before */
+		memcpy(to, v->text, v->len); /* the rest is zero */
 }
 
 static void take_monitor(struct hw_payload *p, const struct hw_value found[FIELDS])
@@ -249,7 +252,7 @@ static void take_object(struct hw_payload *p, const struct hw_value found[FIELDS
 		take_device(p, found);
 }
 
-/* Where the object begins that the bytes are meant to be, behind white space, or NULL; `*len` is what is left there. */
+/* Skips white space. Returns the start of the object, or NULL; `*len` becomes the length of the rest. */
 static const char *object_in(const void *bytes, size_t *len)
 {
 	const char *s = bytes;

@@ -16,7 +16,7 @@ static struct hw_probe_moments moments(const struct hw_monitor *m, struct hw_now
 	                        hw_monitor_deadline(m, now, d));
 }
 
-/* --- asking -------------------------------------------------------------------- */
+/* --- sending probes ------------------------------------------------------------ */
 
 static bool may_be_asked(const struct hw_monitor *m, const struct hw_device *d, const struct hw_evidence *e)
 {
@@ -33,8 +33,8 @@ static void ask(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t lef
 	                                    .probe = {.device = hw_registry_ref(m->registry, i), .left_ns = left_ns}});
 }
 
-/* Under probe_rate. The turn is taken for this device, unless it is of no use: then none before its deadline is,
- * because turns are given forward alone. */
+/* Sends a probe under probe_rate, or reserves the device's next turn. If that turn comes after the deadline, the probe
+ * is dropped: turns only move forward, so no earlier one is free. */
 static void ask_in_turn(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t left_ns)
 {
 	struct hw_seen seen = hw_monitor_seen(m, now), turn = {m->probe.free_ns}, deadline = hw_seen_add(seen, left_ns);
@@ -54,8 +54,8 @@ static void ask_in_turn(struct hw_monitor *m, struct hw_now now, uint32_t i, int
 }
 
 /*
- * One of its moments has come if it lies between where the entry was armed and now: what was asked before in this
- * silence stands at an earlier one. Heard since, all its moments lie ahead.
+ * A probe is due if one of the device's moments lies between the tick for which its entry was armed and now. Earlier
+ * probes of this silence belong to earlier moments. If the device was heard since, all its moments are in the future.
  */
 bool hw_probe_due(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
@@ -65,7 +65,7 @@ bool hw_probe_due(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 	struct hw_tick at;
 	if (turn)
 		d->flags &= (uint16_t)~HW_FLAG_PACED;
-	m->stats.probes_dropped += turn && e->late_ns >= 0; /* its turn came behind its deadline after all */
+	m->stats.probes_dropped += turn && e->late_ns >= 0; /* the turn came after the deadline */
 	if (!may_be_asked(m, d, e))
 		return false;
 	struct hw_probe_moments t = moments(m, now, d);
@@ -88,7 +88,7 @@ bool hw_probe_is_wanted(const struct hw_monitor *m, struct hw_now now, struct hw
 	return *left_ns > 0;
 }
 
-/* --- what follows -------------------------------------------------------------- */
+/* --- after a probe ------------------------------------------------------------- */
 
 bool hw_probe_heard(struct hw_monitor *m, uint32_t i)
 {
@@ -136,7 +136,7 @@ bool hw_probe_id(const struct hw_monitor *m, struct hw_ref ref, char id[HW_PROBE
 	return true;
 }
 
-/* The silence that a probe was asked in lasts, or has not been over for longer than a timeout. */
+/* Whether the silence of the probe still lasts, or ended less than a timeout ago. */
 static bool is_fresh(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	enum hw_state state = hw_device_state(d);

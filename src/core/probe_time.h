@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a device of a group with probes is asked. Private to the core.
+ * The moments at which a device of a group with probes is probed. Private to the core.
  *
- * The window is what is left of its timeout after the group's probe_after (of a device with a timeout of its own the
- * same share of that one), and ends with its deadline. A hash of the id puts the first probe into the window's first
- * half; the others follow evenly up to the deadline. So all follows from the deadline, and nothing is kept.
+ * The window is the part of the timeout after the group's probe_after, and it ends at the deadline. If a device has its
+ * own timeout, the window is the same fraction of that. A hash of the id places the first probe in the first half of
+ * the window; the others follow at equal distances. So the deadline determines all moments, and nothing is stored.
  *
- * Cost: constant, but for the hash of an id. A group without probes never comes here.
+ * Cost: constant, apart from hashing an id. A group without probes never calls this.
  */
 #ifndef HW_PROBE_TIME_H
 #define HW_PROBE_TIME_H
@@ -18,21 +18,21 @@
 #include "heartwheel/registry.h"
 #include "heartwheel/time.h"
 
-/* Of one silence, on the monitor's seeing clock. */
+/* The moments of one silence, on the monitor's seeing clock. */
 struct hw_probe_moments {
 	int64_t first_ns, step_ns;
 	unsigned n;
-	int64_t after_ns; /* the silence before the first */
+	int64_t after_ns; /* silence before the first moment */
 };
 
 struct hw_probe_moments hw_probe_moments(const struct hw_group *g, const struct hw_device *d, int64_t timeout_ms,
                                          struct hw_seen deadline);
-/* The last of them whose tick is at or before `now`, as that tick. False: none is. */
+/* Finds the last moment whose tick is not after `now`, and returns its tick. False: there is none yet. */
 bool hw_probe_last(const struct hw_probe_moments *m, struct hw_tick now, struct hw_tick *at);
 
 /*
- * Where an online device's entry belongs: at the next of its moments, or its deadline; but never later than where the
- * first moment would be if it were heard now, since a heartbeat leaves the entry where it is.
+ * The time for which an online device's entry is armed: its next moment, or its deadline. A heartbeat leaves the entry
+ * in place, so the time is never later than the first moment if the device were heard now.
  */
 struct hw_seen hw_probe_point(const struct hw_group *g, const struct hw_device *d, int64_t timeout_ms,
                               struct hw_seen deadline, struct hw_seen now);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The registry: see registry.h for what it is and what it costs.
+ * The registry: see registry.h for its contract and cost.
  *
- * Records lie in one array, which grows by half. Memory of records that were never used is not touched. Free records
- * are chained through node.next.
+ * Records are in one array, which grows by half. Memory of records that were never in use is not touched. Free records
+ * are a list through node.next.
  *
- * The index over the ids is up to two hash tables of 8-byte slots with linear probing. The 32 bits of hash in a slot
- * give its position and are compared before any record is touched. When `young` would become more than 3/4 full, it
- * becomes `old` and a table of twice its size takes its place. Each insertion then moves a few slots over; that is done
- * long before the next doubling is due (moves are done after size/8 insertions, which comes after 3/4 size more).
+ * The index over the ids has one or two hash tables of 8-byte slots with linear probing. A slot has 32 bits of hash:
+ * they give its position, and they are compared before the record is read. When `young` would be more than 3/4 full, it
+ * becomes `old`, and a table of twice its size replaces it. Each later insertion moves a few slots from `old`. All are
+ * moved after size/8 insertions. The next doubling comes later, after 3/4 size insertions.
  *
- * Invariant: each record in use is in exactly one of the two tables. In `young` a slot is never empty between an
- * entry's own position and the place where it sits: deletion shifts back what follows. In `old` nothing is inserted any
- * more, and what is moved or deleted leaves a tombstone.
+ * Invariant: each record in use is in exactly one of the two tables. In `young`, no slot between an entry's hash
+ * position and its slot is empty, because a deletion moves later entries back. In `old` nothing is inserted, and a
+ * moved or deleted entry leaves a tombstone.
  */
 #include "heartwheel/registry.h"
 
@@ -32,32 +32,32 @@
 #define TABLE_FIRST   128
 #define MOVES         8 /* slots a cache line */
 #define TOMBSTONE     UINT32_MAX
-#define LOOKAHEAD     128 /* ids whose cache misses are overlapped */
+#define LOOKAHEAD     128 /* look-ups whose cache misses overlap */
 
 _Static_assert(sizeof(struct hw_device) == 64, "a record is a cache line");
 
-/* Empty slots are zero, so that a new table's pages are not touched before they are used. */
+/* An empty slot is zero, so that a new table's pages are not touched before they are used. */
 struct slot {
-	uint32_t name; /* index + 1; 0: empty; TOMBSTONE: was in use */
+	uint32_t name; /* index + 1; 0: empty; TOMBSTONE: moved or deleted */
 	uint32_t hash;
 };
 
 struct table {
-	struct slot *slots; /* NULL: there is none */
-	uint32_t mask;      /* the number of slots, a power of two, less one */
+	struct slot *slots; /* NULL: no table */
+	uint32_t mask;      /* number of slots (a power of two) less one */
 };
 
 struct hw_registry {
 	uint8_t key[16];
 	struct hw_device *devices; /* owned */
-	uint32_t capacity;         /* records that there is memory for */
-	uint32_t bound;            /* records that were ever used */
+	uint32_t capacity;         /* records that the array has room for */
+	uint32_t bound;            /* records that were ever in use */
 	uint32_t count;            /* records in use */
-	uint32_t free;             /* the first free record below `bound`, HW_NIL: none */
+	uint32_t free;             /* first free record below `bound`; HW_NIL: none */
 	struct table young, old;   /* owned */
 	struct table next;         /* owned; empty */
-	size_t touched;            /* bytes of `next`, from the first */
-	uint32_t moved;            /* slots of `old` that were looked at, from the first */
+	size_t touched;            /* bytes of `next` that were touched, from its start */
+	uint32_t moved;            /* slots of `old` that were moved, from its start */
 	struct hw_idstore ids;
 };
 
@@ -91,8 +91,8 @@ static void table_drop(struct table *t)
 }
 
 /*
- * The record of the first slot with this hash, at `*at` or after it, or HW_NIL. `*at` is left behind that slot; a
- * search begins at the hash itself.
+ * Returns the record of the first slot with this hash, from `*at` on, or HW_NIL. A search begins with `*at` equal to
+ * the hash; `*at` ends after the slot that was found.
  */
 static uint32_t table_seek(const struct table *t, uint32_t hash, uint32_t *at)
 {
@@ -115,7 +115,6 @@ static void table_put(struct table *t, uint32_t hash, uint32_t index)
 	t->slots[at] = (struct slot){.name = index + 1, .hash = hash};
 }
 
-/* The slot of a record, or NULL if it is not in this table. */
 static struct slot *table_slot(const struct table *t, uint32_t hash, uint32_t index)
 {
 	uint32_t at = hash, found;
@@ -125,7 +124,7 @@ static struct slot *table_slot(const struct table *t, uint32_t hash, uint32_t in
 	return NULL;
 }
 
-/* Empties a slot, and moves up what could no longer be found behind the gap (Knuth, TAOCP 6.4, algorithm R). */
+/* Empties a slot, and moves back the entries that the gap would hide (Knuth, TAOCP 6.4, algorithm R). */
 static void table_close(struct table *t, struct slot *s)
 {
 	uint32_t gap = (uint32_t)(s - t->slots), at = gap;
@@ -165,7 +164,7 @@ static uint32_t find_hashed(const struct hw_registry *r, uint32_t hash, const ch
 	return index != HW_NIL ? index : find_in(r, &r->old, hash, id, len);
 }
 
-/* Moves a few slots of the old table over, and drops it after the last. */
+/* Moves a few slots of `old` to `young`, and frees `old` after the last. */
 static void move_some(struct hw_registry *r)
 {
 	if (r->old.slots == NULL)
@@ -183,7 +182,6 @@ static void move_some(struct hw_registry *r)
 	}
 }
 
-/* The table that comes after `young`, if it is not there yet. */
 static bool make_next(struct hw_registry *r)
 {
 	uint64_t size = (uint64_t)r->young.mask + 1;
@@ -193,7 +191,6 @@ static bool make_next(struct hw_registry *r)
 	return size <= UINT32_MAX / 2 && table_make(&r->next, (uint32_t)(size * 2));
 }
 
-/* Makes room in the tables for one entry more. */
 static int reserve_slot(struct hw_registry *r)
 {
 	uint64_t size = (uint64_t)r->young.mask + 1;
@@ -209,8 +206,8 @@ static int reserve_slot(struct hw_registry *r)
 	return 0;
 }
 
-/* After an insertion: in the last sixteenth before the doubling, so that memory is not taken long before its time, each
- * touches as much of the next table as gets it all done by then. */
+/* Touches a part of `next` after an insertion, so that no single insertion pays for all page faults. It begins in the
+ * last sixteenth before the doubling, so that memory is not taken early, and is done by then. */
 static void touch_next(struct hw_registry *r)
 {
 	uint64_t size = (uint64_t)r->young.mask + 1;
@@ -236,7 +233,6 @@ static void unindex(struct hw_registry *r, uint32_t index)
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
-/* Makes room for one record more. */
 static int reserve_record(struct hw_registry *r)
 {
 	if (r->free != HW_NIL || r->bound < r->capacity)
@@ -258,7 +254,7 @@ static bool is_free(const struct hw_device *d)
 	return !d->is_far && d->is.near[0] == 0;
 }
 
-/* A record that is in use from now on; there is one. */
+/* Takes a free record. The caller has reserved one. */
 static uint32_t take_record(struct hw_registry *r)
 {
 	uint32_t index = r->free;
@@ -284,7 +280,7 @@ static void free_extra(struct hw_extra *extra)
 	free(extra);
 }
 
-/* Gives back what a record has outside of it; it is free then. */
+/* Frees the memory outside of a record; the record is then free. */
 static void drop_far(struct hw_registry *r, struct hw_device *d)
 {
 	if (d->is_far) {
@@ -295,7 +291,7 @@ static void drop_far(struct hw_registry *r, struct hw_device *d)
 	d->is.near[0] = 0;
 }
 
-/* Moves the id out of the record, if it is there. */
+/* Moves the id out of the record, if it is still inside. */
 static bool go_far(struct hw_registry *r, struct hw_device *d)
 {
 	struct hw_id id = hw_device_id(d);
@@ -348,7 +344,7 @@ uint32_t hw_registry_find(const struct hw_registry *r, const char *id, size_t le
 	return find_hashed(r, hash_of(r, id, len), id, len);
 }
 
-uint32_t hw_registry_ask(const struct hw_registry *r, const char *id, size_t len)
+uint32_t hw_registry_prefetch(const struct hw_registry *r, const char *id, size_t len)
 {
 	uint32_t hash = hash_of(r, id, len);
 	__builtin_prefetch(&r->young.slots[hash & r->young.mask]);
@@ -357,8 +353,9 @@ uint32_t hw_registry_ask(const struct hw_registry *r, const char *id, size_t len
 	return hash;
 }
 
-/* The record of the first slot with this hash: nearly always the right one. Branches are better here than a fixed
- * number of slots without any: they are taken ahead, for the next look-ups too, while memory is on its way. */
+/* Returns the record of the first slot with this hash: nearly always the right one. Branches are faster here than a
+ * fixed number of slots without branches. The CPU predicts the branches, and starts the next look-ups while memory is
+ * being fetched. */
 static uint32_t guess(const struct hw_registry *r, uint32_t hash)
 {
 	uint32_t at = hash, index = table_seek(&r->young, hash, &at);
@@ -369,8 +366,8 @@ static uint32_t guess(const struct hw_registry *r, uint32_t hash)
 }
 
 /*
- * Each pass asks for the cache lines that the next one reads: the records of the slots whose hash is right, then the
- * ids of these, where they are outside. The last pass finds all of it near. A wrong guess costs time, never more.
+ * Each pass prefetches the cache lines that the next one reads: first the records of the slots with the right hash,
+ * then their ids, if outside of the record. The last pass finds everything in the cache. A wrong guess only costs time.
  */
 static void find_block(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *hash, size_t n,
                        uint32_t *out)
@@ -388,8 +385,8 @@ static void find_block(const struct hw_registry *r, const struct hw_id *ids, con
 			out[i] = find_hashed(r, hash[i], ids[i].text, ids[i].len);
 }
 
-void hw_registry_find_asked(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *asked, size_t n,
-                            uint32_t *out)
+void hw_registry_find_prefetched(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *asked, size_t n,
+                                 uint32_t *out)
 {
 	for (size_t done = 0; done < n; done += LOOKAHEAD) {
 		size_t block = n - done < LOOKAHEAD ? n - done : LOOKAHEAD;
@@ -397,7 +394,7 @@ void hw_registry_find_asked(const struct hw_registry *r, const struct hw_id *ids
 	}
 }
 
-/* `far`: where it is outside; NULL: it goes into the record. */
+/* `far`: the id's memory outside of the record; NULL: the id is stored in the record. */
 static void put_id(struct hw_device *d, const char *id, size_t len, uint8_t *far)
 {
 	if (far != NULL) {
@@ -451,15 +448,15 @@ struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index)
 	return d->is.far.extra;
 }
 
-/* Nearly all reports are as long as the one before, and then nothing is allocated. */
-int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_report *said)
+/* Most reports have the same lengths as the previous one; then nothing is allocated. */
+int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_report *reported)
 {
 	struct hw_extra *x = hw_registry_extra(r, index);
 	if (x == NULL)
 		return -ENOMEM;
-	if (hw_report_renew(x->report, said))
+	if (hw_report_renew(x->report, reported))
 		return 0;
-	struct hw_report kept = hw_report_view(x->report), all = hw_report_over(&kept, said);
+	struct hw_report kept = hw_report_view(x->report), all = hw_report_over(&kept, reported);
 	struct hw_extra *news = make_extra(hw_report_packed_size(&all));
 	if (news == NULL)
 		return -ENOMEM;

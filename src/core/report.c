@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fields that devices report, and how they are written as JSON. See report.h. */
+/* The fields that devices report, and their JSON. See report.h. */
 #include "heartwheel/report.h"
 #include "heartwheel/print.h"
 
@@ -66,8 +66,8 @@ struct hw_report hw_report_over(const struct hw_report *below, const struct hw_r
 
 /* --- packed ------------------------------------------------------------------------------------------------------- */
 
-/* A packed report is a byte of HW_HAS_*, one that says which of these are numbers of 4 bytes, and the fields in order.
- */
+/* A packed report: a byte of HW_HAS_*, a byte with the bits of the numbers that take 4 bytes, and the fields in order.
+ * */
 
 static bool is_short(double v)
 {
@@ -155,9 +155,9 @@ struct hw_report hw_report_view(const uint8_t *packed)
 	return r;
 }
 
-bool hw_report_renew(uint8_t *packed, const struct hw_report *said)
+bool hw_report_renew(uint8_t *packed, const struct hw_report *reported)
 {
-	struct hw_report r = *said; /* only read */
+	struct hw_report r = *reported; /* only read */
 	uint8_t *at = packed + HW_REPORT_PACKED_MIN;
 	if (r.has & ~(unsigned)packed[0])
 		return false;
@@ -184,7 +184,7 @@ bool hw_report_renew(uint8_t *packed, const struct hw_report *said)
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
-/* Text that is measured as far as it goes and written as far as there is room. */
+/* An output buffer: writes as far as there is room, and always counts the whole length. */
 struct sink {
 	char *buf;
 	size_t cap, len;
@@ -223,7 +223,7 @@ static void put_quoted(struct sink *o, const char *text, size_t len)
 	for (size_t i = 0, n; i < len; i += n) {
 		n = hw_utf8_next((const unsigned char *)text + i, len - i, &c);
 		if (n == 0) {
-			put_str(o, "\xef\xbf\xbd"); /* U+FFFD for each byte that is none of a character */
+			put_str(o, "\xef\xbf\xbd"); /* U+FFFD for each byte that is not part of a character */
 			n = 1;
 		} else if (c < 0x20 || c == '"' || c == '\\') {
 			put_escaped(o, (unsigned char)c);
@@ -261,13 +261,13 @@ int hw_number_text(double v, char *buf, size_t cap)
 {
 	int n = 0;
 	if (!isfinite(v))
-		return (int)hw_print(buf, cap, "null"); /* what JSON has for it */
+		return (int)hw_print(buf, cap, "null"); /* JSON has no infinity or NaN */
 	for (int digits = 15; digits <= 17; digits++) {
 		n = (int)hw_print(buf, cap, "%.*g", digits, v);
 		if (strtod(buf, NULL) == v)
 			break;
 	}
-	/* A program that has called setlocale() may write a comma. */
+	/* The decimal point is a comma if the program has called setlocale(). */
 	char *comma = strchr(buf, ',');
 	if (comma)
 		*comma = '.';

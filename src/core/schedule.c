@@ -2,12 +2,12 @@
 /*
  * See schedule.h.
  *
- * A task that is known is in exactly one place: in the wheel, on the queue of those that are due (`ready`), or in one
- * of the claims that are out. A claim's answer puts it back into the wheel, or it is not known any more.
+ * Invariant: a known task is in exactly one place: in the wheel, in the queue of due tasks (`ready`), or in an
+ * unanswered claim. The answer to a claim puts the task back into the wheel or removes it.
  *
- * Redis' clock is guessed as `now` plus an offset. An answer was on its way, so that each shows an offset that is too
- * small; the greatest of the last few is nearest. A guess that is too small makes late by so much, one that is too
- * great is put right by the claim's answer: nothing is early.
+ * Redis' clock is estimated as `now` plus an offset. Each answer took time to arrive, so each gives an offset that is
+ * too small; the greatest of the last few is the best. An estimate that is too small delays tasks by the difference. If
+ * it is too great, the answer to the claim corrects it. So no task runs early.
  */
 #include "heartwheel/schedule.h"
 
@@ -18,29 +18,31 @@
 #include "heartwheel/fnv.h"
 #include "heartwheel/wheel.h"
 
-#define SAMPLES      8    /* of the offset */
-#define TURN_BUDGET  4096 /* moves in the wheel a call */
-#define READY_ENOUGH 4096 /* the look reads no further page while so many are due */
-#define RETRY_MS     1000 /* what failed is tried again */
+#define SAMPLES      8    /* offsets that are kept */
+#define TURN_BUDGET  4096 /* moves in the wheel per call */
+#define READY_ENOUGH 4096 /* the OVERDUE walk reads no further page while this many tasks are due */
+#define RETRY_MS     1000 /* delay before a failed order is repeated */
 #define IDLE_MS      60000
 #define LATEST_MS    INT64_C(253402300800000) /* the year 10000 */
 
 struct claim {
-	uint64_t serial; /* 0: not out */
+	uint64_t serial; /* 0: free */
 	struct hw_mono at;
 	uint32_t entries[HW_CLAIM_MAX];
 	size_t n;
 };
 
-/* A walk through what is due, page by page. */
+/* A walk through the tasks in Redis by due time, page by page. OVERDUE finds overdue tasks; HORIZON finds the next
+ * ones.
+ * */
 struct walk {
 	bool going;
 	int64_t from_ms, until_ms;
 	size_t skip;
-	struct hw_mono next; /* when the next one begins */
+	struct hw_mono next; /* when the next walk begins */
 };
 
-enum walk_kind { LOOK, HORIZON, WALKS };
+enum walk_kind { OVERDUE, HORIZON, WALKS };
 
 struct hw_schedule {
 	struct hw_schedule_conf conf;
@@ -53,19 +55,19 @@ struct hw_schedule {
 	struct claim claims[HW_CLAIMS_OUT];
 
 	struct walk walks[WALKS];
-	uint64_t page_serial; /* of the page that is out; 0: none */
+	uint64_t page_serial; /* serial of the unanswered page order; 0: none */
 	enum walk_kind page_of;
 	size_t page_count;
 	struct hw_mono page_at;
-	int64_t read_until_ms; /* the end of what was read */
+	int64_t read_until_ms; /* all tasks that are due before this were read */
 
 	int64_t offsets[SAMPLES], offset_ms;
 	unsigned n_offsets, next_offset;
-	int64_t believed_ms;                /* the offset before the step, while the clock is held */
-	struct hw_mono hold_until, told_at; /* told_at: Redis said last what time it has */
+	int64_t believed_ms;                    /* while the clock is held: the offset before the step */
+	struct hw_mono hold_until, reported_at; /* reported_at: the last answer with Redis' clock */
 	bool held;
 
-	double tokens;
+	double credit;
 	struct hw_mono tokens_at;
 
 	uint32_t instances[HW_INSTANCES_MAX];
@@ -116,7 +118,7 @@ int64_t hw_schedule_redis_ms(const struct hw_schedule *s, struct hw_mono now)
 	return s->n_offsets ? ms_of(now) + s->offset_ms : 0;
 }
 
-/* Before the base there are no ticks: what is due then is due at tick 0. */
+/* A time before the base gives a negative value: a task that was due then is due at tick 0. */
 static struct hw_seen since_base(const struct hw_schedule *s, int64_t redis_ms)
 {
 	int64_t ms = redis_ms - s->base_ms;
@@ -153,7 +155,8 @@ static bool is_ready(const struct hw_schedule *s, uint32_t i)
 	return at(s, i)->node.place == HW_PLACE_QUEUE;
 }
 
-/* The wheel turns forward only. When Redis' clock went back, what is in it is put into one that stands there. */
+/* The wheel cannot go back. After Redis' clock went back, all entries move into a new wheel that starts at the present.
+ * */
 static void rebuild(struct hw_schedule *s, struct hw_mono now)
 {
 	s->base_ms = hw_schedule_redis_ms(s, now);
@@ -174,8 +177,9 @@ static void forget_offsets(struct hw_schedule *s)
 	s->n_offsets = s->next_offset = 0;
 }
 
-/* A hold ends with an answer that comes behind it, never by itself, and counts anew where none came for long: a process
- * that stood still could not see the clock go back, which may have been set ahead again since. */
+/* Only an answer ends a hold: one after `hold_until`, or one with the clock of before the step. Without an answer for
+ * HW_ORDER_PATIENCE_MS, the hold starts again: this process may have stood still, and missed that the clock went back
+ * and was set ahead again. */
 static void hold_clock(struct hw_schedule *s, struct hw_mono now, int64_t offset)
 {
 	if (!s->held && s->n_offsets && offset - s->offset_ms > HW_CLOCK_STEP_MS) {
@@ -187,12 +191,12 @@ static void hold_clock(struct hw_schedule *s, struct hw_mono now, int64_t offset
 	} else if (s->held && offset - s->believed_ms <= HW_CLOCK_STEP_MS) {
 		s->held = false;
 		forget_offsets(s);
-	} else if (s->held && now.ns > after_ms(s->told_at, HW_ORDER_PATIENCE_MS).ns) {
+	} else if (s->held && now.ns > after_ms(s->reported_at, HW_ORDER_PATIENCE_MS).ns) {
 		s->hold_until = after_ms(now, s->conf.clock_hold_ms);
 	}
 	if (s->held && now.ns >= s->hold_until.ns)
 		s->held = false;
-	s->told_at = now;
+	s->reported_at = now;
 }
 
 static void take_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms)
@@ -215,9 +219,9 @@ static void take_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_
 }
 
 /*
- * Of an order it is known when it was asked. An answer that lay here for long, because this process stood still, says
- * what time it was: were that the first one, or were there enough of them, then the next answer would look like a step
- * ahead.
+ * Takes the clock from the answer to an order, unless the answer took longer than HW_ORDER_PATIENCE_MS. A late answer
+ * has an old time, for example if this process stood still. After a first or many such answers, the next one would look
+ * like a step ahead.
  */
 static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct hw_mono asked, int64_t redis_ms)
 {
@@ -225,8 +229,8 @@ static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct h
 		take_clock(s, now, redis_ms);
 }
 
-/* Of others it is not known: if one is far behind, then it is old, or the clock went back, which an order's will say.
- */
+/* Takes the clock from a message of unknown age. A much earlier time is ignored: the message is old or the clock went
+ * back, and the next order shows which. */
 void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms)
 {
 	if (s->n_offsets && redis_ms - ms_of(now) >= s->offset_ms - HW_ORDER_PATIENCE_MS)
@@ -253,7 +257,7 @@ uint32_t hw_schedule_receiver(const char *name, size_t len)
 	return hw_fnv32(name, len);
 }
 
-/* Spreads the bits of two hashes: they are not chosen by anybody who could gain by it. */
+/* Mixes the bits of two hashes. No attacker gains from choosing them, so no key is needed. */
 static uint64_t weight(uint32_t instance, uint32_t receiver)
 {
 	uint64_t x = (uint64_t)instance << 32 | receiver;
@@ -310,7 +314,7 @@ static int64_t known_until_ms(const struct hw_schedule *s)
 	return w->going && w->until_ms > s->read_until_ms ? w->until_ms : s->read_until_ms;
 }
 
-/* Whether it was not known before. */
+/* Returns whether the task was unknown before. */
 static bool put(struct hw_schedule *s, struct hw_task_id task, uint32_t receiver, int64_t due_ms, uint8_t flags)
 {
 	uint32_t i = hw_tasktable_find(&s->table, &task);
@@ -356,7 +360,7 @@ void hw_schedule_drop(struct hw_schedule *s, struct hw_task_id task)
 		forget(s, i);
 }
 
-/* Puts what came due on the queue. Ranks may have grown since it was armed: then it is armed anew. */
+/* Moves due tasks to the queue. A task whose rank has grown since it was armed is armed again. */
 static void turn(struct hw_schedule *s, struct hw_mono now)
 {
 	unsigned budget = TURN_BUDGET;
@@ -381,21 +385,22 @@ static void refill(struct hw_schedule *s, struct hw_mono now)
 {
 	double elapsed_s = (double)(now.ns - s->tokens_at.ns) / (double)HW_NS_PER_S;
 	s->tokens_at = now;
-	s->tokens += elapsed_s * s->conf.rate;
-	if (s->tokens > burst_of(s))
-		s->tokens = burst_of(s);
+	s->credit += elapsed_s * s->conf.rate;
+	if (s->credit > burst_of(s))
+		s->credit = burst_of(s);
 }
 
-/* How many may be claimed now. A few are not worth a call: at a rate they wait until some have gathered. */
+/* Returns how many tasks may be claimed now. With a rate, a small claim waits until there is credit for a quarter of a
+ * burst, because few tasks are not worth a call. */
 static size_t allowed(const struct hw_schedule *s)
 {
 	size_t n = s->ready.length < HW_CLAIM_MAX ? s->ready.length : HW_CLAIM_MAX;
 	if (!s->conf.rate)
 		return n;
 	size_t some = (size_t)(burst_of(s) / 4) < n ? (size_t)(burst_of(s) / 4) : n;
-	if (s->tokens < 1 || s->tokens < (double)some)
+	if (s->credit < 1 || s->credit < (double)some)
 		return 0;
-	return s->tokens < (double)n ? (size_t)s->tokens : n;
+	return s->credit < (double)n ? (size_t)s->credit : n;
 }
 
 static bool order_claim(struct hw_schedule *s, struct hw_mono now, struct hw_schedule_order *out)
@@ -418,7 +423,7 @@ static bool order_claim(struct hw_schedule *s, struct hw_mono now, struct hw_sch
 		c->entries[k] = i;
 		out->tasks[k] = at(s, i)->task;
 	}
-	s->tokens -= s->conf.rate ? (double)n : 0;
+	s->credit -= s->conf.rate ? (double)n : 0;
 	s->stats.claims++;
 	s->stats.claimed += n;
 	return true;
@@ -432,7 +437,7 @@ static struct claim *claim_of(struct hw_schedule *s, uint64_t serial)
 	return NULL;
 }
 
-/* A claimed task goes back: due then, or when it was moved to meanwhile. */
+/* Puts a claimed task back into the wheel, for `due_ms`, or for the earlier time that was set since the claim. */
 static void put_back(struct hw_schedule *s, uint32_t i, int64_t due_ms)
 {
 	struct hw_task_entry *e = at(s, i);
@@ -455,7 +460,7 @@ static void end_claim(struct hw_schedule *s, struct hw_mono now, struct claim *c
 
 static void fail_claim(struct hw_schedule *s, struct hw_mono now, struct claim *c)
 {
-	s->tokens += s->conf.rate ? (double)c->n : 0;
+	s->credit += s->conf.rate ? (double)c->n : 0;
 	s->stats.failed++;
 	end_claim(s, now, c);
 }
@@ -483,7 +488,7 @@ void hw_schedule_claimed(struct hw_schedule *s, struct hw_mono now, uint64_t ser
 			continue;
 		*slot = HW_NIL;
 		sent += tasks[k].sent;
-		/* What it gets next is everybody's again, by rank. */
+		/* From now on this instance tries the task by rank, like the others. */
 		at(s, i)->node.user &= (uint8_t)~HW_ENTRY_OWN;
 		if (tasks[k].due_ms > 0)
 			put_back(s, i, tasks[k].due_ms);
@@ -491,7 +496,7 @@ void hw_schedule_claimed(struct hw_schedule *s, struct hw_mono now, uint64_t ser
 			forget(s, i);
 	}
 	s->stats.sent += sent;
-	s->tokens += s->conf.rate && c->n > sent ? (double)(c->n - sent) : 0;
+	s->credit += s->conf.rate && c->n > sent ? (double)(c->n - sent) : 0;
 	end_claim(s, now, c);
 }
 
@@ -505,13 +510,13 @@ static void begin_walk(struct walk *w, int64_t from_ms, int64_t until_ms)
 	w->skip = 0;
 }
 
-/* The horizon is read when Redis' clock is known; the look tells it. */
+/* Begins walks that are due. HORIZON needs Redis' clock, which the answers to OVERDUE deliver. */
 static void begin_walks(struct hw_schedule *s, struct hw_mono now)
 {
-	struct walk *look = &s->walks[LOOK], *horizon = &s->walks[HORIZON];
-	if (!look->going && now.ns >= look->next.ns) {
-		begin_walk(look, 0, INT64_MAX);
-		look->next = after_ms(now, HW_LOOK_EVERY_MS);
+	struct walk *overdue = &s->walks[OVERDUE], *horizon = &s->walks[HORIZON];
+	if (!overdue->going && now.ns >= overdue->next.ns) {
+		begin_walk(overdue, 0, INT64_MAX);
+		overdue->next = after_ms(now, HW_CHECK_EVERY_MS);
 	}
 	if (!horizon->going && now.ns >= horizon->next.ns && s->n_offsets && !hw_schedule_clock_held(s, now)) {
 		begin_walk(horizon, s->read_until_ms, hw_schedule_redis_ms(s, now) + s->conf.horizon_ms);
@@ -522,11 +527,11 @@ static void begin_walks(struct hw_schedule *s, struct hw_mono now)
 static bool order_page(struct hw_schedule *s, struct hw_mono now, struct hw_schedule_order *out)
 {
 	begin_walks(s, now);
-	if (s->page_serial || !(s->walks[LOOK].going || s->walks[HORIZON].going))
+	if (s->page_serial || !(s->walks[OVERDUE].going || s->walks[HORIZON].going))
 		return false;
-	s->page_of = s->walks[LOOK].going ? LOOK : HORIZON;
+	s->page_of = s->walks[OVERDUE].going ? OVERDUE : HORIZON;
 	const struct walk *w = &s->walks[s->page_of];
-	/* While the clock is held it is only asked. */
+	/* While the clock is held, the page only serves to read the clock. */
 	s->page_count = hw_schedule_clock_held(s, now) ? 1 : HW_PAGE_MAX;
 	s->page_serial = ++s->serials;
 	s->page_at = now;
@@ -540,12 +545,12 @@ static bool order_page(struct hw_schedule *s, struct hw_mono now, struct hw_sche
 	return true;
 }
 
-/* Goes on behind the page, or ends. Those of one moment are told apart by their number alone: what comes or goes among
- * them meanwhile may hide one, which the look finds. */
+/* Continues the walk after this page, or ends it. Tasks of one millisecond have no order, so the walk skips as many as
+ * it has read. If one of them comes or goes meanwhile, another may be missed; OVERDUE finds it later. */
 static void walk_on(struct hw_schedule *s, struct walk *w, const struct hw_schedule_found *tasks, size_t n)
 {
 	bool is_last = n < s->page_count;
-	if (w == &s->walks[LOOK])
+	if (w == &s->walks[OVERDUE])
 		is_last |= s->walks[HORIZON].going || s->ready.length >= READY_ENOUGH;
 	if (is_last) {
 		w->going = false;
@@ -577,7 +582,7 @@ void hw_schedule_page(struct hw_schedule *s, struct hw_mono now, uint64_t serial
 	for (size_t k = 0; k < n; k++) {
 		bool is_new = !tasks[k].is_none && put(s, tasks[k].task, tasks[k].receiver, tasks[k].due_ms, 0);
 		s->stats.found += is_new;
-		s->stats.overdue += is_new && w == &s->walks[LOOK];
+		s->stats.overdue += is_new && w == &s->walks[OVERDUE];
 	}
 	walk_on(s, w, tasks, n);
 }
@@ -617,9 +622,9 @@ void hw_schedule_up(struct hw_schedule *s, struct hw_mono now)
 	s->up = true;
 	s->tokens_at = now;
 	s->read_until_ms = 0;
-	if (s->held) /* nobody could see it go back meanwhile */
+	if (s->held) /* the clock may have gone back unseen in the meantime */
 		s->hold_until = after_ms(now, s->conf.clock_hold_ms);
-	for (enum walk_kind k = LOOK; k < WALKS; k++)
+	for (enum walk_kind k = OVERDUE; k < WALKS; k++)
 		s->walks[k] = (struct walk){.next = now};
 }
 
@@ -651,7 +656,6 @@ bool hw_schedule_next(struct hw_schedule *s, struct hw_mono now, struct hw_sched
 	return order_page(s, now, out);
 }
 
-/* When the wheel has work next. */
 static struct hw_mono wheel_due(const struct hw_schedule *s, struct hw_mono now)
 {
 	struct hw_tick next;
@@ -661,7 +665,6 @@ static struct hw_mono wheel_due(const struct hw_schedule *s, struct hw_mono now)
 	return hw_mono_add(now, ahead_ns > 0 ? ahead_ns : 0);
 }
 
-/* When a claim may go out: at once, or when tokens have gathered. */
 static struct hw_mono claim_due(const struct hw_schedule *s, struct hw_mono now)
 {
 	if (!s->ready.length || (s->claims[0].serial && s->claims[1].serial))
@@ -669,14 +672,14 @@ static struct hw_mono claim_due(const struct hw_schedule *s, struct hw_mono now)
 	return allowed(s) ? now : hw_mono_add(now, HW_NS_PER_S / 50);
 }
 
-/* When a page may go out: the horizon's only once the clock is known and believed, which the look's tell. */
+/* When a page may be read. HORIZON waits until the clock is known and not held, which the answers to OVERDUE show. */
 static struct hw_mono page_due(const struct hw_schedule *s, struct hw_mono now)
 {
-	const struct walk *look = &s->walks[LOOK], *horizon = &s->walks[HORIZON];
-	if (look->going || horizon->going)
+	const struct walk *overdue = &s->walks[OVERDUE], *horizon = &s->walks[HORIZON];
+	if (overdue->going || horizon->going)
 		return now;
 	bool waits = !s->n_offsets || hw_schedule_clock_held(s, now);
-	return waits ? look->next : hw_mono_sooner(look->next, horizon->next);
+	return waits ? overdue->next : hw_mono_sooner(overdue->next, horizon->next);
 }
 
 struct hw_mono hw_schedule_due(const struct hw_schedule *s, struct hw_mono now)

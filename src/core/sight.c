@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See sight.h. Invariant: sent - back < HW_BARRIERS_OUT for every source that is up, so out[] holds the moment of every
- * barrier that is still out, and of the first of every pair whose second is. Cost: O(sources) a step.
+ * See sight.h. Invariant: sent - back < HW_BARRIERS_OUT for each source that is up. So out[] has the sending time of
+ * each barrier that is out, and of the first barrier of each pair whose second is out. Cost: O(sources) per step.
  */
 #include "sight.h"
 
@@ -9,11 +9,12 @@
 #include <string.h>
 
 #define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
+#define SKEW_MS 5 /* messages of two sources, read within this time, may have been sent in the other order */
 #define LOSSY_AFTER_NS                                                                                                 \
-	(5 * HW_NS_PER_S) /* a pause this long has outlived keepalives: what came meanwhile is not all there */
-#define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest there is is a second, and half of it is added */
+	(5 * HW_NS_PER_S) /* a longer pause exceeds the devices' keepalives, so messages may be lost in it */
+#define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest keepalive is 1 s, and brokers add half of it */
 #define RECONNECT_MAX_NS   (60 * HW_NS_PER_S)
-#define DENIED_AFTER       12 /* barrier timeouts: no backlog is that old, so barriers that are still out were refused */
+#define DENIED_AFTER       12 /* barrier timeouts: no backlog is that old, so a barrier that is still out was refused */
 
 static int64_t max64(int64_t a, int64_t b)
 {
@@ -33,7 +34,7 @@ void hw_sight_init(struct hw_sight *s, const struct hw_monitor_conf *conf, struc
 	memset(s, 0, sizeof(*s));
 	hw_blind_init(&s->blind);
 	hw_sight_configure(s, conf);
-	s->lost = true; /* as after a lost link: devices may be on their way back too */
+	s->lost = true; /* as after a lost link: devices may be reconnecting too */
 	for (s->n_there = 0; s->n_there < conf->readers; s->n_there++)
 		s->source[s->n_there] = (struct hw_sight_source){.there = true, .reconnect_wait_ns = s->timeout_ns};
 	s->n_sources = s->n_there;
@@ -48,7 +49,7 @@ static bool all_up(const struct hw_sight *s)
 	return s->n_there > 0;
 }
 
-/* The least number that every source has seen come back. */
+/* The last barrier that is back on every source. */
 static uint64_t back_on_all(const struct hw_sight *s)
 {
 	uint64_t back = UINT64_MAX;
@@ -58,13 +59,13 @@ static uint64_t back_on_all(const struct hw_sight *s)
 	return back;
 }
 
-/* When a barrier was sent that is out, or was the last to come back. */
+/* When a barrier was sent. Valid for barriers that are out, and for the last one that came back. */
 static struct hw_mono sent_at(const struct hw_sight *s, uint64_t number)
 {
 	return s->out[number % HW_BARRIERS_KEPT].at;
 }
 
-/* A lossy cause is over once devices have had the time to come back; any other at once. */
+/* Ends a lossy cause after the grace, in which devices reconnect; any other cause at once. */
 static void end_cause(struct hw_sight *s, enum hw_cause cause, struct hw_mono now, bool lossy)
 {
 	if (!(s->blind.active & 1u << cause))
@@ -86,8 +87,8 @@ static struct hw_sight_pause *pause_of(struct hw_sight *s, enum hw_cause cause)
 	return cause == HW_CAUSE_STALL ? &s->stall : &s->standstill;
 }
 
-/* A pause in the grace of an earlier one interrupts that grace, and does not begin it anew: or else short pauses, each
- * within the grace of the one before, would blind for ever. */
+/* A pause within the grace of an earlier pause interrupts that grace and does not restart it. Otherwise short pauses,
+ * each within the grace of the previous one, would make the monitor blind for ever. */
 static void begin_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono at, bool lossy)
 {
 	struct hw_sight_pause *p = pause_of(s, cause);
@@ -97,7 +98,7 @@ static void begin_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono 
 	begin_cause(s, cause, at, lossy);
 }
 
-/* Goodbyes are doubted until so many more barriers are back; never for fewer than before. */
+/* Doubts goodbyes until `barriers` more barriers are back. Never shortens an earlier doubt. */
 static void doubt(struct hw_sight *s, unsigned barriers)
 {
 	if (s->sent + barriers > s->doubt)
@@ -121,7 +122,7 @@ static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono no
 		end_cause(s, cause, now, lossy);
 }
 
-/* A source no longer stands still; the standstill is over with the last that did. */
+/* A source delivers again. The standstill ends when no source stands still. */
 static void moves(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	if (!r->still)
@@ -130,12 +131,12 @@ static void moves(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono 
 	for (unsigned i = 0; i < s->n_sources; i++)
 		if (s->source[i].still)
 			return;
-	doubt(s, 0); /* what comes before the barriers that are out */
+	doubt(s, 0); /* goodbyes that come before the barriers that are out */
 	end_pause(s, HW_CAUSE_STANDSTILL, now);
 }
 
-/* Once every source is up the link's blindness is over, and with it the grace after those that were lost. Returns
- * whether that is so, after one was. */
+/* Ends the link's blindness when every source is up, after the grace of the sources that were lost. Returns whether all
+ * sources are up again after one was lost. */
 static bool end_link(struct hw_sight *s, struct hw_mono now)
 {
 	bool lost = s->lost;
@@ -167,7 +168,7 @@ bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool
 	}
 	s->lost = true;
 	begin_cause(s, HW_CAUSE_LINK, now, true);
-	moves(s, r, now); /* the link's own blindness goes on where a standstill was */
+	moves(s, r, now); /* the link's own blindness takes over from the standstill */
 	return false;
 }
 
@@ -178,7 +179,8 @@ void hw_sight_publisher(struct hw_sight *s, bool up)
 	s->refused = false;
 	if (up)
 		return;
-	/* What it had not sent is gone: the sources must not take that for a loss of their own, nor wait for it. */
+	/* The barriers that the publisher had not sent are lost. The sources must neither wait for these barriers nor
+	 * take them for a loss of their own. */
 	s->floor = s->sent;
 	for (unsigned i = 0; i < s->n_sources; i++) {
 		s->source[i].lasts = false;
@@ -197,16 +199,17 @@ void hw_sight_refused(struct hw_sight *s, bool refused)
 	s->refused = refused;
 }
 
-/* A barrier that was sent then and is still out: by less than makes a standstill. */
+/* Whether a barrier that was sent then, and is still out, is late. The limit is lower than for a standstill. */
 static bool is_late(const struct hw_sight *s, struct hw_mono now, struct hw_mono sent)
 {
 	return now.ns - sent.ns > max64(4 * s->rtt_ns, TICK_NS);
 }
 
 /*
- * Past the shortest keepalive a broker that stood still gives devices up, and says so in its next turns. How long it
- * stood before a barrier was sent is not known; it moved when something came last. That it did stand is seen from a
- * barrier that is late, by less than makes a standstill: in a silent fleet every barrier comes after a long silence.
+ * A broker that stood still for longer than the shortest keepalive disconnects devices, and publishes their wills in
+ * its next turns. How long it stood still before a barrier was sent is unknown, so the time since the last message
+ * counts. In a silent fleet each barrier follows a long silence, so a late barrier is also required: it shows that the
+ * broker stood still.
  */
 static void doubt_after_silence(struct hw_sight *s, const struct hw_sight_source *r, struct hw_mono now)
 {
@@ -227,7 +230,7 @@ void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source)
 		moves(s, &s->source[source], now);
 }
 
-/* Blind from `from` until now, all of it past: what was lost in it cannot be told from silence. */
+/* Makes the monitor blind from `from` until now, all in the past, because a loss in that time looks like silence. */
 static void lost_between(struct hw_sight *s, struct hw_mono from, struct hw_mono now)
 {
 	hw_blind_begin(&s->blind, HW_CAUSE_LOSS, from, true);
@@ -246,7 +249,7 @@ int hw_sight_add(struct hw_sight *s, struct hw_mono now)
 	s->n_there++;
 	s->source[i] = (struct hw_sight_source){.there = true, .fresh = true, .reconnect_wait_ns = s->timeout_ns};
 	s->floor = s->sent;
-	begin_cause(s, HW_CAUSE_LINK, now, false); /* a grace that lasts is kept in link_grace */
+	begin_cause(s, HW_CAUSE_LINK, now, false); /* a running grace is kept in link_grace */
 	return (int)i;
 }
 
@@ -273,13 +276,13 @@ void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, u
 	hw_sight_arrived(s, now, source);
 	if (r->up && number <= s->sent && s->sent - number < HW_BARRIERS_OUT) {
 		r->later.ns = max64(r->later.ns, sent_at(s, number).ns);
-		hw_sight_answered(s, sent_at(s, number)); /* the broker has read it, and may acknowledge nothing */
+		hw_sight_answered(s, sent_at(s, number)); /* the broker has read it, even if it acknowledges nothing */
 	}
 	if (!r->up || number <= r->back || number > s->sent)
 		return;
 	struct hw_mono sent = sent_at(s, number);
 	int64_t rtt = now.ns - sent.ns;
-	if (sent.ns >= s->awake.ns) /* else it has waited for us, not for the broker */
+	if (sent.ns >= s->awake.ns) /* otherwise the barrier waited for this process, not for the broker */
 		s->rtt_ns = s->rtt_ns ? s->rtt_ns + (rtt - s->rtt_ns) / 8 : rtt;
 	if (number > r->back + 1)
 		lost_between(s, r->good, now);
@@ -345,7 +348,7 @@ uint64_t hw_sight_back(const struct hw_sight *s)
 	return back_on_all(s);
 }
 
-struct hw_mono hw_sight_mark(const struct hw_sight *s)
+struct hw_mono hw_sight_sent_after(const struct hw_sight *s)
 {
 	uint64_t back = back_on_all(s);
 	bool known = back > 0 && back <= s->sent && s->sent - back < HW_BARRIERS_OUT;
@@ -366,27 +369,37 @@ uint64_t hw_sight_tag(const struct hw_sight *s)
 	return s->sent + 2;
 }
 
-/* What was lost on the way proves nothing: later barriers must. */
+/* The tag to be proven. Barriers up to `floor` may have been lost and prove nothing, so later ones must be back. */
 static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 {
 	uint64_t least = s->floor + 2;
 	return tag > least ? tag : least;
 }
 
-/* Sources keep no order among them (readers share a subscription): while one of them is behind, what it brings may be
- * older than what the others have brought. */
+/* Whether a source lags. Sources have no common order (readers share a subscription). So a source that lags may deliver
+ * messages that are older than the messages of other sources. */
 static bool one_is_behind(const struct hw_sight *s, struct hw_mono now)
 {
 	uint64_t back = back_on_all(s);
 	return s->n_there > 1 && s->sent > back && now.ns - sent_at(s, back + 1).ns > TICK_NS;
 }
 
-bool hw_sight_doubts_goodbyes(const struct hw_sight *s, struct hw_mono now)
+/* Whether the device may have sent its last heartbeat after the goodbye. Such a goodbye is often the old last will of a
+ * device that has connected again under its client id. */
+static bool is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
 {
-	return !s->publisher_up || back_on_all(s) < s->doubt || one_is_behind(s, now);
+	int64_t age_ms = now.ns / HW_NS_PER_MS - heard_ms;
+	return s->n_there > 1 && heard_ms != HW_NEVER_MS && age_ms >= 0 && age_ms < SKEW_MS;
 }
 
-/* The tags that a barrier proves once it is back: the first of their pair was back before it was sent. */
+bool hw_sight_doubts_goodbye(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
+{
+	return !s->publisher_up || back_on_all(s) < s->doubt || one_is_behind(s, now) ||
+	       is_order_unknown(s, now, heard_ms);
+}
+
+/* The greatest tag that a barrier proves when it is back: the pair's first barrier was back before the second was sent.
+ * */
 static uint64_t proves(const struct hw_sight *s, uint64_t number)
 {
 	return s->out[number % HW_BARRIERS_KEPT].behind + 1;
@@ -405,7 +418,7 @@ struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag)
 	return sent_at(s, first);
 }
 
-/* When the next barrier is due; HW_MONO_NEVER if none is, or none must be sent. */
+/* When the next barrier is due; HW_MONO_NEVER: none is due, or none may be sent. */
 static struct hw_mono barrier_due(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {
 	if (!all_up(s))
@@ -419,28 +432,28 @@ static struct hw_mono barrier_due(const struct hw_sight *s, uint64_t tag, int64_
 		return steady;
 	if (back == s->sent || back + 1 >= in_force(s, tag))
 		return (struct hw_mono){0};
-	/* Another proves nothing yet. One that came back since the last was sent may be the first of somebody's who
-	 * waits with a lower tag; but if each were answered at once there would be no end of them. */
+	/* The first barrier of this tag's pair is out, so another one proves nothing for this tag. A barrier that came
+	 * back since the last was sent may be the first of a lower tag's pair. The second of that pair is sent early,
+	 * but not at once: otherwise each barrier would cause the next, without end. */
 	if (s->sent + 1 >= in_force(s, tag) && back <= s->out[s->sent % HW_BARRIERS_KEPT].behind)
 		return steady;
 	return hw_mono_sooner(steady, hw_mono_add(last, max64(s->rtt_ns / 4, TICK_NS)));
 }
 
-/* When the next barrier may be sent. */
 static struct hw_mono barrier_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {
 	return s->publisher_up ? barrier_due(s, tag, pace_ns) : HW_MONO_NEVER;
 }
 
-/* Whether it is known already that barriers do not come back. */
+/* Whether the monitor is already blind because barriers do not come back. */
 static bool denial_is_known(const struct hw_sight *s)
 {
 	return s->blind.active & 1u << HW_CAUSE_BARRIER && !s->hold[HW_CAUSE_BARRIER].ns;
 }
 
 /*
- * When there is something to be found out about a publisher that is not connected: that a barrier is due, and later
- * that none has come back since. A publisher that is connected for a moment now and then proves nothing by it.
+ * When to check a publisher that cannot send: first when a barrier is due, then a timeout later, if none has come back.
+ * Connecting for moments does not end this, only a barrier that is back.
  */
 static struct hw_mono mute_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {
@@ -451,7 +464,7 @@ static struct hw_mono mute_at(const struct hw_sight *s, uint64_t tag, int64_t pa
 	return s->publisher_up ? HW_MONO_NEVER : barrier_due(s, tag, pace_ns);
 }
 
-/* Without barriers nothing is proven, and nobody is judged: that is blindness. */
+/* Without barriers nothing is proven, so no device is judged: that is blindness. */
 static void check_publisher(struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns)
 {
 	if (!all_up(s))
@@ -465,8 +478,8 @@ static void check_publisher(struct hw_sight *s, struct hw_mono now, uint64_t tag
 }
 
 /*
- * When the oldest barrier was sent that is out and later than the broker's last answer on the barriers' connection;
- * HW_MONO_NEVER if there is none. An earlier barrier is only slow: the broker goes on reading that connection.
+ * When the oldest barrier was sent that is out and newer than the broker's last answer on the barriers' connection;
+ * HW_MONO_NEVER: there is none. An older barrier is only slow, because the broker still reads that connection.
  */
 static struct hw_mono unanswered_at(const struct hw_sight *s)
 {
@@ -478,8 +491,8 @@ static struct hw_mono unanswered_at(const struct hw_sight *s)
 	return HW_MONO_NEVER;
 }
 
-/* When the barriers' connection counts as silent, whatever arrives on others; HW_MONO_NEVER if nothing is unanswered.
- */
+/* When the barriers' connection counts as silent, whatever arrives on other connections; HW_MONO_NEVER: nothing is
+ * unanswered. */
 static struct hw_mono silent_at(const struct hw_sight *s)
 {
 	struct hw_mono at = unanswered_at(s);
@@ -491,7 +504,7 @@ bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now)
 	return now.ns >= silent_at(s).ns;
 }
 
-/* If nothing else arrived since that barrier was sent, this is a standstill. */
+/* Whether a source delivered anything since that barrier was sent. If none did, this is a standstill. */
 static bool others_arrive(const struct hw_sight *s)
 {
 	struct hw_mono since = unanswered_at(s);
@@ -501,7 +514,7 @@ static bool others_arrive(const struct hw_sight *s)
 	return false;
 }
 
-/* The barriers' connection carries nothing. Returns whether it should be opened again. */
+/* Checks whether the barriers' connection is silent. Returns whether to close and open it again. */
 static bool check_silence(struct hw_sight *s, struct hw_mono now)
 {
 	if (now.ns < silent_at(s).ns)
@@ -515,7 +528,6 @@ static bool check_silence(struct hw_sight *s, struct hw_mono now)
 	return true;
 }
 
-/* When check_silence() has something to do next. */
 static struct hw_mono silence_due(const struct hw_sight *s)
 {
 	struct hw_mono silent = silent_at(s);
@@ -523,7 +535,7 @@ static struct hw_mono silence_due(const struct hw_sight *s)
 	return blinds || silent.ns > s->reopen_at.ns ? silent : s->reopen_at;
 }
 
-/* Since when a source that is up has brought nothing although a barrier is out; HW_MONO_NEVER if it is not so. */
+/* Since when a source that is up has delivered nothing while a barrier is out; HW_MONO_NEVER: this is not the case. */
 static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sight_source *r)
 {
 	if (!r->up || s->sent <= r->back)
@@ -533,8 +545,9 @@ static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sigh
 }
 
 /*
- * When barriers are refused on this source, rather than late: the broker said so, nothing at all came since the
- * subscription, or other things did and for so long no barrier that no backlog explains it.
+ * When the barriers of a source count as refused rather than late. The broker refused the last one. Or none has come
+ * back since the subscription, in a timeout of silence or two of traffic. Or one is out for longer than any backlog
+ * explains.
  */
 static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_source *r, struct hw_mono quiet)
 {
@@ -546,8 +559,8 @@ static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_
 	return hw_mono_sooner(hw_mono_add(quiet, s->timeout_ns), hw_mono_add(out, 2 * s->timeout_ns));
 }
 
-/* How long nothing comes in a standstill. By when the connection is given up it is one in any case: what is lost then
- * was not seen from the silence on. */
+/* How long nothing arrives before this is a standstill: at most barrier_timeout. Then the connection is opened again,
+ * and messages of the silence are lost, so the silence must be a blindness by then. */
 static int64_t still_after(const struct hw_sight *s)
 {
 	int64_t after_ns = max64(s->slow_ns, 4 * s->rtt_ns);
@@ -555,9 +568,9 @@ static int64_t still_after(const struct hw_sight *s)
 }
 
 /*
- * A source stands still. If the oldest barrier was out in the standstill before as well, other things came since and it
- * did not: it is the way of what we publish that hangs, and each gap between two heartbeats would be a standstill of
- * its own. Then only a barrier ends it.
+ * A source stands still. If its oldest barrier was out in its previous standstill too, other messages came since, but
+ * that barrier did not. Then only this monitor's publishes are stuck, and each gap between two heartbeats would be a
+ * new standstill. So only a barrier ends this one.
  */
 static void stand_still(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono quiet)
 {
@@ -567,7 +580,7 @@ static void stand_still(struct hw_sight *s, struct hw_sight_source *r, struct hw
 	begin_pause(s, HW_CAUSE_STANDSTILL, quiet, false);
 }
 
-/* When barriers that hang while other things come are called by their name; HW_MONO_NEVER if it is not so. */
+/* When stuck barriers, while other messages arrive, begin the cause `barrier`; HW_MONO_NEVER: this is not the case. */
 static struct hw_mono hangs_at(const struct hw_sight *s, const struct hw_sight_source *r)
 {
 	if (!r->lasts || s->sent <= r->back)
@@ -576,7 +589,7 @@ static struct hw_mono hangs_at(const struct hw_sight *s, const struct hw_sight_s
 	return (struct hw_mono){out_ns + s->timeout_ns};
 }
 
-/* Finds standstill and refusal on one source. Returns whether its connection should be opened anew. */
+/* Checks a source for a standstill and for refused barriers. Returns whether to reconnect it. */
 static bool check_source(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	struct hw_mono quiet = quiet_since(s, r);
@@ -596,7 +609,8 @@ static bool check_source(struct hw_sight *s, struct hw_sight_source *r, struct h
 	return true;
 }
 
-/* Who looks late may have read something since, by a clock that stood still: a grace ends behind that. */
+/* When a grace ends. If this check is late, messages may have been read after `at`, while the seeing clock stood still.
+ * So the grace ends after these. */
 static struct hw_mono end_of_grace(const struct hw_sight *s, struct hw_mono at)
 {
 	for (unsigned i = 0; i < s->n_sources; i++)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sight: what the monitor can hear, and how well that is proven. It keeps the links of its sources of evidence
- * (readers, peers), the barriers that are out and back, and drives the seeing clock (blind.h) from them. Private to the
- * core.
+ * Sight: which messages the monitor can receive, and how well this is proven. It tracks the links of the sources of
+ * evidence (readers, peers) and the barriers that are out and back. From these it drives the seeing clock (blind.h).
+ * Private to the core.
  *
- * Barriers are numbered without gaps. A candidate waits for a pair: a barrier sent after it became one, and a second
- * sent after the first had come back through every source. However many packets of one socket a broker takes in a turn,
- * and however long it stood still before: it read the second in a later turn than the first, and whatever lay in its
- * sockets when it read the first has been read by then. Two that are only sent some time apart may wait side by side in
- * the socket of a broker that stands still, and overtake every heartbeat together.
+ * Barriers are numbered without gaps. A suspect waits for a pair: a barrier sent after the device became a suspect, and
+ * a second one sent after the first came back through every source. So the broker read the second in a later turn than
+ * the first. This holds however many packets the broker takes per turn and however long it stood still. By then it has
+ * read everything that was in its sockets when it read the first.
+ *
+ * Two barriers that are only sent some time apart prove less. They may wait together in a socket of a broker that
+ * stands still, and then overtake every heartbeat.
  */
 #ifndef HW_SIGHT_H
 #define HW_SIGHT_H
@@ -19,85 +21,83 @@
 #include "heartwheel/blind.h"
 #include "heartwheel/monitor.h"
 
-#define HW_BARRIERS_OUT  64  /* at most so many are out at once */
-#define HW_BARRIERS_KEPT 128 /* a pair is two, one after the other */
+#define HW_BARRIERS_OUT  64  /* at most this many barriers are out */
+#define HW_BARRIERS_KEPT 128 /* twice as many, because a pair is two barriers in succession */
 
 /* A barrier that was sent. */
 struct hw_sight_barrier {
 	struct hw_mono at;
-	uint64_t behind; /* the last that was back through every source by then */
+	uint64_t behind; /* the last barrier that was back through every source by then */
 };
 
-/* A source. A place that none has is neutral: it is up, and everything is back on it. */
+/* A source. An unused element is neutral: it is up, and every barrier is back on it. */
 struct hw_sight_source {
 	bool there;
-	bool fresh; /* it came while the monitor ran, and was not up yet: nothing that it brings can have been lost */
+	bool fresh; /* added while the monitor runs, and not up yet: nothing can have been lost on it */
 	bool up;
-	bool still;                  /* a barrier is out and nothing arrives: part of a standstill */
-	bool lasts;                  /* ... which only a barrier ends */
+	bool still;                  /* a barrier is out and nothing arrives: a standstill */
+	bool lasts;                  /* only a barrier ends this standstill */
 	uint64_t stood;              /* the oldest barrier that was out in the last standstill; 0: none */
 	bool ever;                   /* a barrier has come back since the subscription */
-	uint64_t back;               /* the last number that came back, or that need not come back */
-	struct hw_mono arrived;      /* when anything arrived last */
-	struct hw_mono good;         /* when a barrier came back last, or the subscription was granted */
-	struct hw_mono later;        /* the newest barrier that came back was sent then, or the subscription granted */
-	struct hw_mono reconnect_at; /* not asked to reconnect again before this */
+	uint64_t back;               /* the last barrier that came back, or that is not waited for */
+	struct hw_mono arrived;      /* when anything last arrived */
+	struct hw_mono good;         /* when a barrier last came back, or the subscription was granted */
+	struct hw_mono later;        /* when the newest barrier that came back was sent, or the subscription granted */
+	struct hw_mono reconnect_at; /* no reconnect is requested before this */
 	int64_t reconnect_wait_ns;
 };
 
-/* A stall or a standstill that lasts. */
+/* A stall or standstill that is under way. */
 struct hw_sight_pause {
 	struct hw_mono since;
-	struct hw_mono hold; /* when the grace that it interrupted would have ended; 0: none */
+	struct hw_mono hold; /* end of the grace that it interrupted; 0: none */
 };
 
 struct hw_sight {
 	struct hw_blind blind;
 	int64_t grace_ns, slow_ns, timeout_ns;
 	struct hw_sight_source source[HW_SOURCES_MAX];
-	unsigned n_sources;        /* places in use are before this one */
-	unsigned n_there;          /* of them with a source */
+	unsigned n_sources;        /* elements of source[] up to the last one in use */
+	unsigned n_there;          /* number of sources */
 	bool lost;                 /* a source was lost since all were up */
-	struct hw_mono link_grace; /* devices have the time to come back after a lost link until then */
+	struct hw_mono link_grace; /* end of the grace after a lost link, in which devices reconnect */
 	bool publisher_up;
-	struct hw_mono answered;  /* the broker answered on the barriers' connection then; 0: not yet */
-	bool refused;             /* it refused the last barrier that it answered */
+	struct hw_mono answered;  /* last answer of the broker on the barriers' connection; 0: none */
+	bool refused;             /* the broker refused the last barrier that it answered */
 	struct hw_mono reopen_at; /* that connection is not opened again before this */
 	int64_t reopen_wait_ns;
-	struct hw_mono
-		mute;   /* a barrier was due then that the publisher could not send, and none is back since; 0: no */
-	uint64_t sent;  /* number of the last barrier */
-	uint64_t floor; /* a barrier up to this one may have been lost: it proves nothing to who waits */
+	struct hw_mono mute; /* since when a barrier is due that the publisher cannot send; 0: no */
+	uint64_t sent;       /* number of the last barrier */
+	uint64_t floor;      /* barriers up to this one may have been lost and prove nothing */
 	struct hw_sight_barrier out[HW_BARRIERS_KEPT];
 	int64_t rtt_ns;                 /* smoothed (RFC 6298's factor); 0: none yet */
-	struct hw_mono hold[HW_CAUSES]; /* a cause whose grace lasts ends then; 0: no grace */
+	struct hw_mono hold[HW_CAUSES]; /* per cause: end of its grace; 0: no grace */
 	struct hw_sight_pause stall, standstill;
-	struct hw_mono
-		awake;  /* when a stall was found out last: what had not come by then need not be the broker's fault */
-	uint64_t doubt; /* a goodbye that comes before this barrier may be the will of a broker that stood still */
+	struct hw_mono awake; /* last stall found; a delay before it may be this process' */
+	uint64_t doubt;       /* goodbyes before this barrier may be wills of a broker that stood still */
 	uint64_t barriers_back;
 };
 
-/* What a step asks for. */
+/* Work for the caller of a step. */
 struct hw_sight_do {
 	bool barrier;  /* send barrier number s->sent (already counted as sent) */
 	bool reopen;   /* close the barriers' connection and open it again */
-	int reconnect; /* a source to be reconnected, or -1 */
+	int reconnect; /* the source to reconnect, or -1 */
 };
 
 void hw_sight_init(struct hw_sight *s, const struct hw_monitor_conf *conf, struct hw_mono now);
 void hw_sight_configure(struct hw_sight *s, const struct hw_monitor_conf *conf);
 
 /*
- * A source more; its number, or -ENOSPC. Until it is up the monitor is blind, since something may come on it alone, but
- * lossless, since nothing did before; from then on whatever is to be proven must be proven through it as well.
+ * Adds a source. Returns its number, or -ENOSPC. Until the source is up, the monitor is blind, because messages may
+ * arrive on this source alone. This blindness is lossless, because no messages arrived on it before. From then on each
+ * proof must come back through this source too.
  */
 int hw_sight_add(struct hw_sight *s, struct hw_mono now);
 /*
- * One less. What was on its way through it is lost, as with a lost link; if it was lost before, devices get the time to
- * come back as if it had come back itself. No barrier that it has seen, or not, counts any
- * more: whoever waits needs two that are sent from now on. Without any source the monitor is blind. Returns as
- * hw_sight_link().
+ * Removes a source. Messages on their way through it are lost, as with a lost link. If the source was down, devices get
+ * the time to reconnect, as if it had come back. Barriers that are out count no longer: each suspect needs two that are
+ * sent from now on. Without a source the monitor is blind. Returns as hw_sight_link().
  */
 bool hw_sight_remove(struct hw_sight *s, struct hw_mono now, unsigned source);
 static inline bool hw_sight_has(const struct hw_sight *s, unsigned source)
@@ -105,14 +105,14 @@ static inline bool hw_sight_has(const struct hw_sight *s, unsigned source)
 	return source < s->n_sources && s->source[source].there;
 }
 
-/* Whether all sources are up by this, after one was lost. */
+/* Returns whether all sources are up again, after one was lost. */
 bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool up);
 void hw_sight_publisher(struct hw_sight *s, bool up);
-/* When the broker answered last on the barriers' connection. */
+/* Reports when the broker last answered on the barriers' connection. */
 void hw_sight_answered(struct hw_sight *s, struct hw_mono at);
-/* Whether the broker refused the last barrier: those that are out are then lost rather than late. */
+/* Reports whether the broker refused the last barrier. Then barriers that are out are lost, not late. */
 void hw_sight_refused(struct hw_sight *s, bool refused);
-/* Whether the broker answers nothing on that connection. */
+/* Whether the broker does not answer on the barriers' connection. */
 bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now);
 void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source);
 void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, uint64_t number);
@@ -121,35 +121,37 @@ void hw_sight_stall(struct hw_sight *s, struct hw_mono planned, struct hw_mono n
 void hw_sight_drained(struct hw_sight *s, struct hw_mono now);
 void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono now);
 
-/* The barrier that must be proven before what became a candidate now is judged. Never falls. */
+/* The barrier that must be proven before a device that becomes a suspect now is judged. Never decreases. */
 uint64_t hw_sight_tag(const struct hw_sight *s);
-/* Whether a goodbye that is read now may be one of the wills that a broker publishes after a standstill, or older than
- * a heartbeat that another source has brought. */
-bool hw_sight_doubts_goodbyes(const struct hw_sight *s, struct hw_mono now);
-/* Whether a candidate with this tag may be judged. */
+/* Whether a goodbye that is read now is doubtful. It may be a will that a broker publishes after a standstill, or be
+ * older than a heartbeat from another source. Without a publisher every goodbye is doubtful. `heard_ms`: when the
+ * device's last heartbeat was read, by the monotonic clock, or HW_NEVER_MS. */
+bool hw_sight_doubts_goodbye(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms);
+/* Whether a suspect with this tag may be judged. */
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag);
 
-/* When the first of the two barriers that prove this tag was sent; long ago if that is not known any more. */
+/* When the first of the two barriers that prove this tag was sent; long ago if no longer known. */
 struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag);
 
-/* Whether nothing blinds but the grace after what is over: what devices send is read. */
+/* Whether the monitor is blind only because of a grace: the messages of devices are received. */
 bool hw_sight_in_grace(const struct hw_sight *s);
-/* Whether every source is up; the last barrier that is back on all of them; and when that was sent: what is
- * read now came through the broker later. */
-/* When the last of the graces that are held now ends; {0}: none is. */
+/* When the last present grace ends; {0}: there is none. */
 struct hw_mono hw_sight_grace_end(const struct hw_sight *s);
 bool hw_sight_all_up(const struct hw_sight *s);
+/* The last barrier that is back on every source. */
 uint64_t hw_sight_back(const struct hw_sight *s);
-struct hw_mono hw_sight_mark(const struct hw_sight *s);
-/* The same by what has come back indeed: the mark counts barriers, too, that nobody waits for any more. */
+/* When that barrier was sent: a message that is read now passed the broker later. {0}: unknown. */
+struct hw_mono hw_sight_sent_after(const struct hw_sight *s);
+/* When the newest barrier was sent that really came back on every source. hw_sight_sent_after() also counts barriers
+ * that are no longer waited for. */
 struct hw_mono hw_sight_later(const struct hw_sight *s);
 
 /*
- * Looks at the clock: ends graces that are over, finds standstills, and says what is to be done. `tag` is the highest
- * tag anyone waits for (0: nobody), `pace_ns` the steady pace. Call until it asks for nothing.
+ * Advances the time: ends graces, finds standstills, and returns what to do. `tag` is the greatest tag of any suspect
+ * (0: none); `pace_ns` is the interval of steady barriers. Call it until it returns nothing to do.
  */
 struct hw_sight_do hw_sight_step(struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns);
-/* The first moment at which hw_sight_step() may have something to do. */
+/* When hw_sight_step() may have something to do. */
 struct hw_mono hw_sight_next(const struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SipHash-c-d, a keyed hash for short inputs (Aumasson and Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT
- * 2012). c rounds a word and d at the end: 2-4 is the paper's proposal, 1-3 is enough where only the spread over a hash
- * table is at stake. Inline, so that constant c and d unroll. Reads no byte outside of the input.
+ * 2012). There are c rounds per word and d at the end. The paper proposes 2-4; 1-3 suffices where the hash only spreads
+ * a hash table. Inline, so that rounds with constant c and d unroll. Reads no byte outside of the input.
  */
 #ifndef HEARTWHEEL_CORE_SIPHASH_H
 #define HEARTWHEEL_CORE_SIPHASH_H
@@ -20,19 +20,19 @@ static inline uint64_t hw_sip_rotl(uint64_t x, int bits)
 	return x << bits | x >> (64 - bits);
 }
 
-/* Eight bytes, the lowest first, on any machine. Compilers make one load of it. */
+/* Reads eight bytes, the lowest first, on any machine. Compilers make one load of this. */
 static inline uint64_t hw_sip_word(const uint8_t *p)
 {
 	return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 |
 	       (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
 }
 
-/* The bytes behind the last whole word of an input. Those of a longer one are the upper part of its last eight: a copy
- * of so few bytes as are left would cost more than a round. */
+/* The bytes after the last whole word of an input. If the input has more than 8 bytes, its last eight bytes are read
+ * and shifted: copying the few bytes would cost more than a round. */
 static inline uint64_t hw_sip_rest(const uint8_t *bytes, size_t len)
 {
 	size_t left = len % 8;
-	if (left == 0) /* `bytes` may be NULL when it is empty */
+	if (left == 0) /* `bytes` may be NULL if the input is empty */
 		return 0;
 	if (len > 8)
 		return hw_sip_word(bytes + len - 8) >> (64 - 8 * left);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See tasktable.h. Names are random (they come from an HMAC), so that eight of their bytes, keyed, are hash enough. */
+/* See tasktable.h. Names are random (from an HMAC), so a multiplicative hash with a seed is enough. */
 #include "core/tasktable.h"
 
 #include <stdlib.h>

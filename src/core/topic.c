@@ -2,12 +2,12 @@
 /*
  * Topic templates.
  *
- * Invariant of a compiled template: `filter` is a valid MQTT filter. If it has one capture of one level, filter[id_at]
- * is the `+` that stands for that; since there is no other, all bytes before it are those of the text, and id_at is an
- * offset in both. In any other id_at is where the filter ends.
+ * Invariant of a compiled template: `filter` is a valid MQTT filter. If it has exactly one capture, of one level,
+ * filter[id_at] is the `+` of that capture. The bytes before it are those of the text, so id_at is an offset in both.
+ * Otherwise id_at is the end of the filter.
  *
- * Cost: a plain template is two compares and a search over the id. One with other wildcards, with several captures or
- * with {name...} is walked level by level; the topic is read once either way, and nothing is copied.
+ * Cost: a plain template takes two compares and a search through the id. A template with other wildcards, several
+ * captures or {name...} is compared level by level. Both read the topic once and copy nothing.
  */
 #include "heartwheel/topic.h"
 
@@ -26,7 +26,7 @@
 
 /* --- levels ------------------------------------------------------------------ */
 
-/* Steps over the level at `*s` and the slash behind it; false behind the last one. `*s` NULL: there is none left. */
+/* Moves past the level at `*s` and its slash. Returns false after the last level, when `*s` is NULL. */
 static bool next_level(const char **s, const char *end, struct hw_value *level)
 {
 	if (!*s)
@@ -52,7 +52,6 @@ static bool same(struct hw_value a, struct hw_value b)
 	return a.len == b.len && memcmp(a.text, b.text, a.len) == 0;
 }
 
-/* The name in a level that is a capture. */
 static struct hw_value name_of(struct hw_value level, bool *several)
 {
 	size_t dots = sizeof(DOTS) - 1, len = level.len - 2;
@@ -87,7 +86,7 @@ static const char *check_capture(const struct hw_topic *t, struct hw_value level
 	if (name.len > HW_CAPTURE_NAME)
 		return "a name in braces has at most 32 characters";
 	if (several && t->tail != UINT_MAX)
-		return "must not have two that end with ...}: where the first one ends would be unknown";
+		return "must not have two names that end with ...}: where the first one ends would be unknown";
 	if (t->n_captures == HW_CAPTURES_MAX)
 		return "has more than 8 names in braces";
 	for (unsigned k = 0; k < t->n_captures; k++) {
@@ -98,7 +97,6 @@ static const char *check_capture(const struct hw_topic *t, struct hw_value level
 	return NULL;
 }
 
-/* One level that is no capture. */
 static const char *check_level(struct hw_value level, bool last, bool publishable)
 {
 	bool plus = memchr(level.text, '+', level.len) != NULL, hash = memchr(level.text, '#', level.len) != NULL;
@@ -113,7 +111,7 @@ static const char *check_level(struct hw_value level, bool last, bool publishabl
 	return NULL;
 }
 
-/* Judges and counts. While it runs, `tail` is UINT_MAX until there was a {name...}. */
+/* Checks and counts the levels. Meanwhile `tail` is UINT_MAX until there was a {name...}. */
 static const char *check_levels(struct hw_topic *t, size_t len, bool publishable)
 {
 	const char *s = t->text, *why = NULL;
@@ -125,7 +123,7 @@ static const char *check_levels(struct hw_topic *t, size_t len, bool publishable
 			why = check_level(level, !s, publishable);
 			t->wild |= is(level, '+') || is(level, '#');
 			if (t->tail != UINT_MAX && is(level, '#'))
-				why = "must not have a # behind {name...}";
+				why = "must not have a # after {name...}";
 			t->tail += t->tail != UINT_MAX;
 			continue;
 		}
@@ -152,19 +150,19 @@ static const char *check(struct hw_topic *t, enum hw_topic_kind kind)
 		return "is too long";
 	if ((why = check_bytes(t->text, len)))
 		return why;
-	/* The readers put this before a filter themselves when there are several of them. */
+	/* If there are several readers, they put this before a filter themselves. */
 	if (strncmp(t->text, SHARE, sizeof(SHARE) - 1) == 0)
 		return "must not begin with $share/";
 	if ((why = check_levels(t, len, kind == HW_TOPIC_STATUS || kind == HW_TOPIC_FORM)))
 		return why;
 	if (kind == HW_TOPIC_BATCH && t->n_captures > 0)
-		return "must not have {id}: the ids of a batch are in its payload";
+		return "must not have {id}: the device ids of a batch are in its payload";
 	if ((kind == HW_TOPIC_HEARTBEAT || kind == HW_TOPIC_STATUS) && t->n_captures == 0)
 		return "needs exactly one {id} level";
 	return NULL;
 }
 
-/* The filter is no longer than the text: a capture is at least three bytes. */
+/* The filter is never longer than the text, because a capture has at least three bytes. */
 static void write_filter(struct hw_topic *t)
 {
 	const char *s = t->text, *end = s + strlen(s);
@@ -189,7 +187,7 @@ static void write_filter(struct hw_topic *t)
 	if (t->walked || t->n_captures == 0)
 		t->id_at = t->filter_len;
 	t->plain = !t->wild && !t->walked;
-	/* A topic ends as its template does, if that is not with a level that may be anything. */
+	/* A topic ends with the same byte as its template, unless the last level is a capture or a wildcard. */
 	if ((t->plain || t->walked) && t->n_captures > 0 && !is_capture(level) && !is(level, '+') && !is(level, '#') &&
 	    !s)
 		t->last = end[-1];
@@ -229,7 +227,7 @@ struct hw_value hw_topic_capture(const struct hw_topic *t, unsigned k, bool *sev
 	return (struct hw_value){"", 0};
 }
 
-/* The place of a name among the captures of a template, or HW_SLOT_NONE. */
+/* The index of a name among the captures of a template, or HW_SLOT_NONE. */
 static uint8_t find_capture(const struct hw_topic *t, struct hw_value name)
 {
 	bool several;
@@ -304,7 +302,7 @@ static bool match_levels(const struct hw_topic *t, const char *topic, size_t len
 				return false;
 			break;
 		}
-		/* The filter goes on after this `/`. A topic that does not can only be the parent of a `#`. */
+		/* The filter has more levels. A topic without more levels matches only if the rest is `#`. */
 		if (!slash && f[1] != '#')
 			return false;
 		if (slash)
@@ -315,7 +313,8 @@ static bool match_levels(const struct hw_topic *t, const char *topic, size_t len
 	return true;
 }
 
-/* What a {name...} takes of a topic of which `tail` levels belong to what follows; false if it has too few. */
+/* Finds the value of a {name...}: the topic without its last `tail` levels. Returns false if the topic has too few
+ * levels. */
 static bool take_several(const char *from, const char *end, unsigned tail, struct hw_value *value)
 {
 	for (; tail > 0; tail--) {
@@ -328,7 +327,6 @@ static bool take_several(const char *from, const char *end, unsigned tail, struc
 	return true;
 }
 
-/* Level by level along the template itself. */
 static bool walk(const struct hw_topic *t, const char *topic, size_t len, struct hw_value *values)
 {
 	const char *p = t->text, *p_end = p + strlen(p), *s = topic, *end = topic + len;
@@ -337,7 +335,7 @@ static bool walk(const struct hw_topic *t, const char *topic, size_t len, struct
 	bool several;
 	while (next_level(&p, p_end, &want)) {
 		if (is(want, '#'))
-			p = s = NULL; /* also of a topic that ends with the level before it */
+			p = s = NULL; /* `#` also matches a topic that ends before it */
 		else if (!next_level(&s, end, &has))
 			return false;
 		else if (is_capture(want)) {
@@ -360,6 +358,11 @@ static bool walk(const struct hw_topic *t, const char *topic, size_t len, struct
 	return true;
 }
 
+bool hw_value_lacks_level(struct hw_value v)
+{
+	return v.len == 0 || v.text[0] == '/' || v.text[v.len - 1] == '/' || memmem(v.text, v.len, "//", 2);
+}
+
 bool hw_topic_values(const struct hw_topic *t, const char *topic, size_t len, struct hw_value *values)
 {
 	return t->filter && len > 0 && walk(t, topic, len, values);
@@ -371,7 +374,7 @@ static bool match_walked(const struct hw_topic *t, const char *topic, size_t len
 	if (!walk(t, topic, len, values))
 		return false;
 	*id = values[0].text;
-	*id_len = values[0].len;
+	*id_len = hw_value_lacks_level(values[0]) ? 0 : values[0].len;
 	return true;
 }
 
@@ -379,7 +382,7 @@ bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, con
 {
 	if (!t->filter || len == 0)
 		return false;
-	/* The broker's own topics are not for filters that begin with a wildcard (MQTT 5, 4.7.2). */
+	/* A filter that begins with a wildcard does not match topics that begin with $ (MQTT 5, 4.7.2). */
 	if (topic[0] == '$' && (t->filter[0] == '+' || t->filter[0] == '#'))
 		return false;
 	if (!t->plain)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of states and reasons, as the store, the API and the events spell them. Others' scripts read them: a name
+ * The names of states and reasons in the store, the API and the events. Other people's scripts read them, so a name
  * never changes.
  */
 #include "heartwheel/transition.h"

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUE_MAX 4096 /* a longer one is none that anybody would name */
-
 void hw_upstream_fini(struct hw_upstream *u)
 {
 	for (size_t k = 0; k < u->n; k++) {
@@ -18,8 +16,8 @@ void hw_upstream_fini(struct hw_upstream *u)
 	*u = (struct hw_upstream){0};
 }
 
-/* A plain word is the whole payload, or the member `state` of a JSON object. */
-static bool is_said(const struct hw_while *w, const char *payload, size_t len)
+/* A value without a member name is the whole payload, or the member `state` of a JSON object. */
+static bool is_usual(const struct hw_while *w, const char *payload, size_t len)
 {
 	if (!w->member && len == strlen(w->value) && memcmp(payload, w->value, len) == 0)
 		return true;
@@ -28,20 +26,20 @@ static bool is_said(const struct hw_while *w, const char *payload, size_t len)
 
 static void judge(struct hw_upstream_value *v, const struct hw_groups *groups)
 {
-	v->differs = v->last && !is_said(&groups->all[v->group]->whiles[v->index], v->last, v->last_len);
+	v->differs = v->last && !is_usual(&groups->all[v->group]->whiles[v->index], v->last, v->last_len);
 }
 
-/* Without memory the value is as if none had come. */
+/* Without memory, the value counts as not received. */
 static void keep(struct hw_upstream_value *v, const char *payload, size_t len)
 {
 	free(v->last);
 	v->last = NULL;
-	v->last_len = len < VALUE_MAX ? len : VALUE_MAX;
+	v->last_len = len;
 	if (len == 0)
 		return;
-	v->last = malloc(v->last_len);
+	v->last = malloc(len);
 	if (v->last)
-		memcpy(v->last, payload, v->last_len);
+		memcpy(v->last, payload, len);
 }
 
 static size_t count(const struct hw_groups *groups)
@@ -54,7 +52,8 @@ static size_t count(const struct hw_groups *groups)
 
 int hw_upstream_make(struct hw_upstream *u, const struct hw_upstream *old, const struct hw_groups *groups)
 {
-	*u = (struct hw_upstream){.value = calloc(count(groups) + 1, sizeof(*u->value))};
+	*u = (struct hw_upstream){
+		.value = calloc(count(groups) + 1, sizeof(*u->value)), .asking = old->asking, .after = old->after};
 	if (!u->value)
 		return -ENOMEM;
 	for (size_t k = 0; k < groups->n_order; k++) {
@@ -70,9 +69,12 @@ int hw_upstream_make(struct hw_upstream *u, const struct hw_upstream *old, const
 				return -ENOMEM;
 			}
 			u->n++;
-			for (size_t i = 0; i < old->n && !v->last; i++)
-				if (old->value[i].last && strcmp(old->value[i].topic, v->topic) == 0)
-					keep(v, old->value[i].last, old->value[i].last_len);
+			for (size_t i = 0; i < old->n && !v->last; i++) {
+				if (!old->value[i].last || strcmp(old->value[i].topic, v->topic) != 0)
+					continue;
+				keep(v, old->value[i].last, old->value[i].last_len);
+				v->is_old = old->value[i].is_old;
+			}
 			judge(v, groups);
 		}
 	}
@@ -88,6 +90,37 @@ bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, con
 		if (v->topic_len != len || memcmp(v->topic, topic, len) != 0)
 			continue;
 		keep(v, payload, payload_len);
+		judge(v, groups);
+		v->is_old = false;
+		any = true;
+	}
+	return any;
+}
+
+void hw_upstream_ask(struct hw_upstream *u)
+{
+	u->asking = true;
+	u->after = UINT64_MAX;
+	for (size_t k = 0; k < u->n; k++)
+		u->value[k].is_old = true;
+}
+
+void hw_upstream_granted(struct hw_upstream *u, uint64_t sent)
+{
+	u->after = sent;
+}
+
+bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number)
+{
+	bool any = false;
+	if (!u->asking || number <= u->after)
+		return false;
+	u->asking = false;
+	for (size_t k = 0; k < u->n; k++) {
+		struct hw_upstream_value *v = &u->value[k];
+		if (!v->is_old || !v->last)
+			continue;
+		keep(v, NULL, 0);
 		judge(v, groups);
 		any = true;
 	}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Upstream: what must be up so that a group's devices can be heard, such as a bridge between two brokers. A group names
- * topics, each with the value that it has while all is well (`while = TOPIC VALUE`). Private to the core.
+ * Upstream: a condition for receiving a group's devices, such as a bridge between two brokers. A group names topics,
+ * each with its value while the upstream works (`while = TOPIC VALUE`). Private to the core.
  *
- * Before the first value comes nothing is concluded; nor after an empty payload, which clears a retained value.
+ * Before the first value, and after an empty payload (which clears a retained value), nothing is concluded. The same
+ * holds after a connection on which the broker had no retained value: it was cleared, or lost with the broker.
  *
- * Cost: nothing where no group names a topic; otherwise a comparison of lengths a message and topic.
+ * Cost: none if no group names a topic; otherwise a comparison of lengths per message and topic.
  */
 #ifndef HW_UPSTREAM_H
 #define HW_UPSTREAM_H
@@ -17,28 +18,39 @@
 #include "heartwheel/group.h"
 
 struct hw_upstream_value {
-	uint16_t group, index; /* which `while` of which group */
+	uint16_t group, index; /* this value is of `while` number `index` of `group` */
 	char *topic;           /* owned */
 	size_t topic_len;
-	char *last; /* owned; the last payload; NULL: none came yet */
+	char *last; /* owned; the last payload; NULL: none */
 	size_t last_len;
-	bool differs; /* it is there, and not what it should be */
+	bool differs; /* a value arrived, and it is not the configured one */
+	bool is_old;  /* no value arrived since the retained values were requested */
 };
 
 struct hw_upstream {
 	struct hw_upstream_value *value; /* owned */
 	size_t n;
+	bool asking;    /* the retained values were requested, and some may still arrive */
+	uint64_t after; /* while asking: they all arrive before any barrier above this; UINT64_MAX: not granted yet */
 };
 
-/* Makes the table of these groups, with the last values of `old`. 0 or -ENOMEM. */
+/* Creates the table for these groups, with the last values of `old`. Returns 0 or -ENOMEM. */
 int hw_upstream_make(struct hw_upstream *u, const struct hw_upstream *old, const struct hw_groups *groups);
 void hw_upstream_fini(struct hw_upstream *u);
 
-/* Takes a message, if it is on one of the topics; whether it is. */
+/* Applies a message on one of the topics. Returns whether the message is on one. */
 bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const char *topic, size_t len,
                       const void *payload, size_t payload_len);
 
-/* Whether a value of this group differs; *index: the first that does. */
+/* The retained values are requested: all values are old until they arrive again. */
+void hw_upstream_ask(struct hw_upstream *u);
+/* The broker has granted the request, and `sent` is the last barrier that was sent before. */
+void hw_upstream_granted(struct hw_upstream *u, uint64_t sent);
+/* A barrier is back. If it is the first after the retained values, the broker has no value for the topics that are
+ * still old: these become unknown. Returns whether there was one. */
+bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number);
+
+/* Whether a value of this group differs. *index becomes the first `while` that does. */
 bool hw_upstream_is_away(const struct hw_upstream *u, uint16_t group, uint16_t *index);
 
 #endif

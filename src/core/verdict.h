@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verdict: what follows for a device from what has come to be known of it. The one place that decides when a device
- * is online, offline or forgotten; door.c carries the verdict out. Private to the core.
+ * The verdict: what follows for a device from new evidence. Only this function decides that a device is online, offline
+ * or forgotten; door.c applies the verdict. Private to the core.
  *
- * A pure function of a device's state, its flags and the evidence: no monitor, no wheel, no clock. Whoever asks gathers
- * the evidence; what is of no use for what was said may be left out.
+ * It is a pure function of a device's state, its flags and the evidence: no monitor, wheel or clock. The caller
+ * collects the evidence, and may omit members that the event does not use.
  */
 #ifndef HW_VERDICT_H
 #define HW_VERDICT_H
@@ -14,37 +14,38 @@
 
 #include "heartwheel/registry.h"
 
-/* What is new. */
-enum hw_said {
-	HW_SAID_LIFE,     /* a heartbeat, or its key is there */
-	HW_SAID_GOODBYE,  /* its own, or its last will */
-	HW_SAID_DUE,      /* the moment has come for which it was armed */
-	HW_SAID_PROVEN,   /* the pair of barriers is back that it waited for as a candidate */
-	HW_SAID_KEY_GONE, /* its key is gone, and the store is the evidence */
-	HW_SAID_STORED,   /* the store says what it was; its state is that */
-	HW_SAID_SETTLED,  /* the store has nothing to say of it */
-	HW_SAID_FORGET    /* an operator wants it forgotten */
+/* The event. */
+enum hw_verdict_event {
+	HW_EVENT_LIFE,     /* a heartbeat, or a check that found the device's key */
+	HW_EVENT_GOODBYE,  /* the device's goodbye, or its last will */
+	HW_EVENT_DUE,      /* the time for which the device was armed has come */
+	HW_EVENT_PROVEN,   /* the pair of barriers that the suspect waited for is back */
+	HW_EVENT_KEY_GONE, /* the device's key is missing in the store */
+	HW_EVENT_STORED,   /* the store has a record; the device's state is the stored one */
+	HW_EVENT_SETTLED,  /* the store has no record of the device */
+	HW_EVENT_FORGET    /* an operator requests to forget the device */
 };
 
 struct hw_evidence {
-	enum hw_said said;
-	bool loading;   /* LIFE, GOODBYE: the store may yet say what it was */
-	bool heard;     /* STORED, SETTLED, GOODBYE: by this run */
-	bool blind;     /* GOODBYE: the monitor cannot hear it, or may be told wills by a broker that stood still */
-	bool delay;     /* GOODBYE: its group holds goodbyes for a while, or until its grace is over */
-	bool touched;   /* PROVEN: blindness came between its goodbye and now */
-	bool outrun;    /* PROVEN: the pair set out before the deadline that has passed */
-	bool by_key;    /* LIFE: it is its key that is there. DUE: only its key tells of it. PROVEN: it lived by its key
-	                   last. KEY_GONE: another program's key is known of it */
-	bool deaf;      /* DUE, PROVEN: its group is, or the device is not heard here (form.h) */
-	bool unheard;   /* PROVEN: whether the silence is its own or its group's is yet to be found out */
-	bool key_lives; /* PROVEN: its key keeps it online */
-	bool beats;     /* KEY_GONE: it was heard over MQTT as well */
-	bool overdue;   /* KEY_GONE: the deadline of its heartbeats has passed */
-	bool candidate; /* KEY_GONE: it waits for its barriers */
-	bool spared;    /* KEY_GONE: that the key is missing is not held against it yet */
-	int64_t wait_ns; /* PROVEN, unheard: for so long; 0: for another pair */
-	int64_t late_ns; /* DUE, PROVEN, KEY_GONE: since its deadline, on its seeing clock; negative: that lies ahead */
+	enum hw_verdict_event event;
+	bool loading;    /* LIFE, GOODBYE: the device's stored record may not be read yet */
+	bool heard;      /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
+	bool blind;      /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
+	bool delay;      /* GOODBYE: the group holds goodbyes, for a while or until its grace ends */
+	bool touched;    /* PROVEN: there was blindness since the goodbye */
+	bool outrun;     /* PROVEN: the pair was sent before the present deadline */
+	bool by_key;     /* LIFE: by its key. DUE: only its key can prove life. PROVEN: last kept online by its key.
+	                    KEY_GONE: another program's key was known */
+	bool deaf;       /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
+	bool unheard;    /* PROVEN: the device's whole group may be silent; not known yet */
+	bool key_lives;  /* PROVEN: the device's key keeps it online */
+	bool beats;      /* KEY_GONE: the device also sends heartbeats */
+	bool overdue;    /* KEY_GONE: the heartbeat deadline has passed */
+	bool suspect;    /* KEY_GONE: the device is a suspect */
+	bool excused;    /* KEY_GONE: a missing key is no evidence yet */
+	int64_t wait_ns; /* PROVEN, unheard: time to wait; 0: wait for another pair */
+	int64_t late_ns; /* DUE, PROVEN, KEY_GONE: time since the deadline, on the device's seeing clock; negative:
+	                    before it */
 };
 
 enum hw_act {
@@ -52,20 +53,19 @@ enum hw_act {
 	HW_ACT_ONLINE,
 	HW_ACT_OFFLINE,
 	HW_ACT_FORGOTTEN,
-	HW_ACT_CANDIDATE, /* a pair of barriers that is yet to be sent shall prove it */
-	HW_ACT_HOLD,      /* a candidate when the group's goodbye_delay, or its grace, is over */
-	HW_ACT_VOID,      /* its goodbye counts for nothing: it is left to its deadline */
-	HW_ACT_REARM,     /* its deadline has moved on */
-	HW_ACT_ASK_KEY,   /* its key is to be looked at */
-	HW_ACT_KEY_LIVES, /* it is silent over MQTT, and lives by its key */
-	HW_ACT_REFRESH,   /* it goes on living without that key, and the monitor writes its own */
-	HW_ACT_SPARE,     /* its key is looked at again when it is no longer spared */
-	HW_ACT_WAIT,      /* judged again after wait_ns, or another pair */
-	HW_ACT_REST,      /* looked at again when its group hears, at the latest after a timeout */
-	HW_ACT_OWE_STATUS /* its retained status may have been replaced */
+	HW_ACT_SUSPECT,       /* judge the device after a pair of barriers that is yet to be sent */
+	HW_ACT_HOLD,          /* suspect after the group's goodbye_delay, or its grace */
+	HW_ACT_VOID,          /* discard the goodbye; the deadline decides */
+	HW_ACT_REARM,         /* the deadline has moved */
+	HW_ACT_ASK_KEY,       /* check the device's key */
+	HW_ACT_KEY_LIVES,     /* silent over MQTT; its key keeps it online */
+	HW_ACT_REFRESH,       /* online without that key: the monitor writes its own key */
+	HW_ACT_EXCUSE,        /* check the key again when its excuse ends */
+	HW_ACT_WAIT,          /* judge again after wait_ns, or after another pair */
+	HW_ACT_REST,          /* check again when the group hears, or after a timeout */
+	HW_ACT_PUBLISH_STATUS /* its retained status may have been replaced: publish it */
 };
 
-/* Whether it changes the device's state. */
 static inline bool hw_act_changes(enum hw_act a)
 {
 	return a == HW_ACT_ONLINE || a == HW_ACT_OFFLINE || a == HW_ACT_FORGOTTEN;
@@ -74,7 +74,7 @@ static inline bool hw_act_changes(enum hw_act a)
 struct hw_verdict {
 	enum hw_act act;
 	enum hw_reason reason; /* ONLINE, OFFLINE, FORGOTTEN */
-	int64_t delay_ns;      /* OFFLINE: since the deadline; -1: none was involved */
+	int64_t delay_ns;      /* OFFLINE: since the deadline; -1: no deadline was involved */
 };
 
 struct hw_verdict hw_verdict(const struct hw_device *d, const struct hw_evidence *e);

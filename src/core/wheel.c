@@ -2,17 +2,17 @@
 /*
  * The hierarchical timing wheel: see wheel.h for its shape, contract and cost.
  *
- * Invariants, beside wheel.h's:
+ * Invariants, in addition to those of wheel.h:
  *
- * - On level 0 an entry is 0 to 30 slots ahead of the cursor's, on level 1 and 2 it is 1 to 31 slots ahead, on level 3
- *   at least 1. A slot's worth of ticks ends on a boundary of its level, and the cursor never passes the boundary of an
- *   occupied slot: it stops there and cascades it. So "31 ahead", which is the cursor's own slot, cannot be mixed up
- *   with "due for cascade": the latter exists only on a boundary that is not entered yet (level <= `entering`), and on
- *   a boundary of level 1 or 2 no distance that belongs to that level gives 31.
- * - A slot cascades as a whole: its list is hung on `cascade` at once, then put elsewhere entry by entry. So what is
- *   put back into the very same slot (level 3, another round) is not met again, however often take() is interrupted.
- *   Entries on `cascade` are still counted in `load` and `slot_load`, and still name the slot that they come from.
- * - Rounds are not stored but follow from `due` and `cursor`, so that they cannot go wrong.
+ * - An entry of level 0 is 0 to 30 slots ahead of the cursor's slot; of level 1 or 2, 1 to 31 slots; of level 3, at
+ *   least 1. The cursor stops at the boundary of each occupied slot and cascades that slot before it moves on. The slot
+ *   31 ahead is the cursor's own, but its entries are never taken for those of a slot that is due for cascade. Such a
+ *   slot exists only at a boundary that is not entered yet (level <= `entering`). At a boundary of level 1 or 2, no
+ *   entry of that level is 31 slots ahead.
+ * - A slot cascades as a whole: its list moves to `cascade`, then its entries are linked elsewhere one by one. So an
+ *   entry that goes back to the same slot (level 3, another round) is not met again, however often take() stops early.
+ *   Entries on `cascade` still count in `load` and `slot_load`, and still have the number of their old slot.
+ * - Rounds are not stored, because they follow from `due` and `cursor`.
  */
 #include "heartwheel/wheel.h"
 
@@ -21,7 +21,7 @@
 #define TICK_MAX  ((UINT64_C(1) << 48) - 1)
 #define ALL_SLOTS ((UINT32_C(1) << HW_WHEEL_SLOTS) - 1)
 
-/* Ticks that a slot of each level spans; the fifth is the turn of level 3. */
+/* Ticks per slot of each level; the fifth is a whole turn of level 3. */
 static const uint64_t span[HW_WHEEL_LEVELS + 1] = {1, 31, 961, 29791, 923521};
 
 static uint64_t clamp_tick(uint64_t tick)
@@ -34,7 +34,7 @@ static unsigned slot_of(uint64_t tick, unsigned level)
 	return (unsigned)(tick / span[level] % HW_WHEEL_SLOTS);
 }
 
-/* The highest level on whose boundary a tick stands; 0 if on none. */
+/* The highest level that has a slot boundary at this tick; 0: only level 0. */
 static uint8_t boundary_of(uint64_t tick)
 {
 	uint8_t level = 0;
@@ -65,7 +65,6 @@ void hw_wheel_rebase(struct hw_wheel *w, void *nodes)
 	w->nodes = nodes;
 }
 
-/* Links an entry whose `due` is set into the slot where the cursor wants it. */
 static void link_entry(struct hw_wheel *w, uint32_t i)
 {
 	struct hw_node *n = hw_wheel_node(w, i);
@@ -126,7 +125,7 @@ void hw_wheel_del(struct hw_wheel *w, uint32_t i)
 	w->length--;
 }
 
-/* The tick at which the cursor must stop for the entries of a level; UINT64_MAX if there are none. */
+/* The tick at which the cursor must stop for the entries of a level; UINT64_MAX: there are none. */
 static uint64_t next_stop(const struct hw_wheel *w, unsigned level)
 {
 	uint32_t occupied = w->occupied[level];
@@ -134,7 +133,7 @@ static uint64_t next_stop(const struct hw_wheel *w, unsigned level)
 		return UINT64_MAX;
 	unsigned here = slot_of(w->cursor, level);
 	uint32_t ahead = (occupied >> here | occupied << (HW_WHEEL_SLOTS - here)) & ALL_SLOTS;
-	/* The cursor's own slot was cascaded when the cursor entered it: what is there now is a turn away. */
+	/* The cursor's own slot was cascaded when the cursor entered it, so its entries are due a turn later. */
 	if (level > w->entering)
 		ahead &= ~UINT32_C(1);
 	unsigned distance = ahead != 0 ? (unsigned)__builtin_ctz(ahead) : HW_WHEEL_SLOTS;
@@ -154,7 +153,7 @@ static uint64_t next_stop_of_all(const struct hw_wheel *w)
 	return first;
 }
 
-/* Hangs the slot of the highest level that is still to be entered on `cascade`. */
+/* Moves the list of the next slot to be entered, the highest level first, to `cascade`. */
 static void detach(struct hw_wheel *w)
 {
 	unsigned level = w->entering--;
@@ -164,7 +163,8 @@ static void detach(struct hw_wheel *w)
 	w->occupied[level] &= ~(UINT32_C(1) << slot);
 }
 
-/* Whether the cursor's boundary is entered: nothing is left to be cascaded. Stops for want of budget only. */
+/* Cascades the slots at the cursor's boundary. Returns true when nothing is left to cascade, false when the budget is
+ * used up. */
 static bool cascade(struct hw_wheel *w, unsigned *budget)
 {
 	for (;;) {
@@ -195,7 +195,8 @@ uint32_t hw_wheel_take(struct hw_wheel *w, struct hw_tick now, unsigned *budget)
 			hw_wheel_del(w, i);
 			return i;
 		}
-		/* Not beyond `until`: an entry armed for a tick that is here already must still come out now. */
+		/* The cursor stops at `until`, so that an entry that is armed for that tick now still comes out in it.
+		 * */
 		if (w->cursor == until)
 			break;
 		uint64_t stop = next_stop_of_all(w);
@@ -219,7 +220,7 @@ struct hw_wheel_spot hw_wheel_where(const struct hw_wheel *w, uint32_t i)
 	struct hw_wheel_spot spot = {.level = (int)n->place, .slot = (int)n->slot, .rounds = 0};
 	if (n->place == HW_PLACE_LEVEL3) {
 		uint64_t ahead = n->due / span[3] - w->cursor / span[3];
-		/* The slot at the cursor counts as ahead only until it is entered. */
+		/* The slot at the cursor is a turn away once it is entered. */
 		bool pending = ahead == 0 || w->entering == HW_WHEEL_LEVELS - 1;
 		spot.rounds = (pending ? ahead : ahead - 1) / HW_WHEEL_SLOTS;
 	}
@@ -253,7 +254,7 @@ void hw_queue_push(struct hw_wheel *w, struct hw_queue *q, uint32_t i, uint64_t 
 	assert(n->place == HW_PLACE_NONE);
 	n->place = HW_PLACE_QUEUE;
 	n->due = tag & TICK_MAX;
-	n->prev = q->tail; /* and `next` is HW_NIL, as in every node that is nowhere */
+	n->prev = q->tail; /* `next` is already HW_NIL, as in each unlinked node */
 	if (q->tail != HW_NIL)
 		hw_wheel_node(w, q->tail)->next = i;
 	else

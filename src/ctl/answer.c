@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all commands do with an answer: insist on it, take it apart, pass it on. */
+/* Handling of answers, common to all commands: check, parse, forward. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -79,7 +79,7 @@ int hw_need_group(struct hw_ctl *ctl, const char *group)
 	if (!found && meant)
 		rc = hw_failed(ctl, "no such group: '%s'; did you mean '%s'?", group, hw_member_text(meant, "name"));
 	else if (!found)
-		rc = hw_failed(ctl, "no such group: '%s'; 'heartwheelctl groups' shows which there are", group);
+		rc = hw_failed(ctl, "no such group: '%s'; 'heartwheelctl groups' lists all groups", group);
 	hw_answer_fini(&a);
 	return rc;
 }

@@ -8,7 +8,7 @@
 #include "ctl/ctl.h"
 
 #define TOGETHER_MS 1000
-#define TOGETHER_OF 8 /* entries that are looked at for one that a transition belongs to */
+#define TOGETHER_OF 8 /* number of recent entries that may absorb a transition */
 #define OFF_MAX     3
 
 void hw_board_init(struct hw_board *b)
@@ -40,7 +40,7 @@ void hw_board_put(cJSON **place, cJSON *json)
 	*place = json;
 }
 
-/* FNV-1a: most rows are passed over without a look at their id. */
+/* FNV-1a: comparing hashes avoids most comparisons of ids. */
 static uint32_t hash(const char *id)
 {
 	uint32_t h = 2166136261u;
@@ -67,7 +67,7 @@ static void remove_row(struct hw_board *b, size_t i)
 	memmove(&b->rows[i], &b->rows[i + 1], (b->n_rows - i) * sizeof(b->rows[0]));
 }
 
-/* Takes the device over. */
+/* Takes ownership of the device. */
 static void insert_row(struct hw_board *b, cJSON *device)
 {
 	int64_t since_ms = hw_member_int(device, "since_ms");
@@ -109,7 +109,7 @@ void hw_board_list(struct hw_board *b, cJSON *answer)
 	cJSON_Delete(answer);
 }
 
-void hw_board_look(struct hw_board *b, enum hw_board_view view, const char *search)
+void hw_board_show(struct hw_board *b, enum hw_board_view view, const char *search)
 {
 	if (b->view == view && strcmp(b->search, search) == 0)
 		return;
@@ -127,7 +127,8 @@ int64_t hw_board_total(const struct hw_board *b)
 	return hw_member_int(b->status, counts[b->view]);
 }
 
-/* An event that never came, as while Redis is away, shows as a difference that lasts. */
+/* If an event was lost, as while Redis is away, the counts keep differing from the list: after OFF_MAX answers it is
+ * stale. */
 void hw_board_status(struct hw_board *b, cJSON *status)
 {
 	hw_board_put(&b->status, status);
@@ -161,7 +162,7 @@ static struct hw_board_change *nth_change(struct hw_board *b, size_t i)
 	return &b->changes[(b->n_changes - 1 - i) % HW_BOARD_CHANGES];
 }
 
-/* The i-th has another time: it moves to its place, the latest first. */
+/* Moves the i-th change to its place after its time has changed; the latest is first. */
 static void order_change(struct hw_board *b, size_t i)
 {
 	size_t n = b->n_changes < HW_BOARD_CHANGES ? (size_t)b->n_changes : HW_BOARD_CHANGES;
@@ -203,7 +204,7 @@ static void add_change(struct hw_board *b, const cJSON *t)
 	order_change(b, 0);
 }
 
-/* What was left out is older than `oldest_ms`, and may belong to any entry that begins so soon after it. */
+/* The answer was cut before `oldest_ms`: an entry that begins within TOGETHER_MS after it may be incomplete. */
 static void mark_cut(struct hw_board *b, int64_t oldest_ms)
 {
 	size_t n = b->n_changes < HW_BOARD_CHANGES ? (size_t)b->n_changes : HW_BOARD_CHANGES;
@@ -215,7 +216,7 @@ void hw_board_transitions(struct hw_board *b, const cJSON *answer)
 {
 	const cJSON *all = cJSON_GetObjectItemCaseSensitive(answer, "transitions");
 	b->n_changes = 0;
-	/* They come the newest first: an array's last item is its first one's `prev`. */
+	/* The answer has the newest first. The `prev` of a cJSON array's first item is its last item. */
 	const cJSON *t = all && all->child ? all->child->prev : NULL;
 	for (int left = cJSON_GetArraySize(all); left > 0; left--, t = t->prev)
 		add_change(b, t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl check: one line and an exit status for Nagios and what understands its plugins. Everything that is
- * wrong is named; the worst of it is the status. Nothing goes to standard error, which such programs do not show.
+ * heartwheelctl check: one line and an exit status, as Nagios plugins have them. All problems are named, and the worst
+ * is the status. Nothing goes to standard error, which such programs do not show.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -13,24 +13,24 @@
 #include "ctl/words.h"
 #include "heartwheel/print.h"
 
-/* What can be said is worth more than that something cannot: UNKNOWN does not hide CRITICAL. */
+/* Ordered by precedence: a known problem is more useful than UNKNOWN, so UNKNOWN does not hide CRITICAL. */
 enum level { OK, WARNING, UNKNOWN, CRITICAL };
 static const char *const levels[] = {"OK", "WARNING", "UNKNOWN", "CRITICAL"};
 static const int statuses[] = {0, 1, 3, 2};
 
-#define OWED_MAX_MS 10000 /* as /readyz has it */
-#define NAMED_MAX   3     /* offline devices whose ids are shown */
+#define PENDING_MAX_MS 10000 /* as in /readyz */
+#define NAMED_MAX      3     /* offline devices that are named */
 
 struct check {
 	struct hw_ctl *ctl;
 	const struct hw_args *args;
 	enum level level;
-	char line[2048]; /* what is said, up to the figures */
+	char line[2048]; /* the text before the figures */
 	size_t len;
 	char figures[512];
 };
 
-static void __attribute__((format(printf, 3, 4))) say(struct check *c, enum level level, const char *format, ...)
+static void __attribute__((format(printf, 3, 4))) report(struct check *c, enum level level, const char *format, ...)
 {
 	va_list args;
 	if (c->len > 0)
@@ -41,7 +41,7 @@ static void __attribute__((format(printf, 3, 4))) say(struct check *c, enum leve
 	c->level = level > c->level ? level : c->level;
 }
 
-/* A bar would begin the figures. */
+/* Prints the line. A '|' in the text would begin the figures, so it is replaced. */
 static int end(struct check *c)
 {
 	for (char *at = c->line; *at; at++)
@@ -52,7 +52,7 @@ static int end(struct check *c)
 	return statuses[c->level];
 }
 
-/* A count, or a percentage of `all`, as a count. False: it is neither. */
+/* Parses a count, or a percentage of `all`, into a count. False: malformed. */
 static bool read_limit(const char *text, double all, double *limit)
 {
 	char *after;
@@ -65,7 +65,7 @@ static bool read_limit(const char *text, double all, double *limit)
 	return true;
 }
 
-/* A few of those that are offline, the newest first: whoever is woken wants to know which. */
+/* Names a few offline devices, the newest first, so that an alerted operator has them at once. */
 static void name_offline(struct check *c, int64_t offline)
 {
 	struct hw_path path = {0};
@@ -87,7 +87,7 @@ static void name_offline(struct check *c, int64_t offline)
 	hw_answer_fini(&a);
 }
 
-/* How many are offline, against the bounds. `counts` has the members online and offline. */
+/* Compares the number of offline devices with the limits. `counts` has the members online and offline. */
 static void check_counts(struct check *c, const cJSON *counts)
 {
 	int64_t online = hw_member_int(counts, "online"), offline = hw_member_int(counts, "offline");
@@ -96,15 +96,16 @@ static void check_counts(struct check *c, const cJSON *counts)
 	char n_all[HW_SPAN_MAX], n_online[HW_SPAN_MAX], n_offline[HW_SPAN_MAX];
 	if (!read_limit(c->args->warning ? c->args->warning : "0", (double)all, &warning) ||
 	    !read_limit(c->args->critical ? c->args->critical : "50%", (double)all, &critical)) {
-		say(c, UNKNOWN, "--warning and --critical are a number of devices, or a percentage like 5%%");
+		report(c, UNKNOWN, "--warning and --critical need a number of devices, or a percentage such as 5%%");
 		return;
 	}
-	say(c,
-	    (double)offline > critical  ? CRITICAL
-	    : (double)offline > warning ? WARNING
-	                                : OK,
-	    "%s devices%s%s: %s online, %s offline", hw_text_count(all, n_all), c->args->group ? " of " : "",
-	    c->args->group ? c->args->group : "", hw_text_count(online, n_online), hw_text_count(offline, n_offline));
+	report(c,
+	       (double)offline > critical  ? CRITICAL
+	       : (double)offline > warning ? WARNING
+	                                   : OK,
+	       "%s devices%s%s: %s online, %s offline", hw_text_count(all, n_all), c->args->group ? " of " : "",
+	       c->args->group ? c->args->group : "", hw_text_count(online, n_online),
+	       hw_text_count(offline, n_offline));
 	if (offline > 0)
 		name_offline(c, offline);
 	snprintf(c->figures, sizeof(c->figures),
@@ -118,35 +119,35 @@ static enum level blind_level(const struct hw_args *args)
 	return strcmp(word, "critical") == 0 ? CRITICAL : strcmp(word, "warning") == 0 ? WARNING : UNKNOWN;
 }
 
-/* What is wrong with the monitor; `group`: the one that is asked for, or NULL. */
+/* Reports problems of the monitor; `group`: the requested group, or NULL. */
 static void check_monitor(struct check *c, const cJSON *s, const cJSON *group)
 {
 	char words[HW_WORDS_MAX], span[HW_SPAN_MAX];
 	const char *cause = hw_member_text(s, "blind_cause");
 	bool deaf = strcmp(cause, "deaf") == 0 || strcmp(cause, "upstream") == 0;
-	/* Another group's deafness does not matter to this one. */
+	/* Ignore the deafness of other groups. */
 	if (hw_words_blind(s, words) &&
 	    !(deaf && group && !hw_words_true(group, "deaf") && !hw_member_has(group, "upstream")))
-		say(c, blind_level(c->args), "%s", words);
+		report(c, blind_level(c->args), "%s", words);
 	if (hw_words_true(s, "loading"))
-		say(c, UNKNOWN, "devices are still read from the store");
+		report(c, UNKNOWN, "devices are still being loaded from the store");
 	if (!hw_words_redis_well(s))
-		say(c, WARNING, "Redis: %.300s", hw_member_text(s, "redis"));
-	if (hw_member_int(s, "owed_oldest_ms") > OWED_MAX_MS)
-		say(c, WARNING, "%" PRId64 " %s pending, the oldest for %s", hw_member_int(s, "owed"),
-		    hw_member_int(s, "owed") == 1 ? "write is" : "writes are",
-		    hw_text_span(hw_member_int(s, "owed_oldest_ms"), span));
+		report(c, WARNING, "Redis: %.300s", hw_member_text(s, "redis"));
+	if (hw_member_int(s, "owed_oldest_ms") > PENDING_MAX_MS)
+		report(c, WARNING, "%" PRId64 " %s pending, the oldest for %s", hw_member_int(s, "owed"),
+		       hw_member_int(s, "owed") == 1 ? "write is" : "writes are",
+		       hw_text_span(hw_member_int(s, "owed_oldest_ms"), span));
 	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(s, "cluster");
 	if (cluster && !hw_words_nodes(cluster, words))
-		say(c, hw_member_int(cluster, "unowned") > 0 ? CRITICAL : WARNING, "nodes: %s", words);
+		report(c, hw_member_int(cluster, "unowned") > 0 ? CRITICAL : WARNING, "nodes: %s", words);
 }
 
-/* A node that another one stands in for knows of no device. */
+/* A standby node has no devices. */
 static void check_standby(struct check *c, const cJSON *cluster)
 {
 	char words[HW_WORDS_MAX];
 	bool well = hw_words_standby(cluster, words);
-	say(c, well ? OK : hw_member_has(cluster, "owner") ? WARNING : CRITICAL, "standing by: %s", words);
+	report(c, well ? OK : hw_member_has(cluster, "owner") ? WARNING : CRITICAL, "standing by: %s", words);
 }
 
 static void check_fleet(struct check *c, const cJSON *status, const cJSON *groups)
@@ -155,7 +156,7 @@ static void check_fleet(struct check *c, const cJSON *status, const cJSON *group
 	if (c->args->group) {
 		cJSON_ArrayForEach(g, groups) if (strcmp(hw_member_text(g, "name"), c->args->group) == 0) group = g;
 		if (!group) {
-			say(c, UNKNOWN, "no such group: '%.80s'", c->args->group);
+			report(c, UNKNOWN, "no such group: '%.80s'", c->args->group);
 			return;
 		}
 	}
@@ -163,11 +164,11 @@ static void check_fleet(struct check *c, const cJSON *status, const cJSON *group
 	check_monitor(c, status, group);
 }
 
-/* That nobody answers is an outage, unless it is we who may not ask. */
-static void say_unreachable(struct check *c)
+/* An unreachable daemon is an outage, unless only this user lacks the right. */
+static void report_unreachable(struct check *c)
 {
 	const char *why = hw_client_why(c->ctl->client);
-	say(c, strstr(why, "you need to be root") ? UNKNOWN : CRITICAL, "%s", why);
+	report(c, strstr(why, "you need to be root") ? UNKNOWN : CRITICAL, "%s", why);
 }
 
 int hw_cmd_check(struct hw_ctl *ctl, const struct hw_args *args)
@@ -175,9 +176,9 @@ int hw_cmd_check(struct hw_ctl *ctl, const struct hw_args *args)
 	struct check c = {.ctl = ctl, .args = args};
 	struct hw_answer status = {0}, groups = {0};
 	if (hw_client_ask(ctl->client, "GET", "/v1/status", &status) < 0) {
-		say_unreachable(&c);
+		report_unreachable(&c);
 	} else if (status.code != 200 || !status.json) {
-		say(&c, UNKNOWN, "heartwheeld answered %ld", status.code);
+		report(&c, UNKNOWN, "heartwheeld answered %ld", status.code);
 	} else {
 		const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(status.json, "cluster");
 		if (hw_words_true(cluster, "standing_by"))
@@ -185,7 +186,7 @@ int hw_cmd_check(struct hw_ctl *ctl, const struct hw_args *args)
 		else if (!args->group || hw_client_ask(ctl->client, "GET", "/v1/groups", &groups) == 0)
 			check_fleet(&c, status.json, cJSON_GetObjectItemCaseSensitive(groups.json, "groups"));
 		else
-			say_unreachable(&c);
+			report_unreachable(&c);
 	}
 	hw_answer_fini(&status);
 	hw_answer_fini(&groups);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* HTTP over the unix socket, by libcurl. An answer is kept whole in memory, up to a bound. */
+/* HTTP over the unix socket, with libcurl. An answer is kept in memory, up to a limit. */
 #include "ctl/client.h"
 
 #include <curl/curl.h>
@@ -20,7 +20,7 @@ struct hw_client {
 	char next[sizeof(((struct hw_answer *)0)->next)];
 	int64_t as_of_ms; /* Heartwheel-As-Of of the last answer; 0: none */
 	struct hw_path body;
-	bool reached; /* there was a connection */
+	bool reached; /* the last request had a connection */
 	char why[512];
 	char curl_why[CURL_ERROR_SIZE];
 };
@@ -88,11 +88,11 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 	return hw_client_keep(&c->body, bytes, n * size) ? n * size : 0;
 }
 
-/* Says in one line what is wrong and what to do about it. */
+/* Sets `why`: one line with the error and advice. */
 static void explain(struct hw_client *c, CURLcode rc)
 {
 	long number = 0;
-	char advice[128] = "is it running?";
+	char advice[128] = "is the daemon running?";
 	c->reached = rc != CURLE_COULDNT_CONNECT;
 	if (rc == CURLE_OPERATION_TIMEDOUT) {
 		snprintf(c->why, sizeof(c->why), "%s at %s does not answer", c->program, c->socket);
@@ -114,7 +114,7 @@ static void explain(struct hw_client *c, CURLcode rc)
 int hw_client_prepare(CURL *curl, const char *socket, const char *path)
 {
 	char url[8192];
-	/* No host is looked up: the name only fills the header. */
+	/* The host name is not resolved: it only fills the Host header. */
 	int n = snprintf(url, sizeof(url), "http://heartwheel%s", path);
 	if (n < 0 || (size_t)n >= sizeof(url))
 		return -ENAMETOOLONG;
@@ -126,7 +126,7 @@ int hw_client_prepare(CURL *curl, const char *socket, const char *path)
 	return curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket) == CURLE_OK ? 0 : -ENOMEM;
 }
 
-/* Readies the handle for a request of that path. 0, or -1: it is too long. */
+/* Prepares the handle for a request. Returns 0, or -1 if the path is too long or there is no memory. */
 static int prepare(struct hw_client *c, const char *path)
 {
 	c->body.len = 0;
@@ -218,10 +218,10 @@ struct stream {
 	struct hw_client *c;
 	hw_line *line;
 	void *arg;
-	bool ended; /* by the one who reads */
+	bool ended; /* the line callback has ended the stream */
 };
 
-/* Hands out whole lines; the rest waits in the body. */
+/* Passes on complete lines; the rest stays in the body. */
 static size_t on_stream(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct stream *s = arg;
@@ -236,7 +236,7 @@ static size_t on_stream(char *bytes, size_t size, size_t n, void *arg)
 	return s->ended ? 0 : size * n;
 }
 
-/* What an answer that is not a stream says. */
+/* Sets `why` from an answer that is not a stream. */
 static void read_refusal(struct hw_client *c, long code)
 {
 	cJSON *json = hw_json_tree(c->body.text, c->body.len);
@@ -263,7 +263,7 @@ int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw
 	}
 	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_stream);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, &s);
-	/* A comment comes each 15 s: a daemon that says nothing at all does not live. */
+	/* A comment comes every 15 s: a longer silence means that the daemon hangs or is unreachable. */
 	curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_TIME, 60L);
 	CURLcode rc = curl_easy_perform(c->curl);

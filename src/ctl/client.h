@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The control API's client: one connection to the daemon's unix socket, kept from request to request. */
+/* The client of the control API: one connection to the daemon's unix socket, reused for all requests. */
 #ifndef HW_CTL_CLIENT_H
 #define HW_CTL_CLIENT_H
 
@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A text under construction: of a path, or an answer. Lack of memory is remembered and leaves `text` NULL. */
+/* A path or an answer under construction. Without memory `text` becomes and stays NULL. */
 struct hw_path {
 	char *text; /* owned */
 	size_t len, cap;
 };
-/* Appends `text` as it is, or percent-encoded. */
+/* Append `text` unchanged, or percent-encoded. */
 void hw_path_add(struct hw_path *p, const char *text);
 void hw_path_add_encoded(struct hw_path *p, const char *text);
 void hw_path_fini(struct hw_path *p);
@@ -24,49 +24,50 @@ struct hw_client; /* opaque */
 /* `socket` is borrowed. NULL without memory. */
 struct hw_client *hw_client_new(const char *socket);
 void hw_client_free(struct hw_client *c);
-/* Who answers there, and whose section of monitor.conf that is, for what is said: without it heartwheeld, "http".
+/* Sets the program at the socket, and its section of monitor.conf, for error messages. Default: heartwheeld, "http".
  * Borrowed. */
 void hw_client_ask_of(struct hw_client *c, const char *program, const char *section);
-/* Which kind of answer is wanted from now on; NULL: JSON. Borrowed. */
+/* Sets the content type of further requests; NULL: JSON. Borrowed. */
 void hw_client_want(struct hw_client *c, const char *type);
 bool hw_client_wants_text(const struct hw_client *c);
 const char *hw_client_program(const struct hw_client *c);
 
 struct hw_answer {
 	long code;        /* HTTP status */
-	cJSON *json;      /* NULL if the answer has no body or is no JSON */
-	const char *text; /* the body; the client's, until the next request. NULL: none */
-	char next[64];    /* where the next page of it begins; "": nowhere */
-	int64_t as_of_ms; /* of a report of heartwheel-history that is old: it is as of then; 0: it is of now */
+	cJSON *json;      /* NULL if there is no body or it is not JSON */
+	const char *text; /* the body, valid until the next request; NULL: none */
+	char next[64];    /* position of the next page; "": last page */
+	int64_t as_of_ms; /* an outdated report of heartwheel-history: complete up to this time; 0: up to date */
 };
 
 /*
- * Reads a stream of lines until it ends: `line` is called with each, without its line feed; false from it ends the
- * stream too. `last`: NULL, or what Last-Event-ID says. Returns 0 if it was read and ended; -1 if no connection was
- * had, or it was lost; 1 if the answer is another status than 200, which `*code` has, and hw_client_why() what it says.
+ * Reads a stream of lines until it ends. Calls `line` for each, without its line feed; if `line` returns false, the
+ * stream ends as well. `last`: NULL, or the value for Last-Event-ID. Returns 0 after the end; -1 if there was no
+ * connection or it was lost; 1 if the status in *code is not 200: hw_client_why() has the text.
  */
 typedef bool hw_line(void *arg, const char *line);
 int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code);
 
 /*
- * For who asks by himself: readies a handle of libcurl's for a request of `path` to that socket, which is copied. 0,
+ * For callers with their own requests: prepares a libcurl handle for `path` at that socket, which is copied. Returns 0,
  * -ENAMETOOLONG or -ENOMEM.
  */
 int hw_client_prepare(CURL *curl, const char *socket, const char *path);
-/* Keeps what has come of an answer. False: it is too much, or there is no memory. */
+/* Appends received bytes. False: over the limit, or no memory. */
 bool hw_client_keep(struct hw_path *body, const char *bytes, size_t n);
-/* Hands out the whole lines in `body`, which keeps the rest; false as soon as one of the calls says so. */
+/* Calls `line` for each complete line of `body` and keeps the rest; returns false as soon as `line` does. */
 bool hw_client_lines(struct hw_path *body, hw_line *line, void *arg);
 
-/* Asks. 0, or -1 if no whole answer came: hw_client_why() tells. The answer is released with hw_answer_fini(). */
+/* Sends a request. Returns 0, or -1 if no complete answer arrived: see hw_client_why(). The caller frees the answer by
+ * hw_answer_fini(). */
 int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a);
-/* Asks for `path`, and waits no longer than that. */
+/* Requests `path` with a timeout. */
 int hw_client_get(struct hw_client *c, const char *path, long timeout_s, struct hw_answer *a);
-/* The same with a body to be taken, which may be waited for so long. */
+/* Posts `body` with a timeout. */
 int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a);
 void hw_answer_fini(struct hw_answer *a);
 const char *hw_client_why(const struct hw_client *c);
-/* Whether what was asked last may have been read by the other side, although no whole answer came. */
+/* Whether the other side may have processed the last request, although no complete answer arrived. */
 bool hw_client_may_have_asked(const struct hw_client *c);
 
 #endif

@@ -18,7 +18,8 @@ static bool contains(const cJSON *array, const char *text)
 	return false;
 }
 
-/* The texts of an array, a line each; `answer`, unless NULL, says which of them came or went. How many there were. */
+/* Prints the texts of an array, one per line. `answer` (may be NULL) has the added and removed ones. Returns their
+ * number. */
 static int print_lines(const struct hw_ctl *ctl, FILE *f, const char *title, const cJSON *array, const cJSON *answer)
 {
 	const cJSON *item;
@@ -63,7 +64,7 @@ int hw_cmd_reload(struct hw_ctl *ctl, const struct hw_args *args)
 	} else {
 		const char *why = hw_member_text(a.json, "error");
 		print_lines(ctl, stderr, NULL, cJSON_GetObjectItemCaseSensitive(a.json, "lines"), NULL);
-		rc = hw_failed(ctl, "reload refused: %s", *why ? why : "heartwheeld gave no usable answer");
+		rc = hw_failed(ctl, "reload refused: %s", *why ? why : "heartwheeld's answer is malformed");
 	}
 	hw_answer_fini(&a);
 	return rc;
@@ -74,7 +75,7 @@ int hw_cmd_version(struct hw_ctl *ctl, const struct hw_args *args)
 	struct hw_answer a;
 	(void)args;
 	puts("heartwheelctl " HW_VERSION);
-	fflush(stdout); /* before what may be said on stderr */
+	fflush(stdout); /* before possible errors on stderr */
 	int rc = hw_ask(ctl, "GET", "/v1/status", 200, &a);
 	if (rc)
 		return rc;

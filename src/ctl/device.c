@@ -20,14 +20,14 @@ static void print_when(const cJSON *device, const char *key)
 	printf("%s %s (%s)", hw_text_clock(at, clock), hw_text_zone(at, zone), hw_text_ago(hw_wall_ms() - at, ago));
 }
 
-/* Which of the two wheels it sits in. */
+/* Whether the device is in the wheel of keys. */
 static bool in_keys(const cJSON *device)
 {
 	const char *wheel = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(device, "wheel"));
 	return wheel && strcmp(wheel, "keys") == 0;
 }
 
-/* The slots of the device's level in a row: its own, and the cursor's. */
+/* Draws the slots of the device's level: its own slot, and the cursor's. */
 static void print_place(struct hw_ctl *ctl, const cJSON *device)
 {
 	struct hw_answer a;
@@ -65,11 +65,11 @@ static void print_due(struct hw_ctl *ctl, const cJSON *device, bool online)
 	else if (due <= 0)
 		printf("overdue by %s", hw_text_span(-due, span));
 	else
-		printf("in %s%s", hw_text_span(due, span), online ? ", if not heard" : "");
+		printf("in %s%s", hw_text_span(due, span), online ? ", if no heartbeat arrives" : "");
 	fputc('\n', stdout);
 	line("wheel");
 	if (!hw_member_has(device, "level")) {
-		puts(online ? "not in it: waiting to be judged" : "not in it");
+		puts(online ? "not in the wheel: waiting for the verdict" : "not in the wheel");
 		return;
 	}
 	printf("level %" PRId64 ", slot %" PRId64 ", rounds %" PRId64 "%s\n", hw_member_int(device, "level"),
@@ -78,7 +78,7 @@ static void print_due(struct hw_ctl *ctl, const cJSON *device, bool online)
 	print_place(ctl, device);
 }
 
-/* A reported field as the device said it: text without its quotes, anything else as JSON. */
+/* Prints a reported field: text without quotes, other types as JSON. */
 static void print_field(const struct hw_ctl *ctl, const cJSON *device, const char *key, const char *unit)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(device, key);
@@ -116,7 +116,7 @@ static void print_text(const struct hw_ctl *ctl, const cJSON *device, const char
 	fputc('\n', stdout);
 }
 
-/* Where there are several nodes. */
+/* Prints the owner if there are several nodes. */
 static void print_owner(const struct hw_ctl *ctl, const cJSON *device)
 {
 	const cJSON *owner = cJSON_GetObjectItemCaseSensitive(device, "node");
@@ -190,8 +190,8 @@ static int ask_once(struct hw_ctl *ctl, const char *method, const char *id, stru
 }
 
 /*
- * Asks about one device; an unknown one is named in what is said. `id` is as the device says it, or, if there is no
- * such device, as a terminal was shown it: then the escapes in it are read, and stay so.
+ * Requests one device; an error names an unknown one. `id` is the device's id, or, if there is no such device, the id
+ * as shown on a terminal: then its escapes are decoded, in place.
  */
 static int ask_device(struct hw_ctl *ctl, const char *method, char *id, long want, struct hw_answer *a)
 {
@@ -203,12 +203,12 @@ static int ask_device(struct hw_ctl *ctl, const char *method, char *id, long wan
 	if (rc || (a->code == want && (a->json || want != 200)))
 		return rc;
 	const char *why = hw_member_text(a->json, "error");
-	rc = hw_failed(ctl, "%s: %s", id, *why ? why : "heartwheeld gave no usable answer");
+	rc = hw_failed(ctl, "%s: %s", id, *why ? why : "heartwheeld's answer is malformed");
 	hw_answer_fini(a);
 	return rc;
 }
 
-/* Adds the device's recent transitions, newest first, to what is known of it. */
+/* Adds the device's recent transitions, newest first. */
 static void add_transitions(struct hw_ctl *ctl, const char *id, cJSON *device)
 {
 	struct hw_path path = hw_device_path(id);
@@ -248,7 +248,7 @@ static int forget(struct hw_ctl *ctl, char *id)
 	return rc;
 }
 
-/* The ids that stand on standard input, one a line, as list --names writes them. */
+/* Forgets the ids on standard input, one per line, as list --names writes them. */
 static int forget_lines(struct hw_ctl *ctl)
 {
 	char *line = NULL;
@@ -266,13 +266,13 @@ static int forget_lines(struct hw_ctl *ctl)
 	return rc;
 }
 
-/* One that fails does not keep the others from being forgotten. */
+/* A failure does not stop the other ids. */
 int hw_cmd_forget(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	int rc = HW_EXIT_DONE;
-	for (int i = 0; i < args->n_ids; i++) {
-		bool lines = strcmp(args->ids[i], "-") == 0;
-		if (lines ? forget_lines(ctl) : forget(ctl, args->ids[i]))
+	for (int i = 0; i < args->n_words; i++) {
+		bool lines = strcmp(args->words[i], "-") == 0;
+		if (lines ? forget_lines(ctl) : forget(ctl, args->words[i]))
 			rc = HW_EXIT_FAILED;
 	}
 	return rc;

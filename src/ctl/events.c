@@ -41,7 +41,7 @@ void hw_event_read_fini(struct hw_event_read *e)
 	hw_recent_fini(&e->recent);
 }
 
-/* FNV-1a, of `text` after what `hash` is of. */
+/* FNV-1a: continues `hash` with `text`. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	for (; *text; text++)
@@ -49,7 +49,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* Of a device's transition: its id, seq and state. */
+/* Hash of a transition: id, seq and state. */
 static uint64_t hash_of(const cJSON *device)
 {
 	uint64_t hash = hash_text(14695981039346656037u, hw_member_text(device, "id"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An event of a stream of server-sent events, put together of its lines. */
+/* Parses server-sent events from the lines of a stream. */
 #ifndef HW_CTL_EVENTS_H
 #define HW_CTL_EVENTS_H
 
@@ -12,24 +12,25 @@
 struct hw_event_read {
 	char name[32], place[64];
 	char *data;              /* owned; NULL: none */
-	bool whole;              /* it was handed out: the next line begins another */
-	char last[64];           /* the place of the last event that was whole: where a client goes on */
-	struct hw_recent recent; /* transitions */
+	bool whole;              /* the event was returned: the next line begins a new one */
+	char last[64];           /* id of the last complete event, to resume after */
+	struct hw_recent recent; /* transitions already returned */
 };
 
-/* Takes a line. True: it ended an event, which is to be looked at before the next line is taken. */
+/* Takes a line. True: the event is complete, and must be used before the next line. */
 bool hw_event_read_line(struct hw_event_read *e, const char *line);
-/* Forgets what has come of an event; what was told, and `last`, stay. */
+/* Drops an incomplete event; `recent` and `last` stay. */
 void hw_event_read_drop(struct hw_event_read *e);
 void hw_event_read_fini(struct hw_event_read *e);
 
 /*
- * The device of a transition, with its new state, for cJSON_Delete(); NULL if the event is none, or one that came
- * before: as `pending`, which is told while Redis is away, and again after a reconnect; then when Redis has it; and
- * once more when a new master is sent what it lacks. That is known by its id and seq, of the last HW_RECENT at least.
+ * The device of a transition, with its new state; the caller frees it by cJSON_Delete(). NULL if the event is not a
+ * transition, or if the transition was returned before. It may come several times: as `pending` while Redis is away,
+ * again after a reconnect, when Redis has it, and when a new master gets the entries that it lacks. Repetitions are
+ * detected by id, seq and state, at least for the last HW_RECENT.
  */
 cJSON *hw_event_transition(struct hw_event_read *e);
-/* Notes a transition that is known from elsewhere. Whether it came before. */
+/* Records a transition from another source. Returns whether it was recorded before. */
 bool hw_event_note(struct hw_event_read *e, const cJSON *device);
 
 #endif

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands that ask heartwheel-history: what is asked, and how an answer's rows are shown to people. */
+/* The output of the commands for heartwheel-history. */
 #ifndef HW_CTL_HISTORY_H
 #define HW_CTL_HISTORY_H
 
 #include "ctl/ctl.h"
 
-/* What follows `history`, `outages` or `uptime`; NULL or 0: not given. */
-struct hw_history_args {
-	const char *id, *group, *since, *until, *month, *min;
-	uint64_t limit;
-	bool json, csv;
-};
-
-/* A page of transitions or outages. `before_ms` is the time of the row above, 0: there is none. */
+/* Print a page of transitions or outages. `before_ms`: time of the row above; 0: none. */
 void hw_show_device_head(const struct hw_ctl *ctl, const cJSON *answer);
 void hw_show_transitions(const struct hw_ctl *ctl, const cJSON *rows, int64_t *before_ms);
 void hw_show_outages(const struct hw_ctl *ctl, const cJSON *rows, bool first);
-/* A whole report on uptime. */
+/* Prints a complete uptime report. */
 void hw_show_uptime(const struct hw_ctl *ctl, const cJSON *report, bool one_device);
-/* What `history status` says. */
+/* Prints the output of `history status`. */
 void hw_show_history_status(const struct hw_ctl *ctl, const cJSON *status);
 
 #endif

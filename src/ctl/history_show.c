@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl history, outages, uptime: rows for people. What is as long as it likes, an id, stands at the end of its
- * line. On a narrow terminal columns are left out, the least important first, so that a line stays one.
+ * heartwheelctl history, outages, uptime: readable rows. The id, which may be long, is last in its line. On a narrow
+ * terminal the least important columns are left out, so that a row stays one line.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,19 +12,19 @@
 #include "ctl/words.h"
 #include "heartwheel/print.h"
 
-/* Below so many columns this is left out. */
+/* Terminal widths below which a column or detail is left out. */
 enum {
-	FIRST_SEEN = 100, /* gets a line of its own */
+	FIRST_SEEN = 100, /* below: gets its own line */
 	OUTAGE_REASON = 100,
 	OUTAGE_TO = 76,
-	OUTAGE_SECONDS = 46, /* of its begin, and the year */
+	OUTAGE_SECONDS = 46, /* seconds and year of the begin */
 	BETWEEN = 100,       /* MTBF and MTTR */
 	SEEN = 60,
 	OUTAGES = 46,
 	NODE = 76,
 	REASON = 52,
-	FOUND = 100, /* more than a word for it */
-	SECONDS = 60 /* of a transition's time, and the year */
+	FOUND = 100, /* below: a short word */
+	SECONDS = 60 /* seconds and year of a transition's time */
 };
 
 static void put_text(const struct hw_ctl *ctl, const cJSON *row, const char *key)
@@ -37,14 +37,14 @@ static bool has_room(const struct hw_ctl *ctl, int column)
 	return !hw_screen_narrower(&ctl->screen, (size_t)column);
 }
 
-/* To the second where there are so many columns. Returns how many it took. */
+/* Prints a time, with seconds if the terminal has `column` columns. Returns the columns used. */
 static int put_when(const struct hw_ctl *ctl, int64_t at_ms, int column)
 {
 	char clock[HW_SPAN_MAX];
 	return printf("%s", has_room(ctl, column) ? hw_text_clock(at_ms, clock) : hw_text_minute(at_ms, clock));
 }
 
-/* Behind so many columns. Where there is no room for its group, its id alone, which is worth more. */
+/* Prints the device after `used` columns. The group is left out before the id is cut. */
 static void put_device(const struct hw_ctl *ctl, const cJSON *row, int used)
 {
 	char text[1024];
@@ -56,7 +56,7 @@ static void put_device(const struct hw_ctl *ctl, const cJSON *row, int used)
 	putchar('\n');
 }
 
-/* --- transitions, outages ----------------------------------------------------------------------------------------- */
+/* --- transitions, outages --------------------------------------------------------------------------------------- */
 
 void hw_show_device_head(const struct hw_ctl *ctl, const cJSON *answer)
 {
@@ -83,7 +83,7 @@ static void print_transition(const struct hw_ctl *ctl, const cJSON *t, int64_t l
 	char span[HW_SPAN_MAX];
 	const char *state = hw_member_text(t, "state"), *found = "";
 	if (hw_words_true(t, "found"))
-		found = has_room(ctl, FOUND) ? "  (read back after a gap)" : "  (gap)";
+		found = has_room(ctl, FOUND) ? "  (restored after a gap)" : "  (gap)";
 	int used = put_when(ctl, hw_member_int(t, "time_ms"), SECONDS) + 22 + (int)strlen(found);
 	printf("  %s", hw_paint(&ctl->screen, hw_state_paint(state)));
 	hw_text_column(&ctl->screen, 9, state);
@@ -121,7 +121,7 @@ static void print_outages_head(const struct hw_ctl *ctl)
 	puts("ID (GROUP)");
 }
 
-/* Where there is no column for its end, how long it was is red while it lasts. */
+/* Prints an outage. If there is no column for the end, a lasting outage's length is red. */
 static void print_outage(const struct hw_ctl *ctl, const cJSON *o)
 {
 	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
@@ -149,9 +149,9 @@ void hw_show_outages(const struct hw_ctl *ctl, const cJSON *rows, bool first)
 	cJSON_ArrayForEach(o, rows) print_outage(ctl, o);
 }
 
-/* --- uptime ------------------------------------------------------------------------------------------------------- */
+/* --- uptime ----------------------------------------------------------------------------------------------------- */
 
-/* Rounded down: what was away was not there all the time. */
+/* Rounded down: a device with an outage never shows 100 %. */
 static char *percent(const cJSON *u, const char *key, char *buf)
 {
 	const cJSON *share = cJSON_GetObjectItemCaseSensitive(u, key);
@@ -170,7 +170,7 @@ static char *seconds(const cJSON *u, const char *key, char *buf)
 	return strcpy(buf, "-");
 }
 
-/* The row but for its last column; returns how many columns that took. */
+/* Prints the row except its last column. Returns the columns used. */
 static int print_uptime(const struct hw_ctl *ctl, const cJSON *u)
 {
 	char uptime[HW_SPAN_MAX], seen[HW_SPAN_MAX], down[HW_SPAN_MAX], mtbf[HW_SPAN_MAX], mttr[HW_SPAN_MAX];
@@ -206,9 +206,9 @@ static void print_window(const cJSON *report)
 	       hw_text_clock(hw_member_int(report, "until_ms"), to),
 	       hw_text_zone(hw_member_int(report, "until_ms"), zone));
 	if (gaps > 0)
-		printf("; %" PRId64 " gap%s in the events, %s of them lost: outages are at least these", gaps,
+		printf("; %" PRId64 " gap%s in the events with %s lost: there may be more outages", gaps,
 		       gaps == 1 ? "" : "s", hw_text_count(hw_member_int(report, "lost"), count));
-	puts(". Down longest first.");
+	puts(". Longest time offline first.");
 }
 
 void hw_show_uptime(const struct hw_ctl *ctl, const cJSON *report, bool one_device)
@@ -225,7 +225,7 @@ void hw_show_uptime(const struct hw_ctl *ctl, const cJSON *report, bool one_devi
 	printf("all %s devices\n", hw_text_count(hw_member_int(all, "devices"), count));
 }
 
-/* --- status ------------------------------------------------------------------------------------------------------- */
+/* --- status ----------------------------------------------------------------------------------------------------- */
 
 static void line(const struct hw_ctl *ctl, const char *title, enum hw_paint paint, const char *text)
 {
@@ -269,7 +269,7 @@ void hw_show_history_status(const struct hw_ctl *ctl, const cJSON *s)
 	snprintf(text, sizeof(text), "%" PRId64 ", in which %s entries were lost%s", gaps,
 	         hw_text_count(hw_member_int(s, "lost"), count),
 	         cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "reading_back"))
-	                 ? "; what devices' hashes say is being read back"
+	                 ? "; the devices' states are being read from Redis"
 	                 : "");
 	line(ctl, "gaps", gaps > 0 ? HW_WARN : HW_PLAIN, gaps > 0 ? text : "none");
 }

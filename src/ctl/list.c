@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl list, groups. Pages go by one at a time, so a million devices need no more memory than a thousand. A
- * column is as wide as the first page needs it; a later page may widen it. On a terminal groups and ids give way until
- * a line fits; where that would leave too little of an id, whole columns go, the least important first.
+ * heartwheelctl list, groups. Pages are shown one by one, so a million devices need no more memory than a thousand.
+ * Columns have the width that the first page needs; a later page may widen them. On a terminal, groups and ids are
+ * shortened to fit. If too little of the ids would be left, the least important columns are left out.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,18 +12,18 @@
 
 enum { COL_ID, COL_STATE, COL_SINCE, COL_SEEN, COL_TIMEOUT, COL_REASON, COL_GROUP, COLS };
 #define GAP      2
-#define ID_LEAST 24    /* columns of an id that are worth more than another column of the table */
-#define PAGE     1000u /* as many as the API gives at most: heartwheel-api(7) */
+#define ID_LEAST 24    /* minimal columns for an id before other columns are left out */
+#define PAGE     1000u /* most rows per page of the API: heartwheel-api(7) */
 
 static const char *const titles[COLS] = {"ID", "STATE", "SINCE", "LAST-SEEN", "TIMEOUT", "REASON", "GROUP"};
 
-/* What goes first where a terminal is narrow; the id and the state stay. */
+/* Order of removal on a narrow terminal; id and state stay. */
 static const int least_important[] = {COL_TIMEOUT, COL_SEEN, COL_GROUP, COL_REASON, COL_SINCE};
 #define N_LEAST (sizeof(least_important) / sizeof(least_important[0]))
 
 struct table {
-	size_t need[COLS];  /* the widest that was met */
-	size_t width[COLS]; /* as it is shown; 0: not at all */
+	size_t need[COLS];  /* widest cell so far */
+	size_t width[COLS]; /* width shown; 0: left out */
 	bool begun;
 };
 
@@ -46,7 +46,7 @@ static char *make_cell(const struct hw_screen *s, const cJSON *device, int colum
 	return hw_text_clean(s, hw_member_text(device, key), 0, NULL);
 }
 
-/* Columns that a text which is clean already takes. */
+/* Columns of a text that is already clean. */
 static size_t columns_of(const struct hw_screen *s, const char *text)
 {
 	size_t width = 0;
@@ -63,7 +63,8 @@ static void shrink(size_t *width, size_t least, size_t *excess)
 	*excess -= by;
 }
 
-/* Gives each column what it needs, without the `dropped` least important ones. What is too much for the terminal. */
+/* Gives each column its width, without the `dropped` least important ones. Returns the columns that exceed the
+ * terminal. */
 static size_t lay_out(struct table *t, const struct hw_screen *s, size_t dropped)
 {
 	size_t line = 0;
@@ -166,7 +167,7 @@ static int list_page(struct hw_ctl *ctl, const struct hw_args *args, struct tabl
 {
 	const cJSON *device;
 	if (!cJSON_IsArray(devices))
-		return hw_failed(ctl, "heartwheeld's answer has no list of devices");
+		return hw_failed(ctl, "heartwheeld's answer is malformed: it has no list of devices");
 	if (!args->json && !args->names)
 		return print_page(ctl, t, devices);
 	cJSON_ArrayForEach(device, devices)
@@ -192,23 +193,23 @@ static struct hw_path page_path(const struct hw_args *args, uint64_t limit, cons
 	add_filter(&path, "group", args->group);
 	add_filter(&path, "prefix", args->prefix);
 	add_filter(&path, "search", args->search);
-	/* People look for an id, programs for all of them. */
+	/* a reader looks for an id; a program reads all devices */
 	add_filter(&path, "sort", args->sort ? args->sort : args->json ? "known" : "id");
 	add_filter(&path, "after", after);
 	return path;
 }
 
-/* That there is nothing stands beside the output, which a program may read. */
-static void say_empty(const struct hw_args *args)
+/* Prints to stderr that the list is empty, because a program may read stdout. */
+static void print_empty(const struct hw_args *args)
 {
 	bool filtered = args->state || args->group || args->prefix || args->search;
 	fflush(stdout);
 	if (!filtered)
-		fputs("no device is known yet: none has been heard on the groups' topics\n", stderr);
+		fputs("no device is known yet: no heartbeat has arrived on the groups' topics\n", stderr);
 	else if (args->state && !args->group && !args->prefix && !args->search)
 		fprintf(stderr, "no device is %s\n", args->state);
 	else
-		fputs("no device is like that\n", stderr);
+		fputs("no device matches\n", stderr);
 }
 
 int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
@@ -244,11 +245,11 @@ int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 	} while (rc == 0 && after && !ferror(stdout));
 	free(after);
 	if (rc == 0 && !any && !args->json)
-		say_empty(args);
+		print_empty(args);
 	return rc;
 }
 
-/* On a narrow terminal without the timeout, and the names shortened. */
+/* On a narrow terminal: no timeouts, and shortened names. */
 static void print_groups(const struct hw_ctl *ctl, const cJSON *groups)
 {
 	const cJSON *g;

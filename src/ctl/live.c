@@ -9,7 +9,7 @@
 #include "heartwheel/json_tree.h"
 
 #define ANSWER_S 10L
-#define SILENT_S 60L /* a comment comes each 15 s */
+#define SILENT_S 60L /* a comment comes every 15 s */
 #define STREAM   HW_LIVE_ASKS
 
 struct transfer {
@@ -24,7 +24,7 @@ struct hw_live {
 	const struct hw_live_ops *ops;
 	void *arg;
 	CURLM *multi;
-	struct transfer all[HW_LIVE_ASKS + 1]; /* the last one is the stream */
+	struct transfer all[HW_LIVE_ASKS + 1]; /* the last element is the stream */
 };
 
 struct hw_live *hw_live_new(const struct hw_live_ops *ops, void *arg)

@@ -1,332 +1,240 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl: asks a running heartwheeld, through its control socket, and shows the answer. Options and help of all
- * commands come from one table.
+ * heartwheelctl: sends requests to a running daemon through its control socket, and shows the answers. One table has
+ * all commands: name, function, options, words, help text. options.c has the options.
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <locale.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/options.h"
+#include "ctl/other.h"
 
 #define DEFAULT_SOCKET HW_RUNSTATEDIR "/control.sock"
 #define DEFAULT_CONFIG HW_SYSCONFDIR "/monitor.conf"
 
-/* Which options a command takes. */
-enum {
-	TAKES_JSON = 1,
-	TAKES_FILTER = 2,
-	TAKES_ID = 4,
-	TAKES_LIST = 8,
-	TAKES_NAMES = 16,
-	TAKES_IDS = 32,
-	TAKES_GROUP = 64,
-	TAKES_BOUNDS = 128,
-	TAKES_TEST = 256,
+/* --- the commands ------------------------------------------------------------------------------------------------- */
+
+static const struct hw_command_family
+	daemon_family = {.name = NULL},
+	history_family = {.program = "heartwheel-history", .section = "history"},
+	task_family = {"task",
+                       "commands to devices",
+                       "send, list, show, cancel, watch or status",
+                       "usage: heartwheelctl [-s SOCKET | -c FILE] task send [OPTION]... RECEIVER ACTION [JSON]\n"
+                       "       heartwheelctl [-s SOCKET | -c FILE] task list [OPTION]...\n"
+                       "       heartwheelctl [-s SOCKET | -c FILE] task show|cancel [OPTION]... TASK\n"
+                       "       heartwheelctl [-s SOCKET | -c FILE] task watch|status [OPTION]...\n"
+                       "\n"
+                       "Sends commands to devices through heartwheel-tasks, and follows them to their end.\n"
+                       "\n"
+                       "send:\n"
+                       "  --at T        not before: Unix seconds, 2026-11-24T12:00:00 (local), or with a Z\n"
+                       "  --after D     not before D has passed: 30s, 5m, 2h\n"
+                       "  --exp D       expires D later without an acknowledgement\n"
+                       "  --no-hold     fails if the device is offline, and does not wait for it\n"
+                       "  --id ID       the msg_id; a second send with it is the same task\n"
+                       "  --wait D      waits up to D for the end; exit status 0 only if the task is complete\n"
+                       "list, watch:\n"
+                       "  --receiver R  only tasks to that device\n"
+                       "  --state S     only tasks in state S; list: scheduled, held, sent or acked,\n"
+                       "                with --watched also complete, failed or expired\n"
+                       "  --limit N     list: at most N\n"
+                       "  --names       list: only the tasks' names\n"
+                       "  --watched     list: tasks between other clients, in any state ([tasks] watch)\n"
+                       "cancel:\n"
+                       "  --force       also a task that the device has acknowledged\n"
+                       "all:\n"
+                       "  --json        as JSON; list and watch: one object a line\n"
+                       "  -h, --help    this text\n",
+                       "heartwheel-tasks",
+                       "tasks"},
+	user_family = {"user", "users of [http] listen", "add, list or remove",
+                       .help = "usage: heartwheelctl user add NAME --role read|operate [--expires D] [--file FILE]\n"
+                               "       heartwheelctl user list [--json] [--file FILE]\n"
+                               "       heartwheelctl user remove NAME [--file FILE]\n"
+                               "\n"
+                               "Manages the users of [http] listen. 'user add' prints the user's API token once: the\n"
+                               "file keeps only its SHA-256. Changes apply after 'heartwheelctl reload'.\n"
+                               "\n"
+                               "options:\n"
+                               "  --role R     read: all that only reads; operate: everything\n"
+                               "  --expires D  how long the token is valid: 90d, 12h, ...; default: for ever\n"
+                               "  --file FILE  the file that [http] users names\n"
+                               "               (default " HW_SYSCONFDIR "/users"
+                               ")\n"
+                               "  --json       a JSON object for each, one a line\n"
+                               "  -h, --help   this text\n"};
+
+static const struct hw_command_words nothing = {0}, device = {1, 1, "which device?", "the device id is empty"},
+				     devices = {1, INT_MAX, "which device?", "the device id is empty"},
+				     any_device = {0, 1, NULL, "the device id is empty"},
+				     past_device = {1, 1,
+                                                    "give a device; for a group use outages --group or uptime --group",
+                                                    "the device id is empty"},
+				     channel = {0, 1, NULL, "the channel's name is empty"},
+				     action = {2, 3, "give a receiver and an action", NULL},
+				     task = {1, 1, "which task?", NULL}, user = {1, 1, "which user?", NULL};
+
+static const char *judge_notify(const struct hw_args *args)
+{
+	return args->id && !args->test ? "too many arguments" : NULL;
+}
+
+static const struct hw_command commands[] = {
+	{"status", hw_cmd_status, HW_TAKES(JSON), &nothing, &daemon_family, .synopsis = "status [--json]",
+         .brief = "state of the daemon and the fleet",
+         .more = "Shows how many devices are online and offline, whether the monitor is blind and\n"
+                 "why, its connections, and pending writes, on one screen.\n"},
+	{"top", hw_cmd_top, 0, &nothing, &daemon_family, .synopsis = "top",
+         .brief = "the fleet, live, on the whole terminal",
+         .more = "Shows counts, groups, offline devices and the last changes, until q is pressed.\n"
+                 "'/' filters by a part of the id, Enter opens a device, 'a' shows all devices.\n"},
+	{"list", hw_cmd_list,
+         HW_TAKES(STATE) | HW_TAKES(GROUP) | HW_TAKES(PREFIX) | HW_TAKES(SEARCH) | HW_TAKES(SORT) | HW_TAKES(DEVICES) |
+                 HW_TAKES(NAMES) | HW_TAKES(JSON) | HW_TAKES(LINES),
+         &nothing, &daemon_family, .synopsis = "list [OPTION]...", .brief = "all devices, or some",
+         .more = "Lists devices, sorted by id unless --sort is given.\n"},
+	{"show", hw_cmd_show, HW_TAKES(JSON), &device, &daemon_family, .synopsis = "show ID [--json]",
+         .brief = "everything about one device",
+         .more = "Shows a device's state, its last report, its recent transitions, and its place in\n"
+                 "the wheel.\n"},
+	{"watch", hw_cmd_watch, HW_TAKES(STATE) | HW_TAKES(GROUP) | HW_TAKES(PREFIX) | HW_TAKES(JSON) | HW_TAKES(LINES),
+         &nothing, &daemon_family, .synopsis = "watch [OPTION]...", .brief = "transitions as they happen",
+         .more = "Prints a line for each device that goes online, goes offline or is forgotten, until\n"
+                 "interrupted. After a restart of the daemon it continues where it stopped.\n"},
+	{"wheel", hw_cmd_wheel, HW_TAKES(JSON), &nothing, &daemon_family, .synopsis = "wheel [--json]",
+         .brief = "the timing wheel, drawn",
+         .more = "Draws the four levels of the wheel: for each slot a bar that shows its number of\n"
+                 "devices, and the cursor. The wheel of keys is below, if [keyspace] is on.\n"},
+	{"groups", hw_cmd_groups, HW_TAKES(JSON) | HW_TAKES(NAMES), &nothing, &daemon_family,
+         .synopsis = "groups [--json]", .brief = "the groups of devices",
+         .more = "Lists the groups with their timeouts and numbers of devices.\n"},
+	{"nodes", hw_cmd_nodes, HW_TAKES(JSON), &nothing, &daemon_family, .synopsis = "nodes [--json]",
+         .brief = "the nodes that watch this fleet together",
+         .more = "Lists the nodes of [cluster] as this node sees them: each node's state, since when,\n"
+                 "and its number of partitions; then what is wrong.\n"},
+	{"check", hw_cmd_check, HW_TAKES(GROUP) | HW_TAKES(WARNING) | HW_TAKES(CRITICAL) | HW_TAKES(BLIND), &nothing,
+         &daemon_family, .synopsis = "check [OPTION]...", .brief = "a line and an exit status for Nagios",
+         .more = "Prints one line on the state of the fleet and the monitor, with figures. Exit\n"
+                 "status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n"},
+	{"forget", hw_cmd_forget, 0, &devices, &daemon_family, .synopsis = "forget ID... | -",
+         .brief = "forget devices",
+         .more = "Removes the devices from the monitor, the store and the broker's retained messages.\n"
+                 "If a heartbeat of such a device arrives, it is a new device. '-' reads ids from\n"
+                 "standard input, one a line, as list --names writes them.\n"},
+	{"notify", hw_cmd_notify, HW_TAKES(JSON) | HW_TAKES(TEST), &channel, &daemon_family,
+         .synopsis = "notify [--test [CHANNEL]] [--json]", .brief = "the last notifications; sends a test",
+         .more = "Lists the last notifications of [notify]: when each was sent, its text, and whether\n"
+                 "it arrived. --test sends one now through each channel, or through the named one\n"
+                 "(exec or webhook); the exit status is its result.\n",
+         .judge = judge_notify},
+	{"reload", hw_cmd_reload, 0, &nothing, &daemon_family, .synopsis = "reload",
+         .brief = "read the configuration again",
+         .more = "Prints each change, and which changes need a restart. If the file has errors,\n"
+                 "nothing changes, and each wrong line is printed.\n"},
+	{"version", hw_cmd_version, 0, &nothing, &daemon_family, .synopsis = "version",
+         .brief = "the versions of heartwheelctl and of the daemon",
+         .more = "Shows the versions of heartwheelctl and of the daemon.\n"},
+	{"history", hw_cmd_history,
+         HW_TAKES(SINCE) | HW_TAKES(UNTIL) | HW_TAKES(LIMIT) | HW_TAKES(JSON) | HW_TAKES(CSV) | HW_TAKES(LINES),
+         &past_device, &history_family, .synopsis = "history [OPTION]... ID | history status [--json]",
+         .brief = "a device's transitions over years",
+         .more = "Shows a device's transitions, the latest first, as heartwheel-history keeps them.\n"
+                 "'history status' shows heartwheel-history's state: its database, how far it has\n"
+                 "read, and lost entries. Write a device named status after '--'.\n",
+         .judge = hw_history_judge},
+	{"outages", hw_cmd_outages,
+         HW_TAKES(GROUP) | HW_TAKES(SINCE) | HW_TAKES(UNTIL) | HW_TAKES(MIN) | HW_TAKES(LIMIT) | HW_TAKES(JSON) |
+                 HW_TAKES(CSV) | HW_TAKES(LINES),
+         &any_device, &history_family, .synopsis = "outages [OPTION]... [ID]", .brief = "when devices were offline",
+         .more = "Shows when devices were offline, the latest first.\n", .judge = hw_history_judge},
+	{"uptime", hw_cmd_uptime,
+         HW_TAKES(GROUP) | HW_TAKES(MONTH) | HW_TAKES(SINCE) | HW_TAKES(UNTIL) | HW_TAKES(LIMIT) | HW_TAKES(JSON) |
+                 HW_TAKES(CSV),
+         &any_device, &history_family, .synopsis = "uptime [OPTION]... [ID]", .brief = "share of time online",
+         .more = "Shows each device's share of time online, without the time for which no monitor\n"
+                 "was watching. The device that was offline longest comes first. The default is this\n"
+                 "month.\n",
+         .judge = hw_history_judge},
+	{"send", hw_cmd_task_send,
+         HW_TAKES(AT) | HW_TAKES(AFTER) | HW_TAKES(EXP) | HW_TAKES(NO_HOLD) | HW_TAKES(ID) | HW_TAKES(WAIT) |
+                 HW_TAKES(JSON),
+         &action, .family = &task_family},
+	{"list", hw_cmd_task_list,
+         HW_TAKES(RECEIVER) | HW_TAKES(TASK_STATE) | HW_TAKES(LIMIT) | HW_TAKES(NAMES) | HW_TAKES(WATCHED) |
+                 HW_TAKES(JSON),
+         &nothing, .family = &task_family},
+	{"show", hw_cmd_task_show, HW_TAKES(JSON), &task, .family = &task_family},
+	{"cancel", hw_cmd_task_cancel, HW_TAKES(FORCE) | HW_TAKES(JSON), &task, .family = &task_family},
+	{"watch", hw_cmd_task_watch, HW_TAKES(RECEIVER) | HW_TAKES(TASK_STATE) | HW_TAKES(JSON), &nothing,
+         .family = &task_family},
+	{"status", hw_cmd_task_status, HW_TAKES(JSON), &nothing, .family = &task_family},
+	{"add", hw_cmd_user_add, HW_TAKES(ROLE) | HW_TAKES(EXPIRES) | HW_TAKES(FILE) | HW_TAKES(JSON), &user,
+         .family = &user_family},
+	{"list", hw_cmd_user_list, HW_TAKES(FILE) | HW_TAKES(JSON), &nothing, .family = &user_family},
+	{"remove", hw_cmd_user_remove, HW_TAKES(FILE) | HW_TAKES(JSON), &user, .family = &user_family},
+	{.name = NULL},
 };
 
-static const struct command {
-	const char *name;
-	hw_command *run;
-	unsigned takes;
-	const char *synopsis;
-	const char *brief; /* one line */
-	const char *more;
-	hw_command_main *main; /* reads its options itself; NULL: the members above say what it takes */
-} commands[] = {
-	{"status", hw_cmd_status, TAKES_JSON, "status [--json]", "how the daemon and the fleet are",
-         "Shows on one screen how many devices are online and offline, whether the\n"
-         "monitor sees or is blind and why, its connections, and what it owes.\n",
-         NULL},
-	{"top", hw_cmd_top, 0, "top", "the fleet, live, on the whole terminal",
-         "Shows counts, groups, who is offline and what changed last, until q is pressed.\n"
-         "'/' filters by what ids contain, Enter opens a device, 'a' shows all devices.\n",
-         NULL},
-	{"list", hw_cmd_list, TAKES_JSON | TAKES_FILTER | TAKES_LIST | TAKES_NAMES, "list [OPTION]...",
-         "all devices, or some", "Lists devices, by their ids unless --sort says otherwise.\n", NULL},
-	{"show", hw_cmd_show, TAKES_JSON | TAKES_ID, "show ID [--json]", "everything about one device",
-         "Shows a device's state, what it reported last, its recent transitions, and where\n"
-         "it sits in the wheel.\n",
-         NULL},
-	{"watch", hw_cmd_watch, TAKES_JSON | TAKES_FILTER, "watch [OPTION]...", "transitions as they happen",
-         "Prints a line for each device that comes, goes or is forgotten, until it is\n"
-         "interrupted. When the daemon is restarted it goes on where it was.\n",
-         NULL},
-	{"wheel", hw_cmd_wheel, TAKES_JSON, "wheel [--json]", "the timing wheel, drawn",
-         "Draws the four levels of the wheel: a bar for each slot, as high as it is full,\n"
-         "and where the cursor stands; below it the wheel of keys, if keys are listened to.\n",
-         NULL},
-	{"groups", hw_cmd_groups, TAKES_JSON | TAKES_NAMES, "groups [--json]", "the groups of devices",
-         "Lists the groups with their timeouts and how many devices they have.\n", NULL},
-	{"nodes", hw_cmd_nodes, TAKES_JSON, "nodes [--json]", "the nodes that watch this fleet together",
-         "Lists the nodes of [cluster], this one included, as it sees them: which state each\n"
-         "is in, since when, and how many of the partitions it owns; then what is wrong.\n",
-         NULL},
-	{"check", hw_cmd_check, TAKES_GROUP | TAKES_BOUNDS, "check [OPTION]...", "a line and an exit status for Nagios",
-         "Says in one line whether the fleet and its monitor are well, with figures. Exit\n"
-         "status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n",
-         NULL},
-	{"forget", hw_cmd_forget, TAKES_IDS, "forget ID... | -", "forget devices",
-         "Takes the devices out of the monitor, the store and the broker's retained\n"
-         "messages. One that is heard again is a new device. '-' stands for ids on standard\n"
-         "input, one a line, as list --names writes them.\n",
-         NULL},
-	{"notify", hw_cmd_notify, TAKES_JSON | TAKES_TEST, "notify [--test [CHANNEL]] [--json]",
-         "what was told to whom, and a test of it",
-         "Lists the last notifications of [notify]: when each was sent, what it said, and\n"
-         "whether it arrived. With --test one goes out now through each channel, or through\n"
-         "the one named (exec or webhook), and its result decides the exit status.\n",
-         NULL},
-	{"reload", hw_cmd_reload, 0, "reload", "read the configuration again",
-         "Prints what changed, and what needs a restart. A file with errors changes\n"
-         "nothing: every wrong line is printed.\n",
-         NULL},
-	{"version", hw_cmd_version, 0, "version", "the versions of heartwheelctl and of the daemon",
-         "Shows the versions of heartwheelctl and of the daemon.\n", NULL},
-	{"history", NULL, 0, "history ID ...", "a device's transitions, of years", NULL, hw_history_main},
-	{"outages", NULL, 0, "outages ...", "when devices were offline", NULL, hw_history_main},
-	{"uptime", NULL, 0, "uptime ...", "how long they were online", NULL, hw_history_main},
-	{"task", NULL, 0, "task send|list|show|cancel|watch|status ...", "commands to devices", NULL, hw_task_main},
-	{"user", NULL, 0, "user add|list|remove ...", "who may come in over [http] listen", NULL, hw_user_main},
-};
-#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+/* The word that begins the command line: the family's, or the command's own. */
+static const char *first_word(const struct hw_command *c)
+{
+	return c->family->name ? c->family->name : c->name;
+}
+
+static const struct hw_command *find_command(const char *name)
+{
+	const struct hw_command *c = commands;
+	while (c->name && strcmp(first_word(c), name) != 0)
+		c++;
+	return c->name ? c : NULL;
+}
 
 static void print_help(void)
 {
-	puts("usage: heartwheelctl [-s SOCKET] COMMAND ...\n\ncommands:");
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		printf("  %-8s %s\n", commands[i].name, commands[i].brief);
-	puts("\noptions:\n"
+	puts("usage: heartwheelctl [-s SOCKET] COMMAND ...\n"
+	     "\n"
+	     "commands:");
+	for (const struct hw_command *c = commands; c->name; c++)
+		if (c == find_command(first_word(c)))
+			printf("  %-8s %s\n", first_word(c), c->family->name ? c->family->brief : c->brief);
+	puts("\n"
+	     "options:\n"
 	     "  -s, --socket SOCKET  the daemon's control socket (default: that in HEARTWHEEL_SOCKET,\n"
 	     "                       or " DEFAULT_SOCKET ")\n"
-	     "  -c, --config FILE    where history, outages, uptime and task look their socket up\n"
+	     "  -c, --config FILE    the file that names the sockets of history, outages, uptime and task\n"
 	     "                       (default " DEFAULT_CONFIG ")\n"
 	     "  -V, --version        the version of heartwheelctl\n"
-	     "  -h, --help           this text; after a command: that command's\n"
-	     "\nexit status: 0 done, 1 failed, 2 wrong usage");
+	     "  -h, --help           this text; after a command: help on the command\n"
+	     "\n"
+	     "exit status: 0 done, 1 failed, 2 wrong usage");
 }
 
-static void print_command_help(const struct command *c)
+/* --- the command line --------------------------------------------------------------------------------------------- */
+
+/* Runs a command with a client of its daemon. `given`: the socket on the command line, or NULL. It may be
+ * heartwheeld's, which forwards the requests to the other daemons. Returns the exit status. */
+static int run(const struct hw_args *args, const char *given, const char *config)
 {
-	printf("usage: heartwheelctl [-s SOCKET] %s\n\n%s\noptions:\n", c->synopsis, c->more);
-	if (c->takes & TAKES_FILTER)
-		puts("  --state S   only devices that are online, or offline\n"
-		     "  --group G   only devices of that group\n"
-		     "  --prefix P  only devices whose id begins with P");
-	if (c->takes & TAKES_GROUP)
-		puts("  --group G   only devices of that group");
-	if (c->takes & TAKES_BOUNDS)
-		puts("  --warning N, -w N   WARNING if more than N devices are offline, or N%\n"
-		     "                      of them (0)\n"
-		     "  --critical N, -c N  CRITICAL, likewise (50%)\n"
-		     "  --blind S           what it is if devices cannot be heard: unknown,\n"
-		     "                      warning or critical (unknown)");
-	if (c->takes & TAKES_LIST)
-		puts("  --search T  only devices whose id contains T, in capitals or not\n"
-		     "  --sort S    id; newest, oldest: by the last change of state; known: as they\n"
-		     "              became known, which is the quickest\n"
-		     "  --limit N   at most N devices");
-	if (c->takes & TAKES_NAMES)
-		printf("  --names     nothing but %s, one a line\n", c->takes & TAKES_LIST ? "ids" : "names");
-	if (c->takes & TAKES_TEST)
-		puts("  --test [CHANNEL]  send a test now");
-	if (c->takes & TAKES_JSON)
-		printf("  --json      %s\n",
-		       c->takes & TAKES_FILTER ? "a JSON object for each, one a line" : "as JSON, on one line");
-	puts("  -h, --help  this text");
-}
-
-static int __attribute__((format(printf, 2, 3))) usage(const struct command *c, const char *format, ...)
-{
-	va_list args;
-	fputs("heartwheelctl: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	if (c)
-		fprintf(stderr, "\nusage: heartwheelctl [-s SOCKET] %s\n", c->synopsis);
-	else
-		fputs("\nTry 'heartwheelctl --help'.\n", stderr);
-	return HW_EXIT_USAGE;
-}
-
-static const struct command *find_command(const char *name)
-{
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		if (strcmp(commands[i].name, name) == 0)
-			return &commands[i];
-	return NULL;
-}
-
-static int unknown_command(const char *name)
-{
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		if (hw_text_may_mean(name, commands[i].name))
-			return usage(NULL, "unknown command '%s'; did you mean '%s'?", name, commands[i].name);
-	return usage(NULL, "unknown command '%s'", name);
-}
-
-enum {
-	OPT_JSON = 256,
-	OPT_STATE,
-	OPT_GROUP,
-	OPT_PREFIX,
-	OPT_SEARCH,
-	OPT_SORT,
-	OPT_LIMIT,
-	OPT_NAMES,
-	OPT_BLIND,
-	OPT_TEST
-};
-
-/* Whether the command takes that option. */
-static bool takes(const struct command *c, int option)
-{
-	static const unsigned needs[] = {TAKES_JSON,   TAKES_FILTER, TAKES_FILTER | TAKES_GROUP,
-	                                 TAKES_FILTER, TAKES_LIST,   TAKES_LIST,
-	                                 TAKES_LIST,   TAKES_NAMES,  TAKES_BOUNDS,
-	                                 TAKES_TEST};
-	if (option == 'w' || option == 'c')
-		return c->takes & TAKES_BOUNDS;
-	return option == 'h' || (option >= OPT_JSON && option <= OPT_TEST && (c->takes & needs[option - OPT_JSON]));
-}
-
-static const struct option command_options[] = {
-	{"json", no_argument, NULL, OPT_JSON},
-	{"state", required_argument, NULL, OPT_STATE},
-	{"group", required_argument, NULL, OPT_GROUP},
-	{"prefix", required_argument, NULL, OPT_PREFIX},
-	{"search", required_argument, NULL, OPT_SEARCH},
-	{"sort", required_argument, NULL, OPT_SORT},
-	{"limit", required_argument, NULL, OPT_LIMIT},
-	{"names", no_argument, NULL, OPT_NAMES},
-	{"warning", required_argument, NULL, 'w'},
-	{"critical", required_argument, NULL, 'c'},
-	{"blind", required_argument, NULL, OPT_BLIND},
-	{"test", no_argument, NULL, OPT_TEST},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
-/* What getopt_long() did not like, or an option that this command does not take. */
-static int bad_option(const struct command *c, int o, const char *last)
-{
-	if (o == ':')
-		return usage(c, "option '%s' needs a value", last);
-	for (const struct option *known = command_options; known->name; known++)
-		if (o != '?' && known->val == o)
-			return usage(c, "unknown option '--%s'", known->name);
-	if (optopt > 0 && optopt < OPT_JSON)
-		return usage(c, "unknown option '-%c'", optopt);
-	return usage(c, "unknown option '%s'", last);
-}
-
-static bool one_of(const char *text, const char *const *words)
-{
-	while (*words && strcmp(*words, text) != 0)
-		words++;
-	return *words != NULL;
-}
-
-/* What is wrong with the values of the options, or NULL. */
-static const char *judge(const struct hw_args *args, const char *limit)
-{
-	static const char *const states[] = {"online", "offline", NULL},
-				 *const sorts[] = {"id", "newest", "oldest", "known", NULL},
-				 *const levels[] = {"unknown", "warning", "critical", NULL};
-	if (args->state && !one_of(args->state, states))
-		return "--state is 'online' or 'offline'";
-	if (args->sort && !one_of(args->sort, sorts))
-		return "--sort is 'id', 'newest', 'oldest' or 'known'";
-	if (args->blind && !one_of(args->blind, levels))
-		return "--blind is 'unknown', 'warning' or 'critical'";
-	if (limit && (args->limit == 0 || strspn(limit, "0123456789") != strlen(limit) || strlen(limit) > 9))
-		return "--limit is a number from 1 on";
-	if (args->json && args->names)
-		return "--json and --names exclude each other";
-	return NULL;
-}
-
-static void take_option(struct hw_args *args, int o, const char **limit)
-{
-	args->json |= o == OPT_JSON;
-	args->names |= o == OPT_NAMES;
-	args->test |= o == OPT_TEST;
-	if (o == OPT_STATE)
-		args->state = optarg;
-	else if (o == OPT_GROUP)
-		args->group = optarg;
-	else if (o == OPT_PREFIX)
-		args->prefix = optarg;
-	else if (o == OPT_SEARCH)
-		args->search = optarg;
-	else if (o == OPT_SORT)
-		args->sort = optarg;
-	else if (o == 'w')
-		args->warning = optarg;
-	else if (o == 'c')
-		args->critical = optarg;
-	else if (o == OPT_BLIND)
-		args->blind = optarg;
-	else if (o == OPT_LIMIT)
-		args->limit = strtoull(*limit = optarg, NULL, 10);
-}
-
-/* What stands behind the options. -1, or an exit status. */
-static int read_ids(const struct command *c, int n, char **ids, struct hw_args *args)
-{
-	int least = c->takes & (TAKES_ID | TAKES_IDS) ? 1 : 0;
-	if (n < least)
-		return usage(c, "which device?");
-	if (n > least + args->test && !(c->takes & TAKES_IDS))
-		return usage(c, "too many arguments");
-	for (int i = 0; i < n; i++)
-		if (!*ids[i])
-			return usage(c, args->test ? "an empty name names no channel" : "an empty id names no device");
-	args->id = n > 0 ? ids[0] : NULL;
-	args->ids = ids;
-	args->n_ids = n;
-	return -1;
-}
-
-/* Reads what follows the command's name. -1 if it is to be run, or an exit status. */
-static int read_args(const struct command *c, int argc, char **argv, struct hw_args *args)
-{
-	const char *limit = NULL;
-	int o;
-	optind = 0; /* GNU: start over, with another array */
-	while ((o = getopt_long(argc, argv, ":hw:c:", command_options, NULL)) != -1) {
-		if (!takes(c, o))
-			return bad_option(c, o, argv[optind - 1]);
-		if (o == 'h') {
-			print_command_help(c);
-			return HW_EXIT_DONE;
-		}
-		take_option(args, o, &limit);
-	}
-	const char *wrong = judge(args, limit);
-	if (wrong)
-		return usage(c, "%s", wrong);
-	return read_ids(c, argc - optind, argv + optind, args);
-}
-
-static int run(const char *socket, const struct command *c, const struct hw_args *args)
-{
-	struct hw_ctl ctl = {.socket = socket};
+	const struct hw_command_family *f = args->command->family;
+	char *found = given || !f->section ? NULL : hw_find_socket(config, f->section);
+	struct hw_ctl ctl = {.socket = given ? given : f->section ? found : DEFAULT_SOCKET};
 	hw_screen_init(&ctl.screen);
-	ctl.client = hw_client_new(socket);
-	if (!ctl.client)
-		return hw_failed(&ctl, "out of memory");
-	int rc = c->run(&ctl, args);
+	ctl.client = ctl.socket ? hw_client_new(ctl.socket) : NULL;
+	if (ctl.client && f->section)
+		hw_client_ask_of(ctl.client, given ? "a daemon" : f->program, given ? "http" : f->section);
+	int rc = ctl.client ? args->command->run(&ctl, args) : hw_failed(&ctl, "out of memory");
 	hw_client_free(ctl.client);
+	free(found);
 	return rc;
 }
 
-/* Output that did not get out is not done. */
+/* Fails if the output could not be written. */
 static int finish(int rc)
 {
 	bool failed_before = ferror(stdout);
@@ -347,7 +255,7 @@ int main(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	const char *named = getenv("HEARTWHEEL_SOCKET");
-	struct hw_whom whom = {named && *named ? named : NULL, DEFAULT_CONFIG};
+	const char *socket = named && *named ? named : NULL, *config = DEFAULT_CONFIG;
 	struct hw_args args = {0};
 	int o;
 	setlocale(LC_CTYPE, "");
@@ -355,11 +263,11 @@ int main(int argc, char **argv)
 	while ((o = getopt_long(argc, argv, "+:s:c:Vh", options, NULL)) != -1) {
 		switch (o) {
 		case 's':
-			whom.socket = optarg;
+			socket = optarg;
 			break;
 		case 'c':
-			whom.config = optarg;
-			whom.socket = whom.socket == named ? NULL : whom.socket;
+			config = optarg;
+			socket = socket == named ? NULL : socket;
 			break;
 		case 'V':
 			puts("heartwheelctl " HW_VERSION);
@@ -368,27 +276,28 @@ int main(int argc, char **argv)
 			print_help();
 			return finish(HW_EXIT_DONE);
 		case ':':
-			return usage(NULL, "option '%s' needs a value", argv[optind - 1]);
+			return hw_usage(NULL, "option '%s' needs a value", argv[optind - 1]);
 		default:
 			if (optopt > 0 && optopt < 256)
-				return usage(NULL, "unknown option '-%c'", optopt);
-			return usage(NULL, "unknown option '%s'", argv[optind - 1]);
+				return hw_usage(NULL, "unknown option '-%c'", optopt);
+			return hw_usage(NULL, "unknown option '%s'", argv[optind - 1]);
 		}
 	}
-	if (whom.socket && !*whom.socket) /* curl would look a host up */
-		return usage(NULL, "the socket's path is empty");
+	if (socket && !*socket) /* curl would resolve a host */
+		return hw_usage(NULL, "the socket's path is empty");
 	if (optind == argc)
-		return usage(NULL, "which command?");
-	const struct command *c = find_command(argv[optind]);
+		return hw_usage(NULL, "which command?");
+	const char *name = argv[optind];
+	const struct hw_command *c = find_command(name);
+	const char *meant = c ? NULL : hw_command_meant(commands, NULL, name);
 	if (!c)
-		return unknown_command(argv[optind]);
-	if (c->main)
-		return finish(c->main(&whom, argc - optind, argv + optind));
-	int rc = read_args(c, argc - optind, argv + optind, &args);
-	/* What starts plugins reads 2 as CRITICAL, and standard output alone. */
-	if (rc == HW_EXIT_USAGE && c->takes & TAKES_BOUNDS) {
+		return hw_usage(NULL, meant ? "unknown command '%s'; did you mean '%s'?" : "unknown command '%s'", name,
+		                meant);
+	int rc = hw_options_read(commands, c, argc - optind, argv + optind, &args);
+	/* Monitoring programs read exit status 2 as CRITICAL, and only standard output. */
+	if (rc == HW_EXIT_USAGE && c->run == hw_cmd_check) {
 		puts("HEARTWHEEL UNKNOWN - wrong usage: see heartwheelctl check --help");
 		rc = HW_EXIT_UNKNOWN;
 	}
-	return finish(rc >= 0 ? rc : run(whom.socket ? whom.socket : DEFAULT_SOCKET, c, &args));
+	return finish(rc >= 0 ? rc : run(&args, socket, config));
 }

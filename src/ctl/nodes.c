@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl nodes: who lives, is ready, owns how much, and what is wrong. */
+/* heartwheelctl nodes: the nodes, their states, how much each owns, and problems. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -8,15 +8,15 @@
 #include "ctl/ctl.h"
 #include "heartwheel/print.h"
 
-enum { COL_NODE, COL_STATE, COL_SINCE, COL_OWNS, COL_DEVICES, COL_OWED, COL_VERSION, COLS };
+enum { COL_NODE, COL_STATE, COL_SINCE, COL_OWNS, COL_DEVICES, COL_PENDING, COL_VERSION, COLS };
 #define GAP 2
-#define MAX 64 /* more than the API gives */
+#define MAX 64 /* above the API's limit */
 
 static const char *const titles[COLS] = {"NODE", "STATE", "SINCE", "OWNS", "DEVICES", "OWED", "VERSION"};
 
-/* What goes first where a terminal is narrow; which node, its state and what it owns stay. */
-static const int least_important[] = {COL_VERSION, COL_DEVICES, COL_SINCE, COL_OWED};
-#define NODE_LEAST 5 /* columns of a node's name, which is shortened last */
+/* Order of removal on a narrow terminal; name, state and ownership stay. */
+static const int least_important[] = {COL_VERSION, COL_DEVICES, COL_SINCE, COL_PENDING};
+#define NODE_LEAST 5 /* minimal columns of a name, which is shortened last */
 
 struct row {
 	char *cell[COLS]; /* owned */
@@ -55,7 +55,7 @@ static char *make_count(const cJSON *node, const char *key)
 static char *make_owns(const cJSON *node, int64_t partitions)
 {
 	int64_t owns = hw_member_int(node, "owns");
-	if (strcmp(hw_member_text(node, "state"), "lost") == 0) /* what it had last is not its own */
+	if (strcmp(hw_member_text(node, "state"), "lost") == 0) /* its former share belongs to other nodes */
 		return strdup("-");
 	return format_text("%" PRId64 " (%" PRId64 " %%)", owns,
 	                   partitions > 0 ? (owns * 200 + partitions) / (2 * partitions) : 0);
@@ -75,7 +75,7 @@ static char *make_cell(const cJSON *node, int column, const cJSON *answer)
 		return make_owns(node, hw_member_int(answer, "partitions"));
 	case COL_DEVICES:
 		return make_count(node, "devices");
-	case COL_OWED:
+	case COL_PENDING:
 		return make_count(node, "owed");
 	default:
 		return strdup(hw_member_has(node, "version") ? hw_member_text(node, "version") : "-");
@@ -91,7 +91,7 @@ static enum hw_paint paint_of(const cJSON *node)
 	               : HW_WARN;
 }
 
-/* Columns of the terminal that a line takes; of what is left out the width is 0. */
+/* Columns of a line; a column that is left out has width 0. */
 static size_t line_width(const size_t *widths)
 {
 	size_t line = 0;
@@ -112,7 +112,7 @@ static void fit(const struct hw_screen *s, size_t *widths)
 
 static void print_row(const struct hw_screen *s, const struct row *row, const size_t *widths)
 {
-	size_t gap = 0; /* behind what stands there already */
+	size_t gap = 0; /* after the columns printed so far */
 	for (int c = 0; c < COLS; c++) {
 		size_t width = 0;
 		if (widths[c] == 0)
@@ -181,11 +181,11 @@ static void note_lost(const struct hw_ctl *ctl, const cJSON *answer, const cJSON
 		return;
 	if (owns > 0)
 		note(ctl, HW_BAD,
-		     format_text("node %s was lost %s, and %" PRId64 " of its partitions wait to be taken over",
+		     format_text("node %s was lost %s, and %" PRId64 " of its partitions have no new owner yet",
 		                 hw_member_text(node, "node"), ago, owns));
 	else
 		note(ctl, HW_BAD,
-		     format_text("node %s was lost %s; the others watch its devices", hw_member_text(node, "node"),
+		     format_text("node %s was lost %s; the other nodes watch its devices", hw_member_text(node, "node"),
 		                 ago));
 }
 
@@ -214,7 +214,8 @@ static void note_unjudged(const struct hw_ctl *ctl, const cJSON *node)
 	}
 	if (count > 0)
 		note(ctl, HW_BAD,
-		     format_text("node %s owns %" PRId64 " unjudged device%s, which it does not hear, of %s",
+		     format_text("node %s owns %" PRId64
+		                 " unjudged device%s, whose heartbeats it does not receive, of %s",
 		                 hw_member_text(node, "node"), count, count == 1 ? "" : "s", text));
 }
 
@@ -222,7 +223,7 @@ static void note_lapse(const struct hw_ctl *ctl, const cJSON *answer)
 {
 	char ago[HW_SPAN_MAX];
 	hw_text_ago(hw_member_int(answer, "now_ms") - hw_member_int(answer, "as_of_ms"), ago);
-	note(ctl, HW_BAD, format_text("this node has last reached Redis %s: states and shares are as last known", ago));
+	note(ctl, HW_BAD, format_text("this node last reached Redis %s: states and shares are from then", ago));
 }
 
 static void print_notes(const struct hw_ctl *ctl, const cJSON *answer, const cJSON *nodes)
@@ -246,7 +247,7 @@ static void print_nodes(const struct hw_ctl *ctl, const cJSON *answer)
 {
 	const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(answer, "nodes");
 	if (strcmp(hw_member_text(answer, "mode"), "off") == 0) {
-		puts("this monitor is alone ([cluster] mode = off)");
+		puts("this monitor is the only node ([cluster] mode = off)");
 		return;
 	}
 	print_table(ctl, answer, nodes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl notify: what was told to whom, and with what result, by heartwheeld, and by heartwheel-tasks if that
- * runs; and a test that goes out now. */
+/* heartwheelctl notify: the sent notifications and their results, of heartwheeld and of heartwheel-tasks if it runs;
+ * and a test. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 
 #include "ctl/ctl.h"
 
-#define LOOK_EVERY_MS 50
-#define TASKS_S       4     /* that heartwheel-tasks may take: it has the answer in memory */
-#define PATIENCE_MS   60000 /* three tries of what is before it, and its own */
+#define POLL_EVERY_MS 50
+#define TASKS_S       4     /* timeout of heartwheel-tasks: it answers from memory */
+#define PATIENCE_MS   60000 /* three tries of an earlier message, and the test's own */
 
 static enum hw_paint paint_of(const char *result)
 {
@@ -64,14 +64,15 @@ static void print_entry(const struct hw_ctl *ctl, const cJSON *e)
 	putchar('\n');
 }
 
-/* What heartwheel-tasks has told, the caller's; heartwheeld hands the question on. NULL: it does not run, or is of
- * another version, and there is nothing to say; or it does not answer, which is said, and *rc is a failure. */
+/* Requests the notifications of heartwheel-tasks, through heartwheeld; the caller owns the result. NULL:
+ * heartwheel-tasks does not run or has another version, and nothing is printed; or it does not answer, which is
+ * printed, and *rc is a failure. */
 static cJSON *ask_tasks(struct hw_ctl *ctl, int *rc)
 {
 	struct hw_answer a;
 	*rc = HW_EXIT_DONE;
 	if (hw_client_get(ctl->client, "/v1/tasks/notify", TASKS_S, &a) != 0) {
-		*rc = hw_failed(ctl, "heartwheel-tasks does not answer: what it has told is not shown");
+		*rc = hw_failed(ctl, "heartwheel-tasks does not answer: its notifications are not shown");
 		return NULL;
 	}
 	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(a.json, "channels");
@@ -99,7 +100,7 @@ static void show(const struct hw_ctl *ctl, const cJSON *answer)
 		    *past = cJSON_GetObjectItemCaseSensitive(answer, "notifications"), *one;
 	cJSON_ArrayForEach(one, channels) print_channel(ctl, one);
 	if (cJSON_GetArraySize(channels) == 0)
-		puts("nobody is told: set exec or webhook in [notify] of monitor.conf, then reload");
+		puts("no notification is sent: set exec or webhook in [notify] of monitor.conf, then reload");
 	if (cJSON_GetArraySize(past) == 0)
 		puts("nothing was sent since the daemon was started");
 	else
@@ -126,7 +127,7 @@ static int show_all(struct hw_ctl *ctl, cJSON *answer, bool json)
 	return printed ? printed : rc;
 }
 
-/* --- a test ------------------------------------------------------------------- */
+/* --- a test ----------------------------------------------------------------------------------------------------- */
 
 static const cJSON *find(const cJSON *answer, int64_t number)
 {
@@ -139,7 +140,7 @@ static const cJSON *find(const cJSON *answer, int64_t number)
 	return NULL;
 }
 
-static int tell(struct hw_ctl *ctl, const cJSON *e, bool json)
+static int report(struct hw_ctl *ctl, const cJSON *e, bool json)
 {
 	if (json)
 		hw_print_json(ctl, e);
@@ -153,26 +154,26 @@ static int tell(struct hw_ctl *ctl, const cJSON *e, bool json)
 	return strcmp(hw_member_text(e, "result"), "sent") == 0 ? HW_EXIT_DONE : HW_EXIT_FAILED;
 }
 
-/* Until that test has arrived, or has not. */
+/* Waits for the result of the test. */
 static int await(struct hw_ctl *ctl, const cJSON *test, bool json)
 {
-	const struct timespec pause = {.tv_nsec = LOOK_EVERY_MS * 1000000};
+	const struct timespec pause = {.tv_nsec = POLL_EVERY_MS * 1000000};
 	const char *channel = hw_member_text(test, "channel");
 	if (!hw_member_has(test, "number"))
 		return hw_failed(ctl, "%s: %s", channel, hw_member_text(test, "error"));
-	for (int looks = 0; looks < PATIENCE_MS / LOOK_EVERY_MS; looks++) {
+	for (int i = 0; i < PATIENCE_MS / POLL_EVERY_MS; i++) {
 		struct hw_answer a;
 		if (hw_ask(ctl, "GET", "/v1/notify", 200, &a))
 			return HW_EXIT_FAILED;
 		const cJSON *e = find(a.json, hw_member_int(test, "number"));
 		bool over = !e || strcmp(hw_member_text(e, "result"), "waiting") != 0;
-		int rc = over && e ? tell(ctl, e, json) : HW_EXIT_FAILED;
+		int rc = over && e ? report(ctl, e, json) : HW_EXIT_FAILED;
 		hw_answer_fini(&a);
 		if (over)
-			return e ? rc : hw_failed(ctl, "%s: what became of the test is no longer known", channel);
+			return e ? rc : hw_failed(ctl, "%s: the result of the test is no longer known", channel);
 		nanosleep(&pause, NULL);
 	}
-	return hw_failed(ctl, "%s: the test still waits; see 'heartwheelctl notify'", channel);
+	return hw_failed(ctl, "%s: the test has not been sent yet; see 'heartwheelctl notify'", channel);
 }
 
 static int run_tests(struct hw_ctl *ctl, const char *channel, bool json)

@@ -5,7 +5,7 @@
 
 #define SLOTS (2 * HW_RECENT) /* a power of two */
 
-/* Where it is, or would be. */
+/* The slot of the hash, or a free slot for it. */
 static uint64_t *find(uint64_t *table, uint64_t hash)
 {
 	uint64_t at = hash >> 32;

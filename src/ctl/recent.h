@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hashes of transitions that heartwheelctl has shown: at least the last HW_RECENT, at most twice as many. Cost:
- * constant. Each of its two tables has a quarter of a megabyte and is allocated when it is needed.
+ * The hashes of transitions that heartwheelctl has shown: at least the last HW_RECENT, at most twice as many. Constant
+ * time. Each of the two tables takes a quarter of a megabyte and is allocated at its first use.
  */
 #ifndef HW_CTL_RECENT_H
 #define HW_CTL_RECENT_H
@@ -9,15 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HW_RECENT 16384 /* more than the daemon remembers of transitions (HW_HISTORY) */
+#define HW_RECENT 16384 /* more transitions than the daemon keeps (HW_HISTORY) */
 
 /* Zeroed at first. */
 struct hw_recent {
-	uint64_t *young, *old; /* owned: open addressing, 0 is empty; `old` was the young one until that was full */
-	unsigned n;            /* in the young one */
+	uint64_t *young, *old; /* owned; open addressing, 0: free. `old` is the last full `young` */
+	unsigned n;            /* number of hashes in `young` */
 };
 
-/* Keeps the hash. Returns whether it was kept before. Without memory the hash is not kept. */
+/* Adds the hash. Returns whether it was there before. Without memory the hash is not added. */
 bool hw_recent_add(struct hw_recent *t, uint64_t hash);
 void hw_recent_fini(struct hw_recent *t);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl status: the one screen that answers whether all is well. */
+/* heartwheelctl status: one screen that shows whether all is well. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "heartwheel/print.h"
 
 #define BAR_MAX    40
-#define GROUPS_MAX 8 /* more of them would scroll the rest away: `groups` shows them all */
+#define GROUPS_MAX 8 /* with more groups the rest would scroll away: `groups` lists them all */
 
 static void name(const struct hw_ctl *ctl, const char *text)
 {
@@ -31,7 +31,7 @@ static double number(const cJSON *s, const char *key)
 	return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-/* What was counted while nobody is heard is shown, and not as the truth. */
+/* Counts are dimmed while the monitor is blind, because they may be outdated. */
 static const char *count_paint(const struct hw_ctl *ctl, const cJSON *s, enum hw_paint paint)
 {
 	return hw_paint(&ctl->screen, hw_words_true(s, "blind") ? HW_DIM : paint);
@@ -46,7 +46,7 @@ static void print_bar(const struct hw_ctl *ctl, const cJSON *s)
 		return;
 	width = width < BAR_MAX ? width : BAR_MAX;
 	full = (size_t)((double)online / (double)all * (double)width + .5);
-	/* A single device must show. */
+	/* A single device must be visible. */
 	if (full == width && online < all)
 		full--;
 	if (full == 0 && online > 0)
@@ -73,10 +73,10 @@ static void print_devices(const struct hw_ctl *ctl, const cJSON *s)
 	       hw_text_count(n_offline, offline), n_offline > 0 ? hw_paint(screen, HW_PLAIN) : "");
 	print_bar(ctl, s);
 	if (hw_words_true(s, "loading"))
-		line(ctl, "loading", HW_WARN, "yes, devices are still read from the store");
+		line(ctl, "loading", HW_WARN, "yes, devices are still being loaded from the store");
 }
 
-/* The names of groups, as far as they fit. */
+/* The names of the groups that fit. */
 static void join_groups(const cJSON *s, char *text, size_t cap)
 {
 	const cJSON *name;
@@ -96,8 +96,8 @@ static void print_unjudged(const struct hw_ctl *ctl, const cJSON *s)
 	if (n == 0)
 		return;
 	join_groups(s, groups, sizeof(groups));
-	hw_print(text, sizeof(text), "%s device%s that this monitor does not hear, of %s", hw_text_count(n, count),
-	         n == 1 ? "" : "s", groups);
+	hw_print(text, sizeof(text), "%s device%s whose heartbeats this monitor does not receive, of %s",
+	         hw_text_count(n, count), n == 1 ? "" : "s", groups);
 	line(ctl, "unjudged", HW_BAD, text);
 }
 
@@ -168,7 +168,7 @@ static void print_last(const struct hw_ctl *ctl)
 	hw_answer_fini(&a);
 }
 
-/* One line for each group, where there are a few. */
+/* One line per group, if there are few. */
 static void print_groups(const struct hw_ctl *ctl)
 {
 	struct hw_answer a;
@@ -198,7 +198,7 @@ static void print_cluster(const struct hw_ctl *ctl, const cJSON *c)
 	line(ctl, "nodes", well ? HW_GOOD : HW_BAD, text);
 }
 
-/* It knows no device: the owner has to be asked. */
+/* A standby node has no devices: the user must ask the owner. */
 static void print_standby(const struct hw_ctl *ctl, const cJSON *c)
 {
 	char text[HW_WORDS_MAX];

@@ -18,14 +18,14 @@ const char *hw_task_why_means(const char *why)
 {
 	static const struct {
 		const char *why, *means;
-	} known[] = {{"device", "the device says that it failed"},
-	             {"run", "the device has it, and did not finish within its time"},
-	             {"offline", "the device is offline, and it was not to be held"},
-	             {"refused", "the broker refused it"},
-	             {"lost", "Redis has lost its payload"},
-	             {"exp", "nobody took it in time"},
-	             {"nobody", "nobody subscribes to its topic now"},
-	             {"late", "an answer that came when it had ended"}};
+	} known[] = {{"device", "the device reports a failure"},
+	             {"run", "the device acknowledged the task, and did not finish it in time"},
+	             {"offline", "the device is offline, and the task was not to be held"},
+	             {"refused", "the broker refused the task"},
+	             {"lost", "Redis has lost the task's payload"},
+	             {"exp", "no device acknowledged the task in time"},
+	             {"nobody", "no client subscribes to the task's topic"},
+	             {"late", "an answer that came after the task had ended"}};
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (strcmp(known[i].why, why) == 0)
 			return known[i].means;
@@ -99,8 +99,8 @@ void hw_show_task(const struct hw_ctl *ctl, const cJSON *task)
 	print_json(ctl, task, "error", "error");
 }
 
-#define WIDE   100 /* columns from which on there is room for all */
-#define NARROW 76  /* and below which a task's name gets a line of its own: it is asked for by all of it */
+#define WIDE   100 /* terminal width with room for all columns */
+#define NARROW 76  /* below, a task's name has its own line, since the whole name is needed to refer to it */
 
 static void print_task_head(const struct hw_ctl *ctl)
 {
@@ -117,7 +117,7 @@ void hw_show_task_line(const struct hw_ctl *ctl, const cJSON *task, bool head)
 {
 	const struct hw_screen *s = &ctl->screen;
 	char when[HW_SPAN_MAX], text[2048];
-	bool watched = hw_member_has(task, "watched"); /* by others: when it was seen, and by whom */
+	bool watched = hw_member_has(task, "watched"); /* seen on the broker, sent by another program */
 	bool wide = !hw_screen_narrower(s, WIDE), narrow = hw_screen_narrower(s, NARROW);
 	int64_t at_ms = hw_member_int(task, watched ? "sent_ms" : "at_ms");
 	if (head)
@@ -174,7 +174,7 @@ static void print_numbers(const struct hw_ctl *ctl, const cJSON *object)
 	}
 }
 
-/* What was counted long ago need not be so any more. */
+/* Older counts are shown with their age. */
 static void print_waiting(const struct hw_ctl *ctl, const cJSON *status)
 {
 	char span[HW_SPAN_MAX];
@@ -196,14 +196,14 @@ void hw_show_tasks_status(const struct hw_ctl *ctl, const cJSON *status)
 	print_text(ctl, status, "redis", "Redis");
 	print_text(ctl, status, "mqtt", "MQTT");
 	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(status, "clock_held")))
-		puts("clock     Redis' clock has jumped ahead: nothing is sent until it is believed again");
+		puts("clock     Redis' clock has jumped ahead: no task is sent until the clock is trusted again");
 	printf("%-10s", "waiting");
 	if (hw_member_has(status, "waiting"))
 		print_waiting(ctl, status);
 	else
 		puts("not counted yet");
 	if (hw_member_has(status, "watched"))
-		printf("%-10s%" PRId64 " of others\n", "watched", hw_member_int(status, "watched"));
+		printf("%-10s%" PRId64 " of other clients\n", "watched", hw_member_int(status, "watched"));
 	printf("%-10s", "ended");
 	print_numbers(ctl, cJSON_GetObjectItemCaseSensitive(status, "ended"));
 	puts(" since it was started");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text for people: one pass over UTF-8, character by character. */
+/* Readable text: one pass over UTF-8, character by character. */
 #include "ctl/text.h"
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ bool hw_screen_narrower(const struct hw_screen *s, size_t columns)
 	return s->width > 0 && s->width < columns;
 }
 
-/* One character of UTF-8: its code point in *c and its length; 0 if there is none at the begin of `text`. */
+/* Decodes one UTF-8 character into *c. Returns its length; 0: malformed. */
 static size_t decode(const char *text, uint32_t *c)
 {
 	const unsigned char *t = (const unsigned char *)text;
@@ -55,7 +55,7 @@ static size_t decode(const char *text, uint32_t *c)
 	return *c < least[len] || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff) ? 0 : len;
 }
 
-/* What a terminal may act on, or what makes text look like other text. */
+/* Characters that a terminal may execute, or that are invisible or reorder text. */
 static bool unsafe(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x061c || c == 0x180e ||
@@ -63,7 +63,7 @@ static bool unsafe(uint32_t c)
 	       c == 0xfeff;
 }
 
-/* The next character of `*text` as it is shown: moves on, returns its columns. */
+/* Writes the next character of *text as shown and moves on. Returns its columns. */
 static size_t next_shown(const struct hw_screen *s, const char **text, char out[16])
 {
 	uint32_t c;
@@ -83,7 +83,7 @@ static size_t next_shown(const struct hw_screen *s, const char **text, char out[
 	return strlen(out);
 }
 
-/* The columns that all of `text` takes. */
+/* The columns of the whole text. */
 static size_t measure(const struct hw_screen *s, const char *text)
 {
 	size_t columns = 0;
@@ -93,8 +93,7 @@ static size_t measure(const struct hw_screen *s, const char *text)
 	return columns;
 }
 
-/* Appends what is shown of `text` up to `max` columns to `out`, or of what lies behind the first `skip` columns of it.
- */
+/* Appends up to `max` columns of `text` as shown, after its first `skip` columns. */
 static size_t append(const struct hw_screen *s, const char *text, size_t skip, size_t max, char *out)
 {
 	size_t columns = 0, at = 0;
@@ -112,7 +111,7 @@ static size_t append(const struct hw_screen *s, const char *text, size_t skip, s
 	return columns;
 }
 
-/* The end is what tells ids apart that begin alike: it gets as much room as the beginning. */
+/* Cuts in the middle: the ends distinguish ids with a common prefix, so they get as much room as the begins. */
 char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width)
 {
 	const char *dots = s->ascii ? "..." : "\u2026";
@@ -136,7 +135,7 @@ char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, siz
 	return out;
 }
 
-/* The code point of an escape at the begin of `text`, and its length; 0 if there is none. */
+/* Parses an escape at the begin of `text` into a code point. Returns its length; 0: none. */
 static size_t read_escape(const char *text, uint32_t *c)
 {
 	size_t digits = text[0] != '\\' ? 0 : text[1] == 'x' ? 2 : text[1] == 'u' ? 4 : text[1] == 'U' ? 8 : 0;
@@ -148,7 +147,7 @@ static size_t read_escape(const char *text, uint32_t *c)
 	return 2 + digits;
 }
 
-/* Never longer than the escape was. */
+/* Never longer than the escape. */
 static size_t encode(uint32_t c, char *out)
 {
 	if (c < 0x80) {
@@ -187,7 +186,7 @@ bool hw_text_unescape(char *text)
 
 #define WORD_MAX 64
 
-/* Optimal string alignment (Damerau 1964, Levenshtein 1966), three rows of its table at a time. */
+/* Optimal string alignment (Damerau 1964, Levenshtein 1966), with three rows of the table. */
 unsigned hw_text_distance(const char *a, const char *b)
 {
 	unsigned rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *row = rows[2];

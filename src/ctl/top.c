@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl top: the whole terminal, live. Events keep its lists, and are read from where the first answer ended,
- * so that none is missed; the status is asked for each second, the rest less often. Signals come by a descriptor, so
- * nothing interrupts a drawing, and the terminal is left as it was by whatever ends us but SIGKILL.
+ * heartwheelctl top: the whole terminal, live. Events keep its lists up to date. The stream begins where the first
+ * answer ended, so no event is missed. The status is requested every second, other data less often. Signals are read
+ * from a descriptor, so no signal interrupts drawing. Every end except SIGKILL restores the terminal.
  */
 #include <errno.h>
 #include <ncurses.h>
@@ -21,9 +21,9 @@
 #include "ctl/live.h"
 #include "ctl/top_view.h"
 
-#define DRAW_MS  100 /* the shortest time between two drawings */
+#define DRAW_MS  100 /* minimal time between two drawings */
 #define TICK_MS  1000
-#define LOST_MS  3000 /* without an answer: it has to be said */
+#define LOST_MS  3000 /* without an answer: the loss is shown */
 #define RETRY_MS 1000
 
 enum ask { ASK_STATUS, ASK_GROUPS, ASK_TASKS, ASK_LIST, ASK_TRANSITIONS, ASK_DEVICE, ASK_LATELY, ASKS };
@@ -35,14 +35,14 @@ struct top {
 	struct hw_board board;
 	struct hw_top_view view;
 	struct hw_event_read event;
-	int64_t due_ms[ASKS]; /* when it may be asked next */
-	int64_t answered_ms;  /* a status */
-	int64_t follow_ms;    /* when the stream is opened again */
+	int64_t due_ms[ASKS]; /* earliest time of the next request */
+	int64_t answered_ms;  /* time of the last status */
+	int64_t follow_ms;    /* time to open the stream again */
 	int64_t drawn_ms;
-	bool begun;   /* the transitions before the stream are there */
-	bool changed; /* there is something to draw */
+	bool begun;   /* the transitions before the stream were received */
+	bool changed; /* the screen must be drawn */
 	bool over;
-	int signal;  /* that ends us; 0: none */
+	int signal;  /* the signal that ends the program; 0: none */
 	int signals; /* descriptor */
 };
 
@@ -53,19 +53,20 @@ static int64_t mono_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* --- what the daemon says */
+/* --- answers */
 
 static void on_device(struct top *t, long code, cJSON *json)
 {
 	t->view.gone = code == 404;
-	/* The answer to what was asked for before another one was chosen. */
+	/* Drop an answer about a device that is no longer chosen. */
 	if (code == 200 && strcmp(hw_member_text(json, "id"), t->view.chosen) == 0)
 		hw_board_put(&t->board.device, json);
 	else
 		cJSON_Delete(json);
 }
 
-/* The stream goes on where this answer ends; what stands behind that place, or has none yet, would come again. */
+/* The stream continues where this answer ends. Transitions without an id, or after it, may come again, so they are
+ * recorded. */
 static void begin(struct top *t, cJSON *answer)
 {
 	const cJSON *each;
@@ -180,7 +181,7 @@ static bool is_wanted(const struct top *t, unsigned ask)
 	}
 }
 
-/* Asks for what is due. When the next is, in milliseconds from now. */
+/* Sends the requests that are due. Returns the ms until the next. */
 static int64_t ask_all(struct top *t, int64_t now_ms)
 {
 	int64_t next_ms = TICK_MS;
@@ -190,7 +191,7 @@ static int64_t ask_all(struct top *t, int64_t now_ms)
 		if (t->due_ms[ask] <= now_ms) {
 			struct hw_path path = ask_path(t, ask);
 			t->due_ms[ask] = now_ms + periods_ms[ask];
-			/* What changes while it is on its way makes it stale again. */
+			/* A change during the request marks the list stale again. */
 			if (path.text && hw_live_ask(t->live, ask, t->ctl->socket, path.text) == 0 && ask == ASK_LIST)
 				t->board.stale = false;
 			hw_path_fini(&path);
@@ -202,16 +203,16 @@ static int64_t ask_all(struct top *t, int64_t now_ms)
 	return next_ms;
 }
 
-/* --- what is typed */
+/* --- keys */
 
-static void look(struct top *t, enum hw_board_view view, const char *search)
+static void show(struct top *t, enum hw_board_view view, const char *search)
 {
-	hw_board_look(&t->board, view, search);
+	hw_board_show(&t->board, view, search);
 	hw_top_view_home(&t->view);
 	t->due_ms[ASK_LIST] = 0;
 }
 
-/* A letter more, or one less. */
+/* Adds a letter to the search, or removes one. */
 static void type_search(struct top *t, wint_t c, bool is_key)
 {
 	char search[HW_BOARD_SEARCH], letter[MB_LEN_MAX];
@@ -233,7 +234,7 @@ static void type_search(struct top *t, wint_t c, bool is_key)
 		n += len;
 	}
 	search[n] = '\0';
-	look(t, t->board.view, search);
+	show(t, t->board.view, search);
 }
 
 static void open_device(struct top *t, bool open)
@@ -241,7 +242,7 @@ static void open_device(struct top *t, bool open)
 	const struct hw_board *b = &t->board;
 	if (open && b->n_rows == 0)
 		return;
-	hw_top_view_move(&t->view, b, 0); /* the first row is a device, too, once it is opened */
+	hw_top_view_move(&t->view, b, 0); /* opening chooses the first row if none is chosen */
 	t->view.open = open;
 	t->view.gone = false;
 	t->due_ms[ASK_DEVICE] = t->due_ms[ASK_LATELY] = 0;
@@ -266,14 +267,14 @@ static void on_letter(struct top *t, wint_t c)
 		else if (c == 'q')
 			t->over = true;
 		else
-			look(t, t->board.view, "");
+			show(t, t->board.view, "");
 		break;
 	case '/':
 		t->view.typing = !t->view.open;
 		break;
 	case 'a':
 		if (!t->view.open)
-			look(t, (t->board.view + 1) % HW_VIEWS, t->board.search);
+			show(t, (t->board.view + 1) % HW_VIEWS, t->board.search);
 		break;
 	case 'j':
 		move_choice(t, 1);
@@ -352,7 +353,7 @@ static void signals_of(sigset_t *set)
 		sigaddset(set, all[i]);
 }
 
-/* Acts on a signal as a program does that has not heard of it. */
+/* Applies the default action of a signal. */
 static void obey(int number)
 {
 	sigset_t one;
@@ -361,7 +362,7 @@ static void obey(int number)
 	sigaddset(&one, number);
 	raise(number);
 	sigprocmask(SIG_UNBLOCK, &one, NULL);
-	sigprocmask(SIG_BLOCK, &one, NULL); /* we have been continued */
+	sigprocmask(SIG_BLOCK, &one, NULL); /* continued by SIGCONT */
 }
 
 static void resize(struct top *t)
@@ -373,7 +374,7 @@ static void resize(struct top *t)
 	t->changed = true;
 }
 
-/* Somebody else may have written on the screen, and changed its size and its modes. */
+/* Another program may have changed the screen, its size and its modes. */
 static void resume(struct top *t)
 {
 	reset_prog_mode();
@@ -388,7 +389,7 @@ static void read_signals(struct top *t)
 		switch (info.ssi_signo) {
 		case SIGTSTP:
 			hw_top_view_end();
-			obey(SIGTSTP); /* without a shell that could continue us this does nothing */
+			obey(SIGTSTP); /* does nothing without a shell that can continue it */
 			resume(t);
 			break;
 		case SIGCONT:
@@ -405,7 +406,7 @@ static void read_signals(struct top *t)
 	}
 }
 
-/* A terminal that is gone can be read for ever, and gives nothing. */
+/* A terminal that has hung up is always readable and returns nothing. */
 static bool terminal_is_gone(void)
 {
 	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -452,10 +453,9 @@ static int run(struct top *t)
 		return hw_failed(t->ctl, "out of memory");
 	if (!hw_top_view_begin(&t->view)) {
 		const char *kind = getenv("TERM");
-		return hw_failed(
-			t->ctl,
-			"a terminal of the kind '%s' cannot be drawn on (TERM); status, list and watch do without",
-			kind ? kind : "");
+		return hw_failed(t->ctl,
+		                 "top cannot draw on a terminal of type '%s' (TERM); status, list and watch work there",
+		                 kind ? kind : "");
 	}
 	t->answered_ms = mono_ms();
 	while (!t->over && rc == 0)
@@ -471,11 +471,11 @@ int hw_cmd_top(struct hw_ctl *ctl, const struct hw_args *args)
 	struct hw_answer a;
 	(void)args;
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return hw_failed(ctl, "top needs a terminal; status, list and watch do without");
+		return hw_failed(ctl, "top needs a terminal; status, list and watch work without one");
 	struct top *t = calloc(1, sizeof(*t));
 	if (!t)
 		return hw_failed(ctl, "out of memory");
-	/* Who is not there is told as other commands tell it, before the screen is taken. */
+	/* Report an unreachable daemon like other commands do, before the screen is cleared. */
 	int rc = hw_ask(ctl, "GET", "/v1/status", 200, &a);
 	if (rc == 0) {
 		t->ctl = ctl;

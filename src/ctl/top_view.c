@@ -11,8 +11,8 @@
 #include "ctl/words.h"
 #include "heartwheel/print.h"
 
-#define NARROW   60  /* columns below which what matters less is left out */
-#define WIDE     130 /* columns from which on the list has the groups and the changes beside it */
+#define NARROW   60  /* below so many columns, details are left out */
+#define WIDE     130 /* from so many columns on, groups and changes stand next to the list */
 #define GAP      2
 #define ID_LEAST 24
 
@@ -23,7 +23,7 @@ static int least_of(int a, int b)
 	return a < b ? a : b;
 }
 
-/* A part of the screen; a height or width of 0 is no part. */
+/* A part of the screen; not shown if its height or width is 0. */
 struct box {
 	int y, x, h, w;
 };
@@ -33,7 +33,7 @@ bool hw_top_view_begin(struct hw_top_view *f)
 	hw_screen_init(&f->screen);
 	if (!newterm(NULL, stdout, stdin))
 		return false;
-	if (!tigetstr("cup")) { /* its cursor cannot be moved */
+	if (!tigetstr("cup")) { /* the cursor cannot be moved */
 		endwin();
 		return false;
 	}
@@ -68,7 +68,7 @@ static attr_t paint(const struct hw_top_view *f, enum hw_paint p)
 	return f->screen.colour ? (attr_t)COLOR_PAIR(pairs[p]) | (p == HW_STRONG ? A_BOLD : 0) : plain[p];
 }
 
-/* Text in at most `width` columns; returns how many it took. */
+/* Writes text in at most `width` columns. Returns the columns used. */
 static int put(const struct hw_top_view *f, int y, int x, int width, attr_t attributes, const char *text)
 {
 	size_t taken = 0;
@@ -94,7 +94,7 @@ putf(const struct hw_top_view *f, int y, int x, int width, attr_t attributes, co
 	return put(f, y, x, width, attributes, text);
 }
 
-/* A whole line in one paint. */
+/* Fills a line with one colour. */
 static void fill(int y, int x, int width, attr_t attributes)
 {
 	attrset((int)attributes);
@@ -102,7 +102,7 @@ static void fill(int y, int x, int width, attr_t attributes)
 	attrset(A_NORMAL);
 }
 
-/* Of these as many as fit whole, the first ones; returns the column behind. */
+/* Writes as many of the texts as fit completely. Returns the next column. */
 static int put_whole(const struct hw_top_view *f, int y, int x, attr_t attributes, const char *const *texts, size_t n)
 {
 	for (size_t i = 0; i < n && x + (int)strlen(texts[i]) <= COLS; i++)
@@ -110,7 +110,7 @@ static int put_whole(const struct hw_top_view *f, int y, int x, attr_t attribute
 	return x;
 }
 
-/* A line that begins a part: its title, and at its right end what there is to say of it. */
+/* The first line of a part: its title, and a remark at the right. */
 static void heading(const struct hw_top_view *f, struct box b, const char *title, const char *remark)
 {
 	int taken = put(f, b.y, b.x, b.w, A_BOLD | A_UNDERLINE, title);
@@ -119,15 +119,15 @@ static void heading(const struct hw_top_view *f, struct box b, const char *title
 		put(f, b.y, b.x + b.w - width, width, paint(f, HW_DIM), remark);
 }
 
-/* --- the top: is all well? */
+/* --- the top: summary */
 
-/* What everybody has to know before anything else; NULL if there is nothing. */
+/* The most urgent message, or NULL. */
 static const char *alarm_words(const struct hw_top_view *f, const struct hw_board *b, char *words)
 {
 	char span[HW_SPAN_MAX];
 	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(b->status, "cluster");
 	if (f->lost_ms > 0) {
-		snprintf(words, HW_WORDS_MAX, "heartwheeld has not answered for %s: what stands here is old",
+		snprintf(words, HW_WORDS_MAX, "heartwheeld has not answered for %s: this screen is old",
 		         hw_text_span(f->lost_ms / 1000 * 1000, span));
 		return words;
 	}
@@ -140,18 +140,18 @@ static const char *alarm_words(const struct hw_top_view *f, const struct hw_boar
 	if (hw_words_blind(b->status, words))
 		return words;
 	if (hw_words_true(b->status, "loading"))
-		return "devices are still read from the store";
+		return "devices are still being loaded from the store";
 	if (!hw_words_redis_well(b->status)) {
 		snprintf(words, HW_WORDS_MAX, "Redis: %.200s", hw_member_text(b->status, "redis"));
 		return words;
 	}
-	return f->feed_lost ? "no events come: the list may be some seconds late" : NULL;
+	return f->feed_lost ? "no event arrives: the list may be some seconds late" : NULL;
 }
 
-/* On a narrow screen the cause and since when are worth more than the words around them. */
+/* On a narrow screen, drops the words around the cause and the time. */
 static void fit_alarm(char *words, size_t room)
 {
-	static const char *const ends[] = {"; nobody is judged", "; nobody of it is judged"};
+	static const char *const ends[] = {"; no device is judged", "; its devices are not judged"};
 	static const char *const begins[] = {"cannot hear devices: ", "cannot hear a group: "};
 	size_t len = strlen(words);
 	for (size_t i = 0; i < 2 && len > room; i++) {
@@ -189,14 +189,13 @@ static void draw_title(const struct hw_top_view *f, const struct hw_board *b)
 	put(f, 1, 1, COLS - 2, paint(f, HW_BAD) | A_REVERSE | A_BOLD, alarm);
 }
 
-/* What was counted while nobody is heard is shown, and not as the truth. */
+/* Counts are dimmed while the monitor is blind or unreachable, because they may be outdated. */
 static attr_t count_paint(const struct hw_top_view *f, const struct hw_board *b, enum hw_paint p)
 {
 	return f->lost_ms > 0 || hw_words_true(b->status, "blind") ? paint(f, HW_DIM) : paint(f, p);
 }
 
-/* How many there are, as many of the three as fit whole; on a narrow screen who is offline first. Returns the column
- * behind. */
+/* The counts that fit completely; on a narrow screen the offline count comes first. Returns the next column. */
 static int draw_totals(const struct hw_top_view *f, const struct hw_board *b)
 {
 	static const char *const keys[] = {"devices", "online", "offline"};
@@ -215,10 +214,10 @@ static int draw_totals(const struct hw_top_view *f, const struct hw_board *b)
 	return x;
 }
 
-/* Why it is away only where there is room for that. */
-static const char *state_of_link(const char *said, bool well)
+/* The reason for a lost connection is only shown if there is room. */
+static const char *state_of_link(const char *state, bool well)
 {
-	return !well && COLS < NARROW ? "away" : said;
+	return !well && COLS < NARROW ? "away" : state;
 }
 
 static int draw_counts(const struct hw_top_view *f, const struct hw_board *b)
@@ -243,7 +242,7 @@ static int draw_counts(const struct hw_top_view *f, const struct hw_board *b)
 	return 4;
 }
 
-/* How many wait, what heartwheel-tasks lacks, and, as far as there is room, in which states they are. */
+/* The number of waiting tasks, lost connections of heartwheel-tasks, and, if there is room, tasks per state. */
 static void draw_tasks(const struct hw_top_view *f, const cJSON *tasks, int y, int x)
 {
 	static const char *const links[] = {"mqtt", "redis"};
@@ -262,10 +261,10 @@ static void draw_tasks(const struct hw_top_view *f, const cJSON *tasks, int y, i
 			          hw_text_count(hw_number_int(state, 1), count));
 	}
 	if (hw_words_true(tasks, "clock_held"))
-		putf(f, y, x, COLS - x, paint(f, HW_BAD), "  held: the clock has jumped");
+		putf(f, y, x, COLS - x, paint(f, HW_BAD), "  on hold: the clock has jumped");
 }
 
-/* Nodes and tasks, where there are any. Returns the next line. */
+/* Nodes and tasks, if there are any. Returns the next line. */
 static int draw_others(const struct hw_top_view *f, const struct hw_board *b, int y)
 {
 	char words[HW_WORDS_MAX];
@@ -292,7 +291,7 @@ static void draw_bar(const struct hw_top_view *f, int y, int x, int width, int64
 {
 	int64_t all = online + offline;
 	int full = all > 0 ? (int)((double)online / (double)all * width + .5) : 0;
-	/* A single device must show. */
+	/* A single device must be visible. */
 	full -= full == width && offline > 0;
 	full += full == 0 && online > 0;
 	for (int i = 0; i < width && all > 0; i++)
@@ -306,7 +305,7 @@ static void draw_group(const struct hw_top_view *f, const struct hw_board *b, co
 {
 	char online[HW_SPAN_MAX], offline[HW_SPAN_MAX];
 	int64_t n_online = hw_member_int(g, "online"), n_offline = hw_member_int(g, "offline");
-	if (at.w < name + 38) { /* where there is no room for both, who is offline */
+	if (at.w < name + 38) { /* too narrow for both counts: show the offline one */
 		name = at.w - 18;
 		put(f, at.y, at.x, name, A_NORMAL, hw_member_text(g, "name"));
 		if (hw_words_true(g, "deaf") || hw_member_has(g, "upstream"))
@@ -329,7 +328,7 @@ static void draw_group(const struct hw_top_view *f, const struct hw_board *b, co
 		         count_paint(f, b, HW_GOOD));
 }
 
-/* Those with most offline devices, as many as there is room for. */
+/* The groups with the most offline devices that fit. */
 static void draw_groups(const struct hw_top_view *f, const struct hw_board *b, struct box at)
 {
 	const cJSON *groups = cJSON_GetObjectItemCaseSensitive(b->groups, "groups"), *g, **sorted;
@@ -366,7 +365,7 @@ static const char *cell(const cJSON *device, int column, char *buf)
 	}
 }
 
-/* Columns that the ids on the screen would take. */
+/* Columns that the visible ids need. */
 static int id_need(const struct hw_top_view *f, const struct hw_board *b)
 {
 	size_t need = 0, columns;
@@ -377,8 +376,7 @@ static int id_need(const struct hw_top_view *f, const struct hw_board *b)
 	return (int)need;
 }
 
-/* The widths of the columns; 0: it is left out. An id is worth more than when it was last seen, and some of it than
- * all. */
+/* Sets the widths of the columns; 0: left out. Rank: part of the id, other columns, the whole id, last seen. */
 static void lay_out(const struct hw_top_view *f, const struct hw_board *b, int width, int widths[N_COLS])
 {
 	static const int least_important[] = {COL_SEEN, COL_GROUP, COL_REASON, COL_SINCE};
@@ -415,7 +413,7 @@ static void draw_row(const struct hw_top_view *f, struct box at, const int *widt
 	}
 }
 
-/* Keeps the choice on the device it was on, wherever that has moved. */
+/* Keeps the same device chosen when it moves. */
 static void follow_choice(struct hw_top_view *f, const struct hw_board *b)
 {
 	size_t found = *f->chosen ? hw_board_find(b, f->chosen) : 0;
@@ -439,7 +437,7 @@ static const char *empty_words(const struct hw_board *b)
 		return b->view == HW_VIEW_ALL ? "No device's id contains that."
 		                              : "No such device's id contains that. a: all devices";
 	if (hw_member_int(b->status, "devices") == 0)
-		return "No device is known yet: none has been heard on the groups' topics.";
+		return "No device is known yet: no heartbeat has arrived on the groups' topics.";
 	return b->view == HW_VIEW_OFFLINE ? "No device is offline." : "No device is online.";
 }
 
@@ -526,7 +524,7 @@ static int field_time(const struct hw_top_view *f, int y, const char *name, int6
 	return field(f, y, name, A_NORMAL, at_ms == 0 ? "never" : text);
 }
 
-/* What it reported itself: text without quotes, anything else as JSON. */
+/* The device's report: text without quotes, other types as JSON. */
 static int draw_report(const struct hw_top_view *f, const cJSON *device, int y)
 {
 	static const char *const names[] = {"battery", "rssi", "ip", "version", "data", "node"};
@@ -575,7 +573,7 @@ static void draw_device(const struct hw_top_view *f, const struct hw_board *b, i
 	y++;
 	if (f->gone || !d) {
 		put(f, y, 1, COLS - 1, f->gone ? paint(f, HW_BAD) : A_NORMAL,
-		    f->gone ? "It is not known any more: it was forgotten." : "asking ...");
+		    f->gone ? "The device was forgotten." : "asking ...");
 		return;
 	}
 	const char *state = hw_member_text(d, "state");
@@ -588,7 +586,7 @@ static void draw_device(const struct hw_top_view *f, const struct hw_board *b, i
 	bool online = strcmp(state, "online") == 0;
 	if (hw_member_has(d, "due_in_ms"))
 		snprintf(text, sizeof(text), due_ms > 0 ? "in %s%s" : "now%.0s%s", hw_text_span(due_ms, span),
-		         online ? ", if not heard" : "");
+		         online ? ", if no heartbeat arrives" : "");
 	y = field(f, y, online ? "offline" : "forgotten", A_NORMAL, hw_member_has(d, "due_in_ms") ? text : "never");
 	y = field(f, y, "group", A_NORMAL, hw_member_text(d, "group"));
 	y = field(f, y, "heard by", A_NORMAL, hw_member_text(d, "source"));
@@ -622,7 +620,7 @@ static int n_groups(const struct hw_board *b)
 	return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(b->groups, "groups"));
 }
 
-/* The parts one below the other; or the list beside the rest. */
+/* Arranges the parts below each other, or the list next to the others. */
 static void draw_parts(struct hw_top_view *f, const struct hw_board *b, int y)
 {
 	int h = LINES - 1 - y, groups = n_groups(b) > 1 ? 1 + n_groups(b) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What heartwheelctl top shows: the board on the whole of a terminal, by ncurses. Whatever is said by a colour is also
- * said by a word; what is narrow goes without what matters less.
+ * Draws heartwheelctl top on the whole terminal, with ncurses. Each colour is accompanied by a word. On a narrow
+ * terminal, details are left out.
  */
 #ifndef HW_CTL_TOP_VIEW_H
 #define HW_CTL_TOP_VIEW_H
@@ -13,29 +13,29 @@
 #include "ctl/board.h"
 #include "ctl/text.h"
 
-/* What the person at the terminal is at. */
+/* The state of the user interface. */
 struct hw_top_view {
 	struct hw_screen screen;
-	char chosen[256]; /* id of the row that is chosen; "": the first one, whatever it is */
-	size_t at;        /* where it is, or was */
-	size_t top;       /* the first row that is shown */
-	size_t page;      /* rows of the list that there is room for */
+	char chosen[256]; /* id of the chosen row; "": the first row */
+	size_t at;        /* index of the chosen row */
+	size_t top;       /* index of the first visible row */
+	size_t page;      /* number of rows that fit */
 	bool typing;      /* the search is being typed */
-	bool open;        /* one device, `chosen`, is shown in the place of the list */
-	bool gone;        /* that device is not known any more */
-	int64_t lost_ms;  /* for how long the daemon has not answered; 0: it does */
-	bool feed_lost;   /* no events come */
+	bool open;        /* the device `chosen` is shown instead of the list */
+	bool gone;        /* that device is no longer known */
+	int64_t lost_ms;  /* ms since the daemon's last answer; 0: it answers */
+	bool feed_lost;   /* the event stream is closed */
 };
 
-/* Begins to draw on the terminal. False: it is of a kind that nobody knows. */
+/* Starts drawing on the terminal. False: unknown terminal type, or one whose cursor cannot be moved. */
 bool hw_top_view_begin(struct hw_top_view *f);
 void hw_top_view_end(void);
 
 void hw_top_view_draw(struct hw_top_view *f, const struct hw_board *b);
 
-/* Moves the choice by that many rows; what is too far is the end. */
+/* Moves the choice by `by` rows, at most to either end. */
 void hw_top_view_move(struct hw_top_view *f, const struct hw_board *b, long by);
-/* The first row again. */
+/* Chooses the first row. */
 void hw_top_view_home(struct hw_top_view *f);
 
 #endif

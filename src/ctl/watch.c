@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl watch: the event stream, a line for each transition. After a loss it goes on behind the last event that
- * was printed, so that a restart of the daemon skips nothing. What comes more than once (events.h) is printed once.
+ * heartwheelctl watch: the event stream, one line per transition. After a lost connection it resumes after the last
+ * printed event, so a restart of the daemon skips nothing. A repeated transition (events.h) is printed once.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 struct watch {
 	struct hw_ctl *ctl;
 	const struct hw_args *args;
-	struct hw_event_read event; /* being read */
-	bool heard;                 /* on this connection */
-	bool blind;                 /* as it was told last */
+	struct hw_event_read event; /* the event being read */
+	bool heard;                 /* the connection has delivered data */
+	bool blind;                 /* the last printed state */
 	int64_t blind_since_ms;
 	int rc;
 };
@@ -32,7 +32,7 @@ static bool wanted(const struct hw_args *args, const cJSON *device)
 	       (!args->prefix || strncmp(args->prefix, id, strlen(args->prefix)) == 0);
 }
 
-/* On a terminal the time of the day is enough. */
+/* On a terminal, the time is printed without the date. */
 static void print_transition(const struct hw_ctl *ctl, const cJSON *device)
 {
 	const struct hw_screen *s = &ctl->screen;
@@ -66,7 +66,7 @@ static void on_transition(struct watch *w)
 	cJSON_Delete(device);
 }
 
-/* For people: a line of the same columns. */
+/* Prints a `sight` event as a line in the same columns; not with --json. */
 static void on_sight(struct watch *w)
 {
 	const struct hw_screen *s = &w->ctl->screen;
@@ -86,7 +86,7 @@ static void on_sight(struct watch *w)
 		hw_text_print(stdout, s, words);
 		putchar('\n');
 	} else if (sight && w->blind)
-		printf("hears devices again after %s\n", hw_text_span(now - w->blind_since_ms, span));
+		printf("heartbeats arrive again after %s\n", hw_text_span(now - w->blind_since_ms, span));
 	if (sight) {
 		w->blind = blind;
 		w->blind_since_ms = since;
@@ -103,7 +103,7 @@ static bool on_line(void *arg, const char *line)
 	if (strcmp(w->event.name, "sight") == 0)
 		on_sight(w);
 	else if (strcmp(w->event.name, "reset") == 0)
-		fputs("heartwheelctl: what happened meanwhile is not to be had any more\n", stderr);
+		fputs("heartwheelctl: the events of the meantime are no longer available\n", stderr);
 	else
 		on_transition(w);
 	return w->rc == 0 && fflush(stdout) == 0;
@@ -118,7 +118,7 @@ static void wait_a_little(void)
 int hw_cmd_watch(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct watch w = {.ctl = ctl, .args = args};
-	bool ever = false, told = false;
+	bool ever = false, reported = false;
 	long code;
 	int wrong = hw_need_group(ctl, args->group);
 	if (wrong)
@@ -133,10 +133,10 @@ int hw_cmd_watch(struct hw_ctl *ctl, const struct hw_args *args)
 		}
 		ever = true;
 		if (w.heard)
-			told = false;
-		if (!told)
-			fputs("heartwheelctl: lost heartwheeld; waiting for it to come back\n", stderr);
-		told = true;
+			reported = false;
+		if (!reported)
+			fputs("heartwheelctl: lost the connection to heartwheeld; waiting for it to return\n", stderr);
+		reported = true;
 		wait_a_little();
 	} while (true);
 	hw_event_read_fini(&w.event);

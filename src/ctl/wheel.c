@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl wheel: a picture of the four levels, and of those of the wheel of keys if there is one. Each slot is a
- * column, as high as its part of the fullest slot of its level; the mark below is the cursor, which goes to the right.
+ * heartwheelctl wheel: a picture of the four levels, and of the wheel of keys if there is one. Each slot is a column;
+ * the fullest slot of a level has the full height. The sign below is the cursor, which moves right.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
-/* "1/31 s", "31s", "16m1s": what so many ticks are. */
+/* The duration of ticks: "1/31 s", "31s", "16m1s". */
 static const char *span_of(int64_t ticks, int64_t per_s, char buf[2 * HW_SPAN_MAX])
 {
 	if (per_s <= 0)
@@ -30,10 +30,10 @@ static const char *span_of(int64_t ticks, int64_t per_s, char buf[2 * HW_SPAN_MA
 	return buf;
 }
 
-/* One cell of a row: how many eighths of it are full. */
+/* Prints the cell of a slot in a row, in eighths. */
 static void print_cell(const struct hw_screen *s, int64_t load, int64_t most, int row, size_t cell)
 {
-	int64_t full = most > 0 ? (load * ROWS * 8 + most - 1) / most : 0; /* a single entry shows */
+	int64_t full = most > 0 ? (load * ROWS * 8 + most - 1) / most : 0; /* round up: one entry shows */
 	int64_t here = full - (int64_t)row * 8;
 	size_t bar = cell > 2 ? cell - 1 : cell;
 	const char *c = here <= 0  ? " "
@@ -49,7 +49,7 @@ static void print_bars(const struct hw_screen *s, const cJSON *slots, int64_t mo
 {
 	const cJSON *slot;
 	for (int row = ROWS - 1; row >= 0; row--) {
-		/* Rows that are empty all over are left out. */
+		/* Empty levels have one row. */
 		if (most == 0 && row > 0)
 			continue;
 		printf("%*s%s", MARGIN, "", hw_paint(s, HW_GOOD));
@@ -81,7 +81,7 @@ static void print_level(const struct hw_screen *s, const cJSON *level, int64_t p
 	char a[HW_SPAN_MAX], b[2 * HW_SPAN_MAX], c[2 * HW_SPAN_MAX], d[HW_SPAN_MAX];
 	int64_t ticks = hw_member_int(level, "slot_ticks"), most = 0;
 	cJSON_ArrayForEach(slot, slots) most = hw_number_int(slot, 1) > most ? hw_number_int(slot, 1) : most;
-	printf("%slevel %" PRId64 "%s  %s in 31 slots of %s, a turn is %s", hw_paint(s, HW_STRONG),
+	printf("%slevel %" PRId64 "%s  %s in 31 slots of %s, one round is %s", hw_paint(s, HW_STRONG),
 	       hw_member_int(level, "level"), hw_paint(s, HW_PLAIN), hw_text_count(hw_member_int(level, "length"), a),
 	       span_of(ticks, per_s, b), span_of(ticks * SLOTS, per_s, c));
 	if (most > 0)
@@ -103,13 +103,13 @@ static void print_levels(const struct hw_ctl *ctl, const cJSON *wheel, int64_t p
 
 static void print_wheel(const struct hw_ctl *ctl, const cJSON *wheel)
 {
-	int64_t candidates = hw_member_int(wheel, "candidates"), per_s = hw_member_int(wheel, "ticks_per_s");
+	int64_t suspects = hw_member_int(wheel, "suspects"), per_s = hw_member_int(wheel, "ticks_per_s");
 	const cJSON *keys = cJSON_GetObjectItemCaseSensitive(wheel, "keys");
 	char count[HW_SPAN_MAX];
 	print_levels(ctl, wheel, per_s);
 	printf("%s in the wheel", hw_text_count(hw_member_int(wheel, "length"), count));
-	if (candidates > 0)
-		printf(", %s out of it, waiting to be judged", hw_text_count(candidates, count));
+	if (suspects > 0)
+		printf(", %s outside it, waiting for the verdict", hw_text_count(suspects, count));
 	fputc('\n', stdout);
 	if (!keys)
 		return;

@@ -13,24 +13,26 @@ bool hw_words_true(const cJSON *object, const char *key)
 	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
-/* Of a blindness whose cause is the connection: it is lost, or it is back and the devices have yet to come back, too.
- */
+/* Describes a blindness with cause `link`: the connection is lost, or it is back and devices have time left to
+ * report. */
 static void describe_link(const cJSON *status, const char *span, char *out)
 {
 	bool began = hw_words_true(status, "starting"), back = hw_member_has(status, "judges_in_ms");
 	char left[HW_SPAN_MAX];
 	hw_text_span((hw_member_int(status, "judges_in_ms") + 999) / 1000 * 1000, left);
 	if (back && began)
-		snprintf(out, HW_WORDS_MAX, "starting: devices have %s to report; nobody is judged", left);
+		snprintf(out, HW_WORDS_MAX, "starting: devices have %s to report; no device is judged", left);
 	else if (back)
-		snprintf(out, HW_WORDS_MAX,
-		         "broker connection was lost %s ago and is back: devices have %s to report; nobody is judged",
-		         span, left);
+		snprintf(
+			out, HW_WORDS_MAX,
+			"broker connection was lost %s ago and is back: devices have %s to report; no device is judged",
+			span, left);
 	else if (began)
 		snprintf(out, HW_WORDS_MAX,
-		         "cannot hear devices: no broker connection since the start, %s ago; nobody is judged", span);
+		         "cannot hear devices: no broker connection since the start, %s ago; no device is judged",
+		         span);
 	else
-		snprintf(out, HW_WORDS_MAX, "cannot hear devices: broker connection lost %s ago; nobody is judged",
+		snprintf(out, HW_WORDS_MAX, "cannot hear devices: broker connection lost %s ago; no device is judged",
 		         span);
 }
 
@@ -40,10 +42,10 @@ bool hw_words_blind(const cJSON *status, char *out)
 		{"stall", "this monitor stood still"},
 		{"standstill", "the broker stands still"},
 		{"suspend", "this machine was asleep"},
-		{"loss", "the broker has dropped messages"},
+		{"loss", "the broker has dropped messages for this monitor"},
 		{"barrier", "the monitor's own messages do not come back from the broker"},
-		{"deaf", "a group's topics bring nothing, not even the monitor's own message"},
-		{"upstream", "what a group is heard through is away"},
+		{"deaf", "no message arrives on a group's topics, not even the monitor's own"},
+		{"upstream", "the bridge or gateway of a group is away"},
 	};
 	char span[HW_SPAN_MAX];
 	const char *cause = hw_member_text(status, "blind_cause"), *what = cause;
@@ -61,7 +63,7 @@ bool hw_words_blind(const cJSON *status, char *out)
 			what = causes[i][1];
 	bool group = strcmp(cause, "deaf") == 0 || strcmp(cause, "upstream") == 0;
 	snprintf(out, HW_WORDS_MAX, "cannot hear %s: %.80s, for %s; %s", group ? "a group" : "devices", what, span,
-	         group ? "nobody of it is judged" : "nobody is judged");
+	         group ? "its devices are not judged" : "no device is judged");
 	return true;
 }
 
@@ -84,7 +86,7 @@ bool hw_words_standby(const cJSON *c, char *out)
 	size_t n = hw_print(out, HW_WORDS_MAX, "no node is known to own the fleet");
 	if (owned)
 		n = hw_print(out, HW_WORDS_MAX, "'%.64s' owns the fleet%s", hw_member_text(c, "owner"),
-		             hears ? "" : " and does not hear it");
+		             hears ? "" : " but receives no heartbeats");
 	if (!able)
 		snprintf(out + n, HW_WORDS_MAX - n,
 		         "; this node cannot take over: no barrier comes back from the broker");
@@ -95,13 +97,13 @@ bool hw_words_nodes(const cJSON *c, char *out)
 {
 	int64_t lost = hw_member_int(c, "lost"), unowned = hw_member_int(c, "unowned");
 	bool member = hw_words_true(c, "member"), lapsed = member && hw_words_true(c, "lapsed");
-	size_t n =
-		hw_print(out, HW_WORDS_MAX, "%s%" PRId64 " ready of %" PRId64 "; this one owns %" PRId64 " of %" PRId64,
-	                 lapsed   ? "Redis was not reached lately, as last known: "
-	                 : member ? ""
-	                          : "not a member; ",
-	                 hw_member_int(c, "ready"), hw_member_int(c, "nodes"), hw_member_int(c, "owned"),
-	                 hw_member_int(c, "partitions"));
+	size_t n = hw_print(out, HW_WORDS_MAX,
+	                    "%s%" PRId64 " ready of %" PRId64 "; this node owns %" PRId64 " of %" PRId64,
+	                    lapsed   ? "Redis is out of reach, so as last known: "
+	                    : member ? ""
+	                             : "not a member; ",
+	                    hw_member_int(c, "ready"), hw_member_int(c, "nodes"), hw_member_int(c, "owned"),
+	                    hw_member_int(c, "partitions"));
 	if (lost > 0)
 		n += hw_print(out + n, HW_WORDS_MAX - n, "; %" PRId64 " lost", lost);
 	if (unowned > 0)

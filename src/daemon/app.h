@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The running daemon, from its making to its end. main() makes one and frees it. */
+/* The running daemon, from its start to its end. main() makes it and frees it. */
 #ifndef HW_APP_H
 #define HW_APP_H
 
@@ -9,22 +9,24 @@ struct hw_app;
 struct hw_settings;
 struct hw_log;
 
-/* Builds what needs no rights and no connection. Owns `conf` from here on. NULL after logging what failed. */
+/* Builds the parts that need no rights and no connection. Owns `conf` from here on. Returns NULL after logging the
+ * failure. */
 struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf);
 void hw_app_free(struct hw_app *a);
 
-/* Opens the control socket; apart, because it may need rights that the rest must not have. 0, or -errno after logging.
- */
+/* Opens the control socket. A step of its own, because it may need rights that the rest must not have. Returns 0, or
+ * -errno after logging. */
 int hw_app_listen(struct hw_app *a);
-/* Connects to everything. 0, or -errno after logging. */
+/* Connects to the broker and Redis. Returns 0, or -errno after logging. */
 int hw_app_start(struct hw_app *a);
 
 /*
- * After hw_app_run(): whether it ended only to begin anew, a standby that has lost the fleet. Then hw_app_anew() frees
- * it and makes and starts another in its place, with the configuration in force, and what may have needed rights: its
- * sockets, where clients wait meanwhile, and its passwords. NULL after logging what failed.
+ * hw_app_is_restarting(), after hw_app_run(): whether a standby node gave the fleet up and has to be made again. Then
+ * hw_app_restart() frees the daemon, and starts another one with the configuration in force. The new daemon takes over
+ * the sockets, where clients wait meanwhile, and the passwords: both may have needed rights. Returns NULL after logging
+ * the failure.
  */
-bool hw_app_is_anew(const struct hw_app *a);
-struct hw_app *hw_app_anew(struct hw_app *a);
+bool hw_app_is_restarting(const struct hw_app *a);
+struct hw_app *hw_app_restart(struct hw_app *a);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheeld: reads the command line, becomes a daemon, runs the application. See heartwheeld(8). */
+/* heartwheeld: reads the command line, becomes a daemon, and runs the application. See heartwheeld(8). */
 #include <stdint.h>
 #include <stdio.h>
 
 #include "app.h"
+#include "daemon/config/lint.h"
+#include "daemon/config/reload.h"
+#include "daemon/loop/turn.h"
 #include "http/server.h"
-#include "lint.h"
-#include "reload.h"
 #include "run/program.h"
-#include "turn.h"
 
 struct file {
 	const char *path;
@@ -19,12 +19,12 @@ static void on_wrong_safety(void *arg, const char *key, unsigned line, const cha
 {
 	const struct file *f = arg;
 	if (line)
-		hw_conf_say_wrong(f->c, f->path, "http", key, "%s:%u: %s", f->c->http_users, line, what);
+		hw_conf_report_wrong(f->c, f->path, "http", key, "%s:%u: %s", f->c->http_users, line, what);
 	else
-		hw_conf_say_wrong(f->c, f->path, "http", key, "%s", what);
+		hw_conf_report_wrong(f->c, f->path, "http", key, "%s", what);
 }
 
-/* The users, the certificate and its key: read as they will be, and let go. */
+/* Checks the users, the certificate and its key: reads them as at a start, and frees them. */
 static bool safety_is_right(const char *path, const struct hw_settings *c)
 {
 	struct file f = {path, c};
@@ -36,10 +36,8 @@ static bool safety_is_right(const char *path, const struct hw_settings *c)
 	return rc == 0;
 }
 
-/*
- * What else the configuration names and only this machine can tell: readable files, a group. Says so of each that is
- * wrong. Whether the user may read the files, too, is found once we are that user.
- */
+/* Checks what only this machine can show: whether the files are readable, and whether the group exists. Logs each
+ * error. Whether the daemon's user may read the files is checked after the daemon has become that user. */
 static bool is_right(const char *path, const void *conf)
 {
 	const struct hw_settings *c = conf;
@@ -51,24 +49,23 @@ static bool is_right(const char *path, const void *conf)
 	gid_t group;
 	bool right = hw_program_can_read(path, c, files, sizeof(files) / sizeof(*files));
 	if (*c->http_socket_group && hw_socket_group(c->http_socket_group, &group)) {
-		hw_conf_say_wrong(c, path, "http", "socket_group", "there is no group '%s'", c->http_socket_group);
+		hw_conf_report_wrong(c, path, "http", "socket_group", "there is no group '%s'", c->http_socket_group);
 		right = false;
 	}
 	return safety_is_right(path, c) && right;
 }
 
-/* What is allowed and hardly meant. */
+/* Warns about a setting that is allowed, but probably a mistake. */
 static void warn_listen(const char *path, const struct hw_settings *c)
 {
 	if (*c->http_listen && !*c->http_users && !hw_socket_is_local(c->http_listen))
-		hw_conf_say_wrong(
-			c, path, "http", "listen",
-			"warning: %s is not a loopback address: whoever reaches it can read every device's state%s; "
-			"see users",
-			c->http_listen, *c->http_tls_cert ? "" : ", unencrypted");
+		hw_conf_report_wrong(c, path, "http", "listen",
+		                     "warning: %s is not a loopback address: anybody who can reach it reads each "
+		                     "device's state%s; see users",
+		                     c->http_listen, *c->http_tls_cert ? "" : ", unencrypted");
 }
 
-/* The user only where the file names one: the default's is not wrong of the file. */
+/* Checks the user only if the file names one: the default user is no error of the file. */
 static void judge_rest(const char *path, const void *rest)
 {
 	const struct hw_settings *c = rest;
@@ -84,7 +81,7 @@ static struct hw_program_conf common(const void *conf)
 	return (struct hw_program_conf){c->user, c->pid_file, c->log, c->log_level};
 }
 
-/* From the locked pid file to the end. Returns the exit status. */
+/* Runs from the locked pid file to the end. Returns the exit status. */
 static int serve(void *conf, struct hw_daemon *d)
 {
 	const struct hw_settings *c = conf;
@@ -105,8 +102,8 @@ static int serve(void *conf, struct hw_daemon *d)
 	}
 	hw_daemon_ready(d);
 	int status = hw_app_run(a);
-	while (a && hw_app_is_anew(a)) {
-		a = hw_app_anew(a);
+	while (a && hw_app_is_restarting(a)) {
+		a = hw_app_restart(a);
 		status = a ? hw_app_run(a) : 1;
 	}
 	hw_app_free(a);
@@ -129,7 +126,7 @@ int main(int argc, char **argv)
 {
 	static const struct hw_program program = {
 		.help = {"heartwheeld",
-	                 "Watches the heartbeats of an MQTT device fleet and says which devices have fallen silent.",
+	                 "Watches the heartbeats of an MQTT device fleet and reports which devices are offline.",
 	                 "SIGHUP reloads the configuration, SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."},
 		.section = "monitor",
 		.table = &hw_settings_table,

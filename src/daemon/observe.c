@@ -1,67 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* What the control API asks of the daemon: status, health, forgetting, reload, and the metrics that are not the core's.
- */
+/* The daemon's answers to the control API: status, health, forget, reload, and the metrics that are not the core's. */
 #include "observe.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "cluster_requests.h"
-#include "cluster_show.h"
-#include "cluster_standby.h"
-#include "cluster_view.h"
-#include "hooks.h"
+#include "daemon/broker/broker.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/reload.h"
+#include "daemon/loop/turn.h"
+#include "daemon/retained/retained.h"
+#include "daemon/store/pending.h"
+#include "daemon/store/store.h"
+#include "daemon/visibility/probes.h"
 #include "notify/show.h"
-#include "pending.h"
-#include "probes.h"
-#include "reload.h"
-#include "turn.h"
-#include "wake.h"
 
 static struct hw_now now_of(void *arg)
 {
 	(void)arg;
 	return hw_app_now();
-}
-
-static bool readers_up(const struct hw_app *a)
-{
-	for (unsigned i = 0; i < a->n_readers; i++)
-		if (!a->reader[i].up)
-			return false;
-	return !hw_share_why(a);
-}
-
-/* The readers are up: so the broker is there, and the client id says which connection it does not take. */
-static const char *lacks_text(struct hw_app *a, const char *client_id, const char *why)
-{
-	snprintf(a->mqtt_lacks, sizeof(a->mqtt_lacks), "'%s' is not connected: %s", client_id,
-	         why[0] ? why : "connecting");
-	return a->mqtt_lacks;
-}
-
-static const char *mqtt_text(struct hw_app *a)
-{
-	for (unsigned i = 0; i < a->n_readers; i++)
-		if (!a->reader[i].up)
-			return a->reader[i].why[0] ? a->reader[i].why : "connecting";
-	if (a->publisher_up && a->barriers.up && hw_share_why(a))
-		return hw_share_why(a);
-	if (!a->publisher_up)
-		return lacks_text(a, a->publisher_id, a->publisher_why);
-	if (!a->barriers.up)
-		return lacks_text(a, a->barriers.client_id, a->barriers.why);
-	return "up";
-}
-
-static const char *redis_text(const struct hw_app *a)
-{
-	if (!a->redis)
-		return "off";
-	if (a->redis_up)
-		return hw_redis_refusal(a->redis) ? hw_redis_refusal(a->redis) : "up";
-	return a->redis_why[0] ? a->redis_why : "connecting";
 }
 
 static void status(void *arg, struct hw_control_status *out)
@@ -70,17 +30,17 @@ static void status(void *arg, struct hw_control_status *out)
 	struct hw_now now = hw_app_now();
 	out->node = a->conf->node_id;
 	out->version = HW_VERSION;
-	out->uptime_s = (now.mono.ns - a->started.ns) / HW_NS_PER_S;
-	out->mqtt_up = readers_up(a) && a->publisher_up && a->barriers.up;
-	out->mqtt = mqtt_text(a);
+	out->uptime_s = (now.mono.ns - a->life.started.ns) / HW_NS_PER_S;
+	out->mqtt_up = hw_app_links_are_up(a) && hw_app_readers_are_up(a);
+	out->mqtt = hw_app_broker_text(a);
 	out->broker = a->start->mqtt.host;
 	out->broker_port = (int)a->start->mqtt.port;
-	out->redis = redis_text(a);
+	out->redis = hw_app_redis_text(a);
 	if (a->redis)
 		out->store = hw_redis_refusal(a->redis) ? HW_REDIS_REFUSES
-		             : a->redis_up              ? HW_REDIS_WRITES
+		             : hw_app_redis_is_up(a)    ? HW_REDIS_WRITES
 		                                        : HW_REDIS_AWAY;
-	out->loading = a->loading && !hw_app_stands_by(a);
+	out->loading = a->life.loading && !hw_app_stands_by(a);
 	out->pending = hw_app_pending(a, now, &out->pending_oldest_ms);
 }
 
@@ -112,12 +72,12 @@ static void redis_metrics(const struct hw_app *a, struct evbuffer *b)
 	hw_metric_one(b, "redis_commands_total", "counter", "Commands sent to Redis.", (double)s->commands);
 	hw_metric_one(b, "redis_refreshes_total", "counter", "Devices whose keys were refreshed.",
 	              (double)s->refreshes);
-	hw_metric_one(b, "redis_rewrites_total", "counter", "Devices written anew because the store differed.",
-	              (double)s->rewrites);
-	hw_metric_one(
-		b, "redis_edges_dropped_total", "counter",
-		"Transitions left out of the event stream: Redis was away too long, and the device has had another.",
-		(double)s->edges_dropped);
+	hw_metric_one(b, "redis_snapshots_total", "counter", "Devices written again because the store differed.",
+	              (double)s->snapshots);
+	hw_metric_one(b, "redis_transitions_dropped_total", "counter",
+	              "Transitions left out of the event stream: Redis was away too long, and the device has had a "
+	              "later one.",
+	              (double)s->transitions_dropped);
 }
 
 static void keyspace_metrics(const struct hw_app *a, struct evbuffer *b)
@@ -126,42 +86,34 @@ static void keyspace_metrics(const struct hw_app *a, struct evbuffer *b)
 		return;
 	const struct hw_keyspace_stats *s = hw_keyspace_stats(a->keyspace);
 	const struct hw_monitor_stats *m = hw_monitor_stats(a->monitor);
-	hw_metric_one(b, "keyspace_up", "gauge", "Whether other programs' keys are listened to and can be looked at.",
+	hw_metric_one(b, "keyspace_up", "gauge",
+	              "1 while keyspace notifications of other programs' keys arrive and the keys can be checked.",
 	              hw_keyspace_up(a->keyspace));
-	hw_metric_one(b, "keyspace_lag_seconds", "gauge", "How late what is published in Redis arrives.",
+	hw_metric_one(b, "keyspace_lag_seconds", "gauge", "How late a message published in Redis arrives.",
 	              (double)s->lag_ns / 1e9);
 	hw_metric_family(b, "notifications_total", "counter", "Keyspace notifications of devices' keys.");
 	for (unsigned e = 0; e < HW_KEYSPACE_EVENTS; e++)
 		hw_metric_labelled(b, "notifications_total", "event", hw_keyspace_event_name(e),
 		                   (double)s->notifications[e]);
-	hw_metric_one(b, "notifications_own_total", "counter", "... of them those of the monitor's own writes.",
+	hw_metric_one(b, "notifications_own_total", "counter", "Keyspace notifications of the monitor's own writes.",
 	              (double)s->own);
-	hw_metric_one(b, "keyspace_looks_total", "counter", "Keys that were looked at (PTTL).", (double)s->looks);
-	hw_metric_one(b, "keyspace_looks_waiting", "gauge", "Looks that wait for Redis.", (double)s->waiting);
-	hw_metric_one(b, "keyspace_looks_dropped_total", "counter", "Looks that could not be had.", (double)s->dropped);
-	hw_metric_one(b, "keyspace_resyncs_total", "counter", "How often all keys were gone through.",
-	              (double)s->resyncs);
-	hw_metric_one(b, "keyspace_missed_total", "counter", "Keys that were not as notifications had told.",
-	              (double)m->keys_missed);
-	hw_metric_one(b, "keyspace_repaired_total", "counter", "... and whose device's state was put right.",
-	              (double)m->keys_repaired);
+	hw_metric_one(b, "keyspace_looks_total", "counter", "Keys that were checked (PTTL).", (double)s->queries);
+	hw_metric_one(b, "keyspace_looks_waiting", "gauge", "Checks of keys that wait for Redis.", (double)s->waiting);
+	hw_metric_one(b, "keyspace_looks_dropped_total", "counter", "Checks of keys that failed.", (double)s->dropped);
+	hw_metric_one(b, "keyspace_resyncs_total", "counter", "How often all keys were checked.", (double)s->resyncs);
+	hw_metric_one(b, "keyspace_missed_total", "counter",
+	              "Keys whose state differed from what notifications had said.", (double)m->keys_missed);
+	hw_metric_one(b, "keyspace_repaired_total", "counter",
+	              "Devices whose state was corrected after such a difference.", (double)m->keys_repaired);
 }
 
 static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
 {
-	uint64_t reconnects = 0, waiting = 0, wakeups = a->wakeups;
-	for (unsigned i = 0; i < a->n_readers; i++) {
-		if (!a->reader[i].reader)
-			continue;
-		struct hw_reader_stats s = hw_reader_stats(a->reader[i].reader);
-		reconnects += s.reconnects;
-		wakeups += s.wakeups;
-		waiting += s.messages > a->reader[i].taken ? s.messages - a->reader[i].taken : 0;
-	}
-	hw_metric_family(b, "reconnects_total", "counter", "Connections made anew after one was lost.");
-	hw_metric_labelled(b, "reconnects_total", "link", "reader", (double)reconnects);
-	hw_metric_labelled(b, "reconnects_total", "link", "publisher", (double)a->publisher_reconnects);
-	hw_metric_labelled(b, "reconnects_total", "link", "barriers", (double)a->barriers.reconnects);
+	const struct hw_app_broker_counts n = hw_app_broker_counts(a);
+	hw_metric_family(b, "reconnects_total", "counter", "Reconnects after a connection was lost.");
+	hw_metric_labelled(b, "reconnects_total", "link", "reader", (double)n.reader_reconnects);
+	hw_metric_labelled(b, "reconnects_total", "link", "publisher", (double)n.publisher_reconnects);
+	hw_metric_labelled(b, "reconnects_total", "link", "barriers", (double)n.barriers_reconnects);
 	if (a->redis)
 		hw_metric_labelled(b, "reconnects_total", "link", "redis",
 		                   (double)hw_redis_stats(a->redis)->reconnects);
@@ -169,23 +121,24 @@ static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
 		hw_metric_labelled(b, "reconnects_total", "link", "keyspace",
 		                   (double)hw_keyspace_stats(a->keyspace)->reconnects);
 	hw_metric_one(b, "ring_messages", "gauge", "Messages read from the broker that wait for the loop.",
-	              (double)waiting);
-	hw_metric_one(b, "wakeups_total", "counter", "Wake-ups of the loop and of the readers.", (double)wakeups);
+	              (double)n.waiting);
+	hw_metric_one(b, "wakeups_total", "counter", "Wake-ups of the loop and of the readers.",
+	              (double)(n.reader_wakeups + hw_app_turn_metrics(a)->wakeups));
 	hw_metric_one(b, "statuses_published_total", "counter", "Retained statuses that the broker has acknowledged.",
-	              (double)a->status.published);
+	              (double)hw_app_status_sink(a)->published);
 	if (a->start->mqtt.homeassistant) {
 		hw_metric_one(b, "discoveries_published_total", "counter",
 		              "Retained messages for Home Assistant that the broker has acknowledged.",
-		              (double)a->discovery.published);
+		              (double)hw_app_discovery_sink(a)->published);
 		hw_metric_one(b, "discoveries_refused_total", "counter",
 		              "Retained messages for Home Assistant that the broker has refused.",
-		              (double)a->discovery.refused);
+		              (double)hw_app_discovery_sink(a)->refused);
 	}
 	hw_metric_one(b, "statuses_refused_total", "counter", "Retained statuses that the broker has refused.",
-	              (double)a->status.refused);
+	              (double)hw_app_status_sink(a)->refused);
 }
 
-/* What tells, when something is wrong, where to look. */
+/* Metrics that show where a problem is. */
 static void core_metrics(const struct hw_app *a, struct evbuffer *b)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
@@ -193,40 +146,40 @@ static void core_metrics(const struct hw_app *a, struct evbuffer *b)
 	struct hw_now now = hw_app_now();
 	int64_t oldest_ms;
 	hw_app_pending(a, now, &oldest_ms);
-	hw_metric_one(b, "owed_oldest_seconds", "gauge", "How long a device's state has been owed to a sink, at most.",
+	hw_metric_one(b, "owed_oldest_seconds", "gauge",
+	              "The longest time for which a device's state has been pending at a sink.",
 	              (double)oldest_ms / 1e3);
 	hw_metric_one(b, "start_time_seconds", "gauge", "When the daemon started, as Unix time.",
-	              (double)(now.wall_ms - (now.mono.ns - a->started.ns) / HW_NS_PER_MS) / 1e3);
-	hw_metric_family(b, "link_up", "gauge", "1 while the connection is there.");
-	hw_metric_labelled(b, "link_up", "link", "reader", readers_up(a));
-	hw_metric_labelled(b, "link_up", "link", "publisher", a->publisher_up);
-	hw_metric_labelled(b, "link_up", "link", "barriers", a->barriers.up);
+	              (double)(now.wall_ms - (now.mono.ns - a->life.started.ns) / HW_NS_PER_MS) / 1e3);
+	hw_metric_family(b, "link_up", "gauge", "1 while connected.");
+	hw_metric_labelled(b, "link_up", "link", "reader", hw_app_readers_are_up(a));
+	hw_metric_labelled(b, "link_up", "link", "publisher", hw_app_publisher_is_up(a));
+	hw_metric_labelled(b, "link_up", "link", "barriers", hw_app_barriers_are_up(a));
 	if (a->redis)
-		hw_metric_labelled(b, "link_up", "link", "redis", a->redis_up);
+		hw_metric_labelled(b, "link_up", "link", "redis", hw_app_redis_is_up(a));
 	hw_metric_one(b, "loading", "gauge", "1 while devices are read from the store.",
-	              a->loading && !hw_app_stands_by(a));
-	hw_metric_one(b, "candidates", "gauge", "Devices past their deadline that wait for their barriers.",
-	              s->candidates);
+	              a->life.loading && !hw_app_stands_by(a));
+	hw_metric_one(b, "suspects", "gauge", "Devices past their deadline that wait for their barriers.", s->suspects);
 	hw_metric_one(b, "barriers_sent_total", "counter", "Barriers sent through the broker.",
 	              (double)s->barriers_sent);
 	hw_metric_one(b, "barriers_back_total", "counter", "Barriers that came back.", (double)s->barriers_back);
-	hw_metric_one(b, "goodbyes_void_total", "counter", "Goodbyes that were not believed.",
+	hw_metric_one(b, "goodbyes_void_total", "counter", "Goodbyes that were not taken as proof.",
 	              (double)s->goodbyes_void);
 	struct hw_probe_counts probes = hw_app_probe_counts(a);
-	hw_metric_family(b, "probes_total", "counter", "Devices asked in their silence, and what became of it.");
+	hw_metric_family(b, "probes_total", "counter", "Probes of silent devices, by their result.");
 	hw_metric_labelled(b, "probes_total", "result", "sent", (double)probes.sent);
 	hw_metric_labelled(b, "probes_total", "result", "answered", (double)probes.answered);
 	hw_metric_labelled(b, "probes_total", "result", "dropped", (double)probes.dropped);
-	hw_metric_one(b, "relinks_total", "counter", "Entries of the wheel put elsewhere when they came due.",
-	              (double)s->relinks);
+	hw_metric_one(b, "relinks_total", "counter",
+	              "Entries of the wheel that moved to a new slot when they were due.", (double)s->relinks);
 	const struct hw_wheel *keys = hw_monitor_key_wheel(a->monitor);
-	hw_metric_one(b, "wheel_entries", "gauge", "Entries in the wheel, and in that of keys.",
+	hw_metric_one(b, "wheel_entries", "gauge", "Entries in the wheel of devices, and in the wheel of keys.",
 	              hw_monitor_wheel(a->monitor)->length + (keys ? keys->length : 0));
 	hw_metric_one(b, "event_clients", "gauge", "Clients of the event stream.", clients.now);
-	hw_metric_one(b, "event_clients_lagging", "gauge", "Clients of the event stream that read what has been.",
+	hw_metric_one(b, "event_clients_lagging", "gauge", "Clients of the event stream that read earlier events.",
 	              clients.lagging);
-	hw_metric_one(b, "event_clients_refused_total", "counter", "Clients of the event stream refused or cut off.",
-	              (double)clients.refused);
+	hw_metric_one(b, "event_clients_refused_total", "counter",
+	              "Clients of the event stream that were refused or disconnected.", (double)clients.refused);
 }
 
 static void listen_metrics(const struct hw_app *a, struct evbuffer *b)
@@ -242,31 +195,31 @@ static void listen_metrics(const struct hw_app *a, struct evbuffer *b)
 	hw_metric_labelled(b, "http_refused_total", "why", "foreign", (double)r.foreign);
 	hw_metric_one(b, "http_closed_total", "counter", "Connections to [http] listen closed to make room for others.",
 	              (double)r.crowded);
-	hw_metric_one(b, "tls_handshakes_total", "counter", "Handshakes of TLS that were completed.",
+	hw_metric_one(b, "tls_handshakes_total", "counter", "TLS handshakes that were completed.",
 	              (double)r.handshakes);
 	hw_metric_one(b, "tls_handshakes_cut_total", "counter",
-	              "Handshakes of TLS that took too long, or were too many.", (double)r.handshakes_cut);
+	              "TLS handshakes that were ended: too slow, or too many at once.", (double)r.handshakes_cut);
 }
 
 static void metrics(void *arg, struct evbuffer *b)
 {
 	const struct hw_app *a = arg;
+	const struct hw_app_turn_metrics *turn = hw_app_turn_metrics(a);
 	const char *const build[] = {"version", HW_VERSION, "node", a->conf->node_id, NULL};
-	hw_metric_family(b, "build_info", "gauge", "Always 1; the labels say what runs.");
+	hw_metric_family(b, "build_info", "gauge", "Always 1; the labels name the version.");
 	hw_metric_sample(b, "build_info", build, 1);
 	hw_metric_histogram(b, "detection_delay_seconds", "From a device's deadline to its offline transition.",
-	                    &a->detection);
-	hw_metric_histogram(b, "loop_turn_seconds", "How long one turn of the loop took.", &a->turn);
-	hw_metric_histogram(b, "loop_turn_cpu_seconds", "CPU time of one whole turn of the loop's thread.",
-	                    &a->turn_cpu);
+	                    &turn->detection);
+	hw_metric_histogram(b, "loop_turn_seconds", "How long one turn of the loop took.", &turn->turn);
+	hw_metric_histogram(b, "loop_turn_cpu_seconds", "CPU time of one whole turn of the loop's thread.", &turn->cpu);
 	hw_metric_one(b, "barrier_seconds", "gauge", "Smoothed round trip of a barrier through the broker.",
 	              (double)hw_monitor_stats(a->monitor)->barrier_rtt_ns / 1e9);
 	hw_metric_family(b, "owed", "gauge", "Devices whose current state a sink has not confirmed.");
-	hw_metric_labelled(b, "owed", "sink", "mqtt", (double)a->status.pending);
+	hw_metric_labelled(b, "owed", "sink", "mqtt", (double)hw_app_status_sink(a)->pending);
 	if (a->start->mqtt.homeassistant)
-		hw_metric_labelled(b, "owed", "sink", "homeassistant", (double)a->discovery.pending);
+		hw_metric_labelled(b, "owed", "sink", "homeassistant", (double)hw_app_discovery_sink(a)->pending);
 	if (a->redis)
-		hw_metric_labelled(b, "owed", "sink", "redis", (double)a->pending_store);
+		hw_metric_labelled(b, "owed", "sink", "redis", (double)hw_app_pending_writes(a));
 	redis_metrics(a, b);
 	keyspace_metrics(a, b);
 	mqtt_metrics(a, b);
@@ -275,7 +228,7 @@ static void metrics(void *arg, struct evbuffer *b)
 	listen_metrics(a, b);
 }
 
-static int events_after(void *arg, struct hw_event_id at)
+static int events_after(void *arg, struct hw_stream_id at)
 {
 	return hw_redis_events_after(((struct hw_app *)arg)->redis, at);
 }
@@ -300,10 +253,39 @@ static const char *standby(void *arg)
 	return hw_app_stands_by(arg) ? hw_app_standby_owner(arg) : NULL;
 }
 
-/* What there is in every way to run; what a store adds, other nodes add, and one that stands by. */
+/* --- notifications */
+
+int hw_app_configure_notifier(struct hw_app *a, const struct hw_settings *c)
+{
+	/* Only a warning: the program may be installed later. */
+	if (c->notify.exec[0] && access(c->notify.exec, X_OK))
+		hw_log(a->log, HW_LOG_WARNING, "[notify] exec = %s cannot be run: %s", c->notify.exec, strerror(errno));
+	return hw_notify_configure(a->notifier, &c->notify, c->node_id);
+}
+
+void hw_app_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text)
+{
+	struct hw_app *a = arg;
+	/* The URL is not logged: it may contain a secret. */
+	hw_log_limited(a->log, HW_LIMIT_NOTIFY, HW_LOG_WARNING, "[notify] %s: %s", hw_notifier_kind_name(kind), text);
+}
+
+static void show_notify(void *arg, struct hw_json *j)
+{
+	const struct hw_app *a = arg;
+	hw_notify_show(a->notifier, &a->conf->notify, j);
+}
+
+static int test_notify(void *arg, const char *channel, struct hw_json *j)
+{
+	struct hw_app *a = arg;
+	return hw_notify_test(a->notifier, &a->conf->notify, channel, j);
+}
+
+/* The operations of every mode; those that a store adds; those that other nodes add. */
 #define ALWAYS                                                                                                         \
-	.now = now_of, .status = status, .forget = forget, .reload = reload, .notify = hw_app_show_notify,             \
-	.notify_test = hw_app_test_notify, .metrics = metrics
+	.now = now_of, .status = status, .forget = forget, .reload = reload, .notify = show_notify,                    \
+	.notify_test = test_notify, .metrics = metrics
 #define STORE ALWAYS, .events_after = events_after, .events_last = events_last
 #define NODES STORE, .nodes = nodes, .owner = owner
 

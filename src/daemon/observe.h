@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the control API asks. */
+/* The daemon's answers to the control API. */
 #ifndef HW_OBSERVE_H
 #define HW_OBSERVE_H
 
@@ -7,7 +7,12 @@
 
 extern const struct hw_control_ops hw_app_control_ops;
 extern const struct hw_control_ops hw_app_control_ops_nodes;   /* one of several nodes */
-extern const struct hw_control_ops hw_app_control_ops_standby; /* ... of which one alone knows the fleet */
-extern const struct hw_control_ops hw_app_control_ops_memory;  /* no store keeps the event stream */
+extern const struct hw_control_ops hw_app_control_ops_standby; /* ... if only one node knows the fleet */
+extern const struct hw_control_ops hw_app_control_ops_memory;  /* without a store for the event stream */
+
+/* Passes the configuration to the notifier. Returns 0 or -ENOMEM. */
+int hw_app_configure_notifier(struct hw_app *a, const struct hw_settings *c);
+/* The notifier reports an error. */
+void hw_app_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text);
 
 #endif

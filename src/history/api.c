@@ -20,8 +20,8 @@ static const char *const stream_names[HW_STREAMS] = {
 /* --- as of ------------------------------------------------------------------------------------------------------ */
 
 /*
- * Up to when SQL has the entries about devices; those of tasks do not count. Only an answer of Redis moves it on: so it
- * stands still while Redis, SQL or this process does. Until both streams have been read it is the time of the last
+ * The time up to which SQL has all entries about devices; tasks do not count. Only an answer of Redis advances it, so
+ * it stands still while Redis, SQL or this process does. Until both streams have been read, it is the time of the last
  * entry.
  */
 int64_t hw_history_as_of(void *arg)
@@ -33,21 +33,21 @@ int64_t hw_history_as_of(void *arg)
 	int64_t events_ms = v.until_ms[HW_STREAM_EVENTS], sight_ms = v.until_ms[HW_STREAM_SIGHT];
 	int64_t at_ms = events_ms < sight_ms ? events_ms : sight_ms;
 	if (at_ms == 0) {
-		events_ms = (int64_t)v.place[HW_STREAM_EVENTS].at.ms;
-		sight_ms = (int64_t)v.place[HW_STREAM_SIGHT].at.ms;
+		events_ms = (int64_t)v.cursor[HW_STREAM_EVENTS].id.ms;
+		sight_ms = (int64_t)v.cursor[HW_STREAM_SIGHT].id.ms;
 		at_ms = events_ms > sight_ms ? events_ms : sight_ms;
 	}
 	return at_ms < now_ms ? at_ms : now_ms;
 }
 
-/* --- status ------------------------------------------------------------------------------------------------------- */
+/* --- status ----------------------------------------------------------------------------------------------------- */
 
-static void put_place(struct hw_json *j, const struct hw_importer_view *v, int stream)
+static void put_cursor(struct hw_json *j, const struct hw_importer_view *v, int stream)
 {
-	char at[HW_EVENT_ID_TEXT];
-	hw_event_id_text(v->place[stream].at, at);
+	char at[HW_STREAM_ID_TEXT];
+	hw_stream_id_print(v->cursor[stream].id, at);
 	hw_json_text(j, "at", at);
-	hw_json_int(j, "n", v->place[stream].n < 0 ? 0 : v->place[stream].n);
+	hw_json_int(j, "n", v->cursor[stream].added < 0 ? 0 : v->cursor[stream].added);
 	if (v->lag_entries[stream] < 0)
 		hw_json_null(j, "lag_entries");
 	else
@@ -70,24 +70,22 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 	hw_json_text(&j, "database", api->database);
 	hw_json_text(&j, "sql", v.sql ? "up" : *v.sql_why ? v.sql_why : "connecting");
 	hw_json_text(&j, "redis", v.redis ? "up" : *v.redis_why ? v.redis_why : "connecting");
-	put_place(&j, &v, HW_STREAM_EVENTS);
+	put_cursor(&j, &v, HW_STREAM_EVENTS);
 	hw_json_int(&j, "gaps", v.gaps);
 	hw_json_int(&j, "lost", v.lost);
-	hw_json_bool(&j, "reading_back", v.owes);
-	hw_json_key(&j, "streams");
-	hw_json_open(&j, '[');
+	hw_json_bool(&j, "reading_back", v.pending);
+	hw_json_open_member(&j, "streams", '[');
 	for (int i = 0; i < HW_STREAMS; i++) {
 		hw_json_open(&j, '{');
 		hw_json_text(&j, "stream", stream_names[i]);
-		put_place(&j, &v, i);
+		put_cursor(&j, &v, i);
 		hw_json_close(&j, '}');
 	}
 	hw_json_close(&j, ']');
 	hw_answer_end(req, &j, body);
 }
 
-/* --- health and metrics --------------------------------------------------------------------------------------------
- */
+/* --- health and metrics ----------------------------------------------------------------------------------------- */
 
 static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 {
@@ -113,10 +111,10 @@ static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 
 static void add_lags(struct evbuffer *b, const struct hw_importer_view *v)
 {
-	hw_metric_family(b, "history_lag_seconds", "gauge", "Age of the last entry that was written, while more wait");
+	hw_metric_family(b, "history_lag_seconds", "gauge", "Age of the last written entry while more entries wait");
 	for (int i = 0; i < HW_STREAMS; i++)
 		hw_metric_labelled(b, "history_lag_seconds", "stream", stream_names[i], (double)v->lag_ms[i] / 1e3);
-	hw_metric_family(b, "history_lag_entries", "gauge", "Entries that wait in Redis; NaN: it does not tell");
+	hw_metric_family(b, "history_lag_entries", "gauge", "Entries that wait in Redis; NaN: not known");
 	for (int i = 0; i < HW_STREAMS; i++)
 		hw_metric_labelled(b, "history_lag_entries", "stream", stream_names[i],
 		                   v->lag_entries[i] < 0 ? (double)NAN : (double)v->lag_entries[i]);
@@ -134,24 +132,25 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 	}
 	hw_importer_view(api->importer, &v);
 	add_lags(b, &v);
-	hw_metric_family(b, "history_rows_total", "counter", "Rows that this worker has written");
+	hw_metric_family(b, "history_rows_total", "counter", "Rows that this instance has written");
 	for (int i = 0; i < HW_ROWS_KINDS; i++)
 		hw_metric_labelled(b, "history_rows_total", "kind", hw_importer_rows_name((enum hw_importer_rows)i),
 		                   (double)v.rows[i]);
 	hw_metric_one(b, "history_gaps_total", "counter", "Gaps in the streams that the database holds",
 	              (double)v.gaps);
-	hw_metric_one(b, "history_lost_total", "counter", "Entries that were lost in them, as far as it is known",
+	hw_metric_one(b, "history_lost_total", "counter", "Entries that were lost in these gaps, as far as known",
 	              (double)v.lost);
 	hw_metric_family(b, "history_unusable_total", "counter",
 	                 "Entries that were skipped (fields, time, seq) or corrected (text)");
 	for (int i = 0; i < HW_ODD_KINDS; i++)
 		hw_metric_labelled(b, "history_unusable_total", "kind", hw_importer_odd_name((enum hw_source_odd)i),
 		                   (double)v.odd[i]);
-	hw_metric_one(b, "history_yielded_total", "counter", "Batches that another worker was quicker with",
+	hw_metric_one(b, "history_yielded_total", "counter", "Batches that another instance wrote first",
 	              (double)v.yielded);
-	hw_metric_one(b, "history_sql_losses_total", "counter", "Times that SQL went away", (double)v.sql_losses);
-	hw_metric_one(b, "history_up", "gauge", "1 while both SQL and Redis are there", v.sql && v.redis);
-	hw_metric_histogram(b, "history_batch_seconds", "Time of a batch's transaction", &v.batch);
+	hw_metric_one(b, "history_sql_losses_total", "counter", "How often the database went away",
+	              (double)v.sql_losses);
+	hw_metric_one(b, "history_up", "gauge", "1 while connected to the database and to Redis", v.sql && v.redis);
+	hw_metric_histogram(b, "history_batch_seconds", "Duration of a batch's transaction", &v.batch);
 	hw_usage_metrics(b);
 	hw_reply_as(req, HTTP_OK, "text/plain; version=0.0.4", b);
 }
@@ -165,7 +164,7 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/history/counts", "", hw_serve_counts},
 	{EVHTTP_REQ_GET, "/v1/history/badge/", "", hw_serve_badge},
 	{EVHTTP_REQ_GET, "/v1/history/events", "", hw_serve_old_events},
-	{EVHTTP_REQ_GET, "/v1/history/metrics", "", serve_metrics}, /* heartwheeld hands this path on */
+	{EVHTTP_REQ_GET, "/v1/history/metrics", "", serve_metrics}, /* heartwheeld forwards this path */
 	{EVHTTP_REQ_GET, "/healthz", "", hw_serve_alive},
 	{EVHTTP_REQ_GET, "/readyz", "", serve_ready},
 	{EVHTTP_REQ_GET, "/metrics", "", serve_metrics},

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What heartwheel-history answers on its socket: the table of routes. Reports go to the desk, the rest is answered at
- * once. */
+/* The routes of heartwheel-history's socket. The query worker answers reports; the loop answers the rest at once. */
 #ifndef HW_HISTORY_API_H
 #define HW_HISTORY_API_H
 
@@ -10,15 +9,15 @@
 #include "history/query_worker.h"
 #include "http/router.h"
 
-/* The argument of the handlers. */
+/* Argument of the handlers. */
 struct hw_history_api {
 	struct hw_importer *importer;
 	struct hw_query_worker *query_worker;
-	const char *database; /* as configured: it holds no secret */
+	const char *database; /* as configured; contains no secret */
 	int64_t started_ms;   /* monotonic */
 };
 
-/* Up to when the database has all that Redis had, as Unix ms; 0: that is not known. `arg`: the struct above. */
+/* Unix ms up to which the database has all entries of Redis; 0: unknown. `arg`: a struct hw_history_api. */
 int64_t hw_history_as_of(void *arg);
 
 extern const struct hw_http_table hw_history_routes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See ask.h. A moment is a number of Unix milliseconds, a day or a second of UTC, or how long ago: 30d. */
+/* See ask.h. A time is Unix milliseconds, a UTC day, a UTC second, or an age such as 30d. */
 #include "history/ask.h"
 
 #include <event2/http.h>
@@ -22,7 +22,7 @@
 #define DAY_MS    INT64_C(86400000)
 #define MINUTE_MS INT64_C(60000)
 
-/* What a request may have in its query. */
+/* The parameters that a request may have. */
 enum {
 	TAKES_DEVICE = 1,
 	TAKES_GROUP = 2,
@@ -76,28 +76,28 @@ static const char *take_month(struct hw_report_asked *a, const char *text, int64
 {
 	int month = hw_month_parse(text);
 	if (month < 0)
-		return "'month' is not of the form 2026-11";
+		return "'month' must have the form 2026-11";
 	a->since_ms = hw_month_begin(month);
 	a->until_ms = hw_month_begin(hw_month_next(month));
 	a->month = true;
-	return a->since_ms < now_ms ? NULL : "'month' has not begun";
+	return a->since_ms < now_ms ? NULL : "'month' is in the future";
 }
 
-/* "MS.DEV", as `next` has it. */
-static const char *take_place(struct hw_report_asked *a, const char *text)
+/* Parses "MS.DEV", the format of `next`. */
+static const char *take_offset(struct hw_report_asked *a, const char *text)
 {
 	char more;
 	if (sscanf(text, "%" SCNd64 ".%" SCNd64 "%c", &a->after, &a->after_dev, &more) == 2)
 		return NULL;
 	a->after_dev = INT64_MAX;
-	return parse_number(text, &a->after) ? NULL : "'after' is not what 'next' was";
+	return parse_number(text, &a->after) ? NULL : "'after' must be the 'next' of an earlier page";
 }
 
 static const char *take_event(struct hw_report_asked *a, const struct hw_param *p)
 {
-	struct hw_event_id at;
-	if (hw_event_id_parse(p->value, p->value_len, &at) != 0)
-		return "'after' is not the id of an event";
+	struct hw_stream_id at;
+	if (hw_stream_id_parse(p->value, p->value_len, &at) != 0)
+		return "'after' must be the id of an event";
 	a->after = hw_entry_number(at);
 	return NULL;
 }
@@ -114,20 +114,20 @@ static const char *take_count(unsigned *to, const char *text, unsigned most, con
 static const char *take_sort(struct hw_report_asked *a, const char *text)
 {
 	a->by_outages = strcmp(text, "outages") == 0;
-	return a->by_outages || strcmp(text, "down") == 0 ? NULL : "'sort' is down or outages";
+	return a->by_outages || strcmp(text, "down") == 0 ? NULL : "'sort' must be down or outages";
 }
 
 static const char *take_step(struct hw_report_asked *a, const char *text)
 {
 	return hw_conf_duration_parse(text, &a->step_ms) == 0 && a->step_ms >= 1000
 	               ? NULL
-	               : "'step' is no duration of 1s or more";
+	               : "'step' must be a duration of 1s or more";
 }
 
 static const char *take_live(struct hw_report_asked *a, const char *text)
 {
 	a->live = strcmp(text, "1") == 0;
-	return a->live || strcmp(text, "0") == 0 ? NULL : "'live' is 0 or 1";
+	return a->live || strcmp(text, "0") == 0 ? NULL : "'live' must be 0 or 1";
 }
 
 static const char *take_param(struct hw_report_asked *a, int takes, const struct hw_param *p, int64_t now_ms)
@@ -141,11 +141,11 @@ static const char *take_param(struct hw_report_asked *a, int takes, const struct
 	if (takes & TAKES_WINDOW && strcmp(p->key, "since") == 0)
 		return (a->since_given = parse_moment(p->value, now_ms, &a->since_ms))
 		               ? NULL
-		               : "'since' is no moment: 2026-11-01, 30d or Unix ms";
+		               : "'since' must be a time: 2026-11-01, 30d or Unix ms";
 	if (takes & TAKES_WINDOW && strcmp(p->key, "until") == 0)
 		return (a->until_given = parse_moment(p->value, now_ms, &a->until_ms))
 		               ? NULL
-		               : "'until' is no moment: 2026-11-01, 30d or Unix ms";
+		               : "'until' must be a time: 2026-11-01, 30d or Unix ms";
 	if (takes & TAKES_MONTH && strcmp(p->key, "month") == 0)
 		return take_month(a, p->value, now_ms);
 	if (takes & TAKES_PAGE && strcmp(p->key, "limit") == 0)
@@ -155,14 +155,14 @@ static const char *take_param(struct hw_report_asked *a, int takes, const struct
 	if (takes & TAKES_EVENT && strcmp(p->key, "after") == 0)
 		return take_event(a, p);
 	if (takes & TAKES_PAGE && !(takes & TAKES_OFFSET) && strcmp(p->key, "after") == 0)
-		return take_place(a, p->value);
+		return take_offset(a, p->value);
 	if (takes & TAKES_MIN && strcmp(p->key, "min") == 0)
-		return hw_conf_duration_parse(p->value, &a->min_ms) == 0 ? NULL : "'min' is no duration: 5m";
+		return hw_conf_duration_parse(p->value, &a->min_ms) == 0 ? NULL : "'min' must be a duration such as 5m";
 	if (takes & TAKES_DAYS && strcmp(p->key, "days") == 0) {
-		wrong = take_count(&days, p->value, 3660, "'days' is not a number from 1 to 3660");
+		wrong = take_count(&days, p->value, 3660, "'days' must be a number from 1 to 3660");
 		if (!wrong && days > 0)
 			a->since_ms = now_ms - days * DAY_MS;
-		return wrong ? wrong : days > 0 ? NULL : "'days' is not a number from 1 to 3660";
+		return wrong ? wrong : days > 0 ? NULL : "'days' must be a number from 1 to 3660";
 	}
 	if (takes & TAKES_SORT && strcmp(p->key, "sort") == 0)
 		return take_sort(a, p->value);
@@ -170,10 +170,10 @@ static const char *take_param(struct hw_report_asked *a, int takes, const struct
 		return take_step(a, p->value);
 	if (takes & TAKES_LIVE && strcmp(p->key, "live") == 0)
 		return take_live(a, p->value);
-	return "no such parameter here";
+	return "unknown parameter";
 }
 
-/* Fills in *a from the query, the device from the path if there is one. Otherwise answers 400, and returns false. */
+/* Fills *a from the query and the path (a device, if there is one). On error, replies 400 and returns false. */
 static bool read_query(struct evhttp_request *req, const char *rest, int takes, struct hw_report_asked *a)
 {
 	int64_t now_ms = hw_clock_now().wall_ms;
@@ -195,7 +195,7 @@ static bool read_query(struct evhttp_request *req, const char *rest, int takes, 
 		}
 	}
 	if (!wrong && rc < 0)
-		wrong = "the query is broken";
+		wrong = "the query is malformed";
 	if (a->until_ms > now_ms)
 		a->until_ms = now_ms;
 	if (!wrong && a->since_ms > a->until_ms)
@@ -233,7 +233,7 @@ void hw_serve_uptime(void *arg, struct evhttp_request *req, const char *rest)
 	                        TAKES_SORT,
 	                &a))
 		return;
-	if (!a.month && !a.since_given) { /* this month */
+	if (!a.month && !a.since_given) { /* default: the current month */
 		a.since_ms = hw_month_begin(hw_month_of(a.until_ms));
 		a.month = !a.until_given;
 	}
@@ -248,11 +248,11 @@ void hw_serve_bars(void *arg, struct evhttp_request *req, const char *rest)
 	if (a.step_ms == 0)
 		a.step_ms = DAY_MS;
 	if (!*a.device || a.since_ms == 0) {
-		hw_reply_error(req, HTTP_BADREQUEST, "bars want a 'device' and 'since'");
+		hw_reply_error(req, HTTP_BADREQUEST, "bars need 'device' and 'since'");
 		return;
 	}
 	if ((a.until_ms - a.since_ms) / a.step_ms >= HW_LIMIT_MAX) {
-		hw_reply_error(req, HTTP_BADREQUEST, "too many bars: a longer 'step'");
+		hw_reply_error(req, HTTP_BADREQUEST, "too many bars: use a longer 'step'");
 		return;
 	}
 	pass_on(arg, req, hw_report_bars, &a);
@@ -266,11 +266,11 @@ void hw_serve_counts(void *arg, struct evhttp_request *req, const char *rest)
 	if (a.step_ms == 0)
 		a.step_ms = MINUTE_MS;
 	if (!a.since_given) {
-		hw_reply_error(req, HTTP_BADREQUEST, "counts want 'since'");
+		hw_reply_error(req, HTTP_BADREQUEST, "counts need 'since'");
 		return;
 	}
 	if ((a.until_ms - a.since_ms) / a.step_ms >= HW_LIMIT_MAX) {
-		hw_reply_error(req, HTTP_BADREQUEST, "too many counts: a longer 'step'");
+		hw_reply_error(req, HTTP_BADREQUEST, "too many counts: use a longer 'step'");
 		return;
 	}
 	pass_on(arg, req, hw_report_counts, &a);
@@ -283,7 +283,7 @@ void hw_serve_badge(void *arg, struct evhttp_request *req, const char *rest)
 		return;
 	size_t len = strlen(a.device);
 	if (len <= 4 || strcmp(a.device + len - 4, ".svg") != 0) {
-		hw_reply_error(req, HTTP_NOTFOUND, "a badge is ID.svg");
+		hw_reply_error(req, HTTP_NOTFOUND, "the path of a badge is ID.svg");
 		return;
 	}
 	a.device[len - 4] = '\0';

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The requests that are answered out of SQL: their queries are read here, and the report goes to the desk. */
+/* Handlers of the requests that need SQL: they parse the query and pass the report to the query worker. */
 #ifndef HW_HISTORY_ASK_H
 #define HW_HISTORY_ASK_H
 
 struct evhttp_request;
 
-/* Of hw_history_routes; `arg`: a struct hw_history_api. */
+/* Handlers for hw_history_routes; `arg` is a struct hw_history_api. */
 void hw_serve_transitions_of(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_outages(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_uptime(void *arg, struct evhttp_request *req, const char *rest);

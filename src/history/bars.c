@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See bars.h. What is asked of a bar is the length of what three sets of moments have of it: known, known and seen, and
- * seen while it was down. An outage that lasts, and that the device is forgotten, come from the device's own row, which
- * no retention takes away.
+ * See bars.h. A bar has the lengths of its parts in three sets: known, known and seen, and seen while down. A current
+ * outage, and the time since the device was forgotten, come from the device's row, which retention never deletes.
  */
 #include "history/bars.h"
 
@@ -13,15 +12,15 @@
 #include "history/seen.h"
 #include "history/spans.h"
 
-#define TOLD_MS INT64_C(360000) /* a monitor tells that it sees each five minutes */
+#define SHOWN_MS INT64_C(360000) /* a monitor records every five minutes that it sees the fleet */
 
 struct reading {
 	struct hw_sql *sql;
 	const struct hw_report_asked *a;
 	int64_t dev, first_ms, end_ms;
-	struct hw_spans unseen, down, gone; /* as they are read */
-	struct hw_spans known, seen, away;  /* what bars are measured by */
-	int64_t *begins;                    /* of outages, the earliest first */
+	struct hw_spans unseen, down, gone; /* as read */
+	struct hw_spans known, seen, away;  /* the sets that the bars are measured with */
+	int64_t *begins;                    /* begins of outages, sorted */
 	size_t n, cap;
 };
 
@@ -96,7 +95,7 @@ static int read_unseen(struct reading *r)
 	struct hw_spans seen = {0};
 	int64_t sees_until;
 	int rc = hw_seen_read(r->sql, a->since_ms, a->until_ms, &seen, &sees_until);
-	if (rc == 0 && a->live && sees_until > 0 && a->until_ms - sees_until < TOLD_MS)
+	if (rc == 0 && a->live && sees_until > 0 && a->until_ms - sees_until < SHOWN_MS)
 		rc = hw_spans_add(&seen, sees_until, a->until_ms);
 	hw_spans_order(&seen);
 	if (rc == 0)
@@ -147,7 +146,7 @@ int hw_bars_read(struct hw_sql *sql, const struct hw_report_asked *asked, struct
 {
 	struct reading r = {.sql = sql, .a = asked};
 	*out = (struct hw_bars){0};
-	/* All of one moment, whatever is written meanwhile. */
+	/* One snapshot of the database for the whole report. */
 	int rc = hw_sql_run(sql, hw_sql_pick(sql, "BEGIN", "START TRANSACTION WITH CONSISTENT SNAPSHOT"));
 	if (rc == 0)
 		rc = read_device(&r);

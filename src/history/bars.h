@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A device's time in bars of one length: of each how long it was known, seen and down, by the words of uptime.h. The
- * last bar ends with the window. Cost: what was seen, and the device's outages, are read once, whatever the bars.
+ * A device's time in bars of equal length: how long the device was known, seen and down per bar (terms of uptime.h).
+ * The last bar ends with the window. Cost: sightings and outages are read once, independent of the number of bars.
  */
 #ifndef HW_HISTORY_BARS_H
 #define HW_HISTORY_BARS_H
@@ -22,9 +22,9 @@ struct hw_bars {
 };
 
 /*
- * Of asked->device, [since, until), step_ms. A monitor tells each five minutes that it sees: with asked->live, since
- * one does, what lies behind its last word counts as seen, if that is not older. 0; -ENOENT: no such device; -ENOMEM;
- * or -EIO if SQL failed. hw_bars_fini() in any case.
+ * Reads asked->device, [since, until), step_ms. A monitor records every five minutes that it sees the fleet. With
+ * asked->live, the time after a monitor's latest sighting counts as seen if that sighting is not older. Returns 0,
+ * -ENOENT (no such device), -ENOMEM, or -EIO if SQL failed. Call hw_bars_fini() in any case.
  */
 int hw_bars_read(struct hw_sql *sql, const struct hw_report_asked *asked, struct hw_bars *out);
 void hw_bars_fini(struct hw_bars *b);

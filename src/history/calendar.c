@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See calendar.h. Days are counted as in H. Hinnant, "chrono-compatible low-level date algorithms": years that begin in
- * March, eras of 400 of them. */
+/* See calendar.h. The algorithm is from H. Hinnant, "chrono-compatible low-level date algorithms": years begin in
+ * March, an era is 400 years. */
 #include "history/calendar.h"
 
 #include <stdio.h>

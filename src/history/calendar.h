@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* The month that a moment is in. */
+/* The month that contains the time. */
 int hw_month_of(int64_t ms);
-/* Its first millisecond; the next month's is its end. */
+/* The first millisecond of the month. The month ends where the next month begins. */
 int64_t hw_month_begin(int month);
 int hw_month_next(int month);
 /* "2026-11" -> 202611, or -1. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See counts.h. Each span of a device's time adds 1 at its first moment and takes 1 off at the first moment after it;
- * the sum of these differences up to a moment is the count at that moment.
+ * See counts.h. Each span of a device's time adds 1 at the first sample in it, and subtracts 1 at the first sample
+ * after it. The sum of these differences up to a sample is the count.
  */
 #include "history/counts.h"
 
@@ -16,13 +16,14 @@
 struct reading {
 	struct hw_sql *sql;
 	const struct hw_report_asked *a;
-	struct hw_count *at; /* `online`: differences of all that are known, until the end; `offline`: of those down */
+	struct hw_count
+		*at; /* differences. `online`: all known devices, until sum_up(); `offline`: devices that are down */
 	size_t n;
 	struct hw_spans seen, missing;
-	int rc; /* of a callback */
+	int rc; /* result of a callback */
 };
 
-/* The first moment at or after a time; n: none. */
+/* The first sample at or after a time; n: none. */
 static size_t first_at(const struct reading *r, int64_t ms)
 {
 	if (ms <= r->a->since_ms)
@@ -116,11 +117,11 @@ int hw_counts_read(struct hw_sql *sql, const struct hw_report_asked *a, int64_t 
 {
 	struct reading r = {.sql = sql, .a = a};
 	r.n = a->until_ms > a->since_ms ? (size_t)((a->until_ms - a->since_ms - 1) / a->step_ms + 1) : 0;
-	r.at = calloc(r.n + 1, sizeof(*r.at)); /* the last: after all moments */
+	r.at = calloc(r.n + 1, sizeof(*r.at)); /* the last element: after all samples */
 	*out = (struct hw_counts){r.at, r.n};
 	if (!r.at)
 		return -ENOMEM;
-	/* All of one moment, whatever is written meanwhile. */
+	/* One snapshot of the database for the whole report. */
 	int rc = hw_sql_run(sql, hw_sql_pick(sql, "BEGIN", "START TRANSACTION WITH CONSISTENT SNAPSHOT"));
 	if (rc == 0)
 		rc = read_rows(&r);

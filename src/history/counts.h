@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many devices were online, and how many offline, at moments at equal distances. A moment is not known if no
- * monitor saw then, if entries of the stream are missing around it, or if the database has not read up to it.
+ * How many devices were online and offline at equally spaced times. A count is unknown if no monitor saw the fleet at
+ * that time, if entries around that time are missing, or if the database does not reach that time yet.
  *
- * Cost: a row for each device, and what outages.h says of the outages; whatever the number of moments.
+ * Cost: a row per device and the cost of hw_outages_read(), independent of the number of counts.
  */
 #ifndef HW_HISTORY_COUNTS_H
 #define HW_HISTORY_COUNTS_H
@@ -17,7 +17,7 @@
 
 struct hw_count {
 	int64_t time_ms, online, offline;
-	bool known; /* else both counts are 0 */
+	bool known; /* false: both counts are 0 */
 };
 
 struct hw_counts {
@@ -26,8 +26,8 @@ struct hw_counts {
 };
 
 /*
- * At asked->since_ms, and each asked->step_ms after it, before asked->until_ms; of all devices. `as_of_ms`: the
- * database has all up to then. 0; -ENOMEM; or -EIO if SQL failed. hw_counts_fini() in any case.
+ * Counts all devices at asked->since_ms and each asked->step_ms later, before asked->until_ms. `as_of_ms`: the database
+ * is complete up to this time. Returns 0, -ENOMEM, or -EIO if SQL failed. Call hw_counts_fini() in any case.
  */
 int hw_counts_read(struct hw_sql *sql, const struct hw_report_asked *asked, int64_t as_of_ms, struct hw_counts *out);
 void hw_counts_fini(struct hw_counts *c);

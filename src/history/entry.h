@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * An entry of a stream as history keeps it, whole: what is read from Redis outlives its reply. The streams that are
- * read, and a place in one.
- */
+/* The streams that heartwheel-history reads, and a copy of one entry. The copy outlives the Redis reply. */
 #ifndef HW_HISTORY_ENTRY_H
 #define HW_HISTORY_ENTRY_H
 
@@ -10,53 +7,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "heartwheel/event.h"
+#include "stream/gap.h"
 
 enum hw_stream { HW_STREAM_SIGHT, HW_STREAM_EVENTS, HW_STREAM_TASKS, HW_STREAMS };
 
 #define HW_ENTRY_WORD 40
 #define HW_ENTRY_NAME 256
 
-#define HW_EARLIEST_MS INT64_C(946684800000)  /* 2000-01-01: no device went online or offline before */
-#define HW_LATEST_MS   INT64_C(4102444800000) /* 2100-01-01: without a clock no time after it is believed */
-#define HW_ENTRIES_MAX (INT64_C(1) << 53)     /* a stream with more entries was written to by XSETID */
+#define HW_EARLIEST_MS INT64_C(946684800000)  /* 2000-01-01: a transition before this time is wrong */
+#define HW_LATEST_MS   INT64_C(4102444800000) /* 2100-01-01: an entry id after this time is not used as a clock */
+#define HW_ENTRIES_MAX (INT64_C(1) << 53)     /* only XSETID makes a stream report more entries */
 
 struct hw_entry {
-	struct hw_event_id at;
-	char id[HW_ENTRY_NAME];        /* of a device; of a task: its receiver */
-	char node[HW_ENTRY_NAME];      /* of a task: its sender */
-	char group[HW_ENTRY_NAME];     /* of a task: its name */
-	char state[HW_ENTRY_WORD];     /* as the stream words it */
-	char why[HW_ENTRY_NAME];       /* reason, cause, why */
-	int64_t time_ms, last_seen_ms; /* of a sighting: from and to */
+	struct hw_stream_id at;
+	char id[HW_ENTRY_NAME];        /* device; in task:events the receiver */
+	char node[HW_ENTRY_NAME];      /* monitor; in task:events the sender */
+	char group[HW_ENTRY_NAME];     /* group; in task:events the task's name */
+	char state[HW_ENTRY_WORD];     /* as in the stream */
+	char why[HW_ENTRY_NAME];       /* `reason`, `cause` or `why` of the entry */
+	int64_t time_ms, last_seen_ms; /* in device:sight: `from_ms` and `to_ms` */
 	int64_t seq;
-	int64_t clock_ms; /* the clock that its times were compared with; 0: none */
+	int64_t clock_ms; /* clock that the times were compared with; 0: none */
 };
 
-/* How far a stream has been read: the last entry, and how many there have been up to it; n < 0: not known yet. */
-struct hw_place {
-	struct hw_event_id at;
-	int64_t n;
-};
-
-/* What was lost between two places. */
-struct hw_gap {
-	bool any;
-	struct hw_event_id after, before; /* the place that was read last, and the first entry that is there */
-	int64_t lost;                     /* entries; < 0: nobody knows how many */
-	bool another;                     /* what begins behind it is another stream: emptied, or put back */
-};
-
-/* An id of the stream as one number that sorts as ids do: 42 bits of ms, 21 of n. */
-static inline int64_t hw_entry_number(struct hw_event_id at)
+/* A stream id as one number with the same order: 42 bits of ms, 21 bits of sequence. */
+static inline int64_t hw_entry_number(struct hw_stream_id at)
 {
-	uint64_t n = at.n < (1U << 21) ? at.n : (1U << 21) - 1;
+	uint64_t n = at.seq < (1U << 21) ? at.seq : (1U << 21) - 1;
 	return (int64_t)(((at.ms & ((UINT64_C(1) << 42) - 1)) << 21) | n);
 }
 
-static inline struct hw_event_id hw_entry_id(int64_t number)
+static inline struct hw_stream_id hw_entry_id(int64_t number)
 {
-	return (struct hw_event_id){(uint64_t)number >> 21, (uint64_t)number & ((1U << 21) - 1)};
+	return (struct hw_stream_id){(uint64_t)number >> 21, (uint64_t)number & ((1U << 21) - 1)};
 }
 
 #endif

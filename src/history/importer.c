@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See importer.h. Invariant: what the clerk believes of a stream's place is what SQL said, or what it has just
- * committed itself. Whatever fails in SQL, it connects anew and asks: also whether the batch whose COMMIT had no answer
- * is there.
+ * See importer.h. Invariant: the importer's offset of a stream is the one that SQL returned, or the one of its own last
+ * successful commit. After any SQL failure the importer reconnects and reads the offsets from SQL. So a batch whose
+ * COMMIT was not answered is found if it was written.
  */
 #include "history/importer.h"
 
@@ -24,13 +24,13 @@
 
 #define LINES_MAX     64
 #define AGAIN_MAX_S   60
-#define EXPIRE_MS     60000 /* once that is clean, it is looked at again after so long */
-#define EXPIRE_ROUNDS 8     /* while there is much to read, a piece goes in every so many rounds */
+#define EXPIRE_MS     60000 /* pause between expiry runs that delete everything old */
+#define EXPIRE_ROUNDS 8     /* while many entries wait, old rows are deleted once per so many rounds */
 #define LAG_MS        1000
 #define REDIS_MS      1000
 #define MOMENT_MS     1000
 
-/* What is read of Redis: the streams, and devices' hashes. */
+/* The parts of Redis that are read: the streams, and the devices' hashes. */
 enum { HASHES = HW_STREAMS, PARTS };
 
 static const char *const part_names[PARTS] = {"device:sight", "device:events", "task:events", "device:state:*"};
@@ -52,28 +52,30 @@ struct hw_importer {
 	int bell_fd;
 	struct event *bell;
 
-	pthread_mutex_t lock; /* of these */
+	pthread_mutex_t lock; /* guards the members up to lost_lines */
 	struct hw_importer_view view;
 	struct line lines[LINES_MAX];
 	unsigned n_lines, lost_lines;
 
-	/* the thread's own */
+	/* used by the thread alone */
 	struct hw_ledger *ledger; /* NULL: SQL is away */
-	struct hw_place place[HW_STREAMS];
+	struct hw_stream_cursor cursor[HW_STREAMS];
+	bool cursors_known; /* true after the offsets were read from SQL once */
 	unsigned again_s, rounds;
-	int64_t expire_at_ms, lag_at_ms, owes_ms; /* monotonic, monotonic, the gap's time; 0: none */
-	bool refused[PARTS];                      /* Redis does not let it be read */
-	char refusal[HW_SQL_WHY];                 /* the last that it said */
-	int64_t hashes_at_ms;                     /* monotonic: not before, as they were refused */
-	bool emptied;                             /* of the gap: hw_ledger_owes() */
-	bool half_told, redis_told;
-	int64_t odd_told_ms[HW_ODD_KINDS]; /* monotonic */
+	int64_t sql_at_ms, expire_at_ms, lag_at_ms; /* monotonic */
+	int64_t pending_ms;                         /* time of the gap after which hashes are to be read; 0: none */
+	bool refused[PARTS];                        /* Redis refuses to let this part be read */
+	char refusal[HW_SQL_WHY];                   /* text of the last refusal */
+	int64_t hashes_at_ms;                       /* monotonic; after a refusal, hashes are not read before */
+	bool emptied;                               /* see hw_ledger_read_pending() */
+	bool half_reported, redis_reported;
+	int64_t odd_reported_ms[HW_ODD_KINDS]; /* monotonic */
 };
 
-/* --- what it says ------------------------------------------------------------------------------------------------- */
+/* --- log lines -------------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static void say(struct hw_importer *c, enum hw_log_level level,
-                                                      const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void report(struct hw_importer *c, enum hw_log_level level,
+                                                         const char *format, ...)
 {
 	uint64_t one = 1;
 	va_list args;
@@ -116,7 +118,7 @@ static void on_bell(evutil_socket_t fd, short what, void *arg)
 	}
 	if (lost) {
 		char text[80];
-		snprintf(text, sizeof(text), "%u further log line%s came faster than they could be written", lost,
+		snprintf(text, sizeof(text), "%u more log line%s were dropped: there were too many at once", lost,
 		         lost == 1 ? "" : "s");
 		c->ops->on_line(c->arg, HW_LOG_WARNING, text);
 	}
@@ -127,7 +129,7 @@ static int64_t mono_ms(void)
 	return hw_clock_mono().ns / HW_NS_PER_MS;
 }
 
-/* Redis is there as far as all can be read of it. */
+/* Updates the view: `redis` is true if Redis is connected and all parts can be read. */
 static void show_redis(struct hw_importer *c, bool up)
 {
 	bool all = up;
@@ -140,16 +142,16 @@ static void show_redis(struct hw_importer *c, bool up)
 	         : up ? c->refusal
 	              : hw_source_why(c->source));
 	pthread_mutex_unlock(&c->lock);
-	if (up == c->redis_told)
+	if (up == c->redis_reported)
 		return;
 	if (up)
-		say(c, HW_LOG_NOTICE, "Redis: connected");
+		report(c, HW_LOG_NOTICE, "Redis: connected");
 	else if (!hw_source_is_woken(c->source))
-		say(c, HW_LOG_WARNING, "Redis: %s", hw_source_why(c->source));
-	c->redis_told = up;
+		report(c, HW_LOG_WARNING, "Redis: %s", hw_source_why(c->source));
+	c->redis_reported = up;
 }
 
-/* By what a reading of a part returned: Redis does not let it be read, as hw_source_why() says, or does again. */
+/* Logs when Redis begins or stops to refuse reading a part. `rc`: result of the read; hw_source_why() has the text. */
 static void note_refusal(struct hw_importer *c, int part, int rc)
 {
 	bool refused = rc == -EACCES, before = c->refused[part];
@@ -159,9 +161,9 @@ static void note_refusal(struct hw_importer *c, int part, int rc)
 		snprintf(c->refusal, sizeof(c->refusal), "%s cannot be read: %s", part_names[part],
 		         hw_source_why(c->source));
 	if (refused && !before)
-		say(c, HW_LOG_ERROR, "Redis: %s", c->refusal);
+		report(c, HW_LOG_ERROR, "Redis: %s", c->refusal);
 	else if (!refused && before)
-		say(c, HW_LOG_NOTICE, "Redis: %s can be read again", part_names[part]);
+		report(c, HW_LOG_NOTICE, "Redis: %s can be read again", part_names[part]);
 	c->refused[part] = refused;
 	if (refused != before)
 		show_redis(c, true);
@@ -175,7 +177,7 @@ static void show_sql(struct hw_importer *c, bool up, const char *why)
 	c->view.sql = up;
 	c->view.sql_losses += !up && c->again_s == 0;
 	snprintf(c->view.sql_why, sizeof(c->view.sql_why), "%s", why);
-	memcpy(c->view.place, c->place, sizeof(c->place));
+	memcpy(c->view.cursor, c->cursor, sizeof(c->cursor));
 	if (known) {
 		c->view.gaps = gaps;
 		c->view.lost = lost;
@@ -183,9 +185,9 @@ static void show_sql(struct hw_importer *c, bool up, const char *why)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* --- SQL ---------------------------------------------------------------------------------------------------------- */
+/* --- SQL -------------------------------------------------------------------------------------------------------- */
 
-/* SQL is away, or full, or refuses: it is tried again after a while. */
+/* Closes SQL after an error and schedules the next attempt. */
 static void give_sql_up(struct hw_importer *c, const char *why)
 {
 	char text[HW_SQL_WHY];
@@ -194,8 +196,8 @@ static void give_sql_up(struct hw_importer *c, const char *why)
 	c->ledger = NULL;
 	show_sql(c, false, text);
 	c->again_s = c->again_s == 0 ? 1 : c->again_s * 2 < AGAIN_MAX_S ? c->again_s * 2 : AGAIN_MAX_S;
-	say(c, HW_LOG_ERROR, "SQL: %s; trying again in %u s", text, c->again_s);
-	hw_source_pause(c->source, (int)c->again_s * 1000);
+	report(c, HW_LOG_ERROR, "SQL: %s; next try in %u s", text, c->again_s);
+	c->sql_at_ms = mono_ms() + c->again_s * 1000;
 }
 
 static void account_rows(struct hw_importer *c)
@@ -207,21 +209,21 @@ static void account_rows(struct hw_importer *c)
 	pthread_mutex_lock(&c->lock);
 	c->view.odd[HW_ODD_ROW] += n;
 	pthread_mutex_unlock(&c->lock);
-	if (hw_trouble_due_again(&c->odd_told_ms[HW_ODD_ROW], mono_ms()))
-		say(c, HW_LOG_WARNING,
-		    "SQL: %" PRIu64
-		    " rows had an impossible time, state, seq or offset, which counts as unknown; one is "
-		    "that of %s",
-		    n, row);
+	if (hw_trouble_due_again(&c->odd_reported_ms[HW_ODD_ROW], mono_ms()))
+		report(c, HW_LOG_WARNING,
+		       "SQL: %" PRIu64 " rows hold an impossible time, state, seq or offset, which counts as unknown; "
+		       "one is the row of %s",
+		       n, row);
 }
 
-static int read_places(struct hw_importer *c)
+static int read_cursors(struct hw_importer *c)
 {
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
-		rc = hw_ledger_place(c->ledger, (enum hw_stream)i, &c->place[i]);
+		rc = hw_ledger_cursor(c->ledger, (enum hw_stream)i, &c->cursor[i]);
 	account_rows(c);
-	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms, &c->emptied);
+	c->cursors_known |= rc == 0;
+	return rc ? rc : hw_ledger_read_pending(c->ledger, &c->pending_ms, &c->emptied);
 }
 
 static void open_sql(struct hw_importer *c)
@@ -232,15 +234,15 @@ static void open_sql(struct hw_importer *c)
 		give_sql_up(c, why);
 		return;
 	}
-	if (read_places(c) != 0) {
+	if (read_cursors(c) != 0) {
 		give_sql_up(c, hw_ledger_error(c->ledger));
 		return;
 	}
-	say(c, HW_LOG_NOTICE, "SQL: connected");
+	report(c, HW_LOG_NOTICE, "SQL: connected");
 	show_sql(c, true, "");
 }
 
-/* --- batches ------------------------------------------------------------------------------------------------------ */
+/* --- batches ---------------------------------------------------------------------------------------------------- */
 
 static int put(struct hw_importer *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t *fresh)
 {
@@ -256,47 +258,48 @@ static int put(struct hw_importer *c, enum hw_stream stream, const struct hw_sou
 	return p->gap.any ? hw_ledger_gap(c->ledger, stream, &p->gap, hw_clock_now().wall_ms) : 0;
 }
 
-static void tell_gap(struct hw_importer *c, enum hw_stream stream, const struct hw_source_page *p)
+static void report_gap(struct hw_importer *c, enum hw_stream stream, const struct hw_source_page *p)
 {
 	char lost[48] = "an unknown number of";
 	if (p->gap.lost >= 0)
 		snprintf(lost, sizeof(lost), "%" PRId64, p->gap.lost);
-	if (p->gap.another)
-		say(c, HW_LOG_WARNING,
-		    "%s is another stream than the one that was read: emptied, or put back; it is read from its start, "
-		    "and %s entries before that are lost",
-		    part_names[stream], lost);
+	if (p->gap.other)
+		report(c, HW_LOG_WARNING,
+		       "%s is not the stream that was read before: it was emptied or restored; heartwheel-history "
+		       "reads it from its start, and %s earlier entries are lost",
+		       part_names[stream], lost);
 	else
-		say(c, HW_LOG_WARNING, "%s entries of %s were trimmed before they were read; see [redis] events_max",
-		    lost, part_names[stream]);
+		report(c, HW_LOG_WARNING,
+		       "%s entries of %s were trimmed before heartwheel-history read them; see [redis] events_max",
+		       lost, part_names[stream]);
 }
 
-/* Each kind at most once in 10 s. */
-static void tell_odd(struct hw_importer *c, int part, const struct hw_source_page *p)
+/* Logs each kind at most once in 10 s. */
+static void report_odd(struct hw_importer *c, int part, const struct hw_source_page *p)
 {
 	static const char *const whats[HW_ODD_KINDS] = {
-		[HW_ODD_FIELDS] = "skipped: a field is missing or makes no sense",
+		[HW_ODD_FIELDS] = "skipped: a field is missing or malformed",
 		[HW_ODD_TIME] = "skipped: the time is negative or more than a day ahead of Redis' clock",
 		[HW_ODD_SEQ] = "skipped: seq is missing or more than a day ahead of Redis' clock",
-		[HW_ODD_TEXT] = "kept with a corrected text: it was no UTF-8, or too long",
-		[HW_ODD_EARLY] = "kept with the time of their place in the stream: theirs is before the year 2000"};
-	char at[HW_EVENT_ID_TEXT];
-	hw_event_id_text(p->odd_at, at);
+		[HW_ODD_TEXT] = "kept with a corrected text: it was not UTF-8, or too long",
+		[HW_ODD_EARLY] = "kept with the time of their stream id: their own time is before the year 2000"};
+	char at[HW_STREAM_ID_TEXT];
+	hw_stream_id_print(p->odd_at, at);
 	for (int i = 0; i < HW_ODD_KINDS; i++)
-		if (p->odd[i] && hw_trouble_due_again(&c->odd_told_ms[i], mono_ms()))
-			say(c, HW_LOG_WARNING, "%s: %" PRIu64 " entries %s; one is at %s", part_names[part], p->odd[i],
-			    whats[i], at);
+		if (p->odd[i] && hw_trouble_due_again(&c->odd_reported_ms[i], mono_ms()))
+			report(c, HW_LOG_WARNING, "%s: %" PRIu64 " entries %s; one is at %s", part_names[part],
+			       p->odd[i], whats[i], at);
 }
 
 /*
- * Up to when SQL has the whole stream: if no more entries wait, up to the moment at which Redis was asked; else up to
- * the last entry. It does not go back, unless our wall clock did.
+ * Updates the time up to which SQL has the whole stream. If the page was the last one, that is the time of the request;
+ * else the time of the last entry. It never goes back, unless our wall clock does.
  */
 static void note_until(int64_t *until_ms, const struct hw_source_page *p)
 {
 	int64_t ms = p->asked_ms;
-	if (p->more && p->to.at.ms < (uint64_t)ms)
-		ms = (int64_t)p->to.at.ms;
+	if (p->more && p->to.id.ms < (uint64_t)ms)
+		ms = (int64_t)p->to.id.ms;
 	if (ms > *until_ms || *until_ms > p->asked_ms)
 		*until_ms = ms;
 }
@@ -306,14 +309,14 @@ static void account(struct hw_importer *c, enum hw_stream stream, const struct h
 {
 	static const enum hw_importer_rows kinds[] = {HW_ROWS_SIGHT, HW_ROWS_TRANSITION, HW_ROWS_TASK};
 	int64_t now_ms = hw_clock_now().wall_ms;
-	int64_t lag_ms = p->to.at.ms < (uint64_t)now_ms ? now_ms - (int64_t)p->to.at.ms : 0;
-	tell_odd(c, (int)stream, p);
+	int64_t lag_ms = p->to.id.ms < (uint64_t)now_ms ? now_ms - (int64_t)p->to.id.ms : 0;
+	report_odd(c, (int)stream, p);
 	pthread_mutex_lock(&c->lock);
-	c->view.place[stream] = c->place[stream];
+	c->view.cursor[stream] = c->cursor[stream];
 	c->view.rows[kinds[stream]] += fresh;
 	for (int i = 0; i < HW_ODD_KINDS; i++)
 		c->view.odd[i] += p->odd[i];
-	c->view.owes = c->owes_ms != 0;
+	c->view.pending = c->pending_ms != 0;
 	c->view.lag_ms[stream] = p->more ? lag_ms : 0;
 	note_until(&c->view.until_ms[stream], p);
 	if (!p->more)
@@ -329,14 +332,14 @@ static void account(struct hw_importer *c, enum hw_stream stream, const struct h
 
 static bool is_moved(const struct hw_source_page *p)
 {
-	return hw_event_id_compare(p->from.at, p->to.at) != 0 || p->from.n != p->to.n;
+	return hw_stream_id_compare(p->from.id, p->to.id) != 0 || p->from.added != p->to.added;
 }
 
 /*
- * What follows the page, as far as a batch goes, into the same transaction; *p is the last page then. Devices' rows lie
- * everywhere in the tables, so what is written for an entry is less the more of them are written at once. What cannot
- * be read is met again behind the batch, and a gap ends it. No longer than a moment, as other workers wait for it; and
- * after a failure of SQL each page goes alone: there may be little room.
+ * Writes further pages in the same transaction, up to a batch; *p becomes the last page. Rows of devices are spread
+ * over the tables, so a larger batch costs less per entry. The loop ends at a page that cannot be read (the next round
+ * meets the error again), at a gap, and after MOMENT_MS, because other workers wait. After an SQL failure each page has
+ * its own transaction, since the disk may be nearly full.
  */
 static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_source_page *p, uint64_t *fresh)
 {
@@ -347,8 +350,8 @@ static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_sour
 		struct hw_source_page next;
 		if (hw_source_read(c->source, stream, &p->to, &next) != 0)
 			break;
-		if (!is_moved(&next)) { /* the page before was full and the last: MariaDB counts no row for a move to
-			                   where it is */
+		if (!is_moved(&next)) { /* The page before was full and the last one. A move to the same offset would
+			                   change no row in MariaDB. */
 			p->more = next.more;
 			break;
 		}
@@ -362,7 +365,8 @@ static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_sour
 	return rc;
 }
 
-/* One transaction: 0; or -EIO, and whether it happened is to be asked. *p is the last page that it has. */
+/* Writes one transaction; *p becomes its last page. Returns 0; or -EIO, after which it is unknown whether the commit
+ * happened. */
 static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_source_page *p)
 {
 	struct hw_mono began = hw_clock_mono();
@@ -372,7 +376,7 @@ static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_s
 		pthread_mutex_lock(&c->lock);
 		c->view.yielded++;
 		pthread_mutex_unlock(&c->lock);
-		return read_places(c);
+		return read_cursors(c);
 	}
 	if (rc > 0)
 		rc = put(c, stream, p, &fresh);
@@ -383,24 +387,24 @@ static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_s
 	if (rc != 0)
 		return rc;
 	c->again_s = 0;
-	c->place[stream] = p->to;
+	c->cursor[stream] = p->to;
 	account_rows(c);
 	if (p->gap.any && stream == HW_STREAM_EVENTS)
-		rc = hw_ledger_owes(c->ledger, &c->owes_ms, &c->emptied);
+		rc = hw_ledger_read_pending(c->ledger, &c->pending_ms, &c->emptied);
 	account(c, stream, p, fresh, (double)(hw_clock_mono().ns - began.ns) / 1e9);
 	if (p->gap.any)
-		tell_gap(c, stream, p);
+		report_gap(c, stream, p);
 	return rc;
 }
 
 /*
- * A batch of what is behind the place of a stream: *more if that was not all. 0; -ENOTCONN; -EACCES if Redis refuses,
- * which is told; -EIO if SQL failed.
+ * Writes a batch of the entries after a stream's offset; *more if entries are left. Returns 0; -ENOTCONN; -EACCES if
+ * Redis refuses, which is logged; or -EIO if SQL failed.
  */
 static int copy_batch(struct hw_importer *c, enum hw_stream stream, bool *more)
 {
 	struct hw_source_page page;
-	int rc = hw_source_read(c->source, stream, &c->place[stream], &page);
+	int rc = hw_source_read(c->source, stream, &c->cursor[stream], &page);
 	note_refusal(c, (int)stream, rc);
 	if (rc)
 		return rc;
@@ -414,10 +418,9 @@ static int copy_batch(struct hw_importer *c, enum hw_stream stream, bool *more)
 	return 0;
 }
 
-/* --- read back from the hashes -------------------------------------------------------------------------------------
- */
+/* --- reading hashes after a gap --------------------------------------------------------------------------------- */
 
-/* The events are read to where they end now. */
+/* Reads the events up to their present end. */
 static int read_to_end(struct hw_importer *c)
 {
 	bool more = true;
@@ -448,7 +451,7 @@ static int write_found(struct hw_importer *c, const struct hw_entry *entries, si
 	return rc;
 }
 
-/* Which of these devices Redis has no more, and nothing was heard of: the entries are moved together. 0 or as
+/* Keeps only the devices without a hash, in place, then reads the events to their end. Returns 0 or as
  * read_to_end(). */
 static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_t *n)
 {
@@ -461,13 +464,13 @@ static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_
 			entries[left++] = entries[i];
 	*n = left;
 	free(has);
-	/* What was written into Redis before it was asked is known then: what came meanwhile has a newer seq. */
+	/* Entries that were written before the check are imported first. Entries written later have a newer seq. */
 	return rc == 0 && left > 0 ? read_to_end(c) : rc;
 }
 
 /*
- * A device that was forgotten within a gap has no hash that would tell it. Where the stream is the one that was read,
- * who has none was forgotten: when the gap began, which is the last that is known of it.
+ * A device that was forgotten within a gap has no hash. If the stream is still the same stream, a known device without
+ * a hash was forgotten; the begin of the gap is used as the time.
  */
 static int find_forgotten(struct hw_importer *c, int64_t gap_ms)
 {
@@ -481,16 +484,16 @@ static int find_forgotten(struct hw_importer *c, int64_t gap_ms)
 		size_t gone = n;
 		if (rc == 0 && n > 0)
 			rc = keep_forgotten(c, some, &gone);
-		if (rc == 0 && n > 0 && gone > 0 && c->owes_ms == gap_ms)
+		if (rc == 0 && n > 0 && gone > 0 && c->pending_ms == gap_ms)
 			rc = write_found(c, some, gone);
-	} while (rc == 0 && n > 0 && c->owes_ms == gap_ms);
+	} while (rc == 0 && n > 0 && c->pending_ms == gap_ms);
 	free(some);
 	return rc;
 }
 
 static void account_hashes(struct hw_importer *c, const struct hw_source_page *p)
 {
-	tell_odd(c, HASHES, p);
+	report_odd(c, HASHES, p);
 	pthread_mutex_lock(&c->lock);
 	for (int i = 0; i < HW_ODD_KINDS; i++)
 		c->view.odd[i] += p->odd[i];
@@ -498,14 +501,14 @@ static void account_hashes(struct hw_importer *c, const struct hw_source_page *p
 }
 
 /*
- * After a gap each device's hash tells its last transition. A hash and the stream's entry are written at once, so what
- * a hash says and the stream does not, once it has been read to its end behind the hash, is what was lost.
+ * After a gap, each device's hash has its last transition. Redis writes the hash and the stream's entry atomically. So
+ * if the stream is read to its end after the hash, a transition that only the hash has was lost in the gap.
  */
 static int read_back(struct hw_importer *c)
 {
 	struct hw_source_page page;
 	char cursor[32] = "0";
-	int64_t gap_ms = c->owes_ms;
+	int64_t gap_ms = c->pending_ms;
 	int rc;
 	do {
 		rc = hw_source_scan(c->source, cursor, &page);
@@ -526,36 +529,41 @@ static int read_back(struct hw_importer *c)
 		rc = find_forgotten(c, gap_ms);
 	if (rc == 0)
 		rc = hw_ledger_paid(c->ledger, gap_ms);
-	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms, &c->emptied);
+	return rc ? rc : hw_ledger_read_pending(c->ledger, &c->pending_ms, &c->emptied);
 }
 
-/* --- rounds ------------------------------------------------------------------------------------------------------- */
+/* --- rounds ----------------------------------------------------------------------------------------------------- */
 
-/* A refusal is told where it is met; what else there is to do goes on. */
+/* The refusal is already logged; the caller continues with its other work. */
 static int unless_refused(int rc)
 {
 	return rc == -EACCES ? 0 : rc;
 }
 
-static int look_at_lag(struct hw_importer *c)
+/* Updates the lag. Without SQL no entries are read, so the age of the last written entry is derived from the lag. */
+static int check_lag(struct hw_importer *c)
 {
 	int64_t lag[HW_STREAMS] = {0};
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
 		if (c->refused[i])
 			lag[i] = -1;
-		else if (c->place[i].at.ms > 0)
-			rc = unless_refused(hw_source_lag(c->source, (enum hw_stream)i, &c->place[i], &lag[i]));
+		else if (c->cursor[i].id.ms > 0)
+			rc = unless_refused(hw_source_lag(c->source, (enum hw_stream)i, &c->cursor[i], &lag[i]));
 	if (rc)
 		return rc;
 	bool half = lag[HW_STREAM_EVENTS] > c->conf.events_max / 2;
-	if (half && !c->half_told)
-		say(c, HW_LOG_WARNING,
-		    "%" PRId64 " events wait to be read, more than half of what Redis keeps: see [redis] events_max",
-		    lag[HW_STREAM_EVENTS]);
-	c->half_told = half;
+	if (half && !c->half_reported)
+		report(c, HW_LOG_WARNING,
+		       "%" PRId64 " events are unread, more than half of what Redis keeps; see [redis] events_max",
+		       lag[HW_STREAM_EVENTS]);
+	c->half_reported = half;
+	int64_t now_ms = hw_clock_now().wall_ms;
 	pthread_mutex_lock(&c->lock);
 	memcpy(c->view.lag_entries, lag, sizeof(lag));
+	for (int i = 0; !c->ledger && i < HW_STREAMS; i++)
+		c->view.lag_ms[i] =
+			lag[i] > 0 && c->cursor[i].id.ms < (uint64_t)now_ms ? now_ms - (int64_t)c->cursor[i].id.ms : 0;
 	pthread_mutex_unlock(&c->lock);
 	return 0;
 }
@@ -572,37 +580,50 @@ static int expire(struct hw_importer *c, bool busy)
 	return rc < 0 ? rc : 0;
 }
 
-/* A page of each stream; then what else is to be done; and where nothing is, it waits. */
+/* Writes a batch of each stream, then does the other pending work. Waits if there is none. */
 static int one_round(struct hw_importer *c)
 {
 	bool more = false, more_events = false;
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
 		rc = unless_refused(copy_batch(c, (enum hw_stream)i, i == HW_STREAM_EVENTS ? &more_events : &more));
-	if (rc == 0 && c->owes_ms && !more_events && mono_ms() >= c->hashes_at_ms) {
+	if (rc == 0 && c->pending_ms && !more_events && mono_ms() >= c->hashes_at_ms) {
 		rc = read_back(c);
 		if (rc == -EACCES)
 			c->hashes_at_ms = mono_ms() + REDIS_MS;
 		rc = unless_refused(rc);
 	}
-	c->refused[HASHES] &= c->owes_ms != 0;
+	c->refused[HASHES] &= c->pending_ms != 0;
 	more |= more_events;
 	c->rounds++;
 	if (rc == 0)
 		rc = expire(c, more);
 	if (rc == 0 && mono_ms() >= c->lag_at_ms) {
 		c->lag_at_ms = mono_ms() + LAG_MS;
-		rc = look_at_lag(c);
+		rc = check_lag(c);
 	}
 	pthread_mutex_lock(&c->lock);
-	c->view.owes = c->owes_ms != 0;
+	c->view.pending = c->pending_ms != 0;
 	pthread_mutex_unlock(&c->lock);
 	if (rc || more)
 		return rc;
-	rc = hw_source_wait(c->source, c->place, c->refused);
+	rc = hw_source_wait(c->source, c->cursor, c->refused);
 	if (rc == -EACCES)
 		hw_source_pause(c->source, REDIS_MS);
 	return unless_refused(rc);
+}
+
+/* Without SQL: reconnects when the time has come, and updates the lag until then. */
+static void wait_for_sql(struct hw_importer *c)
+{
+	int64_t left_ms = c->sql_at_ms - mono_ms();
+	if (left_ms <= 0) {
+		open_sql(c);
+		return;
+	}
+	if (c->cursors_known && hw_source_ready(c->source, REDIS_MS))
+		(void)check_lag(c);
+	hw_source_pause(c->source, left_ms < LAG_MS ? (int)left_ms : LAG_MS);
 }
 
 static void *work(void *arg)
@@ -610,7 +631,7 @@ static void *work(void *arg)
 	struct hw_importer *c = arg;
 	while (!hw_source_is_woken(c->source)) {
 		if (!c->ledger) {
-			open_sql(c);
+			wait_for_sql(c);
 			continue;
 		}
 		bool up = hw_source_ready(c->source, REDIS_MS);
@@ -623,7 +644,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- start and stop --------------------------------------------------------------------------------------------- */
 
 void hw_importer_view(struct hw_importer *c, struct hw_importer_view *out)
 {
@@ -644,7 +665,7 @@ const char *hw_importer_odd_name(enum hw_source_odd kind)
 	return names[kind];
 }
 
-/* Signals are the loop's. */
+/* The loop handles the signals. */
 static int start(struct hw_importer *c)
 {
 	sigset_t all, old;
@@ -667,6 +688,8 @@ struct hw_importer *hw_importer_new(struct event_base *base, const struct hw_imp
 	pthread_mutex_init(&c->lock, NULL);
 	c->view.batch =
 		(struct hw_histogram){.bounds = batch_bounds, .n = sizeof(batch_bounds) / sizeof(*batch_bounds)};
+	for (int i = 0; i < HW_STREAMS; i++)
+		c->view.lag_entries[i] = -1;
 	c->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->source = hw_source_new(&conf->source);
 	c->bell = c->bell_fd >= 0 ? event_new(base, c->bell_fd, EV_READ | EV_PERSIST, on_bell, c) : NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clerk: a thread of its own that reads the streams from Redis and writes them into SQL, a batch at a time, until
- * it is stopped. A thread, and not batches on the loop: how long a COMMIT takes is the disk's or a server's to say, and
- * neither the watchdog nor a request may wait for it.
+ * The importer: a thread that reads the streams from Redis and writes them into SQL in batches until it is stopped. It
+ * is a thread because the disk or the server decides how long a COMMIT takes: neither the watchdog nor a request may
+ * wait.
  *
- * What it says goes to the loop as lines, and what it has done as a view, both by value under one lock. Where SQL is
- * away, or refuses, it connects anew after 1 s, doubling to 60 s; what Redis holds waits there.
+ * Its log lines and its view go to the loop by value, under one lock. If SQL is away or refuses, the importer
+ * reconnects after 1 s, doubling to 60 s. Meanwhile the entries stay in Redis.
  */
 #ifndef HW_HISTORY_IMPORTER_H
 #define HW_HISTORY_IMPORTER_H
@@ -23,11 +23,11 @@ struct hw_importer_conf {
 	struct hw_source_conf source;
 	struct hw_sql_conf sql;
 	int64_t keep_ms, keep_outages_ms; /* 0: for ever */
-	int64_t events_max;               /* what the stream is kept at */
-	unsigned pages;                   /* of a transaction, at most: a batch */
+	int64_t events_max;               /* about how many events Redis keeps */
+	unsigned pages;                   /* most pages per transaction: a batch */
 };
 
-/* From the loop. */
+/* Called from the loop. */
 struct hw_importer_ops {
 	void (*on_line)(void *arg, enum hw_log_level level, const char *text);
 };
@@ -35,25 +35,26 @@ struct hw_importer_ops {
 enum hw_importer_rows { HW_ROWS_TRANSITION, HW_ROWS_FOUND, HW_ROWS_SIGHT, HW_ROWS_TASK, HW_ROWS_KINDS };
 
 struct hw_importer_view {
-	bool sql, redis;                                 /* Redis: it is there, and lets all of it be read */
-	char sql_why[HW_SQL_WHY], redis_why[HW_SQL_WHY]; /* of the one that is not */
-	struct hw_place place[HW_STREAMS];
-	int64_t lag_entries[HW_STREAMS]; /* -1: Redis does not tell */
+	bool sql, redis;                                 /* redis: connected, and all parts can be read */
+	char sql_why[HW_SQL_WHY], redis_why[HW_SQL_WHY]; /* why sql or redis is false */
+	struct hw_stream_cursor cursor[HW_STREAMS];
+	int64_t lag_entries[HW_STREAMS]; /* -1: unknown */
 	int64_t lag_ms[HW_STREAMS];
-	int64_t until_ms[HW_STREAMS]; /* SQL has all that Redis had until then; 0: this run has not read it yet */
-	int64_t gaps, lost;           /* of all that SQL holds */
+	int64_t until_ms[HW_STREAMS]; /* SQL had all entries of Redis at this Unix ms; 0: this run has not read the
+	                                 stream yet */
+	int64_t gaps, lost;           /* all that SQL holds */
 	uint64_t rows[HW_ROWS_KINDS], odd[HW_ODD_KINDS], yielded, sql_losses;
 	struct hw_histogram batch;
-	bool owes; /* hashes are to be read back */
+	bool pending; /* hashes are still to be read after a gap */
 };
 
-/* Starts it. `conf` is copied but for its texts, which are borrowed; so is `ops`. NULL without memory. */
+/* Starts the thread. `conf` is copied; its texts and `ops` are borrowed. Returns NULL without memory. */
 struct hw_importer *hw_importer_new(struct event_base *base, const struct hw_importer_conf *conf,
                                     const struct hw_importer_ops *ops, void *arg);
-/* Stops it behind the batch that is being written. NULL may be given. */
+/* Stops after the batch that is being written. `c` may be NULL. */
 void hw_importer_free(struct hw_importer *c);
 void hw_importer_view(struct hw_importer *c, struct hw_importer_view *out);
-/* The names of rows, as the metrics have them. */
+/* The label values in the metrics. */
 const char *hw_importer_rows_name(enum hw_importer_rows kind);
 const char *hw_importer_odd_name(enum hw_source_odd kind);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See ledger.h. Cost of a transition: five or six prepared statements, each one look into a tree that is in memory for
- * the most part.
+ * See ledger.h. Cost of a transition: five or six prepared statements, each a search in a tree that is mostly in
+ * memory.
  */
 #include "history/ledger.h"
 
@@ -16,10 +16,10 @@
 #include "history/schema.h"
 #include "link/clock.h"
 
-#define PIECE "1000" /* rows that go at a time */
+#define PIECE "1000" /* rows deleted per statement */
 
-/* A number that is added to. Other programs may have written into the database: MariaDB refuses a sum that overflows.
- */
+/* A summand read from a column. Another program may have written the column, and MariaDB refuses a sum that
+ * overflows. */
 #define SANE(column) "CASE WHEN " column " BETWEEN 0 AND 1000000000000000 THEN " column " ELSE 0 END"
 
 enum query {
@@ -40,8 +40,8 @@ enum query {
 	TASK_NEW,
 	TASK_SET,
 	GAP_NEW,
-	OWE,
-	OWES,
+	SET_PENDING,
+	READ_PENDING,
 	PAID,
 	GAP,
 	SILENT,
@@ -59,7 +59,7 @@ static const char *const texts[QUERIES][2] = {
 		"INSERT INTO position (stream, at, n) VALUES (?, ?, -1) ON DUPLICATE KEY UPDATE stream = stream"},
 	[PLACE] = {"SELECT at, n FROM position WHERE stream = ?", NULL},
 	[PLACE_RESET] = {"UPDATE position SET at = '0-0', n = -1 WHERE stream = ?", NULL},
-	/* SQLite compares by type as well, and its columns hold any. */
+	/* SQLite columns hold values of any type, and SQLite compares the type as well. */
 	[MOVE] = {"UPDATE position SET at = ?, n = ? WHERE stream = ? AND CAST(at AS TEXT) = ? AND CAST(n AS INTEGER) = ?",
 		"UPDATE position SET at = ?, n = ? WHERE stream = ? AND at = ? AND n = ?"},
 	[DEVICE] = {"SELECT dev, state, since_ms, seq FROM device WHERE id = ?", NULL},
@@ -80,7 +80,7 @@ static const char *const texts[QUERIES][2] = {
 		"INSERT INTO month (dev, month, outages, down_ms, gone_ms) VALUES (?, ?, ?, ?, ?)"
 		" ON DUPLICATE KEY UPDATE outages = " SANE("outages") " + VALUES(outages),"
 		" down_ms = " SANE("down_ms") " + VALUES(down_ms), gone_ms = " SANE("gone_ms") " + VALUES(gone_ms)"},
-	/* Where two entries begin at once, what was not seen wins. */
+	/* If two entries begin at the same time, blindness takes precedence. */
 	[SIGHT_PUT] = {"INSERT INTO sight (node, from_ms, to_ms, cause) VALUES (?, ?, ?, ?) ON CONFLICT (node, from_ms) DO UPDATE SET"
 		" to_ms = max(to_ms, excluded.to_ms), cause = CASE WHEN cause = '' THEN excluded.cause ELSE cause END",
 		"INSERT INTO sight (node, from_ms, to_ms, cause) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE"
@@ -92,9 +92,9 @@ static const char *const texts[QUERIES][2] = {
 	[TASK_SET] = {"UPDATE task SET state = ?, why = ?, sent_ms = COALESCE(sent_ms, ?), acked_ms = COALESCE(acked_ms, ?),"
 		" ended_ms = ?, tries = " SANE("tries") " + ?, entry = ? WHERE task = ? AND entry < ? AND ended_ms IS NULL", NULL},
 	[GAP_NEW] = {"INSERT INTO gap (stream, `after`, `before`, lost, found_ms) VALUES (?, ?, ?, ?, ?)", NULL},
-	/* `emptied`: a hash that is missing tells nothing. */
-	[OWE] = {"UPDATE position SET at = CASE WHEN at = 'emptied' THEN at ELSE ? END, n = ? WHERE stream = 'device:state'", NULL},
-	[OWES] = {"SELECT n, at FROM position WHERE stream = 'device:state' AND at <> 'paid'", NULL},
+	/* After `emptied`, a missing hash does not prove that the device was forgotten. */
+	[SET_PENDING] = {"UPDATE position SET at = CASE WHEN at = 'emptied' THEN at ELSE ? END, n = ? WHERE stream = 'device:state'", NULL},
+	[READ_PENDING] = {"SELECT n, at FROM position WHERE stream = 'device:state' AND at <> 'paid'", NULL},
 	[PAID] = {"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at <> 'paid' AND CAST(n AS INTEGER) = ?",
 		"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at <> 'paid' AND n = ?"},
 	[GAP] = {"SELECT `after`, `before` FROM gap WHERE stream = 'device:events' AND found_ms = ?", NULL},
@@ -120,12 +120,12 @@ static const char *const stream_names[HW_STREAMS] = {
 struct hw_ledger {
 	struct hw_sql *sql; /* owned */
 	struct hw_sql_stmt *q[QUERIES];
-	int64_t clock_ms;            /* of the last entry that had one; 0: none yet */
-	uint64_t odd;                /* rows with impossible values, since hw_ledger_odd() */
-	char odd_row[HW_ENTRY_NAME]; /* one of them */
+	int64_t clock_ms;            /* of the last entry that had a clock; 0: none yet */
+	uint64_t odd;                /* rows with impossible values since hw_ledger_odd() */
+	char odd_row[HW_ENTRY_NAME]; /* name of one of these rows */
 };
 
-/* A device as it is in its row. */
+/* A device as its row has it. */
 struct device {
 	int64_t dev, since_ms, seq;
 	char state[HW_ENTRY_WORD]; /* "": unknown, and since_ms is 0 */
@@ -136,7 +136,7 @@ const char *hw_ledger_error(struct hw_ledger *l)
 	return hw_sql_error(l->sql);
 }
 
-/* --- bounds ------------------------------------------------------------------------------------------------------- */
+/* --- bounds ----------------------------------------------------------------------------------------------------- */
 
 static int64_t now_ms(const struct hw_ledger *l)
 {
@@ -157,9 +157,9 @@ uint64_t hw_ledger_odd(struct hw_ledger *l, char row[HW_ENTRY_NAME])
 	return n;
 }
 
-/* --- life -------------------------------------------------------------------------------------------------------- */
+/* --- start and stop --------------------------------------------------------------------------------------------- */
 
-static int add_place(struct hw_ledger *l, const char *stream, const char *at)
+static int add_offset(struct hw_ledger *l, const char *stream, const char *at)
 {
 	hw_sql_text(l->q[PLACE_NEW], 1, stream);
 	hw_sql_text(l->q[PLACE_NEW], 2, at);
@@ -176,9 +176,9 @@ static int ready(struct hw_ledger *l, char why[HW_SQL_WHY])
 			rc = -EIO;
 	}
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
-		rc = add_place(l, stream_names[i], "0-0");
+		rc = add_offset(l, stream_names[i], "0-0");
 	if (rc == 0)
-		rc = add_place(l, "device:state", "paid");
+		rc = add_offset(l, "device:state", "paid");
 	if (rc == -EIO && !*why)
 		snprintf(why, HW_SQL_WHY, "%.500s", hw_sql_error(l->sql));
 	return rc;
@@ -207,31 +207,31 @@ void hw_ledger_close(struct hw_ledger *l)
 	free(l);
 }
 
-/* --- places ------------------------------------------------------------------------------------------------------- */
+/* --- offsets ---------------------------------------------------------------------------------------------------- */
 
-/* The greatest ids of a stream are longer than their column: these are written in hexadecimal digits. */
-static void place_text(struct hw_event_id at, char buf[HW_EVENT_ID_TEXT])
+/* The largest ids are longer than the column, and are stored in hexadecimal digits. */
+static void offset_text(struct hw_stream_id at, char buf[HW_STREAM_ID_TEXT])
 {
-	if (hw_event_id_text(at, buf) > HW_ENTRY_WORD)
-		snprintf(buf, HW_EVENT_ID_TEXT, "x%" PRIx64 "-%" PRIx64, at.ms, at.n);
+	if (strlen(hw_stream_id_print(at, buf)) > HW_ENTRY_WORD)
+		snprintf(buf, HW_STREAM_ID_TEXT, "x%" PRIx64 "-%" PRIx64, at.ms, at.seq);
 }
 
-static int place_parse(const char *text, size_t len, struct hw_event_id *out)
+static int offset_parse(const char *text, size_t len, struct hw_stream_id *out)
 {
 	if (len > 0 && *text == 'x')
-		return sscanf(text, "x%" SCNx64 "-%" SCNx64, &out->ms, &out->n) == 2 ? 0 : -EINVAL;
-	return hw_event_id_parse(text, len, out);
+		return sscanf(text, "x%" SCNx64 "-%" SCNx64, &out->ms, &out->seq) == 2 ? 0 : -EINVAL;
+	return hw_stream_id_parse(text, len, out);
 }
 
-/* Whether hw_ledger_move() finds the place by what was read of it. */
-static bool is_place(const char *at, size_t len, const struct hw_place *p)
+/* Whether hw_ledger_move() would match the row with the offset that was parsed from it. */
+static bool is_offset(const char *at, size_t len, const struct hw_stream_cursor *p)
 {
-	char text[HW_EVENT_ID_TEXT];
-	place_text(p->at, text);
-	return strlen(text) == len && memcmp(text, at, len) == 0 && p->n >= -1 && p->n <= HW_ENTRIES_MAX;
+	char text[HW_STREAM_ID_TEXT];
+	offset_text(p->id, text);
+	return strlen(text) == len && memcmp(text, at, len) == 0 && p->added >= -1 && p->added <= HW_ENTRIES_MAX;
 }
 
-int hw_ledger_place(struct hw_ledger *l, enum hw_stream stream, struct hw_place *out)
+int hw_ledger_cursor(struct hw_ledger *l, enum hw_stream stream, struct hw_stream_cursor *out)
 {
 	struct hw_sql_stmt *q = l->q[PLACE];
 	size_t len;
@@ -240,34 +240,36 @@ int hw_ledger_place(struct hw_ledger *l, enum hw_stream stream, struct hw_place 
 	bool good = true;
 	if (rc == 0) {
 		const char *at = hw_sql_column_text(q, 0, &len);
-		out->n = hw_sql_column_int(q, 1);
-		good = place_parse(at, len, &out->at) == 0 && is_place(at, len, out);
+		out->added = hw_sql_column_int(q, 1);
+		good = offset_parse(at, len, &out->id) == 0 && is_offset(at, len, out);
 	}
 	hw_sql_reset(q);
 	if (good)
 		return rc;
 	note_odd(l, stream_names[stream]);
-	*out = (struct hw_place){{0, 0}, -1};
+	*out = (struct hw_stream_cursor){{0, 0}, -1};
 	hw_sql_text(l->q[PLACE_RESET], 1, stream_names[stream]);
 	return hw_sql_do(l->q[PLACE_RESET]) < 0 ? -EIO : 0;
 }
 
-int hw_ledger_move(struct hw_ledger *l, enum hw_stream stream, const struct hw_place *from, const struct hw_place *to)
+int hw_ledger_move(struct hw_ledger *l, enum hw_stream stream, const struct hw_stream_cursor *from,
+                   const struct hw_stream_cursor *to)
 {
-	char old[HW_EVENT_ID_TEXT], new[HW_EVENT_ID_TEXT];
+	char old[HW_STREAM_ID_TEXT], new[HW_STREAM_ID_TEXT];
 	struct hw_sql_stmt *q = l->q[MOVE];
-	place_text(from->at, old);
-	place_text(to->at, new);
+	offset_text(from->id, old);
+	offset_text(to->id, new);
 	hw_sql_text(q, 1, new);
-	hw_sql_int(q, 2, to->n);
+	hw_sql_int(q, 2, to->added);
 	hw_sql_text(q, 3, stream_names[stream]);
 	hw_sql_text(q, 4, old);
-	hw_sql_int(q, 5, from->n);
+	hw_sql_int(q, 5, from->added);
 	int64_t n = hw_sql_do(q);
 	return n < 0 ? -EIO : n > 0;
 }
 
-int hw_ledger_begin(struct hw_ledger *l, enum hw_stream stream, const struct hw_place *from, const struct hw_place *to)
+int hw_ledger_begin(struct hw_ledger *l, enum hw_stream stream, const struct hw_stream_cursor *from,
+                    const struct hw_stream_cursor *to)
 {
 	if (hw_sql_begin(l->sql) != 0)
 		return -EIO;
@@ -287,7 +289,7 @@ int hw_ledger_begin_found(struct hw_ledger *l)
 	return hw_sql_begin(l->sql);
 }
 
-/* --- outages and months ------------------------------------------------------------------------------------------- */
+/* --- outages and months ----------------------------------------------------------------------------------------- */
 
 static int add_month(struct hw_ledger *l, int64_t dev, int month, int64_t outages, int64_t down_ms, int64_t gone_ms)
 {
@@ -300,7 +302,7 @@ static int add_month(struct hw_ledger *l, int64_t dev, int month, int64_t outage
 	return hw_sql_do(q) < 0 ? -EIO : 0;
 }
 
-/* A device is down, or forgotten, from now on. */
+/* A device becomes offline or is forgotten: its row in `outage` begins. */
 static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const char *reason, bool is_outage)
 {
 	struct hw_sql_stmt *q = l->q[OUTAGE_NEW];
@@ -308,7 +310,7 @@ static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const ch
 	hw_sql_int(q, 2, at_ms);
 	hw_sql_text(q, 3, reason);
 	int64_t n = hw_sql_do(q);
-	if (n == 0) { /* one of no length began in the same millisecond: it goes on, under the new name */
+	if (n == 0) { /* A row of length 0 began in the same millisecond: reopen it with the new reason. */
 		q = l->q[OUTAGE_AGAIN];
 		hw_sql_text(q, 1, reason);
 		hw_sql_int(q, 2, dev);
@@ -320,14 +322,15 @@ static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const ch
 	return is_outage ? add_month(l, dev, hw_month_of(at_ms), 1, 0, 0) : 0;
 }
 
-/* How long it lasted is unknown: no length is added to a month. */
+/* Closes open rows with length 0: their real length is unknown, so no month gets a length. */
 static int close_outages(struct hw_ledger *l, int64_t dev)
 {
 	hw_sql_int(l->q[OUTAGE_CLOSE], 1, dev);
 	return hw_sql_do(l->q[OUTAGE_CLOSE]) < 0 ? -EIO : 0;
 }
 
-/* It was down, or forgotten, until now: its share of each month. If no outage began then, its row was changed. */
+/* Ends an outage, or the time for which a device was forgotten, and adds its length to each month. If no row began at
+ * from_ms, another program has changed the row. */
 static int end_outage(struct hw_ledger *l, int64_t dev, int64_t from_ms, int64_t to_ms, bool is_outage)
 {
 	struct hw_sql_stmt *q = l->q[OUTAGE_END];
@@ -347,15 +350,15 @@ static int end_outage(struct hw_ledger *l, int64_t dev, int64_t from_ms, int64_t
 	return rc;
 }
 
-/* --- transitions -------------------------------------------------------------------------------------------------- */
+/* --- transitions ------------------------------------------------------------------------------------------------ */
 
 static bool is(const char *state, const char *name)
 {
 	return strcmp(state, name) == 0;
 }
 
-/* A row may have been changed by another program. An outage from an impossible time would be one of thousands of
- * months, and after an impossible seq no transition would count. */
+/* Discards impossible values, which another program may have written. An impossible time would give an outage of
+ * thousands of months. After an impossible seq, every transition would count as old. */
 static void check_device(struct hw_ledger *l, const struct hw_entry *e, struct device *d)
 {
 	int64_t earliest_ms = e->time_ms >= HW_EARLIEST_MS ? HW_EARLIEST_MS : 0;
@@ -372,7 +375,7 @@ static void check_device(struct hw_ledger *l, const struct hw_entry *e, struct d
 	d->since_ms = 0;
 }
 
-/* 1: it is known; 0: it is not; -EIO. */
+/* Returns 1: the device is known; 0: it is not; or -EIO. */
 static int find_device(struct hw_ledger *l, const struct hw_entry *e, struct device *d)
 {
 	struct hw_sql_stmt *q = l->q[DEVICE];
@@ -428,7 +431,8 @@ static int set_device(struct hw_ledger *l, const struct device *d, const struct 
 	return hw_sql_do(q) < 0 ? -EIO : 0;
 }
 
-/* The device's state changes: what lasted ends, what lasts begins. Told of the same state once more, it goes on. */
+/* Applies a change of state: ends the old row in `outage` and begins the new one. If the state is the same, since_ms
+ * stays. */
 static int change(struct hw_ledger *l, const struct device *d, const struct hw_entry *e)
 {
 	int64_t at_ms = e->time_ms > d->since_ms ? e->time_ms : d->since_ms;
@@ -446,7 +450,7 @@ static int change(struct hw_ledger *l, const struct device *d, const struct hw_e
 	return rc ? rc : set_device(l, d, e, at_ms);
 }
 
-/* 1: it was new; 0: it was there; -EIO. */
+/* Returns 1: the row is new; 0: it was there; or -EIO. */
 static int add_transition(struct hw_ledger *l, int64_t dev, const struct hw_entry *e, bool found)
 {
 	struct hw_sql_stmt *q = l->q[TRANSITION_NEW];
@@ -480,14 +484,14 @@ int hw_ledger_event(struct hw_ledger *l, const struct hw_entry *e, bool found)
 	return fresh;
 }
 
-/* --- sight and tasks ---------------------------------------------------------------------------------------------- */
+/* --- sight and tasks -------------------------------------------------------------------------------------------- */
 
 int hw_ledger_sight(struct hw_ledger *l, const struct hw_entry *e)
 {
 	struct hw_sql_stmt *q = l->q[SIGHT_PUT];
 	bool stop = is(e->state, "stopped"), down = is(e->state, "down");
 	if (e->time_ms >= e->last_seen_ms && !stop)
-		return 0; /* of no length */
+		return 0; /* of length 0 */
 	hw_sql_text(q, 1, e->node);
 	hw_sql_int(q, 2, e->time_ms);
 	hw_sql_int(q, 3, e->last_seen_ms);
@@ -531,14 +535,14 @@ int hw_ledger_task(struct hw_ledger *l, const struct hw_entry *e)
 	return n < 0 ? -EIO : n > 0;
 }
 
-/* --- gaps --------------------------------------------------------------------------------------------------------- */
+/* --- gaps ------------------------------------------------------------------------------------------------------- */
 
-int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_gap *gap, int64_t now_ms)
+int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_stream_gap *gap, int64_t now_ms)
 {
-	char after[HW_EVENT_ID_TEXT], before[HW_EVENT_ID_TEXT];
+	char after[HW_STREAM_ID_TEXT], before[HW_STREAM_ID_TEXT];
 	struct hw_sql_stmt *q = l->q[GAP_NEW];
-	place_text(gap->after, after);
-	place_text(gap->before, before);
+	offset_text(gap->after, after);
+	offset_text(gap->before, before);
 	hw_sql_text(q, 1, stream_names[stream]);
 	hw_sql_text(q, 2, after);
 	hw_sql_text(q, 3, before);
@@ -548,33 +552,33 @@ int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_ga
 		return -EIO;
 	if (stream != HW_STREAM_EVENTS)
 		return 0;
-	hw_sql_text(l->q[OWE], 1, gap->another ? "emptied" : "owed");
-	hw_sql_int(l->q[OWE], 2, now_ms);
-	return hw_sql_do(l->q[OWE]) < 0 ? -EIO : 0;
+	hw_sql_text(l->q[SET_PENDING], 1, gap->other ? "emptied" : "owed");
+	hw_sql_int(l->q[SET_PENDING], 2, now_ms);
+	return hw_sql_do(l->q[SET_PENDING]) < 0 ? -EIO : 0;
 }
 
-int hw_ledger_owes(struct hw_ledger *l, int64_t *gap_ms, bool *emptied)
+int hw_ledger_read_pending(struct hw_ledger *l, int64_t *gap_ms, bool *emptied)
 {
 	size_t len;
-	int rc = hw_sql_step(l->q[OWES]);
-	*gap_ms = rc == 1 ? hw_sql_column_int(l->q[OWES], 0) : 0;
-	*emptied = rc == 1 && is(hw_sql_column_text(l->q[OWES], 1, &len), "emptied");
-	hw_sql_reset(l->q[OWES]);
+	int rc = hw_sql_step(l->q[READ_PENDING]);
+	*gap_ms = rc == 1 ? hw_sql_column_int(l->q[READ_PENDING], 0) : 0;
+	*emptied = rc == 1 && is(hw_sql_column_text(l->q[READ_PENDING], 1, &len), "emptied");
+	hw_sql_reset(l->q[READ_PENDING]);
 	return rc < 0 ? -EIO : 0;
 }
 
-/* When a gap began and ended, in ms of the stream; 0: unknown. 1; 0: there is none; -EIO. */
+/* Reads the begin and end of a gap in stream ms; 0: unknown. Returns 1; 0: no such gap; or -EIO. */
 static int find_gap(struct hw_ledger *l, int64_t gap_ms, int64_t *after_ms, int64_t *before_ms)
 {
 	struct hw_sql_stmt *q = l->q[GAP];
 	int64_t *const ends[] = {after_ms, before_ms};
-	struct hw_event_id at;
+	struct hw_stream_id at;
 	size_t len;
 	hw_sql_int(q, 1, gap_ms);
 	int rc = hw_sql_step(q);
 	for (int i = 0; rc == 1 && i < 2; i++) {
 		const char *text = hw_sql_column_text(q, i, &len);
-		bool good = place_parse(text, len, &at) == 0 && hw_bounds_time((int64_t)at.ms, now_ms(l));
+		bool good = offset_parse(text, len, &at) == 0 && hw_bounds_time((int64_t)at.ms, now_ms(l));
 		*ends[i] = good ? (int64_t)at.ms : 0;
 	}
 	hw_sql_reset(q);
@@ -625,7 +629,7 @@ int hw_ledger_gaps(struct hw_ledger *l, int64_t *gaps, int64_t *lost)
 	return rc < 0 ? -EIO : 0;
 }
 
-/* --- what is old -------------------------------------------------------------------------------------------------- */
+/* --- expiry ----------------------------------------------------------------------------------------------------- */
 
 static int64_t expire(struct hw_ledger *l, enum query which, int64_t before_ms, int n_params)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheel-history: reads the command line, becomes a daemon, keeps the history. See heartwheel-history(8). */
+/* heartwheel-history: reads the command line, daemonizes and keeps the history. See heartwheel-history(8). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "run/manager.h"
 #include "run/program.h"
 
-#define PAGE_MAX 1000 /* entries of a page: a few ms of Redis' time */
+#define PAGE_MAX 1000 /* entries per page: a few ms of Redis' time */
 
 struct app {
 	struct hw_log *log;
@@ -27,9 +27,9 @@ struct app {
 	char *redis_password, *sql_password;
 };
 
-/* --- the configuration -------------------------------------------------------------------------------------------- */
+/* --- the configuration ------------------------------------------------------------------------------------------ */
 
-/* What only this machine can tell but the user: readable files, a group. */
+/* Checks that depend on the machine but not on the user: files are readable, the group exists. */
 static bool is_right(const char *path, const void *conf)
 {
 	const struct hw_history_settings *c = conf;
@@ -39,7 +39,7 @@ static bool is_right(const char *path, const void *conf)
 	gid_t group;
 	bool right = hw_program_can_read(path, c, files, sizeof(files) / sizeof(*files));
 	if (*c->socket_group && hw_socket_group(c->socket_group, &group)) {
-		hw_conf_say_wrong(c, path, "history", "socket_group", "there is no group '%s'", c->socket_group);
+		hw_conf_report_wrong(c, path, "history", "socket_group", "there is no group '%s'", c->socket_group);
 		right = false;
 	}
 	return right;
@@ -51,14 +51,14 @@ static struct hw_program_conf common(const void *conf)
 	return (struct hw_program_conf){c->user, c->pid_file, c->log, c->log_level};
 }
 
-/* --- the daemon --------------------------------------------------------------------------------------------------- */
+/* --- the daemon ------------------------------------------------------------------------------------------------- */
 
 static void on_line(void *arg, enum hw_log_level level, const char *text)
 {
 	hw_log(((struct app *)arg)->log, level, "%s", text);
 }
 
-static const struct hw_importer_ops clerk_ops = {on_line};
+static const struct hw_importer_ops importer_ops = {on_line};
 
 static void on_tick(void *arg)
 {
@@ -67,23 +67,24 @@ static void on_tick(void *arg)
 	char text[200];
 	hw_http_tick(&a->http);
 	hw_importer_view(a->api.importer, &v);
-	snprintf(text, sizeof(text), "STATUS=%s%s%lld entries read", v.sql ? "" : "SQL is away, ",
+	snprintf(text, sizeof(text), "STATUS=%s%s%lld entries read", v.sql ? "" : "the database is away, ",
 	         v.redis ? "" : "Redis is away, ",
-	         (long long)(v.place[HW_STREAM_EVENTS].n > 0 ? v.place[HW_STREAM_EVENTS].n : 0));
-	hw_manager_tell(text);
+	         (long long)(v.cursor[HW_STREAM_EVENTS].added > 0 ? v.cursor[HW_STREAM_EVENTS].added : 0));
+	hw_manager_notify(text);
 }
 
 static void on_stop(void *arg, int number)
 {
 	struct app *a = arg;
 	hw_log(a->log, HW_LOG_NOTICE, "stopping on %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
-	hw_manager_tell("STOPPING=1");
+	hw_manager_notify("STOPPING=1");
 	hw_loop_stop(&a->loop);
 }
 
 static void on_reload(void *arg)
 {
-	hw_log(((struct app *)arg)->log, HW_LOG_NOTICE, "SIGHUP: nothing of [history] changes without a restart");
+	hw_log(((struct app *)arg)->log, HW_LOG_NOTICE,
+	       "SIGHUP ignored: settings of [history] change only at a restart");
 }
 
 static void on_reopen(void *arg)
@@ -107,7 +108,7 @@ static int listen_local(struct app *a, struct hw_daemon *d)
 	return rc;
 }
 
-/* The directory of a SQLite file is made too: what is above it has to be there. */
+/* Creates the directory of a SQLite file as well; the parent of that directory must exist. */
 static int start(struct app *a, struct hw_daemon *d)
 {
 	const struct hw_history_settings *c = a->conf;
@@ -130,7 +131,7 @@ static int start(struct app *a, struct hw_daemon *d)
 		return rc;
 	a->api.database = c->database;
 	a->api.started_ms = hw_clock_mono().ns / HW_NS_PER_MS;
-	a->api.importer = hw_importer_new(a->loop.base, &importer, &clerk_ops, a);
+	a->api.importer = hw_importer_new(a->loop.base, &importer, &importer_ops, a);
 	a->api.query_worker = hw_query_worker_new(a->loop.base, &importer.sql, hw_history_as_of, &a->api);
 	return a->api.importer && a->api.query_worker ? 0 : -ENOMEM;
 }
@@ -147,7 +148,7 @@ static void app_fini(struct app *a)
 	hw_conf_free(a->conf);
 }
 
-/* From the locked pid file to the end. Returns the exit status. */
+/* Runs from the locked pid file to the exit. Returns the exit status. */
 static int serve(void *conf, struct hw_daemon *d)
 {
 	struct hw_history_settings *c = conf;
@@ -163,7 +164,7 @@ static int serve(void *conf, struct hw_daemon *d)
 	if (!rc)
 		rc = start(&a, d);
 	if (!rc) {
-		hw_log(a.log, HW_LOG_NOTICE, "heartwheel-history " HW_VERSION " keeps %s", c->database);
+		hw_log(a.log, HW_LOG_NOTICE, "heartwheel-history " HW_VERSION " is running: database %s", c->database);
 		hw_daemon_ready(d);
 		rc = hw_loop_run(&a.loop);
 	} else if (!d->log.failed) {
@@ -177,7 +178,7 @@ int main(int argc, char **argv)
 {
 	static const struct hw_program program = {
 		.help = {"heartwheel-history",
-	                 "Keeps in SQL what happened to each device of heartwheeld's, and reports on it.",
+	                 "Writes each device's transitions and outages to an SQL database, and serves reports on them.",
 	                 "SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."},
 		.section = "history",
 		.table = &hw_history_table,

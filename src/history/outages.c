@@ -9,7 +9,7 @@
 #include "heartwheel/event.h"
 #include "history/calendar.h"
 
-/* Of a row with the columns from_ms to_ms reason from `column` on. */
+/* Takes a row with the columns from_ms to_ms reason, beginning at `column`. */
 static void take_row(struct hw_sql_stmt *q, int64_t dev, int column, const struct hw_outages_ops *ops)
 {
 	size_t len;
@@ -20,7 +20,7 @@ static void take_row(struct hw_sql_stmt *q, int64_t dev, int column, const struc
 	ops->take(ops->arg, &o);
 }
 
-/* Those that begin within the time. */
+/* Reads the outages that begin in the window. */
 static int read_begun(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                       const struct hw_outages_ops *ops)
 {
@@ -40,7 +40,8 @@ static int read_begun(struct hw_sql *sql, const char *device, int64_t from_ms, i
 	return row;
 }
 
-/* Those that lasted at a moment: of devices that were down, or forgotten, in that month, the last before. */
+/* Reads the outages that cover `at_ms`. For each device that was down or forgotten in that month, the last outage
+ * before at_ms. */
 static int read_crossing(struct hw_sql *sql, int64_t at_ms, const struct hw_outages_ops *ops)
 {
 	struct hw_sql_stmt *those =
@@ -76,17 +77,17 @@ int hw_gaps_read(struct hw_sql *sql, int64_t from_ms, int64_t to_ms, hw_gap_take
 {
 	struct hw_sql_stmt *q =
 		hw_sql_prepare(sql, "SELECT `after`, `before`, lost FROM gap WHERE stream = 'device:events'");
-	struct hw_event_id after, before;
+	struct hw_stream_id after, before;
 	int row;
 	size_t len;
 	if (!q)
 		return -EIO;
 	while ((row = hw_sql_step(q)) == 1) {
 		const char *text = hw_sql_column_text(q, 0, &len);
-		bool fine = hw_event_id_parse(text, len, &after) == 0;
+		bool fine = hw_stream_id_parse(text, len, &after) == 0;
 		text = hw_sql_column_text(q, 1, &len);
-		fine &= hw_event_id_parse(text, len, &before) == 0;
-		/* One that was put back goes on with an earlier id: it touches what lies between. */
+		fine &= hw_stream_id_parse(text, len, &before) == 0;
+		/* A restored stream continues with an earlier id: the gap covers the time between the two ids. */
 		uint64_t first = after.ms < before.ms ? after.ms : before.ms;
 		uint64_t last = after.ms < before.ms ? before.ms : after.ms;
 		int64_t from = first < INT64_MAX ? (int64_t)first : INT64_MAX - 1;

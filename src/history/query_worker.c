@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See query_worker.h. A question belongs to the loop, but from its taking to its answer to the thread. One whose client
- * has gone loses its request and is thrown away when its answer is there.
+ * See query_worker.h. A query belongs to the worker's thread from its start to its answer, and to the loop otherwise.
+ * If the client disconnects, the query loses its request, and its answer is discarded.
  */
 #include "history/query_worker.h"
 
@@ -27,7 +27,7 @@
 struct question {
 	struct question *next;
 	struct hw_query_worker *d;
-	struct evhttp_request *req; /* the loop's; NULL: the client has gone */
+	struct evhttp_request *req; /* used by the loop; NULL: the client has disconnected */
 	hw_query_fn *ask;
 	struct hw_query_result answer;
 	_Alignas(max_align_t) char args[HW_QUERY_ARGS_MAX];
@@ -45,10 +45,10 @@ struct hw_query_worker {
 	int bell_fd;
 	pthread_t thread;
 	bool running;
-	unsigned n;  /* questions under way: the loop's */
-	bool tables; /* they are there: the thread's */
+	unsigned n;  /* queries that are not answered yet; used by the loop */
+	bool tables; /* the tables exist; used by the thread */
 
-	pthread_mutex_t lock; /* of these */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t some;
 	struct queue asked, done;
 	bool stop;
@@ -69,16 +69,16 @@ static struct question *pop(struct queue *q)
 	return x;
 }
 
-/* --- the thread --------------------------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------------------------- */
 
-/* Whether there are tables to ask; the clerk makes them. Looked at until they are there. 0 or -EIO. */
-static int look_for_tables(struct hw_query_worker *d, struct hw_sql *sql, struct hw_query_result *a)
+/* Checks for the tables, which the importer creates, until they exist. Returns 0 or -EIO. */
+static int find_tables(struct hw_query_worker *d, struct hw_sql *sql, struct hw_query_result *a)
 {
 	int rc = d->tables ? 1 : hw_schema_is_there(sql);
 	d->tables = rc == 1;
 	if (rc == 0) {
 		a->code = HTTP_SERVUNAVAIL;
-		a->why = "nothing has been kept yet: the database has no tables of this version";
+		a->why = "the database has no tables of this version yet";
 	}
 	return rc < 0 ? rc : 0;
 }
@@ -88,7 +88,7 @@ static void answer(struct hw_query_worker *d, struct hw_sql **sql, struct questi
 	struct hw_query_result *a = &x->answer;
 	if (!*sql)
 		*sql = hw_sql_open(&d->conf, a->why_text);
-	int rc = *sql ? look_for_tables(d, *sql, a) : -EIO;
+	int rc = *sql ? find_tables(d, *sql, a) : -EIO;
 	if (rc == 0 && d->tables)
 		rc = x->ask(*sql, x->args, a);
 	if (rc == 0) {
@@ -127,7 +127,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* --- the loop ----------------------------------------------------------------------------------------------------- */
+/* --- the loop --------------------------------------------------------------------------------------------------- */
 
 static void end(struct question *x)
 {
@@ -143,7 +143,7 @@ static void on_close(struct evhttp_connection *conn, void *arg)
 	struct evhttp_request *req = x->req;
 	(void)conn;
 	x->req = NULL;
-	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
 	if (!evhttp_request_get_connection(req))
 		evhttp_request_free(req);
 }
@@ -197,7 +197,7 @@ void hw_query_worker_ask(struct hw_query_worker *d, struct evhttp_request *req, 
 			(struct hw_query_result){.body = evbuffer_new(), .code = HTTP_OK, .type = "application/json"};
 	if (!x || !x->answer.body) {
 		free(x);
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many reports are asked for");
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many reports at once");
 		return;
 	}
 	x->d = d;
@@ -213,13 +213,13 @@ void hw_query_worker_ask(struct hw_query_worker *d, struct evhttp_request *req, 
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- start and stop --------------------------------------------------------------------------------------------- */
 
 static int start(struct hw_query_worker *d)
 {
 	sigset_t all, old;
 	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &old); /* signals are the loop's */
+	pthread_sigmask(SIG_BLOCK, &all, &old); /* the loop handles the signals */
 	d->running = pthread_create(&d->thread, NULL, work, d) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return d->running ? 0 : -EAGAIN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The desk: a thread that answers what is asked of SQL, one question after the other, on a connection of its own, so
- * that neither the loop nor the clerk waits for a report. A question is a function and what it needs, by value; it
- * fills an evbuffer, which the loop sends when it is done, if the client is still there.
+ * The query worker: a thread with its own SQL connection that answers one query after the other. So neither the loop
+ * nor the importer waits for a report. A query is a function and its arguments by value. The function fills an
+ * evbuffer; the loop sends the evbuffer if the client is still connected.
  */
 #ifndef HW_HISTORY_QUERY_WORKER_H
 #define HW_HISTORY_QUERY_WORKER_H
@@ -18,34 +18,32 @@ struct evbuffer;
 struct evhttp_request;
 struct hw_query_worker; /* opaque */
 
-#define HW_QUERY_MAX      64   /* questions that may wait; one more is answered with 503 */
-#define HW_QUERY_ARGS_MAX 1024 /* bytes of what a question needs */
+#define HW_QUERY_MAX      64   /* queries that may wait; a further query gets 503 */
+#define HW_QUERY_ARGS_MAX 1024 /* bytes of a query's arguments */
 
 struct hw_query_result {
 	struct evbuffer *body;
-	int code;         /* HTTP */
+	int code;         /* HTTP status */
 	const char *type; /* of the body */
-	char next[64];    /* of a page: `after` of the next one, for the header Heartwheel-Next; "": it is the last */
-	int64_t as_of_ms; /* the database had all up to then when the question came; 0: that is not known */
-	bool old;         /* the report is about a time after that: the header Heartwheel-As-Of says so */
-	const char *why;  /* of an error: {"error":why} is sent. May point into why_text */
+	char next[64];    /* `after` of the next page, for the header Heartwheel-Next; "": last page */
+	int64_t as_of_ms; /* the database was complete up to this Unix ms when the query arrived; 0: unknown */
+	bool old;         /* the report covers time after as_of_ms: the header Heartwheel-As-Of is sent */
+	const char *why;  /* an error: {"error":why} is sent. May point into why_text */
 	char why_text[HW_SQL_WHY];
 };
 
-/* Answers, in the desk's thread, once there are tables. `args`: as they were given. 0; or -EIO if SQL failed, and the
- * connection is made anew.
- */
+/* Runs in the worker's thread once the tables exist. Returns 0; or -EIO if SQL failed, and the worker reconnects. */
 typedef int hw_query_fn(struct hw_sql *sql, const void *args, struct hw_query_result *out);
 
-/* Called on the loop with each question: up to when the database has all. */
+/* Called on the loop for each query. Returns the Unix ms up to which the database is complete. */
 typedef int64_t hw_query_as_of_fn(void *arg);
 
-/* `conf` is copied but for its texts. NULL without memory. */
+/* `conf` is copied, its texts are borrowed. Returns NULL without memory. */
 struct hw_query_worker *hw_query_worker_new(struct event_base *base, const struct hw_sql_conf *conf,
                                             hw_query_as_of_fn *as_of, void *arg);
-/* After hw_http_fini(): nobody waits for an answer. */
+/* Call after hw_http_fini(), when no request waits for an answer. */
 void hw_query_worker_free(struct hw_query_worker *d);
-/* Has the request answered. */
+/* Passes a request to the worker, which answers it. */
 void hw_query_worker_ask(struct hw_query_worker *d, struct evhttp_request *req, hw_query_fn *question, const void *args,
                          size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See report.h. Each is a page of at most HW_LIMIT_MAX rows; but for uptime as CSV, which has them all. */
+/* See report.h. A report is a page of at most HW_LIMIT_MAX rows. Only uptime as CSV has all rows at once. */
 #include "history/report.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "history/sheet.h"
 #include "history/uptime.h"
 
-#define OLD_MS 5000 /* a report of the present whose database is this far behind is old */
+#define OLD_MS 5000 /* a report up to now is old if the database ends this much earlier */
 
 static void put_column(struct hw_sheet *s, const char *key, struct hw_sql_stmt *q, int i)
 {
@@ -46,7 +46,7 @@ static void note_old(struct hw_query_result *out, const struct hw_report_asked *
 	out->old = out->as_of_ms > 0 && out->as_of_ms < a->until_ms - OLD_MS;
 }
 
-/* Beside the rows, of each report: up to when the database has all. One that ends earlier is whole. */
+/* Writes up to when the database is complete. A report that ends before that time is complete. */
 static void put_as_of(struct hw_query_result *out, struct hw_sheet *s, const struct hw_report_asked *a)
 {
 	note_old(out, a);
@@ -56,7 +56,7 @@ static void put_as_of(struct hw_query_result *out, struct hw_sheet *s, const str
 		hw_json_null(&s->j, "as_of_ms");
 }
 
-/* Behind the rows: where the next page begins, if there is one; `number`: in JSON it is one. */
+/* Ends the report, with the begin of the next page if there is one. `number`: `next` is a number in JSON. */
 static int finish(struct hw_query_result *out, struct hw_sheet *s, const struct hw_report_asked *a, bool more,
                   const char *next, bool number)
 {
@@ -77,16 +77,15 @@ static int no_such_device(struct hw_query_result *out)
 	return 0;
 }
 
-/* --- transitions ---------------------------------------------------------------------------------------------------
- */
+/* --- transitions ------------------------------------------------------------------------------------------------ */
 
 #define TRANSITION      "t.seq, t.at_ms, t.state, t.reason, t.last_seen_ms, t.grp, t.node, t.found, t.entry"
 #define TRANSITION_HEAD "state,time_ms,reason,last_seen_ms,group,node,seq,found,event"
 
-/* Of a row whose columns begin with TRANSITION. */
+/* Writes a row whose columns begin with TRANSITION. */
 static void put_transition(struct hw_sheet *s, struct hw_sql_stmt *q)
 {
-	char event[HW_EVENT_ID_TEXT];
+	char event[HW_STREAM_ID_TEXT];
 	put_column(s, "state", q, 2);
 	put_ms(s, "time_ms", q, 1);
 	put_column(s, "reason", q, 3);
@@ -96,14 +95,14 @@ static void put_transition(struct hw_sheet *s, struct hw_sql_stmt *q)
 	put_ms(s, "seq", q, 0);
 	bool found = hw_sql_column_int(q, 7) != 0;
 	hw_sheet_bool(s, "found", found);
-	hw_event_id_text(hw_entry_id(hw_sql_column_int(q, 8)), event);
+	hw_stream_id_print(hw_entry_id(hw_sql_column_int(q, 8)), event);
 	if (found)
 		hw_sheet_null(s, "event");
 	else
 		hw_sheet_text(s, "event", event, strlen(event));
 }
 
-/* What stands before a device's transitions: columns dev id grp state since_ms first_ms gone_ms. */
+/* Writes a device's data before its transitions. Columns: dev id grp state since_ms first_ms gone_ms. */
 static void put_device(struct hw_sheet *s, struct hw_sql_stmt *d)
 {
 	put_column(s, "id", d, 1);
@@ -150,21 +149,22 @@ int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_query_
 	return row < 0 ? row : finish(out, &s, a, row == 1, next, true);
 }
 
-/* --- events ------------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------------------------- */
 
 /*
- * What a page of events is worth to who goes on from it: `at`, how far the stream has been read, `from`, the first
- * entry that is kept, and the gaps behind the page's begin. The first two are asked before the rows: what is written,
- * or expires, meanwhile is then said to be missing at worst, and never to be there.
+ * How complete a page of events is: `at` is the offset that the importer has reached, `from` the oldest stored entry.
+ * Both are read before the rows. So an entry that is written or expires meanwhile may be reported as missing, but never
+ * as present. The gaps after the begin of the page are written as well.
  */
 struct reach {
-	char at[HW_EVENT_ID_TEXT], from[HW_EVENT_ID_TEXT]; /* "": none */
+	char at[HW_STREAM_ID_TEXT], from[HW_STREAM_ID_TEXT]; /* "": none */
 };
 
 static int read_reach(struct hw_sql *sql, struct reach *r)
 {
 	struct hw_sql_stmt *at = hw_sql_prepare(sql, "SELECT at FROM position WHERE stream = 'device:events'");
-	/* Those that were found have no place in the stream: 0. A large fleet's are not to be passed by each time. */
+	/* Rows from hashes have no id in the stream: entry is 0. The condition on `entry` skips them by index: there
+	 * can be many. */
 	struct hw_sql_stmt *from = hw_sql_prepare(
 		sql, "SELECT entry FROM transition WHERE entry > 0 AND found = 0 ORDER BY entry LIMIT 1");
 	size_t len;
@@ -173,13 +173,13 @@ static int read_reach(struct hw_sql *sql, struct reach *r)
 		return -EIO;
 	int row = hw_sql_step(at);
 	if (row == 1)
-		snprintf(r->at, sizeof(r->at), "%.*s", HW_EVENT_ID_TEXT - 1, hw_sql_column_text(at, 0, &len));
+		snprintf(r->at, sizeof(r->at), "%.*s", HW_STREAM_ID_TEXT - 1, hw_sql_column_text(at, 0, &len));
 	if (row >= 0 && (row = hw_sql_step(from)) == 1)
-		hw_event_id_text(hw_entry_id(hw_sql_column_int(from, 0)), r->from);
+		hw_stream_id_print(hw_entry_id(hw_sql_column_int(from, 0)), r->from);
 	return row < 0 ? row : 0;
 }
 
-/* Those that end behind `after`, an entry's number. */
+/* Writes the gaps that end after the entry number `after`. */
 static int put_gaps(struct hw_sheet *s, struct hw_sql *sql, int64_t after)
 {
 	struct hw_sql_stmt *q =
@@ -187,10 +187,10 @@ static int put_gaps(struct hw_sheet *s, struct hw_sql *sql, int64_t after)
 	int row = q ? 0 : -EIO;
 	hw_sheet_open(s, "gaps", "");
 	while (q && (row = hw_sql_step(q)) == 1) {
-		struct hw_event_id before;
+		struct hw_stream_id before;
 		size_t len;
 		const char *text = hw_sql_column_text(q, 1, &len);
-		if (hw_event_id_parse(text, len, &before) != 0 || hw_entry_number(before) <= after)
+		if (hw_stream_id_parse(text, len, &before) != 0 || hw_entry_number(before) <= after)
 			continue;
 		hw_sheet_row(s);
 		put_column(s, "after", q, 0);
@@ -218,7 +218,7 @@ int hw_report_events(struct hw_sql *sql, const void *args, struct hw_query_resul
 	const struct hw_report_asked *a = args;
 	struct hw_sheet s;
 	struct reach reach;
-	char next[HW_EVENT_ID_TEXT] = "";
+	char next[HW_STREAM_ID_TEXT] = "";
 	unsigned n = 0;
 	int row;
 	struct hw_sql_stmt *q =
@@ -231,7 +231,7 @@ int hw_report_events(struct hw_sql *sql, const void *args, struct hw_query_resul
 	begin(out, &s, a->csv);
 	hw_sheet_open(&s, "events", "id," TRANSITION_HEAD);
 	while ((row = hw_sql_step(q)) == 1 && n++ < a->limit) {
-		hw_event_id_text(hw_entry_id(hw_sql_column_int(q, 8)), next);
+		hw_stream_id_print(hw_entry_id(hw_sql_column_int(q, 8)), next);
 		hw_sheet_row(&s);
 		put_column(&s, "id", q, 9);
 		put_transition(&s, q);
@@ -244,8 +244,7 @@ int hw_report_events(struct hw_sql *sql, const void *args, struct hw_query_resul
 	return row < 0 ? row : finish(out, &s, a, more, next, false);
 }
 
-/* --- outages -------------------------------------------------------------------------------------------------------
- */
+/* --- outages ---------------------------------------------------------------------------------------------------- */
 
 static struct hw_sql_stmt *ask_outages(struct hw_sql *sql, const struct hw_report_asked *a)
 {
@@ -273,7 +272,7 @@ static struct hw_sql_stmt *ask_outages(struct hw_sql *sql, const struct hw_repor
 	return q;
 }
 
-/* How far an outage without an end is known to last. */
+/* The time up to which a current outage is known to last. */
 static int64_t lasts_to(const struct hw_report_asked *a, const struct hw_query_result *out, int64_t from)
 {
 	int64_t to = out->as_of_ms > 0 && out->as_of_ms < a->until_ms ? out->as_of_ms : a->until_ms;
@@ -309,8 +308,7 @@ int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_query_resu
 	return row < 0 ? row : finish(out, &s, a, row == 1, next, false);
 }
 
-/* --- uptime --------------------------------------------------------------------------------------------------------
- */
+/* --- uptime ----------------------------------------------------------------------------------------------------- */
 
 static int by_down(const void *a, const void *b)
 {
@@ -395,7 +393,7 @@ static int read_uptimes(struct hw_sql *sql, const struct hw_report_asked *a, str
 	return hw_uptimes_read(sql, &w, u);
 }
 
-/* The worst first. */
+/* The worst devices come first. */
 int hw_report_uptime(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	const struct hw_report_asked *a = args;
@@ -404,7 +402,7 @@ int hw_report_uptime(struct hw_sql *sql, const void *args, struct hw_query_resul
 	if (rc == 0 && *a->device && u.n == 0) {
 		hw_uptimes_fini(&u);
 		out->code = HTTP_NOTFOUND;
-		out->why = "nothing is known of this device then";
+		out->why = "the database has nothing about this device at that time";
 		return 0;
 	}
 	if (rc == 0 && u.n > 1)
@@ -415,8 +413,7 @@ int hw_report_uptime(struct hw_sql *sql, const void *args, struct hw_query_resul
 	return rc;
 }
 
-/* --- bars ----------------------------------------------------------------------------------------------------------
- */
+/* --- bars ------------------------------------------------------------------------------------------------------- */
 
 static void put_bar(struct hw_sheet *s, const struct hw_bar *b)
 {
@@ -455,7 +452,7 @@ int hw_report_bars(struct hw_sql *sql, const void *args, struct hw_query_result 
 	return rc;
 }
 
-/* --- counts ------------------------------------------------------------------------------------------------------ */
+/* --- counts ----------------------------------------------------------------------------------------------------- */
 
 static void put_count(struct hw_sheet *s, const struct hw_count *c)
 {
@@ -490,8 +487,7 @@ int hw_report_counts(struct hw_sql *sql, const void *args, struct hw_query_resul
 	return rc;
 }
 
-/* --- the badge -----------------------------------------------------------------------------------------------------
- */
+/* --- the badge -------------------------------------------------------------------------------------------------- */
 
 int hw_report_badge(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
@@ -509,7 +505,7 @@ int hw_report_badge(struct hw_sql *sql, const void *args, struct hw_query_result
 	const char *colour = "#777";
 	int rc = read_uptimes(sql, a, &u);
 	if (rc == 0 && u.n == 1 && u.at[0].seen_ms > 0) {
-		/* Rounded down: what was away was not there all the time. */
+		/* Rounded down: a device with an outage never shows 100 %. */
 		int64_t parts = (u.at[0].seen_ms - u.at[0].down_ms) * 10000 / u.at[0].seen_ms;
 		snprintf(value, sizeof(value), "%d.%02d %%", (int)(parts / 100), (int)(parts % 100));
 		colour = parts >= 9950 ? "#2a7a2a" : parts >= 9500 ? "#8a6d00" : "#b02a1a";

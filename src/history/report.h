@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reports: each a question for the desk (query_worker.h), whose argument is a struct hw_report_asked. */
+/* The reports. Each one is a function for the query worker (query_worker.h); its argument is a struct
+ * hw_report_asked. */
 #ifndef HW_HISTORY_REPORT_H
 #define HW_HISTORY_REPORT_H
 
@@ -9,16 +10,16 @@
 #include "history/query_worker.h"
 
 struct hw_report_asked {
-	char device[256], group[256];  /* "": all */
+	char device[256], group[256];  /* "": all devices, all groups */
 	int64_t since_ms, until_ms;    /* [since, until) */
-	bool since_given, until_given; /* they stood in the query */
-	bool month, csv;               /* the window is a month, as far as it has come */
-	int64_t after, after_dev;      /* of a page: behind this; INT64_MAX: the first */
-	int64_t min_ms;                /* outages of at least this length */
+	bool since_given, until_given; /* the query has this parameter */
+	bool month, csv;               /* the window is a month, up to now if the month has not ended */
+	int64_t after, after_dev;      /* pages: rows after this position; INT64_MAX: the first page */
+	int64_t min_ms;                /* only outages of at least this length */
 	unsigned limit, offset;
-	bool by_outages; /* the most outages first, not who was down longest */
-	int64_t step_ms; /* of a bar; between two counts */
-	bool live;       /* who asks sees now */
+	bool by_outages; /* sort by the number of outages instead of by down time */
+	int64_t step_ms; /* length of a bar; distance between two counts */
+	bool live;       /* the client has a live view of the fleet */
 };
 
 hw_query_fn hw_report_transitions, hw_report_outages, hw_report_uptime, hw_report_badge, hw_report_events,

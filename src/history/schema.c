@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See schema.h. A step's statements may be run again: where DDL ends a transaction (MariaDB, MySQL) a kill may leave
- * half of them done.
+ * See schema.h. Every statement of a step can be run again: in MariaDB and MySQL, DDL ends a transaction, so a kill may
+ * leave a step half done.
  */
 #include "history/schema.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-/* NULL: nothing there; the indexes of MySQL stand in the tables, since it makes none if it is missing. */
+/* NULL: no statement. MySQL's indexes are part of its CREATE TABLE, because it has no CREATE INDEX IF NOT EXISTS. */
 struct step {
 	const char *sqlite, *mysql;
 };
@@ -27,7 +27,7 @@ static const struct step version_1[] = {
          " first_ms " BIG ", gone_ms BIGINT, state " WORD ", since_ms " BIG ", seq " BIG ","
          " INDEX device_grp (grp))" KIND},
 	{"CREATE INDEX IF NOT EXISTS device_grp ON device (grp)", NULL},
-	/* `entry`: its id in the stream, as one number. */
+	/* entry: the id in the stream as one number */
 	{"CREATE TABLE IF NOT EXISTS transition (dev INTEGER NOT NULL, seq INTEGER NOT NULL, at_ms INTEGER NOT NULL,"
          " state TEXT NOT NULL, reason TEXT NOT NULL, last_seen_ms INTEGER NOT NULL, grp TEXT NOT NULL, node TEXT NOT "
          "NULL,"
@@ -38,21 +38,21 @@ static const struct step version_1[] = {
          " PRIMARY KEY (dev, seq), INDEX transition_at (at_ms), INDEX transition_entry (entry))" KIND},
 	{"CREATE INDEX IF NOT EXISTS transition_at ON transition (at_ms)", NULL},
 	{"CREATE INDEX IF NOT EXISTS transition_entry ON transition (entry)", NULL},
-	/* to_ms NULL: it lasts. reason `forgotten`: no outage; the device was not known. */
+	/* to_ms NULL: the outage lasts. reason `forgotten`: no outage; the device was unknown */
 	{"CREATE TABLE IF NOT EXISTS outage (dev INTEGER NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER, reason "
          "TEXT NOT NULL,"
          " PRIMARY KEY (dev, from_ms)) WITHOUT ROWID",
          "CREATE TABLE IF NOT EXISTS outage (dev " BIG ", from_ms " BIG ", to_ms BIGINT, reason " NAME ","
          " PRIMARY KEY (dev, from_ms), INDEX outage_from (from_ms))" KIND},
 	{"CREATE INDEX IF NOT EXISTS outage_from ON outage (from_ms)", NULL},
-	/* down_ms of outages that are over, outages of all that began; gone_ms: how long it was forgotten. By month,
-           for reports. */
+	/* Sums per month for reports. outages: all that began; down_ms: ended outages; gone_ms: how long the device was
+         * forgotten */
 	{"CREATE TABLE IF NOT EXISTS month (dev INTEGER NOT NULL, month INTEGER NOT NULL, outages INTEGER NOT NULL,"
          " down_ms INTEGER NOT NULL, gone_ms INTEGER NOT NULL, PRIMARY KEY (month, dev)) WITHOUT ROWID",
          "CREATE TABLE IF NOT EXISTS month (dev " BIG ", month INT NOT NULL, outages " BIG ", down_ms " BIG
          ", gone_ms " BIG ","
          " PRIMARY KEY (month, dev))" KIND},
-	/* cause: '' where it saw, `stopped`, `down`, or what it was blind for. */
+	/* cause: '' while the node saw the fleet; else `stopped`, `down` or the cause of blindness */
 	{"CREATE TABLE IF NOT EXISTS sight (node TEXT NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL,"
          " cause TEXT NOT NULL, PRIMARY KEY (node, from_ms)) WITHOUT ROWID",
          "CREATE TABLE IF NOT EXISTS sight (node " NAME ", from_ms " BIG ", to_ms " BIG ", cause " WORD ","
@@ -62,7 +62,7 @@ static const struct step version_1[] = {
          " found_ms INTEGER NOT NULL)",
          "CREATE TABLE IF NOT EXISTS gap (stream " NAME ", `after` " WORD ", `before` " WORD ", lost BIGINT,"
          " found_ms " BIG ")" KIND},
-	/* `entry`: of the last entry about it. */
+	/* entry: the last entry about the task */
 	{"CREATE TABLE IF NOT EXISTS task (task TEXT NOT NULL PRIMARY KEY, receiver TEXT NOT NULL, sender TEXT NOT "
          "NULL,"
          " action TEXT, at_ms INTEGER NOT NULL, state TEXT NOT NULL, sent_ms INTEGER, acked_ms INTEGER, ended_ms "
@@ -77,7 +77,7 @@ static const struct step version_1[] = {
 	{"CREATE INDEX IF NOT EXISTS task_ended ON task (ended_ms)", NULL},
 	{NULL, NULL}};
 
-/* MariaDB and MySQL take 'a' and 'a ' for one text where a column is of characters: so what is compared is of bytes. */
+/* MariaDB and MySQL treat 'a' and 'a ' as equal in character columns. Columns that are compared are bytes instead. */
 static const struct step version_2[] = {{NULL, "ALTER TABLE device MODIFY grp " ID},
                                         {NULL, "ALTER TABLE sight MODIFY node " ID},
                                         {NULL, "ALTER TABLE task MODIFY task " ID},
@@ -92,7 +92,7 @@ static int failed(struct hw_sql *s, char why[HW_SQL_WHY])
 	return -EIO;
 }
 
-/* -1 without memory or on an error. */
+/* Returns -1 without memory or on an error. */
 static int64_t version_of(struct hw_sql *s)
 {
 	struct hw_sql_stmt *q = hw_sql_prepare(s, "SELECT n FROM position WHERE stream = 'schema'");
@@ -139,8 +139,8 @@ int hw_schema_ready(struct hw_sql *s, char why[HW_SQL_WHY])
 	if (version > HW_SCHEMA_VERSION) {
 		hw_sql_rollback(s);
 		snprintf(why, HW_SQL_WHY,
-		         "its tables are of version %d, and this program knows %d: install the newer one", (int)version,
-		         HW_SCHEMA_VERSION);
+		         "the tables have version %d, and this program knows version %d: install the newer program",
+		         (int)version, HW_SCHEMA_VERSION);
 		return -ENOTSUP;
 	}
 	if (version < 0 || upgrade(s, version) != 0)

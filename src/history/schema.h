@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables, and the way from an older version of them to this one. The version is the row `schema` of `position`, in
- * its n.
+ * The tables, and the upgrade from an older version. The version is stored in column n of row `schema` of `position`.
  */
 #ifndef HW_HISTORY_SCHEMA_H
 #define HW_HISTORY_SCHEMA_H
@@ -10,11 +9,11 @@
 
 #define HW_SCHEMA_VERSION 2
 
-/* Makes the tables, or brings them up to date. 0; or -EIO, or -ENOTSUP if a newer program has made them, with the
- * reason in `why`. */
+/* Creates or upgrades the tables. Returns 0, -EIO, or -ENOTSUP if a newer program has made the tables. `why` has the
+ * reason. */
 int hw_schema_ready(struct hw_sql *s, char why[HW_SQL_WHY]);
 
-/* Only looks: 1: the tables of this version are there; 0: they are not; -EIO. */
+/* Checks only. Returns 1 if the tables have this version, 0 if not, or -EIO. */
 int hw_schema_is_there(struct hw_sql *s);
 
 #endif

@@ -9,11 +9,11 @@
 struct reading {
 	struct hw_spans saw, blind; /* of one node */
 	struct hw_spans *seen;
-	int64_t last_ms; /* how far what was said goes */
-	bool sees;       /* ... and its last word */
+	int64_t last_ms; /* end of the latest sighting of any node */
+	bool sees;       /* at last_ms, no node was blind */
 };
 
-/* Of one node what it saw, less what it says at another place it did not. */
+/* Adds the times that a node saw, minus the times in which the same node was blind. */
 static int end_node(struct reading *r)
 {
 	hw_spans_order(&r->saw);
@@ -32,7 +32,7 @@ static void note_last(struct reading *r, int64_t to_ms, bool saw)
 	r->last_ms = to_ms > r->last_ms ? to_ms : r->last_ms;
 }
 
-/* Columns node from_ms to_ms cause, by node. */
+/* Reads rows with the columns node, from_ms, to_ms, cause; sorted by node. */
 static int read_rows(struct reading *r, struct hw_sql_stmt *q, int64_t since_ms, int64_t until_ms)
 {
 	char node[256] = "";

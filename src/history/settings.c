@@ -14,14 +14,14 @@ static void judge(struct hw_conf_draft *d)
 	hw_conf_judge_redis(d, &c->redis);
 	const char *wrong = hw_sql_place_parse(c->database, &place);
 	if (!wrong)
-		wrong = hw_sql_place_lacks(&place);
+		wrong = hw_sql_place_missing(&place);
 	hw_conf_draft_require(d, !wrong, "history", "database", "database", wrong ? wrong : "");
 	hw_conf_draft_require(d, wrong || place.mysql || !*c->password_file, "history", "password_file", "database",
-	                      "is of a server: SQLite has no password");
+	                      "is for a database server: SQLite has no password");
 	hw_conf_draft_require(d, wrong || place.mysql || !*c->tls_ca, "history", "tls_ca", "database",
-	                      "is of a server: SQLite has no TLS");
+	                      "is for a database server: SQLite has no TLS");
 	hw_conf_draft_require(d, c->store == HW_STORE_REDIS, "store", "type", "type",
-	                      "heartwheel-history reads what Redis has: it needs redis");
+	                      "heartwheel-history reads streams of Redis: set redis");
 }
 
 /* clang-format off */

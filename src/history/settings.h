@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What heartwheel-history reads of monitor.conf: strings are owned and never NULL, durations are milliseconds. */
+/* The configuration of heartwheel-history. Strings are owned and never NULL; durations are milliseconds. */
 #ifndef HW_HISTORY_SETTINGS_H
 #define HW_HISTORY_SETTINGS_H
 
@@ -8,7 +8,7 @@
 
 struct hw_history_settings {
 	struct hw_conf_head head;
-	char *database; /* a text that hw_sql_place_parse() takes */
+	char *database; /* a text for hw_sql_place_parse() */
 	char *password_file, *tls_ca;
 	int64_t keep_ms, keep_outages_ms; /* 0: for ever */
 	int64_t batch;

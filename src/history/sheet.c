@@ -36,7 +36,7 @@ void hw_sheet_row(struct hw_sheet *s)
 		hw_json_open(&s->j, '{');
 }
 
-/* A field with what RFC 4180 would take as special is quoted. */
+/* Writes a CSV field; quotes it if it has characters that are special in RFC 4180. */
 static void put_field(struct hw_sheet *s, const char *text, size_t len)
 {
 	bool plain = !memchr(text, ',', len) && !memchr(text, '"', len) && !memchr(text, '\n', len) &&
@@ -54,7 +54,7 @@ static void put_field(struct hw_sheet *s, const char *text, size_t len)
 	evbuffer_add(s->out, "\"", 1);
 }
 
-/* A spreadsheet takes what begins with one of these for a formula. */
+/* A spreadsheet treats a text that begins with one of these characters as a formula. */
 static bool is_formula(const char *text, size_t len)
 {
 	return len > 0 && memchr("=+-@\t\r", text[0], 6);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of a report, as the client wants them: objects of a JSON array, or lines of CSV (RFC 4180). The cells of a row
- * come in the order of the columns; in JSON each has its column's name.
+ * Rows of a report in the client's format: objects of a JSON array, or lines of CSV (RFC 4180). The cells of a row are
+ * written in the order of the columns. In JSON, each cell has its column's name.
  */
 #ifndef HW_HISTORY_SHEET_H
 #define HW_HISTORY_SHEET_H
@@ -15,28 +15,28 @@
 struct evbuffer;
 
 struct hw_sheet {
-	struct hw_json j;     /* an object; what stands in it beside the rows is the caller's */
+	struct hw_json j;     /* an object; the caller writes its members other than the rows */
 	struct evbuffer *out; /* borrowed */
 	bool csv;
-	bool fresh; /* the next cell is a row's first */
+	bool fresh; /* the next cell is the first of its row */
 };
 
-/* `rows`: the array's name; `head`: the columns' names with commas between them. */
+/* `rows`: name of the array; `head`: names of the columns, separated by commas */
 void hw_sheet_begin(struct hw_sheet *s, struct evbuffer *out, bool csv);
 void hw_sheet_open(struct hw_sheet *s, const char *rows, const char *head);
 void hw_sheet_row(struct hw_sheet *s);
 void hw_sheet_text(struct hw_sheet *s, const char *key, const char *text, size_t len);
 void hw_sheet_int(struct hw_sheet *s, const char *key, int64_t v);
 void hw_sheet_bool(struct hw_sheet *s, const char *key, bool v);
-/* Milliseconds, as seconds. */
+/* Takes milliseconds and writes seconds. */
 void hw_sheet_seconds(struct hw_sheet *s, const char *key, int64_t ms);
-/* over / under / unit, null (in CSV: nothing) where `under` is 0; `decimals` are CSV's. */
+/* Writes over / under × unit, or null (CSV: an empty cell) if `under` is 0. `decimals` applies to CSV. */
 void hw_sheet_ratio(struct hw_sheet *s, const char *key, int64_t over, int64_t under, double unit, int decimals);
-/* null; in CSV: nothing. */
+/* Writes null; in CSV an empty cell. */
 void hw_sheet_null(struct hw_sheet *s, const char *key);
 void hw_sheet_row_end(struct hw_sheet *s);
 void hw_sheet_close(struct hw_sheet *s);
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int hw_sheet_end(struct hw_sheet *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See source.h. hiredis frees a reply when its callback returns, so each is read in the callback, into entries of our
- * own. Cost: a round trip a page; two where the place was trimmed.
+ * See source.h. hiredis frees a reply when the callback returns, so callbacks copy each reply into own entries. Cost: a
+ * round trip per page; two if the entry at the offset was trimmed.
  */
 #include "history/source.h"
 
@@ -19,10 +19,11 @@
 #include "link/clock.h"
 #include "link/link.h"
 #include "link/trouble.h"
+#include "stream/commands.h"
+#include "stream/entries.h"
 
 #define KEY_MAX   160
-#define WAIT_MS   "1000" /* far below HW_LINK_SILENCE_MS */
-#define SCAN_MORE 2      /* SCAN may answer more keys than it is asked for, which is a quarter of a page */
+#define SCAN_MORE 2 /* SCAN is asked for a quarter of a page and may return more keys */
 
 struct hw_source {
 	struct event_base *base; /* owned */
@@ -36,17 +37,17 @@ struct hw_source {
 	size_t cap;
 	struct hw_entry *entries;
 	bool linked, up, timed_out;
-	unsigned awaited; /* answers that have not come */
-	int failed;       /* of the answers that were awaited: 0 or -errno */
-	int64_t redis_ms; /* Redis' clock with the answer that is read; 0: it does not tell */
+	unsigned awaited; /* answers that are still missing */
+	int failed;       /* first error of the awaited answers: 0 or -errno */
+	int64_t redis_ms; /* Redis' clock with the current answer; 0: Redis refused TIME */
 	char why[HW_TROUBLE_TEXT + 200];
 };
 
-/* --- waiting ------------------------------------------------------------------------------------------------------ */
+/* --- waiting ---------------------------------------------------------------------------------------------------- */
 
 static void on_bell(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what, (void)arg; /* it stays readable: each turn ends at once */
+	(void)fd, (void)what, (void)arg; /* not read, so the fd stays readable and each later turn ends at once */
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -125,20 +126,20 @@ bool hw_source_is_woken(const struct hw_source *s)
 	return atomic_load(&s->woken);
 }
 
-/* --- asking ------------------------------------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------------------------------- */
 
-/* Reads a reply; false: it makes no sense. */
+/* Reads a reply; false: the reply is malformed. */
 typedef bool reader(void *arg, const redisReply *reply);
 
 struct question {
 	struct hw_source *s;
-	reader *read; /* NULL: only that it is no error counts */
+	reader *read; /* NULL: any reply but an error is fine */
 	void *arg;
-	bool one_of_many; /* a key that holds something else says nothing of the others: it is not read */
-	bool may_fail;    /* an error is no answer, and no failure */
+	bool one_of_many; /* skip a key of another type; the other answers still count */
+	bool may_fail;    /* ignore an error */
 };
 
-/* The first refusal of several has the reason. */
+/* Keeps the reason of the first refusal. */
 static void refused(struct hw_source *s, const char *error)
 {
 	if (s->failed)
@@ -165,10 +166,10 @@ static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
 	if (reply->type == REDIS_REPLY_ERROR)
 		refused(s, reply->str);
 	else if (q->read && !q->read(q->arg, reply))
-		refused(s, "ERR the answer makes no sense");
+		refused(s, "ERR malformed answer");
 }
 
-/* Sends; the question must live until hw_... answers() returns. */
+/* Sends a command. `q` must live until answers() returns. */
 static void send_question(struct question *q, int argc, const char **argv)
 {
 	struct hw_source *s = q->s;
@@ -181,12 +182,12 @@ static void send_question(struct question *q, int argc, const char **argv)
 	s->awaited += s->failed == 0;
 }
 
-/* Waits for all answers: no callback may come later for what its caller has on the stack. */
+/* Waits for all answers, because later callbacks would use the caller's stack. */
 static int answers(struct hw_source *s)
 {
 	while (s->awaited > 0 && turn(s))
 		;
-	if (s->awaited > 0) { /* woken: nothing is waited for any more */
+	if (s->awaited > 0) { /* woken: stop waiting */
 		s->up = s->linked = false;
 		hw_redis_link_fini(&s->link);
 		s->failed = -ENOTCONN;
@@ -203,14 +204,14 @@ static int ask(struct hw_source *s, reader *read, void *arg, int argc, const cha
 	return answers(s);
 }
 
-/* A decimal number; -1 for anything else. */
+/* Parses a decimal number; -1 for anything else. */
 static void take_number(int64_t *to, const redisReply *from)
 {
 	bool good = from->len > 0 && from->len <= 18 && strspn(from->str, "0123456789") == from->len;
 	*to = good ? strtoll(from->str, NULL, 10) : -1;
 }
 
-/* --- the clock ---------------------------------------------------------------------------------------------------- */
+/* --- the clock -------------------------------------------------------------------------------------------------- */
 
 static bool read_clock(void *arg, const redisReply *reply)
 {
@@ -222,7 +223,7 @@ static bool read_clock(void *arg, const redisReply *reply)
 	return true;
 }
 
-/* Redis' clock comes with the answer to what is asked next. `q` must live as long. */
+/* Reads Redis' clock together with the next command. `q` must live as long as that command. */
 static void send_clock(struct hw_source *s, struct question *q)
 {
 	s->redis_ms = 0;
@@ -230,9 +231,9 @@ static void send_clock(struct hw_source *s, struct question *q)
 	send_question(q, 1, (const char *[]){"TIME"});
 }
 
-/* What times are compared with: the later one of Redis' clock and ours, as either may be behind. If Redis does not tell
- * its clock, an entry's place does. */
-static int64_t clock_ms(const struct hw_source *s, struct hw_event_id at)
+/* The clock to compare times with: the later one of Redis' clock and ours, since either may be behind. If Redis refuses
+ * TIME, the entry's id replaces Redis' clock. */
+static int64_t clock_ms(const struct hw_source *s, struct hw_stream_id at)
 {
 	int64_t ours = hw_clock_now().wall_ms, theirs = s->redis_ms;
 	if (theirs == 0 && at.ms < HW_LATEST_MS)
@@ -240,7 +241,7 @@ static int64_t clock_ms(const struct hw_source *s, struct hw_event_id at)
 	return theirs > ours ? theirs : ours;
 }
 
-/* --- entries ------------------------------------------------------------------------------------------------------ */
+/* --- entries ---------------------------------------------------------------------------------------------------- */
 
 static bool is_text(const redisReply *r)
 {
@@ -252,7 +253,7 @@ static bool take_field(enum hw_stream stream, struct hw_entry *e, const char *na
 {
 	static const struct {
 		const char *name[HW_STREAMS];
-		size_t at, size; /* size 0: a number */
+		size_t at, size; /* size 0: the field is a number */
 	} fields[] = {
 #define TEXT(field)   offsetof(struct hw_entry, field), sizeof(((struct hw_entry *)0)->field)
 #define NUMBER(field) offsetof(struct hw_entry, field), 0
@@ -283,7 +284,8 @@ static bool is_state(const char *state)
 	return strcmp(state, "online") == 0 || strcmp(state, "offline") == 0 || strcmp(state, "forgotten") == 0;
 }
 
-/* What keeps an entry from being kept; HW_ODD_KINDS: nothing. A name is not corrected: it would be another's. */
+/* Why an entry is skipped; HW_ODD_KINDS: it is kept. Names are not corrected: a corrected name could be another
+ * device's. */
 static enum hw_source_odd odd_of(enum hw_stream stream, struct hw_entry *e, int64_t now_ms, bool same_names)
 {
 	if (!*e->state || !same_names)
@@ -304,17 +306,10 @@ static enum hw_source_odd odd_of(enum hw_stream stream, struct hw_entry *e, int6
 	return e->seq > 0 && hw_bounds_seq((uint64_t)e->seq, now_ms) ? HW_ODD_KINDS : HW_ODD_SEQ;
 }
 
-static void note_odd(struct hw_source_page *p, enum hw_source_odd odd, struct hw_event_id at)
+static void note_odd(struct hw_source_page *p, enum hw_source_odd odd, struct hw_stream_id at)
 {
 	p->odd[odd]++;
 	p->odd_at = at;
-}
-
-/* The id of an entry of a reply; false: it is none. */
-static bool id_of(const redisReply *r, struct hw_event_id *at)
-{
-	return r->type == REDIS_REPLY_ARRAY && r->elements == 2 && is_text(r->element[0]) &&
-	       hw_event_id_parse(r->element[0]->str, r->element[0]->len, at) == 0;
 }
 
 static bool is_name(enum hw_stream stream, const char *field)
@@ -322,8 +317,9 @@ static bool is_name(enum hw_stream stream, const char *field)
 	return strcmp(field, stream == HW_STREAM_EVENTS ? "id" : "receiver") == 0 || strcmp(field, "task") == 0;
 }
 
-/* A device's clock that was never set, or another program, makes a time that cannot be: it would begin an outage of
- * hundreds of months. The entry's place says when it was written. Returns whether the time was replaced. */
+/* Replaces the time of a transition before the year 2000 by the time in the entry's id. Such a time comes from a clock
+ * that was never set or from another program, and would begin an outage of hundreds of months. Returns true if
+ * replaced. */
 static bool correct_early(struct hw_entry *e, enum hw_stream stream, int64_t now_ms)
 {
 	bool early = stream == HW_STREAM_EVENTS && e->time_ms > 0 && e->time_ms < HW_EARLIEST_MS;
@@ -334,7 +330,7 @@ static bool correct_early(struct hw_entry *e, enum hw_stream stream, int64_t now
 }
 
 /* Appends an entry to the page, or counts it as odd. */
-static void take_entry(struct hw_source *s, enum hw_stream stream, struct hw_event_id at, const redisReply *fields,
+static void take_entry(struct hw_source *s, enum hw_stream stream, struct hw_stream_id at, const redisReply *fields,
                        struct hw_source_page *p)
 {
 	struct hw_entry *e = &s->entries[p->n];
@@ -356,61 +352,54 @@ static void take_entry(struct hw_source *s, enum hw_stream stream, struct hw_eve
 		note_odd(p, odd, at);
 }
 
-/* --- a page ------------------------------------------------------------------------------------------------------- */
+/* --- a page ----------------------------------------------------------------------------------------------------- */
 
-/* What a reading is about. */
+/* State of one read. */
 struct reading {
 	struct hw_source *s;
 	enum hw_stream stream;
 	struct hw_source_page *page;
-	bool gone;                      /* the place to go on from is not there */
-	bool no_stream;                 /* there is nothing under that key */
-	int64_t added, length;          /* added < 0: it does not tell */
-	struct hw_event_id last, first; /* first {0, 0}: it is empty */
+	bool gone;      /* the entry at the offset is missing */
+	bool no_stream; /* the key does not exist */
+	struct hw_stream_info info;
 };
 
-/* Entries of a range behind `after`; the entry at `after` is passed over. False: it makes no sense. */
-static bool take_range(struct reading *r, const redisReply *range, struct hw_event_id after)
+/* False: the reply is malformed. */
+static bool take_page(struct reading *r, const struct hw_stream_page *page)
 {
 	struct hw_source_page *p = r->page;
-	struct hw_event_id at;
-	if (range->type != REDIS_REPLY_ARRAY)
-		return false;
-	for (size_t i = 0; i < range->elements; i++) {
-		const redisReply *entry = range->element[i];
-		if (!id_of(entry, &at))
+	for (size_t i = 0; i < page->n; i++) {
+		const redisReply *entry = page->entries[i];
+		if (!hw_stream_entry_id(entry, &p->to.id))
 			return false;
-		if (hw_event_id_compare(at, after) <= 0 || p->n == r->s->cap)
-			continue;
-		take_entry(r->s, r->stream, at, entry->element[1], p);
-		p->to.at = at;
-		p->to.n += p->to.n < HW_ENTRIES_MAX;
+		take_entry(r->s, r->stream, p->to.id, entry->element[1], p);
+		p->to.added += p->to.added < HW_ENTRIES_MAX;
 	}
-	p->more = range->elements > r->s->page;
+	p->more = page->more;
 	return true;
 }
 
 static bool read_page(void *arg, const redisReply *reply)
 {
 	struct reading *r = arg;
-	struct hw_event_id first = {0, 0};
-	if (reply->type != REDIS_REPLY_ARRAY || (reply->elements > 0 && !id_of(reply->element[0], &first)))
+	struct hw_stream_page page;
+	if (!hw_stream_page_read(reply, r->page->from.id, r->s->page, &page))
 		return false;
-	r->gone = hw_event_id_compare(first, r->page->from.at) != 0;
-	return r->gone || take_range(r, reply, r->page->from.at);
+	r->gone = page.gone;
+	return r->gone || take_page(r, &page);
 }
 
-/* How many entries; -1 for what is none. XSETID makes a stream tell any number. */
+/* A number of entries; -1 if it is impossible. XSETID can make a stream report any number. */
 static int64_t number_of_entries(const redisReply *r)
 {
 	bool good = r->type == REDIS_REPLY_INTEGER && r->integer >= 0 && r->integer <= HW_ENTRIES_MAX;
 	return good ? r->integer : -1;
 }
 
-/* XINFO STREAM */
+/* Reads the reply of XINFO STREAM. */
 static bool read_info(struct reading *r, const redisReply *info)
 {
-	r->added = r->length = -1;
+	r->info.added = r->info.length = -1;
 	if (info->type == REDIS_REPLY_ERROR) {
 		r->no_stream = strstr(info->str, "no such key") != NULL;
 		return r->no_stream;
@@ -420,125 +409,84 @@ static bool read_info(struct reading *r, const redisReply *info)
 		if (!is_text(name))
 			continue;
 		if (strcmp(name->str, "length") == 0)
-			r->length = number_of_entries(v);
+			r->info.length = number_of_entries(v);
 		else if (strcmp(name->str, "entries-added") == 0)
-			r->added = number_of_entries(v);
+			r->info.added = number_of_entries(v);
 		else if (strcmp(name->str, "last-generated-id") == 0 && is_text(v))
-			(void)hw_event_id_parse(v->str, v->len, &r->last);
+			(void)hw_stream_id_parse(v->str, v->len, &r->info.last);
 	}
-	if (r->added < r->length)
-		r->added = -1;
-	return r->length >= 0;
+	if (r->info.added < r->info.length)
+		r->info.added = -1;
+	return r->info.length >= 0;
 }
 
-/* The stream was read from its start: nothing was, or it is not the one that was read. */
-static bool start_over(struct reading *r, const redisReply *range, bool known)
-{
-	struct hw_source_page *p = r->page;
-	bool old = r->length > 0 && hw_event_id_compare(r->first, p->from.at) <= 0;
-	p->to.n = r->added >= 0 ? r->added - r->length : 0;
-	p->to.at = r->length > 0 ? (struct hw_event_id){0, 0} : r->last;
-	/* One that was put back has lost, before its first entry, only what had been read of it then. */
-	if (known)
-		p->gap = (struct hw_gap){true, p->from.at, r->first,
-		                         r->added < 0 ? -1
-		                         : old        ? 0
-		                                      : r->added - r->length,
-		                         true};
-	return take_range(r, range, (struct hw_event_id){0, 0});
-}
-
-/* It was trimmed past the place that was read last. */
-static bool go_on(struct reading *r, const redisReply *range)
-{
-	struct hw_source_page *p = r->page;
-	int64_t lost = r->added < 0 ? -1 : r->added - r->length - p->from.n;
-	bool fresh = hw_event_id_compare(r->last, p->from.at) > 0;
-	p->to = p->from;
-	if (!fresh)
-		return true; /* also what was read last is gone, and nothing has come since */
-	if (lost != 0)
-		p->gap = (struct hw_gap){true, p->from.at, r->length > 0 ? r->first : r->last, lost, false};
-	if (lost > 0)
-		p->to.n += lost;
-	if (r->length == 0)
-		p->to.at = r->last;
-	return take_range(r, range, p->from.at);
-}
-
-/* EXEC of XINFO STREAM, XRANGE - +, XRANGE from +. */
+/* Reads the reply of EXEC: XINFO STREAM, then XRANGE from the start. */
 static bool read_whole(void *arg, const redisReply *reply)
 {
 	struct reading *r = arg;
 	struct hw_source_page *p = r->page;
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || !read_info(r, reply->element[0]))
+	struct hw_stream_page page;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !read_info(r, reply->element[0]))
 		return false;
 	if (r->no_stream)
 		return true;
 	const redisReply *start = reply->element[1];
-	if (start->type != REDIS_REPLY_ARRAY || (start->elements > 0 && !id_of(start->element[0], &r->first)))
+	if (start->type != REDIS_REPLY_ARRAY ||
+	    (start->elements > 0 && !hw_stream_entry_id(start->element[0], &r->info.first)))
 		return false;
-	if (p->from.n < 0)
-		return start_over(r, start, false);
-	bool behind = hw_event_id_compare(r->last, p->from.at) < 0;
-	bool older = r->length > 0 && hw_event_id_compare(r->first, p->from.at) <= 0;
-	bool fewer = r->added >= 0 && (r->added < p->from.n || (r->length > 0 && r->added - r->length < p->from.n));
-	if (behind || older || fewer)
-		return start_over(r, start, true);
-	return go_on(r, reply->element[2]);
+	hw_stream_gap_find(&p->to, &r->info, &p->gap);
+	return hw_stream_page_read(start, p->to.id, r->s->page, &page) && take_page(r, &page);
 }
 
-/* Redis says what has become of a stream whose place is missing: all of it at one moment. */
-static int look(struct hw_source *s, struct reading *r)
+/* The entry at the offset is missing: reads the stream's data and first entries in one transaction, which is one
+ * snapshot. */
+static int read_whole_stream(struct hw_source *s, struct reading *r)
 {
-	char from[HW_EVENT_ID_TEXT], count[16];
+	char count[16];
 	const char *key = s->keys[r->stream];
 	struct question clock, aside = {.s = s}, whole = {.s = s, .read = read_whole, .arg = r};
-	hw_event_id_text(r->page->from.at, from);
 	snprintf(count, sizeof(count), "%u", s->page + 1);
 	send_clock(s, &clock);
 	send_question(&aside, 1, (const char *[]){"MULTI"});
 	send_question(&aside, 3, (const char *[]){"XINFO", "STREAM", key});
 	send_question(&aside, 6, (const char *[]){"XRANGE", key, "-", "+", "COUNT", count});
-	send_question(&aside, 6, (const char *[]){"XRANGE", key, from, "+", "COUNT", count});
 	send_question(&whole, 1, (const char *[]){"EXEC"});
 	return answers(s);
 }
 
-int hw_source_read(struct hw_source *s, enum hw_stream stream, const struct hw_place *from, struct hw_source_page *out)
+int hw_source_read(struct hw_source *s, enum hw_stream stream, const struct hw_stream_cursor *from,
+                   struct hw_source_page *out)
 {
-	char at[HW_EVENT_ID_TEXT], count[16];
+	struct hw_stream_command c;
 	*out = (struct hw_source_page){
 		.entries = s->entries, .from = *from, .to = *from, .asked_ms = hw_clock_now().wall_ms};
 	struct reading r = {.s = s, .stream = stream, .page = out};
 	struct question clock;
-	if (from->n < 0 || from->at.ms == 0)
-		return look(s, &r);
-	hw_event_id_text(from->at, at);
-	snprintf(count, sizeof(count), "%u", s->page + 1);
+	if (from->added < 0 || from->id.ms == 0)
+		return read_whole_stream(s, &r);
+	hw_stream_range(&c, s->keys[stream], from->id, s->page);
 	send_clock(s, &clock);
-	int rc = ask(s, read_page, &r, 6, (const char *[]){"XRANGE", s->keys[stream], at, "+", "COUNT", count});
-	return rc == 0 && r.gone ? look(s, &r) : rc;
+	int rc = ask(s, read_page, &r, c.argc, c.argv);
+	return rc == 0 && r.gone ? read_whole_stream(s, &r) : rc;
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------ */
+/* --- waiting for entries, lag ----------------------------------------------------------------------------------- */
 
-int hw_source_wait(struct hw_source *s, const struct hw_place at[HW_STREAMS], const bool but[HW_STREAMS])
+int hw_source_wait(struct hw_source *s, const struct hw_stream_cursor at[HW_STREAMS], const bool but[HW_STREAMS])
 {
-	char places[HW_STREAMS][HW_EVENT_ID_TEXT];
-	const char *argv[6 + 2 * HW_STREAMS] = {"XREAD", "COUNT", "1", "BLOCK", WAIT_MS, "STREAMS"};
-	int n = 0, k = 0;
+	const char *keys[HW_STREAMS];
+	struct hw_stream_id after[HW_STREAMS];
+	struct hw_stream_command c;
+	int n = 0;
 	for (int i = 0; i < HW_STREAMS; i++)
-		n += !but[i];
-	for (int i = 0; i < HW_STREAMS; i++) {
-		if (but[i])
-			continue;
-		hw_event_id_text(at[i].at, places[i]);
-		argv[6 + k] = s->keys[i];
-		argv[6 + n + k] = places[i];
-		k++;
-	}
-	return n > 0 ? ask(s, NULL, NULL, 6 + 2 * n, argv) : -EACCES;
+		if (!but[i]) {
+			keys[n] = s->keys[i];
+			after[n++] = at[i].id;
+		}
+	if (n == 0)
+		return -EACCES;
+	hw_stream_wait(&c, keys, after, n);
+	return ask(s, NULL, NULL, c.argc, c.argv);
 }
 
 static bool read_lag(void *arg, const redisReply *reply)
@@ -547,15 +495,15 @@ static bool read_lag(void *arg, const redisReply *reply)
 	return read_info(r, reply);
 }
 
-int hw_source_lag(struct hw_source *s, enum hw_stream stream, const struct hw_place *at, int64_t *out)
+int hw_source_lag(struct hw_source *s, enum hw_stream stream, const struct hw_stream_cursor *at, int64_t *out)
 {
 	struct reading r = {.s = s, .stream = stream};
 	int rc = ask(s, read_lag, &r, 3, (const char *[]){"XINFO", "STREAM", s->keys[stream]});
-	*out = rc || r.added < 0 || at->n < 0 || r.added < at->n ? -1 : r.added - at->n;
+	*out = rc || r.info.added < 0 || at->added < 0 || r.info.added < at->added ? -1 : r.info.added - at->added;
 	return rc;
 }
 
-/* --- hashes ------------------------------------------------------------------------------------------------------- */
+/* --- hashes ----------------------------------------------------------------------------------------------------- */
 
 struct scan {
 	struct hw_source *s;
@@ -603,7 +551,7 @@ static bool read_hash(void *arg, const redisReply *reply)
 	for (size_t i = 0; i < 3; i++)
 		if (is_text(v[4 + i]))
 			take_number(numbers[i], v[4 + i]);
-	e->at = (struct hw_event_id){e->time_ms > 0 ? (uint64_t)e->time_ms : 0, 0};
+	e->at = (struct hw_stream_id){e->time_ms > 0 ? (uint64_t)e->time_ms : 0, 0};
 	return true;
 }
 
@@ -632,7 +580,7 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	free(q);
 	for (size_t i = 0; rc == 0 && i < c.n; i++) {
 		struct hw_entry *e = &s->entries[i];
-		e->clock_ms = clock_ms(s, (struct hw_event_id){0, 0});
+		e->clock_ms = clock_ms(s, (struct hw_stream_id){0, 0});
 		enum hw_source_odd odd = odd_of(HW_STREAM_EVENTS, e, e->clock_ms, true);
 		if (odd != HW_ODD_KINDS)
 			note_odd(out, odd, e->at);
@@ -642,7 +590,7 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	return rc;
 }
 
-/* Of HMGET with one field, which each hash has: EXISTS would want a right more. */
+/* Reads the reply of HMGET with one field that each hash has. EXISTS would need one more ACL right. */
 static bool read_has(void *arg, const redisReply *reply)
 {
 	bool *has = arg, whole = reply->type == REDIS_REPLY_ARRAY && reply->elements == 1;
@@ -667,9 +615,9 @@ int hw_source_has(struct hw_source *s, const struct hw_entry *devices, bool *has
 	return rc;
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- start and stop --------------------------------------------------------------------------------------------- */
 
-/* What Redis' glob would take as special is escaped; anything else stands for itself. */
+/* Escapes the characters that are special in Redis' glob patterns. */
 static void escape(const char *text, char *to)
 {
 	for (; *text; text++) {

@@ -76,7 +76,7 @@ int hw_spans_rest(const struct hw_spans *s, int64_t from, int64_t to, struct hw_
 	return rc;
 }
 
-/* How much of it lies before a moment. */
+/* The length of the part before a time. */
 static int64_t before(const struct hw_spans *s, int64_t ms)
 {
 	size_t low = 0, high = s->n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of moments, as lists of spans [from, to) of milliseconds: what is put together, taken away, measured. Pure. */
+/* Sets of times as lists of spans [from, to) in milliseconds: union, difference, length. Pure. */
 #ifndef HW_HISTORY_SPANS_H
 #define HW_HISTORY_SPANS_H
 
@@ -8,24 +8,24 @@
 
 struct hw_span {
 	int64_t from, to;
-	int64_t before; /* the length of those before it; once in order */
+	int64_t before; /* total length of the earlier spans; set by hw_spans_order() */
 };
 
-/* Zeroed storage is empty. */
+/* Zeroed storage is an empty set. */
 struct hw_spans {
 	struct hw_span *at;
 	size_t n, cap;
 };
 
-/* In any order, overlapping or empty. 0 or -ENOMEM. */
+/* Adds a span: in any order, overlapping or empty. Returns 0 or -ENOMEM. */
 int hw_spans_add(struct hw_spans *s, int64_t from, int64_t to);
-/* Puts them in order, each moment in one at most: all below want that. */
+/* Sorts and merges the spans. All functions below require this. */
 void hw_spans_order(struct hw_spans *s);
-/* Appends to `out` what of `a` is not in `b`. 0 or -ENOMEM. */
+/* Appends the parts of `a` that are not in `b` to `out`. Returns 0 or -ENOMEM. */
 int hw_spans_minus(const struct hw_spans *a, const struct hw_spans *b, struct hw_spans *out);
-/* Appends to `out` what of [from, to) is not in `s`, in order. 0 or -ENOMEM. */
+/* Appends the parts of [from, to) that are not in `s` to `out`, in order. Returns 0 or -ENOMEM. */
 int hw_spans_rest(const struct hw_spans *s, int64_t from, int64_t to, struct hw_spans *out);
-/* How much of [from, to) is in it. */
+/* The length of the part of [from, to) that is in the set. */
 int64_t hw_spans_measure(const struct hw_spans *s, int64_t from, int64_t to);
 void hw_spans_fini(struct hw_spans *s);
 

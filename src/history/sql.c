@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See sql.h: what both backends have in common. */
+/* See sql.h: the code that both backends share. */
 #include "history/sql.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 
 #include "history/sql_backend.h"
 
-/* --- where it is ------------------------------------------------------------------------------------------------- */
+/* --- the place of a database ------------------------------------------------------------------------------------ */
 
-/* Copies what stands before `end`; false if there is nothing, or too much. */
+/* Copies the text up to `end`; false if it is empty or too long. */
 static bool take(const char **text, const char *end, char *to, size_t cap)
 {
 	size_t len = end ? (size_t)(end - *text) : 0;
@@ -83,7 +83,7 @@ static const struct hw_sql_backend *backend_of(const struct hw_sql_place *p)
 #endif
 }
 
-const char *hw_sql_place_lacks(const struct hw_sql_place *p)
+const char *hw_sql_place_missing(const struct hw_sql_place *p)
 {
 	return backend_of(p) ? NULL : "this program was built without libmariadb: use sqlite:/PATH";
 }
@@ -96,13 +96,13 @@ void hw_sql_init(void)
 #endif
 }
 
-/* --- a connection ------------------------------------------------------------------------------------------------- */
+/* --- a connection ----------------------------------------------------------------------------------------------- */
 
 struct hw_sql *hw_sql_open(const struct hw_sql_conf *c, char why[HW_SQL_WHY])
 {
 	const struct hw_sql_backend *b = backend_of(&c->place);
 	if (!b) {
-		snprintf(why, HW_SQL_WHY, "%s", hw_sql_place_lacks(&c->place));
+		snprintf(why, HW_SQL_WHY, "%s", hw_sql_place_missing(&c->place));
 		return NULL;
 	}
 	return b->open(c, why);
@@ -160,7 +160,7 @@ void hw_sql_rollback(struct hw_sql *s)
 	(void)s->b->run(s, "ROLLBACK");
 }
 
-/* --- statements --------------------------------------------------------------------------------------------------- */
+/* --- statements ------------------------------------------------------------------------------------------------- */
 
 struct hw_sql_stmt *hw_sql_prepare(struct hw_sql *s, const char *text)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One small interface to SQL, with two backends: SQLite 3, and MariaDB or MySQL through libmariadb. What is built in is
- * what configure found. A text that the two understand differently is written twice (hw_sql_pick()); names that one of
- * them reserves stand in backticks, which both take.
+ * A small interface to SQL with two backends: SQLite 3, and MariaDB or MySQL through libmariadb. configure decides
+ * which backends are built in. A statement that needs a different text per backend is written twice (hw_sql_pick()).
+ * Names that one backend reserves stand in backticks, which both backends accept.
  *
- * A connection and its statements belong to one thread at a time. Calls block. After an error nothing is known of the
- * transaction that was open: the owner closes the connection, opens another one, and looks what is there.
+ * A connection and its statements are used by one thread at a time. Calls block. After an error the state of the open
+ * transaction is unknown: the owner closes the connection, opens a new one and reads what is stored.
  */
 #ifndef HW_HISTORY_SQL_H
 #define HW_HISTORY_SQL_H
@@ -18,21 +18,21 @@ struct hw_sql;      /* opaque */
 struct hw_sql_stmt; /* opaque; owned by its connection */
 
 #define HW_SQL_WHY      512
-#define HW_SQL_TEXT_MAX 1023 /* bytes of a text in a row; more is cut off */
+#define HW_SQL_TEXT_MAX 1023 /* bytes of a text in a row; longer texts are cut */
 
 /* "sqlite:/PATH" or "mysql://USER@HOST[:PORT]/DB", "mysql://USER@[/PATH/OF/SOCKET]/DB". */
 struct hw_sql_place {
 	bool mysql;
 	char path[256];             /* of a SQLite file */
-	char user[81], host[256];   /* host "": the socket */
-	char socket[108], base[65]; /* base: the database's name */
+	char user[81], host[256];   /* host "": connect to the socket */
+	char socket[108], base[65]; /* base: name of the database */
 	int port;
 };
 
-/* NULL and *out, or what is wrong with the text. */
+/* Returns NULL and fills *out, or returns what is wrong with the text. */
 const char *hw_sql_place_parse(const char *text, struct hw_sql_place *out);
-/* Whether its backend is built in; else what is to be done. */
-const char *hw_sql_place_lacks(const struct hw_sql_place *p);
+/* Returns NULL if the backend of `p` is built in; else a text that reports to the operator what to do. */
+const char *hw_sql_place_missing(const struct hw_sql_place *p);
 
 struct hw_sql_conf {
 	struct hw_sql_place place;
@@ -40,48 +40,49 @@ struct hw_sql_conf {
 	const char *tls_ca;   /* "": no TLS */
 };
 
-/* Once, before any thread. */
+/* Call once, before any thread starts. */
 void hw_sql_init(void);
-/* Connects; a SQLite file is made if it is missing. NULL with the reason in `why`. */
+/* Connects. Creates a missing SQLite file. Returns NULL with the reason in `why` on error. */
 struct hw_sql *hw_sql_open(const struct hw_sql_conf *c, char why[HW_SQL_WHY]);
-/* With all its statements. NULL may be given. */
+/* Closes the connection and frees its statements. `s` may be NULL. */
 void hw_sql_close(struct hw_sql *s);
 bool hw_sql_is_mysql(const struct hw_sql *s);
-/* The text of the two that this backend understands. */
+/* Returns the text for the backend of this connection. */
 const char *hw_sql_pick(const struct hw_sql *s, const char *sqlite, const char *mysql);
-/* What went wrong last; valid until the next call. */
+/* The last error; valid until the next call. */
 const char *hw_sql_error(struct hw_sql *s);
 
-/* Runs one statement that has no parameters and answers no rows that matter. 0 or -EIO. */
+/* Runs a statement without parameters and ignores its rows. Returns 0 or -EIO. */
 int hw_sql_run(struct hw_sql *s, const char *text);
 
-/* Prepares a statement for many uses. NULL: hw_sql_error(). Parameters are counted from 1. */
+/* Prepares a statement for repeated use. NULL on error: see hw_sql_error(). Parameters are counted from 1. */
 struct hw_sql_stmt *hw_sql_prepare(struct hw_sql *s, const char *text);
-/* Gives all statements of the connection back. */
+/* Frees all statements of the connection. */
 void hw_sql_finish_all(struct hw_sql *s);
 void hw_sql_int(struct hw_sql_stmt *q, int i, int64_t v);
-/* Borrowed until hw_sql_reset(). */
+/* The text is borrowed until hw_sql_reset(). */
 void hw_sql_bytes(struct hw_sql_stmt *q, int i, const char *text, size_t len);
 void hw_sql_text(struct hw_sql_stmt *q, int i, const char *text);
 void hw_sql_null(struct hw_sql_stmt *q, int i);
-/* 1: there is a row; 0: no more; -EIO. The first call after a reset runs the statement. */
+/* Returns 1 with a row, 0 after the last row, or -EIO. The first call after a reset runs the statement. */
 int hw_sql_step(struct hw_sql_stmt *q);
-/* Ends it, and makes it ready for the next parameters. */
+/* Ends the statement and makes it ready for the next parameters. */
 void hw_sql_reset(struct hw_sql_stmt *q);
-/* Runs a statement that answers no rows: how many it changed, or -EIO. Resets it. */
+/* Runs a statement that returns no rows, and resets it. Returns the number of changed rows, or -EIO. */
 int64_t hw_sql_do(struct hw_sql_stmt *q);
-/* The row's columns, counted from 0; texts are valid until the next step. */
+/* Columns are counted from 0. A text is valid until the next step. */
 int64_t hw_sql_column_int(struct hw_sql_stmt *q, int i);
-/* The same of a time or a length in ms, or of a count, for sums: within 0 and the year 9999, whatever the row has. */
+/* Like hw_sql_column_int() for a time or duration in ms, or a count. Clamped to 0 … the year 9999, so that sums are
+ * safe. */
 int64_t hw_sql_column_ms(struct hw_sql_stmt *q, int i);
 bool hw_sql_column_is_null(struct hw_sql_stmt *q, int i);
 const char *hw_sql_column_text(struct hw_sql_stmt *q, int i, size_t *len);
-/* The number that the last insertion of hw_sql_do() was given. */
+/* The row number that the last insertion by hw_sql_do() got. */
 int64_t hw_sql_inserted(struct hw_sql_stmt *q);
 
-/* A transaction that means to write: it has the right to from the start on. 0 or -EIO. */
+/* Begins a transaction that has the right to write from its start. Returns 0 or -EIO. */
 int hw_sql_begin(struct hw_sql *s);
-/* -EIO: it may have happened all the same. */
+/* Returns 0; or -EIO, after which it is unknown whether the commit happened. */
 int hw_sql_commit(struct hw_sql *s);
 void hw_sql_rollback(struct hw_sql *s);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a backend of sql.h is: a table of functions, and structs that begin with the ones below. */
+/* A backend of sql.h: a table of functions. Its structs begin with struct hw_sql and struct hw_sql_stmt. */
 #ifndef HW_HISTORY_SQL_BACKEND_H
 #define HW_HISTORY_SQL_BACKEND_H
 
@@ -28,7 +28,7 @@ struct hw_sql_backend {
 
 struct hw_sql {
 	const struct hw_sql_backend *b;
-	struct hw_sql_stmt *stmts; /* a list of all */
+	struct hw_sql_stmt *stmts; /* list of all its statements */
 };
 
 struct hw_sql_stmt {

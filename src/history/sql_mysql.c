@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MariaDB and MySQL through libmariadb's prepared statements. Every column comes as a text, which the library makes of
- * numbers too; there are few of them. A statement's answer is taken whole, so that the next one may run before it is
- * read.
+ * MariaDB and MySQL through libmariadb's prepared statements. Each column is read as text, which the library also makes
+ * of numbers; there are few columns. A result is stored whole, so that the next statement may run before it is read.
  */
 #include <errno.h>
 #include <mysql.h>
@@ -15,7 +14,7 @@
 #define PARAMS_MAX  16
 #define COLUMNS_MAX 16
 #define CONNECT_S   5
-#define ANSWER_S    10 /* a server that is silent for so long is away */
+#define ANSWER_S    10 /* a server that is silent this long counts as away */
 
 struct base {
 	struct hw_sql s;
@@ -37,7 +36,7 @@ struct stmt {
 	int64_t ints[PARAMS_MAX];
 	unsigned long lens[PARAMS_MAX];
 	MYSQL_BIND binds[COLUMNS_MAX];
-	struct column *columns; /* n_columns of them; owned */
+	struct column *columns; /* n_columns elements; owned */
 	bool ran;
 };
 
@@ -112,7 +111,7 @@ static struct hw_sql *open_base(const struct hw_sql_conf *c, char why[HW_SQL_WHY
 		snprintf(why, HW_SQL_WHY, "%s", mysql_error(b->db));
 	} else {
 		b->s.b = &hw_sql_mysql;
-		/* Numbers and texts that do not fit are errors, as with SQLite's types they are none to begin with. */
+		/* Numbers and texts that do not fit are errors. SQLite's types have no such limits. */
 		if (run(&b->s, "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00'") == 0)
 			return &b->s;
 		snprintf(why, HW_SQL_WHY, "%s", b->why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQLite: write-ahead log, so that reports read while a batch is written; synchronous = NORMAL, so that a batch costs
- * no fsync. A crash of the machine may then take the last batches with it, whole ones, and the stream's place with
- * them: they are read again.
+ * SQLite with a write-ahead log, so that reports read while a batch is written, and with synchronous = NORMAL, so that
+ * a batch costs no fsync. A crash of the machine may lose the last batches, each with its offset; the importer then
+ * reads their entries again.
  */
 #include <errno.h>
 #include <sqlite3.h>
@@ -13,10 +13,10 @@
 #include "history/sql_backend.h"
 
 #define PAGE      4096
-#define LOG_MIN   200   /* pages of the log before they go into the database, each time with an fsync */
-#define LOG_MAX   16384 /* 64 MB: a long catching up costs few of them */
-#define LOG_SHARE 32    /* of the file system */
-#define BUSY_MS   5000  /* how long another worker's transaction is waited for */
+#define LOG_MIN   200   /* pages in the log before a checkpoint, which costs an fsync */
+#define LOG_MAX   16384 /* 64 MB: few checkpoints during a long import */
+#define LOG_SHARE 32    /* at most this fraction of the file system */
+#define BUSY_MS   5000  /* how long to wait for another worker's transaction */
 
 struct base {
 	struct hw_sql s;
@@ -59,7 +59,7 @@ static void init(void)
 	sqlite3_initialize();
 }
 
-/* How long the log may get: it must not fill a small file system by itself. */
+/* Limits the log, so that it does not fill a small file system. */
 static int set_log(struct base *b, const char *path)
 {
 	struct statvfs fs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See uptime.h. Outages that are over come from their table, or of a whole month summed up from `month`; the one that
- * lasts, and that a device is forgotten, from the device's own row.
+ * See uptime.h. Ended outages are read from `outage`, or for a whole month from the sums in `month`. A current outage,
+ * and the time since a device was forgotten, are read from the device's row.
  */
 #include "history/uptime.h"
 
@@ -14,19 +14,19 @@
 #include "history/seen.h"
 #include "history/spans.h"
 
-#define UNSEEN_MAX 8 /* with more spans that nobody saw, a month's outages are gone through one by one */
+#define UNSEEN_MAX 8 /* with more unseen spans, the outages of a month are read one by one */
 
 /* A device of the report. */
 struct subject {
 	struct hw_uptime u;
-	int64_t gone_ms; /* how long it was forgotten amid what it is known for */
+	int64_t gone_ms; /* how long the device was forgotten between two times at which it was known */
 };
 
 struct reading {
 	struct hw_sql *sql;
 	const struct hw_uptime_window *w;
 	struct hw_spans seen, unseen;
-	const struct hw_span *span; /* of those unseen: the one that is taken off */
+	const struct hw_span *span; /* the unseen span that is being subtracted */
 	struct subject *subjects;
 	size_t n, cap;
 	struct hw_uptimes *out;
@@ -42,9 +42,9 @@ static int64_t sooner(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* --- devices ------------------------------------------------------------------------------------------------------ */
+/* --- devices ---------------------------------------------------------------------------------------------------- */
 
-/* What lasts of a device, from its row: columns dev first_ms gone_ms state since_ms. */
+/* Fills in a subject from the device's row: columns dev first_ms gone_ms state since_ms. */
 static void begin_subject(const struct reading *r, struct hw_sql_stmt *q, struct subject *s)
 {
 	size_t len;
@@ -107,14 +107,14 @@ static struct subject *find(const struct reading *r, int64_t dev)
 	return low < r->n && r->subjects[low].u.dev == dev ? &r->subjects[low] : NULL;
 }
 
-/* --- outages ------------------------------------------------------------------------------------------------------ */
+/* --- outages ---------------------------------------------------------------------------------------------------- */
 
 static bool is_subject(const void *arg, int64_t dev)
 {
 	return find(arg, dev) != NULL;
 }
 
-/* Any window: what of an outage was seen. */
+/* Any window: adds the seen part of an outage. */
 static void take_seen(void *arg, const struct hw_outage *o)
 {
 	const struct reading *r = arg;
@@ -156,10 +156,9 @@ static int read_outages(struct reading *r)
 	return rc < 0 ? rc : take_lasting(r);
 }
 
-/* --- a whole month -------------------------------------------------------------------------------------------------
- */
+/* --- a whole month ---------------------------------------------------------------------------------------------- */
 
-/* `month` counts all of an outage: what nobody saw of it is taken off again. */
+/* `month` has the whole length of an outage: subtracts its unseen part. */
 static void take_unseen(void *arg, const struct hw_outage *o)
 {
 	const struct reading *r = arg;
@@ -199,8 +198,7 @@ static int read_month(struct reading *r)
 	return row;
 }
 
-/* --- gaps, sums ----------------------------------------------------------------------------------------------------
- */
+/* --- gaps, sums ------------------------------------------------------------------------------------------------- */
 
 static void take_gap(void *arg, int64_t from_ms, int64_t to_ms, int64_t lost)
 {
@@ -235,7 +233,7 @@ int hw_uptimes_read(struct hw_sql *sql, const struct hw_uptime_window *w, struct
 {
 	struct reading r = {.sql = sql, .w = w, .out = out};
 	*out = (struct hw_uptimes){0};
-	/* A report is of one moment, whatever is written meanwhile. */
+	/* One snapshot of the database for the whole report. */
 	int rc = hw_sql_run(sql, hw_sql_pick(sql, "BEGIN", "START TRANSACTION WITH CONSISTENT SNAPSHOT"));
 	if (rc == 0)
 		rc = hw_seen_read(sql, w->since_ms, w->until_ms, &r.seen, NULL);

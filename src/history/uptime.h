@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long devices were up and down, of what is known of them. A device is known from its first transition until it is
- * forgotten, and of that time only what a monitor saw counts: what nobody saw is neither up nor down.
+ * How long devices were up and down. A device is known from its first transition until it is forgotten. Only time that
+ * a monitor saw counts as up or down; unseen time is neither.
  *
- *   known  what of the window the device was known for
- *   seen   what of that a monitor saw
- *   down   what of that lies between an offline transition and the next online one
+ *   known  the part of the window in which the device was known
+ *   seen   the part of `known` that a monitor saw
+ *   down   the part of `seen` between an offline transition and the next online transition
  *
- * Uptime is (seen - down) / seen, the share of time seen is seen / known, the mean time between failures (seen - down)
- * / outages, to repair down / outages; an outage counts in the window in which it begins.
+ * Uptime is (seen - down) / seen. The share of time seen is seen / known. The mean time between failures is (seen -
+ * down) / outages, the mean time to repair is down / outages. An outage counts in the window in which it begins.
  *
- * Cost: a row a device; of a whole month a row a device that was down, and of any other window one an outage in it.
- * What nobody saw of a whole month costs a look at what was down then.
+ * Cost: one row per device. A whole month adds one row per device that was down, any other window one row per outage.
+ * For each unseen span of a whole month, the outages of that span are read as well.
  */
 #ifndef HW_HISTORY_UPTIME_H
 #define HW_HISTORY_UPTIME_H
@@ -24,8 +24,8 @@
 
 struct hw_uptime_window {
 	int64_t since_ms, until_ms;
-	bool month;                 /* it begins with a month, and ends with it or now */
-	const char *device, *group; /* "": all */
+	bool month;                 /* the window begins with a month, and ends with the month or now */
+	const char *device, *group; /* "": all devices, all groups */
 };
 
 struct hw_uptime {
@@ -35,13 +35,13 @@ struct hw_uptime {
 };
 
 struct hw_uptimes {
-	struct hw_uptime *at; /* by dev; owned */
+	struct hw_uptime *at; /* sorted by dev; owned */
 	size_t n;
 	struct hw_uptime all; /* sums */
-	int64_t gaps, lost;   /* of the events, within the window; what they may hide is not in the sums */
+	int64_t gaps, lost;   /* of the events, within the window; the sums do not contain lost transitions */
 };
 
-/* 0; -ENOMEM; or -EIO if SQL failed. hw_uptimes_fini() in any case. */
+/* Returns 0, -ENOMEM, or -EIO if SQL failed. Call hw_uptimes_fini() in any case. */
 int hw_uptimes_read(struct hw_sql *sql, const struct hw_uptime_window *w, struct hw_uptimes *out);
 void hw_uptimes_fini(struct hw_uptimes *u);
 

@@ -16,12 +16,12 @@
 #define HTTP_FORBIDDEN    403
 #define HTTP_TOO_MANY     429
 
-/* What a client shows: slices of `buf`, or of the request's header. */
+/* The client's credentials: slices of `buf` or of the request's header. */
 struct pass_word {
-	char buf[HW_TOKEN_MAX + HW_ACCOUNT_NAME_MAX + 8];
-	const char *name; /* NULL: it was not said */
+	char buf[HW_API_TOKEN_MAX + HW_ACCOUNT_NAME_MAX + 8];
+	const char *name; /* NULL: not given */
 	size_t name_len;
-	const char *token; /* NULL: there is none */
+	const char *token; /* NULL: no token */
 	size_t len;
 };
 
@@ -35,7 +35,7 @@ static bool decode_basic(struct pass_word *p, const char *text, size_t len)
 		return false;
 	while (len > 0 && text[len - 1] == '=' && n > 0) {
 		len--;
-		n--; /* it counts what only fills up */
+		n--; /* EVP_DecodeBlock counts the padding */
 	}
 	memcpy(p->buf, bytes, (size_t)n);
 	const char *colon = memchr(p->buf, ':', (size_t)n);
@@ -48,7 +48,7 @@ static bool decode_basic(struct pass_word *p, const char *text, size_t len)
 	return true;
 }
 
-/* What follows a scheme's name, or NULL. */
+/* The text after the scheme's name, or NULL. */
 static const char *after(const char *header, const char *scheme)
 {
 	size_t len = strlen(scheme);
@@ -66,7 +66,7 @@ static void read_pass_word(struct pass_word *p, struct evhttp_request *req)
 		p->token = bearer;
 		p->len = strcspn(bearer, " ");
 	} else if (basic && !decode_basic(p, basic, strcspn(basic, " "))) {
-		p->token = basic; /* nobody's */
+		p->token = basic; /* malformed: matches no user */
 		p->len = 0;
 	}
 }
@@ -85,7 +85,7 @@ static bool refuse_closed(struct evhttp_request *req, int64_t ms)
 	char seconds[24];
 	snprintf(seconds, sizeof(seconds), "%lld", (long long)(ms + 999) / 1000);
 	evhttp_add_header(evhttp_request_get_output_headers(req), "Retry-After", seconds);
-	return refuse(req, HTTP_TOO_MANY, "too many wrong tokens came from this address: try again in a minute");
+	return refuse(req, HTTP_TOO_MANY, "too many wrong API tokens came from this address: try again in a minute");
 }
 
 static bool reads(struct evhttp_request *req)
@@ -122,7 +122,7 @@ static bool admit(struct hw_access *a, struct evhttp_request *req, const struct 
 {
 	if (!is_allowed(who, req)) {
 		char why[HW_ACCOUNT_NAME_MAX + 64];
-		snprintf(why, sizeof(why), "%s may only read: this needs the role 'operate'", who->name);
+		snprintf(why, sizeof(why), "%s may only read: this request needs the role 'operate'", who->name);
 		a->stats.may_not++;
 		return refuse(req, HTTP_FORBIDDEN, why);
 	}
@@ -131,7 +131,7 @@ static bool admit(struct hw_access *a, struct evhttp_request *req, const struct 
 	return true;
 }
 
-/* The key of the client's address; all clients whose address cannot be told have the same. */
+/* The key of the client's address; clients with an unknown address share one key. */
 static void read_address(const struct hw_access *a, struct evhttp_request *req, unsigned char from[HW_IP_BYTES])
 {
 	const char *forwarded = evhttp_find_header(evhttp_request_get_input_headers(req), "X-Forwarded-For");
@@ -158,7 +158,7 @@ static bool refuse_wrong(struct hw_access *a, struct evhttp_request *req, int64_
 		a->closings++;
 		hw_ip_text(from, a->last_closed, sizeof(a->last_closed));
 	}
-	return refuse(req, HTTP_UNAUTHORIZED, "this token is nobody's");
+	return refuse(req, HTTP_UNAUTHORIZED, "this API token belongs to no user");
 }
 
 bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms, int64_t wall_s)
@@ -167,14 +167,14 @@ bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mo
 	read_pass_word(&p, req);
 	if (!p.token) {
 		a->stats.without++;
-		return refuse(req, HTTP_UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
+		return refuse(req, HTTP_UNAUTHORIZED, "an API token is needed: Authorization: Bearer TOKEN");
 	}
 	const struct hw_account *who = find_user(a, &p);
 	if (!who)
 		return refuse_wrong(a, req, mono_ms);
 	if (has_expired(who, wall_s)) {
 		a->stats.without++;
-		return refuse(req, HTTP_UNAUTHORIZED, "this token has expired");
+		return refuse(req, HTTP_UNAUTHORIZED, "this API token has expired");
 	}
 	return admit(a, req, who);
 }

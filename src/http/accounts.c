@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* See accounts.h. What is compared are hashes, so how long a comparison takes tells nothing about a token. */
+/* See accounts.h. Hashes are compared, so the time of a comparison reveals nothing about a token. */
 #include "http/accounts.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "conf/conf.h"
 #include "conf/file.h"
 
 static const char *const roles[] = {[HW_ROLE_READ] = "read", [HW_ROLE_OPERATE] = "operate"};
@@ -44,11 +46,11 @@ static int digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-static bool parse_hash(const char *text, unsigned char hash[HW_TOKEN_HASH])
+static bool parse_hash(const char *text, unsigned char hash[HW_API_TOKEN_HASH])
 {
-	if (strlen(text) != 2 * HW_TOKEN_HASH)
+	if (strlen(text) != 2 * HW_API_TOKEN_HASH)
 		return false;
-	for (size_t i = 0; i < HW_TOKEN_HASH; i++) {
+	for (size_t i = 0; i < HW_API_TOKEN_HASH; i++) {
 		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
 		if (high < 0 || low < 0)
 			return false;
@@ -69,22 +71,22 @@ static bool parse_time(const char *text, int64_t *seconds)
 static const char *judge(struct hw_account *a, char *field[4], size_t n)
 {
 	if (n < 3 || n > 4)
-		return "a line is NAME:ROLE:SHA256 or NAME:ROLE:SHA256:EXPIRES";
+		return "a line must be NAME:ROLE:SHA256 or NAME:ROLE:SHA256:EXPIRES";
 	if (!hw_account_name_is_right(field[0]))
-		return "a name is 1 to 64 of letters, digits, '.', '_' and '-'";
+		return "a name must be 1 to 64 letters, digits, '.', '_' and '-'";
 	if (!hw_role_parse(field[1], &a->role))
-		return "a role is 'read' or 'operate'";
+		return "a role must be 'read' or 'operate'";
 	if (!parse_hash(field[2], a->hash))
-		return "SHA256 is 64 hexadecimal digits: 'heartwheelctl user add' writes such lines";
+		return "SHA256 must be 64 hexadecimal digits: 'heartwheelctl user add' writes such lines";
 	if (n == 4 && !parse_time(field[3], &a->expires_s))
-		return "EXPIRES is a time in Unix seconds";
+		return "EXPIRES must be a time in Unix seconds";
 	memcpy(a->name, field[0], strlen(field[0]) + 1);
 	return NULL;
 }
 
 int hw_account_parse(struct hw_account *account, const char *line, const char **what)
 {
-	char copy[HW_ACCOUNT_NAME_MAX + 2 * HW_TOKEN_HASH + 64], *field[4] = {copy};
+	char copy[HW_ACCOUNT_NAME_MAX + 2 * HW_API_TOKEN_HASH + 64], *field[4] = {copy};
 	size_t n = 1;
 	*account = (struct hw_account){0};
 	if (!*line || *line == '#' || *line == ';')
@@ -106,7 +108,7 @@ int hw_account_parse(struct hw_account *account, const char *line, const char **
 static int by_hash(const void *a, const void *b)
 {
 	const struct hw_account *x = a, *y = b;
-	return memcmp(x->hash, y->hash, HW_TOKEN_HASH);
+	return memcmp(x->hash, y->hash, HW_API_TOKEN_HASH);
 }
 
 static int by_name(const void *a, const void *b)
@@ -115,34 +117,62 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-/* NULL: it can be added. */
-static const char *conflict(const struct hw_accounts *a, const struct hw_account *one)
+/* The state of reading a file. The trees find an earlier user in logarithmic time: a file of 16 MiB must not block the
+ * loop. They point into a->at, which has room for HW_ACCOUNTS_MAX users and does not move. */
+struct reading {
+	struct hw_accounts *a;
+	void *names, *hashes; /* trees of tsearch() */
+	size_t n_wrong;
+	hw_accounts_wrong *wrong;
+	void *arg;
+};
+
+static int name_order(const void *a, const void *b)
 {
-	if (a->n >= HW_ACCOUNTS_MAX)
+	const struct hw_account *x = a, *y = b;
+	return strcmp(x->name, y->name);
+}
+
+/* NULL: the user can be added. */
+static const char *conflict(const struct reading *r, const struct hw_account *one)
+{
+	if (r->a->n >= HW_ACCOUNTS_MAX)
 		return "there are more than 10000 users";
-	for (size_t i = 0; i < a->n; i++) {
-		if (strcmp(a->at[i].name, one->name) == 0)
-			return "there is a line with this name before";
-		if (by_hash(&a->at[i], one) == 0)
-			return "a user before has the same token";
-	}
+	if (tfind(one, &r->names, name_order))
+		return "an earlier line has this name";
+	if (tfind(one, &r->hashes, by_hash))
+		return "an earlier user has the same API token";
 	return NULL;
 }
 
-static int add(struct hw_accounts *a, const struct hw_account *one)
+static int add(struct reading *r, const struct hw_account *one)
 {
-	if (a->n % 64 == 0) {
-		struct hw_account *more = realloc(a->at, (a->n + 64) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		a->at = more;
-	}
-	a->at[a->n++] = *one;
-	return 0;
+	struct hw_accounts *a = r->a;
+	if (!a->at && !(a->at = malloc(HW_ACCOUNTS_MAX * sizeof(*a->at))))
+		return -ENOMEM;
+	struct hw_account *added = &a->at[a->n++];
+	*added = *one;
+	return tsearch(added, &r->names, name_order) && tsearch(added, &r->hashes, by_hash) ? 0 : -ENOMEM;
 }
 
-/* Takes a line in. 0, or -errno; -EINVAL was told. */
-static int take(struct hw_accounts *a, unsigned number, const char *line, hw_accounts_wrong *wrong, void *arg)
+static int report(struct reading *r, unsigned number, const char *what)
+{
+	if (r->n_wrong++ < HW_CONF_ERRORS_MAX)
+		r->wrong(r->arg, number, what);
+	return -EINVAL;
+}
+
+static void report_rest(const struct reading *r)
+{
+	char text[64];
+	if (r->n_wrong <= HW_CONF_ERRORS_MAX)
+		return;
+	snprintf(text, sizeof(text), "%zu more errors; is it the right file?", r->n_wrong - HW_CONF_ERRORS_MAX);
+	r->wrong(r->arg, 0, text);
+}
+
+/* Adds a line. Returns 0 or -errno; -EINVAL was reported. */
+static int take(struct reading *r, unsigned number, const char *line)
 {
 	struct hw_account one;
 	const char *what = NULL;
@@ -150,14 +180,11 @@ static int take(struct hw_accounts *a, unsigned number, const char *line, hw_acc
 	if (rc == 1)
 		return 0;
 	if (rc == 0)
-		what = conflict(a, &one);
-	if (!what)
-		return add(a, &one);
-	wrong(arg, number, what);
-	return -EINVAL;
+		what = conflict(r, &one);
+	return what ? report(r, number, what) : add(r, &one);
 }
 
-static int read_lines(struct hw_accounts *a, FILE *f, hw_accounts_wrong *wrong, void *arg)
+static int read_lines(struct reading *r, FILE *f)
 {
 	char *line = NULL;
 	size_t cap = 0;
@@ -166,13 +193,8 @@ static int read_lines(struct hw_accounts *a, FILE *f, hw_accounts_wrong *wrong, 
 	for (unsigned number = 1; (len = getline(&line, &cap, f)) >= 0; number++) {
 		while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
 			line[--len] = '\0';
-		int rc = 0;
-		if (strlen(line) != (size_t)len) {
-			wrong(arg, number, "there is a zero byte in it");
-			rc = -EINVAL;
-		} else {
-			rc = take(a, number, line, wrong, arg);
-		}
+		int rc = strlen(line) != (size_t)len ? report(r, number, "the file holds a zero byte")
+		                                     : take(r, number, line);
 		if (rc && worst != -ENOMEM)
 			worst = rc;
 	}
@@ -182,8 +204,24 @@ static int read_lines(struct hw_accounts *a, FILE *f, hw_accounts_wrong *wrong, 
 	return worst;
 }
 
+static void keep(void *account)
+{
+	(void)account;
+}
+
+/* Sorts the users and returns the memory that they do not need. */
+static void finish(struct hw_accounts *a)
+{
+	struct hw_account *less = a->n ? realloc(a->at, a->n * sizeof(*less)) : NULL;
+	if (less)
+		a->at = less;
+	if (a->n > 1)
+		qsort(a->at, a->n, sizeof(*a->at), by_hash);
+}
+
 int hw_accounts_load(struct hw_accounts *a, const char *path, hw_accounts_wrong *wrong, void *arg)
 {
+	struct reading r = {.a = a, .wrong = wrong, .arg = arg};
 	*a = (struct hw_accounts){0};
 	int fd = hw_file_open(path);
 	if (fd < 0)
@@ -195,12 +233,15 @@ int hw_accounts_load(struct hw_accounts *a, const char *path, hw_accounts_wrong 
 		return rc;
 	}
 	errno = 0;
-	int rc = read_lines(a, f, wrong, arg);
+	int rc = read_lines(&r, f);
 	fclose(f);
+	report_rest(&r);
+	tdestroy(r.names, keep);
+	tdestroy(r.hashes, keep);
 	if (rc)
 		hw_accounts_fini(a);
-	else if (a->n > 1)
-		qsort(a->at, a->n, sizeof(*a->at), by_hash);
+	else
+		finish(a);
 	return rc;
 }
 
@@ -210,7 +251,7 @@ void hw_accounts_fini(struct hw_accounts *a)
 	*a = (struct hw_accounts){0};
 }
 
-/* The accounts by name, to be freed; NULL: there are none, or there is no memory. */
+/* The accounts sorted by name; the caller frees the list. NULL: no accounts, or no memory. */
 static const struct hw_account **by_names(const struct hw_accounts *a)
 {
 	const struct hw_account **list = a && a->n ? calloc(a->n, sizeof(*list)) : NULL;
@@ -276,17 +317,17 @@ bool hw_accounts_expire(const struct hw_accounts *a, int64_t from_s, int64_t to_
 	return false;
 }
 
-bool hw_token_hash(const char *token, size_t len, unsigned char hash[HW_TOKEN_HASH])
+bool hw_api_token_hash(const char *token, size_t len, unsigned char hash[HW_API_TOKEN_HASH])
 {
 	unsigned n = 0;
-	return EVP_Digest(token, len, hash, &n, EVP_sha256(), NULL) == 1 && n == HW_TOKEN_HASH;
+	return EVP_Digest(token, len, hash, &n, EVP_sha256(), NULL) == 1 && n == HW_API_TOKEN_HASH;
 }
 
 const struct hw_account *hw_accounts_find(const struct hw_accounts *a, const char *name, size_t name_len,
                                           const char *token, size_t len)
 {
 	struct hw_account wanted;
-	if (a->n == 0 || len > HW_TOKEN_MAX || !hw_token_hash(token, len, wanted.hash))
+	if (a->n == 0 || len > HW_API_TOKEN_MAX || !hw_api_token_hash(token, len, wanted.hash))
 		return NULL;
 	const struct hw_account *found = bsearch(&wanted, a->at, a->n, sizeof(*a->at), by_hash);
 	if (!found || !name)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may come in over an address: the file that [http] users names, a line for each user,
+ * The users that an address admits: the file of [http] users, with a line for each user,
  *
  *     NAME:ROLE:SHA256[:EXPIRES]
  *
- * where SHA256 is that of the user's token in hexadecimal digits, and EXPIRES a time in Unix seconds. Empty lines, and
- * those that begin with '#' or ';', say nothing. A token has 256 random bits: whoever reads the file cannot find it.
+ * where SHA256 is the hash of the user's token in hexadecimal digits, and EXPIRES is Unix time in seconds. Empty lines
+ * and lines that begin with '#' or ';' are ignored. A token has 256 random bits, so the file does not reveal the
+ * tokens.
  */
 #ifndef HW_HTTP_ACCOUNTS_H
 #define HW_HTTP_ACCOUNTS_H
@@ -16,47 +17,49 @@
 
 #define HW_ACCOUNT_NAME_MAX 64 /* bytes: letters, digits, '.', '_' and '-' */
 #define HW_ACCOUNTS_MAX     10000
-#define HW_TOKEN_HASH       32  /* bytes */
-#define HW_TOKEN_MAX        512 /* bytes of a token that is looked at at all */
+#define HW_API_TOKEN_HASH   32  /* bytes */
+#define HW_API_TOKEN_MAX    512 /* longest token in bytes; a longer token is wrong */
 
 enum hw_role { HW_ROLE_READ, HW_ROLE_OPERATE };
 
 struct hw_account {
 	char name[HW_ACCOUNT_NAME_MAX + 1];
 	enum hw_role role;
-	unsigned char hash[HW_TOKEN_HASH];
+	unsigned char hash[HW_API_TOKEN_HASH];
 	int64_t expires_s; /* Unix time; 0: never */
 };
 
 struct hw_accounts {
-	struct hw_account *at; /* owned; ordered by hash */
+	struct hw_account *at; /* owned; sorted by hash */
 	size_t n;
 };
 
-/* Told of each wrong line: its number, from 1, and what is wrong with it. */
+/* Called for each wrong line: its number (from 1) and what is wrong. After HW_CONF_ERRORS_MAX lines it is called once
+ * more, with 0 and the number of further errors. */
 typedef void hw_accounts_wrong(void *arg, unsigned line, const char *what);
 
-/* Reads the file into caller's storage. 0; -EINVAL if a line was wrong, all of which were told; or -errno if it could
- * not be read. */
+/* Reads the file into the caller's storage. Returns 0, -EINVAL if lines were wrong (they were reported to `wrong`), or
+ * -errno if the file could not be read. */
 int hw_accounts_load(struct hw_accounts *a, const char *path, hw_accounts_wrong *wrong, void *arg);
 void hw_accounts_fini(struct hw_accounts *a);
-/* Writes the users who differ: "+eve -otto ~ann", where ann has another role, token or expiry; "" if none does. What
- * does not fit is counted: "and 3 more". Either may be NULL: no users. `cap`: at least 32 bytes. */
+/* Writes the users that differ: "+eve -otto ~ann" (added, removed, changed role, token or expiry); "" if none. Users
+ * that do not fit are counted: "and 3 more". NULL is an empty list of users. `cap`: at least 32 bytes. */
 void hw_accounts_diff(const struct hw_accounts *from, const struct hw_accounts *to, char *text, size_t cap);
-/* Whether a token expires after `from_s`, and not after `to_s`. */
+/* Whether a token expires in (from_s, to_s]. */
 bool hw_accounts_expire(const struct hw_accounts *a, int64_t from_s, int64_t to_s);
 
-/* One line without its line feed. 0, 1 if it says nothing, or -EINVAL with the reason in `*what`. */
+/* Parses a line without its line feed. Returns 0, 1 for an empty line or a comment, or -EINVAL with the reason in
+ * *what. */
 int hw_account_parse(struct hw_account *account, const char *line, const char **what);
 bool hw_account_name_is_right(const char *name);
 const char *hw_role_name(enum hw_role role);
-/* Whether `text` names a role. */
+/* False: `text` is not a role. */
 bool hw_role_parse(const char *text, enum hw_role *role);
 
-/* SHA-256 of a token's text (FIPS 180-4). False: libcrypto has no memory. */
-bool hw_token_hash(const char *token, size_t len, unsigned char hash[HW_TOKEN_HASH]);
-/* Whose token it is, whether it has expired or not; `name` of `name_len` bytes (NULL: any) must be theirs. NULL:
- * nobody's. Cost: a hash and a binary search. */
+/* SHA-256 of a token's text (FIPS 180-4). False: no memory. */
+bool hw_api_token_hash(const char *token, size_t len, unsigned char hash[HW_API_TOKEN_HASH]);
+/* Finds the user of a token, expired or not. `name` (NULL: any) must be the user's name. Returns NULL if the token
+ * belongs to no user. Cost: a hash and a binary search. */
 const struct hw_account *hw_accounts_find(const struct hw_accounts *a, const char *name, size_t name_len,
                                           const char *token, size_t len);
 

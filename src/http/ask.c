@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See ask.h. A handle is made when it is needed first, and used again with its connection. */
+/* See ask.h. A handle is created at its first use and reused with its connection. */
 #include "http/ask.h"
 
 #include <errno.h>
@@ -9,7 +9,8 @@
 
 struct request {
 	CURL *easy; /* owned */
-	uint64_t token;
+	size_t header_bytes;
+	uint64_t request_id;
 	bool busy;
 };
 
@@ -29,7 +30,7 @@ static void on_done(void *arg, CURL *easy, CURLcode code)
 	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&r);
 	r->busy = false;
 	a->busy--;
-	a->done(a->arg, r->token, hw_multi_status(easy, code));
+	a->done(a->arg, r->request_id, hw_multi_status(easy, code));
 }
 
 struct hw_ask *hw_ask_new(struct event_base *base, long timeout_ms, hw_ask_done *done, void *arg)
@@ -65,7 +66,7 @@ unsigned hw_ask_room(const struct hw_ask *a)
 	return HW_ASK_MAX - a->busy;
 }
 
-int hw_ask_get(struct hw_ask *a, const char *url, uint64_t token)
+int hw_ask_get(struct hw_ask *a, const char *url, uint64_t request_id)
 {
 	struct request *r = a->request;
 	if (a->busy == HW_ASK_MAX)
@@ -73,14 +74,15 @@ int hw_ask_get(struct hw_ask *a, const char *url, uint64_t token)
 	while (r->busy)
 		r++;
 	if (!r->easy)
-		r->easy = hw_multi_outward();
+		r->easy = hw_multi_outward(&r->header_bytes);
 	if (!r->easy || curl_easy_setopt(r->easy, CURLOPT_URL, url))
 		return -ENOMEM;
 	curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, a->timeout_ms);
 	curl_easy_setopt(r->easy, CURLOPT_PRIVATE, r);
+	r->header_bytes = 0;
 	if (hw_multi_add(&a->multi, r->easy))
 		return -ENOMEM;
-	r->token = token;
+	r->request_id = request_id;
 	r->busy = true;
 	a->busy++;
 	return 0;

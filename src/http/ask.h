@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET requests to others' web servers, of which nothing but the status counts. Bounded: HW_ASK_MAX under way at a time,
- * each for so long at most.
+ * GET requests to foreign web servers, of which only the status is used. Limits: HW_ASK_MAX requests at a time, and a
+ * timeout for each request.
  */
 #ifndef HW_HTTP_ASK_H
 #define HW_HTTP_ASK_H
@@ -14,17 +14,18 @@ struct hw_ask;
 
 #define HW_ASK_MAX 64
 
-/* One has ended. `status` 0: no whole answer came in time. Called from the loop, never from hw_ask_get(); may ask. */
-typedef void hw_ask_done(void *arg, uint64_t token, long status);
+/* A request has ended. `status` 0: no complete answer within the timeout. Called from the loop, never from
+ * hw_ask_get(). May call hw_ask_get(). */
+typedef void hw_ask_done(void *arg, uint64_t request_id, long status);
 
 /* NULL without memory. */
 struct hw_ask *hw_ask_new(struct event_base *base, long timeout_ms, hw_ask_done *done, void *arg);
-/* Gives up what is under way; done() is not called. NULL may be given. */
+/* Cancels the open requests without calling done(). `a` may be NULL. */
 void hw_ask_free(struct hw_ask *a);
 
-/* How many more may be asked now. */
+/* How many more requests are possible now. */
 unsigned hw_ask_room(const struct hw_ask *a);
-/* `token` comes back with done(). 0, -EBUSY without room, or -ENOMEM. */
-int hw_ask_get(struct hw_ask *a, const char *url, uint64_t token);
+/* `request_id` is passed to done(). Returns 0, -EBUSY if HW_ASK_MAX is reached, or -ENOMEM. */
+int hw_ask_get(struct hw_ask *a, const char *url, uint64_t request_id);
 
 #endif

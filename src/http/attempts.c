@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See attempts.h. Cost: a walk over the addresses that were wrong of late; none where nobody was. */
+/* See attempts.h. Cost: a scan of the addresses with recent wrong tokens. */
 #include "http/attempts.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ void hw_attempts_key(const unsigned char address[HW_IP_BYTES], unsigned char fro
 {
 	memcpy(from, address, HW_IP_BYTES);
 	if (!hw_ip_is_four(address))
-		memset(from + 8, 0, 8); /* one customer's network: its host part is his to choose */
+		memset(from + 8, 0, 8); /* one customer's network: the customer chooses the host part */
 }
 
 static bool is_old(const struct hw_attempt *a, int64_t now_ms)
@@ -32,7 +32,7 @@ int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from
 	return a->at[i].last_ms + HW_ATTEMPTS_CLOSED_MS - now_ms;
 }
 
-/* A place for a new address: a new one, or that of who was wrong least lately. */
+/* A slot for a new address: a free slot, or the slot of the address with the oldest wrong token. */
 static struct hw_attempt *place(struct hw_attempts *a, const unsigned char from[HW_IP_BYTES])
 {
 	size_t oldest = 0;

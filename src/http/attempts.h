@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wrong tokens, by the address that they came from: ten of them, none more than a minute after the one before, close it
- * for a minute. Pure: time comes in. What is remembered is bounded; of too many addresses the one goes that was wrong
- * least lately, so that a flood from everywhere makes nobody's guesses free but its own.
+ * Counts wrong tokens per client address. Ten wrong tokens, each within a minute of the last, close the address for a
+ * minute. Pure: time is a parameter. The table is bounded: a new address replaces the address with the oldest wrong
+ * token. So a flood from many addresses mostly replaces its own entries.
  */
 #ifndef HW_HTTP_ATTEMPTS_H
 #define HW_HTTP_ATTEMPTS_H
@@ -18,7 +18,7 @@
 #define HW_ATTEMPTS_ADDRESSES 1024
 
 struct hw_attempt {
-	unsigned char from[HW_IP_BYTES]; /* an IPv4 address, mapped; of an IPv6 address the network's 64 bits */
+	unsigned char from[HW_IP_BYTES]; /* an IPv4 address, mapped; or the /64 network of an IPv6 address */
 	int64_t last_ms;
 	unsigned n; /* wrong tokens */
 };
@@ -28,11 +28,11 @@ struct hw_attempts {
 	size_t n;
 };
 
-/* The key of an address: all addresses of one IPv6 network have the same. */
+/* The key of an address. All addresses of an IPv6 /64 network share a key. */
 void hw_attempts_key(const unsigned char address[HW_IP_BYTES], unsigned char from[HW_IP_BYTES]);
-/* For how long the address is closed, ms; 0: it is not. */
+/* For how many ms the address is still closed; 0: not closed. */
 int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms);
-/* A wrong token came from it. True: that has just closed it. */
+/* Counts a wrong token. Returns true if it closes the address. */
 bool hw_attempts_wrong(struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a buffer of libevent's holds, as a string. */
+/* The content of an evbuffer as a string. */
 #ifndef HW_HTTP_BUFFER_H
 #define HW_HTTP_BUFFER_H
 
 struct evbuffer;
 
-/* Takes out all that is in it, whose end is marked by a NUL. Freed with free(); NULL without memory, and the buffer is
- * as before. */
+/* Moves the content into a NUL-terminated string, which the caller frees with free(). Returns NULL without memory and
+ * leaves the buffer unchanged. */
 char *hw_buffer_text(struct evbuffer *b);
 
 #endif

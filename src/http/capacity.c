@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See capacity.h. The kernel knows the connections and how long each has been without an answer: no list is kept. */
+/* See capacity.h. The kernel lists the connections and how long each has been sent no data, so no list is kept here. */
 #include "http/capacity.h"
 
 #include <linux/tcp.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The limit of descriptors, at most what an int holds. */
+/* The descriptor limit, clamped to an int. */
 static int limit(void)
 {
 	struct rlimit l;
@@ -22,7 +22,7 @@ static int limit(void)
 bool hw_capacity_is_full(bool reserve)
 {
 	int most = limit(), kept = most / 4 < HW_CAPACITY_RESERVE ? most / 4 : HW_CAPACITY_RESERVE;
-	int next = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* as much as accept() takes */
+	int next = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* takes the descriptor that accept() would take */
 	if (next < 0)
 		return true;
 	close(next);
@@ -34,7 +34,7 @@ struct idle {
 	unsigned ms;
 };
 
-/* How long the connection has been answered nothing, or since it was made; false: it is none of this port. */
+/* How long the connection has been sent no data, or how old it is. False: not a connection of this port. */
 static bool read_idle(int fd, in_port_t port, struct idle *out)
 {
 	struct sockaddr_storage sa = {0};
@@ -50,7 +50,7 @@ static bool read_idle(int fd, in_port_t port, struct idle *out)
 	return true;
 }
 
-/* Keeps the longest ones, the longest first. */
+/* Keeps the longest idle connections, sorted, longest first. */
 static void keep(struct idle *list, size_t *n, struct idle one)
 {
 	size_t at = *n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See fetch.h. A handle is made when it is needed first, and used again with its connection. */
+/* See fetch.h. A handle is created at its first use and reused with its connection. */
 #include "http/fetch.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 	struct request *r = arg;
 	(void)size;
 	if (n > r->fetch->max_bytes - r->len)
-		return 0; /* libcurl ends the transfer */
+		return 0; /* makes libcurl end the transfer */
 	if (r->len + n + 1 > r->cap) {
 		size_t cap = 2 * (r->len + n + 1);
 		char *grown = realloc(r->body, cap);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET requests to another program that speaks HTTP on a unix socket, whose answers are taken whole. Bounded:
- * HW_FETCH_MAX under way at a time, each for so long at most, an answer of so many bytes at most.
+ * GET requests to another of our programs over HTTP on a unix socket. Limits: HW_FETCH_MAX requests at a time, a
+ * timeout, and a size of the answer.
  */
 #ifndef HW_HTTP_FETCH_H
 #define HW_HTTP_FETCH_H
@@ -13,16 +13,17 @@ struct hw_fetch;
 
 #define HW_FETCH_MAX 8
 
-/* One has ended. `status` 0: no whole answer came in time, or it was too long; else `body` is what came, with a NUL
- * behind it, until this returns. Called from the loop, never from hw_fetch_get(); may ask. */
+/* A request has ended. `status` 0: no complete answer within the timeout, or an answer over the limit. Otherwise `body`
+ * is the answer with a NUL at its end, valid during the call. Called from the loop, never from hw_fetch_get(). May call
+ * hw_fetch_get(). */
 typedef void hw_fetch_done(void *arg, long status, const char *body, size_t len);
 
-/* Nothing is connected before the first request. The text is copied. NULL without memory. */
+/* Connects at the first request. `socket` is copied. Returns NULL without memory. */
 struct hw_fetch *hw_fetch_new(struct event_base *base, const char *socket, long timeout_ms, size_t max_bytes);
-/* Gives up what is under way; done() is not called. NULL may be given. */
+/* Cancels the open requests without calling done(). `f` may be NULL. */
 void hw_fetch_free(struct hw_fetch *f);
 
-/* 0, -EBUSY without room, or -ENOMEM. */
+/* Returns 0, -EBUSY if HW_FETCH_MAX is reached, or -ENOMEM. */
 int hw_fetch_get(struct hw_fetch *f, const char *path, hw_fetch_done *done, void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON into an evbuffer. Invariant: `fresh` says whether the next key or bracket needs no comma before it. Cost: a copy
+ * JSON into an evbuffer. Invariant: `fresh` is true if the next key or bracket needs no comma before it. Cost: a copy
  * into the writer's buffer, and one evbuffer_add() per 4 KiB.
  */
 #include "http/json.h"
@@ -42,6 +42,12 @@ void hw_json_begin(struct hw_json *j, struct evbuffer *out)
 	j->n = 0;
 	j->failed = false;
 	j->fresh = true;
+}
+
+void hw_json_append(struct hw_json *j, struct evbuffer *elements)
+{
+	hw_json_begin(j, elements);
+	j->fresh = evbuffer_get_length(elements) == 0;
 }
 
 int hw_json_end(struct hw_json *j)
@@ -150,12 +156,17 @@ void hw_json_element(struct hw_json *j, uint64_t v)
 	j->fresh = false;
 }
 
-void hw_json_item(struct hw_json *j, const char *word)
+void hw_json_item_bytes(struct hw_json *j, const char *text, size_t len)
 {
 	if (!j->fresh)
 		put(j, ",", 1);
-	put_quoted(j, word, strlen(word));
+	put_quoted(j, text, len);
 	j->fresh = false;
+}
+
+void hw_json_item(struct hw_json *j, const char *word)
+{
+	hw_json_item_bytes(j, word, strlen(word));
 }
 
 void hw_json_bool(struct hw_json *j, const char *key, bool v)
@@ -166,6 +177,21 @@ void hw_json_bool(struct hw_json *j, const char *key, bool v)
 void hw_json_null(struct hw_json *j, const char *key)
 {
 	value(j, key, "null", 4);
+}
+
+void hw_json_open_member(struct hw_json *j, const char *key, char bracket)
+{
+	hw_json_key(j, key);
+	hw_json_open(j, bracket);
+}
+
+void hw_json_array(struct hw_json *j, const char *key, struct evbuffer *elements)
+{
+	hw_json_open_member(j, key, '[');
+	flush(j);
+	if (elements && evbuffer_add_buffer(j->out, elements) < 0)
+		j->failed = true;
+	hw_json_close(j, ']');
 }
 
 void hw_json_report(struct hw_json *j, const struct hw_report *r)
@@ -179,7 +205,7 @@ void hw_json_report(struct hw_json *j, const struct hw_report *r)
 		return;
 	}
 	hw_report_json(r, text, n + 1);
-	/* It begins with the comma that a first member must not have. */
+	/* The text begins with a comma, which the first member must not have. */
 	put(j, text + (j->fresh ? 1 : 0), n - (j->fresh ? 1 : 0));
 	j->fresh = false;
 	free(text);

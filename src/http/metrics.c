@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Prometheus text format. The writer of a page keeps a family's samples together, right behind its
- * hw_metric_family(). Cost: one evbuffer_add_printf() a line. Without memory lines are missing: a scrape that fails is
- * repeated.
+ * The Prometheus text format. The caller writes a family's samples directly after its hw_metric_family(). Cost: one
+ * evbuffer_add_printf() per line. Without memory, lines are missing; Prometheus scrapes again.
  */
 #include "http/metrics.h"
 
@@ -17,7 +16,7 @@
 
 #define PREFIX "heartwheel_"
 
-/* HELP text escapes backslash and line feed; a label's value the quote too. */
+/* In HELP text backslash and line feed are escaped; in a label's value also the quote. */
 static void add_escaped(struct evbuffer *b, const char *text, bool quote)
 {
 	const char *special = quote ? "\\\n\"" : "\\\n";

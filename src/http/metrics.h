@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes the Prometheus text format (version 0.0.4) into an evbuffer. Names are given without the prefix `heartwheel_`.
- */
+/* Writes the Prometheus text format (version 0.0.4) into an evbuffer. Names are given without the prefix
+ * `heartwheel_`. */
 #ifndef HW_METRICS_H
 #define HW_METRICS_H
 
@@ -9,16 +9,16 @@
 
 struct evbuffer;
 
-/* # HELP and # TYPE of the samples that follow. `type`: "counter", "gauge" or "histogram". */
+/* Writes # HELP and # TYPE for the samples that follow. `type`: "counter", "gauge" or "histogram". */
 void hw_metric_family(struct evbuffer *b, const char *name, const char *type, const char *help);
-/* One sample. `labels`: NULL, or pairs "key", "value", ... ended by NULL; values are escaped. */
+/* Writes a sample. `labels`: NULL, or pairs "key", "value", ... and a final NULL; values are escaped. */
 void hw_metric_sample(struct evbuffer *b, const char *name, const char *const *labels, double value);
-/* One that has a single label. */
+/* Writes a sample with a single label. */
 void hw_metric_labelled(struct evbuffer *b, const char *name, const char *key, const char *label, double value);
-/* A family of one sample without labels. */
+/* Writes a family of one sample without labels. */
 void hw_metric_one(struct evbuffer *b, const char *name, const char *type, const char *help, double value);
 
-/* A family of one sample, under its whole name: without the prefix. */
+/* The same, but `name` is the complete name: no prefix is added. */
 void hw_metric_whole(struct evbuffer *b, const char *name, const char *type, const char *help, double value);
 
 /* A histogram with fixed upper bounds in seconds. */
@@ -30,7 +30,7 @@ struct hw_histogram {
 	double sum;
 };
 void hw_histogram_add(struct hw_histogram *h, double seconds);
-/* Family and samples: _bucket, _sum, _count. */
+/* Writes the family and its samples _bucket, _sum, _count. */
 void hw_metric_histogram(struct evbuffer *b, const char *name, const char *help, const struct hw_histogram *h);
 
 #endif

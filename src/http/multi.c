@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See multi.h. Invariant: curl's global state is held from hw_multi_init() to hw_multi_fini(), `base` says so. */
+/* See multi.h. Invariant: `base` is set while curl's global state is held, from hw_multi_init() to hw_multi_fini(). */
 #include "http/multi.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Says which transfers have ended. */
+/* Reports the transfers that have ended. */
 static void check(struct hw_multi *m)
 {
 	CURLMsg *message;
@@ -18,7 +18,7 @@ static void check(struct hw_multi *m)
 		CURLcode code = message->data.result;
 		if (message->msg != CURLMSG_DONE)
 			continue;
-		curl_multi_remove_handle(m->curl, easy); /* the message is gone with it */
+		curl_multi_remove_handle(m->curl, easy); /* frees the message */
 		m->done(m->arg, easy, code);
 	}
 }
@@ -40,7 +40,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	check(m);
 }
 
-/* libcurl's: what it wants to know of a socket. Its event is kept with it, and made anew at each change. */
+/* libcurl's socket callback. `kept` is the socket's event; each change replaces it. */
 static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *kept)
 {
 	struct hw_multi *m = arg;
@@ -57,7 +57,7 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *kept)
 			e = NULL;
 		}
 	}
-	/* Without memory nobody watches it: the transfer's time-out ends it. */
+	/* Without memory the socket has no event, and the transfer ends by its timeout. */
 	curl_multi_assign(m->curl, fd, e);
 	return 0;
 }
@@ -94,7 +94,16 @@ static size_t throw_away(char *bytes, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
-CURL *hw_multi_outward(void)
+/* libcurl keeps each header and each trailer, and bounds only the headers. Less than all bytes ends the transfer. */
+static size_t count_header(char *bytes, size_t size, size_t n, void *arg)
+{
+	size_t *total = arg;
+	(void)bytes;
+	*total += size * n;
+	return *total > HW_MULTI_HEADERS_MAX ? 0 : size * n;
+}
+
+CURL *hw_multi_outward(size_t *header_bytes)
 {
 	CURL *easy = curl_easy_init();
 	if (!easy)
@@ -102,6 +111,8 @@ CURL *hw_multi_outward(void)
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "heartwheel/" HW_VERSION);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, throw_away);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, count_header);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, header_bytes);
 	curl_easy_setopt(easy, CURLOPT_PROXY, "");
 #if LIBCURL_VERSION_NUM >= 0x075500
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -159,7 +170,7 @@ void hw_multi_remove(struct hw_multi *m, CURL *easy)
 
 void hw_multi_fini(struct hw_multi *m)
 {
-	/* Tells of the sockets that were kept open, through watch(). */
+	/* Calls watch() for the sockets that were kept open. */
 	if (m->curl)
 		curl_multi_cleanup(m->curl);
 	if (m->timer)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* libcurl's multi interface on the loop: its sockets and its one timer are events. */
+/* libcurl's multi interface on the loop: its sockets and its timer are events. */
 #ifndef HW_HTTP_MULTI_H
 #define HW_HTTP_MULTI_H
 
 #include <curl/curl.h>
 
+#define HW_MULTI_HEADERS_MAX (300 << 10) /* bytes: libcurl's own limit on headers */
+
 struct event;
 struct event_base;
 
-/* A transfer has ended. It is no longer part of the multi handle; it may be freed, or added again. */
+/* A transfer has ended and left the multi handle. The callback may free it or add it again. */
 typedef void hw_multi_done(void *arg, CURL *easy, CURLcode code);
 
 struct hw_multi {
@@ -19,27 +21,29 @@ struct hw_multi {
 	void *arg;
 };
 
-/* Readies caller's storage. 0; or -ENOMEM, and hw_multi_fini() is still to be called. */
+/* Initialises the caller's storage. Returns 0 or -ENOMEM; hw_multi_fini() is needed in both cases. */
 int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *done, void *arg);
 /*
- * A handle for requests to some other's web server, whose answers' status alone counts: what else is sent is thrown
- * away, a redirection is not followed, and no proxy is used, whatever the environment says. Names are resolved in a
- * thread of libcurl's, and a time-out does not wait for that one. NULL without memory; the caller's, for
+ * Returns a handle for requests to foreign web servers, of which only the status is used. The body is discarded,
+ * redirections are not followed, and no proxy is used, whatever the environment contains. libcurl resolves names in a
+ * thread; a timeout does not wait for that thread. If the headers and trailers of an answer exceed
+ * HW_MULTI_HEADERS_MAX, the transfer ends with CURLE_WRITE_ERROR. `header_bytes` counts them: the caller sets it to 0
+ * before each transfer, and it outlives the handle. Returns NULL without memory. The caller frees the handle by
  * curl_easy_cleanup().
  */
-CURL *hw_multi_outward(void);
-/* A handle for requests to another program of ours, which listens on a unix socket. NULL without memory; the caller's,
- * for curl_easy_cleanup(). */
+CURL *hw_multi_outward(size_t *header_bytes);
+/* Returns a handle for requests to another of our programs on a unix socket, or NULL without memory. The caller frees
+ * it by curl_easy_cleanup(). */
 CURL *hw_multi_inward(const char *socket);
-/* What is asked of it next: a path, which goes as it is, and a query or NULL. 0 or -ENOMEM. */
+/* Sets the next request's path, which is sent unchanged, and query (may be NULL). Returns 0 or -ENOMEM. */
 int hw_multi_set_path(CURL *easy, const char *path, const char *query);
-/* The status of a transfer that has ended well, or 0. */
+/* Returns the HTTP status of a successful transfer, or 0. */
 long hw_multi_status(CURL *easy, CURLcode code);
-/* Starts a transfer, which stays the caller's. 0 or -ENOMEM. */
+/* Starts a transfer; the caller still owns `easy`. Returns 0 or -ENOMEM. */
 int hw_multi_add(struct hw_multi *m, CURL *easy);
-/* Gives one up; done() is not called. Not from one of its own libcurl callbacks. */
+/* Cancels a transfer without calling done(). Must not be called from a libcurl callback of `easy`. */
 void hw_multi_remove(struct hw_multi *m, CURL *easy);
-/* After every transfer was removed and cleaned up. Zeroed storage may be given. */
+/* Call after all transfers are removed and cleaned up. Zeroed storage is allowed. */
 void hw_multi_fini(struct hw_multi *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See origin.h. Cost: a walk over the list of names for a request that came by a name. */
+/* See origin.h. Cost: a scan of the list of names, if the request came by a name. */
 #include "http/origin.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static bool is_text(struct slice s, const char *text)
 	return s.len == strlen(text) && strncasecmp(s.at, text, s.len) == 0;
 }
 
-/* The next item of a list, whose rest is `*list`; length 0: there is none. */
+/* Takes the next item off `*list`; length 0: none. */
 static struct slice next_item(const char **list)
 {
 	*list += strspn(*list, SEPARATORS);
@@ -37,7 +37,7 @@ static bool has_name(const char *names, struct slice name)
 	return false;
 }
 
-/* An authority without its port: "[::1]:80" is "::1". A final dot is not part of a name. */
+/* An authority without its port: "[::1]:80" becomes "::1". A final dot is removed. */
 static struct slice without_port(struct slice authority)
 {
 	struct slice name = authority;
@@ -58,23 +58,23 @@ static struct slice without_port(struct slice authority)
 bool hw_origin_is_host(const char *host, const char *names, const char *local, bool any)
 {
 	struct slice name = without_port((struct slice){host, strlen(host)});
-	unsigned char said[HW_IP_BYTES], is[HW_IP_BYTES];
+	unsigned char named[HW_IP_BYTES], is[HW_IP_BYTES];
 	if (is_text(name, "localhost") || has_name(names, name))
 		return true;
-	if (!hw_ip_parse(name.at, name.len, said))
+	if (!hw_ip_parse(name.at, name.len, named))
 		return false;
 	if (any)
 		return true;
 	if (!hw_ip_parse(local, strlen(local), is))
 		return false;
-	return memcmp(said, is, sizeof(is)) == 0 || (hw_ip_is_loopback(said) && hw_ip_is_loopback(is));
+	return memcmp(named, is, sizeof(is)) == 0 || (hw_ip_is_loopback(named) && hw_ip_is_loopback(is));
 }
 
 bool hw_origin_may_write(const char *origin, const char *host, const char *names)
 {
 	const char *authority = strstr(origin, "://");
 	if (!authority)
-		return false; /* "null" too: a page in a sandbox, or from a file */
+		return false; /* also "null": a sandboxed page, or a file */
 	authority += strlen("://");
 	struct slice from = {authority, strcspn(authority, "/")};
 	return is_text(from, host) || has_name(names, without_port(from));

@@ -9,14 +9,14 @@
 
 #include "http/server.h"
 
-/* The client went away, or the server stops. */
+/* The client disconnected, or the server stops. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct hw_pending *p = arg;
 	struct evhttp_request *req = p->req;
 	(void)conn;
 	p->req = NULL;
-	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
 	if (!evhttp_request_get_connection(req))
 		evhttp_request_free(req);
 	if (p->on_gone)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See proxies.h. Cost: a walk over the proxies for each address of the header that is one. */
+/* See proxies.h. Cost: a scan of the proxies for each address of the header up to the first that is not a proxy. */
 #include "http/proxies.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ bool hw_proxies_client(const struct hw_proxies *p, const char *peer, const char 
 		while (begin > 0 && !strchr(SEPARATORS, forwarded[begin - 1]))
 			begin--;
 		if (begin == end || !hw_ip_parse(forwarded + begin, end - begin, next))
-			break; /* what a proxy did not write cannot be read on */
+			break; /* not written by a proxy: stop */
 		memcpy(client, next, sizeof(next));
 		end = begin;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The proxies in front of the address: whose X-Forwarded-For is believed, so that each client behind them counts by its
- * own address. Pure.
+ * The trusted proxies of the address: their X-Forwarded-For is used, so that each client behind them has its own
+ * address. Pure.
  */
 #ifndef HW_HTTP_PROXIES_H
 #define HW_HTTP_PROXIES_H
@@ -12,11 +12,11 @@
 #include "http/ip.h"
 
 #define HW_PROXIES_MAX      32
-#define HW_PROXIES_TEXT_MAX 1024 /* bytes of the list */
+#define HW_PROXIES_TEXT_MAX 1024 /* length of the list in bytes */
 
 struct hw_network {
 	unsigned char at[HW_IP_BYTES]; /* an IPv4 address is mapped into IPv6 */
-	unsigned bits;                 /* of them that count, 0 .. 128 */
+	unsigned bits;                 /* prefix length, 0 .. 128 */
 };
 
 struct hw_proxies {
@@ -24,13 +24,13 @@ struct hw_proxies {
 	size_t n;
 };
 
-/* Reads a list of addresses and networks ("127.0.0.1, 10.0.0.0/8, ::1"), separated by commas or blanks. NULL, or what
- * is wrong with it. */
+/* Parses a list of addresses and networks ("127.0.0.1, 10.0.0.0/8, ::1"), separated by commas or blanks. Returns NULL,
+ * or what is wrong with the list. */
 const char *hw_proxies_parse(struct hw_proxies *p, const char *text);
 /*
- * The client's address, IPv4 mapped. `peer`: the numeric address that connected. `forwarded`: the
- * header X-Forwarded-For, or NULL. It is read from its end for as long as each address is a proxy's. False: `peer` is
- * no address.
+ * Finds the client's address, IPv4 mapped. `peer`: the numeric address that connected. `forwarded`: the header
+ * X-Forwarded-For, or NULL; it is read from its end as long as each address belongs to a proxy. False: `peer` is not an
+ * address.
  */
 bool hw_proxies_client(const struct hw_proxies *p, const char *peer, const char *forwarded,
                        unsigned char client[HW_IP_BYTES]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See proxy.h. A request under way is one transfer; it ends when the other program's answer has, when either side is
- * lost, or when the other program is silent for too long, and is freed in one place, end(). libcurl must not be told to
- * give a transfer up from within one of its callbacks: those only write.
+ * See proxy.h. A request is one transfer. It ends when the answer is complete, when either side disconnects, or when
+ * the other program is silent for too long. end() alone frees it. libcurl forbids removing a transfer inside its
+ * callbacks, so the callbacks only write.
  */
 #include "http/proxy.h"
 
@@ -31,7 +31,7 @@ struct hw_proxy {
 	char *name, *socket; /* owned */
 	long patience_ms;
 	struct hw_proxy_stats stats;
-	struct transfer *first; /* of those under way; owned */
+	struct transfer *first; /* open transfers; owned */
 };
 
 struct transfer {
@@ -41,7 +41,7 @@ struct transfer {
 	CURL *easy;
 	struct curl_slist *headers;
 	struct event *patience;
-	bool begun;  /* the head of the answer has gone out */
+	bool begun;  /* the head of the answer was sent */
 	bool paused; /* the client does not read */
 };
 
@@ -68,16 +68,16 @@ static void end(struct transfer *t)
 	free(t);
 }
 
-/* --- the client -------------------------------------------------------------------------------------------------- */
+/* --- the client ------------------------------------------------------------------------------------------------- */
 
-/* The client went away, took nothing for too long, or the server stops. */
+/* The client disconnected, read nothing for too long, or the server stops. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct transfer *t = arg;
 	struct evhttp_request *req = t->req;
 	(void)conn;
 	end(t);
-	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
 	if (!evhttp_request_get_connection(req))
 		evhttp_request_free(req);
 }
@@ -87,7 +87,7 @@ static struct evhttp_connection *client(const struct transfer *t)
 	return evhttp_request_get_connection(t->req);
 }
 
-/* From here on the request is evhttp's alone. */
+/* Gives the request to evhttp alone and ends the transfer. */
 static void let_go(struct transfer *t)
 {
 	if (client(t)) {
@@ -104,7 +104,8 @@ static void clear(struct evkeyvalq *headers)
 			;
 }
 
-/* The other program has failed. An answer that has begun can only be broken off, so that the client sees that. */
+/* The other program failed. If the answer has begun, the connection is closed, so that the client notices the
+ * failure. */
 static void fail(struct transfer *t, const char *why)
 {
 	struct evhttp_request *req = t->req;
@@ -127,11 +128,12 @@ static void begin(struct transfer *t)
 	long status = 0;
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
 	t->begun = true;
-	/* Without a length, and without chunks, it ends with the connection, whatever was asked for. */
+	/* HTTP/1.0 has no chunks: without a length, closing the connection ends the answer, even if keep-alive was
+	 * requested. */
 	if (t->req->major == 1 && t->req->minor == 0)
 		evhttp_remove_header(asked, "Connection");
 	evhttp_send_reply_start(t->req, (int)status, NULL);
-	/* It may say nothing for as long as it listens. */
+	/* A client may send nothing while it reads. */
 	struct timeval patience = {HW_HTTP_TIMEOUT_S, 0};
 	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(client(t)), NULL, &patience);
 }
@@ -141,12 +143,12 @@ static size_t waiting(const struct transfer *t)
 	return evbuffer_get_length(bufferevent_get_output(evhttp_connection_get_bufferevent(client(t))));
 }
 
-/* --- the other program ------------------------------------------------------------------------------------------- */
+/* --- the other program ------------------------------------------------------------------------------------------ */
 
 static void be_patient(struct transfer *t)
 {
 	struct timeval tv = {t->p->patience_ms / 1000, t->p->patience_ms % 1000 * 1000};
-	(void)event_add(t->patience, &tv); /* an earlier one stays; without any, the client's end ends it */
+	(void)event_add(t->patience, &tv); /* on failure the client's end ends the transfer */
 }
 
 static void on_drained(struct evhttp_connection *conn, void *arg)
@@ -167,7 +169,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	char value[1024];
 	(void)size;
 	if (n > 5 && strncmp(line, "HTTP/", 5) == 0)
-		clear(headers); /* what stood before was of an interim answer */
+		clear(headers); /* drop headers of an interim answer */
 	for (size_t i = 0; i < sizeof(back) / sizeof(*back); i++) {
 		size_t len = strlen(back[i]);
 		if (n <= len || line[len] != ':' || strncasecmp(line, back[i], len) != 0)
@@ -198,7 +200,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 	if (!body || evbuffer_add(body, bytes, n) < 0) {
 		if (body)
 			evbuffer_free(body);
-		return 0; /* libcurl ends the transfer */
+		return 0; /* makes libcurl end the transfer */
 	}
 	if (!t->begun)
 		begin(t);
@@ -214,7 +216,7 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
 	fail(arg, "does not answer");
 }
 
-/* The whole answer has come. */
+/* The answer is complete. */
 static void finish(struct transfer *t)
 {
 	struct evhttp_request *req = t->req;
@@ -237,10 +239,10 @@ static void on_done(void *arg, CURL *easy, CURLcode code)
 	if (code == CURLE_OK)
 		finish(t);
 	else
-		fail(t, code == CURLE_COULDNT_CONNECT ? "is not running" : "broke its answer off");
+		fail(t, code == CURLE_COULDNT_CONNECT ? "is not running" : "ended its answer too early");
 }
 
-/* --- passing on -------------------------------------------------------------------------------------------------- */
+/* --- passing on ------------------------------------------------------------------------------------------------- */
 
 static int add_headers(struct transfer *t)
 {
@@ -249,7 +251,7 @@ static int add_headers(struct transfer *t)
 	t->headers = curl_slist_append(NULL, "Expect:");
 	for (size_t i = 0; t->headers && i < sizeof(there) / sizeof(*there); i++) {
 		const char *value = evhttp_find_header(asked, there[i]);
-		/* Without one of these, what libcurl would say by itself is left out. */
+		/* "NAME:" without a value removes the header that libcurl would add. */
 		int n = snprintf(line, sizeof(line), value && *value ? "%s: %s" : "%s:", there[i], value);
 		if (n >= (int)sizeof(line))
 			continue;
@@ -279,7 +281,7 @@ static const char *method_name(const struct evhttp_request *req)
 	}
 }
 
-/* libcurl reads the body from the request's own buffer. */
+/* libcurl reads the body from the request's own buffer, without a copy. */
 static int add_body(struct transfer *t)
 {
 	struct evbuffer *in = evhttp_request_get_input_buffer(t->req);
@@ -336,7 +338,7 @@ static struct transfer *transfer_new(struct hw_proxy *p, struct evhttp_request *
 
 void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 {
-	/* Who only reads, and may do so for hours, leaves room for who changes something. */
+	/* GET requests may last for hours, so they leave room for requests that change something. */
 	bool reads = evhttp_request_get_command(req) == EVHTTP_REQ_GET;
 	if (p->stats.now >= (reads ? HW_PROXY_READS_MAX : HW_PROXY_MAX)) {
 		p->stats.refused++;
@@ -352,14 +354,18 @@ void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 	evhttp_connection_set_closecb(client(t), on_close, t);
 }
 
-/* One that has not begun to answer ends soon, and what it changes it may have changed already. */
+/*
+ * Includes a GET whose answer has not begun, since it may become a stream. Other requests end soon, and their change
+ * may already be made.
+ */
 unsigned hw_proxy_break_off(struct hw_proxy *p, bool (*keeps)(const void *arg, struct evhttp_request *req),
                             const void *arg)
 {
 	unsigned n = 0;
 	for (struct transfer *t = p->first, *next; t; t = next) {
 		next = t->next;
-		if (!t->begun || !client(t) || keeps(arg, t->req))
+		bool lasts = t->begun || evhttp_request_get_command(t->req) == EVHTTP_REQ_GET;
+		if (!lasts || !client(t) || keeps(arg, t->req))
 			continue;
 		n++;
 		evhttp_connection_free(client(t)); /* on_close() ends the transfer */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See refusal.h. Cost: a look at the last bytes of each answer, and at each byte of a request. */
+/* See refusal.h. Cost: a check of the last bytes of each answer, and of each byte of a request. */
 #include "http/refusal.h"
 
 #include <event2/buffer.h>
@@ -11,15 +11,14 @@
 
 #include "http/reply.h"
 
-#define NOT_UNDERSTOOD                                                                                                 \
-	"not a request that is understood (a body needs Content-Length; Transfer-Encoding is not accepted)"
+#define NOT_UNDERSTOOD "malformed request (a body needs Content-Length; Transfer-Encoding is not accepted)"
 
 static const char name[] = "transfer-encoding";
 #define NAME_LEN (sizeof(name) - 1)
 
 /*
- * The front of the output is left as it was. A plain bufferevent keeps it frozen, and thaws it for each write. A
- * bufferevent of TLS does not: it could drop nothing from a frozen front, and would send the same bytes for ever.
+ * Drains `n` bytes, although the front of the output may be frozen. A plain bufferevent unfreezes the front for each
+ * write. A TLS bufferevent does not: with a frozen front it would send the same bytes forever.
  */
 static void drain(struct evbuffer *out, size_t n)
 {
@@ -32,7 +31,7 @@ static void drain(struct evbuffer *out, size_t n)
 
 static void rewrite(struct evbuffer *out, const char *page)
 {
-	/* "100 Continue" may stand before it. */
+	/* "100 Continue" may precede the page. */
 	const char *status = strstr(page, "HTTP/1.1 100 ") == page ? strstr(page + 1, "HTTP/1.") : page;
 	int code = 0;
 	if (!status || sscanf(status, "HTTP/%*d.%*d %d ", &code) != 1)
@@ -47,7 +46,7 @@ static void rewrite(struct evbuffer *out, const char *page)
 	                    line, status, strlen(why) + strlen("{\"error\":\"\"}\n"), why);
 }
 
-/* Copies without taking: evbuffer_copyout() will not, once the bufferevent has written and keeps its front frozen. */
+/* Copies bytes without removing them. evbuffer_copyout() fails while the bufferevent keeps the front frozen. */
 static bool peek(struct evbuffer *out, size_t from, size_t n, char *to)
 {
 	struct evbuffer_iovec v[32];
@@ -67,9 +66,9 @@ static bool peek(struct evbuffer *out, size_t from, size_t n, char *to)
 }
 
 /*
- * What is not HTTP, or too large, evhttp answers by itself with a page of HTML, and this libevent has no hook for that.
- * All answers pass through the connection's output buffer: such a page is known by its end, with which none of ours
- * ends, and is replaced before a byte of it is written.
+ * Replaces evhttp's own error pages. evhttp answers a malformed or too large request with HTML, and this libevent has
+ * no hook for that. All answers pass through the connection's output buffer. An error page is recognised by its end,
+ * which no answer of ours has, and is replaced before any byte is written.
  */
 static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 {
@@ -86,8 +85,8 @@ static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info,
 	rewrite(out, page);
 }
 
-/* Spoils each line of `n` bytes that begins with the name. `matched`: bytes of the name so far; -1: this line has
- * another name. `first`: where the name begins. */
+/* Makes the header name invalid in each of `n` bytes' lines that begins with it. `matched`: matched bytes of the name,
+ * -1: other name. `first`: where the name begins. */
 static void spoil_lines(char *bytes, size_t n, int *matched, char **first)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -110,10 +109,10 @@ static void spoil_lines(char *bytes, size_t n, int *matched, char **first)
 }
 
 /*
- * evhttp bounds the body of a request, but not the line that announces a chunk. Such a line without an end would fill
- * the input up to its bound, and libevent would call evhttp for the full input again and again. No client needs chunks:
- * the header's name gets a byte that evhttp refuses in a name. evhttp takes whole lines, so the input begins with a
- * line. Invariant: no complete Transfer-Encoding header line reaches evhttp.
+ * evhttp limits the body of a request, but not the line that announces a chunk. An endless line would fill the input to
+ * its limit, and libevent would then call evhttp again and again. Chunks are not needed: a byte of the header's name is
+ * replaced by one that evhttp refuses. evhttp consumes whole lines, so the input begins with a line. Invariant: no
+ * complete Transfer-Encoding header line reaches evhttp.
  */
 static void on_input(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* evhttp refuses requests by itself, with a page of HTML: the client gets JSON instead. And a request with
- * Transfer-Encoding is refused, because evhttp does not bound one. */
+/* Replaces the HTML pages with which evhttp refuses requests by JSON. Refuses requests with Transfer-Encoding, because
+ * evhttp does not limit their chunk lines. */
 #ifndef HW_HTTP_REFUSAL_H
 #define HW_HTTP_REFUSAL_H
 
 struct bufferevent;
 
-/* Of one connection, for as long as it lasts. */
+/* Watches a connection until it is freed. */
 void hw_refusal_watch(struct bufferevent *bev);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See router.h. Cost: a comparison for each line of the table. */
+/* See router.h. Cost: a comparison per row of the table. */
 #include "http/router.h"
 
 #include <event2/keyvalq_struct.h>
@@ -9,7 +9,7 @@
 #include "heartwheel/topic.h"
 #include "http/reply.h"
 
-#define REST_MAX (3 * HW_ID_MAX + 4) /* an id, with every byte encoded, and one more: what is longer is cut */
+#define REST_MAX (3 * HW_ID_MAX + 4) /* an id and one byte more, all encoded; longer texts are cut */
 
 bool hw_http_is_open(const struct hw_http_table *t, const char *path)
 {
@@ -22,7 +22,7 @@ bool hw_http_is_open(const struct hw_http_table *t, const char *path)
 	return false;
 }
 
-/* Whether the path is this route's; if so `rest` is what the path has in the place of the level, still encoded. */
+/* Whether the path matches the route; `rest` gets the open level, still encoded. */
 static bool match(const struct hw_http_route *r, const char *path, char rest[REST_MAX])
 {
 	size_t len = strlen(r->path);
@@ -40,7 +40,7 @@ static bool match(const struct hw_http_route *r, const char *path, char rest[RES
 	return true;
 }
 
-/* For Allow. */
+/* Value for the header Allow. */
 static const char *method_name(enum evhttp_cmd_type method)
 {
 	switch (method) {
@@ -57,7 +57,7 @@ static const char *method_name(enum evhttp_cmd_type method)
 	}
 }
 
-/* `allow`: the methods of the path, NULL if there is no such path. */
+/* `allow`: the path's methods; NULL: no such path. */
 static void refuse_method(struct evhttp_request *req, const char *allow, bool read_only)
 {
 	if (!allow) {
@@ -66,8 +66,8 @@ static void refuse_method(struct evhttp_request *req, const char *allow, bool re
 	}
 	evhttp_add_header(evhttp_request_get_output_headers(req), "Allow", allow);
 	hw_reply_error(req, HTTP_BADMETHOD,
-	               read_only ? "this address is for reading alone: ask the control socket"
-	                         : "this path does not have that method");
+	               read_only ? "this address is read-only: use the control socket"
+	                         : "this path does not support that method");
 }
 
 void hw_http_route(const struct hw_http_table *t, hw_http_admits *admits, bool read_only, struct evhttp_request *req,

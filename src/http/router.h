@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a request's method and path to its handler, by a table that the program brings. */
+/* Maps a request's method and path to a handler, by the program's table. */
 #ifndef HW_HTTP_ROUTER_H
 #define HW_HTTP_ROUTER_H
 
@@ -8,32 +8,32 @@
 #include <stddef.h>
 
 /*
- * Answers a request, now or on a later turn of the loop. `arg`: the program's, of its table. `rest`: what the path has
- * in the place of the route's open level, still percent-encoded; "" where the route has none. Valid for the call.
+ * Answers a request, now or in a later turn of the loop. `arg`: the program's argument. `rest`: the path's text in
+ * place of the route's open level, still percent-encoded; "" if the route has none. Valid during the call.
  */
 typedef void hw_http_handler(void *arg, struct evhttp_request *req, const char *rest);
 
 struct hw_http_route {
-	enum evhttp_cmd_type method; /* EVHTTP_REQ_GET is HEAD too */
-	const char *path;            /* one that ends in '/' takes one more level, then `tail`; any other only itself */
-	const char *tail;            /* NULL: the path itself, and whatever stands below it */
+	enum evhttp_cmd_type method; /* EVHTTP_REQ_GET includes HEAD */
+	const char *path;            /* with a final '/': matches one more level, then `tail`; otherwise exact */
+	const char *tail;            /* NULL: matches the path and everything below it */
 	hw_http_handler *serve;
 };
 
 struct hw_http_table {
 	const struct hw_http_route *routes;
 	size_t n;
-	const char *const
-		*open; /* paths, as in a route without a tail, that need no token; NULL ends them; NULL: none */
+	const char *const *open; /* paths without a token, matched like routes; NULL ends; NULL: none */
 };
 
-/* Whether whoever reaches the server may have what is there. */
+/* Whether the path needs no token. */
 bool hw_http_is_open(const struct hw_http_table *t, const char *path);
 
-/* Whether a request is for its route's handler now; otherwise it has been answered. */
+/* Whether the route's handler may run now. False: the request has been answered. */
 typedef bool hw_http_admits(void *arg, struct evhttp_request *req, const struct hw_http_route *route);
 
-/* Calls the handler, or answers 404 or 405. `read_only`: only GET has handlers. `admits`: NULL, all are admitted. */
+/* Calls the handler, or answers 404 or 405. `read_only`: only GET has handlers. `admits` NULL: every request is
+ * admitted. */
 void hw_http_route(const struct hw_http_table *t, hw_http_admits *admits, bool read_only, struct evhttp_request *req,
                    void *arg);
 

@@ -40,13 +40,13 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Not so: a connection from before a reload, or one that evhttp made by itself when there was no memory for ours. */
+/* False for a connection from before a reload, and for one that evhttp made itself because ours had no memory. */
 static bool is_encrypted(struct evhttp_request *req)
 {
 	return bufferevent_openssl_get_ssl(evhttp_connection_get_bufferevent(evhttp_request_get_connection(req)));
 }
 
-/* Who runs as we do, or as root, could do as we do anyway. */
+/* Whether the client runs as our user or as root. Such a process has our rights anyway. */
 static bool is_family(struct evhttp_request *req)
 {
 	struct bufferevent *bev = evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
@@ -56,7 +56,7 @@ static bool is_family(struct evhttp_request *req)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-/* Nobody says that of himself, however often. */
+/* Removes every HW_USER_HEADER of a client that is not trusted to set it. */
 static void forget_user(const struct hw_http_front *front, struct evhttp_request *req)
 {
 	struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
@@ -67,7 +67,7 @@ static void forget_user(const struct hw_http_front *front, struct evhttp_request
 		;
 }
 
-/* The numeric address of this server that the client connected to; "" if it did not come over an address. */
+/* The numeric address of this server that the client connected to; "" on a unix socket. */
 static void read_local_address(struct evhttp_request *req, char *text, size_t cap)
 {
 	struct bufferevent *bev = evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
@@ -78,7 +78,7 @@ static void read_local_address(struct evhttp_request *req, char *text, size_t ca
 		*text = '\0';
 }
 
-/* A browser always sends Host; what sends none is no page. False: it has been answered. */
+/* Checks Host. A browser always sends Host, so a request without Host is not from a browser. False: answered. */
 static bool admit_host(struct hw_http_front *front, struct evhttp_request *req)
 {
 	struct hw_http *h = front->h;
@@ -88,13 +88,13 @@ static bool admit_host(struct hw_http_front *front, struct evhttp_request *req)
 	if (!host || hw_origin_is_host(host, h->names ? h->names : "", local, front->any))
 		return true;
 	h->foreign++;
-	hw_reply_error(req, HTTP_FORBIDDEN, "the Host of this request is no name of this server: see [http] names");
+	hw_reply_error(req, HTTP_FORBIDDEN, "the request's Host is not a name of this server: see [http] names");
 	return false;
 }
 
 /*
- * A foreign page may make a browser send a POST with the user's Basic credentials, but not with another origin's name,
- * and not with this content type. False: it has been answered.
+ * Checks a writing request. A foreign page can make a browser send a POST with the user's Basic credentials, but not
+ * with another Origin or with this content type. False: answered.
  */
 static bool admit_writer(struct hw_http *h, struct evhttp_request *req)
 {
@@ -106,7 +106,7 @@ static bool admit_writer(struct hw_http *h, struct evhttp_request *req)
 		return true;
 	if (origin && !hw_origin_may_write(origin, host ? host : "", h->names ? h->names : "")) {
 		h->foreign++;
-		hw_reply_error(req, HTTP_FORBIDDEN, "the Origin of this request is not this server: see [http] names");
+		hw_reply_error(req, HTTP_FORBIDDEN, "the request's Origin is not this server: see [http] names");
 		return false;
 	}
 	if (method != EVHTTP_REQ_DELETE && (!type || !hw_origin_is_json(type))) {
@@ -125,15 +125,15 @@ static void on_request(struct evhttp_request *req, void *arg)
 	if (front->remote && !admit_host(front, req))
 		return;
 	if (front->remote && h->encrypted && !is_encrypted(req)) {
-		hw_reply_error(req, HTTP_BADREQUEST, "this address speaks TLS: https");
+		hw_reply_error(req, HTTP_BADREQUEST, "this address uses TLS: use https");
 		return;
 	}
 	bool asks = front->remote && h->access;
-	/* What a user does is never taken for what is done here. */
+	/* Refuse: a user's action must not be taken for an action of a local client. */
 	if (h->believes_family && !front->remote && !is_family(req) &&
 	    evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER)) {
 		hw_reply_error(req, HTTP_FORBIDDEN,
-		               "who passes requests on for users must run as this daemon's user, or as root");
+		               "a program that passes on requests of users must run as this daemon's user, or as root");
 		return;
 	}
 	forget_user(front, req);
@@ -145,7 +145,7 @@ static void on_request(struct evhttp_request *req, void *arg)
 	hw_http_route(h->table, h->admits, front->remote && !h->access, req, h->arg);
 }
 
-/* Lets who connects wait in the queue of the listening socket. */
+/* Pauses the listener; clients wait in the listening socket's queue. */
 static void pause_front(struct hw_http_front *front, int64_t ms)
 {
 	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
@@ -155,8 +155,7 @@ static void pause_front(struct hw_http_front *front, int64_t ms)
 	event_del(front->pending);
 }
 
-/* The address has taken its share of the descriptors. The next clients wait until connections that are closed now have
- * given theirs back. */
+/* The address has used its share of descriptors. Closes connections, and pauses until their descriptors are free. */
 static void make_room(struct hw_http_front *front)
 {
 	front->h->crowded += hw_capacity_make_room(evconnlistener_get_fd(front->listener));
@@ -176,8 +175,8 @@ static struct bufferevent *make_bev(struct event_base *base, struct hw_http_fron
 }
 
 /*
- * As evhttp would make it, but with a bound: evhttp goes on reading while it writes an answer, and would keep all that
- * a client pours in meanwhile.
+ * Creates the connection as evhttp would, but limits its input. While evhttp writes an answer it keeps reading, and
+ * would buffer everything that a client sends.
  */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
@@ -187,15 +186,16 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 		make_room(front);
 	if (!bev)
 		return NULL;
-	/* evhttp wants a whole body in its input; beyond that it reads requests that have not been asked for yet. */
+	/* evhttp needs a whole body in its input. More than that would be requests sent ahead. */
 	bufferevent_setwatermark(bev, EV_READ, 0, front->h->body_max + 2 * HEADERS_MAX);
 	hw_refusal_watch(bev);
 	return bev;
 }
 
 /*
- * A client connects. Without a descriptor for it the listening socket stays readable and the loop would spin: stop
- * listening for a second. (This runs before the listener's own callback; its error callback is not told whose it is.)
+ * A client connects. Without a free descriptor, the listening socket would stay readable and the loop would spin, so
+ * the listener pauses for a second. This runs before the listener's own callback. The listener's error callback is not
+ * used, because it does not get the front.
  */
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {
@@ -240,16 +240,16 @@ static int start_http(struct hw_http_front *front)
 		return -ENOMEM;
 	evhttp_set_max_headers_size(front->http, HEADERS_MAX);
 	evhttp_set_max_body_size(front->http, (ev_ssize_t)front->h->body_max);
-	/* A body that is too large is read and thrown away: a client that is still sending would not see the answer. */
+	/* A too large body is read and discarded: a client that is still sending would not see the answer. */
 	evhttp_set_flags(front->http, EVHTTP_SERVER_LINGERING_CLOSE);
 	evhttp_set_timeout(front->http, TIMEOUT_S);
-	evhttp_set_allowed_methods(front->http, 0xffff); /* on_request() refuses, in JSON */
+	evhttp_set_allowed_methods(front->http, 0xffff); /* on_request() refuses methods, in JSON */
 	evhttp_set_bevcb(front->http, on_connection, front);
 	evhttp_set_gencb(front->http, on_request, front);
 	return 0;
 }
 
-/* Serves a listening socket, which it owns in any case. */
+/* Serves a listening socket and owns it in any case. */
 static int start_front(struct hw_http_front *front, int fd)
 {
 	const unsigned flags = LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE;
@@ -273,7 +273,7 @@ static int start_front(struct hw_http_front *front, int fd)
 
 static void stop_front(struct hw_http_front *front)
 {
-	/* Before the descriptor that it watches is closed. */
+	/* before its descriptor is closed */
 	if (front->pending)
 		event_free(front->pending);
 	if (front->again)
@@ -376,21 +376,21 @@ void hw_http_kept_fini(struct hw_http_kept *kept)
 	kept->access = NULL;
 }
 
-/* --- users and TLS ------------------------------------------------------------------------------------------------ */
+/* --- users and TLS ---------------------------------------------------------------------------------------------- */
 
-struct telling {
+struct attempt {
 	hw_http_wrong *wrong;
 	void *arg;
 };
 
 static void on_wrong_line(void *arg, unsigned line, const char *what)
 {
-	const struct telling *t = arg;
+	const struct attempt *t = arg;
 	t->wrong(t->arg, "users", line, what);
 }
 
-/* `*out`: NULL for none. */
-static int load_users(struct hw_access **out, const char *path, const char *proxies, struct telling *t)
+/* *out is NULL if no users are configured. */
+static int load_users(struct hw_access **out, const char *path, const char *proxies, struct attempt *t)
 {
 	*out = NULL;
 	if (!*path)
@@ -398,7 +398,7 @@ static int load_users(struct hw_access **out, const char *path, const char *prox
 	struct hw_access *a = calloc(1, sizeof(*a));
 	int rc = a ? hw_accounts_load(&a->accounts, path, on_wrong_line, t) : -ENOMEM;
 	if (rc == 0 && hw_proxies_parse(&a->proxies, proxies ? proxies : ""))
-		a->proxies.n = 0; /* the program's rules have refused it */
+		a->proxies.n = 0; /* the configuration check has reported this list */
 	if (rc == 0)
 		*out = a;
 	else
@@ -408,7 +408,7 @@ static int load_users(struct hw_access **out, const char *path, const char *prox
 	return rc;
 }
 
-/* Replaces the users; who guesses, and what was counted, stays. */
+/* Replaces the users; attempts and counters stay. */
 static void set_users(struct hw_http *h, struct hw_access *a)
 {
 	struct hw_access *old = h->access;
@@ -423,7 +423,7 @@ static void set_users(struct hw_http *h, struct hw_access *a)
 	free_access(old);
 }
 
-static int load_tls(struct hw_http *h, const struct hw_http_safety *s, struct hw_http_plan *p, struct telling *t)
+static int load_tls(struct hw_http *h, const struct hw_http_safety *s, struct hw_http_plan *p, struct attempt *t)
 {
 	char why[512];
 	if (!*s->tls_cert)
@@ -441,7 +441,7 @@ static int load_tls(struct hw_http *h, const struct hw_http_safety *s, struct hw
 int hw_http_plan(struct hw_http *h, const struct hw_http_safety *s, struct hw_http_plan *out, hw_http_wrong *wrong,
                  void *arg)
 {
-	struct telling t = {wrong, arg};
+	struct attempt t = {wrong, arg};
 	*out = (struct hw_http_plan){0};
 	int rc = load_users(&out->access, s->users, s->trusted_proxies, &t), tls = load_tls(h, s, out, &t);
 	out->names = strdup(s->names ? s->names : "");
@@ -450,7 +450,7 @@ int hw_http_plan(struct hw_http *h, const struct hw_http_safety *s, struct hw_ht
 	return rc ? rc : tls;
 }
 
-/* What is connected goes on with what it has. */
+/* Existing connections keep their settings. */
 void hw_http_take(struct hw_http *h, struct hw_http_plan *p, char *users, size_t cap)
 {
 	hw_accounts_diff(h->access ? &h->access->accounts : NULL, p->access ? &p->access->accounts : NULL, users, cap);
@@ -484,7 +484,7 @@ bool hw_http_still_admits(const struct hw_http *h, struct evhttp_request *req)
 	       hw_access_still_admits(h->access, req, time(NULL));
 }
 
-bool hw_http_token_expired(struct hw_http *h)
+bool hw_http_api_token_expired(struct hw_http *h)
 {
 	int64_t now = time(NULL);
 	if (!h->access)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The listening sockets. Invariant of the unix socket: from bind() on its mode is never wider than at the end: Linux
- * takes the mode of a bound socket's file from the socket itself, so fchmod() before bind() does what changing the
- * umask would do, which all threads share.
+ * The listening sockets. Invariant: from bind() on, the mode of the unix socket is never wider than its final mode.
+ * Linux takes the mode of the socket file from the socket, so fchmod() before bind() works like a umask. The umask
+ * itself is shared by all threads.
  */
 #include "http/socket.h"
 
@@ -19,6 +19,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "conf/file.h"
+#include "conf/parent.h"
 
 #define BACKLOG 128
 
@@ -43,7 +46,7 @@ static int open_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Makes room for a new socket file: whatever a dead daemon left goes, whatever lives stays. */
+/* Removes a socket file that no process answers on; returns an error for anything else. */
 static int clear_stale(const struct sockaddr_un *sa)
 {
 	struct stat st;
@@ -56,7 +59,7 @@ static int clear_stale(const struct sockaddr_un *sa)
 		return fd;
 	int rc = connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 ? errno : 0;
 	close(fd);
-	/* A full backlog (EAGAIN) is an answer too; EPROTOTYPE is somebody's socket of another type. */
+	/* A full backlog (EAGAIN) means that a process listens. EPROTOTYPE: a socket of another type. */
 	if (rc == 0 || rc == EAGAIN || rc == EPROTOTYPE)
 		return -EADDRINUSE;
 	if (rc != ECONNREFUSED)
@@ -64,7 +67,7 @@ static int clear_stale(const struct sockaddr_un *sa)
 	return unlink(sa->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* `fd`: of the socket's file (O_PATH), which only /proc can change the mode of. */
+/* `fd`: the socket's file (O_PATH); its mode can only be changed through /proc. */
 static int set_owner(int fd, const char *group)
 {
 	char path[32];
@@ -80,12 +83,25 @@ static int set_owner(int fd, const char *group)
 	return chmod(path, 0660) < 0 ? -errno : 0;
 }
 
-/* The file that bind() has made. Root may have made it in a directory of another user, who could have put a link in its
- * place: then it is no socket of ours alone. */
-static int adopt(struct hw_socket *s, const char *group)
+/* Opens the socket's directory. If root binds the socket, only root can redirect the path. */
+static int open_parent(const char *path, const char **name)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
+	if (geteuid() == 0)
+		return hw_parent_open(path, name);
+	const char *slash = strrchr(path, '/');
+	*name = slash ? slash + 1 : path;
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Checks the file that bind() has made. The directory, or one above, may belong to another user, who could have
+ * replaced the file by a link. */
+static int adopt(struct hw_socket *s, int dir, const char *name, const char *group)
 {
 	struct stat st;
-	int fd = open(s->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	int rc = fstat(fd, &st) < 0 ? -errno : 0;
@@ -107,12 +123,15 @@ int hw_socket_listen(struct hw_socket *s, const char *path, const char *group)
 	if (strlen(path) >= sizeof(sa.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(sa.sun_path, path, strlen(path) + 1);
+	const char *name;
+	int dir = open_parent(path, &name);
+	if (dir < 0)
+		return dir;
 	int rc = clear_stale(&sa);
+	if (rc == 0)
+		rc = open_socket();
 	if (rc < 0)
-		return rc;
-	rc = open_socket();
-	if (rc < 0)
-		return rc;
+		goto out;
 	s->fd = rc;
 	rc = -ENOMEM;
 	char *copy = strdup(path);
@@ -124,12 +143,13 @@ int hw_socket_listen(struct hw_socket *s, const char *path, const char *group)
 		goto out;
 	}
 	s->path = copy;
-	rc = adopt(s, group);
+	rc = adopt(s, dir, name, group);
 	if (rc == 0 && listen(s->fd, BACKLOG) < 0)
 		rc = -errno;
 out:
 	if (rc < 0)
 		hw_socket_fini(s);
+	close(dir);
 	return rc;
 }
 
@@ -200,6 +220,6 @@ void hw_socket_fini(struct hw_socket *s)
 const char *hw_socket_error(int error)
 {
 	return error == EADDRINUSE ? "another process answers on it"
-	       : error == ENOTSOCK ? "it is another file; remove it"
-	                           : strerror(error);
+	       : error == ENOTSOCK ? "a file that is not a socket has this path; remove it"
+	                           : hw_file_error(error);
 }

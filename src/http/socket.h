@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The sockets that the control API listens on. The unix socket is made without a moment in which it is wider open than
- * meant. */
+/* The listening sockets of the control API. The unix socket never has a wider mode than configured, not even while it
+ * is created. */
 #ifndef HW_HTTP_SOCKET_H
 #define HW_HTTP_SOCKET_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A listening socket, and the file by which it is known: removed only if it is still ours. */
+/* A listening socket and its file, which is removed only if it is still the same file. */
 struct hw_socket {
 	int fd;
 	char *path; /* owned */
@@ -15,25 +15,25 @@ struct hw_socket {
 	ino_t ino;
 };
 
-/* The group of that name or number: 0, or -EINVAL for one that is unknown. */
+/* Finds a group by name or number. Returns 0 or -EINVAL. */
 int hw_socket_group(const char *name, gid_t *gid);
 /*
- * Listens on `path`: mode 0660, owned by the group of that name or number unless "". A socket file that nobody answers
- * on is replaced. 0; -EADDRINUSE if somebody answers; -ENAMETOOLONG; -ENOTSOCK if something else is in its place;
- * -EINVAL for an unknown group; or -errno.
+ * Listens on `path` with mode 0660 and the group `group` (name or number) unless "". Replaces a socket file that no
+ * process answers on. Returns 0; -EADDRINUSE if a process answers; -ENAMETOOLONG; -ENOTSOCK if the path is another kind
+ * of file; -EINVAL for an unknown group; or -errno.
  */
 int hw_socket_listen(struct hw_socket *s, const char *path, const char *group);
-/* Listens on "ADDRESS:PORT"; an IPv6 address stands in brackets. `*local`: a loopback address. The descriptor, -EINVAL
- * if it is no such text, or -errno. */
+/* Listens on "ADDRESS:PORT"; an IPv6 address stands in brackets. *local: the address is loopback. Returns the
+ * descriptor, -EINVAL for a malformed address, or -errno. */
 int hw_socket_listen_tcp(const char *address, bool *local);
-/* Whether it is a loopback address. */
+/* Whether `address` is a loopback address. */
 bool hw_socket_is_local(const char *address);
-/* Whether a listening socket takes connections to every address of the machine. */
+/* Whether a listening socket accepts connections to all addresses of the machine. */
 bool hw_socket_is_any(int fd);
-/* Closes it (unless fd is -1: given away) and removes its file. */
+/* Closes the socket (fd -1: another owner has it) and removes its file. */
 void hw_socket_fini(struct hw_socket *s);
 
-/* As strerror(), for an error of hw_socket_listen(). */
+/* Like strerror(), for an error of hw_socket_listen(). */
 const char *hw_socket_error(int error);
 
 #endif

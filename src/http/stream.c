@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See stream.h. Invariant: on_gone() is called exactly once, and evhttp's request is freed by then or by evhttp. */
+/* See stream.h. Invariant: on_gone() is called exactly once, and the request is freed by then or by evhttp. */
 #include "http/stream.h"
 
 #include <event2/buffer.h>
@@ -21,7 +21,7 @@ const char *hw_stream_place(struct evhttp_request *req, const char **text, struc
 		if (rc < 0)
 			return "the query is malformed";
 		if (strcmp(p->key, "after") != 0)
-			return "unknown key in the query: there is after";
+			return "unknown key in the query: the only key is after";
 		if (!*text)
 			*text = p->value;
 	}
@@ -34,12 +34,12 @@ void hw_stream_head(struct evhttp_request *req)
 	hw_reply_as(req, HTTP_OK, NULL, NULL);
 }
 
-/* The client went away, was too slow, or the server stops. */
+/* The client disconnected, was too slow, or the server stops. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct hw_stream *s = arg;
 	(void)conn;
-	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
 	if (!evhttp_request_get_connection(s->req))
 		evhttp_request_free(s->req);
 	s->ops->on_gone(s->arg);
@@ -62,11 +62,11 @@ void hw_stream_begin(struct hw_stream *s, struct evhttp_request *req, const stru
 	evhttp_add_header(headers, "Content-Type", "text/event-stream");
 	evhttp_add_header(headers, "Cache-Control", "no-store");
 	evhttp_add_header(headers, "X-Accel-Buffering", "no");
-	/* Without chunks it ends with the connection, whatever was asked for. */
+	/* HTTP/1.0 has no chunks: closing the connection ends the answer, even if keep-alive was requested. */
 	if (req->major == 1 && req->minor == 0)
 		evhttp_remove_header(evhttp_request_get_input_headers(req), "Connection");
 	evhttp_send_reply_start(req, HTTP_OK, NULL);
-	/* It says nothing for as long as it listens. */
+	/* The client sends nothing while it reads the stream. */
 	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(conn), NULL, &patience);
 	hw_stream_send_text(s, "retry: 2000\n\n", 13);
 }
@@ -106,7 +106,7 @@ bool hw_stream_comment(struct hw_stream *s)
 
 void hw_stream_cut(struct hw_stream *s)
 {
-	evhttp_connection_free(evhttp_request_get_connection(s->req)); /* on_close() tells */
+	evhttp_connection_free(evhttp_request_get_connection(s->req)); /* calls on_close() */
 }
 
 void hw_stream_event(struct evbuffer *out, const char *name, const char *id)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One client of server-sent events: the head of the answer, events as they come, a bound on what waits for a client
- * that does not take it, and the end, whichever side makes it. What is sent, to whom, and where a client goes on, is
- * the program's.
+ * A client of server-sent events. Handles the head of the answer, the events, a limit on unread bytes, and the end by
+ * either side. The program decides what is sent and where a client continues.
  */
 #ifndef HW_HTTP_STREAM_H
 #define HW_HTTP_STREAM_H
@@ -15,12 +14,12 @@
 struct evbuffer;
 struct evhttp_request;
 
-#define HW_STREAM_WAITING_MAX (1024 * 1024) /* bytes that may wait for one client; then it is cut off */
-#define HW_STREAM_TIMEOUT_S   10            /* how long a client may take nothing at all */
+#define HW_STREAM_WAITING_MAX (1024 * 1024) /* most bytes that wait for a client; more: it is disconnected */
+#define HW_STREAM_TIMEOUT_S   10            /* how long a client may read nothing */
 
 struct hw_stream_ops {
-	void (*on_drained)(void *arg); /* all that was sent has been taken */
-	void (*on_gone)(void *arg);    /* the client went away, was cut off, or the server stops; may free the stream */
+	void (*on_drained)(void *arg); /* the client has read everything */
+	void (*on_gone)(void *arg);    /* the client or the server closed the connection; may free the stream */
 };
 
 struct hw_stream {
@@ -30,29 +29,30 @@ struct hw_stream {
 };
 
 /*
- * Where the client wants to go on: the header Last-Event-ID, as browsers send when they come back, or `after` in the
- * query; *text NULL if it does not say. `p` holds the text. Returns what is wrong with the query, or NULL.
+ * The id that the client wants to continue after: the header Last-Event-ID, which browsers send when they reconnect, or
+ * `after` in the query. *text is NULL if there is none. `p` stores the text. Returns what is wrong with the query, or
+ * NULL.
  */
 const char *hw_stream_place(struct evhttp_request *req, const char **text, struct hw_param *p);
 /* Answers HEAD. */
 void hw_stream_head(struct evhttp_request *req);
 
-/* Readies caller's storage, and sends the head. */
+/* Initialises the caller's storage and sends the head. */
 void hw_stream_begin(struct hw_stream *s, struct evhttp_request *req, const struct hw_stream_ops *ops, void *arg);
-/* Bytes that wait for the client to take them. */
+/* Bytes that the client has not read yet. */
 size_t hw_stream_waiting(const struct hw_stream *s);
-/* Sends what is in `body`, which is emptied. False: it was too much, and the client is gone. */
+/* Sends and empties `body`. False: over the limit; the client is disconnected and the stream is freed. */
 bool hw_stream_send(struct hw_stream *s, struct evbuffer *body);
-/* The same for a text; without memory nothing is sent. */
+/* The same for a text; does nothing without memory. */
 bool hw_stream_send_text(struct hw_stream *s, const char *text, size_t len);
-/* A comment now and then keeps what is between from closing a quiet connection, and finds out who has gone. False: the
- * client is gone. */
+/* Sends a comment. Regular comments keep middleboxes from closing a quiet connection, and detect clients that have
+ * disconnected. False: the client is disconnected. */
 bool hw_stream_comment(struct hw_stream *s);
-/* Ends it; on_gone() is called. */
+/* Disconnects the client; on_gone() is called. */
 void hw_stream_cut(struct hw_stream *s);
 
-/* Writes the lines of an event up to its data: the caller appends that, without a line feed, and hw_stream_event_end().
- * `id` NULL: it has no place, and who comes back goes on behind the last that has one. */
+/* Writes an event up to its data. The caller appends the data without a line feed, then calls hw_stream_event_end().
+ * `id` NULL: a client that reconnects continues after the last event with an id. */
 void hw_stream_event(struct evbuffer *out, const char *name, const char *id);
 void hw_stream_event_end(struct evbuffer *out);
 

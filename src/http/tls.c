@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tls.h. Invariant: a handshake under way is in the list from hw_tls_accept() until it is completed or its SSL is
- * freed, whichever comes first; libssl tells of both.
+ * See tls.h. Invariant: an open handshake is in the list from hw_tls_accept() until it completes or its SSL is freed,
+ * whichever comes first. libssl reports both.
  */
 #include "http/tls.h"
 
@@ -28,10 +28,10 @@ struct handshake {
 struct hw_tls {
 	struct event_base *base; /* borrowed */
 	SSL_CTX *ctx;
-	int index;                   /* of a struct handshake in an SSL */
-	TAILQ_HEAD(, handshake) all; /* the oldest first */
+	int index;                   /* ex_data index of the struct handshake in an SSL */
+	TAILQ_HEAD(, handshake) all; /* oldest first */
 	struct hw_tls_stats stats;
-	int64_t next_ms; /* the pace: when the next one would be due, were there no bursts */
+	int64_t next_ms; /* pace: when the next handshake would be due without bursts */
 };
 
 static void done(struct handshake *h)
@@ -41,7 +41,7 @@ static void done(struct handshake *h)
 	free(h);
 }
 
-/* The SSL is freed. */
+/* libssl frees the SSL. */
 static void on_free(void *ssl, void *handshake, CRYPTO_EX_DATA *data, int index, long n, void *arg)
 {
 	(void)ssl, (void)data, (void)index, (void)n, (void)arg;
@@ -63,9 +63,9 @@ static void on_info(const SSL *ssl, int where, int ret)
 	done(h);
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------------------------ */
 
-/* A key with a password would have to be asked for it: there is nobody to ask. */
+/* Without this, OpenSSL would ask for a key's password at the terminal and wait. */
 static int no_password(char *buf, int size, int writing, void *arg)
 {
 	(void)buf, (void)size, (void)writing, (void)arg;
@@ -77,6 +77,8 @@ static int refuse(const char *what, const char *path, char *why, size_t cap)
 	int rc = hw_file_check(path);
 	unsigned long code = ERR_get_error();
 	const char *reason = code ? ERR_reason_error_string(code) : NULL;
+	if (ERR_GET_REASON(code) == ERR_R_INTERRUPTED_OR_CANCELLED)
+		reason = "has a password: name a file without a password";
 	snprintf(why, cap, "%s %s: %s", what, path, rc ? hw_file_error(-rc) : reason ? reason : "not usable");
 	ERR_clear_error();
 	return -EINVAL;
@@ -90,7 +92,7 @@ static int load_files(SSL_CTX *ctx, const char *cert, const char *key, char *why
 	if (hw_file_check(key) || SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
 		return refuse("cannot use the private key", key, why, cap);
 	if (SSL_CTX_check_private_key(ctx) != 1)
-		return refuse("the certificate is not of the private key", key, why, cap);
+		return refuse("the certificate does not belong to the private key", key, why, cap);
 	return 0;
 }
 
@@ -136,7 +138,7 @@ struct hw_tls *hw_tls_new(struct event_base *base)
 void hw_tls_take(struct hw_tls *t, SSL_CTX *files)
 {
 	SSL_CTX_set_app_data(files, t);
-	SSL_CTX_free(t->ctx); /* what is connected keeps it for as long as it needs it */
+	SSL_CTX_free(t->ctx); /* open connections keep their reference */
 	t->ctx = files;
 }
 
@@ -150,7 +152,7 @@ void hw_tls_free(struct hw_tls *t)
 	struct handshake *h;
 	if (!t)
 		return;
-	while ((h = TAILQ_FIRST(&t->all))) { /* libevent frees a connection's SSL with the loop */
+	while ((h = TAILQ_FIRST(&t->all))) { /* libevent frees the SSL of a connection later, with the loop */
 		SSL_set_ex_data(h->ssl, t->index, NULL);
 		done(h);
 	}
@@ -158,16 +160,16 @@ void hw_tls_free(struct hw_tls *t)
 	free(t);
 }
 
-/* --- connections -------------------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------------------------ */
 
-/* The server sees an end of the connection, and lets it go. */
+/* Shuts the connection down; the server then notices the end and closes it. */
 static void cut(struct hw_tls *t, const struct handshake *h)
 {
 	t->stats.cut++;
 	shutdown(SSL_get_fd(h->ssl), SHUT_RDWR);
 }
 
-/* `ssl` has one from now on. False: no memory. */
+/* Adds a handshake to `ssl`. False: no memory. */
 static bool begin(struct hw_tls *t, SSL *ssl, int64_t now_ms)
 {
 	struct handshake *h = calloc(1, sizeof(*h));
@@ -183,7 +185,8 @@ static bool begin(struct hw_tls *t, SSL *ssl, int64_t now_ms)
 	return true;
 }
 
-/* Those that are cut off are in the list until the server has let them go: one for each that is too much. */
+/* Cuts the oldest handshakes above the limit. Cut handshakes stay in the list until the server closes them, so they are
+ * counted. */
 static void make_room(struct hw_tls *t)
 {
 	const struct handshake *h = TAILQ_FIRST(&t->all);

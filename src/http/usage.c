@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the process uses. Cost: a scrape reads /proc/self/stat and lists /proc/self/fd. */
+/* The process's resource use. Cost: a scrape reads /proc/self/stat and lists /proc/self/fd. */
 #include "http/usage.h"
 
 #include <dirent.h>
@@ -23,7 +23,7 @@ static double seconds_of(clockid_t clock)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The name in the second field may hold anything: what counts stands behind its last parenthesis. See proc(5). */
+/* The second field is a name with any characters, so parsing begins after the last parenthesis. See proc(5). */
 static bool parse(const char *stat, struct usage *u)
 {
 	unsigned long long user, system, start, virtual;
@@ -54,7 +54,7 @@ static bool read_usage(struct usage *u)
 	return parse(text, u);
 }
 
-/* Open descriptors, without the one that lists them; -1: unknown. */
+/* Open descriptors, without the one of opendir(); -1: unknown. */
 static int count_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -86,6 +86,6 @@ void hw_usage_metrics(struct evbuffer *b)
 	if (fds >= 0)
 		hw_metric_whole(b, "process_open_fds", "gauge", "Open file descriptors.", fds);
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		hw_metric_whole(b, "process_max_fds", "gauge", "How many file descriptors may be open.",
+		hw_metric_whole(b, "process_max_fds", "gauge", "The limit of open file descriptors.",
 		                limit.rlim_cur == RLIM_INFINITY ? -1 : (double)limit.rlim_cur);
 }

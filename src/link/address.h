@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where Redis is, and as whom: all that a program knows of it before the connection. A second kind of address is a
- * member here, and what link.c makes of it; nobody else takes one apart.
+ * The address of Redis and the account for it: all that a program knows of Redis before it connects. A new kind of
+ * address needs a member here and its handling in link.c. No other file reads the members.
  */
 #ifndef HW_LINK_ADDRESS_H
 #define HW_LINK_ADDRESS_H
@@ -15,27 +15,27 @@ struct hw_redis_address {
 	const char *host; /* used when unix_socket is "" */
 	int port;
 	const char *unix_socket; /* "": none */
-	/* A list that hw_hosts_parse() takes, and the master's name there; NULL or "": none. With these the master is
-	 * asked for, and host, port and unix_socket are not used. */
+	/* A list for hw_hosts_parse(), and the name of the master at those Sentinels; NULL or "": no Sentinels. If
+	 * both are set, the Sentinels are asked for the master, and host, port and unix_socket are not used. */
 	const char *sentinels, *master;
 	int db;
-	const char *username, *password; /* "": none; the password is already read from its file */
+	const char *username, *password; /* "": none. The password has already been read from its file */
 };
 
-/* What the section [redis] says. `password` (NULL: none) and the section's texts are borrowed. */
+/* The address in the section [redis]. `password` (NULL: none) and the texts of the section are borrowed. */
 struct hw_redis_address hw_redis_address_of(const struct hw_conf_redis *c, const char *password);
 
-/* Copies its texts to the heap. 0; or -ENOMEM, and hw_redis_address_fini() is still to be called. */
+/* Copies the texts to the heap. Returns 0 or -ENOMEM; the caller must call hw_redis_address_fini() in both cases. */
 int hw_redis_address_copy(struct hw_redis_address *to, const struct hw_redis_address *from);
-/* Of a copy; the password is wiped. Zeroed storage may be given. */
+/* Frees a copy and wipes its password. Zeroed storage is accepted. */
 void hw_redis_address_fini(struct hw_redis_address *a);
-/* Whether it is Sentinels that know where. */
+/* Whether Sentinels are asked for the address. */
 bool hw_redis_address_is_asked_for(const struct hw_redis_address *a);
-/* "host:port", "[address]:port" or the socket's path; or "the master NAME". */
+/* Writes "host:port", "[address]:port", the path of the socket, or "the master NAME". */
 void hw_redis_address_text(const struct hw_redis_address *a, char *buf, size_t cap);
-/* What the channels on which Redis tells keys' events there begin with; the event's name follows. */
+/* Writes the prefix of the channels on which Redis publishes the key events of this db. The event's name follows it. */
 void hw_redis_address_keyevents(const struct hw_redis_address *a, char *buf, size_t cap);
-/* Which keys of the section [redis] name it. */
+/* The keys of the section [redis] that set this address, for an error message. */
 const char *hw_redis_address_keys(const struct hw_redis_address *a);
 
 #endif

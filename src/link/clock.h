@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The clocks: the core never reads one, what talks to Redis has to. */
+/* The clocks. The core never reads a clock; the code that talks to Redis does. */
 #ifndef HW_LINK_CLOCK_H
 #define HW_LINK_CLOCK_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of scripts. Cost: each byte is copied twice here; no allocation once the buffers have grown. */
+/* Builds the calls of scripts. Cost: each byte is copied twice. Once the buffers have grown, nothing is allocated. */
 #include "link/eval.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 
 #include "heartwheel/print.h"
 
-/* Room for `more` bytes at the end, or NULL. */
+/* Returns the end of the buffer with room for `more` bytes, or NULL without memory. */
 static char *room(struct hw_eval *e, struct hw_bytes *b, size_t more)
 {
 	if (b->cap - b->len < more) {
@@ -27,8 +27,8 @@ static char *room(struct hw_eval *e, struct hw_bytes *b, size_t more)
 	return b->at + b->len;
 }
 
-/* A number in decimal; returns the end. By hand, since a call has some thousand of them: snprintf() takes ten times as
- * long. */
+/* Writes a number in decimal and returns the end. snprintf() takes ten times as long, and a call has some thousand
+ * numbers. */
 static char *put_number(char *to, uint64_t n)
 {
 	char text[20];

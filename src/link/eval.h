@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The building of a script's call: EVALSHA in the wire format, its keys and arguments appended one by one, in buffers
- * that are kept for the next call.
+ * Builds the call of a script: EVALSHA in the wire format. Keys and arguments are appended one by one. The buffers are
+ * kept for the next call.
  */
 #ifndef HW_LINK_EVAL_H
 #define HW_LINK_EVAL_H
@@ -20,32 +20,33 @@ struct hw_bytes {
 struct hw_eval {
 	struct hw_bytes keys, args, whole;
 	unsigned n_keys, n_args;
-	int item;    /* n_args less place of the next argument, since an item began */
-	bool failed; /* no memory: hw_eval_end() says so */
+	int item;    /* n_args at the start of the item, so that the next argument has place n_args - item */
+	bool failed; /* memory ran out: hw_eval_end() returns NULL */
 };
 
-/* Zeroed storage is ready for hw_eval_begin(). The first argument has place 1. */
+/* Zeroed storage is ready for hw_eval_begin(). Outside an item, the first argument has place 1. */
 void hw_eval_begin(struct hw_eval *e);
-/* The next argument begins an item: it has place 0. */
+/* Begins an item: the next argument has place 0. */
 void hw_eval_item(struct hw_eval *e);
 void hw_eval_key(struct hw_eval *e, const char *key, size_t len);
 void hw_eval_arg(struct hw_eval *e, const char *arg, size_t len);
 void hw_eval_arg_text(struct hw_eval *e, const char *arg);
 void hw_eval_arg_int(struct hw_eval *e, int64_t arg);
-/* The same for an argument whose place has a name (HW_AT_WRITE_SEQ: places.h). It must be the next one. */
+/* The same for an argument with a named place (HW_AT_WRITE_SEQ, see places.h). Asserts that it is the next place. */
 void hw_eval_put(struct hw_eval *e, unsigned place, const char *arg, size_t len);
 void hw_eval_put_text(struct hw_eval *e, unsigned place, const char *arg);
 void hw_eval_put_int(struct hw_eval *e, unsigned place, int64_t arg);
-/* A number below 1,000 that is not known yet: returns where it stands, for hw_eval_set_count(). */
+/* Appends room for a number below 1,000 that is not known yet. Returns its position for hw_eval_set_count(). */
 #define HW_EVAL_COUNT_LEN 3
 size_t hw_eval_put_count(struct hw_eval *e, unsigned place);
 void hw_eval_set_count(struct hw_eval *e, size_t at, unsigned n);
-/* The same for any text of a known length: '0's for now, for hw_eval_fill(), which may fill a part of it. */
+/* Appends `len` bytes of '0' for a text that is not known yet. Returns the position for hw_eval_fill(), which may
+ * overwrite only a part. */
 size_t hw_eval_put_room(struct hw_eval *e, unsigned place, size_t len);
 void hw_eval_fill(struct hw_eval *e, size_t at, const char *text, size_t len);
-/* Bytes so far. */
+/* Bytes of keys and arguments so far. */
 size_t hw_eval_size(const struct hw_eval *e);
-/* The whole command, valid until the next begin, or NULL without memory. */
+/* The whole command, valid until the next hw_eval_begin(); NULL without memory. */
 const char *hw_eval_end(struct hw_eval *e, const char sha[HW_SHA_LEN], size_t *len);
 void hw_eval_fini(struct hw_eval *e);
 

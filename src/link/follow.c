@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two talks at most: with the Sentinel that is asked, and with the one that is listened to. The question and SUBSCRIBE
- * are sent in one, so that a switch is either in the answer or told afterwards (asking once more, every
- * HW_FOLLOW_AGAIN_MS, is for the Sentinel that takes them apart). New connections are made from `turn` and `timer`
- * alone, never within a callback of hiredis.
+ * There are at most two connections: one to the Sentinel that is being asked, one to the Sentinel that is subscribed
+ * to. The question and SUBSCRIBE are sent together, so that a switch is either in the answer or published afterwards. A
+ * Sentinel may process the two apart; the repeated question after HW_FOLLOW_AGAIN_MS covers that. Connections are
+ * opened from `turn` and `timer` alone, never within a callback of hiredis.
  */
 #include "link/follow.h"
 
@@ -20,7 +20,7 @@
 
 struct talk {
 	struct hw_follow *follow;
-	unsigned who; /* place in the list */
+	unsigned who; /* index of the Sentinel in the list */
 	struct hw_resolve *resolve;
 	char addresses[HW_ADDRESSES_MAX][HW_ADDRESS_TEXT]; /* tried in turn */
 	size_t n_addresses, address;
@@ -30,20 +30,21 @@ struct talk {
 
 struct hw_follow {
 	struct event_base *base;
-	const char *name; /* the master's */
+	const char *name; /* name of the master */
 	const struct hw_follow_ops *ops;
 	void *arg;
 	struct hw_hosts list;
 	struct hw_sentinel_round round;
 	struct hw_sentinel_view view;
-	bool wanted; /* a master, by whoever asked */
+	bool wanted; /* hw_follow_ask() waits for a master, whichever Sentinel names it */
 	bool asking; /* talk[asked] waits for its answer */
 	unsigned asked;
-	struct talk talk[2];                        /* the other one is listened to */
-	enum hw_sentinel_answer told[HW_HOSTS_MAX]; /* HW_SENTINEL_NAMED: nothing is wrong with it */
-	char why[HW_SENTINEL_WHY];                  /* of the last that failed */
+	struct talk talk[2]; /* talk[asked], and the subscription: talk[1 - asked] */
+	/* the last trouble of each Sentinel that was reported; HW_SENTINEL_NAMED: none */
+	enum hw_sentinel_answer reported[HW_HOSTS_MAX];
+	char why[HW_SENTINEL_WHY]; /* the trouble of the Sentinel that failed last */
 	struct event *turn, *timer;
-	bool unarmed; /* `timer` could not be armed: hw_follow_tick() does */
+	bool unarmed; /* `timer` could not be armed: hw_follow_tick() runs it */
 };
 
 static void arm(struct hw_follow *f, int ms)
@@ -63,30 +64,30 @@ static void hang_up(struct talk *t)
 		redisAsyncFree(ac);
 }
 
-/* --- what went wrong --------------------------------------------------------------------------------------------- */
+/* --- failures ---------------------------------------------------------------------------------------------------- */
 
-static void tell(struct hw_follow *f, unsigned who, enum hw_sentinel_answer what, const char *detail)
+static void report(struct hw_follow *f, unsigned who, enum hw_sentinel_answer what, const char *detail)
 {
-	bool news = f->told[who] != what;
-	f->told[who] = what;
+	bool news = f->reported[who] != what;
+	f->reported[who] = what;
 	hw_sentinel_why(what, &f->list.at[who], f->name, detail, f->why);
 	if (news)
 		f->ops->on_trouble(f->arg, f->why);
 }
 
-/* Who is asked has no answer for us: the next one. */
+/* The Sentinel that was asked gave no usable answer: ask the next one. */
 static void failed(struct hw_follow *f, enum hw_sentinel_answer what, const char *detail)
 {
 	struct talk *t = &f->talk[f->asked];
 	char text[160];
-	snprintf(text, sizeof(text), "%s", detail); /* it may live in what is freed */
+	snprintf(text, sizeof(text), "%s", detail); /* `detail` may point into the connection, which is freed */
 	hang_up(t);
-	tell(f, t->who, what, text);
+	report(f, t->who, what, text);
 	f->asking = false;
 	event_active(f->turn, EV_TIMEOUT, 0);
 }
 
-/* This address of it cannot be had: the next one, if there is one. */
+/* This address of the Sentinel cannot be reached: try its next address, or else the next Sentinel. */
 static void unreachable(struct talk *t, const char *why)
 {
 	if (t->address + 1 >= t->n_addresses) {
@@ -125,24 +126,24 @@ static void on_disconnect(const redisAsyncContext *ac, int status)
 		failed(t->follow, HW_SENTINEL_AWAY, why);
 		return;
 	}
-	tell(t->follow, t->who, HW_SENTINEL_LOST, why);
+	report(t->follow, t->who, HW_SENTINEL_LOST, why);
 	if (!t->follow->asking)
-		arm(t->follow, HW_FOLLOW_SOON_MS);
+		arm(t->follow, HW_FOLLOW_RETRY_MS);
 }
 
-/* --- what is said ------------------------------------------------------------------------------------------------ */
+/* --- answers and messages ---------------------------------------------------------------------------------------- */
 
-/* Who was asked has named a master: it is listened to from now on. */
+/* The Sentinel that was asked has named a master. Its connection becomes the subscription. */
 static void named(struct talk *t, const struct hw_host *master)
 {
 	struct hw_follow *f = t->follow;
 	bool wanted = f->wanted;
 	f->asking = f->wanted = false;
-	f->told[t->who] = HW_SENTINEL_NAMED;
+	f->reported[t->who] = HW_SENTINEL_NAMED;
 	f->asked = 1 - f->asked;
 	hang_up(&f->talk[f->asked]);
 	bool go = hw_sentinel_view_named(&f->view, master, f->round.n, wanted);
-	arm(f, f->view.said ? HW_FOLLOW_SOON_MS : HW_FOLLOW_AGAIN_MS);
+	arm(f, f->view.n_named ? HW_FOLLOW_RETRY_MS : HW_FOLLOW_AGAIN_MS);
 	if (go)
 		f->ops->on_master(f->arg, master, &f->list.at[t->who]);
 }
@@ -158,7 +159,7 @@ static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
 	if (what == HW_SENTINEL_NAMED)
 		named(t, &master);
 	else
-		failed(t->follow, what, reply->type == REDIS_REPLY_ERROR ? reply->str : "another kind of answer");
+		failed(t->follow, what, reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer of another type");
 }
 
 static void switched(struct talk *t, const struct hw_host *master)
@@ -182,7 +183,7 @@ static void on_message(redisAsyncContext *ac, void *answer, void *arg)
 		switched(t, &master);
 }
 
-/* --- asking ------------------------------------------------------------------------------------------------------ */
+/* --- questions --------------------------------------------------------------------------------------------------- */
 
 static int ask(struct talk *t)
 {
@@ -238,7 +239,7 @@ static void look_up(struct talk *t, const char *host)
 	}
 	t->resolve = hw_resolve_start(t->follow->base, host, on_resolved, t);
 	if (!t->resolve)
-		unreachable(t, "cannot start looking its name up");
+		unreachable(t, "cannot start to resolve the host name");
 }
 
 static void ask_next(struct hw_follow *f)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the master is, as Sentinels tell. One is asked after the other, HW_FOLLOW_ASK_MS each, until one names a
- * master; that one is then listened to (+switch-master). Every HW_FOLLOW_AGAIN_MS another one is asked and listened to
- * instead, so that one that was cut off or stands still is not believed for long.
+ * Finds the master by asking Sentinels. They are asked one after the other, HW_FOLLOW_ASK_MS each, until one names a
+ * master. The connection to this Sentinel stays subscribed to +switch-master. Every HW_FOLLOW_AGAIN_MS the next
+ * Sentinel is asked and takes over the subscription. So a Sentinel that is cut off or hangs is believed for a bounded
+ * time.
  *
- * Cost: one connection, and one more while one is asked.
+ * Cost: one connection, and a second one during a question.
  */
 #ifndef HW_LINK_FOLLOW_H
 #define HW_LINK_FOLLOW_H
@@ -12,34 +13,35 @@
 #include "conf/hosts.h"
 
 #define HW_FOLLOW_ASK_MS   500
-#define HW_FOLLOW_SOON_MS  500
+#define HW_FOLLOW_RETRY_MS 500
 #define HW_FOLLOW_AGAIN_MS 10000
 
 struct event_base;
 struct hw_follow;
 
-/* None is called from within a function below. */
+/* No callback is called from within a function below. */
 struct hw_follow_ops {
-	/* The master: what hw_follow_ask() wanted, or another than it was. `by`: the Sentinel that says so. */
+	/* A master: the answer to hw_follow_ask(), or a change of the master. `by`: the Sentinel that named it. */
 	void (*on_master)(void *arg, const struct hw_host *master, const struct hw_host *by);
-	/* hw_follow_ask() wanted one and nobody named one; `why` is of the last that was asked. */
+	/* The answer to hw_follow_ask() if no Sentinel names a master. `why`: the trouble of the last Sentinel that
+	 * was asked. */
 	void (*on_none)(void *arg, const char *why);
-	/* Something is wrong with one Sentinel, and what to do; not again until it has answered well or something else
-	 * is wrong with it. */
+	/* A Sentinel has trouble; `why` names the trouble and the remedy. Reported again only after a good answer of
+	 * this Sentinel, or when its trouble changes. */
 	void (*on_trouble)(void *arg, const char *why);
 };
 
-/* `sentinels`: a list that hw_hosts_parse() takes; `master`: its name there, borrowed; so is `ops`. Asks nobody yet.
- * NULL without memory. */
+/* `sentinels`: a list for hw_hosts_parse(). `master`: the name of the master there. `master` and `ops` are borrowed.
+ * No Sentinel is asked before hw_follow_ask(). NULL without memory. */
 struct hw_follow *hw_follow_new(struct event_base *base, const char *sentinels, const char *master,
                                 const struct hw_follow_ops *ops, void *arg);
-/* Not from one of the callbacks. */
+/* Must not be called from a callback. */
 void hw_follow_free(struct hw_follow *f);
 
-/* A master is wanted: on_master() or on_none() answers once, unless on_master() comes before for another reason. The
- * first to be asked is the next of the list after the one that was asked last. */
+/* Asks for a master. on_master() or on_none() is called once, unless on_master() is called earlier for another
+ * reason. The first Sentinel to be asked is the one in the list after the last one that was asked. */
 void hw_follow_ask(struct hw_follow *f);
-/* Each second: what a timer that found no memory has left undone. */
+/* Each second: runs a timer that could not be armed for lack of memory. */
 void hw_follow_tick(struct hw_follow *f);
 
 #endif

@@ -18,7 +18,7 @@ static struct hw_guard *guard_of(const redisReadTask *task)
 
 static bool refuse(const redisReadTask *task)
 {
-	guard_of(task)->refused = "it says what nobody has asked for: is it Redis?";
+	guard_of(task)->refused = "the server sent an answer without a request: is it Redis?";
 	return false;
 }
 
@@ -28,8 +28,8 @@ static bool is_subscribed(const redisReadTask *task)
 	return ac->c.flags & REDIS_SUBSCRIBED && !ac->replies.head;
 }
 
-/* The reader asks for an object while the callback that it is for still waits; or, after SUBSCRIBE, for an array, whose
- * first two elements must be strings. An error is let through: hiredis bears that one, and has its text for us. */
+/* Accepts an object if a command's callback still waits for a reply. After SUBSCRIBE only an array is accepted, with
+ * two strings as its first elements. An error is always accepted: hiredis handles it and keeps its text for the log. */
 static bool asked_for(const redisReadTask *task)
 {
 	bool good = task->parent || guard_of(task)->ac->replies.head;
@@ -39,8 +39,8 @@ static bool asked_for(const redisReadTask *task)
 	return good || (!task->parent && task->type == REDIS_REPLY_ERROR) || refuse(task);
 }
 
-/* hiredis takes the first string after SUBSCRIBE or PSUBSCRIBE for what happened, and does not bear all that could be
- * said there. */
+/* After SUBSCRIBE or PSUBSCRIBE, hiredis takes the first string as the kind of the message. It handles only these
+ * kinds safely. */
 static bool is_news(const redisReadTask *task, const char *text, size_t len)
 {
 	static const char *const news[] = {"message", "subscribe", "pmessage", "psubscribe"};
@@ -60,7 +60,7 @@ static void *array(const redisReadTask *task, elements n)
 	if (!asked_for(task) || (n < 2 && !task->parent && is_subscribed(task) && !refuse(task)))
 		return NULL;
 	if (n > HW_GUARD_ELEMENTS_MAX) {
-		guard_of(task)->refused = "its answer is too large";
+		guard_of(task)->refused = "the server's answer is too large";
 		return NULL;
 	}
 	return guard_of(task)->real->createArray(task, n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A guard before hiredis: it ends the process (an assertion) when a server says something that nobody has asked for,
- * and makes as long an array as a server announces. The guard stands where the reader makes its objects, and refuses
- * both there: the connection is then lost, as with any other protocol error.
+ * Protects the process from a faulty server. hiredis fails an assertion on a reply that was not requested, and
+ * allocates an array of any length that a server announces. The guard replaces the functions with which the reader
+ * creates objects, and refuses both cases there. The connection is then lost, as with any other protocol error.
  */
 #ifndef HW_LINK_GUARD_H
 #define HW_LINK_GUARD_H
@@ -10,16 +10,16 @@
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 
-#define HW_GUARD_ELEMENTS_MAX (1 << 20) /* in one array; our largest, a page of SCAN, has some hundreds */
+#define HW_GUARD_ELEMENTS_MAX (1 << 20) /* in one array; the largest regular one, a page of SCAN, has some hundreds */
 
 struct hw_guard {
 	redisAsyncContext *ac;
 	const redisReplyObjectFunctions *real;
 	redisReplyObjectFunctions fn;
-	const char *refused; /* what was, in words; NULL: nothing */
+	const char *refused; /* the reason of a refusal; NULL: nothing was refused */
 };
 
-/* Caller's storage, which must outlive the context's reader. */
+/* Uses the caller's storage, which must outlive the reader of the context. */
 void hw_guard_set(struct hw_guard *g, redisAsyncContext *ac);
 
 #endif

@@ -6,6 +6,8 @@
 #include <event2/event.h>
 #include <stdlib.h>
 
+#include "heartwheel/print.h"
+
 struct hooks {
 	redisAsyncContext *ac;
 	struct event *read, *write;
@@ -17,10 +19,20 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	redisAsyncHandleRead(((struct hooks *)arg)->ac);
 }
 
+/* With an error set, hiredis neither reads nor writes, but closes the connection. */
+static void set_error(redisAsyncContext *ac)
+{
+	ac->c.err = REDIS_ERR_OOM;
+	hw_print(ac->c.errstr, sizeof(ac->c.errstr), "out of memory");
+}
+
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
+	redisAsyncContext *ac = ((struct hooks *)arg)->ac;
 	(void)fd, (void)what;
-	redisAsyncHandleWrite(((struct hooks *)arg)->ac);
+	if (!ac->c.obuf)
+		set_error(ac);
+	redisAsyncHandleWrite(ac);
 }
 
 static void add_read(void *arg)
@@ -51,6 +63,20 @@ static void clean_up(void *arg)
 	if (h->write)
 		event_free(h->write);
 	free(h);
+}
+
+void hw_hooks_give_up(redisAsyncContext *ac)
+{
+	set_error(ac);
+	ac->ev.addWrite(ac->ev.data);
+}
+
+bool hw_hooks_can_send(redisAsyncContext *ac)
+{
+	if (ac->c.obuf)
+		return true;
+	hw_hooks_give_up(ac);
+	return false;
 }
 
 int hw_hooks_attach(redisAsyncContext *ac, struct event_base *base)

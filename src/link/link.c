@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection. `ac` is NULL as soon as it is given up, so a late callback of the old one finds that it is nobody's.
- * hiredis before 1.0 frees the context itself after a failed connect, and does not bear commands in the connect
- * callback: what follows a connect is done from `turn`.
+ * The connection. `ac` becomes NULL as soon as the connection is given up, so that a late callback recognises an old
+ * connection. hiredis before 1.0 frees the context itself after a failed connect, and cannot take commands in the
+ * connect callback. So the greeting is sent from `turn`.
  */
 #include "link/link.h"
 
@@ -27,7 +27,7 @@ static int64_t mono_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* --- losing it --------------------------------------------------------------------------------------------------- */
+/* --- failures and back-off --------------------------------------------------------------------------------------- */
 
 /* xorshift64 (Marsaglia, 2003): the jitter needs nothing better. */
 static uint64_t next_random(struct hw_redis_link *l)
@@ -51,7 +51,7 @@ static void schedule(struct hw_redis_link *l)
 	l->unarmed = event_add(l->retry, &tv) != 0;
 }
 
-/* Without the notice. */
+/* Closes the connection without calling on_lost(). */
 static void drop(struct hw_redis_link *l)
 {
 	redisAsyncContext *ac = l->ac;
@@ -70,7 +70,7 @@ static void drop(struct hw_redis_link *l)
 void hw_redis_link_fail(struct hw_redis_link *l, const char *why)
 {
 	char text[512];
-	snprintf(text, sizeof(text), "%s", why); /* it may live in what is dropped */
+	snprintf(text, sizeof(text), "%s", why); /* `why` may point into the context, which is freed */
 	drop(l);
 	l->n_addresses = 0;
 	l->named = false;
@@ -78,7 +78,7 @@ void hw_redis_link_fail(struct hw_redis_link *l, const char *why)
 	l->ops->on_lost(l->arg, text);
 }
 
-/* This address cannot be had: the next one, if there is one. */
+/* This address cannot be reached: try the next one, if there is one. */
 static void unreachable(struct hw_redis_link *l, const char *why)
 {
 	char text[512];
@@ -123,8 +123,8 @@ static void on_connect(const redisAsyncContext *ac, int status)
 }
 
 /*
- * When to look next whether the connection lives. A connection that answers at once costs no wake-up: each command that
- * waits puts the look off, and its answer does so again. 0 or -ENOMEM.
+ * Arms the next check of the connection. A connection that answers promptly costs no extra wake-up: each command and
+ * each reply moves the check. Returns 0 or -ENOMEM.
  */
 static int watch(struct hw_redis_link *l)
 {
@@ -202,12 +202,12 @@ static void look_up(struct hw_redis_link *l)
 	l->state = HW_LINK_RESOLVING;
 	l->resolve = hw_resolve_start(l->base, host_of(l), on_resolved, l);
 	if (!l->resolve)
-		unreachable(l, "cannot start looking its name up");
+		unreachable(l, "cannot start to resolve the host name");
 }
 
 static void start(struct hw_redis_link *l)
 {
-	l->unarmed = false; /* however it came to be started: not once more at the next tick */
+	l->unarmed = false; /* the link starts now, for whatever reason: the next tick must not start it again */
 	if (is_local(l) || l->address < l->n_addresses) {
 		connect_to(l);
 	} else if (!l->follow || l->named) {
@@ -219,7 +219,7 @@ static void start(struct hw_redis_link *l)
 	}
 }
 
-/* --- where the master is ----------------------------------------------------------------------------------------- */
+/* --- the master -------------------------------------------------------------------------------------------------- */
 
 static void on_master(void *arg, const struct hw_host *master, const struct hw_host *by)
 {
@@ -227,7 +227,7 @@ static void on_master(void *arg, const struct hw_host *master, const struct hw_h
 	char old[sizeof(l->where)], text[512];
 	snprintf(old, sizeof(old), "%s", l->where);
 	l->master = *master;
-	l->address = l->n_addresses = 0; /* they are the old one's */
+	l->address = l->n_addresses = 0; /* these are addresses of the old master */
 	hw_host_text(by, l->by);
 	hw_host_text(master, l->where);
 	if (l->state == HW_LINK_ASKING) {
@@ -236,12 +236,12 @@ static void on_master(void *arg, const struct hw_host *master, const struct hw_h
 	}
 	if (l->state != HW_LINK_DOWN) {
 		snprintf(text, sizeof(text),
-		         "leaving Redis at %.140s: the master is at %.140s now, as the Sentinel at %.140s says", old,
+		         "leaving Redis at %.140s: the master is now %.140s, as the Sentinel at %.140s reports", old,
 		         l->where, l->by);
 		hw_redis_link_fail(l, text);
 	}
 	l->named = true;
-	hw_redis_link_settled(l); /* no back-off of the old one's */
+	hw_redis_link_settled(l); /* the back-off of the old master does not apply to the new one */
 	event_active(l->retry, EV_TIMEOUT, 0);
 }
 
@@ -266,8 +266,9 @@ static const struct hw_follow_ops follow_ops = {on_master, on_nobody, on_trouble
 
 /* --- the greeting ------------------------------------------------------------------------------------------------ */
 
-/* The answer to a step of the greeting; NULL if the link is lost, or fails now because Redis refuses. */
-static const redisReply *said(struct hw_redis_link *l, const redisReply *reply)
+/* The reply to a step of the greeting. NULL if the link is lost, or if Redis refuses the step: then the link fails
+ * here. */
+static const redisReply *checked(struct hw_redis_link *l, const redisReply *reply)
 {
 	if (!reply)
 		return NULL;
@@ -284,11 +285,11 @@ static void ready(struct hw_redis_link *l)
 	l->ops->on_ready(l->arg);
 }
 
-/* A Sentinel that was cut off, or does not know yet, names who is a replica now. */
+/* A Sentinel that is cut off, or not up to date, may name a server that is a replica now. So ROLE is checked. */
 static void on_role(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis_link *l = arg;
-	const redisReply *reply = said(l, answer);
+	const redisReply *reply = checked(l, answer);
 	char text[512];
 	(void)ac;
 	if (!reply)
@@ -304,7 +305,7 @@ static void on_role(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_fail(l, text);
 }
 
-/* An error is an answer as well: the first command of the owner finds out what it means. */
+/* An error also counts as an answer: the owner's first command will get the same error and handle it. */
 static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
 {
 	(void)ac;
@@ -314,7 +315,7 @@ static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
 	ready(arg);
 }
 
-/* The kernel accepts a connection to a Redis that hangs. With `proves` the link is ready only after an answer. */
+/* The kernel accepts a connection even if Redis hangs. With `proves`, the link becomes ready only after a reply. */
 static void selected(struct hw_redis_link *l)
 {
 	const char *argv[] = {l->follow ? "ROLE" : "PING"};
@@ -328,7 +329,7 @@ static void selected(struct hw_redis_link *l)
 static void on_selected(redisAsyncContext *ac, void *answer, void *arg)
 {
 	(void)ac;
-	if (said(arg, answer))
+	if (checked(arg, answer))
 		selected(arg);
 }
 
@@ -347,7 +348,7 @@ static void select_db(struct hw_redis_link *l)
 static void on_authenticated(redisAsyncContext *ac, void *answer, void *arg)
 {
 	(void)ac;
-	if (said(arg, answer))
+	if (checked(arg, answer))
 		select_db(arg);
 }
 
@@ -368,7 +369,7 @@ static void greet(struct hw_redis_link *l)
 		hw_redis_link_fail(l, "out of memory");
 }
 
-/* --- while it lasts ---------------------------------------------------------------------------------------------- */
+/* --- an open link ------------------------------------------------------------------------------------------------ */
 
 static void on_pong(redisAsyncContext *ac, void *answer, void *arg)
 {
@@ -377,9 +378,9 @@ static void on_pong(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_got(arg);
 }
 
-/* A silence counts only when it was seen twice: after a stop of this process the first look comes before the socket is
+/* A silence must be seen in two checks: after a pause of this process, the first check runs before the socket is
  * read. */
-static void look(struct hw_redis_link *l)
+static void check_silence(struct hw_redis_link *l)
 {
 	int64_t now = mono_ms();
 	bool waiting = l->in_flight > 0 || l->state == HW_LINK_CONNECTING;
@@ -398,7 +399,8 @@ static void look(struct hw_redis_link *l)
 		return;
 	}
 	l->overdue = 0;
-	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY) /* that long quiet: watch() saw to it */
+	/* quiet for HW_LINK_QUIET_MS: watch() armed the check for then */
+	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY)
 		hw_redis_link_command(l, on_pong, l, 1, argv, lens);
 }
 
@@ -418,28 +420,37 @@ static void on_alive(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_redis_link *l = arg;
 	(void)fd, (void)what;
-	look(l);
+	check_silence(l);
 	if (l->ac)
 		watch(l);
 }
 
-static void sent(struct hw_redis_link *l)
+/* Without memory, hiredis 0.14 sends a command whose callback it could not queue. The replies would then go to the
+ * wrong callbacks, so the connection is given up. `last`: the last callback in the queue before the command. */
+static int sent(struct hw_redis_link *l, int rc, const redisCallback *last)
 {
+	if (rc != REDIS_OK)
+		return -ENOMEM;
+	if (!l->conf.subscriber && l->ac->replies.tail == last) {
+		hw_hooks_give_up(l->ac);
+		return -ENOMEM;
+	}
 	if (l->in_flight++ == 0) {
 		l->since_ms = mono_ms();
 		watch(l);
 	}
 	l->commands++;
+	return 0;
 }
 
 int hw_redis_link_send(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len)
 {
 	if (!l->ac || l->state < HW_LINK_GREETING)
 		return -ENOTCONN;
-	if (redisAsyncFormattedCommand(l->ac, fn, arg, command, len) != REDIS_OK)
+	if (!hw_hooks_can_send(l->ac))
 		return -ENOMEM;
-	sent(l);
-	return 0;
+	const redisCallback *last = l->ac->replies.tail;
+	return sent(l, redisAsyncFormattedCommand(l->ac, fn, arg, command, len), last);
 }
 
 int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,
@@ -447,10 +458,10 @@ int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *ar
 {
 	if (!l->ac || l->state < HW_LINK_GREETING)
 		return -ENOTCONN;
-	if (redisAsyncCommandArgv(l->ac, fn, arg, argc, argv, len) != REDIS_OK)
+	if (!hw_hooks_can_send(l->ac))
 		return -ENOMEM;
-	sent(l);
-	return 0;
+	const redisCallback *last = l->ac->replies.tail;
+	return sent(l, redisAsyncCommandArgv(l->ac, fn, arg, argc, argv, len), last);
 }
 
 void hw_redis_link_got(struct hw_redis_link *l)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection to Redis: where the master is, if Sentinels know that; name look-up, connect, AUTH, SELECT, and again
- * with back-off (100 ms to 1 s, each time less up to half of it, at random) when it fails or is lost. It is lost too
- * when a connect takes, or a reply does not come for, HW_LINK_SILENCE_MS; a quiet one is asked with PING. It is ready
- * when Redis has answered the last command of the greeting, which is PING, or ROLE with Sentinels; a subscriber's
- * without Sentinels at once.
+ * The connection to Redis. The steps are: ask Sentinels for the master if they are configured, resolve the name,
+ * connect, AUTH, SELECT. If a step fails or the connection is lost, the link retries with back-off: 100 ms to 1 s, each
+ * delay reduced by a random part of up to half. The link counts as lost if a connect or a reply takes longer than
+ * HW_LINK_SILENCE_MS. A quiet connection is tested with PING, unless conf.subscriber is set. The link is ready when
+ * Redis has answered the last command of the greeting. This is ROLE with Sentinels, else PING if conf.proves is set,
+ * else the last of AUTH and SELECT, if any.
  *
- * With Sentinels it is lost as soon as one of them says that another is the master now, and made to that one at once;
- * ROLE must say that it is one.
+ * With Sentinels, the link is dropped as soon as a Sentinel reports another master, and connects to that master at
+ * once. ROLE must confirm that the server is a master.
  *
- * Every command's callback is called exactly once: with the reply, or with NULL if the link was lost first and nobody
- * knows whether Redis ran the command. With NULL it may only release what was its own: on_lost() comes after.
+ * Each command's callback is called exactly once: with the reply, or with NULL if the link was lost first. After NULL
+ * it is unknown whether Redis ran the command. With NULL, the callback may only release its own resources; on_lost()
+ * follows.
  */
 #ifndef HW_LINK_LINK_H
 #define HW_LINK_LINK_H
@@ -28,7 +30,7 @@
 #include "link/resolve.h"
 
 #define HW_LINK_BACKOFF_MIN_MS 100
-#define HW_LINK_BACKOFF_MAX_MS 1000 /* a monitor is back soon after its Redis; one connect a second is nothing */
+#define HW_LINK_BACKOFF_MAX_MS 1000 /* a monitor is back soon after its Redis; one connect a second costs little */
 #define HW_LINK_SILENCE_MS     5000
 #define HW_LINK_QUIET_MS       2000
 
@@ -46,15 +48,15 @@ enum hw_redis_link_state {
 
 struct hw_redis_link_conf {
 	struct hw_redis_address at; /* borrowed texts, never NULL */
-	uint64_t seed;              /* of the jitter */
-	bool proves;                /* it is ready only after Redis has answered PING */
-	bool subscriber;            /* it must not be asked with PING: its owner knows whether it is alive */
+	uint64_t seed;              /* of the random jitter */
+	bool proves;                /* the link becomes ready only after a reply to PING */
+	bool subscriber;            /* no PING may be sent: the owner checks the connection */
 };
 
 struct hw_redis_link_ops {
-	void (*on_ready)(void *arg);                 /* authenticated, db selected */
-	void (*on_lost)(void *arg, const char *why); /* lost, or could not be had */
-	/* Something is wrong with one of several ways to it, and what to do. May be NULL. */
+	void (*on_ready)(void *arg);                 /* authenticated, and the db is selected */
+	void (*on_lost)(void *arg, const char *why); /* lost, or could not be opened */
+	/* A Sentinel has trouble; `what` names the trouble and the remedy. May be NULL. */
 	void (*on_trouble)(void *arg, const char *what);
 };
 
@@ -65,49 +67,49 @@ struct hw_redis_link {
 	void *arg;
 	enum hw_redis_link_state state;
 	redisAsyncContext *ac;    /* NULL: none */
-	struct hw_guard guard;    /* of ac; not within it, since the reader goes last */
-	struct hw_follow *follow; /* NULL: it is where the configuration says */
-	struct hw_host master;    /* as a Sentinel named it last */
-	char by[HW_HOST_TEXT];    /* and which one did */
-	bool named;               /* it is to be tried next, without asking first */
+	struct hw_guard guard;    /* of ac; not inside the context, because the reader is freed last */
+	struct hw_follow *follow; /* NULL: no Sentinels, the address is configured */
+	struct hw_host master;    /* the master that a Sentinel named last */
+	char by[HW_HOST_TEXT];    /* the Sentinel that named it */
+	bool named;               /* the next attempt uses `master` without asking first */
 	struct hw_resolve *resolve;
 	char addresses[HW_ADDRESSES_MAX][HW_ADDRESS_TEXT]; /* tried in turn */
 	size_t n_addresses, address;
-	struct event *turn;  /* what a hiredis callback must not do itself */
+	struct event *turn;  /* runs work that a hiredis callback must not do */
 	struct event *retry; /* the next attempt */
-	struct event *alive; /* each second while an answer is awaited, else when it has been quiet for too long */
+	struct event *alive; /* check: each second while a reply is awaited, else after HW_LINK_QUIET_MS */
 	bool unarmed;        /* `retry` could not be armed: the next hw_redis_link_tick() starts */
 	unsigned tries, overdue, in_flight;
 	uint64_t random;
-	int64_t since_ms; /* monotonic: the last reply, or when waiting for one began */
+	int64_t since_ms; /* monotonic: of the last reply, or of the start of the wait for a reply */
 	uint64_t commands;
 	char where[300];
 };
 
-/* Readies caller's storage and starts connecting on the next turn of the loop. 0 or -ENOMEM. */
+/* Initialises the caller's storage and starts connecting in the next turn of the loop. 0 or -ENOMEM. */
 int hw_redis_link_init(struct hw_redis_link *l, struct event_base *base, const struct hw_redis_link_conf *conf,
                        const struct hw_redis_link_ops *ops, void *arg);
-/* Calls what waits for a reply with NULL; not on_lost(). Not from a callback. */
+/* Calls each waiting callback with NULL, but not on_lost(). Must not be called from a callback. */
 void hw_redis_link_fini(struct hw_redis_link *l);
 
-/* Gives the connection up and starts anew after the back-off; calls on_lost(). May be called from a reply's callback,
- * after which no other one comes with a reply. */
+/* Closes the connection, calls on_lost(), and connects again after the back-off. May be called from a reply's
+ * callback; no other callback is called with a reply after that. */
 void hw_redis_link_fail(struct hw_redis_link *l, const char *why);
 
-/* The connection has proved useful: the back-off starts from its minimum again. */
+/* The connection has proved useful: the back-off starts at its minimum again. */
 void hw_redis_link_settled(struct hw_redis_link *l);
 
-/* Sends a command in the wire format; `fn` must call hw_redis_link_got() for a reply. 0, or -ENOTCONN / -ENOMEM and fn
- * is not called. */
+/* Sends a command in the wire format. `fn` must call hw_redis_link_got() for each reply. Returns 0; on -ENOTCONN or
+ * -ENOMEM `fn` is not called. */
 int hw_redis_link_send(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len);
-/* The same for arguments. */
+/* The same for a list of arguments. */
 int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,
                           const size_t *len);
 
-/* Each second: what a timer that found no memory has left undone. */
+/* Each second: runs timers that could not be armed for lack of memory. */
 void hw_redis_link_tick(struct hw_redis_link *l);
 
-/* A reply has come. */
+/* Must be called for each reply. */
 void hw_redis_link_got(struct hw_redis_link *l);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The request is shared by the loop and its thread and freed by the last of the two to let it go. The thread speaks by
- * one byte on a socket pair: sending it with MSG_NOSIGNAL to a cancelled request is harmless.
+ * The loop and the thread share the request; the last of the two to release it frees it. The thread reports its end
+ * with one byte on a socket pair. Sending to a cancelled request is harmless because of MSG_NOSIGNAL.
  */
 #include "link/resolve.h"
 
@@ -20,12 +20,12 @@
 
 struct hw_resolve {
 	atomic_int owners;
-	int asker, worker; /* the two ends */
+	int asker, worker; /* the two ends of the socket pair */
 	char *host;
 	char addresses[HW_ADDRESSES_MAX][HW_ADDRESS_TEXT];
 	size_t n;
 	const char *error;
-	/* the loop's half */
+	/* used by the loop only */
 	struct event *ev;
 	hw_resolved *fn;
 	void *arg;
@@ -79,7 +79,7 @@ static void *run(void *arg)
 	struct hw_resolve *q = arg;
 	look_up(q);
 	ssize_t sent = send(q->worker, "", 1, MSG_NOSIGNAL);
-	(void)sent; /* nobody waits any more */
+	(void)sent; /* a failure means that the request was cancelled */
 	let_go(q);
 	return NULL;
 }
@@ -96,7 +96,7 @@ static void on_answer(evutil_socket_t fd, short what, void *arg)
 	let_go(q);
 }
 
-/* Signals are the loop's business. */
+/* The thread blocks all signals, because the loop handles them. */
 static int start_thread(struct hw_resolve *q)
 {
 	pthread_t thread;

@@ -28,8 +28,8 @@ static void on_script(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_got(s->link);
 	s->awaited--;
 	if (reply->type != REDIS_REPLY_STRING || reply->len != HW_SHA_LEN) {
-		s->ops->on_refused(s->arg,
-		                   reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR SCRIPT LOAD makes no sense");
+		s->ops->on_refused(s->arg, reply->type == REDIS_REPLY_ERROR ? reply->str
+		                                                            : "ERR malformed answer to SCRIPT LOAD");
 		return;
 	}
 	memcpy(one->sha, reply->str, HW_SHA_LEN + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program's Lua scripts in Redis: all are loaded together, after each connect and whenever Redis turns out to have
- * forgotten them, and called by their digests.
+ * A program's Lua scripts in Redis. All are loaded together, after each connect and whenever Redis has lost them. They
+ * are called by their digests.
  */
 #ifndef HW_LINK_SCRIPTS_H
 #define HW_LINK_SCRIPTS_H
@@ -14,9 +14,9 @@
 #define HW_SCRIPTS_MAX 16
 
 struct hw_scripts_ops {
-	/* All are there. */
+	/* All scripts are loaded. */
 	void (*on_loaded)(void *arg);
-	/* One was refused; the others' answers may follow. */
+	/* Redis refused a script; the answers for the others may follow. */
 	void (*on_refused)(void *arg, const char *error);
 };
 
@@ -32,16 +32,17 @@ struct hw_scripts {
 	} one[HW_SCRIPTS_MAX];
 };
 
-/* Readies caller's storage. `texts`: `n` of them, HW_SCRIPTS_MAX at most; a script's number is its place there. */
+/* Initialises the caller's storage. `texts`: `n` scripts, at most HW_SCRIPTS_MAX. A script's number is its index
+ * there. */
 void hw_scripts_init(struct hw_scripts *s, struct hw_redis_link *link, const char *const *texts, unsigned n,
                      const struct hw_scripts_ops *ops, void *arg);
-/* Loads them, unless that is under way; without memory the link fails. */
+/* Loads all scripts, unless a load is under way. Without memory, the link fails. */
 void hw_scripts_load(struct hw_scripts *s);
-/* Whether a load is under way: nothing should be called then. */
+/* Whether a load is under way: the caller should send no calls until it ends. */
 bool hw_scripts_loading(const struct hw_scripts *s);
-/* The link is lost: nothing is under way. */
+/* The link is lost: no load is under way any more. */
 void hw_scripts_lost(struct hw_scripts *s);
-/* Sends the call that `e` holds, and ends it. 0, or -ENOTCONN or -ENOMEM and `fn` is not called. */
+/* Ends the call in `e` and sends it. Returns 0; on -ENOTCONN or -ENOMEM `fn` is not called. */
 int hw_scripts_call(struct hw_scripts *s, unsigned script, struct hw_eval *e, redisCallbackFn *fn, void *arg);
 
 #endif

@@ -27,7 +27,7 @@ enum hw_sentinel_answer hw_sentinel_read_master(const redisReply *reply, struct 
 	return HW_SENTINEL_NAMED;
 }
 
-/* Keys and values in turn. */
+/* The reply has keys and values in turn. */
 int64_t hw_sentinel_read_number(const redisReply *reply, const char *key)
 {
 	if (reply->type != REDIS_REPLY_ARRAY)
@@ -94,16 +94,14 @@ void hw_sentinel_why(enum hw_sentinel_answer what, const struct hw_host *sentine
 			at, rest, name);
 		break;
 	case HW_SENTINEL_PASSWORD:
-		snprintf(
-			why, HW_SENTINEL_WHY,
-			"the Sentinel at %.200s wants a password or refuses the right to ask it, and there is none for "
-			"Sentinels: let anybody ask it",
-			at);
+		snprintf(why, HW_SENTINEL_WHY,
+		         "the Sentinel at %.200s needs a password or denies the query, and heartwheel has no password "
+		         "for Sentinels: allow queries without a password there",
+		         at);
 		break;
 	case HW_SENTINEL_STRANGE:
-		snprintf(why, HW_SENTINEL_WHY,
-		         "what is at %.200s does not answer as a Sentinel (%.*s): see [redis] sentinels", at, rest,
-		         detail);
+		snprintf(why, HW_SENTINEL_WHY, "the server at %.200s is not a Sentinel (%.*s): see [redis] sentinels",
+		         at, rest, detail);
 		break;
 	case HW_SENTINEL_AWAY:
 		snprintf(why, HW_SENTINEL_WHY, "cannot ask the Sentinel at %.200s: %.*s; see [redis] sentinels", at,
@@ -137,7 +135,7 @@ int hw_sentinel_round_next(struct hw_sentinel_round *r)
 static bool go(struct hw_sentinel_view *v, const struct hw_host *master)
 {
 	v->in_use = *master;
-	v->said = 0;
+	v->n_named = 0;
 	return true;
 }
 
@@ -146,12 +144,12 @@ bool hw_sentinel_view_named(struct hw_sentinel_view *v, const struct hw_host *ma
 	if (wanted)
 		return go(v, master);
 	if (hw_host_equal(master, &v->in_use)) {
-		v->said = 0;
+		v->n_named = 0;
 		return false;
 	}
-	v->said = v->said && hw_host_equal(master, &v->other) ? v->said + 1 : 1;
+	v->n_named = v->n_named && hw_host_equal(master, &v->other) ? v->n_named + 1 : 1;
 	v->other = *master;
-	return v->said >= (n < 2 ? n : 2) && go(v, master);
+	return v->n_named >= (n < 2 ? n : 2) && go(v, master);
 }
 
 bool hw_sentinel_view_switched(struct hw_sentinel_view *v, const struct hw_host *master)

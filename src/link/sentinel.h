@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Sentinels say, and what follows from it: no connection and no clock here. Whom to ask next, what an answer
- * means, and when what they name is gone to.
+ * Interprets the answers of Sentinels, without a connection or a clock: which Sentinel to ask next, what an answer
+ * means, and when to follow a change of the master.
  */
 #ifndef HW_LINK_SENTINEL_H
 #define HW_LINK_SENTINEL_H
@@ -12,55 +12,56 @@
 
 #include "conf/hosts.h"
 
-/* What became of asking a Sentinel. */
+/* The result of asking a Sentinel. */
 enum hw_sentinel_answer {
 	HW_SENTINEL_NAMED,
-	HW_SENTINEL_UNKNOWN,  /* it watches no master of that name */
-	HW_SENTINEL_PASSWORD, /* it wants one */
-	HW_SENTINEL_STRANGE,  /* it says what no Sentinel says */
-	HW_SENTINEL_AWAY,     /* not to be reached, or silent for too long */
-	HW_SENTINEL_LOST      /* the connection to it was, while it was listened to */
+	HW_SENTINEL_UNKNOWN,  /* the Sentinel watches no master of that name */
+	HW_SENTINEL_PASSWORD, /* the Sentinel requires a password */
+	HW_SENTINEL_STRANGE,  /* the answer is not one of a Sentinel */
+	HW_SENTINEL_AWAY,     /* unreachable, or no answer in time */
+	HW_SENTINEL_LOST      /* the subscribed connection was lost */
 };
 
-/* Of SENTINEL GET-MASTER-ADDR-BY-NAME; `master` is set if it is HW_SENTINEL_NAMED. */
+/* Reads the reply to SENTINEL GET-MASTER-ADDR-BY-NAME; sets `master` if the result is HW_SENTINEL_NAMED. */
 enum hw_sentinel_answer hw_sentinel_read_master(const redisReply *reply, struct hw_host *master);
-/* Of SENTINEL MASTER: down-after-milliseconds; -1 if it does not say so. */
+/* Reads down-after-milliseconds from the reply to SENTINEL MASTER; -1 if it is missing. */
 int64_t hw_sentinel_read_down_after(const redisReply *reply);
-/* Of CONFIG GET: the number that a key has; -1 if it does not say so. */
+/* Reads the number of a key from a reply with keys and values (CONFIG GET, SENTINEL MASTER); -1 if it is missing. */
 int64_t hw_sentinel_read_number(const redisReply *reply, const char *key);
-/* Whether this is ROLE's answer of a master. */
+/* Whether a reply to ROLE is that of a master. */
 bool hw_sentinel_read_role(const redisReply *reply);
-/* Whether a message of +switch-master is about the master of that name; then `master` is the new one. */
+/* Whether a message of +switch-master is about the master called `name`; then sets `master` to the new one. */
 bool hw_sentinel_read_switch(const char *text, const char *name, struct hw_host *master);
 
 #define HW_SENTINEL_WHY 400
 
-/* What is wrong and what to do, in a sentence without control characters. `detail`: of the answer or the connection. */
+/* Writes the trouble and the remedy as one line without control characters. `detail`: text of the answer or the
+ * connection error. */
 void hw_sentinel_why(enum hw_sentinel_answer what, const struct hw_host *sentinel, const char *name, const char *detail,
                      char why[HW_SENTINEL_WHY]);
 
-/* Whom to ask: one after the other, each once in a round. A round goes on where the last one ended. */
+/* The Sentinels in turn, each once in a round. A round continues where the last one ended. */
 struct hw_sentinel_round {
 	unsigned n, next, left;
 };
 
 void hw_sentinel_round_begin(struct hw_sentinel_round *r);
-/* -1: everyone has been asked. */
+/* The index of the next Sentinel to ask; -1: each has been asked in this round. */
 int hw_sentinel_round_next(struct hw_sentinel_round *r);
 
 /*
- * The master as this side sees it. A Sentinel that was cut off may still name an old one, so one that is in use is left
- * for another only if two answers in a row name that one, of two Sentinels unless no second one answers; or the only
- * Sentinel there is; or at the word +switch-master.
+ * The master in use. A Sentinel that was cut off may still name an old master. So the master in use is left for another
+ * server only if two answers in a row name that server. With a single Sentinel, one answer is enough. The two answers
+ * come from two Sentinels, unless only one of them answers. A +switch-master message is followed at once.
  */
 struct hw_sentinel_view {
 	struct hw_host in_use, other;
-	unsigned said; /* so many answers in a row have named `other` */
+	unsigned n_named; /* how many answers in a row have named `other` */
 };
 
-/* One of `n` Sentinels has named a master; `wanted`: none is in use now. Whether to go to it. */
+/* One of `n` Sentinels has named a master. `wanted`: no master is in use now. Returns whether to connect to it. */
 bool hw_sentinel_view_named(struct hw_sentinel_view *v, const struct hw_host *master, unsigned n, bool wanted);
-/* +switch-master. Whether to go to it. */
+/* A +switch-master message has named a master. Returns whether to connect to it. */
 bool hw_sentinel_view_switched(struct hw_sentinel_view *v, const struct hw_host *master);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Error replies and what they mean. Cost: a few substring searches per error reply. */
+/* Error replies and their meaning. Cost: a few substring searches per error reply. */
 #include "link/trouble.h"
 
 #include <stdio.h>
@@ -7,34 +7,36 @@
 
 static const struct {
 	enum hw_trouble kind;
-	const char *word; /* what the reply contains */
+	const char *word; /* the text that identifies the reply */
 	bool global;
-	bool bare; /* the reply adds nothing to the hint */
+	bool bare; /* the hint is complete without the reply's text */
 	const char *hint;
 } table[] = {
 	{HW_TROUBLE_NOSCRIPT, "NOSCRIPT", true, false, "Redis has forgotten the scripts"},
 	{HW_TROUBLE_PASSWORD, "WRONGPASS", true, true,
-         "Redis refused the password: see [redis] username, password_file"},
+         "Redis refused the password: check [redis] username and password_file"},
 	{HW_TROUBLE_PASSWORD, "invalid password", true, true,
-         "Redis refused the password: see [redis] username, password_file"},
+         "Redis refused the password: check [redis] username and password_file"},
 	{HW_TROUBLE_NO_PASSWORD, "without any password", true, true,
-         "Redis has no password set, and [redis] password_file names one"},
+         "Redis has no password, but [redis] password_file is set: remove it, or set a password in Redis"},
 	{HW_TROUBLE_NO_PASSWORD, "no password is set", true, true,
-         "Redis has no password set, and [redis] password_file names one"},
-	{HW_TROUBLE_NOAUTH, "NOAUTH", true, true, "Redis wants a password: see [redis] username, password_file"},
-	{HW_TROUBLE_NOPERM, "NOPERM", true, false, "Redis' ACL does not let [redis] username do what is needed"},
+         "Redis has no password, but [redis] password_file is set: remove it, or set a password in Redis"},
+	{HW_TROUBLE_NOAUTH, "NOAUTH", true, true, "Redis needs a password: set [redis] username and password_file"},
+	{HW_TROUBLE_NOPERM, "NOPERM", true, false,
+         "Redis' ACL denies [redis] username a command or key that heartwheel needs"},
 	{HW_TROUBLE_NOPERM, "user executing the script", true, false,
-         "Redis' ACL does not let [redis] username do what is needed"},
+         "Redis' ACL denies [redis] username a command or key that heartwheel needs"},
 	{HW_TROUBLE_NOPERM, "ACL failure in script", true, false,
-         "Redis' ACL does not let [redis] username do what is needed"},
+         "Redis' ACL denies [redis] username a command or key that heartwheel needs"},
 	{HW_TROUBLE_LOADING, "LOADING", true, true, "Redis is still loading its data"},
 	{HW_TROUBLE_OOM, "OOM", true, false, "Redis is out of memory: raise its maxmemory"},
 	{HW_TROUBLE_READONLY, "READONLY", true, false,
          "this Redis is a read-only replica: point [redis] host at its master"},
-	{HW_TROUBLE_MISCONF, "MISCONF", true, false, "Redis refuses writes since it cannot save them"},
-	{HW_TROUBLE_MASTERDOWN, "MASTERDOWN", true, false, "this Redis is a replica without its master"},
-	{HW_TROUBLE_NOREPLICAS, "NOREPLICAS", true, false, "Redis has fewer replicas than it wants for a write"},
-	{HW_TROUBLE_BUSY, "BUSY ", true, false, "Redis is busy with a script"},
+	{HW_TROUBLE_MISCONF, "MISCONF", true, false, "Redis refuses writes because it cannot save them to disk"},
+	{HW_TROUBLE_MASTERDOWN, "MASTERDOWN", true, false, "this Redis is a replica that has lost its master"},
+	{HW_TROUBLE_NOREPLICAS, "NOREPLICAS", true, false,
+         "Redis refuses writes because it has fewer replicas than min-replicas-to-write"},
+	{HW_TROUBLE_BUSY, "BUSY ", true, false, "Redis is busy with a slow script"},
 	{HW_TROUBLE_CROSSSLOT, "CROSSSLOT", true, false,
          "Redis Cluster is not supported: point [redis] host at a Redis without cluster-enabled"},
 	{HW_TROUBLE_MOVED, "MOVED", true, false,
@@ -43,8 +45,8 @@ static const struct {
          "Redis Cluster is not supported: point [redis] host at a Redis without cluster-enabled"},
 	{HW_TROUBLE_DB, "DB index", true, false, "Redis has no such database: see [redis] db"},
 	{HW_TROUBLE_STREAM_FULL, "last possible ID", true, false,
-         "a stream has the greatest possible id, so it takes no entry: save what you need of it and delete its key"},
-	{HW_TROUBLE_WRONGTYPE, "WRONGTYPE", false, false, "a key holds something else than heartwheel writes there"},
+         "a stream has the greatest possible id and accepts no entry: save what you need of it and delete its key"},
+	{HW_TROUBLE_WRONGTYPE, "WRONGTYPE", false, false, "a key holds a type that heartwheel does not write there"},
 };
 
 #define N_TABLE (sizeof(table) / sizeof(table[0]))
@@ -97,8 +99,8 @@ void hw_trouble_text(const char *reply, char buf[HW_TROUBLE_TEXT])
 	if (i < N_TABLE && table[i].bare)
 		snprintf(buf, HW_TROUBLE_TEXT, "%s", table[i].hint);
 	else
-		snprintf(buf, HW_TROUBLE_TEXT, "%s (%.250s)", i < N_TABLE ? table[i].hint : "Redis answered an error",
-		         reply);
+		snprintf(buf, HW_TROUBLE_TEXT, "%s (%.250s)",
+		         i < N_TABLE ? table[i].hint : "Redis answered with an error", reply);
 	for (char *c = buf; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = ' ';
@@ -106,13 +108,13 @@ void hw_trouble_text(const char *reply, char buf[HW_TROUBLE_TEXT])
 
 bool hw_trouble_due(struct hw_troubles *t, enum hw_trouble k, int64_t now_ms)
 {
-	return hw_trouble_due_again(&t->told_ms[k], now_ms);
+	return hw_trouble_due_again(&t->reported_ms[k], now_ms);
 }
 
-bool hw_trouble_due_again(int64_t *told_ms, int64_t now_ms)
+bool hw_trouble_due_again(int64_t *reported_ms, int64_t now_ms)
 {
-	if (*told_ms && now_ms - *told_ms < HW_TROUBLE_EVERY_MS)
+	if (*reported_ms && now_ms - *reported_ms < HW_TROUBLE_EVERY_MS)
 		return false;
-	*told_ms = now_ms > 0 ? now_ms : 1;
+	*reported_ms = now_ms > 0 ? now_ms : 1;
 	return true;
 }

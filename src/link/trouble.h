@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an error reply means: a kind, whether it is about Redis as a whole or only about what was sent, and a sentence
- * that says what to do. Each kind is told at most once in HW_TROUBLE_EVERY_MS.
+ * The meaning of an error reply: its kind, whether it concerns Redis as a whole or only the command, and a sentence
+ * with the remedy. Each kind is reported at most once per HW_TROUBLE_EVERY_MS.
  */
 #ifndef HW_LINK_TROUBLE_H
 #define HW_LINK_TROUBLE_H
@@ -14,7 +14,7 @@
 #define HW_TROUBLE_TEXT     400
 
 enum hw_trouble {
-	HW_TROUBLE_NOSCRIPT, /* the scripts are to be loaded again; nobody needs to be told */
+	HW_TROUBLE_NOSCRIPT, /* the scripts must be loaded again; not reported */
 	HW_TROUBLE_PASSWORD,
 	HW_TROUBLE_NO_PASSWORD,
 	HW_TROUBLE_NOAUTH,
@@ -26,38 +26,39 @@ enum hw_trouble {
 	HW_TROUBLE_MASTERDOWN,
 	HW_TROUBLE_NOREPLICAS,
 	HW_TROUBLE_BUSY,
-	HW_TROUBLE_CROSSSLOT, /* these three: a cluster */
+	HW_TROUBLE_CROSSSLOT, /* this kind and the next two: the server is a Redis Cluster */
 	HW_TROUBLE_MOVED,
 	HW_TROUBLE_CLUSTERDOWN,
 	HW_TROUBLE_DB,
-	HW_TROUBLE_STREAM_FULL, /* the greatest id that a stream can have is used up */
+	HW_TROUBLE_STREAM_FULL, /* a stream has the greatest possible id and takes no more entries */
 	HW_TROUBLE_WRONGTYPE,
 	HW_TROUBLE_OTHER, /* any other error reply */
 	HW_TROUBLE_KINDS
 };
 
 struct hw_troubles {
-	int64_t told_ms[HW_TROUBLE_KINDS]; /* monotonic; 0: never */
+	int64_t reported_ms[HW_TROUBLE_KINDS]; /* monotonic; 0: never */
 };
 
-/* The kind of an error reply. Scripts of older servers wrap the error that stopped them, so its code may stand
- * anywhere.
- */
+/* The kind of an error reply. Older servers wrap the error that stopped a script, so the code may stand anywhere in
+ * the text. */
 enum hw_trouble hw_trouble_of(const char *reply);
 
-/* Whether any other command would fare the same now: nothing is to be given up for it. */
+/* Whether the error concerns all of Redis, so that any other command would fail now too. The caller then keeps what
+ * failed, and sends it again. */
 bool hw_trouble_is_global(enum hw_trouble k);
 
-/* How Redis names what may stop a write ("READONLY"), "other" for HW_TROUBLE_OTHER; NULL for kinds that do not. */
+/* The name that Redis uses for a kind that can stop a write ("READONLY"); "other" for HW_TROUBLE_OTHER; NULL for
+ * other kinds. */
 const char *hw_trouble_name(enum hw_trouble k);
 
-/* Writes what is wrong and what to do, one line without control characters, at most HW_TROUBLE_TEXT bytes with the NUL.
- */
+/* Writes the trouble and the remedy as one line without control characters, at most HW_TROUBLE_TEXT bytes with the
+ * NUL. */
 void hw_trouble_text(const char *reply, char buf[HW_TROUBLE_TEXT]);
 
-/* Whether it is time to tell of this kind; then it counts as told. */
+/* Whether this kind is due to be reported. If so, it counts as reported now. */
 bool hw_trouble_due(struct hw_troubles *t, enum hw_trouble k, int64_t now_ms);
-/* The same of anything else that was told of last at *told_ms (monotonic; 0: never). */
-bool hw_trouble_due_again(int64_t *told_ms, int64_t now_ms);
+/* The same for a report whose last time is *told_ms (monotonic; 0: never). */
+bool hw_trouble_due_again(int64_t *reported_ms, int64_t now_ms);
 
 #endif

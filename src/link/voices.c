@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See voices.h. An answer counts from when it was asked for: what happened after that, it does not know. */
+/* See voices.h. An answer counts from the time of its question, because it proves nothing about later changes. */
 #include "link/voices.h"
 
 #include <event2/event.h>
@@ -14,9 +14,10 @@ struct voice {
 	struct hw_voices *voices;
 	struct hw_redis_link link;
 	bool begun, ready, waits;
-	struct hw_host named;    /* by the last answer */
-	int64_t asked_ms, at_ms; /* monotonic: the question that waits; the one that was answered, 0: none was */
-	int64_t down_after_ms;   /* -1: it has not said */
+	struct hw_host named; /* the master in the last answer */
+	/* monotonic: when the open question was sent; when the answered one was, 0: its answer named no master */
+	int64_t asked_ms, at_ms;
+	int64_t down_after_ms; /* -1: not known */
 };
 
 struct hw_voices {
@@ -79,7 +80,7 @@ static void on_ready(void *arg)
 	hw_redis_link_command(&v->link, on_details, v, 3, argv, lens);
 }
 
-/* What is wrong with a Sentinel is said by those who look for the master there. */
+/* hw_follow reports the trouble of Sentinels, so it is not reported here. */
 static void on_lost(void *arg, const char *why)
 {
 	struct voice *v = arg;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many Sentinels confirm that a server is the master now. hw_follow asks one Sentinel after the other, and believes
- * it: that finds the master, but a Sentinel on the wrong side of a network that is split names the old master. Here
- * each Sentinel of the list is asked again and again, over a connection of its own; of two sides of a network only one
- * has more than half of them.
+ * Counts the Sentinels that confirm a server as the master now. hw_follow trusts one Sentinel at a time, which is
+ * enough to find the master. But in a split network, a Sentinel on the wrong side names the old master. So here each
+ * Sentinel of the list is asked regularly over its own connection. At most one side of a split network has more than
+ * half of the Sentinels.
  *
- * Cost: a connection to each Sentinel, and one question each per pace.
+ * Cost: a connection to each Sentinel, and one question to each per `pace_ms`.
  */
 #ifndef HW_LINK_VOICES_H
 #define HW_LINK_VOICES_H
@@ -18,19 +18,21 @@
 struct event_base;
 struct hw_voices; /* opaque */
 
-/* `sentinels`: a list that hw_hosts_parse() takes; `master`: its name there, borrowed. Each is asked every `pace_ms`.
- * `on_answer` is called with `arg` at each answer, not from a function below. NULL without memory. */
+/* `sentinels`: a list for hw_hosts_parse(). `master`: the name of the master there, borrowed. Each Sentinel is asked
+ * every `pace_ms`. `on_answer` is called with `arg` at each answer, never from a function below. NULL without
+ * memory. */
 struct hw_voices *hw_voices_new(struct event_base *base, const char *sentinels, const char *master, int64_t pace_ms,
                                 void (*on_answer)(void *arg), void *arg);
 void hw_voices_free(struct hw_voices *v);
 
-/* How many Sentinels there are; and how many named this server when they were asked last, within the last `within_ms`.
- */
+/* The number of Sentinels; and the number whose latest answer names `server`, to a question within the last
+ * `within_ms`. */
 unsigned hw_voices_all(const struct hw_voices *v);
 unsigned hw_voices_for(const struct hw_voices *v, const struct hw_host *server, int64_t within_ms);
-/* The least time, by what Sentinels said, after which a master that does not answer is replaced; -1: none has said. */
+/* The least down-after-milliseconds of all Sentinels: a master that is silent for this long may be replaced. -1: not
+ * known. */
 int64_t hw_voices_down_after_ms(const struct hw_voices *v);
-/* Each second: what a timer that found no memory has left undone. */
+/* Each second: arms a timer that could not be armed for lack of memory. */
 void hw_voices_tick(struct hw_voices *v);
 
 #endif

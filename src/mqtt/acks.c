@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See acks.h. Cost: two system calls for as many acknowledgements as lie in the socket, up to about a thousand. */
+/* See acks.h. Cost: two system calls for all acknowledgements in the socket, up to about a thousand. */
 #include "mqtt/acks.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "mqtt/packet.h"
 #include "mqtt/receive.h"
 
-#define LOOKS 16 /* a turn */
+#define READS_A_TURN 16 /* reads of the socket per turn */
 
 void hw_acks_begin(struct hw_acks *a)
 {
@@ -30,17 +30,18 @@ static enum hw_link_read failed(struct hw_acks *a, int err)
 	return HW_LINK_LOST;
 }
 
-/* Until its last byte had come, no acknowledgement would. */
+/* No acknowledgement could be read before the last byte of such a packet. */
 static enum hw_link_read too_long(struct hw_acks *a, size_t size)
 {
 	const struct hw_mqtt_conf *c = &a->link->conf;
-	hw_why_say(&a->link->why,
-	           "%s:%d began a packet of %zu bytes to '%s', which expects only short ones: connection closed",
+	hw_why_set(&a->link->why,
+	           "%s:%d began to send a packet of %zu bytes to '%s', which expects only short packets: connection "
+	           "closed",
 	           c->host, c->port, size, c->client_id);
 	return HW_LINK_LOST;
 }
 
-/* One packet. What the call says of more is about the library, which may not have it. */
+/* Lets the library read one packet. Its answer "more" only concerns the library, which may have no data. */
 static enum hw_link_read leave_to_library(struct hw_acks *a)
 {
 	return hw_link_read_one(a->link) == HW_LINK_LOST ? HW_LINK_LOST : HW_LINK_MORE;
@@ -52,13 +53,12 @@ static enum hw_link_read skip(struct hw_acks *a)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (n == 0)
-		return leave_to_library(a); /* it finds the end, and says why */
+		return leave_to_library(a); /* the library finds the end of the stream and reports the reason */
 	a->skip -= (size_t)n;
 	return HW_LINK_MORE;
 }
 
-/* Only part of a packet was seen, `seen` bytes of `size`, or one that is not whole within what is looked at together.
- */
+/* A packet is incomplete (`seen` bytes of `size`), or longer than what is inspected together. */
 static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t seen, size_t size)
 {
 	int fd = hw_link_socket(a->link);
@@ -68,8 +68,8 @@ static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t se
 	size_t waiting = hw_receive_waiting(fd);
 	if (!is_ack && waiting >= size)
 		return leave_to_library(a);
-	if (waiting > seen && seen < HW_RECEIVE_LOOK)
-		return HW_LINK_MORE; /* it has come meanwhile */
+	if (waiting > seen && seen < HW_RECEIVE_PEEK)
+		return HW_LINK_MORE; /* the rest has come meanwhile */
 	if (ended)
 		return lost(a, MOSQ_ERR_CONN_LOST);
 	a->awaited = size;
@@ -81,18 +81,18 @@ static bool is_message(unsigned char head)
 	return (head & 0xf0) == CMD_PUBLISH;
 }
 
-static enum hw_link_read look(struct hw_acks *a)
+static enum hw_link_read peek(struct hw_acks *a)
 {
-	ssize_t got = recv(hw_link_socket(a->link), a->seen, HW_RECEIVE_LOOK, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t got = recv(hw_link_socket(a->link), a->seen, HW_RECEIVE_PEEK, MSG_PEEK | MSG_DONTWAIT);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (got == 0)
-		return leave_to_library(a); /* as above */
+		return leave_to_library(a); /* the library finds the end of the stream and reports the reason */
 	size_t n = (size_t)got, done = 0;
 	bool v5 = a->link->conf.protocol == 5;
 	struct hw_packet_ack p;
 	enum hw_packet_ack_kind kind = HW_PACKET_ACK_PART;
-	while (done < n && (kind = hw_packet_look_ack(a->seen + done, n - done, v5, &p)) == HW_PACKET_ACK) {
+	while (done < n && (kind = hw_packet_peek_ack(a->seen + done, n - done, v5, &p)) == HW_PACKET_ACK) {
 		a->take(a->link->owner, p.id, p.reason);
 		done += p.size;
 	}
@@ -100,8 +100,8 @@ static enum hw_link_read look(struct hw_acks *a)
 		ssize_t thrown = hw_receive_throw_away(hw_link_socket(a->link), done < n ? done : n);
 		if (thrown < 0)
 			return failed(a, errno);
-		a->skip = done - (size_t)thrown; /* of the last one, which has not all come */
-		return done == n && n < HW_RECEIVE_LOOK ? HW_LINK_DRAINED : HW_LINK_MORE;
+		a->skip = done - (size_t)thrown; /* bytes of the last packet that have not come yet */
+		return done == n && n < HW_RECEIVE_PEEK ? HW_LINK_DRAINED : HW_LINK_MORE;
 	}
 	if (kind == HW_PACKET_NO_ACK && p.size > HW_PACKET_ACK_MOST)
 		return too_long(a, p.size);
@@ -117,8 +117,8 @@ static enum hw_link_read look(struct hw_acks *a)
 enum hw_link_read hw_acks_read(struct hw_acks *a)
 {
 	a->awaited = 1;
-	for (int i = 0; i < LOOKS; i++) {
-		enum hw_link_read got = a->skip > 0 ? skip(a) : look(a);
+	for (int i = 0; i < READS_A_TURN; i++) {
+		enum hw_link_read got = a->skip > 0 ? skip(a) : peek(a);
 		if (got != HW_LINK_MORE)
 			return got;
 	}

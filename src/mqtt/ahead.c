@@ -2,39 +2,54 @@
 /*
  * See ahead.h.
  *
- * Invariant: the socket stands at the beginning of a packet, unless the library is midway through one. `take` is called
- * in the order of the stream, and what it took is thrown away before anything else is read.
+ * Invariant: the socket stands at the start of a packet, unless the library is midway through one. `take` is called in
+ * the order of the stream. The messages that it took are discarded before anything else is read.
  *
- * Cost: two system calls for up to HW_RECEIVE_LOOK bytes of packets, each byte copied once. Not for more at once: a
- * broker writes packet by packet, the kernel keeps them so, and to look at the next one it walks past all before it, so
- * that a look is quadratic in them. Measured behind mosquitto with packets of 36 bytes: 64 KiB cost the thread 1.1 us a
- * message.
+ * Cost: two system calls for up to HW_RECEIVE_PEEK bytes of packets, each byte copied once. A greater look would be
+ * slower: a broker writes packet by packet, the kernel keeps them separate, and each peek walks past all earlier ones.
+ * So the cost of a look is quadratic. Measured with mosquitto and packets of 36 bytes: with 64 KiB, the thread needed
+ * 1.1 us per message.
  */
 #include "mqtt/ahead.h"
 
 #include <errno.h>
 #include <mosquitto.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "mqtt/receive.h"
 
-#define PACKETS 32   /* about as many heartbeats are in there */
+#define PACKETS 32   /* about as many heartbeats fit in HW_RECEIVE_PEEK */
 #define LONGEST 2048 /* a longer packet is left to the library */
 
 struct hw_ahead {
 	struct hw_link *link;
 	bool (*take)(void *owner, const struct hw_packet *message);
-	bool midway;    /* the library has begun a packet, and not ended it */
-	size_t awaited; /* bytes that the socket must hold before it is readable */
-	unsigned char seen[HW_RECEIVE_LOOK];
+	bool midway;    /* the library has read only a part of a packet */
+	size_t awaited; /* bytes that the socket must hold to be readable */
+	unsigned char seen[HW_RECEIVE_PEEK];
 };
+
+/* Why the library must read everything, or NULL. */
+static const char *obstacle(const struct hw_mqtt_conf *conf)
+{
+	return conf->qos == 0 ? hw_link_layer(conf) : "[mqtt] qos is not 0";
+}
+
+void hw_reader_path(const struct hw_mqtt_conf *conf, char *text, size_t size)
+{
+	int major, minor, revision;
+	mosquitto_lib_version(&major, &minor, &revision);
+	const char *why = obstacle(conf);
+	snprintf(text, size, "%s libmosquitto %d.%d.%d%s%s%s", why ? "read by" : "read from the socket, without", major,
+	         minor, revision, why ? ", which takes more processor time (" : "", why ? why : "", why ? ")" : "");
+}
 
 struct hw_ahead *hw_ahead_new(struct hw_link *l, bool (*take)(void *owner, const struct hw_packet *message))
 {
-	bool can = l->conf.qos == 0 && hw_link_is_bare(l);
-	struct hw_ahead *a = can ? malloc(sizeof(*a)) : NULL;
+	struct hw_ahead *a = obstacle(&l->conf) ? NULL : malloc(sizeof(*a));
 	if (!a)
 		return NULL;
 	a->link = l;
@@ -50,8 +65,8 @@ void hw_ahead_begin(struct hw_ahead *a)
 }
 
 /*
- * Only part of a packet has come: the bytes that are there must not wake the thread again and again. Where no more can
- * come, the library is left to find that out.
+ * Only a part of a packet has come: these bytes must not wake the thread again and again. If no more bytes can come,
+ * the library is called to find that out.
  */
 static void await(struct hw_ahead *a, size_t bytes)
 {
@@ -70,12 +85,12 @@ static enum hw_link_read read_midway(struct hw_ahead *a)
 	return got;
 }
 
-/* What the bytes that were looked at begin with. */
+/* The result of parsing the bytes. */
 struct begin {
-	size_t messages; /* bytes of those that were handed over */
+	size_t messages; /* bytes of the messages that were handed over */
 	bool room;       /* there was room for all of them */
 	enum hw_packet_kind kind;
-	size_t next; /* size of the packet after them; 1 if no byte of it is here */
+	size_t next; /* size of the next packet; 1 if no byte of it is here */
 };
 
 static struct begin hand_over(struct hw_ahead *a, size_t n)
@@ -84,7 +99,7 @@ static struct begin hand_over(struct hw_ahead *a, size_t n)
 	struct hw_packet p;
 	bool v5 = a->link->conf.protocol == 5;
 	for (;;) {
-		b.kind = hw_packet_look(a->seen + b.messages, n - b.messages, v5, &p);
+		b.kind = hw_packet_peek(a->seen + b.messages, n - b.messages, v5, &p);
 		b.next = p.size;
 		if (b.kind != HW_PACKET_MESSAGE)
 			return b;
@@ -105,11 +120,11 @@ static bool throw_away(struct hw_ahead *a, size_t bytes)
 
 static enum hw_link_read peek_socket(struct hw_ahead *a)
 {
-	ssize_t n = recv(hw_link_socket(a->link), a->seen, HW_RECEIVE_LOOK, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = recv(hw_link_socket(a->link), a->seen, HW_RECEIVE_PEEK, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return HW_LINK_DRAINED;
 	if (n <= 0)
-		return hw_link_read_one(a->link); /* which finds out the same, and says why */
+		return hw_link_read_one(a->link); /* it gets the same error, and reports the reason */
 	struct begin b = hand_over(a, (size_t)n);
 	if (!throw_away(a, b.messages))
 		return HW_LINK_LOST;
@@ -122,9 +137,9 @@ static enum hw_link_read peek_socket(struct hw_ahead *a)
 		return hw_link_read_one(a->link);
 	if (b.next > LONGEST)
 		a->midway = true;
-	else if (n < HW_RECEIVE_LOOK)
+	else if (n < HW_RECEIVE_PEEK)
 		await(a, b.next);
-	return n == HW_RECEIVE_LOOK || a->midway ? HW_LINK_MORE : HW_LINK_DRAINED;
+	return n == HW_RECEIVE_PEEK || a->midway ? HW_LINK_MORE : HW_LINK_DRAINED;
 }
 
 enum hw_link_read hw_ahead_read(struct hw_ahead *a, unsigned budget)

@@ -3,11 +3,13 @@
 
 #include "heartwheel/time.h"
 
-#define KICKS        3
-#define KICKED_NS    (10 * HW_NS_PER_S) /* who is thrown out later than this need not fear a rival */
-#define STEADY_NS    HW_NS_PER_S        /* a link that was up this long may be tried again at once */
-#define AT_ONCE_MS   1                  /* a broker that restarts takes longer: so it is found to be away */
-#define AT_ONCE      KICKS              /* in a row: until it is known whether it is a rival */
+#define KICKS 3
+/* a connection that was up this long was not closed because of another client */
+#define KICKED_NS  (10 * HW_NS_PER_S)
+#define STEADY_NS  HW_NS_PER_S /* after this long, a link may be tried again at once */
+#define AT_ONCE_MS 1           /* shorter than a restart of the broker, so that a restart is noticed */
+/* attempts at once in a row: until another client with the same id is proved or excluded */
+#define AT_ONCE      KICKS
 #define QUICK_MS     50
 #define SOON_MS      500
 #define AWAY_MS      1000
@@ -20,7 +22,7 @@ bool hw_backoff_kicked(struct hw_backoff *b, int64_t up_ns)
 		b->kicks = 0;
 	else if (b->at_once)
 		b->kicks++;
-	else /* after a longer wait a restart looks the same; of a rival that is known one more proof will do */
+	else /* After a longer wait, a restart looks the same. If another client is known, one more proof suffices */
 		b->kicks = b->refusals > 0 ? KICKS - 1 : 1;
 	return b->kicks >= KICKS;
 }
@@ -30,7 +32,7 @@ static int64_t between(int64_t least, int64_t most, uint32_t random)
 	return least + random % (most - least + 1);
 }
 
-/* 1 s, 2 s, 4 s ... a minute, each a quarter more or less. */
+/* 1 s, 2 s, 4 s ... up to a minute, each up to a quarter more or less. */
 static int64_t refused_ms(unsigned times, uint32_t random)
 {
 	int64_t ms = times > 6 ? REFUSED_MAX : INT64_C(1000) << (times - 1);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When to try a connection again, by how the last one failed. A broker that is only away is looked for every second or
- * two, however long it is away and however often it restarts: a minute of back-off would be a minute without sight. A
- * client that is refused, or takes turns with another client of the same id, waits longer each time.
+ * The delay before the next connection attempt, by the reason of the last failure. If the broker is only unreachable,
+ * an attempt is made every second or two, for any length of time: a longer back-off would leave the monitor blind. If a
+ * client is refused, or if another client with its id displaces it again and again, each delay is longer.
  *
- * A client that is thrown out by a successor of the same id is told so by some brokers in MQTT 5 (not by mosquitto
- * 2.0), and by none in 3.1.1. Else it is concluded: the connection was closed soon after it was up, KICKS times in a
- * row, and each time the broker took the next one at once. A broker that restarts is away in between.
+ * Some brokers report in MQTT 5 that another client with the same id has connected (mosquitto 2.0 does not); no broker
+ * does in 3.1.1. So the displacement is inferred: KICKS times in a row, the connection was closed soon after it was up,
+ * and the broker accepted the next one at once. A broker that restarts is unreachable in between.
  *
- * This is no proof: a proxy, or a broker that refuses what a client does, may close connections in the same way. So the
- * monitor logs the suspicion and waits longer, but never stops because of it.
+ * This is no proof: a proxy, or a broker that refuses an action of the client, may close connections in the same way.
+ * So the monitor logs the suspicion and waits longer, but never stops because of it.
  *
- * Pure: no clock and no random numbers of its own.
+ * Pure: no clock and no random numbers.
  */
 #ifndef HW_MQTT_BACKOFF_H
 #define HW_MQTT_BACKOFF_H
@@ -20,26 +20,27 @@
 #include <stdint.h>
 
 enum hw_fault {
-	HW_FAULT_AWAY,       /* nobody listens there, or an answer is overdue on a connection that had worked */
+	HW_FAULT_AWAY, /* no process listens on the broker's port, or a connection that had worked got no answer in time
+	                */
 	HW_FAULT_CLOSED,     /* the broker closed a connection that it had accepted */
-	HW_FAULT_UNREACHED,  /* names, the network, TLS, a server that says nothing */
-	HW_FAULT_UNANSWERED, /* the connection was closed in the place of a CONNACK */
-	HW_FAULT_REFUSED,    /* a CONNACK or a SUBACK that says no */
-	HW_FAULT_TAKEN       /* another client has connected with the same id */
+	HW_FAULT_UNREACHED,  /* name resolution, the network or TLS failed, or the server is silent */
+	HW_FAULT_UNANSWERED, /* the connection was closed instead of a CONNACK */
+	HW_FAULT_REFUSED,    /* a CONNACK or a SUBACK with a refusal */
+	HW_FAULT_TAKEN       /* another client with the same id has connected */
 };
 
 /* All zero at first. */
 struct hw_backoff {
-	unsigned tries;    /* that failed since the link was last up for a second */
-	bool at_once;      /* the next one follows a loss at once: it tells whether the broker is still there */
+	unsigned tries;    /* failed attempts since the link was last up for a second */
+	bool at_once;      /* the next attempt follows a loss at once, to see whether the broker is still there */
 	unsigned refusals; /* in a row */
 	unsigned kicks;    /* in a row */
 };
 
-/* The broker has closed a connection that was up for `up_ns`, without a reason. True if another client with the same id
- * must have made it do so. */
+/* The broker has closed a connection without a reason after `up_ns`. Returns true if another client with the same id
+ * is the likely cause. */
 bool hw_backoff_kicked(struct hw_backoff *b, int64_t up_ns);
-/* How long to wait in ms, after a link that had been up for `up_ns` (0: it never was). `random`: any number. */
+/* The delay in ms before the next attempt, after a link that was up for `up_ns` (0: never). `random`: any number. */
 int64_t hw_backoff_ms(struct hw_backoff *b, enum hw_fault fault, int64_t up_ns, uint32_t random);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A barrier's payload. Strict: one that was printed otherwise was not printed by a monitor, and proves nothing.
+ * A barrier's payload. The parser is strict: a payload in another form was not written by a monitor, and proves
+ * nothing.
  */
 #include "mqtt/barrier.h"
 
@@ -10,29 +11,29 @@
 
 #include "heartwheel/print.h"
 
-#define MARK_DIGITS   16
-#define NUMBER_AT     (MARK_DIGITS + 1)
+#define RUN_ID_DIGITS 16
+#define NUMBER_AT     (RUN_ID_DIGITS + 1)
 #define NUMBER_DIGITS 20
 
 size_t hw_barrier_print(const struct hw_barrier *b, char to[HW_BARRIER_MAX])
 {
-	return hw_print(to, HW_BARRIER_MAX, "%016" PRIx64 " %" PRIu64, b->mark, b->number);
+	return hw_print(to, HW_BARRIER_MAX, "%016" PRIx64 " %" PRIu64, b->run_id, b->number);
 }
 
 bool hw_barrier_parse(const void *payload, size_t len, struct hw_barrier *b)
 {
 	const char *s = payload;
 	*b = (struct hw_barrier){0};
-	if (len <= NUMBER_AT || len > NUMBER_AT + NUMBER_DIGITS || s[MARK_DIGITS] != ' ')
+	if (len <= NUMBER_AT || len > NUMBER_AT + NUMBER_DIGITS || s[RUN_ID_DIGITS] != ' ')
 		return false;
 	if (s[NUMBER_AT] == '0' && len > NUMBER_AT + 1)
 		return false;
-	for (size_t i = 0; i < MARK_DIGITS; i++) {
+	for (size_t i = 0; i < RUN_ID_DIGITS; i++) {
 		static const char digits[] = "0123456789abcdef";
 		const char *d = memchr(digits, s[i], 16);
 		if (!d)
 			return false;
-		b->mark = b->mark << 4 | (uint64_t)(d - digits);
+		b->run_id = b->run_id << 4 | (uint64_t)(d - digits);
 	}
 	for (size_t i = NUMBER_AT; i < len; i++) {
 		if (s[i] < '0' || s[i] > '9')

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a barrier looks like on the wire: "MARK NUMBER", the mark as 16 hex digits, the number in decimal.
+ * The payload of a barrier: "RUN_ID NUMBER". RUN_ID is the run id of the monitor, 16 hex digits. NUMBER is decimal.
  */
 #ifndef HW_MQTT_BARRIER_H
 #define HW_MQTT_BARRIER_H
@@ -12,12 +12,12 @@
 #define HW_BARRIER_MAX 40
 
 struct hw_barrier {
-	uint64_t mark, number;
+	uint64_t run_id, number;
 };
 
-/* The length written, without the NUL. */
+/* Returns the length written, without the NUL. */
 size_t hw_barrier_print(const struct hw_barrier *b, char to[HW_BARRIER_MAX]);
-/* Exactly what hw_barrier_print() writes, or false. */
+/* False unless the payload is exactly as hw_barrier_print() writes it. */
 bool hw_barrier_parse(const void *payload, size_t len, struct hw_barrier *b);
 
 #endif

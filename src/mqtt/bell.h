@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An eventfd that one thread rings and another one polls: it stays readable until it is hushed. Header only. */
+/* An eventfd that one thread writes and another one polls. It stays readable until hw_bell_hush(). Header only. */
 #ifndef HW_MQTT_BELL_H
 #define HW_MQTT_BELL_H
 
@@ -7,13 +7,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* The descriptor, or -1. close() ends it. */
+/* The descriptor, or -1. The caller closes it. */
 static inline int hw_bell_new(void)
 {
 	return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
-/* An eventfd can only refuse a write when its counter is full, and then it is readable already. */
+/* The write fails only if the counter is full, and then the eventfd is readable already. */
 static inline void hw_bell_ring(int fd)
 {
 	uint64_t one = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The canaries that the broker has not answered, of those sent last. Header only. */
+/* The latest canaries that the broker has not answered yet. Header only. */
 #ifndef HW_MQTT_CANARIES_H
 #define HW_MQTT_CANARIES_H
 
@@ -11,20 +11,30 @@
 struct hw_canaries {
 	struct {
 		int mid; /* 0: none */
-		uint64_t token;
+		uint64_t publish_id;
+		uint64_t topic; /* hash of the topic */
 	} out[HW_CANARIES];
 	unsigned next;
 };
 
-static inline void hw_canaries_add(struct hw_canaries *c, int mid, uint64_t token)
+static inline void hw_canaries_add(struct hw_canaries *c, int mid, uint64_t publish_id, uint64_t topic)
 {
 	unsigned i = c->next++ % HW_CANARIES;
 	c->out[i].mid = mid;
-	c->out[i].token = token;
+	c->out[i].publish_id = publish_id;
+	c->out[i].topic = topic;
 }
 
-/* Whether this was a canary; it is not out any more. */
-static inline bool hw_canaries_take(struct hw_canaries *c, int mid, uint64_t *token)
+static inline bool hw_canaries_any(const struct hw_canaries *c)
+{
+	unsigned i = 0;
+	while (i < HW_CANARIES && !c->out[i].mid)
+		i++;
+	return i < HW_CANARIES;
+}
+
+/* Whether `mid` is a canary's. If so, the canary counts as answered. */
+static inline bool hw_canaries_take(struct hw_canaries *c, int mid, uint64_t *publish_id, uint64_t *topic)
 {
 	unsigned i = 0;
 	while (i < HW_CANARIES && c->out[i].mid != mid)
@@ -32,7 +42,8 @@ static inline bool hw_canaries_take(struct hw_canaries *c, int mid, uint64_t *to
 	if (i == HW_CANARIES)
 		return false;
 	c->out[i].mid = 0;
-	*token = c->out[i].token;
+	*publish_id = c->out[i].publish_id;
+	*topic = c->out[i].topic;
 	return true;
 }
 

@@ -1,26 +1,58 @@
 /* SPDX-License-Identifier: MIT */
-/* See copies.h. Cost: nothing where no filters overlap; otherwise a message is matched with every filter. */
+/* See copies.h. Cost: nothing if no filters overlap. If all that overlap are filters without wildcards, a message is
+ * compared with these. Otherwise it is matched with every filter. */
 #include "mqtt/copies.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/filter_index.h"
 #include "heartwheel/topic.h"
 
-static bool any_overlap(const struct hw_mqtt_filter *filters, size_t n)
+/* Looks for filters that overlap. */
+struct overlap {
+	const struct hw_mqtt_filter *filters;
+	size_t k; /* the filter that is compared with the earlier ones */
+	bool any;
+	bool wild; /* two with wildcards overlap */
+};
+
+static bool is_wild(const char *filter)
 {
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = i + 1; k < n; k++)
-			if (hw_topic_filters_overlap(filters[i].filter, filters[k].filter))
-				return true;
-	return false;
+	return strpbrk(filter, "+#");
+}
+
+static bool note(void *arg, size_t i)
+{
+	struct overlap *o = arg;
+	o->any = true;
+	o->wild = is_wild(o->filters[i].filter) && is_wild(o->filters[o->k].filter);
+	return o->wild;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int find_overlap(struct overlap *o, size_t n)
+{
+	struct hw_filter_index earlier = {0};
+	int rc = 0;
+	for (; o->k < n && !o->wild && rc == 0; o->k++) {
+		hw_filter_index_overlaps(&earlier, o->filters[o->k].filter, note, o);
+		rc = hw_filter_index_add(&earlier, o->filters[o->k].filter, o->k);
+	}
+	hw_filter_index_fini(&earlier);
+	return rc;
 }
 
 int hw_copies_set(struct hw_copies *c, const struct hw_mqtt_filter *filters, size_t n)
 {
 	struct hw_copies made = {0};
-	if (any_overlap(filters, n)) {
+	struct overlap found = {.filters = filters};
+	int rc = find_overlap(&found, n);
+	if (rc)
+		return rc;
+	made.wild = found.wild;
+	if (found.any) {
 		made.filters = calloc(n, sizeof(*made.filters));
 		if (!made.filters)
 			return -ENOMEM;
@@ -45,12 +77,22 @@ void hw_copies_fini(struct hw_copies *c)
 	*c = (struct hw_copies){0};
 }
 
+/* Whether one of the filters is the topic itself. */
+static bool is_filter(const struct hw_copies *c, const struct hw_reader_event *message)
+{
+	for (size_t k = 0; k < c->n; k++)
+		if (strncmp(c->filters[k], message->topic, message->topic_len) == 0 &&
+		    !c->filters[k][message->topic_len])
+			return true;
+	return false;
+}
+
 /* A topic is a filter without wildcards. */
 static size_t matches(const struct hw_copies *c, const struct hw_reader_event *message)
 {
 	char topic[HW_COPIES_BYTES + 1];
 	size_t n = 0;
-	if (message->topic_len > HW_COPIES_BYTES)
+	if (message->topic_len > HW_COPIES_BYTES || (!c->wild && !is_filter(c, message)))
 		return 0;
 	memcpy(topic, message->topic, message->topic_len);
 	topic[message->topic_len] = '\0';

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies: in MQTT 5 a broker may deliver a message once for each subscription that it matches, one copy right behind
- * the other (MQTT 5.0, 3.3.4). Where filters overlap and none covers the other, what follows the first copy is passed
- * over.
+ * Detects copies: in MQTT 5 a broker may deliver a message once per matching subscription, one copy directly after the
+ * other (MQTT 5.0, 3.3.4). If filters overlap and none covers the other, the copies after the first are skipped.
  *
- * A broker that delivers one copy alone makes no difference, unless a device says the very same twice in a row within
- * HW_COPIES_WITHIN_MS: that counts once then. Messages longer than HW_COPIES_BYTES are not compared.
+ * A broker that delivers a single copy is not affected, with one exception. If a device sends the same message twice in
+ * a row within HW_COPIES_WITHIN_MS, it counts once. Messages longer than HW_COPIES_BYTES are not compared.
  */
 #ifndef HW_MQTT_COPIES_H
 #define HW_MQTT_COPIES_H
@@ -19,13 +18,14 @@
 #define HW_COPIES_WITHIN_MS 250
 #define HW_COPIES_BYTES     4096
 
-/* What is subscribed to, for all readers. All zero: nothing overlaps. */
+/* The filters of all readers. All zero: no filters overlap. */
 struct hw_copies {
 	char **filters; /* owned */
 	size_t n;       /* 0: nothing overlaps */
+	bool wild;      /* two filters with wildcards overlap; otherwise only topics that are filters have copies */
 };
 
-/* Of one reader: the message that was taken last, and how many copies of it may follow. */
+/* The last message of one reader, and how many copies of it may follow. */
 struct hw_copies_of {
 	char *last; /* owned: topic and payload; NULL: none yet */
 	size_t topic_len, payload_len;
@@ -33,11 +33,11 @@ struct hw_copies_of {
 	int64_t until_ms;
 };
 
-/* Copies the filters if any two of them overlap. 0, or -ENOMEM with all as it was. */
+/* Copies the filters if any two of them overlap. On -ENOMEM nothing changes. */
 int hw_copies_set(struct hw_copies *c, const struct hw_mqtt_filter *filters, size_t n);
 void hw_copies_fini(struct hw_copies *c);
 
-/* Whether a message is a copy of the one before. `now_ms`: monotonic. Without memory none is. */
+/* Whether a message is a copy of the one before. `now_ms`: monotonic. Without memory, no message counts as a copy. */
 bool hw_copies_is_one(const struct hw_copies *c, struct hw_copies_of *of, const struct hw_reader_event *message,
                       int64_t now_ms);
 void hw_copies_of_fini(struct hw_copies_of *of);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See evict.h. Invariant: one attempt, one answer; whoever is cut off may come back at once, and cut this one off. */
+/* See evict.h. Invariant: one attempt, one result. The evicted node may reconnect at once, and disconnect this
+ * connection. */
 #include "mqtt/evict.h"
 
 #include <errno.h>
@@ -17,15 +18,15 @@
 #include "mqtt/thread.h"
 
 #define READ_BUDGET 64
-#define LINGER_MS   500 /* for a thread that is not in the resolver */
+#define LINGER_MS   500 /* wait for the thread, unless it is in the resolver */
 
-/* Reasons of a CONNACK that say "not now" rather than "not you". */
+/* CONNACK codes for a temporary refusal. */
 #define UNAVAILABLE_311 3
 #define UNAVAILABLE     0x88
 #define BUSY            0x89
 
 struct hw_evict {
-	atomic_int owners; /* the loop's side and the thread: the last one frees */
+	atomic_int owners; /* the loop's side and the thread: the last owner frees */
 	pthread_t thread;
 	struct hw_orders orders;
 	int done_fd;
@@ -33,7 +34,7 @@ struct hw_evict {
 	enum hw_eviction how;
 	char why[HW_WHY_TEXT];
 
-	/* the thread's own */
+	/* used by the thread only */
 	struct hw_link link;
 	char *topic;
 	void *payload;
@@ -104,8 +105,8 @@ static void conclude_answered(struct hw_evict *e)
 	conclude(e, refused ? HW_EVICTION_REFUSED : HW_EVICTION_TAKEN, text);
 }
 
-/* 0, or -1 when the connection is lost. */
-static int say(struct hw_evict *e)
+/* Publishes the presence. Returns -1 if the connection is lost. */
+static int publish(struct hw_evict *e)
 {
 	struct hw_link *l = &e->link;
 	int qos = l->granted.qos_max > 0;
@@ -118,7 +119,7 @@ static int say(struct hw_evict *e)
 	return rc ? -1 : 0;
 }
 
-/* One wake-up. 0, or -1 when the connection is lost. */
+/* One wake-up. Returns -1 if the connection is lost. */
 static int turn(struct hw_evict *e, int64_t left_ns)
 {
 	struct hw_link *l = &e->link;
@@ -127,7 +128,7 @@ static int turn(struct hw_evict *e, int64_t left_ns)
 	poll(fds, 2, (int)(left_ns / HW_NS_PER_MS) + 1);
 	if (hw_link_read(l, READ_BUDGET) == HW_LINK_LOST)
 		return -1;
-	if (l->state == HW_LINK_OPEN && !l->up_ns && say(e))
+	if (l->state == HW_LINK_OPEN && !l->up_ns && publish(e))
 		return -1;
 	return hw_link_wants_write(l) ? hw_link_write(l) : 0;
 }

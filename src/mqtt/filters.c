@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The subscriptions of a reader. One SUBSCRIBE each: they differ in options, and a refusal must name its filter.
- * Linear: a configuration has tens of filters.
+ * The subscriptions of a reader. Each has its own SUBSCRIBE, because options differ and a refusal must name its filter.
+ * SUBACKs arrive in the order of the requests, so the search for their filters continues after the last one.
  */
 #include "mqtt/filters.h"
 
@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "heartwheel/filter_index.h"
 
 #define REFUSED_FROM 0x80
 
@@ -22,6 +24,8 @@ struct filter {
 
 struct hw_filters {
 	size_t n;
+	size_t next;  /* after the filter of the last SUBACK */
+	size_t first; /* those before it are granted */
 	struct filter all[];
 };
 
@@ -69,6 +73,7 @@ void hw_filters_forget(struct hw_filters *f)
 {
 	for (size_t i = 0; i < f->n; i++)
 		f->all[i].asked = f->all[i].granted = false;
+	f->first = 0;
 }
 
 bool hw_filters_replay(struct hw_filters *f)
@@ -81,36 +86,55 @@ bool hw_filters_replay(struct hw_filters *f)
 		any = true;
 		it->asked = it->granted = false;
 	}
+	f->first = 0;
 	return any;
 }
 
-static struct filter *find(const struct hw_filters *f, const char *sent)
+static bool get(void *arg, size_t k)
 {
-	for (size_t i = 0; i < f->n; i++)
-		if (strcmp(f->all[i].sent, sent) == 0)
-			return (struct filter *)(uintptr_t)&f->all[i];
-	return NULL;
+	*(size_t *)arg = k;
+	return true;
+}
+
+/* `index` NULL: there is no memory for it. */
+static struct filter *find(struct hw_filters *f, const struct hw_filter_index *index, const char *sent)
+{
+	size_t k = index ? f->n : 0;
+	if (index)
+		hw_filter_index_equal(index, sent, get, &k);
+	while (!index && k < f->n && strcmp(f->all[k].sent, sent) != 0)
+		k++;
+	return k < f->n ? &f->all[k] : NULL;
+}
+
+static int take_over(struct hw_filters *f, const struct hw_filter_index *index, const struct filter *old,
+                     struct hw_link *l)
+{
+	struct filter *same = find(f, index, old->sent);
+	if (same && (old->replay || !same->replay) && old->as_published == same->as_published) {
+		same->asked = old->asked;
+		same->granted = old->granted;
+		same->mid = old->mid;
+	}
+	if (same || !old->asked)
+		return 0;
+	int rc = mosquitto_unsubscribe(l->m, NULL, old->sent);
+	if (rc)
+		hw_why_set(&l->why, "cannot unsubscribe from '%s': %s", old->sent, mosquitto_strerror(rc));
+	return rc ? -1 : 0;
 }
 
 int hw_filters_replace(struct hw_filters *f, const struct hw_filters *from, struct hw_link *l)
 {
-	for (size_t i = 0; i < from->n; i++) {
-		const struct filter *old = &from->all[i];
-		struct filter *same = find(f, old->sent);
-		if (same && (old->replay || !same->replay) && old->as_published == same->as_published) {
-			same->asked = old->asked;
-			same->granted = old->granted;
-			same->mid = old->mid;
-		}
-		if (same || !old->asked)
-			continue;
-		int rc = mosquitto_unsubscribe(l->m, NULL, old->sent);
-		if (rc) {
-			hw_why_say(&l->why, "cannot unsubscribe from '%s': %s", old->sent, mosquitto_strerror(rc));
-			return -1;
-		}
-	}
-	return 0;
+	struct hw_filter_index index = {0};
+	bool indexed = true;
+	int rc = 0;
+	for (size_t i = f->n; i-- > 0 && indexed;)
+		indexed = hw_filter_index_add(&index, f->all[i].sent, i) == 0;
+	for (size_t i = 0; i < from->n && rc == 0; i++)
+		rc = take_over(f, indexed ? &index : NULL, &from->all[i], l);
+	hw_filter_index_fini(&index);
+	return rc;
 }
 
 int hw_filters_ask(struct hw_filters *f, struct hw_link *l)
@@ -119,13 +143,13 @@ int hw_filters_ask(struct hw_filters *f, struct hw_link *l)
 		struct filter *it = &f->all[i];
 		if (it->asked)
 			continue;
-		/* 3.1.1 has no options; the library leaves them out there */
+		/* the library ignores the options for 3.1.1 */
 		int options = it->replay ? MQTT_SUB_OPT_SEND_RETAIN_ALWAYS : MQTT_SUB_OPT_SEND_RETAIN_NEVER;
 		if (it->as_published)
 			options |= MQTT_SUB_OPT_RETAIN_AS_PUBLISHED;
 		int rc = mosquitto_subscribe_v5(l->m, &it->mid, it->sent, l->conf.qos, options, NULL);
 		if (rc) {
-			hw_why_say(&l->why, "cannot subscribe to '%s': %s", it->sent, mosquitto_strerror(rc));
+			hw_why_set(&l->why, "cannot subscribe to '%s': %s", it->sent, mosquitto_strerror(rc));
 			return -1;
 		}
 		it->asked = true;
@@ -136,10 +160,13 @@ int hw_filters_ask(struct hw_filters *f, struct hw_link *l)
 const char *hw_filters_answer(struct hw_filters *f, int mid, int code)
 {
 	for (size_t i = 0; i < f->n; i++) {
-		struct filter *it = &f->all[i];
+		struct filter *it = &f->all[(f->next + i) % f->n];
 		if (!it->asked || it->granted || it->mid != mid)
 			continue;
 		it->granted = code < REFUSED_FROM;
+		f->next = (f->next + i) % f->n + 1;
+		while (f->first < f->n && f->all[f->first].granted)
+			f->first++;
 		return it->granted ? NULL : it->sent;
 	}
 	return NULL;
@@ -147,7 +174,7 @@ const char *hw_filters_answer(struct hw_filters *f, int mid, int code)
 
 bool hw_filters_granted(const struct hw_filters *f)
 {
-	for (size_t i = 0; i < f->n; i++)
+	for (size_t i = f->first; i < f->n; i++)
 		if (!f->all[i].granted)
 			return false;
 	return true;

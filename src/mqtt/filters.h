@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one reader subscribes to: the heartbeats' filters and the barrier topic, and which of them the broker granted.
- * Made by the loop's thread, then handed to the reader's; never used by both.
+ * The subscriptions of one reader: the heartbeats' filters and the barrier topic, and whether the broker has granted
+ * each. The loop's thread creates the object and hands it to the reader's thread; it is never used by both.
  */
 #ifndef HW_MQTT_FILTERS_H
 #define HW_MQTT_FILTERS_H
@@ -13,21 +13,21 @@
 
 struct hw_filters;
 
-/* Copies all; `share_group` NULL: plain subscriptions, and none to `share_topic`. NULL without memory. */
+/* Copies all arguments. `share_group` NULL: plain subscriptions, and none to `share_topic`. NULL without memory. */
 struct hw_filters *hw_filters_new(const struct hw_mqtt_filter *filters, size_t n, const char *share_group,
                                   const char *barrier_topic, const char *share_topic);
 void hw_filters_free(struct hw_filters *f);
 
-/* A new connection: nothing is granted. */
+/* A new connection: no subscription is granted. */
 void hw_filters_forget(struct hw_filters *f);
-/* Those that bring what is retained are to be asked for once more. Whether there are any. */
+/* The filters with `replay` must be requested again. Returns whether there are any. */
 bool hw_filters_replay(struct hw_filters *f);
-/* Those that `from` was granted need not be asked for again; unsubscribes what `f` does not have. 0, or -1 with the
- * link's `why`. */
+/* Takes over the grants of `from`, so that these filters are not requested again; unsubscribes from filters that `f`
+ * lacks. Returns -1 with the link's `why` on failure. */
 int hw_filters_replace(struct hw_filters *f, const struct hw_filters *from, struct hw_link *l);
-/* Subscribes to all that was neither granted nor asked for. 0, or -1 with the link's `why`. */
+/* Subscribes to all filters that are neither granted nor requested. Returns -1 with the link's `why` on failure. */
 int hw_filters_ask(struct hw_filters *f, struct hw_link *l);
-/* A SUBACK: the filter if it was refused, otherwise NULL. */
+/* Handles a SUBACK. Returns the filter if it was refused, otherwise NULL. */
 const char *hw_filters_answer(struct hw_filters *f, int mid, int code);
 bool hw_filters_granted(const struct hw_filters *f);
 

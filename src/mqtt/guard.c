@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See guard.h. Cost: a system call, and a copy, for up to HW_RECEIVE_LOOK bytes of packets. */
+/* See guard.h. Cost: a system call and a copy for up to HW_RECEIVE_PEEK bytes of packets. */
 #include "mqtt/guard.h"
 
 #include <errno.h>
@@ -10,23 +10,23 @@
 #include "mqtt/properties.h"
 #include "mqtt/receive.h"
 
-#define LONGEST (1 << 18) /* of what must be checked of a packet: more than its topic and sensible properties take */
+#define LONGEST (1 << 18) /* bytes of a packet that are checked: more than topic and properties need */
 
 static enum hw_guard_answer stop(const struct hw_packet_check *c, struct hw_why *why)
 {
 	const struct hw_mqtt_conf *conf = why->conf;
 	if (c->property >= 0)
 		hw_why_refuse(why,
-		              "%s:%d sent a packet with property %d, which MQTT 5 does not have: connection closed; "
+		              "%s:%d sent a packet with property %d, which MQTT 5 does not define: connection closed; "
 		              "try [mqtt] protocol = 3.1.1",
 		              conf->host, conf->port, c->property);
 	else
-		hw_why_refuse(why, "%s:%d sent a packet that breaks the rules of MQTT 5: connection closed", conf->host,
+		hw_why_refuse(why, "%s:%d sent a packet that violates MQTT 5: connection closed", conf->host,
 		              conf->port);
 	return HW_GUARD_STOP;
 }
 
-/* `seen` bytes lie there, and it takes `bytes`. Where no more can come, the library finds that out. */
+/* `seen` bytes are here, and `bytes` are needed. If no more can come, the library is called to find that out. */
 static enum hw_guard_answer wait_for(struct hw_guard *g, int fd, size_t seen, size_t bytes)
 {
 	if (hw_receive_ended(fd))
@@ -36,7 +36,7 @@ static enum hw_guard_answer wait_for(struct hw_guard *g, int fd, size_t seen, si
 	return HW_GUARD_WAIT;
 }
 
-/* Checks as many packets as lie in the `n` bytes. What follows from it if none of them is whole. */
+/* Checks all packets in the `n` bytes. If none is complete, returns the result for the first one. */
 static enum hw_packet_soundness check_all(struct hw_guard *g, const uint8_t *bytes, size_t n, struct hw_packet_check *c)
 {
 	enum hw_packet_soundness s;
@@ -48,7 +48,7 @@ static enum hw_packet_soundness check_all(struct hw_guard *g, const uint8_t *byt
 	return g->sound > 0 ? HW_PACKET_SOUND : s;
 }
 
-/* A packet of which more must be seen than is looked at together. */
+/* Checks a packet that is longer than what is inspected together. */
 static enum hw_packet_soundness check_long(struct hw_guard *g, int fd, struct hw_packet_check *c)
 {
 	uint8_t *bytes = c->need > LONGEST ? NULL : malloc(LONGEST);
@@ -61,14 +61,14 @@ static enum hw_packet_soundness check_long(struct hw_guard *g, int fd, struct hw
 enum hw_guard_answer hw_guard_check(struct hw_guard *g, int fd, struct hw_why *why)
 {
 	struct hw_packet_check c;
-	uint8_t bytes[HW_RECEIVE_LOOK];
+	uint8_t bytes[HW_RECEIVE_PEEK];
 	if (g->midway || g->sound > 0)
 		return HW_GUARD_PASS;
 	ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return HW_GUARD_WAIT;
 	if (n <= 0)
-		return HW_GUARD_PASS; /* the library finds out the same, and says why */
+		return HW_GUARD_PASS; /* the library gets the same result, and reports the reason */
 	enum hw_packet_soundness s = check_all(g, bytes, (size_t)n, &c);
 	if (s == HW_PACKET_CUT && c.need > sizeof(bytes) && n == sizeof(bytes))
 		s = check_long(g, fd, &c);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands between the broker's packets and the library on a connection with MQTT 5 and without TLS: each packet is
- * checked (properties.h) while it lies in the socket, and the library reads only checked ones.
+ * Protects the library from malformed packets, on MQTT 5 connections without TLS. Each packet is checked (properties.h)
+ * while it is still in the socket, and the library reads only checked packets.
  *
- * Invariant: the socket stands at the beginning of a packet, or the library is within the payload of a checked PUBLISH
- * with QoS 0 or 1. A callback, or an error, ends each of those.
+ * Invariant: the socket stands at the start of a packet, or the library is within the payload of a checked PUBLISH with
+ * QoS 0 or 1. A callback or an error ends the latter.
  */
 #ifndef HW_MQTT_GUARD_H
 #define HW_MQTT_GUARD_H
@@ -15,20 +15,20 @@
 #include "mqtt/why.h"
 
 struct hw_guard {
-	unsigned sound; /* whole packets at the beginning of the socket's bytes that were checked */
+	unsigned sound; /* number of checked whole packets at the start of the socket's data */
 	bool midway;    /* the library is within a payload */
-	bool awaits;    /* the socket is not readable before a cut packet can be checked */
+	bool awaits;    /* the socket becomes readable only when an incomplete packet can be checked */
 };
 
 enum hw_guard_answer {
 	HW_GUARD_PASS, /* the library may read one packet */
-	HW_GUARD_WAIT, /* it must wait: no bytes have come, or too few */
-	HW_GUARD_STOP  /* it must never read what lies there: `why` says why */
+	HW_GUARD_WAIT, /* the library must wait: too few bytes are here, or none */
+	HW_GUARD_STOP  /* the library must never read this data; `why` has the reason */
 };
 
-/* Before the library reads from this socket. At its end, and after an error, the library may read. */
+/* Called before each read of the library. At the end of the stream, and after an error, the library may read. */
 enum hw_guard_answer hw_guard_check(struct hw_guard *g, int fd, struct hw_why *why);
-/* After it did. `progress`: a callback ran. */
+/* Called after each read of the library. `progress`: a callback ran. */
 void hw_guard_has_read(struct hw_guard *g, bool progress);
 
 #endif

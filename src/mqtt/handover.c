@@ -24,9 +24,9 @@ void hw_handover_fini(struct hw_handover *h)
 }
 
 /*
- * Room for an answer. All that is handed over fits in the ring of answers; what could fill it is a connection that
- * comes and goes while the loop stands still. Then this waits; NULL when the thread shall end, since nobody reads
- * answers any more.
+ * Returns room for an answer. The answers to all messages of the handover fit in the ring. The ring fills only if
+ * connections are opened and lost while the loop is stalled; then this function waits. Returns NULL if the thread must
+ * end, because the loop reads no answers then.
  */
 static struct hw_handover_answer *reserve(struct hw_handover *h, size_t size)
 {
@@ -43,25 +43,25 @@ static struct hw_handover_answer *reserve(struct hw_handover *h, size_t size)
 	return a;
 }
 
-void hw_handover_answer(struct hw_handover *h, enum hw_publisher_event_kind kind, uint64_t token, int reason,
+void hw_handover_answer(struct hw_handover *h, enum hw_publisher_event_kind kind, uint64_t publish_id, int reason,
                         const char *text)
 {
 	size_t size = sizeof(struct hw_handover_answer) + strlen(text) + 1;
 	struct hw_handover_answer *a = reserve(h, size);
 	if (!a)
 		return;
-	*a = (struct hw_handover_answer){.token = token,
+	*a = (struct hw_handover_answer){.publish_id = publish_id,
 	                                 .kind = (uint32_t)kind,
 	                                 .connection = h->connection,
 	                                 .window = h->window,
 	                                 .reason = (uint32_t)reason};
 	memcpy(a->text, text, strlen(text) + 1);
 	hw_ring_commit(h->answers, size);
-	h->untold++;
+	h->unannounced++;
 }
 
-void hw_handover_tell(struct hw_handover *h)
+void hw_handover_notify(struct hw_handover *h)
 {
 	hw_ring_publish(h->answers);
-	h->untold = 0;
+	h->unannounced = 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the loop and the publisher's thread hand over to each other: statuses and barriers from the loop, answers back,
- * each in a ring of its own; and the loop's orders.
+ * The exchange between the loop and the publisher's thread. The loop hands over statuses and barriers, and the thread
+ * hands back answers, each in its own ring. The loop also gives orders.
  *
- * A connection has a number, which the loop learns with UP and puts on whatever it hands over: what was meant for an
- * earlier connection is thrown away, and what was not acknowledged when the connection went needs no answer, since DOWN
- * says it of all at once.
+ * Each connection has a number. The loop learns it with UP and puts it on each message that it hands over. The thread
+ * discards messages for an earlier connection. Messages that were unacknowledged when the connection was lost get no
+ * answer: DOWN stands for all of them.
  */
 #ifndef HW_MQTT_HANDOVER_H
 #define HW_MQTT_HANDOVER_H
@@ -21,58 +21,59 @@
 #include "mqtt/ring.h"
 
 #define HW_HANDOVER_STATUS_BYTES  (2 << 20)
-#define HW_HANDOVER_BARRIER_BYTES (1 << 16) /* canaries are in line with them */
+#define HW_HANDOVER_BARRIER_BYTES (1 << 16) /* shared with the canaries */
 
 struct hw_handover {
 	struct hw_ring *statuses, *barriers, *answers;
 	struct hw_orders orders;
-	atomic_int_least64_t stop_by_ns;  /* monotonic; to be set before HW_ORDER_STOP is given */
-	atomic_bool lacks_qos;            /* see hw_publisher_lacks_qos() */
-	atomic_bool broker_answers;       /* the broker has answered another connection */
+	atomic_int_least64_t stop_by_ns;  /* deadline of the stop, monotonic; set before HW_ORDER_STOP is given */
+	atomic_bool lacks_qos;            /* see hw_publisher_is_without_qos() */
+	atomic_bool broker_answers;       /* the broker has answered on another connection */
 	atomic_int_least64_t answered_ns; /* see hw_publisher_answered_ns() */
 
-	/* the thread's own: what goes with every answer */
-	uint32_t connection; /* counts the times it was up */
-	unsigned window;     /* statuses in flight that the broker grants */
-	unsigned untold;     /* answers that the loop cannot see yet */
+	/* used by the thread only: values that each answer carries */
+	uint32_t connection;  /* number of the connection */
+	unsigned window;      /* statuses that may be in flight, as the broker grants */
+	unsigned unannounced; /* answers that are not visible to the loop yet */
 };
 
-/* In `statuses`. Behind it stand the topic with its NUL and the payload. */
+/* An entry of `statuses`. The topic with its NUL and the payload follow it. */
 struct hw_handover_status {
-	uint64_t token, subject;
+	uint64_t publish_id, subject;
 	uint32_t connection;
-	uint32_t topic_size; /* with its NUL. 0: too long, to be refused */
+	uint32_t topic_size; /* with its NUL. 0: the status is too long and will be refused */
 	uint32_t payload_size;
 	uint32_t expiry_s;
 	uint8_t qos;
 	bool retain;
 };
 
-/* In `barriers`: one, or a canary, behind which its topic and payload stand. They share a line, so that no barrier
- * overtakes a canary. */
+/* An entry of `barriers`: a barrier, or a canary, whose topic and payload follow it. They share a ring, so that no
+ * barrier overtakes a canary. */
 struct hw_handover_barrier {
 	struct hw_barrier barrier;
-	uint64_t token;
+	uint64_t publish_id;
 	uint32_t connection;
-	bool shared;         /* on the share topic */
-	uint32_t topic_size; /* of a canary, with its NUL; 0: it is a barrier */
+	bool shared;         /* to be sent on the share topic */
+	uint32_t topic_size; /* of a canary, with its NUL; 0: this is a barrier */
 	uint32_t payload_size;
 };
 
-/* In `answers`. */
+/* An entry of `answers`. */
 struct hw_handover_answer {
-	uint64_t token;
+	uint64_t publish_id;
 	uint32_t kind, connection, window, reason;
 	char text[]; /* with its NUL */
 };
 
-/* Readies zeroed storage. 0 or -ENOMEM; hw_handover_fini() in either case. */
+/* Initialises zeroed storage. 0 or -ENOMEM; the caller must call hw_handover_fini() in both cases. */
 int hw_handover_init(struct hw_handover *h);
 void hw_handover_fini(struct hw_handover *h);
 
-/* The thread's side. An answer; the loop sees it after hw_handover_tell(). `reason`: the broker's, or 0. */
-void hw_handover_answer(struct hw_handover *h, enum hw_publisher_event_kind kind, uint64_t token, int reason,
+/* The thread's side: adds an answer. The loop sees it after hw_handover_notify(). `reason`: the broker's reason code,
+ * or 0. */
+void hw_handover_answer(struct hw_handover *h, enum hw_publisher_event_kind kind, uint64_t publish_id, int reason,
                         const char *text);
-void hw_handover_tell(struct hw_handover *h);
+void hw_handover_notify(struct hw_handover *h);
 
 #endif

@@ -10,7 +10,7 @@
 #define NO_RETAIN        0x9a
 #define NO_QOS           0x9b
 
-#define CALM       100 /* statuses taken in a row: no need for care any more */
+#define CALM       100 /* acknowledged statuses in a row after which statuses are sent together again */
 #define BAN_NS     (60 * HW_NS_PER_S)
 #define BAN_SHIFTS 6 /* about an hour */
 
@@ -39,7 +39,7 @@ bool hw_limits_failed(struct hw_limits *l, int refusal)
 		return next_form(l, HW_FORM_NO_WILL);
 	if (refusal)
 		return false;
-	/* A form that was answered before is not what is wrong now. */
+	/* If this form was answered before, it is not the cause now. */
 	if (l->form == HW_FORM_ASK || l->form == HW_FORM_NO_WILL || (l->settled && l->form != HW_FORM_WHOLE))
 		return next_form(l, HW_FORM_WHOLE);
 	return next_form(l, l->form + 1);
@@ -57,18 +57,19 @@ bool hw_limits_answered(struct hw_limits *l, bool retain, int qos_max, size_t pa
 	if (l->form == HW_FORM_AGAIN)
 		l->form = HW_FORM_WHOLE;
 	l->settled = true;
-	unsigned lasting = l->known & (HW_LACK_PACKET | HW_LACK_STATUS);
-	l->known = (retain && will_retain ? 0 : HW_LACK_RETAIN) | (qos_max > 0 && will_qos > 0 ? 0 : HW_LACK_QOS) |
-	           (will ? 0 : HW_LACK_WILL) | (packet_max ? HW_LACK_PACKET : 0) | lasting;
+	unsigned lasting = l->known & (HW_MISSING_PACKET | HW_MISSING_STATUS);
+	l->known = (retain && will_retain ? 0 : HW_MISSING_RETAIN) |
+	           (qos_max > 0 && will_qos > 0 ? 0 : HW_MISSING_QOS) | (will ? 0 : HW_MISSING_WILL) |
+	           (packet_max ? HW_MISSING_PACKET : 0) | lasting;
 	if (packet_max)
 		l->packet_max = packet_max;
-	l->told &= l->known;
+	l->reported &= l->known;
 	return true;
 }
 
 void hw_limits_forget(struct hw_limits *l)
 {
-	*l = (struct hw_limits){.told = l->told};
+	*l = (struct hw_limits){.reported = l->reported};
 }
 
 bool hw_limits_too_long(const struct hw_limits *l, size_t bytes)
@@ -96,18 +97,18 @@ void hw_limits_taken(struct hw_limits *l, uint64_t subject, size_t bytes)
 		l->thrown_out = l->banned = 0;
 }
 
-/* A status that the broker does not take, whatever the reason. */
+/* The broker does not accept this status, for whatever reason. */
 static void leave_out(struct hw_limits *l, size_t bytes, int64_t now_ns)
 {
 	l->suspect = 0;
 	if (l->taken > 0 && bytes > l->taken) {
 		l->packet_max = bytes - 1;
-		l->known |= HW_LACK_PACKET;
+		l->known |= HW_MISSING_PACKET;
 		return;
 	}
 	l->banned_until_ns = now_ns + (BAN_NS << (l->banned < BAN_SHIFTS ? l->banned : BAN_SHIFTS));
 	l->banned++;
-	l->known |= HW_LACK_STATUS;
+	l->known |= HW_MISSING_STATUS;
 }
 
 void hw_limits_thrown_out(struct hw_limits *l, unsigned n, uint64_t subject, size_t bytes, int64_t now_ns)
@@ -122,41 +123,42 @@ void hw_limits_thrown_out(struct hw_limits *l, unsigned n, uint64_t subject, siz
 		l->suspect = subject;
 }
 
-enum hw_lack hw_limits_news(struct hw_limits *l)
+enum hw_missing_feature hw_limits_news(struct hw_limits *l)
 {
-	unsigned news = l->known & ~l->told, one = news & (~news + 1);
-	l->told |= one;
-	return (enum hw_lack)one;
+	unsigned news = l->known & ~l->reported, one = news & (~news + 1);
+	l->reported |= one;
+	return (enum hw_missing_feature)one;
 }
 
-void hw_limits_text(const struct hw_limits *l, enum hw_lack which, char *to, size_t size)
+void hw_limits_text(const struct hw_limits *l, enum hw_missing_feature which, char *to, size_t size)
 {
 	switch (which) {
-	case HW_LACK_RETAIN:
+	case HW_MISSING_RETAIN:
 		snprintf(to, size,
-		         "it keeps no retained messages: a status reaches only who is subscribed when it is published; "
-		         "allow them there (mosquitto: retain_available)");
+		         "it keeps no retained messages: a status reaches only clients that are subscribed when it is "
+		         "published; allow retained messages there (mosquitto: retain_available)");
 		break;
-	case HW_LACK_QOS:
+	case HW_MISSING_QOS:
 		snprintf(to, size,
-		         "it takes QoS 0 only: nothing acknowledges a status, and one that is lost on the way is not "
-		         "published again before the next reconnect; allow QoS 1 there (mosquitto: max_qos)");
+		         "it accepts QoS 0 only: no status is acknowledged, and a lost status is published again only "
+		         "at the next reconnect; allow QoS 1 there (mosquitto: max_qos)");
 		break;
-	case HW_LACK_WILL:
+	case HW_MISSING_WILL:
 		snprintf(to, size,
-		         "it does not take this monitor's last will, so nothing there will say that the monitor died: "
-		         "is its limit on messages too small, or the right to publish heartwheel/NODE_ID/status "
+		         "it refuses this monitor's last will, so no message there will report a crash of the monitor: "
+		         "is its limit on messages too small, or is the right to publish heartwheel/NODE_ID/status "
 		         "missing?");
 		break;
-	case HW_LACK_PACKET:
+	case HW_MISSING_PACKET:
 		snprintf(to, size,
-		         "it takes no message of more than %zu bytes: longer statuses are not published, and counted "
+		         "it accepts no message of more than %zu bytes: longer statuses are not published, and count "
 		         "as refused; raise that limit there (mosquitto: max_packet_size)",
 		         l->packet_max);
 		break;
-	case HW_LACK_STATUS:
+	case HW_MISSING_STATUS:
 		snprintf(to, size,
-		         "it closes the connection on statuses: has this monitor the right to publish them, retained, "
-		         "and are they within its limit on messages? Until that is mended few are tried");
+		         "it closes the connection when a status is published: may this monitor publish retained "
+		         "statuses, and are they within its limit on messages? Until then heartwheel publishes few "
+		         "statuses at a time");
 	}
 }

@@ -2,7 +2,7 @@
 /*
  * A connection to the broker.
  *
- * The library does not bound the time to a CONNACK, and judges a link by PINGRESP alone. This file is where that ends:
+ * The library does not bound the time to a CONNACK, and checks a link only by PINGRESP. This file adds what is missing:
  * its users see open, lost and one sentence (why.h).
  */
 #include "mqtt/link.h"
@@ -20,13 +20,15 @@
 #include "heartwheel/time.h"
 #include "mqtt/clock.h"
 
-#define HANDSHAKE_NS        (10 * HW_NS_PER_S)
-#define TEND_NS             HW_NS_PER_S /* a thread that is awake for another reason tends its link no more often */
-#define KEEPALIVE_MIN_S     5           /* the library takes no less */
+#define HANDSHAKE_NS (10 * HW_NS_PER_S)
+/* at most one hw_link_tend() in this time while the thread is awake for other reasons */
+#define TEND_NS             HW_NS_PER_S
+#define KEEPALIVE_MIN_S     5 /* minimum of the library */
 #define RECEIVE_MAX_DEFAULT 65535
 #define UNANSWERED_NS       (10 * HW_NS_PER_S)
 
-/* The library sets up TLS once per process, unguarded: the first connection does it while no other one is made. */
+/* The library initialises TLS once per process, without a lock. So the first connection does that while no other is
+ * opened. */
 static pthread_mutex_t tls_gate = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- callbacks of the library */
@@ -69,7 +71,7 @@ static void on_disconnect(struct mosquitto *m, void *arg, int reason, const mosq
 	hw_why_disconnected(&l->why, reason);
 }
 
-/* Only until the CONNACK: with a log callback the library formats a line for every message. */
+/* Used until the CONNACK only: with a log callback, the library formats a line for every message. */
 static void on_log(struct mosquitto *m, void *arg, int level, const char *line)
 {
 	struct hw_link *l = arg;
@@ -92,7 +94,7 @@ void hw_link_failed(struct hw_link *l, int err)
 	hw_link_lost(l, err == ECONNRESET ? MOSQ_ERR_CONN_LOST : MOSQ_ERR_ERRNO, err);
 }
 
-/* --- making one */
+/* --- opening */
 
 static void drop_strings(struct hw_mqtt_conf *c)
 {
@@ -117,13 +119,15 @@ int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf)
 	}
 	if (l->conf.keepalive_s < KEEPALIVE_MIN_S)
 		l->conf.keepalive_s = KEEPALIVE_MIN_S;
-	if (ok && mosquitto_lib_init() == MOSQ_ERR_SUCCESS) /* counted by the library; this is the loop's thread */
+	/* the library counts the calls; this is the loop's thread */
+	if (ok && mosquitto_lib_init() == MOSQ_ERR_SUCCESS)
 		return 0;
 	drop_strings(&l->conf);
 	return -ENOMEM;
 }
 
-/* The library's own clean-up is left out: a thread left behind in the resolver may still be in it. */
+/* mosquitto_lib_cleanup() is not called, because a thread that was left behind in the resolver may still use the
+ * library. */
 void hw_link_fini(struct hw_link *l)
 {
 	if (l->m)
@@ -132,19 +136,35 @@ void hw_link_fini(struct hw_link *l)
 	drop_strings(&l->conf);
 }
 
-bool hw_link_is_bare(const struct hw_link *l)
+const char *hw_link_layer(const struct hw_mqtt_conf *conf)
 {
 	int major, minor, revision;
 	mosquitto_lib_version(&major, &minor, &revision);
-	return !l->conf.tls_ca[0] && (major < 2 || (major == 2 && minor == 0));
+	if (conf->tls_ca[0])
+		return "the connection is encrypted";
+	return major > 2 || (major == 2 && minor > 0) ? "libmosquitto has a read buffer since 2.1" : NULL;
+}
+
+bool hw_link_is_bare(const struct hw_link *l)
+{
+	return !hw_link_layer(&l->conf);
 }
 
 static bool readable(struct hw_link *l, const char *key, const char *path)
 {
 	int rc = path[0] ? hw_file_check(path) : 0;
 	if (rc)
-		hw_why_say(&l->why, "cannot read [mqtt] %s = %s: %s", key, path, hw_file_error(-rc));
+		hw_why_set(&l->why, "cannot read [mqtt] %s = %s: %s", key, path, hw_file_error(-rc));
 	return rc == 0;
+}
+
+/* Without this callback, OpenSSL would ask for the key's password at the terminal, and wait. */
+static int no_password(char *buf, int size, int writing, void *m)
+{
+	struct hw_link *l = mosquitto_userdata(m);
+	(void)buf, (void)size, (void)writing;
+	hw_why_set(&l->why, "[mqtt] tls_key = %s has a password: name a file without a password", l->conf.tls_key);
+	return -1;
 }
 
 static int set_tls(struct hw_link *l)
@@ -154,9 +174,9 @@ static int set_tls(struct hw_link *l)
 	    !readable(l, "tls_key", c->tls_key))
 		return -1;
 	int rc = mosquitto_tls_set(l->m, c->tls_ca, NULL, c->tls_cert[0] ? c->tls_cert : NULL,
-	                           c->tls_key[0] ? c->tls_key : NULL, NULL);
+	                           c->tls_key[0] ? c->tls_key : NULL, no_password);
 	if (rc)
-		hw_why_say(&l->why, "TLS cannot be set up (%s): tls_cert and tls_key go together",
+		hw_why_set(&l->why, "TLS cannot be set up (%s): set tls_cert and tls_key together",
 		           mosquitto_strerror(rc));
 	return rc ? -1 : 0;
 }
@@ -167,13 +187,14 @@ static int set_options(struct hw_link *l)
 	int version = c->protocol == 5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311;
 	int rc = mosquitto_int_option(l->m, MOSQ_OPT_PROTOCOL_VERSION, version);
 	if (!rc)
-		rc = mosquitto_int_option(l->m, MOSQ_OPT_TCP_NODELAY, 1); /* acknowledgements must not wait either */
-	if (!rc) /* the broker's max_inflight_messages decides, not the library's 20 */
+		/* acknowledgements must not be delayed either */
+		rc = mosquitto_int_option(l->m, MOSQ_OPT_TCP_NODELAY, 1);
+	if (!rc) /* the broker's max_inflight_messages is the limit, not the library's 20 */
 		rc = mosquitto_int_option(l->m, MOSQ_OPT_RECEIVE_MAXIMUM, RECEIVE_MAX_DEFAULT);
 	if (!rc && (c->username[0] || c->password[0]))
 		rc = mosquitto_username_pw_set(l->m, c->username, c->password[0] ? c->password : NULL);
 	if (rc) {
-		hw_why_say(&l->why, "MQTT cannot be set up: %s", mosquitto_strerror(rc));
+		hw_why_set(&l->why, "MQTT cannot be set up: %s", mosquitto_strerror(rc));
 		return -1;
 	}
 	mosquitto_connect_v5_callback_set(l->m, on_connect);
@@ -182,7 +203,8 @@ static int set_options(struct hw_link *l)
 	return c->tls_ca[0] ? set_tls(l) : 0;
 }
 
-/* A session that is to be kept has to be asked for in MQTT 5. What mosquitto_connect() returned, and its errno. */
+/* Connects. In MQTT 5, a session that outlives the connection must be requested. Returns the result of
+ * mosquitto_connect(), and sets its errno. */
 static int connect_to(struct hw_link *l)
 {
 	const struct hw_mqtt_conf *c = &l->conf;
@@ -200,14 +222,14 @@ static int connect_to(struct hw_link *l)
 
 int hw_link_open(struct hw_link *l)
 {
-	static bool tls_is_set_up; /* under the gate */
+	static bool tls_is_set_up; /* protected by tls_gate */
 	const struct hw_mqtt_conf *c = &l->conf;
 	hw_why_begin(&l->why);
 	l->guard = (struct hw_guard){0};
 	l->up_ns = 0;
 	l->m = mosquitto_new(c->client_id, c->session_s == 0, l);
 	if (!l->m) {
-		hw_why_say(&l->why, "MQTT cannot be set up: %s", strerror(errno));
+		hw_why_set(&l->why, "MQTT cannot be set up: %s", strerror(errno));
 		return -1;
 	}
 	if (set_options(l) || l->prepare(l))
@@ -233,7 +255,7 @@ int hw_link_open(struct hw_link *l)
 	return 0;
 }
 
-/* --- using it */
+/* --- an open link */
 
 int hw_link_socket(const struct hw_link *l)
 {
@@ -246,8 +268,9 @@ bool hw_link_wants_write(const struct hw_link *l)
 }
 
 /*
- * The library reads one packet a call, or several when TLS or messages in flight say so. EAGAIN without a callback in
- * between is what tells that nothing is left: neither FIONREAD nor poll() knows what TLS has decrypted already.
+ * The library reads one packet per call, or several with TLS or with messages in flight. EAGAIN without a callback
+ * shows that no data is left. FIONREAD and poll() cannot show that, because they do not count data that TLS has
+ * decrypted already.
  */
 static enum hw_link_read read_one(struct hw_link *l)
 {
@@ -269,7 +292,7 @@ static enum hw_link_read read_one(struct hw_link *l)
 enum hw_link_read hw_link_read_one(struct hw_link *l)
 {
 	enum hw_link_read got = read_one(l);
-	l->guard.sound = 0; /* the next one may be read past the library */
+	l->guard.sound = 0; /* the next packet may be read past the library */
 	return got;
 }
 
@@ -287,7 +310,7 @@ static enum hw_link_read read_some(struct hw_link *l, unsigned budget)
 
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget)
 {
-	/* A TLS handshake has no callbacks to tell progress by. */
+	/* A TLS handshake calls no callback, so its progress is not visible. */
 	enum hw_link_read got = read_some(l, l->state == HW_LINK_OPENING ? 1 : budget);
 	l->guard.sound = 0;
 	if (got == HW_LINK_MORE && l->state == HW_LINK_OPEN)
@@ -323,15 +346,16 @@ static bool is_midway(const struct hw_link *l)
 }
 
 /*
- * The library closes a live link when the PINGRESP is still behind a backlog. So it is asked only when there is none;
- * else an UNSUBSCRIBE from what was never subscribed tells the broker that we live, and needs no right.
+ * The library closes a working link if the PINGRESP waits after a backlog. So mosquitto_loop_misc() is called only
+ * without a backlog. With a backlog, an UNSUBSCRIBE from a filter that was never subscribed keeps the link alive; it
+ * needs no right.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 {
 	int64_t quiet_ns = now_ns - l->misc_ns;
 	if (l->state != HW_LINK_OPEN || quiet_ns < (drained ? TEND_NS : tend_within_ns(l)))
 		return 0;
-	if (is_midway(l)) { /* soon again: the packet ends, or its owner gives up */
+	if (is_midway(l)) { /* try again soon: the packet is completed, or its owner gives up */
 		l->misc_ns = now_ns - tend_within_ns(l) + TEND_NS;
 		return 0;
 	}
@@ -352,8 +376,8 @@ int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 }
 
 /*
- * The library sees to its keepalive only when asked. A PINGREQ that is a quarter late is within the half that the
- * broker grants.
+ * The library checks its keepalive only when it is called. A PINGREQ that is late by a quarter of the keepalive is
+ * within the half that the broker allows.
  */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns)
 {
@@ -365,7 +389,7 @@ bool hw_link_overdue(struct hw_link *l, int64_t now_ns)
 {
 	if (l->up_ns || now_ns - l->opened_ns < HANDSHAKE_NS)
 		return false;
-	hw_why_say(&l->why, "%s:%d accepts connections but does not answer: is it an MQTT broker, and is it alive?",
+	hw_why_set(&l->why, "%s:%d accepts connections but does not answer: is it an MQTT broker, and does it hang?",
 	           l->conf.host, l->conf.port);
 	return true;
 }
@@ -374,7 +398,7 @@ bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns)
 {
 	if (now_ns - since_ns < UNANSWERED_NS)
 		return false;
-	hw_why_say(&l->why, "%s:%d has not acknowledged a message for %d s: connection closed", l->conf.host,
+	hw_why_set(&l->why, "%s:%d has not acknowledged a message for %d s: connection closed", l->conf.host,
 	           l->conf.port, (int)(UNANSWERED_NS / HW_NS_PER_S));
 	return true;
 }
@@ -384,7 +408,7 @@ bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns)
 void hw_link_up(struct hw_link *l, int64_t now_ns)
 {
 	l->up_ns = now_ns;
-	l->why.said[0] = '\0';
+	l->why.reported[0] = '\0';
 	l->why.text[0] = '\0';
 	l->why.explained = false;
 }
@@ -409,10 +433,10 @@ static void close_handle(struct hw_link *l)
 
 bool hw_link_down(struct hw_link *l, int64_t now_ns)
 {
-	bool was_up = l->up_ns != 0, news = was_up || strcmp(l->why.text, l->why.said) != 0;
+	bool was_up = l->up_ns != 0, news = was_up || strcmp(l->why.text, l->why.reported) != 0;
 	int64_t wait_ms = hw_backoff_ms(&l->backoff, l->why.fault, was_up ? now_ns - l->up_ns : 0, random_number());
 	l->retry_ns = now_ns + wait_ms * HW_NS_PER_MS;
-	memcpy(l->why.said, l->why.text, sizeof(l->why.said));
+	memcpy(l->why.reported, l->why.text, sizeof(l->why.reported));
 	close_handle(l);
 	return news;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What readers and publisher share: one connection to the broker with its options, credentials and TLS; when to try
- * again; and why it failed, in words that say what to do.
+ * The common part of readers and publisher: one connection to the broker with its options, credentials and TLS; the
+ * time of the next attempt; and the reason of the last failure with its remedy.
  *
- * A link belongs to one thread and is used by it alone. Every attempt makes a new library handle, so that nothing of a
- * lost connection (packets half sent, messages the library would send again by itself) reaches the next one.
+ * A link is used by one thread only. Every attempt makes a new library handle. So no state of a lost connection, such
+ * as half-sent packets or messages to be resent, reaches the next one.
  */
 #ifndef HW_MQTT_LINK_H
 #define HW_MQTT_LINK_H
@@ -21,41 +21,41 @@
 struct mosquitto;
 
 enum hw_link_read {
-	HW_LINK_LOST = -1, /* `why` says why */
-	HW_LINK_DRAINED,   /* nothing more to read now */
+	HW_LINK_LOST = -1, /* `why` has the reason */
+	HW_LINK_DRAINED,   /* no more data for now */
 	HW_LINK_MORE,      /* the budget is used up */
-	HW_LINK_NO_ROOM    /* `has_room` said no */
+	HW_LINK_NO_ROOM    /* `has_room` returned false */
 };
 
-/* What the CONNACK says that the broker takes. MQTT 3.1.1 says none of it: then these are the most there is. */
+/* The limits that the CONNACK reports. MQTT 3.1.1 reports none, so these have their maximum. */
 struct hw_granted {
-	unsigned receive_max; /* QoS 1 messages that wait for their acknowledgement */
-	unsigned packet_max;  /* bytes; 0: no limit was told */
+	unsigned receive_max; /* QoS 1 messages that may be unacknowledged */
+	unsigned packet_max;  /* bytes; 0: not reported */
 	int qos_max;
 	bool retain;
-	bool shared; /* subscriptions */
+	bool shared; /* shared subscriptions are available */
 };
 
 struct hw_link {
-	struct hw_mqtt_conf conf; /* with strings of its own */
+	struct hw_mqtt_conf conf; /* its strings are copies */
 	void *owner;
-	/* Sets the owner's callbacks and will on a new handle, whose user data is the link. 0, or not with
-	 * hw_why_say() */
+	/* Sets the owner's callbacks and will on a new handle, whose user data is the link. Returns 0, or non-zero
+	 * after hw_why_set() */
 	int (*prepare)(struct hw_link *l);
-	bool (*has_room)(void *owner); /* asked before each read; NULL: always */
-	/* Whether what was sent last may be what the broker minds, if it closes the connection now. NULL: never. */
+	bool (*has_room)(void *owner); /* called before each read; NULL: there is always room */
+	/* Whether a recent message may be the reason if the broker closes the connection now. NULL: never. */
 	bool (*is_suspect)(void *owner);
-	/* Whether the last byte on the wire may be one within a packet that the owner writes past the library, which
-	 * must then write none. NULL: never. */
+	/* Whether the last byte written may be within a packet that the owner writes past the library. The library
+	 * must not write then. NULL: never. */
 	bool (*is_midway)(void *owner);
 
 	struct mosquitto *m;
 	enum hw_link_state state;
 	struct hw_guard guard;
 	struct hw_granted granted;
-	uint64_t progress; /* counted up by every callback: tells a read that brought something from one that did not */
-	int64_t opened_ns, up_ns; /* 0: not */
-	int64_t misc_ns;          /* when the library last saw to the keepalive */
+	uint64_t progress;        /* incremented by each callback: shows whether a read had a result */
+	int64_t opened_ns, up_ns; /* when the connection was opened, and when it was up; 0: not yet */
+	int64_t misc_ns;          /* when the library last checked the keepalive */
 
 	struct hw_why why; /* of the last failure */
 	struct hw_backoff backoff;
@@ -67,49 +67,51 @@ int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf);
 void hw_link_fini(struct hw_link *l);
 
 /*
- * Whether the socket is all there is to the connection, so that packets may be read and written past the library: there
- * is no TLS, and the library reads no further than to the end of a packet (2.1 has a buffer of its own).
+ * Whether packets may be read and written past the library. This requires that no layer above the socket holds bytes:
+ * there is no TLS, and the library reads only to the end of a packet (2.1 has its own buffer). The second function
+ * names the layer, or returns NULL.
  */
 bool hw_link_is_bare(const struct hw_link *l);
+const char *hw_link_layer(const struct hw_mqtt_conf *conf);
 
-/* Resolves, connects (both may block) and sends CONNECT. 0, or -1 with `why`. */
+/* Resolves the name, connects (both may block) and sends CONNECT. Returns -1 with `why` on failure. */
 int hw_link_open(struct hw_link *l);
 int hw_link_socket(const struct hw_link *l);
 bool hw_link_wants_write(const struct hw_link *l);
-/* Reads about `budget` packets. Callbacks run in here. */
+/* Reads about `budget` packets; calls callbacks. */
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget);
-/* One packet, by the library, or as much of it as there is. Unlike hw_link_read() it may be mixed with reads past the
- * library. */
+/* Lets the library read one packet, or the part of it that is here. Unlike hw_link_read(), it may be mixed with
+ * reads past the library. */
 enum hw_link_read hw_link_read_one(struct hw_link *l);
 /* 0, or -1 with `why`. */
 int hw_link_write(struct hw_link *l);
 /*
- * To be called at each wake-up while open, and at the latest when hw_link_rest_ms() is over. `drained`: everything that
- * had arrived has been read; only then the library may judge by a missing PINGRESP. Otherwise the link is kept alive in
- * another way. While the owner is midway it waits. 0, or -1 with `why`.
+ * Keeps the link alive. Called at each wake-up while open, and at the latest after hw_link_rest_ms(). `drained`: all
+ * data in the socket has been read. Only then the library may check for a missing PINGRESP; otherwise another packet
+ * keeps the link alive. While the owner is midway, it waits. Returns -1 with `why` if the link is lost.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
-/* For how long an open link need not be tended: a quarter of the keepalive, since it was last. */
+/* How long an open link needs no hw_link_tend(): a quarter of the keepalive after the last call. */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
-/* An acknowledgement that takes this long will not come, and would keep its place for ever: true, with `why`. */
+/* True, with `why`, if an acknowledgement is overdue. It will not come, and would occupy its slot for ever. */
 bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns);
-/* A CONNACK or SUBACK that does not come: true, with `why`. */
+/* True, with `why`, if a CONNACK or SUBACK is overdue. */
 bool hw_link_overdue(struct hw_link *l, int64_t now_ns);
 
-/* Everything asked for was granted. */
+/* All subscriptions that were requested are granted. */
 void hw_link_up(struct hw_link *l, int64_t now_ns);
-/* Closes without a DISCONNECT and plans the next attempt. True if `why` should be told. */
+/* Closes without a DISCONNECT and schedules the next attempt. True if `why` should be reported. */
 bool hw_link_down(struct hw_link *l, int64_t now_ns);
-/* Closes one whose failure was an answer: it is opened again at once, and nothing need be said. */
+/* Closes a connection whose failure was a test result: it is opened again at once, without a report. */
 void hw_link_again(struct hw_link *l, int64_t now_ns);
-/* Says DISCONNECT (so that the broker drops the will), unless the owner is midway, and closes. */
+/* Sends DISCONNECT, so that the broker drops the will, and closes. While the owner is midway, no DISCONNECT is sent. */
 void hw_link_leave(struct hw_link *l);
 
-/* Whether what mosquitto_publish() returned means the message rather than the connection. */
+/* Whether a result of mosquitto_publish() concerns the message and not the connection. */
 bool hw_link_is_of_message(int rc);
-/* Sets `why` from what a library call returned, with the errno it left. */
+/* Sets `why` from the result of a library call and its errno. */
 void hw_link_lost(struct hw_link *l, int rc, int err);
-/* ... from the errno of a system call on its socket, as the library tells it. */
+/* Sets `why` from the errno of a system call on the link's socket, as the library would report it. */
 void hw_link_failed(struct hw_link *l, int err);
 
 #endif

@@ -4,10 +4,10 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#define PUBACK_BYTES 4  /* at least */
-#define VAIN_MOST    2  /* waits in a row that bring nothing: then the first byte wakes */
-#define WEIGHT       16 /* of a wait for which too little came, next to one that was not in vain */
-#define FAILED_MOST  48 /* then no more are tried on this connection */
+#define PUBACK_BYTES 4  /* at least; a PUBACK may be longer */
+#define VAIN_MOST    2  /* waits in a row without a byte, after which the first byte wakes the thread */
+#define WEIGHT       16 /* of a wait with too few bytes, compared with a successful one */
+#define FAILED_MOST  48 /* from this weight on, no more waits are tried on this connection */
 
 void hw_low_water_begin(struct hw_low_water *w)
 {

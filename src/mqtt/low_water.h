@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many bytes must wait at the publisher's socket before its thread wakes.
+ * Decides how many bytes must be in the publisher's socket before its thread wakes up.
  *
- * While the window is full, half of it must be acknowledged before the thread wakes: a wake-up for each acknowledgement
- * takes the time of the broker, which then has one message to read where it could have had ten.
+ * While the window is full, half of it must be acknowledged before the thread wakes up. A wake-up per acknowledgement
+ * would slow down the broker, which would then find one message to read instead of ten.
  *
- * A broker that has not set TCP_NODELAY (mosquitto as it comes) sends the second acknowledgement only when it knows
- * that the first has arrived, which it learns from the next message. With such a one nothing is to be gained: its
- * acknowledgements come in bunches by themselves.
+ * A broker without TCP_NODELAY (mosquitto's default) sends the second acknowledgement only after it learns that the
+ * first has arrived. It learns that from the next message. Waiting gains nothing there, because the acknowledgements
+ * arrive in batches anyway.
  *
- * Nor with one that says nothing at all: to look for less than the mark all the while would be to wake for nothing,
- * until it is given up. Its first byte is waited for, and what follows that is gathered again.
+ * Waiting gains nothing either if the broker is silent: each wait would end in a useless wake-up. So after VAIN_MOST
+ * such waits, the first byte wakes the thread. Later bytes are gathered again.
  */
 #ifndef HW_MQTT_LOW_WATER_H
 #define HW_MQTT_LOW_WATER_H
@@ -18,23 +18,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define HW_LOW_WATER_MS 2 /* for the bytes that are waited for to come */
+#define HW_LOW_WATER_MS 2 /* how long to wait for the bytes */
 
 struct hw_low_water {
-	int bytes;       /* the socket's mark: it is readable once so many wait. Nobody else sets it */
-	bool gathers;    /* it is for acknowledgements to gather, and the wait is to be short */
-	unsigned failed; /* how often fewer came in time, weighed */
-	unsigned vain;   /* waits in a row in which nothing came */
+	int bytes;       /* SO_RCVLOWAT of the socket. No other code sets it */
+	bool gathers;    /* the wait is short, to gather acknowledgements */
+	unsigned failed; /* weighted count of waits in which too few bytes came */
+	unsigned vain;   /* consecutive waits in which no byte came */
 };
 
 /* A new connection. */
 void hw_low_water_begin(struct hw_low_water *w);
-/* Something was acknowledged: the broker says something. */
+/* A status was acknowledged, so the broker is not silent. */
 void hw_low_water_answered(struct hw_low_water *w);
-/* Before the wait. `acks`: how many acknowledgements to gather; 0: whatever comes is to wake the thread, if it is
- * `least` bytes. */
+/* Called before the wait. `acks`: the number of acknowledgements to gather; 0: any data of at least `least` bytes
+ * wakes the thread. */
 void hw_low_water_set(struct hw_low_water *w, int fd, unsigned acks, size_t least);
-/* After it: whether the socket became readable. */
+/* Called after the wait. `came`: the socket became readable. */
 void hw_low_water_judge(struct hw_low_water *w, int fd, bool came);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the loop tells a thread of ours to do: bits that wait until the thread looks, and a bell that wakes it. Header
- * only. */
+/* Orders of the loop to a thread: bits that wait until the thread takes them, and a bell that wakes it. Header only. */
 #ifndef HW_MQTT_ORDERS_H
 #define HW_MQTT_ORDERS_H
 
@@ -12,15 +11,15 @@
 #include "mqtt/bell.h"
 
 enum {
-	HW_ORDER_STOP = 1,      /* stands until the end */
-	HW_ORDER_HURRY = 2,     /* try again to connect at once */
+	HW_ORDER_STOP = 1,      /* stays set */
+	HW_ORDER_RETRY = 2,     /* connect again at once */
 	HW_ORDER_RECONNECT = 4, /* close the connection, and open it again */
-	HW_ORDER_DRAIN = 8,     /* say when the socket has been read empty */
-	HW_ORDER_REPLAY = 16    /* ask for retained messages once more */
+	HW_ORDER_DRAIN = 8,     /* report when the socket is empty */
+	HW_ORDER_REPLAY = 16    /* request retained messages again */
 };
 
 struct hw_orders {
-	int fd; /* readable when one was given */
+	int fd; /* readable when an order was given */
 	atomic_uint given;
 };
 
@@ -38,14 +37,14 @@ static inline void hw_orders_fini(struct hw_orders *o)
 		close(o->fd);
 }
 
-/* The loop's side. 0: only wakes the thread. */
+/* The loop's side: gives orders. 0 only wakes the thread. */
 static inline void hw_orders_give(struct hw_orders *o, unsigned what)
 {
 	atomic_fetch_or(&o->given, what);
 	hw_bell_ring(o->fd);
 }
 
-/* The thread's side: what was ordered since it asked last. */
+/* The thread's side: takes the orders that were given since the last call. */
 static inline unsigned hw_orders_take(struct hw_orders *o)
 {
 	return atomic_fetch_and(&o->given, HW_ORDER_STOP);
@@ -56,7 +55,7 @@ static inline bool hw_orders_stop(const struct hw_orders *o)
 	return atomic_load(&o->given) & HW_ORDER_STOP;
 }
 
-/* Sleeps until an order comes, `fd` is readable (-1: none), or the time is over (-1: never). */
+/* Waits until an order comes, `fd` is readable (-1: none), or the timeout ends (-1: never). */
 static inline void hw_orders_wait(struct hw_orders *o, int fd, int timeout_ms)
 {
 	struct pollfd fds[] = {{o->fd, POLLIN, 0}, {fd, POLLIN, 0}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See outlet.h. Cost, past the library: a copy of each message, and one system call for all that wait. */
+/* See outlet.h. Cost past the library: a copy of each message, and one system call for all that wait. */
 #include "mqtt/outlet.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "heartwheel/time.h"
 #include "mqtt/handover.h"
 
-#define HEAD     64                                    /* more than a packet has beside topic and payload */
-#define LONGEST  (HW_HANDOVER_STATUS_BYTES / 4 + HEAD) /* packet that may be handed over */
-#define CAPACITY (2 * LONGEST)                         /* pages that are never used cost nothing */
+#define HEAD     64                                    /* the most that a packet has in addition to topic and payload */
+#define LONGEST  (HW_HANDOVER_STATUS_BYTES / 4 + HEAD) /* longest packet of the handover */
+#define CAPACITY (2 * LONGEST)                         /* untouched pages cost nothing */
 #define STUCK_NS (30 * HW_NS_PER_S)
 
 int hw_outlet_init(struct hw_outlet *o, struct hw_link *l, void (*written)(void *owner, int mid))
@@ -53,7 +53,7 @@ static bool is_used(const struct hw_outlet *o, uint16_t id)
 	return o->used[id / 64] & bit_of(id);
 }
 
-/* There is a free one: the quota is less than there are. */
+/* An id is free, because the quota is less than the number of ids. */
 static uint16_t use_id(struct hw_outlet *o)
 {
 	do
@@ -72,7 +72,7 @@ bool hw_outlet_answered(struct hw_outlet *o, uint16_t id)
 	return true;
 }
 
-/* --- in */
+/* --- adding */
 
 bool hw_outlet_room(const struct hw_outlet *o)
 {
@@ -95,7 +95,7 @@ static int by_library(struct hw_outlet *o, const struct hw_message *m, int *mid)
 	return rc;
 }
 
-/* What the library would not take either. */
+/* The faults for which the library would refuse the message, too. */
 static int fault_of(const struct hw_outlet *o, const struct hw_message *m, size_t size)
 {
 	const struct hw_granted *g = &o->link->granted;
@@ -123,7 +123,7 @@ static int past_library(struct hw_outlet *o, const struct hw_message *m, int *mi
 		o->unanswered++;
 		*mid = use_id(o);
 	} else {
-		*mid = HW_OUTLET_IDS + (int)o->n_unsent++; /* it is on no wire */
+		*mid = HW_OUTLET_IDS + (int)o->n_unsent++; /* not a packet id: QoS 0 has none on the wire */
 	}
 	hw_packet_publish(o->bytes + o->waiting, m, v5, (uint16_t)*mid);
 	o->waiting += size;
@@ -135,14 +135,14 @@ int hw_outlet_publish(struct hw_outlet *o, const struct hw_message *m, int *mid,
 	return o->past ? past_library(o, m, mid, now_ns) : by_library(o, m, mid);
 }
 
-/* --- out */
+/* --- writing */
 
 bool hw_outlet_waits(const struct hw_outlet *o)
 {
 	return o->waiting > 0;
 }
 
-static void tell_written(struct hw_outlet *o)
+static void report_written(struct hw_outlet *o)
 {
 	for (unsigned i = 0; i < o->n_unsent; i++)
 		o->written(o->link->owner, HW_OUTLET_IDS + (int)i);
@@ -165,7 +165,7 @@ int hw_outlet_write(struct hw_outlet *o, int64_t now_ns)
 	o->waiting -= (size_t)n;
 	memmove(o->bytes, o->bytes + n, o->waiting);
 	if (o->waiting == 0)
-		tell_written(o);
+		report_written(o);
 	return 0;
 }
 
@@ -174,7 +174,7 @@ bool hw_outlet_overdue(struct hw_outlet *o, int64_t now_ns)
 	const struct hw_mqtt_conf *c = &o->link->conf;
 	if (o->waiting == 0 || now_ns - o->moved_ns < STUCK_NS)
 		return false;
-	hw_why_say(&o->link->why, "%s:%d has taken nothing for %d s: connection closed", c->host, c->port,
+	hw_why_set(&o->link->why, "%s:%d has read nothing for %d s: connection closed", c->host, c->port,
 	           (int)(STUCK_NS / HW_NS_PER_S));
 	return true;
 }

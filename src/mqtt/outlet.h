@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the publisher's messages go out. Belongs to the publisher's thread.
+ * Sends the publisher's messages. Used by the publisher's thread only.
  *
- * The library writes each message by itself and keeps a copy of it. So where hw_link_is_bare(), messages are put into
- * packets here, one behind the other, and all of them are written together, past the library; their acknowledgements
- * are read past it as well (acks.h). CONNECT, keepalive and DISCONNECT stay the library's own. Elsewhere every message
- * is the library's.
+ * The library writes each message separately and keeps a copy. So if hw_link_is_bare(), messages are encoded here, one
+ * after the other, and written together, past the library. Their acknowledgements are also read past the library
+ * (acks.h). CONNECT, keepalive and DISCONNECT remain with the library. Otherwise the library sends every message.
  *
- * Invariants, past the library: either all messages of a connection go past it, or none, so that it has none in flight
- * and no packet id is anybody else's. An id is used again only when its message was acknowledged. No more are
- * unacknowledged than the broker grants. What is not written yet is bounded: see hw_outlet_room(). And no packet is
- * written within another: this waits while the library has something to write, and while something waits here the
- * library must not begin (the link's `is_midway`).
+ * Invariants past the library:
+ * - Either all messages of a connection go past the library, or none. So the library has no message in flight, and uses
+ * no packet id.
+ * - A packet id is used again only after its message was acknowledged.
+ * - No more messages are unacknowledged than the broker grants.
+ * - The unwritten bytes are bounded: see hw_outlet_room().
+ * - No packet is written within another. The outlet waits while the library has something to write. While bytes wait
+ * here, the library must not write (the link's `is_midway`).
  */
 #ifndef HW_MQTT_OUTLET_H
 #define HW_MQTT_OUTLET_H
@@ -23,46 +25,47 @@
 #include "mqtt/link.h"
 #include "mqtt/packet.h"
 
-#define HW_OUTLET_UNSENT 256   /* messages with QoS 0 that may wait to be written */
-#define HW_OUTLET_QUOTA  1000  /* that may wait for their acknowledgement, if the broker grants them */
-#define HW_OUTLET_IDS    65536 /* there are none above */
+#define HW_OUTLET_UNSENT 256   /* QoS 0 messages that may wait to be written */
+#define HW_OUTLET_QUOTA  1000  /* messages that may be unacknowledged, if the broker grants as many */
+#define HW_OUTLET_IDS    65536 /* all packet ids are smaller */
 
 struct hw_outlet {
 	struct hw_link *link; /* borrowed */
-	bool past;            /* past the library */
+	bool past;            /* messages go past the library */
 
-	/* all that follows only past the library */
-	void (*written)(void *owner, int mid); /* a message with QoS 0 is on its way; with the link's owner */
-	unsigned quota, unanswered;            /* messages with QoS 1: how many may be, and are */
-	uint16_t id;                           /* the last that was given */
-	uint64_t used[HW_OUTLET_IDS / 64];     /* a bit for each id */
-	unsigned n_unsent;                     /* messages with QoS 0 that are told when all is written */
-	unsigned char *bytes; /* whole packets, but for the beginning of the first that is written already */
-	size_t waiting;       /* bytes */
-	int64_t moved_ns;     /* when some were written last, or the first began to wait */
+	/* the members below are used only then */
+	void (*written)(void *owner, int mid); /* called with the link's owner when a QoS 0 message has been written */
+	unsigned quota, unanswered;            /* QoS 1 messages: how many may be unanswered, and how many are */
+	uint16_t id;                           /* the last packet id used */
+	uint64_t used[HW_OUTLET_IDS / 64];     /* a bit per packet id in use */
+	unsigned n_unsent;                     /* QoS 0 messages that are reported once all is written */
+	unsigned char *bytes;                  /* unwritten packets; the start of the first may be written already */
+	size_t waiting;                        /* bytes */
+	int64_t moved_ns;                      /* when bytes were last written, or the first began to wait */
 };
 
-/* Readies zeroed storage for a link that has been readied. 0 or -ENOMEM; hw_outlet_fini() in either case. */
+/* Initialises zeroed storage for an initialised link. 0 or -ENOMEM; the caller must call hw_outlet_fini() in both
+ * cases. */
 int hw_outlet_init(struct hw_outlet *o, struct hw_link *l, void (*written)(void *owner, int mid));
 void hw_outlet_fini(struct hw_outlet *o);
-/* A connection is up, or gone: nothing waits, nothing is unanswered. */
+/* A connection is up, or lost: clears all state. */
 void hw_outlet_begin(struct hw_outlet *o);
 
-/* Whether one more message may be published now, of any size and kind. */
+/* Whether another message of any size and kind may be published now. */
 bool hw_outlet_room(const struct hw_outlet *o);
 /*
- * Publishes one, or has it wait for hw_outlet_write(). `mid` is what its answer will name; it may come before this
- * returns. As mosquitto_publish().
+ * Publishes a message, or queues it for hw_outlet_write(). *mid identifies its answer, which may come before this
+ * function returns. Returns like mosquitto_publish().
  */
 int hw_outlet_publish(struct hw_outlet *o, const struct hw_message *m, int *mid, int64_t now_ns);
-/* The broker has acknowledged this id. Whether it had been asked to. */
+/* The broker has acknowledged this packet id. Returns whether the id was in use. */
 bool hw_outlet_answered(struct hw_outlet *o, uint16_t id);
-/* Whether something waits to be written. Part of its first packet may be written already: where packets begin in it is
- * not known, nor is it needed, since soon all of it is written, or hw_outlet_overdue(). */
+/* Whether bytes wait to be written. The start of the first packet may be written already. Packet boundaries are not
+ * tracked: soon all bytes are written, or hw_outlet_overdue() ends the connection. */
 bool hw_outlet_waits(const struct hw_outlet *o);
-/* Writes as much as can be. Calls `written`, which must not publish. 0, or -1 when the connection is lost. */
+/* Writes as much as possible. Calls `written`, which must not publish. Returns -1 if the connection is lost. */
 int hw_outlet_write(struct hw_outlet *o, int64_t now_ns);
-/* The broker takes nothing: true, with the link's `why`. */
+/* True, with the link's `why`, if the broker has accepted no byte for too long. */
 bool hw_outlet_overdue(struct hw_outlet *o, int64_t now_ns);
 
 #endif

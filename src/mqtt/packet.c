@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See packet.h. Section numbers are those of "MQTT Version 5.0" (OASIS). Cost: a few loads and compares a packet that
- * is looked at, and not at its payload; one that is written is copied once.
+ * See packet.h. Section numbers refer to "MQTT Version 5.0" (OASIS). Cost: a few loads and compares per parsed packet,
+ * whatever the length of its payload. An encoded message is copied once.
  */
 #include "mqtt/packet.h"
 
@@ -10,15 +10,15 @@
 #define LENGTH_BYTES 4 /* of a variable byte integer, at most (1.5.5) */
 #define PUBLISH      0x30
 #define PUBACK       0x40
-#define KIND         0xf0 /* the bits of a first byte that say which packet it is */
+#define KIND         0xf0 /* the bits of the first byte that give the packet type */
 #define FLAG_RETAIN  1
 #define FLAG_QOS_1   2
-#define EXPIRY       2 /* the property (3.3.2.3.3), and the bytes that it takes */
+#define EXPIRY       2 /* the property (3.3.2.3.3), and its size */
 #define EXPIRY_BYTES 5
 
 enum length { CUT, READ, BAD };
 
-/* A variable byte integer of which the bytes from `s` to `end` are here; takes `*s` behind it. */
+/* Reads a variable byte integer between `*s` and `end`, and moves `*s` past it. */
 static enum length length(const uint8_t **s, const uint8_t *end, size_t *value)
 {
 	*value = 0;
@@ -33,7 +33,7 @@ static enum length length(const uint8_t **s, const uint8_t *end, size_t *value)
 	return BAD;
 }
 
-/* 3.3.2: topic, properties in version 5, payload. False if they do not add up, or the topic is empty. */
+/* 3.3.2: topic, properties in MQTT 5, payload. False if the lengths are inconsistent, or the topic is empty. */
 static bool message(const uint8_t *s, const uint8_t *end, bool v5, struct hw_packet *p)
 {
 	if (end - s < 2)
@@ -52,7 +52,7 @@ static bool message(const uint8_t *s, const uint8_t *end, bool v5, struct hw_pac
 	return true;
 }
 
-enum hw_packet_kind hw_packet_look(const void *bytes, size_t n, bool v5, struct hw_packet *p)
+enum hw_packet_kind hw_packet_peek(const void *bytes, size_t n, bool v5, struct hw_packet *p)
 {
 	const uint8_t *s = bytes, *end = s + n;
 	size_t rest;
@@ -74,8 +74,8 @@ enum hw_packet_kind hw_packet_look(const void *bytes, size_t n, bool v5, struct 
 	return HW_PACKET_MESSAGE;
 }
 
-/* 3.4: the id; in version 5 a reason and properties may follow. The library minds no flags here, nor does this. */
-enum hw_packet_ack_kind hw_packet_look_ack(const void *bytes, size_t n, bool v5, struct hw_packet_ack *a)
+/* 3.4: the id; in MQTT 5, a reason and properties may follow. Like the library, it ignores the flags. */
+enum hw_packet_ack_kind hw_packet_peek_ack(const void *bytes, size_t n, bool v5, struct hw_packet_ack *a)
 {
 	const uint8_t *s = bytes, *end = s + n;
 	size_t rest;
@@ -86,27 +86,27 @@ enum hw_packet_ack_kind hw_packet_look_ack(const void *bytes, size_t n, bool v5,
 	enum length l = length(&s, end, &rest);
 	if (l == CUT)
 		return HW_PACKET_ACK_PART;
-	size_t told = (v5 && rest > 2) ? 3 : 2, at = (size_t)(s - (const uint8_t *)bytes);
+	size_t n_bytes = (v5 && rest > 2) ? 3 : 2, at = (size_t)(s - (const uint8_t *)bytes);
 	a->size = l == READ ? at + rest : 0;
 	if (l == BAD || (head & KIND) != PUBACK || rest < 2 || a->size > HW_PACKET_ACK_MOST)
 		return HW_PACKET_NO_ACK;
-	if ((size_t)(end - s) < told) {
-		a->size = at + told;
+	if ((size_t)(end - s) < n_bytes) {
+		a->size = at + n_bytes;
 		return HW_PACKET_ACK_PART;
 	}
 	a->id = (uint16_t)(s[0] << 8 | s[1]);
-	a->reason = told > 2 ? s[2] : 0;
+	a->reason = n_bytes > 2 ? s[2] : 0;
 	return HW_PACKET_ACK;
 }
 
-/* --- out */
+/* --- encoding */
 
 static size_t properties_of(const struct hw_message *m, bool v5)
 {
 	return v5 && m->expiry_s ? EXPIRY_BYTES : 0;
 }
 
-/* What follows the length. */
+/* The size of all that follows the length. */
 static size_t rest_of(const struct hw_message *m, bool v5)
 {
 	return 2 + m->topic_len + (m->qos > 0 ? 2 : 0) + v5 + properties_of(m, v5) + m->payload_len;
@@ -134,7 +134,7 @@ static uint8_t *put_bytes(uint8_t *to, const void *from, size_t n)
 	return to + n;
 }
 
-/* 3.3. A message has one property at most, so that their length is a byte. */
+/* 3.3. A message has at most one property, so the length of the properties is one byte. */
 void hw_packet_publish(uint8_t *to, const struct hw_message *m, bool v5, uint16_t id)
 {
 	size_t rest = rest_of(m, v5);

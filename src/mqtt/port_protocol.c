@@ -11,15 +11,14 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 500 /* for the connection, and for the answer */
+#define PATIENCE_MS 500 /* for the connect, and for the answer */
 
-/* RFC 5246, 7.4.1.2: a ClientHello of TLS 1.2 without extensions. A server answers it with its own hello, or an alert.
- */
+/* RFC 5246, 7.4.1.2: a ClientHello of TLS 1.2 without extensions. A server answers with a ServerHello or an alert. */
 static const unsigned char
-	hello[] = {0x16, 0x03, 0x01, 0,    53,         /* a record of a handshake */
+	hello[] = {0x16, 0x03, 0x01, 0,    53,         /* a handshake record */
                    0x01, 0,    0,    49,   0x03, 0x03, /* ClientHello, TLS 1.2 */
                    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,
-                   13,   14,   15,   16, /* random: no key comes of it */
+                   13,   14,   15,   16, /* random; no key is derived from it */
                    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,
                    13,   14,   15,   16,   0,                                              /* no session */
                    0,    10,   0xc0, 0x2f, 0xc0, 0x30, 0xc0, 0x2b, 0xc0, 0x2c, 0x00, 0x2f, /* suites */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a port of the broker speaks, for the sentence about a connection that was closed without an answer. */
+/* Finds out the protocol of the broker's port, to explain a connection that was closed without an answer. */
 #ifndef HW_MQTT_PORT_PROTOCOL_H
 #define HW_MQTT_PORT_PROTOCOL_H
 
 enum hw_port_protocol { HW_PORT_UNKNOWN, HW_PORT_MQTT, HW_PORT_TLS };
 
 /*
- * Connects, begins a TLS handshake (`try` HW_PORT_TLS) or sends a CONNECT of MQTT 3.1.1 without a name (HW_PORT_MQTT),
- * and reads the first bytes of the answer. Returns `try` if they are such an answer, else HW_PORT_UNKNOWN. Blocks for a
- * second at most, after the name is resolved.
+ * Connects, sends a TLS ClientHello (`try` HW_PORT_TLS) or an MQTT 3.1.1 CONNECT without a client id (HW_PORT_MQTT),
+ * and reads the first bytes of the answer. Returns `try` if they are an answer of that protocol, else HW_PORT_UNKNOWN.
+ * Blocks for at most a second after name resolution.
  */
 enum hw_port_protocol hw_port_protocol_try(const char *host, int port, enum hw_port_protocol try);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See properties.h. Section numbers are those of "MQTT Version 5.0" (OASIS). Cost: a few loads and compares for a
- * packet without properties.
+ * See properties.h. Section numbers refer to "MQTT Version 5.0" (OASIS). Cost: a few loads and compares for a packet
+ * without properties.
  */
 #include "mqtt/properties.h"
 
@@ -12,11 +12,11 @@
 #define LENGTH_BYTES 4 /* of a variable byte integer, at most (1.5.5) */
 #define NO_PROPERTY  (-1)
 
-/* What is left of a packet. */
+/* The unread part of a packet. */
 struct rest {
 	const uint8_t *at;
 	size_t n;    /* bytes that are here */
-	size_t left; /* ... and that belong to the packet */
+	size_t left; /* bytes that belong to the packet */
 };
 
 static enum hw_packet_soundness skip(struct rest *r, size_t bytes)
@@ -115,7 +115,7 @@ static bool exists(size_t property)
 	return skip_value(&r, property) == HW_PACKET_SOUND;
 }
 
-/* The length of the properties, and all of them. Takes `r` behind them. */
+/* Checks the length of the properties, and each property. Moves `r` past them. */
 static enum hw_packet_soundness check_properties(struct rest *r, struct hw_packet_check *c)
 {
 	size_t length, property;
@@ -137,7 +137,7 @@ static enum hw_packet_soundness check_properties(struct rest *r, struct hw_packe
 	return s == HW_PACKET_SOUND ? skip(r, length) : s;
 }
 
-/* A reason, and then properties, each of which may be missing (3.4, 3.14, 3.15). */
+/* A reason code, then properties; each may be missing (3.4, 3.14, 3.15). */
 static enum hw_packet_soundness check_reason(struct rest *r, struct hw_packet_check *c)
 {
 	enum hw_packet_soundness s = r->left > 0 ? skip(r, 1) : HW_PACKET_SOUND;
@@ -158,7 +158,7 @@ static enum hw_packet_soundness check_body(struct rest *r, uint8_t head, struct 
 {
 	enum hw_packet_soundness s;
 	switch (head & 0xf0) {
-	case CMD_CONNACK: /* a broker that does not speak version 5 says so without properties */
+	case CMD_CONNACK: /* a broker that does not support MQTT 5 answers without properties */
 		s = skip(r, 2);
 		return s == HW_PACKET_SOUND && r->left > 0 ? check_properties(r, c) : s;
 	case CMD_PUBACK:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the library may be given a packet of MQTT 5. libmosquitto 2.0.11 aborts the process on a property with an
- * identifier that it does not know (logging_mosq.c:37), so each identifier is checked before the library reads it.
+ * Checks whether the library may read an MQTT 5 packet. libmosquitto 2.0.11 aborts the process on a property with an
+ * unknown identifier (logging_mosq.c:37). So each identifier is checked before the library reads it.
  */
 #ifndef HW_MQTT_PROPERTIES_H
 #define HW_MQTT_PROPERTIES_H
@@ -9,18 +9,18 @@
 #include <stddef.h>
 
 enum hw_packet_soundness {
-	HW_PACKET_SOUND,  /* the library may read it: of a PUBLISH everything but the payload was checked */
-	HW_PACKET_CUT,    /* `need` bytes are needed to know more */
+	HW_PACKET_SOUND,  /* the library may read it; of a PUBLISH, all but the payload was checked */
+	HW_PACKET_CUT,    /* incomplete: `need` bytes are needed to continue */
 	HW_PACKET_UNSOUND /* the library must not read it */
 };
 
 struct hw_packet_check {
-	size_t size;  /* of the packet, as soon as its length is known; else 0 */
-	size_t need;  /* of a cut one: more than there are */
-	int property; /* of an unsound one: the identifier that does not exist; -1: another rule is broken */
+	size_t size;  /* of the packet, once its length is known; else 0 */
+	size_t need;  /* if incomplete: more than there are */
+	int property; /* if unsound: the unknown identifier; -1: another rule is broken */
 };
 
-/* What the bytes of a connection with MQTT 5 begin with. A packet that no broker sends is unsound. */
+/* Checks the first packet in the bytes of an MQTT 5 connection. A packet that no broker may send is unsound. */
 enum hw_packet_soundness hw_packet_check(const void *bytes, size_t n, struct hw_packet_check *c);
 
 #endif

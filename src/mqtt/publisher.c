@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The publisher, as the loop sees it: one thread (sender.h) between the loop's statuses and the broker's
+ * The loop's side of the publisher: one thread (sender.h) between the loop's statuses and the broker's
  * acknowledgements, and the handover between the two.
  *
- * Invariant: a bounded number of statuses is handed over, and every one of them gets one answer, or a DOWN.
+ * Invariant: the number of statuses in the handover is bounded, and each gets one answer, or a DOWN.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,19 +18,19 @@
 #include "mqtt/sender.h"
 #include "mqtt/thread.h"
 
-#define AHEAD      2 /* windows that may be handed over; AHEAD_MIN statuses where that is more */
+#define AHEAD      2 /* windows of statuses that may be handed over, but at least AHEAD_MIN statuses */
 #define AHEAD_MIN  512
-#define STATUS_MAX (HW_HANDOVER_STATUS_BYTES / 4) /* topic and payload together, with their record */
+#define STATUS_MAX (HW_HANDOVER_STATUS_BYTES / 4) /* size of the record with topic and payload */
 #define LINGER_MS  2000
 
 struct hw_publisher {
-	atomic_int owners; /* the loop's side and the thread: the last one frees */
+	atomic_int owners; /* the loop's side and the thread: the last owner frees */
 	pthread_t thread;
 	struct hw_handover handover;
-	struct hw_sender sender; /* the thread's own */
+	struct hw_sender sender; /* used by the thread only */
 
-	/* the loop's own */
-	bool up, ends; /* ends: the thread was told to */
+	/* used by the loop only */
+	bool up, ends; /* ends: the thread was ordered to end */
 	uint32_t up_connection;
 	unsigned up_window, handed_over;
 };
@@ -78,9 +78,9 @@ int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *con
 	return 0;
 }
 
-void hw_publisher_hurry(struct hw_publisher *p)
+void hw_publisher_retry(struct hw_publisher *p)
 {
-	hw_orders_give(&p->handover.orders, HW_ORDER_HURRY);
+	hw_orders_give(&p->handover.orders, HW_ORDER_RETRY);
 }
 
 void hw_publisher_reconnect(struct hw_publisher *p)
@@ -88,12 +88,12 @@ void hw_publisher_reconnect(struct hw_publisher *p)
 	hw_orders_give(&p->handover.orders, HW_ORDER_RECONNECT);
 }
 
-bool hw_publisher_lacks_qos(const struct hw_publisher *p)
+bool hw_publisher_is_without_qos(const struct hw_publisher *p)
 {
 	return atomic_load(&p->handover.lacks_qos);
 }
 
-void hw_publisher_tell_broker(struct hw_publisher *p, bool lacks_qos)
+void hw_publisher_set_broker(struct hw_publisher *p, bool lacks_qos)
 {
 	atomic_store(&p->handover.lacks_qos, lacks_qos);
 	atomic_store(&p->handover.broker_answers, true);
@@ -143,7 +143,7 @@ bool hw_publisher_take(struct hw_publisher *p, struct hw_publisher_event *ev)
 		a = hw_ring_take(p->handover.answers, &size);
 	}
 	ev->kind = (enum hw_publisher_event_kind)a->kind;
-	ev->token = a->token;
+	ev->publish_id = a->publish_id;
 	ev->reason = a->reason;
 	snprintf(ev->text, sizeof(ev->text), "%s", a->text);
 	if (ev->kind == HW_PUBLISHER_ACKED || ev->kind == HW_PUBLISHER_REFUSED) {
@@ -175,7 +175,7 @@ bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *w
 	struct hw_handover_status *s = hw_ring_reserve(p->handover.statuses, size);
 	if (!s)
 		return false;
-	*s = (struct hw_handover_status){.token = what->token,
+	*s = (struct hw_handover_status){.publish_id = what->publish_id,
 	                                 .subject = what->subject,
 	                                 .connection = p->up_connection,
 	                                 .expiry_s = what->expiry_s,
@@ -193,33 +193,34 @@ bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *w
 	return true;
 }
 
-void hw_publisher_barrier(struct hw_publisher *p, uint64_t mark, uint64_t number)
+void hw_publisher_barrier(struct hw_publisher *p, uint64_t run_id, uint64_t number)
 {
 	struct hw_handover_barrier *b = p->up ? hw_ring_reserve(p->handover.barriers, sizeof(*b)) : NULL;
 	if (!b)
 		return;
-	*b = (struct hw_handover_barrier){.barrier = {mark, number}, .connection = p->up_connection};
+	*b = (struct hw_handover_barrier){.barrier = {run_id, number}, .connection = p->up_connection};
 	hw_ring_commit(p->handover.barriers, sizeof(*b));
 }
 
-void hw_publisher_share(struct hw_publisher *p, uint64_t mark, uint64_t number)
+void hw_publisher_share(struct hw_publisher *p, uint64_t run_id, uint64_t number)
 {
 	struct hw_handover_barrier *b = p->up ? hw_ring_reserve(p->handover.barriers, sizeof(*b)) : NULL;
 	if (!b)
 		return;
-	*b = (struct hw_handover_barrier){.barrier = {mark, number}, .connection = p->up_connection, .shared = true};
+	*b = (struct hw_handover_barrier){.barrier = {run_id, number}, .connection = p->up_connection, .shared = true};
 	hw_ring_commit(p->handover.barriers, sizeof(*b));
-	hw_publisher_barrier(p, mark, HW_FENCE + number);
+	hw_publisher_barrier(p, run_id, HW_FENCE + number);
 }
 
-bool hw_publisher_canary(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t token)
+bool hw_publisher_canary(struct hw_publisher *p, const char *topic, const void *payload, size_t len,
+                         uint64_t publish_id)
 {
 	size_t topic_size = strlen(topic) + 1, size = sizeof(struct hw_handover_barrier) + topic_size + len;
 	struct hw_handover_barrier *b =
 		p->up && size <= HW_HANDOVER_BARRIER_BYTES / 4 ? hw_ring_reserve(p->handover.barriers, size) : NULL;
 	if (!b)
 		return false;
-	*b = (struct hw_handover_barrier){.token = token,
+	*b = (struct hw_handover_barrier){.publish_id = publish_id,
 	                                  .connection = p->up_connection,
 	                                  .topic_size = (uint32_t)topic_size,
 	                                  .payload_size = (uint32_t)len};

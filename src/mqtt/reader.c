@@ -2,14 +2,13 @@
 /*
  * A reader: one thread that moves heartbeats from one connection into one ring.
  *
- * Invariant: the ring holds, in the order in which they happened, messages, barriers and what befell the connection.
- * Nothing is dropped for want of room: there is room for the largest record before each read, and without it the
- * socket, and with it the broker, waits.
+ * Invariant: the ring holds messages, barriers and connection events, in the order in which they happened. Nothing is
+ * dropped for lack of room. Before each read there must be room for the largest record; without it the socket waits,
+ * and so does the broker.
  *
- * Cost: a wake-up a message would cost more than the message. Here one serves all that gathered: while messages come
- * thick, it waits 2 ms before it reads, and then reads until nothing is left, ahead of the library where that can be
- * (ahead.h). Where they are few, that would save little, and cost a goodbye 2 ms. Idle, it wakes for barriers and for
- * its keepalive alone.
+ * Cost: a wake-up costs more than a message, so one wake-up serves many. At a high message rate, the thread waits 2 ms
+ * before it reads, and then reads until nothing is left, ahead of the library if possible (ahead.h). At a low rate, the
+ * wait would save little, and delay a goodbye by 2 ms. When idle, the thread wakes only for barriers and its keepalive.
  */
 #include <errno.h>
 #include <mosquitto.h>
@@ -33,13 +32,15 @@
 #include "mqtt/ring.h"
 #include "mqtt/thread.h"
 
-#define READ_BUDGET       4096 /* packets, before orders and the ring are looked after again */
-#define GATHER_MS         2
-#define GATHER_BELOW      16384               /* bytes that wait: with more, reading at once is worth it */
-#define COUNT_NS          (50 * HW_NS_PER_MS) /* over which it is counted how thick messages come: */
-#define THICK             25                  /* ... so many are thick: one in 2 ms */
-#define LULL_MS           500                 /* between messages: how late the thread is then is noticed this soon */
-#define LULLS             2 /* without a message, and it is idle: how late it is makes no difference */
+#define READ_BUDGET  4096 /* packets, before orders and the ring are checked again */
+#define GATHER_MS    2
+#define GATHER_BELOW 16384               /* bytes in the socket; with more, the thread reads at once */
+#define COUNT_NS     (50 * HW_NS_PER_MS) /* the period over which messages are counted */
+#define THICK        25                  /* messages per COUNT_NS that are a high rate: one in 2 ms */
+/* poll timeout between messages, so that a late wake-up of the thread is noticed */
+#define LULL_MS 500
+/* timeouts without a message, after which the reader is idle and lateness does not matter */
+#define LULLS             2
 #define HANDSHAKE_MS      100
 #define STOP_MS           2000
 #define NEARLY_FULL       90 /* percent of the receive buffer */
@@ -48,41 +49,41 @@
 
 struct hw_reader {
 	struct hw_ring *ring;
-	atomic_int owners; /* the loop's side and the thread: the last one frees */
+	atomic_int owners; /* the loop's side and the thread: the last owner frees */
 	pthread_t thread;
 	char *share_group; /* or NULL */
-	bool ends;         /* the thread was told to */
+	bool ends;         /* the thread was ordered to end */
 
 	struct hw_orders orders;
 	_Atomic int64_t expect_until_ns;    /* see hw_reader_expect() */
 	atomic_bool taken;                  /* see struct hw_reader_stats */
-	atomic_bool gathering;              /* which the bell ends */
-	struct hw_filters *_Atomic ordered; /* a set that the thread has not taken over yet, or NULL */
+	atomic_bool gathering;              /* the thread waits in gather(); the bell ends the wait */
+	struct hw_filters *_Atomic ordered; /* a new set of filters for the thread, or NULL */
 
-	/* the thread's own */
+	/* used by the thread only */
 	struct hw_link link;
 	struct hw_ahead *ahead; /* NULL: the library reads everything */
 	struct hw_filters *filters;
 	int64_t stall_after_ns;
-	int64_t planned_ns;        /* when it meant to look at the clock next */
-	int64_t counted_ns;        /* when it was last counted how thick messages come, */
-	uint64_t messages_counted; /* ... how many it had then, */
-	bool thick;                /* ... and whether they did */
-	uint64_t messages_seen;    /* when it was last looked whether messages come, */
-	unsigned lulls;            /* ... and how often in a row none had */
-	bool more;                 /* there may be more to read than poll() knows */
-	bool no_room;              /* waits for the ring */
-	bool stalled, filled;      /* said, and not over yet */
-	bool was_up;               /* ever */
-	bool replaying;            /* what is retained was asked for once more */
+	int64_t planned_ns;        /* when watch_clock() was to run next */
+	int64_t counted_ns;        /* when the message rate was last computed */
+	uint64_t messages_counted; /* `messages` at that time */
+	bool thick;                /* the rate was high */
+	uint64_t messages_seen;    /* `messages` at the last check for new messages */
+	unsigned lulls;            /* consecutive timeouts without a message */
+	bool more;                 /* there may be more data than poll() reports */
+	bool no_room;              /* the ring is full */
+	bool stalled, filled;      /* reported, and not over yet */
+	bool was_up;               /* the link was up before */
+	bool replaying;            /* retained messages were requested again */
 	char refused[HW_WHY_TEXT];
-	size_t barrier_len; /* of the barrier topic */
-	size_t share_len;   /* of the share topic; 0 without a group */
+	size_t barrier_len; /* length of the barrier topic */
+	size_t share_len;   /* length of the share topic; 0 without a group */
 
 	atomic_uint_least64_t messages, bytes, wakeups, reconnects, ring_waits, junk_barriers, gathered;
 };
 
-/* One writer: no locked instruction needed. */
+/* There is one writer, so no locked instruction is needed. */
 static void count(atomic_uint_least64_t *counter, uint64_t by)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
@@ -93,7 +94,7 @@ static uint64_t counted(const atomic_uint_least64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* --- into the ring */
+/* --- adding to the ring */
 
 static bool has_room(void *owner)
 {
@@ -101,8 +102,8 @@ static bool has_room(void *owner)
 }
 
 /*
- * Waits for room in the ring: here only for what the library hands over in one call although it was asked to stop, and
- * for events in a full ring. False when the thread shall end.
+ * Waits for room in the ring. This is needed only for events in a full ring, and for messages that the library delivers
+ * although it was asked to stop. False if the thread must end.
  */
 static bool wait_for_room(struct hw_reader *r)
 {
@@ -121,7 +122,7 @@ static void emit(struct hw_reader *r, enum hw_reader_event_kind kind, const void
 			return;
 }
 
-/* A message into the ring. False if there is no room for it now. Most come from the socket itself: see ahead.h. */
+/* Adds a message to the ring. False if there is no room now. Most messages come from the socket itself: see ahead.h. */
 static bool take(void *owner, const struct hw_packet *p)
 {
 	struct hw_reader *r = owner;
@@ -155,7 +156,7 @@ static void on_message(struct mosquitto *m, void *arg, const struct mosquitto_me
 	while (!take(r, &p))
 		if (!wait_for_room(r))
 			break;
-	/* The library may hold more packets (TLS, QoS 2) and hand them over in the same call: this ends it. */
+	/* The library may hold more packets (TLS, QoS 2) and deliver them in the same call; EAGAIN stops it. */
 	errno = has_room(r) ? 0 : EAGAIN;
 }
 
@@ -181,13 +182,13 @@ static int prepare(struct hw_link *l)
 	return 0;
 }
 
-/* --- what befalls the connection */
+/* --- events of the connection */
 
 /*
- * Looks at the clock. Each look says until when the next one is due (now, unless the caller knows of a wait), so that
- * no moment lies between two watches.
+ * Reads the clock and reports a stall. Each call plans the next one (now, unless the caller is about to wait), so that
+ * every moment is covered.
  */
-static int64_t look(struct hw_reader *r)
+static int64_t watch_clock(struct hw_reader *r)
 {
 	int64_t now = hw_mqtt_clock_ns();
 	if (!r->stalled && r->link.up_ns && now - r->planned_ns > r->stall_after_ns) {
@@ -207,7 +208,7 @@ static void note_drained(struct hw_reader *r)
 
 static void note_fill(struct hw_reader *r, int fd, size_t waiting)
 {
-	if (waiting < FILL_WORTH_ASKING) { /* nearly always: spares the system call */
+	if (waiting < FILL_WORTH_ASKING) { /* the usual case; this saves the system call */
 		r->filled = false;
 		return;
 	}
@@ -227,13 +228,13 @@ static void lost(struct hw_reader *r)
 	char why[HW_WHY_TEXT];
 	if (r->share_group && r->link.state == HW_LINK_OPEN && !r->link.up_ns && r->link.why.fault == HW_FAULT_CLOSED)
 		hw_why_refuse(&r->link.why,
-		              "%s:%d closed the connection at a shared subscription: without them there is no "
-		              "work " ONE_READER,
+		              "%s:%d closed the connection at a shared subscription: without shared subscriptions "
+		              "heartwheeld cannot work " ONE_READER,
 		              r->link.conf.host, r->link.conf.port);
 	memcpy(why, r->link.why.text, sizeof(why));
 	atomic_store(&r->taken, r->link.why.fault == HW_FAULT_TAKEN);
 	bool news = hw_link_down(&r->link, hw_mqtt_clock_ns());
-	note_drained(r); /* nothing is left to be read */
+	note_drained(r); /* nothing is left to read */
 	if (news)
 		emit(r, HW_READER_DOWN, why, strlen(why) + 1);
 	r->filled = r->no_room = r->more = r->replaying = false;
@@ -241,14 +242,14 @@ static void lost(struct hw_reader *r)
 	hw_ring_publish(r->ring);
 }
 
-/* A right is missing: told in an event of its own, and as DOWN too if the link had been up. */
+/* A right is missing. This is reported as an event of its own, and also as DOWN if the link was up. */
 static void refused(struct hw_reader *r)
 {
 	struct hw_link *l = &r->link;
 	hw_why_refuse(&l->why, "%s", r->refused);
-	if (l->up_ns || strcmp(l->why.said, l->why.text) != 0)
+	if (l->up_ns || strcmp(l->why.reported, l->why.text) != 0)
 		emit(r, HW_READER_REFUSED, l->why.text, strlen(l->why.text) + 1);
-	memcpy(l->why.said, l->why.text, sizeof(l->why.said));
+	memcpy(l->why.reported, l->why.text, sizeof(l->why.reported));
 	lost(r);
 }
 
@@ -264,14 +265,13 @@ static void open_link(struct hw_reader *r)
 	hw_receive_widen(hw_link_socket(&r->link));
 }
 
-/* What follows from what was just read: ask for subscriptions, be up, or give up. */
+/* Acts on the data just read: requests subscriptions, reports UP, or gives up. */
 static void advance(struct hw_reader *r)
 {
 	struct hw_link *l = &r->link;
 	if (l->state == HW_LINK_OPEN && r->share_group && !l->granted.shared && !r->refused[0])
 		snprintf(r->refused, sizeof(r->refused),
-		         "the broker says that it has no shared subscriptions: without them there is no "
-		         "work " ONE_READER);
+		         "the broker has no shared subscriptions: without them heartwheeld cannot work " ONE_READER);
 	if (r->refused[0]) {
 		refused(r);
 	} else if (l->state == HW_LINK_OPEN && hw_filters_ask(r->filters, l)) {
@@ -291,7 +291,7 @@ static void advance(struct hw_reader *r)
 
 /* --- the thread */
 
-/* Waits for room without reading. True once there is some. */
+/* Waits for room without reading. True once there is room. */
 static bool room_again(struct hw_reader *r)
 {
 	if (!has_room(r)) {
@@ -301,14 +301,14 @@ static bool room_again(struct hw_reader *r)
 	}
 	r->no_room = false;
 	if (!r->link.up_ns)
-		r->link.opened_ns = hw_mqtt_clock_ns(); /* the broker could not have answered meanwhile */
+		r->link.opened_ns = hw_mqtt_clock_ns(); /* the broker's answer could not be read meanwhile */
 	return true;
 }
 
-/* Whether messages come thick, by how many came since it was last counted: not at first, nor after a silence. */
+/* Whether the message rate is high since the last count. It is not at first, or after a silence. */
 static bool come_thick(struct hw_reader *r)
 {
-	uint64_t spans = (uint64_t)(look(r) - r->counted_ns) / (uint64_t)COUNT_NS;
+	uint64_t spans = (uint64_t)(watch_clock(r) - r->counted_ns) / (uint64_t)COUNT_NS;
 	uint64_t n = counted(&r->messages) - r->messages_counted;
 	if (spans > 0 || n >= THICK)
 		r->thick = n >= THICK * (spans > 0 ? spans : 1);
@@ -319,8 +319,8 @@ static bool come_thick(struct hw_reader *r)
 	return r->thick;
 }
 
-/* While messages come thick, lets some gather in the socket before it is read, unless a barrier is on its way: a silent
- * device waits for that. */
+/* At a high rate, lets messages gather in the socket before the read. If a barrier is in flight, it reads at once,
+ * because a silent device waits for it. */
 static void gather(struct hw_reader *r, size_t waiting)
 {
 	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || !come_thick(r))
@@ -331,7 +331,7 @@ static void gather(struct hw_reader *r, size_t waiting)
 		count(&r->gathered, 1);
 		r->planned_ns += GATHER_MS * HW_NS_PER_MS;
 		poll(&fd, 1, GATHER_MS);
-		look(r);
+		watch_clock(r);
 	}
 	atomic_store(&r->gathering, false);
 }
@@ -348,17 +348,19 @@ static void read_all(struct hw_reader *r)
 		lost(r);
 		return;
 	}
-	look(r);
+	watch_clock(r);
 	r->more = got != HW_LINK_DRAINED;
-	if (got == HW_LINK_DRAINED)
+	if (got == HW_LINK_DRAINED) {
+		hw_receive_acknowledge(fd);
 		note_drained(r);
+	}
 	if (got == HW_LINK_NO_ROOM) {
 		count(&r->ring_waits, 1);
-		r->no_room = true; /* a delay like any other: nobody looks at the clock before there is room */
+		r->no_room = true; /* no stall: the clock is not checked until there is room */
 	}
 }
 
-/* How long to wait for something to happen. A barrier does not end an idle time, a message does. */
+/* The timeout of poll(). A message ends the idle state; a barrier does not. */
 static int timeout_ms(struct hw_reader *r, int64_t now)
 {
 	uint64_t messages = counted(&r->messages);
@@ -373,8 +375,8 @@ static int timeout_ms(struct hw_reader *r, int64_t now)
 }
 
 /*
- * One wake-up. A connection is watched for reading only while there is room: a full ring would turn the thread round
- * and round.
+ * One wake-up. The socket is polled for reading only while there is room; otherwise a full ring would make the thread
+ * spin.
  */
 static void turn(struct hw_reader *r)
 {
@@ -385,7 +387,7 @@ static void turn(struct hw_reader *r)
 	struct pollfd fds[] = {{r->orders.fd, POLLIN, 0},
 	                       {blocked ? hw_ring_room_fd(r->ring) : -1, POLLIN, 0},
 	                       {events ? hw_link_socket(l) : -1, (short)events, 0}};
-	int64_t now = blocked ? hw_mqtt_clock_ns() : look(r);
+	int64_t now = blocked ? hw_mqtt_clock_ns() : watch_clock(r);
 	int timeout = blocked ? LULL_MS : timeout_ms(r, now);
 	if (!blocked)
 		r->planned_ns = now + timeout * HW_NS_PER_MS;
@@ -396,7 +398,7 @@ static void turn(struct hw_reader *r)
 		hw_bell_hush(r->orders.fd);
 	blocked = blocked && !room_again(r);
 	if (!blocked) {
-		look(r);
+		watch_clock(r);
 		if (r->more || r->stalled || fds[SOCKET].revents || !l->up_ns)
 			read_all(r);
 	}
@@ -420,20 +422,20 @@ static void obey(struct hw_reader *r)
 {
 	unsigned orders = hw_orders_take(&r->orders);
 	struct hw_filters *ordered = atomic_exchange(&r->ordered, NULL);
-	if ((orders & HW_ORDER_HURRY) && r->link.why.fault != HW_FAULT_TAKEN)
+	if ((orders & HW_ORDER_RETRY) && r->link.why.fault != HW_FAULT_TAKEN)
 		r->link.retry_ns = 0;
 	if (ordered)
 		take_over(r, ordered);
 	if ((orders & HW_ORDER_REPLAY) && r->link.up_ns)
 		r->replaying = hw_filters_replay(r->filters);
 	if (orders & HW_ORDER_DRAIN) {
-		r->stalled = true; /* the loop knows that the stall began; it waits for HW_READER_DRAINED */
+		r->stalled = true; /* the loop has noticed the stall, and waits for HW_READER_DRAINED */
 		if (!r->link.up_ns)
 			note_drained(r);
 		hw_ring_publish(r->ring);
 	}
 	if ((orders & HW_ORDER_RECONNECT) && r->link.m) {
-		hw_why_say(&r->link.why, "connection to %s:%d closed by the monitor, to be opened again",
+		hw_why_set(&r->link.why, "connection to %s:%d closed by the monitor, which reconnects now",
 		           r->link.conf.host, r->link.conf.port);
 		r->link.why.fault = HW_FAULT_AWAY;
 		lost(r);
@@ -473,7 +475,7 @@ static void *run(void *arg)
 
 /* --- the loop's side */
 
-/* "hw-reader-0" of a client id that ends in "-r0". */
+/* "hw-reader-0" for a client id that ends in "-r0". */
 static void thread_name(char name[16], const char *client_id)
 {
 	const char *dash = strrchr(client_id, '-');
@@ -565,14 +567,14 @@ int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filt
 	                                      r->link.conf.share_topic);
 	if (!f)
 		return -ENOMEM;
-	hw_filters_free(atomic_exchange(&r->ordered, f)); /* one that the thread never saw */
+	hw_filters_free(atomic_exchange(&r->ordered, f)); /* a set that the thread has not taken */
 	hw_orders_give(&r->orders, 0);
 	return 0;
 }
 
-void hw_reader_hurry(struct hw_reader *r)
+void hw_reader_retry(struct hw_reader *r)
 {
-	hw_orders_give(&r->orders, HW_ORDER_HURRY);
+	hw_orders_give(&r->orders, HW_ORDER_RETRY);
 }
 
 void hw_reader_expect(struct hw_reader *r, int64_t until_ns)

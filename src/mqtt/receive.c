@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The receive buffer. It is what stands between a moment's delay here and the broker dropping heartbeats there.
+ * The receive buffer. It holds the heartbeats during a delay here, so that the broker does not drop them.
  */
 #include "mqtt/receive.h"
 
@@ -22,9 +22,9 @@ static size_t granted(int fd)
 }
 
 /*
- * The MQTT library has no hook before connect(), so this comes right after it, before the first SUBSCRIBE. Older
- * kernels keep the window that they chose at connect() unless the clamp is moved as well. Without CAP_NET_ADMIN
- * net.core.rmem_max is the bound.
+ * The library has no hook before connect(), so this is called directly after it, before the first SUBSCRIBE. Older
+ * kernels keep the window chosen at connect() unless the clamp is set too. Without CAP_NET_ADMIN, net.core.rmem_max is
+ * the limit.
  */
 void hw_receive_widen(int fd)
 {
@@ -42,10 +42,10 @@ size_t hw_receive_waiting(int fd)
 }
 
 /*
- * When the kernel closes the window it compares the memory that the packets occupy with the size that getsockopt()
- * tells, which is twice what was set, just because of that overhead. SO_MEMINFO has both. Bytes of payload say less:
- * measured with small messages over loopback they reach 99 % of that size; packets from a real network may fill it at
- * half. So half of it is the measure where SO_MEMINFO is missing: early rather than never.
+ * The kernel closes the window when the memory of the packets reaches the size that getsockopt() reports. That size is
+ * twice the one that was set, because packets have overhead. SO_MEMINFO reports both values. The number of payload
+ * bytes is less exact. Measured over loopback, small messages reach 99 % of the size; packets from a real network may
+ * fill the buffer at half of it. So without SO_MEMINFO, half of the size is the limit: early rather than never.
  */
 unsigned hw_receive_percent(int fd, size_t waiting)
 {
@@ -73,9 +73,20 @@ bool hw_receive_ended(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* For a stream MSG_TRUNC throws bytes away without copying them: the buffer is not written to. */
+/*
+ * A broker without TCP_NODELAY (mosquitto's default) holds back small packets until TCP has acknowledged the packets
+ * before. The kernel mostly acknowledges at each read. But it takes the second of two segments of one size for a full
+ * segment, and then acknowledges only after 40 ms. The kernel forgets this option, so it is set after each read.
+ */
+void hw_receive_acknowledge(int fd)
+{
+	int on = 1;
+	setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+}
+
+/* For TCP, MSG_TRUNC discards bytes without copying them; the buffer is not written. */
 ssize_t hw_receive_throw_away(int fd, size_t bytes)
 {
-	unsigned char unused[HW_RECEIVE_LOOK];
+	unsigned char unused[HW_RECEIVE_PEEK];
 	return recv(fd, unused, bytes < sizeof(unused) ? bytes : sizeof(unused), MSG_TRUNC | MSG_DONTWAIT);
 }

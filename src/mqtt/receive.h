@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader's socket: how much it can hold, and how much it holds.
+ * The receive buffer of a socket: its size and its content.
  */
 #ifndef HW_MQTT_RECEIVE_H
 #define HW_MQTT_RECEIVE_H
@@ -9,21 +9,24 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Makes the receive buffer as large as the system allows, 8 MiB at most. */
+/* Makes the buffer as large as the system allows, 8 MiB at most. */
 void hw_receive_widen(int fd);
-/* Bytes that wait to be read; 0 when that cannot be told. */
+/* Bytes to be read; 0 if unknown. */
 size_t hw_receive_waiting(int fd);
-/* How full the buffer is, in percent, when `waiting` bytes wait. */
+/* How full the buffer is, in percent, with `waiting` bytes to be read. */
 unsigned hw_receive_percent(int fd, size_t waiting);
-/* From now on the socket is readable only when it holds that many bytes, or has ended; 1: as usual. */
+/* Makes the socket readable only with at least `bytes` bytes, or at its end; 1: the default. */
 void hw_receive_await(int fd, size_t bytes);
-/* Whether what it holds is all that will ever come. */
+/* Whether no more bytes can come after those in the buffer. */
 bool hw_receive_ended(int fd);
 
-#define HW_RECEIVE_LOOK 4096 /* bytes that are looked at together, before they are read (MSG_PEEK) */
+/* Acknowledges at once what was read, so that a broker without TCP_NODELAY sends the rest. */
+void hw_receive_acknowledge(int fd);
 
-/* Throws away up to `bytes` of what it holds, HW_RECEIVE_LOOK at most. How many they were; 0: it has ended; -1 with
- * errno. Does not wait. */
+#define HW_RECEIVE_PEEK 4096 /* bytes that are inspected together before they are read (MSG_PEEK) */
+
+/* Discards up to `bytes` bytes, at most HW_RECEIVE_PEEK, without waiting. Returns their number; 0 at the end of the
+ * stream; -1 with errno. */
 ssize_t hw_receive_throw_away(int fd, size_t bytes);
 
 #endif

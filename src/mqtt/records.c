@@ -6,12 +6,13 @@
 
 #include "mqtt/barrier.h"
 
-/* In the ring. After a message come topic and payload; after others a barrier, a time, or a text with its NUL. */
+/* A record of the ring. A message is followed by topic and payload; another event by a barrier, a time, or a text
+ * with its NUL. */
 struct record {
 	uint8_t kind;
 	bool retained, truncated;
 	uint16_t topic_len;
-	uint32_t size; /* of the payload or what stands there */
+	uint32_t size; /* of the payload, or of the other data */
 };
 
 #define RECORD_MAX (sizeof(struct record) + UINT16_MAX + HW_READER_PAYLOAD_MAX)
@@ -75,7 +76,7 @@ bool hw_records_take(struct hw_ring *ring, struct hw_reader_event *ev)
 	case HW_READER_BARRIER:
 	case HW_READER_SHARE:
 		memcpy(&b, data, sizeof(b));
-		ev->mark = b.mark;
+		ev->run_id = b.run_id;
 		ev->number = b.number;
 		break;
 	case HW_READER_STALL:

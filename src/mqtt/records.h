@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a reader's ring holds: messages, barriers and what befell the connection, as its thread puts them in and the
- * loop takes them out. Nothing of it is visible to the loop before hw_ring_publish().
+ * The records of a reader's ring: messages, barriers and events of the connection. The reader's thread adds them, and
+ * the loop takes them. The loop sees none of them before hw_ring_publish().
  */
 #ifndef HW_MQTT_RECORDS_H
 #define HW_MQTT_RECORDS_H
@@ -13,16 +13,17 @@
 #include "mqtt/packet.h"
 #include "mqtt/ring.h"
 
-#define HW_RECORDS_RING_MIN (1 << 20) /* bytes of a ring that takes every record */
+#define HW_RECORDS_RING_MIN (1 << 20) /* bytes of the smallest ring that can hold every record */
 
-/* The thread's side. Whether there is room for the largest record there can be. */
+/* The thread's side: whether there is room for the largest possible record. */
 bool hw_records_have_room(struct hw_ring *ring);
-/* A message, of whose payload HW_READER_PAYLOAD_MAX bytes are kept; a copy. False if there is no room for it now. */
+/* Adds a copy of a message, with at most HW_READER_PAYLOAD_MAX bytes of its payload. False if there is no room now. */
 bool hw_records_message(struct hw_ring *ring, const struct hw_packet *p);
-/* Anything else: `data` is a struct hw_barrier, a time in ns, or a text with its NUL; a copy. False as above. */
+/* Adds a copy of another event. `data`: a struct hw_barrier, a time in ns, or a text with its NUL. False if there is
+ * no room now. */
 bool hw_records_event(struct hw_ring *ring, enum hw_reader_event_kind kind, const void *data, size_t size);
 
-/* The loop's side: the next one, or false. What it points to lies in the ring until hw_ring_release(). */
+/* The loop's side: the next event, or false. Its pointers are valid until hw_ring_release(). */
 bool hw_records_take(struct hw_ring *ring, struct hw_reader_event *ev);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring between a thread of ours and the loop.
+ * The ring between a thread and the loop.
  *
  * Positions only grow; a position masked by the size is an offset. A record is an 8-byte header and its bytes, rounded
- * up to 8, and never wraps: where it would, a header with SKIP in it sends the consumer to the start.
+ * up to 8, and never wraps. If it would, a header with SKIP sends the consumer to the start.
  *
- * Invariant: head <= read <= tail <= next <= head + size, where [head, read) is taken but not given back, [read, tail)
- * is visible, and [tail, next) is committed but not published.
+ * Invariant: head <= read <= tail <= next <= head + size. [head, read) is taken but not released, [read, tail) is
+ * visible, and [tail, next) is committed but not published.
  *
- * Sleeping is a Dekker handshake on each side: the sleeper first says that it sleeps, then looks once more; the other
- * side first moves its position, then looks whether anybody sleeps. All four accesses are sequentially consistent, so
- * one of the two always sees the other. (Fences would do the same for less, but thread sanitizers do not know them.)
+ * Each side sleeps by a Dekker handshake. The sleeper first sets its flag, then checks the position again. The other
+ * side first moves its position, then checks the flag. All four accesses are sequentially consistent, so at least one
+ * side sees the other's write. (Fences would be cheaper, but thread sanitizers do not support them.)
  *
- * Cost: a record costs no atomic operation to commit; a batch costs one store, and one write() if the consumer slept.
+ * Cost: a record needs no atomic operation to commit. A batch needs one store, and one write() if the consumer slept.
  */
 #include "mqtt/ring.h"
 
@@ -38,12 +38,12 @@ struct hw_ring {
 	size_t size;
 	int fd, room_fd;
 
-	alignas(CACHE_LINE) atomic_size_t tail; /* the producer's */
+	alignas(CACHE_LINE) atomic_size_t tail; /* the producer's side */
 	atomic_bool wants_room;
 	size_t next, head_seen;
-	size_t skip, reserved; /* what hw_ring_reserve() gave last */
+	size_t skip, reserved; /* result of the last hw_ring_reserve() */
 
-	alignas(CACHE_LINE) atomic_size_t head; /* the consumer's */
+	alignas(CACHE_LINE) atomic_size_t head; /* the consumer's side */
 	atomic_bool rests;
 	size_t read, tail_seen;
 };
@@ -62,7 +62,7 @@ struct hw_ring *hw_ring_new(size_t bytes)
 	if (!r)
 		return NULL;
 	*r = (struct hw_ring){.size = size};
-	atomic_init(&r->rests, true); /* so that a consumer that has never rested is woken too */
+	atomic_init(&r->rests, true); /* a consumer that has never rested must be woken, too */
 	r->mem = aligned_alloc(CACHE_LINE, size);
 	r->fd = hw_bell_new();
 	r->room_fd = hw_bell_new();
@@ -126,7 +126,7 @@ void hw_ring_publish(struct hw_ring *r)
 
 void hw_ring_wait_room(struct hw_ring *r)
 {
-	hw_ring_publish(r); /* what the consumer cannot see it can never give back */
+	hw_ring_publish(r); /* the consumer can only release records that it can see */
 	hw_bell_hush(r->room_fd);
 	atomic_store(&r->wants_room, true);
 }
@@ -157,8 +157,8 @@ const void *hw_ring_take(struct hw_ring *r, size_t *size)
 }
 
 /*
- * The producer is woken only when three quarters are free: any record it may ask for fits then, wherever the ring
- * wraps, and it is woken once for many records rather than for each.
+ * Wakes the producer only when three quarters of the ring are free. Then any record fits, wherever the ring wraps, and
+ * one wake-up serves many records.
  */
 void hw_ring_release(struct hw_ring *r)
 {
@@ -178,7 +178,7 @@ int hw_ring_fd(const struct hw_ring *r)
 
 bool hw_ring_rest(struct hw_ring *r)
 {
-	hw_bell_hush(r->fd); /* before saying so: a bell that rings from now on must be heard */
+	hw_bell_hush(r->fd); /* before the flag is set, so that no later bell is lost */
 	atomic_store(&r->rests, true);
 	if (r->read == atomic_load(&r->tail))
 		return true;
@@ -192,5 +192,5 @@ size_t hw_ring_used(const struct hw_ring *r)
 {
 	size_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
 	size_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-	return tail - head <= r->size ? tail - head : 0; /* another thread may see the two out of step */
+	return tail - head <= r->size ? tail - head : 0; /* another thread may read the two at different times */
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bounded ring of variable-length records from one producer thread to one consumer thread. Lock-free: the producer
- * owns `tail`, the consumer owns `head`, each on a cache line of its own. Records are made visible in batches (one
- * release store and at most one write to an eventfd a batch). Nothing is ever dropped: when there is no room
- * hw_ring_reserve() says so, and the producer waits on the room eventfd.
+ * A bounded ring of variable-length records from one producer thread to one consumer thread. It is lock-free: the
+ * producer owns `tail`, the consumer owns `head`, each on its own cache line. Records become visible in batches: one
+ * release store, and at most one write to an eventfd per batch. No record is ever dropped: without room,
+ * hw_ring_reserve() returns NULL, and the producer waits on the room eventfd.
  */
 #ifndef HW_RING_H
 #define HW_RING_H
@@ -18,15 +18,15 @@ struct hw_ring;
 struct hw_ring *hw_ring_new(size_t bytes);
 void hw_ring_free(struct hw_ring *r);
 
-/* Producer. Room for `size` contiguous bytes (8-aligned), or NULL if there is none now. A record larger than a quarter
- * of the ring is an error of the caller. */
+/* Producer. Returns `size` contiguous bytes (8-aligned), or NULL if there is no room now. A record must not be
+ * larger than a quarter of the ring. */
 void *hw_ring_reserve(struct hw_ring *r, size_t size);
-/* Producer. Keeps the first `size` bytes of what was reserved last. Not visible before hw_ring_publish(). */
+/* Producer. Keeps the first `size` bytes of the last reservation. Not visible before hw_ring_publish(). */
 void hw_ring_commit(struct hw_ring *r, size_t size);
-/* Producer. Makes all that was committed visible and wakes the consumer if it waits. */
+/* Producer. Makes all committed records visible and wakes the consumer if it waits. */
 void hw_ring_publish(struct hw_ring *r);
-/* Producer. Announces that it waits for room; readable on hw_ring_room_fd() once the consumer has made some. Check
- * reserve once more after it. */
+/* Producer. Announces that it waits for room; hw_ring_room_fd() becomes readable once there is room. Call
+ * hw_ring_reserve() again after it, before the wait. */
 void hw_ring_wait_room(struct hw_ring *r);
 int hw_ring_room_fd(const struct hw_ring *r);
 
@@ -34,12 +34,12 @@ int hw_ring_room_fd(const struct hw_ring *r);
  * taken so far. */
 const void *hw_ring_take(struct hw_ring *r, size_t *size);
 void hw_ring_release(struct hw_ring *r);
-/* Consumer. Readable when records wait. Call hw_ring_rest() before going to sleep on it: true if it may sleep, false if
- * records came meanwhile. */
+/* Consumer. Readable when records wait. Call hw_ring_rest() before sleeping on it: true if the consumer may sleep,
+ * false if records have come meanwhile. */
 int hw_ring_fd(const struct hw_ring *r);
 bool hw_ring_rest(struct hw_ring *r);
 
-/* Either. Bytes in use, as a hint. */
+/* Either side. Bytes in use; only an estimate. */
 size_t hw_ring_used(const struct hw_ring *r);
 
 #endif

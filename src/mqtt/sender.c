@@ -2,9 +2,9 @@
 /*
  * See sender.h.
  *
- * Cost: a few system calls a wake-up, whatever the number of messages and acknowledgements, where they go past the
- * library (outlet.h, acks.h); else one write() a message and three read() an acknowledgement. Idle, it wakes for
- * barriers and for its keepalive alone; with statuses in flight and a silent broker, once a second as well.
+ * Cost past the library (outlet.h, acks.h): a few system calls per wake-up, whatever the number of messages and
+ * acknowledgements. Otherwise one write() per message and three read() per acknowledgement. When idle, the thread wakes
+ * only for barriers and its keepalive; with statuses in flight and a silent broker, also once a second.
  */
 #include "mqtt/sender.h"
 
@@ -20,18 +20,19 @@
 #include <time.h>
 
 #include "mqtt/clock.h"
+#include "mqtt/receive.h"
 
-#define BARRIER_SLOTS 2  /* of what the broker grants: a QoS 1 barrier must not queue behind statuses */
-#define ANSWERS       64 /* told together while statuses wait: the loop need not wake for each */
+#define BARRIER_SLOTS 2  /* kept from the broker's window, so that a QoS 1 barrier does not queue behind statuses */
+#define ANSWERS       64 /* answers reported together while statuses wait, so that the loop does not wake for each */
 #define READ_BUDGET   1024
-#define NAP_NS        6000 /* of a full window, for each message in it: less than any broker takes */
+#define NAP_NS        6000 /* per message in a full window: less time than any broker needs */
 #define NAP_WINDOW    10
-#define WAITING_MS    1000 /* for an acknowledgement */
-#define BUSY_MS       100  /* while a handshake or the end is under way */
+#define WAITING_MS    1000 /* while an acknowledgement is awaited */
+#define BUSY_MS       100  /* during a handshake, or while stopping */
 
-static void tell_limits(struct hw_sender *s)
+static void report_limits(struct hw_sender *s)
 {
-	enum hw_lack which;
+	enum hw_missing_feature which;
 	char text[HW_WHY_TEXT];
 	while ((which = hw_limits_news(&s->limits)) != 0) {
 		hw_limits_text(&s->limits, which, text, sizeof(text));
@@ -41,8 +42,8 @@ static void tell_limits(struct hw_sender *s)
 
 /* --- the connection */
 
-/* What the loss says of what the broker takes. Whether that is all there is to it, and the next attempt knows better.
- */
+/* Learns the broker's limits from the loss. True if a limit explains the loss completely: then the next attempt
+ * takes account of it. */
 static bool learn(struct hw_sender *s, int64_t now)
 {
 	const struct hw_link *l = &s->link;
@@ -56,12 +57,24 @@ static bool learn(struct hw_sender *s, int64_t now)
 	return false;
 }
 
+/* Learns about canaries from the loss; changes `why` if a canary is the cause. True if the next attempt must follow
+ * at once. */
+static bool learn_of_canaries(struct hw_sender *s, int64_t now, char why[HW_WHY_TEXT])
+{
+	const struct hw_link *l = &s->link;
+	bool away = !l->up_ns && l->why.fault == HW_FAULT_AWAY;
+	if (away || l->why.fault == HW_FAULT_TAKEN)
+		hw_refused_topics_forget(&s->echoes.refused);
+	return l->up_ns && l->why.fault == HW_FAULT_CLOSED && hw_echoes_closed(&s->echoes, now, why);
+}
+
 static void lost(struct hw_sender *s)
 {
 	char why[HW_WHY_TEXT];
 	int64_t now = hw_mqtt_clock_ns();
 	memcpy(why, s->link.why.text, sizeof(why));
 	bool again = learn(s, now), taken = s->link.why.fault == HW_FAULT_TAKEN;
+	bool at_once = learn_of_canaries(s, now, why);
 	s->statuses.n = 0;
 	hw_outlet_begin(&s->outlet);
 	hw_acks_begin(&s->acks);
@@ -70,18 +83,20 @@ static void lost(struct hw_sender *s)
 		hw_link_again(&s->link, now);
 	else if (hw_link_down(&s->link, now))
 		hw_handover_answer(s->handover, HW_PUBLISHER_DOWN, taken, 0, why);
-	tell_limits(s);
-	hw_handover_tell(s->handover);
+	if (at_once)
+		s->link.retry_ns = now;
+	report_limits(s);
+	hw_handover_notify(s->handover);
 }
 
-/* A status that is on its way may be what the broker closes the connection for. */
+/* The broker may close the connection because of a status or a canary in flight. */
 static bool is_suspect(void *owner)
 {
 	const struct hw_sender *s = owner;
-	return s->statuses.n > 0;
+	return s->statuses.n > 0 || hw_canaries_any(&s->echoes.canaries);
 }
 
-/* The library may not write while part of a packet may be written past it. */
+/* The library must not write while a part of a packet may have been written past it. */
 static bool is_midway(void *owner)
 {
 	const struct hw_sender *s = owner;
@@ -128,12 +143,12 @@ static int prepare(struct hw_link *l)
 	if (hw_limits_will(&s->limits, &retain, &qos) && !rc && s->will_topic)
 		rc = mosquitto_will_set(l->m, s->will_topic, (int)s->will_len, s->will_payload, qos, retain);
 	if (rc)
-		hw_why_say(&l->why, "the last will on '%.160s' cannot be set: %s", s->will_topic ? s->will_topic : "",
+		hw_why_set(&l->why, "the last will on '%.160s' cannot be set: %s", s->will_topic ? s->will_topic : "",
 		           mosquitto_strerror(rc));
 	return rc ? -1 : 0;
 }
 
-/* A connection without the will was only a question: see limits.h. */
+/* A connection without the will was only a test: see limits.h. */
 static void be_up(struct hw_sender *s)
 {
 	struct hw_link *l = &s->link;
@@ -151,31 +166,31 @@ static void be_up(struct hw_sender *s)
 	hw_acks_begin(&s->acks);
 	hw_echoes_begin(&s->echoes);
 	if (s->will_topic)
-		atomic_store(&s->handover->lacks_qos, s->limits.known & HW_LACK_QOS);
+		atomic_store(&s->handover->lacks_qos, s->limits.known & HW_MISSING_QOS);
 	hw_link_up(l, hw_mqtt_clock_ns());
 	hw_handover_answer(s->handover, HW_PUBLISHER_UP, 0, 0, "");
-	tell_limits(s);
+	report_limits(s);
 }
 
 /* --- a turn */
 
-/* Whether what is written waits until it is let go, where the library writes each message by itself. */
+/* Delays the writes of several messages until they can be sent together, if the library writes each message
+ * separately. */
 static void hold_back(struct hw_sender *s, int on)
 {
 	if (!s->outlet.past)
 		setsockopt(hw_link_socket(&s->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
 }
 
-/* Until how many messages in all are unanswered echoes may go out: they take no place of a status, however many they
- * are.
- */
+/* Echoes may be sent while fewer messages than this are unanswered. So echoes, however many, take no slot of a
+ * status. */
 static unsigned echoes_most(const struct hw_sender *s)
 {
 	unsigned quota = s->outlet.quota, window = s->handover->window;
 	return !s->outlet.past ? UINT_MAX : s->statuses.n + (quota > window ? quota - window : 1);
 }
 
-/* Barriers first, then statuses while the window is open. 0, or -1 when the connection is lost. */
+/* Sends barriers first, then statuses while the window is open. Returns -1 if the connection is lost. */
 static int send_all(struct hw_sender *s)
 {
 	const struct hw_handover_status *status;
@@ -195,7 +210,7 @@ static int send_all(struct hw_sender *s)
 	return rc;
 }
 
-/* 0, or -1 when the connection is lost. */
+/* Returns -1 if the connection is lost. */
 static int read_all(struct hw_sender *s)
 {
 	bool past = s->outlet.past && s->link.state == HW_LINK_OPEN;
@@ -205,15 +220,16 @@ static int read_all(struct hw_sender *s)
 }
 
 /*
- * Past the library nothing but what it sends while there is more to read would have a packet id of its own, and there
- * is no need of it: what there is to read answers what was just sent. 0, or -1 when the connection is lost.
+ * Past the library, hw_link_tend() is not called while there is more data to read: it would then send a packet with a
+ * packet id of the library. It is not needed either, because the data answers recent messages. Returns -1 if the
+ * connection is lost.
  */
 static int tend(struct hw_sender *s, int64_t now)
 {
 	return s->outlet.past && s->more ? 0 : hw_link_tend(&s->link, now, !s->more);
 }
 
-/* What there is to do on an open connection. 0, or -1 when it is lost. */
+/* Does all work on an open connection. Returns -1 if the connection is lost. */
 static int serve(struct hw_sender *s)
 {
 	struct hw_link *l = &s->link;
@@ -233,16 +249,16 @@ static int serve(struct hw_sender *s)
 	return over || hw_echoes_overdue(&s->echoes, echoes_most(s), now) ? -1 : 0;
 }
 
-/* Answers may wait for others only while there is something that brings them, and it does. */
-static void tell_some(struct hw_sender *s, bool waited_in_vain)
+/* Answers are held back only while acknowledgements keep arriving, so that more answers follow. */
+static void report_some(struct hw_sender *s, bool waited_in_vain)
 {
 	struct hw_handover *h = s->handover;
 	bool flows = !waited_in_vain && s->statuses.n > 0 && hw_ring_used(h->statuses) > 0;
-	if (h->untold > 0 && (!flows || h->untold >= ANSWERS))
-		hw_handover_tell(h);
+	if (h->unannounced > 0 && (!flows || h->unannounced >= ANSWERS))
+		hw_handover_notify(h);
 }
 
-/* How long to wait for something to happen, once low water is set. */
+/* The timeout of poll(), once low water is set. */
 static int rest_ms(const struct hw_sender *s)
 {
 	if (s->low_water.gathers)
@@ -255,10 +271,10 @@ static int rest_ms(const struct hw_sender *s)
 }
 
 /*
- * A broker whose acknowledgements cannot be gathered (low_water.h) would wake this thread for each of them, and be
- * given one message to read at a time. While its window is full it has enough to do, and for a part of that time only a
- * barrier or an order wakes the thread. What the broker has acknowledged by then leaves it when it learns that the
- * first of it was read, with the next message: so only every other turn begins with a nap.
+ * If a broker's acknowledgements cannot be gathered (low_water.h), each one would wake this thread, which would then
+ * send one message. While its window is full, the broker is busy. So for a part of that time, only a barrier or an
+ * order wakes the thread. The broker sends the other acknowledgements only after it learns from the next message that
+ * the first one was read. So only every other turn begins with a nap.
  */
 static void nap(struct hw_sender *s, const struct pollfd *orders, const struct pollfd *barriers)
 {
@@ -267,17 +283,12 @@ static void nap(struct hw_sender *s, const struct pollfd *orders, const struct p
 	ppoll(fds, 2, &t, NULL);
 }
 
-/*
- * A broker that has not set TCP_NODELAY (mosquitto as it comes) keeps its second acknowledgement back until it knows
- * that the first has arrived. With the next message it learns that at once; where there is none to send, the kernel
- * would let it wait for 40 ms, and with it whatever waits for a place among the unanswered: barriers, and the next
- * statuses.
- */
-static void say_arrived(const struct hw_sender *s, int fd)
+/* The next message also acknowledges the broker's answer to the last one. If there is no next message, the kernel would
+ * wait 40 ms, and with it all messages that need a free slot: barriers and the next statuses. */
+static void acknowledge_at_once(const struct hw_sender *s, int fd)
 {
-	int on = 1;
 	if (s->outlet.past && s->outlet.unanswered > 0)
-		setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+		hw_receive_acknowledge(fd);
 }
 
 static void turn(struct hw_sender *s)
@@ -286,8 +297,9 @@ static void turn(struct hw_sender *s)
 	struct hw_handover *h = s->handover;
 	unsigned window = hw_statuses_window(&s->statuses);
 	bool up = l->up_ns != 0, room = up && hw_outlet_room(&s->outlet), open = room && s->statuses.n < window;
-	bool echoes = room && s->outlet.unanswered < echoes_most(s);
-	/* A full window leaves the statuses where they are, unwatched: it is an acknowledgement that must come. */
+	int held_ms = hw_echoes_held_ms(&s->echoes, hw_mqtt_clock_ns());
+	bool echoes = room && !held_ms && s->outlet.unanswered < echoes_most(s);
+	/* With a full window, new statuses are not polled for: only an acknowledgement can make room. */
 	bool idle = !s->more && !(echoes && !hw_ring_rest(h->barriers)) && !(open && !hw_ring_rest(h->statuses));
 	bool full = window > 1 && s->statuses.n >= h->window;
 	bool writes = hw_link_wants_write(l) || hw_outlet_waits(&s->outlet);
@@ -301,16 +313,18 @@ static void turn(struct hw_sender *s)
 	if (s->napped)
 		nap(s, &fds[0], &fds[2]);
 	if (idle)
-		say_arrived(s, fd);
-	int ready = poll(fds, 4, idle ? rest_ms(s) : 0);
+		acknowledge_at_once(s, fd);
+	int ms = rest_ms(s);
+	int ready = poll(fds, 4, !idle ? 0 : held_ms > 0 && held_ms < ms ? held_ms : ms);
 	if (fds[0].revents)
 		hw_bell_hush(h->orders.fd);
 	hw_low_water_judge(&s->low_water, fd, fds[1].revents);
-	/* Below the mark bytes may wait that nothing else tells of: while there is one each wake-up looks. */
-	bool looks = fds[1].revents || ready == 0 || s->low_water.bytes > 1 || s->more || !up;
-	if ((looks && read_all(s)) || serve(s))
+	/* Below the low-water mark, bytes may wait without making the socket readable. So while it is set, each
+	 * wake-up reads. */
+	bool reads = fds[1].revents || ready == 0 || s->low_water.bytes > 1 || s->more || !up;
+	if ((reads && read_all(s)) || serve(s))
 		lost(s);
-	tell_some(s, ready == 0);
+	report_some(s, ready == 0);
 }
 
 static bool has_ended(struct hw_sender *s)
@@ -325,7 +339,7 @@ static bool has_ended(struct hw_sender *s)
 static void reconnect(struct hw_sender *s)
 {
 	const struct hw_mqtt_conf *c = &s->link.conf;
-	hw_why_say(&s->link.why, "connection to %s:%d closed by the monitor, to be opened again", c->host, c->port);
+	hw_why_set(&s->link.why, "connection to %s:%d closed by the monitor, which reconnects now", c->host, c->port);
 	s->link.why.fault = HW_FAULT_AWAY;
 	lost(s);
 }
@@ -334,7 +348,7 @@ void hw_sender_run(struct hw_sender *s)
 {
 	while (!has_ended(s)) {
 		unsigned orders = hw_orders_take(&s->handover->orders);
-		if ((orders & HW_ORDER_HURRY) && s->link.why.fault != HW_FAULT_TAKEN)
+		if ((orders & HW_ORDER_RETRY) && s->link.why.fault != HW_FAULT_TAKEN)
 			s->link.retry_ns = 0;
 		if ((orders & HW_ORDER_RECONNECT) && s->link.m)
 			reconnect(s);
@@ -349,7 +363,7 @@ void hw_sender_run(struct hw_sender *s)
 	hw_link_leave(&s->link);
 }
 
-/* --- by the loop's thread */
+/* --- in the loop's thread */
 
 static int copy_will(struct hw_sender *s, const char *topic, const void *payload, size_t len)
 {

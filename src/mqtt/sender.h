@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The publisher's thread: its connection to the broker, over which statuses, barriers and canaries go out. Everything
- * here belongs to that thread; the loop speaks to it by the handover alone.
+ * The publisher's thread: its connection to the broker, which sends statuses, barriers and canaries. Only that thread
+ * uses this struct; the loop communicates through the handover alone.
  */
 #ifndef HW_MQTT_SENDER_H
 #define HW_MQTT_SENDER_H
@@ -23,23 +23,23 @@ struct hw_sender {
 	struct hw_link link;
 	struct hw_limits limits;
 	struct hw_outlet outlet;
-	struct hw_acks acks; /* of what goes past the library */
+	struct hw_acks acks; /* of messages sent past the library */
 	struct hw_statuses statuses;
 	struct hw_echoes echoes;
 	struct hw_low_water low_water;
 	char *will_topic;
 	void *will_payload;
 	size_t will_len;
-	bool napped; /* at the beginning of the last turn */
-	bool more;   /* there may be more to read than poll() knows */
+	bool napped; /* the last turn began with nap() */
+	bool more;   /* there may be more data than poll() reports */
 };
 
-/* Readies zeroed storage, by the loop's thread; copies all but the handover. 0 or -ENOMEM; only if 0 there is anything
- * for hw_sender_fini(). */
+/* Initialises zeroed storage, in the loop's thread; copies all but the handover. 0 or -ENOMEM. Call hw_sender_fini()
+ * only after 0. */
 int hw_sender_init(struct hw_sender *s, struct hw_handover *handover, const struct hw_mqtt_conf *conf,
                    const char *will_topic, const void *will_payload, size_t will_len);
 void hw_sender_fini(struct hw_sender *s);
-/* Until HW_ORDER_STOP was given, and what was handed over is acknowledged or the time for that is over. */
+/* Runs until HW_ORDER_STOP is given and all messages are acknowledged, or the time for that is over. */
 void hw_sender_run(struct hw_sender *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See statuses.h. Cost: a scan of at most HW_STATUSES_WINDOW packet ids an acknowledgement. */
+/* See statuses.h. Cost: a scan of at most HW_STATUSES_WINDOW packet ids per acknowledgement. */
 #include "mqtt/statuses.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ unsigned hw_statuses_window(const struct hw_statuses *s)
 	return hw_limits_careful(s->limits) ? 1 : s->handover->window;
 }
 
-/* As the broker takes it. */
+/* The message as the broker accepts it. */
 static struct hw_message message_of(const struct hw_statuses *s, const struct hw_handover_status *what)
 {
 	const char *topic = (const char *)(what + 1);
@@ -25,17 +25,18 @@ static struct hw_message message_of(const struct hw_statuses *s, const struct hw
 	                           .payload = topic + what->topic_size,
 	                           .payload_len = what->payload_size,
 	                           .expiry_s = what->expiry_s,
-	                           .qos = known & HW_LACK_QOS ? 0 : what->qos,
-	                           .retain = what->retain && !(known & HW_LACK_RETAIN)};
+	                           .qos = known & HW_MISSING_QOS ? 0 : what->qos,
+	                           .retain = what->retain && !(known & HW_MISSING_RETAIN)};
 }
 
-/* What QoS 0 sends the library may acknowledge before it returns: so it is in flight before. As mosquitto_publish(). */
+/* The library may acknowledge a QoS 0 message before it returns, so the message counts as in flight before the call.
+ * Returns like mosquitto_publish(). */
 static int publish(struct hw_statuses *s, const struct hw_handover_status *what, const struct hw_message *m,
                    size_t bytes, int64_t now_ns)
 {
 	unsigned before = s->n;
 	int *mid = &s->in_flight[s->n].mid;
-	s->in_flight[s->n].token = what->token;
+	s->in_flight[s->n].publish_id = what->publish_id;
 	s->in_flight[s->n].subject = what->subject;
 	s->in_flight[s->n].bytes = bytes;
 	s->in_flight[s->n++].since_ns = now_ns;
@@ -45,11 +46,11 @@ static int publish(struct hw_statuses *s, const struct hw_handover_status *what,
 	return rc;
 }
 
-static void refuse(struct hw_statuses *s, uint64_t token, int rc)
+static void refuse(struct hw_statuses *s, uint64_t publish_id, int rc)
 {
 	char text[HW_WHY_TEXT];
 	snprintf(text, sizeof(text), "cannot be published: %s", mosquitto_strerror(rc));
-	hw_handover_answer(s->handover, HW_PUBLISHER_REFUSED, token, 0, text);
+	hw_handover_answer(s->handover, HW_PUBLISHER_REFUSED, publish_id, 0, text);
 }
 
 int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *status)
@@ -57,7 +58,7 @@ int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *sta
 	if (status->connection != s->handover->connection)
 		return 0;
 	if (!status->topic_size) {
-		refuse(s, status->token, MOSQ_ERR_PAYLOAD_SIZE);
+		refuse(s, status->publish_id, MOSQ_ERR_PAYLOAD_SIZE);
 		return 0;
 	}
 	struct hw_message m = message_of(s, status);
@@ -65,14 +66,14 @@ int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *sta
 	int64_t now_ns = hw_mqtt_clock_ns();
 	if (!hw_limits_takes(s->limits, bytes, now_ns)) {
 		bool long_ = hw_limits_too_long(s->limits, bytes);
-		hw_handover_answer(s->handover, HW_PUBLISHER_REFUSED, status->token,
+		hw_handover_answer(s->handover, HW_PUBLISHER_REFUSED, status->publish_id,
 		                   long_ ? MQTT_RC_PACKET_TOO_LARGE : 0, "");
 		return 0;
 	}
 	errno = 0;
 	int rc = publish(s, status, &m, bytes, now_ns), err = errno;
 	if (hw_link_is_of_message(rc)) {
-		refuse(s, status->token, rc);
+		refuse(s, status->publish_id, rc);
 		return 0;
 	}
 	if (rc)
@@ -87,19 +88,24 @@ bool hw_statuses_answered(struct hw_statuses *s, int mid, int reason)
 		i++;
 	if (i == s->n)
 		return false;
-	uint64_t token = s->in_flight[i].token;
+	uint64_t publish_id = s->in_flight[i].publish_id;
 	hw_limits_taken(s->limits, s->in_flight[i].subject, s->in_flight[i].bytes);
 	s->n--;
 	memmove(&s->in_flight[i], &s->in_flight[i + 1], (s->n - i) * sizeof(s->in_flight[0]));
-	if (reason < 0x80) { /* 0x10, nobody is subscribed, is as good as 0 */
-		hw_handover_answer(s->handover, HW_PUBLISHER_ACKED, token, reason, "");
+	if (reason < 0x80) { /* 0x10 (no subscribers) is a success like 0 */
+		hw_handover_answer(s->handover, HW_PUBLISHER_ACKED, publish_id, reason, "");
 		return true;
 	}
 	char text[HW_WHY_TEXT];
 	const char *user = s->link->conf.username[0] ? s->link->conf.username : "anonymous clients";
-	snprintf(text, sizeof(text), "refused by the broker: %s: has %.64s the right to publish it, retained?",
-	         mosquitto_reason_string(reason), user);
-	hw_handover_answer(s->handover, HW_PUBLISHER_REFUSED, token, reason, text);
+	if (reason == MQTT_RC_PACKET_TOO_LARGE)
+		snprintf(text, sizeof(text),
+		         "refused by the broker: %s: raise its limit on messages (mosquitto: message_size_limit)",
+		         mosquitto_reason_string(reason));
+	else
+		snprintf(text, sizeof(text), "refused by the broker: %s: may %.64s publish it with the retain flag?",
+		         mosquitto_reason_string(reason), user);
+	hw_handover_answer(s->handover, HW_PUBLISHER_REFUSED, publish_id, reason, text);
 	return true;
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statuses on their way: sent, and not acknowledged yet. Belongs to the publisher's thread.
+ * The statuses in flight: sent, but not acknowledged yet. Used by the publisher's thread only.
  *
- * Invariant: at most `handover.window` are in flight, so that the library never queues one by itself (its queue is
- * unbounded, is scanned for each publish, and survives a reconnect). Every one that is handed over gets one answer, or
- * a DOWN.
+ * Invariant: at most `handover.window` statuses are in flight. So the library never queues one: its queue is unbounded,
+ * is scanned for each publish, and survives a reconnect. Each status that is handed over gets one answer, or a DOWN.
  */
 #ifndef HW_MQTT_STATUSES_H
 #define HW_MQTT_STATUSES_H
@@ -19,9 +18,9 @@
 #include "mqtt/outlet.h"
 
 /*
- * How many wait for their acknowledgement at a time. More is no faster: mosquitto answers one packet a turn, and the
- * library walks the list of those in flight for each. MQTT 5 brokers may grant fewer (mosquitto: max_inflight_messages,
- * 20 by default).
+ * How many statuses may be in flight. More is not faster: mosquitto answers one packet a turn, and the library scans
+ * the list of messages in flight for each. MQTT 5 brokers may grant fewer (mosquitto: max_inflight_messages, 20 by
+ * default).
  */
 #define HW_STATUSES_WINDOW 100
 
@@ -33,7 +32,7 @@ struct hw_statuses {
 	unsigned n;
 	struct {
 		int mid;
-		uint64_t token, subject;
+		uint64_t publish_id, subject;
 		size_t bytes; /* of the whole packet */
 		int64_t since_ns;
 	} in_flight[HW_STATUSES_WINDOW]; /* oldest first */
@@ -41,9 +40,9 @@ struct hw_statuses {
 
 /* How many may be in flight now. */
 unsigned hw_statuses_window(const struct hw_statuses *s);
-/* Sends one, if there is hw_outlet_room(). 0, or -1 when the connection is lost. */
+/* Sends a status; there must be hw_outlet_room(). Returns -1 if the connection is lost. */
 int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *status);
-/* The broker's answer to the message with this id. False if that was no status. */
+/* The broker's answer to message `mid`. False if it was no status. */
 bool hw_statuses_answered(struct hw_statuses *s, int mid, int reason);
 /* As hw_link_unanswered(). */
 bool hw_statuses_overdue(struct hw_statuses *s, int64_t now_ns);

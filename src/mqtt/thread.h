@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The threads of the readers and the publisher: started by the loop, and left behind when they do not end in time. */
+/* Starts and ends the threads of the readers and the publisher. A thread that does not end in time is left behind. */
 #ifndef HW_MQTT_THREAD_H
 #define HW_MQTT_THREAD_H
 
@@ -8,7 +8,7 @@
 
 /* Starts a thread that blocks all signals. 0 or -errno. */
 int hw_thread_start(pthread_t *t, void *(*main)(void *), void *arg, const char *name);
-/* Joins, or leaves the thread to itself when it has not ended after `timeout_ms`: then -ETIMEDOUT. */
+/* Joins the thread. If it has not ended after `timeout_ms`, detaches it and returns -ETIMEDOUT. */
 int hw_thread_end(pthread_t t, int64_t timeout_ms);
 
 #endif

@@ -19,7 +19,7 @@ void hw_why_begin(struct hw_why *w)
 	w->tls_verdict = 0;
 }
 
-void hw_why_say(struct hw_why *w, const char *format, ...)
+void hw_why_set(struct hw_why *w, const char *format, ...)
 {
 	if (w->explained)
 		return;
@@ -40,21 +40,21 @@ void hw_why_refuse(struct hw_why *w, const char *format, ...)
 	w->fault = HW_FAULT_REFUSED;
 }
 
-static void say_errno(struct hw_why *w, int err)
+static void set_errno(struct hw_why *w, int err)
 {
 	const struct hw_mqtt_conf *c = w->conf;
 	if (err == ECONNREFUSED)
-		hw_why_say(w, "connection to %s:%d refused: is the broker running?", c->host, c->port);
+		hw_why_set(w, "connection to %s:%d refused: is the broker running?", c->host, c->port);
 	else if (err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH)
-		hw_why_say(w, "cannot reach %s:%d (%s): is [mqtt] host right?", c->host, c->port, strerror(err));
+		hw_why_set(w, "cannot reach %s:%d (%s): is [mqtt] host right?", c->host, c->port, strerror(err));
 	else
-		hw_why_say(w, "connection to %s:%d failed: %s", c->host, c->port,
+		hw_why_set(w, "connection to %s:%d failed: %s", c->host, c->port,
 		           err ? strerror(err) : "closed by the other side");
 }
 
 /*
- * Asks the TLS library that libmosquitto brought with it, found at run time: nothing else here needs it, and one
- * sentence is not worth a dependency. The verdict on the peer's certificate, or 0.
+ * Asks the TLS library that libmosquitto has loaded for its verdict on the peer's certificate; 0: none. The function is
+ * looked up at run time, because one sentence does not justify a dependency.
  */
 static long certificate_verdict(struct mosquitto *m)
 {
@@ -72,9 +72,9 @@ static const char *verdict_words(long verdict)
 }
 
 /*
- * Whether the broker's alert is about our certificate. In TLS 1.3 the handshake is over for us before the broker looks
- * at it: whether its alert is still read before the connection is closed depends on the moment, and must not change
- * what is said.
+ * Whether the broker's alert concerns our certificate. In TLS 1.3, our side of the handshake ends before the broker
+ * checks the certificate. Its alert may or may not be read before the connection closes. The reported reason must not
+ * depend on that.
  */
 static bool alert_of_certificate(const char *words)
 {
@@ -82,55 +82,56 @@ static bool alert_of_certificate(const char *words)
 	                                  strstr(words, "decrypt error") || strstr(words, "access denied"));
 }
 
-static void say_tls(struct hw_why *w)
+static void set_tls(struct hw_why *w)
 {
 	enum { NOT_YET_VALID = 9, EXPIRED = 10, SELF_SIGNED = 18, SELF_SIGNED_CA = 19, NO_ISSUER = 20, NO_LEAF = 21 };
 	const struct hw_mqtt_conf *c = w->conf;
 	long code = w->tls_verdict;
 	const char *fault = verdict_words(code);
 	if (strstr(w->tls, "host name"))
-		hw_why_say(w, "TLS with %s:%d failed: the broker's certificate is not made out to %s", c->host, c->port,
+		hw_why_set(w, "TLS with %s:%d failed: the broker's certificate is not for %s", c->host, c->port,
 		           c->host);
 	else if (fault && (code == EXPIRED || code == NOT_YET_VALID))
-		hw_why_say(w, "TLS with %s:%d failed: the broker's %s: renew it, or set the clock", c->host, c->port,
+		hw_why_set(w, "TLS with %s:%d failed: the broker's %s: renew it, or set the clock", c->host, c->port,
 		           fault);
 	else if (fault && code >= SELF_SIGNED && code <= NO_LEAF)
-		hw_why_say(w, "TLS with %s:%d failed: %s: is [mqtt] tls_ca who signed the broker's certificate?",
-		           c->host, c->port, fault);
+		hw_why_set(w, "TLS with %s:%d failed: %s: did [mqtt] tls_ca sign the broker's certificate?", c->host,
+		           c->port, fault);
 	else if (fault || (w->tls[0] && !alert_of_certificate(w->tls)))
-		hw_why_say(w, "TLS with %s:%d failed: %s", c->host, c->port, fault ? fault : w->tls);
+		hw_why_set(w, "TLS with %s:%d failed: %s", c->host, c->port, fault ? fault : w->tls);
 	else
-		hw_why_say(w, "TLS with %s:%d was broken off by the broker: %s", c->host, c->port,
+		hw_why_set(w, "the broker at %s:%d ended the TLS handshake: %s", c->host, c->port,
 		           c->tls_cert[0] ? "does it accept [mqtt] tls_cert?"
 		                          : "does it ask for a certificate, [mqtt] tls_cert and tls_key?");
 }
 
-/* What follows from another client with the same id. Of several nodes that is how one takes over from another. */
+/* The remedy if another client has the same id. In a cluster, an eviction has the same effect. */
 static const char *taken_hint(const struct hw_mqtt_conf *c)
 {
-	return c->evictable ? "another node has cut this one off, to take its partitions over; if that recurs, give "
-	                      "each node a node_id of its own"
-	                    : "give each monitor a node_id of its own, or a client_id_prefix";
+	return c->evictable ? "another node has disconnected this node to take over its partitions; if that recurs, "
+	                      "give each node its own node_id"
+	                    : "give each monitor its own node_id or client_id_prefix";
 }
 
-/* Closed by a broker that does not say why. */
-static void say_closed(struct hw_why *w, bool taken)
+/* The broker closed the connection without a reason. */
+static void set_closed(struct hw_why *w, bool taken)
 {
 	const struct hw_mqtt_conf *c = w->conf;
 	if (taken) {
 		w->fault = HW_FAULT_TAKEN;
-		hw_why_say(w,
+		hw_why_set(w,
 		           "connection to %s:%d lost again: closed by the broker: is another client connected as "
 		           "'%s'? %s",
 		           c->host, c->port, c->client_id,
-		           c->evictable ? "Another node may have cut this one off; each node needs a node_id of its own"
-		                        : "Each monitor needs a node_id of its own, or a client_id_prefix");
+		           c->evictable
+		                   ? "Another node may have disconnected this node; each node needs its own node_id"
+		                   : "Each monitor needs its own node_id or client_id_prefix");
 	} else {
-		hw_why_say(w, "connection to %s:%d lost: closed by the broker", c->host, c->port);
+		hw_why_set(w, "connection to %s:%d lost: closed by the broker", c->host, c->port);
 	}
 }
 
-/* What a failure means for the next attempt, as far as nobody knew better. */
+/* The kind of fault for the next attempt, unless a more specific one is known. */
 static enum hw_fault fault_of(enum hw_link_state state, int rc, int err)
 {
 	bool closed = rc != MOSQ_ERR_EAI && rc != MOSQ_ERR_TLS && rc != MOSQ_ERR_KEEPALIVE;
@@ -148,8 +149,8 @@ void hw_why_answered(struct hw_why *w)
 	w->port = HW_PORT_UNKNOWN;
 }
 
-/* Whether the port is found to speak the other thing: TLS where we do not, or MQTT without it where we do. */
-static bool say_port(struct hw_why *w)
+/* Whether the port speaks the other protocol: TLS if we do not use TLS, or MQTT without TLS if we do. */
+static bool set_port(struct hw_why *w)
 {
 	const struct hw_mqtt_conf *c = w->conf;
 	bool tls = c->tls_ca[0] != '\0';
@@ -157,30 +158,29 @@ static bool say_port(struct hw_why *w)
 		w->port = hw_port_protocol_try(c->host, c->port, tls ? HW_PORT_MQTT : HW_PORT_TLS);
 	w->port_tried = true;
 	if (w->port == HW_PORT_TLS)
-		hw_why_say(w, "%s:%d speaks TLS: set [mqtt] tls_ca, or the port without TLS, usually 1883", c->host,
+		hw_why_set(w, "%s:%d uses TLS: set [mqtt] tls_ca, or the port without TLS, usually 1883", c->host,
 		           c->port);
 	else if (w->port == HW_PORT_MQTT)
-		hw_why_say(
-			w,
-			"%s:%d speaks MQTT without TLS: remove [mqtt] tls_ca, or set the port with TLS, usually 8883",
-			c->host, c->port);
+		hw_why_set(w,
+		           "%s:%d uses MQTT without TLS: remove [mqtt] tls_ca, or set the port with TLS, usually 8883",
+		           c->host, c->port);
 	return w->port != HW_PORT_UNKNOWN;
 }
 
-/* RabbitMQ 3.10, NATS 2.9 and ActiveMQ 5.17 answer a CONNECT of MQTT 5 by closing the connection. */
-static void say_unanswered(struct hw_why *w)
+/* RabbitMQ 3.10, NATS 2.9 and ActiveMQ 5.17 answer an MQTT 5 CONNECT by closing the connection. */
+static void set_unanswered(struct hw_why *w)
 {
 	const struct hw_mqtt_conf *c = w->conf;
 	if (w->answered) {
-		hw_why_say(
-			w,
-			"%s:%d closed the connection before it answered; it has answered before: it starts, or is full",
-			c->host, c->port);
+		hw_why_set(w,
+		           "%s:%d closed the connection before it answered, although it has answered before: it may be "
+		           "starting, or have no room for clients",
+		           c->host, c->port);
 		return;
 	}
-	hw_why_say(w, "%s:%d closed the connection before it answered: is it an MQTT broker%s?%s", c->host, c->port,
+	hw_why_set(w, "%s:%d closed the connection before it answered: is it an MQTT broker%s?%s", c->host, c->port,
 	           c->tls_ca[0] ? "" : ", and without TLS",
-	           c->protocol == 5 ? " If it does not speak MQTT 5, try [mqtt] protocol = 3.1.1" : "");
+	           c->protocol == 5 ? " If it does not support MQTT 5, try [mqtt] protocol = 3.1.1" : "");
 }
 
 bool hw_why_is_close(int rc)
@@ -198,33 +198,33 @@ void hw_why_lost(struct hw_why *w, enum hw_link_state state, bool taken, int rc,
 	bool unanswered = opening && (state == HW_LINK_OPENING || rc != MOSQ_ERR_ERRNO) && rc != MOSQ_ERR_EAI &&
 	                  rc != MOSQ_ERR_KEEPALIVE;
 	bool certificate = w->tls_verdict || alert_of_certificate(w->tls);
-	if (unanswered && !w->answered && !certificate && say_port(w))
+	if (unanswered && !w->answered && !certificate && set_port(w))
 		return;
 	if (rc == MOSQ_ERR_EAI)
-		hw_why_say(w, "cannot resolve %s: %s; see [mqtt] host", c->host, gai_strerror(err));
+		hw_why_set(w, "cannot resolve %s: %s; see [mqtt] host", c->host, gai_strerror(err));
 	else if (rc == MOSQ_ERR_TLS || (opening && w->tls[0]) ||
 	         (opening && c->tls_ca[0] && (err == EPROTO || state == HW_LINK_OPENING)))
-		say_tls(w);
+		set_tls(w);
 	else if (rc == MOSQ_ERR_KEEPALIVE)
-		hw_why_say(w, "%s:%d has not answered for %d s: connection closed", c->host, c->port, c->keepalive_s);
+		hw_why_set(w, "%s:%d has not answered for %d s: connection closed", c->host, c->port, c->keepalive_s);
 	else if (rc == MOSQ_ERR_ERRNO)
-		say_errno(w, err);
+		set_errno(w, err);
 	else if (opening && (rc == MOSQ_ERR_CONN_LOST || rc == MOSQ_ERR_PROTOCOL || rc == MOSQ_ERR_MALFORMED_PACKET))
-		say_unanswered(w);
+		set_unanswered(w);
 	else if (hw_why_is_close(rc))
-		say_closed(w, taken);
+		set_closed(w, taken);
 	else
-		hw_why_say(w, "connection to %s:%d failed: %s", c->host, c->port, mosquitto_strerror(rc));
+		hw_why_set(w, "connection to %s:%d failed: %s", c->host, c->port, mosquitto_strerror(rc));
 }
 
-/* MQTT 3.1.1 and 5 number the same refusals differently. */
+/* MQTT 3.1.1 and 5 have different numbers for the same refusals. */
 void hw_why_refused(struct hw_why *w, int reason)
 {
 	const struct hw_mqtt_conf *c = w->conf;
 	switch (reason) {
 	case CONNACK_REFUSED_PROTOCOL_VERSION:
 	case MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION:
-		hw_why_refuse(w, "the broker does not speak MQTT %s: set [mqtt] protocol = %s",
+		hw_why_refuse(w, "the broker does not support MQTT %s: set [mqtt] protocol = %s",
 		              c->protocol == 5 ? "5" : "3.1.1", c->protocol == 5 ? "3.1.1" : "5");
 		break;
 	case CONNACK_REFUSED_IDENTIFIER_REJECTED:
@@ -235,7 +235,12 @@ void hw_why_refused(struct hw_why *w, int reason)
 	case CONNACK_REFUSED_NOT_AUTHORIZED:
 	case MQTT_RC_BAD_USERNAME_OR_PASSWORD:
 	case MQTT_RC_NOT_AUTHORIZED:
-		hw_why_refuse(w, "user name or password refused by the broker: see [mqtt] username, password_file");
+		if (*c->username)
+			hw_why_refuse(
+				w, "user name or password refused by the broker: see [mqtt] username, password_file");
+		else
+			hw_why_refuse(w, "the broker refused a client without a user name: set [mqtt] username and "
+			                 "password_file; or the last will exceeds the broker's limit on messages");
 		break;
 	case CONNACK_REFUSED_SERVER_UNAVAILABLE:
 		hw_why_refuse(w, "refused by the broker: not available now");
@@ -250,17 +255,17 @@ void hw_why_disconnected(struct hw_why *w, int reason)
 	if (reason >= MQTT_RC_UNSPECIFIED && !w->explained)
 		w->fault = reason == MQTT_RC_SESSION_TAKEN_OVER ? HW_FAULT_TAKEN : HW_FAULT_CLOSED;
 	if (reason == MQTT_RC_SESSION_TAKEN_OVER)
-		hw_why_say(w, "another client has connected as '%s' (session taken over, 0x8E): %s", w->conf->client_id,
+		hw_why_set(w, "another client has connected as '%s' (session taken over, 0x8E): %s", w->conf->client_id,
 		           taken_hint(w->conf));
 	else if (reason >= MQTT_RC_UNSPECIFIED)
-		hw_why_say(w, "connection closed by the broker: %s", mosquitto_reason_string(reason));
+		hw_why_set(w, "connection closed by the broker: %s", mosquitto_reason_string(reason));
 }
 
 void hw_why_log(struct hw_why *w, struct mosquitto *m, const char *line)
 {
-	if (w->tls_verdict == 0) /* now or never: the library frees the session when connect() itself fails */
+	if (w->tls_verdict == 0) /* later is too late: the library frees the session if connect() itself fails */
 		w->tls_verdict = certificate_verdict(m);
-	if (w->tls[0]) /* the first is the cause */
+	if (w->tls[0] || !w->conf->tls_ca[0]) /* the first error is the cause */
 		return;
 	const char *colon = strncmp(line, "OpenSSL", 7) == 0 ? strrchr(line, ':') : NULL;
 	if (strncmp(line, "Error: ", 7) == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a connection to the broker could not be had, or was lost: one sentence that says what to do, and what the failure
- * means for the next attempt (backoff.h). The library reports failures in five different ways: return code, errno,
- * resolver code, CONNACK and DISCONNECT; and says what TLS minded only to a log callback. They end here.
+ * The reason why a connection to the broker failed or was lost: one sentence with the remedy, and the kind of fault for
+ * the next attempt (backoff.h). The library reports failures in five ways: return code, errno, resolver code, CONNACK
+ * and DISCONNECT. Details of a TLS failure go only to a log callback. All of them are collected here.
  */
 #ifndef HW_MQTT_WHY_H
 #define HW_MQTT_WHY_H
@@ -23,41 +23,41 @@ enum hw_link_state {
 	HW_LINK_OPEN
 };
 
-/* Of one link, by the thread that owns it. */
+/* The reason of one link; used by the thread that owns the link. */
 struct hw_why {
 	const struct hw_mqtt_conf *conf; /* of the link; borrowed */
-	bool explained;                  /* `text` was set by who knew best */
-	char text[HW_WHY_TEXT];          /* of the last failure */
-	char said[HW_WHY_TEXT];          /* what the owner was told of it */
-	char tls[128];                   /* what TLS minded first during the handshake */
-	long tls_verdict;                /* on the broker's certificate; 0: none */
+	bool explained;                  /* `text` is set, and must not be replaced by a less specific one */
+	char text[HW_WHY_TEXT];          /* the reason of the last failure */
+	char reported[HW_WHY_TEXT];      /* the reason that was last reported to the owner */
+	char tls[128];                   /* the first TLS error of the handshake */
+	long tls_verdict;                /* verification result of the broker's certificate; 0: none */
 	enum hw_fault fault;             /* of the last failure */
-	int refusal;                     /* what the CONNACK said; 0: nothing, or yes */
-	bool answered;                   /* a CONNACK of this broker said yes, in this run */
-	enum hw_port_protocol port;      /* what it was found to speak since it last answered; tried once */
+	int refusal;                     /* reason code of the CONNACK; 0: none, or success */
+	bool answered;                   /* this broker has accepted a CONNECT in this run */
+	enum hw_port_protocol port;      /* the protocol found on the port since the last answer */
 	bool port_tried;
 };
 
-/* A new attempt: nothing is known of it. What was said of the last one stays. */
+/* A new attempt: clears the reason. The last reported reason is kept. */
 void hw_why_begin(struct hw_why *w);
 /* Sets `text`, unless the reason is known already. */
-void hw_why_say(struct hw_why *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The broker said no: sets `text` in any case, and the back-off that goes with it. */
+void hw_why_set(struct hw_why *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The broker has refused: sets `text` in any case, and the fault for the back-off. */
 void hw_why_refuse(struct hw_why *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A CONNACK that says yes. */
+/* A CONNACK with success. */
 void hw_why_answered(struct hw_why *w);
-/* A CONNACK that says no, with this code. */
+/* A CONNACK with this refusal code. */
 void hw_why_refused(struct hw_why *w, int reason);
-/* A DISCONNECT of the broker's, with its reason of MQTT 5. */
+/* A DISCONNECT from the broker with this MQTT 5 reason code. */
 void hw_why_disconnected(struct hw_why *w, int reason);
-/* An error line of the library, while the connection is made. */
+/* An error line of the library's log during the connect. */
 void hw_why_log(struct hw_why *w, struct mosquitto *m, const char *line);
 
-/* Whether a library call that returned this means that the broker closed the connection without a word. */
+/* Whether this library result means that the broker closed the connection without a reason. */
 bool hw_why_is_close(int rc);
-/* What a library call returned, with the errno it left. `taken`: the broker has closed the connection as often as it
- * does when another client has the same id. Nothing, if the reason is known already. */
+/* Sets `text` from a library result and its errno, unless the reason is known already. `taken`: the pattern of
+ * closes suggests another client with the same id. */
 void hw_why_lost(struct hw_why *w, enum hw_link_state state, bool taken, int rc, int err);
 
 #endif

@@ -9,7 +9,7 @@
 
 #define EPOCH_MAX (UINT64_MAX / 2)
 
-/* "7:" or "7-9:", behind `sep` unless it is the first. */
+/* Writes "7:" or "7-9:", after `sep` unless it is the first. */
 static size_t put_range(char *at, size_t cap, unsigned from, unsigned to, const char *sep)
 {
 	if (from == to)
@@ -32,13 +32,13 @@ size_t hw_claims_text(const uint64_t epochs[HW_PARTITIONS], char buf[HW_CLAIMS_T
 	return len;
 }
 
-size_t hw_known_text(const struct hw_token tokens[HW_PARTITIONS], char buf[HW_KNOWN_TEXT])
+size_t hw_known_text(const struct hw_fencing_token tokens[HW_PARTITIONS], char buf[HW_KNOWN_TEXT])
 {
 	size_t len = 0;
 	buf[0] = '\0';
 	for (unsigned from = 0, to; from < HW_PARTITIONS; from = to + 1) {
-		const struct hw_token *t = &tokens[from];
-		for (to = from; to + 1 < HW_PARTITIONS && hw_token_compare(&tokens[to + 1], t) == 0; to++)
+		const struct hw_fencing_token *t = &tokens[from];
+		for (to = from; to + 1 < HW_PARTITIONS && hw_fencing_token_compare(&tokens[to + 1], t) == 0; to++)
 			;
 		if (t->epoch == 0)
 			continue;
@@ -65,7 +65,7 @@ int hw_claims_number(const char **at, const char *end, uint64_t max, uint64_t *o
 	return 0;
 }
 
-/* "7:N" or "7-9:N" whose first is at least `least`. */
+/* Reads "7:N" or "7-9:N", where the first number is at least `least`. */
 static int range(const char **at, const char *end, uint64_t least, uint64_t *from, uint64_t *to, uint64_t *epoch)
 {
 	if (hw_claims_number(at, end, HW_PARTITIONS - 1, from) < 0 || *from < least)
@@ -98,8 +98,8 @@ int hw_claims_parse(const char *text, size_t len, uint64_t epochs[HW_PARTITIONS]
 	return 0;
 }
 
-/* ":NODE" up to a space or the end. */
-static int node(const char **at, const char *end, struct hw_token *t)
+/* Reads ":NODE" up to a space or the end. */
+static int node(const char **at, const char *end, struct hw_fencing_token *t)
 {
 	if (*at == end || **at != ':')
 		return -EINVAL;
@@ -114,11 +114,11 @@ static int node(const char **at, const char *end, struct hw_token *t)
 	return 0;
 }
 
-int hw_known_parse(const char *text, size_t len, struct hw_token tokens[HW_PARTITIONS])
+int hw_known_parse(const char *text, size_t len, struct hw_fencing_token tokens[HW_PARTITIONS])
 {
 	const char *at = text, *end = text + len;
 	uint64_t from, to = 0;
-	struct hw_token t;
+	struct hw_fencing_token t;
 	memset(tokens, 0, HW_PARTITIONS * sizeof(*tokens));
 	for (uint64_t least = 0; at < end; least = to + 1) {
 		if (range(&at, end, least, &from, &to, &t.epoch) < 0 || node(&at, end, &t) < 0)
@@ -138,11 +138,11 @@ bool hw_claims_is_node(const char *text, size_t len)
 
 size_t hw_record_text(const struct hw_record *r, char buf[HW_RECORD_TEXT])
 {
-	const char *mark = !r->released ? "" : r->clean ? " -" : " ~";
+	const char *suffix = !r->released ? "" : r->clean ? " -" : " ~";
 	buf[0] = '\0';
 	if (r->token.epoch == 0)
 		return 0;
-	return hw_print(buf, HW_RECORD_TEXT, "%" PRIu64 " %s%s", r->token.epoch, r->token.node, mark);
+	return hw_print(buf, HW_RECORD_TEXT, "%" PRIu64 " %s%s", r->token.epoch, r->token.node, suffix);
 }
 
 int hw_record_parse(const char *text, size_t len, struct hw_record *out)

@@ -25,7 +25,7 @@ void hw_exclusive_init(struct hw_exclusive *x, uint64_t run)
 	hw_members_init(&x->seen, HW_EXCLUSIVE_LEASE_NS);
 }
 
-/* Each counts as ready, so that one is settled whose count has grown twice. */
+/* Reports all entries as ready, so that a run counts as settled when its count has grown twice. */
 static void note(struct hw_exclusive *x, struct hw_mono now, const struct hw_exclusive_entry *entries, size_t n)
 {
 	struct hw_member_entry members[HW_MEMBERS_MAX];
@@ -35,7 +35,7 @@ static void note(struct hw_exclusive *x, struct hw_mono now, const struct hw_exc
 		                                      .run = entries[i].run,
 		                                      .count = entries[i].count,
 		                                      .ready = true};
-	hw_members_look(&x->seen, now, members, n);
+	hw_members_update(&x->seen, now, members, n);
 }
 
 static bool is_older(const struct hw_exclusive_entry *e, const struct hw_exclusive_entry *than)
@@ -43,8 +43,8 @@ static bool is_older(const struct hw_exclusive_entry *e, const struct hw_exclusi
 	return e->born < than->born || (e->born == than->born && e->run < than->run);
 }
 
-enum hw_exclusive_verdict hw_exclusive_look(struct hw_exclusive *x, struct hw_mono now,
-                                            const struct hw_exclusive_entry *entries, size_t n, size_t *older)
+enum hw_exclusive_verdict hw_exclusive_check(struct hw_exclusive *x, struct hw_mono now,
+                                             const struct hw_exclusive_entry *entries, size_t n, size_t *older)
 {
 	const struct hw_exclusive_entry *own = NULL;
 	enum hw_exclusive_verdict verdict = HW_EXCLUSIVE_FIRST;

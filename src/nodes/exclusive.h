@@ -1,47 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of several monitors goes on where each is by itself ([cluster] mode = off) and all have the same key_prefix.
- * Each run has an entry in Redis: when it was entered, as a number that grows with each one (BORN), and a count that
- * grows each second. A run goes on while no older entry's count grows. So of two that run exactly one goes on, and
- * always the same one: BORN does not change, also where Redis was emptied, and of two runs one has the lesser.
+ * Selects the one monitor that continues, if several single monitors ([cluster] mode = off) have the same key_prefix.
+ * Each run has an entry in Redis: BORN, a number that grows with each new entry, and a count that grows each second. A
+ * run continues while no older entry's count grows. So of two active runs exactly one continues, and always the same
+ * one. BORN never changes, even after Redis was emptied, and of two runs one has the lesser BORN.
  *
- * Invariant: a run begins its work only once no older entry is left. An entry whose count stood still for
- * HW_EXCLUSIVE_LEASE_NS is removed from Redis, which compares it; a run that finds its own entry removed, because it
- * was suspended, is entered again, as the youngest. No clock is compared with another machine's.
+ * Invariant: a run begins its work only when there is no older entry. If a count stands still for
+ * HW_EXCLUSIVE_LEASE_NS, its entry is removed from Redis, unless the entry has changed. A run whose own entry was
+ * removed, because the run was suspended, is entered again as the youngest. No clock is compared with another
+ * machine's.
  *
- * Two growths are the proof of a run: a run that has ended may have left one renewal in a connection.
+ * A run counts as active after two growths, because a run that has ended may have left one renewal in its connection.
  */
 #ifndef HW_NODES_EXCLUSIVE_H
 #define HW_NODES_EXCLUSIVE_H
 
 #include "nodes/members.h"
 
-#define HW_EXCLUSIVE_LEASE_NS (5 * HW_NS_PER_S) /* renewed each second, as members.h has it */
+#define HW_EXCLUSIVE_LEASE_NS (5 * HW_NS_PER_S) /* renewed each second (members.h) */
 
 struct hw_exclusive {
-	uint64_t run;           /* 0: it has no entry, and each one is older */
-	struct hw_members seen; /* by the text of their run */
+	uint64_t run;           /* 0: this run has no entry, so each entry is older */
+	struct hw_members seen; /* by the text of the run id */
 };
 
-/* An entry as Redis has it. */
+/* An entry in Redis. */
 struct hw_exclusive_entry {
 	uint64_t run, born, count;
 };
 
 enum hw_exclusive_verdict {
-	HW_EXCLUSIVE_WAIT,  /* an older one is entered, and it is not known whether it runs */
-	HW_EXCLUSIVE_FIRST, /* no older one is entered */
-	HW_EXCLUSIVE_LATER  /* an older one runs */
+	HW_EXCLUSIVE_WAIT,  /* there is an older entry; whether its run is active is not known yet */
+	HW_EXCLUSIVE_FIRST, /* there is no older entry */
+	HW_EXCLUSIVE_LATER  /* an older run is active */
 };
 
 void hw_exclusive_init(struct hw_exclusive *x, uint64_t run);
-/* An answer of Redis came, with all entries: at most HW_MEMBERS_MAX. Unless this run is the first, *older is the place
- * of the entry that it is not. */
-enum hw_exclusive_verdict hw_exclusive_look(struct hw_exclusive *x, struct hw_mono now,
-                                            const struct hw_exclusive_entry *entries, size_t n, size_t *older);
-/* Whether this entry is to be removed, as of that answer. */
+/* Applies an answer of Redis with all entries, at most HW_MEMBERS_MAX. Unless the verdict is HW_EXCLUSIVE_FIRST, *older
+ * is the index of the older entry. */
+enum hw_exclusive_verdict hw_exclusive_check(struct hw_exclusive *x, struct hw_mono now,
+                                             const struct hw_exclusive_entry *entries, size_t n, size_t *older);
+/* Whether to remove this entry, as of the last answer. */
 bool hw_exclusive_is_dead(const struct hw_exclusive *x, const struct hw_exclusive_entry *e);
-/* The connection to Redis is lost: what stands still from now on says nothing. */
+/* The connection to Redis is lost: a count that stands still proves nothing until the next answer. */
 void hw_exclusive_forget(struct hw_exclusive *x);
 
 #endif

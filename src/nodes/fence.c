@@ -15,7 +15,7 @@ static uint64_t bit(size_t peer)
 	return UINT64_C(1) << peer;
 }
 
-/* Nobody is waited for because of p. */
+/* Partition p no longer waits for this peer. */
 static void unblock(struct hw_fence *f, unsigned p, size_t peer)
 {
 	if (f->before[p] & bit(peer)) {
@@ -34,7 +34,7 @@ static void unprove(struct hw_fence *f, unsigned p)
 		unblock(f, p, i);
 }
 
-static void begin_anew(struct hw_fence *f)
+static void begin_again(struct hw_fence *f)
 {
 	f->begun++;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
@@ -54,29 +54,29 @@ void hw_fence_claim(struct hw_fence *f, unsigned p, uint64_t epoch)
 
 void hw_fence_session(struct hw_fence *f, bool up)
 {
-	begin_anew(f);
+	begin_again(f);
 	f->session = up;
 	f->sessions += up;
 	f->confirmed = false;
-	f->said = f->acked = 0;
+	f->published = f->acked = 0;
 	f->stale = true;
 }
 
 void hw_fence_reader(struct hw_fence *f, bool up)
 {
-	begin_anew(f);
+	begin_again(f);
 	f->reader = up;
 	f->overflow = false;
-	memset(f->peer, 0, sizeof(f->peer)); /* what is retained comes again */
+	memset(f->peer, 0, sizeof(f->peer)); /* retained presences will be delivered again */
 }
 
-/* Rule 2: one that was sent before proves nothing of what another node did until then. */
+/* Rule 2: a renewal that was sent before this session does not show the claims of other nodes until the session. */
 void hw_fence_confirm(struct hw_fence *f, uint64_t sessions)
 {
 	f->confirmed |= f->session && sessions == f->sessions;
 }
 
-bool hw_fence_must_say(const struct hw_fence *f)
+bool hw_fence_must_publish(const struct hw_fence *f)
 {
 	return f->session && f->stale;
 }
@@ -89,13 +89,13 @@ bool hw_fence_recalled(const struct hw_fence *f)
 static bool has_unproven(const struct hw_fence *f)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		if (f->claims[p] && !f->proven[p] && f->said_claims[p] == f->claims[p])
+		if (f->claims[p] && !f->proven[p] && f->published_claims[p] == f->claims[p])
 			return true;
 	return false;
 }
 
-/* Rule 1 is proven for all that one presence claims at a time: the next waits, so that a stream of changes cannot keep
- * what came first from being proven. */
+/* Rule 1 is proven for the claims of one presence at a time. Later claims wait for the next proof, so that frequent
+ * changes cannot prevent the first proof. */
 static void begin_proof(struct hw_fence *f)
 {
 	if (f->proof != HW_PROOF_NONE || !f->session || !f->reader)
@@ -104,21 +104,21 @@ static void begin_proof(struct hw_fence *f)
 		f->proof = HW_PROOF_SEND;
 		return;
 	}
-	if (f->said == 0 || !has_unproven(f))
+	if (f->published == 0 || !has_unproven(f))
 		return;
-	f->proof_said = f->said;
-	memcpy(f->proof_claims, f->said_claims, sizeof(f->proof_claims));
-	f->proof = f->acked >= f->said ? HW_PROOF_SEND : HW_PROOF_ACK;
+	f->proof_published = f->published;
+	memcpy(f->proof_claims, f->published_claims, sizeof(f->proof_claims));
+	f->proof = f->acked >= f->published ? HW_PROOF_SEND : HW_PROOF_ACK;
 	f->asked.ns = INT64_MIN;
 }
 
-uint64_t hw_fence_say(struct hw_fence *f)
+uint64_t hw_fence_publish(struct hw_fence *f)
 {
-	memcpy(f->said_claims, f->claims, sizeof(f->said_claims));
+	memcpy(f->published_claims, f->claims, sizeof(f->published_claims));
 	f->stale = false;
-	f->said++;
+	f->published++;
 	begin_proof(f);
-	return f->sessions << 32 | f->said;
+	return f->sessions << 32 | f->published;
 }
 
 void hw_fence_acked(struct hw_fence *f, uint64_t number)
@@ -127,7 +127,7 @@ void hw_fence_acked(struct hw_fence *f, uint64_t number)
 		return;
 	number &= UINT32_MAX;
 	f->acked = number > f->acked ? number : f->acked;
-	if (f->proof == HW_PROOF_ACK && f->acked >= f->proof_said)
+	if (f->proof == HW_PROOF_ACK && f->acked >= f->proof_published)
 		f->proof = HW_PROOF_SEND;
 }
 
@@ -150,7 +150,6 @@ void hw_fence_barrier_sent(struct hw_fence *f, uint64_t number)
 	f->proof = HW_PROOF_BACK;
 }
 
-/* Whether what this peer claims of p is less than what we do. */
 static bool claims_less(const struct hw_fence *f, const struct hw_peer *peer, unsigned p)
 {
 	if (peer->claims[p] == 0 || f->claims[p] == 0)
@@ -160,7 +159,8 @@ static bool claims_less(const struct hw_fence *f, const struct hw_peer *peer, un
 	return strcmp(peer->node, f->node) < 0;
 }
 
-/* Rule 4: who claims it with less, as far as was read before the barrier. */
+/* Rule 1 is proven. Rule 4: p now waits for each peer that claims p with a lesser token, and whose presence was read
+ * before the barrier. */
 static void prove(struct hw_fence *f, struct hw_mono now, unsigned p)
 {
 	f->proven[p] = true;
@@ -178,11 +178,11 @@ static void prove(struct hw_fence *f, struct hw_mono now, unsigned p)
 		hw_partitions_add(&f->open, p);
 }
 
-/* What was said so far was said without what we know, and proves nothing. */
+/* The presences so far were published without the known tokens, so they prove nothing. */
 static void recall(struct hw_fence *f)
 {
 	f->recalled = f->stale = true;
-	memset(f->said_claims, 0, sizeof(f->said_claims));
+	memset(f->published_claims, 0, sizeof(f->published_claims));
 }
 
 void hw_fence_barrier_back(struct hw_fence *f, struct hw_mono now, uint64_t number)
@@ -271,5 +271,6 @@ bool hw_fence_passes(const struct hw_fence *f, unsigned p)
 
 bool hw_fence_withdrawn(const struct hw_fence *f, unsigned p)
 {
-	return f->claims[p] == 0 && (!f->session || (!f->stale && f->said_claims[p] == 0 && f->acked >= f->said));
+	return f->claims[p] == 0 &&
+	       (!f->session || (!f->stale && f->published_claims[p] == 0 && f->acked >= f->published));
 }

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fence at the broker (10.5): which partitions' statuses may go out over the present session of the publisher.
+ * The fence at the broker: decides for which partitions statuses may be published over the present session of the
+ * publisher.
  *
- * The broker compares no tokens; but it passes messages on in order, and a client id has one connection. So a status of
- * partition p goes out only if, in this session,
- *   1. our presence that claims p was acknowledged, then a barrier was sent, and is back on every reader;
- *   2. a renewal sent after the session began was confirmed;
- *   3. nothing read shows a greater token for p (whoever drives this withdraws the claim then: hw_fence_claim());
- *   4. no other presence read before that barrier still claims p with a lesser token: such a peer is cut off first.
- * Two owners thus cannot both pass: of two presences one is before the other at the broker, and whoever is later reads
- * the other's before its own barrier is back, and either yields to a greater token or cuts a lesser one off.
+ * The broker compares no tokens, but it keeps the order of messages, and only one connection has a client id. So a
+ * status of partition p is published only if, in this session,
+ *   1. the presence that claims p was acknowledged, then a barrier was sent, and the barrier is back on every reader;
+ *   2. a renewal that was sent after the session began was confirmed;
+ *   3. nothing read shows a greater token for p (otherwise the caller withdraws the claim: hw_fence_claim());
+ *   4. no other presence that was read before that barrier claims p with a lesser token: that peer is evicted first.
+ * So two owners never both pass. One of their presences comes first at the broker. The owner of the later presence
+ * reads the earlier one before its own barrier is back. It then yields to a greater token, or evicts the peer with a
+ * lesser one.
  *
- * A session that passed stays good whatever becomes of Redis. A lost session, and a reader 0 that was lost or may have
- * lost messages, begin this anew.
+ * A session that passed stays valid whatever happens to Redis. The proof starts again after a lost session, and after
+ * reader 0 was lost or may have lost messages.
  *
- * Cost: reading a presence and proving are linear in the partitions; hw_fence_passes() and hw_fence_passing() are
- * constant.
+ * Cost: reading a presence and proving are linear in the partitions. hw_fence_passes() and hw_fence_passing() take
+ * constant time.
  */
 #ifndef HW_NODES_FENCE_H
 #define HW_NODES_FENCE_H
@@ -25,100 +27,104 @@
 #include <stdint.h>
 
 #include "heartwheel/time.h"
-#include "nodes/token.h"
+#include "nodes/fencing_token.h"
 
-#define HW_PEERS_MAX 64 /* presences that claim anything: bits of `before` */
+#define HW_PEERS_MAX 64 /* peers with claims; bits of `before` */
 
 struct hw_peer {
-	char node[HW_NODE_ID_MAX + 1]; /* "": the place is free */
+	char node[HW_NODE_ID_MAX + 1]; /* "": free */
 	uint64_t claims[HW_PARTITIONS];
-	unsigned blocks;        /* partitions of ours that wait for it */
-	struct hw_mono since;   /* the first of them does since then */
-	struct hw_mono evicted; /* its eviction was ordered last then; INT64_MIN: it was not */
-	struct hw_mono refused; /* the broker refused that; INT64_MIN: it did not */
+	unsigned blocks;        /* number of this node's partitions that wait for this peer */
+	struct hw_mono since;   /* since when the first of them waits */
+	struct hw_mono evicted; /* when its eviction was last ordered; INT64_MIN: never */
+	struct hw_mono refused; /* when the broker refused the eviction; INT64_MIN: never */
 };
 
 enum hw_proof {
 	HW_PROOF_NONE,
-	HW_PROOF_ACK,  /* waits for its presence to be acknowledged */
-	HW_PROOF_SEND, /* ... for a barrier to be sent */
-	HW_PROOF_BACK  /* ... for that barrier, or a later one, to be back */
+	HW_PROOF_ACK,  /* waits for the acknowledgement of the presence */
+	HW_PROOF_SEND, /* waits for a barrier to be sent */
+	HW_PROOF_BACK  /* waits for that barrier, or a later one, to be back */
 };
 
 struct hw_fence {
 	char node[HW_NODE_ID_MAX + 1];
 	bool session, reader; /* the publisher is connected; reader 0 is subscribed */
 	bool confirmed;       /* rule 2 */
-	uint64_t sessions;    /* the present one's number, or the last one's */
-	uint64_t begun;       /* how often this began anew: as long as it is the same nothing was missed */
+	uint64_t sessions;    /* number of the present session, or of the last one */
+	uint64_t begun;       /* number of restarts of the proof; while it is unchanged, no message was missed */
 	uint64_t claims[HW_PARTITIONS];
 
-	bool recalled; /* what was retained of us before this life has been read: see hw_fence_recalled() */
+	bool recalled; /* the known tokens of an earlier run were read: see hw_fence_recalled() */
 
-	uint64_t said, acked; /* the numbers of the last presence of this session, and of the last acknowledged one */
-	bool stale;           /* the claims are others than the last presence said */
-	uint64_t said_claims[HW_PARTITIONS];
+	uint64_t published, acked; /* numbers of this session's last presence, and of the last acknowledged one */
+	bool stale;                /* the claims have changed since the last presence */
+	uint64_t published_claims[HW_PARTITIONS];
 
 	enum hw_proof proof;
-	uint64_t proof_said, proof_barrier;
-	struct hw_mono asked; /* a barrier was asked for last then; INT64_MIN: it was not */
+	uint64_t proof_published, proof_barrier;
+	struct hw_mono asked; /* when a barrier was last requested; INT64_MIN: never */
 	uint64_t proof_claims[HW_PARTITIONS];
 
 	bool proven[HW_PARTITIONS];
 	uint64_t before[HW_PARTITIONS]; /* rule 4: a bit for each peer */
 	struct hw_partitions open;      /* proven, and `before` is empty */
 	struct hw_peer peer[HW_PEERS_MAX];
-	bool overflow; /* more peers claim something than there are places: nothing passes before reader 0 reads anew */
+	bool overflow; /* more peers with claims than elements: nothing passes until reader 0 reads again */
 };
 
-/* `node`: ours, borrowed for the call. There is neither session nor reader, and nothing is claimed. */
+/* `node`: this node, borrowed for the call. At first there is no session, no reader and no claim. */
 void hw_fence_init(struct hw_fence *f, const char *node);
 
-/* We claim p with this epoch from now on; 0: no more. */
+/* From now on this node claims p with this epoch; 0: not any more. */
 void hw_fence_claim(struct hw_fence *f, unsigned p, uint64_t epoch);
 
-/* A session begins; or it ends. Beginning one ends the one before. */
+/* A session begins or ends. A new session ends the previous one. */
 void hw_fence_session(struct hw_fence *f, bool up);
-/* Reader 0 is subscribed to presences, retained ones follow; or it is lost, or may have lost messages. */
+/* Reader 0 is subscribed to presences (up; the retained ones follow), or it is lost or may have lost messages (down).
+ * */
 void hw_fence_reader(struct hw_fence *f, bool up);
 /* A renewal was confirmed that was sent when `sessions` had this value. */
 void hw_fence_confirm(struct hw_fence *f, uint64_t sessions);
 
 /*
- * Whether what we know of tokens may be said. What an earlier life of ours had said of that is retained in the same
- * place, and may be the last word of a claim that Redis has lost and whose owner is gone: it is read before it is
- * replaced. So not before the first barrier is back that was sent while we had both session and reader 0; if it was not
- * read by then, there is none, or we may not read it. Nothing is proven until then; and then all is to be said once
- * more.
+ * Whether this node may publish its known tokens. An earlier run of this node has published its known tokens on the
+ * same topic, retained. They may be the only trace of a claim that Redis has lost, and whose owner has ended. So they
+ * must be read before they are replaced.
+ *
+ * This is true once a barrier is back that was sent while there were both a session and reader 0. If no tokens were
+ * read by then, there are none, or this node may not read them. Nothing is proven before that; afterwards all claims
+ * are published again.
  */
 bool hw_fence_recalled(const struct hw_fence *f);
-/* Whether a presence is to be published because the claims changed or the session is new. */
-bool hw_fence_must_say(const struct hw_fence *f);
-/* One is published now with our claims, QoS 1: returns its number. */
-uint64_t hw_fence_say(struct hw_fence *f);
-/* The broker acknowledged it; numbers of an earlier session may come late and are ignored. */
+/* Whether to publish a presence, because the claims changed or the session is new. */
+bool hw_fence_must_publish(const struct hw_fence *f);
+/* The caller publishes a presence with the claims now, QoS 1. Returns the number of the presence. */
+uint64_t hw_fence_publish(struct hw_fence *f);
+/* The broker acknowledged the presence. A late acknowledgement of an earlier session is ignored. */
 void hw_fence_acked(struct hw_fence *f, uint64_t number);
 
-/* Whether a barrier should be sent now rather than at the usual pace; says so once in HW_FENCE_RETRY_NS. */
+/* Whether to send a barrier now, and not only at the steady pace. True once per HW_FENCE_RETRY_NS. */
 #define HW_FENCE_RETRY_NS (2 * HW_NS_PER_S)
 bool hw_fence_ask_barrier(struct hw_fence *f, struct hw_mono now);
-/* A barrier was given to the publisher; and one is back on every reader. Numbers grow over all sessions. */
+/* A barrier was passed to the publisher; or a barrier is back on every reader. Numbers grow across sessions. */
 void hw_fence_barrier_sent(struct hw_fence *f, uint64_t number);
 void hw_fence_barrier_back(struct hw_fence *f, struct hw_mono now, uint64_t number);
 
-/* Reader 0 read a node's presence: what it claims; all 0: nothing. Our own is passed over. */
+/* Reader 0 read a node's presence with these claims; all 0: none. This node's own presence is ignored. */
 void hw_fence_read(struct hw_fence *f, const char *node, const uint64_t claims[HW_PARTITIONS]);
 
-/* Peer `i`, if partitions of ours wait for it to withdraw or be cut off, or NULL. */
+/* Returns peer `i` if partitions of this node wait until it withdraws its claims or is evicted; otherwise NULL. */
 struct hw_peer *hw_fence_blocker(struct hw_fence *f, size_t i);
-/* Nobody waits for this peer any more: it must be gone by now. */
+/* No partition waits for this peer any more: its connection must have ended by now. */
 void hw_fence_outwait(struct hw_fence *f, size_t i);
 
-/* Whether statuses of p may go out now. */
+/* Whether statuses of p may be published now. */
 bool hw_fence_passes(const struct hw_fence *f, unsigned p);
-/* Those of which they may. */
+/* The partitions whose statuses may be published now. */
 struct hw_partitions hw_fence_passing(const struct hw_fence *f);
-/* Whether the broker has acknowledged, in this session, a presence without a claim for p; or there is no session. */
+/* Whether no presence of this node claims p any more: the broker has acknowledged a presence without p in this session,
+ * or there is no session. */
 bool hw_fence_withdrawn(const struct hw_fence *f, unsigned p);
 
 #endif

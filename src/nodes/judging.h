@@ -30,13 +30,13 @@ struct hw_group_use {
 };
 
 /*
- * The partitions with a device that this node cannot judge, and that a node with those groups can: it has the form in
- * which the device was heard; or the device is past its deadline, and that node judges all online devices of the
- * group in the partition, so it has heard them itself.
+ * The partitions with a device that this node cannot judge and a node with `groups` can judge. Either the other node
+ * has the form in which the device was heard. Or the device is past its deadline, and the other node judges all online
+ * devices of the group in the partition. Then the other node has heard the device itself.
  */
 struct hw_partitions hw_judging_more(const struct hw_group_use *uses, size_t n_uses, const struct hw_node_group *groups,
                                      size_t n_groups);
-/* Whether a node with those groups can judge each device that this node judges. */
+/* Whether a node with `groups` can judge each device that this node judges. */
 bool hw_judging_all(const struct hw_group_use *uses, size_t n_uses, const struct hw_node_group *groups,
                     size_t n_groups);
 

@@ -5,12 +5,12 @@
 
 void hw_members_init(struct hw_members *m, int64_t lease_ns)
 {
-	*m = (struct hw_members){.lease_ns = lease_ns, .looked = {INT64_MIN}};
+	*m = (struct hw_members){.lease_ns = lease_ns, .answered = {INT64_MIN}};
 }
 
 void hw_members_forget(struct hw_members *m)
 {
-	m->looked.ns = INT64_MIN;
+	m->answered.ns = INT64_MIN;
 }
 
 static struct hw_member *find(struct hw_members *m, const char *node)
@@ -87,11 +87,11 @@ static void keep(struct hw_members *m, struct hw_mono now, const struct hw_membe
 	member->there = true;
 }
 
-void hw_members_look(struct hw_members *m, struct hw_mono now, const struct hw_member_entry *entries, size_t n)
+void hw_members_update(struct hw_members *m, struct hw_mono now, const struct hw_member_entry *entries, size_t n)
 {
-	m->continuous = m->looked.ns != INT64_MIN &&
-	                now.ns - m->looked.ns <= HW_RENEWALS_PAUSE * m->lease_ns / HW_LEASE_RENEWALS;
-	m->looked = now;
+	m->continuous = m->answered.ns != INT64_MIN &&
+	                now.ns - m->answered.ns <= HW_RENEWALS_PAUSE * m->lease_ns / HW_LEASE_RENEWALS;
+	m->answered = now;
 	for (size_t i = 0; i < m->n; i++)
 		m->all[i].there = false;
 	for (size_t i = 0; i < n; i++)
@@ -107,7 +107,7 @@ void hw_members_look(struct hw_members *m, struct hw_mono now, const struct hw_m
 
 bool hw_member_is_silent(const struct hw_members *m, const struct hw_member *member)
 {
-	return m->looked.ns != INT64_MIN && m->looked.ns - member->since.ns >= member->lease_ns;
+	return m->answered.ns != INT64_MIN && m->answered.ns - member->since.ns >= member->lease_ns;
 }
 
 bool hw_member_is_settled(const struct hw_member *member)

@@ -42,7 +42,7 @@ void hw_nodes_redis(struct hw_nodes *n, struct hw_now now, bool up)
 	n->renew_next = now.mono;
 }
 
-void hw_nodes_refused(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_token *stored)
+void hw_nodes_refused(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *stored)
 {
 	n->stats.fenced_redis += n->part[p].epoch != 0;
 	hw_nodes_hear(n, now, p, stored);
@@ -67,7 +67,7 @@ void hw_nodes_session(struct hw_nodes *n, struct hw_now now, bool up)
 {
 	hw_fence_session(&n->fence, up);
 	if (up)
-		n->renew_next = now.mono; /* 10.5, rule 2 */
+		n->renew_next = now.mono; /* rule 2 of fence.h needs a renewal in this session */
 }
 
 void hw_nodes_reader(struct hw_nodes *n, struct hw_now now, bool up)
@@ -93,9 +93,16 @@ void hw_nodes_barrier_back(struct hw_nodes *n, struct hw_now now, uint64_t numbe
 	hw_fence_barrier_back(&n->fence, now.mono, number);
 }
 
-bool hw_nodes_knows(const struct hw_nodes *n, const char *node)
+static bool is_or_was_member(const struct hw_nodes *n, const char *node)
 {
 	return strcmp(node, n->node) == 0 || hw_members_knows(&n->members, node);
+}
+
+/* In doubt, a node may have joined at another master that this node does not use. So the members in this Redis are no
+ * proof. */
+bool hw_nodes_knows(const struct hw_nodes *n, const char *node)
+{
+	return n->doubted || is_or_was_member(n, node);
 }
 
 void hw_nodes_passed_over(struct hw_nodes *n, struct hw_now now)
@@ -109,37 +116,38 @@ void hw_nodes_passed_over(struct hw_nodes *n, struct hw_now now)
 
 bool hw_nodes_rereads(struct hw_nodes *n)
 {
-	bool rereads = n->passed_over && n->members.names != n->names;
+	bool rereads = n->passed_over && (n->doubted || n->members.names != n->names);
 	n->passed_over &= !rereads;
 	return rereads;
 }
 
-static void watch(struct hw_nodes *n, unsigned p, const struct hw_token *t)
+static void watch(struct hw_nodes *n, unsigned p, const struct hw_fencing_token *t)
 {
 	struct hw_part *part = &n->part[p];
-	if (part->watched_in == n->fence.begun && !hw_token_is_less(&part->watched, t))
+	if (part->watched_in == n->fence.begun && !hw_fencing_token_is_less(&part->watched, t))
 		return;
 	part->watched = *t;
 	part->watched_in = n->fence.begun;
 }
 
-/* The node that claimed p last was a member, though Redis may have been emptied since and does not know its name. */
-static void hear_known(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_token *t)
+/* The node that last claimed p was a member. It is noted as a former member here, because a Redis that was emptied
+ * since does not know its name. */
+static void hear_known(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *t)
 {
 	const char *name = t->node;
 	hw_nodes_hear(n, now, p, t);
-	if (hw_token_compare(t, &n->part[p].heard) == 0 && !hw_nodes_knows(n, name))
+	if (hw_fencing_token_compare(t, &n->part[p].heard) == 0 && !is_or_was_member(n, name))
 		hw_members_left(&n->members, &name, 1);
 }
 
 void hw_nodes_presence(struct hw_nodes *n, struct hw_now now, const char *node, const uint64_t claims[HW_PARTITIONS],
-                       const struct hw_token known[HW_PARTITIONS])
+                       const struct hw_fencing_token known[HW_PARTITIONS])
 {
 	if (claims)
 		hw_fence_read(&n->fence, node, claims);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		if (claims && claims[p]) {
-			struct hw_token t = hw_token_make(claims[p], node);
+			struct hw_fencing_token t = hw_fencing_token_make(claims[p], node);
 			if (t.epoch <= hw_nodes_epoch_max(n, now))
 				watch(n, p, &t);
 			hw_nodes_hear(n, now, p, &t);
@@ -158,7 +166,7 @@ void hw_nodes_not_evicted(struct hw_nodes *n, struct hw_now now, const char *nod
 	}
 }
 
-/* --- ourselves ------------------------------------------------------------------------------------------------ */
+/* --- this node ------------------------------------------------------------------------------------------------ */
 
 void hw_nodes_ready(struct hw_nodes *n, struct hw_now now, bool ready)
 {
@@ -207,14 +215,14 @@ void hw_nodes_abandon(struct hw_nodes *n, struct hw_now now)
 	hw_nodes_drop_all(n);
 }
 
-/* --- questions ------------------------------------------------------------------------------------------------ */
+/* --- queries -------------------------------------------------------------------------------------------------- */
 
 bool hw_nodes_owns(const struct hw_nodes *n, unsigned p)
 {
 	return n->part[p].epoch != 0 && !hw_partitions_has(&n->won, p);
 }
 
-bool hw_nodes_decides(const struct hw_nodes *n, unsigned p)
+bool hw_nodes_is_authoritative(const struct hw_nodes *n, unsigned p)
 {
 	return n->part[p].hold == HW_HOLD_OWNED && !hw_partitions_has(&n->won, p);
 }
@@ -224,7 +232,7 @@ bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p)
 	return hw_nodes_owns(n, p) && hw_fence_passes(&n->fence, p);
 }
 
-/* What passes the fence is claimed, and what is claimed is owned or about to be. */
+/* A partition that passes the fence is claimed, and a claimed partition is owned or about to be. */
 struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n)
 {
 	struct hw_partitions set = hw_fence_passing(&n->fence);
@@ -243,7 +251,7 @@ const struct hw_record *hw_nodes_record(const struct hw_nodes *n, unsigned p)
 	return &n->part[p].stored;
 }
 
-const struct hw_token *hw_nodes_given(const struct hw_nodes *n, unsigned p)
+const struct hw_fencing_token *hw_nodes_given(const struct hw_nodes *n, unsigned p)
 {
 	return &n->part[p].given;
 }
@@ -253,7 +261,7 @@ const uint64_t *hw_nodes_claims(const struct hw_nodes *n)
 	return n->fence.claims;
 }
 
-void hw_nodes_known(const struct hw_nodes *n, struct hw_token known[HW_PARTITIONS])
+void hw_nodes_known(const struct hw_nodes *n, struct hw_fencing_token known[HW_PARTITIONS])
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		known[p] = n->part[p].heard;
@@ -269,14 +277,19 @@ const struct hw_members *hw_nodes_members(const struct hw_nodes *n)
 	return &n->members;
 }
 
+bool hw_nodes_is_denied(const struct hw_nodes *n)
+{
+	return n->denied;
+}
+
 bool hw_nodes_is_member(const struct hw_nodes *n)
 {
 	return n->member;
 }
 
-const char *hw_nodes_wanted(const struct hw_nodes *n, unsigned p)
+const char *hw_nodes_preferred_owner(const struct hw_nodes *n, unsigned p)
 {
-	return n->wanted[p];
+	return n->preferred[p];
 }
 
 const struct hw_nodes_stats *hw_nodes_stats(const struct hw_nodes *n)

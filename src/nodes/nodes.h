@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One of several nodes (design 10): membership, ownership of the partitions, their handover, and the fence at the
- * broker. Pure: no socket, clock, log or thread. Whoever drives it passes time and events in, and pulls orders out:
+ * One of several nodes: membership, ownership of the partitions, handover, and the fence at the broker. Pure: no
+ * socket, clock, log or thread. The caller passes time and events in, and takes orders out:
  *
- *     hw_nodes_answer(n, now, &answer);                    and whatever else happens
+ *     hw_nodes_answer(n, now, &answer);                    and any other event
  *     while (hw_nodes_next(n, now, &order)) ...            after each event, and at hw_nodes_due()
  *
- * Safety rests on tokens (token.h) alone: Redis refuses a lesser one, the broker cuts it off (fence.h). Time only
- * decides when another node takes over. What a partition of ours goes through:
+ * Safety depends on fencing tokens (fencing_token.h) alone: Redis refuses a lesser token, and its node is evicted from
+ * the broker (fence.h). Time only decides when another node takes over. The states of a partition:
  *
- *     none -> claimed (a script; the answer says which were won) -> owned -> none, once anybody has a greater token
- *                                                                 \-> drained -> withdrawn -> released -> none
+ *     none -> claimed (by a script; its answer lists the partitions that were won) -> owned
+ *     owned -> none, when a greater token is read
+ *     owned -> drained -> withdrawn -> released -> none
  *
- * Orders to Redis are answered over the same connection in their order; at most one of each kind waits. What one would
- * wait for beyond the link's own bound is ended by hw_nodes_redis(), and the next answers show what became of it.
+ * Orders to Redis are answered over the same connection in their order, and at most one of each kind is unanswered.
+ * hw_nodes_redis() ends the orders that would wait longer than the link permits. Later answers show their effect.
  *
- * Memory is fixed, about 300 KB. Cost: an answer or a presence is linear in the partitions times the members; questions
- * of the gate are constant.
+ * Memory is fixed, about 300 KB. Cost: an answer or a presence is linear in the partitions times the members. The
+ * queries of the gate take constant time.
  */
 #ifndef HW_NODES_NODES_H
 #define HW_NODES_NODES_H
@@ -27,67 +28,66 @@
 
 #include "heartwheel/event.h"
 #include "heartwheel/time.h"
+#include "nodes/fencing_token.h"
 #include "nodes/members.h"
-#include "nodes/token.h"
 
 enum hw_nodes_mode { HW_NODES_MIRROR, HW_NODES_STANDBY };
 
 struct hw_nodes_conf {
 	const char *node; /* NODE_ID, copied */
-	uint64_t run;     /* a random mark of this start */
+	uint64_t run;     /* run id */
 	enum hw_nodes_mode mode;
 	int64_t lease_ms, keepalive_ms;
 };
 
 #define HW_HANDOVERS_A_SECOND 32
-#define HW_HANDOVER_BOUND_MS  10000 /* what is not settled by then is not handed over now */
-#define HW_WITHDRAWAL_MS      1000  /* a live member's own withdrawal is awaited so long */
+#define HW_HANDOVER_BOUND_MS  10000 /* a partition that is not flushed by then is not handed over now */
+#define HW_WITHDRAWAL_MS      1000  /* time for an active member to withdraw its own claim */
 #define HW_EVICT_AGAIN_MS     2000
-#define HW_BEGIN_LEASES       3     /* a standby that has claimed may be blind so long before it sees at all, */
-#define HW_BEGIN_LEAST_MS     10000 /* ... and at least so long */
-#define HW_ALONE_AFTER_MS     5000  /* without Redis: connect to the broker all the same, to hear */
+#define HW_BEGIN_LEASES       3     /* a standby may be blind this many leases after its claim, until it first sees, */
+#define HW_BEGIN_LEAST_MS     10000 /* and at least this long */
+#define HW_ALONE_AFTER_MS     5000  /* after this long without Redis, connect to the broker to receive messages */
 
 struct hw_nodes; /* opaque */
 
-/* NULL without memory. Redis and the broker are away, and it is not ready. */
+/* Returns NULL without memory. At first Redis and the broker are away, and this node is not ready. */
 struct hw_nodes *hw_nodes_new(const struct hw_nodes_conf *conf, struct hw_now now);
 void hw_nodes_free(struct hw_nodes *n);
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
 
 enum hw_nodes_kind {
-	/* To Redis; each is answered by hw_nodes_answer() with its `serial`. */
-	HW_NODES_JOIN,    /* enter us with run `run` and count 0, unless another run is there: then it is TAKEN */
-	HW_NODES_RENEW,   /* set our count to `count` and our state, unless the entry is gone or another run's (GONE);
-	                     store our tokens (hw_nodes_token()) again where they are missing or less */
+	/* To Redis. Each is answered by hw_nodes_answer() with its `serial`. */
+	HW_NODES_JOIN,    /* enter this node with `run` and `count`; TAKEN if another run has the name */
+	HW_NODES_RENEW,   /* set this node's `count` and state; GONE if the entry is missing or another run's. Store the
+	                     tokens (hw_nodes_fencing_token()) again where they are missing or less */
 	HW_NODES_REMOVE,  /* remove `node` if it still has `run` and `count` */
-	HW_NODES_CLAIM,   /* make us owner with `epoch` of each of `set` whose record is still hw_nodes_record() and
-	                     that is released, or ours, or whose owner is no member or none; only if we are a member with
-	                     run `run` (otherwise GONE) */
-	HW_NODES_RELEASE, /* mark each of `set` released, as clean if in `clean`, if its record is still
-	                     hw_nodes_given() */
-	HW_NODES_LEAVE,   /* remove our entry if it has our run */
+	HW_NODES_CLAIM,   /* make this node the owner, with `epoch`, of each of `set` whose record is still
+	                     hw_nodes_record(). The record must be released, or this node's, or absent, or its owner must
+	                     be no member. GONE if this node is no member with `run` */
+	HW_NODES_RELEASE, /* release each of `set`, as clean if in `clean`, whose record is still hw_nodes_given() */
+	HW_NODES_LEAVE,   /* remove this node's entry if it has this run id */
 
 	/* To the broker. */
-	HW_NODES_PRESENCE, /* publish hw_nodes_known() if hw_nodes_recalled(), then our presence with
-	                      hw_nodes_claims(), both retained, QoS 1; say with `serial` when all is acknowledged.
-	                      What is known has a topic of its own, which no will and no eviction replaces: what all
-	                      who knew it have forgotten, because they died, must still be found before anybody
-	                      claims less */
+	HW_NODES_PRESENCE, /* publish hw_nodes_known() if hw_nodes_recalled(), then the presence with hw_nodes_claims(),
+	                      both retained, QoS 1. Call hw_nodes_acked() with `serial` when all is acknowledged. Known
+	                      tokens have their own topic, which no will and no eviction replaces: even if every node
+	                      that knew a token has ended, the token is found before a node claims with a lesser one */
 	HW_NODES_BARRIER,  /* send a barrier now */
-	HW_NODES_EVICT,    /* connect with the client id of the publisher of `node`, publish its presence offline,
-	                      disconnect */
+	HW_NODES_EVICT, /* connect with the client id of the publisher of `node`, publish it as offline, disconnect */
 
-	/* To whoever decides, writes and publishes. */
-	HW_NODES_OWN,    /* `set` is ours: follow the stream to `last`, then decide; those of `clean` owe nothing old */
-	HW_NODES_LOSE,   /* `set` is not ours any more: what is unconfirmed is dropped, nothing is sent */
-	HW_NODES_DRAIN,  /* stop deciding for `set`; hw_nodes_flushed() for each whose edges and statuses are settled */
-	HW_NODES_RESUME, /* it is kept after all: go on deciding for `set` */
+	/* To the gate, the store and the publisher. */
+	HW_NODES_OWN,   /* `set` is owned: follow the stream to `last`, then decide for it. In `clean`, no earlier owner
+	                   left anything pending */
+	HW_NODES_LOSE,  /* `set` is lost: drop its unconfirmed entries, and send nothing */
+	HW_NODES_DRAIN, /* stop deciding for `set`; call hw_nodes_flushed() for each partition whose transitions and
+	                   statuses are confirmed */
+	HW_NODES_RESUME, /* `set` is kept: decide for it again */
 
-	/* To the other nodes, and to people. */
-	HW_NODES_ATTEND,   /* tell the others to look at once */
-	HW_NODES_NAMESAKE, /* another node lives under our name: said once */
-	HW_NODES_STOPPED   /* after hw_nodes_stop(): all is released and left */
+	/* To the other nodes, and to the operator. */
+	HW_NODES_ATTEND,   /* ask the other nodes to read Redis at once */
+	HW_NODES_NAMESAKE, /* another active node has this node's name; ordered once */
+	HW_NODES_STOPPED   /* after hw_nodes_stop(): all is released, and this node has left */
 };
 
 struct hw_nodes_order {
@@ -98,23 +98,23 @@ struct hw_nodes_order {
 	bool ready; /* of JOIN and RENEW: the state to store */
 	struct hw_partitions set;
 	struct hw_partitions clean; /* of OWN and RELEASE: a part of `set` */
-	struct hw_event_id last;
+	struct hw_stream_id last;
 };
 
-/* The next order, or false. What it says is done by the time of the next call, or is told as lost. */
+/* Returns the next order; false: none. Before the next call the caller executes the order or reports its loss. */
 bool hw_nodes_next(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out);
-/* When to call it again although nothing happens. */
+/* When to call hw_nodes_next() again if nothing else happens. */
 struct hw_mono hw_nodes_due(const struct hw_nodes *n, struct hw_now now);
 
 /* --- Redis -------------------------------------------------------------------------------------------------------- */
 
-/* The connection is there, possibly to another master; or it is lost, with all that was asked over it. */
+/* Redis is connected (up), possibly to another master; or the connection is lost (down), with all unanswered orders. */
 void hw_nodes_redis(struct hw_nodes *n, struct hw_now now, bool up);
 
 enum hw_nodes_result {
 	HW_NODES_DONE,
 	HW_NODES_TAKEN, /* of JOIN */
-	HW_NODES_GONE   /* of RENEW and CLAIM: we are no member */
+	HW_NODES_GONE   /* of RENEW and CLAIM: this node is no member */
 };
 
 struct hw_nodes_answer {
@@ -122,108 +122,118 @@ struct hw_nodes_answer {
 	enum hw_nodes_result result;
 	const struct hw_member_entry *members; /* all of them, borrowed */
 	size_t n_members;
-	const struct hw_record *owners; /* HW_PARTITIONS of them, borrowed; NULL: as they were told last */
+	const struct hw_record *owners; /* HW_PARTITIONS of them, borrowed; NULL: unchanged */
 	uint64_t now_s;                 /* Redis' clock */
-	const char *const *left;        /* names of those that have left the members, borrowed */
+	const char *const *left;        /* names of former members, borrowed */
 	size_t n_left;
 	struct hw_partitions won; /* of CLAIM */
-	struct hw_event_id last;  /* of CLAIM: the stream's last entry */
+	struct hw_stream_id last; /* of CLAIM: the stream's last entry */
+	bool denied;              /* of JOIN and RENEW: Redis' ACL denies this node a write that an owner needs */
 };
 void hw_nodes_answer(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a);
 
-/* A script that writes was refused for p: `stored` is greater than ours. */
-void hw_nodes_refused(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_token *stored);
-/* Another node says that there is something to look at. */
+/* A writing script was refused for p, because `stored` is greater than this node's token. */
+void hw_nodes_refused(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *stored);
+/* Another node reports a change: Redis is read at once. */
 void hw_nodes_attend(struct hw_nodes *n, struct hw_now now);
 
 /*
- * Whether it is in doubt that this Redis is the one that all nodes use: another one may have taken its place, where
- * this node does not see it. In doubt a node is as one that has lapsed: it claims nothing, removes no member, and lets
- * go of nothing, since another node could not claim that either.
+ * Reports doubt that this Redis is the one that all nodes use: another one may have replaced it without this node
+ * seeing it. A node in doubt counts as lapsed: it claims nothing and removes no member. It also releases nothing,
+ * because another node could not claim that either.
  */
 void hw_nodes_doubt(struct hw_nodes *n, struct hw_now now, bool doubted);
 
 /* --- the broker --------------------------------------------------------------------------------------------------- */
 
-/* A session of the publisher begins, or is lost. */
+/* A session of the publisher begins (up) or is lost (down). */
 void hw_nodes_session(struct hw_nodes *n, struct hw_now now, bool up);
-/* Reader 0 is subscribed, presences included; or it is lost, or was blind and may have lost messages: then say down,
- * have the retained presences read again, and say up. */
+/* Reader 0 is subscribed, also to presences (up), or it is lost (down). If it was blind and may have lost messages:
+ * report down, have the retained presences delivered again, and report up. */
 void hw_nodes_reader(struct hw_nodes *n, struct hw_now now, bool up);
-/* The presence of this serial was acknowledged. */
+/* The broker acknowledged the presence with this serial. */
 void hw_nodes_acked(struct hw_nodes *n, struct hw_now now, uint64_t serial);
-/* A barrier was given to the publisher; and this one, or a later one, is back on every reader. */
+/* A barrier was passed to the publisher; or this barrier, or a later one, is back on every reader. */
 void hw_nodes_barrier_sent(struct hw_nodes *n, struct hw_now now, uint64_t number);
 void hw_nodes_barrier_back(struct hw_nodes *n, struct hw_now now, uint64_t number);
-/* Whether what this node says at the broker counts: it is ourselves, or a member by Redis, or was one. */
+/* Whether messages of `node` at the broker count: it is this node, or is or was a member in Redis. In doubt
+ * (hw_nodes_doubt()) every node counts. */
 bool hw_nodes_knows(const struct hw_nodes *n, const char *node);
-/* Something of a node that is not known was passed over. It may have joined just now, so Redis is asked at once; if
- * that node proves to be a member, all is to be read again. */
+/* A message of an unknown node was ignored. The node may have just joined, so Redis is read at once. If the node proves
+ * to be a member, hw_nodes_rereads() is true. */
 void hw_nodes_passed_over(struct hw_nodes *n, struct hw_now now);
-/* Whether it is to be: says so once. */
+/* Whether to read all retained messages again; true once. */
 bool hw_nodes_rereads(struct hw_nodes *n);
-/* Reader 0 read a presence, or what is known, also our own. NULL: that was not said. A presence that is offline, or has
- * no claims, claims nothing: give it 256 zeroes. The node is known; a token whose epoch is impossible is passed over.
- */
+/* Reader 0 read a presence or known tokens of a node that hw_nodes_knows(), possibly this one. NULL: not in this
+ * message. For a presence that is offline or without claims, pass 256 zeros. A token with an impossible epoch is
+ * ignored. */
 void hw_nodes_presence(struct hw_nodes *n, struct hw_now now, const char *node, const uint64_t claims[HW_PARTITIONS],
-                       const struct hw_token known[HW_PARTITIONS]);
-/* The broker refuses to let us evict it. */
+                       const struct hw_fencing_token known[HW_PARTITIONS]);
+/* The broker denies this node the right to evict `node`. */
 void hw_nodes_not_evicted(struct hw_nodes *n, struct hw_now now, const char *node);
 
-/* --- ourselves ---------------------------------------------------------------------------------------------------- */
+/* --- this node ---------------------------------------------------------------------------------------------------- */
 
-/* Whether we could take over now (design 10, "ready"). */
+/* Whether this node could take over now. Mirror: it has joined, loaded, followed the stream to its end, and is not
+ * blind. Standby: its publisher is connected. */
 void hw_nodes_ready(struct hw_nodes *n, struct hw_now now, bool ready);
-/* The partitions of which this node cannot judge every device (hw_monitor_judges()): it neither claims nor keeps them
- * while a member that is ready can. With a standby the partitions go together: one of them stands for all. */
+/* Sets the partitions with devices that this node cannot judge (hw_monitor_judges()). This node neither claims nor
+ * keeps them while a ready member can judge them. A standby treats the partitions as one: a single partition in `set`
+ * stands for all. */
 void hw_nodes_unable(struct hw_nodes *n, const struct hw_partitions *set);
-/* Blind by link, barrier, standstill or suspension, or seeing again. */
+/* Whether Redis' ACL denies this node a write. The node is then unable for all partitions: in hw_nodes_unable() and in
+ * its entry. After a lease it drops each partition whose preferred owner is settled and able. There is no handover,
+ * because pending writes cannot be written. If all nodes are denied, each keeps its partitions. */
+bool hw_nodes_is_denied(const struct hw_nodes *n);
+/* This node is blind by link, barrier, standstill or suspension; or it sees again. */
 void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind);
-/* Of a drained partition: every edge that is owed is confirmed, every status acknowledged. `clean`: and nothing that a
- * predecessor may have owed was still to be looked for. */
+/* A drained partition is flushed: each pending transition is confirmed, each status acknowledged. `clean`: in addition,
+ * no search for an earlier owner's pending statuses is left. */
 void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p, bool clean);
-/* A clean stop begins: everything is drained at once, released, and left. */
+/* Begins a clean stop: everything is drained at once and released, and this node leaves the members. */
 void hw_nodes_stop(struct hw_nodes *n, struct hw_now now);
-/* After hw_nodes_stop(): what is not settled by now is lost, and released as it is. Nothing is renewed from here on. */
+/* After hw_nodes_stop(): a partition that is not flushed by now is released as it is, and its pending entries are lost.
+ * There are no more renewals. */
 void hw_nodes_abandon(struct hw_nodes *n, struct hw_now now);
 
-/* --- questions ---------------------------------------------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------------------------------------------------ */
 
-/* What was won is ours from HW_NODES_OWN on. */
+/* A partition that was won counts as owned from HW_NODES_OWN on. */
 
-/* Whether p is ours: its edges may be written, with hw_nodes_token(). */
+/* Whether this node owns p: its transitions may be written, with hw_nodes_fencing_token(). */
 bool hw_nodes_owns(const struct hw_nodes *n, unsigned p);
-/* Whether transitions of its devices may be made: it is ours and not on its way to another. */
-bool hw_nodes_decides(const struct hw_nodes *n, unsigned p);
-/* Whether statuses of its devices may go out over the present session; and all partitions of which they may. */
+/* Whether this node may make transitions of p's devices: it owns p, and no handover is under way. */
+bool hw_nodes_is_authoritative(const struct hw_nodes *n, unsigned p);
+/* Whether statuses of p may be published over the present session; and all partitions for which this is true. */
 bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p);
 struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n);
-/* Whether it is time to connect to the broker for the first time: we joined, or Redis is away (10.3). */
+/* Whether to connect to the broker for the first time: this node has joined, or HW_ALONE_AFTER_MS have passed without
+ * Redis. It joins first, because its client ids would disconnect another node of its name. */
 bool hw_nodes_connects(const struct hw_nodes *n, struct hw_now now);
 
-struct hw_token hw_nodes_token(const struct hw_nodes *n, unsigned p); /* ours; epoch 0: none */
+struct hw_fencing_token hw_nodes_fencing_token(const struct hw_nodes *n, unsigned p); /* this node's; epoch 0: none */
 const struct hw_record *hw_nodes_record(const struct hw_nodes *n, unsigned p);
-const struct hw_token *hw_nodes_given(const struct hw_nodes *n, unsigned p); /* of the last RELEASE */
-const uint64_t *hw_nodes_claims(const struct hw_nodes *n); /* HW_PARTITIONS of them, for a presence; so is known */
-void hw_nodes_known(const struct hw_nodes *n, struct hw_token known[HW_PARTITIONS]);
-/* Whether what an earlier run of ours had said that it knows is read, if there is any (hw_fence_recalled()). */
+const struct hw_fencing_token *hw_nodes_given(const struct hw_nodes *n, unsigned p); /* of the last RELEASE */
+const uint64_t *hw_nodes_claims(const struct hw_nodes *n); /* HW_PARTITIONS of them, for a presence */
+void hw_nodes_known(const struct hw_nodes *n, struct hw_fencing_token known[HW_PARTITIONS]);
+/* Whether the known tokens of an earlier run of this node were read, if there are any (hw_fence_recalled()). */
 bool hw_nodes_recalled(const struct hw_nodes *n);
 const struct hw_members *hw_nodes_members(const struct hw_nodes *n);
 bool hw_nodes_is_member(const struct hw_nodes *n);
-/* Whether our last confirmed renewal is older than 3/5 of a lease, or it is in doubt (hw_nodes_doubt()). */
+/* Whether the last confirmed renewal is older than 3/5 of a lease, or Redis is in doubt (hw_nodes_doubt()). */
 bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now);
-/* How long ago our last confirmed renewal was sent; INT64_MAX: there was none since we became a member. */
+/* How long ago the last confirmed renewal was sent; INT64_MAX: none since this node became a member. */
 int64_t hw_nodes_silent_ns(const struct hw_nodes *n, struct hw_now now);
-/* The node that should own p (10.4): the greatest weight among ourselves and the members that are ready; of these,
- * among those that can judge all of it, if there is any. */
-const char *hw_nodes_wanted(const struct hw_nodes *n, unsigned p);
+/* The node that should own p: of this node and the ready members, the one with the greatest weight. A node that can
+ * judge all of p is preferred to one that cannot. */
+const char *hw_nodes_preferred_owner(const struct hw_nodes *n, unsigned p);
 
 struct hw_nodes_stats {
 	uint64_t claims, claims_lost; /* partitions */
-	uint64_t lost, fenced_redis; /* partitions that somebody has a greater token of; of them, those a script said */
-	uint64_t released, resumed;  /* partitions */
+	uint64_t lost, fenced_redis;  /* lost to a greater token; of these, refused by a script */
+	uint64_t released, resumed;   /* partitions */
 	uint64_t removals, evictions; /* ordered */
-	uint64_t impossible;          /* tokens with an epoch that is too far ahead */
+	uint64_t impossible;          /* tokens with an epoch too far ahead */
 	uint64_t joins;
 };
 const struct hw_nodes_stats *hw_nodes_stats(const struct hw_nodes *n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What is pulled out: one order at a time, what is lost first. */
+/* The orders: one per call, losses first. */
 #include "nodes/nodes_priv.h"
 
-/* --- what the gate is told ------------------------------------------------------------------------------------ */
+/* --- orders to the gate --------------------------------------------------------------------------------------- */
 
 static bool take_set(struct hw_partitions *from, enum hw_nodes_kind kind, struct hw_nodes_order *out)
 {
@@ -33,15 +33,15 @@ static bool take_flag(bool *flag, enum hw_nodes_kind kind, struct hw_nodes_order
 	return true;
 }
 
-static bool tell_gate(struct hw_nodes *n, struct hw_nodes_order *out)
+static bool report_gate(struct hw_nodes *n, struct hw_nodes_order *out)
 {
 	return take_set(&n->lost, HW_NODES_LOSE, out) || take_won(n, out) || take_set(&n->drain, HW_NODES_DRAIN, out) ||
-	       take_set(&n->resume, HW_NODES_RESUME, out) || take_flag(&n->tell_namesake, HW_NODES_NAMESAKE, out);
+	       take_set(&n->resume, HW_NODES_RESUME, out) || take_flag(&n->report_namesake, HW_NODES_NAMESAKE, out);
 }
 
-/* --- what the broker is asked --------------------------------------------------------------------------------- */
+/* --- orders to the broker ------------------------------------------------------------------------------------- */
 
-/* A live member sees our greater token itself, and withdraws; others are cut off at once. */
+/* An active member reads this node's greater token and withdraws its claim itself. Other peers are evicted at once. */
 static bool is_to_be_evicted(const struct hw_nodes *n, struct hw_now now, const struct hw_peer *peer)
 {
 	const struct hw_member *m = hw_members_find(&n->members, peer->node);
@@ -74,9 +74,9 @@ static bool evict(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *
 
 static bool ask_broker(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
 {
-	if (hw_fence_must_say(&n->fence)) {
+	if (hw_fence_must_publish(&n->fence)) {
 		out->kind = HW_NODES_PRESENCE;
-		out->serial = hw_fence_say(&n->fence);
+		out->serial = hw_fence_publish(&n->fence);
 		return true;
 	}
 	if (hw_fence_ask_barrier(&n->fence, now.mono)) {
@@ -86,7 +86,7 @@ static bool ask_broker(struct hw_nodes *n, struct hw_now now, struct hw_nodes_or
 	return evict(n, now, out);
 }
 
-/* --- the way out ---------------------------------------------------------------------------------------------- */
+/* --- the next order ------------------------------------------------------------------------------------------- */
 
 static bool ask_redis(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
 {
@@ -107,11 +107,10 @@ bool hw_nodes_next(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order 
 {
 	*out = (struct hw_nodes_order){0};
 	hw_nodes_hand_over(n, now);
-	return tell_gate(n, out) || ask_broker(n, now, out) || ask_redis(n, now, out) ||
+	return report_gate(n, out) || ask_broker(n, now, out) || ask_redis(n, now, out) ||
 	       take_flag(&n->attend, HW_NODES_ATTEND, out) || end_stop(n, out);
 }
 
-/* Whether anything waits for time alone. */
 static bool is_in_motion(const struct hw_nodes *n)
 {
 	if (n->pace_waits || n->fence.proof != HW_PROOF_NONE)
@@ -122,7 +121,7 @@ static bool is_in_motion(const struct hw_nodes *n)
 	return false;
 }
 
-/* What goes on is looked at fifty times a lease; what does not waits for the next renewal. */
+/* Work under way is checked fifty times per lease. Everything else waits for the next renewal. */
 struct hw_mono hw_nodes_due(const struct hw_nodes *n, struct hw_now now)
 {
 	struct hw_mono at = hw_mono_add(now.mono, n->lease_ns);

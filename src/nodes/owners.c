@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Ownership (10.4): who is wanted, what is claimed, handed over, and released. */
+/* Ownership: the preferred owners, claims, handovers and releases. */
 #include "nodes/nodes_priv.h"
 #include "nodes/place.h"
 
-/* --- who is wanted -------------------------------------------------------------------------------------------- */
+/* --- preferred owners ------------------------------------------------------------------------------------------- */
 
-/* Ourselves always count: what is not ours to have because we are not ready is not claimed, and what we own is not
- * handed over for a moment of blindness. */
+/* Whether another member may be preferred. This node always is a candidate: it claims nothing while it is not ready,
+ * and does not hand over because of a moment of blindness. */
 static bool is_candidate(const struct hw_nodes *n, const struct hw_member *m)
 {
 	return m->ready && strcmp(m->node, n->node) != 0;
@@ -23,7 +23,7 @@ static uint64_t candidates(const struct hw_nodes *n)
 	return h;
 }
 
-/* A standby is one for all partitions. */
+/* A standby owns all partitions or none, so all have the same weight. */
 static unsigned weighed(const struct hw_nodes *n, unsigned p)
 {
 	return n->mode == HW_NODES_STANDBY ? 0 : p;
@@ -34,7 +34,7 @@ static bool is_able(const struct hw_nodes *n, const struct hw_partitions *unable
 	return n->mode == HW_NODES_STANDBY ? !hw_partitions_any(unable) : !hw_partitions_has(unable, p);
 }
 
-/* Who can judge every device of p goes before who cannot; then the greater weight counts. */
+/* A node that can judge every device of p is preferred to one that cannot; then the greater weight decides. */
 static const char *choose(const struct hw_nodes *n, unsigned p)
 {
 	const char *best = n->node;
@@ -58,16 +58,16 @@ static const char *choose(const struct hw_nodes *n, unsigned p)
 void hw_nodes_choose(struct hw_nodes *n)
 {
 	uint64_t of = candidates(n);
-	if (of == n->wanted_of)
+	if (of == n->preferred_of)
 		return;
-	n->wanted_of = of;
+	n->preferred_of = of;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		snprintf(n->wanted[p], sizeof(n->wanted[p]), "%s", choose(n, p));
+		snprintf(n->preferred[p], sizeof(n->preferred[p]), "%s", choose(n, p));
 }
 
 static bool wants_us(const struct hw_nodes *n, unsigned p)
 {
-	return strcmp(n->wanted[p], n->node) == 0;
+	return strcmp(n->preferred[p], n->node) == 0;
 }
 
 /* --- claims --------------------------------------------------------------------------------------------------- */
@@ -78,8 +78,8 @@ static bool is_absent(const struct hw_record *r)
 }
 
 /*
- * A record that is absent, or less than what was heard, belongs to a Redis that was flushed or failed over: whoever
- * owns p stores it again with its next renewal, so it gets a lease to do that.
+ * A record that is absent, or less than a token that was read, means that Redis was flushed or failed over. The owner
+ * of p stores its token again with its next renewal. So p is claimable only after a lease.
  */
 static bool is_claimable(const struct hw_nodes *n, struct hw_now now, unsigned p)
 {
@@ -90,11 +90,11 @@ static bool is_claimable(const struct hw_nodes *n, struct hw_now now, unsigned p
 	if (!is_absent(r) && !r->released && strcmp(r->token.node, n->node) != 0 &&
 	    hw_members_find(&n->members, r->token.node))
 		return false;
-	bool behind = is_absent(r) || hw_token_is_less(&r->token, &part->heard);
+	bool behind = is_absent(r) || hw_fencing_token_is_less(&r->token, &part->heard);
 	return !behind || now.mono.ns - part->since.ns >= n->lease_ns;
 }
 
-/* One more than any epoch stored, heard or known, and no less than the seconds of Redis' clock. */
+/* One more than the greatest known epoch, and no less than the seconds of Redis' clock. */
 static uint64_t next_epoch(const struct hw_nodes *n, struct hw_now now)
 {
 	uint64_t epoch = hw_nodes_redis_s(n, now);
@@ -115,23 +115,23 @@ static void claimable(const struct hw_nodes *n, struct hw_now now, struct hw_par
 			whole = false;
 	}
 	if (n->mode == HW_NODES_STANDBY && !whole)
-		*set = (struct hw_partitions){{0}}; /* everything or nothing */
+		*set = (struct hw_partitions){{0}}; /* all or nothing */
 }
 
 /*
- * Its last owner owed nothing when it let go. And we have read its claim in a presence, and missed nothing since: so
- * the broker has not forgotten what that owner was acknowledged before it withdrew, and of a will that stands where a
- * status was while nobody owned the partition we have heard. That Redis had it as the owner then says less: a release
- * may be long on its way there.
+ * Whether a claim of p is clean: no earlier owner has left anything pending. The last owner released it as clean. This
+ * node has also read that owner's claim in a presence, and missed nothing since. So the broker still has the statuses
+ * that it acknowledged before the owner withdrew, and this node has received any later will that replaced one. An owner
+ * record in Redis proves less, because a release may reach Redis late.
  */
 static bool is_clean(const struct hw_nodes *n, unsigned p)
 {
 	const struct hw_part *part = &n->part[p];
 	return part->stored.released && part->stored.clean && n->fence.session && n->fence.reader &&
-	       part->watched_in == n->fence.begun && hw_token_compare(&part->watched, &part->stored.token) == 0;
+	       part->watched_in == n->fence.begun && hw_fencing_token_compare(&part->watched, &part->stored.token) == 0;
 }
 
-/* Whether this node may claim at all. A node that let its partitions go because it was blind sees first. */
+/* Whether this node may claim at all. A node that dropped its partitions because it was blind must see first. */
 static bool may_take(const struct hw_nodes *n)
 {
 	return n->ready && !n->gave_up && !n->stopping;
@@ -140,10 +140,10 @@ static bool may_take(const struct hw_nodes *n)
 bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
 {
 	if (!n->redis || !n->member || !may_take(n) || n->asked[HW_ASK_CLAIM].out || n->asked[HW_ASK_RELEASE].out ||
-	    n->members.looked.ns == INT64_MIN || hw_nodes_lapsed(n, now))
+	    n->members.answered.ns == INT64_MIN || hw_nodes_lapsed(n, now))
 		return false;
 	uint64_t epoch = next_epoch(n, now);
-	if (epoch > hw_nodes_epoch_max(n, now)) /* soon it is not */
+	if (epoch > hw_nodes_epoch_max(n, now)) /* until Redis' clock has advanced */
 		return false;
 	claimable(n, now, &out->set);
 	if (!hw_partitions_any(&out->set))
@@ -160,17 +160,17 @@ bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_o
 	return true;
 }
 
-/* What was won is ours, unless something greater was heard meanwhile: then it is released again as a record of ours
- * that we do not own. */
+/* A won partition is owned, unless a greater token was read meanwhile. Then it is released again, as a record of this
+ * node that this node does not own. */
 void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const struct hw_nodes_answer *a)
 {
-	struct hw_token token = hw_token_make(asked->epoch, n->node);
+	struct hw_fencing_token token = hw_fencing_token_make(asked->epoch, n->node);
 	bool same = n->fence.session && n->fence.begun == asked->begun;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		struct hw_part *part = &n->part[p];
 		if (!hw_partitions_has(&a->won, p) || n->abandoned)
 			continue;
-		if (hw_token_compare(&part->heard, &token) != 0) {
+		if (hw_fencing_token_compare(&part->heard, &token) != 0) {
 			n->stats.claims_lost++;
 			continue;
 		}
@@ -207,9 +207,10 @@ static bool goes_elsewhere(const struct hw_nodes *n, struct hw_now now, unsigned
 	const struct hw_member *m;
 	if (n->stopping)
 		return true;
-	if (wants_us(n, p) || !n->redis || now.mono.ns < n->part[p].not_before.ns || hw_nodes_lapsed(n, now))
+	if (wants_us(n, p) || !n->redis || n->denied || now.mono.ns < n->part[p].not_before.ns ||
+	    hw_nodes_lapsed(n, now))
 		return false;
-	m = hw_members_find(&n->members, n->wanted[p]);
+	m = hw_members_find(&n->members, n->preferred[p]);
 	return m && hw_member_is_settled(m);
 }
 
@@ -221,7 +222,7 @@ static void drain(struct hw_nodes *n, struct hw_now now, unsigned p)
 	hw_partitions_add(&n->drain, p);
 }
 
-/* It stays ours. Its claim has to be proven again, if it was withdrawn. */
+/* The partition stays here. If its claim was withdrawn, it must be proven again. */
 static void resume(struct hw_nodes *n, struct hw_now now, unsigned p)
 {
 	struct hw_part *part = &n->part[p];
@@ -238,7 +239,7 @@ static bool is_overdue(const struct hw_part *part, struct hw_now now)
 	return now.mono.ns - part->drained.ns >= HW_HANDOVER_BOUND_MS * HW_NS_PER_MS;
 }
 
-/* How long an owner may be blind. A standby that has claimed subscribes first, and may need longer for that. */
+/* How long an owner may be blind. A standby subscribes only after its claim, so it may take longer at first. */
 static int64_t patience_ns(const struct hw_nodes *n)
 {
 	int64_t begin_ns = HW_BEGIN_LEASES * n->lease_ns, least_ns = HW_BEGIN_LEAST_MS * HW_NS_PER_MS;
@@ -248,10 +249,10 @@ static int64_t patience_ns(const struct hw_nodes *n)
 }
 
 /*
- * Blind for a lease, while another is ready: it is let go as it is, with what it owes. A standby subscribes only when
- * it owns, and is blind until its grace is over: if that counted, two standbys would hand the fleet to and fro for
- * ever. Nor to one that has only just come to be ready: behind a broker that was away for all it may be so a moment
- * before the owner hears again.
+ * A node that is blind for a lease, while another node is ready, drops its partitions with all that is pending. A
+ * standby subscribes only when it owns, and is then blind until its grace is over. That does not count at first, or two
+ * standbys would pass the fleet to each other for ever. A standby also keeps the fleet while the other node has only
+ * just become ready: after an outage of the broker, that may be a moment before the owner sees.
  */
 static void let_go(struct hw_nodes *n, struct hw_now now)
 {
@@ -264,12 +265,32 @@ static void let_go(struct hw_nodes *n, struct hw_now now)
 	if (!other)
 		return;
 	n->gave_up = true;
-	hw_nodes_drop_all(n); /* the records that are left with our name are released */
+	hw_nodes_drop_all(n); /* the records left with this node's name are released */
+}
+
+/* Whether p goes to another node because Redis denies this node's writes. This node was denied for a lease, and p's
+ * preferred owner is settled and able. Pending entries cannot be confirmed, so there is no handover. */
+static bool is_given_away(const struct hw_nodes *n, struct hw_now now, unsigned p)
+{
+	if (now.mono.ns - n->denied_since.ns < n->lease_ns || wants_us(n, p) || !n->redis || hw_nodes_lapsed(n, now))
+		return false;
+	const struct hw_member *m = hw_members_find(&n->members, n->preferred[p]);
+	return m && hw_member_is_settled(m) && is_able(n, &m->unable, p);
+}
+
+/* The records that are left with this node's name are released. */
+static void give_away(struct hw_nodes *n, struct hw_now now)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (n->part[p].epoch && is_given_away(n, now, p))
+			hw_nodes_drop(n, p);
 }
 
 void hw_nodes_hand_over(struct hw_nodes *n, struct hw_now now)
 {
 	let_go(n, now);
+	if (n->denied && !n->stopping)
+		give_away(n, now);
 	n->pace_waits = false;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		struct hw_part *part = &n->part[p];
@@ -286,14 +307,14 @@ void hw_nodes_hand_over(struct hw_nodes *n, struct hw_now now)
 
 /* --- releases ------------------------------------------------------------------------------------------------- */
 
-/* Settled, and no presence of ours claims it any more. */
+/* Flushed, and no presence of this node claims p any more. */
 static bool is_given_up(const struct hw_nodes *n, unsigned p)
 {
 	return n->part[p].hold == HW_HOLD_WITHDRAWN && hw_fence_withdrawn(&n->fence, p);
 }
 
-/* Redis has our name on what is not ours: after a claim that came to nothing, a blindness, or a Redis that went back.
- * If nobody released it nobody could claim it. */
+/* Whether Redis has this node's name on a partition that this node does not own. This happens after a failed claim, a
+ * blindness, or a Redis that lost its newest writes. Other nodes can claim the partition only after its release. */
 static bool is_left_over(const struct hw_nodes *n, unsigned p)
 {
 	const struct hw_part *part = &n->part[p];
@@ -301,8 +322,8 @@ static bool is_left_over(const struct hw_nodes *n, unsigned p)
 	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !may_take(n));
 }
 
-/* A standby releases the whole fleet or nothing: no other node claims a part. A node that stops releases what it can.
- */
+/* A standby releases the whole fleet or nothing, because no node claims a part. A node that stops releases what it can.
+ * */
 static bool may_release(const struct hw_nodes *n)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS && n->mode == HW_NODES_STANDBY && !n->stopping; p++)
@@ -311,8 +332,8 @@ static bool may_release(const struct hw_nodes *n)
 	return true;
 }
 
-/* Clean, unless the session in which all was acknowledged is over, or something was missed since: the broker may have
- * restarted, and forgotten, or put a will in a status' place. */
+/* A release is clean unless the session with the acknowledgements is over, or messages were missed since. In these
+ * cases the broker may have restarted, and forgotten statuses or replaced them by wills. */
 static void collect_given_up(struct hw_nodes *n, struct hw_partitions *set, struct hw_partitions *clean)
 {
 	if (!may_release(n))
@@ -320,7 +341,7 @@ static void collect_given_up(struct hw_nodes *n, struct hw_partitions *set, stru
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		if (!is_given_up(n, p))
 			continue;
-		n->part[p].given = hw_nodes_token(n, p);
+		n->part[p].given = hw_nodes_fencing_token(n, p);
 		if (n->fence.session && n->part[p].settled == n->fence.begun)
 			hw_partitions_add(clean, p);
 		n->part[p].epoch = 0;
@@ -342,7 +363,7 @@ static void collect_left_over(struct hw_nodes *n, struct hw_partitions *set)
 bool hw_nodes_ask_release(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
 {
 	if (!n->redis || n->asked[HW_ASK_RELEASE].out || n->asked[HW_ASK_CLAIM].out ||
-	    n->members.looked.ns == INT64_MIN)
+	    n->members.answered.ns == INT64_MIN)
 		return false;
 	collect_given_up(n, &out->set, &out->clean);
 	if (!hw_partitions_any(&out->set) && n->member)

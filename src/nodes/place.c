@@ -30,7 +30,7 @@ static uint64_t mix(uint64_t acc, uint64_t lane)
 	return rotl(acc + lane * PRIME2, 31) * PRIME1;
 }
 
-/* Whole stripes of 32 bytes, each a word to each of four sums. */
+/* Adds whole stripes of 32 bytes: each of four sums takes one word of a stripe. */
 static uint64_t stripes(const uint8_t **p, const uint8_t *end)
 {
 	uint64_t acc[4] = {PRIME1 + PRIME2, PRIME2, 0, -PRIME1}, h = 0;

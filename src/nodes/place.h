@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who should own a partition: its wanted owner is found by rendezvous hashing (Thaler and Ravishankar, "Using
- * name-based mappings to increase hit rates", IEEE/ACM ToN 6(1), 1998), so that only its partitions move when a node
- * goes.
+ * The preferred owner of a partition is found by rendezvous hashing (Thaler and Ravishankar, "Using name-based mappings
+ * to increase hit rates", IEEE/ACM ToN 6(1), 1998). So when a node leaves, only its own partitions move.
  */
 #ifndef HW_NODES_PLACE_H
 #define HW_NODES_PLACE_H
@@ -12,7 +11,8 @@
 
 #include "heartwheel/partition.h"
 
-/* What node `node` weighs for partition `p`: XXH64 of "P NODE", with seed 0. The greatest is wanted (10.4). */
+/* The weight of node `node` for partition `p`: XXH64 of "P NODE", with seed 0. The node with the greatest weight is the
+ * preferred owner. */
 uint64_t hw_partition_weight(unsigned p, const char *node);
 
 /* XXH64 (Collet, "xxHash fast digest algorithm", version 0.1.1, section 3) with seed 0. */

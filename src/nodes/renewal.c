@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Membership (10.3): joining, renewing, leaving, whom to remove; and what each answer of Redis tells. */
+/* Membership: joining, renewing, leaving, and removing silent members; and the answers of Redis. */
 #include "nodes/nodes_priv.h"
 
 static bool owns_any(const struct hw_nodes *n)
@@ -10,7 +10,6 @@ static bool owns_any(const struct hw_nodes *n)
 	return false;
 }
 
-/* What a stop still waits for. */
 static bool settles(const struct hw_nodes *n)
 {
 	return owns_any(n) || n->asked[HW_ASK_CLAIM].out || n->asked[HW_ASK_RELEASE].out;
@@ -32,7 +31,7 @@ bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 		out->kind = n->member ? HW_NODES_RENEW : HW_NODES_JOIN;
 	}
 	out->run = n->run;
-	out->count = ++n->count; /* not again from 0 who joins anew: it would look silent since it was there last */
+	out->count = ++n->count; /* grows on after a new join: within a run, an unchanged count is silence */
 	out->ready = n->ready && !n->stopping;
 	n->renew_next = hw_mono_add(now.mono, n->lease_ns / HW_LEASE_RENEWALS);
 	hw_nodes_ask(n, now, HW_ASK_RENEWAL, out);
@@ -40,8 +39,8 @@ bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 }
 
 /*
- * A silent member is removed by whoever sees it first; but not by a node that has lapsed, which may be the one that is
- * cut off. Our own name under another run is removed before we have joined: it is all that we wait for.
+ * The first node that observes a silent member removes it. A lapsed node removes no member, because it may itself be
+ * cut off. A node that has not joined yet removes only a silent entry of its own name, because that entry keeps it out.
  */
 static bool is_to_be_removed(const struct hw_nodes *n, const struct hw_member *m, bool may)
 {
@@ -58,7 +57,7 @@ bool hw_nodes_ask_removal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 		struct hw_member *m = &n->members.all[i];
 		if (!is_to_be_removed(n, m, may))
 			continue;
-		m->since = n->members.looked; /* once a lease, unless it works */
+		m->since = n->members.answered; /* next attempt after a lease */
 		out->kind = HW_NODES_REMOVE;
 		memcpy(out->node, m->node, sizeof(out->node));
 		out->run = m->run;
@@ -70,7 +69,7 @@ bool hw_nodes_ask_removal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 	return false;
 }
 
-/* What was heard before that clock was known, or before it was set back, may be impossible by it. */
+/* Tokens that were read before the clock was known, or before it was set back, may have an impossible epoch now. */
 static void set_clock(struct hw_nodes *n, struct hw_now now, uint64_t now_s)
 {
 	n->redis_s = now_s;
@@ -79,7 +78,7 @@ static void set_clock(struct hw_nodes *n, struct hw_now now, uint64_t now_s)
 		if (n->part[p].epoch > hw_nodes_epoch_max(n, now))
 			hw_nodes_drop(n, p);
 		if (n->part[p].heard.epoch > hw_nodes_epoch_max(n, now)) {
-			n->part[p].heard = (struct hw_token){0};
+			n->part[p].heard = (struct hw_fencing_token){0};
 			n->stats.impossible++;
 		}
 	}
@@ -87,11 +86,10 @@ static void set_clock(struct hw_nodes *n, struct hw_now now, uint64_t now_s)
 
 static void see_members(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a)
 {
-	hw_members_look(&n->members, now.mono, a->members, a->n_members);
+	hw_members_update(&n->members, now.mono, a->members, a->n_members);
 	hw_members_left(&n->members, a->left, a->n_left);
 }
 
-/* What Redis says of members and owners, with every answer. */
 static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a)
 {
 	set_clock(n, now, a->now_s);
@@ -99,7 +97,7 @@ static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_ans
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		struct hw_part *part = &n->part[p];
 		const struct hw_record *r = a->owners ? &a->owners[p] : &part->stored;
-		bool same = hw_token_compare(&r->token, &part->stored.token) == 0 &&
+		bool same = hw_fencing_token_compare(&r->token, &part->stored.token) == 0 &&
 		            r->released == part->stored.released && r->clean == part->stored.clean;
 		if (!same || !n->members.continuous)
 			part->since = now.mono;
@@ -109,19 +107,29 @@ static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_ans
 	hw_nodes_choose(n);
 }
 
-/* Another run has our name. If it lives, people must be told; otherwise its entry falls silent, and is removed. */
+/* Another run has this node's name. If that run is active, the operator must be notified; otherwise its entry becomes
+ * silent and is removed. */
 static void taken(struct hw_nodes *n)
 {
 	const struct hw_member *m = hw_members_find(&n->members, n->node);
-	if (!m || m->run == n->run || !m->grew || n->namesake_told)
+	if (!m || m->run == n->run || !m->grew || n->namesake_reported)
 		return;
-	n->tell_namesake = n->namesake_told = true;
+	n->report_namesake = n->namesake_reported = true;
+}
+
+static void set_denied(struct hw_nodes *n, struct hw_now now, bool denied)
+{
+	if (denied && !n->denied)
+		n->denied_since = now.mono;
+	if (denied != n->denied)
+		n->renew_next = now.mono;
+	n->denied = denied;
 }
 
 static void joined(struct hw_nodes *n, struct hw_now now, const struct hw_asked *asked)
 {
 	n->member = n->connects = true;
-	n->namesake_told = false;
+	n->namesake_reported = false;
 	n->renewed = asked->at;
 	n->renew_next = now.mono;
 	n->stats.joins++;
@@ -133,7 +141,7 @@ static void renewed(struct hw_nodes *n, const struct hw_asked *asked)
 	hw_fence_confirm(&n->fence, asked->sessions);
 }
 
-/* Whoever finds itself removed owns nothing, and joins anew. */
+/* A node that finds itself removed owns nothing, and joins again. */
 static void gone(struct hw_nodes *n, struct hw_now now)
 {
 	n->member = false;
@@ -172,7 +180,9 @@ void hw_nodes_answer(struct hw_nodes *n, struct hw_now now, const struct hw_node
 	else if (asked.kind == HW_NODES_REMOVE)
 		n->renew_next = n->member ? n->renew_next : now.mono;
 	else
-		n->attend = true; /* what was released, or left, is somebody else's to take */
+		n->attend = true; /* other nodes may claim the released partitions */
 	if (asked.kind == HW_NODES_LEAVE)
 		n->left = true;
+	if (a->result == HW_NODES_DONE && (asked.kind == HW_NODES_JOIN || asked.kind == HW_NODES_RENEW))
+		set_denied(n, now, a->denied);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What brings one message at a time to its target: a program (exec.c) or a web server (webhook.c). Internal to
- * src/notify.
+ * Carries one message at a time to its target: a program (exec.c) or a web server (webhook.c). Internal to src/notify.
  */
 #ifndef HW_CARRIER_H
 #define HW_CARRIER_H
@@ -14,8 +13,8 @@ struct event_base;
 #define HW_CARRIER_NO_CODE (-1)
 
 /*
- * How it ended: `why` is NULL if the message arrived; `code`: the program's exit status, the server's HTTP status, or
- * HW_CARRIER_NO_CODE. Called from the loop, never from start; may start the next.
+ * A delivery has ended. `why` is NULL if the message arrived. `code`: the program's exit status, the HTTP status, or
+ * HW_CARRIER_NO_CODE. Called from the loop, never from a start function. May start the next delivery.
  */
 typedef void hw_carrier_done(void *arg, int code, const char *why);
 
@@ -24,15 +23,15 @@ struct hw_exec;
 struct hw_webhook;
 
 struct hw_exec *hw_exec_new(struct event_base *base, hw_carrier_done *done, void *arg);
-/* Kills it if it runs. */
+/* Kills the program if it runs. */
 void hw_exec_free(struct hw_exec *p);
-/* Runs `path` with the text of `note` on its standard input; the note stays until done. 0, or -errno: it could not be
- * started. */
+/* Runs `path` with the text of `note` on its standard input; `note` must live until done(). Returns 0, or -errno if the
+ * program could not be started. */
 int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *note, int64_t timeout_ms);
 
 struct hw_webhook *hw_webhook_new(struct event_base *base, hw_carrier_done *done, void *arg);
 void hw_webhook_free(struct hw_webhook *w);
-/* Sends `note` to `url`; the note stays until done. 0, or -errno. */
+/* Sends `note` to `url`; `note` must live until done(). Returns 0 or -errno. */
 int hw_webhook_start(struct hw_webhook *w, const char *url, const struct hw_note *note, int64_t timeout_ms);
 
 #endif

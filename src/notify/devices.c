@@ -11,12 +11,12 @@ static bool any(const void *of)
 	return ((const struct hw_gather *)of)->any;
 }
 
-static int seal(void *of, const char *node_id, struct hw_telling *out)
+static int seal(void *of, const char *node_id, struct hw_notification *out)
 {
 	return hw_gather_seal(of, node_id, out);
 }
 
-static int test(void *of, const char *node_id, int64_t now_ms, struct hw_telling *out)
+static int test(void *of, const char *node_id, int64_t now_ms, struct hw_notification *out)
 {
 	return hw_gather_test(of, node_id, now_ms, out);
 }
@@ -63,8 +63,8 @@ static void gather_begin(struct hw_notifier *n, struct hw_gather *g)
 	b->gathered = true;
 }
 
-/* A begin waits until the blindness has lasted for blind_notify_after. If it ends before, neither is told. Blindness of
- * a group alone does not wait: several groups may be blind at once. */
+/* A blindness of the fleet is reported once it has lasted blind_notify_after; a shorter one is not reported. A
+ * blindness of a group is reported at once, because several groups may be blind at a time. */
 void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out)
 {
 	struct hw_gather *g = hw_notifier_gathers(n);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The notifier of devices: their transitions, and when they cannot be heard. */
+/* The notifier for devices: their transitions, and blindness. */
 #ifndef HW_NOTIFY_DEVICES_H
 #define HW_NOTIFY_DEVICES_H
 
 #include "heartwheel/monitor.h"
 #include "notify/notify.h"
 
-/* As hw_notifier_new(); `m` is borrowed. */
+/* Like hw_notifier_new(); `m` is borrowed. */
 struct hw_notifier *hw_notifier_of_devices(struct event_base *base, const struct hw_monitor *m,
                                            hw_notifier_trouble *trouble, void *arg);
 void hw_notifier_transition(struct hw_notifier *n, struct hw_now now, const struct hw_transition *t);
-/* `out` is a HW_OUT_BLIND. */
+/* `out` has the kind HW_OUT_BLIND. */
 void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out);
 
-/* Each second: blindness that has lasted for long enough is told of. */
+/* Call once a second: reports a blindness that has lasted long enough. */
 void hw_notifier_blind_tick(struct hw_notifier *n, struct hw_now now);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See digest.h. Ids and names stand as hw_words_show() shows them. */
+/* See digest.h. Ids and names are written with hw_utf8_show(). */
 #include "notify/digest.h"
 
 #include <errno.h>
@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "heartwheel/print.h"
+#include "heartwheel/utf8.h"
 #include "notify/words.h"
 
-#define ALL HW_STATES /* in `seen`: into whatever state */
+#define ALL HW_STATES /* index into `seen`: any state */
 
 int hw_digest_init(struct hw_digest *d, const struct hw_monitor *m)
 {
@@ -28,8 +29,8 @@ void hw_digest_fini(struct hw_digest *d)
 
 /* --- words -------------------------------------------------------------------- */
 
-/* What follows "NAME is ". */
-static void say_state(enum hw_state state, enum hw_reason reason, int64_t silent_ms, char *out, size_t cap)
+/* Writes the text after "NAME is ". */
+static void write_state(enum hw_state state, enum hw_reason reason, int64_t silent_ms, char *out, size_t cap)
 {
 	char silent[48];
 	if (state == HW_STATE_OFFLINE && reason == HW_REASON_TIMEOUT && silent_ms >= 0)
@@ -37,35 +38,35 @@ static void say_state(enum hw_state state, enum hw_reason reason, int64_t silent
 	else if (state == HW_STATE_OFFLINE && reason == HW_REASON_WILL)
 		snprintf(out, cap, "offline: said goodbye");
 	else if (state == HW_STATE_OFFLINE && reason == HW_REASON_KEYSPACE)
-		snprintf(out, cap, "offline: its key is gone");
+		snprintf(out, cap, "offline: its key expired");
 	else if (state == HW_STATE_FORGOTTEN)
-		snprintf(out, cap, "forgotten%s", reason == HW_REASON_OPERATOR ? ": an operator wanted it so" : "");
+		snprintf(out, cap, "forgotten%s", reason == HW_REASON_OPERATOR ? ": an operator forgot it" : "");
 	else
 		snprintf(out, cap, "%s", hw_state_name(state));
 }
 
-static const char *say_cause(enum hw_cause cause)
+static const char *cause_text(enum hw_cause cause)
 {
-	static const char *const says[HW_CAUSES] = {
+	static const char *const texts[HW_CAUSES] = {
 		[HW_CAUSE_LINK] = "broker connection lost",
-		[HW_CAUSE_STALL] = "the monitor itself stood still",
-		[HW_CAUSE_STANDSTILL] = "nothing at all arrives from the broker",
+		[HW_CAUSE_STALL] = "the monitor stood still",
+		[HW_CAUSE_STANDSTILL] = "nothing arrives from the broker",
 		[HW_CAUSE_SUSPEND] = "the machine was asleep",
-		[HW_CAUSE_LOSS] = "the broker drops messages on their way here",
+		[HW_CAUSE_LOSS] = "the broker drops messages for this monitor",
 		[HW_CAUSE_BARRIER] = "the monitor's own messages do not come back from the broker",
-		[HW_CAUSE_DEAF] = "a group's topics bring nothing",
-		[HW_CAUSE_UPSTREAM] = "what a group is heard through is away",
+		[HW_CAUSE_DEAF] = "no message arrives on a group's topics",
+		[HW_CAUSE_UPSTREAM] = "the bridge or gateway of a group is away",
 	};
-	return says[cause];
+	return texts[cause];
 }
 
-static void say_blind(bool begun, enum hw_cause cause, int64_t length_ms, char *out, size_t cap)
+static void write_blind(bool begun, enum hw_cause cause, int64_t length_ms, char *out, size_t cap)
 {
 	char length[48];
 	bool group = cause == HW_CAUSE_DEAF || cause == HW_CAUSE_UPSTREAM;
 	const char *whom = group ? "a group's devices" : "devices";
 	if (begun)
-		snprintf(out, cap, "cannot hear %s: %s; nobody %sis judged", whom, say_cause(cause),
+		snprintf(out, cap, "cannot hear %s: %s; no device %sis judged", whom, cause_text(cause),
 		         group ? "of it " : "");
 	else
 		snprintf(out, cap, "hears %s again, after %s", whom, hw_words_span(length_ms, length));
@@ -73,7 +74,8 @@ static void say_blind(bool begun, enum hw_cause cause, int64_t length_ms, char *
 
 /* --- gathering ---------------------------------------------------------------- */
 
-/* Marks a device; whether it was not yet. Without memory each counts as new. */
+/* Adds a device to the set of those that are counted. Returns true if it was not in the set. Without memory it always
+ * returns true: then a device may be counted twice. */
 static bool is_new(struct hw_digest *d, unsigned which, uint32_t index)
 {
 	size_t need = (size_t)index / 8 + 1;
@@ -94,12 +96,12 @@ static bool is_new(struct hw_digest *d, unsigned which, uint32_t index)
 	return !was;
 }
 
-/* A group's name as it is shown. */
+/* A group's name, made printable. */
 static const char *group_name(const struct hw_digest *d, size_t group, char out[160])
 {
 	const struct hw_groups *all = hw_monitor_groups(d->m);
 	const char *name = group < all->n ? all->all[group]->name : "";
-	hw_words_show(name, strlen(name), out, 160);
+	hw_utf8_show(name, strlen(name), out, 160);
 	return out;
 }
 
@@ -110,7 +112,7 @@ void hw_digest_transition(struct hw_digest *d, struct hw_now now, const struct h
 	int64_t silent_ms = t->last_seen_ms > 0 && t->time_ms > t->last_seen_ms ? t->time_ms - t->last_seen_ms : -1;
 	bool late = t->state == HW_STATE_OFFLINE && t->reason == HW_REASON_TIMEOUT;
 	if (d->changes == 0) {
-		hw_words_show(id.text, id.len, d->device, sizeof(d->device));
+		hw_utf8_show(id.text, id.len, d->device, sizeof(d->device));
 		d->group = device->group;
 		d->from_ms = now.wall_ms;
 		d->silent_ms = -1;
@@ -129,8 +131,8 @@ void hw_digest_transition(struct hw_digest *d, struct hw_now now, const struct h
 		return;
 	}
 	char name[HW_DIGEST_NAME], group[160], state[128], line[HW_DIGEST_NAME + 320];
-	hw_words_show(id.text, id.len, name, sizeof(name));
-	say_state(t->state, t->reason, silent_ms, state, sizeof(state));
+	hw_utf8_show(id.text, id.len, name, sizeof(name));
+	write_state(t->state, t->reason, silent_ms, state, sizeof(state));
 	snprintf(line, sizeof(line), "%s of %s is %s", name, group_name(d, device->group, group), state);
 	hw_lines_add(&d->list, now.wall_ms, line);
 }
@@ -142,14 +144,14 @@ void hw_digest_blind(struct hw_digest *d, struct hw_now now, const struct hw_out
 	d->blind_begun = out->blind.begun;
 	d->blind_cause = out->blind.cause;
 	d->blind_ms = out->blind.length_ns / HW_NS_PER_MS;
-	say_blind(d->blind_begun, d->blind_cause, d->blind_ms, line, sizeof(line));
+	write_blind(d->blind_begun, d->blind_cause, d->blind_ms, line, sizeof(line));
 	hw_lines_add(&d->list, now.wall_ms, line);
 }
 
 /* --- the fields --------------------------------------------------------------- */
 
-/* "2,000 offline" with `between` before every other: what became of them. Its length. */
-static size_t say_counts(const struct hw_digest *d, char *out, size_t cap)
+/* Writes "2,000 offline, 3 online": the counts per state. Returns the length. */
+static size_t write_counts(const struct hw_digest *d, char *out, size_t cap)
 {
 	static const enum hw_state order[] = {HW_STATE_OFFLINE, HW_STATE_ONLINE, HW_STATE_FORGOTTEN};
 	size_t n = 0;
@@ -170,13 +172,13 @@ static unsigned states_of(const struct hw_digest *d)
 	return n;
 }
 
-static void say_devices(const struct hw_digest *d, char *out, size_t cap)
+static void write_devices(const struct hw_digest *d, char *out, size_t cap)
 {
 	char group[160], state[128], count[32], length[48];
 	const char *of = d->groups ? "several groups" : group_name(d, d->group, group);
 	int64_t within_ms = (d->to_ms - d->from_ms + 999) / 1000 * 1000;
 	hw_words_span(within_ms > 1000 ? within_ms : 1000, length);
-	say_state(d->state, d->reason, d->silent_ms, state, sizeof(state));
+	write_state(d->state, d->reason, d->silent_ms, state, sizeof(state));
 	if (d->devices == 1 && d->changes == 1)
 		snprintf(out, cap, "%s of %s is %s", d->device, of, state);
 	else if (d->devices == 1)
@@ -187,27 +189,27 @@ static void say_devices(const struct hw_digest *d, char *out, size_t cap)
 		         hw_state_name(d->state), length);
 	else {
 		char counts[160];
-		say_counts(d, counts, sizeof(counts));
+		write_counts(d, counts, sizeof(counts));
 		snprintf(out, cap, "%s devices of %s changed within %s: %s", hw_words_number(d->devices, count), of,
 		         length, counts);
 	}
 }
 
-static void say_summary(const struct hw_digest *d, char out[HW_DIGEST_SUMMARY])
+static void write_summary(const struct hw_digest *d, char out[HW_DIGEST_SUMMARY])
 {
 	size_t n = 0;
 	out[0] = '\0';
 	if (d->changes) {
-		say_devices(d, out, HW_DIGEST_SUMMARY);
+		write_devices(d, out, HW_DIGEST_SUMMARY);
 		n = strlen(out);
 	}
 	if (d->blind) {
 		n += hw_print(out + n, HW_DIGEST_SUMMARY - n, "%smonitor ", n ? "; " : "");
-		say_blind(d->blind_begun, d->blind_cause, d->blind_ms, out + n, HW_DIGEST_SUMMARY - n);
+		write_blind(d->blind_begun, d->blind_cause, d->blind_ms, out + n, HW_DIGEST_SUMMARY - n);
 	}
 }
 
-static char *say_now(const struct hw_digest *d)
+static char *text_of_now(const struct hw_digest *d)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(d->m);
 	struct hw_blindness is = hw_monitor_blindness(d->m);
@@ -217,13 +219,13 @@ static char *say_now(const struct hw_digest *d)
 	                    hw_words_number(s->count[HW_STATE_OFFLINE], offline));
 	if (is.blind) {
 		n += hw_print(text + n, sizeof(text) - n, "; monitor ");
-		say_blind(true, is.cause, 0, text + n, sizeof(text) - n);
+		write_blind(true, is.cause, 0, text + n, sizeof(text) - n);
 	}
 	return strdup(text);
 }
 
-/* Of several devices, or of none, what stands for the one. */
-static void say_whom(const struct hw_digest *d, struct hw_fields *f)
+/* Sets the fields for the device: its name, or a text for several devices or none. */
+static void write_device(const struct hw_digest *d, struct hw_fields *f)
 {
 	char text[160], count[32], group[160];
 	snprintf(text, sizeof(text), "%s devices", hw_words_number(d->devices, count));
@@ -232,7 +234,7 @@ static void say_whom(const struct hw_digest *d, struct hw_fields *f)
 	f->of[HW_NOTIFY_GROUP] = strdup(!d->changes ? "no group"
 	                                : d->groups ? "several groups"
 	                                            : group_name(d, d->group, group));
-	say_counts(d, text, sizeof(text));
+	write_counts(d, text, sizeof(text));
 	const char *of_blind = d->blind_begun ? "blind" : "seeing";
 	const char *status = !d->changes                            ? of_blind
 	                     : d->devices == 1 || states_of(d) == 1 ? hw_state_name(d->state)
@@ -245,17 +247,17 @@ int hw_digest_seal(struct hw_digest *d, const char *node, int64_t from_ms, struc
 {
 	char summary[HW_DIGEST_SUMMARY];
 	*out = (struct hw_fields){.bad = d->count[HW_STATE_OFFLINE] > 0 || (d->blind && d->blind_begun)};
-	say_summary(d, summary);
-	say_whom(d, out);
+	write_summary(d, summary);
+	write_device(d, out);
 	out->of[HW_NOTIFY_SUMMARY] = strdup(summary);
 	out->of[HW_NOTIFY_LIST] = hw_lines_take(&d->list);
-	out->of[HW_NOTIFY_NOW] = say_now(d);
+	out->of[HW_NOTIFY_NOW] = text_of_now(d);
 	out->of[HW_NOTIFY_NODE] = hw_words_shown(node);
 	out->of[HW_NOTIFY_TIME] = hw_words_time(from_ms);
-	struct hw_digest anew = {.m = d->m, .list = d->list};
+	struct hw_digest fresh = {.m = d->m, .list = d->list};
 	for (int k = 0; k <= ALL; k++)
 		free(d->seen[k]);
-	*d = anew;
+	*d = fresh;
 	return hw_fields_are_whole(out);
 }
 
@@ -263,7 +265,7 @@ int hw_digest_test(const struct hw_digest *d, const char *node, int64_t now_ms, 
 {
 	static const char *const of[HW_NOTIFY_FIELDS] = {
 		[HW_NOTIFY_SUMMARY] = "test: this is how heartwheel's notifications arrive",
-		[HW_NOTIFY_LIST] = "Nothing happened: somebody asked for a test.",
+		[HW_NOTIFY_LIST] = "Nothing happened: this is a test that an operator asked for.",
 		[HW_NOTIFY_COUNT] = "0",
 		[HW_NOTIFY_DEVICE] = "no device",
 		[HW_NOTIFY_GROUP] = "no group",
@@ -273,7 +275,7 @@ int hw_digest_test(const struct hw_digest *d, const char *node, int64_t now_ms, 
 	*out = (struct hw_fields){.bad = false};
 	for (int k = 0; k < HW_NOTIFY_FIELDS; k++)
 		out->of[k] = of[k] ? strdup(of[k]) : NULL;
-	out->of[HW_NOTIFY_NOW] = say_now(d);
+	out->of[HW_NOTIFY_NOW] = text_of_now(d);
 	out->of[HW_NOTIFY_NODE] = hw_words_shown(node);
 	out->of[HW_NOTIFY_TIME] = hw_words_time(now_ms);
 	return hw_fields_are_whole(out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A message on the standard input of a program, which is run without a shell, in a process group of its own so that it
- * can be killed with whatever it has started. It has done its work when it has ended with status 0, whether or not it
- * has read everything. Its standard output goes nowhere, its standard error where the daemon's does.
+ * Passes a message to a program's standard input. The program runs without a shell, in its own process group, so that
+ * it is killed together with its children. Exit status 0 means success, even if the program has not read everything.
+ * Its standard output is discarded; its standard error is the daemon's.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -21,15 +21,15 @@
 #include "notify/note.h"
 
 #define REAP_PAUSE_MS 2
-#define REAP_LOOKS    50
+#define REAP_TRIES    50
 
 struct hw_exec {
 	struct event_base *base; /* borrowed */
 	hw_carrier_done *done;
 	void *arg;
-	struct event *on_child, *deadline, *writable; /* writable: while there is something to write */
-	pid_t pid;                                    /* 0: none runs */
-	int in;                                       /* its standard input; -1: closed */
+	struct event *on_child, *deadline, *writable; /* `writable` exists while bytes are left to write */
+	pid_t pid;                                    /* 0: no program runs */
+	int in;                                       /* the program's standard input; -1: closed */
 	const char *text;
 	size_t left;
 	int64_t timeout_ms;
@@ -58,7 +58,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 		p->left -= (size_t)n;
 	}
 	if (n < 0 || p->left == 0)
-		close_input(p); /* it need not read it all */
+		close_input(p); /* the program need not read everything */
 }
 
 static void on_child(evutil_socket_t number, short what, void *arg)
@@ -75,7 +75,8 @@ static void on_child(evutil_socket_t number, short what, void *arg)
 	event_del(p->on_child);
 	event_del(p->deadline);
 	if (p->late)
-		snprintf(why, sizeof(why), "it was not done after %.1f s", (double)p->timeout_ms / 1000);
+		snprintf(why, sizeof(why), "it was still running after %.1f s and was killed",
+		         (double)p->timeout_ms / 1000);
 	else if (WIFSIGNALED(status))
 		snprintf(why, sizeof(why), "it was killed by signal %d", WTERMSIG(status));
 	else
@@ -107,13 +108,13 @@ struct hw_exec *hw_exec_new(struct event_base *base, hw_carrier_done *done, void
 	return NULL;
 }
 
-/* Nobody may look for it any more, while the process goes on (hw_app_anew()): it is waited for, unless something keeps
- * it from dying. */
+/* Kills the program and waits for it, since the process may go on (hw_app_restart()) and nothing else reaps it. The
+ * wait is bounded, because the program may be stuck in the kernel. */
 static void end_program(pid_t pid)
 {
 	const struct timespec pause = {.tv_nsec = REAP_PAUSE_MS * 1000000};
 	kill(-pid, SIGKILL);
-	for (int looks = 0; waitpid(pid, NULL, WNOHANG) == 0 && looks < REAP_LOOKS; looks++)
+	for (int i = 0; waitpid(pid, NULL, WNOHANG) == 0 && i < REAP_TRIES; i++)
 		nanosleep(&pause, NULL);
 }
 
@@ -131,21 +132,21 @@ void hw_exec_free(struct hw_exec *p)
 	free(p);
 }
 
-/* The child's descriptors: `in`, nowhere, the daemon's standard error, and no other. */
+/* The child's descriptors: `in`, /dev/null, the daemon's standard error, and no other. */
 static int file_actions(posix_spawn_file_actions_t *a, int in)
 {
 	int rc = posix_spawn_file_actions_adddup2(a, in, STDIN_FILENO);
 	if (!rc)
 		rc = posix_spawn_file_actions_addopen(a, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 #if __GLIBC_PREREQ(2, 34)
-	/* Libraries open some without O_CLOEXEC. */
+	/* Libraries open some descriptors without O_CLOEXEC. */
 	if (!rc)
 		rc = posix_spawn_file_actions_addclosefrom_np(a, STDERR_FILENO + 1);
 #endif
 	return rc;
 }
 
-/* Neither our signal mask nor the SIGPIPE that we ignore is its business. */
+/* The child gets an empty signal mask and the default SIGPIPE. */
 static int attributes(posix_spawnattr_t *a)
 {
 	sigset_t none, pipe_only;
@@ -162,7 +163,7 @@ static int attributes(posix_spawnattr_t *a)
 
 #define VARIABLES_MAX 32
 
-/* Its environment: where programs are, the locale and the time zone. The daemon's other variables may be secret. */
+/* The child's environment: PATH, locale and time zone. The daemon's other variables may be secret. */
 static void fill_environment(char *to[VARIABLES_MAX + 2])
 {
 	static const char *const passed[] = {"PATH=", "LANG=", "LC_", "TZ="};
@@ -214,7 +215,7 @@ int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *not
 	p->timeout_ms = timeout_ms;
 	p->late = false;
 	p->writable = event_new(p->base, p->in, EV_WRITE | EV_PERSIST, on_writable, p);
-	/* SIGCHLD is watched before there is a child that could end. */
+	/* SIGCHLD is watched before the child starts, so that its end is not missed. */
 	rc = p->writable && !event_add(p->writable, NULL) && !event_add(p->on_child, NULL) &&
 	                     !event_add(p->deadline, &limit)
 	             ? spawn(p, path, fds[0])

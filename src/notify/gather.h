@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A message while it grows: everything is counted, and the first of it named. Internal to src/notify.
+ * A message while it is gathered: all events are counted, and the first ones are listed. Internal to src/notify.
  *
- * Cost: a transition is a line of text until HW_NOTIFIER_LIST are named, then an addition.
+ * Cost: a transition is a line of text until HW_NOTIFIER_LIST are listed, then an addition.
  */
 #ifndef HW_GATHER_H
 #define HW_GATHER_H
@@ -12,9 +12,9 @@
 
 struct evbuffer;
 
-/* Blindness of the fleet, whose begin waits: it may be over soon. */
+/* A blindness of the fleet. Its begin is held back, because the blindness may be short. */
 struct hw_gather_blindness {
-	bool waits, gathered; /* the begin; not both */
+	bool waits, gathered; /* the begin is held back, or was gathered; never both */
 	struct hw_out begin;
 	struct hw_now at;
 };
@@ -25,13 +25,13 @@ struct hw_gather {
 	unsigned listed, blind_listed;
 	uint64_t left_out, blind_left_out;
 	uint64_t total[HW_STATES];
-	uint64_t (*counts)[HW_STATES][HW_REASONS]; /* a group each */
+	uint64_t (*counts)[HW_STATES][HW_REASONS]; /* one element per group */
 	size_t n_groups;
 	bool any;
-	int64_t from_ms, to_ms;               /* wall clock, of the first and the last */
-	uint64_t number;                      /* of the last message of this run */
-	struct hw_gather_blindness blindness; /* is not sealed */
-	struct hw_digest digest;              /* the same for people */
+	int64_t from_ms, to_ms;               /* wall clock of the first and the last event */
+	uint64_t number;                      /* number of the last message in this run */
+	struct hw_gather_blindness blindness; /* kept when the message is sealed */
+	struct hw_digest digest;              /* the same for readers */
 };
 
 /* 0 or -ENOMEM. */
@@ -39,9 +39,10 @@ int hw_gather_init(struct hw_gather *g, const struct hw_monitor *m);
 void hw_gather_fini(struct hw_gather *g);
 void hw_gather_transition(struct hw_gather *g, struct hw_now now, const struct hw_transition *t);
 void hw_gather_blind(struct hw_gather *g, struct hw_now now, const struct hw_out *out);
-/* Makes the message and begins anew. 0; or -ENOMEM with nothing in `out`: what was gathered is lost then. */
-int hw_gather_seal(struct hw_gather *g, const char *node_id, struct hw_telling *out);
-/* One that an operator has asked for; what is gathered stays. Likewise. */
-int hw_gather_test(struct hw_gather *g, const char *node_id, int64_t now_ms, struct hw_telling *out);
+/* Makes the message and starts again empty. Returns 0; or -ENOMEM with nothing in `out`, and the gathered events are
+ * lost. */
+int hw_gather_seal(struct hw_gather *g, const char *node_id, struct hw_notification *out);
+/* Makes a test message; the gathered events stay. Returns as above. */
+int hw_gather_test(struct hw_gather *g, const char *node_id, int64_t now_ms, struct hw_notification *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See note.h. Invariant: nothing that a device is called can end a header's line, a JSON string or a mail's headers:
- * what goes into one of them passes through header(), hw_json_quote() or quoted_printable(); the addresses of a mail
- * are the configuration's, which has been judged to be printable ASCII.
+ * See note.h. Invariant: no text from a device can end a header line, a JSON string or the headers of a mail. Such
+ * texts pass through header(), hw_json_bytes() or quoted_printable(). Mail addresses come from the configuration, which
+ * was checked to be printable ASCII.
  */
 #include "notify/note.h"
 
@@ -14,12 +14,12 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "heartwheel/report.h"
 #include "heartwheel/utf8.h"
 #include "http/buffer.h"
+#include "http/json.h"
 #include "notify/digest.h"
 
-#define TITLE_MAX 900 /* bytes of a title: more is cut */
+#define TITLE_MAX 900 /* longest title in bytes; longer titles are cut */
 #define WORD_MAX                                                                                                       \
 	39         /* bytes of an encoded word: with "Subject: " a line of 73; 76 are allowed (RFC 2047, section 2)    \
 	            */
@@ -30,7 +30,7 @@ static void put(void *arg, const char *text, size_t len)
 	evbuffer_add(arg, text, len);
 }
 
-/* A format with its fields filled in, on the heap; NULL without memory. */
+/* Returns a format with its fields filled in, on the heap; NULL without memory. */
 static char *filled(const char *format, const struct hw_fields *f)
 {
 	struct evbuffer *b = evbuffer_new();
@@ -44,7 +44,7 @@ static char *filled(const char *format, const struct hw_fields *f)
 
 /* --- headers ------------------------------------------------------------------ */
 
-/* Up to `max` bytes of `text` that are whole characters, at least one. */
+/* The length of the whole characters in the first `max` bytes of `text`, at least one character. */
 static size_t whole_characters(const char *text, size_t len, size_t max)
 {
 	size_t n = 0, more;
@@ -74,8 +74,8 @@ static void add_base64(struct evbuffer *b, const char *text, size_t len)
 	}
 }
 
-/* "NAME: text" without its line end. What is not plain ASCII goes as encoded words (RFC 2047), `between` of which
- * stands; a line end, or any other control character, becomes a space. */
+/* Writes "NAME: text" without a line end. Text other than ASCII becomes encoded words (RFC 2047), separated by
+ * `between`. A control character becomes a space. */
 static void header(struct evbuffer *b, const char *name, const char *text, const char *between)
 {
 	size_t len = whole_characters(text, strlen(text), TITLE_MAX);
@@ -106,8 +106,8 @@ static void add_text(struct evbuffer *b, const char *title, const char *text)
 	evbuffer_add_printf(b, "%s\n%s%s%s", title, *text ? "\n" : "", text, *text ? "\n" : "");
 }
 
-/* What Slack takes for markup: https://docs.slack.dev/messaging/formatting-message-text, "Escaping text". Behind an @
- * stands what is not seen: to Discord and Mattermost a device that is called "@everyone" would be everyone. */
+/* Escapes Slack markup: https://docs.slack.dev/messaging/formatting-message-text, "Escaping text". An invisible space
+ * follows each @: otherwise a device named "@everyone" would notify everyone on Discord and Mattermost. */
 static void add_escaped(struct evbuffer *b, const char *text)
 {
 	static const char special[] = "&<>@";
@@ -124,23 +124,20 @@ static void add_escaped(struct evbuffer *b, const char *text)
 
 static int add_slack(struct evbuffer *b, const char *title, const char *text)
 {
-	struct evbuffer *said = evbuffer_new();
-	char *quoted = NULL;
-	if (said) {
-		add_escaped(said, title);
-		evbuffer_add(said, "\n", *text ? 1 : 0);
-		add_escaped(said, text);
-		size_t len = evbuffer_get_length(said), cap = 6 * len + 3;
-		const char *all = (const char *)evbuffer_pullup(said, -1);
-		if ((quoted = malloc(cap)))
-			hw_json_quote(all ? all : "", len, quoted, cap);
-		evbuffer_free(said);
-	}
-	if (!quoted)
+	struct evbuffer *escaped = evbuffer_new();
+	struct hw_json j;
+	if (!escaped)
 		return -1;
-	evbuffer_add_printf(b, "{\"text\":%s}", quoted);
-	free(quoted);
-	return 0;
+	add_escaped(escaped, title);
+	evbuffer_add(escaped, "\n", *text ? 1 : 0);
+	add_escaped(escaped, text);
+	const char *all = (const char *)evbuffer_pullup(escaped, -1);
+	hw_json_begin(&j, b);
+	hw_json_open(&j, '{');
+	hw_json_bytes(&j, "text", all ? all : "", evbuffer_get_length(escaped));
+	hw_json_close(&j, '}');
+	evbuffer_free(escaped);
+	return hw_json_end(&j);
 }
 
 static char *ntfy_headers(const char *title, bool bad)
@@ -156,7 +153,7 @@ static char *ntfy_headers(const char *title, bool bad)
 	return text;
 }
 
-/* RFC 2045, section 6.7: any text in lines of printable ASCII, which no mail server has to change. */
+/* RFC 2045, section 6.7: encodes text in lines of printable ASCII, which no mail server changes. */
 static void quoted_printable(struct evbuffer *b, const char *text)
 {
 	size_t column = 0;
@@ -183,7 +180,7 @@ static void quoted_printable(struct evbuffer *b, const char *text)
 	evbuffer_add(b, "\r\n", 2);
 }
 
-/* "Date:" has its names in English, whatever the locale (RFC 5322, section 3.3). */
+/* The names in "Date:" are English in every locale (RFC 5322, section 3.3). */
 static void add_date(struct evbuffer *b, int64_t now_ms)
 {
 	static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -199,7 +196,7 @@ static void add_date(struct evbuffer *b, int64_t now_ms)
 	                    months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec, zone);
 }
 
-/* A mail without one is often taken for spam. */
+/* A mail without a Message-ID is often treated as spam. */
 static void add_message_id(struct evbuffer *b, const char *from)
 {
 	const char *domain = strrchr(from, '@');
@@ -213,7 +210,7 @@ static void add_message_id(struct evbuffer *b, const char *from)
 static void add_mail(struct evbuffer *b, const struct hw_style *style, const char *title, const char *text,
                      int64_t now_ms)
 {
-	/* Not as encoded words, which no address may be in (RFC 2047, section 5). */
+	/* Addresses must not be encoded words (RFC 2047, section 5). */
 	evbuffer_add_printf(b, "From: %s\r\nTo: %s\r\n", style->from, style->to);
 	header(b, "Subject", title, "\r\n ");
 	evbuffer_add(b, "\r\n", 2);
@@ -249,8 +246,8 @@ static const char *type_of(enum hw_notify_template as)
 	return types[as];
 }
 
-/* Fills `b` with what people are to read. 0, or -1 without memory. */
-static int say(struct evbuffer *b, const struct hw_style *s, const char *title, const char *text, int64_t now_ms)
+/* Writes the readable message into `b`. Returns 0, or a negative number without memory. */
+static int write_note(struct evbuffer *b, const struct hw_style *s, const char *title, const char *text, int64_t now_ms)
 {
 	if (s->as == HW_NOTIFY_SLACK)
 		return add_slack(b, title, text);
@@ -268,7 +265,7 @@ static struct hw_note *readable(const struct hw_style *style, const struct hw_fi
 	struct evbuffer *b = evbuffer_new();
 	char *title = filled(style->title, f), *text = filled(style->text, f);
 	struct hw_note *note = NULL;
-	if (b && title && text && say(b, style, title, text, now_ms) == 0)
+	if (b && title && text && write_note(b, style, title, text, now_ms) == 0)
 		note = note_of(b, type_of(style->as));
 	if (note && style->as == HW_NOTIFY_NTFY && !(note->headers = ntfy_headers(title, f->bad))) {
 		hw_note_free(note);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A message as one target gets it, and how it is made of what is to be said. Internal to src/notify.
- */
+/* A message in the format of one target, and the functions that make it from the fields. Internal to src/notify. */
 #ifndef HW_NOTIFY_NOTE_H
 #define HW_NOTIFY_NOTE_H
 
@@ -15,22 +13,22 @@ struct evbuffer;
 struct hw_fields;
 
 struct hw_note {
-	uint64_t number;  /* its entry in the past */
-	bool once;        /* it is not tried again */
-	char *headers;    /* of HTTP, each with a line end; owned; NULL: none of its own */
-	const char *type; /* of the content */
+	uint64_t number;  /* number of its hw_notifier_entry */
+	bool once;        /* no retry */
+	char *headers;    /* HTTP headers with line ends; owned; NULL: none */
+	const char *type; /* content type */
 	size_t len;
-	char text[]; /* with a NUL behind it */
+	char text[]; /* followed by a NUL */
 };
 
-/* How a target wants to be told. Borrowed. */
+/* The form that a target wants. Borrowed. */
 struct hw_style {
 	enum hw_notify_template as;
-	const char *title, *text; /* formats that are good */
-	const char *from, *to;    /* of mails */
+	const char *title, *text; /* valid formats */
+	const char *from, *to;    /* mail addresses */
 };
 
-/* `json`: what HW_NOTIFY_JSON says, which is left as it is. NULL without memory. */
+/* `json`: the content of HW_NOTIFY_JSON, not modified. Returns NULL without memory. */
 struct hw_note *hw_note_new(const struct hw_style *style, const struct hw_fields *f, struct evbuffer *json,
                             int64_t now_ms);
 void hw_note_free(struct hw_note *n);

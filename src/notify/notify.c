@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notifier: see notify.h. Invariant: a target that has a message and is not busy has its retry timer set, or is
- * about to be given the next one in this turn.
+ * The notifier: see notify.h. Invariant: an idle target with a message has its retry timer set, or gets the next
+ * message in this turn.
  */
 #include "notify/notify.h"
 
@@ -14,13 +14,13 @@
 
 #include "notify/carrier.h"
 #include "notify/note.h"
-#include "notify/telling.h"
+#include "notify/notification.h"
 
 #define BACK_OFF 4
 
 static const unsigned tries_of[] = {[HW_NOTIFIER_EXEC] = 1, [HW_NOTIFIER_WEBHOOK] = 3};
 
-/* What the configuration says in words. */
+/* The text values of the configuration. */
 enum { NODE_ID, TITLE, TEXT, MAIL_FROM, MAIL_TO, EXEC, WEBHOOK, WORDS };
 
 struct target {
@@ -29,10 +29,10 @@ struct target {
 	const char *address; /* path or URL, one of the words; NULL: none */
 	enum hw_notify_template as;
 	struct event *retry;
-	struct hw_note *queue[HW_NOTIFIER_QUEUE]; /* the first is being tried */
-	unsigned n, tries;                        /* tries: of the first that have failed */
+	struct hw_note *queue[HW_NOTIFIER_QUEUE]; /* the first is being delivered */
+	unsigned n, tries;                        /* tries: failed tries of the first */
 	bool busy;
-	bool unarmed; /* `retry` could not be armed: the next hw_notifier_tick() tries again */
+	bool unarmed; /* event_add of `retry` failed: hw_notifier_tick() repeats it */
 };
 
 struct hw_notifier {
@@ -44,12 +44,12 @@ struct hw_notifier {
 	const struct hw_notifier_source *source;
 	void *of; /* owned */
 	struct event *seal;
-	bool unarmed; /* `seal` could not be armed: the next hw_notifier_tick() does it */
+	bool unarmed; /* event_add of `seal` failed: hw_notifier_tick() repeats it */
 	struct target target[HW_NOTIFIER_KINDS];
-	struct hw_exec *program; /* made when first needed, as is the other */
+	struct hw_exec *program; /* created at the first use, like webhook */
 	struct hw_webhook *webhook;
 	struct hw_notifier_stats stats;
-	uint64_t last; /* message; its entry is at last % HW_NOTIFIER_PAST */
+	uint64_t last; /* number of the last message; its entry is past[last % HW_NOTIFIER_PAST] */
 	struct hw_notifier_entry past[HW_NOTIFIER_PAST];
 };
 
@@ -73,7 +73,7 @@ static int64_t wall_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* As much of `text` as there is room for, in whole characters. */
+/* Copies `text`, cut to whole characters if it does not fit. */
 static void keep_text(char *out, size_t cap, const char *text)
 {
 	size_t len = strlen(text);
@@ -95,7 +95,7 @@ static uint64_t remember(struct hw_notifier *n, enum hw_notifier_kind kind, cons
 	return n->last;
 }
 
-/* NULL: it was too long ago. */
+/* NULL: the entry was overwritten. */
 static struct hw_notifier_entry *entry_of(struct hw_notifier *n, uint64_t number)
 {
 	struct hw_notifier_entry *e = &n->past[number % HW_NOTIFIER_PAST];
@@ -109,10 +109,10 @@ uint64_t hw_notifier_last(const struct hw_notifier *n)
 
 const struct hw_notifier_entry *hw_notifier_entry(const struct hw_notifier *n, uint64_t number)
 {
-	return entry_of((struct hw_notifier *)(uintptr_t)n, number); /* only read */
+	return entry_of((struct hw_notifier *)(uintptr_t)n, number); /* the caller only reads */
 }
 
-/* A try is over, or there is to be none. */
+/* Records the result of a try, or of a message that gets no try. */
 static void note_result(struct hw_notifier *n, uint64_t number, enum hw_notifier_result r, int code, const char *why)
 {
 	struct hw_notifier_entry *e = entry_of(n, number);
@@ -146,7 +146,7 @@ static int start(struct target *t)
 	                                   : hw_webhook_start(n->webhook, t->address, note, n->timeout_ms);
 }
 
-/* The first message did not arrive: once more, or never. */
+/* The first message did not arrive: schedules a retry or gives up. */
 static void failed(struct target *t, int code, const char *why)
 {
 	struct hw_notifier *n = t->notifier;
@@ -163,14 +163,14 @@ static void failed(struct target *t, int code, const char *why)
 		return;
 	}
 	char text[512];
-	snprintf(text, sizeof(text), "a message was given up after %u %s: %s", t->tries,
-	         t->tries == 1 ? "try" : "tries", why);
+	snprintf(text, sizeof(text), "a message was dropped after %u %s: %s", t->tries, t->tries == 1 ? "try" : "tries",
+	         why);
 	n->stats.failed[t->kind]++;
 	pop(t, 0);
 	n->trouble(n->arg, t->kind, text);
 }
 
-/* Gives it the next message if it is free. */
+/* Starts the next message if the target is idle. */
 static void go_on(struct target *t)
 {
 	while (t->n > 0 && !t->busy && !t->unarmed && !evtimer_pending(t->retry, NULL)) {
@@ -209,7 +209,7 @@ static void drop(struct target *t, unsigned at, const char *why)
 	pop(t, at);
 }
 
-/* Puts it at `at` into the queue, which has room, and owns it. */
+/* Inserts a message at `at` and owns it. The queue must have room. */
 static void insert(struct target *t, unsigned at, struct hw_note *note)
 {
 	memmove(t->queue + at + 1, t->queue + at, (t->n - at) * sizeof(*t->queue));
@@ -221,14 +221,14 @@ static void insert(struct target *t, unsigned at, struct hw_note *note)
 static void put(struct target *t, struct hw_note *note)
 {
 	if (t->n == HW_NOTIFIER_QUEUE) {
-		drop(t, 1, "the queue was full"); /* the first is on its way, or being tried */
+		drop(t, 1, "the queue was full"); /* the first one is being delivered */
 		t->notifier->trouble(t->notifier->arg, t->kind, "the queue is full: the oldest message was dropped");
 	}
 	insert(t, t->n, note);
 }
 
-/* The message as this target gets it, with its entry in the past; NULL without memory. */
-static struct hw_note *note_for(struct target *t, const struct hw_telling *m, bool test)
+/* Makes the message for this target, and its entry. NULL without memory. */
+static struct hw_note *note_for(struct target *t, const struct hw_notification *m, bool test)
 {
 	struct hw_notifier *n = t->notifier;
 	struct hw_style style = {t->as, n->word[TITLE], n->word[TEXT], n->word[MAIL_FROM], n->word[MAIL_TO]};
@@ -252,7 +252,7 @@ void hw_notifier_flush(struct hw_notifier *n)
 	evtimer_del(n->seal);
 	if (!n->source->any(n->of))
 		return;
-	struct hw_telling m;
+	struct hw_notification m;
 	bool made = n->source->seal(n->of, n->word[NODE_ID], &m) == 0;
 	for (int k = 0; k < HW_NOTIFIER_KINDS; k++) {
 		if (!n->target[k].address)
@@ -263,13 +263,13 @@ void hw_notifier_flush(struct hw_notifier *n)
 		else
 			n->stats.dropped++;
 	}
-	hw_telling_fini(&m);
+	hw_notification_fini(&m);
 }
 
 int hw_notifier_test(struct hw_notifier *n, enum hw_notifier_kind kind, uint64_t *number)
 {
 	struct target *t = &n->target[kind];
-	struct hw_telling m;
+	struct hw_notification m;
 	if (!t->address || !n->source->test)
 		return -ENOENT;
 	if (t->n == HW_NOTIFIER_QUEUE)
@@ -277,7 +277,7 @@ int hw_notifier_test(struct hw_notifier *n, enum hw_notifier_kind kind, uint64_t
 	struct hw_note *note = NULL;
 	if (n->source->test(n->of, n->word[NODE_ID], wall_ms(), &m) == 0)
 		note = note_for(t, &m, true);
-	hw_telling_fini(&m);
+	hw_notification_fini(&m);
 	if (!note)
 		return -ENOMEM;
 	*number = note->number;
@@ -379,12 +379,12 @@ void hw_notifier_free(struct hw_notifier *n)
 	free(n);
 }
 
-/* A target that is gone: what it carries at this moment may arrive, what waits never will. */
+/* Empties a removed target. The message in delivery may still arrive; the waiting ones are dropped. */
 static void empty(struct target *t)
 {
 	evtimer_del(t->retry);
 	while (t->n > t->busy)
-		drop(t, t->n - 1, "its target was taken out of the configuration");
+		drop(t, t->n - 1, "its target was removed from the configuration");
 }
 
 static int make_carriers(struct hw_notifier *n, const struct hw_notifier_conf *conf)
@@ -396,7 +396,7 @@ static int make_carriers(struct hw_notifier *n, const struct hw_notifier_conf *c
 	return (conf->exec[0] && !n->program) || (conf->webhook[0] && !n->webhook) ? -ENOMEM : 0;
 }
 
-/* 0, or -ENOMEM with nothing in `word`. */
+/* Returns 0, or -ENOMEM with nothing in `word`. */
 static int copy_words(char *word[WORDS], const struct hw_notifier_conf *c)
 {
 	const char *const from[WORDS] = {
@@ -430,7 +430,7 @@ int hw_notifier_configure(struct hw_notifier *n, const struct hw_notifier_conf *
 	n->timeout_ms = conf->timeout_ms;
 	n->retry_ms = conf->retry_ms;
 	if (!wanted(n))
-		hw_notifier_flush(n); /* to nobody */
+		hw_notifier_flush(n); /* no target: discards the gathered events */
 	return 0;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notifier: what happens, gathered over an interval into one message, which a program gets on its standard input
- * and a web server by POST, as JSON or as text for people. A mass outage is one message, whatever its size. What it is
- * that happens, and how it reads, is its source's: transitions of devices (devices.h), or tasks that came to nothing.
+ * The notifier: gathers events over an interval into one message, as JSON or readable text. It passes the message to a
+ * program on standard input, and to a web server by POST. A mass outage is one message, whatever its size. A source
+ * defines the events and their texts: transitions of devices (devices.h), or tasks that failed.
  *
- * Nothing here waits: the program is a child of its own, watched through SIGCHLD, and libcurl's multi interface runs on
- * the loop, with names resolved in a thread of libcurl's. Each target takes one message at a time, in order; the queue
- * in front of it holds HW_NOTIFIER_QUEUE, and the oldest that waits makes room. What became of the last
- * HW_NOTIFIER_PAST is remembered, in memory alone.
+ * The notifier never blocks: the program is a child, watched by SIGCHLD; libcurl's multi interface runs on the loop,
+ * and libcurl resolves names in a thread. Each target gets one message at a time, in order. Its queue holds
+ * HW_NOTIFIER_QUEUE messages; if it is full, the oldest waiting message is dropped. The results of the last
+ * HW_NOTIFIER_PAST messages are kept in memory.
  */
 #ifndef HW_NOTIFY_H
 #define HW_NOTIFY_H
@@ -19,22 +19,23 @@
 #include "notify/template.h"
 
 #define HW_NOTIFIER_QUEUE 16   /* messages that wait for a target */
-#define HW_NOTIFIER_LIST  1000 /* transitions that a message names one by one */
-#define HW_NOTIFIER_BLIND 100  /* the same of blindness */
-#define HW_NOTIFIER_PAST  100  /* messages whose fate is remembered */
+#define HW_NOTIFIER_LIST  1000 /* transitions that a message lists */
+#define HW_NOTIFIER_BLIND 100  /* blindness events that a message lists */
+#define HW_NOTIFIER_PAST  100  /* messages whose results are kept */
 
 struct event_base;
 struct hw_notifier;
-struct hw_telling;
+struct hw_notification;
 
-/* Where messages come from. `of` is what hw_notifier_new() was given. */
+/* The source of messages. `of` is the argument of hw_notifier_new(). */
 struct hw_notifier_source {
-	/* Something was gathered. */
+	/* Whether anything was gathered. */
 	bool (*any)(const void *of);
-	/* Makes the message and begins anew. 0; or -ENOMEM with nothing in `out`: what was gathered is lost then. */
-	int (*seal)(void *of, const char *node_id, struct hw_telling *out);
-	/* One that an operator has asked for; what is gathered stays. Likewise. NULL: there is none. */
-	int (*test)(void *of, const char *node_id, int64_t now_ms, struct hw_telling *out);
+	/* Makes the message and starts again empty. Returns 0; or -ENOMEM with nothing in `out`: the gathered events
+	 * are lost. */
+	int (*seal)(void *of, const char *node_id, struct hw_notification *out);
+	/* Makes a test message; the gathered events stay. Returns as above. NULL: no tests. */
+	int (*test)(void *of, const char *node_id, int64_t now_ms, struct hw_notification *out);
 	void (*free)(void *of);
 };
 
@@ -48,19 +49,19 @@ struct hw_notifier_conf {
 	const char *exec;    /* absolute path; "": none */
 	const char *webhook; /* http:// or https:// URL; "": none */
 	enum hw_notify_template as[HW_NOTIFIER_KINDS];
-	const char *title, *text;        /* good formats: see hw_notify_judge() */
-	const char *mail_from, *mail_to; /* addresses, where one is told by HW_NOTIFY_MAIL */
-	int64_t interval_ms;             /* from the first thing gathered to the message */
-	int64_t blind_after_ms;          /* blindness that is shorter brings no message */
+	const char *title, *text;        /* valid formats: see hw_notify_judge() */
+	const char *mail_from, *mail_to; /* addresses, for HW_NOTIFY_MAIL */
+	int64_t interval_ms;             /* from the first gathered event to the message */
+	int64_t blind_after_ms;          /* a shorter blindness is not reported */
 	int64_t timeout_ms;              /* of the program, and of each try of the webhook */
-	int64_t retry_ms;                /* before the second try; four times that before the next */
+	int64_t retry_ms;                /* before the second try; four times as long before the third */
 };
 
 struct hw_notifier_stats {
-	uint64_t sent[HW_NOTIFIER_KINDS];    /* messages: the program ended with 0, the server answered with 2xx */
-	uint64_t failed[HW_NOTIFIER_KINDS];  /* messages that were given up */
+	uint64_t sent[HW_NOTIFIER_KINDS];    /* messages: exit status 0, or an HTTP status 2xx */
+	uint64_t failed[HW_NOTIFIER_KINDS];  /* messages given up */
 	uint64_t retried[HW_NOTIFIER_KINDS]; /* tries after the first */
-	uint64_t dropped;                    /* messages that a full queue, or a target that went, made room of */
+	uint64_t dropped;                    /* dropped because of a full queue or a removed target */
 	unsigned waiting[HW_NOTIFIER_KINDS];
 };
 
@@ -68,57 +69,56 @@ enum hw_notifier_result { HW_NOTIFIER_WAITS, HW_NOTIFIER_SENT, HW_NOTIFIER_FAILE
 /* "waiting", "sent", "failed", "dropped". */
 const char *hw_notifier_result_name(enum hw_notifier_result r);
 
-/* What became of a message to one target. */
+/* The result of a message to one target. */
 struct hw_notifier_entry {
-	uint64_t number; /* from 1 in this run, of both targets' together */
+	uint64_t number; /* from 1 in this run, counting both targets */
 	enum hw_notifier_kind kind;
 	enum hw_notifier_result result;
-	bool test;        /* somebody has asked for it */
-	unsigned tries;   /* that are over */
-	int code;         /* of the last: exit status or HTTP status; -1: there was none */
-	int64_t at_ms;    /* wall clock, when it was made */
-	int64_t ended_ms; /* ... when it was known whether it arrived; 0: not yet */
-	char about[512];  /* what it says, in a sentence */
-	char why[160];    /* what was wrong with the last try, or why it was dropped; "": nothing */
+	bool test;        /* sent on request */
+	unsigned tries;   /* finished tries */
+	int code;         /* of the last try: exit status or HTTP status; -1: none */
+	int64_t at_ms;    /* wall clock when it was made */
+	int64_t ended_ms; /* wall clock when the result was known; 0: not yet */
+	char about[512];  /* the summary sentence */
+	char why[160];    /* error of the last try, or why it was dropped; "": none */
 };
 
-/* What an operator should read: a message was given up, or dropped, and why. May call nothing of the notifier's. */
+/* Called when a message is given up or dropped, with a text for the log. Must not call the notifier. */
 typedef void hw_notifier_trouble(void *arg, enum hw_notifier_kind kind, const char *text);
 
-/* Does nothing until it is configured. `of` is owned, and freed also if that fails; all else is borrowed. NULL without
- * memory, or `of`. */
+/* Inactive until it is configured. `of` is owned, and freed on failure as well; the rest is borrowed. Returns NULL
+ * without memory or if `of` is NULL. */
 struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_notifier_source *source, void *of,
                                     hw_notifier_trouble *trouble, void *arg);
-/* Kills a program that still runs. */
+/* Kills a running program. */
 void hw_notifier_free(struct hw_notifier *n);
 
-/* At any time; copies. What is gathered stays; what waits for a target that is gone is dropped. 0, or -errno with
- * everything as it was. */
+/* May be called at any time; copies `conf`. Gathered events stay. Messages for a removed target are dropped. Returns 0,
+ * or -errno with everything unchanged. */
 int hw_notifier_configure(struct hw_notifier *n, const struct hw_notifier_conf *conf);
 
-/* What to gather in; NULL: nobody is to be told. */
+/* Where to gather events; NULL: no target is configured. */
 void *hw_notifier_gathers(struct hw_notifier *n);
-/* Of the configuration. */
+/* The configured blind_after_ms. */
 int64_t hw_notifier_blind_after_ms(const struct hw_notifier *n);
-/* Something was: the message goes out an interval after the first thing in it. */
+/* Call after an event was gathered: the message is sent an interval after its first event. */
 void hw_notifier_gathered(struct hw_notifier *n);
 
-/* Sends one message that says that it is a test, before those that wait; it is tried once. 0 and its number, or
- * -ENOENT: no such target is configured, or the
- * source has no tests; -EBUSY: the queue is full; -ENOMEM. */
+/* Sends a test message before those that wait, with a single try. Returns 0 and its number; -ENOENT: no such target, or
+ * no tests by this source; -EBUSY: the queue is full; or -ENOMEM. */
 int hw_notifier_test(struct hw_notifier *n, enum hw_notifier_kind kind, uint64_t *number);
 
-/* The number of the last message; 0: there was none. */
+/* The number of the last message; 0: none. */
 uint64_t hw_notifier_last(const struct hw_notifier *n);
-/* What became of one; NULL: that is no longer known. Valid until the next turn. */
+/* The result of a message; NULL: no longer kept. Valid until the next turn. */
 const struct hw_notifier_entry *hw_notifier_entry(const struct hw_notifier *n, uint64_t number);
 
-/* Each second: what a timer that found no memory has left undone. */
+/* Call once a second: repeats an event_add that failed. */
 void hw_notifier_tick(struct hw_notifier *n);
 
-/* Sends what is gathered now rather than later. */
+/* Sends the gathered events now. */
 void hw_notifier_flush(struct hw_notifier *n);
-/* Nothing is gathered, waiting or on its way. */
+/* Whether nothing is gathered, waiting or in delivery. */
 bool hw_notifier_idle(const struct hw_notifier *n);
 
 const struct hw_notifier_stats *hw_notifier_stats(const struct hw_notifier *n);

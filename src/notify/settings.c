@@ -25,7 +25,7 @@ bool hw_notify_is_url(const char *text)
 	return n && text[n] && text[n] != '/';
 }
 
-/* What stands in [notify] as `key`: text with {fields} in it. */
+/* Checks a format: the key `key` of [notify], text with {fields}. */
 static void check_format(struct hw_conf_draft *d, const char *key, const char *format)
 {
 	char name[32], why[256], meant[64] = "";
@@ -44,23 +44,23 @@ static void check_format(struct hw_conf_draft *d, const char *key, const char *f
 		}
 		break;
 	case HW_NOTIFY_BRACE:
-		snprintf(why, sizeof(why), "a brace has no partner; {{ and }} stand for braces");
+		snprintf(why, sizeof(why), "a brace has no partner; write {{ and }} for braces");
 		break;
 	case HW_NOTIFY_ESCAPE:
-		snprintf(why, sizeof(why), "a \\ stands before n, for a new line, or before another \\");
+		snprintf(why, sizeof(why), "after \\ only n (a new line) or another \\ may follow");
 		break;
 	}
 	hw_conf_draft_require(d, false, "notify", key, key, why);
 }
 
-/* What goes into a mail's header as it is. */
+/* Checks an address, which goes into a mail header unchanged. */
 static void check_address(struct hw_conf_draft *d, const char *key, const char *value)
 {
 	bool good = true;
 	for (const unsigned char *c = (const unsigned char *)value; *c; c++)
 		good &= *c >= ' ' && *c < 0x7f;
 	hw_conf_draft_require(d, good, "notify", key, key,
-	                      "must be printable ASCII; a name of other letters is written =?UTF-8?B?...?=");
+	                      "must be printable ASCII; write a name with other letters as =?UTF-8?B?...?=");
 }
 
 void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_settings *c)
@@ -69,9 +69,10 @@ void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_se
 	hw_conf_draft_require(d, !*c->webhook || hw_notify_is_url(c->webhook), "notify", "webhook", "webhook",
 	                      "must be an http:// or https:// URL");
 	hw_conf_draft_require(d, c->exec_template != HW_NOTIFY_NTFY, "notify", "exec_template", "exec_template",
-	                      "ntfy is for a webhook: its title goes as a header of HTTP");
+	                      "ntfy is for webhook only: its title is an HTTP header");
 	hw_conf_draft_require(d, c->webhook_template != HW_NOTIFY_MAIL, "notify", "webhook_template",
-	                      "webhook_template", "mail is for exec: a program that hands it to a mail server");
+	                      "webhook_template",
+	                      "mail is for exec only: a program must pass the mail to a mail server");
 	hw_conf_draft_require(d, !mails || strchr(c->mail_from, '@'), "notify", "mail_from", "exec_template",
 	                      "exec_template = mail needs mail_from, the address that mails come from");
 	hw_conf_draft_require(d, !mails || strchr(c->mail_to, '@'), "notify", "mail_to", "exec_template",

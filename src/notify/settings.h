@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* [notify] of monitor.conf, which several programs read: its struct, rows and rules, as conf/shared.h has it of others.
- */
+/* [notify] of monitor.conf, which several programs read: its struct, rows and rules, in the style of conf/shared.h. */
 #ifndef HW_NOTIFY_SETTINGS_H
 #define HW_NOTIFY_SETTINGS_H
 
@@ -17,10 +16,10 @@
 struct hw_notify_settings {
 	char *exec, *webhook;
 	int exec_template, webhook_template; /* enum hw_notify_template */
-	char *title, *text;                  /* good formats: template.h */
+	char *title, *text;                  /* valid formats: template.h */
 	char *mail_from, *mail_to;
 	int64_t interval_ms;
-	int64_t blind_after_ms; /* shorter blindness is not told of */
+	int64_t blind_after_ms; /* a shorter blindness is not reported */
 };
 
 extern const struct hw_conf_choice hw_notify_templates[];
@@ -39,12 +38,12 @@ extern const struct hw_conf_choice hw_notify_templates[];
 	{"notify", "blind_notify_after", HW_CONF_DURATION, HW_CONF_AT(type, member.blind_after_ms), .min = 0, .max = HW_CONF_DAY, .dflt = "5s", .live = true}
 /* clang-format on */
 
-/* For a table's `judge`. */
+/* Rules for a table's `judge`. */
 void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_settings *c);
 
-/* "json", "text", ...: of an enum hw_notify_template. */
+/* The name of an enum hw_notify_template: "json", "text", ... */
 const char *hw_notify_template_name(int as);
-/* Whether it is http://HOST... or https://HOST... */
+/* Whether `text` is an http:// or https:// URL with a host. */
 bool hw_notify_is_url(const char *text);
 
 #endif

@@ -41,7 +41,7 @@ void hw_notify_metrics(const struct hw_notifier *n, struct evbuffer *b)
 		const uint64_t *value;
 	} families[] = {
 		{"notify_sent_total", "counter", "Notifications that arrived.", s->sent},
-		{"notify_failed_total", "counter", "Notifications that were given up.", s->failed},
+		{"notify_failed_total", "counter", "Notifications that were dropped after their tries.", s->failed},
 		{"notify_retried_total", "counter", "Tries of notifications after the first.", s->retried},
 	};
 	for (size_t f = 0; f < sizeof(families) / sizeof(*families); f++) {
@@ -60,7 +60,7 @@ void hw_notify_metrics(const struct hw_notifier *n, struct evbuffer *b)
 
 /* --- the API ------------------------------------------------------------------ */
 
-/* Scheme, host and port: what else there is of a URL may be a secret. */
+/* Writes scheme, host and port; the rest of a URL may be a secret. */
 static void put_origin(struct hw_json *j, const char *url)
 {
 	char text[300];
@@ -95,7 +95,7 @@ static void put_entry(struct hw_json *j, const struct hw_notifier_entry *e)
 	hw_json_close(j, '}');
 }
 
-/* The last message to a channel that arrived or did not, or is tried anew. */
+/* The last message to a channel that has had a try. */
 static const struct hw_notifier_entry *last_of(const struct hw_notifier *n, enum hw_notifier_kind kind)
 {
 	for (uint64_t k = hw_notifier_last(n); k > 0; k--) {
@@ -134,14 +134,12 @@ static bool is_set_up(const struct hw_notify_settings *c, enum hw_notifier_kind 
 void hw_notify_show(const struct hw_notifier *n, const struct hw_notify_settings *c, struct hw_json *j)
 {
 	const struct hw_notifier_entry *e;
-	hw_json_key(j, "channels");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "channels", '[');
 	for (int k = 0; k < HW_NOTIFIER_KINDS; k++)
 		if (is_set_up(c, (enum hw_notifier_kind)k))
 			put_channel(j, n, c, (enum hw_notifier_kind)k);
 	hw_json_close(j, ']');
-	hw_json_key(j, "notifications");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "notifications", '[');
 	for (uint64_t k = hw_notifier_last(n); k > 0 && (e = hw_notifier_entry(n, k)); k--)
 		put_entry(j, e);
 	hw_json_close(j, ']');
@@ -151,8 +149,7 @@ int hw_notify_test(struct hw_notifier *n, const struct hw_notify_settings *c, co
 {
 	uint64_t number;
 	bool any = false;
-	hw_json_key(j, "tests");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "tests", '[');
 	for (int k = 0; k < HW_NOTIFIER_KINDS; k++) {
 		const char *name = hw_notifier_kind_name((enum hw_notifier_kind)k);
 		if (!is_set_up(c, (enum hw_notifier_kind)k) || (*channel && strcmp(channel, name) != 0))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See template.h. Judging and filling take a format apart by the same function, so that neither knows what the other
- * does not. */
+/* See template.h. Checking and filling use the same parser, so that they always agree. */
 #include "notify/template.h"
 
 #include <stdbool.h>
@@ -14,11 +13,11 @@ const char *const hw_notify_fields[] = {
 	[HW_NOTIFY_SILENT] = "silent",   [HW_NOTIFY_FIELDS] = NULL,
 };
 
-/* A piece of a format: text as it stands, or a field, whose name `text` is then. */
+/* A piece of a format: plain text, or the name of a field. */
 struct piece {
 	const char *text;
 	size_t len;
-	int field; /* -1: none; HW_NOTIFY_FIELDS: an unknown one */
+	int field; /* -1: plain text; HW_NOTIFY_FIELDS: unknown field */
 	enum hw_notify_fault fault;
 };
 
@@ -40,7 +39,7 @@ static struct piece wrong(enum hw_notify_fault fault)
 	return (struct piece){.text = "", .field = -1, .fault = fault};
 }
 
-/* The piece at *format, which is moved on; not at the end of the format. */
+/* Parses the piece at *format and moves *format on. Not at the format's end. */
 static struct piece next(const char **format)
 {
 	const char *at = *format;

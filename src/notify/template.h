@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a message looks like to who gets it: the templates by name, and formats, text with {fields} in it. Needs neither
- * a loop nor a library: the rules of monitor.conf are judged by it.
+ * The forms of a message: named templates, and formats, which are text with {fields}. Pure; the checks of monitor.conf
+ * use it.
  */
 #ifndef HW_NOTIFY_TEMPLATE_H
 #define HW_NOTIFY_TEMPLATE_H
@@ -10,42 +10,43 @@
 
 enum hw_notify_template {
 	HW_NOTIFY_JSON,  /* everything, for programs */
-	HW_NOTIFY_TEXT,  /* the title, an empty line, the text */
-	HW_NOTIFY_SLACK, /* {"text":"title\ntext"}, as Slack, Mattermost, Rocket.Chat and Discord (/slack) take it */
-	HW_NOTIFY_NTFY,  /* the text, with the title, a priority and a tag as headers */
-	HW_NOTIFY_MAIL   /* a whole mail (RFC 5322), with its headers */
+	HW_NOTIFY_TEXT,  /* title, empty line, text */
+	HW_NOTIFY_SLACK, /* {"text":"title\ntext"} for Slack, Mattermost, Rocket.Chat and Discord (/slack) */
+	HW_NOTIFY_NTFY,  /* the text; title, priority and tag are headers */
+	HW_NOTIFY_MAIL   /* a complete mail with headers (RFC 5322) */
 };
 
-/* What a format may name. */
+/* The fields of a format. */
 enum hw_notify_field {
 	HW_NOTIFY_SUMMARY, /* one sentence */
-	HW_NOTIFY_LIST,    /* a line for each thing that happened */
-	HW_NOTIFY_NOW,     /* how the fleet is */
+	HW_NOTIFY_LIST,    /* one line per event */
+	HW_NOTIFY_NOW,     /* the fleet's present state */
 	HW_NOTIFY_NODE,
 	HW_NOTIFY_TIME,
-	HW_NOTIFY_COUNT, /* devices */
+	HW_NOTIFY_COUNT, /* number of devices */
 	HW_NOTIFY_DEVICE,
 	HW_NOTIFY_GROUP,
 	HW_NOTIFY_STATUS,
 	HW_NOTIFY_SILENT,
 	HW_NOTIFY_FIELDS
 };
-/* Their names, in that order; NULL ends them. */
+/* Their names, in that order; ends with NULL. */
 extern const char *const hw_notify_fields[];
 
-/* What is wrong with a format. */
+/* The errors of a format. */
 enum hw_notify_fault {
 	HW_NOTIFY_GOOD,
-	HW_NOTIFY_UNKNOWN, /* a field that there is not */
-	HW_NOTIFY_BRACE,   /* a brace without its partner; {{ and }} stand for braces */
-	HW_NOTIFY_ESCAPE   /* a \ before anything but n and \ */
+	HW_NOTIFY_UNKNOWN, /* an unknown field */
+	HW_NOTIFY_BRACE,   /* an unmatched brace; {{ and }} are literal braces */
+	HW_NOTIFY_ESCAPE   /* a \ before another character than n and \ */
 };
 
-/* `name` gets the unknown field, as far as it fits. */
+/* Checks a format. `name` gets the unknown field, as far as it fits. */
 enum hw_notify_fault hw_notify_judge(const char *format, char *name, size_t cap);
 
 typedef void hw_notify_put(void *arg, const char *text, size_t len);
-/* Puts a good format's text piece by piece, with `values` by enum hw_notify_field in the place of its fields. */
+/* Passes a valid format's text to `put` piece by piece, with `values` (by enum hw_notify_field) in place of its
+ * fields. */
 void hw_notify_fill(const char *format, const char *const *values, hw_notify_put *put, void *arg);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A message to a web server: one POST at a time. An answer of 2xx is success; see hw_multi_outward() for the rest. */
+/* Sends a message to a web server: one POST at a time. A status 2xx is success; see hw_multi_outward() for the rest. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -17,18 +17,21 @@ struct hw_webhook {
 	struct hw_multi multi;
 	CURL *easy;
 	struct curl_slist *headers;
+	size_t header_bytes;
 	bool busy;
 	char error[CURL_ERROR_SIZE];
 };
 
-/* The transfer has ended: says so. */
+/* The transfer has ended: reports the result. */
 static void on_done(void *arg, CURL *easy, CURLcode code)
 {
 	struct hw_webhook *w = arg;
 	char why[CURL_ERROR_SIZE + 32] = "";
 	long status = hw_multi_status(easy, code);
 	w->busy = false;
-	if (code != CURLE_OK)
+	if (w->header_bytes > HW_MULTI_HEADERS_MAX)
+		snprintf(why, sizeof(why), "the headers and trailers of the answer are longer than 300 KiB");
+	else if (code != CURLE_OK)
 		snprintf(why, sizeof(why), "%s", w->error[0] ? w->error : curl_easy_strerror(code));
 	else if (status < 200 || status > 299)
 		snprintf(why, sizeof(why), "the server answered with status %ld", status);
@@ -45,7 +48,7 @@ struct hw_webhook *hw_webhook_new(struct event_base *base, hw_carrier_done *done
 	w->done = done;
 	w->arg = arg;
 	int rc = hw_multi_init(&w->multi, base, on_done, w);
-	w->easy = rc == 0 ? hw_multi_outward() : NULL;
+	w->easy = rc == 0 ? hw_multi_outward(&w->header_bytes) : NULL;
 	if (w->easy) {
 		curl_easy_setopt(w->easy, CURLOPT_ERRORBUFFER, w->error);
 		return w;
@@ -78,7 +81,7 @@ static int add_header(struct curl_slist **list, const char *line)
 	return 0;
 }
 
-/* The headers of a note in the place of those before. */
+/* Replaces the headers by those of a note. */
 static int set_headers(struct hw_webhook *w, const struct hw_note *note)
 {
 	char type[96];
@@ -102,6 +105,7 @@ static int set_headers(struct hw_webhook *w, const struct hw_note *note)
 int hw_webhook_start(struct hw_webhook *w, const char *url, const struct hw_note *note, int64_t timeout_ms)
 {
 	w->error[0] = '\0';
+	w->header_bytes = 0;
 	if (curl_easy_setopt(w->easy, CURLOPT_URL, url) || set_headers(w, note))
 		return -ENOMEM;
 	curl_easy_setopt(w->easy, CURLOPT_POST, 1L);

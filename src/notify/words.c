@@ -14,37 +14,6 @@
 #include "heartwheel/utf8.h"
 #include "http/buffer.h"
 
-static bool invisible(uint32_t c)
-{
-	return hw_utf8_is_control(c) || c == 0xad || c == 0x061c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
-}
-
-size_t hw_words_show(const char *text, size_t len, char *out, size_t cap)
-{
-	size_t at = 0, n;
-	for (size_t i = 0; i < len; i += n) {
-		char piece[16];
-		uint32_t c;
-		n = hw_utf8_next((const unsigned char *)text + i, len - i, &c);
-		if (n == 0)
-			snprintf(piece, sizeof(piece), "\\x%02x", (unsigned)(unsigned char)text[i]);
-		else if (invisible(c))
-			snprintf(piece, sizeof(piece), "\\u%04x", (unsigned)c);
-		else
-			snprintf(piece, sizeof(piece), "%.*s", (int)n, text + i);
-		if (n == 0)
-			n = 1;
-		size_t more = strlen(piece);
-		if (at + more >= cap)
-			break;
-		memcpy(out + at, piece, more);
-		at += more;
-	}
-	out[at] = '\0';
-	return at;
-}
-
 const char *hw_words_number(uint64_t n, char buf[32])
 {
 	char digits[24];
@@ -92,7 +61,7 @@ char *hw_words_shown(const char *text)
 	size_t cap = 6 * strlen(text) + 1;
 	char *out = malloc(cap);
 	if (out)
-		hw_words_show(text, strlen(text), out, cap);
+		hw_utf8_show(text, strlen(text), out, cap);
 	return out;
 }
 
@@ -138,7 +107,7 @@ char *hw_lines_take(struct hw_lines *l)
 	size_t len = evbuffer_get_length(l->text);
 	char *text = hw_buffer_text(l->text);
 	if (text)
-		text[len > 0 ? len - 1 : 0] = '\0'; /* without the last line's end */
+		text[len > 0 ? len - 1 : 0] = '\0'; /* without the last line end */
 	evbuffer_drain(l->text, evbuffer_get_length(l->text));
 	*l = (struct hw_lines){.text = l->text};
 	return text;

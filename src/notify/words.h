@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How names, numbers and times read to people, and a list of lines that stays short: what messages about devices
- * (digest.c) and others have in common.
+ * Readable names, numbers and times, and a bounded list of lines: shared by the messages about devices (digest.c) and
+ * others.
  */
 #ifndef HW_NOTIFY_WORDS_H
 #define HW_NOTIFY_WORDS_H
@@ -9,23 +9,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HW_NOTIFIER_LINES 20   /* things that {list} names one by one */
-#define HW_NOTIFIER_BYTES 1500 /* of them at most: Discord refuses a message of more than 2000 characters */
+#define HW_NOTIFIER_LINES 20   /* lines in {list} */
+#define HW_NOTIFIER_BYTES 1500 /* most bytes of these lines: Discord refuses messages over 2000 characters */
 
 struct evbuffer;
 
-/* `text` as it is shown: what cannot be seen, or makes text look like other text, stands escaped; as much as there is
- * room for, six times its length and one at most. Its length. */
-size_t hw_words_show(const char *text, size_t len, char *out, size_t cap);
-/* The whole of it, on the heap; NULL without memory. */
+/* hw_utf8_show() on the heap; NULL without memory. */
 char *hw_words_shown(const char *text);
 /* 2000000 is "2,000,000". */
 const char *hw_words_number(uint64_t n, char buf[32]);
-/* 90000 is "1 min 30 s"; below ten seconds with a decimal, if there is one. */
+/* 90000 is "1 min 30 s"; below ten seconds with a decimal if needed. */
 const char *hw_words_span(int64_t ms, char buf[48]);
-/* By strftime(), in local time. */
+/* Formats local time by strftime(). */
 void hw_words_clock(int64_t wall_ms, const char *format, char *buf, size_t cap);
-/* As {time} has it, on the heap; NULL without memory. */
+/* The text of {time}, on the heap; NULL without memory. */
 char *hw_words_time(int64_t wall_ms);
 
 struct hw_lines {
@@ -34,13 +31,13 @@ struct hw_lines {
 	uint64_t left_out;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int hw_lines_init(struct hw_lines *l);
-/* Zeroed storage may be given. */
+/* Zeroed storage is allowed. */
 void hw_lines_fini(struct hw_lines *l);
-/* Puts a line with its time, or counts it as left out. */
+/* Adds a line with its time, or counts it as left out. */
 void hw_lines_add(struct hw_lines *l, int64_t wall_ms, const char *what);
-/* The list without its last line's end, on the heap, and begins anew; NULL without memory. */
+/* Returns the list without its last line end, on the heap, and empties it; NULL without memory. */
 char *hw_lines_take(struct hw_lines *l);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the scripts answer. The link keeps the order, so answers to edges come in the order of the ring: its head moves
- * on with each, up to the first edge that failed; from there on everything is sent again.
+ * The answers of the scripts. Answers arrive in the order of the calls, so answers to transitions follow the order of
+ * the ring. Each answer moves the ring's head on, up to the first transition that failed. From there on, everything is
+ * sent again.
  *
- * The owner may owe us more from within its callbacks: nothing of the ring is held across them.
+ * The owner may add new entries from within its callbacks, so no pointer into the ring is held across a callback.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +13,9 @@
 
 #define REFRESH_IN_FULL 2 /* see refresh.lua */
 
-static const char nonsense[] = "ERR the script's answer makes no sense";
+static const char nonsense[] = "ERR malformed answer of a script";
 
-/* An error as Redis gave it: of the whole call, or of one of its items. NULL: none. */
+/* The error of the whole call; NULL: none. */
 static const char *call_error(const redisReply *reply, const struct hw_call *c)
 {
 	if (reply->type == REDIS_REPLY_ERROR)
@@ -31,7 +32,8 @@ static const char *item_error(const redisReply *item)
 	return item->str ? item->str : "ERR no answer";
 }
 
-/* A call is sent again. `whole`: the error is not one item's alone, so nothing can be written. */
+/* The call is sent again after the retry delay. `whole`: the error concerns Redis as a whole, so nothing can be
+ * written. */
 static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *error, bool whole)
 {
 	enum hw_trouble trouble = whole ? hw_refusal_begin(r, HW_HOLD(kind), error) : hw_refusal_trouble(r, error);
@@ -40,12 +42,13 @@ static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *
 		hw_scripts_load(&r->scripts);
 	else if (trouble == HW_TROUBLE_NOAUTH ||
 	         ((trouble == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
-		/* A new connection may find the new master, says who it is, and is in step again. */
+		/* A new connection may reach the new master, authenticates again, and its answers match its calls
+		 * again. */
 		hw_redis_link_fail(&r->link, error);
 }
 
-/* The store holds `stored` > `seq`. If that is what the device has had since, it was written by ourselves. If it is
- * what was sent, another node has written it. */
+/* The store holds `stored` > `seq`. If it equals the device's newer seq, this node wrote it. If the device still has
+ * the seq that was sent, another node wrote it. */
 static void newer(struct hw_redis *r, struct hw_ref ref, uint64_t seq, uint64_t stored)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), ref);
@@ -64,9 +67,10 @@ static void time_call(struct hw_redis *r, const struct hw_call *c)
 	st->script_ns = st->script_ns ? st->script_ns + (ns - st->script_ns) / 8 : ns;
 }
 
-/* --- edges ------------------------------------------------------------------------------------------------------- */
+/* --- transitions ------------------------------------------------------------------------------------------------- */
 
-/* One edge fails again and again while its neighbours do not: it is given up, so that it blocks nobody. */
+/* One transition fails repeatedly although its neighbours succeed. It is given up, so that it does not block the
+ * ring. */
 static void count_poison(struct hw_redis *r, uint64_t at, const char *error)
 {
 	struct hw_sink *s = &r->sink;
@@ -75,30 +79,30 @@ static void count_poison(struct hw_redis *r, uint64_t at, const char *error)
 	s->poison_at = at;
 	if (s->poison_tries < HW_POISON_TRIES)
 		return;
-	hw_edges_at(&s->edges, at)->given_up = true;
-	r->stats->edges_dropped++;
-	snprintf(text, sizeof(text), "a transition could not be written and is given up (%.300s)", error);
-	hw_refusal_tell(r, &s->poison_told_ms, text);
+	hw_pending_writes_at(&s->pending_writes, at)->given_up = true;
+	r->stats->transitions_dropped++;
+	snprintf(text, sizeof(text), "a transition could not be written and was dropped (%.300s)", error);
+	hw_refusal_log(r, &s->poison_reported_ms, text);
 }
 
-/* Tells the place that an edge was given in the stream. */
-static void tell_event(struct hw_redis *r, const struct hw_transition *edge, const redisReply *item)
+/* Reports the stream id that a transition was given. */
+static void report_event(struct hw_redis *r, const struct hw_transition *pending, const redisReply *item)
 {
-	const struct hw_transition t = *edge;
-	struct hw_event_id at;
-	if (r->ops->on_event && hw_event_id_parse(item->str, item->len, &at) == 0)
+	const struct hw_transition t = *pending;
+	struct hw_stream_id at;
+	if (r->ops->on_event && hw_stream_id_parse(item->str, item->len, &at) == 0)
 		r->ops->on_event(r->arg, at, &t);
 }
 
-/* Hands out what the items say; returns the index of the first that failed, or their number. */
-static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
+/* Reports the answer of each item. Returns the index of the first one that failed, or the number of items. */
+static unsigned judge_transitions(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
 {
 	unsigned first = c->n;
 	for (unsigned i = 0; i < c->n; i++) {
 		const redisReply *item = reply->element[i];
-		if (hw_tokens_refused(r, item)) {
+		if (hw_call_owner_refused(r, item)) {
 			if (!c->items[i].stateless)
-				hw_tokens_drop(r, c->items[i].ref, c->items[i].seq);
+				hw_call_owner_drop(r, c->items[i].ref, c->items[i].seq);
 			continue;
 		}
 		if (item_error(item)) {
@@ -106,14 +110,14 @@ static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const r
 			continue;
 		}
 		bool written = item->type == REDIS_REPLY_STATUS;
-		if (written && hw_edges_at(&r->sink.edges, c->items[i].at)->again)
+		if (written && hw_pending_writes_at(&r->sink.pending_writes, c->items[i].at)->again)
 			r->sink.lacking++;
 		if (c->items[i].stateless)
 			continue;
 		if (i < first && !r->sink.rewind)
-			r->stats->edges_written++;
+			r->stats->transitions_written++;
 		if (written)
-			tell_event(r, &hw_edges_at(&r->sink.edges, c->items[i].at)->t, item);
+			report_event(r, &hw_pending_writes_at(&r->sink.pending_writes, c->items[i].at)->t, item);
 		if (written || item->integer == 0)
 			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 		else
@@ -122,35 +126,35 @@ static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const r
 	return first;
 }
 
-/* All are written. If an edge before them failed, they are sent once more all the same. */
-static void edges_done(struct hw_redis *r, const struct hw_call *c)
+/* All items are written. If an earlier transition has failed, they are sent again nevertheless. */
+static void transitions_done(struct hw_redis *r, const struct hw_call *c)
 {
 	struct hw_sink *s = &r->sink;
-	hw_refusal_end(r, HW_HOLD(HW_CALL_EDGES));
+	hw_refusal_end(r, HW_HOLD(HW_CALL_TRANSITIONS));
 	if (!s->rewind) {
 		s->retry_ms = 0;
-		hw_sink_confirm(r, s->in_flight[HW_CALL_EDGES] ? c->end : s->edges.sent);
+		hw_sink_confirm(r, s->in_flight[HW_CALL_TRANSITIONS] ? c->end : s->pending_writes.sent);
 	}
 	hw_plan_pump(r);
 }
 
-/* The first that failed, and all behind it, are sent again. */
-static void edge_failed(struct hw_redis *r, uint64_t place, const char *error)
+/* The first item that failed, and all entries after it, are sent again. */
+static void write_failed(struct hw_redis *r, uint64_t place, const char *error)
 {
 	struct hw_sink *s = &r->sink;
 	bool global = hw_trouble_is_global(hw_trouble_of(error));
 	if (!global)
-		hw_refusal_end(r, HW_HOLD(HW_CALL_EDGES));
+		hw_refusal_end(r, HW_HOLD(HW_CALL_TRANSITIONS));
 	if (!s->rewind) {
 		hw_sink_confirm(r, place);
 		if (!global)
 			count_poison(r, place, error);
 	}
 	s->rewind = true;
-	call_failed(r, HW_CALL_EDGES, error, global);
+	call_failed(r, HW_CALL_TRANSITIONS, error, global);
 }
 
-void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
+void hw_call_on_transitions(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_call *c = arg;
 	struct hw_redis *r = c->r;
@@ -160,35 +164,36 @@ void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	hw_redis_link_got(&r->link);
 	const char *error = call_error(reply, c);
-	hw_call_undo(r, c); /* c is still as it was, but nobody's: it is used up before anything is sent */
+	/* the slot of c is free from here on; its contents stay valid until the next call is built */
+	hw_call_undo(r, c);
 	if (error) {
 		r->sink.rewind = true;
-		call_failed(r, HW_CALL_EDGES, error, true);
+		call_failed(r, HW_CALL_TRANSITIONS, error, true);
 		return;
 	}
 	time_call(r, c);
-	unsigned first = judge_edges(r, c, reply);
+	unsigned first = judge_transitions(r, c, reply);
 	if (first == c->n)
-		edges_done(r, c);
+		transitions_done(r, c);
 	else
-		edge_failed(r, c->items[first].at, item_error(reply->element[first]));
+		write_failed(r, c->items[first].at, item_error(reply->element[first]));
 }
 
-/* --- refreshes and rewrites -------------------------------------------------------------------------------------- */
+/* --- refreshes and snapshots -------------------------------------------------------------------------------------- */
 
-/* What fails for its own sake is told, and left to the next refresh. An edge is given up then: what is tried once more
- * is a rewrite without an entry. */
+/* Reports an error that concerns this item alone; the next refresh corrects the device. A snapshot that stood for a
+ * transition is retried without an entry, and the transition counts as dropped. */
 static void item_failed(struct hw_redis *r, const struct hw_call *c, unsigned i, const char *error)
 {
 	hw_refusal_trouble(r, error);
-	if (c->kind != HW_CALL_REWRITE || !c->items[i].untold)
+	if (c->kind != HW_CALL_SNAPSHOT || !c->items[i].as_transition)
 		return;
-	r->stats->edges_dropped++;
-	hw_dues_add(r, &r->sink.rewrite, c->items[i].ref.index);
+	r->stats->transitions_dropped++;
+	hw_dues_add(r, &r->sink.snapshot, c->items[i].ref.index);
 }
 
-/* After an answer without an error of the whole: the call is over. Returns the first item's error that is about Redis
- * as a whole, of which it has put all such items back. */
+/* The call as a whole had no error, so it is over. Items that failed because of Redis as a whole are queued again;
+ * returns the first such error. */
 static const char *settle_items(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
 {
 	const char *global = NULL;
@@ -196,9 +201,9 @@ static const char *settle_items(struct hw_redis *r, const struct hw_call *c, con
 		const char *error = item_error(reply->element[i]);
 		if (!error)
 			continue;
-		r->sink.marks[c->items[i].ref.index] &= (uint8_t)~HW_MARK_FULL;
-		if (hw_tokens_refused(r, reply->element[i])) {
-			hw_tokens_drop(r, c->items[i].ref, c->items[i].seq);
+		r->sink.noted[c->items[i].ref.index] &= (uint8_t)~HW_NOTED_FULL;
+		if (hw_call_owner_refused(r, reply->element[i])) {
+			hw_call_owner_drop(r, c->items[i].ref, c->items[i].seq);
 			continue;
 		}
 		if (!hw_trouble_is_global(hw_trouble_of(error))) {
@@ -211,17 +216,18 @@ static const char *settle_items(struct hw_redis *r, const struct hw_call *c, con
 	return global;
 }
 
-/* An item was written now, with its place in the stream if it has one, or had been before. */
+/* The item was written now, or had been written before. If it has an id in the stream, reports the id. */
 static void item_written(struct hw_redis *r, enum hw_call_kind kind, const struct hw_call *c, unsigned i,
                          const redisReply *item)
 {
 	struct hw_redis_stats *st = r->stats;
-	const struct hw_edge *edge = kind == HW_CALL_REWRITE && c->items[i].untold ? &c->items[i].edge : NULL;
-	if (edge)
-		hw_sink_keep(r, edge);
-	if (edge && item->type == REDIS_REPLY_STATUS)
-		tell_event(r, &edge->t, item);
-	*(edge ? &st->edges_written : kind == HW_CALL_REWRITE ? &st->rewrites : &st->refreshes) += 1;
+	const struct hw_pending_write *pending =
+		kind == HW_CALL_SNAPSHOT && c->items[i].as_transition ? &c->items[i].pending : NULL;
+	if (pending)
+		hw_sink_keep(r, pending);
+	if (pending && item->type == REDIS_REPLY_STATUS)
+		report_event(r, &pending->t, item);
+	*(pending ? &st->transitions_written : kind == HW_CALL_SNAPSHOT ? &st->snapshots : &st->refreshes) += 1;
 	r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 }
 
@@ -229,7 +235,7 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 {
 	struct hw_sink *s = &r->sink;
 	enum hw_call_kind kind = c->kind;
-	bool rewrite = kind == HW_CALL_REWRITE;
+	bool snapshot = kind == HW_CALL_SNAPSHOT;
 	const char *error = call_error(reply, c);
 	if (error) {
 		hw_call_undo(r, c);
@@ -246,11 +252,11 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 			continue;
 		if (entered || item->integer == 0) {
 			item_written(r, kind, c, i, item);
-		} else if (rewrite) {
+		} else if (snapshot) {
 			newer(r, c->items[i].ref, c->items[i].seq, (uint64_t)item->integer);
 		} else if (hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref)) {
-			s->marks[c->items[i].ref.index] &= (uint8_t)~HW_MARK_FULL;
-			hw_dues_add(r, item->integer == REFRESH_IN_FULL ? &s->refresh : &s->rewrite,
+			s->noted[c->items[i].ref.index] &= (uint8_t)~HW_NOTED_FULL;
+			hw_dues_add(r, item->integer == REFRESH_IN_FULL ? &s->refresh : &s->snapshot,
 			            c->items[i].ref.index);
 		}
 	}
@@ -259,7 +265,7 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 		return;
 	}
 	hw_refusal_end(r, HW_HOLD(kind));
-	if (s->edges.head == s->edges.tail)
+	if (s->pending_writes.head == s->pending_writes.tail)
 		s->retry_ms = 0;
 	hw_plan_pump(r);
 }
@@ -274,7 +280,7 @@ void hw_call_on_refreshes(redisAsyncContext *ac, void *answer, void *arg)
 	dues_answered(c->r, c, answer);
 }
 
-void hw_call_on_rewrites(redisAsyncContext *ac, void *answer, void *arg)
+void hw_call_on_snapshots(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_call *c = arg;
 	(void)ac;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether nodes of a cluster work on this prefix, for a monitor that is by itself. Cost: one command a look. */
+/* For a standalone monitor: checks whether nodes of a cluster use its prefix. Cost: one command per check. */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static uint64_t hash_of(const redisReply *reply)
 	return h;
 }
 
-/* Who may not read that key has none to mind. */
+/* If this monitor may not read the key, there is no cluster to consider. */
 static void on_nodes(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;
@@ -28,7 +28,7 @@ static void on_nodes(redisAsyncContext *ac, void *answer, void *arg)
 	r->on_nodes(r->arg, any, any ? hash_of(reply) : 0);
 }
 
-int hw_redis_look_at_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn)
+int hw_redis_read_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn)
 {
 	const char *argv[] = {"HGETALL", r->keys.nodes};
 	const size_t len[] = {7, strlen(r->keys.nodes)};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A call: its life from when it is begun until it is answered, or undone since it was not. */
+/* A call, from its start until it is answered, or undone because the answer was lost. */
 #include "redis/inner.h"
 
 struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind)
 {
 	struct hw_call *c = r->sink.calls;
 	while (c->kind != HW_CALL_FREE)
-		c++; /* the numbers in flight of each kind are bounded: there is one */
+		c++; /* a slot is free, because the calls in flight of each kind are bounded */
 	c->r = r;
 	c->kind = kind;
 	c->n = 0;
@@ -21,13 +21,14 @@ static void set_in_flight(struct hw_redis *r, const struct hw_call *c, bool on)
 		if (c->items[i].stateless)
 			continue;
 		if (on)
-			s->marks[index] |= HW_MARK_IN_FLIGHT;
+			s->noted[index] |= HW_NOTED_IN_FLIGHT;
 		else
-			s->marks[index] &= (uint8_t)~HW_MARK_IN_FLIGHT;
+			s->noted[index] &= (uint8_t)~HW_NOTED_IN_FLIGHT;
 	}
 }
 
-/* The device has had another edge since, or goes: this one is told nowhere. */
+/* The device has had a newer transition since, or has been removed. So the item's transition gets no entry in the
+ * stream. */
 static bool is_past(const struct hw_redis *r, const struct hw_call *c, unsigned i)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref);
@@ -37,23 +38,23 @@ static bool is_past(const struct hw_redis *r, const struct hw_call *c, unsigned 
 void hw_call_put_back(struct hw_redis *r, const struct hw_call *c, unsigned i)
 {
 	struct hw_sink *s = &r->sink;
-	bool rewrite = c->kind == HW_CALL_REWRITE;
+	bool snapshot = c->kind == HW_CALL_SNAPSHOT;
 	uint32_t index = c->items[i].ref.index;
-	s->marks[index] &= (uint8_t)~HW_MARK_FULL;
-	bool waits = hw_dues_add(r, rewrite ? &s->rewrite : &s->refresh, index);
-	if (!rewrite || !c->items[i].untold)
+	s->noted[index] &= (uint8_t)~HW_NOTED_FULL;
+	bool waits = hw_dues_add(r, snapshot ? &s->snapshot : &s->refresh, index);
+	if (!snapshot || !c->items[i].as_transition)
 		return;
 	if (waits && !is_past(r, c, i))
-		s->marks[index] |= HW_MARK_UNTOLD;
+		s->noted[index] |= HW_NOTED_AS_TRANSITION;
 	else
-		r->stats->edges_dropped++;
+		r->stats->transitions_dropped++;
 }
 
 void hw_call_undo(struct hw_redis *r, struct hw_call *c)
 {
 	struct hw_sink *s = &r->sink;
 	s->in_flight[c->kind]--;
-	if (c->kind == HW_CALL_EDGES)
+	if (c->kind == HW_CALL_TRANSITIONS)
 		set_in_flight(r, c, false);
 	else
 		for (unsigned i = 0; i < c->n; i++)
@@ -65,9 +66,9 @@ bool hw_call_send(struct hw_redis *r, struct hw_call *c, enum hw_script script, 
 {
 	struct hw_sink *s = &r->sink;
 	enum hw_call_kind kind = c->kind;
-	hw_tokens_end(r);
+	hw_call_owner_end(r);
 	s->in_flight[kind]++;
-	if (kind == HW_CALL_EDGES)
+	if (kind == HW_CALL_TRANSITIONS)
 		set_in_flight(r, c, true);
 	c->sent_ns = hw_clock_now().mono.ns;
 	if (hw_scripts_call(&r->scripts, script, &s->eval, fn, c) == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See cluster.h. Cost: linear in the members and the partitions that a call or an answer has. */
+/* See cluster.h. Cost: linear in the members and partitions of a call or an answer. */
 #include "redis/cluster.h"
 
 #include <cjson/cJSON.h>
@@ -14,11 +14,11 @@
 #include "nodes/claims.h"
 #include "redis/places.h"
 
-#define COUNT_MAX    UINT64_C(999999999999999999) /* view.lua has the same bounds */
+#define COUNT_MAX    UINT64_C(999999999999999999) /* view.lua has the same limits */
 #define RUN_DIGITS   16
 #define LEASE_MAX_MS 60000
 
-/* Each call begins with these. */
+/* All scripts of a cluster have these arguments at the same positions. */
 _Static_assert(HW_AT_ASK_NODE == HW_AT_RENEW_NODE && HW_AT_ASK_DIGEST == HW_AT_RENEW_DIGEST, "scripts/places");
 _Static_assert(HW_AT_ASK_NODE == HW_AT_CLAIM_NODE && HW_AT_ASK_DIGEST == HW_AT_CLAIM_DIGEST, "scripts/places");
 _Static_assert(HW_AT_ASK_NODE == HW_AT_RELEASE_NODE && HW_AT_ASK_DIGEST == HW_AT_RELEASE_DIGEST, "scripts/places");
@@ -49,7 +49,8 @@ static void begin(const struct hw_cluster *c, struct hw_eval *e, const char *nod
 	hw_eval_put_text(e, HW_AT_ASK_DIGEST, c->digest);
 }
 
-static void renew(struct hw_eval *e, const struct hw_nodes_order *o, const struct hw_cluster_with *with)
+static void renew(const struct hw_cluster *c, struct hw_eval *e, const struct hw_nodes_order *o,
+                  const struct hw_cluster_with *with)
 {
 	char claims[HW_CLAIMS_TEXT] = "";
 	bool join = o->kind == HW_NODES_JOIN;
@@ -59,6 +60,12 @@ static void renew(struct hw_eval *e, const struct hw_nodes_order *o, const struc
 	hw_eval_put_int(e, HW_AT_RENEW_COUNT, (int64_t)o->count);
 	hw_eval_put_text(e, HW_AT_RENEW_JSON, with->json);
 	hw_eval_put_text(e, HW_AT_RENEW_CLAIMS, claims);
+	hw_eval_put_text(e, HW_AT_RENEW_OFFLINE, c->keys->offline);
+	hw_eval_put_text(e, HW_AT_RENEW_OUTBOX, c->keys->outbox);
+	hw_eval_put_text(e, HW_AT_RENEW_EVENTS, c->keys->events);
+	hw_eval_put_text(e, HW_AT_RENEW_CONNECTED, c->keys->no_device[HW_KEY_CONNECTED]);
+	hw_eval_put_text(e, HW_AT_RENEW_DISCONNECTED, c->keys->no_device[HW_KEY_DISCONNECTED]);
+	hw_eval_put_text(e, HW_AT_RENEW_STATE, c->keys->no_device[HW_KEY_STATE]);
 }
 
 static void claim(const struct hw_cluster *c, struct hw_eval *e, const struct hw_nodes_order *o,
@@ -87,7 +94,7 @@ static void release(struct hw_eval *e, const struct hw_nodes_order *o, const str
 		hw_eval_item(e);
 		hw_eval_put_int(e, HW_AT_RELEASED_PARTITION, p);
 		hw_eval_put_text(e, HW_AT_RELEASED_TOKEN, text);
-		hw_eval_put(e, HW_AT_RELEASED_MARK, hw_partitions_has(&o->clean, p) ? "-" : "~", 1);
+		hw_eval_put(e, HW_AT_RELEASED_SUFFIX, hw_partitions_has(&o->clean, p) ? "-" : "~", 1);
 	}
 }
 
@@ -106,7 +113,7 @@ enum hw_cluster_script hw_cluster_call(const struct hw_cluster *c, struct hw_eva
 	switch (o->kind) {
 	case HW_NODES_JOIN:
 	case HW_NODES_RENEW:
-		renew(e, o, with);
+		renew(c, e, o, with);
 		return HW_CLUSTER_RENEW;
 	case HW_NODES_CLAIM:
 		claim(c, e, o, with);
@@ -149,7 +156,7 @@ static bool is_answer(const redisReply *r)
 	       (is_list(owners) || owners->type == REDIS_REPLY_NIL);
 }
 
-/* As begin() writes it: another one could never be removed. */
+/* Accepts only the form that begin() writes; an entry with another form could never be removed. */
 static int run_of(const char *text, size_t len, uint64_t *run)
 {
 	*run = 0;
@@ -163,7 +170,8 @@ static int run_of(const char *text, size_t len, uint64_t *run)
 	return 0;
 }
 
-/* What it says of itself that src/nodes needs. A lease that no configuration admits is none. */
+/* Reads the members of the JSON that src/nodes uses. A lease beyond LEASE_MAX_MS, which no configuration allows, is
+ * ignored. */
 static void read_json(const char *json, size_t len, struct hw_member_entry *m)
 {
 	cJSON *object = hw_json_tree(json, len);
@@ -251,7 +259,7 @@ static void read_left(struct hw_cluster_answer *out, const redisReply *list)
 	out->nodes.left = out->left;
 }
 
-/* Only what was asked for can have been won. */
+/* Only partitions that were requested can have been won. */
 static void read_claim(struct hw_cluster_answer *out, const struct hw_nodes_order *o, const redisReply *reply)
 {
 	const redisReply *won = part(reply, HW_AT_ANSWER_WON), *last = part(reply, HW_AT_ANSWER_LAST);
@@ -259,8 +267,8 @@ static void read_claim(struct hw_cluster_answer *out, const struct hw_nodes_orde
 	for (size_t i = 0; is_list(won) && i < won->elements; i++)
 		if (partition_of(won->element[i], &p) == 0 && hw_partitions_has(&o->set, p))
 			hw_partitions_add(&out->nodes.won, p);
-	if (!is_text(last) || hw_event_id_parse(last->str, last->len, &out->nodes.last) < 0)
-		out->nodes.last = (struct hw_event_id){0, 0};
+	if (!is_text(last) || hw_stream_id_parse(last->str, last->len, &out->nodes.last) < 0)
+		out->nodes.last = (struct hw_stream_id){0, 0};
 }
 
 static bool read_result(struct hw_cluster_answer *out, const redisReply *text)
@@ -277,7 +285,15 @@ static bool read_result(struct hw_cluster_answer *out, const redisReply *text)
 	return false;
 }
 
-/* Without owners it must be what was told last; if calls in flight have crossed, all are told anew next time. */
+static void read_denied(struct hw_cluster_answer *out, const redisReply *text)
+{
+	out->nodes.denied = is_text(text);
+	if (out->nodes.denied)
+		hw_trouble_text(text->str, out->denied);
+}
+
+/* If the answer has no owners, its digest must be the known one. If it is not, because calls in flight crossed, the
+ * next answer must have all owners. */
 static void keep_digest(struct hw_cluster *c, const struct hw_cluster_answer *out, const char *digest)
 {
 	if (out->nodes.owners)
@@ -297,7 +313,7 @@ int hw_cluster_read(struct hw_cluster *c, const struct hw_nodes_order *o, const 
 	if (!is_answer(reply) || !read_result(out, part(reply, HW_AT_ANSWER_RESULT)) ||
 	    read_clock(out, part(reply, HW_AT_ANSWER_NOW)) < 0) {
 		snprintf(error, HW_TROUBLE_TEXT,
-		         "the answer about %s and %s makes no sense: is something between us and Redis?",
+		         "the answer about %s and %s is malformed: is there a proxy between heartwheeld and Redis?",
 		         c->keys->nodes, c->keys->owners);
 		return -EPROTO;
 	}
@@ -308,6 +324,8 @@ int hw_cluster_read(struct hw_cluster *c, const struct hw_nodes_order *o, const 
 		read_owners(out, part(reply, HW_AT_ANSWER_OWNERS));
 	if (o->kind == HW_NODES_CLAIM)
 		read_claim(out, o, reply);
+	if (o->kind == HW_NODES_JOIN || o->kind == HW_NODES_RENEW)
+		read_denied(out, part(reply, HW_AT_ANSWER_DENIED));
 	keep_digest(c, out, part(reply, HW_AT_ANSWER_DIGEST)->str);
 	return 0;
 }

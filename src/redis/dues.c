@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices whose store is owed a refresh or a rewrite: two queues, and the marks by which a device is on each at most
- * once. */
+/* Two queues of devices, for refreshes and for snapshots that are pending. The bits in hw_sink.noted ensure that
+ * a device is in each queue at most once. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "redis/inner.h"
 
-bool hw_dues_have_marks(struct hw_redis *r, uint32_t index)
+bool hw_dues_have_room(struct hw_redis *r, uint32_t index)
 {
 	struct hw_sink *s = &r->sink;
-	if (index < s->n_marks)
+	if (index < s->n_noted)
 		return true;
-	uint32_t n = s->n_marks ? s->n_marks : 1024;
+	uint32_t n = s->n_noted ? s->n_noted : 1024;
 	while (n <= index)
 		n = n > UINT32_MAX / 2 ? UINT32_MAX : n * 2;
-	uint8_t *marks = realloc(s->marks, n);
-	if (!marks)
+	uint8_t *noted = realloc(s->noted, n);
+	if (!noted)
 		return false;
-	memset(marks + s->n_marks, 0, n - s->n_marks);
-	s->marks = marks;
-	s->n_marks = n;
+	memset(noted + s->n_noted, 0, n - s->n_noted);
+	s->noted = noted;
+	s->n_noted = n;
 	return true;
 }
 
 void hw_dues_in_full(struct hw_redis *r)
 {
-	for (uint32_t i = 0; i < r->sink.n_marks; i++)
-		r->sink.marks[i] &= (uint8_t)~HW_MARK_FULL;
+	for (uint32_t i = 0; i < r->sink.n_noted; i++)
+		r->sink.noted[i] &= (uint8_t)~HW_NOTED_FULL;
 }
 
 static bool grow(struct hw_dues *q)
@@ -42,56 +42,56 @@ static bool grow(struct hw_dues *q)
 	return true;
 }
 
-/* Without memory the device is left to the next sweep, which looks at everybody. */
+/* Without memory, a sweep is scheduled, which visits every device. */
 bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index)
 {
 	struct hw_sink *s = &r->sink;
-	if (!hw_dues_have_marks(r, index) || (!(s->marks[index] & q->bit) && q->len == q->cap && !grow(q))) {
+	if (!hw_dues_have_room(r, index) || (!(s->noted[index] & q->bit) && q->len == q->cap && !grow(q))) {
 		hw_plan_sweep(r);
 		return false;
 	}
-	if (s->marks[index] & q->bit)
+	if (s->noted[index] & q->bit)
 		return true;
-	s->marks[index] |= q->bit;
+	s->noted[index] |= q->bit;
 	q->at[(q->head + q->len++) & (q->cap - 1)] = index;
 	return true;
 }
 
-/* What was left to a rewrite that is not sent is no edge of a later one. */
-static void pass_over(struct hw_redis *r, uint32_t index, bool rewrite)
+/* The snapshot stood for a transition and is not sent. A later snapshot must not stand for it. */
+static void pass_over(struct hw_redis *r, uint32_t index, bool snapshot)
 {
-	if (rewrite)
-		r->sink.marks[index] &= (uint8_t)~HW_MARK_UNTOLD;
+	if (snapshot)
+		r->sink.noted[index] &= (uint8_t)~HW_NOTED_AS_TRANSITION;
 }
 
 /*
- * The next device on a queue that is there, whose state the store is to know, and that no other node has taken over
- * since; NULL if there is none. A rewrite waits for the answer to its device's edges: should they fail and it not, they
- * would find their seq written without them.
+ * Returns the next queued device that exists, may be written, and is still owned by this node; NULL if there is none. A
+ * snapshot waits until its device's transitions in flight are answered. Otherwise, if they failed and the snapshot
+ * succeeded, the store would have their seq without their entries.
  */
-const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool rewrite, struct hw_ref *ref)
+const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool snapshot, struct hw_ref *ref)
 {
 	const struct hw_registry *devices = hw_monitor_registry(r->m);
 	for (uint32_t left = q->len; left > 0; left--) {
 		uint32_t index = q->at[q->head];
 		q->head = (q->head + 1) & (q->cap - 1);
 		q->len--;
-		r->sink.marks[index] &= (uint8_t)~q->bit;
-		if (rewrite && (r->sink.marks[index] & HW_MARK_IN_FLIGHT)) {
+		r->sink.noted[index] &= (uint8_t)~q->bit;
+		if (snapshot && (r->sink.noted[index] & HW_NOTED_IN_FLIGHT)) {
 			hw_dues_add(r, q, index);
 			continue;
 		}
 		const struct hw_device *d = index < hw_registry_bound(devices) ? hw_registry_at(devices, index) : NULL;
 		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL ||
-		    (hw_device_state(d) == HW_STATE_FORGOTTEN && !rewrite)) {
-			pass_over(r, index, rewrite);
+		    (hw_device_state(d) == HW_STATE_FORGOTTEN && !snapshot)) {
+			pass_over(r, index, snapshot);
 			continue;
 		}
 		*ref = hw_registry_ref(devices, index);
 		if (hw_monitor_owns(r->m, d))
 			return d;
-		pass_over(r, index, rewrite);
-		hw_tokens_drop(r, *ref, d->seq);
+		pass_over(r, index, snapshot);
+		hw_call_owner_drop(r, *ref, d->seq);
 	}
 	return NULL;
 }

@@ -1,23 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# embed.sh OUT HEADER PREFIX PLACES REPORT LUA...: writes the C source OUT, in which each script is a string PREFIX_NAME_text
-# (HEADER, say redis/script.h, declares them). The places of arguments and keys (WRITE.seq, see PLACES) become numbers, REPORT_FIELDS the
-# names in hw_report_fields of REPORT (src/core/report.c; - where no script needs them); `include NAME` becomes what NAME.lua beside the script says, on
-# one line (so it must have no comments behind its statements); comment lines and indentation are left out, line ends are
-# kept, so that Redis reports the lines of the .lua files. OUT appears whole or not at all.
+# embed.sh OUT HEADER PREFIX PLACES REPORT LUA...: writes the C source OUT, which has each script as a string
+# PREFIX_NAME_text. HEADER (such as redis/script.h) declares these strings. In each script, embed.sh replaces:
+# - the names of positions (WRITE.seq, see PLACES) by numbers;
+# - REPORT_FIELDS by the names in hw_report_fields of REPORT (src/core/report.c; - if no script needs them);
+# - `include NAME` by the text of NAME.lua in the same folder, on one line. So an included script must not have comments
+#   after its statements.
+# Comment lines and indentation are removed. Line ends are kept, so that Redis reports the line numbers of the .lua files.
+# OUT is written completely or not at all.
 set -eu
 [ $# -ge 6 ] || { echo "usage: $0 OUT HEADER PREFIX PLACES REPORT LUA..." >&2; exit 2; }
 out=$1 header=$2 prefix=$3 places=$4 report=$5
 shift 5
 tmp=$out.tmp
 trap 'rm -f "$tmp" "$tmp.sed"' EXIT
-# plain LUA: without comment lines and indentation
+# plain LUA: the script without comment lines and indentation
 plain()
 {
 	sed -e 's/^[[:space:]]*--.*$//' -e 's/^[[:space:]]*//' "$1"
 }
-# whole LUA: with what it includes
+# whole LUA: the script together with its included scripts
 whole()
 {
 	plain "$1" | while IFS= read -r line; do

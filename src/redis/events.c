@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the event stream, a page at a time. Commands and answers keep their order on the link: an edge whose place was
- * told before a page's answer is on that page or before it, one that is told later is behind it.
+ * Reads the event stream, a page at a time. Commands and answers keep their order on the link. So if on_event() reports
+ * a transition before a page arrives, the transition is on that page or an earlier one. If on_event() reports it later,
+ * it comes after that page.
  *
- * Cost: Redis finds a place in the logarithm of the stream's length.
+ * Cost: Redis finds an id in logarithmic time.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "redis/inner.h"
 #include "redis/page.h"
+#include "stream/commands.h"
 
-/* What an answer needs to be understood. One is in flight for each call; freed with its answer. */
+/* The request of an answer. Freed when the answer arrives. */
 struct asked {
 	struct hw_redis *r;
 	struct hw_page_asked what;
@@ -45,15 +45,8 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 	a.r->ops->on_events(a.r->arg, &(struct hw_event_page){.ok = false});
 }
 
-static int ask(struct hw_redis *r, const struct hw_page_asked *what, const char *command, const char *from,
-               const char *to)
+static int ask(struct hw_redis *r, const struct hw_page_asked *what, struct hw_stream_command *c)
 {
-	char count[16];
-	snprintf(count, sizeof(count), "%u", what->count);
-	const char *argv[] = {command, r->keys.events, from, to, "COUNT", count};
-	size_t len[6];
-	for (int i = 0; i < 6; i++)
-		len[i] = strlen(argv[i]);
 	if (!r->up)
 		return -ENOTCONN;
 	struct asked *a = malloc(sizeof(*a));
@@ -61,21 +54,23 @@ static int ask(struct hw_redis *r, const struct hw_page_asked *what, const char 
 		return -ENOMEM;
 	*a = (struct asked){r, *what};
 	a->what.now_ms = hw_clock_now().wall_ms;
-	a->what.node = r->ops->owner ? NULL : r->conf.node_id; /* several nodes have one stream */
-	int rc = hw_redis_link_command(&r->link, on_page, a, 6, argv, len);
+	a->what.node = r->ops->owner ? NULL : r->conf.node_id; /* a cluster has one stream for all nodes */
+	int rc = hw_redis_link_command(&r->link, on_page, a, c->argc, c->argv, c->len);
 	if (rc != 0)
 		free(a);
 	return rc;
 }
 
-int hw_redis_events_after(struct hw_redis *r, struct hw_event_id after)
+int hw_redis_events_after(struct hw_redis *r, struct hw_stream_id after)
 {
-	char from[HW_EVENT_ID_TEXT];
-	hw_event_id_text(after, from);
-	return ask(r, &(struct hw_page_asked){.after = after, .count = HW_EVENTS_PAGE}, "XRANGE", from, "+");
+	struct hw_stream_command c;
+	hw_stream_range(&c, r->keys.events, after, HW_EVENTS_PAGE);
+	return ask(r, &(struct hw_page_asked){.after = after}, &c);
 }
 
 int hw_redis_events_last(struct hw_redis *r)
 {
-	return ask(r, &(struct hw_page_asked){.last = true, .count = HW_EVENTS_PAGE}, "XREVRANGE", "+", "-");
+	struct hw_stream_command c;
+	hw_stream_range_newest(&c, r->keys.events, HW_EVENTS_PAGE);
+	return ask(r, &(struct hw_page_asked){.last = true}, &c);
 }

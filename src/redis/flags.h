@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * notify-keyspace-events: which of its letters the keyspace listener needs, and which are missing. The letter A stands
- * for the classes g$lshzxetd, in Redis' own words.
+ * notify-keyspace-events: the letters that the keyspace listener needs. The letter A stands for the classes g$lshzxetd.
  */
 #ifndef HW_REDIS_FLAGS_H
 #define HW_REDIS_FLAGS_H
@@ -12,7 +11,7 @@
 #define HW_FLAGS_NEEDED "Exg$e"
 #define HW_FLAGS_MAX    64
 
-/* Writes `have` with what is missing put behind it, nothing taken away. Returns whether anything was. */
+/* Writes `have` followed by the missing letters. Returns whether any letter was missing. */
 bool hw_flags_complete(const char *have, char buf[HW_FLAGS_MAX]);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the Redis side share: one struct hw_redis, owned by redis.c, of which each part has its own member.
- * A part changes only its own, and speaks to the others through the functions below.
+ * What the parts of the Redis side share: one struct hw_redis, owned by redis.c. Each part has its own member, changes
+ * only this member, and calls the functions below for the others.
  *
- * hiredis calls back with NULL when the link goes: callbacks then release what is theirs and touch nothing else; each
- * part's *_lost() comes afterwards and puts it right.
+ * hiredis calls back with NULL when the link is lost. Callbacks then only release their own memory; the *_lost()
+ * function of each part follows and restores its state.
  */
 #ifndef HW_REDIS_INNER_H
 #define HW_REDIS_INNER_H
@@ -20,81 +20,83 @@
 #include "link/scripts.h"
 #include "link/trouble.h"
 #include "nodes/exclusive.h"
-#include "redis/edges.h"
 #include "redis/kept.h"
 #include "redis/keys.h"
+#include "redis/pending_writes.h"
 #include "redis/redis.h"
 #include "redis/script.h"
+#include "redis/server_run_id.h"
 
-#define HW_CALL_ITEMS    64
-#define HW_CALL_BYTES    (256 * 1024) /* a call is closed once it is longer */
-#define HW_EDGE_CALLS    8            /* in flight, of each kind */
-#define HW_REFRESH_CALLS 4
-#define HW_REWRITE_CALLS 2
-#define HW_EDGE_LOOKS    1024 /* entries of the ring that are passed over for a call; and calls so tried in one go */
-#define HW_EDGE_TRIES    16
-#define HW_CALLS         (HW_EDGE_CALLS + HW_REFRESH_CALLS + HW_REWRITE_CALLS)
+#define HW_CALL_ITEMS       64
+#define HW_CALL_BYTES       (256 * 1024) /* no item is added to a longer call */
+#define HW_TRANSITION_CALLS 8            /* in flight, at most; likewise for the other kinds */
+#define HW_REFRESH_CALLS    4
+#define HW_SNAPSHOT_CALLS   2
+#define HW_PASSED_OVER_MAX  1024 /* ring entries that are checked for one call, at most */
+#define HW_TRANSITION_TRIES 16   /* calls of transitions that one pump tries to build, at most */
+#define HW_CALLS            (HW_TRANSITION_CALLS + HW_REFRESH_CALLS + HW_SNAPSHOT_CALLS)
 
 #define HW_RETRY_MIN_MS 100
-#define HW_RETRY_MAX_MS 1000 /* what it refused is written within about a second of its change of mind */
-#define HW_REPLICA_MS   1000 /* once the retries are so far apart, a replica is left for whoever its name means now */
-#define HW_POISON_TRIES 5    /* so often may one edge fail for its own sake before it is given up */
+#define HW_RETRY_MAX_MS 1000 /* after a refusal, writes resume within about a second of Redis' recovery */
+/* at this retry delay, a read-only replica is left: the name may lead to the new master now */
+#define HW_REPLICA_MS   1000
+#define HW_POISON_TRIES 5 /* failures of one transition on its own before it is given up */
 
-#define HW_PLAIN_TURNS    16      /* of so many refreshes of a device that reports nothing one has its last_seen */
-#define HW_REFRESH_MAX_MS 3600000 /* how often one is refreshed at least */
+#define HW_PLAIN_TURNS    16      /* of so many refreshes of a device without reported fields, one writes last_seen */
+#define HW_REFRESH_MAX_MS 3600000 /* a device is refreshed at least this often */
 
-#define HW_SWEEP_EVERY_MS 50
-#define HW_SWEEP_BITE     1000 /* 20,000 devices a second at least */
-#define HW_SWEEP_MARK     4096 /* as many refreshes may wait before the sweep does */
+#define HW_SWEEP_EVERY_MS    50
+#define HW_SWEEP_BITE        1000 /* devices per step: at least 20,000 devices a second */
+#define HW_SWEEP_WAITING_MAX 4096 /* the sweep waits while more refreshes are queued */
 
 #define HW_STATUS_PAYLOAD_MAX 16384
 
-/* A queue of devices by index, each at most once: whoever has that index when its turn comes is meant. */
+/* A queue of device indices, each at most once. An entry applies to the device that has the index when it is taken. */
 struct hw_dues {
 	uint32_t *at;
 	uint32_t cap, head, len;
-	uint8_t bit; /* in hw_sink.marks */
+	uint8_t bit; /* the bit of this queue in hw_sink.noted */
 };
 
-/* FULL: a full refresh was the last that was sent of the device, or light ones behind it; then ONCE and OWN_TIMEOUT say
- * whether it had these fields, and FORM whether `form` was among those that were sent, and this node's. UNTOLD: its
- * last edge found no room in the ring, so its rewrite is that edge. */
+/* Bits per device index. FULL: only light or plain refreshes have followed the last full refresh. Then ONCE and
+ * OWN_TIMEOUT are set if the last refresh had these fields; FORM is set if it had this node's `form`. AS_TRANSITION:
+ * the ring was full at the device's last transition, so its snapshot is written as that transition. */
 enum {
-	HW_MARK_REFRESH = 1,
-	HW_MARK_REWRITE = 2,
-	HW_MARK_IN_FLIGHT = 4,
-	HW_MARK_FULL = 8,
-	HW_MARK_ONCE = 16,
-	HW_MARK_OWN_TIMEOUT = 32,
-	HW_MARK_UNTOLD = 64,
-	HW_MARK_FORM = 128,
-	HW_MARKS_FIELDS = HW_MARK_ONCE | HW_MARK_OWN_TIMEOUT
+	HW_NOTED_REFRESH = 1,
+	HW_NOTED_SNAPSHOT = 2,
+	HW_NOTED_IN_FLIGHT = 4,
+	HW_NOTED_FULL = 8,
+	HW_NOTED_ONCE = 16,
+	HW_NOTED_OWN_TIMEOUT = 32,
+	HW_NOTED_AS_TRANSITION = 64,
+	HW_NOTED_FORM = 128,
+	HW_NOTED_FIELDS = HW_NOTED_ONCE | HW_NOTED_OWN_TIMEOUT
 };
 
-enum hw_call_kind { HW_CALL_FREE, HW_CALL_EDGES, HW_CALL_REFRESH, HW_CALL_REWRITE };
+enum hw_call_kind { HW_CALL_FREE, HW_CALL_TRANSITIONS, HW_CALL_REFRESH, HW_CALL_SNAPSHOT };
 
 #define HW_HOLD(kind) (1U << (kind))
-#define HW_HOLD_ALL   (HW_HOLD(HW_CALL_EDGES) | HW_HOLD(HW_CALL_REFRESH) | HW_HOLD(HW_CALL_REWRITE))
+#define HW_HOLD_ALL   (HW_HOLD(HW_CALL_TRANSITIONS) | HW_HOLD(HW_CALL_REFRESH) | HW_HOLD(HW_CALL_SNAPSHOT))
 
 struct hw_call {
 	struct hw_redis *r;
 	enum hw_call_kind kind;
 	unsigned n;
 	int64_t sent_ns;
-	uint64_t end; /* HW_CALL_EDGES: the ring is sent up to here */
+	uint64_t end; /* HW_CALL_TRANSITIONS: the ring's position after the last entry of the call */
 	struct {
 		struct hw_ref ref;
 		uint64_t seq;
-		uint64_t at;         /* HW_CALL_EDGES: its place in the ring */
-		bool stateless;      /* no device's state: nothing is confirmed */
-		bool untold;         /* HW_CALL_REWRITE: it is an edge, */
-		struct hw_edge edge; /* ... this one */
+		uint64_t at;                     /* HW_CALL_TRANSITIONS: position in the ring */
+		bool stateless;                  /* no device's state is written, so no device is confirmed */
+		bool as_transition;              /* HW_CALL_SNAPSHOT: it is written as a transition, `transition` */
+		struct hw_pending_write pending; /* of an `as_transition` item */
 	} items[HW_CALL_ITEMS];
 };
 
-/* What the light refreshes that are being put into a call have in common. */
+/* The common values of the light refreshes that are being added to a call. */
 struct hw_light {
-	unsigned n; /* 0: the next one begins anew */
+	unsigned n; /* 0: the next light refresh begins a new group */
 	size_t count_at;
 	int64_t ttl_ms, timeout_ms;
 	const struct hw_group *group;
@@ -102,93 +104,97 @@ struct hw_light {
 	unsigned extra;
 };
 
-/* The same of plain ones. */
+/* The common values of the plain refreshes that are being added to a call. */
 struct hw_plain {
 	unsigned n;
 	size_t count_at;
 	int64_t ttl_ms;
 };
 
-/* The tokens of the call that is being put together. */
-struct hw_tokens {
+/* The fencing tokens of the call that is being built. */
+struct hw_call_owner {
 	unsigned n;
 	struct hw_ownership at[HW_CALL_ITEMS];
 	size_t letters_at, tokens_at;
-	uint64_t epoch; /* of the item that was added last; 0: there are no several nodes */
+	uint64_t epoch; /* of the item that was added last; 0: no cluster */
 };
 
 struct hw_sink {
-	struct hw_edges edges;
-	bool keeps; /* Redis' master may change: edges are kept once they are confirmed */
+	struct hw_pending_writes pending_writes;
+	bool keeps; /* Sentinels are configured, so the master may change: confirmed transitions are kept */
 	struct hw_kept kept;
-	uint32_t sent_again, lacking; /* of what is being sent again: all, and those that were not there */
-	struct hw_dues refresh, rewrite;
-	uint8_t *marks; /* by device index, HW_MARK_* */
-	uint32_t n_marks;
+	/* transitions that are being sent again; and those of them that the new master lacked */
+	uint32_t sent_again, lacking;
+	struct hw_dues refresh, snapshot;
+	uint8_t *noted; /* by device index, HW_NOTED_* */
+	uint32_t n_noted;
 	struct hw_eval eval;
 	struct hw_light light;
 	struct hw_plain plain;
-	struct hw_tokens tokens;
-	char *key; /* for a device's key name */
+	struct hw_call_owner owner;
+	char *key; /* buffer for the name of a device's key */
 	struct hw_call calls[HW_CALLS];
-	unsigned in_flight[HW_CALL_REWRITE + 1];
-	bool rewind;        /* an edge has failed: send from the head again once every answer is in */
-	unsigned held;      /* calls that wait for `retry`: bits, HW_HOLD() */
-	unsigned retry_ms;  /* the last delay; 0: all is well */
-	uint64_t poison_at; /* the edge that failed last for its own sake, and how often */
+	unsigned in_flight[HW_CALL_SNAPSHOT + 1];
+	bool rewind;        /* a transition has failed: once every answer is in, send from the head again */
+	unsigned held;      /* the kinds of calls that wait for `retry`: HW_HOLD() bits */
+	unsigned retry_ms;  /* the last delay; 0: no failure */
+	uint64_t poison_at; /* position of the transition that failed last on its own; poison_tries: its failures */
 	unsigned poison_tries;
-	int64_t poison_told_ms;
+	int64_t poison_reported_ms;
 	bool sweep;
 	uint32_t sweep_at;
-	bool comparing; /* since the sweep began until after its end nothing waits for its turn */
-	bool unarmed;   /* `pump` could not be armed: hw_plan_tick() pumps */
+	bool comparing; /* a sweep runs, or its refreshes and snapshots are still queued */
+	bool unarmed;   /* `pump` could not be armed: hw_plan_tick() does */
 	struct event *pump, *retry, *sweep_timer;
 };
 
 struct hw_load {
-	/* AGAIN: after the load, the outbox of a Redis that is back; it may be older than what was acknowledged. */
+	/* AGAIN: after a reconnect, or for hw_redis_compare(), only the outbox is read again. The outbox of a Redis
+	 * that is back may be older than the acknowledgements. */
 	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE, HW_LOAD_AGAIN } stage;
 	char cursor[32];
-	bool scanning;    /* a page is asked for */
-	unsigned waiting; /* devices' replies */
-	unsigned looks;   /* at devices that are known by hearsay, under way */
-	bool failed;      /* something said that Redis cannot serve */
-	bool next;        /* during AGAIN: all is to be read after it */
+	bool scanning;    /* a page is requested */
+	unsigned waiting; /* replies of devices that are awaited */
+	unsigned reads;   /* queries for single devices that are in flight */
+	bool failed;      /* an error showed that Redis cannot serve now */
+	bool next;        /* during AGAIN: a whole load follows */
 	uint64_t devices, unusable;
-	char first_unusable[HW_ID_MAX + 1]; /* the id of the first that is unusable */
-	int64_t ahead_ms;                   /* how far Redis' clock is ahead of ours; 0 if it is behind */
-	bool unarmed;                       /* `again` could not be armed: hw_load_tick() begins */
+	char first_unusable[HW_ID_MAX + 1]; /* id of the first unusable record */
+	int64_t ahead_ms;                   /* how far Redis' clock is ahead of ours; 0 if it is not */
+	bool unarmed;                       /* `again` could not be armed: hw_load_tick() starts it */
 	struct event *again;
 };
 
-struct hw_mark {
-	int64_t saw_ms;    /* until when this monitor, or the run before it, has seen; 0: never */
+struct hw_sight_record {
+	int64_t saw_ms;    /* until when this monitor, or the run before, has seen the fleet; 0: never */
 	int64_t old_ms;    /* as found at the first connect */
-	int64_t newest_ms; /* until when any node had seen then */
-	bool searched;     /* all nodes' marks have been looked for */
+	int64_t newest_ms; /* the latest time until when any node had seen the fleet, as found then */
+	bool searched;     /* the sight records of all nodes have been read */
 	uint64_t old_canaries;
 	uint64_t canaries;  /* to be written */
-	bool read;          /* old_ms has been */
-	int64_t written_ms; /* in the mark that Redis confirmed last */
-	bool written;       /* Redis has confirmed a mark of this run */
-	bool left;          /* ... or has left that of another one, which has our name */
-	bool doubted; /* what was in its place was another's, or older: the store may have been another meanwhile */
-	bool sees;    /* it is written for a monitor that sees */
+	bool read;          /* old_ms is valid */
+	int64_t written_ms; /* MS in the sight record that Redis confirmed last */
+	bool written;       /* Redis has confirmed a sight record of this run */
+	/* the last sight record was not written, because another run holds our name and its sight record was there */
+	bool left;
+	/* an older sight record, or another run's, was found: the store may have been emptied or replaced meanwhile */
+	bool doubted;
+	bool sees; /* the monitor is not blind, and the load has ended */
 	bool in_flight;
-	int64_t asked_ms;         /* monotonic, when that was sent */
-	int64_t sent_ms;          /* in the mark that is in flight */
-	bool sent_new;            /* ... which may be put where there is none */
-	int64_t stranger_told_ms; /* when it was told that another run writes it */
+	int64_t asked_ms;             /* monotonic, when the sight record in flight was sent */
+	int64_t sent_ms;              /* MS in the sight record in flight */
+	bool sent_new;                /* the sight record in flight is also written where no sight record is */
+	int64_t stranger_reported_ms; /* when the other run was reported last */
 	struct hw_eval eval;
-	void (*then)(struct hw_redis *r); /* what the reading of the mark was for */
+	void (*then)(struct hw_redis *r); /* called once the sight record has been read */
 };
 
-/* watched.c: the clock of watching, at the last answer of Redis. */
+/* watched.c: the clock of watching, as of Redis' last answer. */
 struct hw_watched {
 	bool known;
 	int64_t ms;
 	struct hw_mono at;
-	int64_t clock_ms; /* what Redis' clock showed last; 0: not known */
+	int64_t clock_ms; /* Redis' clock when it was read last, at `clock_at`; 0: not known */
 	struct hw_mono clock_at;
 };
 
@@ -198,26 +204,27 @@ struct hw_watched {
 /* monitors.c */
 struct hw_monitors {
 	struct hw_exclusive exclusive;
-	uint64_t count;                /* of the renewals */
-	uint64_t born;                 /* as this run was entered; 0: not yet */
-	struct hw_mono asked, renewed; /* the last renewal was sent; the last that was answered was sent */
+	uint64_t count; /* number of renewals of this run's entry */
+	uint64_t born;  /* BORN of this run's entry; 0: none yet */
+	/* when the last renewal was sent; when the last one that was answered was sent */
+	struct hw_mono asked, renewed;
 	bool in_flight, leaves, left;
-	bool told; /* that Redis refuses the entry */
+	bool reported; /* the refusal of the entry has been reported */
 	unsigned n_dead;
 	struct {
 		char run[17], entry[HW_MONITOR_ENTRY_MAX];
-	} dead[HW_MONITORS_DEAD]; /* to be removed by the next renewal */
+	} dead[HW_MONITORS_DEAD]; /* entries of ended runs, which the next renewal removes */
 	hw_redis_monitors_seen *fn;
 	struct hw_eval eval;
 };
 
-#define HW_REFUSED_MARK HW_HOLD(HW_CALL_FREE)
+#define HW_REFUSED_SIGHT_RECORD HW_HOLD(HW_CALL_FREE)
 
-/* Which writes Redis refused when they were tried last: bits, HW_HOLD() of the kind of call, or HW_REFUSED_MARK. */
+/* The writes that Redis refused at their last attempt: HW_HOLD() bits of call kinds, or HW_REFUSED_SIGHT_RECORD. */
 struct hw_refusal {
 	unsigned writes;
 	enum hw_trouble kind;
-	bool told;
+	bool reported;
 	struct hw_mono since;
 	char text[HW_TROUBLE_TEXT + 32];
 };
@@ -225,11 +232,11 @@ struct hw_refusal {
 #define HW_SIGHTINGS_MAX 1024
 
 struct hw_sightings {
-	struct hw_sighting waiting[HW_SIGHTINGS_MAX]; /* a ring; the first is in flight, or the next to be sent */
+	struct hw_sighting waiting[HW_SIGHTINGS_MAX]; /* a ring; the first entry is in flight, or the next to be sent */
 	unsigned head, n;
 	bool in_flight;
-	unsigned pause_s, wait_s; /* after a refusal: how long it waits, and still has to */
-	int64_t told_ms;
+	unsigned pause_s, wait_s; /* after a refusal: the delay, and how much of it is left */
+	int64_t reported_ms;
 	uint64_t lost;
 };
 
@@ -240,122 +247,125 @@ struct hw_redis {
 	const struct hw_redis_ops *ops;
 	void *arg;
 	struct hw_keys keys;
-	char *self; /* the scripts' channel; "": none */
+	char *self; /* the channel on which the scripts announce their own writes; "": none */
 	struct hw_redis_link link;
 	struct hw_troubles troubles;
 	struct hw_refusal refusal;
 	struct hw_sink sink;
 	struct hw_load load;
-	struct hw_mark mark;
+	struct hw_sight_record sight_record;
 	struct hw_watched watched;
 	struct hw_monitors monitors;
 	struct hw_sightings sightings;
 	struct hw_scripts scripts;
 	bool up, was_up;
+	char server[HW_SERVER_RUN_ID + 1]; /* hw_redis_server() */
 	struct hw_mono down_since;
 	int64_t started_wall_ms;
-	char told[512]; /* what on_link() said last while down */
+	char reported[512]; /* the last text of on_link() while down */
 	struct hw_redis_stats *stats;
 	hw_redis_nodes_seen *on_nodes; /* beside.c */
 };
 
 /* redis.c */
-/* The id of what is sent again of a device that was forgotten (edges.h): all that is left of it then. NULL: it needs
- * none, or there is no memory. The caller owns it. */
+/* The id to keep for a transition to `forgotten` that may be sent again, because the device's record is gone then
+ * (pending_writes.h). NULL: none is needed, or no memory. The caller owns it. */
 uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *t);
 
 /* refusal.c */
-/* Tells of an error reply if its turn has come; returns its kind. */
+/* Reports an error reply, at most once per kind in HW_TROUBLE_EVERY_MS. Returns its kind. */
 enum hw_trouble hw_refusal_trouble(struct hw_redis *r, const char *reply);
-/* Tells of something, if its turn has come, and returns whether it had. `told_ms`: when it was told of last. */
-bool hw_refusal_tell(struct hw_redis *r, int64_t *told_ms, const char *text);
-/* Redis has refused a write as a whole, with this error reply: told when it begins and when its kind changes. Returns
- * the error's kind. */
+/* Reports a text if *told_ms, the time of the last report, is long enough ago. Returns whether it did. */
+bool hw_refusal_log(struct hw_redis *r, int64_t *reported_ms, const char *text);
+/* Redis has refused all writes of a call with this error. Reported at the start of the refusal, and when the kind of
+ * error changes. Returns the kind. */
 enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char *reply);
-/* A write of this kind has succeeded. */
+/* A write of this kind (HW_HOLD(), or HW_REFUSED_SIGHT_RECORD) has succeeded. */
 void hw_refusal_end(struct hw_redis *r, unsigned write);
 
 /* plan.c: when the sink acts */
-/* It pumps at the end of this turn of the loop. */
+/* Schedules the pump for the end of this turn of the loop. */
 void hw_plan_pump(struct hw_redis *r);
-/* Calls of these kinds fare badly (bits, HW_HOLD()): none of them is sent for a while. */
+/* Calls of these kinds (HW_HOLD() bits) have failed: they wait for the retry delay. */
 void hw_plan_retry(struct hw_redis *r, unsigned kinds);
-/* It compares every device with the store, paced; over again if that is under way. */
+/* Compares every device with the store, paced; starts over if a sweep is under way. */
 void hw_plan_sweep(struct hw_redis *r);
-/* The link is up, `again`: it was before. */
+/* The link is up; `again`: not for the first time. */
 void hw_plan_up(struct hw_redis *r, bool again);
-/* Each second: what a timer that found no memory has left undone; hw_load_tick() likewise. */
+/* Each second: arms timers that could not be armed for lack of memory. */
 void hw_plan_tick(struct hw_redis *r);
 
 /* dues.c */
-/* Whether there is room for this device's marks now: every index that is on a queue or the ring has it. */
-bool hw_dues_have_marks(struct hw_redis *r, uint32_t index);
-/* The next refresh of each device is a full one. */
+/* Makes room for the sight records of this device; false without memory. Every index in a queue or the ring has sight
+ * records. */
+bool hw_dues_have_room(struct hw_redis *r, uint32_t index);
+/* Makes the next refresh of each device a full one. */
 void hw_dues_in_full(struct hw_redis *r);
-/* Queues a device; false without memory: a sweep will find it then. */
+/* Queues a device. False without memory: then a sweep is scheduled, which visits the device. */
 bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index);
-/* Takes the next device on a queue that is there and whose state the store is to know; NULL if there is none. */
-const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool rewrite, struct hw_ref *ref);
+/* Takes the next queued device that exists and may be written. Returns NULL if there is none. */
+const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool snapshot, struct hw_ref *ref);
 
-/* tokens.c: what one of several nodes says of itself with each call; nothing of it is done by a monitor by itself */
-/* The call under construction begins: behind what it has in common, before its items and their keys. */
-void hw_tokens_begin(struct hw_redis *r);
-/* Item `item` is about this device: false if it is not ours to write, or no longer with this epoch (0: any). */
-bool hw_tokens_add(struct hw_redis *r, unsigned item, const char *id, size_t len, uint64_t epoch);
-/* All items are in it. */
-void hw_tokens_end(struct hw_redis *r);
-/* Whether we own this device, and the epoch with which. */
-bool hw_tokens_epoch(const struct hw_redis *r, const char *id, size_t len, uint64_t *epoch);
-/* Whether an item was refused because another node is newer, which is then told: it is not to be sent again. */
-bool hw_tokens_refused(struct hw_redis *r, const redisReply *item);
-/* What was owed of this device as of `seq` is another node's: it is told. */
-void hw_tokens_drop(struct hw_redis *r, struct hw_ref ref, uint64_t seq);
+/* call_owner.c: the fencing tokens of a call in a cluster. For a standalone monitor, these functions add nothing. */
+/* Begins the call: after its common arguments, before its items and their keys. */
+void hw_call_owner_begin(struct hw_redis *r);
+/* Sets the token of item `item`, which is about this device. False: another node owns the device, or our epoch is no
+ * longer `epoch` (0: any). */
+bool hw_call_owner_add(struct hw_redis *r, unsigned item, const char *id, size_t len, uint64_t epoch);
+/* All items have been added. */
+void hw_call_owner_end(struct hw_redis *r);
+/* Whether this node owns the device, and with which epoch. */
+bool hw_call_owner_epoch(const struct hw_redis *r, const char *id, size_t len, uint64_t *epoch);
+/* Whether an item was refused because of a newer token. If so, reports that token; the item is not sent again. */
+bool hw_call_owner_refused(struct hw_redis *r, const redisReply *item);
+/* Reports that another node now owns this device, so its pending state as of `seq` is dropped. */
+void hw_call_owner_drop(struct hw_redis *r, struct hw_ref ref, uint64_t seq);
 
 /* call.c */
-/* Begins one. There is room for it while fewer than are allowed of its kind are in flight. */
+/* Begins a call. The caller must have checked that fewer calls than allowed of this kind are in flight. */
 struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind);
-/* Sends it, as the sink's `eval` has it. One that could not be sent has not happened: false, and it is undone. */
+/* Sends the call in the sink's `eval`. False: it was not sent, and it has been undone. */
 bool hw_call_send(struct hw_redis *r, struct hw_call *c, enum hw_script script, redisCallbackFn *fn);
-/* Puts what was in flight back where it came from. */
+/* Returns the call's items to their queue or ring, so that they are sent again. */
 void hw_call_undo(struct hw_redis *r, struct hw_call *c);
-/* Owes again what an item of a refresh or rewrite was to write. */
+/* Queues an item of a refresh or a snapshot again. */
 void hw_call_put_back(struct hw_redis *r, const struct hw_call *c, unsigned i);
 
-/* calls.c: build and send one call each; false if there was nothing to send, or it could not be */
-bool hw_call_edges(struct hw_redis *r);
+/* calls.c: each builds and sends one call. False: nothing to send, or the call could not be sent */
+bool hw_call_transitions(struct hw_redis *r);
 bool hw_call_refreshes(struct hw_redis *r);
-bool hw_call_rewrites(struct hw_redis *r);
+bool hw_call_snapshots(struct hw_redis *r);
 
 /* answers.c */
-void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg);
+void hw_call_on_transitions(redisAsyncContext *ac, void *answer, void *arg);
 void hw_call_on_refreshes(redisAsyncContext *ac, void *answer, void *arg);
-void hw_call_on_rewrites(redisAsyncContext *ac, void *answer, void *arg);
+void hw_call_on_snapshots(redisAsyncContext *ac, void *answer, void *arg);
 
 /* sink.c */
 int hw_sink_init(struct hw_redis *r);
 void hw_sink_fini(struct hw_redis *r);
 void hw_sink_lost(struct hw_redis *r);
-/* The link is up again, and nothing is in flight: what another master may not have got is sent again first. */
+/* The link is up again and nothing is in flight: the kept transitions are put before all others. */
 void hw_sink_send_again(struct hw_redis *r);
-/* All before this place in the ring is confirmed. */
+/* Redis has confirmed all entries of the ring before this position. */
 void hw_sink_confirm(struct hw_redis *r, uint64_t place);
-/* So is an edge that was in no ring. */
-void hw_sink_keep(struct hw_redis *r, const struct hw_edge *e);
+/* Redis has confirmed a transition that was written from a snapshot: keep it. */
+void hw_sink_keep(struct hw_redis *r, const struct hw_pending_write *e);
 
 /* items.c: append one item and its keys to the call under construction */
-/* A transition, as `kind` "E" (an edge, with an entry in the stream) or "W" (a rewrite). `payload`: the outbox gets the
- * device's status. */
+/* Appends a transition. `kind`: "E" adds an entry to the event stream, "W" (a snapshot) does not. `payload`: the
+ * outbox gets the device's status. */
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
                    bool payload);
-/* `untold`: as the edge that it is, which is left in `edge`. */
-void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now, bool untold,
-                     struct hw_edge *edge);
-/* Whether a refresh of it would be a plain one: that its key lives on is all. */
+/* Appends a snapshot. `as_transition`: it is written as a transition, which is returned in `transition`. */
+void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
+                      bool as_transition, struct hw_pending_write *pending);
+/* Whether its refresh would be plain: only the TTL of its connected key is extended. */
 bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
-void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *e);
-/* That a device was forgotten, of which nothing but this edge is left. */
-void hw_item_forgotten(struct hw_redis *r, const struct hw_edge *e);
+void hw_item_acknowledge(struct hw_redis *r, const struct hw_pending_write *e);
+/* Appends the transition of a forgotten device, of which only this entry is left. */
+void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *e);
 
 /* load.c */
 int hw_load_init(struct hw_redis *r);
@@ -363,41 +373,43 @@ void hw_load_fini(struct hw_redis *r);
 void hw_load_up(struct hw_redis *r);
 void hw_load_lost(struct hw_redis *r);
 void hw_load_tick(struct hw_redis *r);
-/* Whether a load was asked for and has not ended. */
+/* Whether a load was requested and has not ended. */
 bool hw_load_pending(const struct hw_redis *r);
 
 /* sightings.c */
-/* Sends the next one if none is in flight. */
+/* Sends the next entry unless one is in flight. */
 void hw_sightings_send(struct hw_redis *r);
 /* Each second. */
 void hw_sightings_tick(struct hw_redis *r);
 void hw_sightings_lost(struct hw_redis *r);
 
-/* mark.c */
-/* Reads the mark before it is ever written; `then` is called when it is here. */
-void hw_mark_read(struct hw_redis *r, void (*then)(struct hw_redis *r));
-void hw_mark_lost(struct hw_redis *r);
-/* Until when its writer has seen, as a mark says it; 0: it says nothing. */
-int64_t hw_mark_ms(const struct hw_redis *r, const redisReply *reply);
+/* sight_record.c */
+/* Reads the sight record before this run writes one; then calls `then`. */
+void hw_sight_record_read(struct hw_redis *r, void (*then)(struct hw_redis *r));
+void hw_sight_record_lost(struct hw_redis *r);
+/* The time in a sight record until when its writer has seen the fleet; 0: none. */
+int64_t hw_sight_record_ms(const struct hw_redis *r, const redisReply *reply);
 
 /* monitors.c */
 void hw_monitors_lost(struct hw_redis *r);
 
 /* watched.c */
 #define HW_WATCHED_MAX 48
-/* Reads the clock of watching, before anything is loaded. 0 or -errno. */
+/* Requests the clock of watching; done before the load. 0 or -errno. */
 int hw_watched_read(struct hw_redis *r);
-/* The clock shows `ms`; negative: it is not known. */
+/* Sets the clock to `ms`; negative: not known. */
 void hw_watched_set(struct hw_redis *r, struct hw_now now, int64_t ms);
-/* What the time of Redis was, by an answer to what was asked at `asked_ms` (monotonic). */
+/* Sets Redis' clock from the answer to a command that was sent at `asked_ms` (monotonic), unless it took too long. */
 void hw_watched_compare(struct hw_redis *r, struct hw_now now, int64_t asked_ms, int64_t redis_ms);
 void hw_watched_clock(struct hw_redis *r, struct hw_now now, int64_t redis_ms);
-/* Writes the field `watched` of an offline device; returns its length, or 0: it is not known, or it is not offline. */
+/* Writes the field `watched` of an offline device. Returns its length; 0: the clock is not known, or the device is
+ * not offline. */
 int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64_t seq, char text[HW_WATCHED_MAX]);
-/* What such a field says of a device whose hash has this seq: struct hw_stored.gone_ms. */
+/* Parses a field `watched`; `seq`: that of the same hash. Returns a value for struct hw_stored.gone_ms. */
 int64_t hw_watched_gone_ms(const struct hw_redis *r, const char *text, size_t len, uint64_t seq);
 
-/* marks.c: looks for all nodes' marks, and calls what hw_mark_read() was told to, unless the link is lost first */
-void hw_marks_read(struct hw_redis *r);
+/* sight_records.c: reads the sight records of all nodes, then calls the `then` of hw_sight_record_read() unless the
+ * link is lost */
+void hw_sight_records_read(struct hw_redis *r);
 
 #endif

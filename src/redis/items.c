@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Items of the scripts, made from devices' records. The places of the arguments are those of scripts/places. */
+/* Builds the items of the scripts from the records of devices. scripts/places has the positions of the arguments. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "redis/inner.h"
 #include "redis/places.h"
 
-/* Every item begins with these, and a device's keys stand in their order. */
+/* All items begin with these arguments, and the keys of a device have the order of enum hw_device_key. */
 _Static_assert(HW_AT_ITEM_ID == HW_AT_WRITE_ID && HW_AT_ITEM_ID == HW_AT_ACK_ID, "scripts/places");
 _Static_assert(HW_AT_ITEM_KIND == HW_AT_WRITE_KIND && HW_AT_ITEM_KIND == HW_AT_ACK_KIND, "scripts/places");
 _Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND && HW_AT_FULL_KIND == HW_AT_PLAIN_KIND, "scripts/places");
 _Static_assert((int)HW_AT_KEY_CONNECTED == HW_KEY_CONNECTED && (int)HW_AT_KEY_STATE == HW_KEY_STATE, "scripts/places");
 _Static_assert((int)HW_AT_KEY_DISCONNECTED == HW_KEY_DISCONNECTED, "scripts/places");
 
-/* Reported fields, own_timeout and once: as pairs, and how many arguments they make. */
+/* The number of arguments that add_extra() adds: a name and a value for own_timeout, once and each reported field. */
 static unsigned extra_args(const struct hw_device *d)
 {
 	unsigned n = d->flags & HW_FLAG_ONCE ? 2 : 0;
@@ -42,7 +42,7 @@ static void pair_int(struct hw_eval *e, const char *name, int64_t value)
 	hw_eval_arg_int(e, value);
 }
 
-/* When an offline device went: a field of an offline device alone. */
+/* Adds the field `watched`: when the device went offline. Only offline devices have it. */
 static void pair_watched(struct hw_eval *e, const char *text, int len)
 {
 	if (len > 0)
@@ -63,7 +63,7 @@ static void add_extra(struct hw_redis *r, const struct hw_device *d)
 	if (d->flags & HW_FLAG_ONCE)
 		pair(e, "once", "1");
 	struct hw_report p = hw_device_report(d);
-	if (hw_device_own_timeout_ms(d) > 0) /* which is the one in force: within what its group allows */
+	if (hw_device_own_timeout_ms(d) > 0) /* the clamped value that is in force */
 		pair_int(e, "own_timeout", hw_monitor_timeout_ms(r->m, d));
 	for (int k = 0; k < HW_REPORT_FIELDS; k++) {
 		if (!(p.has & 1U << k))
@@ -83,7 +83,7 @@ static const char *source_of(const struct hw_device *d)
 	return s == HW_SOURCE_KEY ? "key" : "mqtt";
 }
 
-/* Whose its connected key is: see refresh.lua. */
+/* The owner of the connected key, as in refresh.lua. */
 static const char *mine(const struct hw_redis *r, const struct hw_device *d)
 {
 	if (!r->conf.keyspace || !hw_device_key_is_foreign(d))
@@ -103,7 +103,8 @@ static void add_keys(struct hw_redis *r, const char *id, size_t len)
 		add_key(r, (enum hw_device_key)k, id, len);
 }
 
-/* Of several nodes: in which form of its group the device was heard. What is not known here is left as it is stored. */
+/* In a cluster: adds the form of the group (form_hash) with which the device's heartbeats were read. If it is not
+ * known here, the stored form stays. */
 static void add_form(struct hw_redis *r, uint64_t form)
 {
 	char text[9];
@@ -112,7 +113,8 @@ static void add_form(struct hw_redis *r, uint64_t form)
 		pair(&r->sink.eval, "form", text);
 }
 
-/* The outbox gets the payload of the device's current state only: an older edge's status will never be published. */
+/* The outbox gets the payload of the device's current state only. The status of an older transition is never
+ * published. */
 static void add_payload(struct hw_redis *r, const struct hw_device *d, bool wanted)
 {
 	char payload[HW_STATUS_PAYLOAD_MAX];
@@ -143,7 +145,7 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	hw_eval_put_int(e, HW_AT_WRITE_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_WRITE_MINE, mine(r, d), 1);
 	add_payload(r, d, payload);
-	uint64_t epoch = r->sink.tokens.epoch, form = hw_monitor_form(r->m, d);
+	uint64_t epoch = r->sink.owner.epoch, form = hw_monitor_form(r->m, d);
 	hw_eval_put_int(e, HW_AT_WRITE_N, (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + extra_args(d));
 	if (epoch)
 		pair_int(e, "epoch", (int64_t)epoch);
@@ -154,11 +156,11 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	add_extra(r, d);
 }
 
-void hw_item_forgotten(struct hw_redis *r, const struct hw_edge *f)
+void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
 {
 	struct hw_eval *e = &r->sink.eval;
 	const char *id = (const char *)f->id + 1;
-	uint64_t epoch = r->sink.tokens.epoch;
+	uint64_t epoch = r->sink.owner.epoch;
 	add_keys(r, id, f->id[0]);
 	hw_eval_item(e);
 	hw_eval_put(e, HW_AT_WRITE_KIND, "E", 1);
@@ -170,7 +172,8 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_edge *f)
 	hw_eval_put_int(e, HW_AT_WRITE_LAST_SEEN, f->t.last_seen_ms);
 	hw_eval_put_text(e, HW_AT_WRITE_GROUP, id + f->id[0]);
 	hw_eval_put_int(e, HW_AT_WRITE_TTL, 0);
-	hw_eval_put(e, HW_AT_WRITE_MINE, r->conf.keyspace ? "0" : "1", 1); /* whose its key is is not known any more */
+	/* the owner of the key is not known any more */
+	hw_eval_put(e, HW_AT_WRITE_MINE, r->conf.keyspace ? "0" : "1", 1);
 	hw_eval_put(e, HW_AT_WRITE_OUTBOX, "0", 1);
 	hw_eval_put(e, HW_AT_WRITE_PAYLOAD, "", 0);
 	hw_eval_put_int(e, HW_AT_WRITE_N, epoch ? 2 : 0);
@@ -179,16 +182,16 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_edge *f)
 }
 
 /*
- * A rewrite leaves the outbox alone: it says nothing new to the broker, and Redis having come back empty is no reason
- * to publish. Only a clearing that the broker has not acknowledged is put there again, since nothing else would
- * remember it after a restart. One that is an edge says what that would have said.
+ * A snapshot does not change the outbox. It has no news for the broker, and an emptied Redis is no reason to publish
+ * again. The exception is a clearing that the broker has not acknowledged: after a restart, no other record of it would
+ * exist. A snapshot that stands for a transition writes the outbox as that transition would.
  */
-void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now, bool untold,
-                     struct hw_edge *edge)
+void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
+                      bool as_transition, struct hw_pending_write *pending)
 {
-	struct hw_transition *t = &edge->t;
-	bool just_heard = untold && hw_device_state(d) == HW_STATE_ONLINE;
-	*edge = (struct hw_edge){.epoch = r->sink.tokens.epoch};
+	struct hw_transition *t = &pending->t;
+	bool just_heard = as_transition && hw_device_state(d) == HW_STATE_ONLINE;
+	*pending = (struct hw_pending_write){.epoch = r->sink.owner.epoch};
 	*t = (struct hw_transition){
 		.device = ref,
 		.state = hw_device_state(d),
@@ -197,8 +200,8 @@ void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_re
 		.last_seen_ms = just_heard ? d->since_ms : hw_device_last_seen_ms(d, now),
 		.seq = d->seq,
 	};
-	bool payload = (untold || t->state == HW_STATE_FORGOTTEN) && hw_device_noted(d, HW_PENDING_STATUS);
-	hw_item_write(r, untold ? "E" : "W", d, t, payload);
+	bool payload = (as_transition || t->state == HW_STATE_FORGOTTEN) && hw_device_noted(d, HW_PENDING_STATUS);
+	hw_item_write(r, as_transition ? "E" : "W", d, t, payload);
 }
 
 static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
@@ -229,7 +232,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	add_extra(r, d);
 }
 
-/* Says what the light items to come have in common, unless the one before had just the same. */
+/* Begins a group of light items with its common values, unless they equal those of the group before. */
 static void begin_light(struct hw_redis *r, const struct hw_device *d)
 {
 	struct hw_light *l = &r->sink.light;
@@ -287,8 +290,8 @@ static void refresh_plain(struct hw_redis *r, const struct hw_device *d)
 }
 
 /*
- * Whether it is this device's turn to have its last_seen written: once in HW_PLAIN_TURNS of its timeouts (of hours, if
- * those are longer), another device in another one.
+ * Whether this refresh should write the device's last_seen. That is once in HW_PLAIN_TURNS timeouts; a timeout longer
+ * than an hour counts as an hour. The index spreads the devices over the turns.
  */
 static bool is_its_turn(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {
@@ -300,8 +303,8 @@ static bool is_its_turn(const struct hw_redis *r, const struct hw_device *d, uin
 
 static uint8_t fields_of(const struct hw_device *d)
 {
-	return (uint8_t)((d->flags & HW_FLAG_ONCE ? HW_MARK_ONCE : 0) |
-	                 (hw_device_own_timeout_ms(d) > 0 ? HW_MARK_OWN_TIMEOUT : 0));
+	return (uint8_t)((d->flags & HW_FLAG_ONCE ? HW_NOTED_ONCE : 0) |
+	                 (hw_device_own_timeout_ms(d) > 0 ? HW_NOTED_OWN_TIMEOUT : 0));
 }
 
 static bool has_our_form(const struct hw_redis *r, const struct hw_device *d)
@@ -310,14 +313,14 @@ static bool has_our_form(const struct hw_redis *r, const struct hw_device *d)
 	return form && form == hw_monitor_group_of(r->m, d)->form_hash;
 }
 
-/* Whether Redis has all that is to be known of it but until when it lives. */
+/* Whether Redis has all values of the device except last_seen and the TTL. */
 static bool is_known(const struct hw_redis *r, const struct hw_device *d, uint32_t index)
 {
-	uint8_t marks = r->sink.marks[index], gone = HW_MARKS_FIELDS & (uint8_t)~fields_of(d);
-	if (has_our_form(r, d) && !(marks & HW_MARK_FORM))
+	uint8_t noted = r->sink.noted[index], gone = HW_NOTED_FIELDS & (uint8_t)~fields_of(d);
+	if (has_our_form(r, d) && !(noted & HW_NOTED_FORM))
 		return false;
-	return hw_device_state(d) == HW_STATE_ONLINE && mine(r, d)[0] == '1' && (marks & HW_MARK_FULL) &&
-	       !(marks & gone);
+	return hw_device_state(d) == HW_STATE_ONLINE && mine(r, d)[0] == '1' && (noted & HW_NOTED_FULL) &&
+	       !(noted & gone);
 }
 
 bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
@@ -326,21 +329,21 @@ bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint3
 	       !is_its_turn(r, d, index, now);
 }
 
-/* A light one takes no field away, and leaves alone what does not end by itself. */
+/* A light refresh removes no field, and does not write keys without a TTL. */
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {
-	uint8_t *marks = &r->sink.marks[index];
+	uint8_t *noted = &r->sink.noted[index];
 	if (hw_item_is_plain(r, d, index, now))
 		refresh_plain(r, d);
 	else if (is_known(r, d, index))
 		refresh_light(r, d, now);
 	else
 		refresh_full(r, d, now);
-	uint8_t form = has_our_form(r, d) ? HW_MARK_FORM : 0;
-	*marks = (uint8_t)((*marks & ~(HW_MARKS_FIELDS | HW_MARK_FORM)) | HW_MARK_FULL | fields_of(d) | form);
+	uint8_t form = has_our_form(r, d) ? HW_NOTED_FORM : 0;
+	*noted = (uint8_t)((*noted & ~(HW_NOTED_FIELDS | HW_NOTED_FORM)) | HW_NOTED_FULL | fields_of(d) | form);
 }
 
-void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *a)
+void hw_item_acknowledge(struct hw_redis *r, const struct hw_pending_write *a)
 {
 	struct hw_eval *e = &r->sink.eval;
 	const char *id = (const char *)a->id + 1;

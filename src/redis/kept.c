@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See kept.h. A ring, like edges.c's, that loses its oldest. */
+/* See kept.h. A ring like that of pending_writes.c; if it is full, the oldest entry is dropped. */
 #include "redis/kept.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define KEPT_FIRST 256
 
-static struct hw_edge *at(const struct hw_kept *k, uint64_t place)
+static struct hw_pending_write *at(const struct hw_kept *k, uint64_t place)
 {
 	return &k->at[place & (k->cap - 1)];
 }
@@ -26,10 +26,10 @@ void hw_kept_fini(struct hw_kept *k)
 	*k = (struct hw_kept){0};
 }
 
-/* Without memory it stays as it is. */
+/* Without memory the capacity stays as it is. */
 static void resize(struct hw_kept *k, uint32_t cap)
 {
-	struct hw_edge *to = malloc(cap * sizeof(*to));
+	struct hw_pending_write *to = malloc(cap * sizeof(*to));
 	if (!to)
 		return;
 	for (uint64_t i = k->head; i != k->tail; i++)
@@ -39,9 +39,9 @@ static void resize(struct hw_kept *k, uint32_t cap)
 	k->cap = cap;
 }
 
-void hw_kept_add(struct hw_kept *k, const struct hw_edge *e, int64_t now_ns)
+void hw_kept_add(struct hw_kept *k, const struct hw_pending_write *e, int64_t now_ns)
 {
-	if (k->tail - k->head == k->cap && k->cap < HW_KEPT_MARK)
+	if (k->tail - k->head == k->cap && k->cap < HW_KEPT_MAX)
 		resize(k, k->cap ? k->cap * 2 : KEPT_FIRST);
 	if (k->cap == 0) {
 		free(e->id);
@@ -49,7 +49,7 @@ void hw_kept_add(struct hw_kept *k, const struct hw_edge *e, int64_t now_ns)
 	}
 	if (k->tail - k->head == k->cap)
 		drop_oldest(k);
-	struct hw_edge *kept = at(k, k->tail++);
+	struct hw_pending_write *kept = at(k, k->tail++);
 	*kept = *e;
 	kept->queued_ns = now_ns;
 }
@@ -64,13 +64,13 @@ void hw_kept_expire(struct hw_kept *k, int64_t now_ns)
 		resize(k, k->cap / 2);
 }
 
-uint32_t hw_kept_put_back(struct hw_kept *k, struct hw_edges *q, int64_t now_ns)
+uint32_t hw_kept_put_back(struct hw_kept *k, struct hw_pending_writes *q, int64_t now_ns)
 {
 	uint32_t n = 0;
 	while (k->head != k->tail) {
-		struct hw_edge e = *at(k, k->tail - 1);
+		struct hw_pending_write e = *at(k, k->tail - 1);
 		e.queued_ns = now_ns;
-		if (hw_edges_put_before(q, &e) != 0)
+		if (hw_pending_writes_put_before(q, &e) != 0)
 			break;
 		k->tail--;
 		n++;

@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Edges that the store has confirmed, for a while: a master that fails may have confirmed what its successor never got.
- * After a change of master they are put before all that is owed, and are sent again in their order; whatever is stored
- * already writes nothing (scripts/transition.lua).
+ * Transitions that the store has confirmed, kept for a while. A failed master may have confirmed transitions that its
+ * successor never received. After a reconnect, the kept transitions are put before all pending ones and sent again in
+ * their order. The script skips those that are stored already (scripts/transition.lua).
  *
- * Kept are HW_KEPT_MS and HW_KEPT_MARK of them, the newest. Invariant: `confirmed_ns` never falls from the oldest to
- * the newest. Cost: constant per edge; 80 bytes each, which are given back as they leave.
+ * A transition is kept for HW_KEPT_MS; at most the newest HW_KEPT_MAX are kept. Invariant: the time of confirmation
+ * never falls from the oldest to the newest. Cost: constant per transition; 80 bytes each, which are freed as they
+ * expire.
  */
 #ifndef HW_REDIS_KEPT_H
 #define HW_REDIS_KEPT_H
 
 #include <stdint.h>
 
-#include "redis/edges.h"
+#include "redis/pending_writes.h"
 
-#define HW_KEPT_MS   60000
-#define HW_KEPT_MARK 262144
+#define HW_KEPT_MS  60000
+#define HW_KEPT_MAX 262144
 
 struct hw_kept {
-	struct hw_edge *at; /* `queued_ns` of each is when it was confirmed */
-	uint32_t cap;       /* a power of two, or 0 */
+	struct hw_pending_write *at; /* `queued_ns` of each is the time of its confirmation */
+	uint32_t cap;                /* a power of two, or 0 */
 	uint64_t head, tail;
 };
 
 void hw_kept_fini(struct hw_kept *k);
 
-/* Keeps a copy, and owns e->id then, whatever becomes of it: the oldest goes where there is no room for it, and itself
- * where there is no memory. `now_ns` is monotonic. */
-void hw_kept_add(struct hw_kept *k, const struct hw_edge *e, int64_t now_ns);
+/* Keeps a copy and takes over e->id. If the ring is full, the oldest is dropped; without memory, *e is. `now_ns` is
+ * monotonic. */
+void hw_kept_add(struct hw_kept *k, const struct hw_pending_write *e, int64_t now_ns);
 
-/* Lets go what has been kept for long enough. */
+/* Drops what is older than HW_KEPT_MS. */
 void hw_kept_expire(struct hw_kept *k, int64_t now_ns);
 
-/* Moves all of them to the front of `q`, of which nothing is in flight, as if they were queued now. Without memory the
- * oldest are left out. Returns how many. */
-uint32_t hw_kept_put_back(struct hw_kept *k, struct hw_edges *q, int64_t now_ns);
+/* Moves all to the front of `q`, which must have nothing in flight, with `now_ns` as their time in the queue.
+ * Without memory, the oldest are dropped. Returns the number moved. */
+uint32_t hw_kept_put_back(struct hw_kept *k, struct hw_pending_writes *q, int64_t now_ns);
 
 #endif

@@ -25,7 +25,7 @@ static char *join(const char *a, const char *b, const char *c)
 	return s;
 }
 
-/* What Redis' glob would take as special is escaped; anything else stands for itself. */
+/* Escapes the characters that are special in Redis' glob patterns. */
 static char *match_of(const char *prefix, const char *tail)
 {
 	char *s = malloc(2 * strlen(prefix) + strlen(tail) + 1), *to = s;
@@ -57,8 +57,11 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->state_match = match_of(prefix, "state:*");
 	k->connected_match = match_of(prefix, "connected:*");
 	k->self_match = match_of(prefix, "self:*");
+	for (int i = 0; i < 3; i++)
+		k->no_device[i] = join(prefix, device_part[i], "+");
 	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->watched && k->monitor && k->monitors &&
-	    k->nodes && k->owners && k->nodes_left && k->state_match && k->connected_match && k->self_match)
+	    k->nodes && k->owners && k->nodes_left && k->state_match && k->connected_match && k->self_match &&
+	    k->no_device[0] && k->no_device[1] && k->no_device[2])
 		return 0;
 	hw_keys_fini(k);
 	return -ENOMEM;
@@ -80,6 +83,8 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->state_match);
 	free(k->connected_match);
 	free(k->self_match);
+	for (int i = 0; i < 3; i++)
+		free(k->no_device[i]);
 	memset(k, 0, sizeof(*k));
 }
 
@@ -124,8 +129,8 @@ bool hw_keys_device_id(const struct hw_keys *k, const char *key, size_t len, enu
 	return false;
 }
 
-char *hw_keys_self(const char *prefix, const char *node_id, uint64_t run_mark)
+char *hw_keys_self(const char *prefix, const char *node_id, uint64_t run_id)
 {
 	char *s;
-	return asprintf(&s, "%sself:%s:%016" PRIx64, prefix, node_id, run_mark) < 0 ? NULL : s;
+	return asprintf(&s, "%sself:%s:%016" PRIx64, prefix, node_id, run_id) < 0 ? NULL : s;
 }

@@ -18,12 +18,13 @@
 #include "redis/resync.h"
 #include "redis/ttl_queries.h"
 
-#define FLAGS_EVERY_NS (5 * HW_NS_PER_S) /* notify-keyspace-events is looked at, since anybody may change it */
+/* how often notify-keyspace-events is read, because any client may change it */
+#define FLAGS_EVERY_NS (5 * HW_NS_PER_S)
 
 static const struct {
 	const char *name;
 	unsigned why;
-	bool ours; /* the scripts cause it */
+	bool ours; /* our scripts cause it, too */
 } events[HW_KEYSPACE_EVENTS] = {
 	{"set", HW_KEY_WRITTEN, true},          {"expire", HW_KEY_TTL, true},
 	{"del", HW_KEY_REMOVED, true},          {"expired", HW_KEY_EXPIRED, false},
@@ -45,22 +46,22 @@ struct hw_keyspace {
 	struct hw_keyspace_conf conf;
 	bool active;
 	struct hw_keys keys;
-	char *self, channel[32]; /* the notifications' channels but for the event */
+	char *self, channel[32]; /* prefix of the notifications' channels; the event follows */
 	struct hw_redis_link ttl_link, hear_link;
-	struct hw_ttl_queries looks;
+	struct hw_ttl_queries queries;
 	struct hw_resync resync;
-	bool sees;       /* look_link has proved useful */
+	bool sees;       /* ttl_link works, and Redis serves */
 	bool subscribed; /* to all channels */
-	bool listening;  /* and what is published arrives */
+	bool listening;  /* and messages are received */
 	bool was_up;
-	bool own; /* between '+' and '-' */
+	bool own; /* between '+' and '-': our own scripts are writing */
 	unsigned confirmed;
-	struct hw_mono asked; /* the oldest message to itself that is not back; 0: none */
+	struct hw_mono asked; /* when the oldest unreceived message to itself was sent; 0: none */
 	struct hw_mono flags_at;
 	bool flags_wrong, flags_asked;
 	char flags_wanted[HW_FLAGS_MAX];
 	struct event *tick;
-	char told[512]; /* what on_trouble() said last of the looking link, or of the flags */
+	char reported[512]; /* the last text of on_trouble() about ttl_link or the flags */
 	struct hw_keyspace_stats stats;
 };
 
@@ -69,35 +70,35 @@ const char *hw_keyspace_event_name(unsigned place)
 	return place < HW_KEYSPACE_EVENTS ? events[place].name : "unknown";
 }
 
-/* What it said last is not said again. */
-static void tell(struct hw_keyspace *ks, const char *text)
+/* Reports a trouble, unless it is the one that was reported last. */
+static void report(struct hw_keyspace *ks, const char *text)
 {
-	if (strcmp(ks->told, text) == 0)
+	if (strcmp(ks->reported, text) == 0)
 		return;
-	snprintf(ks->told, sizeof(ks->told), "%s", text);
+	snprintf(ks->reported, sizeof(ks->reported), "%s", text);
 	ks->ops->on_trouble(ks->arg, text);
 }
 
-static void tell_error(struct hw_keyspace *ks, const char *reply)
+static void report_error(struct hw_keyspace *ks, const char *reply)
 {
 	char text[HW_TROUBLE_TEXT];
 	hw_trouble_text(reply, text);
-	tell(ks, text);
+	report(ks, text);
 }
 
-/* On the connection that looks: what it says, or NULL if it is lost. */
-static const redisReply *said(struct hw_keyspace *ks, const redisReply *reply)
+/* A reply on ttl_link; NULL if the link is lost. */
+static const redisReply *got(struct hw_keyspace *ks, const redisReply *reply)
 {
 	if (reply)
 		hw_redis_link_got(&ks->ttl_link);
 	return reply;
 }
 
-/* Whether it said something else than an error, which is told. */
-static bool said_well(struct hw_keyspace *ks, const redisReply *reply)
+/* Whether the reply is no error. An error is reported. */
+static bool got_without_error(struct hw_keyspace *ks, const redisReply *reply)
 {
-	if (said(ks, reply) && reply->type == REDIS_REPLY_ERROR)
-		tell_error(ks, reply->str);
+	if (got(ks, reply) && reply->type == REDIS_REPLY_ERROR)
+		report_error(ks, reply->str);
 	return reply && reply->type != REDIS_REPLY_ERROR;
 }
 
@@ -109,7 +110,7 @@ static int command(struct hw_keyspace *ks, redisCallbackFn *fn, int argc, const 
 	return hw_redis_link_command(&ks->ttl_link, fn, ks, argc, argv, len);
 }
 
-/* --- looks -------------------------------------------------------------------------------------------------------- */
+/* --- TTL queries -------------------------------------------------------------------------------------------------- */
 
 static void on_answer(void *arg, unsigned why, const char *id, size_t len, int64_t ttl_ms)
 {
@@ -120,44 +121,43 @@ static void on_answer(void *arg, unsigned why, const char *id, size_t len, int64
 
 static void on_error(void *arg, const char *reply)
 {
-	tell_error(arg, reply);
+	report_error(arg, reply);
 }
 
 /*
- * The fence: the mark, asked for behind the looks. If Redis was emptied before them, the mark is missing; or it has
- * been written again since, and then the sink has been told, unless the answer to that is still on its way: it is
- * waited for.
+ * The fence reads the sight record (device:monitor:NODE_ID) after the TTL queries. If Redis was emptied before them,
+ * the sight record is missing, or the sink has written it again. In the second case the sink has called on_emptied(),
+ * unless the answer to its write is still in flight; then the fence waits for that answer.
  */
-static void on_fenced(void *arg, bool known, bool marked, const char *server)
+static void on_fenced(void *arg, bool known, bool has_record)
 {
 	struct hw_keyspace *ks = arg;
-	(void)server;
-	if (known && !marked && ks->active)
+	if (known && !has_record && ks->active)
 		ks->ops->on_loss(ks->arg);
-	hw_ttl_queries_fenced(&ks->looks, known);
+	hw_ttl_queries_fenced(&ks->queries, known);
 }
 
-static void on_mark(redisAsyncContext *ac, void *answer, void *arg)
+static void on_record(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const redisReply *reply = said(ks, answer);
+	const redisReply *reply = got(ks, answer);
 	(void)ac;
 	if (!reply || (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_NIL))
-		on_fenced(ks, false, false, "");
-	else if (!hw_redis_is_marking(ks->store))
-		on_fenced(ks, true, reply->type == REDIS_REPLY_STRING || !hw_redis_is_marked(ks->store), "");
-	else if (hw_redis_fence(ks->store, false, on_fenced, ks) != 0)
-		on_fenced(ks, false, false, "");
+		on_fenced(ks, false, false);
+	else if (!hw_redis_is_writing_sight_record(ks->store))
+		on_fenced(ks, true, reply->type == REDIS_REPLY_STRING || !hw_redis_has_sight_record(ks->store));
+	else if (hw_redis_fence(ks->store, on_fenced, ks) != 0)
+		on_fenced(ks, false, false);
 }
 
 static int fence(void *arg)
 {
 	struct hw_keyspace *ks = arg;
 	const char *argv[] = {"GET", ks->keys.monitor};
-	return command(ks, on_mark, 2, argv);
+	return command(ks, on_record, 2, argv);
 }
 
-static const struct hw_ttl_queries_ops looks_ops = {on_answer, on_error, fence},
+static const struct hw_ttl_queries_ops queries_ops = {on_answer, on_error, fence},
 				       unfenced_ops = {on_answer, on_error, NULL};
 
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref ref)
@@ -166,7 +166,7 @@ void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref ref)
 	if (!d)
 		return;
 	struct hw_id id = hw_device_id(d);
-	hw_ttl_queries_add(&ks->looks, 0, id.text, id.len);
+	hw_ttl_queries_add(&ks->queries, 0, id.text, id.len);
 }
 
 /* --- notifications ------------------------------------------------------------------------------------------------ */
@@ -192,19 +192,19 @@ static void on_notification(struct hw_keyspace *ks, unsigned e, const char *key,
 		return;
 	}
 	if (!ks->active)
-		return; /* what it says is found when all keys are gone through */
+		return; /* the resync after the load finds the change */
 	if (which == HW_KEY_DISCONNECTED) {
 		if (why & (HW_KEY_REMOVED | HW_KEY_EXPIRED))
 			ks->ops->on_back(ks->arg, id, len);
 		return;
 	}
-	/* That a device has lost its key is news only while it is online. */
+	/* A lost key matters only if the device is online. */
 	bool lost = why & (HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED);
 	if (lost && !is_online(ks, id, len))
 		return;
 	if ((why & HW_KEY_TTL) && !hw_resync_is_of_interest(ks->m, id, len))
 		return;
-	if (hw_ttl_queries_add(&ks->looks, why, id, len) != 0)
+	if (hw_ttl_queries_add(&ks->queries, why, id, len) != 0)
 		hw_resync_want(&ks->resync, true);
 }
 
@@ -215,14 +215,14 @@ static void begin_listening(struct hw_keyspace *ks)
 	ks->stats.reconnects += ks->was_up;
 	ks->was_up = true;
 	hw_redis_link_settled(&ks->hear_link);
-	snprintf(text, sizeof(text), "listening to other programs' keys at %s", ks->hear_link.where);
+	snprintf(text, sizeof(text), "receiving notifications of other programs' keys at %s", ks->hear_link.where);
 	ks->flags_at.ns = 0;
 	ks->ops->on_link(ks->arg, true, text);
 	hw_resync_want(&ks->resync, false);
 }
 
-/* On our own channel: '+' and '-' from the scripts, or when it was sent. None is sent within a script. On another
- * node's: the same of its own. */
+/* A message on the channel of a node: '+' or '-' from its scripts, or the time at which this monitor sent a message
+ * to itself. The latter is never sent within a script. */
 static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 {
 	ks->own = text[0] == '+';
@@ -230,7 +230,7 @@ static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 		return;
 	int64_t now = hw_clock_mono().ns, sent = strtoll(text, NULL, 10);
 	if (!ks->asked.ns || sent < ks->asked.ns || sent > now)
-		return; /* somebody else's, or one of the time before a link was lost */
+		return; /* not ours, or sent before a link was lost */
 	ks->asked.ns = 0;
 	ks->stats.lag_ns = now - sent;
 	if (!ks->listening && ks->subscribed)
@@ -240,7 +240,8 @@ static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 static void on_published(struct hw_keyspace *ks, const char *channel, const redisReply *message)
 {
 	size_t head = strlen(ks->channel);
-	if (strncmp(channel, ks->channel, head) != 0) { /* what else is subscribed to says what is our own doing */
+	/* any other channel that is subscribed to is a node's own channel */
+	if (strncmp(channel, ks->channel, head) != 0) {
 		on_self(ks, message->str, strcmp(channel, ks->self) != 0);
 		return;
 	}
@@ -261,7 +262,7 @@ static void on_message(redisAsyncContext *ac, void *answer, void *arg)
 	if (!reply)
 		return;
 	hw_redis_link_got(&ks->hear_link);
-	size_t n = reply->elements; /* of what a pattern has matched one more: the pattern */
+	size_t n = reply->elements; /* a message for a pattern has the pattern as an additional element */
 	if (reply->type != REDIS_REPLY_ARRAY || (n != 3 && n != 4) || reply->element[n - 2]->type != REDIS_REPLY_STRING)
 		return;
 	if (reply->element[n - 1]->type == REDIS_REPLY_STRING) {
@@ -278,11 +279,11 @@ static void on_asked(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
 	(void)ac;
-	if (!said_well(ks, answer))
-		ks->asked.ns = 0; /* nothing was published */
+	if (!got_without_error(ks, answer))
+		ks->asked.ns = 0; /* no message was published */
 }
 
-/* A message to itself: whether what is published arrives, and how late. */
+/* Sends a message to itself, to check that messages arrive, and how late. */
 static void ask_self(struct hw_keyspace *ks)
 {
 	char text[24];
@@ -298,7 +299,7 @@ static void ask_self(struct hw_keyspace *ks)
 static void on_flags_set(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const redisReply *reply = said(ks, answer);
+	const redisReply *reply = got(ks, answer);
 	char text[HW_TROUBLE_TEXT + 200];
 	(void)ac;
 	if (!reply)
@@ -308,11 +309,11 @@ static void on_flags_set(redisAsyncContext *ac, void *answer, void *arg)
 		         "cannot set notify-keyspace-events (%.200s): set it to '%s' in redis.conf and by CONFIG "
 		         "SET, or allow [redis] username to: +config|set",
 		         reply->str, ks->flags_wanted);
-		tell(ks, text);
+		report(ks, text);
 		return;
 	}
-	tell(ks, "added what was missing to Redis' notify-keyspace-events");
-	ks->told[0] = '\0';
+	report(ks, "added the missing flags to Redis' notify-keyspace-events");
+	ks->reported[0] = '\0';
 	ks->flags_at.ns = 0;
 }
 
@@ -329,13 +330,13 @@ static void flags_missing(struct hw_keyspace *ks, const char *have)
 	         "notify-keyspace-events is '%.40s': set it to '%s' in redis.conf and by CONFIG SET "
 	         "notify-keyspace-events '%s', or set [keyspace] configure = yes",
 	         have, want, want);
-	tell(ks, text);
+	report(ks, text);
 }
 
 static void on_flags(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const redisReply *reply = said(ks, answer);
+	const redisReply *reply = got(ks, answer);
 	char text[HW_TROUBLE_TEXT + 200];
 	(void)ac;
 	if (!reply)
@@ -343,9 +344,9 @@ static void on_flags(redisAsyncContext *ac, void *answer, void *arg)
 	ks->flags_asked = false;
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[1]->type != REDIS_REPLY_STRING) {
 		snprintf(text, sizeof(text),
-		         "cannot read notify-keyspace-events (%.200s): see that it has '" HW_FLAGS_NEEDED "'",
+		         "cannot read notify-keyspace-events (%.200s): check that it has '" HW_FLAGS_NEEDED "'",
 		         reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer");
-		tell(ks, text);
+		report(ks, text);
 		return;
 	}
 	bool was_wrong = ks->flags_wrong;
@@ -353,8 +354,8 @@ static void on_flags(redisAsyncContext *ac, void *answer, void *arg)
 	if (hw_flags_complete(reply->element[1]->str, ks->flags_wanted)) {
 		flags_missing(ks, reply->element[1]->str);
 	} else if (was_wrong) {
-		ks->told[0] = '\0';
-		hw_resync_want(&ks->resync, false); /* what happened meanwhile was not told */
+		ks->reported[0] = '\0';
+		hw_resync_want(&ks->resync, false); /* changes during that time caused no notification */
 	}
 }
 
@@ -373,11 +374,11 @@ static void tick(struct hw_keyspace *ks)
 	int64_t every_ms = ks->listening && !ks->flags_wrong ? ks->conf.resync_ms : ks->conf.resync_deaf_ms;
 	hw_redis_link_tick(&ks->hear_link);
 	hw_redis_link_tick(&ks->ttl_link);
-	hw_ttl_queries_tick(&ks->looks);
+	hw_ttl_queries_tick(&ks->queries);
 	hw_resync_tick(&ks->resync);
 	check_flags(ks, now);
 	if (ks->asked.ns && now.ns - ks->asked.ns > ks->conf.deaf_ms * HW_NS_PER_MS) {
-		hw_redis_link_fail(&ks->hear_link, "what is published does not arrive");
+		hw_redis_link_fail(&ks->hear_link, "published messages do not arrive");
 		return;
 	}
 	ask_self(ks);
@@ -391,13 +392,13 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	tick(arg);
 }
 
-/* --- the connection that looks ------------------------------------------------------------------------------------ */
+/* --- the connection for TTL queries ------------------------------------------------------------------------------- */
 
-/* A Redis that is up and cannot serve (it loads its data) must not be taken for one that has no keys. */
+/* A Redis that is still loading its data must not be taken for one without keys. */
 static void on_hello(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const redisReply *reply = said(ks, answer);
+	const redisReply *reply = got(ks, answer);
 	(void)ac;
 	if (!reply)
 		return;
@@ -409,10 +410,10 @@ static void on_hello(redisAsyncContext *ac, void *answer, void *arg)
 	ks->sees = true;
 	if (ks->active)
 		hw_resync_ready(&ks->resync);
-	ks->told[0] = '\0';
+	ks->reported[0] = '\0';
 	ks->flags_at.ns = 0;
 	ks->ops->on_sight(ks->arg, true);
-	hw_ttl_queries_up(&ks->looks);
+	hw_ttl_queries_up(&ks->queries);
 	check_flags(ks, hw_clock_mono());
 	ask_self(ks);
 	if (ks->listening)
@@ -435,18 +436,18 @@ static void on_ttl_lost(void *arg, const char *why)
 	ks->asked.ns = 0;
 	ks->flags_asked = false;
 	hw_resync_lost(&ks->resync);
-	hw_ttl_queries_lost(&ks->looks);
+	hw_ttl_queries_lost(&ks->queries);
 	if (saw)
 		ks->ops->on_sight(ks->arg, false);
 	if (hw_trouble_of(why) != HW_TROUBLE_OTHER)
-		tell_error(ks, why);
+		report_error(ks, why);
 }
 
-static const struct hw_redis_link_ops look_ops = {on_ttl_ready, on_ttl_lost, NULL};
+static const struct hw_redis_link_ops ttl_link_ops = {on_ttl_ready, on_ttl_lost, NULL};
 
-/* --- the connection that hears ------------------------------------------------------------------------------------ */
+/* --- the connection for notifications ----------------------------------------------------------------------------- */
 
-/* Of several nodes: a pattern of the channels on which each tells what is its own doing. */
+/* In a cluster: subscribes by a pattern to the channels on which the nodes announce their own writes. */
 static int subscribe_to_all(struct hw_keyspace *ks)
 {
 	const char *argv[] = {"PSUBSCRIBE", ks->keys.self_match};
@@ -457,7 +458,7 @@ static int subscribe_to_all(struct hw_keyspace *ks)
 static void on_hear_ready(void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const int first = ks->conf.several ? 1 : 2; /* behind the channel of our own, which that pattern matches */
+	const int first = ks->conf.several ? 1 : 2; /* the pattern includes our own channel, so it is left out */
 	const char *argv[HW_KEYSPACE_EVENTS + 2] = {"SUBSCRIBE", ks->self};
 	size_t len[HW_KEYSPACE_EVENTS + 2] = {9, strlen(ks->self)};
 	char names[HW_KEYSPACE_EVENTS][64];
@@ -479,7 +480,7 @@ static void on_hear_lost(void *arg, const char *why)
 	ks->asked.ns = 0;
 	bool denied = hw_trouble_of(why) == HW_TROUBLE_NOPERM;
 	snprintf(text, sizeof(text),
-	         denied ? "not listening: %.400s; allow the channels %s* and %s" : "not listening: %.400s", why,
+	         denied ? "cannot subscribe: %.400s; allow the channels %s* and %s" : "not listening: %.400s", why,
 	         ks->channel, ks->conf.several ? ks->keys.self_match : ks->self);
 	ks->ops->on_link(ks->arg, false, text);
 }
@@ -515,16 +516,16 @@ bool hw_keyspace_up(const struct hw_keyspace *ks)
 const struct hw_keyspace_stats *hw_keyspace_stats(struct hw_keyspace *ks)
 {
 	ks->stats.resyncs = ks->resync.completed;
-	ks->stats.looks = ks->looks.sent;
-	ks->stats.dropped = ks->looks.dropped;
-	ks->stats.waiting = hw_ttl_queries_waiting(&ks->looks);
+	ks->stats.queries = ks->queries.sent;
+	ks->stats.dropped = ks->queries.dropped;
+	ks->stats.waiting = hw_ttl_queries_waiting(&ks->queries);
 	return &ks->stats;
 }
 
 static int start_links(struct hw_keyspace *ks, const struct hw_redis_conf *conf)
 {
-	struct hw_redis_link_conf c = {.at = conf->at, .seed = conf->run_mark ^ 1};
-	int rc = hw_redis_link_init(&ks->ttl_link, ks->base, &c, &look_ops, ks);
+	struct hw_redis_link_conf c = {.at = conf->at, .seed = conf->run_id ^ 1};
+	int rc = hw_redis_link_init(&ks->ttl_link, ks->base, &c, &ttl_link_ops, ks);
 	c.subscriber = true;
 	c.seed ^= 3;
 	return rc ? rc : hw_redis_link_init(&ks->hear_link, ks->base, &c, &hear_ops, ks);
@@ -536,7 +537,7 @@ static struct hw_keyspace_conf complete(const struct hw_keyspace_conf *conf)
 	c.resync_ms = c.resync_ms ? c.resync_ms : HW_KEYSPACE_RESYNC_MS;
 	c.resync_deaf_ms = c.resync_deaf_ms ? c.resync_deaf_ms : HW_KEYSPACE_RESYNC_DEAF_MS;
 	c.deaf_ms = c.deaf_ms ? c.deaf_ms : HW_KEYSPACE_DEAF_MS;
-	c.looks_max = c.looks_max ? c.looks_max : HW_TTL_QUERIES_MAX;
+	c.queries_max = c.queries_max ? c.queries_max : HW_TTL_QUERIES_MAX;
 	return c;
 }
 
@@ -544,17 +545,18 @@ static int start(struct hw_keyspace *ks)
 {
 	struct timeval second = {1, 0};
 	const struct hw_redis_conf *r = ks->conf.redis;
-	const struct hw_ttl_queries_ops *ops = ks->store ? &looks_ops : &unfenced_ops;
-	ks->self = hw_keys_self(r->key_prefix, r->node_id, r->run_mark);
+	const struct hw_ttl_queries_ops *ops = ks->store ? &queries_ops : &unfenced_ops;
+	ks->self = hw_keys_self(r->key_prefix, r->node_id, r->run_id);
 	hw_redis_address_keyevents(&r->at, ks->channel, sizeof(ks->channel));
 	ks->tick = event_new(ks->base, -1, EV_PERSIST, on_tick, ks);
 	int rc = ks->self && ks->tick ? 0 : -ENOMEM;
 	if (!rc)
 		rc = hw_keys_init(&ks->keys, r->key_prefix, r->node_id);
 	if (!rc)
-		rc = hw_ttl_queries_init(&ks->looks, ks->base, &ks->ttl_link, &ks->keys, ks->conf.looks_max, ops, ks);
+		rc = hw_ttl_queries_init(&ks->queries, ks->base, &ks->ttl_link, &ks->keys, ks->conf.queries_max, ops,
+		                         ks);
 	if (!rc)
-		rc = hw_resync_init(&ks->resync, ks->base, &ks->ttl_link, &ks->keys, ks->m, &ks->looks, on_error, ks);
+		rc = hw_resync_init(&ks->resync, ks->base, &ks->ttl_link, &ks->keys, ks->m, &ks->queries, on_error, ks);
 	if (!rc)
 		rc = start_links(ks, r);
 	return rc ? rc : event_add(ks->tick, &second);
@@ -586,7 +588,7 @@ void hw_keyspace_free(struct hw_keyspace *ks)
 	hw_redis_link_fini(&ks->ttl_link);
 	hw_redis_link_fini(&ks->hear_link);
 	hw_resync_fini(&ks->resync);
-	hw_ttl_queries_fini(&ks->looks);
+	hw_ttl_queries_fini(&ks->queries);
 	hw_keys_fini(&ks->keys);
 	if (ks->tick)
 		event_free(ks->tick);

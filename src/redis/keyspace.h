@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keyspace listener: sees other programs write, remove and lose devices' connected keys, and says what became of
- * each. On two connections of its own: one is subscribed to Redis' notifications, the other one looks (ttl_queries.h).
+ * The keyspace listener: notices when other programs write, remove or lose connected keys of devices, and reports the
+ * state of each such key. It has two connections: one is subscribed to Redis' notifications, the other sends TTL
+ * queries (ttl_queries.h).
  *
- * A notification is only a reason to look. What it does not say, because it was lost or never sent, is found by going
- * through all keys: when listening begins (again), when notifications had to be dropped, and once an hour, paced; each
- * minute while notifications do not come.
+ * A notification only triggers a TTL query. A resync finds the changes whose notifications were lost or never sent: it
+ * queries all keys. It runs when listening begins, when TTL queries had to be dropped, and hourly, paced; every minute
+ * while notifications do not arrive.
  *
- * The scripts of redis.h say on a channel of this run what they do themselves: between '+' and '-' there, what is set,
- * removed or given a time to live is no news. Both come on one connection in the order in which it happened. Of several
- * nodes each listens to all of these channels: what any of them does itself is no stranger's doing.
+ * The scripts of redis.h publish '+' and '-' on this run's own channel, before and after their writes. A set, removal
+ * or new TTL between the two is ignored. Notifications and these messages arrive on one connection, in the order in
+ * which they happened. In a cluster, each node subscribes to the channels of all nodes, so the writes of any node are
+ * ignored.
  *
- * Nothing here changes a device, logs or blocks. Cost: a look for each notification of another program's, less those
- * that are merged; nothing while nobody writes, but for a message to itself each second.
+ * Nothing here changes a device, logs or blocks. Cost: one TTL query for each notification about another program's
+ * write, less those that are merged; and one message to itself each second.
  */
 #ifndef HW_REDIS_KEYSPACE_H
 #define HW_REDIS_KEYSPACE_H
@@ -27,17 +29,17 @@
 struct hw_keyspace; /* opaque */
 
 struct hw_keyspace_ops {
-	/* It listens, or does not (any more): `why` says what and what to do. */
+	/* Notifications arrive, or do not (any more). `why` names the trouble and the remedy. */
 	void (*on_link)(void *arg, bool up, const char *why);
-	/* Keys can be looked at, or cannot. */
+	/* TTL queries can be sent, or cannot. */
 	void (*on_sight)(void *arg, bool sees);
-	/* A look's answer, for hw_monitor_key(). */
+	/* The answer to a TTL query, for hw_monitor_key(). */
 	void (*on_key)(void *arg, unsigned why, const char *id, size_t id_len, int64_t ttl_ms);
 	/* For hw_monitor_key_loss(). */
 	void (*on_loss)(void *arg);
 	/* For hw_monitor_key_back(). */
 	void (*on_back)(void *arg, const char *id, size_t id_len);
-	/* Something is to be set right, or has been. */
+	/* A trouble with its remedy, or the end of a trouble. */
 	void (*on_trouble)(void *arg, const char *what);
 };
 
@@ -46,46 +48,47 @@ struct hw_keyspace_ops {
 #define HW_KEYSPACE_DEAF_MS        INT64_C(5000)
 #define HW_KEYSPACE_EVENTS         17
 
-/* Members that are 0 are as above: only tests have other ones. Intervals are kept to a second. */
+/* Members that are 0 mean the default above; only tests use others. Intervals are accurate to a second. */
 struct hw_keyspace_conf {
-	const struct hw_redis_conf *redis; /* borrowed, with what its strings point to */
-	bool configure;                    /* add what notify-keyspace-events lacks */
-	bool several;                      /* this is one of several nodes */
-	int64_t resync_ms;                 /* how often all keys are gone through, paced */
-	int64_t resync_deaf_ms;            /* ... while notifications do not come */
-	int64_t deaf_ms;                   /* how long a message to itself may take before it connects anew */
-	uint32_t looks_max;                /* HW_TTL_QUERIES_MAX: how many looks may wait */
+	const struct hw_redis_conf *redis; /* borrowed, together with its strings */
+	bool configure;                    /* add the missing flags to notify-keyspace-events */
+	bool several;                      /* this is a node of a cluster */
+	int64_t resync_ms;                 /* how often a paced resync runs */
+	int64_t resync_deaf_ms;            /* ... while notifications do not arrive */
+	int64_t deaf_ms;                   /* a message to itself that takes longer causes a reconnect */
+	uint32_t queries_max;              /* how many TTL queries may wait; default HW_TTL_QUERIES_MAX */
 };
 
 struct hw_keyspace_stats {
-	uint64_t notifications[HW_KEYSPACE_EVENTS]; /* of devices' keys, our own among them */
-	uint64_t own;                               /* not looked into: the scripts' own doing */
-	uint64_t looks, dropped;                    /* PTTLs sent; looks that could not be had */
+	uint64_t notifications[HW_KEYSPACE_EVENTS]; /* about devices' keys, our own writes included */
+	uint64_t own;                               /* ignored, because our own scripts caused them */
+	uint64_t queries, dropped;                  /* PTTL commands sent; queries dropped */
 	uint64_t resyncs, reconnects;
 	uint32_t waiting;
-	int64_t lag_ns; /* how long the last message to itself took; 0: none yet */
+	int64_t lag_ns; /* round trip of the last message to itself; 0: none yet */
 };
 
-/* Starts connecting. `store` (NULL in tests: then what is missing is believed at once) must be freed before this. It,
- * `m` and `ops` are borrowed; `conf` is copied. NULL without memory. */
+/* Starts connecting. `store`, `m` and `ops` are borrowed; `conf` is copied. `store` must be freed before the
+ * listener, because it may still call back a fence. `store` is NULL in tests: then a missing key is believed without
+ * a fence. NULL without memory. */
 struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_keyspace_conf *conf,
                                     struct hw_redis *store, const struct hw_monitor *m,
                                     const struct hw_keyspace_ops *ops, void *arg);
-/* Not from one of the callbacks. */
+/* Must not be called from a callback. */
 void hw_keyspace_free(struct hw_keyspace *ks);
 
-/* The store has been loaded: before, nothing is told but on_link and on_sight. */
+/* The store has been loaded. Before that, only on_link and on_sight are called. */
 void hw_keyspace_loaded(struct hw_keyspace *ks);
-/* The store was found to be empty: a flush takes keys away without a notification, also such without a time to live. */
+/* The store was found empty. A flush removes keys without notifications, including keys without a TTL. */
 void hw_keyspace_emptied(struct hw_keyspace *ks);
-/* Of several nodes: this one decides about more devices than before, of whose keys it may not have been told. */
+/* In a cluster: this node now decides for more devices, and may have missed notifications about their keys. */
 void hw_keyspace_compare(struct hw_keyspace *ks);
-/* HW_OUT_KEY_CHECK. */
+/* Queries the key of a device, for HW_OUT_KEY_CHECK. */
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device);
 
 bool hw_keyspace_up(const struct hw_keyspace *ks);
 const struct hw_keyspace_stats *hw_keyspace_stats(struct hw_keyspace *ks);
-/* Of the notification that is counted in that place: "set", "expired", ... */
+/* The name of the notification that notifications[place] counts: "set", "expired", ... */
 const char *hw_keyspace_event_name(unsigned place);
 
 #endif

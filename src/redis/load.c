@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader: all state hashes by SCAN, a page at a time, each page's hashes by pipelined HMGETs; then the outbox by
- * HSCAN, so that its reader can tell whose device is there. The next SCAN goes out before the HMGETs of the page that
- * named its cursor, so that Redis always has something to do; it does nearly all of the work. After a lost link, or
- * an error that is about Redis as a whole, the load begins again: devices that were handed out already are handed out
- * once more, which the owner allows. So SCAN may give a key twice as well.
+ * The loader. It reads all state hashes with SCAN, a page at a time, and each page's hashes with pipelined HMGETs. Then
+ * it reads the outbox with HSCAN, so that its entries find their devices loaded. The next SCAN is sent before the
+ * HMGETs of the current page, so that Redis, which does nearly all of the work, is never idle. After a lost link, or an
+ * error of Redis as a whole, the load starts over. Then devices are reported twice, which the owner allows; so SCAN may
+ * return a key twice, too.
  *
- * Cost: in flight are one SCAN and the HMGETs of at most two pages; a turn of the loop reads what one read() brought.
+ * Cost: in flight are one SCAN and the HMGETs of at most two pages. A turn of the loop handles what one read()
+ * returned.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -35,7 +36,7 @@ enum field {
 	F_ONCE,
 	F_WATCHED,
 	F_FORM,
-	F_REPORTED, /* hw_report_fields[] */
+	F_REPORTED, /* followed by hw_report_fields[] */
 	FIELDS = F_REPORTED + HW_REPORT_FIELDS
 };
 
@@ -46,7 +47,7 @@ static const char *field_name(int f)
 	return f < F_REPORTED ? names[f] : hw_report_fields[f - F_REPORTED].name;
 }
 
-/* Whose hash an HMGET asks for. */
+/* An HMGET in flight, for the hash of this device. */
 struct asked {
 	struct hw_redis *r;
 	size_t id_len;
@@ -55,7 +56,7 @@ struct asked {
 
 static void scan(struct hw_redis *r);
 
-/* --- a hash becomes a device ------------------------------------------------------------------------------------- */
+/* --- from hash to device ----------------------------------------------------------------------------------------- */
 
 static const redisReply *field(const redisReply *reply, enum field f)
 {
@@ -86,7 +87,7 @@ static unsigned real(const redisReply *e, double *to, unsigned bit)
 	return end == e->str + e->len && isfinite(*to) ? bit : 0;
 }
 
-/* Text goes into the retained status again: only what a device might have said is taken. */
+/* The text goes into the retained status again, so only a text that a device could have reported is accepted. */
 static unsigned text(const redisReply *e, char **to, unsigned bit)
 {
 	char plain[HW_REPORT_TEXT_MAX];
@@ -94,13 +95,13 @@ static unsigned text(const redisReply *e, char **to, unsigned bit)
 		return 0;
 	for (size_t i = 0; i < e->len; i++)
 		plain[i] = e->str[i] == '+' || e->str[i] == '#' ? '.' : e->str[i];
-	if (e->len && !hw_id_valid(plain, e->len)) /* UTF-8 without control characters */
+	if (e->len && !hw_id_valid(plain, e->len)) /* valid UTF-8 without control characters */
 		return 0;
 	*to = strndup(e->str, e->len);
 	return *to ? bit : 0;
 }
 
-/* `data` must be JSON: the payload decoder is asked. */
+/* `data` must be JSON; the payload decoder checks that. */
 static unsigned json(const redisReply *e, char **to, unsigned bit)
 {
 	struct hw_payload p;
@@ -138,7 +139,7 @@ static void read_report(const redisReply *reply, struct hw_report *p)
 	}
 }
 
-/* As items.c writes it. */
+/* The form as items.c writes it; 0: none. */
 static uint64_t read_form(const redisReply *e)
 {
 	char *end;
@@ -157,7 +158,8 @@ static unsigned read_source(const redisReply *e)
 	return HW_SOURCE_MQTT;
 }
 
-/* A decimal number above 0; INT64_MAX for a greater one, which the core corrects; 0 for anything else. */
+/* A decimal number above 0. A number that is too large becomes INT64_MAX, which the core corrects. Anything else is
+ * 0. */
 static uint64_t seq_of(const redisReply *e)
 {
 	int64_t seq = number(e, INT64_MAX, 0);
@@ -165,8 +167,9 @@ static uint64_t seq_of(const redisReply *e)
 	return seq == 0 && digits && e->str[0] != '0' ? INT64_MAX : (uint64_t)seq;
 }
 
-/* Whether the hash is the record of a device: it has a state or a seq. Of these one may be broken, since another
- * program wrote there or the stream refused an entry (transition.lua); the core replaces it. The rest has a default. */
+/* Whether the hash is a device's record: it has a state or a seq. One of the two may be broken, if another program
+ * wrote it or the stream refused an entry (transition.lua). The core then replaces it. All other fields have
+ * defaults. */
 static bool read_device(const redisReply *reply, struct hw_stored *s)
 {
 	const redisReply *state = field(reply, F_STATE), *reason = field(reply, F_REASON),
@@ -189,14 +192,14 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 	return true;
 }
 
-/* For how long nobody was there to hear, no other node either, up to the begin of this run. */
+/* How long no node was watching before the start of this run. */
 static int64_t down_ms(const struct hw_redis *r)
 {
-	int64_t ms = r->started_wall_ms - r->mark.newest_ms;
-	return r->mark.newest_ms && ms > 0 ? ms : 0;
+	int64_t ms = r->started_wall_ms - r->sight_record.newest_ms;
+	return r->sight_record.newest_ms && ms > 0 ? ms : 0;
 }
 
-/* A record, or an entry of the outbox, that cannot be used. */
+/* Counts an unusable record or outbox entry. */
 static void skip(struct hw_redis *r, const char *id, size_t len)
 {
 	if (r->load.unusable++ == 0)
@@ -210,7 +213,7 @@ static void take_device(struct hw_redis *r, const struct asked *a, const redisRe
 	for (size_t i = 0; i < FIELDS; i++)
 		any |= reply->element[i]->type != REDIS_REPLY_NIL;
 	if (!any)
-		return; /* gone since the SCAN */
+		return; /* deleted since the SCAN */
 	if (!hw_id_valid(a->id, a->id_len) || !read_device(reply, &s)) {
 		skip(r, a->id, a->id_len);
 		return;
@@ -227,7 +230,7 @@ static void take_device(struct hw_redis *r, const struct asked *a, const redisRe
 
 /* --- pages ------------------------------------------------------------------------------------------------------- */
 
-/* Begins it all again in a moment. */
+/* Schedules a new load after AGAIN_SECONDS. */
 static void give_up(struct hw_redis *r)
 {
 	struct timeval second = {AGAIN_SECONDS, 0};
@@ -239,18 +242,18 @@ static void finish(struct hw_redis *r)
 {
 	r->load.stage = HW_LOAD_DONE;
 	r->ops->on_loaded(r->arg, r->load.devices, r->load.unusable, r->load.first_unusable, true);
-	hw_plan_sweep(r); /* keys may have ended, and more been lost, while nobody was there */
+	hw_plan_sweep(r); /* keys may have expired, or been lost, while no monitor was running */
 	hw_plan_pump(r);
 }
 
-/* Whether all that was asked for has been answered; then the next stage begins, or it ends. */
+/* If every request has been answered, starts the next stage or ends the load. */
 static void go_on(struct hw_redis *r)
 {
 	struct hw_load *l = &r->load;
 	if (l->scanning || l->waiting > 0)
 		return;
 	if (l->stage == HW_LOAD_AGAIN) {
-		l->stage = HW_LOAD_DONE; /* if it failed: the next connection sees to it */
+		l->stage = HW_LOAD_DONE; /* after a failure, the next connection reads the outbox again */
 		if (l->next)
 			hw_redis_load(r);
 		return;
@@ -265,7 +268,7 @@ static void go_on(struct hw_redis *r)
 		give_up(r);
 }
 
-/* Whether Redis as a whole is what fails, and not this hash alone. */
+/* Whether Redis as a whole fails, not only this hash. */
 static bool cannot_serve(struct hw_redis *r, const redisReply *reply)
 {
 	return !reply || (reply->type == REDIS_REPLY_ERROR && hw_trouble_is_global(hw_refusal_trouble(r, reply->str)));
@@ -291,7 +294,7 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 		go_on(r);
 }
 
-/* HMGET of a hash, of which `fn` is given a struct asked, to be freed. */
+/* Sends HMGET for a hash. `fn` gets a struct asked, and must free it. */
 static int ask_fields(struct hw_redis *r, redisCallbackFn *fn, struct hw_id key, struct hw_id id)
 {
 	const char *argv[2 + FIELDS] = {"HMGET", key.text};
@@ -328,7 +331,7 @@ static void on_one(redisAsyncContext *ac, void *answer, void *arg)
 	struct hw_redis *r = a->r;
 	const redisReply *reply = answer;
 	(void)ac;
-	r->load.looks--;
+	r->load.reads--;
 	if (reply)
 		hw_redis_link_got(&r->link);
 	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
@@ -338,15 +341,15 @@ static void on_one(redisAsyncContext *ac, void *answer, void *arg)
 	free(a);
 }
 
-int hw_redis_look_at_device(struct hw_redis *r, const char *id, size_t id_len)
+int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len)
 {
 	if (!r->up)
 		return -ENOTCONN;
-	if (r->load.looks >= HW_LOOKED_AT_MAX)
+	if (r->load.reads >= HW_READ_DEVICES_MAX)
 		return -ENOBUFS;
 	size_t len = hw_keys_device(&r->keys, HW_KEY_STATE, id, id_len, r->sink.key);
 	int rc = ask_fields(r, on_one, (struct hw_id){r->sink.key, len}, (struct hw_id){id, id_len});
-	r->load.looks += rc == 0;
+	r->load.reads += rc == 0;
 	return rc;
 }
 
@@ -400,8 +403,8 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 		else
 			take_page(r, reply->element[1]);
 	} else {
-		const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR SCAN's answer makes no sense";
-		/* An outbox that is no hash must not keep the devices out. */
+		const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer to SCAN";
+		/* A key of another type in place of the outbox must not prevent the load of the devices. */
 		if (hw_refusal_trouble(r, error) != HW_TROUBLE_WRONGTYPE)
 			l->failed = true;
 		snprintf(l->cursor, sizeof(l->cursor), "0");
@@ -424,7 +427,7 @@ static void scan(struct hw_redis *r)
 	l->failed |= !l->scanning;
 }
 
-/* Without the right to ask for it our own clock is what times are compared with. */
+/* Without the right to read Redis' clock, times are compared with our own clock. */
 static void on_clock(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;
@@ -442,7 +445,7 @@ static void on_clock(redisAsyncContext *ac, void *answer, void *arg)
 		hw_watched_clock(r, now, redis_ms);
 }
 
-/* Redis' clock, before what is compared with it. */
+/* Requests Redis' clock first, because the times of devices are compared with it. */
 static void ask_clock(struct hw_redis *r)
 {
 	const char *argv[] = {"TIME"};
@@ -467,7 +470,7 @@ static void begin(struct hw_redis *r, bool again)
 		give_up(r);
 }
 
-/* --- when -------------------------------------------------------------------------------------------------------- */
+/* --- the start of a load ----------------------------------------------------------------------------------------- */
 
 static void on_again(evutil_socket_t fd, short what, void *arg)
 {
@@ -504,21 +507,22 @@ void hw_redis_load(struct hw_redis *r)
 	struct timeval now = {0, 0};
 	r->load.next = r->load.stage == HW_LOAD_AGAIN;
 	if (r->load.next)
-		return; /* its pages would be taken for ours */
+		return; /* its pages would be taken for those of the new load */
 	r->load.stage = HW_LOAD_WANTED;
 	if (r->up)
 		r->load.unarmed = event_add(r->load.again, &now) != 0;
 }
 
-/* What other nodes have marked since is read first. A link that is lost meanwhile does the same when it is back. */
+/* Reads the sight records of other nodes again before the load. If the link is lost meanwhile, the reconnect does the
+ * same. */
 void hw_redis_load_late(struct hw_redis *r)
 {
 	r->started_wall_ms = hw_clock_now().wall_ms;
-	r->mark.read = r->mark.searched = false;
-	r->mark.saw_ms = r->mark.newest_ms = 0;
+	r->sight_record.read = r->sight_record.searched = false;
+	r->sight_record.saw_ms = r->sight_record.newest_ms = 0;
 	r->load.stage = HW_LOAD_WANTED;
 	if (r->up)
-		hw_mark_read(r, hw_redis_load);
+		hw_sight_record_read(r, hw_redis_load);
 }
 
 void hw_load_tick(struct hw_redis *r)

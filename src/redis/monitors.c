@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which monitors that are by themselves have this prefix: their entries in device:monitors, and what follows from them
- * for this one (nodes/exclusive.h), which has an entry, too, unless it is a node of a cluster. One entry that cannot be
- * read is none.
+ * Finds the standalone monitors that use this prefix. Their entries are in device:monitors, and nodes/exclusive.h
+ * decides what follows from them. This monitor has an entry too, unless it is a node of a cluster. A malformed entry is
+ * ignored.
  *
- * Cost: one script a second.
+ * Cost: one script a second, which reads some thousand fields at most.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static bool is_text(const redisReply *e, size_t most)
 	return e->type == REDIS_REPLY_STRING && e->len > 0 && e->len < most && !memchr(e->str, '\0', e->len);
 }
 
-/* `more`: NULL, or gets what is told of it. */
+/* `more`: gets the details for the report; NULL: not needed. */
 static bool parse(const redisReply *run, const redisReply *text, struct hw_exclusive_entry *e,
                   struct hw_redis_monitor *more)
 {
@@ -40,7 +40,7 @@ static bool parse(const redisReply *run, const redisReply *text, struct hw_exclu
 	return true;
 }
 
-/* Those that are dead are removed by the next call, which is then due at once. */
+/* Notes the entry of a run that has ended. The next call, which is then sent at once, removes it. */
 static bool mourn(struct hw_monitors *m, const redisReply *run, const redisReply *text,
                   const struct hw_exclusive_entry *e)
 {
@@ -51,17 +51,17 @@ static bool mourn(struct hw_monitors *m, const redisReply *run, const redisReply
 	return true;
 }
 
-/* Whatever makes Redis refuse all writes is told by the mark, which is written each second as well. A missing right may
- * be that to this key alone. */
-static void tell(struct hw_redis *r, const char *error)
+/* The sight record, which is written each second too, reports everything that makes Redis refuse all writes. Only a
+ * missing right may concern this key alone. */
+static void report(struct hw_redis *r, const char *error)
 {
 	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 128];
 	enum hw_trouble kind = hw_trouble_of(error);
-	if (r->monitors.told || (hw_trouble_is_global(kind) && kind != HW_TROUBLE_NOPERM))
+	if (r->monitors.reported || (hw_trouble_is_global(kind) && kind != HW_TROUBLE_NOPERM))
 		return;
-	r->monitors.told = true;
+	r->monitors.reported = true;
 	hw_trouble_text(error, why);
-	hw_print(text, sizeof(text), "%s is refused, so that another monitor with this key_prefix is not noticed: %s",
+	hw_print(text, sizeof(text), "%s is refused, so another monitor with this key_prefix cannot be detected: %s",
 	         r->keys.monitors, why);
 	r->ops->on_trouble(r->arg, text);
 }
@@ -72,7 +72,7 @@ static void on_refused(struct hw_redis *r, const char *error)
 		hw_scripts_load(&r->scripts);
 		return;
 	}
-	tell(r, error);
+	report(r, error);
 	r->monitors.fn(r->arg, HW_EXCLUSIVE_FIRST, NULL);
 }
 
@@ -87,8 +87,8 @@ static void on_entries(struct hw_redis *r, const redisReply *reply)
 		at[n] = i;
 		n += parse(reply->element[i], reply->element[i + 1], &entries[n], NULL);
 	}
-	enum hw_exclusive_verdict verdict = hw_exclusive_look(&m->exclusive, hw_clock_now().mono, entries, n, &older);
-	if (n > 0 && entries[0].run == r->conf.run_mark)
+	enum hw_exclusive_verdict verdict = hw_exclusive_check(&m->exclusive, hw_clock_now().mono, entries, n, &older);
+	if (n > 0 && entries[0].run == r->conf.run_id)
 		m->born = entries[0].born;
 	m->renewed = m->asked;
 	m->n_dead = 0;
@@ -99,6 +99,18 @@ static void on_entries(struct hw_redis *r, const redisReply *reply)
 	if (any)
 		hw_redis_enter(r, m->fn);
 	m->fn(r->arg, verdict, verdict == HW_EXCLUSIVE_FIRST ? NULL : &other);
+}
+
+/* Other programs fill the hash. Only some of its fields are read each second. */
+static void report_crowd(struct hw_redis *r, const redisReply *fields)
+{
+	char text[320];
+	r->monitors.reported = true;
+	snprintf(text, sizeof(text),
+	         "%.128s has %lld fields, and only some are read, so another monitor with this key_prefix may go "
+	         "unnoticed; check which programs write there",
+	         r->keys.monitors, fields->integer);
+	r->ops->on_trouble(r->arg, text);
 }
 
 static void on_entered(redisAsyncContext *ac, void *answer, void *arg)
@@ -114,11 +126,15 @@ static void on_entered(redisAsyncContext *ac, void *answer, void *arg)
 		on_refused(r, reply->str);
 		return;
 	}
-	r->monitors.told = false;
+	if (reply->elements % 2 == 0)
+		r->monitors.reported = false;
+	else if (!r->monitors.reported)
+		report_crowd(r, reply->element[reply->elements - 1]);
 	on_entries(r, reply);
 }
 
-/* After so long without a renewal another run may have removed the entry: then this one is the youngest. */
+/* After so long without a renewal, another run may have removed the entry. Then this run enters itself as the
+ * youngest. */
 static uint64_t born_of(const struct hw_monitors *m)
 {
 	return m->asked.ns - m->renewed.ns < HW_EXCLUSIVE_LEASE_NS / 2 ? m->born : 0;
@@ -127,9 +143,9 @@ static uint64_t born_of(const struct hw_monitors *m)
 static void put_entry(struct hw_redis *r, struct hw_eval *e)
 {
 	char run[RUN_LEN + 1] = "", place[RUN_LEN + 1] = "", host[64 + 1], text[HW_MONITOR_ENTRY_MAX];
-	bool looks = r->monitors.exclusive.run == 0;
-	if (!looks)
-		hw_print(run, sizeof(run), "%016" PRIx64, r->conf.run_mark);
+	bool reads_first = r->monitors.exclusive.run == 0;
+	if (!reads_first)
+		hw_print(run, sizeof(run), "%016" PRIx64, r->conf.run_id);
 	if (r->conf.place)
 		hw_print(place, sizeof(place), "%016" PRIx64, r->conf.place);
 	if (gethostname(host, sizeof(host)) != 0 || !hw_claims_is_node(host, strnlen(host, sizeof(host) - 1)))
@@ -138,13 +154,13 @@ static void put_entry(struct hw_redis *r, struct hw_eval *e)
 	size_t n = hw_print(text, sizeof(text), "%s %s %ld %s", r->conf.node_id, *place ? place : "-", (long)getpid(),
 	                    host);
 	hw_eval_arg_text(e, run);
-	hw_eval_arg_int(e, looks ? 0 : (int64_t)++r->monitors.count);
+	hw_eval_arg_int(e, reads_first ? 0 : (int64_t)++r->monitors.count);
 	hw_eval_arg(e, text, n);
 	hw_eval_arg_text(e, place);
 	hw_eval_arg_int(e, (int64_t)born_of(&r->monitors));
 }
 
-bool hw_redis_look_at_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn)
+bool hw_redis_read_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn)
 {
 	r->monitors.exclusive.run = 0;
 	return hw_redis_enter(r, fn);
@@ -188,7 +204,7 @@ bool hw_redis_leave(struct hw_redis *r)
 		return true;
 	if (m->leaves)
 		return false;
-	hw_print(run, sizeof(run), "%016" PRIx64, r->conf.run_mark);
+	hw_print(run, sizeof(run), "%016" PRIx64, r->conf.run_id);
 	const char *argv[] = {"HDEL", r->keys.monitors, run};
 	const size_t len[] = {4, strlen(r->keys.monitors), RUN_LEN};
 	m->leaves = hw_redis_link_command(&r->link, on_left, r, 3, argv, len) == 0;

@@ -5,13 +5,15 @@
 
 #include "heartwheel/bounds.h"
 #include "heartwheel/entry.h"
+#include "stream/entries.h"
 
 static bool is_text(const redisReply *reply)
 {
 	return reply->type == REDIS_REPLY_STRING;
 }
 
-/* A time more than a day ahead of the clock is replaced: by the entry's place, which Redis' clock made, or by now. */
+/* A time more than a day ahead of the clock is replaced by the entry's id, which is a time of Redis' clock. If that
+ * is ahead too, it is replaced by now. */
 static void correct_times(int64_t now_ms, struct hw_event *e)
 {
 	bool placed = e->at.ms <= INT64_MAX && hw_bounds_time((int64_t)e->at.ms, now_ms);
@@ -21,16 +23,13 @@ static void correct_times(int64_t now_ms, struct hw_event *e)
 		e->last_seen_ms = e->time_ms;
 }
 
-/* False if the entry is not a transition that counts. Its place is told in any case. */
+/* False if the entry is malformed or does not count; out->at is set in any case. */
 static bool read_entry(const struct hw_page_asked *asked, const redisReply *entry, struct hw_event *out)
 {
 	struct hw_entry e;
 	*out = (struct hw_event){.group = ""};
-	if (entry->type != REDIS_REPLY_ARRAY || entry->elements != 2 || !is_text(entry->element[0]) ||
-	    hw_event_id_parse(entry->element[0]->str, entry->element[0]->len, &out->at) != 0)
-		return false;
-	const redisReply *fields = entry->element[1];
-	if (fields->type != REDIS_REPLY_ARRAY)
+	const redisReply *fields = hw_stream_entry_fields(entry);
+	if (!hw_stream_entry_id(entry, &out->at) || !fields)
 		return false;
 	hw_entry_begin(&e);
 	for (size_t i = 0; i + 1 < fields->elements; i += 2) {
@@ -45,24 +44,30 @@ static bool read_entry(const struct hw_page_asked *asked, const redisReply *entr
 	                                                  memcmp(out->node, asked->node, out->node_len) == 0));
 }
 
-void hw_page_read(const struct hw_page_asked *asked, const redisReply *reply, struct hw_event events[HW_EVENTS_PAGE],
-                  struct hw_event_page *page)
+void hw_page_parse(const struct hw_page_asked *asked, redisReply *const *entries, size_t n,
+                   struct hw_event events[HW_EVENTS_PAGE], struct hw_event_page *page)
 {
-	bool from_start = asked->after.ms == 0 && asked->after.n == 0;
-	*page = (struct hw_event_page){.events = events, .last = asked->after, .ok = true};
-	page->gone = !asked->last && !from_start;
-	page->more = reply->elements >= asked->count;
-	for (size_t i = 0; i < reply->elements && page->n < HW_EVENTS_PAGE; i++) {
-		const redisReply *entry = reply->element[asked->last ? reply->elements - 1 - i : i];
+	page->events = events;
+	page->n = 0;
+	page->ok = true;
+	for (size_t i = 0; i < n && page->n < HW_EVENTS_PAGE; i++) {
 		struct hw_event *e = &events[page->n];
-		bool good = read_entry(asked, entry, e);
-		if (e->at.ms == 0 && e->at.n == 0)
+		bool good = read_entry(asked, entries[asked->last ? n - 1 - i : i], e);
+		if (e->at.ms == 0 && e->at.seq == 0)
 			continue;
-		if (i == 0 && page->gone && hw_event_id_compare(e->at, asked->after) == 0) {
-			page->gone = false;
-			continue;
-		}
 		page->last = e->at;
 		page->n += good;
 	}
+}
+
+void hw_page_read(const struct hw_page_asked *asked, const redisReply *reply, struct hw_event events[HW_EVENTS_PAGE],
+                  struct hw_event_page *page)
+{
+	struct hw_stream_page p = {
+		.entries = reply->element, .n = reply->elements, .more = reply->elements >= HW_EVENTS_PAGE};
+	*page = (struct hw_event_page){.ok = false};
+	if (!asked->last && !hw_stream_page_read(reply, asked->after, HW_EVENTS_PAGE, &p))
+		return;
+	*page = (struct hw_event_page){.last = asked->after, .gone = p.gone, .more = p.more};
+	hw_page_parse(asked, p.entries, p.n, events, page);
 }

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* A part of the event stream as Redis answers it (XRANGE, XREVRANGE), read into events. */
+/* Parses a part of the event stream into events. */
 #ifndef HW_REDIS_PAGE_H
 #define HW_REDIS_PAGE_H
 
-#include <hiredis/hiredis.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "heartwheel/event.h"
+#include "stream/entries.h"
 
 #define HW_EVENTS_PAGE 200 /* entries at most */
 
 struct hw_page_asked {
-	struct hw_event_id after; /* the place to go on from, which the range begins with; {0, 0}: from the start */
-	bool last;                /* the newest entries: in reverse */
-	unsigned count;           /* how many were asked for */
-	int64_t now_ms;           /* wall clock; 0: times are not checked */
-	const char *node;         /* whose entries count; NULL: everybody's. Borrowed */
+	struct hw_stream_id after; /* the entries after this one; {0, 0}: from the start */
+	bool last;                 /* the newest entries instead; Redis answers them in reverse order */
+	int64_t now_ms;            /* wall clock; 0: times are not checked */
+	const char *node;          /* only entries of this node count; NULL: of all nodes. Borrowed */
 };
 
-/*
- * `reply` is an array. Fills *page, whose events stand in `events` and borrow from the reply. A page begins with the
- * entry that it goes on from: if that is not there, neither are perhaps those behind it, and it is `gone`.
- */
+/* Parses n entries. Fills *page; the events are in `events` and borrow from the reply. The other members of `page` are
+ * the caller's. */
+void hw_page_parse(const struct hw_page_asked *asked, redisReply *const *entries, size_t n,
+                   struct hw_event events[HW_EVENTS_PAGE], struct hw_event_page *page);
+
+/* Parses the answer to hw_stream_range() with HW_EVENTS_PAGE; with asked->last, to XREVRANGE. */
 void hw_page_read(const struct hw_page_asked *asked, const redisReply *reply, struct hw_event events[HW_EVENTS_PAGE],
                   struct hw_event_page *page);
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# places.sh header|sed PLACES: reads a list such as scripts/places beside this file, and prints the C header with its
-# numbers, or the sed script that puts them into a .lua file.
+# places.sh header|sed PLACES: reads a list such as scripts/places, and prints a C header with its numbers, or a sed script
+# that replaces the names in a .lua file by the numbers.
 set -eu
 [ $# -eq 2 ] || { echo "usage: $0 header|sed PLACES" >&2; exit 2; }
 part=$(basename "$(cd "$(dirname "$2")/.." && pwd)" | tr '[:lower:]' '[:upper:]')

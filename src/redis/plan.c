@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the sink acts: three timers, for the pump, the retry and the sweep. Whatever finds that something is to be done
- * plans it here; what is done then stands in sink.c.
+ * Schedules the sink with three timers: pump, retry and sweep. sink.c has their work.
  */
 #include <event2/event.h>
 
@@ -18,7 +17,7 @@ void hw_plan_retry(struct hw_redis *r, unsigned kinds)
 {
 	struct hw_sink *s = &r->sink;
 	if (s->held) {
-		s->held |= kinds; /* `retry` is on its way */
+		s->held |= kinds; /* `retry` is already scheduled */
 		return;
 	}
 	s->retry_ms = s->retry_ms ? s->retry_ms * 2 : HW_RETRY_MIN_MS;
@@ -28,7 +27,7 @@ void hw_plan_retry(struct hw_redis *r, unsigned kinds)
 	s->held = event_add(s->retry, &tv) == 0 ? kinds : 0;
 }
 
-/* Without memory the next tick is tried. */
+/* Without memory, hw_plan_tick() tries again. */
 static void arm_sweep(struct hw_redis *r)
 {
 	struct timeval every = {0, HW_SWEEP_EVERY_MS * 1000};
@@ -40,7 +39,7 @@ void hw_plan_sweep(struct hw_redis *r)
 {
 	r->sink.sweep = r->sink.comparing = true;
 	r->sink.sweep_at = 0;
-	hw_dues_in_full(r); /* nobody knows what is in the store */
+	hw_dues_in_full(r); /* the contents of the store are not known */
 	arm_sweep(r);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The object: it owns the parts, brings them up and down with the link, and is what redis.h shows of them.
+ * The object: it owns the parts, starts and stops them with the link, and implements redis.h.
  *
- * The way up: the link is ready (connected, authenticated), the scripts are loaded, the mark has been read; then it is
- * told. The way down is hw_redis_link_ops.on_lost, once for each connection or attempt.
+ * On the way up, the link becomes ready (connected, authenticated), one of several nodes asks which server this is, the
+ * scripts are loaded, the sight record is read, and then on_link() is called. The way down is
+ * hw_redis_link_ops.on_lost, once for each connection or attempt.
  */
 #include "redis/redis.h"
 
@@ -23,30 +24,30 @@ static void on_lost(void *arg, const char *why)
 	bool was = r->up;
 	char text[sizeof(r->refusal.text)];
 	if (r->refusal.kind != hw_trouble_of(why))
-		r->refusal.writes = 0; /* what Redis does when it is back is not known */
-	/* A refusal comes as Redis worded it, anything else is a sentence of the link's. */
+		r->refusal.writes = 0; /* whether Redis still refuses writes when it returns is not known */
+	/* A refusal has Redis' own words; any other `why` is a sentence of the link. */
 	if (r->refusal.writes)
 		snprintf(text, sizeof(text), "%s", r->refusal.text);
 	else if (hw_trouble_of(why) != HW_TROUBLE_OTHER || strncmp(why, "ERR ", 4) == 0)
 		hw_trouble_text(why, text);
 	else
-		snprintf(text, sizeof(text), "%s", *why ? why : "Redis refuses this connection and does not say why");
+		snprintf(text, sizeof(text), "%s", *why ? why : "Redis refuses this connection without a reason");
 	r->up = false;
 	hw_scripts_lost(&r->scripts);
 	if (was)
 		r->down_since = hw_clock_now().mono;
 	hw_sink_lost(r);
 	hw_load_lost(r);
-	hw_mark_lost(r);
+	hw_sight_record_lost(r);
 	hw_monitors_lost(r);
 	hw_sightings_lost(r);
-	if (!was && strcmp(text, r->told) == 0)
+	if (!was && strcmp(text, r->reported) == 0)
 		return;
-	snprintf(r->told, sizeof(r->told), "%s", text);
+	snprintf(r->reported, sizeof(r->reported), "%s", text);
 	r->ops->on_link(r->arg, false, text);
 }
 
-/* What the handshake waited for is there: the link is usable. */
+/* The handshake has ended: the link is usable. */
 static void settle(struct hw_redis *r)
 {
 	char text[HW_TROUBLE_TEXT];
@@ -54,7 +55,7 @@ static void settle(struct hw_redis *r)
 	hw_redis_link_settled(&r->link);
 	r->up = r->was_up = true;
 	r->down_since = (struct hw_mono){0};
-	r->told[0] = '\0';
+	r->reported[0] = '\0';
 	r->stats->reconnects += again;
 	snprintf(text, sizeof(text), "connected to Redis at %s", r->link.where);
 	r->ops->on_link(r->arg, true, text);
@@ -63,9 +64,27 @@ static void settle(struct hw_redis *r)
 	hw_sightings_send(r);
 }
 
+/* Without the right to INFO, the server stays unknown. */
+static void on_server(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis *r = arg;
+	(void)ac;
+	if (!answer)
+		return;
+	hw_redis_link_got(&r->link);
+	hw_server_run_id(answer, r->server);
+}
+
 static void on_ready(void *arg)
 {
-	hw_scripts_load(&((struct hw_redis *)arg)->scripts);
+	static const char *argv[] = {"INFO", "server"};
+	static const size_t len[] = {4, 6};
+	struct hw_redis *r = arg;
+	r->server[0] = '\0';
+	if (r->ops->owner && hw_redis_link_command(&r->link, on_server, r, 2, argv, len) != 0)
+		hw_redis_link_fail(&r->link, "out of memory");
+	else
+		hw_scripts_load(&r->scripts);
 }
 
 static void on_trouble(void *arg, const char *what)
@@ -86,8 +105,8 @@ static void script_failed(void *arg, const char *error)
 		hw_redis_link_fail(&r->link, error);
 		return;
 	}
-	hw_refusal_begin(r, HW_REFUSED_MARK, error);
-	hw_plan_retry(r, HW_HOLD_ALL); /* the next call meets NOSCRIPT again */
+	hw_refusal_begin(r, HW_REFUSED_SIGHT_RECORD, error);
+	hw_plan_retry(r, HW_HOLD_ALL); /* the next call gets NOSCRIPT again */
 }
 
 static void on_scripts(void *arg)
@@ -96,12 +115,12 @@ static void on_scripts(void *arg)
 	if (r->up)
 		hw_plan_pump(r);
 	else
-		hw_mark_read(r, settle);
+		hw_sight_record_read(r, settle);
 }
 
 static const struct hw_scripts_ops scripts_ops = {on_scripts, script_failed};
 
-/* --- what is owed ------------------------------------------------------------------------------------------------ */
+/* --- pending writes ---------------------------------------------------------------------------------------------- */
 
 static bool is_ours(const struct hw_redis *r, struct hw_ref ref, uint64_t *epoch)
 {
@@ -109,10 +128,10 @@ static bool is_ours(const struct hw_redis *r, struct hw_ref ref, uint64_t *epoch
 		return true;
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), ref);
 	struct hw_id id = d ? hw_device_id(d) : (struct hw_id){0};
-	return d && hw_tokens_epoch(r, id.text, id.len, epoch);
+	return d && hw_call_owner_epoch(r, id.text, id.len, epoch);
 }
 
-/* A length byte and an id, and `more` behind that, on the heap; NULL without memory. */
+/* Returns a length byte, the id and then `more`, on the heap; NULL without memory. */
 static uint8_t *copy_id(const char *id, size_t len, const char *more)
 {
 	uint8_t *copy = malloc(1 + len + strlen(more) + 1);
@@ -133,28 +152,29 @@ uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *
 	return copy_id(id.text, id.len, hw_monitor_group_of(r->m, d)->name);
 }
 
-/* There is no room for an edge. The device's rewrite is it then, unless another edge comes first. */
+/* The ring has no room for a transition. The device's snapshot is written as that transition, unless another
+ * transition follows first. */
 static void leave_to_rewrite(struct hw_redis *r, uint32_t index)
 {
-	if (hw_dues_add(r, &r->sink.rewrite, index))
-		r->sink.marks[index] |= HW_MARK_UNTOLD;
+	if (hw_dues_add(r, &r->sink.snapshot, index))
+		r->sink.noted[index] |= HW_NOTED_AS_TRANSITION;
 	else
-		r->stats->edges_dropped++;
+		r->stats->transitions_dropped++;
 }
 
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t)
 {
-	struct hw_edge e = {.t = *t, .queued_ns = now.mono.ns};
+	struct hw_pending_write e = {.t = *t, .queued_ns = now.mono.ns};
 	uint32_t index = t->device.index;
 	if (!is_ours(r, t->device, &e.epoch))
 		return false;
 	e.id = hw_redis_outlive(r, t);
-	bool marked = hw_dues_have_marks(r, index);
-	if (marked && r->sink.marks[index] & HW_MARK_UNTOLD) {
-		r->stats->edges_dropped++; /* the one before */
-		r->sink.marks[index] &= (uint8_t)~HW_MARK_UNTOLD;
+	bool has_room = hw_dues_have_room(r, index);
+	if (has_room && r->sink.noted[index] & HW_NOTED_AS_TRANSITION) {
+		r->stats->transitions_dropped++; /* the previous transition */
+		r->sink.noted[index] &= (uint8_t)~HW_NOTED_AS_TRANSITION;
 	}
-	if (!marked || hw_edges_push(&r->sink.edges, &e) != 0) {
+	if (!has_room || hw_pending_writes_push(&r->sink.pending_writes, &e) != 0) {
 		free(e.id);
 		leave_to_rewrite(r, index);
 	}
@@ -168,25 +188,25 @@ void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
 	hw_plan_pump(r);
 }
 
-void hw_redis_look(struct hw_redis *r, struct hw_now now, struct hw_ref device)
+void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref device)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), device);
-	if (d && !(hw_dues_have_marks(r, device.index) && hw_item_is_plain(r, d, device.index, now)))
+	if (d && !(hw_dues_have_room(r, device.index) && hw_item_is_plain(r, d, device.index, now)))
 		hw_redis_refresh(r, device);
 }
 
-/* An acknowledgement that finds no room is left out: its payload stays in the outbox and is published once more after
- * the next start. */
+/* If the ring has no room, the acknowledgement is dropped. Its payload stays in the outbox, and is published again
+ * after the next start. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
 {
-	struct hw_edge e = {
+	struct hw_pending_write e = {
 		.t = {.seq = seq}, .queued_ns = hw_clock_now().mono.ns, .acknowledges = true, .cleared = cleared};
-	if (id_len == 0 || id_len > HW_ID_MAX || !hw_tokens_epoch(r, id, id_len, &e.epoch))
+	if (id_len == 0 || id_len > HW_ID_MAX || !hw_call_owner_epoch(r, id, id_len, &e.epoch))
 		return;
 	e.id = copy_id(id, id_len, "");
 	if (!e.id)
 		return;
-	if (hw_edges_push(&r->sink.edges, &e) != 0)
+	if (hw_pending_writes_push(&r->sink.pending_writes, &e) != 0)
 		free(e.id);
 	hw_plan_pump(r);
 }
@@ -225,6 +245,11 @@ bool hw_redis_up(const struct hw_redis *r)
 	return r->up;
 }
 
+const char *hw_redis_server(const struct hw_redis *r)
+{
+	return r->up ? r->server : "";
+}
+
 struct hw_mono hw_redis_down_since(const struct hw_redis *r)
 {
 	return r->down_since;
@@ -235,16 +260,17 @@ const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
 	const struct hw_sink *s = &r->sink;
 	struct hw_redis_stats *st = r->stats;
 	st->commands = r->link.commands;
-	st->edges_waiting = s->edges.edges;
-	st->waiting = s->edges.tail - s->edges.head - s->edges.again;
-	st->waiting_ends = s->edges.ends;
-	st->done = s->edges.head;
-	st->room = HW_EDGES_MARK - st->waiting;
-	st->refreshes_waiting = s->refresh.len + s->rewrite.len;
-	st->oldest_edge_ms = 0;
-	if (s->edges.head != s->edges.tail) {
-		int64_t ns = hw_clock_now().mono.ns - hw_edges_at(&s->edges, s->edges.head)->queued_ns;
-		st->oldest_edge_ms = ns / HW_NS_PER_MS + 1;
+	st->transitions_waiting = s->pending_writes.transitions;
+	st->waiting = s->pending_writes.tail - s->pending_writes.head - s->pending_writes.again;
+	st->waiting_ends = s->pending_writes.ends;
+	st->done = s->pending_writes.head;
+	st->room = HW_PENDING_WRITES_MAX - st->waiting;
+	st->refreshes_waiting = s->refresh.len + s->snapshot.len;
+	st->oldest_transition_ms = 0;
+	if (s->pending_writes.head != s->pending_writes.tail) {
+		int64_t ns = hw_clock_now().mono.ns -
+		             hw_pending_writes_at(&s->pending_writes, s->pending_writes.head)->queued_ns;
+		st->oldest_transition_ms = ns / HW_NS_PER_MS + 1;
 	}
 	return st;
 }
@@ -270,7 +296,7 @@ static int copy_conf(struct hw_redis_conf *to, const struct hw_redis_conf *from)
 static int start_link(struct hw_redis *r)
 {
 	const char *texts[HW_SCRIPTS];
-	const struct hw_redis_link_conf c = {.at = r->conf.at, .seed = r->conf.run_mark ^ (uint64_t)r->down_since.ns};
+	const struct hw_redis_link_conf c = {.at = r->conf.at, .seed = r->conf.run_id ^ (uint64_t)r->down_since.ns};
 	for (int i = 0; i < HW_SCRIPTS; i++)
 		texts[i] = hw_script_text((enum hw_script)i);
 	hw_scripts_init(&r->scripts, &r->link, texts, HW_SCRIPTS, &scripts_ops, r);
@@ -289,10 +315,10 @@ struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_con
 	r->arg = arg;
 	r->down_since = hw_clock_now().mono;
 	r->started_wall_ms = hw_clock_now().wall_ms;
-	hw_exclusive_init(&r->monitors.exclusive, conf->run_mark);
+	hw_exclusive_init(&r->monitors.exclusive, conf->run_id);
 	r->stats = calloc(1, sizeof(*r->stats));
 	if (copy_conf(&r->conf, conf) == 0 && r->stats &&
-	    (r->self = conf->keyspace ? hw_keys_self(conf->key_prefix, conf->node_id, conf->run_mark) : strdup("")) &&
+	    (r->self = conf->keyspace ? hw_keys_self(conf->key_prefix, conf->node_id, conf->run_id) : strdup("")) &&
 	    hw_keys_init(&r->keys, conf->key_prefix, conf->node_id) == 0 && hw_sink_init(r) == 0 &&
 	    hw_load_init(r) == 0 && start_link(r) == 0)
 		return r;
@@ -307,7 +333,7 @@ void hw_redis_free(struct hw_redis *r)
 	hw_redis_link_fini(&r->link);
 	hw_load_fini(r);
 	hw_sink_fini(r);
-	hw_eval_fini(&r->mark.eval);
+	hw_eval_fini(&r->sight_record.eval);
 	hw_eval_fini(&r->monitors.eval);
 	hw_keys_fini(&r->keys);
 	free_conf(&r->conf);

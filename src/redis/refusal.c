@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Redis refuses, and what is told of it: errors as they come, and whether it writes at all. That begins when a
- * write is refused as a whole, and ends when each kind of write that was has succeeded.
+ * The errors of Redis and their reports, and whether Redis accepts writes. A refusal begins when Redis refuses all
+ * writes of a call. It ends when each refused kind of write has succeeded.
  */
 #include <stdio.h>
 
 #include "redis/inner.h"
 
-bool hw_refusal_tell(struct hw_redis *r, int64_t *told_ms, const char *text)
+bool hw_refusal_log(struct hw_redis *r, int64_t *reported_ms, const char *text)
 {
-	bool due = hw_trouble_due_again(told_ms, hw_clock_now().mono.ns / HW_NS_PER_MS);
+	bool due = hw_trouble_due_again(reported_ms, hw_clock_now().mono.ns / HW_NS_PER_MS);
 	if (due)
 		r->ops->on_trouble(r->arg, text);
 	return due;
@@ -21,7 +21,7 @@ enum hw_trouble hw_refusal_trouble(struct hw_redis *r, const char *reply)
 	char text[HW_TROUBLE_TEXT];
 	hw_trouble_text(reply, text);
 	if (kind != HW_TROUBLE_NOSCRIPT)
-		hw_refusal_tell(r, &r->troubles.told_ms[kind], text);
+		hw_refusal_log(r, &r->troubles.reported_ms[kind], text);
 	return kind;
 }
 
@@ -35,40 +35,41 @@ enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char 
 	bool known = f->writes && f->kind == kind;
 	if (!f->writes) {
 		f->since = hw_clock_now().mono;
-		f->told = false;
+		f->reported = false;
 	}
 	f->writes |= write;
 	f->kind = kind;
 	if (known)
 		return kind;
 	hw_trouble_text(reply, text);
-	snprintf(f->text, sizeof(f->text), "nothing can be written: %s", text);
-	f->told |= hw_refusal_tell(r, &r->troubles.told_ms[kind], f->text);
+	snprintf(f->text, sizeof(f->text), "no write is accepted: %s", text);
+	f->reported |= hw_refusal_log(r, &r->troubles.reported_ms[kind], f->text);
 	return kind;
 }
 
-/* The kinds of calls, as bits, of which any is owed or in flight. */
+/* The kinds of calls, as bits, that are pending or in flight. */
 static unsigned pending_calls(const struct hw_redis *r)
 {
 	const struct hw_sink *s = &r->sink;
 	unsigned pending = 0;
-	if (s->edges.head != s->edges.tail || s->in_flight[HW_CALL_EDGES])
-		pending |= HW_HOLD(HW_CALL_EDGES);
+	if (s->pending_writes.head != s->pending_writes.tail || s->in_flight[HW_CALL_TRANSITIONS])
+		pending |= HW_HOLD(HW_CALL_TRANSITIONS);
 	if (s->refresh.len || s->in_flight[HW_CALL_REFRESH])
 		pending |= HW_HOLD(HW_CALL_REFRESH);
-	if (s->rewrite.len || s->in_flight[HW_CALL_REWRITE])
-		pending |= HW_HOLD(HW_CALL_REWRITE);
+	if (s->snapshot.len || s->in_flight[HW_CALL_SNAPSHOT])
+		pending |= HW_HOLD(HW_CALL_SNAPSHOT);
 	return pending;
 }
 
-/* What was refused may have been dropped since, with its device: nobody writes it then. The mark never is. */
+/* A refused call may have been dropped since together with its device; then no call of its kind may follow. So a
+ * kind that is not pending ends too. The sight record is always pending. */
 void hw_refusal_end(struct hw_redis *r, unsigned write)
 {
 	struct hw_refusal *f = &r->refusal;
 	if (!f->writes)
 		return;
-	f->writes &= ~write & (pending_calls(r) | HW_REFUSED_MARK);
-	if (!f->writes && f->told && r->ops->on_writable)
+	f->writes &= ~write & (pending_calls(r) | HW_REFUSED_SIGHT_RECORD);
+	if (!f->writes && f->reported && r->ops->on_writable)
 		r->ops->on_writable(r->arg, (hw_clock_now().mono.ns - f->since.ns) / HW_NS_PER_MS);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Going through all keys. See resync.h. */
+/* Queries all keys. See resync.h. */
 #include "redis/resync.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #define PAGE_TEXT     "500"
 #define PAGE_PACED_MS 50
 #define SWEEP_BITE    1000
-#define WAIT_MS       5  /* while enough looks wait */
-#define ENOUGH        64 /* it waits while as large a part of their queue is full: one 64th */
+#define WAIT_MS       5  /* the delay while many queries wait */
+#define ENOUGH        64 /* many: more than one 64th of their queue */
 
 static void step_in(struct hw_resync *r, int ms)
 {
@@ -65,7 +65,7 @@ bool hw_resync_is_of_interest(const struct hw_monitor *m, const char *id, size_t
 	       (hw_device_state(d) != HW_STATE_ONLINE && !hw_device_noted(d, HW_PENDING_STORE));
 }
 
-/* --- the keys that are there -------------------------------------------------------------------------------------- */
+/* --- the existing keys -------------------------------------------------------------------------------------------- */
 
 static void take_page(struct hw_resync *r, const redisReply *page)
 {
@@ -77,7 +77,7 @@ static void take_page(struct hw_resync *r, const redisReply *page)
 		if (key->type == REDIS_REPLY_STRING &&
 		    hw_keys_device_id(r->keys, key->str, key->len, &which, &id, &len) && which == HW_KEY_CONNECTED &&
 		    hw_resync_is_of_interest(r->m, id, len))
-			hw_ttl_queries_add(r->looks, 0, id, len);
+			hw_ttl_queries_add(r->queries, 0, id, len);
 	}
 }
 
@@ -97,7 +97,7 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	hw_redis_link_got(r->link);
 	if (!is_page(r, reply)) {
-		r->on_error(r->arg, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR SCAN's answer makes no sense");
+		r->on_error(r->arg, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer to SCAN");
 		end(r, false);
 		return;
 	}
@@ -118,7 +118,7 @@ static void scan(struct hw_resync *r)
 		end(r, false);
 }
 
-/* --- the keys that should be -------------------------------------------------------------------------------------- */
+/* --- the missing keys --------------------------------------------------------------------------------------------- */
 
 static void sweep(struct hw_resync *r)
 {
@@ -130,8 +130,8 @@ static void sweep(struct hw_resync *r)
 			continue;
 		const struct hw_key *k = hw_device_key(d);
 		struct hw_id id = hw_device_id(d);
-		if (!k || k->looked.ns < r->began.ns)
-			hw_ttl_queries_add(r->looks, 0, id.text, id.len);
+		if (!k || k->checked.ns < r->began.ns)
+			hw_ttl_queries_add(r->queries, 0, id.text, id.len);
 	}
 	if (r->at >= bound)
 		end(r, true);
@@ -141,12 +141,12 @@ static void sweep(struct hw_resync *r)
 
 static void step(struct hw_resync *r)
 {
-	uint32_t waiting = hw_ttl_queries_waiting(r->looks);
+	uint32_t waiting = hw_ttl_queries_waiting(r->queries);
 	if (r->stage == HW_RESYNC_NONE)
 		return;
 	if (r->wanted)
 		end(r, false);
-	else if (waiting > r->looks->max / ENOUGH || (r->stage == HW_RESYNC_SWEEP && waiting))
+	else if (waiting > r->queries->max / ENOUGH || (r->stage == HW_RESYNC_SWEEP && waiting))
 		step_in(r, WAIT_MS);
 	else if (r->stage == HW_RESYNC_SCAN)
 		scan(r);
@@ -188,13 +188,13 @@ bool hw_resync_is_due(const struct hw_resync *r, struct hw_mono now, int64_t eve
 }
 
 int hw_resync_init(struct hw_resync *r, struct event_base *base, struct hw_redis_link *link, const struct hw_keys *keys,
-                   const struct hw_monitor *m, struct hw_ttl_queries *looks,
+                   const struct hw_monitor *m, struct hw_ttl_queries *queries,
                    void (*on_error)(void *arg, const char *reply), void *arg)
 {
 	r->link = link;
 	r->keys = keys;
 	r->m = m;
-	r->looks = looks;
+	r->queries = queries;
 	r->on_error = on_error;
 	r->arg = arg;
 	r->ended = hw_clock_mono();

@@ -5,8 +5,8 @@
 const char *hw_script_text(enum hw_script s)
 {
 	switch (s) {
-	case HW_SCRIPT_MARK:
-		return hw_script_mark_text;
+	case HW_SCRIPT_SIGHT_RECORD:
+		return hw_script_sight_record_text;
 	case HW_SCRIPT_MONITORS:
 		return hw_script_monitors_text;
 	case HW_SCRIPT_REFRESH:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The monitor's Lua scripts (scripts/NAME.lua, put into the program by embed.sh). */
+/* The monitor's Lua scripts (scripts/NAME.lua, compiled in by embed.sh). */
 #ifndef HW_REDIS_SCRIPT_H
 #define HW_REDIS_SCRIPT_H
 
-enum hw_script { HW_SCRIPT_MARK, HW_SCRIPT_MONITORS, HW_SCRIPT_REFRESH, HW_SCRIPT_TRANSITION, HW_SCRIPTS };
+enum hw_script { HW_SCRIPT_SIGHT_RECORD, HW_SCRIPT_MONITORS, HW_SCRIPT_REFRESH, HW_SCRIPT_TRANSITION, HW_SCRIPTS };
 
-/* Those of several nodes: only they load them. */
+/* The scripts of a cluster: only its nodes load them. */
 enum hw_cluster_script {
 	HW_CLUSTER_RENEW,
 	HW_CLUSTER_CLAIM,
@@ -14,7 +14,7 @@ enum hw_cluster_script {
 	HW_CLUSTER_SCRIPTS
 };
 
-extern const char hw_script_mark_text[];
+extern const char hw_script_sight_record_text[];
 extern const char hw_script_monitors_text[];
 extern const char hw_script_refresh_text[];
 extern const char hw_script_transition_text[];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When this monitor saw: what it says of that in the stream device:sight, oldest first, one entry in flight at a time.
- * An entry leaves the queue when Redis has confirmed it; one whose answer was lost is written again, and readers know
- * both by node and from_ms.
+ * Writes the periods in which this monitor saw the fleet to the stream device:sight, oldest first, one entry in flight
+ * at a time. An entry leaves the queue when Redis has confirmed it. An entry whose answer was lost is written again;
+ * readers recognise the duplicate by node and from_ms.
  *
- * Invariant: the queue holds at most HW_SIGHTINGS_MAX. Where it is full the oldest goes, which is safe: what nobody has
- * said was seen counts as not seen.
+ * Invariant: the queue holds at most HW_SIGHTINGS_MAX entries. If it is full, the oldest is dropped. This is safe,
+ * because a period without an entry counts as not seen.
  *
- * Cost: an XADD each; some of a period's first minutes, then one in five minutes.
+ * Cost: one XADD per entry: several in the first minutes of a period, then one in five minutes.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,9 +33,10 @@ static void refused(struct hw_redis *r, const char *error)
 	struct hw_sightings *s = &r->sightings;
 	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 320];
 	hw_trouble_text(error, why);
-	snprintf(text, sizeof(text), "%.250ssight cannot be written, so no history knows when this monitor saw: %s",
+	snprintf(text, sizeof(text),
+	         "%.250ssight cannot be written, so history cannot show when this monitor was blind: %.380s",
 	         r->keys.prefix, why);
-	hw_refusal_tell(r, &s->told_ms, text);
+	hw_refusal_log(r, &s->reported_ms, text);
 	s->pause_s = s->pause_s ? s->pause_s * 2 : 1;
 	if (s->pause_s > AGAIN_MAX_S)
 		s->pause_s = AGAIN_MAX_S;
@@ -84,16 +85,16 @@ void hw_redis_sighting(struct hw_redis *r, const struct hw_sighting *e)
 	struct hw_sightings *s = &r->sightings;
 	struct hw_sighting *last = s->n > s->in_flight ? at(s, s->n - 1) : NULL;
 	if (last && last->state == e->state && last->from_ms == e->from_ms) {
-		*last = *e; /* the same period, which goes on */
+		*last = *e; /* the same period continues */
 		return;
 	}
 	if (s->n == HW_SIGHTINGS_MAX) {
 		s->head = (s->head + 1) % HW_SIGHTINGS_MAX;
 		s->n--;
 		s->lost++;
-		hw_refusal_tell(
-			r, &s->told_ms,
-			"Redis is away for so long that the oldest of what this monitor says of its sight is dropped");
+		hw_refusal_log(
+			r, &s->reported_ms,
+			"Redis has been away so long that the oldest records of this monitor's blindness were dropped");
 	}
 	*at(s, s->n++) = *e;
 	hw_sightings_send(r);
@@ -106,7 +107,7 @@ bool hw_redis_sightings_idle(const struct hw_redis *r)
 
 int64_t hw_redis_old_seen_ms(const struct hw_redis *r)
 {
-	return r->mark.old_ms;
+	return r->sight_record.old_ms;
 }
 
 void hw_sightings_tick(struct hw_redis *r)

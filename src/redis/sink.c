@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sink: what the store is owed, and when it is sent.
+ * The sink: the pending writes of the store, and the order in which they are sent.
  *
- * Edges (with the acknowledgements among them) go first and in their order, up to HW_EDGE_CALLS calls in flight; then
- * refreshes, of which one call may be in flight even while edges wait, so that a storm does not let device:connected
- * keys die; rewrites only once every edge is sent: they write a newer seq, and the edges before it would be skipped.
+ * Transitions and acknowledgements are sent first, in their order, with up to HW_TRANSITION_CALLS calls in flight.
+ * Refreshes follow. One call of them may be in flight even while transitions wait, so that device:connected keys do not
+ * expire during a storm. Snapshots are sent only when every transition is sent: a snapshot writes a newer seq, and the
+ * transitions before it would be skipped.
  *
- * Where Sentinels name the master, edges that were confirmed are kept for a while (kept.h), and go before all others
- * when the link is back.
+ * Where Sentinels name the master, confirmed transitions are kept for a while (kept.h). When the link is back, they are
+ * sent before all others.
  *
- * When a call fails, its edges and all after them are sent again once all answers are in. The scripts make that
- * harmless. Only calls of its kind wait before that: a Redis without memory refuses edges, but no refresh.
+ * If a call fails, its transitions and all later ones are sent again once all answers are in. The scripts make that
+ * harmless. Only calls of the same kind wait: a Redis without memory refuses transitions, but accepts refreshes.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -23,7 +24,7 @@
 
 static bool all_sent(const struct hw_sink *s)
 {
-	return s->edges.sent == s->edges.tail && !s->rewind;
+	return s->pending_writes.sent == s->pending_writes.tail && !s->rewind;
 }
 
 static bool may_send(const struct hw_sink *s, enum hw_call_kind kind, unsigned max)
@@ -36,21 +37,23 @@ static void pump(struct hw_redis *r)
 	struct hw_sink *s = &r->sink;
 	if (!r->up || hw_scripts_loading(&r->scripts))
 		return;
-	if (s->rewind && s->in_flight[HW_CALL_EDGES] == 0) {
-		s->edges.sent = s->edges.head;
+	if (s->rewind && s->in_flight[HW_CALL_TRANSITIONS] == 0) {
+		s->pending_writes.sent = s->pending_writes.head;
 		s->rewind = false;
 	}
-	unsigned tries = 0; /* what another node owns by now is passed over: it may be all of the ring */
-	while (!s->rewind && may_send(s, HW_CALL_EDGES, HW_EDGE_CALLS) && tries < HW_EDGE_TRIES && hw_call_edges(r))
+	/* all entries of the ring may belong to other nodes by now and be skipped, so this is bounded */
+	unsigned tries = 0;
+	while (!s->rewind && may_send(s, HW_CALL_TRANSITIONS, HW_TRANSITION_CALLS) && tries < HW_TRANSITION_TRIES &&
+	       hw_call_transitions(r))
 		tries++;
-	if (tries == HW_EDGE_TRIES)
+	if (tries == HW_TRANSITION_TRIES)
 		hw_plan_pump(r);
 	unsigned refreshes = all_sent(s) ? HW_REFRESH_CALLS : 1;
 	while (may_send(s, HW_CALL_REFRESH, refreshes) && hw_call_refreshes(r))
 		;
-	while (all_sent(s) && may_send(s, HW_CALL_REWRITE, HW_REWRITE_CALLS) && hw_call_rewrites(r))
+	while (all_sent(s) && may_send(s, HW_CALL_SNAPSHOT, HW_SNAPSHOT_CALLS) && hw_call_snapshots(r))
 		;
-	s->comparing &= s->sweep || s->refresh.len + s->rewrite.len > 0;
+	s->comparing &= s->sweep || s->refresh.len + s->snapshot.len > 0;
 }
 
 static void on_pump(evutil_socket_t fd, short what, void *arg)
@@ -67,56 +70,57 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	pump(r);
 }
 
-/* --- what was confirmed ------------------------------------------------------------------------------------------ */
+/* --- confirmed transitions --------------------------------------------------------------------------------------- */
 
 void hw_sink_confirm(struct hw_redis *r, uint64_t place)
 {
 	struct hw_sink *s = &r->sink;
 	int64_t now_ns = s->keeps ? hw_clock_now().mono.ns : 0;
-	for (uint64_t i = s->edges.head; s->keeps && i != place; i++) {
-		struct hw_edge *e = hw_edges_at(&s->edges, i);
+	for (uint64_t i = s->pending_writes.head; s->keeps && i != place; i++) {
+		struct hw_pending_write *e = hw_pending_writes_at(&s->pending_writes, i);
 		if (e->acknowledges || e->given_up)
 			continue;
 		hw_kept_add(&s->kept, e, now_ns);
-		e->id = NULL; /* it is the kept one's */
+		e->id = NULL; /* the kept copy owns it */
 	}
-	hw_edges_confirm(&s->edges, place);
-	if (s->sent_again && s->edges.again == 0) {
+	hw_pending_writes_confirm(&s->pending_writes, place);
+	if (s->sent_again && s->pending_writes.again == 0) {
 		if (r->ops->on_sent_again)
 			r->ops->on_sent_again(r->arg, s->sent_again, s->lacking);
 		s->sent_again = 0;
 	}
 }
 
-void hw_sink_keep(struct hw_redis *r, const struct hw_edge *e)
+void hw_sink_keep(struct hw_redis *r, const struct hw_pending_write *e)
 {
-	struct hw_edge kept = *e;
+	struct hw_pending_write kept = *e;
 	if (!r->sink.keeps)
 		return;
 	kept.id = hw_redis_outlive(r, &e->t);
 	hw_kept_add(&r->sink.kept, &kept, hw_clock_now().mono.ns);
 }
 
-/* Whatever the reason that the link was lost for: a master may have been another's replica meanwhile. */
+/* This is done whatever the link was lost for: the same server may have been another's replica meanwhile. */
 void hw_sink_send_again(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;
 	hw_kept_expire(&s->kept, hw_clock_now().mono.ns);
-	hw_kept_put_back(&s->kept, &s->edges, hw_clock_now().mono.ns);
-	s->sent_again = s->edges.again;
+	hw_kept_put_back(&s->kept, &s->pending_writes, hw_clock_now().mono.ns);
+	s->sent_again = s->pending_writes.again;
 	s->lacking = 0;
 }
 
 /* --- the sweep --------------------------------------------------------------------------------------------------- */
 
-/* How many devices are looked at in one go: keys have run on since before the restart, or while Redis was away. */
+/* How many devices one step of the sweep visits. The TTLs have gone on running since before the restart, or while
+ * Redis was away. */
 static uint32_t bite(const struct hw_redis *r, uint32_t bound)
 {
 	uint64_t n = (uint64_t)bound * HW_SWEEP_EVERY_MS / (uint64_t)hw_monitor_refresh_within_ms(r->m) + 1;
-	return n < HW_SWEEP_BITE ? HW_SWEEP_BITE : n < HW_SWEEP_MARK ? (uint32_t)n : HW_SWEEP_MARK;
+	return n < HW_SWEEP_BITE ? HW_SWEEP_BITE : n < HW_SWEEP_WAITING_MAX ? (uint32_t)n : HW_SWEEP_WAITING_MAX;
 }
 
-/* A bite of the sweep: refreshes, which the store answers with a demand for a rewrite where it differs. */
+/* One step of the sweep. It queues refreshes. If the store differs, the answer demands a snapshot. */
 static void sweep(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;
@@ -125,14 +129,14 @@ static void sweep(struct hw_redis *r)
 		event_del(s->sweep_timer);
 		return;
 	}
-	if (!r->up || hw_load_pending(r) || s->refresh.len > HW_SWEEP_MARK)
+	if (!r->up || hw_load_pending(r) || s->refresh.len > HW_SWEEP_WAITING_MAX)
 		return;
 	uint32_t bound = hw_registry_bound(devices);
 	for (uint32_t n = bite(r, bound); n > 0 && s->sweep_at < bound; n--, s->sweep_at++) {
 		const struct hw_device *d = hw_registry_at(devices, s->sweep_at);
 		if (d && (hw_device_state(d) == HW_STATE_ONLINE || hw_device_state(d) == HW_STATE_OFFLINE) &&
 		    !hw_dues_add(r, &s->refresh, s->sweep_at))
-			return; /* no memory: over again */
+			return; /* no memory: hw_dues_add() has restarted the sweep */
 	}
 	if (s->sweep_at >= bound) {
 		s->sweep = false;
@@ -155,7 +159,7 @@ void hw_sink_lost(struct hw_redis *r)
 	for (unsigned i = 0; i < HW_CALLS; i++)
 		if (s->calls[i].kind != HW_CALL_FREE)
 			hw_call_undo(r, &s->calls[i]);
-	s->edges.sent = s->edges.head;
+	s->pending_writes.sent = s->pending_writes.head;
 	s->rewind = false;
 	s->held = 0;
 	s->retry_ms = 0;
@@ -166,8 +170,8 @@ void hw_sink_lost(struct hw_redis *r)
 int hw_sink_init(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;
-	s->refresh.bit = HW_MARK_REFRESH;
-	s->rewrite.bit = HW_MARK_REWRITE;
+	s->refresh.bit = HW_NOTED_REFRESH;
+	s->snapshot.bit = HW_NOTED_SNAPSHOT;
 	s->poison_at = UINT64_MAX;
 	s->keeps = hw_redis_address_is_asked_for(&r->conf.at);
 	s->key = malloc(hw_keys_device_max(&r->keys));
@@ -184,11 +188,11 @@ void hw_sink_fini(struct hw_redis *r)
 	for (unsigned i = 0; i < sizeof(events) / sizeof(events[0]); i++)
 		if (events[i])
 			event_free(events[i]);
-	hw_edges_fini(&s->edges);
+	hw_pending_writes_fini(&s->pending_writes);
 	hw_kept_fini(&s->kept);
 	hw_eval_fini(&s->eval);
 	free(s->refresh.at);
-	free(s->rewrite.at);
-	free(s->marks);
+	free(s->snapshot.at);
+	free(s->noted);
 	free(s->key);
 }

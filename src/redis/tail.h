@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows the event stream, on a connection of its own, from a place that is given: what any node writes there is told
- * in its order, without a gap; or that there is one, and from where it goes on. What stands before that place is then
- * to be had in another way, from the hashes: ask for those after on_gap(), and nothing is missed.
+ * Follows the event stream from a given offset, over its own connection. The entries of all nodes are reported in their
+ * order, without a gap. If a gap cannot be avoided, it is reported together with the offset at which reading continues.
+ * Transitions before that offset must then be read from the hashes. If the caller reads the hashes after on_gap(), it
+ * misses nothing.
  *
- * Each page is asked for with the entry that it goes on from, in one command, so that a stream that was trimmed past
- * us, deleted or put back in an older form is noticed whatever was written since. XREAD only wakes us: by itself it
- * says nothing of a stream that begins anew with lower places. It waits for a second at most, and then the place is
- * looked at as well.
+ * stream/reader.h says how, and what a trimmed, emptied or replaced stream gives.
  *
- * Another server than before (a failover, a restart) is a gap: it need not have what its predecessor told us.
+ * A server with another run id (a failover or a restart) also counts as a gap, because it may lack entries that its
+ * predecessor had.
  *
- * Nothing here logs or blocks. Cost: two commands for each page of what comes; while nothing comes, two a second.
+ * Nothing here logs or blocks. Cost: two commands per page; two a second while nothing arrives.
  */
 #ifndef HW_REDIS_TAIL_H
 #define HW_REDIS_TAIL_H
@@ -33,20 +32,20 @@ struct hw_tail_conf {
 };
 
 enum hw_tail_gap {
-	HW_TAIL_LOST,  /* the place to go on from is not in the stream any more: it was trimmed, deleted, put back */
-	HW_TAIL_SERVER /* this is another server, or it was started anew */
+	/* the entry at the offset is no longer in the stream: trimmed, deleted, or restored from a copy */
+	HW_TAIL_LOST,
+	HW_TAIL_SERVER /* this is another server, or it was restarted */
 };
 
 struct hw_tail_ops {
-	/* It follows, or does not (any more): `why` says what and what to do. */
+	/* Following has begun, or has ended. `why` names the trouble and the remedy. */
 	void (*on_link)(void *arg, bool up, const char *why);
-	/* What is behind the last place; also with no event, once the end is reached: !page->more. */
+	/* The entries after the last page. Also called without an entry, once the end is reached (!page->more). */
 	void (*on_page)(void *arg, const struct hw_event_page *page);
-	/* Nothing is known of what stands up to `from`, and it goes on behind that. `why` is a sentence. */
-	void (*on_gap)(void *arg, enum hw_tail_gap gap, struct hw_event_id from, const char *why);
-	/* Redis refuses something: at most one a kind in 10 s; and that the stream may not be read once, when it
-	 * begins.
-	 */
+	/* The entries up to `from` are not known; reading continues after it. `why` is a sentence. */
+	void (*on_gap)(void *arg, enum hw_tail_gap gap, struct hw_stream_id from, const char *why);
+	/* Redis refuses a command: reported at most once per kind in 10 s. A missing right to read the stream is
+	 * reported once, when it begins. */
 	void (*on_trouble)(void *arg, const char *what);
 };
 
@@ -57,21 +56,22 @@ struct hw_tail_stats {
 /* Starts connecting. `conf` is copied, `ops` borrowed. NULL without memory. */
 struct hw_tail *hw_tail_new(struct event_base *base, const struct hw_tail_conf *conf, const struct hw_tail_ops *ops,
                             void *arg);
-/* Not from one of the callbacks. */
+/* Must not be called from a callback. */
 void hw_tail_free(struct hw_tail *t);
 
-/* What is behind this place is told from now on; {0, 0}: from the stream's start. Before, nothing is. */
-void hw_tail_from(struct hw_tail *t, struct hw_event_id place);
-/* Up to where it has been told. */
-struct hw_event_id hw_tail_place(const struct hw_tail *t);
-/* The run id of the Redis that it is of; "" before that is known, or told as a gap; "?" if it does not tell. */
+/* Starts to report the entries after this offset; {0, 0}: from the start. Nothing is reported before the first call. */
+void hw_tail_from(struct hw_tail *t, struct hw_stream_id offset);
+/* The offset up to which entries have been reported. */
+struct hw_stream_id hw_tail_offset(const struct hw_tail *t);
+/* The run id of the Redis that the offset belongs to. "": not known yet, or a change is about to be reported as a
+ * gap. "?": Redis does not report it. */
 const char *hw_tail_server(const struct hw_tail *t);
-/* Whether that was the end when it was looked at last. */
+/* Whether the offset was the end of the stream at the last check. */
 bool hw_tail_at_end(const struct hw_tail *t);
 bool hw_tail_up(const struct hw_tail *t);
-/* Whether Redis' ACL did not let us read the stream when that was tried last. */
+/* Whether Redis' ACL denied the last attempt to read the stream. */
 bool hw_tail_is_denied(const struct hw_tail *t);
-/* Each second: what found no memory is tried again. */
+/* Each second: repeats what failed for lack of memory. */
 void hw_tail_tick(struct hw_tail *t);
 const struct hw_tail_stats *hw_tail_stats(const struct hw_tail *t);
 

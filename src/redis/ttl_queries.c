@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks at keys. Cost: one allocation and one PTTL for each that is not merged with another. */
+/* Queries the TTLs of keys. Cost: one allocation and one PTTL for each query that is not merged with another. */
 #include "redis/ttl_queries.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@
 struct hw_ttl_query {
 	struct hw_ttl_queries *l;
 	unsigned why;
-	bool again; /* the second time, since Redis stood still the first */
+	bool again; /* this is the second attempt, because Redis was stalled at the first */
 	int64_t sent_ns;
-	struct hw_ttl_query *next; /* of those that wait for a fence */
+	struct hw_ttl_query *next; /* in the list of those that wait for a fence */
 	size_t len;
 	char id[];
 };
 
-/* A collision costs a second look at a key, never one too few. */
+/* A collision may cause a second query for a key, but never a missing one. */
 static uint32_t hash_of(const char *id, size_t len)
 {
 	uint32_t h = hw_fnv32(id, len);
@@ -56,41 +56,41 @@ static struct hw_ttl_query *waiting_for(struct hw_ttl_queries *l, uint32_t hash,
 	uint64_t place = l->filter[hash];
 	if (place <= l->head || place > l->tail)
 		return NULL;
-	struct hw_ttl_query *look = l->at[(place - 1) & (l->cap - 1)];
-	return look->len == len && memcmp(look->id, id, len) == 0 ? look : NULL;
+	struct hw_ttl_query *query = l->at[(place - 1) & (l->cap - 1)];
+	return query->len == len && memcmp(query->id, id, len) == 0 ? query : NULL;
 }
 
-static int push(struct hw_ttl_queries *l, struct hw_ttl_query *look)
+static int push(struct hw_ttl_queries *l, struct hw_ttl_query *query)
 {
 	if (l->tail - l->head >= l->max)
 		return -ENOBUFS;
 	if (l->tail - l->head == l->cap && grow(l) != 0)
 		return -ENOMEM;
-	l->at[l->tail++ & (l->cap - 1)] = look;
-	l->filter[hash_of(look->id, look->len)] = l->tail;
+	l->at[l->tail++ & (l->cap - 1)] = query;
+	l->filter[hash_of(query->id, query->len)] = l->tail;
 	wake(l);
 	return 0;
 }
 
 int hw_ttl_queries_add(struct hw_ttl_queries *l, unsigned why, const char *id, size_t len)
 {
-	struct hw_ttl_query *look = waiting_for(l, hash_of(id, len), id, len);
-	if (look) {
-		look->why |= why;
+	struct hw_ttl_query *query = waiting_for(l, hash_of(id, len), id, len);
+	if (query) {
+		query->why |= why;
 		return 0;
 	}
 	if (len == 0 || len > HW_ID_MAX)
-		return 0; /* no device's */
-	look = malloc(sizeof(*look) + len);
-	int rc = look ? 0 : -ENOMEM;
-	if (look) {
-		*look = (struct hw_ttl_query){.l = l, .why = why, .len = len};
-		memcpy(look->id, id, len);
-		rc = push(l, look);
+		return 0; /* no device has this id */
+	query = malloc(sizeof(*query) + len);
+	int rc = query ? 0 : -ENOMEM;
+	if (query) {
+		*query = (struct hw_ttl_query){.l = l, .why = why, .len = len};
+		memcpy(query->id, id, len);
+		rc = push(l, query);
 	}
 	if (rc) {
 		l->dropped++;
-		free(look);
+		free(query);
 	}
 	return rc;
 }
@@ -101,7 +101,7 @@ static void ask_fence(struct hw_ttl_queries *l, int ms)
 {
 	struct timeval tv = {0, ms * 1000};
 	if (l->gone && !l->covered && !event_pending(l->fence, EV_TIMEOUT, NULL))
-		(void)event_add(l->fence, &tv); /* without memory hw_ttl_queries_tick() asks again */
+		(void)event_add(l->fence, &tv); /* without memory, hw_ttl_queries_tick() requests it again */
 }
 
 void hw_ttl_queries_tick(struct hw_ttl_queries *l)
@@ -111,11 +111,11 @@ void hw_ttl_queries_tick(struct hw_ttl_queries *l)
 	ask_fence(l, FENCE_AGAIN_MS);
 }
 
-static void hold(struct hw_ttl_queries *l, struct hw_ttl_query *look)
+static void hold(struct hw_ttl_queries *l, struct hw_ttl_query *query)
 {
-	look->next = NULL;
-	*l->gone_end = look;
-	l->gone_end = &look->next;
+	query->next = NULL;
+	*l->gone_end = query;
+	l->gone_end = &query->next;
 	l->n_gone++;
 	ask_fence(l, 0);
 }
@@ -134,7 +134,7 @@ static void on_ask_fence(evutil_socket_t fd, short what, void *arg)
 
 void hw_ttl_queries_fenced(struct hw_ttl_queries *l, bool known)
 {
-	struct hw_ttl_query *look = l->gone;
+	struct hw_ttl_query *query = l->gone;
 	if (l->stale > 0) {
 		l->stale--;
 		return;
@@ -146,57 +146,58 @@ void hw_ttl_queries_fenced(struct hw_ttl_queries *l, bool known)
 		*l->covered = NULL;
 	}
 	l->covered = NULL;
-	while (known && look) {
-		struct hw_ttl_query *next = look->next;
+	while (known && query) {
+		struct hw_ttl_query *next = query->next;
 		l->n_gone--;
-		l->ops->on_answer(l->arg, look->why, look->id, look->len, HW_KEY_GONE);
-		free(look);
-		look = next;
+		l->ops->on_answer(l->arg, query->why, query->id, query->len, HW_KEY_GONE);
+		free(query);
+		query = next;
 	}
 	ask_fence(l, known ? 0 : FENCE_AGAIN_MS);
 }
 
 /* --- answers ----------------------------------------------------------------------------------------------------- */
 
-static void answered(struct hw_ttl_queries *l, struct hw_ttl_query *look, const redisReply *reply)
+static void answered(struct hw_ttl_queries *l, struct hw_ttl_query *query, const redisReply *reply)
 {
 	if (reply->type != REDIS_REPLY_INTEGER) {
 		l->dropped++;
-		l->ops->on_error(l->arg, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR PTTL makes no sense");
-		free(look);
+		l->ops->on_error(l->arg,
+		                 reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer to PTTL");
+		free(query);
 		return;
 	}
 	int64_t now = hw_clock_mono().ns;
-	if (now - look->sent_ns > HW_TTL_QUERIES_SLOW_NS)
+	if (now - query->sent_ns > HW_TTL_QUERIES_SLOW_NS)
 		l->calm_ns = now + HW_TTL_QUERIES_CALM_NS;
 	bool early = reply->integer == HW_KEY_GONE && now < l->calm_ns;
-	if (early && !look->again && !(look->why & HW_KEY_REMOVED)) {
-		look->again = true;
-		if (push(l, look) == 0)
+	if (early && !query->again && !(query->why & HW_KEY_REMOVED)) {
+		query->again = true;
+		if (push(l, query) == 0)
 			return;
 	}
-	if (reply->integer == HW_KEY_GONE && l->ops->fence && !(look->why & HW_KEY_REMOVED)) {
-		hold(l, look);
+	if (reply->integer == HW_KEY_GONE && l->ops->fence && !(query->why & HW_KEY_REMOVED)) {
+		hold(l, query);
 		return;
 	}
-	l->ops->on_answer(l->arg, look->why, look->id, look->len, reply->integer);
-	free(look);
+	l->ops->on_answer(l->arg, query->why, query->id, query->len, reply->integer);
+	free(query);
 }
 
 static void on_ttl(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_ttl_query *look = arg;
-	struct hw_ttl_queries *l = look->l;
+	struct hw_ttl_query *query = arg;
+	struct hw_ttl_queries *l = query->l;
 	(void)ac;
-	if (!answer) { /* the link is gone, and hw_ttl_queries_lost() follows */
-		free(look);
+	if (!answer) { /* the link is lost, and hw_ttl_queries_lost() follows */
+		free(query);
 		return;
 	}
 	hw_redis_link_got(l->link);
 	l->in_flight--;
 	if (l->head != l->tail)
 		wake(l);
-	answered(l, look, answer);
+	answered(l, query, answer);
 }
 
 static void pump(struct hw_ttl_queries *l)
@@ -208,12 +209,12 @@ static void pump(struct hw_ttl_queries *l)
 		return;
 	}
 	while (l->head != l->tail && l->in_flight < HW_TTL_QUERIES_IN_FLIGHT) {
-		struct hw_ttl_query *look = l->at[l->head & (l->cap - 1)];
+		struct hw_ttl_query *query = l->at[l->head & (l->cap - 1)];
 		const char *argv[] = {"PTTL", l->key};
-		const size_t len[] = {4, hw_keys_device(l->keys, HW_KEY_CONNECTED, look->id, look->len, l->key)};
-		look->sent_ns = hw_clock_mono().ns;
-		if (hw_redis_link_command(l->link, on_ttl, look, 2, argv, len) != 0)
-			return; /* it is down, or there is no memory: an answer or the link's return wakes it */
+		const size_t len[] = {4, hw_keys_device(l->keys, HW_KEY_CONNECTED, query->id, query->len, l->key)};
+		query->sent_ns = hw_clock_mono().ns;
+		if (hw_redis_link_command(l->link, on_ttl, query, 2, argv, len) != 0)
+			return; /* the link is down, or memory ran out: an answer or the link's return continues */
 		l->head++;
 		l->in_flight++;
 		l->sent++;
@@ -241,9 +242,9 @@ void hw_ttl_queries_lost(struct hw_ttl_queries *l)
 	l->in_flight = 0;
 	for (; l->head != l->tail; l->head++)
 		free(l->at[l->head & (l->cap - 1)]);
-	for (struct hw_ttl_query *look = l->gone, *next; look; look = next) {
-		next = look->next;
-		free(look);
+	for (struct hw_ttl_query *query = l->gone, *next; query; query = next) {
+		next = query->next;
+		free(query);
 	}
 	l->stale += l->covered != NULL;
 	l->gone = NULL;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at devices' connected keys: a queue of ids, and PTTL for each, pipelined. An id that waits already is not
- * queued again; what it is looked at for is added up. At most `max` (HW_TTL_QUERIES_MAX) wait and
+ * Queries the TTLs of connected keys: a queue of ids, with a pipelined PTTL for each. An id that already waits is not
+ * queued twice; the reasons of its queries are combined. At most `max` (HW_TTL_QUERIES_MAX) wait, and
  * HW_TTL_QUERIES_IN_FLIGHT are in flight.
  *
- * PTTL makes Redis delete a key whose time is over there and then, with its notification, and -2 says so at once.
+ * PTTL makes Redis delete an expired key at once, with its notification, and the answer is -2.
  *
- * What is missing may be missing because the store was emptied. So answers of -2 are held until a fence has told that
- * it was not (or the owner has been told that it was), which is asked for once for all that are there.
+ * A key may also be missing because the store was emptied. So answers of -2 are held until a fence ends. The fence
+ * shows that the store was not emptied, or the owner is informed that it was. One fence serves all answers that are
+ * held when it is sent.
  *
- * A Redis that stood still serves this connection, perhaps, before that of the program which has renewed the key
- * meanwhile. So after an answer that took HW_TTL_QUERIES_SLOW_NS it is left alone for HW_TTL_QUERIES_CALM_NS, and each
- * -2 that comes before that is over is asked for once more.
+ * A Redis that was stalled may serve this connection before that of the program which has renewed the key. So after an
+ * answer that took HW_TTL_QUERIES_SLOW_NS, no query is sent for HW_TTL_QUERIES_CALM_NS. Each -2 during that time is
+ * queried once more.
  */
 #ifndef HW_REDIS_TTL_QUERIES_H
 #define HW_REDIS_TTL_QUERIES_H
@@ -35,9 +36,7 @@ struct hw_ttl_queries_ops {
 	/* `why` and `ttl_ms` as for hw_monitor_key(). */
 	void (*on_answer)(void *arg, unsigned why, const char *id, size_t id_len, int64_t ttl_ms);
 	void (*on_error)(void *arg, const char *reply);
-	/* Asks for the fence: hw_ttl_queries_fenced() follows, unless it returns something else than 0. NULL: there is
-	 * none.
-	 */
+	/* Requests the fence. If it returns 0, hw_ttl_queries_fenced() must follow. NULL: there is no fence. */
 	int (*fence)(void *arg);
 };
 
@@ -46,38 +45,40 @@ struct hw_ttl_queries {
 	const struct hw_keys *keys;
 	const struct hw_ttl_queries_ops *ops;
 	void *arg;
-	bool unarmed; /* `pump` could not be armed: hw_ttl_queries_tick() does it */
+	bool unarmed; /* `pump` could not be armed: hw_ttl_queries_tick() does */
 	struct event *pump;
-	struct hw_ttl_query **at; /* places count up for ever: head <= tail */
+	struct hw_ttl_query **at; /* a ring; positions count up: head <= tail */
 	uint64_t head, tail;
 	uint32_t max, cap;                      /* cap: a power of two, or 0 */
-	uint64_t filter[HW_TTL_QUERIES_FILTER]; /* by hash of the id: the place of the last that was queued, + 1 */
+	uint64_t filter[HW_TTL_QUERIES_FILTER]; /* by hash of the id: position + 1 of the last one queued */
 	char *key;
 	unsigned in_flight;
-	int64_t calm_ns;                       /* monotonic: Redis is left alone before */
-	struct hw_ttl_query *gone, **gone_end; /* those that wait for a fence, oldest first */
-	struct hw_ttl_query **covered;         /* the end of those that the fence under way is for; NULL: none is */
+	int64_t calm_ns;                       /* monotonic: no query is sent before */
+	struct hw_ttl_query *gone, **gone_end; /* queries that wait for a fence, oldest first */
+	/* the end of those that the fence in flight covers; NULL: no fence is in flight */
+	struct hw_ttl_query **covered;
 	uint32_t n_gone;
-	unsigned stale; /* fences under way that are for none that is left */
+	unsigned stale; /* fences in flight whose queries were all dropped */
 	struct event *fence;
 	uint64_t sent, dropped;
 };
 
-/* Readies zeroed storage; all is borrowed. 0 or -ENOMEM. */
+/* Initialises zeroed storage; all pointers are borrowed. 0 or -ENOMEM. */
 int hw_ttl_queries_init(struct hw_ttl_queries *l, struct event_base *base, struct hw_redis_link *link,
                         const struct hw_keys *keys, uint32_t max, const struct hw_ttl_queries_ops *ops, void *arg);
-/* After the link's end. */
+/* Must be called after the link is freed. */
 void hw_ttl_queries_fini(struct hw_ttl_queries *l);
 
-/* 0; or -ENOBUFS when `max` wait, or -ENOMEM: it is dropped, and counted. */
+/* Queues a query. On -ENOBUFS (`max` wait) or -ENOMEM it is dropped and counted. */
 int hw_ttl_queries_add(struct hw_ttl_queries *l, unsigned why, const char *id, size_t id_len);
-/* Each second: what a timer that found no memory has left undone. */
+/* Each second: arms a timer that could not be armed for lack of memory. */
 void hw_ttl_queries_tick(struct hw_ttl_queries *l);
 
-/* The fence is there, and what it told is done; or it could not be had (`known` false) and is asked for again. */
+/* The result of a fence. `known`: the owner has handled it, so the held answers are reported. Otherwise the fence is
+ * requested again. */
 void hw_ttl_queries_fenced(struct hw_ttl_queries *l, bool known);
 uint32_t hw_ttl_queries_waiting(const struct hw_ttl_queries *l);
-/* The link is there: goes on. It is lost: all that wait are dropped. */
+/* The link is up: sending continues. The link is lost: all queries are dropped. */
 void hw_ttl_queries_up(struct hw_ttl_queries *l);
 void hw_ttl_queries_lost(struct hw_ttl_queries *l);
 

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock of watching, as Redis keeps it (scripts/mark.lua): how many milliseconds monitors have seen the fleet. By
- * it, and by no wall clock, an offline device's time to be forgotten goes on across restarts and from node to node.
+ * The clock of watching, which Redis keeps (scripts/sight_record.lua): for how many milliseconds monitors have seen the
+ * fleet. The time until an offline device is forgotten runs by this clock, not by a wall clock. So this time continues
+ * across restarts and across nodes.
  *
- * Between two answers of Redis the monotonic clock carries it on. So this side is never behind Redis: if Redis was
- * away, a device is taken to have gone later than it did, and is forgotten later.
+ * Between two answers of Redis, the monotonic clock advances it. So this side is never behind Redis. If Redis was away,
+ * a device counts as offline for a shorter time than it was, and is forgotten later.
  *
- * The hash of an offline device has the field `watched`, "MS SEQ": what this clock showed when the device went. It
- * counts only with the hash's own seq. A version that does not know the field leaves it behind, and writes a new seq.
+ * The hash of an offline device has the field `watched`, "MS SEQ": this clock at the time when the device went offline.
+ * It is valid only with the hash's own seq. An older version that does not know the field leaves it unchanged but
+ * writes a new seq.
  *
- * Other programs may write there. The clock is never more than the time since CLOCK_SINCE_MS, and a device's `watched`
- * never more than a day ahead of the clock (another node's clock may have run on while Redis was away). What is out of
- * bounds counts as unknown: the device then counts as offline since now, and is forgotten later.
+ * While a group is blind, this clock stands still, but the offline devices of other groups age. So a device may have
+ * been offline for longer than this clock shows. Its `watched` is then 0, and it is forgotten later after a restart.
+ *
+ * Other programs may write these values, so they are bounded. The clock is never more than the time since
+ * CLOCK_SINCE_MS. A device's `watched` is never more than a day ahead of the clock; another node's clock may have
+ * advanced while Redis was away. A value out of bounds counts as unknown: the device then counts as offline since now,
+ * and is forgotten later.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,18 +27,19 @@
 #include "heartwheel/print.h"
 #include "redis/inner.h"
 
-#define ANSWER_SOON_MS 5000                   /* an answer that took longer says nothing of what the time is */
-#define CLOCK_SINCE_MS INT64_C(1704067200000) /* 2024-01-01; mark.lua has the same */
-#define STEP_MS        10000                  /* ... and the same */
-#define BACK_MS        INT64_C(60000)         /* a clock of watching that begins again is logged beyond this */
+#define ANSWER_SOON_MS 5000                   /* an answer that took longer does not show the present time */
+#define CLOCK_SINCE_MS INT64_C(1704067200000) /* 2024-01-01; sight_record.lua has the same value */
+#define STEP_MS        10000                  /* the same in sight_record.lua */
+/* a clock of watching that begins again is logged if it loses more than this */
+#define BACK_MS INT64_C(60000)
 
-static void tell_lost(struct hw_redis *r)
+static void report_lost(struct hw_redis *r)
 {
-	r->ops->on_trouble(r->arg, "the clock of watching, key 'watched', was missing or out of bounds, and begins "
-	                           "again: offline devices are forgotten later; check which program writes there");
+	r->ops->on_trouble(r->arg, "the watching clock (key 'watched') was missing or out of bounds and starts again; "
+	                           "offline devices are forgotten later; check which program writes that key");
 }
 
-/* A wall clock before CLOCK_SINCE_MS is wrong, and bounds nothing. */
+/* A wall clock before CLOCK_SINCE_MS is wrong and sets no bound. */
 static bool is_possible(struct hw_now now, int64_t ms)
 {
 	int64_t most = now.wall_ms > CLOCK_SINCE_MS ? now.wall_ms - CLOCK_SINCE_MS + HW_BOUNDS_AHEAD_MS : HW_SINCE_MAX;
@@ -47,7 +54,7 @@ static int64_t watched_ms(const struct hw_redis *r, struct hw_now now)
 void hw_watched_set(struct hw_redis *r, struct hw_now now, int64_t ms)
 {
 	if (r->watched.known && ms >= 0 && ms <= STEP_MS && watched_ms(r, now) - ms > BACK_MS)
-		tell_lost(r);
+		report_lost(r);
 	r->watched.known = is_possible(now, ms);
 	r->watched.ms = ms;
 	r->watched.at = now.mono;
@@ -77,7 +84,8 @@ int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64
 	int64_t gone_ms = hw_monitor_gone_ms(r->m, now, d);
 	if (!r->watched.known || gone_ms < 0)
 		return 0;
-	return (int)hw_print(text, HW_WATCHED_MAX, "%" PRId64 " %" PRIu64, watched_ms(r, now) - gone_ms, seq);
+	int64_t went_ms = watched_ms(r, now) - gone_ms;
+	return (int)hw_print(text, HW_WATCHED_MAX, "%" PRId64 " %" PRIu64, went_ms > 0 ? went_ms : 0, seq);
 }
 
 int64_t hw_watched_gone_ms(const struct hw_redis *r, const char *text, size_t len, uint64_t seq)
@@ -110,7 +118,7 @@ static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 		ms = -1;
 	struct hw_now now = hw_clock_now();
 	if (reply->type == REDIS_REPLY_STRING && !is_possible(now, ms))
-		tell_lost(r);
+		report_lost(r);
 	hw_watched_set(r, now, ms);
 }
 

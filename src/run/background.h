@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Going into the background, and telling whoever started the daemon when it is ready. */
+/* Forking into the background, and reporting readiness to the parent. */
 #ifndef HW_RUN_BACKGROUND_H
 #define HW_RUN_BACKGROUND_H
 
 /*
- * Forks into the background. The parent never returns: it waits for hw_background_ready() and exits 0, or exits with
- * what the child exits with. Returns the child's end of the pipe, or -errno.
+ * Forks. The parent never returns: it exits 0 at hw_background_ready(), or with the child's exit status if the child
+ * ends. Returns the child's end of the pipe, or -errno.
  */
 int hw_background_enter(void);
-/* Lets the parent go; `fd` from hw_background_enter(). Detaches stdin, stdout and stderr. */
+/* Makes the parent exit 0; `fd` is from hw_background_enter(). Detaches stdin, stdout and stderr. */
 void hw_background_ready(int fd);
 
 #endif

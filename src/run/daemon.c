@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See daemon.h. Invariant: the pid file's lock is held from before the log is opened until nothing is left to do. */
+/* See daemon.h. Invariant: the pid file is locked from before the log is opened until everything else is closed. */
 #include "run/daemon.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "conf/file.h"
+#include "conf/parent.h"
 #include "run/background.h"
 #include "run/manager.h"
 #include "run/pidfile.h"
@@ -76,7 +77,7 @@ failed:
 	return rc;
 }
 
-/* -errno, after saying that the daemon cannot be the user. */
+/* Logs that the daemon cannot become the user. Returns -errno. */
 static int cannot_be_user(struct hw_daemon *d, int rc)
 {
 	hw_log(&d->log, HW_LOG_ERROR, "cannot start as user '%s': %s; see [%s] user", d->user.name, strerror(-rc),
@@ -84,14 +85,19 @@ static int cannot_be_user(struct hw_daemon *d, int rc)
 	return rc;
 }
 
-/* The directory may be the user's, who could have put something else in the socket's place. */
+/* The directories may belong to the user, who could have replaced the socket or a directory by a link. */
 static int give_socket(const struct hw_user *u, const char *path, gid_t gid)
 {
 	struct stat st;
-	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	int rc = fstat(fd, &st) < 0 ? -errno : 0;
+	const char *name;
+	int dir = hw_parent_open(path, &name);
+	if (dir < 0)
+		return dir;
+	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = fd < 0 ? -errno : 0;
+	close(dir);
+	if (rc)
+		return rc;
+	rc = fstat(fd, &st) < 0 ? -errno : 0;
 	if (rc == 0 && (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1))
 		rc = -EPERM;
 	if (rc == 0 && fchownat(fd, "", u->uid, gid, AT_EMPTY_PATH) < 0)
@@ -120,7 +126,7 @@ int hw_daemon_become(struct hw_daemon *d)
 
 void hw_daemon_ready(struct hw_daemon *d)
 {
-	hw_manager_tell("READY=1");
+	hw_manager_notify("READY=1");
 	d->log.starting = false;
 	hw_background_ready(d->ready_fd);
 	d->ready_fd = -1;

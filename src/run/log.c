@@ -1,23 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* See log.h. A line is one write(), so that lines of two processes do not mix. A full disk loses lines, never the
- * daemon. */
+/* See log.h. A line is one write(), so that the lines of two processes do not mix. No write waits for the log's reader
+ * for more than a moment, because a loop that waits there judges no device and receives no signal. */
 #include "run/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "conf/file.h"
 #include "heartwheel/print.h"
+#include "heartwheel/utf8.h"
 
 #define LINE_MAX_BYTES 2048
+#define HEAD_MAX_BYTES 128 /* what stands before the text in a line */
+#define TERMINAL_PIECE 128 /* a terminal that polls writable may have room for fewer bytes than a line */
+#define PATIENCE_MS    10 /* that a line waits for a reader that is only slow: /dev/log may hold no more than 10 lines */
+#define WAITS_A_SECOND 20
 #define LIMIT_NS       (INT64_C(10) * 1000 * 1000 * 1000)
 
 const struct hw_conf_choice hw_log_levels[] = {{"debug", HW_LOG_DEBUG},   {"info", HW_LOG_INFO},
@@ -31,9 +40,125 @@ void hw_log_init(struct hw_log *l, const char *name)
 	l->name = name;
 	l->fd = -1;
 	l->level = HW_LOG_INFO;
+	l->syslog_path = "/dev/log";
 }
 
-/* A pipe to which this process writes anyway: /dev/stderr may be one. */
+/* --- syslog --------------------------------------------------------------------------------------------------------
+ * The syslog() of glibc waits if the daemon behind /dev/log does not read. This one does not; its lines have the same
+ * format. */
+
+static int connect_syslog(const char *path, int type)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	int error = errno;
+	close(fd);
+	return -error;
+}
+
+/* Leaves fd -1 if no syslog daemon is there: the next line tries again. */
+static void open_syslog(struct hw_log *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	int fd = connect_syslog(l->syslog_path, SOCK_DGRAM);
+	l->syslog_stream = fd == -EPROTOTYPE;
+	if (l->syslog_stream)
+		fd = connect_syslog(l->syslog_path, SOCK_STREAM);
+	l->fd = fd < 0 ? -1 : fd;
+}
+
+/* On a stream a NUL ends the line. */
+static int send_syslog(const struct hw_log *l, const char *line, size_t len)
+{
+	if (l->fd < 0)
+		return -ENOTCONN;
+	len += l->syslog_stream ? 1 : 0;
+	ssize_t n = send(l->fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EPIPE;
+}
+
+/* Whether the descriptor takes a line. For a reader that is only slow, waits a moment; for one that stands still, once
+ * a second. */
+static bool is_writable(struct hw_log *l, int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	if (poll(&p, 1, 0) == 1)
+		return true;
+	int64_t now = time(NULL);
+	if (now != l->waited_s)
+		l->waits = 0;
+	l->waited_s = now;
+	if (l->waits++ >= WAITS_A_SECOND)
+		return false;
+	if (poll(&p, 1, PATIENCE_MS) == 1)
+		return true;
+	l->waits = WAITS_A_SECOND;
+	return false;
+}
+
+static bool put_syslog(struct hw_log *l, enum hw_log_level level, const char *text)
+{
+	char line[LINE_MAX_BYTES + HEAD_MAX_BYTES], when[32];
+	time_t now = time(NULL);
+	struct tm tm;
+	localtime_r(&now, &tm);
+	strftime(when, sizeof(when), "%b %e %T", &tm);
+	size_t n = hw_print(line, sizeof(line), "<%d>%s %s[%ld]: %s", LOG_DAEMON | priorities[level], when, l->name,
+	                    (long)getpid(), text);
+	int rc = send_syslog(l, line, n);
+	if (rc == -EAGAIN && is_writable(l, l->fd))
+		rc = send_syslog(l, line, n);
+	if (rc && rc != -EAGAIN) {
+		open_syslog(l);
+		rc = send_syslog(l, line, n);
+	}
+	return rc == 0;
+}
+
+/* --- stderr and files --------------------------------------------------------------------------------------------- */
+
+/* Writes if the descriptor is writable (is_writable()); a pipe that polls writable has room for PIPE_BUF
+ * bytes. O_NONBLOCK would also apply to the other processes that share the descriptor. */
+static bool put_bytes(struct hw_log *l, int fd, const char *bytes, size_t len)
+{
+	size_t most = isatty(fd) ? TERMINAL_PIECE : PIPE_BUF;
+	while (len > 0) {
+		if (!is_writable(l, fd))
+			return false;
+		ssize_t n = write(fd, bytes, len < most ? len : most);
+		if (n <= 0)
+			return false;
+		bytes += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+static bool put_file(struct hw_log *l, enum hw_log_level level, const char *text)
+{
+	char line[LINE_MAX_BYTES + HEAD_MAX_BYTES];
+	_Static_assert(sizeof(line) <= PIPE_BUF, "a line is one write()");
+	struct timespec t;
+	struct tm tm;
+	clock_gettime(CLOCK_REALTIME, &t);
+	gmtime_r(&t.tv_sec, &tm);
+	size_t n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
+	n += hw_print(line + n, sizeof(line) - n, ".%03ldZ %s: %s\n", t.tv_nsec / 1000000, hw_log_levels[level].name,
+	              text);
+	return put_bytes(l, l->fd >= 0 ? l->fd : STDERR_FILENO, line, n);
+}
+
+/* Whether it is this process's stdout or stderr: /dev/stderr may be a pipe. */
 static bool is_own_output(const struct stat *st)
 {
 	struct stat own;
@@ -43,7 +168,8 @@ static bool is_own_output(const struct stat *st)
 	return false;
 }
 
-/* A regular file, or a device as /dev/null. A FIFO would block open(), and each line while its reader is slow. */
+/* Accepts a regular file, or a device such as /dev/null. A FIFO would block open(), and each write while its reader is
+ * slow. */
 static int check_file(int fd)
 {
 	struct stat st;
@@ -90,7 +216,7 @@ int hw_log_open(struct hw_log *l, const char *where, int level, const struct hw_
 	l->fd = fd;
 	l->to = file ? HW_LOG_TO_FILE : strcmp(where, "syslog") == 0 ? HW_LOG_TO_SYSLOG : HW_LOG_TO_STDERR;
 	if (l->to == HW_LOG_TO_SYSLOG)
-		openlog(l->name, LOG_PID | LOG_NDELAY, LOG_DAEMON);
+		open_syslog(l);
 	return 0;
 }
 
@@ -102,7 +228,7 @@ int hw_log_try(const char *where)
 	return fd < 0 ? fd : 0;
 }
 
-static int open_anew(struct hw_log *l)
+static int open_again(struct hw_log *l)
 {
 	if (l->to != HW_LOG_TO_FILE)
 		return 0;
@@ -116,9 +242,9 @@ static int open_anew(struct hw_log *l)
 
 int hw_log_reopen(struct hw_log *l)
 {
-	int rc = open_anew(l);
+	int rc = open_again(l);
 	if (rc)
-		hw_log(l, HW_LOG_ERROR, "cannot reopen %s: %s; logging goes on where it was", l->path,
+		hw_log(l, HW_LOG_ERROR, "cannot reopen %s: %s; logging continues in the old file", l->path,
 		       hw_file_error(-rc));
 	else
 		hw_log(l, HW_LOG_NOTICE, "log reopened");
@@ -129,47 +255,47 @@ void hw_log_close(struct hw_log *l)
 {
 	if (l->fd >= 0)
 		close(l->fd);
-	if (l->to == HW_LOG_TO_SYSLOG)
-		closelog();
 	free(l->path);
 	l->fd = -1;
 	l->path = NULL;
 	l->to = HW_LOG_TO_STDERR;
 }
 
-/* A line from outside must not forge another one. */
-static void tame(char *text)
+static bool put_line(struct hw_log *l, enum hw_log_level level, const char *text)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
+	return l->to == HW_LOG_TO_SYSLOG ? put_syslog(l, level, text) : put_file(l, level, text);
+}
+
+/* Logs the count of left out lines before the next line that can be written. */
+static void put_left_out(struct hw_log *l)
+{
+	char text[160];
+	hw_print(text, sizeof(text),
+	         "left out %llu log lines, which could not be written at once; check what reads or stores this log",
+	         (unsigned long long)l->left_out);
+	if (put_line(l, HW_LOG_WARNING, text))
+		l->left_out = 0;
 }
 
 static void write_line(struct hw_log *l, enum hw_log_level level, const char *text)
 {
 	l->failed |= l->starting && level >= HW_LOG_ERROR;
-	if (l->starting && l->to != HW_LOG_TO_STDERR && level >= HW_LOG_ERROR)
-		dprintf(STDERR_FILENO, "%s: %s\n", l->name, text);
-	if (l->to == HW_LOG_TO_SYSLOG) {
-		syslog(priorities[level], "%s", text);
-		return;
+	if (l->starting && l->to != HW_LOG_TO_STDERR && level >= HW_LOG_ERROR) {
+		char line[LINE_MAX_BYTES + HEAD_MAX_BYTES];
+		put_bytes(l, STDERR_FILENO, line, hw_print(line, sizeof(line), "%s: %s\n", l->name, text));
 	}
-	char line[LINE_MAX_BYTES + 64];
-	struct timespec t;
-	struct tm tm;
-	clock_gettime(CLOCK_REALTIME, &t);
-	gmtime_r(&t.tv_sec, &tm);
-	size_t n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
-	n += hw_print(line + n, sizeof(line) - n, ".%03ldZ %s: %s\n", t.tv_nsec / 1000000, hw_log_levels[level].name,
-	              text);
-	ssize_t written = write(l->fd >= 0 ? l->fd : STDERR_FILENO, line, n);
-	(void)written; /* nowhere to complain to */
+	if (l->left_out)
+		put_left_out(l);
+	if (l->left_out || !put_line(l, level, text))
+		l->left_out++;
 }
 
+/* Input in a line can neither forge another line nor act on a terminal. */
 static void format_line(char *text, size_t cap, const char *format, va_list args)
 {
-	vsnprintf(text, cap, format, args);
-	tame(text);
+	char raw[LINE_MAX_BYTES];
+	size_t n = hw_vprint(raw, sizeof(raw), format, args);
+	hw_utf8_show(raw, n, text, cap);
 }
 
 void hw_log(struct hw_log *l, enum hw_log_level level, const char *format, ...)
@@ -196,7 +322,7 @@ static bool is_recent(const struct hw_log_line *line, int64_t now)
 	return line->at_ns && now - line->at_ns < LIMIT_NS;
 }
 
-/* Whether a line is one too many. */
+/* Whether the line must be suppressed. */
 static bool holds(const struct hw_log_limit *m, const char *text, int64_t now)
 {
 	for (unsigned i = 0; i < HW_LOG_NEWS; i++)

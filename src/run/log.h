@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A daemon's log: to syslog, stderr or a file, with levels, and with a limit for lines that input can cause. One
- * thread only. */
+/* A daemon's log: to syslog, stderr or a file, with levels, and a limit on lines that input can cause. For one thread.
+ * If the reader of the log is slow or has stopped, the log does not wait: it leaves out lines and counts them. */
 #ifndef HW_RUN_LOG_H
 #define HW_RUN_LOG_H
 
@@ -12,46 +12,51 @@
 
 enum hw_log_level { HW_LOG_DEBUG, HW_LOG_INFO, HW_LOG_NOTICE, HW_LOG_WARNING, HW_LOG_ERROR };
 
-/* Their names, for a program's table of options. */
+/* The names of the levels, for a table of options. */
 extern const struct hw_conf_choice hw_log_levels[];
 
 /*
- * Lines that outside events can repeat at will have a kind, a number of the program's own. A line is held back, and
- * counted, for 10 s after one of its kind said the same. One that says something else is news and written at once, but
- * no more than HW_LOG_NEWS lines of a kind in 10 s: what differs in each line can be what an outsider chose.
+ * A line that outside events can repeat has a kind, a number that the program chooses. For 10 s after a line of a kind,
+ * an equal line of that kind is suppressed and counted. A different line is written at once, but at most HW_LOG_NEWS
+ * lines per kind in 10 s, because input may control how lines differ.
  */
 #define HW_LOG_KINDS 24
 #define HW_LOG_NEWS  5
 
 struct hw_log {
-	const char *name; /* of the program, borrowed */
-	int level;        /* enum hw_log_level: less is not written */
+	const char *name; /* the program's name; borrowed */
+	int level;        /* enum hw_log_level: lower levels are not written */
 	enum { HW_LOG_TO_STDERR, HW_LOG_TO_SYSLOG, HW_LOG_TO_FILE } to;
-	int fd;        /* of a file, -1 otherwise */
-	bool starting; /* errors are said on stderr too: whoever starts the daemon should see why it fails */
-	bool failed;   /* while it was starting, an error was written */
+	int fd;                  /* of the file, or the socket to syslog; else -1 */
+	const char *syslog_path; /* syslog's socket; borrowed */
+	bool syslog_stream;      /* the socket to syslog is a stream */
+	int64_t waited_s;        /* when a line last waited for the log's reader, wall clock */
+	unsigned waits;          /* in that second */
+	uint64_t left_out;       /* lines that could not be written since the last line was */
+	bool starting;           /* errors also go to stderr, so that the parent process shows them */
+	bool failed;             /* an error was logged during the start */
 	char *path;
 	struct hw_log_limit {
 		struct hw_log_line {
 			int64_t at_ns; /* when it was written; 0: never */
 			char text[256];
-		} line[HW_LOG_NEWS]; /* the last ones */
-		unsigned next;       /* the oldest of them */
-		uint64_t held;       /* since the last line */
+		} line[HW_LOG_NEWS]; /* the last lines */
+		unsigned next;       /* index of the oldest */
+		uint64_t held;       /* lines suppressed since the last line */
 	} limit[HW_LOG_KINDS];
 };
 
-/* Logs to stderr until hw_log_open(). `name`: the program's, by which syslog knows it. */
+/* Logs to stderr until hw_log_open(). `name`: the program's name in syslog. */
 void hw_log_init(struct hw_log *l, const char *name);
 
-/* Opens what `where` says ("syslog", "stderr" or a path). `u`: the user that the daemon becomes later, to which a new
- * file belongs; NULL: none. Returns 0, or -errno with the log as it was. */
+/* Opens `where` ("syslog", "stderr" or a path). `u`: the user that the daemon becomes later; a new file belongs to this
+ * user. NULL: no such user. Returns 0, or -errno with the log unchanged. */
 int hw_log_open(struct hw_log *l, const char *where, int level, const struct hw_user *u);
 
-/* Whether hw_log_open() could open it: 0 or -errno. Makes the file. */
+/* Checks whether hw_log_open() would succeed: 0 or -errno. Creates the file. */
 int hw_log_try(const char *where);
 
-/* Opens a log file anew after it was renamed, and says so; -errno leaves the old one in use, which says that. */
+/* Reopens the log file after a rename and logs this. On -errno the old file stays in use and gets the error. */
 int hw_log_reopen(struct hw_log *l);
 void hw_log_close(struct hw_log *l);
 

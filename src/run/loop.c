@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See loop.h. Turns are run one by one, so that each is timed: by CPU time, since how long the machine was busy with
- * others is their doing.
+ * See loop.h. Turns are run one by one to measure each. CPU time is measured, because wall time includes other
+ * processes.
  */
 #include "run/loop.h"
 
@@ -36,7 +36,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 static void on_watchdog(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what, (void)arg;
-	hw_manager_tell("WATCHDOG=1");
+	hw_manager_notify("WATCHDOG=1");
 }
 
 static void on_signal(evutil_socket_t number, short what, void *arg)
@@ -54,7 +54,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	}
 }
 
-/* errno says why not: libevent leaves it as it is where memory is short. */
+/* errno has the reason: libevent does not set it if memory is short. */
 static struct event_base *make_base(void)
 {
 	errno = ENOMEM;

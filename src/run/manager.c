@@ -8,7 +8,7 @@
 #include <systemd/sd-daemon.h>
 #endif
 
-void hw_manager_tell(const char *state)
+void hw_manager_notify(const char *state)
 {
 #ifdef HW_HAVE_SYSTEMD
 	sd_notify(0, state);

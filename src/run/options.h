@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line, which is the same for every daemon of ours. */
+/* The command line, common to all our daemons. */
 #ifndef HW_RUN_OPTIONS_H
 #define HW_RUN_OPTIONS_H
 
@@ -7,7 +7,7 @@
 
 enum {
 	HW_EXIT_USAGE = 2, /* wrong usage or configuration */
-	HW_EXIT_IN_USE     /* another daemon already does this one's work */
+	HW_EXIT_IN_USE     /* another daemon already does this work */
 };
 
 struct hw_options {
@@ -15,12 +15,12 @@ struct hw_options {
 	bool foreground, test, verbose;
 };
 
-/* What a program's help says of it. */
+/* The program's parts of the help text. */
 struct hw_options_help {
 	const char *name, *what, *signals;
 };
 
-/* Fills in the options, or exits: after -h and -V, and with HW_EXIT_USAGE after what is no option. */
+/* Fills in the options. Exits after -h and -V, and with HW_EXIT_USAGE after a wrong option. */
 void hw_options_parse(int argc, char **argv, const struct hw_options_help *help, struct hw_options *o);
 
 #endif

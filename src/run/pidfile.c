@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See pidfile.h. The lock is flock()'s: it goes with the process, however that ends, and is shared with a child. */
+/* See pidfile.h. The lock is a flock(): the kernel releases it when the process ends, and a child shares it. */
 #include "run/pidfile.h"
 
 #include <errno.h>
@@ -46,8 +46,8 @@ void hw_pidfile_remove(const char *path, int fd)
 {
 	if (fd < 0)
 		return;
-	/* Removed before the lock goes, so that nobody locks a file that is about to vanish. Where the directory is not
-	 * ours, an empty file stays. */
+	/* Remove the file before the lock is released, so that no process locks a file that is about to vanish. If the
+	 * directory belongs to another user, an empty file stays. */
 	if (unlink(path) < 0 && ftruncate(fd, 0) < 0)
 		(void)errno;
 	close(fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The pid file, which holds a daemon of a name to one instance. */
+/* The pid file, which allows a single instance. */
 #ifndef HW_RUN_PIDFILE_H
 #define HW_RUN_PIDFILE_H
 
@@ -8,13 +8,13 @@
 #include "run/user.h"
 
 /*
- * Opens and locks a pid file without writing into it. Returns a descriptor that holds the lock (also through fork); or
- * -EAGAIN with *holder, the pid of the instance that has it (0 if unknown); or -errno.
+ * Opens and locks a pid file, without writing. Returns a descriptor that holds the lock (also after fork); -EAGAIN with
+ * the pid of the instance that holds it in *holder (0: unknown); or -errno.
  */
 int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder);
-/* Writes this process's pid. 0 or -errno. */
+/* Writes this process's pid. Returns 0 or -errno. */
 int hw_pidfile_write(int fd);
-/* Removes it, and lets the lock go; does nothing if `fd` is negative. */
+/* Removes the file and releases the lock. Does nothing if `fd` is negative. */
 void hw_pidfile_remove(const char *path, int fd);
 
 #endif

@@ -13,16 +13,17 @@
 #include "conf/file.h"
 #include "run/loop.h"
 
-/* --- the configuration -------------------------------------------------------------------------------------------- */
+/* --- the configuration ------------------------------------------------------------------------------------------ */
 
 bool hw_program_find_user(const char *path, const void *conf, const char *section, const char *name,
                           struct hw_user *user)
 {
 	if (hw_user_find(user, name) == 0)
 		return true;
-	hw_conf_say_wrong(conf, path, section, "user",
-	                  "there is no user '%s'; make it (useradd --system %s), or leave the value empty to stay root",
-	                  name, name);
+	hw_conf_report_wrong(
+		conf, path, section, "user",
+		"there is no user '%s'; create it (useradd --system %s), or leave the value empty to run as root", name,
+		name);
 	return false;
 }
 
@@ -33,14 +34,14 @@ bool hw_program_can_read(const char *path, const void *conf, const struct hw_pro
 		int rc = *files[k].path ? hw_file_check(files[k].path) : 0;
 		if (rc == 0)
 			continue;
-		hw_conf_say_wrong(conf, path, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
-		                  hw_file_error(-rc));
+		hw_conf_report_wrong(conf, path, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
+		                     hw_file_error(-rc));
 		right = false;
 	}
 	return right;
 }
 
-/* Says all that is wrong with the file. Returns the exit status. */
+/* Prints everything that is wrong with the file. Returns the exit status. */
 static int refuse(const struct hw_program *p, const char *path, struct hw_conf_errors *errors)
 {
 	if (errors->no_memory) {
@@ -72,7 +73,7 @@ static int make_absolute(char **path)
 	return 0;
 }
 
-/* Reads the configuration and finds the user, or exits after saying what is wrong. */
+/* Reads the configuration and finds the user, or exits after printing the errors. */
 static void *load(const struct hw_program *p, const struct hw_options *o, struct hw_user *user)
 {
 	struct hw_conf_errors errors = {0};
@@ -87,14 +88,14 @@ static void *load(const struct hw_program *p, const struct hw_options *o, struct
 	}
 	int rc = p->reloads ? make_absolute(&((struct hw_conf_head *)c)->path) : 0;
 	if (rc) {
-		fprintf(stderr, "%s: cannot tell where %s is: %s\n", p->help.name, o->conf, strerror(-rc));
+		fprintf(stderr, "%s: cannot resolve the path %s: %s\n", p->help.name, o->conf, strerror(-rc));
 		hw_conf_free(c);
 		exit(EXIT_FAILURE);
 	}
 	return c;
 }
 
-/* --- for serve() ------------------------------------------------------------------------------------------------- */
+/* --- for serve() ------------------------------------------------------------------------------------------------ */
 
 int hw_program_read_secret(struct hw_daemon *d, const char *key, const char *path, char **out)
 {
@@ -106,10 +107,10 @@ int hw_program_read_secret(struct hw_daemon *d, const char *key, const char *pat
 	return error ? -error : -EIO;
 }
 
-/* --- main --------------------------------------------------------------------------------------------------------- */
+/* --- main ------------------------------------------------------------------------------------------------------- */
 
-/* The whole of -t, once the file has been read. With -v also what is in force, presets and defaults as their lines. */
-static void tell_test(const struct hw_program *p, const void *conf, const struct hw_options *o)
+/* The output of -t after the file was read. With -v also the configuration in force, including presets and defaults. */
+static void report_test(const struct hw_program *p, const void *conf, const struct hw_options *o)
 {
 	if (p->warn)
 		p->warn(o->conf, conf);
@@ -122,7 +123,7 @@ static void tell_test(const struct hw_program *p, const void *conf, const struct
 
 static const char *program_name; /* libevent's callback has no argument */
 
-/* What libevent only warns of, its callers are told too; it would say it to standard error, each time. */
+/* Prints only libevent's errors: its callers learn of warnings by return values. */
 static void on_libevent(int severity, const char *text)
 {
 	if (severity >= EVENT_LOG_ERR)
@@ -141,7 +142,7 @@ int hw_program_main(const struct hw_program *p, int argc, char **argv)
 	hw_daemon_init(&d, p->help.name, p->section);
 	void *c = load(p, &o, &d.user);
 	if (o.test) {
-		tell_test(p, c, &o);
+		report_test(p, c, &o);
 		hw_conf_free(c);
 		return 0;
 	}

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "conf/parent.h"
+
 int hw_user_find(struct hw_user *u, const char *name)
 {
 	memset(u, 0, sizeof(*u));
@@ -35,19 +37,20 @@ int hw_user_become(const struct hw_user *u)
 	if (initgroups(u->name, u->gid) || setgid(u->gid) || setuid(u->uid))
 		return -errno;
 	if (u->uid != 0 && setuid(0) == 0)
-		return -EPERM; /* it must not be possible to come back */
+		return -EPERM; /* root's rights must not be recoverable */
 	return 0;
 }
 
-/* --- with the user's rights --------------------------------------------------------------------------------------- */
+/* --- with the user's rights ------------------------------------------------------------------------------------- */
 
-/* What is to be restored. */
+/* The state to restore. */
 struct rights {
 	gid_t groups[NGROUPS_MAX];
 	int n;
 };
 
-/* Has the user's rights until restore(). The process has one thread yet. 0 or -errno, with the rights as they were. */
+/* Takes the user's rights until restore(); the process must have a single thread. Returns 0, or -errno with the rights
+ * unchanged. */
 static int take_rights(const struct hw_user *u, struct rights *was)
 {
 	was->n = getgroups(NGROUPS_MAX, was->groups);
@@ -61,14 +64,14 @@ static int take_rights(const struct hw_user *u, struct rights *was)
 	return rc;
 }
 
-/* To go on with half of them is worse than to end. */
+/* Aborts on failure: half-restored rights are worse than an exit. */
 static void restore(const struct rights *was)
 {
 	if (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)was->n, was->groups) < 0)
 		abort();
 }
 
-/* The directory of `path`; "" if that names none. */
+/* The directory of `path`; "" if `path` has none. */
 static void directory_of(const char *path, char dir[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
@@ -77,6 +80,24 @@ static void directory_of(const char *path, char dir[PATH_MAX])
 		n = 0;
 	memcpy(dir, path, n);
 	dir[n] = '\0';
+}
+
+static int make_as_root(const struct hw_user *u, const char *path)
+{
+	const char *name;
+	int above = hw_parent_open(path, &name), rc = 0;
+	if (above < 0)
+		return above;
+	if (mkdirat(above, name, 0755) < 0) {
+		rc = errno == EEXIST ? 0 : -errno;
+	} else {
+		int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		rc = fd < 0 || fchown(fd, u->uid, u->gid) < 0 ? -errno : 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	close(above);
+	return rc;
 }
 
 int hw_make_parent(const char *path, const struct hw_user *u)
@@ -96,27 +117,27 @@ int hw_make_parent(const char *path, const struct hw_user *u)
 		return 0;
 	if (rc != -EACCES || !u->drop)
 		return rc;
-	if (mkdir(dir, 0755) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	rc = fd < 0 || fchown(fd, u->uid, u->gid) < 0 ? -errno : 0;
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	return make_as_root(u, dir);
 }
 
-/* In a directory that the user cannot write. */
+/* Opens as root, in a directory that the user cannot write. */
 static int open_as_root(const struct hw_user *u, const char *path, int flags, mode_t mode)
 {
-	int fd = open(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-	if (fd < 0 && errno == EEXIST)
-		fd = open(path, flags | O_NOFOLLOW);
-	else if (fd >= 0 && fchown(fd, u->uid, u->gid) < 0) {
-		int rc = -errno;
+	const char *name;
+	int dir = hw_parent_open(path, &name);
+	if (dir < 0)
+		return dir;
+	int fd = openat(dir, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	int rc = fd < 0 ? -errno : 0;
+	if (rc == -EEXIST) {
+		fd = openat(dir, name, flags | O_NOFOLLOW);
+		rc = fd < 0 ? -errno : 0;
+	} else if (rc == 0 && fchown(fd, u->uid, u->gid) < 0) {
+		rc = -errno;
 		close(fd);
-		return rc;
 	}
-	return fd < 0 ? -errno : fd;
+	close(dir);
+	return rc ? rc : fd;
 }
 
 int hw_user_open(const struct hw_user *u, const char *path, int flags, mode_t mode)

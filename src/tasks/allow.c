@@ -12,7 +12,7 @@
 #define FILTER_MAX 1024
 #define SENDER     "{sender}"
 
-/* The three words of a rule; false if there are not so many. */
+/* Splits a rule into its three words; false if it has more or fewer. */
 static bool split(const char *text, struct hw_text parts[PARTS])
 {
 	for (size_t i = 0; i < PARTS; i++) {
@@ -26,8 +26,8 @@ static bool split(const char *text, struct hw_text parts[PARTS])
 	return text[strspn(text, " \t")] == '\0';
 }
 
-/* `*` in the pattern stands for any text. The last one that was met takes one byte more whenever the rest does not
- * fit: no more is needed, and it is never more than pattern times text. */
+/* Matches a text with a pattern in which `*` stands for any text. If the rest does not match, only the last `*` takes
+ * one byte more. The cost is at most the pattern's length times the text's. */
 static bool matches(struct hw_text pattern, struct hw_text text)
 {
 	size_t p = 0, t = 0, star = SIZE_MAX, taken = 0;
@@ -53,7 +53,7 @@ static bool matches(struct hw_text pattern, struct hw_text text)
 const char *hw_allow_wrong(const char *text)
 {
 	struct hw_text parts[PARTS];
-	return split(text, parts) ? NULL : "is not SENDER ACTION RECEIVER";
+	return split(text, parts) ? NULL : "must be SENDER ACTION RECEIVER";
 }
 
 bool hw_allow_task(char *const *rules, size_t n, struct hw_text sender, struct hw_text action, struct hw_text receiver)
@@ -66,7 +66,7 @@ bool hw_allow_task(char *const *rules, size_t n, struct hw_text sender, struct h
 	return false;
 }
 
-/* The filter with the sender in the place of {sender}; false if it does not fit. */
+/* Replaces {sender} in a filter; false if that sender is empty, or the result is too long. */
 static bool with_sender(const char *filter, struct hw_text sender, char out[FILTER_MAX])
 {
 	size_t used = 0;
@@ -88,8 +88,8 @@ const char *hw_allow_filter_wrong(const char *text)
 	char filter[FILTER_MAX];
 	if (!with_sender(text, (struct hw_text){"x", 1}, filter) || strpbrk(filter, " \t") ||
 	    mosquitto_sub_topic_check(filter) != MOSQ_ERR_SUCCESS)
-		return "is no filter of topics";
-	return filter[0] == '$' ? "begins with $: that is the broker's own" : NULL;
+		return "is not a topic filter";
+	return filter[0] == '$' ? "begins with $: such topics are the broker's own" : NULL;
 }
 
 bool hw_filter_has(const char *filter, struct hw_text topic)
@@ -106,7 +106,7 @@ bool hw_filter_has(const char *filter, struct hw_text topic)
 		if (!(want == 1 && filter[0] == '+') && (want != level || memcmp(filter, t, level) != 0))
 			return false;
 		filter += want;
-		if (!slash) /* sport/# has sport too */
+		if (!slash) /* sport/# also matches sport */
 			return *filter == '\0' || strcmp(filter, "/#") == 0;
 		if (!*filter++)
 			return false;
@@ -128,7 +128,7 @@ bool hw_filter_covers(const char *wide, const char *narrow)
 	return hw_filter_has(wide, (struct hw_text){narrow, strlen(narrow)}) && (all || !strchr(narrow, '#'));
 }
 
-/* The text behind this beginning, of which a level ends there; NULL: it does not begin so. */
+/* The rest of a topic after the levels `begin`; NULL: the topic does not begin with them. */
 static const char *behind(const char *begin, const char *t, const char *end)
 {
 	size_t len = strlen(begin);

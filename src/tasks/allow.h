@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who may submit what: the values of [tasks] allow, publish and answers. Pure. */
+/* Matches submissions with the values of [tasks] allow, publish and answers. Pure: no I/O, no clock. */
 #ifndef HW_TASKS_ALLOW_H
 #define HW_TASKS_ALLOW_H
 
@@ -7,25 +7,26 @@
 
 struct hw_tasks_settings;
 
-/* What is wrong with a value of `allow`, "SENDER ACTION RECEIVER" of which each may have * for any text; or NULL. */
+/* Returns NULL if `text` is a valid value of `allow`, or else the error. The form is "SENDER ACTION RECEIVER"; a * in a
+ * word matches any text. */
 const char *hw_allow_wrong(const char *text);
-/* What is wrong with a value of `publish` or `answers`, a filter of topics; or NULL. */
+/* Returns NULL if `text` is a valid topic filter for `publish` or `answers`, or else the error. */
 const char *hw_allow_filter_wrong(const char *text);
 
-/* Whether one of the rules allows it. */
+/* Whether one of the rules allows the task. */
 bool hw_allow_task(char *const *rules, size_t n, struct hw_text sender, struct hw_text action, struct hw_text receiver);
-/* Whether a valid filter has the topic. (mosquitto_topic_matches_sub2() of 2.0 reads on behind a topic that no NUL
- * ends.) */
+/* Whether a valid filter matches the topic. mosquitto_topic_matches_sub2() of libmosquitto 2.0 reads past the end of a
+ * topic that has no NUL. */
 bool hw_filter_has(const char *filter, struct hw_text topic);
-/* Whether `wide` has every topic that `narrow` has. */
+/* Whether `wide` matches every topic that `narrow` matches. */
 bool hw_filter_covers(const char *wide, const char *narrow);
-/* Whether a topic is our own, ROOT/NAME or heartwheel and what is below: nobody else speaks there through us, in whose
- * name the broker's ACL takes it. */
+/* Whether the topic is ROOT/NAME or `heartwheel`, or is below one of them. Submitters must not publish there, because
+ * the broker's ACL would accept the message as one of heartwheel-tasks. */
 bool hw_topic_is_ours(const char *root, const char *name, struct hw_text topic);
-/* Whether [tasks] publish allows a sender to have this published. */
+/* Whether [tasks] publish allows `sender` to publish on `topic`, and the topic is not ours. */
 bool hw_allow_publish(const struct hw_tasks_settings *c, struct hw_text sender, struct hw_text topic);
-/* Whether one of the filters has the topic; {sender} in a filter stands for the sender (empty: for nobody). A topic
- * that begins with $ is the broker's own, and in no filter. */
+/* Whether one of the filters matches the topic. {sender} in a filter stands for `sender`; if `sender` is empty, that
+ * filter matches nothing. A topic that begins with $ belongs to the broker and matches no filter. */
 bool hw_allow_topic(char *const *filters, size_t n, struct hw_text sender, struct hw_text topic);
 
 #endif

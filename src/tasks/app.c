@@ -13,16 +13,14 @@
 
 #include "link/clock.h"
 #include "notify/show.h"
-#include "tasks/advice.h"
-#include "tasks/api.h"
-#include "tasks/call.h"
-#include "tasks/ends.h"
-#include "tasks/sessions.h"
-#include "tasks/turn.h"
-#include "tasks/watch.h"
-#include "tasks/wills.h"
-
-#define ADVICE_MS (INT64_C(3600) * 1000)
+#include "tasks/api/api.h"
+#include "tasks/api/call.h"
+#include "tasks/follow/sessions.h"
+#include "tasks/follow/wills.h"
+#include "tasks/queue/advice.h"
+#include "tasks/queue/turn.h"
+#include "tasks/watch/ends.h"
+#include "tasks/watch/watch.h"
 
 void hw_tasks_unusable(struct hw_tasks_app *a, enum hw_tasks_unusable kind, uint64_t n, const char *format, ...)
 {
@@ -44,82 +42,56 @@ struct hw_mono hw_tasks_now(void)
 	return (struct hw_mono){(int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec};
 }
 
-void hw_tasks_stir(struct hw_tasks_app *a)
+void hw_tasks_schedule_turn(struct hw_tasks_app *a)
 {
 	if (a->turn)
-		hw_tasks_turn_soon(a->turn);
+		hw_tasks_turn_schedule(a->turn);
 }
 
-/* --- what comes and goes -------------------------------------------------------------------------------------------
- */
+/* --- connections -------------------------------------------------------------------------------------------------- */
 
 void hw_tasks_on_store(struct hw_tasks_app *a, bool up)
 {
 	if (up) {
 		hw_schedule_up(a->schedule, hw_tasks_now());
 		hw_dispatcher_up(a->dispatcher);
-		(void)hw_dispatcher_missed(a->dispatcher); /* told reads from task:at */
-		hw_stream_reader_up(a->stream_reader);
+		(void)hw_dispatcher_missed(a->dispatcher); /* the reader begins at task:at anyway */
+		hw_device_reader_up(a->device_reader);
 		hw_submitters_up(a->submitters);
 	} else {
-		a->advised_ms = 0;
+		hw_tasks_advice_down(a->advice);
 		hw_schedule_down(a->schedule, hw_tasks_now());
-		hw_stream_reader_down(a->stream_reader);
+		hw_device_reader_down(a->device_reader);
 	}
-	hw_tasks_stir(a);
+	hw_tasks_schedule_turn(a);
 }
 
 void hw_tasks_on_broker(struct hw_tasks_app *a)
 {
 	if (hw_tasks_broker_publishes(a->broker))
 		hw_submitters_up(a->submitters);
-	hw_tasks_stir(a);
+	hw_tasks_schedule_turn(a);
 }
 
-/* --- each second ---------------------------------------------------------------------------------------------------
- */
-
-static void tell_clock(struct hw_tasks_app *a)
-{
-	bool held = hw_schedule_clock_held(a->schedule, hw_tasks_now());
-	if (held && !a->clock_was_held)
-		hw_log(a->log, HW_LOG_WARNING,
-		       "Redis' clock has jumped ahead by more than %d s: nothing is sent or ended for %lld s, unless "
-		       "it "
-		       "goes back",
-		       HW_CLOCK_STEP_MS / 1000, (long long)a->conf->clock_hold_ms / 1000);
-	else if (!held && a->clock_was_held)
-		hw_log(a->log, HW_LOG_NOTICE, "Redis' clock is believed again");
-	a->clock_was_held = held;
-}
-
-/* At the start, and each hour: nobody reads a log from its beginning. */
-static void advise(struct hw_tasks_app *a)
-{
-	int64_t now_ms = hw_clock_mono().ns / HW_NS_PER_MS;
-	if (!hw_tasks_store_is_up(a->store) || (a->advised_ms && now_ms - a->advised_ms < ADVICE_MS))
-		return;
-	a->advised_ms = now_ms;
-	hw_tasks_advise(a);
-}
+/* --- each second -------------------------------------------------------------------------------------------------- */
 
 static bool is_done(struct hw_tasks_app *a)
 {
 	bool idle = hw_tasks_broker_has_ended(a->broker) && hw_dispatcher_is_idle(a->dispatcher) &&
 	            hw_tasks_turn_is_idle(a->turn) && hw_tasks_broker_waiting(a->broker) == 0 &&
 	            hw_submitters_is_idle(a->submitters);
-	return (idle && hw_notifier_idle(a->notifier)) || hw_clock_mono().ns / HW_NS_PER_MS >= a->stop_by_ms;
+	return (idle && hw_notifier_idle(a->notifier)) || hw_clock_mono().ns / HW_NS_PER_MS >= a->life.stop_by_ms;
 }
 
 static void each_second(struct hw_tasks_app *a)
 {
 	hw_tasks_store_tick(a->store);
 	if (hw_tasks_store_is_up(a->store))
-		hw_dispatcher_up(a->dispatcher); /* what it would not take a second ago */
+		hw_dispatcher_up(a->dispatcher); /* repeats what was not accepted a second ago */
 	if (hw_dispatcher_missed(a->dispatcher))
-		hw_stream_reader_again(a->stream_reader);
+		hw_device_reader_again(a->device_reader);
 	hw_tasks_broker_tick(a->broker);
-	hw_stream_reader_tick(a->stream_reader);
+	hw_device_reader_tick(a->device_reader);
 	hw_submitters_tick(a->submitters);
 	hw_tasks_api_tick(a->api);
 	hw_tasks_call_tick(a->call);
@@ -127,36 +99,36 @@ static void each_second(struct hw_tasks_app *a)
 	hw_tasks_sessions_tick(a->sessions);
 	hw_tasks_watch_tick(a->watch);
 	hw_notifier_tick(a->notifier);
-	tell_clock(a);
-	advise(a);
+	hw_tasks_turn_tick(a->turn);
+	hw_tasks_advice_tick(a->advice);
 }
 
-/* A stop ticks faster, so that its end is not noticed late; what counts seconds goes on each second. */
+/* During a stop the tick is faster, so that the end is noticed in time. each_second() still runs once per second. */
 void hw_tasks_app_tick(struct hw_tasks_app *a)
 {
 	int64_t now_ms = hw_clock_mono().ns / HW_NS_PER_MS;
-	if (!a->stopping || now_ms - a->second_ms >= 1000) {
-		a->second_ms = now_ms;
+	if (!a->life.stopping || now_ms - a->life.second_ms >= 1000) {
+		a->life.second_ms = now_ms;
 		each_second(a);
 	}
-	if (a->stopping) {
+	if (a->life.stopping) {
 		hw_notifier_flush(a->notifier);
 		hw_submitters_flush(a->submitters);
 	}
-	hw_tasks_stir(a);
-	if (a->stopping && is_done(a))
+	hw_tasks_schedule_turn(a);
+	if (a->life.stopping && is_done(a))
 		hw_loop_stop(&a->loop);
 }
 
-/* --- life -----------------------------------------------------------------------------------------------------------
- */
+/* --- start and stop ----------------------------------------------------------------------------------------------- */
 
 static void set_rules(struct hw_tasks_app *a)
 {
 	const struct hw_tasks_settings *c = a->conf;
-	snprintf(a->device_prefix, sizeof(a->device_prefix), "%sdisconnected:%s", c->redis.key_prefix, c->id_prefix);
+	snprintf(a->life.device_prefix, sizeof(a->life.device_prefix), "%sdisconnected:%s", c->redis.key_prefix,
+	         c->id_prefix);
 	a->rules = (struct hw_task_rules){.prefix = c->key_prefix,
-	                                  .device_prefix = a->device_prefix,
+	                                  .device_prefix = a->life.device_prefix,
 	                                  .node = c->node_id,
 	                                  .ack_wait_ms = c->ack_wait_ms,
 	                                  .retry_max_ms = c->retry_max_ms,
@@ -172,14 +144,14 @@ static void set_rules(struct hw_tasks_app *a)
 static void on_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text)
 {
 	struct hw_tasks_app *a = arg;
-	/* The URL may hold a secret: it is not logged. */
+	/* The URL may contain a secret, so it is not logged. */
 	hw_log_limited(a->log, HW_TASKS_LIMIT_NOTIFY, HW_LOG_WARNING, "[notify] %s: %s", hw_notifier_kind_name(kind),
 	               text);
 }
 
 int hw_tasks_app_notify_by(struct hw_tasks_app *a, const struct hw_notify_settings *c)
 {
-	/* Not an error: it may be put there later. */
+	/* This is no error: the program may be installed later. */
 	if (*c->exec && access(c->exec, X_OK))
 		hw_log(a->log, HW_LOG_WARNING, "[notify] exec = %s cannot be run: %s", c->exec, strerror(errno));
 	return hw_notify_configure(a->notifier, c, a->conf->node_id);
@@ -201,61 +173,64 @@ int hw_tasks_app_start(struct hw_tasks_app *a)
 	uint64_t seed = 1;
 	set_rules(a);
 	hw_tasks_counts_init(&a->counts);
-	a->started_ms = hw_clock_mono().ns / HW_NS_PER_MS;
+	a->life.started_ms = hw_clock_mono().ns / HW_NS_PER_MS;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return -EIO;
 	a->schedule = hw_schedule_new(&schedule, seed);
 	a->turn = hw_tasks_turn_new(a);
 	a->dispatcher = hw_dispatcher_new(a);
 	a->broker = hw_tasks_broker_new(a);
-	if (!a->schedule || !a->turn || !a->dispatcher || !a->broker)
+	a->advice = hw_tasks_advice_new(a);
+	if (!a->schedule || !a->turn || !a->dispatcher || !a->broker || !a->advice)
 		return -ENOMEM;
 	if (make_notifier(a))
 		return -ENOMEM;
 	hw_schedule_instances(a->schedule, (const char *const[]){a->conf->node_id}, 1, a->conf->node_id);
 	a->store = hw_tasks_store_new(a);
-	a->stream_reader = a->store ? hw_stream_reader_new(a) : NULL;
-	a->submitters = a->stream_reader ? hw_submitters_new(a) : NULL;
+	a->device_reader = a->store ? hw_device_reader_new(a) : NULL;
+	a->submitters = a->device_reader ? hw_submitters_new(a) : NULL;
 	a->inbox = a->submitters ? hw_tasks_inbox_new(a) : NULL;
 	a->call = a->inbox ? hw_tasks_call_new(a) : NULL;
 	a->api = a->call ? hw_tasks_api_new(a) : NULL;
 	a->wills = a->api ? hw_tasks_wills_new(a) : NULL;
 	a->sessions = a->wills ? hw_tasks_sessions_new(a) : NULL;
 	a->watch = a->sessions ? hw_tasks_watch_new(a) : NULL;
-	return a->watch ? hw_tasks_broker_start(a->broker, a->mqtt_password) : -ENOMEM;
+	return a->watch ? hw_tasks_broker_start(a->broker, a->life.mqtt_password) : -ENOMEM;
 }
 
 void hw_tasks_app_stop(struct hw_tasks_app *a, int64_t timeout_ms)
 {
-	a->stopping = true;
-	a->stop_by_ms = hw_clock_mono().ns / HW_NS_PER_MS + timeout_ms;
+	a->life.stopping = true;
+	a->life.stop_by_ms = hw_clock_mono().ns / HW_NS_PER_MS + timeout_ms;
 	hw_tasks_broker_end(a->broker);
 	hw_dispatcher_flush(a->dispatcher);
 	hw_loop_tick_every(&a->loop, 20);
 }
 
-/* In the reverse order; but the broker first, whose messages tell the others that they are lost. */
+/* A part that calls others is freed before them: the broker reports lost messages, the store and the dispatcher answer
+ * pending requests. */
 void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
 {
-	a->stopping = true;
+	a->life.stopping = true;
 	hw_http_fini(&a->http);
 	hw_tasks_broker_free(a->broker, timeout_ms);
 	a->broker = NULL;
 	hw_notifier_free(a->notifier);
-	hw_stream_reader_free(a->stream_reader);
-	hw_tasks_store_free(a->store); /* it tells those who wait for an answer, the inbox among them */
+	hw_device_reader_free(a->device_reader);
+	hw_tasks_store_free(a->store); /* answers pending requests, those of the inbox included */
 	hw_submitters_free(a->submitters);
 	hw_tasks_inbox_free(a->inbox);
 	hw_tasks_sessions_free(a->sessions);
-	hw_tasks_wills_free(a->wills);     /* the store has told it what was lost */
-	hw_dispatcher_free(a->dispatcher); /* it tells those who wait, watch among them */
+	hw_tasks_wills_free(a->wills);     /* after the store, which has answered its requests */
+	hw_dispatcher_free(a->dispatcher); /* answers pending requests, those of watch included */
 	hw_tasks_watch_free(a->watch);
 	hw_tasks_call_free(a->call);
 	hw_tasks_api_free(a->api);
 	hw_tasks_turn_free(a->turn);
+	hw_tasks_advice_free(a->advice); /* after the store, which has answered its requests */
 	hw_schedule_free(a->schedule);
 	hw_loop_fini(&a->loop);
-	free(a->redis_password);
-	free(a->mqtt_password);
+	free(a->life.redis_password);
+	free(a->life.mqtt_password);
 	hw_conf_free(a->conf);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheel-tasks: reads the command line, becomes a daemon, carries tasks. See heartwheel-tasks(8). */
+/* heartwheel-tasks: reads the command line, becomes a daemon, runs the tasks. See heartwheel-tasks(8). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,16 +12,16 @@
 #include "link/clock.h"
 #include "run/manager.h"
 #include "run/program.h"
-#include "tasks/api.h"
+#include "tasks/api/api.h"
 #include "tasks/app.h"
+#include "tasks/queue/turn.h"
 #include "tasks/reload.h"
-#include "tasks/turn.h"
 
-#define STOP_MS 3000 /* for what is on its way, and again for the broker's acknowledgements */
+#define STOP_MS 3000 /* limit for pending work, and again for the broker's acknowledgements */
 
 /* --- the configuration -------------------------------------------------------------------------------------------- */
 
-/* What only this machine can tell but the user: readable files, a group. */
+/* Checks the settings that depend on this machine: readable files, a group. */
 static bool is_right(const char *path, const void *conf)
 {
 	const struct hw_tasks_settings *c = conf;
@@ -33,7 +33,7 @@ static bool is_right(const char *path, const void *conf)
 	gid_t group;
 	bool right = hw_program_can_read(path, c, files, sizeof(files) / sizeof(*files));
 	if (*c->socket_group && hw_socket_group(c->socket_group, &group)) {
-		hw_conf_say_wrong(c, path, "tasks", "socket_group", "there is no group '%s'", c->socket_group);
+		hw_conf_report_wrong(c, path, "tasks", "socket_group", "there is no group '%s'", c->socket_group);
 		right = false;
 	}
 	return right;
@@ -58,18 +58,18 @@ static void on_tick(void *arg)
 	snprintf(text, sizeof(text), "STATUS=%s%s%zu tasks due soon",
 	         hw_tasks_store_is_up(a->store) ? "" : "Redis is away, ",
 	         hw_tasks_broker_publishes(a->broker) ? "" : "the broker is away, ", s.known);
-	hw_manager_tell(text);
+	hw_manager_notify(text);
 }
 
 static void on_stop(void *arg, int number)
 {
 	struct hw_tasks_app *a = arg;
-	if (a->stopping) {
+	if (a->life.stopping) {
 		hw_loop_stop(&a->loop);
 		return;
 	}
 	hw_log(a->log, HW_LOG_NOTICE, "stopping on %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
-	hw_manager_tell("STOPPING=1");
+	hw_manager_notify("STOPPING=1");
 	hw_tasks_app_stop(a, STOP_MS);
 }
 
@@ -103,17 +103,17 @@ static int listen_local(struct hw_tasks_app *a, struct hw_daemon *d)
 static int serve(void *conf, struct hw_daemon *d)
 {
 	struct hw_tasks_settings *c = conf;
-	static struct hw_tasks_app a; /* large; there is one */
+	static struct hw_tasks_app a; /* large; there is only one */
 	a.log = &d->log;
 	a.conf = c;
 	int rc = hw_loop_init(&a.loop, &loop_ops, &a);
 	hw_http_init(&a.http, a.loop.base, &hw_tasks_routes, &a);
 	a.http.body_max = HW_API_BODY_MAX;
-	a.http.believes_family = true; /* heartwheeld passes on what its users ask */
+	a.http.believes_family = true; /* heartwheeld passes on requests of its users */
 	if (!rc)
-		rc = hw_program_read_secret(d, "[redis] password_file", c->redis.password_file, &a.redis_password);
+		rc = hw_program_read_secret(d, "[redis] password_file", c->redis.password_file, &a.life.redis_password);
 	if (!rc)
-		rc = hw_program_read_secret(d, "[mqtt] password_file", c->mqtt.password_file, &a.mqtt_password);
+		rc = hw_program_read_secret(d, "[mqtt] password_file", c->mqtt.password_file, &a.life.mqtt_password);
 	if (!rc)
 		rc = listen_local(&a, d);
 	if (!rc)
@@ -123,8 +123,8 @@ static int serve(void *conf, struct hw_daemon *d)
 	if (!rc)
 		rc = hw_tasks_app_start(&a);
 	if (!rc) {
-		hw_log(a.log, HW_LOG_NOTICE, "heartwheel-tasks " HW_VERSION " serves %s/%s as %s", c->root, c->name,
-		       c->node_id);
+		hw_log(a.log, HW_LOG_NOTICE, "heartwheel-tasks " HW_VERSION " is running: topics %s/%s, node '%s'",
+		       c->root, c->name, c->node_id);
 		hw_daemon_ready(d);
 		rc = hw_loop_run(&a.loop);
 	} else if (!d->log.failed) {
@@ -138,15 +138,15 @@ static void warn(const char *path, const void *conf)
 {
 	const struct hw_tasks_settings *c = conf;
 	if (c->n_allow == 0)
-		hw_conf_say_wrong(c, path, "tasks", "allow",
-		                  "warning: there is none: nobody may submit a task over MQTT");
+		hw_conf_report_wrong(c, path, "tasks", "allow",
+		                     "warning: there is no such line: no client may submit a task over MQTT");
 }
 
 int main(int argc, char **argv)
 {
 	static const struct hw_program program = {
 		.help = {"heartwheel-tasks",
-	                 "Carries commands to devices, at once or at a set time, and follows each to its end.",
+	                 "Sends commands to devices, at once or at a set time, and follows each to its end.",
 	                 "SIGHUP reloads [notify], SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."},
 		.section = "tasks",
 		.table = &hw_tasks_table,

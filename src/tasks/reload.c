@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See reload.h. The running configuration stays the one of the start, from which many parts borrow, but for [notify],
- * of which the notifier has copies. So what needs a restart is named at each reload until there was one.
+ * See reload.h. The running configuration stays that of the start, because many parts borrow from it. Only [notify] is
+ * replaced: the notifier has copies of it. So each reload until a restart names what needs the restart.
  */
 #include "tasks/reload.h"
 
@@ -15,7 +15,7 @@
 #include "run/manager.h"
 #include "tasks/app.h"
 
-/* What a diff found, of which one array has what is in force, and the other the rest. */
+/* The changes of a reload. One array of the answer has the changes in force, the other array the rest. */
 struct changes {
 	struct hw_tasks_app *app;
 	struct hw_json *j;
@@ -27,21 +27,20 @@ static void on_change(void *arg, const char *key, enum hw_conf_change change, bo
 	struct changes *c = arg;
 	bool ours = strncmp(key, "notify.", 7) == 0;
 	(void)change;                           /* there are no named sections */
-	if (live != c->live || (live && !ours)) /* a live key of another section is another program's */
+	if (live != c->live || (live && !ours)) /* a live key of another section belongs to another program */
 		return;
 	hw_log(c->app->log, HW_LOG_NOTICE, "reload: %s changed%s", key, live ? "" : ": restart needed");
 	hw_json_item(c->j, key);
 }
 
-static void tell_changes(struct hw_tasks_app *a, const struct hw_tasks_settings *to, bool live, struct hw_json *j)
+static void report_changes(struct hw_tasks_app *a, const struct hw_tasks_settings *to, bool live, struct hw_json *j)
 {
 	struct changes c = {a, j, live};
-	hw_json_key(j, live ? "changed" : "restart_needed");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, live ? "changed" : "restart_needed", '[');
 	hw_conf_diff(a->conf, to, on_change, &c);
-	if (hw_conf_secret_changed(a->conf->mqtt.password_file, a->mqtt_password))
+	if (hw_conf_secret_changed(a->conf->mqtt.password_file, a->life.mqtt_password))
 		on_change(&c, "mqtt.password_file", HW_CONF_CHANGED, false);
-	if (hw_conf_secret_changed(a->conf->redis.password_file, a->redis_password))
+	if (hw_conf_secret_changed(a->conf->redis.password_file, a->life.redis_password))
 		on_change(&c, "redis.password_file", HW_CONF_CHANGED, false);
 	hw_json_close(j, ']');
 }
@@ -51,8 +50,7 @@ static int refuse(struct hw_tasks_app *a, const struct hw_conf_errors *errors, s
 	hw_log(a->log, HW_LOG_ERROR, "reload refused, the running configuration stays as it is: %zu wrong line%s",
 	       errors->n, errors->n == 1 ? "" : "s");
 	hw_json_text(j, "error", "the configuration has errors; nothing was changed");
-	hw_json_key(j, "lines");
-	hw_json_open(j, '[');
+	hw_json_open_member(j, "lines", '[');
 	for (size_t i = 0; i < errors->n; i++) {
 		hw_log(a->log, HW_LOG_ERROR, "%s", errors->lines[i]);
 		hw_json_item(j, errors->lines[i]);
@@ -68,7 +66,7 @@ static int refuse_for_memory(struct hw_tasks_app *a, struct hw_json *j)
 	return HTTP_SERVUNAVAIL;
 }
 
-/* [notify] of `to` is the running one, and the other way about. */
+/* Exchanges [notify] of `to` with that of the running configuration. */
 static void swap_notify(struct hw_tasks_app *a, struct hw_tasks_settings *to)
 {
 	struct hw_notify_settings was = a->conf->notify;
@@ -86,8 +84,8 @@ int hw_tasks_reload(struct hw_tasks_app *a, struct hw_json *j)
 	} else if (hw_tasks_app_notify_by(a, &to->notify)) {
 		status = refuse_for_memory(a, j);
 	} else {
-		tell_changes(a, to, true, j);
-		tell_changes(a, to, false, j);
+		report_changes(a, to, true, j);
+		report_changes(a, to, false, j);
 		swap_notify(a, to);
 		hw_log(a->log, HW_LOG_NOTICE, "reloaded %s", a->conf->head.path);
 	}
@@ -104,9 +102,9 @@ void hw_tasks_reload_on_signal(struct hw_tasks_app *a)
 		hw_log(a->log, HW_LOG_ERROR, "reload refused: not enough memory");
 		return;
 	}
-	hw_manager_tell("RELOADING=1");
+	hw_manager_notify("RELOADING=1");
 	hw_json_begin(&j, unread);
 	(void)hw_tasks_reload(a, &j);
-	hw_manager_tell("READY=1");
+	hw_manager_notify("READY=1");
 	evbuffer_free(unread);
 }

@@ -6,7 +6,7 @@
 
 #include "run/log.h"
 #include "tasks/allow.h"
-#include "tasks/message.h"
+#include "tasks/mqtt/message.h"
 #include "tasks/task.h"
 
 #define AT(field)    HW_CONF_AT(struct hw_tasks_settings, field)
@@ -16,7 +16,7 @@ static const struct hw_conf_choice identities[] = {
 	{"topic", HW_IDENTITY_TOPIC}, {"payload", HW_IDENTITY_PAYLOAD}, {NULL, 0}};
 static const struct hw_conf_choice instances[] = {{"one", 0}, {"several", 1}, {NULL, 0}};
 
-/* Of a list: each of its values. */
+/* Checks each value of a list. */
 static void judge_list(struct hw_conf_draft *d, const char *key, char *const *list, size_t n,
                        const char *(*wrong)(const char *text))
 {
@@ -24,8 +24,8 @@ static void judge_list(struct hw_conf_draft *d, const char *key, char *const *li
 	for (size_t i = 0; i < n; i++) {
 		const char *why = wrong(list[i]);
 		if (why)
-			hw_conf_wrong(&d->errors, d->marks.lines[at] ? d->marks.lines[at][i] : 0, "key", key, "'%s' %s",
-			              list[i], why);
+			hw_conf_wrong(&d->errors, d->origins.lines[at] ? d->origins.lines[at][i] : 0, "key", key,
+			              "'%s' %s", list[i], why);
 	}
 }
 
@@ -42,18 +42,18 @@ static void judge(struct hw_conf_draft *d)
 	hw_conf_judge_redis(d, &c->redis);
 	hw_notify_judge_settings(d, &c->notify);
 	hw_conf_draft_require(d, is_root(c->root), "tasks", "root", "root",
-	                      "is no beginning of a topic: levels without + and #, and no slash at either end");
+	                      "must be the first levels of a topic: no + or #, no slash at either end");
 	hw_conf_draft_require(d, hw_task_name_is_valid((struct hw_text){c->name, strlen(c->name)}), "tasks", "name",
 	                      "name", "cannot be a level of a topic");
 	hw_conf_draft_require(d, c->retry_max_ms >= c->ack_wait_ms, "tasks", "retry_max", "ack_wait",
 	                      "retry_max is less than ack_wait");
 	hw_conf_draft_require(d, !c->several || c->mqtt.protocol == 5, "tasks", "instances", "instances",
-	                      "several needs [mqtt] protocol = 5: before it brokers know no shared subscriptions");
+	                      "several needs [mqtt] protocol = 5, because MQTT 3.1.1 has no shared subscriptions");
 	judge_list(d, "allow", c->allow, c->n_allow, hw_allow_wrong);
 	judge_list(d, "publish", c->publish, c->n_publish, hw_allow_filter_wrong);
 	judge_list(d, "answers", c->answers, c->n_answers, hw_allow_filter_wrong);
 	hw_conf_draft_require(d, c->store == HW_STORE_REDIS, "store", "type", "type",
-	                      "heartwheel-tasks keeps its tasks in Redis: it needs redis");
+	                      "heartwheel-tasks stores its tasks in Redis: set redis");
 }
 
 /* clang-format off */

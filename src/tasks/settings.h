@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What heartwheel-tasks reads of monitor.conf: strings are owned and never NULL, durations are milliseconds. */
+/* The settings of monitor.conf that heartwheel-tasks reads. Strings are owned and never NULL; durations are in ms. */
 #ifndef HW_TASKS_SETTINGS_H
 #define HW_TASKS_SETTINGS_H
 
@@ -15,11 +15,11 @@ struct hw_tasks_settings {
 	char **allow; /* "SENDER ACTION RECEIVER": see allow.h */
 	size_t n_allow;
 	int identity;   /* enum hw_tasks_identity */
-	char **publish; /* filters; {sender} stands for who asks */
+	char **publish; /* filters; {sender} stands for the submitter */
 	size_t n_publish;
 	char **answers; /* filters */
 	size_t n_answers;
-	int several; /* instances: 0 for one */
+	int several; /* instances: 0: one; 1: several */
 	bool watch;
 	char *id_prefix;
 	int64_t rate, window, max, max_per_receiver, max_followers;

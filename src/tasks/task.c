@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of tasks. */
+/* The names of states, and the names of tasks. The hash of a task's name begins with the sender's length, so that no
+ * two pairs of sender and msg_id are the same text. */
 #include "tasks/task.h"
 
+#include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const state_names[HW_TASK_STATES] = {
@@ -20,4 +25,35 @@ enum hw_task_state hw_task_state_of(const char *name, size_t len)
 	while (s < HW_TASK_STATES && (strlen(state_names[s]) != len || memcmp(name, state_names[s], len) != 0))
 		s++;
 	return s;
+}
+
+/* RFC 9562, section 5.8: all but version and variant are ours, which are 122 bits. */
+static void make_uuid(struct hw_task_id *id, const unsigned char *digest)
+{
+	memcpy(id->bytes, digest, sizeof(id->bytes));
+	id->bytes[6] = (uint8_t)((id->bytes[6] & 0x0f) | 0x80);
+	id->bytes[8] = (uint8_t)((id->bytes[8] & 0x3f) | 0x80);
+}
+
+int hw_task_name(struct hw_task_id *id, const unsigned char secret[HW_TASKS_SECRET_LEN], struct hw_text sender,
+                 struct hw_text msg_id)
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned digest_len = 0;
+	size_t len = 8 + sender.len + msg_id.len;
+	unsigned char *text = malloc(len);
+	if (!text)
+		return -ENOMEM;
+	for (unsigned k = 0; k < 8; k++)
+		text[k] = (unsigned char)((uint64_t)sender.len >> 8 * k);
+	if (sender.len)
+		memcpy(text + 8, sender.at, sender.len);
+	if (msg_id.len)
+		memcpy(text + 8 + sender.len, msg_id.at, msg_id.len);
+	bool done = HMAC(EVP_sha256(), secret, HW_TASKS_SECRET_LEN, text, len, digest, &digest_len) != NULL;
+	free(text);
+	if (!done || digest_len < sizeof(id->bytes))
+		return -ENOMEM;
+	make_uuid(id, digest);
+	return 0;
 }

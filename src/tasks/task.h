@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a task is, and what is asked and answered about it: the words that messages, scripts, their twin and the daemon
- * have in common. Times in ms are wall-clock time as Redis has it. Texts are borrowed.
+ * Tasks: the types that messages, scripts, their naive twin and the daemon share. Times in ms are wall-clock times of
+ * Redis. Texts are borrowed.
  */
 #ifndef HW_TASKS_TASK_H
 #define HW_TASKS_TASK_H
@@ -13,11 +13,11 @@
 #include "heartwheel/schedule.h"
 
 #define HW_TASK_MSG_ID_MAX 64
-#define HW_TASK_BYTES_MAX  65536 /* of a message */
+#define HW_TASK_BYTES_MAX  65536 /* maximum size of a message */
 #define HW_TASK_AT_MAX_MS  (INT64_C(366) * 86400 * 1000)
 #define HW_TASK_EXP_MAX_MS (INT64_C(30) * 86400 * 1000)
-#define HW_TASK_LOOK_MS    (INT64_C(10) * 60 * 1000) /* held ones, and those behind the window */
-#define HW_TASK_AHEAD_MS   (INT64_C(3600) * 1000)    /* a sender's clock may be ahead so far, at most `keep` */
+#define HW_TASK_CHECK_MS   (INT64_C(10) * 60 * 1000) /* how often a held task, or one outside the window, is checked */
+#define HW_TASK_AHEAD_MS   (INT64_C(3600) * 1000)    /* how far a sender's clock may be ahead; `keep`, if less */
 #define HW_TASK_CALL_ITEMS 64
 
 struct hw_text {
@@ -25,7 +25,7 @@ struct hw_text {
 	size_t len;
 };
 
-/* From HW_TASK_COMPLETE on it has ended. */
+/* From HW_TASK_COMPLETE on, a task has ended. */
 enum hw_task_state {
 	HW_TASK_SCHEDULED,
 	HW_TASK_HELD,
@@ -37,29 +37,29 @@ enum hw_task_state {
 	HW_TASK_CANCELLED,
 	HW_TASK_STATES
 };
-/* "unknown" of HW_TASK_STATES, which a record in Redis may be in. */
+/* "unknown" for HW_TASK_STATES, which a record in Redis may have. */
 const char *hw_task_state_name(enum hw_task_state s);
-/* HW_TASK_STATES if it is no state's name. */
+/* HW_TASK_STATES if the name is not that of a state. */
 enum hw_task_state hw_task_state_of(const char *name, size_t len);
 static inline bool hw_task_has_ended(enum hw_task_state s)
 {
 	return s >= HW_TASK_COMPLETE && s < HW_TASK_STATES;
 }
 
-/* What a state's `why` may say, besides "". */
-#define HW_TASK_WHY_DEVICE  "device"  /* failed: it said so */
+/* The values of a transition's `why`, besides "". */
+#define HW_TASK_WHY_DEVICE  "device"  /* failed: the device reported a failure */
 #define HW_TASK_WHY_RUN     "run"     /* failed: no answer within `run` */
-#define HW_TASK_WHY_OFFLINE "offline" /* failed: not to be held */
+#define HW_TASK_WHY_OFFLINE "offline" /* failed: the receiver is offline, and hold is false */
 #define HW_TASK_WHY_REFUSED "refused" /* failed: by the broker */
-#define HW_TASK_WHY_LOST    "lost"    /* failed: Redis has lost its payload, or what it has makes no message */
+#define HW_TASK_WHY_LOST    "lost"    /* failed: Redis lost the payload, or the record makes no valid message */
 #define HW_TASK_WHY_EXP     "exp"     /* expired */
-#define HW_TASK_WHY_NOBODY  "nobody"  /* sent: nobody subscribes to it */
-#define HW_TASK_WHY_LATE    "late"    /* an event of one that has ended: this answer came later */
+#define HW_TASK_WHY_NOBODY  "nobody"  /* sent: no client subscribes to the topic */
+#define HW_TASK_WHY_LATE    "late"    /* an event after the end: an answer came late */
 
-/* What holds for all tasks: the options of [tasks]. */
+/* Rules for all tasks: the options of [tasks]. */
 struct hw_task_rules {
 	const char *prefix;        /* of the keys: "task:" */
-	const char *device_prefix; /* "device:disconnected:" and id_prefix: before a receiver's name */
+	const char *device_prefix; /* "device:disconnected:" and id_prefix; a receiver's name follows */
 	const char *node;          /* this instance */
 	int64_t ack_wait_ms, retry_max_ms, exp_ms, run_ms, keep_ms;
 	unsigned window, max, max_per_receiver, events_max;
@@ -70,11 +70,11 @@ struct hw_task_rules {
 struct hw_task_submission {
 	struct hw_task_id task;
 	struct hw_text sender, msg_id;
-	struct hw_text receiver, action; /* or, both being empty: */
+	struct hw_text receiver, action; /* if both are empty: `topic` */
 	struct hw_text topic;
 	unsigned qos;
 	bool retain;
-	struct hw_text body; /* the payload's JSON text; of a topic: its bytes */
+	struct hw_text body; /* the payload: JSON text; with `topic`: bytes */
 	int64_t time_ms;     /* the sender's clock; 0: none */
 	int64_t at_ms;       /* -1: none given */
 	int64_t after_ms;    /* from now; -1: none given */
@@ -84,35 +84,35 @@ struct hw_task_submission {
 };
 
 enum hw_task_verdict {
-	HW_TASK_ERROR, /* `error` says what Redis said; nothing is known of the rest */
+	HW_TASK_ERROR, /* `error` is that of Redis; the other members mean nothing */
 	/* submit */
 	HW_TASK_NEW,
-	HW_TASK_KNOWN,   /* a repetition: answered from the record. answer: one that was heard before */
+	HW_TASK_KNOWN,   /* submit: a repetition, answered from the record. answer: received before */
 	HW_TASK_CONTENT, /* refused: the same msg_id with other content */
 	HW_TASK_OLD,     /* refused: `time` is older than keep */
-	HW_TASK_AHEAD,   /* refused: `time` is ahead */
-	HW_TASK_AT,      /* refused: more than 366 days ahead */
-	HW_TASK_EXP,     /* refused: exp is not behind `at`, or more than 30 days behind it */
-	HW_TASK_FULL,    /* refused: `max`, or `max_per_receiver` */
+	HW_TASK_AHEAD,   /* refused: `time` is too far ahead */
+	HW_TASK_AT,      /* refused: `at` is more than 366 days ahead */
+	HW_TASK_EXP,     /* refused: exp is not after `at`, or more than 30 days after it */
+	HW_TASK_FULL,    /* refused: `max` or `max_per_receiver` is reached */
 	/* claim */
 	HW_TASK_SEND,
-	HW_TASK_EARLY, /* not due: another has claimed it, or it was moved */
-	HW_TASK_HOLD,  /* its receiver is known offline */
-	HW_TASK_WAIT,  /* behind the receiver's window */
-	HW_TASK_OVER,  /* it has ended, now or before */
+	HW_TASK_EARLY, /* not due: another instance has claimed it, or its time was changed */
+	HW_TASK_HOLD,  /* its receiver is known to be offline */
+	HW_TASK_WAIT,  /* outside the receiver's window */
+	HW_TASK_OVER,  /* it has ended */
 	HW_TASK_GONE,  /* there is no such task */
-	/* answer, cancel; GONE too */
+	/* answer, cancel; also GONE */
 	HW_TASK_DONE,
-	HW_TASK_LATE,    /* noted, and changes nothing */
-	HW_TASK_FOREIGN, /* refused: of another sender or receiver */
-	HW_TASK_RUNNING, /* not cancelled: acknowledged, and not by force */
+	HW_TASK_LATE,    /* recorded; changes no state */
+	HW_TASK_FOREIGN, /* refused: not from the task's sender or receiver */
+	HW_TASK_RUNNING, /* not cancelled: acknowledged, and force is not set */
 	HW_TASK_VERDICTS
 };
 
 struct hw_task_submitted {
 	enum hw_task_verdict verdict;
 	enum hw_task_state state;
-	int64_t at_ms, exp_ms; /* of one that is new or known; `at` is when it is to be looked at first */
+	int64_t at_ms, exp_ms; /* NEW, KNOWN: `at` is the time of the first check */
 	struct hw_text error;
 };
 
@@ -121,8 +121,8 @@ struct hw_task_submitted {
 struct hw_task_claimed {
 	enum hw_task_verdict verdict;
 	enum hw_task_state state;
-	int64_t due_ms; /* when to look at it again; 0: never */
-	/* SEND: what to send */
+	int64_t due_ms; /* next check; 0: none */
+	/* SEND: the message */
 	unsigned tries; /* this one included */
 	struct hw_text sender, msg_id, receiver, action, topic, body;
 	unsigned qos;
@@ -147,7 +147,7 @@ enum hw_task_answer_kind {
 struct hw_task_answer {
 	struct hw_task_id task;
 	enum hw_task_answer_kind kind;
-	struct hw_text from;  /* the receiver that a topic is bound to; empty: not bound */
+	struct hw_text from;  /* the last level of a bound topic; empty: not bound */
 	struct hw_text value; /* JSON text; empty: none */
 };
 
@@ -161,25 +161,24 @@ struct hw_task_answered {
 
 struct hw_task_cancel {
 	struct hw_task_id task;
-	struct hw_text sender; /* who asks; empty: an operator, who may cancel any */
+	struct hw_text sender; /* the sender that cancels; empty: an operator, who may cancel any task */
 	bool force;
 };
 
 struct hw_task_cancelled {
 	enum hw_task_verdict verdict; /* DONE OVER RUNNING FOREIGN GONE ERROR */
-	enum hw_task_state was;       /* the state it was in */
-	unsigned tries;               /* if any: it may have been done */
+	enum hw_task_state was;       /* the state before */
+	unsigned tries;               /* not 0: the device may have executed the task */
 	struct hw_text error;
 };
 
-/* --- tasks that others send one another -----------------------------------------------------------------------------
- */
+/* --- watched tasks ------------------------------------------------------------------------------------------------ */
 
 struct hw_task_seen {
-	struct hw_task_id task;  /* ours: nobody else knows it */
-	enum hw_task_state says; /* SENT; ACKED, COMPLETE, FAILED: the receiver's answer */
+	struct hw_task_id task;   /* derived by heartwheel-tasks; no node knows it */
+	enum hw_task_state state; /* SENT: the task; ACKED, COMPLETE, FAILED: the receiver's answer */
 	struct hw_text sender, msg_id;
-	struct hw_text receiver; /* of an answer: as the topic binds it; empty: it does not */
+	struct hw_text receiver; /* of an answer: the last level of a bound topic; empty: not bound */
 	struct hw_text action;
 	int64_t exp_ms; /* -1: none given */
 };
@@ -192,7 +191,7 @@ struct hw_task_followed {
 
 /* --- list, show --------------------------------------------------------------------------------------------------- */
 
-/* Where a page begins: behind this task. Both empty: at the first. */
+/* Where a page begins: after this task. Both empty: at the first task. */
 struct hw_task_place {
 	struct hw_text score, task;
 };
@@ -201,27 +200,38 @@ struct hw_task_listing {
 	struct hw_text receiver, state; /* empty: any */
 	struct hw_task_place behind;
 	unsigned limit;
-	bool watched; /* those that others sent one another, instead of ours */
+	bool watched; /* watched tasks, instead of ours */
 };
 
-/* A record. Empty texts and -1 are what it does not have. */
+/* A record. A missing field is an empty text or -1. */
 struct hw_task_record {
 	struct hw_text task, sender, msg_id, receiver, action, topic, why, late;
 	enum hw_task_state state; /* HW_TASK_STATES: there is no such task */
 	int64_t due_ms, at_ms, exp_ms, run_ms, created_ms, tries, sent_ms, acked_ms, ended_ms, late_ms;
 	bool no_hold;
-	bool watched; /* others sent it one another */
-	/* of a show */
+	bool watched; /* nodes sent one another the task */
+	/* only of a show */
 	struct hw_text body, value;
 };
 
-/* --- what every call's answer may say besides --------------------------------------------------------------------- */
+/* --- part of every answer ----------------------------------------------------------------------------------------- */
 
-/* A task that is to be looked at because of the call: for hw_schedule_put(). */
+/* A task that is to be checked because of the call: pass it to hw_schedule_put(). */
 struct hw_task_wake {
 	struct hw_task_id task;
 	struct hw_text receiver;
 	int64_t due_ms;
 };
+
+/*
+ * A task's name: a UUID (version 8, RFC 9562) made of HMAC-SHA256(task:secret, sender, msg_id). So a repeated
+ * submission has the same name on every instance, and no client can guess a name.
+ */
+#define HW_TASKS_SECRET_LEN 32
+
+/* Makes the name of the task that `sender` submits as `msg_id`. Returns 0, or -ENOMEM without memory or if libcrypto
+ * fails. */
+int hw_task_name(struct hw_task_id *id, const unsigned char secret[HW_TASKS_SECRET_LEN], struct hw_text sender,
+                 struct hw_text msg_id);
 
 #endif

@@ -9,7 +9,7 @@ import pytest
 from hw_nodes import Mirror, Told
 from hw_wait import pass_time, throughout, wait_until
 
-LINE = "the broker sends no retained messages to who subscribes to heartwheel/+/status"
+LINE = "the broker sends no retained messages to a subscriber of heartwheel/+/status"
 
 
 @pytest.fixture

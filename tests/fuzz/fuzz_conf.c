@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/settings.h"
+#include "daemon/config/settings.h"
 #include "fuzz.h"
 
 static struct hw_settings *load(const void *bytes, size_t size)

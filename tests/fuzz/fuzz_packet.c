@@ -24,7 +24,7 @@ static enum hw_packet_kind look(const uint8_t *bytes, size_t n, bool v5, struct 
 	uint8_t *own = malloc(n ? n : 1);
 	MUST(own);
 	memcpy(own, bytes, n);
-	enum hw_packet_kind kind = hw_packet_look(own, n, v5, p);
+	enum hw_packet_kind kind = hw_packet_peek(own, n, v5, p);
 	if (kind == HW_PACKET_PART)
 		MUST(p->size > n);
 	if (kind == HW_PACKET_MESSAGE) {
@@ -59,12 +59,12 @@ static void check_beginning(const uint8_t *bytes, size_t n)
 static void look_ack(const uint8_t *bytes, size_t n, bool v5)
 {
 	struct hw_packet_ack a, whole;
-	enum hw_packet_ack_kind kind = HW_PACKET_ACK_PART, last = hw_packet_look_ack(bytes, n, v5, &whole);
+	enum hw_packet_ack_kind kind = HW_PACKET_ACK_PART, last = hw_packet_peek_ack(bytes, n, v5, &whole);
 	for (size_t i = 0; i <= n && i < 16 && kind == HW_PACKET_ACK_PART; i++) {
 		uint8_t *own = malloc(i ? i : 1);
 		MUST(own);
 		memcpy(own, bytes, i);
-		kind = hw_packet_look_ack(own, i, v5, &a);
+		kind = hw_packet_peek_ack(own, i, v5, &a);
 		free(own);
 		if (kind == HW_PACKET_ACK_PART)
 			MUST(a.size > i);

@@ -257,8 +257,8 @@ static void pump_core(struct world *w)
 			hw_redis_transition(w->redis, w->now, &out.transition);
 		else if (out.kind == HW_OUT_REFRESH)
 			hw_redis_refresh(w->redis, out.device);
-		else if (out.kind == HW_OUT_LOOK)
-			hw_redis_look(w->redis, w->now, out.device);
+		else if (out.kind == HW_OUT_REFRESH_LIGHT)
+			hw_redis_refresh_light(w->redis, w->now, out.device);
 }
 
 /* Something of everything that the store is told. */
@@ -360,7 +360,7 @@ static void start(struct world *w, const char *path)
 	                                    .node_id = "n",
 	                                    .ttl_factor = 3,
 	                                    .events_max = 100,
-	                                    .run_mark = 1};
+	                                    .run_id = 1};
 	const uint8_t key[16] = "sixteen bytes..";
 	w->monitor = hw_monitor_new(&conf, &group, 1, key, w->now);
 	MUST(w->monitor);

@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 #include "heartwheel/json.h"
-#include "tasks/message.h"
+#include "tasks/mqtt/message.h"
 
 static void check_within(struct hw_text t, const char *text, size_t len)
 {

@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 #include "heartwheel/json.h"
-#include "tasks/message.h"
+#include "tasks/mqtt/message.h"
 
 static struct hw_message message;
 

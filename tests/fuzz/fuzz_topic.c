@@ -95,9 +95,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct hw_goodbye g;
 	const char *why = NULL;
 	if (hw_goodbye_compile(&g, text, &why) == 0)
-		MUST(g.topic.filter && (!g.member || (*g.member && g.says && *g.says)));
+		MUST(g.topic.filter && (!g.member || (*g.member && g.text && *g.text)));
 	else
-		MUST(why && *why && !g.topic.filter && !g.member && !g.says);
+		MUST(why && *why && !g.topic.filter && !g.member && !g.text);
 	hw_goodbye_fini(&g);
 	free(text);
 	return 0;

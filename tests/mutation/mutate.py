@@ -8,12 +8,14 @@ the tests. What notices is named, and must pass when the change is taken back; a
 twice. Otherwise a busy machine, or luck, would look like a test that works.
 
 The copy lies in BUILD/mutation/N/tree, one for each job, and is built beside it; both stay there, so that the next run
-builds only what has changed. The working tree is only read.
+builds only what has changed. The working tree is only read. With --built the copy begins with what that build has built, so
+that only what a change touches is compiled.
 """
 import argparse
 import ctypes
 import multiprocessing
 import os
+import random
 import re
 import shlex
 import shutil
@@ -24,18 +26,19 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CAUGHT, SURVIVED, NOT_FOUND, NO_BUILD, NOT_JUDGED = "caught", "SURVIVED", "NOT FOUND", "NO BUILD", "NOT JUDGED"
-BUILD_S = 300       # building may take so long
+TOO_BUSY = "TOO BUSY"  # a test fails now and then, or without the change
+BUILD_S = 900       # building may take so long
 SUITE_S = 240       # and so may a suite
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------
 
 class Mutation:
-    """One change: `old` becomes `new` in the one file that has it, and one of `suites` must fail."""
+    """One change: `old` becomes `new` at the one place of the name `at`, and one of `suites` must fail."""
 
     def __init__(self, line):
         self.line = line
-        self.chapter = self.name = self.file = ""
+        self.chapter = self.name = self.at = ""
         self.old, self.new, self.suites = [], [], []
 
     def pattern(self):
@@ -60,8 +63,8 @@ def read_list(path):
             out.append(m)
         elif m is None:
             sys.exit("%s:%d: a mutation begins with its name" % (path, number))
-        elif key == "in":
-            m.file = value.strip()
+        elif key == "at":
+            m.at = value.strip()
         elif key == "-":
             m.old.append(value)
         elif key == "+":
@@ -69,10 +72,10 @@ def read_list(path):
         elif key == "run":
             m.suites += [s.strip() for s in value.split(";") if s.strip()]
         else:
-            sys.exit("%s:%d: '%s' is neither name, in, -, + nor run" % (path, number, key))
+            sys.exit("%s:%d: '%s' is neither name, at, -, + nor run" % (path, number, key))
     for m in out:
-        if not (m.file and m.old and m.suites):
-            sys.exit("%s:%d: '%s' lacks in, - or run" % (path, m.line, m.name))
+        if not (m.at and m.old and m.suites):
+            sys.exit("%s:%d: '%s' lacks at, - or run" % (path, m.line, m.name))
     if len({m.name for m in out}) < len(out):
         sys.exit("%s: a name comes twice" % path)
     return out
@@ -92,22 +95,57 @@ def read(path):
         return f.read()
 
 
+def places(path, text):
+    """[(name, begin, end)] of what is defined at the outermost level: functions, objects, types, macros. A script as a whole
+    has the name of its file."""
+    out, begin, name, at = [], None, "", 0
+    if path.endswith(".lua"):
+        out.append((os.path.basename(path), 0, len(text)))
+    for line in text.splitlines(keepends=True):
+        end = at + len(line)
+        if begin is None and re.match(r"#\s*define\s|[A-Za-z_]", line):
+            begin, name = at, ""
+        if begin is not None:
+            macro = text.startswith("#", begin)
+            name = name or name_of(line)
+            if over(line.rstrip(), macro, "{" in text[begin:end]):
+                out.append((name, begin, end))
+                begin = None
+        at = end
+    return out
+
+
+def name_of(line):
+    """What a line that begins a definition defines, if it says so."""
+    found = (re.search(r"#\s*define\s+(\w+)", line) or
+             re.search(r"\bfunction (\w+)|\b(\w+)\s*(?:\(|\[|=[^=]|;|\{)", line) or
+             re.search(r"(?:struct|enum|union) (\w+)", line))
+    return next(filter(None, found.groups()), "") if found else ""
+
+
+def over(line, macro, braced):
+    """Whether a definition ends with this line."""
+    if macro:
+        return not line.endswith("\\")
+    return re.match(r"[})]|end\b|[^\s].*[;}]$|local .*[^{(]$", line) or (line.endswith(";") and not braced)
+
+
 def find(top, m):
-    """(path, begin, end) of the text in the file of that name; if it has moved, in the only file that has it once.
-    (None, why) if there is no such place."""
+    """(path, begin, end) of the pattern in a place of that name, which has to be there once. (None, why) if it is not."""
+    file, _, name = m.at.rpartition(":")
     hits = []
     for path in sources(top):
-        found = [x.span() for x in re.finditer(m.pattern(), read(path))]
-        if found:
-            hits.append((path, found))
-    named = [h for h in hits if h[0].endswith("/" + m.file)]
-    places = named or hits
-    if not places:
-        return None, "nowhere in src or include"
-    if len(places) > 1 or len(places[0][1]) > 1:
-        return None, "not the only one: " + ", ".join("%d in %s" % (len(f), os.path.relpath(p, top)) for p, f in places)
-    path, (span,) = places[0]
-    return path, span
+        if file and os.path.basename(path) != file:
+            continue
+        text = read(path)
+        if name not in text and not path.endswith(name):
+            continue
+        for what, begin, end in places(path, text):
+            if what == name:
+                hits += [(path, (begin + x.start(), begin + x.end())) for x in re.finditer(m.pattern(), text[begin:end])]
+    if len(hits) != 1:
+        return None, "%d times in %s" % (len(hits), m.at)
+    return hits[0]
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -258,37 +296,65 @@ def files_of(top):
     return out
 
 
-def copy(top, tree):
+def generated(top):
+    """What autoreconf has made, which git does not know."""
+    for name in ("aclocal.m4", "configure", "Makefile.in", *(os.path.join("build-aux", n) for n in os.listdir(top + "/build-aux"))):
+        if os.path.isfile(os.path.join(top, name)):
+            yield name
+
+
+def copy(top, tree, with_generated):
     """Brings the copy up to date; files that are as they were keep their time, so that nothing is built for them."""
-    wanted = set(files_of(top))
+    wanted = set(files_of(top)).union(generated(top) if with_generated else ())
     for name in wanted:
         source, target = os.path.join(top, name), os.path.join(tree, name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if os.path.islink(source) or not os.path.exists(target) or open(source, "rb").read() != open(target, "rb").read():
-            shutil.copyfile(source, target)
-            shutil.copymode(source, target)
+            shutil.copy2(source, target)
     for path in sources(tree):
         if os.path.relpath(path, tree) not in wanted:
             os.unlink(path)
 
 
+def take_over(built, top, build, tree):
+    """A copy of what a build has built, without other builds within it. Paths into the tree become those of its copy."""
+    for directory, names, files in os.walk(built):
+        names[:] = [n for n in names if n not in ("mutation", "node") and
+                    not os.path.exists(os.path.join(directory, n, "config.status"))]
+        target = os.path.join(build, os.path.relpath(directory, built))
+        os.makedirs(target, exist_ok=True)
+        for name in files:
+            if name.endswith((".out", ".log", ".trs", ".time")):
+                continue
+            path = shutil.copy2(os.path.join(directory, name), target)
+            if name in ("Makefile", "config.status") or name.endswith((".Po", ".d")):
+                text, times = read(path), os.stat(path)
+                write(path, text.replace(top + "/", tree + "/").replace(top + "\n", tree + "\n"))
+                os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
 class Workshop:
     """One job's copy of the tree and its build."""
 
-    def __init__(self, top, base, cc, make_jobs):
-        self.base, self.tree, self.build = base, os.path.join(base, "tree"), os.path.join(base, "build")
-        self.top, self.cc, self.make_jobs = top, cc, make_jobs
+    def __init__(self, top, base, cc, make_jobs, built):
+        self.base, self.tree = base, os.path.join(base, "tree")
+        self.build = os.path.join(self.tree if built else base, "build")  # what is taken over may say ".."
+        self.top, self.cc, self.make_jobs, self.built = top, cc, make_jobs, built
         self.log = os.path.join(base, "log")
         self.passes = {}  # what was run unchanged, and whether it passed
 
     def make(self, targets):
-        words = ["make", "-s", "-j%d" % self.make_jobs] + targets
+        words = ["make", "-s", "-j%d" % self.make_jobs] + (["CFLAGS=-O0 -w"] if self.built else []) + targets
         return command(words, self.log, BUILD_S, self.build) == 0
 
     def prepare(self):
         """Copy, configure, build everything that is not a test. False if that fails; the log says why. A build that is
         there, and cannot go on from where it is, is made anew."""
-        copy(self.top, self.tree)
+        copy(self.top, self.tree, self.built)
+        if self.built:
+            shutil.rmtree(self.build, ignore_errors=True)
+            take_over(self.built, self.top, self.build, self.tree)
+            return self.make(["all"])
         if os.path.exists(self.build):
             if self.configure_and_make():
                 return True
@@ -307,11 +373,18 @@ class Workshop:
         return self.make(["all"])
 
     def judge(self, m):
-        """(verdict, by whom, how long) of one mutation."""
+        """(verdict, by whom, how long) of one mutation. What a busy machine may have decided is tried twice."""
         began = time.monotonic()
+        for _ in range(2):
+            verdict, by = self.judge_once(m)
+            if verdict not in (SURVIVED, TOO_BUSY):
+                break
+        return verdict, by, time.monotonic() - began
+
+    def judge_once(self, m):
         path, where = find(self.tree, m)
         if path is None:
-            return NOT_FOUND, where, 0
+            return NOT_FOUND, where
         text = read(path)
         try:
             write(path, text[:where[0]] + "\n".join(m.new) + text[where[1]:])
@@ -319,8 +392,8 @@ class Workshop:
         finally:
             write(path, text)
         if verdict == CAUGHT and not self.passes_unchanged(suite):
-            verdict, by = NOT_JUDGED, "fails unchanged: " + by
-        return verdict, by, time.monotonic() - began
+            verdict, by = TOO_BUSY, "fails unchanged: " + by
+        return verdict, by
 
     def noticed(self, m):
         """(verdict, by whom, what must pass when the change is taken back)"""
@@ -335,7 +408,7 @@ class Workshop:
             test = first_failure(self.log) if rc else "hung"
             only = suite.only(test)
             if rc and not suite.repeatable and (self.run(only) == 0 or first_failure(self.log) != test):
-                return NOT_JUDGED, "%s: %s notices it now and then" % (suite.words[0], test), None
+                return TOO_BUSY, "%s: %s notices it now and then" % (suite.words[0], test), None
             return CAUGHT, "%s: %s" % (suite.words[0], test), only
         return SURVIVED, "; ".join(m.suites), None
 
@@ -343,7 +416,7 @@ class Workshop:
         return suite.run(self.tree, self.build, self.log, SUITE_S)
 
     def passes_unchanged(self, suite):
-        if suite.text not in self.passes:
+        if not self.passes.get(suite.text):
             self.passes[suite.text] = self.make(suite.targets()) and self.run(suite) == 0
         return self.passes[suite.text]
 
@@ -425,8 +498,6 @@ def find_all(top, chosen):
         if path is None:
             bad += 1
             line_of(NOT_FOUND, m, where, 0)
-        elif not path.endswith("/" + m.file):
-            print("moved: %s is now in %s" % (m.name, os.path.relpath(path, top)))
     return bad
 
 
@@ -435,8 +506,11 @@ def options():
     o.add_argument("--build", help="where the copies go: BUILD/mutation")
     o.add_argument("--list", default=os.path.join(HERE, "mutations"), help="another list of mutations")
     o.add_argument("--top", default=os.path.dirname(os.path.dirname(HERE)), help="another tree")
-    o.add_argument("--only", default="", help="a regular expression that a mutation's chapter, name or file matches")
+    o.add_argument("--only", default="", help="a regular expression that a mutation's chapter, name or place matches")
+    o.add_argument("--sample", type=int, metavar="N", help="so many of them, at random")
+    o.add_argument("--seed", type=int, help="of --sample; it is printed")
     o.add_argument("--jobs", type=int, default=1, help="so many side by side, each with a copy (default 1)")
+    o.add_argument("--built", help="a build of the tree: only what a change touches is compiled")
     o.add_argument("--find", action="store_true", help="only look whether each text is still found, once")
     o.add_argument("--cc", default="", help="the compiler, as configure takes it; through ccache where that is there")
     o = o.parse_args()
@@ -446,8 +520,8 @@ def options():
 
 
 def prepared(o, n):
-    shops = [Workshop(o.top, os.path.abspath(os.path.join(o.build, "mutation", str(k))), o.cc, max(1, (os.cpu_count() or 1) // n))
-             for k in range(n)]
+    shops = [Workshop(os.path.abspath(o.top), os.path.abspath(os.path.join(o.build, "mutation", str(k))), o.cc,
+                      max(1, (os.cpu_count() or 1) // n), o.built and os.path.abspath(o.built)) for k in range(n)]
     bad = []
 
     def tell(_, result):
@@ -464,9 +538,13 @@ def prepared(o, n):
 
 def main():
     o = options()
-    chosen = [m for m in read_list(o.list) if re.search(o.only, "%s/%s/%s" % (m.chapter, m.name, m.file))]
+    chosen = [m for m in read_list(o.list) if re.search(o.only, "%s/%s/%s" % (m.chapter, m.name, m.at))]
     if not chosen:
         sys.exit("mutate: --only %s leaves none" % o.only)
+    if o.sample and o.sample < len(chosen):
+        seed = o.seed if o.seed is not None else random.SystemRandom().randrange(1 << 32)
+        print("%d of %d mutations: --sample %d --seed %d" % (o.sample, len(chosen), o.sample, seed), flush=True)
+        chosen = random.Random(seed).sample(chosen, o.sample)
     if o.find:
         bad = find_all(o.top, chosen)
         print("mutations found: %d passed, %d failed" % (len(chosen) - bad, bad))
@@ -482,9 +560,10 @@ def main():
         verdicts[m.name] = verdict
         line_of(verdict, m, by, seconds)
     spread(shops, judge, chosen, tell)
-    failed = sorted((v, n) for n, v in verdicts.items() if v != CAUGHT)
-    print("".join("%s: %s\n" % f for f in failed), end="")
-    print("mutate: %d passed, %d failed" % (len(verdicts) - len(failed), len(failed)))
+    failed = sorted((v, n) for n, v in verdicts.items() if v not in (CAUGHT, TOO_BUSY))
+    busy = sorted(n for n, v in verdicts.items() if v == TOO_BUSY)
+    print("".join("%s: %s\n" % f for f in failed) + "".join("skipped: %s\n" % n for n in busy), end="")
+    print("mutate: %d passed, %d failed, %d skipped" % (len(verdicts) - len(failed) - len(busy), len(failed), len(busy)))
     return 1 if failed else 0
 
 

@@ -229,7 +229,12 @@ nothing_left purged
 
 must 'it installs again' in_tree dpkg -i /debs/next.deb
 install -m 600 /dev/null "$tree/etc/heartwheel/password"
-must 'and is purged while it is installed' in_tree dpkg -P heartwheel
+mkdir -p "$tree/var/lib/heartwheel"
+printf 'a history\n' >"$tree/var/lib/heartwheel/history.db"
+must 'and is purged while it is installed, and says that the history stays' says '^heartwheel: the history stays' \
+	in_tree dpkg -P heartwheel
+expect 'the history stays' grep -q 'a history' "$tree/var/lib/heartwheel/history.db"
+rm -r "$tree/var/lib/heartwheel"
 expect "an operator's own file stays" test -e "$tree/etc/heartwheel/password"
 expect 'and with it the user that may own it' in_tree getent passwd heartwheel
 rm "$tree/etc/heartwheel/password"

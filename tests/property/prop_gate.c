@@ -107,7 +107,7 @@ static void set_here(struct device *d, enum hw_state state, uint64_t seq)
 /* What was heard before is known better than by another node's word. */
 static void take_word(struct device *d, enum hw_state state, uint64_t seq)
 {
-	if (d->role == HW_ROLE_DECIDES || seq <= d->here_seq)
+	if (d->role == HW_ROLE_AUTHORITATIVE || seq <= d->here_seq)
 		return;
 	if (state == HW_STATE_ONLINE && d->here != HW_STATE_ONLINE && !d->again)
 		d->word = now_ns();
@@ -146,7 +146,7 @@ static bool link_was_lost_since(int64_t at)
 static void judge(const struct device *d, const struct hw_transition *out)
 {
 	int64_t heard = now_ns() - d->heard, word = now_ns() - d->word;
-	world_must(d->role == HW_ROLE_DECIDES);
+	world_must(d->role == HW_ROLE_AUTHORITATIVE);
 	world_must(out->state != d->state && (out->seq > d->seq || d->state == HW_STATE_FORGOTTEN));
 	if (out->state == HW_STATE_ONLINE)
 		world_must(heard < TIMEOUT || link_was_lost_since(d->heard));
@@ -190,7 +190,8 @@ static void take(const struct hw_out *out)
 {
 	bool is_transition = out->kind == HW_OUT_TRANSITION;
 	struct hw_ref ref = is_transition ? out->transition.device : out->device;
-	if (!is_transition && out->kind != HW_OUT_REFRESH && out->kind != HW_OUT_LOOK && out->kind != HW_OUT_STATUS)
+	if (!is_transition && out->kind != HW_OUT_REFRESH && out->kind != HW_OUT_REFRESH_LIGHT &&
+	    out->kind != HW_OUT_STATUS)
 		return;
 	struct device *d = device_of(ref);
 	if (!d || d->refused)
@@ -217,7 +218,7 @@ static void compare(void)
 	for (int k = 0; t.read == t.written && k < DEVICES; k++) {
 		const struct hw_device *record = world_device(t.w, t.device[k].id);
 		enum hw_state state = record ? hw_device_state(record) : HW_STATE_FORGOTTEN;
-		if (state == HW_STATE_PROVISIONAL && t.device[k].role != HW_ROLE_DECIDES)
+		if (state == HW_STATE_PROVISIONAL && t.device[k].role != HW_ROLE_AUTHORITATIVE)
 			state = HW_STATE_FORGOTTEN;
 		world_must(state == t.device[k].state);
 	}
@@ -246,7 +247,7 @@ static void say_goodbye(struct device *d)
 
 static void set_role(struct device *d, enum hw_role role)
 {
-	if (role == HW_ROLE_DECIDES)
+	if (role == HW_ROLE_AUTHORITATIVE)
 		read_some(STREAM);
 	d->role = role;
 	hw_monitor_role(t.w->m, d->p, role, 1);
@@ -267,7 +268,7 @@ static void link_to(bool up)
 static void forget(struct device *d)
 {
 	bool known = d->state != HW_STATE_FORGOTTEN;
-	if (d->role == HW_ROLE_DECIDES)
+	if (d->role == HW_ROLE_AUTHORITATIVE)
 		world_must(hw_monitor_forget(t.w->m, t.w->now, d->id, strlen(d->id)) == known);
 	else if (known && d->role == HW_ROLE_WATCHES)
 		append(d, HW_STATE_FORGOTTEN, d->seq + 1);
@@ -354,8 +355,8 @@ static void end(void)
 		for (int k = 0; k < DEVICES; k++) {
 			if (t.device[k].lives)
 				beat(&t.device[k]);
-			if (n >= 12 && t.device[k].role != HW_ROLE_DECIDES)
-				set_role(&t.device[k], HW_ROLE_DECIDES);
+			if (n >= 12 && t.device[k].role != HW_ROLE_AUTHORITATIVE)
+				set_role(&t.device[k], HW_ROLE_AUTHORITATIVE);
 			look();
 		}
 		world_pass(t.w, TIMEOUT / 4);

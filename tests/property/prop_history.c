@@ -93,12 +93,12 @@ END_TEST
 START_TEST(a_place_in_the_stream_is_one_number_that_sorts_as_it_does)
 {
 	for (int i = 0; i < 20000; i++) {
-		struct hw_event_id a = {1700000000000U + (uint64_t)below(3), (uint64_t)below(3)},
-				   b = {1700000000000U + (uint64_t)below(3), (uint64_t)below(3)};
+		struct hw_stream_id a = {1700000000000U + (uint64_t)below(3), (uint64_t)below(3)},
+				    b = {1700000000000U + (uint64_t)below(3), (uint64_t)below(3)};
 		int64_t x = hw_entry_number(a), y = hw_entry_number(b);
-		int want = a.ms != b.ms ? (a.ms > b.ms) - (a.ms < b.ms) : (a.n > b.n) - (a.n < b.n);
+		int want = a.ms != b.ms ? (a.ms > b.ms) - (a.ms < b.ms) : (a.seq > b.seq) - (a.seq < b.seq);
 		ck_assert_int_eq((x > y) - (x < y), want);
-		ck_assert(hw_entry_id(x).ms == a.ms && hw_entry_id(x).n == a.n && x > 0);
+		ck_assert(hw_entry_id(x).ms == a.ms && hw_entry_id(x).seq == a.seq && x > 0);
 	}
 }
 END_TEST

@@ -37,7 +37,7 @@ START_TEST(texts_say_what_they_were_made_of)
 {
 	static char buf[HW_KNOWN_TEXT];
 	uint64_t epochs[HW_PARTITIONS], back[HW_PARTITIONS];
-	static struct hw_token tokens[HW_PARTITIONS], known[HW_PARTITIONS];
+	static struct hw_fencing_token tokens[HW_PARTITIONS], known[HW_PARTITIONS];
 	for (int round = 0; round < 3000; round++) {
 		uint64_t epoch = 0;
 		int64_t change = 1 + below(40);
@@ -45,7 +45,7 @@ START_TEST(texts_say_what_they_were_made_of)
 			if (below(change) == 0)
 				epoch = below(3) == 0 ? 0 : (uint64_t)below(4) + (below(2) ? 1 : INT64_MAX / 4);
 			epochs[p] = epoch;
-			tokens[p] = hw_token_make(epoch, below(change) ? "a" : "b");
+			tokens[p] = hw_fencing_token_make(epoch, below(change) ? "a" : "b");
 		}
 		size_t len = hw_claims_text(epochs, buf);
 		MUST(len == strlen(buf) && len < HW_CLAIMS_TEXT);
@@ -54,7 +54,7 @@ START_TEST(texts_say_what_they_were_made_of)
 		MUST(len == strlen(buf) && len < HW_KNOWN_TEXT);
 		MUST(hw_known_parse(buf, len, known) == 0);
 		for (unsigned p = 0; p < HW_PARTITIONS; p++)
-			MUST(hw_token_compare(&tokens[p], &known[p]) == 0);
+			MUST(hw_fencing_token_compare(&tokens[p], &known[p]) == 0);
 	}
 }
 END_TEST
@@ -62,7 +62,7 @@ END_TEST
 START_TEST(no_text_does_harm)
 {
 	static const char letters[] = "0129-:, a";
-	static struct hw_token known[HW_PARTITIONS];
+	static struct hw_fencing_token known[HW_PARTITIONS];
 	uint64_t epochs[HW_PARTITIONS];
 	for (int round = 0; round < 100000; round++) {
 		size_t len = (size_t)below(24);
@@ -147,7 +147,7 @@ static void look(struct hw_members *m, const struct answer *a)
 				.node = names[i], .run = a->run[i], .count = a->count[i], .ready = a->ready[i]};
 	if (a->anew)
 		hw_members_forget(m);
-	hw_members_look(m, (struct hw_mono){a->at}, e, n);
+	hw_members_update(m, (struct hw_mono){a->at}, e, n);
 }
 
 START_TEST(members_are_their_twin)
@@ -306,10 +306,10 @@ static void note(struct log *l, struct happened h)
 static void do_say(struct hw_fence *f, struct log *l)
 {
 	struct happened h = {.what = SAY};
-	if (!hw_fence_must_say(f))
+	if (!hw_fence_must_publish(f))
 		return;
 	memcpy(h.claims, l->claims, sizeof(h.claims));
-	uint64_t serial = hw_fence_say(f);
+	uint64_t serial = hw_fence_publish(f);
 	h.number = ++l->said;
 	MUST((serial & UINT32_MAX) == l->said);
 	note(l, h);

@@ -87,12 +87,12 @@ static void take_log(void)
 		const struct hw_out *out = &w->log[seen];
 		bool online = out->kind == HW_OUT_TRANSITION && out->transition.state == HW_STATE_ONLINE;
 		struct hw_ref ref = out->kind == HW_OUT_TRANSITION ? out->transition.device : out->device;
-		if (out->kind != HW_OUT_REFRESH && out->kind != HW_OUT_LOOK && out->kind != HW_OUT_TRANSITION)
+		if (out->kind != HW_OUT_REFRESH && out->kind != HW_OUT_REFRESH_LIGHT && out->kind != HW_OUT_TRANSITION)
 			continue;
 		struct device *d = of(ref);
 		const struct hw_device *record = hw_registry_get(hw_monitor_registry(w->m), ref);
 		refreshes += out->kind == HW_OUT_REFRESH;
-		looks += out->kind == HW_OUT_LOOK;
+		looks += out->kind == HW_OUT_REFRESH_LIGHT;
 		if (out->kind == HW_OUT_REFRESH)
 			refreshed(d, record, w->log_ns[seen]);
 		else if (online)
@@ -197,6 +197,8 @@ static void happen(void)
 	switch (below(6)) {
 	case 0:
 		reload();
+		if (below(2))
+			blindness(); /* keys of before the reload end in it */
 		break;
 	case 1:
 	case 2:

@@ -162,10 +162,10 @@ static void find_many(const struct run *r)
 		ids[i] = (struct hw_id){k->id, k->len};
 		if (below(8) == 0)
 			ids[i].len = below(k->len);
-		asked[i] = hw_registry_ask(r->registry, ids[i].text, ids[i].len);
+		asked[i] = hw_registry_prefetch(r->registry, ids[i].text, ids[i].len);
 	}
 	out[n] = 0xabcdef;
-	hw_registry_find_asked(r->registry, ids, asked, n, out);
+	hw_registry_find_prefetched(r->registry, ids, asked, n, out);
 	MUST(out[n] == 0xabcdef);
 	for (size_t i = 0; i < n; i++)
 		MUST(out[i] == hw_registry_find(r->registry, ids[i].text, ids[i].len));

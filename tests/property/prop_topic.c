@@ -75,6 +75,15 @@ static bool twin_match(const char *pattern, const char *topic, struct twin_text 
 	return *topic && twin_rest(&p, 0, &t, 0, values);
 }
 
+static bool lacks_level(struct hw_value v)
+{
+	struct twin_levels levels = twin_split((struct twin_text){v.text, v.len});
+	bool lacks = false;
+	for (size_t k = 0; k < levels.n && k < TWIN_LEVELS; k++)
+		lacks |= levels.level[k].len == 0;
+	return lacks;
+}
+
 static bool compare_match(const struct hw_topic *t)
 {
 	struct twin_text want[HW_CAPTURES_MAX] = {{NULL, 0}};
@@ -90,7 +99,7 @@ static bool compare_match(const struct hw_topic *t)
 	for (unsigned k = 0; k < t->n_captures; k++)
 		MUST(has[k].text == want[k].at && has[k].len == want[k].len);
 	if (!hidden && t->n_captures > 0)
-		MUST(id == has[0].text && id_len == has[0].len);
+		MUST(id == has[0].text && id_len == (lacks_level(has[0]) ? 0 : has[0].len));
 	MUST(hidden || !hw_topic_excludes(t, s.topic, len));
 	if (!t->wild) {
 		MUST(hw_topic_compose(t, has, back, sizeof(back)) == (int)len);
@@ -225,7 +234,7 @@ int main(void)
 {
 	Suite *suite = suite_create("topic (random)");
 	TCase *tc = tcase_create("twin");
-	int last = getenv("HW_SEED") || getenv("HW_VALGRIND") ? 2 : 1 + SEEDS;
+	int last = getenv("HW_SEED") || getenv("HW_FEW_ROUNDS") ? 2 : 1 + SEEDS;
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, a_template_is_its_twin, 1, last);
 	tcase_add_loop_test(tc, an_id_says_what_it_is_made_of, 1, last);

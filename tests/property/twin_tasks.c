@@ -317,7 +317,7 @@ static void hold(struct twin *t, struct twin_task *k, struct hw_task_claimed *ou
 	if (k->state != HW_TASK_HELD)
 		tell(t, k, "held", "");
 	k->state = HW_TASK_HELD;
-	later(t, k, HW_TASK_HOLD, HW_TASK_LOOK_MS, out);
+	later(t, k, HW_TASK_HOLD, HW_TASK_CHECK_MS, out);
 }
 
 static void message(const struct twin *t, struct twin_task *k, struct hw_task_claimed *out)
@@ -357,7 +357,7 @@ static void send(struct twin *t, struct twin_task *k, struct hw_task_claimed *ou
 static void ask(struct twin *t, struct twin_task *k, struct hw_task_claimed *out)
 {
 	bool asked = k->has_body && t->now < k->exp && !twin_is_offline(t, twin_span(&k->receiver));
-	k->due = t->lie == TWIN_LIE_RUN ? t->now + HW_TASK_LOOK_MS : k->acked + k->run;
+	k->due = t->lie == TWIN_LIE_RUN ? t->now + HW_TASK_CHECK_MS : k->acked + k->run;
 	*out = (struct hw_task_claimed){
 		.verdict = asked ? HW_TASK_SEND : HW_TASK_WAIT, .state = HW_TASK_ACKED, .due_ms = k->due};
 	if (asked)
@@ -403,7 +403,7 @@ void twin_claim(struct twin *t, const struct hw_task_id *task, struct hw_task_cl
 	else if (twin_is_offline(t, twin_span(&k->receiver)) && t->lie != TWIN_LIE_OFFLINE)
 		hold(t, k, out);
 	else if (k->receiver.len && k->tries == 0 && rank(t, k) >= t->rules.window && t->lie != TWIN_LIE_WINDOW)
-		later(t, k, HW_TASK_WAIT, HW_TASK_LOOK_MS, out);
+		later(t, k, HW_TASK_WAIT, HW_TASK_CHECK_MS, out);
 	else
 		send(t, k, out);
 }

@@ -65,7 +65,7 @@ static void take_status(struct nw_world *w, const struct nw_text *t)
 	struct nw_kept k = {.what = NW_K_OFFLINE};
 	const char *json = nw_payload(t), *by = strstr(json, "\"by\":\""), *epoch = strstr(json, "\"epoch\":"),
 		   *seq = strstr(json, "\"seq\":");
-	k.token = hw_token_make(epoch ? strtoull(epoch + 8, NULL, 10) : 0, by ? (char[]){by[6], '\0'} : "");
+	k.token = hw_fencing_token_make(epoch ? strtoull(epoch + 8, NULL, 10) : 0, by ? (char[]){by[6], '\0'} : "");
 	k.seq = seq ? strtoull(seq + 6, NULL, 10) : 0;
 	if (strstr(json, "\"online\":true"))
 		k.what = NW_K_ONLINE;

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "absent.h"
 #include "core/monitor_priv.h" /* for lies */
 #include "daemon/app.h"
-#include "daemon/turn.h"
-#include "daemon/wake.h"
+#include "daemon/broker/broker.h"
+#include "daemon/loop/turn.h"
+#include "daemon/retained/retained_priv.h"
 #include "nodes/nodes_priv.h" /* for lies */
 #include "nodes_world.h"
 
@@ -209,8 +211,9 @@ static void settle_at_once(struct nw_host *h)
 
 static void decide_all(struct nw_host *h)
 {
-	for (unsigned p = 0; p < HW_PARTITIONS && !h->app->loading; p++)
-		hw_monitor_role(h->app->monitor, p, HW_ROLE_DECIDES, hw_nodes_token(h->app->cluster->nodes, p).epoch);
+	for (unsigned p = 0; p < HW_PARTITIONS && !h->app->life.loading; p++)
+		hw_monitor_role(h->app->monitor, p, HW_ROLE_AUTHORITATIVE,
+		                hw_nodes_fencing_token(h->app->cluster->nodes, p).epoch);
 }
 
 static void hear_all(struct nw_host *h)
@@ -231,7 +234,7 @@ static void lie(struct nw_world *w, struct nw_host *h)
 	else if (w->lie == NW_LIE_GATE)
 		decide_all(h);
 	else if (w->lie == NW_LIE_FENCE)
-		a->status.may_go = NULL;
+		a->retained->status.may_go = NULL;
 	else if (w->lie == NW_LIE_SWEEP)
 		a->monitor->gate.sweep.active = false;
 	else if (w->lie == NW_LIE_REREAD)
@@ -240,9 +243,7 @@ static void lie(struct nw_world *w, struct nw_host *h)
 		a->cluster->stream.server = false;
 	else if (w->lie == NW_LIE_FORM)
 		hear_all(h);
-	else if (w->lie == NW_LIE_STALL)
-		a->pace.planned.ns = 0;
-	else if (w->lie == NW_LIE_CONFIRM && a->publisher_up)
+	else if (w->lie == NW_LIE_CONFIRM && hw_app_publisher_is_up(a))
 		a->cluster->nodes->fence.confirmed = true;
 }
 
@@ -250,10 +251,8 @@ static void lie(struct nw_world *w, struct nw_host *h)
 
 static void configure(struct nw_world *w, struct nw_host *h)
 {
-	static char empty[] = "", stderr_[] = "stderr", sim[] = "sim", prefix[] = "device:", ha[] = "homeassistant",
-		    hw[] = "heartwheel", beats[] = "nodes/{id}/heartbeat", status[] = "nodes/{id}/status",
-		    dflt[] = "default", id[] = "{id}", other[] = "others", other_beats[] = "others/{id}/heartbeat",
-		    other_status[] = "others/{id}/status";
+	static char beats[] = "nodes/{id}/heartbeat", status[] = "nodes/{id}/status", dflt[] = "default",
+		    other[] = "others", other_beats[] = "others/{id}/heartbeat", other_status[] = "others/{id}/status";
 	const struct nw_plan *p = &w->plan;
 	int64_t more_ms = p->other_timeouts ? h->index * 700 : 0;
 	h->filters[0] = beats;
@@ -264,61 +263,25 @@ static void configure(struct nw_world *w, struct nw_host *h)
 		h->filters[0] = other_beats;
 		h->filters[1] = other_status;
 	}
-	h->group = (struct hw_settings_group){.name = h->is_deaf && p->differs == NW_OTHER_NAMES ? other : dflt,
-	                                      .heartbeat = h->filters,
-	                                      .n_heartbeat = 2,
-	                                      .ignore = &h->ignored,
-	                                      .n_ignore = h->has_changed,
-	                                      .status = status,
-	                                      .id = id,
-	                                      .id_prefix = empty,
-	                                      .probe = empty,
-	                                      .timeout_ms = p->timeout_ms + more_ms,
-	                                      .timeout_max_ms = 86400000,
-	                                      .payload = HW_FORMAT_JSON,
-	                                      .canary = true};
-	h->settings = (struct hw_settings){.log = stderr_,
-	                                   .pid_file = empty,
-	                                   .user = empty,
-	                                   .max_devices = 1000,
-	                                   .stop_timeout_ms = 10000,
-	                                   .stall_after_ms = 500,
-	                                   .cluster_mode = HW_CLUSTER_MIRROR,
-	                                   .cluster_name = hw,
-	                                   .cluster_lease_ms = p->lease_ms,
-	                                   .keyspace_group = empty,
-	                                   .http_socket = empty,
-	                                   .http_socket_group = empty,
-	                                   .http_listen = empty,
-	                                   .notify.exec = empty,
-	                                   .notify.webhook = empty,
-	                                   .groups = &h->group,
-	                                   .n_groups = 1};
+	h->group = absent_group(h->is_deaf && p->differs == NW_OTHER_NAMES ? other : dflt, status);
+	h->group.heartbeat = h->filters;
+	h->group.n_heartbeat = 2;
+	h->group.ignore = &h->ignored;
+	h->group.n_ignore = h->has_changed;
+	h->group.timeout_ms = p->timeout_ms + more_ms;
+	h->group.timeout_max_ms = 86400000;
+	h->settings = absent_settings();
 	h->settings.node_id = (char *)nw_names[h->name];
-	h->settings.mqtt = (struct hw_conf_mqtt){.host = sim,
-	                                         .protocol = 5,
-	                                         .readers = 1,
-	                                         .keepalive_ms = p->keepalive_ms,
-	                                         .barrier_slow_ms = 250,
-	                                         .barrier_timeout_ms = 2000,
-	                                         .reconnect_grace_ms = p->grace_ms,
-	                                         .republish_rate = 5000,
-	                                         .username = empty,
-	                                         .password_file = empty,
-	                                         .tls_ca = empty,
-	                                         .tls_cert = empty,
-	                                         .tls_key = empty,
-	                                         .client_id_prefix = hw,
-	                                         .homeassistant_prefix = ha};
-	h->settings.redis = (struct hw_conf_redis){.host = sim,
-	                                           .unix_socket = empty,
-	                                           .sentinels = empty,
-	                                           .master = empty,
-	                                           .username = empty,
-	                                           .password_file = empty,
-	                                           .key_prefix = prefix,
-	                                           .ttl_factor = 3,
-	                                           .events_max = 1000000};
+	h->settings.max_devices = 1000;
+	h->settings.cluster_mode = HW_CLUSTER_MIRROR;
+	h->settings.cluster_lease_ms = p->lease_ms;
+	h->settings.groups = &h->group;
+	h->settings.n_groups = 1;
+	h->settings.mqtt.protocol = 5;
+	h->settings.mqtt.keepalive_ms = p->keepalive_ms;
+	h->settings.mqtt.barrier_slow_ms = 250;
+	h->settings.mqtt.barrier_timeout_ms = 2000;
+	h->settings.mqtt.reconnect_grace_ms = p->grace_ms;
 }
 
 static void start(struct nw_world *w, struct nw_host *h)
@@ -340,7 +303,7 @@ static void start(struct nw_world *w, struct nw_host *h)
 	h->app = hw_app_new(NULL, &h->settings);
 	if (!h->app || hw_app_start(h->app))
 		nw_alloc(SIZE_MAX);
-	h->run = h->app->run_mark;
+	h->run = h->app->life.run_id;
 	hw_app_run(h->app);
 }
 

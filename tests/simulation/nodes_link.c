@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "heartwheel/print.h"
 #include "nodes_world.h"
 
 #define BOUND_NS (5 * HW_NS_PER_S)
@@ -76,7 +77,17 @@ void hw_redis_link_got(struct hw_redis_link *l)
 	(void)l;
 }
 
-/* SUBSCRIBE, which is answered at once; or PUBLISH, whose answer nobody needs. */
+/* Which Redis this is. */
+static int answer_info(const struct nw_link *link, redisCallbackFn *fn, void *arg)
+{
+	char text[64];
+	size_t len = hw_print(text, sizeof(text), "# Server\r\nrun_id:%s\r\n", nw_redis_run(link->instance));
+	redisReply reply = {.type = REDIS_REPLY_STRING, .str = text, .len = len};
+	fn(NULL, &reply, arg);
+	return 0;
+}
+
+/* SUBSCRIBE and INFO are answered at once. No caller needs the answer to PUBLISH. */
 int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,
                           const size_t *len)
 {
@@ -84,6 +95,8 @@ int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *ar
 	struct nw_link *link = link_of(l, &k);
 	if (!link->up)
 		return -ENOTCONN;
+	if (strcmp(argv[0], "INFO") == 0)
+		return answer_info(link, fn, arg);
 	if (k == NW_L_CLUSTER) {
 		struct nw_text *text = nw_text_new(argv[1], argv[2], len[2]);
 		return nw_link_ask(nw_running, k, (struct nw_msg){.what = NW_SHOUT, .text = text}) ? 0 : -ENOTCONN;
@@ -195,7 +208,8 @@ enum hw_cluster_script hw_cluster_call(const struct hw_cluster *c, struct hw_eva
 	if (with->json)
 		read_entry(order, with->json);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
-		order->token[p] = o->kind == HW_NODES_RELEASE ? with->given[p] : hw_token_make(with->claims[p], node);
+		order->token[p] =
+			o->kind == HW_NODES_RELEASE ? with->given[p] : hw_fencing_token_make(with->claims[p], node);
 		order->expected[p] = with->expected[p];
 	}
 	return HW_CLUSTER_RENEW;
@@ -219,6 +233,7 @@ static void answer_order(struct nw_host *h, struct nw_msg *msg)
 {
 	redisReply reply = {.type = REDIS_REPLY_ARRAY};
 	h->answered = msg->body;
+	h->link[NW_L_CLUSTER].last = msg->instance;
 	h->answered->fn(NULL, &reply, h->answered->arg);
 	h->answered = NULL;
 }
@@ -229,7 +244,7 @@ void nw_links_begin(struct nw_world *w, struct nw_host *h)
 {
 	for (int k = 0; k < NW_LINKS; k++) {
 		uint64_t conn = h->link[k].conn;
-		h->link[k] = (struct nw_link){.instance = -1, .conn = conn + 1, .redial_at = w->t};
+		h->link[k] = (struct nw_link){.instance = -1, .last = -1, .conn = conn + 1, .redial_at = w->t};
 	}
 }
 

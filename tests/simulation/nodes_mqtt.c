@@ -2,9 +2,10 @@
 /* What src/mqtt is to the wiring: a reader with its ring, a publisher, evictions (src/mqtt/mqtt.h, evict.h). Their
  * threads act when the process does. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/cluster_broker.h"
+#include "daemon/cluster/cluster.h"
 #include "mqtt/evict.h"
 #include "mqtt/mqtt.h"
 #include "nodes_world.h"
@@ -89,18 +90,6 @@ int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, con
 	return 0;
 }
 
-/* Of a standby, which this world has not; so of the publisher's. */
-void hw_reader_end(struct hw_reader *r)
-{
-	(void)r;
-}
-
-bool hw_reader_ended(struct hw_reader *r)
-{
-	(void)r;
-	return true;
-}
-
 void hw_reader_stop(struct hw_reader *r)
 {
 	nw_wire_clear(&r->ring);
@@ -115,12 +104,6 @@ int hw_reader_fd(const struct hw_reader *r)
 {
 	(void)r;
 	return FD_READER;
-}
-
-int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filters, size_t n_filters)
-{
-	(void)r, (void)filters, (void)n_filters;
-	return 0;
 }
 
 /* The oracle's: what the process knows of a device from now on. */
@@ -149,7 +132,7 @@ bool hw_reader_take(struct hw_reader *r, struct hw_reader_event *ev)
 	struct nw_msg msg = nw_wire_pop(&r->ring);
 	*ev = (struct hw_reader_event){.kind = signs[msg.what],
 	                               .number = msg.number,
-	                               .mark = msg.mark,
+	                               .run_id = msg.mark,
 	                               .planned_ns = (int64_t)msg.number,
 	                               .retained = msg.retained,
 	                               .text = "the broker has closed the connection"};
@@ -189,7 +172,7 @@ void hw_reader_expect(struct hw_reader *r, int64_t until_ns)
 	r->expects = until_ns > 0;
 }
 
-void hw_reader_hurry(struct hw_reader *r)
+void hw_reader_retry(struct hw_reader *r)
 {
 	if (!r->conn && r->dial_at > r->h->w->t)
 		r->dial_at = r->h->w->t;
@@ -299,17 +282,6 @@ int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *con
 	return 0;
 }
 
-void hw_publisher_end(struct hw_publisher *p, int64_t timeout_ms)
-{
-	(void)p, (void)timeout_ms;
-}
-
-bool hw_publisher_ended(struct hw_publisher *p)
-{
-	(void)p;
-	return true;
-}
-
 void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms)
 {
 	(void)timeout_ms;
@@ -333,7 +305,7 @@ bool hw_publisher_take(struct hw_publisher *p, struct hw_publisher_event *ev)
 	ev->kind = msg.what == NW_CONNACK  ? HW_PUBLISHER_UP
 	           : msg.what == NW_PUBACK ? HW_PUBLISHER_ACKED
 	                                   : HW_PUBLISHER_DOWN;
-	ev->token = msg.number;
+	ev->publish_id = msg.number;
 	ev->reason = 0;
 	snprintf(ev->text, sizeof(ev->text), "the connection is lost");
 	if (ev->kind == HW_PUBLISHER_ACKED)
@@ -354,10 +326,10 @@ bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *w
 	if (hw_publisher_room(p) == 0)
 		return false;
 	struct nw_text *t = read_topic(nw_text_new(what->topic, what->payload, what->len));
-	struct nw_msg msg = {.what = NW_PUBLISH, .conn = p->conn, .number = what->token, .text = t};
+	struct nw_msg msg = {.what = NW_PUBLISH, .conn = p->conn, .number = what->publish_id, .text = t};
 	p->in_flight++;
 	if (h->w->lie == NW_LIE_ACK && t->kind == NW_PRESENCE && sim_chance(&h->w->random, 0.5)) {
-		nw_wire_push(&p->answers, (struct nw_msg){.what = NW_PUBACK, .number = what->token});
+		nw_wire_push(&p->answers, (struct nw_msg){.what = NW_PUBACK, .number = what->publish_id});
 		nw_msg_fini(&msg); /* and then it is lost */
 		return true;
 	}
@@ -393,12 +365,7 @@ bool hw_publisher_canary(struct hw_publisher *p, const char *topic, const void *
 	return true;
 }
 
-void hw_publisher_flush(struct hw_publisher *p)
-{
-	(void)p;
-}
-
-void hw_publisher_hurry(struct hw_publisher *p)
+void hw_publisher_retry(struct hw_publisher *p)
 {
 	if (p && !p->conn && p->dial_at > p->h->w->t)
 		p->dial_at = p->h->w->t;
@@ -407,18 +374,6 @@ void hw_publisher_hurry(struct hw_publisher *p)
 void hw_publisher_reconnect(struct hw_publisher *p)
 {
 	p->anew = true;
-}
-
-bool hw_publisher_lacks_qos(const struct hw_publisher *p)
-{
-	(void)p;
-	return false;
-}
-
-void hw_publisher_tell_broker(struct hw_publisher *p, bool lacks_qos)
-{
-	(void)p;
-	(void)lacks_qos;
 }
 
 int64_t hw_publisher_answered_ns(const struct hw_publisher *p)
@@ -600,10 +555,4 @@ void nw_mqtt_drop(struct nw_world *w, struct nw_host *h, enum nw_clients kind)
 		publisher_down(p);
 	else
 		reader_down(h->reader);
-}
-
-struct hw_reader_stats hw_reader_stats(const struct hw_reader *r)
-{
-	(void)r;
-	return (struct hw_reader_stats){0};
 }

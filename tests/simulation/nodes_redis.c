@@ -22,10 +22,10 @@ static void changed(struct nw_redis *r)
 }
 
 /* The fence that every script that writes applies first. */
-static bool admits(struct nw_world *w, int instance, unsigned p, const struct hw_token *t)
+static bool admits(struct nw_world *w, int instance, unsigned p, const struct hw_fencing_token *t)
 {
 	struct nw_redis *r = at(w, instance);
-	bool newer = hw_token_is_less(&r->d.owner[p].token, t);
+	bool newer = hw_fencing_token_is_less(&r->d.owner[p].token, t);
 	bool ok = hw_record_admits(&r->d.owner[p], t);
 	if (newer)
 		changed(r);
@@ -51,7 +51,9 @@ static enum hw_nodes_result join(struct nw_world *w, struct nw_redis *r, int nam
 	struct nw_member *m = &r->d.member[name];
 	if (m->there && m->run != o->run && w->lie != NW_LIE_JOIN)
 		return HW_NODES_TAKEN;
-	*m = (struct nw_member){.there = true, .ready = o->ready, .run = o->run, .count = o->count, .renewed = w->t};
+	int64_t joined = m->there || m->left ? m->joined : w->t;
+	*m = (struct nw_member){
+		.there = true, .ready = o->ready, .run = o->run, .count = o->count, .renewed = w->t, .joined = joined};
 	say_entry(m, order);
 	return HW_NODES_DONE;
 }
@@ -67,7 +69,7 @@ static enum hw_nodes_result renew(struct nw_world *w, int instance, int name, co
 	m->ready = o->o.ready;
 	say_entry(m, o);
 	for (unsigned p = 0; p < HW_PARTITIONS && w->lie != NW_LIE_RESTORE; p++)
-		if (o->token[p].epoch && hw_token_is_less(&r->d.owner[p].token, &o->token[p])) {
+		if (o->token[p].epoch && hw_fencing_token_is_less(&r->d.owner[p].token, &o->token[p])) {
 			r->d.owner[p] = (struct hw_record){.token = o->token[p]};
 			nw_oracle_accepts(w, instance, p, &o->token[p]);
 			changed(r);
@@ -101,7 +103,7 @@ static bool is_member(const struct nw_redis *r, const char *node)
 
 static bool same_record(const struct hw_record *a, const struct hw_record *b)
 {
-	return hw_token_compare(&a->token, &b->token) == 0 && a->released == b->released;
+	return hw_fencing_token_compare(&a->token, &b->token) == 0 && a->released == b->released;
 }
 
 static enum hw_nodes_result claim(struct nw_world *w, int instance, int name, const struct nw_order *o,
@@ -119,7 +121,7 @@ static enum hw_nodes_result claim(struct nw_world *w, int instance, int name, co
 		if ((!free || !same_record(rec, &o->expected[p])) && w->lie != NW_LIE_CLAIM)
 			continue;
 		bool same = w->lie == NW_LIE_SAME && strcmp(rec->token.node, nw_names[name]) == 0;
-		rec->token = hw_token_make(same ? rec->token.epoch : o->o.epoch, nw_names[name]);
+		rec->token = hw_fencing_token_make(same ? rec->token.epoch : o->o.epoch, nw_names[name]);
 		rec->released = rec->clean = false;
 		changed(r);
 		nw_oracle_accepts(w, instance, p, &rec->token);
@@ -134,7 +136,7 @@ static void release(struct nw_world *w, struct nw_redis *r, const struct nw_orde
 {
 	for (unsigned p = 0; p < HW_PARTITIONS && w->lie != NW_LIE_RELEASE; p++) {
 		struct hw_record *rec = &r->d.owner[p];
-		if (!hw_partitions_has(&o->o.set, p) || hw_token_compare(&rec->token, &o->token[p]) != 0)
+		if (!hw_partitions_has(&o->o.set, p) || hw_fencing_token_compare(&rec->token, &o->token[p]) != 0)
 			continue;
 		rec->released = true;
 		rec->clean = hw_partitions_has(&o->o.clean, p);
@@ -208,12 +210,12 @@ static void wake(struct nw_world *w, int instance)
 }
 
 /* "*": by the clock of Redis' host, but never back. */
-static struct hw_event_id next_id(const struct nw_world *w, const struct nw_redis *r)
+static struct hw_stream_id next_id(const struct nw_world *w, const struct nw_redis *r)
 {
 	int64_t ms = clock_ms(w);
 	if ((uint64_t)ms > r->d.last.ms)
-		return (struct hw_event_id){(uint64_t)ms, 0};
-	return (struct hw_event_id){r->d.last.ms, r->d.last.n + 1};
+		return (struct hw_stream_id){(uint64_t)ms, 0};
+	return (struct hw_stream_id){r->d.last.ms, r->d.last.seq + 1};
 }
 
 static void append(struct nw_world *w, int instance, const struct nw_item *i)
@@ -251,18 +253,18 @@ static void append(struct nw_world *w, int instance, const struct nw_item *i)
 static void range(const struct nw_world *w, int instance, struct nw_range *g)
 {
 	const struct nw_redis *r = &w->redis[instance];
-	bool start = g->after.ms == 0 && g->after.n == 0;
+	bool start = g->after.ms == 0 && g->after.seq == 0;
 	size_t i = r->d.first;
 	g->server = instance;
 	g->last = g->after;
 	if (g->end) {
-		g->last = r->d.n_entries > r->d.first ? r->entry[r->d.n_entries - 1].at : (struct hw_event_id){0, 0};
+		g->last = r->d.n_entries > r->d.first ? r->entry[r->d.n_entries - 1].at : (struct hw_stream_id){0, 0};
 		return;
 	}
-	while (i < r->d.n_entries && hw_event_id_compare(r->entry[i].at, g->after) < 0)
+	while (i < r->d.n_entries && hw_stream_id_compare(r->entry[i].at, g->after) < 0)
 		i++;
 	/* At the start it would not be noticed; but that takes events_max entries between two looks. */
-	g->gone = start ? i > 0 : i == r->d.n_entries || hw_event_id_compare(r->entry[i].at, g->after) != 0;
+	g->gone = start ? i > 0 : i == r->d.n_entries || hw_stream_id_compare(r->entry[i].at, g->after) != 0;
 	if (g->gone)
 		return;
 	for (i += !start; i < r->d.n_entries && g->n < NW_PAGE; i++) {
@@ -272,10 +274,10 @@ static void range(const struct nw_world *w, int instance, struct nw_range *g)
 	g->more = i < r->d.n_entries;
 }
 
-static bool has_more(const struct nw_world *w, int instance, struct hw_event_id place)
+static bool has_more(const struct nw_world *w, int instance, struct hw_stream_id place)
 {
 	const struct nw_redis *r = &w->redis[instance];
-	return r->d.n_entries > r->d.first && hw_event_id_compare(r->d.last, place) > 0;
+	return r->d.n_entries > r->d.first && hw_stream_id_compare(r->d.last, place) > 0;
 }
 
 /* --- devices ----------------------------------------------------------------------------------------------------- */
@@ -288,11 +290,11 @@ static enum nw_result newer(struct nw_item *i, const struct nw_hash *h)
 }
 
 /* transition.lua. */
-static enum nw_result edge(struct nw_world *w, int instance, struct nw_item *i)
+static enum nw_result transition(struct nw_world *w, int instance, struct nw_item *i)
 {
 	struct nw_redis *r = at(w, instance);
 	struct nw_hash *h = &r->d.device[i->device];
-	bool ours = hw_token_compare(&h->token, &i->to.token) == 0, is_edge = i->kind == NW_EDGE;
+	bool ours = hw_fencing_token_compare(&h->token, &i->to.token) == 0, is_edge = i->kind == NW_EDGE;
 	if (h->there && h->seq > i->to.seq)
 		return newer(i, h);
 	if (h->there && h->seq == i->to.seq && is_edge)
@@ -339,7 +341,7 @@ static enum nw_result item(struct nw_world *w, int instance, struct nw_item *i)
 	}
 	if (i->kind == NW_ACK)
 		return acknowledge(r, i);
-	return i->kind == NW_REFRESH ? refresh(r, i) : edge(w, instance, i);
+	return i->kind == NW_REFRESH ? refresh(r, i) : transition(w, instance, i);
 }
 
 static void call(struct nw_world *w, int instance, struct nw_call *c)
@@ -369,8 +371,11 @@ static void mark(struct nw_redis *r, int name, bool put, struct nw_mark *m)
 
 const char *nw_redis_run(int instance)
 {
-	static const char *const runs[NW_INSTANCES] = {"0", "1", "2", "3", "4", "5", "6", "7"};
-	return instance < 0 ? "" : runs[instance];
+	static char runs[NW_INSTANCES][HW_SERVER_RUN_ID + 1];
+	if (instance < 0)
+		return "";
+	snprintf(runs[instance], sizeof(runs[instance]), "%0*d", HW_SERVER_RUN_ID, instance);
+	return runs[instance];
 }
 
 /* --- requests ---------------------------------------------------------------------------------------------------- */
@@ -418,7 +423,7 @@ static bool serve_other(struct nw_world *w, struct nw_host *h, struct nw_msg *ms
 		shout(w, msg);
 		return false;
 	} else if (msg->what == NW_BLOCK) {
-		struct hw_event_id place = {msg->number, msg->mark};
+		struct hw_stream_id place = {msg->number, msg->mark};
 		if (has_more(w, msg->instance, place))
 			return true;
 		r->blocked[h->index].conn = msg->conn;

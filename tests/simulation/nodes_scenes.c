@@ -4,7 +4,8 @@
  * made for a rule without which it ends in a breach. Two or three nodes have shared the devices, and then what happens
  * to the first (FIRST) or the second of them happens at the moment that it needs.
  */
-#include "daemon/cluster_stream.h"
+#include "daemon/broker/broker.h"
+#include "daemon/cluster/cluster.h"
 #include "nodes_world.h"
 
 #define SETTLED_NS (12 * HW_NS_PER_S) /* the nodes have shared the devices by then */
@@ -15,10 +16,11 @@ enum { FIRST, SECOND, THIRD };
 const char *nw_scene_name(enum nw_scene s)
 {
 	static const char *const names[NW_SCENES] = {
-		"none",           "claimant dies", "verdict lost", "links part",   "late edge",      "deaf pause",
-		"newest is gone", "debts wait",    "new devices",  "namesake",     "mute cut",       "link first",
-		"flushed load",   "late goodbye",  "one knows",    "starved",      "late mark",      "flushed reread",
-		"two masters",    "moved reading", "other groups", "strange mark", "changed filters"};
+		"none",         "claimant dies",  "verdict lost",    "links part",     "late transition",
+		"deaf pause",   "newest is gone", "debts wait",      "new devices",    "namesake",
+		"mute cut",     "link first",     "flushed load",    "late goodbye",   "one knows",
+		"starved",      "late mark",      "flushed reread",  "two masters",    "moved reading",
+		"other groups", "strange mark",   "changed filters", "unknown writer", "sink stays"};
 	return names[s];
 }
 
@@ -31,9 +33,13 @@ void nw_plan_scene(struct nw_world *w, enum nw_scene s)
 	                      .wills = s != NW_DEBTS_WAIT && s != NW_CHANGED_FILTERS,
 	                      .denied = s == NW_DEBTS_WAIT,
 	                      .namesake = s == NW_NAMESAKE || s == NW_STRANGE_MARK,
-	                      .differs = s == NW_OTHER_GROUPS ? NW_OTHER_FILTERS + w->seed % 2 : NW_SAME_GROUPS,
+	                      .differs = s == NW_OTHER_GROUPS     ? NW_OTHER_FILTERS + w->seed % 2
+	                                 : s == NW_UNKNOWN_WRITER ? NW_OTHER_FILTERS
+	                                                          : NW_SAME_GROUPS,
 	                      .lease_ms = deaf ? 5000 : 1000,
-	                      .timeout_ms = s == NW_MUTE_CUT || s == NW_CHANGED_FILTERS ? 5000 : 1500,
+	                      .timeout_ms = s == NW_MUTE_CUT || s == NW_CHANGED_FILTERS ? 5000
+	                                    : s == NW_SINK_STAYS                        ? 8000
+	                                                                                : 1500,
 	                      .keepalive_ms = 4000,
 	                      .grace_ms = 500,
 	                      .pipe_ms = deaf ? 100 : 0,
@@ -381,7 +387,7 @@ static void flushed_load(struct nw_world *w)
 	} else if (w->stage == 3 && owns_any(w, SECOND)) {
 		nw_mqtt_drop(w, &w->host[SECOND], NW_C_SESSION);
 		next(w, 4 * HW_NS_PER_S);
-	} else if (w->stage == 4 && w->host[SECOND].app->publisher_up) {
+	} else if (w->stage == 4 && hw_app_publisher_is_up(w->host[SECOND].app)) {
 		hold(w, SECOND, NW_FROM_REDIS + NW_L_TAIL, false);
 		next(w, 4 * HW_NS_PER_S);
 	}
@@ -391,7 +397,7 @@ static void flushed_load(struct nw_world *w)
 static bool hands_over(const struct nw_world *w, int host, int device)
 {
 	const struct hw_nodes *n = w->host[host].app->cluster->nodes;
-	return hw_nodes_owns(n, w->part[device]) && !hw_nodes_decides(n, w->part[device]);
+	return hw_nodes_owns(n, w->part[device]) && !hw_nodes_is_authoritative(n, w->part[device]);
 }
 
 /* 10.4. The first has settled what it hands over, and is cut off before the broker knows; what it reads behind that are
@@ -671,6 +677,29 @@ static void changed_filters(struct nw_world *w)
 	}
 }
 
+/* 10.4. The second has other filters, and hears no device. It starts again, and Redis' answer to its JOIN is late. So
+ * it reads of new devices before it knows the filters of the first, which wrote of them. It must judge none of them. */
+static void unknown_writer(struct nw_world *w)
+{
+	if (w->stage == 0) {
+		lack_half(w);
+	} else if (w->stage == 1 && w->t > SETTLED_NS) {
+		die(w, SECOND);
+		w->host[SECOND].starts_at = w->t + 3 * HW_NS_PER_S;
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 2 && w->host[SECOND].app) {
+		pick_those_of(w, FIRST);
+		hold(w, SECOND, NW_FROM_REDIS + NW_L_CLUSTER, true);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 3 && has_passed(w, 2000)) {
+		turn_those_of(w, FIRST);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 4 && are_told_online(w)) {
+		hold(w, SECOND, NW_FROM_REDIS + NW_L_CLUSTER, false);
+		next(w, 4 * HW_NS_PER_S);
+	}
+}
+
 /* It is the member of its name, and its mark is there. */
 static bool has_the_name(const struct nw_world *w, int host)
 {
@@ -702,13 +731,66 @@ static void strange_mark(struct nw_world *w)
 	}
 }
 
+static bool are_retained(const struct nw_world *w, int what)
+{
+	bool all = true;
+	for (int d = 0; d < w->plan.devices; d++)
+		all &= !w->theirs[d] || (int)w->broker.retained[d].what == what;
+	return all;
+}
+
+static bool own_theirs(const struct nw_world *w, int host)
+{
+	bool all = true;
+	for (int d = 0; d < w->plan.devices; d++)
+		all &= !w->theirs[d] || owns(w, host, d);
+	return all;
+}
+
+/* All links of the first to Redis but that of its sink leave after so long. */
+static void others_leave(struct nw_world *w, int64_t ms)
+{
+	stays(w, FIRST, NW_L_CLUSTER, ms);
+	stays(w, FIRST, NW_L_TAIL, ms);
+	stays(w, FIRST, NW_L_HEAR, ms);
+}
+
+/* 10.4. Redis fails over. The first stays at the old master, is cut from the broker, and claims all there when it is
+ * back. So it publishes devices of the second as online, whose deaths only the new master has. Then its links go to the
+ * new master, but for that of its sink. There it hands these devices over to the second: as not clean. */
+static void sink_stays(struct nw_world *w)
+{
+	struct nw_host *first = &w->host[FIRST], *second = &w->host[SECOND];
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		for (int d = 0; d < w->plan.devices; d++)
+			w->device[d].wills = false;
+		turn_those_of(w, SECOND);
+		fail_over(w, 0);
+		stays(w, FIRST, NW_L_SINK, 30000);
+		others_leave(w, 30000);
+		first->cut_broker = w->t + 10 * HW_NS_PER_S;
+		next(w, 10 * HW_NS_PER_S);
+	} else if (w->stage == 1 && are_offline(w) && are_retained(w, NW_K_OFFLINE)) {
+		second->cut_redis = w->t + 10 * HW_NS_PER_S;
+		next(w, 10 * HW_NS_PER_S);
+	} else if (w->stage == 2 && are_retained(w, NW_K_ONLINE)) {
+		stays(w, FIRST, NW_L_SINK, 6000);
+		others_leave(w, 0);
+		next(w, 6 * HW_NS_PER_S);
+	} else if (w->stage == 3 && own_theirs(w, FIRST)) {
+		second->cut_redis = w->t;
+		next(w, 6 * HW_NS_PER_S);
+	}
+}
+
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,           claimant_dies, verdict_lost, links_part,   late_edge,      deaf_pause,
-		newest_is_gone, debts_wait,    new_devices,  namesake,     mute_cut,       link_first,
-		flushed_load,   late_goodbye,  one_knows,    starved,      late_mark,      flushed_reread,
-		two_masters,    moved_reading, other_groups, strange_mark, changed_filters};
+		NULL,         claimant_dies,  verdict_lost,    links_part,     late_edge,
+		deaf_pause,   newest_is_gone, debts_wait,      new_devices,    namesake,
+		mute_cut,     link_first,     flushed_load,    late_goodbye,   one_knows,
+		starved,      late_mark,      flushed_reread,  two_masters,    moved_reading,
+		other_groups, strange_mark,   changed_filters, unknown_writer, sink_stays};
 	if (w->scene)
 		scenes[w->scene](w);
 }

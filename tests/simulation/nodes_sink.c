@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What src/redis' sink, loader and mark are to the wiring (src/redis/redis.h): the ring of edges, with the broker's
- * acknowledgements among them; refreshes, which the store answers with a demand for a rewrite where it differs; the
- * sweep; loads; the mark by which an emptied store is found. Edges that were confirmed are kept for a while, and go
- * in front of all else when the link is back (10.8).
+ * What src/redis' sink, loader and mark are to the wiring (src/redis/redis.h): the ring of transitions, with the
+ * broker's acknowledgements among them; refreshes, which the store answers with a demand for a rewrite where it
+ * differs; the sweep; loads; the mark by which an emptied store is found. Transitions that were confirmed are kept for
+ * a while, and go in front of all else when the link is back (10.8).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct nw_ringed {
 	struct hw_transition t;
 	uint64_t epoch;
 	int64_t queued_ns; /* or, of one that is kept, confirmed then */
-	int ack;           /* the device that the broker has the status of; -1: an edge */
+	int ack;           /* the device that the broker has the status of; -1: a transition */
 	bool again;        /* it was confirmed before */
 };
 
@@ -45,7 +45,7 @@ struct hw_redis {
 	struct nw_ringed *ring; /* owned; places count up for ever */
 	size_t cap;
 	uint64_t head, sent, tail;
-	unsigned flying[RECORDS];       /* edges of a device on their way */
+	unsigned flying[RECORDS];       /* transitions of a device on their way */
 	unsigned calls[NW_REFRESH + 1]; /* on their way */
 	bool refresh[RECORDS], rewrite[RECORDS];
 	bool sweep, comparing;
@@ -88,7 +88,7 @@ static int number_of(const struct hw_device *d)
 }
 
 /* Whether it is ours, by this token if one is given; then `to` has it. */
-static bool owns(const struct hw_redis *r, int device, uint64_t epoch, struct hw_token *token)
+static bool owns(const struct hw_redis *r, int device, uint64_t epoch, struct hw_fencing_token *token)
 {
 	struct hw_ownership o;
 	char id[16];
@@ -147,7 +147,7 @@ static void push(struct hw_redis *r, const struct nw_ringed *e)
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t)
 {
 	const struct hw_device *d = device_of(r, t->device);
-	struct hw_token token;
+	struct hw_fencing_token token;
 	if (t->state == HW_STATE_OFFLINE && t->delay_ns >= 0)
 		nw_oracle_offline(r->h->w, r->h, number_of(d), t->reason);
 	if (!d || !owns(r, number_of(d), 0, &token))
@@ -161,7 +161,7 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
 {
 	struct nw_ringed e = {.t = {.seq = seq}, .ack = nw_device_of(id, id_len)};
-	struct hw_token token;
+	struct hw_fencing_token token;
 	(void)cleared;
 	if (!owns(r, e.ack, 0, &token))
 		return;
@@ -175,11 +175,6 @@ void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
 	r->refresh[device.index % RECORDS] = true;
 }
 
-void hw_redis_look(struct hw_redis *r, struct hw_now now, struct hw_ref device)
-{
-	(void)r, (void)now, (void)device;
-}
-
 /* --- calls ------------------------------------------------------------------------------------------------------- */
 
 static struct nw_call *call_new(enum nw_item_kind kind)
@@ -190,7 +185,7 @@ static struct nw_call *call_new(enum nw_item_kind kind)
 }
 
 /* False: it must wait for an answer. */
-static bool add_edge(struct hw_redis *r, struct nw_call *c, uint64_t place)
+static bool add_pending_write(struct hw_redis *r, struct nw_call *c, uint64_t place)
 {
 	const struct nw_ringed *e = at(r, place);
 	const struct hw_device *d = e->ack < 0 ? device_of(r, e->t.device) : NULL;
@@ -251,7 +246,7 @@ static bool call_edges(struct hw_redis *r)
 	if (place == r->tail || r->calls[NW_EDGE] >= EDGE_CALLS)
 		return false;
 	struct nw_call *c = call_new(NW_EDGE);
-	while (place != r->tail && c->n < NW_ITEMS && add_edge(r, c, place))
+	while (place != r->tail && c->n < NW_ITEMS && add_pending_write(r, c, place))
 		place++;
 	c->end = place;
 	bool moved = place != r->sent;
@@ -492,7 +487,7 @@ static void compare(struct hw_redis *r, const struct nw_mark *found)
 	if (!found->there) {
 		r->mark.written = r->mark.left = false;
 		r->ops->on_emptied(r->arg);
-	} else if (found->run == r->conf.run_mark && found->ms >= r->mark.written_ms) {
+	} else if (found->run == r->conf.run_id && found->ms >= r->mark.written_ms) {
 		return;
 	} else {
 		r->mark.doubted = true;
@@ -505,8 +500,8 @@ static void put(struct hw_redis *r)
 	if (!r->up || r->mark.in_flight)
 		return;
 	struct nw_mark *m = nw_alloc(sizeof(*m));
-	*m = (struct nw_mark){.there = true, .run = r->conf.run_mark, .ms = r->mark.saw_ms};
-	m->anew = !hw_redis_is_marked(r) || r->h->w->lie == NW_LIE_MARK;
+	*m = (struct nw_mark){.there = true, .run = r->conf.run_id, .ms = r->mark.saw_ms};
+	m->anew = !hw_redis_has_sight_record(r) || r->h->w->lie == NW_LIE_MARK;
 	r->mark.in_flight = true;
 	r->mark.sent_ms = r->mark.saw_ms;
 	nw_link_ask(r->h, NW_L_SINK, (struct nw_msg){.what = NW_MARK, .body = m});
@@ -536,7 +531,7 @@ static void on_marked(struct hw_redis *r, const struct nw_mark *found)
 	r->mark.written_ms = r->mark.sent_ms;
 }
 
-bool hw_redis_is_marked(const struct hw_redis *r)
+bool hw_redis_has_sight_record(const struct hw_redis *r)
 {
 	return r->mark.written || r->mark.left;
 }
@@ -548,9 +543,8 @@ bool hw_redis_doubts(struct hw_redis *r)
 	return doubted;
 }
 
-int hw_redis_fence(struct hw_redis *r, bool who, hw_redis_fenced *fn, void *arg)
+int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)
 {
-	(void)who;
 	struct nw_looking *l, **end = &r->looking;
 	if (!r->up)
 		return -ENOTCONN;
@@ -566,12 +560,18 @@ int hw_redis_fence(struct hw_redis *r, bool who, hw_redis_fenced *fn, void *arg)
 static void looked(struct hw_redis *r, bool known, bool marked)
 {
 	struct nw_looking l = *r->looking;
-	const char *server = nw_redis_run(r->h->link[NW_L_SINK].instance);
 	free(r->looking);
 	r->looking = l.next;
+	l.fn(l.arg, known, marked);
+}
+
+const char *hw_redis_server(const struct hw_redis *r)
+{
+	if (r->h->w->lie == NW_LIE_LINKS)
+		return r->h->app->cluster->redis.server;
 	if (r->h->w->lie == NW_LIE_WHO)
-		server = hw_tail_server(r->h->tail);
-	l.fn(l.arg, known, marked, server);
+		return hw_tail_server(r->h->tail);
+	return r->up ? nw_redis_run(r->h->link[NW_L_SINK].instance) : "";
 }
 
 /* --- up and down ------------------------------------------------------------------------------------------------- */
@@ -645,9 +645,9 @@ void nw_sink_answer(struct nw_host *h, struct nw_msg *msg)
 	} else if (msg->what == NW_MARK) {
 		on_marked(r, found);
 	} else if (msg->what == NW_LOOK) {
-		bool ours = found->run == r->conf.run_mark || !r->mark.written || r->h->w->lie == NW_LIE_DOUBT;
+		bool ours = found->run == r->conf.run_id || !r->mark.written || r->h->w->lie == NW_LIE_DOUBT;
 		bool proves = r->h->app->cluster->stream.reading == HW_CLUSTER_PROVES && r->h->w->lie == NW_LIE_PROVE;
-		looked(r, true, proves || (found->there && ours) || !hw_redis_is_marked(r));
+		looked(r, true, proves || (found->there && ours) || !hw_redis_has_sight_record(r));
 	} else {
 		answer_load(r, msg);
 	}
@@ -676,11 +676,6 @@ void hw_redis_free(struct hw_redis *r)
 	free(r);
 }
 
-void hw_redis_reconfigured(struct hw_redis *r)
-{
-	(void)r; /* each of its refreshes says all */
-}
-
 void hw_redis_compare(struct hw_redis *r)
 {
 	if (!r->up || r->h->w->lie == NW_LIE_COMPARE)
@@ -706,57 +701,17 @@ const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
 	own->stats.waiting = own->stats.waiting_ends = r->tail - r->head;
 	own->stats.room = UINT32_MAX; /* the ring grows */
 	own->stats.done = r->head;
-	own->stats.oldest_edge_ms = 0;
+	own->stats.oldest_transition_ms = 0;
 	if (r->head != r->tail) {
 		int64_t ns = nw_host_now(r->h->w, r->h).mono.ns - at(r, r->head)->queued_ns;
-		own->stats.oldest_edge_ms = ns / HW_NS_PER_MS + 1;
+		own->stats.oldest_transition_ms = ns / HW_NS_PER_MS + 1;
 	}
 	return &own->stats;
-}
-
-const char *hw_redis_refusal(const struct hw_redis *r)
-{
-	(void)r;
-	return NULL;
-}
-
-void hw_redis_sighting(struct hw_redis *r, const struct hw_sighting *e)
-{
-	(void)r, (void)e;
 }
 
 int64_t hw_redis_old_seen_ms(const struct hw_redis *r)
 {
 	return r->mark.old_ms;
-}
-
-bool hw_redis_sightings_idle(const struct hw_redis *r)
-{
-	(void)r;
-	return true;
-}
-
-void hw_redis_tick(struct hw_redis *r)
-{
-	(void)r;
-}
-
-void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries)
-{
-	(void)r, (void)canaries;
-}
-
-uint64_t hw_redis_old_canaries(const struct hw_redis *r)
-{
-	(void)r;
-	return 0;
-}
-
-int64_t hw_redis_clock(const struct hw_redis *r, struct hw_mono *at)
-{
-	(void)r;
-	*at = (struct hw_mono){0};
-	return 0;
 }
 
 struct hw_redis_address hw_redis_address_of(const struct hw_conf_redis *c, const char *password)

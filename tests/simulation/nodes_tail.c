@@ -13,7 +13,7 @@ struct hw_tail {
 	struct nw_host *h;
 	const struct hw_tail_ops *ops;
 	void *arg;
-	struct hw_event_id place;
+	struct hw_stream_id place;
 	bool started, busy, waits, moved, at_end, in_gap, up;
 	int64_t waits_since;
 	enum hw_tail_gap gap;
@@ -69,7 +69,7 @@ static void wait_for_more(struct hw_tail *t)
 {
 	t->busy = t->waits = true;
 	t->waits_since = t->h->w->t;
-	nw_link_ask(t->h, NW_L_TAIL, (struct nw_msg){.what = NW_BLOCK, .number = t->place.ms, .mark = t->place.n});
+	nw_link_ask(t->h, NW_L_TAIL, (struct nw_msg){.what = NW_BLOCK, .number = t->place.ms, .mark = t->place.seq});
 }
 
 static struct hw_event event_of(const struct nw_entry *e, char id[16])
@@ -172,7 +172,7 @@ void nw_tail_lost(struct nw_host *h, const char *why)
 	t->ops->on_link(t->arg, false, why);
 }
 
-void hw_tail_from(struct hw_tail *t, struct hw_event_id place)
+void hw_tail_from(struct hw_tail *t, struct hw_stream_id place)
 {
 	t->place = place;
 	t->started = true;
@@ -197,7 +197,7 @@ const struct hw_tail_stats *hw_tail_stats(const struct hw_tail *t)
 	return &t->stats;
 }
 
-struct hw_event_id hw_tail_place(const struct hw_tail *t)
+struct hw_stream_id hw_tail_offset(const struct hw_tail *t)
 {
 	return t->place;
 }

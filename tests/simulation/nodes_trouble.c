@@ -17,7 +17,7 @@ const char *nw_lie_name(enum nw_lie k)
 		"none",    "evict",  "barrier", "ack",     "confirm", "peers",   "will",  "epoch", "twice",
 		"count",   "kept",   "restore", "follow",  "compare", "flushed", "claim", "gone",  "gate",
 		"fence",   "join",   "silent",  "release", "sweep",   "reread",  "stall", "newer", "stream",
-		"rewrite", "relink", "same",    "mark",    "doubt",   "who",     "form",  "prove"};
+		"rewrite", "relink", "same",    "mark",    "doubt",   "who",     "form",  "prove", "links"};
 	return names[k];
 }
 

@@ -10,7 +10,7 @@
  *   nodes_fleet    devices: they beat, die, say goodbye, come back
  *   nodes_host     a process and its loop: starts, timers, pauses, the end
  *   nodes_mqtt     what src/mqtt is to the wiring: readers, publisher, evictions
- *   nodes_sink     what src/redis' sink is to it: edges, refreshes, loads, the mark
+ *   nodes_sink     what src/redis' sink is to it: transitions, refreshes, loads, the mark
  *   nodes_tail     ... and its follower; nodes_link: what src/link is to cluster_redis.c
  *   nodes_absent   what the wiring knows and this world has not: clients, hooks, keys
  *   nodes_trouble  what a seed says that goes wrong, and when; nodes_scenes: what is told to go wrong
@@ -21,7 +21,7 @@
 
 #include <stdio.h>
 
-#include "daemon/cluster_priv.h"
+#include "daemon/cluster/cluster_priv.h"
 #include "daemon/context.h"
 #include "nodes/claims.h"
 #include "nodes/nodes.h"
@@ -114,12 +114,12 @@ enum nw_wires {
 /* --- Redis ------------------------------------------------------------------------------------------------------ */
 
 struct nw_entry {
-	struct hw_event_id at;
+	struct hw_stream_id at;
 	int device;
 	enum hw_state state;
 	enum hw_reason reason;
 	int64_t time_ms, last_seen_ms;
-	struct hw_token token;
+	struct hw_fencing_token token;
 	uint64_t seq;
 };
 
@@ -129,8 +129,8 @@ struct nw_hash {
 	enum hw_reason reason;
 	uint64_t seq;
 	int64_t since_ms, last_seen_ms, own_timeout_ms;
-	struct hw_token token; /* epoch and node */
-	uint64_t form;         /* 0: as it was */
+	struct hw_fencing_token token; /* epoch and node */
+	uint64_t form;                 /* 0: as it was */
 };
 
 struct nw_member {
@@ -139,7 +139,8 @@ struct nw_member {
 	bool left; /* it was one, at most an hour ago: no run of a seed is longer */
 	struct hw_partitions unable;
 	char entry[NW_ENTRY]; /* what it says of its groups */
-	int64_t renewed;      /* the oracle's: joined, or renewed last then */
+	int64_t renewed;      /* the oracle's: joined, or renewed last then; */
+	int64_t joined;       /* joined this Redis first then */
 };
 
 struct nw_mark {
@@ -159,7 +160,7 @@ struct nw_data {
 	bool outbox[NW_DEVICES];
 	size_t n_entries;
 	size_t first; /* those before it were trimmed */
-	struct hw_event_id last;
+	struct hw_stream_id last;
 };
 
 struct nw_redis {
@@ -169,10 +170,10 @@ struct nw_redis {
 	size_t cap;
 	struct {
 		uint64_t conn; /* 0: it does not wait */
-		struct hw_event_id place;
-	} blocked[NW_HOSTS];                 /* by host: the tail waits for more than is at its place */
-	struct hw_token most[HW_PARTITIONS]; /* the oracle's: the greatest token accepted */
-	struct hw_event_id flushed_at;       /* entries since then */
+		struct hw_stream_id place;
+	} blocked[NW_HOSTS];                         /* by host: the tail waits for more than is at its place */
+	struct hw_fencing_token most[HW_PARTITIONS]; /* the oracle's: the greatest token accepted */
+	struct hw_stream_id flushed_at;              /* entries since then */
 };
 
 /* An order on its way to Redis, with what it carries, and then its answer. */
@@ -180,7 +181,7 @@ struct nw_order {
 	struct hw_nodes_order o;
 	redisCallbackFn *fn;
 	void *arg;
-	struct hw_token token[HW_PARTITIONS];
+	struct hw_fencing_token token[HW_PARTITIONS];
 	struct hw_record expected[HW_PARTITIONS];
 	struct hw_partitions unable;
 	char entry[NW_ENTRY]; /* our own */
@@ -204,7 +205,7 @@ struct nw_item {
 	bool outbox, again;
 	enum nw_result result;
 	uint64_t stored;
-	struct hw_token newer; /* whose the record or the partition is */
+	struct hw_fencing_token newer; /* whose the record or the partition is */
 };
 
 #define NW_ITEMS 8
@@ -223,10 +224,10 @@ struct nw_hashes {
 
 #define NW_PAGE 16
 struct nw_range {
-	struct hw_event_id after;
+	struct hw_stream_id after;
 	bool end;        /* the last entry alone is asked for */
 	bool gone, more; /* the answer */
-	struct hw_event_id last;
+	struct hw_stream_id last;
 	int server; /* which it is */
 	size_t n;
 	struct nw_entry entry[NW_PAGE];
@@ -248,13 +249,13 @@ struct nw_client {
 struct nw_begun {
 	uint64_t conn;
 	int instance; /* the master then; -1: its host may be answered by an older one */
-	struct hw_token owner[HW_PARTITIONS];
+	struct hw_fencing_token owner[HW_PARTITIONS];
 };
 
 /* What is retained of a device, as the oracle reads it. */
 struct nw_kept {
 	enum { NW_K_NONE, NW_K_ONLINE, NW_K_OFFLINE, NW_K_WILL } what;
-	struct hw_token token;
+	struct hw_fencing_token token;
 	uint64_t seq;
 };
 
@@ -262,8 +263,8 @@ struct nw_broker {
 	struct nw_client session[NW_HOSTS], reader[NW_HOSTS], barriers[NW_HOSTS]; /* by name */
 	struct nw_text *presence[NW_HOSTS], *known[NW_HOSTS];                     /* retained */
 	struct nw_kept retained[NW_DEVICES];
-	struct hw_token most[HW_PARTITIONS]; /* the oracle's: of the statuses passed on in this life */
-	struct nw_begun begun[NW_HOSTS];     /* by name */
+	struct hw_fencing_token most[HW_PARTITIONS]; /* the oracle's: of the statuses passed on in this life */
+	struct nw_begun begun[NW_HOSTS];             /* by name */
 	int64_t stopped_until;
 	uint64_t ids;
 	struct nw_text *held[4096]; /* of devices, while it stands still */
@@ -278,6 +279,7 @@ struct event_base {
 
 struct nw_link {
 	int instance; /* -1: not connected */
+	int last;     /* the oracle's: where the last order was answered */
 	uint64_t conn;
 	bool up;         /* greeted */
 	int64_t asked;   /* the oldest unanswered request */
@@ -369,9 +371,9 @@ enum nw_lie {
 	NW_LIE_PEERS,   /* what the others say of themselves is not read */
 	NW_LIE_WILL,    /* a will replaces what was known, too */
 	NW_LIE_EPOCH,   /* Redis does not compare tokens */
-	NW_LIE_TWICE,   /* an edge to the stored state is entered again */
+	NW_LIE_TWICE,   /* a transition to the stored state is entered again */
 	NW_LIE_COUNT,   /* a removal does not compare run and count */
-	NW_LIE_KEPT,    /* confirmed edges are not sent again to a new master */
+	NW_LIE_KEPT,    /* confirmed transitions are not sent again to a new master */
 	NW_LIE_RESTORE, /* a renewal does not store our tokens again */
 	NW_LIE_FOLLOW,  /* what was won is decided before the stream was followed to its place */
 	NW_LIE_COMPARE, /* nothing is compared with the store: after an unclean end, a load, or another master's coming
@@ -397,6 +399,7 @@ enum nw_lie {
 	NW_LIE_WHO,     /* whoever answers is taken for the Redis whose stream is followed */
 	NW_LIE_FORM,    /* whatever was heard in another form counts as heard in ours */
 	NW_LIE_PROVE,   /* a store that is emptied while it is read is not found to be */
+	NW_LIE_LINKS,   /* the links for devices and for owners count as at one Redis */
 	NW_LIES
 };
 
@@ -425,6 +428,8 @@ enum nw_scene {
 	NW_OTHER_GROUPS,
 	NW_STRANGE_MARK,
 	NW_CHANGED_FILTERS,
+	NW_UNKNOWN_WRITER,
+	NW_SINK_STAYS,
 	NW_SCENES
 };
 
@@ -450,15 +455,15 @@ struct nw_life {
 struct nw_grant {
 	int instance;
 	unsigned p;
-	struct hw_token token;
+	struct hw_fencing_token token;
 	uint64_t run;
 };
 
-/* An edge that a host was told is written. */
+/* A transition that a host was told is written. */
 struct nw_edge_seen {
 	int device, host;
 	uint64_t seq;
-	struct hw_token token;
+	struct hw_fencing_token token;
 	int64_t confirmed, lost, forgotten; /* lost: the master has no entry of it since then; INT64_MAX: never */
 	int64_t pending;                    /* its host is connected to the present master since then; 0: it is not */
 };
@@ -609,12 +614,12 @@ const char *nw_scene_name(enum nw_scene s);
 const char *nw_lie_name(enum nw_lie k);
 
 /* the oracle */
-void nw_oracle_accepts(struct nw_world *w, int instance, unsigned p, const struct hw_token *t);
+void nw_oracle_accepts(struct nw_world *w, int instance, unsigned p, const struct hw_fencing_token *t);
 void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e);
-void nw_oracle_grants(struct nw_world *w, int instance, unsigned p, const struct hw_token *t, uint64_t run);
+void nw_oracle_grants(struct nw_world *w, int instance, unsigned p, const struct hw_fencing_token *t, uint64_t run);
 void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed);
 void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn);
-void nw_oracle_status(struct nw_world *w, int name, int device, const struct hw_token *t);
+void nw_oracle_status(struct nw_world *w, int name, int device, const struct hw_fencing_token *t);
 void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason);
 /* The heartbeat of a device is lost to whoever has this name, or (host >= 0) to this host alone. */
 void nw_oracle_misses(struct nw_world *w, int name, int host, int device);

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+struct sim *sim_running;
+
 void sim_init(struct sim *s, uint64_t seed)
 {
 	memset(s, 0, sizeof(*s));
@@ -89,22 +91,25 @@ static void happen(struct sim *s, const struct sim_event *ev)
 		sim_host_on_pipe(s, ev->who);
 		break;
 	case SIM_DUE:
-		sim_host_on_due(s, ev->stamp);
+		sim_host_on_due(s, ev->who, ev->stamp);
 		break;
 	case SIM_TICK:
 		sim_host_on_tick(s, ev->stamp);
 		break;
 	case SIM_HOST_DIAL:
-		sim_host_on_dial(s, ev->who, ev->stamp);
+		sim_mqtt_on_dial(s, ev->who, ev->stamp);
 		break;
 	case SIM_HOST_CLOSED:
-		sim_host_on_closed(s, ev->who, ev->stamp);
+		sim_mqtt_on_closed(s, ev->who, ev->stamp);
 		break;
 	case SIM_START:
 		sim_host_on_start(s);
 		break;
 	case SIM_LOAD:
-		sim_host_on_load(s, ev->stamp);
+		sim_redis_on_load(s, ev->stamp);
+		break;
+	case SIM_REDIS:
+		sim_redis_look(s);
 		break;
 	case SIM_STORE:
 		sim_store_on_due(s);
@@ -146,7 +151,8 @@ void sim_run(struct sim *s)
 	sim_at(s, 0, SIM_START, 0, 0, 0);
 	sim_plan_begin(s);
 	while (!s->over && sim_queue_pop(&s->queue, &ev)) {
-		s->now = ev.at;
+		if (ev.at > s->now) /* or a turn of the loop has taken longer than that */
+			s->now = ev.at;
 		s->events++;
 		happen(s, &ev);
 		if (concerns_monitor(ev.kind))

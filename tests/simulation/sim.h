@@ -73,6 +73,9 @@ struct sim {
 	unsigned breaches;
 };
 
+/* The run under way: the wiring's functions for time and logs have no other way to it. NULL: none. */
+extern struct sim *sim_running;
+
 /* Draws the plan of a seed; the caller may then change s->plan. */
 void sim_init(struct sim *s, uint64_t seed);
 /* Runs it to its end or to the first breach. */

@@ -47,9 +47,8 @@ static bool is_reader(const struct sim *s, uint32_t c)
 
 static unsigned group_of(const struct sim *s, const struct sim_packet *p)
 {
-	return p->what == SIM_CANARY                            ? p->device / 2
-	       : p->what == SIM_BARRIER || p->what == SIM_STATE ? SIM_GROUPS_MAX
-	                                                        : s->fleet.device[p->device].group;
+	bool of_none = p->what == SIM_BARRIER || p->what == SIM_STATE || p->what == SIM_SHARE;
+	return p->what == SIM_CANARY ? p->device / 2 : of_none ? SIM_GROUPS_MAX : s->fleet.device[p->device].group;
 }
 
 static void drop(struct sim *s, const struct sim_packet *p)
@@ -70,7 +69,8 @@ static void pipe_push(struct sim *s, uint32_t r, struct sim_packet p)
 	struct sim_pipe *pipe = &b->pipe[r];
 	if (!pipe->open || b->client[s->plan.devices + r].lost)
 		return;
-	bool small = p.what == SIM_CLOSE || p.what == SIM_ACK || p.what == SIM_TAKEN || p.what == SIM_STATE;
+	bool small = p.what == SIM_CLOSE || p.what == SIM_ACK || p.what == SIM_TAKEN || p.what == SIM_STATE ||
+	             p.what == SIM_REPLAYED;
 	if (pipe->q.n >= s->plan.pipe_bound && !small) {
 		b->dropped++;
 		drop(s, &p);
@@ -186,6 +186,14 @@ static void forget_connection(struct sim *s, uint32_t c)
 	k->last_at = 0;
 }
 
+/* Of the monitor's: it finds that out by its keepalive, at the latest. */
+static void carry_nothing(struct sim *s, uint32_t c)
+{
+	struct sim_client *k = &s->broker.client[c];
+	k->lost = true;
+	sim_at(s, s->now + 2 * k->keepalive_ns, SIM_HOST_CLOSED, c - s->plan.devices, k->conn, 0);
+}
+
 /* The broker closes a connection; who is at its other end finds out. */
 static void kick(struct sim *s, uint32_t c)
 {
@@ -195,7 +203,7 @@ static void kick(struct sim *s, uint32_t c)
 	bool lost = b->client[c].lost;
 	forget_connection(s, c);
 	if (lost) {
-		b->client[c].lost = true; /* its other end goes on to suppose that it is there */
+		carry_nothing(s, c); /* its other end goes on to suppose that it is there */
 	} else if (c < s->plan.devices) {
 		sim_at(s, s->now + NOTICE_NS, SIM_CLOSED, c, b->client[c].conn, 0);
 	} else if (is_reader(s, c)) {
@@ -232,6 +240,13 @@ static void tell_bridge(struct sim *s, unsigned g, bool retained)
 		                              .device = g,
 		                              .online = s->broker.away[g] == 0,
 		                              .retained = retained});
+}
+
+void sim_broker_replay(struct sim *s)
+{
+	for (unsigned g = 0; g < s->plan.groups; g++)
+		tell_bridge(s, g, true);
+	pipe_push(s, 0, (struct sim_packet){.what = SIM_REPLAYED});
 }
 
 void sim_broker_bridge(struct sim *s, unsigned g, bool away)
@@ -332,7 +347,7 @@ void sim_broker_on_in(struct sim *s, uint32_t c, uint32_t conn)
 static void acknowledge(struct sim *s, const struct sim_packet *p)
 {
 	pipe_push(s, s->plan.readers + 1,
-	          (struct sim_packet){.what = SIM_ACK, .device = p->device, .number = p->number});
+	          (struct sim_packet){.what = SIM_ACK, .device = p->device, .number = p->publish_id});
 }
 
 static void process(struct sim *s, uint32_t c, struct sim_packet p)
@@ -541,7 +556,8 @@ void sim_broker_up(struct sim *s, bool remembers)
 
 void sim_broker_lose(struct sim *s, uint32_t c)
 {
-	s->broker.client[c].lost = s->broker.client[c].connected;
+	if (s->broker.client[c].connected)
+		carry_nothing(s, c);
 }
 
 /* What TCP held back is delivered. */

@@ -24,7 +24,7 @@ struct sim_client {
 	int64_t last_at, keepalive_ns;
 	uint32_t conn; /* grows with each connection */
 	bool connected, ready, will, lapsed;
-	bool lost;       /* nothing arrives on it any more, either way, and neither end learns that */
+	bool lost;       /* nothing arrives on it any more, either way, which neither end learns */
 	uint32_t taken;  /* packets of the chunk that the broker has read and not handled */
 	bool cut_packet; /* ... at whose end a packet is cut: it reads on in the same turn */
 };
@@ -88,8 +88,11 @@ void sim_broker_on_pause(struct sim *s);
 void sim_broker_down(struct sim *s, bool politely);
 void sim_broker_up(struct sim *s, bool remembers);
 void sim_broker_cut(struct sim *s, bool cut);
-/* As where a NAT entry is lost: nothing arrives on this connection any more. The next one works. */
+/* As where a NAT entry is lost: nothing arrives on this connection of the monitor any more. Its client finds that out
+ * by its keepalive, after a minute. The next connection works. */
 void sim_broker_lose(struct sim *s, uint32_t client);
+/* The first reader asks for the states of the bridges once more. */
+void sim_broker_replay(struct sim *s);
 /* A group's bridge goes away, or comes back. */
 void sim_broker_bridge(struct sim *s, unsigned group, bool away);
 

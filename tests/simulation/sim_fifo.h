@@ -23,14 +23,20 @@ enum sim_what {
 	SIM_STATE,    /* .device: the group whose bridge is .online, or not */
 	SIM_LIST,     /* a gateway's: .number says which */
 	SIM_DISCONNECT,
-	SIM_ABORT, /* the connection ends without a word: the will is published */
-	SIM_CLOSE  /* to a reader: the connection is closed behind what was sent */
+	SIM_ABORT,    /* the connection ends without a word: the will is published */
+	SIM_CLOSE,    /* to a reader: the connection is closed behind what was sent */
+	SIM_SHARE,    /* a message that one of the readers gets */
+	SIM_REPLAYED, /* to a reader: what was asked for once more has been sent */
+	SIM_UP,       /* a client to the loop: it is connected, */
+	SIM_STALLED,  /* ... it woke late, .number: when it should have, */
+	SIM_FULL      /* ... what it has not read is nearly as much as it may be */
 };
 
 struct sim_packet {
 	int64_t at; /* when it arrives; SIM_NEVER: held up by a cut */
 	uint64_t number;
-	int64_t timeout_ms; /* what a heartbeat asks for; -1: says nothing */
+	uint64_t publish_id; /* of a status */
+	int64_t timeout_ms;  /* what a heartbeat asks for; -1: says nothing */
 	uint32_t device;
 	enum sim_what what;
 	bool online;

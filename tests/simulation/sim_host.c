@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* See sim_host.h. This file is the loop and the way out; sim_host_in.c is the way in, the start and the end. */
+/* See sim_host.h. */
+#include "sim_host.h"
+
+#include <event2/event.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "absent.h"
+#include "daemon/app.h"
+#include "daemon/broker/broker.h"
+#include "daemon/config/specs.h"
+#include "daemon/context.h"
+#include "daemon/loop/turn.h"
+#include "daemon/retained/retained.h"
+#include "daemon/visibility/visibility.h"
 #include "sim.h"
-#include "sim_host_priv.h"
 
-#define BUDGET        2048
 #define STALL_NS      (500 * HW_NS_PER_MS)
 #define TIMER_LATE_NS 50000
 #define SPINS_MAX     200
+
+/* --- clocks ------------------------------------------------------------------ */
 
 struct hw_now sim_host_now(const struct sim *s)
 {
@@ -18,25 +30,57 @@ struct hw_now sim_host_now(const struct sim *s)
 	                       .wall_ms = SIM_WALL_MS + s->now / HW_NS_PER_MS + h->wall_offset_ms};
 }
 
+struct hw_now hw_app_now(void)
+{
+	return sim_host_now(sim_running);
+}
+
+int64_t hw_app_booted_ns(void)
+{
+	return hw_app_now().mono.ns + sim_running->host.slept_ns;
+}
+
+ssize_t getrandom(void *buf, size_t size, unsigned flags)
+{
+	unsigned char *to = buf;
+	(void)flags;
+	for (size_t i = 0; i < size; i++)
+		to[i] = (unsigned char)(i + 1);
+	return (ssize_t)size;
+}
+
+bool absent_traces(void)
+{
+	return sim_running && sim_running->trace;
+}
+
+void absent_trace(const char *text)
+{
+	fprintf(sim_running->trace, "%14.6f  \"%s\"\n", (double)sim_running->now / 1e9, text);
+}
+
+void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out)
+{
+	(void)n, (void)now, (void)out;
+}
+
+/* --- devices ----------------------------------------------------------------- */
+
 bool sim_host_is_behind(const struct sim *s)
 {
 	for (uint32_t r = 0; r < s->plan.readers; r++)
-		if (sim_feed_has_left(s, r))
+		if (s->host.left[r])
 			return true;
 	return false;
 }
 
-static uint32_t find(const struct sim *s, uint32_t device)
-{
-	char id[16];
-	int len = snprintf(id, sizeof(id), "d%u", device);
-	return hw_registry_find(hw_monitor_registry(s->host.m), id, (size_t)len);
-}
-
 const struct hw_device *sim_host_device(const struct sim *s, uint32_t device)
 {
-	uint32_t i = find(s, device);
-	return i == HW_NIL ? NULL : hw_registry_at(hw_monitor_registry(s->host.m), i);
+	const struct hw_registry *r = hw_monitor_registry(s->host.m);
+	char id[16];
+	int len = snprintf(id, sizeof(id), "d%u", device);
+	uint32_t i = hw_registry_find(r, id, (size_t)len);
+	return i == HW_NIL ? NULL : hw_registry_at(r, i);
 }
 
 uint32_t sim_host_number(const struct hw_device *d)
@@ -48,329 +92,166 @@ uint32_t sim_host_number(const struct hw_device *d)
 	return n;
 }
 
-/* --- what is owed ------------------------------------------------------------ */
+/* --- events: a descriptor is the number of a connection ---------------------- */
 
-static struct hw_device *by_ref(const struct sim *s, struct hw_ref ref)
+struct event_base {
+	int none;
+};
+
+struct event {
+	uint32_t at; /* in sim_host.event */
+	evutil_socket_t fd;
+	event_callback_fn fn;
+	void *arg;
+	bool planned;
+	uint32_t stamp;
+};
+
+struct event *event_new(struct event_base *base, evutil_socket_t fd, short what, event_callback_fn fn, void *arg)
 {
-	return hw_registry_get(hw_monitor_registry(s->host.m), ref);
+	struct sim_host *h = &sim_running->host;
+	struct event *e = sim_calloc(1, sizeof(*e));
+	(void)base, (void)what;
+	*e = (struct event){.fd = fd, .fn = fn, .arg = arg};
+	while (h->event[e->at])
+		e->at++;
+	return h->event[e->at] = e;
 }
 
-static void reap_if_done(struct sim *s, uint32_t n, struct hw_ref ref)
+static void plan_timer(struct event *e, int64_t wait_ns)
 {
-	if (!s->host.pending[n].store && !s->host.pending[n].status)
-		hw_monitor_reap(s->host.m, ref);
+	e->planned = true;
+	e->stamp = ++sim_running->host.event_stamp;
+	sim_at(sim_running, sim_running->now + wait_ns, SIM_DUE, e->at, e->stamp, 0);
 }
 
-/* It is owed until the broker has said that it holds just this one. */
-static void sim_host_acked(struct sim *s, uint32_t n, uint64_t seq)
+int event_add(struct event *e, const struct timeval *tv)
 {
-	const struct hw_registry *r = hw_monitor_registry(s->host.m);
-	uint32_t i = find(s, n);
-	if (i == HW_NIL || hw_registry_at(r, i)->seq != seq)
-		return;
-	s->host.pending[n].status = s->host.pending[n].flies = false;
-	reap_if_done(s, n, hw_registry_ref(r, i));
+	struct sim_host *h = &sim_running->host;
+	if (!tv)
+		return 0;
+	int64_t wait_ns = tv->tv_sec * HW_NS_PER_S + tv->tv_usec * 1000;
+	if (wait_ns == 0 && ++h->spins > SPINS_MAX)
+		sim_breach(sim_running, "asks to be woken at once, again and again, and does nothing");
+	h->timer_ns = wait_ns;
+	plan_timer(e, wait_ns + TIMER_LATE_NS);
+	return 0;
 }
 
-void sim_host_read_acks(struct sim *s)
+int event_del(struct event *e)
 {
-	struct sim_packet p;
-	while (sim_broker_read(s, s->plan.readers, &p))
-		hw_monitor_barrier_taken(s->host.m, sim_host_now(s).mono);
-	while (sim_broker_read(s, s->plan.readers + 1, &p))
-		sim_host_acked(s, p.device, p.number);
+	e->planned = false;
+	e->stamp = 0;
+	return 0;
 }
 
-static void publish(struct sim *s, struct hw_ref ref)
+void event_active(struct event *e, int what, short n)
 {
-	const struct hw_device *d = by_ref(s, ref);
-	uint32_t n = sim_host_number(d);
-	enum hw_state state = hw_device_state(d);
-	if (!s->host.link[s->plan.readers + 1].up || state == HW_STATE_PROVISIONAL)
-		return;
-	struct sim_packet p = {.what = state == HW_STATE_FORGOTTEN ? SIM_CLEARING : SIM_STATUS,
-	                       .device = n,
-	                       .online = state == HW_STATE_ONLINE,
-	                       .number = d->seq};
-	if (s->lie != SIM_UNSENT_STATUS)
-		sim_broker_send(s, s->plan.devices + s->plan.readers + 1, p, s->plan.delay_ns);
-	s->host.pending[n].flies = true;
-	s->host.pending[n].since = s->now;
-	if (s->lie == SIM_UNSENT_STATUS)
-		sim_host_acked(s, n, d->seq);
+	(void)what, (void)n;
+	plan_timer(e, 0);
 }
 
-static void give(struct sim *s, struct hw_ref ref, enum sim_order_kind kind)
+void event_free(struct event *e)
 {
-	const struct hw_device *d = by_ref(s, ref);
-	uint32_t n = sim_host_number(d);
-	sim_store_give(s, (struct sim_order){.kind = kind, .device = n, .ref = ref, .record = sim_store_picture(s, d)});
+	sim_running->host.event[e->at] = NULL;
+	free(e);
 }
 
-void sim_host_confirmed(struct sim *s, uint32_t n, struct hw_ref ref, uint64_t seq)
+static void call(struct sim *s, struct event *e, short what)
 {
-	const struct hw_device *d = by_ref(s, ref);
-	if (!d || d->seq != seq)
-		return;
-	s->host.pending[n].store = false;
-	if (s->host.pending[n].status)
-		publish(s, ref);
-	else
-		reap_if_done(s, n, ref);
-}
-
-void sim_host_rewrite(struct sim *s, struct hw_ref ref)
-{
-	const struct hw_device *d = by_ref(s, ref);
-	if (d && hw_device_state(d) != HW_STATE_PROVISIONAL)
-		give(s, ref, SIM_REWRITE);
-}
-
-void sim_host_newer(struct sim *s, struct hw_ref ref, uint64_t stored_seq)
-{
-	const struct hw_device *d = by_ref(s, ref);
-	if (!d || !hw_monitor_adopt_seq(s->host.m, ref, stored_seq))
-		return;
-	struct sim_owed *pending = &s->host.pending[sim_host_number(d)];
-	pending->store = pending->status = true;
-	give(s, ref, SIM_REWRITE);
-}
-
-/* Everything is owed to the broker again. */
-void sim_host_republish(struct sim *s)
-{
-	const struct hw_registry *r = hw_monitor_registry(s->host.m);
-	for (uint32_t i = 0; i < hw_registry_bound(r); i++) {
-		const struct hw_device *d = hw_registry_at(r, i);
-		if (!d)
-			continue;
-		s->host.pending[sim_host_number(d)].status = true;
-		s->host.pending[sim_host_number(d)].flies = false;
-		if (!s->host.pending[sim_host_number(d)].store)
-			publish(s, hw_registry_ref(r, i));
-	}
-}
-
-/* --- out of the core --------------------------------------------------------- */
-
-static void on_transition(struct sim *s, const struct hw_transition *t)
-{
-	uint32_t n = sim_host_number(by_ref(s, t->device));
-	sim_oracle_transition(s, n, t);
-	if (s->lie == SIM_TWICE && t->state == HW_STATE_OFFLINE)
-		sim_oracle_transition(s, n, t);
-	s->host.pending[n] = (struct sim_owed){.store = true, .status = true};
-	give(s, t->device, SIM_EDGE);
-}
-
-static void on_status(struct sim *s, struct hw_ref ref)
-{
-	const struct hw_device *d = by_ref(s, ref);
-	if (!d)
-		return;
-	struct sim_owed *pending = &s->host.pending[sim_host_number(d)];
-	pending->status = true;
-	if (!pending->store)
-		publish(s, ref);
-}
-
-/* The client that carries what the monitor sends to itself. */
-static uint32_t of_barriers(const struct sim *s)
-{
-	return s->plan.devices + s->plan.readers + (s->lie == SIM_TOGETHER);
-}
-
-static void dispatch(struct sim *s, const struct hw_out *out)
-{
-	switch (out->kind) {
-	case HW_OUT_TRANSITION:
-		on_transition(s, &out->transition);
-		break;
-	case HW_OUT_REFRESH:
-		if (by_ref(s, out->device) && !s->store.away)
-			give(s, out->device, SIM_REFRESH);
-		break;
-	case HW_OUT_LOOK: /* nothing reports here */
-		break;
-	case HW_OUT_STATUS:
-		on_status(s, out->device);
-		break;
-	case HW_OUT_BARRIER:
-		sim_oracle_barrier(s, out->barrier);
-		if (s->lie == SIM_FORGED)
-			s->host.to_forge = out->barrier;
-		else
-			sim_broker_send(s, of_barriers(s),
-			                (struct sim_packet){.what = SIM_BARRIER, .number = out->barrier},
-			                s->plan.delay_ns);
-		break;
-	case HW_OUT_BLIND:
-		sim_oracle_told(s, out);
-		/* A will that was lost with the rest has replaced what is retained. */
-		if (!out->blind.begun && out->blind.lossy)
-			sim_host_republish(s);
-		break;
-	case HW_OUT_CANARY:
-		sim_note(s, "canary", out->canary.group, out->canary.filter);
-		sim_broker_send(s, of_barriers(s),
-		                (struct sim_packet){.what = SIM_CANARY,
-		                                    .number = (uint64_t)out->canary.seq,
-		                                    .device = 2u * out->canary.group + out->canary.filter},
-		                s->plan.delay_ns);
-		hw_monitor_canary_answer(s->host.m, out->canary.group, out->canary.filter, HW_CANARY_TAKEN);
-		break;
-	case HW_OUT_DEAF:
-		sim_trace(s, out->deaf.begun ? "deaf" : "hears", out->deaf.group, out->deaf.length_ns);
-		sim_oracle_deaf(s, out->deaf.group, out->deaf.begun);
-		if (!out->deaf.begun)
-			sim_host_republish(s);
-		break;
-	case HW_OUT_UPSTREAM:
-		sim_oracle_upstream(s, out->upstream.group, out->upstream.begun);
-		if (!out->upstream.begun)
-			sim_host_republish(s);
-		break;
-	case HW_OUT_REOPEN:
-		if (s->lie == SIM_ANSWERED)
-			break;
-		sim_trace(s, "reopen", 0, 0);
-		sim_broker_leave(s, s->plan.devices + s->plan.readers);
-		sim_host_down(s, s->plan.readers);
-		break;
-	case HW_OUT_RECONNECT:
-		sim_trace(s, "reconnect", out->source, 0);
-		sim_world_gives_up(s, out->source);
-		sim_broker_leave(s, s->plan.devices + out->source);
-		sim_host_down(s, out->source);
-		break;
-	default: /* no second path in this world */
-		break;
-	}
-}
-
-bool sim_host_drain(struct sim *s, unsigned budget)
-{
-	struct hw_out out;
-	unsigned left = budget, n = 0;
-	if (s->lie == SIM_IDLE && s->now > s->plan.trouble_ns / 2)
-		return false;
-	while (hw_monitor_next(s->host.m, sim_host_now(s), &left, &out)) {
-		sim_oracle_watch(s);
-		dispatch(s, &out);
-		n++;
-	}
-	sim_oracle_watch(s);
-	s->host.spins = n || (budget && left < budget) ? 0 : s->host.spins;
-	return budget > 0 && left == 0;
+	sim_host_turn_begins(s);
+	e->fn(e->fd, what, e->arg);
 }
 
 /* --- the loop ---------------------------------------------------------------- */
 
-/* Not in the moment in which it was sent: that proves nothing to the core, which asks for another, thousands of times.
- */
-static void forge(struct sim *s, struct hw_now now)
+int hw_loop_init(struct hw_loop *l, const struct hw_loop_ops *ops, void *arg)
 {
-	for (uint32_t r = 0; s->host.to_forge && r < s->plan.readers; r++)
-		hw_monitor_barrier(s->host.m, now, r, s->host.to_forge);
-	s->host.to_forge = 0;
+	static struct event_base base;
+	*l = (struct hw_loop){.base = &base, .ops = ops, .arg = arg};
+	sim_running->host.loop = l;
+	return 0;
 }
 
-struct hw_now sim_host_woke(struct sim *s)
+int hw_loop_start(struct hw_loop *l)
 {
-	struct sim_host *h = &s->host;
-	struct hw_now now = sim_host_now(s);
-	struct hw_pace_woke w = hw_pace_woke(&h->pace, now.mono, h->slept_ns, STALL_NS);
-	if (w.suspended)
-		hw_monitor_suspended(h->m, now, w.since);
-	sim_oracle_watch(s);
-	if (w.stalled)
-		hw_monitor_stall(h->m, now, w.planned);
-	sim_oracle_watch(s);
-	forge(s, now);
-	if (s->lie == SIM_ANSWERED)
-		hw_monitor_barrier_taken(h->m, now.mono);
-	return now;
+	(void)l;
+	sim_at(sim_running, sim_running->now, SIM_TICK, 0, ++sim_running->host.tick_stamp, 0);
+	return 0;
 }
 
-void sim_host_turn(struct sim *s)
+int hw_loop_run(struct hw_loop *l)
 {
-	struct sim_host *h = &s->host;
-	struct hw_now now = sim_host_now(s);
-	bool more = sim_host_drain(s, s->plan.budget);
-	int64_t wait_ns = more ? 0 : hw_pace_wait_ns(h->m, now);
-	if (wait_ns == 0 && !more && ++h->spins > SPINS_MAX)
-		sim_breach(s, "asks to be woken at once, again and again, and does nothing");
-	sim_at(s, s->now + wait_ns + TIMER_LATE_NS, SIM_DUE, 0, ++h->due_stamp, 0);
-	hw_pace_sleeps(&h->pace, now.mono, wait_ns < s->plan.tick_ns ? wait_ns : s->plan.tick_ns);
+	(void)l;
+	return 0;
 }
 
-static bool awake(const struct sim *s)
+void hw_loop_stop(struct hw_loop *l)
+{
+	(void)l;
+	sim_breach(sim_running, "the daemon ends by itself");
+}
+
+void hw_loop_tick_every(struct hw_loop *l, unsigned ms)
+{
+	(void)l, (void)ms;
+}
+
+void hw_loop_fini(struct hw_loop *l)
+{
+	(void)l;
+}
+
+bool sim_host_is_awake(const struct sim *s)
 {
 	return s->host.m && !s->host.stopped && !s->host.asleep;
 }
 
-void sim_host_on_due(struct sim *s, uint32_t stamp)
+void sim_host_turn_begins(struct sim *s)
 {
-	if (!awake(s) || stamp != s->host.due_stamp)
+	s->host.loop->ops->on_turn(s->host.loop->arg);
+}
+
+void sim_host_on_due(struct sim *s, uint32_t at, uint32_t stamp)
+{
+	struct event *e = s->host.event[at];
+	if (!sim_host_is_awake(s) || !e || e->stamp != stamp)
 		return;
-	sim_host_woke(s);
-	sim_host_turn(s);
+	e->planned = false;
+	call(s, e, EV_TIMEOUT);
 }
 
-static void mark(struct sim *s, struct hw_now now)
-{
-	if (!hw_blind_now(hw_monitor_blind(s->host.m)) && !s->host.load_wanted)
-		s->host.mark_told_ms = now.wall_ms;
-	if (!s->store.away && s->host.mark_told_ms)
-		sim_store_give(s, (struct sim_order){.kind = SIM_MARK, .mark_ms = s->host.mark_told_ms});
-}
-
-void sim_host_tick(struct sim *s)
-{
-	struct sim_host *h = &s->host;
-	struct hw_now now = sim_host_woke(s);
-	if (s->lie == SIM_BLINDED && s->now > s->plan.trouble_ns / 2) {
-		hw_monitor_stall(h->m, now, hw_mono_add(now.mono, -HW_NS_PER_S));
-		sim_oracle_watch(s);
-		sim_host_note_empty(s);
-	}
-	if (h->store_lost && !s->store.away && !h->load_wanted) {
-		h->store_lost = false;
-		sim_host_reconcile(s);
-	}
-	mark(s, now);
-	if (s->plan.sparse && sim_chance(&s->random, 0.9) && s->now < sim_length(s) - 4 * s->plan.tick_ns)
-		sim_host_rest_publisher(s);
-	sim_host_turn(s);
-	sim_at(s, s->now + s->plan.tick_ns, SIM_TICK, 0, ++s->host.tick_stamp, 0);
-}
-
+/* In a run of years a tick is longer, and the connection of barriers is mostly away. */
 void sim_host_on_tick(struct sim *s, uint32_t stamp)
 {
-	if (awake(s) && stamp == s->host.tick_stamp)
-		sim_host_tick(s);
+	struct sim_host *h = &s->host;
+	if (!sim_host_is_awake(s) || stamp != h->tick_stamp)
+		return;
+	h->to_blind = s->lie == SIM_BLINDED && s->now > s->plan.trouble_ns / 2;
+	sim_host_turn_begins(s);
+	h->loop->ops->on_tick(h->loop->arg);
+	if (s->plan.sparse && sim_chance(&s->random, 0.9) && s->now < sim_length(s) - 4 * s->plan.tick_ns)
+		sim_mqtt_rest(s);
+	sim_at(s, s->now + s->plan.tick_ns, SIM_TICK, 0, ++h->tick_stamp, 0);
 }
 
-void sim_host_on_pipe(struct sim *s, uint32_t r)
+void sim_host_on_pipe(struct sim *s, uint32_t k)
 {
-	const struct sim_fifo *q = &s->broker.pipe[r].q;
-	bool left = r < s->plan.readers && sim_feed_has_left(s, r);
-	if (!awake(s) || (!left && (q->n == 0 || sim_fifo_at(q, 0)->at > s->now)))
+	if (!sim_host_is_awake(s) || !sim_mqtt_is_readable(s, k))
 		return;
-	sim_host_woke(s);
-	if (r >= s->plan.readers)
-		sim_host_read_acks(s);
-	else
-		sim_host_read(s, r);
-	if (r < s->plan.readers)
-		sim_host_note_empty(s);
-	sim_host_turn(s);
+	for (int at = 0; at < SIM_EVENTS_MAX; at++)
+		if (s->host.event[at] && s->host.event[at]->fd == (evutil_socket_t)k) {
+			call(s, s->host.event[at], EV_READ);
+			return;
+		}
 }
 
 void sim_host_on_republish(struct sim *s)
 {
-	if (awake(s))
-		sim_host_republish(s);
+	if (!sim_host_is_awake(s))
+		return;
+	hw_app_republish(s->host.app, hw_app_woke(s->host.app));
+	hw_app_turn(s->host.app);
 }
 
 bool sim_host_stop_reader(struct sim *s, uint32_t r)
@@ -384,18 +265,13 @@ bool sim_host_stop_reader(struct sim *s, uint32_t r)
 /* It says since when it stood, and is read empty. */
 void sim_host_go_on_reader(struct sim *s, uint32_t r)
 {
-	struct sim_host *h = &s->host;
-	int64_t since = h->reader_stopped[r];
-	h->reader_stopped[r] = -1;
-	if (!awake(s) || since < 0)
+	int64_t since = s->host.reader_stopped[r];
+	s->host.reader_stopped[r] = -1;
+	if (since < 0)
 		return;
-	sim_host_woke(s);
-	if (sim_oracle_mono(s) - since > STALL_NS)
-		hw_monitor_stall(h->m, sim_host_now(s), (struct hw_mono){since});
-	sim_oracle_watch(s);
-	sim_host_read(s, r);
-	sim_host_note_empty(s);
-	sim_host_turn(s);
+	if (s->host.m && sim_oracle_mono(s) - since > STALL_NS)
+		sim_mqtt_stalled(s, r, since);
+	sim_host_on_pipe(s, r);
 }
 
 void sim_host_freeze(struct sim *s, bool suspended)
@@ -409,6 +285,13 @@ void sim_host_freeze(struct sim *s, bool suspended)
 	}
 }
 
+static void call_timers(struct sim *s)
+{
+	for (int at = 0; at < SIM_EVENTS_MAX; at++)
+		if (s->host.event[at] && s->host.event[at]->planned)
+			sim_host_on_due(s, (uint32_t)at, s->host.event[at]->stamp);
+}
+
 /* The timer may be served before the sockets are, or after. */
 void sim_host_thaw(struct sim *s)
 {
@@ -418,15 +301,151 @@ void sim_host_thaw(struct sim *s)
 	h->asleep = h->stopped = false;
 	if (!h->m)
 		return;
-	sim_host_woke(s);
 	if (sim_chance(&s->random, 0.5))
-		sim_host_turn(s);
-	for (uint32_t r = 0; r < s->plan.readers; r++)
-		sim_host_read(s, r);
-	sim_host_read_acks(s);
-	sim_host_note_empty(s);
-	sim_host_turn(s);
+		call_timers(s);
+	for (uint32_t k = 0; k < s->plan.readers + 2; k++)
+		sim_host_on_pipe(s, k);
+	call_timers(s);
+	sim_redis_look(s);
 	/* A timer of the monotonic clock goes on where it was. */
 	sim_at(s, s->now + sim_below(&s->random, HW_NS_PER_S < s->plan.tick_ns ? HW_NS_PER_S : s->plan.tick_ns),
 	       SIM_TICK, 0, ++h->tick_stamp, 0);
+}
+
+void sim_host_forget(struct sim *s, uint32_t n)
+{
+	char id[16];
+	int len = snprintf(id, sizeof(id), "d%u", n);
+	if (!sim_host_is_awake(s))
+		return;
+	hw_monitor_forget(s->host.m, hw_app_woke(s->host.app), id, (size_t)len);
+	hw_app_turn(s->host.app);
+}
+
+/* --- configuration, start and end -------------------------------------------- */
+
+static void configure(struct sim *s)
+{
+	static char names[][8] = {"default", "slow"}, status[][20] = {"nodes/{id}/status", "slow/{id}/status"};
+	struct sim_host *h = &s->host;
+	struct hw_group_spec spec[SIM_GROUPS_MAX];
+	const struct hw_monitor_conf *conf = &s->plan.conf;
+	h->settings = absent_settings();
+	h->settings.groups = h->group;
+	h->settings.n_groups = sim_plan_groups(s, spec);
+	for (size_t g = 0; g < h->settings.n_groups; g++) {
+		h->group[g] = absent_group(names[g], status[g]);
+		h->group[g].heartbeat = (char **)(uintptr_t)spec[g].heartbeat;
+		h->group[g].n_heartbeat = spec[g].n_heartbeat;
+		h->group[g].whiles = (char **)(uintptr_t)spec[g].whiles;
+		h->group[g].n_whiles = spec[g].n_whiles;
+		h->group[g].batch = spec[g].batch;
+		h->group[g].timeout_ms = spec[g].timeout_ms;
+		h->group[g].timeout_max_ms = spec[g].timeout_max_ms;
+		h->group[g].goodbye_delay_ms = spec[g].goodbye_delay_ms;
+		h->group[g].canary = spec[g].canary;
+	}
+	h->settings.max_devices = conf->max_devices;
+	h->settings.forget_after_ms = conf->forget_after_ms;
+	h->settings.forget_once_after_ms = conf->forget_once_after_ms;
+	h->settings.mqtt.protocol = 311;
+	h->settings.mqtt.readers = conf->readers ? conf->readers : 1;
+	h->settings.mqtt.reconnect_grace_ms = conf->grace_ms;
+	h->settings.mqtt.barrier_slow_ms = conf->barrier_slow_ms;
+	h->settings.mqtt.barrier_timeout_ms = conf->barrier_timeout_ms;
+}
+
+/* As src/daemon/config/reload.c applies a configuration that it has read. */
+void sim_host_reload(struct sim *s)
+{
+	struct hw_app *a = s->host.app;
+	if (!sim_host_is_awake(s))
+		return; /* it reads the file when it starts, or not at all */
+	configure(s);
+	struct hw_group_spec *specs = hw_app_group_specs(&s->host.settings);
+	struct hw_monitor_conf conf = hw_app_monitor_conf(&s->host.settings, NULL);
+	struct hw_now now = hw_app_woke(a);
+	if (hw_monitor_reconfigure(a->monitor, now, &conf, specs, s->host.settings.n_groups))
+		sim_breach(s, "a reload is refused");
+	free(specs);
+	hw_redis_reconfigured(a->redis);
+	hw_app_upstream_ask(a);
+	hw_app_log_blind(a, now);
+	hw_app_subscribe(a, false);
+	hw_app_turn(a);
+}
+
+void sim_host_init(struct sim *s)
+{
+	sim_running = s;
+	s->host.published_at = sim_calloc(s->plan.devices, sizeof(*s->host.published_at));
+}
+
+static void end(struct sim *s)
+{
+	struct hw_app *a = s->host.app;
+	s->host.app = NULL;
+	s->host.m = NULL;
+	hw_app_free(a);
+}
+
+void sim_host_fini(struct sim *s)
+{
+	end(s);
+	free(s->host.published_at);
+	for (uint32_t k = 0; k < SIM_READERS_MAX + 2; k++)
+		sim_fifo_fini(&s->host.link[k].signs);
+	sim_running = NULL;
+}
+
+void sim_host_on_start(struct sim *s)
+{
+	struct sim_host *h = &s->host;
+	if (h->m)
+		return;
+	if (h->asleep) {
+		sim_at(s, s->now + HW_NS_PER_S, SIM_START, 0, 0, 0);
+		return;
+	}
+	configure(s);
+	h->run++;
+	h->store_lost = h->cut = h->to_blind = false;
+	for (uint32_t r = 0; r < SIM_READERS_MAX; r++) {
+		h->reader_stopped[r] = -1;
+		h->left[r] = false;
+		h->elements_taken[r] = 0;
+	}
+	h->to_forge = 0;
+	h->slept_known_ns = 0;
+	h->load_wanted = true;
+	h->started_wall_ms = sim_host_now(s).wall_ms;
+	h->mark_found_ms = 0;
+	memset(h->published_at, 0, s->plan.devices * sizeof(*h->published_at));
+	sim_mqtt_start(s);
+	h->app = hw_app_new(NULL, &h->settings);
+	h->m = h->app ? h->app->monitor : NULL;
+	if (!h->m) {
+		sim_breach(s, "no monitor");
+		return;
+	}
+	sim_oracle_started(s);
+	if (hw_app_start(h->app))
+		sim_breach(s, "the daemon does not start");
+	hw_app_run(h->app);
+}
+
+void sim_host_crash(struct sim *s)
+{
+	struct sim_host *h = &s->host;
+	if (!h->m)
+		return;
+	sim_oracle_crashed(s);
+	sim_store_crash(s);
+	for (uint32_t k = 0; k < s->plan.readers + 2; k++) {
+		sim_broker_leave(s, s->plan.devices + k);
+		h->link[k].up = h->link[k].open = false;
+		h->link[k].stamp++;
+	}
+	end(s);
+	h->stopped = false;
 }

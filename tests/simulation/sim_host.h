@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is around the core in a daemon: the loop that wakes it, its connections, what it owes the store and the broker.
- * It does with the core what src/daemon does, in virtual time. What it finds out when it wakes, and how long it sleeps,
- * it shares with the daemon (heartwheel/pace.h); the order of the calls between is like the daemon's, and not shared
- * with it. It can be stopped and go on, be suspended with its machine, be killed and started again.
+ * A daemon's process in virtual time: the real wiring (src/daemon, from hw_app_new() to hw_app_free()) around the real
+ * core. This world stands in for what the wiring stands on:
  *
- * All times that the core and the oracle see are the monotonic clock of the monitor's machine.
+ *     sim_host   the event loop and the clocks, in the place of libevent and src/run
+ *     sim_mqtt   the readers and the publishers, in the place of src/mqtt
+ *     sim_redis  the sink, the load and the mark, in the place of src/redis
+ *     sim_watch  no stand-in: what goes into the core and comes out of it is shown to the oracle (ld --wrap)
+ *     absent     what no simulated world has
+ *
+ * The process can be stopped and go on, be suspended with its machine, be killed and started again. All times that the
+ * core and the oracle see are the monotonic clock of the monitor's machine.
  */
 #ifndef SIM_HOST_H
 #define SIM_HOST_H
@@ -13,44 +18,55 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/config/settings.h"
 #include "heartwheel/monitor.h"
-#include "heartwheel/pace.h"
 #include "sim_broker.h"
 
 struct sim;
+struct hw_app;
+struct hw_loop;
+struct hw_redis;
 
+#define SIM_EVENTS_MAX 16
+
+/* A connection to the broker. */
 struct sim_link {
-	bool up;
+	bool up;     /* as the core was told */
+	bool open;   /* as its client supposes */
+	bool drains; /* of a reader: the loop waits for an empty socket */
 	uint32_t stamp;
 	int64_t wait_ns;
+	struct sim_fifo signs; /* what its client tells the loop before what is in the pipe */
 };
-
-struct sim_owed {
-	bool store, status;
-	bool flies;    /* the status is on its way to the broker, */
-	int64_t since; /* ... true time, since then */
-};
-
-struct sim_gathered; /* sim_feed.c */
 
 struct sim_host {
-	struct hw_monitor *m; /* owned; NULL: not running */
+	struct hw_app *app;   /* owned; NULL: not running */
+	struct hw_monitor *m; /* the app's; NULL: not running */
+	struct hw_redis *redis;
+	const struct hw_loop *loop;
+	struct hw_settings settings;
+	struct hw_settings_group group[SIM_GROUPS_MAX];
+	struct event *event[SIM_EVENTS_MAX]; /* owned by the app */
 	uint32_t run;
 	bool stopped, asleep;                    /* the process; its machine */
 	int64_t reader_stopped[SIM_READERS_MAX]; /* this one alone, since then; -1: no */
 	int64_t slept_ns, asleep_since;
-	struct hw_pace pace;
-	int64_t wall_offset_ms;
-	uint32_t due_stamp, tick_stamp;
+	int64_t slept_known_ns; /* so much of it the loop has noticed */
+	int64_t wall_offset_ms, timer_ns;
+	uint32_t tick_stamp, event_stamp, readers_started;
+	int64_t answered_ns;                       /* the broker acknowledged a barrier last then; 0: never */
 	struct sim_link link[SIM_READERS_MAX + 2]; /* after the readers: barriers, statuses */
-	struct sim_owed *pending;                  /* owned; a device */
-	struct sim_gathered *gathered;             /* owned; a reader */
-	uint64_t leftovers;                        /* so often the core has not worked off all that it was given */
-	bool loading, load_wanted;
+	int64_t *published_at;                     /* owned; a device: its last status went out then; true time */
+	size_t elements_taken[SIM_READERS_MAX];    /* of the list that the core has not finished; see `left` */
+	bool left[SIM_READERS_MAX];                /* the core has not finished all that it was given */
+	uint64_t leftovers;                        /* so often that was so */
+	struct hw_transition shown;                /* the last that came out of the core */
+	bool load_wanted;
 	bool store_lost; /* the store is not what it was: the mark is not there */
-	int64_t started_wall_ms, mark_found_ms, mark_told_ms;
-	uint32_t load_at;
+	bool cut;        /* the link to the store is lost, which the loop does not know yet */
+	int64_t started_wall_ms, mark_found_ms;
 	uint64_t to_forge; /* a lie's: the barrier that is said to be back when the loop wakes; 0: none */
+	bool to_blind;     /* a lie's: the loop is said to have stalled when it wakes */
 	unsigned spins;    /* turns on end that did nothing and asked for another at once */
 };
 
@@ -59,22 +75,21 @@ void sim_host_fini(struct sim *s);
 struct hw_now sim_host_now(const struct sim *s);
 /* Whether something that was read waits for the next turn. */
 bool sim_host_is_behind(const struct sim *s);
+/* Whether the process runs, and its machine does. */
+bool sim_host_is_awake(const struct sim *s);
+/* A turn of the loop begins, in which a callback of the app is called. */
+void sim_host_turn_begins(struct sim *s);
 
 void sim_host_on_start(struct sim *s);
-void sim_host_on_pipe(struct sim *s, uint32_t reader);
-void sim_host_on_due(struct sim *s, uint32_t stamp);
+void sim_host_on_pipe(struct sim *s, uint32_t link);
+void sim_host_on_due(struct sim *s, uint32_t event, uint32_t stamp);
 void sim_host_on_tick(struct sim *s, uint32_t stamp);
-void sim_host_on_dial(struct sim *s, uint32_t link, uint32_t stamp);
-void sim_host_on_closed(struct sim *s, uint32_t link, uint32_t conn);
 void sim_host_on_republish(struct sim *s);
-void sim_host_on_load(struct sim *s, uint32_t run);
 
 void sim_host_freeze(struct sim *s, bool suspended);
 void sim_host_thaw(struct sim *s);
 /* Killed: nothing is said to anybody. */
 void sim_host_crash(struct sim *s);
-/* The connection of barriers, of statuses, or both. */
-void sim_host_lose_publisher(struct sim *s, bool barriers, bool statuses);
 /* One of its readers stands still, and goes on. */
 bool sim_host_stop_reader(struct sim *s, uint32_t reader);
 void sim_host_go_on_reader(struct sim *s, uint32_t reader);
@@ -82,15 +97,39 @@ void sim_host_go_on_reader(struct sim *s, uint32_t reader);
 void sim_host_reload(struct sim *s);
 void sim_host_forget(struct sim *s, uint32_t device);
 
-/* From the store. */
-/* It is there again, or has been read: what it holds may be older than what is known. */
-void sim_host_reconcile(struct sim *s);
-void sim_host_confirmed(struct sim *s, uint32_t device, struct hw_ref ref, uint64_t seq);
-void sim_host_newer(struct sim *s, struct hw_ref ref, uint64_t stored_seq);
-void sim_host_rewrite(struct sim *s, struct hw_ref ref);
-
 /* The record of a device, or NULL; the device of a record. */
 const struct hw_device *sim_host_device(const struct sim *s, uint32_t device);
 uint32_t sim_host_number(const struct hw_device *d);
+
+/* --- sim_mqtt.c */
+void sim_mqtt_start(struct sim *s);
+void sim_mqtt_on_dial(struct sim *s, uint32_t link, uint32_t stamp);
+void sim_mqtt_on_closed(struct sim *s, uint32_t link, uint32_t conn);
+/* Whether the loop has something to read from it; what the client's thread does before that. */
+bool sim_mqtt_is_readable(struct sim *s, uint32_t link);
+/* The reader's thread woke late. */
+void sim_mqtt_stalled(struct sim *s, uint32_t reader, int64_t since);
+/* The connection of barriers, of statuses, or both. */
+void sim_mqtt_lose(struct sim *s, bool barriers, bool statuses);
+/* The connection of barriers is away for an eighth of a timeout, or is not there yet. */
+void sim_mqtt_rest(struct sim *s);
+
+/* What a message was made from, by its topic. */
+struct sim_read {
+	struct sim_packet packet;
+	uint32_t reader;
+	char topic[40], payload[112];
+};
+const struct sim_read *sim_mqtt_read(const char *topic);
+
+/* --- sim_redis.c: the store's answers */
+/* The link to the store follows what the store is; the store goes on with what it was given. */
+void sim_redis_look(struct sim *s);
+void sim_redis_on_load(struct sim *s, uint32_t run);
+/* The store may be older than what is known: it gets all. */
+void sim_redis_reconcile(struct sim *s);
+void sim_redis_confirmed(struct sim *s, struct hw_ref ref, uint64_t seq);
+void sim_redis_newer(struct sim *s, struct hw_ref ref, uint64_t stored_seq);
+void sim_redis_rewrite(struct sim *s, struct hw_ref ref);
 
 #endif

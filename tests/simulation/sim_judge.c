@@ -2,6 +2,7 @@
 /* The oracle's judgement. See sim_oracle.h. */
 #include <inttypes.h>
 
+#include "redis/redis.h"
 #include "sim.h"
 
 #define TICK_NS     (HW_NS_PER_S / HW_TICKS_PER_S + 1)
@@ -263,12 +264,12 @@ static void check_kept(struct sim *s, uint32_t i, const struct hw_device *d)
 		sim_breach(s, "d%u: the store has %s, seq %" PRIu64 ", the monitor %s, seq %" PRIu64, i,
 		           r->known ? hw_state_name(r->state) : "nothing", r->seq,
 		           known ? hw_state_name(hw_device_state(d)) : "nothing", d ? (uint64_t)d->seq : 0);
-	const struct sim_owed *pending = &s->host.pending[i];
-	if (pending->status && pending->flies && s->now - pending->since < HW_NS_PER_S)
+	bool pending = d && hw_device_noted(d, HW_PENDING_STATUS);
+	if (pending && s->host.published_at[i] && s->now - s->host.published_at[i] < HW_NS_PER_S)
 		return;
-	if (pending->status && sim_host_now(s).wall_ms - d->since_ms >= 1000)
+	if (pending && sim_host_now(s).wall_ms - d->since_ms >= 1000)
 		sim_breach(s, "d%u: its status is still owed", i);
-	if (!known || kept->unheard || pending->status)
+	if (!known || kept->unheard || pending)
 		return;
 	if (!kept->any || !kept->by_monitor || kept->seq != d->seq ||
 	    kept->online != (hw_device_state(d) == HW_STATE_ONLINE))

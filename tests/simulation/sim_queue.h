@@ -18,13 +18,14 @@ enum sim_kind {
 	SIM_IN,           /* the broker's socket of client `who` gets a packet */
 	SIM_SERVE,        /* the broker serves the next socket */
 	SIM_LAPSE,        /* the broker looks whether client `who` has outlived its keepalive */
-	SIM_PIPE,         /* reader `who` of the monitor has something to read */
-	SIM_DUE,          /* the monitor's timer */
+	SIM_PIPE,         /* connection `who` of the monitor has something to read */
+	SIM_DUE,          /* timer `who` of the monitor */
 	SIM_TICK,         /* the monitor's second */
 	SIM_HOST_DIAL,    /* the monitor's connection `who` tries to connect */
 	SIM_HOST_CLOSED,  /* the monitor's publisher finds its connection closed */
 	SIM_START,        /* the monitor starts */
 	SIM_LOAD,         /* the next devices come from the store */
+	SIM_REDIS,        /* the monitor looks at its link to the store */
 	SIM_STORE,        /* the store answers */
 	SIM_TROUBLE,      /* trouble `who` begins */
 	SIM_TROUBLE_OVER, /* ... ends */

@@ -61,6 +61,8 @@ void sim_store_give(struct sim *s, struct sim_order o)
 	if (o.at < t->last_at)
 		o.at = t->last_at;
 	t->last_at = o.at;
+	o.given_at = s->now;
+	t->edges += o.kind == SIM_EDGE;
 	t->n++;
 	*order_at(t, t->n - 1) = o;
 	sim_at(s, o.at, SIM_STORE, 0, 0, 0);
@@ -70,7 +72,7 @@ void sim_store_give(struct sim *s, struct sim_order o)
 static void carry_out(struct sim *s, const struct sim_order *o)
 {
 	struct sim_record *r = &s->store.record[o->device];
-	bool listens = s->host.m && s->host.run == o->run;
+	bool listens = s->host.m && s->host.run == o->run && !s->store.away;
 	if (s->lie == SIM_LOST_WRITE && o->kind == SIM_EDGE && o->record.state == HW_STATE_OFFLINE)
 		return;
 	switch (o->kind) {
@@ -81,26 +83,28 @@ static void carry_out(struct sim *s, const struct sim_order *o)
 	case SIM_REWRITE:
 		if (r->known && r->seq > o->record.seq) {
 			if (listens)
-				sim_host_newer(s, o->ref, r->seq);
+				sim_redis_newer(s, o->ref, r->seq);
 			break;
 		}
 		if (o->kind == SIM_EDGE && (!r->known || r->seq < o->record.seq))
 			sim_oracle_stored(s, o, r);
 		*r = o->record;
 		if (listens)
-			sim_host_confirmed(s, o->device, o->ref, o->record.seq);
+			sim_redis_confirmed(s, o->ref, o->record.seq);
 		break;
 	case SIM_REFRESH:
 		if (r->known && r->seq == o->record.seq && r->state == o->record.state)
 			*r = o->record;
 		else if (listens)
-			sim_host_rewrite(s, o->ref);
+			sim_redis_rewrite(s, o->ref);
 	}
 }
 
 void sim_store_on_due(struct sim *s)
 {
 	struct sim_store *t = &s->store;
+	if (s->host.m && !sim_host_is_awake(s)) /* the answers wait for it, and so do the orders */
+		return;
 	while (!t->away && !t->full && t->n > 0 && t->order[t->head].at <= s->now) {
 		if (t->half && sim_chance(&s->random, 0.5)) { /* refused, and tried again */
 			sim_at(s, s->now + HW_NS_PER_S / 10, SIM_STORE, 0, 0, 0);
@@ -109,6 +113,8 @@ void sim_store_on_due(struct sim *s)
 		struct sim_order o = t->order[t->head];
 		t->head = (t->head + 1) % t->cap;
 		t->n--;
+		t->edges -= o.kind == SIM_EDGE;
+		t->edges_done += o.kind == SIM_EDGE;
 		carry_out(s, &o);
 	}
 }
@@ -116,10 +122,8 @@ void sim_store_on_due(struct sim *s)
 void sim_store_leave(struct sim *s, bool away)
 {
 	s->store.away = away;
-	if (away)
-		return;
-	sim_store_on_due(s);
-	sim_host_reconcile(s);
+	s->host.cut |= away && s->host.redis;
+	sim_redis_look(s);
 }
 
 void sim_store_save(struct sim *s)
@@ -152,6 +156,15 @@ void sim_store_crash(struct sim *s)
 	struct sim_store *t = &s->store;
 	if (t->n > 0)
 		t->n = t->away || t->full ? 0 : (size_t)sim_below(&s->random, (int64_t)t->n + 1);
+	t->edges = 0;
+	for (size_t i = 0; i < t->n; i++)
+		t->edges += order_at(t, i)->kind == SIM_EDGE;
+}
+
+int64_t sim_store_oldest_ms(const struct sim *s)
+{
+	const struct sim_store *t = &s->store;
+	return t->edges ? (s->now - order_at(t, 0)->given_at) / HW_NS_PER_MS + 1 : 0;
 }
 
 struct sim_record sim_store_newest(const struct sim *s, uint32_t device)

@@ -27,7 +27,7 @@ struct sim_record {
 enum sim_order_kind { SIM_EDGE, SIM_REWRITE, SIM_REFRESH, SIM_MARK };
 
 struct sim_order {
-	int64_t at;
+	int64_t at, given_at;
 	enum sim_order_kind kind;
 	uint32_t device, run;
 	struct hw_ref ref;
@@ -39,7 +39,8 @@ struct sim_store {
 	struct sim_record *record; /* owned; a device */
 	struct sim_order *order;   /* owned: a queue */
 	size_t head, n, cap;
-	int64_t mark_ms; /* until when the monitor has seen, by the wall clock; 0: never */
+	uint64_t edges, edges_done; /* of kind SIM_EDGE: in the queue, and carried out */
+	int64_t mark_ms;            /* until when the monitor has seen, by the wall clock; 0: never */
 	bool away, full, half;
 	struct sim_record *snapshot; /* owned: what it held a while ago */
 	int64_t snapshot_mark_ms;
@@ -59,6 +60,8 @@ void sim_store_roll_back(struct sim *s);
 void sim_store_empty(struct sim *s);
 /* The monitor has died: some of what was under way never arrives. */
 void sim_store_crash(struct sim *s);
+/* While a transition waits: how long the oldest order has waited. */
+int64_t sim_store_oldest_ms(const struct sim *s);
 /* The newest of what is stored of a device, or on its way there. */
 struct sim_record sim_store_newest(const struct sim *s, uint32_t device);
 

@@ -100,7 +100,7 @@ static bool begin_at_host(struct sim *s, const struct sim_trouble *t)
 	case SIM_RELOAD:
 		return awake && h->m && !s->plan.reloaded && (reload(s, t->arg), true);
 	case SIM_PUBLISHER_LOST:
-		sim_host_lose_publisher(s, (t->arg >> 1) % 3 != 1, (t->arg >> 1) % 3 != 2);
+		sim_mqtt_lose(s, (t->arg >> 1) % 3 != 1, (t->arg >> 1) % 3 != 2);
 		return true;
 	case SIM_FORGET:
 		sim_host_forget(s, (uint32_t)t->arg % s->plan.devices);

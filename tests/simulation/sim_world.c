@@ -385,7 +385,7 @@ static int64_t since(struct sim *s, enum sim_hindrance k, int64_t now)
 	case SIM_THREAD:
 		return stopped_since(s);
 	case SIM_MACHINE:
-		return h->asleep || h->slept_ns != h->pace.ahead_ns ? now : -1;
+		return h->asleep || h->slept_ns != h->slept_known_ns ? now : -1;
 	case SIM_READER:
 		return !h->m || !all_up(s) ? now : -1;
 	case SIM_UNSENT:

@@ -186,9 +186,9 @@ static void trouble_redis(struct tw_world *w)
 /*
  * Ahead for less than clock_hold, or for good; the latter a little, or so much that it is not believed at first.
  *
- * An instance asks Redis for the time each HW_LOOK_EVERY_MS, and waits for an answer for HW_ORDER_PATIENCE_MS before it
- * begins to wait anew. So a clock that was back for less may have been ahead all the time, as far as anybody can tell,
- * and its clock_hold began with the first step (seed 6157: it was back for 175 ms). That is no promise broken.
+ * An instance asks Redis for the time each HW_CHECK_EVERY_MS, and waits for an answer for HW_ORDER_PATIENCE_MS before
+ * it begins to wait anew. So a clock that was back for less may have been ahead all the time, as far as anybody can
+ * tell, and its clock_hold began with the first step (seed 6157: it was back for 175 ms). That is no promise broken.
  */
 static void trouble_clock(struct tw_world *w)
 {

@@ -3,7 +3,8 @@
  * The simulation of several nodes, as a test: some seeds without a breach, of all kinds of trouble and of each alone; a
  * seed that replays itself; and an oracle that finds lies out.
  *
- * HW_SEED sets the first seed of the many (1, unless it is set), HW_RUNS how many.
+ * HW_SEED sets the first seed of the many (1, unless it is set), HW_RUNS how many. HW_FEW_ROUNDS leaves out the lies,
+ * and most seeds: a sanitizer looks at how the code reads and writes, and not at what it decides.
  */
 #include <check.h>
 #include <inttypes.h>
@@ -12,7 +13,8 @@
 #include "../suite.h"
 #include "nodes_world.h"
 
-#define RUNS 40
+#define RUNS     40
+#define FEW_RUNS 5
 
 static struct nw_world w;
 
@@ -20,6 +22,11 @@ static uint64_t from_env(const char *name, uint64_t otherwise)
 {
 	const char *text = getenv(name);
 	return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static bool few(void)
+{
+	return getenv("HW_FEW_ROUNDS") != NULL;
 }
 
 /* What goes wrong in a run: what the seed says, unless it is told. */
@@ -51,7 +58,8 @@ static unsigned run(uint64_t seed, const struct kind *k)
 
 START_TEST(test_no_seed_breaks_a_promise)
 {
-	uint64_t seed = from_env("HW_SEED", 1), runs = from_env("HW_RUNS", RUNS), takeovers = 0, entries = 0;
+	uint64_t seed = from_env("HW_SEED", 1), runs = from_env("HW_RUNS", few() ? FEW_RUNS : RUNS), takeovers = 0,
+		 entries = 0;
 	unsigned breaches = 0;
 	printf("HW_SEED=%" PRIu64 " HW_RUNS=%" PRIu64 "\n", seed, runs);
 	for (uint64_t k = 0; k < runs; k++) {
@@ -70,7 +78,7 @@ START_TEST(test_no_trouble_alone_breaks_a_promise)
 {
 	const struct kind k = {.alone = true, .trouble = (enum nw_trouble)_i};
 	unsigned breaches = 0;
-	for (uint64_t seed = 1; seed <= 3; seed++)
+	for (uint64_t seed = 1; seed <= (few() ? 1 : 3); seed++)
 		breaches += run(seed, &k);
 	ck_assert_msg(breaches == 0, "%s: %u breaches", nw_trouble_name(k.trouble), breaches);
 }
@@ -82,7 +90,7 @@ START_TEST(test_no_scene_breaks_a_promise)
 {
 	const struct kind k = {.scene = (enum nw_scene)_i};
 	unsigned breaches = 0;
-	for (uint64_t seed = 1; seed <= 10; seed++)
+	for (uint64_t seed = 1; seed <= (few() ? 1 : 10); seed++)
 		breaches += run(seed, &k);
 	ck_assert_msg(breaches == 0, "%s: %u breaches", nw_scene_name(k.scene), breaches);
 }
@@ -152,6 +160,7 @@ static const struct {
 	SCENE(NW_LIE_FORM, NW_OTHER_GROUPS, '1'),
 	SCENE(NW_LIE_WHO, NW_TWO_MASTERS, '8'),
 	SCENE(NW_LIE_DOUBT, NW_STRANGE_MARK, '8'),
+	SCENE(NW_LIE_LINKS, NW_SINK_STAYS, '5'),
 };
 
 START_TEST(test_each_lie_is_told)
@@ -197,7 +206,8 @@ int main(void)
 	tcase_add_loop_test(tc, test_no_scene_breaks_a_promise, NW_NO_SCENE + 1, NW_SCENES);
 	tcase_add_test(tc, test_a_seed_replays_its_run);
 	tcase_add_test(tc, test_each_lie_is_told);
-	tcase_add_loop_test(tc, test_the_oracle_finds_lies_out, 0, (int)(sizeof(lies) / sizeof(*lies)));
+	if (!few())
+		tcase_add_loop_test(tc, test_the_oracle_finds_lies_out, 0, (int)(sizeof(lies) / sizeof(*lies)));
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -60,6 +60,24 @@ if need python3 python3; then
 	verdict 'layout: sizeof(x), no blank line after the declarations of a block'
 fi
 
+# The glossary's terms: the check itself must find one in a name and one in a comment, and none in a string.
+# shellcheck disable=SC2016 # backticks are text
+if need python3 python3; then
+	PYTHONDONTWRITEBYTECODE=1 xargs python3 tests/style/words.py <"$work/own" >"$work/out" 2>&1
+	printf '%s\n' 'int hw_edge_add; /* what is owed */' 'const char *s = "told"; /* `told` */' >"$work/wrong.c"
+	[ "$(python3 tests/style/words.py "$work/wrong.c" | sed 's/.*:\([0-9]*\): .\([a-z]*\). .*/\1\2/' | tr '\n' ' ')" = '1edge 1owed ' ] ||
+		echo 'tests/style/words.py does not find what it should' >>"$work/out"
+	verdict 'words: names and comments have the terms of the glossary'
+fi
+
+if need python3 python3; then
+	python3 tests/style/readmes.py src >"$work/out" 2>&1
+	mkdir -p "$work/room" && printf 'A room.\n\nREADME gone   files\n' >"$work/room/README"
+	[ "$(python3 tests/style/readmes.py "$work/room" | sed 's/.*README//')" = ":3: there is no file 'gone'" ] ||
+		echo 'tests/style/readmes.py does not find what it should' >>"$work/out"
+	verdict 'readmes: at most 15 lines, and each file that they name is there'
+fi
+
 if need mandoc mandoc; then
 	grep -E '^man/.*\.[0-9]$' "$work/files" | while read -r m; do
 		mandoc -Tlint -Wwarning "$m" 2>&1
@@ -74,32 +92,34 @@ grep '\.h$' "$work/own" | while read -r h; do
 done >"$work/out"
 verdict 'headers compile alone'
 
-grep -E '^(include/|src/core/|src/nodes/)' "$work/own" | xargs grep -nE \
+grep -E '^(include/|src/core/|src/nodes/|src/incident/|src/stream/(gap|id)\.)' "$work/own" | xargs grep -nE \
 	'#[[:space:]]*include[[:space:]]*[<"](event|event2/|mosquitto|hiredis|sys/socket|sys/epoll|pthread|threads|syslog|curl/|systemd/|ini)' \
 	>"$work/out" /dev/null
-grep -E '^(include/|src/core/|src/nodes/)' "$work/own" | xargs grep -nE \
+grep -E '^(include/|src/core/|src/nodes/|src/incident/|src/stream/(gap|id)\.)' "$work/own" | xargs grep -nE \
 	'(^|[^_[:alnum:]])(time|clock_gettime|gettimeofday|clock|localtime|syslog|printf|fprintf|fopen|socket|nanosleep|usleep|sleep|getrandom)[[:space:]]*\(' \
 	/dev/null | grep -vE ':[0-9]+:[[:space:]]*(\*|/\*|//)' >>"$work/out"
-verdict 'core and nodes are pure: no clock, socket, log, thread'
+verdict 'core, nodes and incident are pure: no clock, socket, log, thread'
 
 # Arrows only go down: each part, and the parts that it may include. heartwheelctl and bench stand apart.
 # heartwheel/json_tree.h and heartwheel/print.h are for all.
 cat >"$work/arrows" <<'END'
 conf    conf
 nodes   nodes heartwheel
+incident incident core heartwheel
+stream  stream link heartwheel
 run     run conf heartwheel
 http    http conf heartwheel
 link    link conf heartwheel
 mqtt    mqtt conf heartwheel
-control control http run heartwheel
-redis   redis link run nodes heartwheel
+control control stream http run heartwheel
+redis   redis stream link run nodes heartwheel
 notify  notify http run conf heartwheel
-tasks   tasks control notify mqtt http link run conf heartwheel
+tasks   tasks stream control notify mqtt http link run conf heartwheel
 ctl     ctl http conf
 END
 # shellcheck disable=SC2046 # file names are words
 {
-	grep -nE '#include "(run|http|link|mqtt|nodes|redis|control|notify|daemon|conf|ctl)/' \
+	grep -nE '#include "((run|http|link|mqtt|nodes|incident|redis|control|notify|daemon|conf|ctl)/|stream/[^i])' \
 		$(grep -E '^(include/|src/core/)' "$work/own") /dev/null
 	while read -r part may; do
 		grep -nE '#include "[a-z]+/' $(grep "^src/$part/" "$work/own") /dev/null |
@@ -107,6 +127,22 @@ END
 	done <"$work/arrows"
 } >"$work/out" 2>/dev/null
 verdict 'includes only go down'
+
+# The folders of the daemon: what a part keeps to itself, and the cluster, which has one header.
+# shellcheck disable=SC2046 # file names are words
+grep -nE '#include "daemon/([a-z]+/[a-z_]+_priv|cluster/(cluster_[a-z_]+|peers)|broker/share)\.h"' \
+	$(grep '^src/daemon/' "$work/own") >"$work/out" /dev/null
+verdict 'the parts of the daemon are reached by their headers'
+
+# The folders of heartwheel-tasks: what a folder keeps to itself, and the folder below that the others stand on.
+# shellcheck disable=SC2046 # file names are words
+{
+	for private in api/api_parts api/feed follow/followers follow/past follow/session watch/ends queue/reads; do
+		grep -nE "#include \"tasks/$private\.h\"" $(grep '^src/tasks/' "$work/own" | grep -v "^src/tasks/${private%/*}/") /dev/null
+	done | grep -vE '^src/tasks/(app\.c:.*watch/ends|api/.*queue/reads)'
+	grep -nE '#include "tasks/(api|watch/(ends|submitters))' $(grep -E '^src/tasks/(queue|mqtt|follow)/' "$work/own") /dev/null
+} >"$work/out"
+verdict 'the folders of tasks are reached by their headers; queue, mqtt and follow do not include api'
 
 # Who includes whom, as far as both are ours; of those in a circle tsort says the names.
 # shellcheck disable=SC2016 # for awk
@@ -167,18 +203,20 @@ fi
 xargs wc -l <"$work/own" | awk '$2 != "total" && $1 > 800 { print $2 ": " $1 " lines, 800 is the most" }' >"$work/out"
 verdict 'files of at most 800 lines'
 
-grep -E '^(include|src|tests/(unit|property|system|simulation|brokers|mutation))/.*\.([ch]|lua|py)$|^(conf|man)/|^tests/(style|tools)/' \
-	"$work/files" | while read -r f; do
+# Headers are in no list, and tests/system/faults and tests/tools build their programs themselves.
+grep -E '(^|/)local\.mk$' "$work/files" | xargs cat Makefile.am >"$work/make"
+grep -E '^(src|tests/(unit|property|system|simulation|fuzz))/.*\.(c|lua)$|^man/.*\.[0-9]$|^conf/.*\.(service|acl)$' "$work/files" |
+	grep -v '^tests/system/faults/' | while read -r f; do
 	name=${f%.c}
-	grep -qE "(^|[[:space:]])($f|$name)([[:space:]]|\$)" Makefile.am || echo "$f is in no list of Makefile.am"
+	grep -qE "(^|[[:space:]])($f|$name)([[:space:]]|\$)" "$work/make" || echo "$f is in no list of ${f%/*}/local.mk"
 done >"$work/out"
-verdict 'Makefile.am names every file'
+verdict 'local.mk names every source file'
 
 {
 	sed -n -e 's|^\(src\|tests\)/\([^/]*\)/.*|\2|p' -e 's|^\([^/]*\)/.*|\1|p' "$work/files" | sort -u | while read -r name; do
 		grep -qE "(^|[[:space:]/])$name/" CONTRIBUTING.md || echo "CONTRIBUTING.md: the folder $name/ is missing"
 	done
-	sed -n 's/^\.PHONY: //p' Makefile.am | tr ' ' '\n' | sort -u | while read -r name; do
+	sed -n 's/^\.PHONY: //p' "$work/make" | tr ' ' '\n' | sort -u | while read -r name; do
 		grep -qE "make $name([^a-z-]|\$)" CONTRIBUTING.md || echo "CONTRIBUTING.md: make $name is missing"
 	done
 } >"$work/out"

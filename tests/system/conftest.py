@@ -9,6 +9,7 @@ import pytest
 import hw_again
 import hw_keyspace
 import hw_void
+from hw_browser import Chromium
 from hw_env import NO_STALL, NO_STANDSTILL, Env
 from hw_servers import Broker, Redis, Tls
 
@@ -51,6 +52,27 @@ def tls(base):
 def other_tls(base):
     """A second authority that nobody trusts."""
     return Tls(directory(base, "tls2"), "other")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    c = Chromium()
+    yield c
+    c.close()
+
+
+@pytest.fixture
+def browser(chromium):
+    """browser(OPTION=...): a page; the options are those of Playwright's newContext()."""
+    pages = []
+
+    def make(**options):
+        pages.append(chromium.page(**options))
+        return pages[-1]
+
+    yield make
+    for page in pages:
+        page.close()
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ static void op_metrics(void *arg, struct evbuffer *body)
 
 static const struct hw_control_ops ops = {ALWAYS};
 
-static int op_events_after(void *arg, struct hw_event_id at)
+static int op_events_after(void *arg, struct hw_stream_id at)
 {
 	struct server *s = arg;
 	if (s->store_fails)

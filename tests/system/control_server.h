@@ -25,7 +25,7 @@ struct server {
 	unsigned forgets;
 	/* Of a server with a store: what it was asked for, and how often. */
 	unsigned asked_after, asked_last;
-	struct hw_event_id after;
+	struct hw_stream_id after;
 	bool store_fails;
 	/* Of one of several nodes: what it knows, who owns all devices ("": nobody), and what a request was given. */
 	struct hw_control_nodes nodes;

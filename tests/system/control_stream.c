@@ -107,9 +107,9 @@ void expect_devices(struct stream *t, unsigned from, unsigned to)
 	}
 }
 
-struct hw_event_id place(uint64_t n)
+struct hw_stream_id place(uint64_t n)
 {
-	return (struct hw_event_id){1700000000000, n};
+	return (struct hw_stream_id){1700000000000, n};
 }
 
 struct hw_event event(char id[32], unsigned n)
@@ -136,7 +136,7 @@ void tell(unsigned from, unsigned to)
 	}
 }
 
-void text_of(const struct stream *t, unsigned n, char at[HW_EVENT_ID_TEXT])
+void text_of(const struct stream *t, unsigned n, char at[HW_STREAM_ID_TEXT])
 {
 	const char *id = t->text;
 	for (unsigned i = 0; i <= n; i++) {
@@ -144,7 +144,7 @@ void text_of(const struct stream *t, unsigned n, char at[HW_EVENT_ID_TEXT])
 		ck_assert_ptr_nonnull(id);
 		id += 5;
 	}
-	snprintf(at, HW_EVENT_ID_TEXT, "%.*s", (int)strcspn(id, "\n"), id);
+	snprintf(at, HW_STREAM_ID_TEXT, "%.*s", (int)strcspn(id, "\n"), id);
 }
 
 char *ids_of(const char *target)

@@ -32,10 +32,10 @@ void expect_devices(struct stream *t, unsigned from, unsigned to);
 /* What is under way arrives. */
 void settle(struct stream *t);
 /* The text after the n-th "id: " of the stream, from 0. */
-void text_of(const struct stream *t, unsigned n, char at[HW_EVENT_ID_TEXT]);
+void text_of(const struct stream *t, unsigned n, char at[HW_STREAM_ID_TEXT]);
 
 /* Where the n-th transition stands in a store. */
-struct hw_event_id place(uint64_t n);
+struct hw_stream_id place(uint64_t n);
 /* Device d`n` goes offline; with a store at place(n). The id is written to `id`. */
 struct hw_event event(char id[32], unsigned n);
 /* The transitions of d`from` to d`to` - 1 are told to the server. */

@@ -26,22 +26,23 @@ def is_only_late(item, call):
     return not any(e.called_dead() for e in envs)
 
 
-def one_of_each(names):
+def one_of_each(names, seed):
     """Of a test with several sets of parameters one: of the next such test the next one, so that all that tests differ in,
-    as a protocol or a QoS, is with some."""
+    as a protocol or a QoS, is with some. Which one is first depends on the seed: many runs have each set."""
     sets = {}
     for name in names:
         sets.setdefault(name.partition("[")[0], []).append(name)
     one, several = [s[0] for s in sets.values() if len(s) == 1], [s for s in sets.values() if len(s) > 1]
-    return {*one, *(s[k % len(s)] for k, s in enumerate(several))}
+    return {*one, *(s[(k + seed) % len(s)] for k, s in enumerate(several))}
 
 
 def select(config, items):
-    """For pytest_collection_modifyitems. HW_ONLY: the names of the tests that are run, one a line. HW_EACH_ONCE: only
-    one_of_each() is run, where it is the code that is looked at, and not what it says."""
+    """For pytest_collection_modifyitems. HW_ONLY: the names of the tests that are run, one a line. HW_EACH_ONCE: the
+    seed of one_of_each(), and only those are run."""
     names = {i.nodeid for i in items}
-    if os.environ.get("HW_EACH_ONCE"):
-        names = one_of_each(i.nodeid for i in items)
+    seed = os.environ.get("HW_EACH_ONCE")
+    if seed:
+        names = one_of_each((i.nodeid for i in items), int(seed))
     only = os.environ.get("HW_ONLY")
     if only is not None:
         names &= set(only.splitlines())

@@ -114,6 +114,7 @@ class Tls:
         self.ca = self.dir / ("%s.crt" % name)
         ca_key = self.dir / ("%s.key" % name)
         self.run("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                 "-addext", "keyUsage=critical,keyCertSign,cRLSign",  # Python 3.13 takes no authority without it
                  "-subj", "/CN=heartwheel test %s" % name, "-keyout", ca_key, "-out", self.ca)
         self.server_cert, self.server_key = self.issue(name + "-server", "subjectAltName=IP:127.0.0.1,DNS:localhost")
         self.client_cert, self.client_key = self.issue(name + "-client", "extendedKeyUsage=clientAuth")
@@ -124,7 +125,7 @@ class Tls:
     def issue(self, name, extension):
         key, csr, crt = (self.dir / (name + s) for s in (".key", ".csr", ".crt"))
         ext = self.dir / (name + ".ext")
-        ext.write_text(extension + "\n")
+        ext.write_text(extension + "\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n")
         self.run("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=" + name,
                  "-keyout", key, "-out", csr)
         self.run("x509", "-req", "-in", csr, "-CA", self.ca, "-CAkey", str(self.ca)[:-3] + "key", "-CAcreateserial",

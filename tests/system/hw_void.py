@@ -73,6 +73,12 @@ class WitnessedClient(paho.Client):
 
     gaps = None
 
+    def __init__(self, client_id, **options):
+        # paho 2 asks which signatures the callbacks have; paho 1 has no other.
+        if hasattr(paho, "CallbackAPIVersion"):
+            options["callback_api_version"] = paho.CallbackAPIVersion.VERSION1
+        super().__init__(client_id=client_id, **options)
+
     def _sock_send(self, buf):
         before = time.monotonic()
         n = super()._sock_send(buf)
@@ -109,7 +115,7 @@ def why_void(item, call):
 
 def run_until_it_proves(item, nextitem):
     """For pytest_runtest_protocol: a void run is repeated. What is reported is the last, with the reasons before it. What is
-    found when a test ends (a daemon that died, an edge told twice) has nothing to do with how late anybody was."""
+    found when a test ends (a daemon that died, a transition told twice) has nothing to do with how late anybody was."""
     from _pytest.runner import runtestprotocol
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     voids = []

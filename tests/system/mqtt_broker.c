@@ -355,7 +355,7 @@ struct hw_publisher *publisher_up(const struct hw_mqtt_conf *conf)
 	return p;
 }
 
-bool publisher_retain(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t token)
+bool publisher_retain(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t publish_id)
 {
 	uint64_t subject = 1; /* what is published on one topic is about one thing */
 	for (const char *c = topic; *c; c++)
@@ -365,7 +365,7 @@ bool publisher_retain(struct hw_publisher *p, const char *topic, const void *pay
 	                                                        .len = len,
 	                                                        .retain = true,
 	                                                        .qos = 1,
-	                                                        .token = token,
+	                                                        .publish_id = publish_id,
 	                                                        .subject = subject});
 }
 

@@ -67,7 +67,7 @@ bool publisher_next(struct hw_publisher *p, struct hw_publisher_event *ev, int m
 struct hw_publisher_event publisher_await(struct hw_publisher *p, enum hw_publisher_event_kind kind);
 struct hw_publisher *publisher_up(const struct hw_mqtt_conf *conf);
 /* Hands over what is to be retained, with QoS 1: as statuses are. */
-bool publisher_retain(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t token);
+bool publisher_retain(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t publish_id);
 /* This process's only socket that is connected to that port of 127.0.0.1. */
 int socket_to(int port);
 

@@ -171,7 +171,7 @@ void rig_serve(struct rig *g, const char *const *extra)
 	                                 .node_id = "node-1",
 	                                 .ttl_factor = 3,
 	                                 .events_max = 1000000,
-	                                 .run_mark = UINT64_C(0xabcdef0123456789)};
+	                                 .run_id = UINT64_C(0xabcdef0123456789)};
 }
 
 void rig_kill_server(struct rig *g)
@@ -242,7 +242,7 @@ static void on_newer(void *arg, struct hw_ref device, uint64_t stored_seq)
 		sink_rewrite(g->r, device);
 }
 
-static void on_event(void *arg, struct hw_event_id at, const struct hw_transition *t)
+static void on_event(void *arg, struct hw_stream_id at, const struct hw_transition *t)
 {
 	struct rig *g = arg;
 	g->events++;
@@ -303,11 +303,11 @@ static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership 
 {
 	struct rig *g = arg;
 	out->partition = hw_partition_of(id, id_len);
-	out->token = hw_token_make(g->epoch[out->partition], g->conf.node_id);
+	out->token = hw_fencing_token_make(g->epoch[out->partition], g->conf.node_id);
 	return out->token.epoch > 0;
 }
 
-static void on_fenced(void *arg, unsigned partition, const struct hw_token *newer)
+static void on_fenced(void *arg, unsigned partition, const struct hw_fencing_token *newer)
 {
 	struct rig *g = arg;
 	g->fenced++;

@@ -42,7 +42,7 @@ struct rig {
 	char why[512], trouble[512];
 	bool loaded;
 	unsigned fenced, fenced_partition; /* calls; of the last one */
-	struct hw_token fenced_by;
+	struct hw_fencing_token fenced_by;
 	unsigned dropped; /* calls; of the last one */
 	struct hw_ref dropped_device;
 	uint64_t dropped_seq;
@@ -55,7 +55,7 @@ struct rig {
 	uint64_t newer_seq;
 	int64_t down_ms; /* of the last device loaded */
 	unsigned events, pages;
-	struct hw_event_id event_at; /* of the last edge written, and that edge */
+	struct hw_stream_id event_at; /* of the last transition written, and that transition */
 	struct hw_transition event;
 	struct hw_event_page page; /* the last one; its events below */
 	struct hw_event page_events[HW_EVENTS_PAGE];

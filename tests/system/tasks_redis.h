@@ -5,7 +5,7 @@
 #define HW_TASKS_REDIS_H
 
 #include "redis_rig.h"
-#include "tasks/calls.h"
+#include "tasks/queue/calls.h"
 
 struct tasks_redis {
 	struct rig *rig;

@@ -9,7 +9,9 @@ import time
 import pytest
 
 from hw_build import SRC
+from hw_history import BUILT, History, Sqlite
 from hw_mqtt import Beating
+from hw_tasks import Device, Sender, Tasks
 from hw_wait import throughout, wait_until
 
 MOSQUITTO_ACL = (SRC / "conf" / "mosquitto-heartwheel.acl").read_text()
@@ -118,7 +120,7 @@ def test_the_daemon_under_both_acls(env, protocol, qos, readers):
 
 def commands_of(text):
     """{"get", "script|load", ...}: what the user line allows."""
-    line, = [l for l in text.splitlines() if l.startswith("user ")]
+    line, = [l for l in text.splitlines() if l.startswith("user heartwheel ")]
     return {w[1:] for w in line.split() if w.startswith("+")}
 
 
@@ -199,6 +201,54 @@ def test_several_nodes_under_the_redis_acl(env):
     assert {w[1:] for w in of_several().split() if w.startswith("+")} <= used
 
 
+def test_heartwheel_tasks_under_its_redis_user(env):
+    """A task, one that waits for its device, one that is taken back, a call, a will, a follower, tasks between nodes."""
+    guarded_redis(env)
+    tasks = Tasks(env, key_prefix="task:", ack_wait="1s", watch="yes", publish="%s/out/{sender}/#" % env.root,
+                  redis={"username": "heartwheel-tasks", "password_file": secret(env, "heartwheel")}).start()
+    alice, pump, dock = Sender(tasks), Device(tasks, "pump"), Device(tasks, "dock")
+    alice.wait(alice.submit("pump"), "complete")
+    tasks.set_online("dock", False)
+    held = alice.submit("dock")
+    tasks.wait_state(alice.task(held), "held")
+    alice.wait(alice.ask("follow", {"prefix": "d"}), "complete")
+    tasks.set_online("dock", True)
+    alice.wait(held, "complete")
+    wait_until(lambda: [m for m in alice.client.messages if m.topic.endswith("/pending")], what="a transition of dock")
+    later = alice.task(alice.submit("pump", exp=int(time.time()) + 3600, time_s=0, msg_id=None))
+    tasks.request("DELETE", "/v1/tasks/" + later)
+    wait_until(lambda: env.redis.exists(tasks.key("wills")), what="the place of the wills")
+    will = "%s/out/dock/dead" % env.root
+    assert tasks.request("PUT", "/v1/devices/dock/will", {"topic": will, "payload": 1}).status == 204
+    out = env.observer(will)
+    tasks.set_online("dock", False)
+    wait_until(lambda: out.on(will), what="the will")
+    ask = "%s/out/heartwheel/ask" % env.root
+    assert tasks.request("POST", "/v1/call", {"topic": ask, "reply": ask + "/reply", "timeout": 1}).status in (403, 504)
+    assert tasks.get("/v1/tasks").status == 200
+    # Between nodes.
+    bob = Sender(tasks, "bob")
+    bob.client.publish("%s/carl/pending/bob" % env.root, {"msg_id": "w1", "action": "set", "time": 0, "payload": 1}, qos=1)
+    wait_until(lambda: b"w1" in tasks.get("/v1/tasks?watched=1").body or env.redis.zcard(tasks.key("watched")), 10)
+    tasks.stop()
+    tasks.start()
+    tasks.stop()
+    assert not env.redis.execute_command("ACL", "LOG"), env.redis.execute_command("ACL", "LOG")
+
+
+@pytest.mark.skipif(not BUILT, reason="built without SQLite")
+def test_heartwheel_history_under_its_redis_user(env):
+    guarded_redis(env)
+    d = env.daemon(timeout="500ms", redis={"username": "heartwheel", "password_file": secret(env, "heartwheel")})
+    history = History(env, Sqlite(env.own_dir("db")),
+                      redis={"username": "heartwheel-history", "password_file": secret(env, "heartwheel")}).start()
+    env.beat("x")
+    wait_until(lambda: d.state("x") == "offline")
+    wait_until(lambda: history.database.rows("SELECT COUNT(*) FROM transition")[0][0] >= 2, what="both transitions")
+    history.stop()
+    assert not env.redis.execute_command("ACL", "LOG"), env.redis.execute_command("ACL", "LOG")
+
+
 @pytest.mark.parametrize("key", ["device:other", "device:state", "other", "device:eventsx"])
 def test_the_redis_user_sees_no_other_key(env, key):
     import redis
@@ -250,7 +300,7 @@ RIGHTS = "topic readwrite heartwheel/+/barrier"
 
 @pytest.mark.parametrize("left,protocol,qos,missing", [
     ("read", "5", 0, r"refused by the broker: .* to write \(and to read\) that topic"),
-    ("write", "5", 0, r"taken by the broker .* to read that topic"),
+    ("write", "5", 0, r"accepted by the broker .* to read that topic"),
     (None, "5", 1, r"refused by the broker: .* to write \(and to read\) that topic"),
     ("write", "3.1.1", 1, "to write and to read that topic"),  # this broker says nothing of it
     ("read", "3.1.1", 0, "to write and to read that topic"),

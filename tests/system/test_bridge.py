@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Fleets behind a bridge: two mosquittos, of which the monitor's fetches the fleet's topics from the other."""
+import itertools
 import signal
 
 import pytest
@@ -76,7 +77,7 @@ def test_a_bridge_that_reconnects_brings_history(env):
     site.beats_until("later", "online")
     assert [d.state("stopped%d" % i) for i in range(5)] == [None] * 5
     assert d.metrics().get("devices", group="default", state="online") == 2
-    line, = wait_until(lambda: [l for l in d.log().splitlines() if "retain flag not counted" in l and " warning: " in l], 15,
+    line, = wait_until(lambda: [l for l in d.log().splitlines() if "retain flag ignored" in l and " warning: " in l], 15,
                        "the log to say so")
     assert "group 'default': " in line and "set retained = count in that group" in line, line
 
@@ -122,6 +123,7 @@ def test_a_bridge_that_reconnects_brings_old_wills_and_births(env):
     wait_until(lambda: d.state("forgotten") in (None, "forgotten"), 10)
     for device in beating:
         site.beats_until(device, "online")
+    wait_until(lambda: all(env.edges(x)[-1][0] == "online" for x in beating), what="the stream to have them all")
     events, before = len(env.events()), history(d)
     thief = Client(site.broker.port, client_id="site-b")  # the bridge's connection ends, and it reconnects
     thief.close()
@@ -208,7 +210,7 @@ def test_a_bridge_that_is_away_takes_nobody_offline(env, protocol):
     throughout(lambda: upstream(d) and offlines(env) == [], 5, "nobody to be judged")
     assert d.get("/v1/groups").json()["groups"][0]["upstream"] == STATE
     assert d.metrics().get("blind", cause="upstream") == 1 and d.get("/readyz").status == 503
-    assert "what a group is heard through is away" in d.ctl("status").stdout
+    assert "the bridge or gateway of a group is away" in d.ctl("status").stdout
     wait_until(lambda: observer.messages[-1].json()["blind"] == "upstream", 5, "presence to say it")
     site.restore()
     wait_until(lambda: not d.status()["blind"], 30, "the group to be heard again")
@@ -324,7 +326,75 @@ def test_a_value_that_the_broker_dropped_is_asked_for(env):
         d.signal(signal.SIGCONT)
     raw.die()
     wait_until(lambda: upstream(d), 30, "the group to be blind")
-    assert "(loss, silence counts anew)" in d.log()
+    assert "(loss; each device's timeout starts again)" in d.log()
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_value_that_the_broker_has_lost_is_unknown(env, protocol):
+    """The broker restarts without persistence: the topic has no value, as after a clearing. A value that it has counts."""
+    env.own_broker()
+    env.root = "nodes"
+    say = lambda word: env.publisher.publish("up/there", word, 1, True)
+    say(b"yes")
+    d = daemon(env, timeout="2s", protocol=protocol, **{"while": "up/there yes"})
+    say(b"no")
+    wait_until(lambda: upstream(d), 10, "the group to be blind")
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    thief = Client(env.broker.port, client_id="heartwheel-%s-r0" % env.node)  # the reader reconnects
+    thief.close()
+    wait_until(lambda: d.log().count("connected to 127.0.0.1:%d and subscribed" % env.broker.port) >= 2, 30, "the reader to be back")
+    named = lambda: d.get("/v1/groups").json()["groups"][0]["upstream"] == "up/there"
+    throughout(lambda: named() and offlines(env) == [], 4, "the group to be blind: the value is as it was")
+    env.broker.stop()
+    env.broker.start()
+    wait_until(lambda: d.state("a") == "offline", 30, "the group to be judged")
+    assert not upstream(d)
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_a_topic_of_while_that_is_a_heartbeat_too(env, readers):
+    """It keeps its retain flag. With one reader, a message on it counts once, though two subscriptions bring it."""
+    env.own_broker()
+    env.root = "gw"
+    env.publisher.publish("gw/old/lwt", b"on", 1, True)
+    d = env.daemon(groups=[("gateways", {"heartbeat": "gw/{id}/+", "goodbye": "gw/{id}/lwt off", "timeout": "1h"}),
+                           ("g", {"heartbeat": "nodes/{id}", "while": ["gw/s/lwt on", "gw/old/lwt on"]})],
+                   monitor=NO_STALL, mqtt={"readers": readers, **NO_STANDSTILL})
+    wait_until(lambda: not d.status()["blind"], 20)
+    beats = lambda: d.metrics().get("heartbeats_total", group="gateways")
+    lwt = lambda device, word, retain=True: env.publisher.publish("gw/%s/lwt" % device, word, 1, retain)
+
+    markers = itertools.count()
+
+    def read():
+        marker = "m%d" % next(markers)
+        env.publisher.publish("gw/%s/hb" % marker, b"", 1)
+        wait_until(lambda: d.state(marker) == "online", 10, "messages to be read")
+
+    def flags(device):
+        before = flagged(d)
+        lwt(device, b"on")
+        read()
+        return flagged(d) - before
+    # Until then it may be what the broker retained.
+    once = wait_until(lambda: flags("s"), 20, "the flag to be seen on what is new")
+    if readers == 1:
+        assert once == 1
+    assert flags("t") == 1
+    assert [d.state(x) for x in ("s", "t", "old")] == [None] * 3
+    before = beats()
+    lwt("s", b"up", retain=False)
+    wait_until(lambda: d.state("s") == "online", 10, "a message without the flag to count")
+    read()
+    if readers == 1:
+        assert beats() == before + 2
+    lwt("s", b"off")
+    wait_until(lambda: d.state("s") == "offline", 10, "a goodbye with the flag to count")
+    assert d.device("s")["reason"] == "will" and upstream(d)
+    lwt("s", b"on")
+    wait_until(lambda: d.state("s") == "online", 10, "the birth to take it back")
+    wait_until(lambda: not upstream(d), 20)
 
 
 def test_a_while_that_brings_no_value_is_said(env):

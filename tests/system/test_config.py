@@ -182,7 +182,7 @@ def test_other_programs_sections_are_passed_over(env):
     path, r = check_text(env, "[monitor]\nuser =\n" + others)
     assert (r.returncode, r.stdout, r.stderr) == (0, "%s: ok\n" % path, ""), r
     printed = check(path, "-v").stdout
-    assert "# [tasks] in line 3 is another program's\n# [history] in line 6 " in printed, printed
+    assert "# [tasks] in line 3 belongs to another program\n# [history] in line 6 " in printed, printed
     path, r = check_text(env, "[monitor]\nuser =\n" + others.replace("[tasks]", "[task]"))
     assert r.returncode == 2 and "%s:3: section 'task': unknown section: did you mean [tasks]?" % path in r.stderr, r
     d = env.daemon(timeout="1h")

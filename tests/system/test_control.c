@@ -124,11 +124,12 @@ START_TEST(status_says_all)
 	s.status.pending = 7;
 	ck_assert_int_eq(get(&s, "/v1/status", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
-	expect_keys(json, "node version uptime_s blind blind_cause blind_for_ms judges_in_ms starting mqtt broker "
-	                  "broker_port redis redis_writable loading devices "
-	                  "online offline unjudged unjudged_groups candidates owed owed_oldest_ms heartbeats_total "
-	                  "heartbeats_per_s transitions_total "
-	                  "barrier_ms now_ms");
+	expect_keys(json,
+	            "node version uptime_s blind blind_cause blind_for_ms judges_in_ms starting mqtt broker "
+	            "broker_port redis redis_writable loading devices "
+	            "online offline unjudged unjudged_groups suspects candidates owed owed_oldest_ms heartbeats_total "
+	            "heartbeats_per_s transitions_total "
+	            "barrier_ms now_ms");
 	ck_assert_str_eq(text(json, "node"), "node \"1\"");
 	ck_assert_str_eq(text(json, "version"), "1.2.3");
 	ck_assert_str_eq(text(json, "mqtt"), "up");
@@ -171,9 +172,9 @@ START_TEST(health_and_readiness)
 	ck_assert_int_eq(get(&s, "/readyz", &r), 200);
 	reply_fini(&r);
 	s.status.store = HW_REDIS_REFUSES;
-	s.status.redis = "nothing can be written: OOM";
+	s.status.redis = "no write is accepted: OOM";
 	get(&s, "/readyz", &r);
-	ck_assert_str_eq(r.body, "{\"error\":\"Redis: nothing can be written: OOM\"}\n");
+	ck_assert_str_eq(r.body, "{\"error\":\"Redis: no write is accepted: OOM\"}\n");
 	expect_error(503);
 	s.status.store = HW_REDIS_WRITES;
 	s.status.pending = 3;
@@ -185,7 +186,7 @@ START_TEST(health_and_readiness)
 	get(&s, "/readyz", &r);
 	ck_assert_str_eq(
 		r.body,
-		"{\"error\":\"loading devices from the store; 3 devices' states owed, the oldest for 10 s\"}\n");
+		"{\"error\":\"loading devices from the store; 3 states of devices pending, the oldest for 10 s\"}\n");
 	expect_error(503);
 	ck_assert_int_eq(get(&s, "/healthz", &r), 200);
 	ck_assert_str_eq(r.body, "{\"status\":\"ok\"}\n");

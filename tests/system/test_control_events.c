@@ -10,13 +10,14 @@
 #include <sys/socket.h>
 
 #include "../suite.h"
+#include "bound.h"
 #include "control_rig.h"
 #include "control_stream.h"
 
 START_TEST(an_event_says_all)
 {
 	struct stream t;
-	char at[HW_EVENT_ID_TEXT], want[512];
+	char at[HW_STREAM_ID_TEXT], want[512];
 	stream_open(&t, "/v1/events", NULL);
 	expect_open(&t);
 	ck_assert_ptr_nonnull(strstr(t.text, "Content-Type: text/event-stream\r\n"));
@@ -53,7 +54,7 @@ END_TEST
 START_TEST(resumes_where_it_was)
 {
 	struct stream t;
-	char at[HW_EVENT_ID_TEXT], target[128];
+	char at[HW_STREAM_ID_TEXT], target[128];
 	stream_open(&t, "/v1/events", NULL);
 	expect_open(&t);
 	tell(0, 5);
@@ -84,7 +85,7 @@ END_TEST
 START_TEST(resumes_at_the_end)
 {
 	struct stream t;
-	char at[HW_EVENT_ID_TEXT];
+	char at[HW_STREAM_ID_TEXT];
 	stream_open(&t, "/v1/events", NULL);
 	expect_open(&t);
 	tell(0, 1);
@@ -105,7 +106,7 @@ START_TEST(what_is_gone_gives_a_reset)
 {
 	static const char *const places[] = {"1-1", "nonsense", "9999999999999-1", "1700000000000-99999999", "-"};
 	struct stream t;
-	char at[HW_EVENT_ID_TEXT];
+	char at[HW_STREAM_ID_TEXT];
 	tell(0, 3);
 	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		stream_open(&t, "/v1/events", places[i]);
@@ -222,7 +223,7 @@ START_TEST(who_never_reads_is_cut_off)
 		told += 20;
 		server_turn(&s);
 		stream_take(&t);
-		ck_assert(clock_ms() - since < 25000);
+		ck_assert_within(clock_ms() - since, 25000, "ms");
 	}
 	ck_assert_int_ge(clock_ms() - since, 9000);
 	expect_devices(&t, 0, told);

@@ -120,16 +120,16 @@ START_TEST(readiness)
 	s.nodes.member = true;
 	s.nodes.at[0].state = "lapsed";
 	s.nodes.as_of_ms = s.now.wall_ms - 12500;
-	expect_ready(
-		"{\"error\":\"Redis was not reached for 12 s, longer than the lease: what is shown is as of then\"}\n");
+	expect_ready("{\"error\":\"Redis was not reached for 12 s, longer than the lease: all that is shown is from "
+	             "then\"}\n");
 	s.nodes.at[0].state = "ready";
 	s.nodes.orphans = 3;
 	expect_ready("{\"error\":\"3 of 256 partitions have no owner\"}\n");
 	s.nodes.orphans = 0;
 	s.nodes.at[1].json = "{\"mode\":\"standby\",\"name\":\"heartwheel\"}";
-	expect_ready("{\"error\":\"node 'b' is of another mode\"}\n");
+	expect_ready("{\"error\":\"node 'b' has another mode\"}\n");
 	s.nodes.at[1].json = "{\"mode\":\"mirror\",\"name\":\"other\"}";
-	expect_ready("{\"error\":\"node 'b' is of another name\"}\n");
+	expect_ready("{\"error\":\"node 'b' has another name\"}\n");
 	s.nodes.at[1].lost = true;
 	expect_ready("{\"status\":\"ok\"}\n");
 	s.nodes.member = false;
@@ -302,7 +302,7 @@ START_TEST(an_owner_that_does_not_answer)
 	long long since = clock_ms();
 	int fd = begin_delete();
 	client_read(&s, fd, NULL, &r);
-	ck_assert_str_eq(r.body, "{\"error\":\"node 'b' owns this device, and does not answer\"}\n");
+	ck_assert_str_eq(r.body, "{\"error\":\"node 'b' owns this device and does not answer\"}\n");
 	ck_assert_int_ge(clock_ms() - since, 1900);
 	expect_error(503);
 	close(fd);

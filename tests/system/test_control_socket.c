@@ -156,12 +156,12 @@ START_TEST(an_address_reads_alone)
 	ck_assert_int_eq(tcp_ask(port, "GET", "/v1/devices/a"), 200);
 	ck_assert_int_eq(tcp_ask(port, "GET", "/metrics"), 200);
 	ck_assert_int_eq(tcp_ask(port, "DELETE", "/v1/devices/a"), 405);
-	ck_assert_ptr_nonnull(strstr(r.body, "{\"error\":\"this address is for reading alone"));
+	ck_assert_ptr_nonnull(strstr(r.body, "{\"error\":\"this address is read-only"));
 	ck_assert_ptr_nonnull(strstr(r.head, "\r\nAllow: GET, HEAD\r\n"));
 	ck_assert_uint_eq(s.forgets, 0);
 	ck_assert_int_eq(tcp_ask(port, "DELETE", "/v1/devices"), 405);
 	ck_assert_int_eq(tcp_ask(port, "POST", "/v1/reload"), 405);
-	ck_assert_ptr_nonnull(strstr(r.body, "{\"error\":\"this address is for reading alone"));
+	ck_assert_ptr_nonnull(strstr(r.body, "{\"error\":\"this address is read-only"));
 	ck_assert_int_eq(tcp_ask(port, "GET", "/v1/reload"), 405);
 	ck_assert_int_eq(tcp_ask(port, "GET", "/none"), 404);
 	reply_fini(&r);

@@ -16,7 +16,7 @@ static void set_up_store(void)
 }
 
 /* The store answers with what stands from `from` on, up to 200, of `to` in all. */
-static void answer(unsigned from, unsigned to, struct hw_event_id after)
+static void answer(unsigned from, unsigned to, struct hw_stream_id after)
 {
 	static char ids[200][32];
 	struct hw_event events[200];
@@ -64,10 +64,10 @@ START_TEST(what_was_missed_is_read)
 	hw_control_store(s.control, false);
 	hw_control_store(s.control, true);
 	ck_assert_uint_eq(s.asked_after, 1);
-	ck_assert_uint_eq(s.after.n, 5);
+	ck_assert_uint_eq(s.after.seq, 5);
 	answer(6, 250, s.after);
 	ck_assert_uint_eq(s.asked_after, 2); /* there is more */
-	ck_assert_uint_eq(s.after.n, 205);
+	ck_assert_uint_eq(s.after.seq, 205);
 	tell(250, 260); /* they are behind what was asked for, and are in the store */
 	answer(206, 260, s.after);
 	tell(260, 261);
@@ -82,7 +82,7 @@ START_TEST(an_empty_stream_has_a_begin)
 {
 	struct stream t;
 	hw_control_store(s.control, true);
-	answer(0, 0, (struct hw_event_id){0, 0});
+	answer(0, 0, (struct hw_stream_id){0, 0});
 	stream_open(&t, "/v1/events", NULL);
 	expect_open(&t);
 	hw_control_store(s.control, false);
@@ -129,16 +129,16 @@ START_TEST(a_client_resumes_from_the_store)
 	expect_open(&u);
 	settle(&t);
 	ck_assert_uint_eq(s.asked_after, 1); /* one at a time */
-	ck_assert_uint_eq(s.after.n, 99);
+	ck_assert_uint_eq(s.after.seq, 99);
 	answer(100, 500, s.after);
 	settle(&t);
 	ck_assert_uint_eq(s.asked_after, 2);
-	ck_assert_uint_eq(s.after.n, 499); /* the other's turn */
+	ck_assert_uint_eq(s.after.seq, 499); /* the other's turn */
 	tell(500, 510);
 	answer(500, 510, s.after);
 	settle(&t);
 	ck_assert_uint_eq(s.asked_after, 3);
-	ck_assert_uint_eq(s.after.n, 299);
+	ck_assert_uint_eq(s.after.seq, 299);
 	answer(300, 510, s.after);
 	settle(&t);
 	answer(500, 510, s.after);
@@ -165,7 +165,7 @@ START_TEST(a_page_may_be_behind_what_is_told)
 	answer(3, 5, s.after);
 	settle(&t);
 	ck_assert_uint_eq(s.asked_after, 2);
-	ck_assert_uint_eq(s.after.n, 4);
+	ck_assert_uint_eq(s.after.seq, 4);
 	answer(5, 6, s.after);
 	expect_devices(&t, 3, 6);
 	settle(&t);
@@ -207,7 +207,7 @@ START_TEST(a_client_may_be_ahead_of_what_is_told)
 	tell(7, 9);
 	settle(&t);
 	ck_assert_uint_eq(s.asked_after, 2);
-	ck_assert_uint_eq(s.after.n, 7);
+	ck_assert_uint_eq(s.after.seq, 7);
 	answer(8, 9, s.after);
 	tell(9, 10);
 	expect_devices(&t, 8, 10);
@@ -231,7 +231,7 @@ START_TEST(a_client_waits_for_another_store)
 	hw_control_store(s.control, true);
 	answer(5, 5, s.after);
 	settle(&t);
-	ck_assert_uint_eq(s.after.n, 7);
+	ck_assert_uint_eq(s.after.seq, 7);
 	answer_gone();
 	settle(&t);
 	ck_assert_uint_eq(hw_control_clients(s.control).lagging, 0);
@@ -251,7 +251,7 @@ START_TEST(what_is_told_while_it_reads_is_read)
 	tell(9, 11);
 	answer(5, 9, s.after);
 	ck_assert_uint_eq(s.asked_after, 2);
-	ck_assert_uint_eq(s.after.n, 8);
+	ck_assert_uint_eq(s.after.seq, 8);
 	answer(9, 11, s.after);
 	ck_assert_uint_eq(s.asked_after, 2);
 	tell(10, 12); /* the first was read */
@@ -276,7 +276,7 @@ START_TEST(a_client_waits_for_the_store)
 	hw_control_store(s.control, true);
 	answer(0, 5, place(0));
 	ck_assert_uint_eq(s.asked_after, 1);
-	ck_assert_uint_eq(s.after.n, 3);
+	ck_assert_uint_eq(s.after.seq, 3);
 	hw_control_store(s.control, false); /* no answer will come */
 	hw_control_store(s.control, true);
 	answer(5, 5, s.after); /* for the hub */
@@ -310,7 +310,7 @@ START_TEST(a_client_leaves_while_it_is_asked_for)
 	answer(4, 5, s.after); /* for nobody */
 	settle(&u);
 	ck_assert_uint_eq(count(&u, "event:"), 0);
-	ck_assert_uint_eq(s.after.n, 2);
+	ck_assert_uint_eq(s.after.seq, 2);
 	answer(3, 5, s.after);
 	expect_devices(&u, 3, 5);
 	stream_close(&u);
@@ -342,7 +342,7 @@ static void await(unsigned n)
 {
 	char id[32];
 	struct hw_event e = event(id, n);
-	e.at = (struct hw_event_id){0};
+	e.at = (struct hw_stream_id){0};
 	hw_control_pending(s.control, &e);
 }
 
@@ -383,7 +383,7 @@ START_TEST(a_transition_is_remembered_once)
 {
 	char id[32];
 	hw_control_store(s.control, true);
-	answer(0, 0, (struct hw_event_id){0, 0});
+	answer(0, 0, (struct hw_stream_id){0, 0});
 	await(0);
 	hw_control_settled(s.control);
 	tell(0, 3);
@@ -411,12 +411,12 @@ START_TEST(what_gave_way_is_no_news)
 {
 	char id[32];
 	hw_control_store(s.control, true);
-	answer(0, 0, (struct hw_event_id){0, 0});
+	answer(0, 0, (struct hw_stream_id){0, 0});
 	struct hw_event first = event(id, 0);
 	for (unsigned i = 0; i < 10001; i++) {
 		char other[32];
 		struct hw_event e = event(other, i);
-		e.at = (struct hw_event_id){0};
+		e.at = (struct hw_stream_id){0};
 		e.time_ms += i;
 		hw_control_pending(s.control, &e);
 	}
@@ -430,7 +430,7 @@ START_TEST(anothers_clock_hides_nothing)
 {
 	char id[32];
 	hw_control_store(s.control, true);
-	answer(0, 0, (struct hw_event_id){0, 0});
+	answer(0, 0, (struct hw_stream_id){0, 0});
 	for (unsigned i = 0; i < 10001; i++) {
 		struct hw_event e = event(id, i);
 		e.node = "b";

@@ -25,7 +25,7 @@ START_TEST(wheel_is_shown_as_it_is)
 	server_beat(&s, 1, "f/y", "{\"timeout\":0.5}");
 	ck_assert_int_eq(get(&s, "/v1/wheel", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
-	expect_keys(json, "ticks_per_s candidates cursor_tick length levels");
+	expect_keys(json, "ticks_per_s suspects candidates cursor_tick length levels");
 	ck_assert_double_eq(number(json, "ticks_per_s"), 31);
 	ck_assert_double_eq(number(json, "length"), 7);
 	const cJSON *levels = cJSON_GetObjectItem(json, "levels");
@@ -66,7 +66,7 @@ START_TEST(the_wheel_of_keys)
 	server_beat(&s, 0, "beats", NULL);
 	ck_assert_int_eq(get(&s, "/v1/wheel", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
-	expect_keys(json, "ticks_per_s candidates cursor_tick length levels keys");
+	expect_keys(json, "ticks_per_s suspects candidates cursor_tick length levels keys");
 	ck_assert_double_eq(number(json, "length"), 1);
 	const cJSON *keys = cJSON_GetObjectItem(json, "keys"), *levels = cJSON_GetObjectItem(keys, "levels");
 	expect_keys(keys, "cursor_tick length levels");

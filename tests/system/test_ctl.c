@@ -32,8 +32,8 @@ START_TEST(status)
 	s.status.pending_oldest_ms = 61000;
 	transition("a", HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
 	ck_assert_int_eq(ctl("status"), 0);
-	ck_assert_ptr_nonnull(
-		strstr(out, "\nwatching    cannot hear devices: broker connection lost 12s ago; nobody is judged\n"));
+	ck_assert_ptr_nonnull(strstr(
+		out, "\nwatching    cannot hear devices: broker connection lost 12s ago; no device is judged\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\nloading     yes"));
 	ck_assert_ptr_nonnull(strstr(out, "\npending     12,345 writes, the oldest for 1m1s\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\nlast        a offline, "));
@@ -52,8 +52,8 @@ START_TEST(show)
 	            "\"timeout\":310}");
 	ck_assert_int_eq(ctl("show 'a/b c'"), 0);
 	ck_assert_int_eq(strncmp(out, "a/b c\n  state      online since 20", 33), 0);
-	ck_assert_ptr_nonnull(
-		strstr(out, "\n  timeout    5m10s\n  offline    in 5m10s, if not heard\n  wheel      level "));
+	ck_assert_ptr_nonnull(strstr(
+		out, "\n  timeout    5m10s\n  offline    in 5m10s, if no heartbeat arrives\n  wheel      level "));
 	ck_assert_ptr_nonnull(strstr(out, "\n  battery    87 %\n  rssi       -60.5 dBm\n  uptime     1d2h\n"));
 	ck_assert_ptr_null(strstr(out, "lately"));
 	ck_assert_ptr_nonnull(strstr(out, "\n  data       {\"x\":\"\\u001b[31m\\u009b\\u202e\"}\n"));
@@ -94,9 +94,9 @@ START_TEST(wheel)
 		server_beat(&s, 0, id, NULL);
 	}
 	ck_assert_int_eq(ctl("wheel"), 0);
-	ck_assert_ptr_nonnull(strstr(out, "level 0  0 in 31 slots of 1/31 s, a turn is 1s\n"));
-	ck_assert_ptr_nonnull(strstr(out, "level 1  3 in 31 slots of 1s, a turn is 31s; at most 3 in one\n"));
-	ck_assert_ptr_nonnull(strstr(out, "level 3  0 in 31 slots of 16m1s, a turn is 8h16m\n"));
+	ck_assert_ptr_nonnull(strstr(out, "level 0  0 in 31 slots of 1/31 s, one round is 1s\n"));
+	ck_assert_ptr_nonnull(strstr(out, "level 1  3 in 31 slots of 1s, one round is 31s; at most 3 in one\n"));
+	ck_assert_ptr_nonnull(strstr(out, "level 3  0 in 31 slots of 16m1s, one round is 8h16m\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\n3 in the wheel\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\u2588\u2588")); /* a bar */
 	ck_assert_ptr_nonnull(strstr(out, "\u25b2\u25b2")); /* the cursor */
@@ -117,7 +117,7 @@ START_TEST(wheel_of_keys)
 	ck_assert_int_eq(ctl("wheel"), 0);
 	const char *first = strstr(out, "\n1 in the wheel\n\nlevel 0  ");
 	ck_assert_ptr_nonnull(first);
-	ck_assert_ptr_nonnull(strstr(first, "\nlevel 1  2 in 31 slots of 1s, a turn is 31s; at most 2 in one\n"));
+	ck_assert_ptr_nonnull(strstr(first, "\nlevel 1  2 in 31 slots of 1s, one round is 31s; at most 2 in one\n"));
 	ck_assert_ptr_nonnull(strstr(first, "\n2 in the wheel of keys\n"));
 	/* The monitor is blind to heartbeats, so the other wheel stands still. */
 	s.now.mono.ns += 3 * HW_NS_PER_S;
@@ -244,7 +244,8 @@ START_TEST(check)
 	s.now.mono.ns += 12 * HW_NS_PER_S;
 	ck_assert_int_eq(ctl("check -c 3"), 3);
 	ck_assert_ptr_nonnull(strstr(out, "UNKNOWN - 4 devices"));
-	ck_assert_ptr_nonnull(strstr(out, "; cannot hear devices: broker connection lost 12s ago; nobody is judged; "));
+	ck_assert_ptr_nonnull(
+		strstr(out, "; cannot hear devices: broker connection lost 12s ago; no device is judged; "));
 	ck_assert_int_eq(ctl("check -c 3 --blind warning"), 1);
 	/* A blindness hides no outage. */
 	ck_assert_int_eq(ctl("check -c 1"), 2);
@@ -334,9 +335,10 @@ END_TEST
 START_TEST(no_daemon)
 {
 	ck_assert_int_eq(ctl("-s /nowhere/sock status"), 1);
-	ck_assert_str_eq(err,
-	                 "heartwheelctl: cannot reach heartwheeld at /nowhere/sock: No such file or directory; is it "
-	                 "running?\n");
+	ck_assert_str_eq(
+		err,
+		"heartwheelctl: cannot reach heartwheeld at /nowhere/sock: No such file or directory; is the daemon "
+		"running?\n");
 	ck_assert_int_eq(ctl("-s /nowhere/sock version"), 1);
 	ck_assert_int_eq(strncmp(out, "heartwheelctl ", 14), 0);
 }

@@ -41,7 +41,7 @@ def test_status(env, fleet):
     (["--prefix", "nobody"], set()), (["--group=b"], {"fan-1"})], ids=lambda p: short(p) if isinstance(p, list) else "")
 def test_list(fleet, args, expected):
     r = fleet.ctl("list", *args)
-    assert r.returncode == 0 and r.stderr == ("" if expected else "no device is like that\n"), r
+    assert r.returncode == 0 and r.stderr == ("" if expected else "no device matches\n"), r
     assert set(re.findall(r"\b(?:pump|fan)-\d\b", r.stdout)) == expected, r.stdout
     r = fleet.ctl("list", *args, "--json")
     assert r.returncode == 0, r
@@ -248,7 +248,7 @@ def test_watch_json(env):
 
 def test_watch_nobody(fleet, tmp_path):
     r = fleet.ctl("watch", socket_path=tmp_path / "none")
-    assert r.returncode == 1 and "is it running?" in r.stderr and not r.stdout
+    assert r.returncode == 1 and "is the daemon running?" in r.stderr and not r.stdout
 
 
 def test_list_of_many(env):

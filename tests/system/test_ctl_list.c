@@ -41,7 +41,7 @@ START_TEST(list_filters)
 	ck_assert_int_eq(strncmp(out, "{\"id\":\"a&limit=1\",", 18), 0);
 	ck_assert_str_eq(strchr(out, '\n'), "\n");
 	ck_assert_int_eq(ctl("list --group none"), 1);
-	ck_assert_str_eq(err, "heartwheelctl: no such group: 'none'; 'heartwheelctl groups' shows which there are\n");
+	ck_assert_str_eq(err, "heartwheelctl: no such group: 'none'; 'heartwheelctl groups' lists all groups\n");
 	ck_assert_str_eq(out, "");
 	ck_assert_int_eq(ctl("list --names --group defualt"), 1);
 	ck_assert_str_eq(err, "heartwheelctl: no such group: 'defualt'; did you mean 'default'?\n");
@@ -55,12 +55,12 @@ START_TEST(list_of_nobody)
 {
 	ck_assert_int_eq(ctl("list"), 0);
 	ck_assert_str_eq(out, "");
-	ck_assert_str_eq(err, "no device is known yet: none has been heard on the groups' topics\n");
+	ck_assert_str_eq(err, "no device is known yet: no heartbeat has arrived on the groups' topics\n");
 	ck_assert_int_eq(ctl("list --state offline --names"), 0);
 	ck_assert_str_eq(out, "");
 	ck_assert_str_eq(err, "no device is offline\n");
 	ck_assert_int_eq(ctl("list --group fast --prefix x"), 0);
-	ck_assert_str_eq(err, "no device is like that\n");
+	ck_assert_str_eq(err, "no device matches\n");
 	ck_assert_int_eq(ctl("list --json"), 0);
 	ck_assert_str_eq(out, "");
 	ck_assert_str_eq(err, "");
@@ -126,7 +126,7 @@ END_TEST
 START_TEST(nodes_alone)
 {
 	ck_assert_int_eq(ctl("nodes"), 0);
-	ck_assert_str_eq(out, "this monitor is alone ([cluster] mode = off)\n");
+	ck_assert_str_eq(out, "this monitor is the only node ([cluster] mode = off)\n");
 	ck_assert_int_eq(ctl("nodes --json"), 0);
 	ck_assert_int_eq(strncmp(out, "{\"mode\":\"off\",\"nodes\":[],", 25), 0);
 }
@@ -141,7 +141,7 @@ START_TEST(nodes_of_several)
 	                      "a (this)  ready        1m ago     131 (51 %)  -        -     1.2.3\n"
 	                      "b         blind: link  1h ago     125 (49 %)  3        0     1.2.4\n"
 	                      "c         lost         2m13s ago  -           -        -     -\n"
-	                      "node c was lost 2m13s ago; the others watch its devices\n"
+	                      "node c was lost 2m13s ago; the other nodes watch its devices\n"
 	                      "node b differs from this one: version, config\n");
 	s.nodes.at[2].owns = 7;
 	s.nodes.at[2].node = "c\x1b[31m";
@@ -150,9 +150,9 @@ START_TEST(nodes_of_several)
 	s.nodes.as_of_ms = s.now.wall_ms - 133000;
 	ck_assert_int_eq(ctl("nodes"), 0);
 	ck_assert_ptr_nonnull(
-		strstr(out, "\nnode c\\x1b[31m was lost 2m13s ago, and 7 of its partitions wait to be taken over\n"));
+		strstr(out, "\nnode c\\x1b[31m was lost 2m13s ago, and 7 of its partitions have no new owner yet\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\n9 of 256 partitions have no owner\n"));
-	ck_assert_ptr_nonnull(strstr(out, "\nthis node has last reached Redis 2m13s ago: "));
+	ck_assert_ptr_nonnull(strstr(out, "\nthis node last reached Redis 2m13s ago: "));
 	s.nodes.member = false;
 	ck_assert_int_eq(ctl("nodes"), 0);
 	ck_assert_ptr_nonnull(strstr(out, "\nthis node is not a member of 'heartwheel'\n"));
@@ -207,11 +207,11 @@ START_TEST(several_in_status_and_show)
 	server_see(&s);
 	server_beat(&s, 0, "d", NULL);
 	ck_assert_int_eq(ctl("status"), 0);
-	ck_assert_ptr_nonnull(strstr(out, "\nnodes       1 ready of 2; this one owns 131 of 256; 1 lost\n"));
+	ck_assert_ptr_nonnull(strstr(out, "\nnodes       1 ready of 2; this node owns 131 of 256; 1 lost\n"));
 	s.nodes.lapsed = true;
 	ck_assert_int_eq(ctl("status"), 0);
 	ck_assert_ptr_nonnull(
-		strstr(out, "\nnodes       Redis was not reached lately, as last known: 1 ready of 2; this one "));
+		strstr(out, "\nnodes       Redis is out of reach, so as last known: 1 ready of 2; this node "));
 	s.nodes.lapsed = false;
 	ck_assert_int_eq(ctl("show d"), 0);
 	ck_assert_ptr_nonnull(strstr(out, "\n  owner      a\n"));
@@ -222,7 +222,7 @@ START_TEST(several_in_status_and_show)
 	ck_assert_str_eq(err, "heartwheelctl: d: no node owns this device now: try again\n");
 	s.owner = "b";
 	ck_assert_int_eq(ctl("forget d"), 1);
-	ck_assert_str_eq(err, "heartwheelctl: d: node 'b' owns this device, and does not answer\n");
+	ck_assert_str_eq(err, "heartwheelctl: d: node 'b' owns this device and does not answer\n");
 }
 END_TEST
 
@@ -324,7 +324,7 @@ START_TEST(picture_in_colour)
 		ck_assert(!(*c & 0x80));
 	hw_monitor_link(s.monitor, s.now, 0, false);
 	ck_assert_int_eq(ctl_on_terminal("status", 80, "C.UTF-8"), 0);
-	ck_assert_ptr_nonnull(strstr(out, "nobody is judged")); /* what is from before is no alarm */
+	ck_assert_ptr_nonnull(strstr(out, "no device is judged")); /* what is from before is no alarm */
 	ck_assert_ptr_nonnull(strstr(out, "\x1b[2m1 online\x1b[0m, \x1b[2m1 offline\x1b[0m"));
 	ck_assert_ptr_null(strstr(out, "\x1b[32m\u2588"));
 }

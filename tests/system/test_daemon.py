@@ -49,6 +49,21 @@ def test_verbose_says_more(env):
     wait_until(lambda: " debug: x: online (heartbeat)" in d.log(), what="-v to say what only debug says")
 
 
+@pytest.mark.parametrize("qos", [0, 1])
+def test_how_heartbeats_are_read_is_logged(env, qos):
+    """Past libmosquitto where that can be: 2.1 buffers what it reads."""
+    d = env.daemon(mqtt={"qos": qos})
+    path, *more = re.findall(r" info: broker: heartbeats are read (.*)", d.log())
+    version = tuple(map(int, re.search(r"libmosquitto (\d+)\.(\d+)\.\d+", path).groups()))
+    if qos:
+        assert path.startswith("by libmosquitto") and path.endswith("([mqtt] qos is not 0)")
+    elif version > (2, 0):
+        assert path.startswith("by libmosquitto") and path.endswith("(libmosquitto has a read buffer since 2.1)")
+    else:
+        assert path.startswith("from the socket, without libmosquitto")
+    assert not more
+
+
 def test_second_instance_names_the_first(env):
     d = env.daemon()
     assert d.pid_file.read_text().strip() == str(d.pid)
@@ -107,7 +122,7 @@ def test_socket_path_that_is_too_long(env):
     d = env.configure(http={"socket": "/tmp/" + "x" * 150})
     d.start(seeing=False, ready=False)
     assert d.wait() == 2
-    assert re.fullmatch(r".*:\d+: key 'socket': is 155 bytes long: at most 107 are possible\n", d.log()), d.log()
+    assert re.fullmatch(r".*:\d+: key 'socket': is 155 bytes long: the limit is 107\n", d.log()), d.log()
 
 
 def test_mode_of_the_control_socket(env):
@@ -407,11 +422,49 @@ def test_syslog(env):
             syslogd.settimeout(10)
             d = env.configure(monitor={"log": "syslog", "log_level": "notice"}).start()
             said = syslogd.recv(4096).decode()
-            assert re.fullmatch(r"<29>.* heartwheeld\[%d\]: heartwheeld \S+ watches as node '%s', .*" % (
+            assert re.fullmatch(r"<29>.* heartwheeld\[%d\]: heartwheeld \S+ is running: node '%s', .*" % (
                 d.pid, env.node), said.rstrip("\n")), said
             d.stop()
         finally:
             os.unlink("/dev/log")
+
+
+def test_a_log_that_is_not_read_holds_nothing_up(env):
+    """stderr is a full pipe, as behind a log driver that stands still: the daemon starts, works and ends."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    os.set_blocking(reader, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    d = env.configure(timeout="300ms", monitor={"log": "stderr"})
+    file, d.output = d.output, Path("/proc/self/fd/%d" % writer)
+    d.start(seeing=False, ready=False)
+    d.output = file
+    wait_until(d.answers, 15, "the control socket to answer")
+    d.wait_seeing()
+    env.beat("x")
+    env.wait_store("x", "offline")
+    assert set(os.read(reader, 1 << 20)) == set(b"x")
+    d.signal(signal.SIGUSR1)
+    said = b""
+
+    def reads(what):
+        nonlocal said
+        try:
+            said += os.read(reader, 1 << 20)
+        except BlockingIOError:
+            pass
+        return what in said
+    wait_until(lambda: reads(b"log reopened"), 10, "the log to go on")
+    assert re.search(rb"warning: left out [0-9]+ log lines", said), said
+    with pytest.raises(BlockingIOError):
+        os.set_blocking(writer, False)
+        while True:
+            os.write(writer, b"x" * 4096)
+    d.stop()
+    os.close(reader)
+    os.close(writer)
 
 
 def test_what_is_logged_is_one_line(env):
@@ -477,6 +530,37 @@ def test_a_link_that_the_service_user_planted(env, what, link):
         d.start(ready=False, seeing=False)
         assert d.wait() == 1
         assert not Path(top, "made").exists()
+
+
+@root_only
+@pytest.mark.parametrize("what", ["heartwheeld.log", "heartwheeld.pid", "control.sock"])
+@pytest.mark.parametrize("below", ["", "new/"])
+def test_a_link_above_the_directory(env, what, below):
+    """The user's directory holds a link to a directory of root's. Root makes nothing there, and follows links of its own."""
+    user = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory(prefix="hw-link.") as top:
+        os.chmod(top, 0o755)
+        home, roots = Path(top, "home"), Path(top, "roots")
+        home.mkdir()
+        roots.mkdir(mode=0o755)
+        os.chown(home, user.pw_uid, user.pw_gid)
+        os.symlink(roots, home / "link")
+        os.chown(home / "link", user.pw_uid, user.pw_gid, follow_symlinks=False)
+        paths = {n: home / n for n in ("heartwheeld.log", "heartwheeld.pid", "control.sock")}
+        paths[what] = home / "link" / (below + what)
+        d = env.configure(monitor={"user": "nobody", "log": paths["heartwheeld.log"], "pid_file": paths["heartwheeld.pid"]},
+                          http={"socket": paths["control.sock"]})
+        d.start(ready=False, seeing=False)
+        assert d.wait() == 1
+        assert list(roots.iterdir()) == []
+        said = d.log() + (paths["heartwheeld.log"].read_text() if what == "control.sock" else "")
+        assert below or "a symbolic link that root must not follow" in said, said
+        os.chown(home / "link", 0, 0, follow_symlinks=False)
+        d.socket = paths["control.sock"]
+        d.start(seeing=False)
+        assert (home / "link" / (below + what)).stat().st_uid == user.pw_uid
+        d.signal(signal.SIGTERM)
+        assert d.wait() == 0
 
 
 @root_only

@@ -1,95 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The dashboard in a real browser, as an operator sees it. Needs node, Chromium (Debian packages nodejs, chromium) and
-playwright-core: copy tests/node/*.json into a directory that HW_NODE names, and run `npm ci` there."""
+"""The dashboard in a real browser (hw_browser.py), as an operator sees it."""
 import hashlib
 import json
-import os
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
+from hw_browser import MODULES, missing
 from hw_past import QUIET_TIMES
 from hw_process import free_port
 from hw_wait import in_time, now_ms, pass_time, wait_until
 
-NODE, CHROMIUM = shutil.which("node"), shutil.which("chromium")
-MODULES = os.environ.get("HW_NODE", "")
-
-
-def missing():
-    if not NODE:
-        return "no node (Debian package: nodejs)"
-    if not CHROMIUM:
-        return "no Chromium (Debian package: chromium)"
-    if not MODULES or not (Path(MODULES) / "node_modules" / "playwright-core").is_dir():
-        return "no playwright-core: run npm ci in a copy of tests/node, and name that directory in HW_NODE"
-    return ""
-
-
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
-
-
-class Browser:
-    def __init__(self, **options):
-        options = {"viewport": {"width": 1280, "height": 900}, **options}
-        self.proc = subprocess.Popen([NODE, Path(__file__).with_name("browser.mjs"), MODULES, CHROMIUM, json.dumps(options)],
-                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.answer() == "ready"
-
-    def answer(self):
-        line = self.proc.stdout.readline()
-        assert line, "the browser is gone"
-        answer = json.loads(line)
-        assert "error" not in answer, answer["error"]
-        return answer["value"]
-
-    def run(self, body):
-        self.proc.stdin.write(json.dumps(body) + "\n")
-        self.proc.stdin.flush()
-        return self.answer()
-
-    def get(self, expression):
-        """The value of an expression in the page."""
-        return self.run("return await page.evaluate(() => (%s))" % expression)
-
-    def text(self, selector):
-        """Also of what stands in a view that is not shown."""
-        return self.run("return await page.locator(%s).evaluate((e) => e.innerText || e.textContent)" % json.dumps(selector))
-
-    def open(self, url):
-        self.run("await page.goto(%s)" % json.dumps(url))
-        wait_until(lambda: self.text("#online") != "–", 15, "the page to be filled")
-
-    def rows(self):
-        return self.get('[...document.querySelectorAll("#space .row")].sort((a, b) => a.dataset.index - b.dataset.index)'
-                        '.map((r) => r.children[0].textContent)')
-
-    def feed(self):
-        return self.get('[...document.querySelectorAll("#feed li")].map((l) => [l.querySelector("button").textContent,'
-                        ' l.querySelector(".state").textContent])')
-
-    def close(self):
-        self.proc.stdin.close()
-        try:
-            self.proc.wait(10)
-        except subprocess.TimeoutExpired:
-            self.proc.kill()
-
-
-@pytest.fixture
-def browser():
-    open_ones = []
-
-    def make(**options):
-        open_ones.append(Browser(**options))
-        return open_ones[-1]
-
-    yield make
-    for b in open_ones:
-        b.close()
 
 
 def start(env, monitor=None, mqtt=None, **options):
@@ -203,13 +125,13 @@ def test_lives(env, browser):
         wait_until(lambda: b.feed()[0] == ["mortal", "offline"])
         both = wait_until(lambda: b.get('document.getElementById("offline").textContent === "1"'
                                         ' && [document.getElementById("offline-since").textContent]'))
-        assert both[0] != "everybody is there"
+        assert both[0] != "all devices are online"
         wait_until(lambda: b.text("#offline") == "1" and b.text("#online") == "1")
         env.beat("mortal", {"timeout": 600})
         wait_until(lambda: b.rows() == [], 10, "the table to be empty")
         wait_until(lambda: b.text("#offline") == "0")
         wait_until(lambda: b.feed()[0] == ["mortal", "online"] and "No device is offline" in b.text("#found"))
-        wait_until(lambda: b.text("#offline-since") == "everybody is there")
+        wait_until(lambda: b.text("#offline-since") == "all devices are online")
         d.forget("mortal")
         wait_until(lambda: b.feed()[0] == ["mortal", "forgotten"])
     wait_until(lambda: b.rows() == ["steady"], 10)
@@ -235,7 +157,7 @@ def test_searches_and_sorts(env, browser):
     b.run('await page.getByLabel("Order").selectOption("id")')
     wait_until(lambda: b.rows() == ["Pump-3", "pump-1", "pump-2"])
     b.run('await page.getByRole("searchbox", { name: "Search" }).fill("nobody")')
-    wait_until(lambda: b.rows() == [] and "No offline device that matches" in b.text("#found"))
+    wait_until(lambda: b.rows() == [] and "No offline device matches" in b.text("#found"))
     b.run('await page.getByRole("searchbox", { name: "Search" }).fill("")')
     b.run('await page.locator("#group").selectOption("yards")')
     wait_until(lambda: b.rows() == ["gate"])
@@ -257,7 +179,7 @@ def test_survives_a_restart(env, browser):
     wait_until(lambda: d.metrics().get("event_clients") == 1)
     d.stop()
     wait_until(lambda: b.get('!document.getElementById("trouble").hidden'), 10, "the page to say so")
-    assert b.text("#watching") == "No answer" and "does not answer" in b.text("#trouble")
+    assert b.text("#watching") == "No answer" and "has not answered" in b.text("#trouble")
     d.start()
     wait_until(lambda: b.get('document.getElementById("trouble").hidden') and b.text("#watching") == "Watching", 15)
     wait_until(lambda: d.metrics().get("event_clients") == 1, 15, "the page to listen again")
@@ -375,7 +297,7 @@ def test_asks_for_a_token(env, browser):
     b.run("await page.goto('http://127.0.0.1:%d/')" % port)
     wait_until(lambda: b.get('document.getElementById("token").open'))
     give(b, "tok-nobody")
-    wait_until(lambda: "nobody's" in b.text("#token-why"))
+    wait_until(lambda: "belongs to no user" in b.text("#token-why"))
     assert b.get('document.getElementById("token").open') and b.text("#online") == "–"
     give(b, "tok-otto")
     wait_until(lambda: b.text("#online") == "1", what="the page to be filled")
@@ -443,7 +365,7 @@ def test_nodes(env, browser, scheme):
     answer_with(b, [node("a", "ready", 131, self=True), node("b", "lost", 125)])
     wait_until(lambda: b.text("#nodes-trouble") == "Node b is lost: 125 of 256 partitions wait to be taken over.")
     answer_with(b, [node("a", "ready", 256, self=True), node("b", "lost", 0)])
-    wait_until(lambda: b.text("#nodes-trouble") == "Node b is lost: the others watch the devices.")
+    wait_until(lambda: b.text("#nodes-trouble") == "Node b is lost: the other nodes watch their devices.")
     assert shown(b)[1] == ["b", "lost", "owns 0 of 256"]
     answer_with(b, [node("<b>a</b>" * 20, "blind", 0, self=True, blind_cause="link", differs=["config"])], unowned=256, member=False)
     wait_until(lambda: b.text("#nodes-trouble").startswith("256 of 256 partitions have no owner. This node is not a member of"))
@@ -513,7 +435,7 @@ def test_a_node_that_cannot_see_links_to_one_that_can(env, browser):
     # What stands in Redis may be anybody's: nothing but a web address is a link, and no address of another machine's own.
     for url in "javascript:alert(1)", "", None, 7, "http://u:p@b.example/", "ftp://b.example/", "x" * 9000:
         answer_with(b, [nodes[0], node("b", "ready", 125, url=url)])
-        wait_until(lambda: b.get(shows) and "no address is known here" in b.get(shows) and b.get(links) == [],
+        wait_until(lambda: b.get(shows) and "its address is not known" in b.get(shows) and b.get(links) == [],
                    what="no link to %r" % url)  # noqa: B023
     far = """import("./web/nodes.js").then((m) => m.pageOf({ url: "http://127.0.0.1:8731/" }, { hostname: "%s", hash: "" }))"""
     assert b.get(far % "a.example") is None and b.get(far % "localhost") == "http://127.0.0.1:8731/"

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hw_browser import MODULES, missing
 from hw_history import BUILT, History, Sqlite, wait_read
 from hw_past import PUMP, start_with_past
 from hw_wait import NotWithin, now_ms, wait_until, wait_within
-from test_dashboard import MODULES, browser, missing, say_nothing, start  # noqa: F401
+from test_dashboard import say_nothing, start
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 needs_history = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
@@ -101,7 +102,7 @@ def test_groups_and_who_is_unreliable(env, browser):
     assert [r[0] for r in tables[1]] == ["fan-3", "flappy", PUMP]
     axe_finds_nothing(b)
     b.run('await page.getByRole("link", { name: "pumps" }).first().click()')
-    wait_until(lambda: b.text(".about h2") == "Group pumps" and "Months are of UTC" in page(b))
+    wait_until(lambda: b.text(".about h2") == "Group pumps" and "Months are in UTC" in page(b))
     assert "2 online, 0 offline, timeout 1 h" in page(b)
     month = d.history.get("/v1/history/uptime?group=pumps").json()["all"]
     first = b.get('[...document.querySelector("#page tbody").rows[0].cells].map((c) => c.textContent)')
@@ -115,9 +116,9 @@ def test_groups_and_who_is_unreliable(env, browser):
     b.run('await page.getByRole("region", { name: "Transitions" }).getByRole("button").click()')
     wait_until(lambda: b.get(shown) == 121)  # the history's second page
     visit(b, d, "#/device/old")
-    wait_until(lambda: b.text(".about .pill") == "forgotten" and "the history does" in page(b))
+    wait_until(lambda: b.text(".about .pill") == "forgotten" and "heartwheel-history does" in page(b))
     visit(b, d, "#/device/none")
-    wait_until(lambda: b.text(".about .pill") == "not known" and "nothing of this device" in page(b))
+    wait_until(lambda: b.text(".about .pill") == "not known" and "has nothing about this device" in page(b))
     axe_finds_nothing(b)
     say_nothing(b, also=QUIET)
 
@@ -127,7 +128,7 @@ def test_groups_and_who_is_unreliable_change_by_themselves(env, browser):
     d = start_with_past(env)
     first = '[...document.querySelector("#page tbody").rows[0].cells].map((c) => c.textContent)'
     b, c = browser(), browser()
-    for one, route, sign in ((b, "#/group/pumps", "Months are of UTC"), (c, "#/unreliable", "together")):
+    for one, route, sign in ((b, "#/group/pumps", "Months are in UTC"), (c, "#/unreliable", "together")):
         one.run("await page.clock.install()")
         visit(one, d, route)
         wait_until(lambda: sign in page(one), what="the page to be filled")
@@ -181,7 +182,7 @@ def test_a_history_of_nobody(env, browser):
     d = start(env, history={"socket": history.socket}, timeout="1h")
     b = browser()
     visit(b, d, "#/unreliable")
-    wait_until(lambda: "The history knows no device yet." in page(b), what="the page to say so")
+    wait_until(lambda: "heartwheel-history has no device yet." in page(b), what="the page to say so")
     assert "\u2013" not in page(b)
     say_nothing(b, also=QUIET)
 
@@ -265,14 +266,14 @@ def test_blind_and_gone(env, browser):
     visit(b, d, "#/device/a")
     wait_until(lambda: b.text(".about .pill") == "online" and "Offline in" in page(b))
     env.broker.stop()
-    wait_until(lambda: "Nobody is judged now" in page(b), 15)
+    wait_until(lambda: "No device is judged now" in page(b), 15)
     assert "Offline in" not in page(b) and b.get('document.querySelector(".about .pill").className').strip() == "pill"
     env.broker.start()
     wait_until(lambda: b.text("#watching") == "Hears again", 15)
-    wait_until(lambda: "Nobody is judged yet: devices have time to report." in page(b), 15)
+    wait_until(lambda: "No device is judged yet: devices have time to report." in page(b), 15)
     assert "cannot hear devices" not in page(b), "the page says above that it hears again"
     d.stop()
-    wait_until(lambda: "this is what it said last" in page(b), 15)
+    wait_until(lambda: "this is its last answer" in page(b), 15)
     assert b.text(".about .pill") == "online"
     say_nothing(b, also=["ERR_", "Failed to load", "net::"])
 

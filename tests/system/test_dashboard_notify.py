@@ -5,9 +5,10 @@ import signal
 
 import pytest
 
+from hw_browser import missing
 from hw_env import NO_STALL, NO_STANDSTILL
 from hw_wait import wait_until
-from test_dashboard import browser, missing, say_nothing, start  # noqa: F401
+from test_dashboard import say_nothing, start
 from test_dashboard_device import axe_finds_nothing, page, visit
 from hw_tasks import Tasks
 from test_notify import script, web  # noqa: F401
@@ -35,8 +36,8 @@ def test_what_was_told_and_what_was_not(env, browser, web):
     b = browser()
     b.open(d.url)
     b.run('await page.locator("nav a", { hasText: "Notifications" }).click()')
-    wait_until(lambda: "Nobody is told when devices go offline" in page(b), what="the page to say how to be told")
-    assert b.get("location.hash") == "#/notify" and "Nothing was sent" in page(b) and trouble(b) == ""
+    wait_until(lambda: "No notification is sent when devices go offline" in page(b), what="the page to say how to be told")
+    assert b.get("location.hash") == "#/notify" and "No message was sent" in page(b) and trouble(b) == ""
     axe_finds_nothing(b)
     path = script(env, "cat >/dev/null\n")
     d.rewrite(d.conf.read_text() + "\n[notify]\nexec = %s\nwebhook = %s\nwebhook_template = slack\nnotify_interval = 100ms\n"
@@ -44,11 +45,11 @@ def test_what_was_told_and_what_was_not(env, browser, web):
     assert d.request("POST", "/v1/reload").status == 200
     env.beat("<b>\u202epump")
     what = "<b>\\u202epump of default is online"
-    wait_until(lambda: ["exec", what, "sent"] in rows(b, "What was told"), what="what was sent")
-    assert "Nobody is told when" not in page(b)
-    wait_until(lambda: "Nobody is told through webhook: the last message to the web server did not arrive, the server answered with "
+    wait_until(lambda: ["exec", what, "sent"] in rows(b, "Notifications sent"), what="what was sent")
+    assert "No notification is sent when" not in page(b)
+    wait_until(lambda: "Notifications do not arrive through webhook: the last message to the web server did not arrive, the server answered with "
                        "status 500." in trouble(b), what="the failure, while it is tried again")
-    wait_until(lambda: ["webhook", what, "failed after 3 tries: the server answered with status 500"] in rows(b, "What was told"), 15)
+    wait_until(lambda: ["webhook", what, "failed after 3 tries: the server answered with status 500"] in rows(b, "Notifications sent"), 15)
     assert server.url.split("/hook")[0] in page(b) and "secret" not in page(b)
     axe_finds_nothing(b)
     visit(b, d, "#/")
@@ -57,10 +58,10 @@ def test_what_was_told_and_what_was_not(env, browser, web):
     assert d.ctl("notify", "--test", "webhook").returncode == 0
     wait_until(lambda: link(b) == "Notifications", 15, "the overview to hear that it is over")
     visit(b, d, "#/notify")
-    wait_until(lambda: rows(b, "What was told"), what="the list")
+    wait_until(lambda: rows(b, "Notifications sent"), what="the list")
     assert trouble(b) == ""
-    assert rows(b, "Who is told") == [["1", "0", "0"], ["1", "1", "0"]]
-    assert rows(b, "What was told")[0][2] == "sent, status 200"
+    assert rows(b, "Channels") == [["1", "0", "0"], ["1", "1", "0"]]
+    assert rows(b, "Notifications sent")[0][2] == "sent, status 200"
     say_nothing(b, ["503", "404"])
 
 
@@ -77,16 +78,16 @@ def test_what_heartwheel_tasks_told_stands_below(env, browser, web):
     b = browser()
     b.open(d.url)
     visit(b, d, "#/notify")
-    wait_until(lambda: rows(b, "What was told"), what="the monitor's own")
+    wait_until(lambda: rows(b, "Notifications sent"), what="the monitor's own")
     assert "heartwheel-tasks" not in page(b) and trouble(b) == "", "nobody who has none reads of it"
     t.start()
     server.answers[:] = [500]
     node = Node(t, "anna")
     node.send("pump-<b>7", 0.5)
-    wait_until(lambda: "of tasks through webhook: the last message to the web server did not arrive" in trouble(b), 40, "the failure")
+    wait_until(lambda: "of tasks do not arrive through webhook: the last message to the web server did not arrive" in trouble(b), 40, "the failure")
     wait_until(lambda: rows(b, "By heartwheel-tasks")[1:] and rows(b, "By heartwheel-tasks")[1][2].startswith("failed after 3 tries"), 15)
-    assert rows(b, "By heartwheel-tasks")[1][1].startswith("task 'set' from anna to pump-<b>7: nobody took it within ")
-    assert "pump-<b>7" not in "".join(r[1] for r in rows(b, "What was told"))
+    assert rows(b, "By heartwheel-tasks")[1][1].startswith("task 'set' from anna to pump-<b>7: no device accepted it within ")
+    assert "pump-<b>7" not in "".join(r[1] for r in rows(b, "Notifications sent"))
     axe_finds_nothing(b)
     visit(b, d, "#/")
     assert link(b) == "Notifications fail"
@@ -96,7 +97,7 @@ def test_what_heartwheel_tasks_told_stands_below(env, browser, web):
     visit(b, d, "#/notify")
     wait_until(lambda: len(rows(b, "By heartwheel-tasks")) == 3, what="both")
     t.proc.send_signal(signal.SIGSTOP)
-    wait_until(lambda: trouble(b) == "heartwheel-tasks does not answer: what it has told since is not shown.", what="it to be named")
+    wait_until(lambda: trouble(b) == "heartwheel-tasks does not answer: later messages are not shown.", what="it to be named")
     env.beat("pump-2")
     wait_until(lambda: "pump-2" in page(b), what="the monitor's own to go on")
     t.proc.send_signal(signal.SIGCONT)
@@ -113,7 +114,7 @@ def test_heartwheel_tasks_away_behind_a_restart_of_the_monitor(env, browser, web
     b = browser()
     b.open(d.url)
     visit(b, d, "#/notify")
-    failed = "Nobody is told of tasks through webhook"
+    failed = "Notifications of tasks do not arrive through webhook"
     wait_until(lambda: failed in trouble(b) and "failed after 3 tries" in page(b), 40, "the failure")
     d.stop()
     wait_until(lambda: b.text("#watching") == "No answer", 15, "the page to know")
@@ -124,12 +125,12 @@ def test_heartwheel_tasks_away_behind_a_restart_of_the_monitor(env, browser, web
     d.start()
     wait_until(lambda: b.text("#watching") != "No answer", 15, "the monitor to be back")
     t.proc.send_signal(signal.SIGSTOP)
-    wait_until(lambda: trouble(b) == "heartwheel-tasks does not answer: what it has told since is not shown.", what="it to be named")
+    wait_until(lambda: trouble(b) == "heartwheel-tasks does not answer: later messages are not shown.", what="it to be named")
     axe_finds_nothing(b)
     t.proc.send_signal(signal.SIGCONT)
     wait_until(lambda: failed in trouble(b), what="it to be back")
     t.stop()
-    wait_until(lambda: trouble(b) == "heartwheel-tasks is not running: what it told before is shown.", what="it to be missed")
+    wait_until(lambda: trouble(b) == "heartwheel-tasks is not running: what it sent before is shown.", what="it to be missed")
     assert link(b) == "Notifications" and b.get('document.querySelector("#page .old").getAttribute("aria-label")') == "By heartwheel-tasks"
     axe_finds_nothing(b)
     t.start()
@@ -145,13 +146,13 @@ def test_that_nobody_is_told_stands_there_while_the_monitor_is_away(env, browser
     b = browser()
     b.open(d.url)
     visit(b, d, "#/notify")
-    wait_until(lambda: "Nobody is told through webhook" in trouble(b), what="the failure")
+    wait_until(lambda: "Notifications do not arrive through webhook" in trouble(b), what="the failure")
     d.stop()
     wait_until(lambda: b.text("#watching") == "No answer", 15, "the page to know")
     asked = 'state.requests.filter((r) => r.endsWith("v1/notify")).length'
     n = b.run("return " + asked)
     wait_until(lambda: b.run("return " + asked) >= n + 2, what="the page to have asked in vain")
-    assert "Nobody is told through webhook" in trouble(b) and link(b) == "Notifications fail"
+    assert "Notifications do not arrive through webhook" in trouble(b) and link(b) == "Notifications fail"
     say_nothing(b, ["503", "404", "ERR_", "Failed to load", "net::"])
 
 
@@ -172,5 +173,5 @@ def test_it_fits(env, browser, web, width):
     b = browser(viewport={"width": width, "height": 900})
     b.open(d.url)
     visit(b, d, "#/notify")
-    wait_until(lambda: rows(b, "What was told") and rows(b, "By heartwheel-tasks"), what="the lists")
+    wait_until(lambda: rows(b, "Notifications sent") and rows(b, "By heartwheel-tasks"), what="the lists")
     assert b.get("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"

@@ -7,11 +7,12 @@ import signal
 
 import pytest
 
+from hw_browser import missing
 from hw_history import BUILT, History, Scribe, Sqlite, wait_read
 from hw_past import HOUR, MINUTE, QUIET_TIMES
 from hw_process import free_port
 from hw_wait import now_ms, pass_time, wait_until
-from test_dashboard import browser, missing, say_nothing  # noqa: F401
+from test_dashboard import say_nothing
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()),
               pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")]
@@ -145,11 +146,11 @@ def test_a_history_that_gives_nothing_leaves_a_gap(env, browser, how):
         text = "heartwheel-history does not answer"
     else:
         status, text = {"refuses": (403, "no right to ask heartwheel-history (403)"), "wants a token": (401, "no right to ask heartwheel-history (401)"),
-                        "answers nonsense": (200, "heartwheel-history gives no answer that can be read")}[how]
+                        "answers nonsense": (200, "heartwheel-history's answer is malformed")}[how]
         b.run('await page.route("**/v1/history/counts*", (r) => r.fulfill({ status: %d, contentType: "text/html", body: "<b>no</b>" }))' % status)
     b.open(d.url)
     if how == "hangs":  # the rest of the page does not wait
-        wait_until(lambda: note(b).endswith("heartwheel-history is asked for the time before."))
+        wait_until(lambda: note(b).endswith("the time before is being loaded from heartwheel-history."))
         assert b.text("#online") == "3" and line(b, "online")[-1][1] == 3
     wait_until(lambda: note(b).endswith(" on: %s." % text), 40, "why")
     is_a_gap_until(b, first)

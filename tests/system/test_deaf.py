@@ -186,12 +186,30 @@ def test_without_the_right_to_write_a_canary(env, protocol):
             wait_until(lambda: lines(f.d, "group 'default':"), 10, "a line that names the right")
             pass_time(HOLD)
             assert f.false_offlines() == 0, "in round %d" % (k + 1)
-        right = r"refused by the broker: allow heartwheel to write" if protocol == "5" else "and to write that topic"
+        right = r"the broker refuses .*: allow heartwheel to write" if protocol == "5" else "and to write that topic"
         assert lines(f.d, "group 'default': .*" + right), f.d.log()
         report("%s, no right to write" % protocol, f, ROUNDS)
         f.client.publish(env.topic("loner"), b"")
         wait_until(lambda: f.d.state("loner") == "online")
         wait_until(lambda: f.d.state("loner") == "offline", 4 * TIMEOUT, "one that died alone to be found")
+
+
+@pytest.mark.parametrize("limit, of_status", [(100, True), (20, False)])
+def test_the_brokers_limit_on_messages_is_named(env, limit, of_status):
+    """No right helps there. With the lower limit the canary is too long, too."""
+    env.own_broker(settings=["message_size_limit %d" % limit])
+    d = env.daemon(timeout="1h", mqtt={"protocol": "5"})
+    env.beat("a")
+    wait_until(lambda: lines(d, "raise its limit on messages"), what="the line about the status")
+    if not of_status:
+        wait_until(lambda: lines(d, "group 'default': .* message_size_limit"), what="the line about the canary")
+    assert not lines(d, "allow anonymous clients to write") and not lines(d, "may anonymous clients publish")
+
+
+def test_a_canary_below_a_topic_that_the_broker_reserves(env):
+    env.own_broker()
+    d = env.daemon(mqtt={"protocol": "5"}, groups=[("g", {"heartbeat": "$SYS/broker/clients/{id}", "timeout": "1h"})])
+    wait_until(lambda: lines(d, "group 'g': .*set canary = no"), what="the remedy")
 
 
 @PROTOCOLS

@@ -48,7 +48,7 @@ def test_what_waits_for_redis_stays_bounded(env, fleet):
     assert 0 < most <= AHEAD + TURN, most
     wait_until(lambda: fleet.status()["owed"] == 0, 20)
     assert env.redis.xlen(env.key("events")) == 2 * DEVICES
-    assert fleet.metrics().get("redis_edges_dropped_total") == 0
+    assert fleet.metrics().get("redis_transitions_dropped_total") == 0
 
 
 def test_a_redis_that_stands_still_holds_up_nobody(env, fleet):

@@ -3,6 +3,7 @@
 import http.client
 import resource
 import select
+import signal
 import socket
 import threading
 import time
@@ -84,8 +85,8 @@ def test_every_answer_is_what_it_says(env, users):  # noqa: F811
         assert b"nosniff" in s.recv(4096)
 
 
-@pytest.mark.parametrize("wrong, what", [({"names": "http://fleet.example"}, "is no host name"),
-                                         ({"names": "fleet.example:443"}, "is no host name"),
+@pytest.mark.parametrize("wrong, what", [({"names": "http://fleet.example"}, "is not a host name"),
+                                         ({"names": "fleet.example:443"}, "is not a host name"),
                                          ({"trusted_proxies": "nginx"}, "is not a list of addresses"),
                                          ({"trusted_proxies": "10.0.0.0/33"}, "0 to 32")])
 def test_what_is_refused(env, wrong, what):
@@ -185,6 +186,26 @@ def test_streams_that_are_passed_on_end_too(env, users):  # noqa: F811
     assert t.ready()
 
 
+def test_a_stream_that_has_not_begun_ends_too(env, users):  # noqa: F811
+    """heartwheel-tasks has not answered yet when the reload removes the user."""
+    t = Tasks(env).start()
+    d, door = guarded(env, users, start=False)
+    d.rewrite(d.conf.read_text() + "[tasks]\nsocket = %s\nroot = %s\n" % (t.socket, env.root))
+    d.start()
+    t.signal(signal.SIGSTOP)
+    try:
+        c = door.connection()
+        c.request("GET", "/v1/tasks/events", headers=bearer("tok-otto"))
+        # heartwheeld takes connections in order: it has passed the request on when a later client has an answer.
+        assert door.status("/healthz") == 200
+        users.write_text(line("rita", "read", "tok-rita"))
+        assert d.request("POST", "/v1/reload").json()["users"] == "-gone -otto, 1 stream closed"
+        with pytest.raises((http.client.HTTPException, OSError)):
+            c.getresponse()
+    finally:
+        t.signal(signal.SIGCONT)
+
+
 def test_a_changed_password_needs_a_restart(env):
     secret = env.own_dir("secret") / "password"
     secret.write_text("first\n")
@@ -210,7 +231,7 @@ def test_behind_a_proxy_each_client_counts_by_itself(env, users):  # noqa: F811
     assert ask("198.51.100.2, 203.0.113.5", "guess") == 429  # what a client writes itself is not believed
     assert ask("203.0.113.6", "guess") == 401
     assert ask("203.0.113.5", "tok-rita") == 200
-    wait_until(lambda: "10 wrong tokens came from 203.0.113.5" in d.log(), what="a line with the client's address")
+    wait_until(lambda: "10 wrong API tokens came from 203.0.113.5" in d.log(), what="a line with the client's address")
 
 
 # --- clients that fill the address up

@@ -60,11 +60,11 @@ def test_a_start_waits_for_nothing(env):
     assert not entries(env)
     for _ in range(2):
         d.start()
-        assert "looking for some seconds" not in d.log()
+        assert "this monitor watches for some seconds" not in d.log()
         d.die()
         assert len(entries(env)) == 1
     d.start()
-    assert "looking for some seconds" not in d.log()
+    assert "this monitor watches for some seconds" not in d.log()
     wait_until(lambda: len(entries(env)) == 1, what="the entries of the killed ones to be removed")
 
 
@@ -76,7 +76,7 @@ def test_a_start_elsewhere_waits_for_the_dead(env):
     first.die()
     began = time.monotonic()
     d = env.daemon(timeout="1s", seeing=False)
-    wait_until(lambda: "looking for some seconds" in d.log(), what="it to say what it waits for")
+    wait_until(lambda: "this monitor watches for some seconds" in d.log(), what="it to say what it waits for")
     d.wait_seeing(30)
     assert time.monotonic() - began >= STANDS_S
     env.wait_store("a", "offline")
@@ -103,7 +103,7 @@ def test_a_short_pause_is_no_end(env):
     first = env.daemon(timeout="1s")
     first.signal(signal.SIGSTOP)
     d = env.daemon(timeout="1s", seeing=False)
-    wait_until(lambda: "looking for some seconds" in d.log(), what="it to wait")
+    wait_until(lambda: "this monitor watches for some seconds" in d.log(), what="it to wait")
     first.signal(signal.SIGCONT)
     ends(d)
     throughout(lambda: first.alive, 3, "the first one to go on")
@@ -160,7 +160,7 @@ def test_the_order_outlives_an_emptied_redis(env):
     wait_until(lambda: len(entries(env)) == 2, what="the entry to be made again")
     (run, born), = [(run, e[0]) for run, e in before.items()]
     assert entries(env)[run][0] == born
-    throughout(lambda: first.alive and "looking for some seconds" not in first.log(), 2, "the first one to go on")
+    throughout(lambda: first.alive and "this monitor watches for some seconds" not in first.log(), 2, "the first one to go on")
 
 
 def test_a_crowd_of_what_is_no_entry(env):
@@ -169,6 +169,19 @@ def test_a_crowd_of_what_is_no_entry(env):
     env.redis.hset(env.key("monitors"), mapping={"%d" % i: "x" for i in range(900)})
     ends(env.daemon(timeout="1s", seeing=False))
     assert first.alive
+
+
+def test_a_crowd_that_is_too_large(env):
+    """Of a hash that other programs fill, each second's script reads a part, and one log line says so."""
+    first = env.daemon(timeout="1s")
+    env.redis.hset(env.key("monitors"), mapping={"x%d" % k: "x" for k in range(5000)})
+    wait_until(lambda: "has 5001 fields, and only some are read" in first.log(), what="the log line")
+    env.beat("a")
+    env.wait_store("a", "offline")
+    before = sum(e[1] for e in entries(env).values())
+    wait_until(lambda: sum(e[1] for e in entries(env).values()) > before, what="the entry to be renewed")
+    assert first.alive and first.log().count("only some are read") == 1
+    assert env.redis.info("commandstats").get("cmdstat_hscan", {}).get("calls", 0) > 0
 
 
 def test_a_redis_that_comes_back_empty(env):
@@ -196,7 +209,7 @@ def test_entries_that_are_none(env):
     env.redis.hset(env.key("monitors"), mapping={"x": "y", "0" * 16: "", "f" * 16: "1 2", "1" * 16: "9" * 300,
                                                  "2" * 16: "99999999999999999999 1 n - 1 h", "3" * 16: "a b c d e f"})
     d = env.daemon(timeout="1s")
-    assert "looking for some seconds" not in d.log()
+    assert "this monitor watches for some seconds" not in d.log()
     d.stop()
     env.redis.delete(env.key("monitors"))
     env.redis.set(env.key("monitors"), "mine")
@@ -204,7 +217,7 @@ def test_entries_that_are_none(env):
     env.beat("a")
     env.wait_store("a", "offline")
     assert env.redis.get(env.key("monitors")) == "mine"
-    assert d.log().count("is refused, so that another monitor") == 1, d.log()
+    assert d.log().count("is refused, so another monitor") == 1, d.log()
 
 
 def test_without_the_right_to_that_key(env):
@@ -215,7 +228,7 @@ def test_without_the_right_to_that_key(env):
     d = env.daemon(timeout="1s")
     env.beat("a")
     env.wait_store("a", "offline")
-    assert d.log().count("is refused, so that another monitor") == 1, d.log()
+    assert d.log().count("is refused, so another monitor") == 1, d.log()
 
 
 # --- a monitor by itself, and nodes of a cluster
@@ -263,13 +276,13 @@ def test_a_monitor_becomes_a_node(env, mode):
     first = env.daemon(timeout="1s")
     first.stop()
     n = node(env, mode).start()
-    assert "looking for some seconds" not in n.log() and members(env) == {n.node}
+    assert "this monitor watches for some seconds" not in n.log() and members(env) == {n.node}
     n.stop()
     first.start()
     first.die()
     began = time.monotonic()
     n.start(seeing=False)
-    wait_until(lambda: "looking for some seconds" in n.log(), what="it to say what it waits for")
+    wait_until(lambda: "this monitor watches for some seconds" in n.log(), what="it to say what it waits for")
     assert not members(env)
     wait_until(lambda: members(env) == {n.node}, 30, "it to join")
     assert time.monotonic() - began >= STANDS_S and not entries(env)
@@ -280,7 +293,7 @@ def test_a_node_is_stopped_while_it_waits(env):
     first = env.daemon(timeout="1s")
     first.die()
     n = node(env, monitor={"node_id": env.node + "-n", "stop_timeout": "60s"}).start(seeing=False)
-    wait_until(lambda: "looking for some seconds" in n.log(), what="it to wait")
+    wait_until(lambda: "this monitor watches for some seconds" in n.log(), what="it to wait")
     n.stop()
     assert not members(env)
 
@@ -355,7 +368,7 @@ MEMORY = {"store": {"type": "memory"}}
 def names_a_rival(env, d):
     """A line at error that names a client id, and what each monitor needs."""
     return [line for line in d.log().splitlines() if " error: " in line and "'heartwheel-%s-" % env.node in line
-            and "node_id of its own, or a client_id_prefix" in line]
+            and "its own node_id or client_id_prefix" in line]
 
 
 @pytest.mark.parametrize("store", ["memory", "redis"])

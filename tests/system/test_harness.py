@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 
-import paho.mqtt.client as paho
 import pytest
 
 from hw_again import late_names, one_of_each
@@ -17,7 +16,7 @@ from hw_herd import Herd
 from hw_http import Metrics
 from hw_mqtt import Beating, Client
 from hw_relay import Relay
-from hw_void import Gaps, judge, least_timeout
+from hw_void import Gaps, WitnessedClient, judge, least_timeout
 from hw_wait import now_ms, pass_time, throughout, wait_until, wait_within
 
 
@@ -100,7 +99,7 @@ def test_persistent_broker_keeps_retained(env):
 def test_passwords_and_tls(env, tls):
     env.own_broker(users={"u": "right"})
     with pytest.raises(AssertionError):
-        c = paho.Client("x")
+        c = WitnessedClient("x")
         c.username_pw_set("u", "wrong")
         c.connect("127.0.0.1", env.broker.port)
         c.loop_start()
@@ -467,7 +466,7 @@ def test_a_signal_ends_all_that_a_script_of_suites_runs(tmp_path, running_aside)
 
 def find_mutations(tmp_path, text):
     """What tests/mutation/mutate.py says of a list, about a tree of two files; and its exit status."""
-    for name, content in (("src/a/one.c", "int f(void)\n{\n\treturn 1 +\n\t       2;\n}\n"), ("src/b/two.c", "int g; int h; int h;\n")):
+    for name, content in (("src/a/one.c", "int f(void)\n{\n\treturn 1 +\n\t       2;\n}\n"), ("src/b/two.c", "int g;\nint h;\nint h;\n")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
     (tmp_path / "list").write_text(text)
@@ -476,25 +475,29 @@ def find_mutations(tmp_path, text):
     return done.stdout, done.returncode
 
 
-@pytest.mark.parametrize("file,old,says,status", [
-    ("one.c", "return 1 + 2;", "mutations found: 1 passed, 0 failed", 0),  # however it is broken into lines
-    ("two.c", "return 1 + 2;", "moved: m is now in src/a/one.c", 0),
-    ("one.c", "return 3;", "nowhere in src or include", 1),
-    ("two.c", "int h;", "not the only one: 2 in src/b/two.c", 1),
+@pytest.mark.parametrize("at,old,says,status", [
+    ("f", "return 1 + 2;", "mutations found: 1 passed, 0 failed", 0),  # however it is broken into lines
+    ("one.c:f", "return 1 + 2;", "mutations found: 1 passed, 0 failed", 0),
+    ("two.c:f", "return 1 + 2;", "0 times in two.c:f", 1),
+    ("g", "return 1 + 2;", "0 times in g", 1),
+    ("f", "return 3;", "0 times in f", 1),
+    ("f", "return", "mutations found: 1 passed, 0 failed", 0),
+    ("h", "int h;", "2 times in h", 1),
 ])
-def test_a_mutation_is_found_by_its_text(tmp_path, file, old, says, status):
-    said, rc = find_mutations(tmp_path, "# == 1 chapter\n\nname m\nin %s\n- %s\n+ x\nrun unit/test_x\n" % (file, old))
+def test_a_mutation_is_found_by_its_place_and_pattern(tmp_path, at, old, says, status):
+    said, rc = find_mutations(tmp_path, "# == 1 chapter\n\nname m\nat %s\n- %s\n+ x\nrun unit/test_x\n" % (at, old))
     assert says in said and rc == status, said
 
 
-@pytest.mark.parametrize("text", ["name m\nin one.c\n- return\n", "in one.c\n", "name m\nin one.c\n- a\nrun x\nfoo\n",
-                                  2 * "name m\nin one.c\n- a\n+ b\nrun x\n"])
+@pytest.mark.parametrize("text", ["name m\nat f\n- return\n", "at f\n", "name m\nat f\n- a\nrun x\nfoo\n", "name m\n- a\nrun x\n",
+                                  2 * "name m\nat f\n- a\n+ b\nrun x\n"])
 def test_a_list_of_mutations_that_makes_no_sense(tmp_path, text):
     said, rc = find_mutations(tmp_path, text)
     assert rc == 1 and str(tmp_path / "list") in said, said
 
 
 def test_of_each_test_one_set_of_parameters():
-    """And not the same one of all: with each protocol some test is run."""
+    """And not the same one of all: with each protocol some test is run. With the next seed it is the next one."""
     names = ["a.py::plain", "a.py::x[3.1.1]", "a.py::x[5]", "a.py::y[3.1.1]", "a.py::y[5]", "b.py::x[3.1.1]", "b.py::x[5]"]
-    assert one_of_each(names) == {"a.py::plain", "a.py::x[3.1.1]", "a.py::y[5]", "b.py::x[3.1.1]"}
+    assert one_of_each(names, 0) == {"a.py::plain", "a.py::x[3.1.1]", "a.py::y[5]", "b.py::x[3.1.1]"}
+    assert one_of_each(names, 1) == {"a.py::plain", "a.py::x[5]", "a.py::y[3.1.1]", "b.py::x[5]"}

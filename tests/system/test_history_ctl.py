@@ -88,7 +88,7 @@ def test_a_line_stays_one_on_a_narrow_terminal(kept, columns):
 
 
 def test_transitions_on_a_narrow_terminal(env):
-    """A node has a long name, and what was read back after a gap says so: a line stays one all the same."""
+    """A node has a long name, and what was restored after a gap says so: a line stays one all the same."""
     env.own_redis()
     s = Scribe(env, 1, devices=1)
     s.now = now_ms() - DAY
@@ -107,7 +107,7 @@ def test_transitions_on_a_narrow_terminal(env):
             assert os.WEXITSTATUS(t.wait()) == 0
             lines = [l for l in t.lines if l]
             lines = lines[[l.split()[0] == "TIME" for l in lines].index(True) + 1:]
-            assert len(lines) == 5 and lines[0].endswith("  (read back after a gap)" if columns >= 100 else "  (gap)"), "%d columns:\n%s" % (columns, t.text)
+            assert len(lines) == 5 and lines[0].endswith("  (restored after a gap)" if columns >= 100 else "  (gap)"), "%d columns:\n%s" % (columns, t.text)
             assert all(l.endswith(".com") for l in lines[1:]) or columns < 76, t.text
         finally:
             t.close()
@@ -173,7 +173,7 @@ def test_where_it_is_asked_and_what_is_refused(kept, tmp_path):
     r = ctl("outages", conf=nowhere, env={"HEARTWHEEL_SOCKET": str(kept.socket)}, ok=False)
     assert r.returncode == 1 and "heartwheel-history at %s" % (tmp_path / "h.sock") in r.stderr, r
     for args, word in [(["history", "nobody"], "no such device"), (["uptime", "--group", "nobody"], "nobody"),
-                       (["uptime", "--since", "tomorrow"], "since"), (["uptime", "--csv", "nobody"], "nothing is known")]:
+                       (["uptime", "--since", "tomorrow"], "since"), (["uptime", "--csv", "nobody"], "has nothing about")]:
         r = ctl(*args, conf=c, ok=False)
         assert r.returncode == 1 and word in r.stderr and not r.stdout and len(r.stderr.splitlines()) == 1, r
     for args in (["history"], ["uptime", "--min", "1s"], ["outages", "a", "b"], ["outages", "--json", "--csv"], ["uptime", ""],
@@ -200,7 +200,7 @@ def test_without_redis_a_report_says_as_of_when_it_is(env):
     env.redis_server.stop()
     wait_until(lambda: h.status()["redis"] != "up", what="Redis to be away")
     old = wait_until(lambda: (r := ctl("outages", conf=h.conf, ok=False)).stderr and r, what="the report to be old")
-    assert old.returncode == 0 and re.fullmatch(r"heartwheelctl: this is as of \d{4}-\S+ \S+( UTC)?, \d+s ago: .*\n", old.stderr)
+    assert old.returncode == 0 and re.fullmatch(r"heartwheelctl: this report is as of \d{4}-\S+ \S+( UTC)?, \d+s ago: .*\n", old.stderr)
     as_of = h.get("/v1/history/outages").json()["as_of_ms"]
     for path in paths:
         assert h.get(path).json()["as_of_ms"] == as_of
@@ -210,7 +210,7 @@ def test_without_redis_a_report_says_as_of_when_it_is(env):
     csv_report = h.get("/v1/history/uptime", Accept="text/csv")
     assert csv_report.headers["Heartwheel-As-Of"] == str(as_of)
     for args in (["uptime"], ["uptime", "--csv"], ["history", "d"], ["outages", "--json"]):
-        assert "this is as of" in ctl(*args, conf=h.conf, ok=False).stderr, args
+        assert "this report is as of" in ctl(*args, conf=h.conf, ok=False).stderr, args
     assert not ctl("outages", "--until", str(as_of), conf=h.conf).stderr  # that report is whole
     env.redis_server.start()
     wait_until(lambda: h.get("/v1/history/outages").json()["as_of_ms"] > as_of and not ctl("outages", conf=h.conf, ok=False).stderr, what="the report to be of now again")
@@ -249,7 +249,7 @@ def test_a_redis_that_hangs_is_away_and_a_report_is_as_of_its_last_answer(env):
     wait_within(lambda: as_of() and h.status()["redis"] != "up", 20, "Redis to be away")
     throughout(lambda: as_of() and "has not answered" in h.status()["redis"], 10, "Redis to be away")
     assert h.get("/readyz").status == 503
-    assert "this is as of" in ctl("outages", conf=h.conf, ok=False).stderr
+    assert "this report is as of" in ctl("outages", conf=h.conf, ok=False).stderr
     env.redis_server.signal(signal.SIGCONT)
     wait_until(lambda: h.status()["redis"] == "up" and outages(h)["as_of_ms"] > stopped_ms, what="a report of now again")
     assert h.log().count("Redis: connected") == 2, h.log()
@@ -275,7 +275,7 @@ def test_a_history_that_was_frozen_answers_as_of_then(env):
 
 def test_times_name_their_zone_and_uptime_its_order(kept, tmp_path):
     assert ctl("outages", conf=kept.conf).stdout.splitlines()[0].split()[:2] == ["FROM", "(UTC)"]
-    assert ctl("uptime", "--since", "7d", conf=kept.conf).stdout.splitlines()[0].endswith(" UTC. Down longest first.")
+    assert ctl("uptime", "--since", "7d", conf=kept.conf).stdout.splitlines()[0].endswith(" UTC. Longest time offline first.")
     assert " UTC" in ctl("history", "d0", conf=kept.conf).stdout.splitlines()[0]
     r = ctl("-s", str(tmp_path / "control.sock"), "outages", ok=False)  # whose socket that is, the name does not say
     assert r.returncode == 1 and "cannot reach a daemon at" in r.stderr and "heartwheel-history" not in r.stderr

@@ -229,3 +229,33 @@ def test_another_status_topic_after_a_reload(env):
     assert d.request("POST", "/v1/reload").status == 200
     wait_until(lambda: json.loads(configs(env)[topic])["state_topic"] == env.topic("a", "told"))
     wait_until(lambda: env.retained(env.topic("a", "told")))
+
+
+@pytest.mark.parametrize("protocol, retained", [("5", "count"), ("5", "ignore"), ("3.1.1", "ignore")])
+def test_discovery_makes_no_devices(env, protocol, retained):
+    """A filter that matches heartwheel's own discovery makes no device of a sensor. Other discovery counts."""
+    env.own_broker()
+    group = {"heartbeat": "+/+/{id}/#", "status": "status/{id}", "timeout": "1h", "retained": retained}
+    d = env.daemon(mqtt={"homeassistant": "yes", "protocol": protocol}, groups=[("wide", group)])
+    observer = env.observer("homeassistant/#")
+    sent = ["plant/a/d0/hb", "homeassistant/binary_sensor/0x12/config", "homeassistant/sensor/heartwheel_d1/config",
+            "homeassistant/binary_sensor/heartwheel_d2/x/config", "ha/binary_sensor/heartwheel_d3/config"]
+    for topic in sent:
+        env.publisher.publish(topic, b"1", 1)
+    ids = {topic.split("/")[2] for topic in sent}
+    wait_until(lambda: len({m.topic for m in observer.messages if b'"origin"' in m.payload}) >= len(ids))
+    d.forget("0x12")  # a clearing is no heartbeat either
+    wait_until(lambda: any(not m.payload for m in observer.messages))
+    env.publisher.publish("plant/a/last/hb", b"1", 1)
+    wait_until(lambda: d.state("last") == "online")
+    assert {x["id"] for x in d.get("/v1/devices?limit=1000").json()["devices"]} == ids - {"0x12"} | {"last"}
+    metrics = d.metrics()  # flagged: the log advises to set retained = count
+    assert metrics.get("refused_total", kind="monitor") == metrics.get("refused_total", kind="flagged") == 0
+
+
+def test_discovery_of_another_monitor(env):
+    env.own_broker()
+    d = env.daemon(groups=[("wide", {"heartbeat": "+/+/{id}/#", "retained": "count", "timeout": "1h"})])
+    env.publisher.publish("homeassistant/binary_sensor/heartwheel_x/config", b'{"name":"Connectivity"}', 1, retain=True)
+    wait_until(lambda: d.metrics().get("refused_total", kind="monitor") == 1)
+    assert not d.state("heartwheel_x")

@@ -145,13 +145,13 @@ START_TEST(what_nobody_asked_for)
 	                                   .at.password = "",
 	                                   .key_prefix = "device:",
 	                                   .node_id = "n",
-	                                   .run_mark = 7};
+	                                   .run_id = 7};
 	struct hw_keyspace *ks = hw_keyspace_new(s.base, &(struct hw_keyspace_conf){.redis = &conf}, NULL, m, &ops, &s);
 	ck_assert_ptr_nonnull(ks);
 	hw_keyspace_loaded(ks);
 	for (int turns = 0; s.downs == 0 && turns < 1000; turns++)
 		event_base_loop(s.base, EVLOOP_ONCE);
-	ck_assert_msg(strstr(s.why, "nobody has asked for") != NULL, "%s", s.why);
+	ck_assert_msg(strstr(s.why, "an answer without a request") != NULL, "%s", s.why);
 	ck_assert(!s.up && !hw_keyspace_up(ks));
 	hw_keyspace_free(ks);
 	hw_monitor_free(m);

@@ -19,7 +19,7 @@
 #define LOOKS_MAX  2048
 #define PACED_NS   (45 * HW_NS_PER_MS) /* a page each 50 ms, by a timer that rounds */
 #define PUBLISHES  "CONFIG SET notify-keyspace-events Exg$e"
-#define NO_ANSWERS "what is published does not arrive"
+#define NO_ANSWERS "published messages do not arrive"
 
 static struct rig rig; /* its server and its connection that looks, no more */
 static struct proxy proxy;
@@ -268,7 +268,7 @@ static bool all_is_known(void)
 
 START_TEST(what_the_queue_refused_is_found)
 {
-	conf.looks_max = LOOKS_MAX;
+	conf.queries_max = LOOKS_MAX;
 	listen_to_keys();
 	rig_do(&rig, "SET device:connected:first x");
 	until(first_is_online, 5000);
@@ -314,7 +314,7 @@ START_TEST(going_through_all_does_not_fill_the_queue)
 	struct timeval every = {0, 10000};
 	struct event *wake = event_new(base, -1, EV_PERSIST, on_wake, NULL);
 	ck_assert(wake && event_add(wake, &every) == 0);
-	conf.looks_max = LOOKS_MAX;
+	conf.queries_max = LOOKS_MAX;
 	write_many("many", MANY);
 	start();
 	until(is_looking, 5000);

@@ -111,10 +111,10 @@ def test_a_flush_just_after_a_restart(ks):
     d = listen(ks, timeout="1h")
     for turn in range(3):
         wait_until(lambda: ks.redis.exists(ks.key("monitor", ks.node)))
-        told = d.log().count("came back without our data")
+        told = d.log().count("returned without heartwheel's data")
         ks.redis_server.kill()
         ks.redis_server.start()
-        wait_until(lambda: d.log().count("came back without our data") > told, 10, interval=0.002)
+        wait_until(lambda: d.log().count("returned without heartwheel's data") > told, 10, interval=0.002)
         wait_up(d)
         device = "a%d" % turn
         p = ks.redis.pipeline(transaction=True)
@@ -217,7 +217,7 @@ def test_faults_at_random_moments(ks):
 def test_it_adds_the_flags_that_are_missing(env, flags):
     env.own_redis(options=["--notify-keyspace-events", flags])
     d = listen(env, configure="yes")
-    wait_until(lambda: "added what was missing" in d.log(), what="the log to say so, once Redis has them")
+    wait_until(lambda: "added the missing flags" in d.log(), what="the log to say so, once Redis has them")
     has = env.redis.config_get("notify-keyspace-events")["notify-keyspace-events"]
     assert set(flags) - set("A") <= set(has) | {"A"} and "E" in has and ("A" in has or set("xg$e") <= set(has)), has
     setex(env, "a")

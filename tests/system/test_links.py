@@ -12,6 +12,7 @@ import time
 import paho.mqtt.client as paho
 import pytest
 
+from hw_mqtt import Beating
 from hw_relay import Relay
 from hw_wait import in_time, throughout, wait_until
 
@@ -38,8 +39,8 @@ def lines(d, pattern):
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 @pytest.mark.parametrize("setting,said", [
     ("retain_available false", "keeps no retained messages"),
-    ("max_qos 0", "takes QoS 0 only"),
-    ("max_packet_size 100", "does not take this monitor's last will"),
+    ("max_qos 0", "accepts QoS 0 only"),
+    ("max_packet_size 100", "refuses this monitor's last will"),
 ])
 def test_what_the_broker_does_not_take(env, setting, said, protocol):
     """The dead are found, in Redis at least; there is one warning; the connection lasts."""
@@ -64,7 +65,7 @@ def test_a_canary_that_is_too_large(env):
     env.own_broker(settings=["max_packet_size 100"])
     d = env.daemon(timeout="1s", group={"heartbeat": "%s/%s/{id}/heartbeat" % (env.root, "x" * 40)},
                    mqtt={"protocol": "5", **HASTY})
-    wait_until(lambda: lines(d, "canary on .* is no message that the broker takes: .*max_packet_size"), 10, "a line that tells the limit")
+    wait_until(lambda: lines(d, "the broker does not accept this monitor's canary on .*max_packet_size"), 10, "a line that tells the limit")
     assert not lines(d, "group 'default': .* to write"), d.log()
     d.stop()
 
@@ -109,7 +110,7 @@ def test_without_a_publisher(env, protocol):
         wait_until(lambda: env.beat("dies") and d.state("dies") == "online", 10, "the reader to be subscribed", interval=0.1)
         wait_until(lambda: d.status()["blind_cause"] == "barrier", 15, "blind: barrier")
         throughout(lambda: d.status()["blind_cause"] == "barrier" and d.state("dies") != "offline", 3)
-        said = lines(d, r"blind \(barrier\): nothing can be published")
+        said = lines(d, r"blind \(barrier\): cannot publish")
         assert len(said) == 1 and "-bar" in said[0], d.log()
         assert connects(env) == 2, "the reader is connected anew"  # and who is called like one
         restart(env)
@@ -137,7 +138,7 @@ def test_without_its_barriers(env):
         wait_until(lambda: env.beat("dies") and d.state("dies") == "online", 10, "the reader to be subscribed", interval=0.1)
         wait_until(lambda: d.status()["blind_cause"] == "barrier", 15, "blind: barrier")
         throughout(lambda: d.state("dies") == "online", 3)
-        said = lines(d, r"blind \(barrier\): nothing can be published")
+        said = lines(d, r"blind \(barrier\): cannot publish")
         assert len(said) == 1 and bar in said[0] and "closed" in said[0], d.log()
         shown = d.ctl("status").stdout
         assert bar in d.status()["mqtt"] and bar in shown and d.metrics().get("link_up", link="barriers") == 0, shown
@@ -180,6 +181,31 @@ def test_a_rival_is_told_of(env, protocol, which):
     d.wait_seeing(90)
 
 
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_broker_that_closes_the_connection_on_a_canary(env, protocol):
+    """As aedes and RabbitMQ do without the right to write the topic: two groups' missing right must not blind the monitor, and
+    no other client is accused."""
+    way = Relay(lambda: env.broker.port)
+    way.refused = b"heartwheel-%s/denied" % env.node.encode()
+    topic = {"a": "%s/a/%%s/hb" % env.root, "b": "%s/b/%%s/denied" % env.root, "c": "%s/c/%%s/denied" % env.root}
+    groups = [(g, {"heartbeat": t % "{id}", "status": "%s/%s/{id}/status" % (env.root, g), "timeout": "1s"}) for g, t in topic.items()]
+    d = env.daemon(groups=groups, seeing=False, monitor=QUIET, mqtt={"port": way.port, "protocol": protocol, **HASTY})
+    client = env.client()
+    with Beating(client, [t % ("alive-" + g) for g, t in topic.items()], 0.2):
+        d.wait_seeing(20)
+        client.publish(topic["a"] % "dead-a", b"")
+        wait_until(lambda: d.state("dead-a") == "offline", 10, "a death in the other group to be found")
+        for g in "bc":
+            wait_until(lambda: lines(d, "group '%s'.*the broker refuses .*: allow .* to write" % g), 20, "a line that names the right")
+            client.publish(topic[g] % ("dead-" + g), b"")
+            wait_until(lambda: d.state("dead-" + g) == "offline", 10, "a death in group %s to be found, too" % g)
+        throughout(lambda: d.status()["blind"] is False, 3, "sight")
+        assert [d.state("alive-" + g) for g in topic] == ["online"] * 3
+    assert lines(d, "closes the connection when this monitor publishes on %s" % re.escape(env.root)), d.log()
+    assert not lines(d, "another client"), d.log()
+    way.close()
+
+
 # --- several readers
 
 TWO = {"readers": 2, **HASTY}
@@ -218,7 +244,7 @@ def test_a_shared_message_that_reaches_nobody(env, protocol):
     with env.beating(["lives"], 0.2):
         wait_until(lambda: says_one_reader(d), 10, "a line that says readers = 1")
         throughout(lambda: d.status()["blind_cause"] == "link" and d.state("lives") != "offline", 3)
-        assert len(says_one_reader(d)) == 1 and "came to none" in d.log(), d.log()
+        assert len(says_one_reader(d)) == 1 and "reached none" in d.log(), d.log()
         assert "readers = 1" in d.status()["mqtt"]
         (env.broker.dir / "acl").write_text(acl)
         env.broker.signal(signal.SIGHUP)
@@ -244,7 +270,7 @@ def test_a_shared_message_that_comes_twice(env):
     echo.subscribe(topic)
     d = env.daemon(seeing=False, timeout="1s", monitor=QUIET, mqtt={"readers": 2, "barrier_timeout": "5s"})
     wait_until(lambda: says_one_reader(d), 20, "a line that says readers = 1")
-    assert "came to more than one of the 2 readers" in d.log(), d.log()
+    assert "reached more than one of the 2 readers" in d.log(), d.log()
     assert d.status()["blind_cause"] == "link" and "readers = 1" in d.status()["mqtt"]
 
 
@@ -325,23 +351,29 @@ def test_a_broker_without_shared_subscriptions(aedes):
         assert d.state("lives") == "online"
 
 
-def test_a_broker_that_was_one_a_moment_ago(env):
+@pytest.mark.parametrize("junk", [b"", b"\x12\x00"])
+def test_a_broker_that_was_one_a_moment_ago(env, junk):
     """It starts, or is full: nobody asks whether it is a broker at all."""
     env.own_broker()
-    d = env.daemon(timeout="1h", mqtt=HASTY)
+    d = env.daemon(timeout="1h", mqtt={"protocol": "3.1.1", **HASTY})
     port = env.broker.port
     env.broker.kill()
     with socket.socket() as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         s.bind(("127.0.0.1", port))
         s.listen()
-        stop = threading.Event()
+        stop, closed = threading.Event(), []
 
         def close_all():
             s.settimeout(0.2)
             while not stop.is_set():
                 try:
-                    s.accept()[0].close()
+                    c = s.accept()[0]
+                    if junk:
+                        c.recv(4096)
+                        c.sendall(junk)
+                    c.close()
+                    closed.append(c)
                 except OSError:
                     pass
 
@@ -349,9 +381,10 @@ def test_a_broker_that_was_one_a_moment_ago(env):
         t.start()
         try:
             wait_until(lambda: lines(d, "it has answered before"), 10, "a line that knows it")
+            wait_until(lambda: len(closed) > 8, 20, "each connection to have met this broker")
         finally:
             stop.set()
             t.join()
-    assert not lines(d, "is it an MQTT broker"), d.log()
+    assert not lines(d, "is it an MQTT broker") and not lines(d, "TLS"), d.log()
     env.broker.start()
     d.wait_seeing()

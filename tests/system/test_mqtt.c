@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bound.h"
 #include "mqtt_broker.h"
 
 #define OPEN "allow_anonymous true\n"
@@ -219,6 +220,29 @@ START_TEST(test_few_do_not_gather)
 END_TEST
 
 /* While a barrier is on its way a silent device waits for it: nothing gathers. Otherwise what comes thick does. */
+/*
+ * Each message comes after the one before was read. The kernel takes the second of two segments of one size for a full
+ * one. So it would acknowledge it only after 40 ms, and until then mosquitto would hold back the next.
+ */
+START_TEST(test_messages_do_not_wait_for_tcp)
+{
+	enum { WARM_UP = 100, ROUNDS = 30 }; /* at first, while its window grows, the kernel acknowledges each */
+	static const size_t sizes[] = {1200, 600, 600}; /* a full segment has 536 bytes at least */
+	struct hw_mqtt_conf conf = conf_for(&broker, ways[_i].protocol, ways[_i].qos, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "nodes/+/heartbeat", false);
+	char text[1200];
+	int64_t began = 0;
+	memset(text, 'x', sizeof(text));
+	for (int i = 0; i < WARM_UP + 3 * ROUNDS; i++) {
+		began = i == WARM_UP ? now_ms() : began;
+		peer_publish(peer, "nodes/a/heartbeat", text, sizes[i % 3], 1, false);
+		ck_assert_uint_eq(reader_await(r, HW_READER_MESSAGE).payload_len, sizes[i % 3]);
+	}
+	ck_assert_within(now_ms() - began, ROUNDS * 20, "ms");
+	hw_reader_stop(r);
+}
+END_TEST
+
 START_TEST(test_gathers_for_no_barrier)
 {
 	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");
@@ -269,11 +293,11 @@ START_TEST(test_barriers)
 	hw_publisher_flush(p);
 	reader_expect(r, "nodes/a", "before");
 	struct hw_reader_event ev = reader_await(r, HW_READER_BARRIER);
-	ck_assert_uint_eq(ev.mark, UINT64_C(0xfedcba9876543210));
+	ck_assert_uint_eq(ev.run_id, UINT64_C(0xfedcba9876543210));
 	ck_assert_uint_eq(ev.number, UINT64_MAX);
 	ck_assert(reader_next(r, &ev, PATIENCE));
 	ck_assert_int_eq(ev.kind, HW_READER_BARRIER);
-	ck_assert(ev.mark == 1 && ev.number == 0);
+	ck_assert(ev.run_id == 1 && ev.number == 0);
 	uint64_t counted = hw_reader_stats(r).junk_barriers;
 	ck_assert(counted == n_junk || (conf.protocol == 311 && counted == n_junk + 1));
 	hw_publisher_stop(p, 1000);
@@ -321,10 +345,10 @@ START_TEST(test_reconnect_ordered)
 		reader_await(r, HW_READER_UP);
 		best_ms = now_ms() - start < best_ms ? now_ms() - start : best_ms;
 	}
-	ck_assert_msg(best_ms < 1000, "the first attempt comes quickly");
 	peer_say(peer, "nodes/a", "again");
 	reader_expect(r, "nodes/a", "again");
 	hw_reader_stop(r);
+	ck_assert_within(best_ms, 1000, "ms"); /* the first attempt comes quickly */
 }
 END_TEST
 
@@ -570,6 +594,7 @@ static void add(void *suite)
 	tcase_add_loop_test(t, test_replayed, 0, n_ways);
 	tcase_add_test(t, test_batches);
 	tcase_add_test(t, test_few_do_not_gather);
+	tcase_add_loop_test(t, test_messages_do_not_wait_for_tcp, 0, n_ways);
 	tcase_add_test(t, test_gathers_for_no_barrier);
 	tcase_add_loop_test(t, test_barriers, 0, n_ways);
 	tcase_add_loop_test(t, test_broker_restarts, 1, 3); /* one of each protocol */

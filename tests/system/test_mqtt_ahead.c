@@ -231,7 +231,7 @@ START_TEST(test_any_pieces)
 		while (ev.kind == HW_READER_NEARLY_FULL);
 		ck_assert_int_eq(ev.kind, HW_READER_BARRIER);
 		ck_assert_uint_eq(ev.number, (uint64_t)i);
-		ck_assert_uint_eq(ev.mark, UINT64_C(0x0123456789abcdef));
+		ck_assert_uint_eq(ev.run_id, UINT64_C(0x0123456789abcdef));
 	}
 	ck_assert_uint_eq(hw_reader_stats(r).messages, MESSAGES);
 	ck_assert_uint_eq(hw_reader_stats(r).junk_barriers, 2 * MESSAGES / BARRIERS);
@@ -337,7 +337,7 @@ START_TEST(test_end_in_a_packet)
 		close(s.fd);
 		struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
 		ck_assert_msg(strstr(ev.text, "closed by"), "%s", ev.text);
-		hw_reader_hurry(r);
+		hw_reader_retry(r);
 		welcome(&s);
 		reader_await(r, HW_READER_UP);
 	}
@@ -362,7 +362,7 @@ START_TEST(test_broken)
 		expect_numbered(r, 10);
 		reader_await(r, HW_READER_DOWN);
 		close(s.fd);
-		hw_reader_hurry(r);
+		hw_reader_retry(r);
 		welcome(&s);
 		reader_await(r, HW_READER_UP);
 	}

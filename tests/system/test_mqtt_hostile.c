@@ -242,7 +242,7 @@ START_TEST(test_reader)
 			hw_reader_stop(r);
 			ck_assert_int_eq(hw_reader_start(&r, &conf, &filter, 1, NULL, 0, 30000), 0);
 		}
-		hw_reader_hurry(r);
+		hw_reader_retry(r);
 	}
 	hw_reader_stop(r);
 	hostile_stop(&h);
@@ -268,7 +268,7 @@ START_TEST(test_publisher)
 		hw_publisher_barrier(p, 1, ++n);
 		publisher_retain(p, "n/a", "x", 1, n);
 		hw_publisher_flush(p);
-		hw_publisher_hurry(p);
+		hw_publisher_retry(p);
 	}
 	hw_publisher_stop(p, 0);
 	hostile_stop(&h);
@@ -350,7 +350,7 @@ START_TEST(test_unknown_property)
 		struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
 		ck_assert_msg(strstr(ev.text, "property 127"), "packet %zu: %s", i, ev.text);
 		close(fd);
-		hw_reader_hurry(r);
+		hw_reader_retry(r);
 	}
 	hw_reader_stop(r);
 	close(listener);
@@ -378,7 +378,7 @@ START_TEST(test_endless_packet)
 	static const uint8_t kinds[] = {0x30, 0x40, 0x50, 0x90};
 	uint8_t endless[] = {kinds[_i % 4], 0xff, 0xff, 0xff, 0x7f, 0, 1};
 	write_all(fd, endless, sizeof(endless));
-	ck_assert_msg(publisher_next(p, &ev, 5000), "the connection goes on");
+	ck_assert_msg(publisher_next(p, &ev, PATIENCE), "the connection goes on");
 	ck_assert_int_eq(ev.kind, HW_PUBLISHER_DOWN);
 	ck_assert_msg(strstr(ev.text, "packet of 268435460 bytes"), "%s", ev.text);
 	close(fd);

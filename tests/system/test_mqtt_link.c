@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "bound.h"
 #include "mqtt_broker.h"
 
 #define OPEN "allow_anonymous true\n"
@@ -127,7 +128,7 @@ START_TEST(test_stop_is_quick)
 	r = reader_start(&conf);
 	reader_await(r, HW_READER_UP);
 	hw_reader_stop(r); /* in its sleep */
-	ck_assert_int_lt(now_ms() - start, 10000);
+	ck_assert_within(now_ms() - start, 10000, "ms");
 	broker_stop(&b, SIGTERM);
 }
 END_TEST
@@ -210,7 +211,7 @@ START_TEST(test_taken_over)
 		ev = reader_await(first, HW_READER_DOWN);
 	while (!strstr(ev.text, "node_id"));
 	ck_assert_msg(strstr(ev.text, "'hw-same-r0'"), "%s", ev.text);
-	hw_reader_hurry(first); /* a broker that has been found is no reason to begin again */
+	hw_reader_retry(first); /* a broker that has been found is no reason to begin again */
 	expect_silence(first, 700);
 	hw_reader_stop(second);
 	reader_await(first, HW_READER_UP);
@@ -237,10 +238,10 @@ START_TEST(test_restarts)
 		broker_start(&b);
 		int64_t back = now_ms();
 		do {
-			ck_assert_msg(reader_next(r, &ev, FOUND_MS), "not found again, restart %d", i);
+			ck_assert_msg(reader_next(r, &ev, PATIENCE), "not found again, restart %d", i);
 			ck_assert_msg(!strstr(ev.text, "another client"), "%s", ev.text);
 		} while (ev.kind != HW_READER_UP);
-		ck_assert_int_lt(now_ms() - back, FOUND_MS);
+		ck_assert_within(now_ms() - back, FOUND_MS, "ms");
 	}
 	hw_reader_stop(r);
 	broker_stop(&b, SIGTERM);
@@ -368,13 +369,13 @@ END_TEST
 
 START_TEST(test_tls_other_host)
 {
-	tls_fails("elsewhere", "ca.crt", false, "is not made out to 127.0.0.1", "");
+	tls_fails("elsewhere", "ca.crt", false, "broker's certificate is not for 127.0.0.1", "");
 }
 END_TEST
 
 START_TEST(test_tls_no_client_certificate)
 {
-	tls_fails("good", "ca.crt", true, "TLS with 127.0.0.1", "tls_cert and tls_key");
+	tls_fails("good", "ca.crt", true, "ended the TLS handshake", "tls_cert and tls_key");
 }
 END_TEST
 
@@ -399,7 +400,7 @@ START_TEST(test_tls_to_plain_port)
 	struct hw_mqtt_conf conf = conf_for(&b, 5, 0, "hw-t-r0");
 	conf.tls_ca = broker_file(&b, "ca.crt");
 	struct hw_reader *r = reader_start(&conf);
-	expect_text(r, HW_READER_DOWN, "speaks MQTT without TLS", "tls_ca");
+	expect_text(r, HW_READER_DOWN, "uses MQTT without TLS", "tls_ca");
 	hw_reader_stop(r);
 	broker_stop(&b, SIGTERM);
 }

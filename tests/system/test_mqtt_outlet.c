@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "../random.h"
+#include "bound.h"
 #include "mqtt_broker.h"
 
 #define LONG     20000 /* payload: more than the sockets hold here */
@@ -26,6 +27,10 @@
 #define LASTS_MS 6500 /* more than the keepalive */
 #define BARRIER  "heartwheel/t/barrier"
 #define CANARY   "heartwheel/t/canary"
+
+/* For what holds for each packet: Check writes each assertion of its own that holds to a file, and that is slow. */
+#define must(holds)   ((holds) ? (void)0 : ck_abort_msg("%s", #holds))
+#define must_eq(a, b) must((long long)(a) == (long long)(b))
 
 static const int protocols[] = {5, 311};
 
@@ -69,7 +74,7 @@ static void listen_on(struct server *s, int protocol)
 
 static void say(struct server *s, const void *bytes, size_t n)
 {
-	ck_assert_uint_le(s->to_send + n, sizeof(s->out));
+	must(s->to_send + n <= sizeof(s->out));
 	memcpy(s->out + s->to_send, bytes, n);
 	s->to_send += n;
 }
@@ -142,23 +147,23 @@ static void check_status(struct server *s, uint8_t flags, unsigned i, const uint
 	static char expected[LONG + STATUSES + 600];
 	uint32_t expiry = s->v5 ? expiry_of(i) : 0;
 	uint8_t told[] = {2, (uint8_t)(expiry >> 24), (uint8_t)(expiry >> 16), (uint8_t)(expiry >> 8), (uint8_t)expiry};
-	ck_assert_uint_eq(i, s->next);
+	must_eq(i, s->next);
 	s->next++;
-	ck_assert_int_eq(flags & 1, is_retained(i));
-	ck_assert_uint_eq(n, expiry ? sizeof(told) : 0);
-	ck_assert(n == 0 || memcmp(properties, told, n) == 0);
-	ck_assert_uint_eq(len, length_of(i));
+	must_eq(flags & 1, is_retained(i));
+	must_eq(n, expiry ? sizeof(told) : 0);
+	must(n == 0 || memcmp(properties, told, n) == 0);
+	must_eq(len, length_of(i));
 	fill(expected, len, i);
-	ck_assert_int_eq(memcmp(payload, expected, len), 0);
+	must_eq(memcmp(payload, expected, len), 0);
 }
 
 static void ask(struct server *s, uint16_t id, int status)
 {
-	ck_assert_uint_ne(id, 0);
-	ck_assert_msg(s->status_of[id] == UNUSED, "the id %u is used twice", id);
+	must(id != 0);
+	must_eq(s->status_of[id], UNUSED); /* or the id is used twice */
 	s->status_of[id] = status;
 	s->asked[s->n_asked++] = s->last_id = id;
-	ck_assert_uint_le(s->n_asked, s->receive_max);
+	must(s->n_asked <= s->receive_max);
 }
 
 static void take_publish(struct server *s, uint8_t head, const uint8_t *body, size_t n)
@@ -167,24 +172,24 @@ static void take_publish(struct server *s, uint8_t head, const uint8_t *body, si
 	size_t topic_len = (size_t)body[0] << 8 | body[1];
 	char topic[64] = "";
 	bool asks = head & 2;
-	ck_assert_uint_lt(topic_len, sizeof(topic));
+	must(topic_len < sizeof(topic));
 	memcpy(topic, body + 2, topic_len);
 	body += 2 + topic_len;
 	bool is_status = strncmp(topic, "n/", 2) == 0;
 	unsigned i = is_status ? (unsigned)strtoul(topic + 2, NULL, 10) : 0;
-	ck_assert_uint_eq(head & 0xc, 0);
+	must_eq(head & 0xc, 0);
 	if (asks) {
 		ask(s, (uint16_t)(body[0] << 8 | body[1]), is_status ? (int)i : OTHER);
 		body += 2;
 	}
 	size_t properties = s->v5 ? *body++ : 0;
 	const uint8_t *payload = body + properties;
-	ck_assert(payload <= end);
+	must(payload <= end);
 	if (is_status) {
-		ck_assert(asks == !s->qos_0);
+		must(asks == !s->qos_0);
 		check_status(s, head, i, body, properties, payload, (size_t)(end - payload));
 	} else {
-		ck_assert(strcmp(topic, BARRIER) == 0 || strcmp(topic, CANARY) == 0);
+		must(strcmp(topic, BARRIER) == 0 || strcmp(topic, CANARY) == 0);
 		s->barriers += strcmp(topic, BARRIER) == 0;
 	}
 }
@@ -221,7 +226,7 @@ static void take_packets(struct server *s)
 			b = s->in[done + head];
 			rest |= (size_t)(b & 127) << 7 * (head++ - 1);
 		}
-		ck_assert_uint_lt(rest, sizeof(s->in) - 5);
+		must(rest < sizeof(s->in) - 5);
 		if (b & 128 || done + head + rest > s->have)
 			break;
 		take_packet(s, s->in + done, head, rest);
@@ -332,7 +337,7 @@ static void hear(struct server *s)
 		hang_up(s);
 		return;
 	}
-	ck_assert(n > 0 || errno == EAGAIN || errno == ECONNRESET);
+	must(n > 0 || errno == EAGAIN || errno == ECONNRESET);
 	s->have += n > 0 ? (size_t)n : 0;
 	take_packets(s);
 }
@@ -383,14 +388,14 @@ static void take_event(struct server *s, struct tally *t, const struct hw_publis
 {
 	bool refused = ev->kind == HW_PUBLISHER_REFUSED;
 	if (ev->kind == HW_PUBLISHER_ACKED || refused) {
-		int *by = &said[ev->token];
-		ck_assert_uint_ge(ev->token, t->first);
-		ck_assert_uint_lt(ev->token, t->sent);
+		int *by = &said[ev->publish_id];
+		must(ev->publish_id >= t->first);
+		must(ev->publish_id < t->sent);
 		int reason = s->qos_0 ? 0 : *by;
-		ck_assert_msg(reason != NOT_YET, "%d is answered out of the blue", (int)ev->token);
-		ck_assert_int_eq(refused, reason >= 0x80);
-		ck_assert_int_eq(ev->reason, reason);
-		ck_assert_int_ne(*by, TOLD);
+		must(reason != NOT_YET);
+		must_eq(refused, reason >= 0x80);
+		must_eq(ev->reason, reason);
+		must(*by != TOLD);
 		*by = TOLD;
 		t->answered++;
 	}
@@ -412,7 +417,7 @@ static bool hand_over_one(struct hw_publisher *p, struct tally *t)
 	                                                      .retain = is_retained(i),
 	                                                      .qos = 1,
 	                                                      .expiry_s = expiry_of(i),
-	                                                      .token = i}))
+	                                                      .publish_id = i}))
 		return false;
 	t->sent++;
 	return true;
@@ -481,12 +486,14 @@ START_TEST(test_any_pieces)
 		hand_over(s, p, &t, due < STATUSES ? (unsigned)due : STATUSES);
 		serve(s);
 		while (publisher_next(p, &ev, 0)) {
-			ck_assert_msg(ev.kind != HW_PUBLISHER_DOWN, "%s", ev.text);
+			if (ev.kind == HW_PUBLISHER_DOWN)
+				ck_abort_msg("%s", ev.text);
 			take_event(s, &t, &ev);
 			heard = now_ms();
 		}
-		ck_assert_msg(now_ms() - heard < 20000, "%u of %u answered, %u canaries of %u", t.answered, t.sent,
-		              t.canaries, t.canaries_sent);
+		if (now_ms() - heard >= PATIENCE)
+			ck_abort_msg("%u of %u answered, %u canaries of %u", t.answered, t.sent, t.canaries,
+			             t.canaries_sent);
 	}
 	ck_assert_uint_eq(t.answered, STATUSES);
 	ck_assert_uint_eq(s->connects, 1);
@@ -512,7 +519,7 @@ static void await_return(struct server *s, struct hw_publisher *p, struct tally 
 	t->barriers = s->barriers;
 	t->canaries_sent = t->canaries;
 	t->up = t->down = false;
-	hw_publisher_hurry(p);
+	hw_publisher_retry(p);
 	for (int64_t until = now_ms() + PATIENCE; !t->up;) {
 		ck_assert_msg(now_ms() < until, "it does not come back");
 		serve(s);
@@ -572,13 +579,13 @@ START_TEST(test_each_receive_maximum)
 			s->receive_max = granted[k];
 			await_return(s, p, &t);
 		}
-		unsigned all = t.sent + 300;
-		for (int64_t until = now_ms() + PATIENCE; t.answered < all;) {
-			ck_assert_msg(now_ms() < until, "Receive Maximum %u: %u of %u answered", granted[k], t.answered,
-			              all);
+		unsigned all = t.sent + (granted[k] < 20 ? 60 : 300); /* with few on their way each waits for a turn */
+		for (int64_t heard = now_ms(); t.answered < all;) {
+			if (now_ms() - heard >= PATIENCE)
+				ck_abort_msg("Receive Maximum %u: %u of %u answered", granted[k], t.answered, all);
 			hand_over(s, p, &t, all);
 			serve(s);
-			while (publisher_next(p, &ev, 0))
+			for (; publisher_next(p, &ev, 0); heard = now_ms())
 				take_event(s, &t, &ev);
 		}
 		ck_assert_uint_eq(s->connects, k + 1);
@@ -665,7 +672,7 @@ START_TEST(test_half_a_packet_is_forgotten)
 		puts("  too late: nothing was tried");
 	publisher_await(p, HW_PUBLISHER_DOWN);
 	hang_up(s);
-	hw_publisher_hurry(p);
+	hw_publisher_retry(p);
 	for (t.up = false; !t.up;) {
 		ck_assert_int_lt(now_ms(), pinged + PATIENCE);
 		serve(s);
@@ -682,8 +689,9 @@ START_TEST(test_half_a_packet_is_forgotten)
 	while (s->to_send > 0)
 		speak(s);
 	publisher_await(p, HW_PUBLISHER_ACKED);
-	ck_assert_int_lt(now_ms() - began, 500); /* a second, when it only looks */
+	int64_t took_ms = now_ms() - began;
 	part(s, p);
+	ck_assert_within(took_ms, 500, "ms"); /* a second, when it only looks */
 }
 END_TEST
 
@@ -790,7 +798,8 @@ START_TEST(test_ids_go_round)
 			speak(s);
 		for (; publisher_next(p, &ev, 0); heard = now_ms())
 			answered += ev.kind == HW_PUBLISHER_ACKED;
-		ck_assert_msg(now_ms() - heard < 20000, "%u answered", answered);
+		if (now_ms() - heard >= PATIENCE)
+			ck_abort_msg("%u answered", answered);
 	}
 	ck_assert_uint_eq(s->n_asked, 1);
 	ck_assert_uint_eq(s->connects, 1);
@@ -801,7 +810,7 @@ END_TEST
 static void add_tests(void *suite)
 {
 	TCase *t = tcase_create("outlet");
-	tcase_set_timeout(t, 120);
+	tcase_set_timeout(t, 600); /* a busy machine is slow: what does not go on fails in PATIENCE */
 	tcase_add_loop_test(t, test_any_pieces, 0, 5);
 	tcase_add_loop_test(t, test_broken_off, 0, 2);
 	tcase_add_loop_test(t, test_each_receive_maximum, 0, 2);

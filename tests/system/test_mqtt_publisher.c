@@ -30,9 +30,9 @@ static void tear_down(void)
 	broker_stop(&broker, SIGTERM);
 }
 
-static void send_text(struct hw_publisher *p, const char *topic, const char *text, uint64_t token)
+static void send_text(struct hw_publisher *p, const char *topic, const char *text, uint64_t publish_id)
 {
-	ck_assert(publisher_retain(p, topic, text, strlen(text), token));
+	ck_assert(publisher_retain(p, topic, text, strlen(text), publish_id));
 	hw_publisher_flush(p);
 }
 
@@ -54,13 +54,13 @@ START_TEST(test_acked)
 	struct hw_publisher *p = publisher_up(&conf);
 	static const char binary[] = "\0\1\xff";
 	send_text(p, "nodes/a/status", "{\"online\":true}", 7);
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 7);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 7);
 	ck_assert(publisher_retain(p, "nodes/b/status", binary, 3, UINT64_MAX));
 	send_text(p, "nodes/c/status", "gone soon", 1);
 	send_text(p, "nodes/c/status", "", 2); /* a clearing */
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, UINT64_MAX);
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 1);
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 2);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, UINT64_MAX);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 1);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 2);
 	struct hw_publisher_event ev;
 	ck_assert(!publisher_next(p, &ev, 300));
 	struct hw_reader *r = replay_reader("nodes/+/status");
@@ -78,7 +78,8 @@ START_TEST(test_acked)
 }
 END_TEST
 
-static void publish(struct hw_publisher *p, const char *topic, bool retain, int qos, uint32_t expiry_s, uint64_t token)
+static void publish(struct hw_publisher *p, const char *topic, bool retain, int qos, uint32_t expiry_s,
+                    uint64_t publish_id)
 {
 	ck_assert(hw_publisher_publish(p, &(struct hw_publication){.topic = topic,
 	                                                           .payload = "x",
@@ -86,7 +87,7 @@ static void publish(struct hw_publisher *p, const char *topic, bool retain, int 
 	                                                           .retain = retain,
 	                                                           .qos = qos,
 	                                                           .expiry_s = expiry_s,
-	                                                           .token = token}));
+	                                                           .publish_id = publish_id}));
 	hw_publisher_flush(p);
 }
 
@@ -116,7 +117,7 @@ START_TEST(test_each_message_says_how)
 	for (int qos = 0; qos < 2; qos++) {
 		publish(p, "nodes/a/status", false, qos, 0, 7);
 		struct hw_publisher_event ev = publisher_await(p, HW_PUBLISHER_ACKED);
-		ck_assert_uint_eq(ev.token, 7);
+		ck_assert_uint_eq(ev.publish_id, 7);
 		ck_assert_uint_eq(ev.reason, 0);
 		ck_assert_uint_eq(reader_await(r, HW_READER_MESSAGE).payload_len, 1);
 	}
@@ -159,7 +160,7 @@ START_TEST(test_window)
 		hw_publisher_flush(p);
 		ck_assert_msg(publisher_next(p, &ev, PATIENCE), "%u of %u answered", acked, sent);
 		ck_assert_msg(ev.kind == HW_PUBLISHER_ACKED, "%s", ev.text);
-		ck_assert_uint_eq(ev.token, acked++);
+		ck_assert_uint_eq(ev.publish_id, acked++);
 	}
 	printf("  protocol %d: %d statuses in %d ms\n", conf.protocol, STATUSES, (int)(now_ms() - start));
 	ck_assert_uint_eq(hw_publisher_room(p), room);
@@ -187,14 +188,14 @@ START_TEST(test_refused_by_rights)
 	send_text(p, "nodes/may/status", "x", 1);
 	send_text(p, "nodes/maynot/status", "x", 2);
 	send_text(p, "nodes/may/status", "y", 3);
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 1);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 1);
 	/* MQTT 3.1.1 has no way to say it: the broker acknowledges what it throws away */
 	struct hw_publisher_event ev =
 		publisher_await(p, conf.protocol == 5 ? HW_PUBLISHER_REFUSED : HW_PUBLISHER_ACKED);
-	ck_assert_uint_eq(ev.token, 2);
+	ck_assert_uint_eq(ev.publish_id, 2);
 	ck_assert(conf.protocol != 5 || strstr(ev.text, "Not authorized"));
 	ck_assert_uint_eq(ev.reason, conf.protocol == 5 ? 0x87 : 0);
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 3);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 3);
 	hw_publisher_stop(p, 1000);
 	broker_stop(&b, SIGTERM);
 }
@@ -209,8 +210,8 @@ struct lack {
 };
 
 static const struct lack lacks[] = {{"retain_available false", "keeps no retained messages", false, 5},
-                                    {"max_qos 0", "takes QoS 0 only", false, 6},
-                                    {"retain_available false\nmax_qos 0", "takes QoS 0 only", false, 7},
+                                    {"max_qos 0", "accepts QoS 0 only", false, 6},
+                                    {"retain_available false\nmax_qos 0", "accepts QoS 0 only", false, 7},
                                     {"max_packet_size 100", "last will", true, 8}};
 
 /*
@@ -274,7 +275,7 @@ static bool barriers_taken(struct hw_publisher *p)
 		hw_publisher_barrier(p, 7, number);
 		hw_publisher_flush(p);
 		if (publisher_next(p, &ev, 20) && ev.kind == HW_PUBLISHER_BARRIERS)
-			return ev.token;
+			return ev.publish_id;
 	}
 }
 
@@ -297,7 +298,7 @@ START_TEST(test_barriers_refused_by_rights)
 	kill(b.pid, SIGHUP);
 	ck_assert(barriers_taken(p));
 	send_text(p, "nodes/may/status", "x", 1); /* they take no place of a status */
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 1);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 1);
 	hw_publisher_stop(p, 1000);
 	broker_stop(&b, SIGTERM);
 }
@@ -315,13 +316,13 @@ START_TEST(test_refused_by_library)
 	ck_assert(publisher_retain(p, "nodes/a/status", huge, HUGE_LEN, 3));
 	ck_assert(publisher_retain(p, "nodes/a/status", huge, 200000, 4));
 	send_text(p, "nodes/a/status", "x", 5);
-	for (uint64_t token = 1; token <= 3; token++) {
+	for (uint64_t publish_id = 1; publish_id <= 3; publish_id++) {
 		struct hw_publisher_event ev = publisher_await(p, HW_PUBLISHER_REFUSED);
-		ck_assert_uint_eq(ev.token, token);
+		ck_assert_uint_eq(ev.publish_id, publish_id);
 		ck_assert_uint_gt(strlen(ev.text), 10);
 	}
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 4);
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 5);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 4);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 5);
 	hw_publisher_stop(p, 1000);
 }
 END_TEST
@@ -356,7 +357,7 @@ START_TEST(test_down_forgets)
 	publisher_await(p, HW_PUBLISHER_UP);
 	ck_assert_uint_eq(hw_publisher_room(p), room);
 	send_text(p, "nodes/a/status", "x", 1);
-	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 1);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 1);
 	ck_assert(!publisher_next(p, &ev, 300));
 	hw_publisher_stop(p, 1000);
 }
@@ -386,7 +387,7 @@ START_TEST(test_barrier_goes_first)
 		struct hw_reader_event ev;
 		ck_assert(reader_next(r, &ev, PATIENCE));
 		if (ev.kind == HW_READER_BARRIER) {
-			ck_assert(ev.mark == 5 && ev.number == 6);
+			ck_assert(ev.run_id == 5 && ev.number == 6);
 			barrier = true;
 		} else if (ev.kind == HW_READER_MESSAGE) {
 			before += !barrier;

@@ -4,10 +4,14 @@
 #include <dirent.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "bound.h"
 #include "mqtt_broker.h"
 #include "mqtt_relay.h"
 
@@ -16,6 +20,17 @@
 static const int protocols[] = {5, 311};
 
 static struct broker broker;
+
+/* How often a socket was told that a single byte shall not wake its reader. */
+static atomic_uint gathered;
+
+/* The C library's function, which the publisher calls: what is set for 2 ms cannot be polled on a busy machine. */
+int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+	if (level == SOL_SOCKET && name == SO_RCVLOWAT && *(const int *)value > 1)
+		atomic_fetch_add(&gathered, 1);
+	return (int)syscall(SYS_setsockopt, fd, level, name, value, len);
+}
 
 static void set_up(void)
 {
@@ -99,7 +114,7 @@ static unsigned fill(struct hw_publisher *p)
 static void end_behind(struct hw_publisher *p, struct relay *r, unsigned from, unsigned statuses)
 {
 	for (unsigned i = from; i < statuses; i++)
-		ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, i);
+		ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, i);
 	hw_publisher_stop(p, 1000);
 	relay_stop(r);
 }
@@ -125,34 +140,22 @@ START_TEST(test_silence_is_quiet)
 }
 END_TEST
 
-/* Whether more than a byte must wait to wake the thread, at any moment of the next 50 ms. */
-static bool gathers(int port)
-{
-	int64_t until = now_ms() + 50;
-	while (low_water(port) == 1)
-		if (now_ms() >= until)
-			return false;
-	return true;
-}
-
-/* An acknowledgement in the silence is told, and the thread is ready for many again, for a while. */
+/* An acknowledgement after a silence is reported, and the thread gathers acknowledgements again, for a while. */
 START_TEST(test_silence_broken)
 {
 	struct relay r;
 	struct hw_publisher *p = publisher_behind(&r, protocols[_i]);
 	relay_hold(&r, true);
-	unsigned statuses = fill(p), told = 0;
+	unsigned statuses = fill(p);
 	relay_await(&r, windows[_i], windows[_i]);
-	for (bool gathered = false; !gathered; told++) {
-		ck_assert_msg(told < 20,
-		              "it does not wait for many again"); /* this thread may miss it, but not always */
-		await_asleep(r.port);
-		relay_let_one(&r, false);
-		gathered = gathers(r.port);
-		ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, told);
-	}
+	await_asleep(r.port);
+	unsigned before = atomic_load(&gathered);
+	relay_let_one(&r, false);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).publish_id, 0);
+	await_asleep(r.port);
+	ck_assert_uint_gt(atomic_load(&gathered), before);
 	relay_hold(&r, false);
-	end_behind(p, &r, told, statuses);
+	end_behind(p, &r, 1, statuses);
 }
 END_TEST
 
@@ -183,10 +186,10 @@ START_TEST(test_few_acknowledgements)
 	int64_t look_us = quickest_ns(&r, 1, 4) / 1000, known_us = quickest_ns(&r, 4, replies) / 1000;
 	printf("  protocol %d: read after %d us by a look, then after %d us\n", protocols[_i], (int)look_us,
 	       (int)known_us);
-	ck_assert_int_lt(look_us, 100000); /* a second, when it does not look */
-	ck_assert_int_lt(known_us, 1000);  /* two milliseconds, when it goes on to look */
 	relay_hold(&r, false);
 	end_behind(p, &r, 0, statuses);
+	ck_assert_within(look_us, 100000, "us"); /* a second, when it does not look */
+	ck_assert_within(known_us, 1000, "us");  /* two milliseconds, when it goes on to look */
 }
 END_TEST
 

@@ -106,10 +106,10 @@ def test_one_that_is_cut_from_redis(env, mirror):
     for way in m.from_redis(a):
         way.cut()
     wait_until(lambda: a.status()["cluster"]["lapsed"], what="it to notice")
-    assert "nodes       Redis was not reached lately, as last known: " in a.ctl("status").stdout
-    assert "states and shares are as last known" in a.ctl("nodes").stdout
+    assert "nodes       Redis is out of reach, so as last known: " in a.ctl("status").stdout
+    assert "states and shares are from then" in a.ctl("nodes").stdout
     wait_until(lambda: a.status()["cluster"]["state"] == "lapsed", what="its lease to be over")
-    assert "nodes       Redis was not reached lately, as last known: 1 ready of 2" in a.ctl("status").stdout
+    assert "nodes       Redis is out of reach, so as last known: 1 ready of 2" in a.ctl("status").stdout
     assert nodes(a)[a.node]["state"] == "lapsed" and gauge(a, "nodes", state="lapsed") == 1
     said, view = a.get("/readyz"), json.loads(a.get("/v1/nodes").body)
     assert said.status == 503 and "Redis was not reached for " in str(said.body), said.body
@@ -120,9 +120,9 @@ def test_one_that_is_cut_from_redis(env, mirror):
 
     def evict():
         env.raw(client_id=publisher).die()
-        return "cut this one off" in b.log()
+        return "disconnected this node" in b.log()
     wait_until(evict, what="the reason", interval=0.3)
-    assert "ach monitor needs a node_id of its own" not in b.log() and "give each monitor a node_id" not in b.log()
+    assert "ach monitor needs its own node_id" not in b.log() and "give each monitor its own" not in b.log()
     line = next(l for l in b.ctl("nodes").stdout.splitlines() if l.startswith(a.node + " "))
     assert "%" not in line, line
     for way in m.from_redis(a):
@@ -190,7 +190,7 @@ def test_an_owner_that_does_not_answer(env, mirror):
     took = now_ms() - at
     timer.join()
     owner.signal(signal.SIGCONT)
-    assert a.status == 503 and json.loads(a.body)["error"] == "node '%s' owns this device, and does not answer" % owner.node
+    assert a.status == 503 and json.loads(a.body)["error"] == "node '%s' owns this device and does not answer" % owner.node
     assert took >= 1900, took
     # It read the request when it woke up: too late to say so, but it is what was asked for.
     wait_until(lambda: not any(n.device(device) for n in m.nodes))
@@ -217,7 +217,7 @@ def test_what_anybody_may_publish(env, mirror):
     assert d.forget(other).status == 204  # both have read what came before
     assert owner.device(device) and d.device(device)
     assert not [e for _, e in env.redis.xrange(env.key("events")) if e["id"] == device and e["state"] == "forgotten"]
-    assert "is no member, is ignored" in owner.log()
+    assert "the sender is not a member" in owner.log()
     heard = env.redis.pubsub()
     heard.subscribe(env.key("node", d.node))
     env.redis.publish(channel, json.dumps(dict(ask, **{"from": d.node})))

@@ -157,7 +157,7 @@ def test_what_an_old_owner_has_under_way(env, pair, protocol, qos, readers, fate
             after = retained(env, before)
             return agrees(env, DEVICES) and all(after[d][0] > before[d][0] and after[d][2] for d in before)
         wait_until(are_told, what="all to be told online by the new owner")
-        wait_until(lambda: "'%s', whose claims are older, was cut off" % OLD in new.log(), what="a line about the old one")
+        wait_until(lambda: "'%s', whose claims are older, was disconnected" % OLD in new.log(), what="a line about the old one")
         assert new.metrics().get("evictions_total") >= 1
         if fate == "alive":
             old.signal(signal.SIGCONT)
@@ -265,7 +265,7 @@ def test_an_eviction_that_is_refused(env, protocol):
         wait_until(lambda: set(owners(env).values()) == {NEW}, what="the new owner")
 
         def said():
-            return [l for l in new.log().splitlines() if " error: " in l and "lets this node not cut off" in l]
+            return [l for l in new.log().splitlines() if " error: " in l and "cannot disconnect node" in l]
         wait_until(said, what="a line that names the right")
         throughout(lambda: {retained_by(env)[d] for d in theirs} == {OLD}, 8, "the new owner waits")
         wait_until(lambda: {retained_by(env)[d] for d in theirs} == {NEW}, what="the new owner to tell all")
@@ -300,7 +300,7 @@ def test_a_peer_is_cut_off_by_the_client_id_that_it_says(env, prefix, lie):
     wait_until(lambda: claims() == said, what="the old owner's claims, and not its will")
     wait_until(lambda: set(owners(env).values()) == {NEW}, what="the new owner")
     wait_until(publisher.is_closed, what="the old owner's publisher to be cut off")
-    wait_until(lambda: "'%s', whose claims are older, was cut off" % OLD in new.log(), what="a line about it")
+    wait_until(lambda: "'%s', whose claims are older, was disconnected" % OLD in new.log(), what="a line about it")
     assert not json.loads(claims())["online"] and not innocent.is_closed()
     old.signal(signal.SIGCONT)
     wait_owned(env, {OLD, NEW})
@@ -385,7 +385,7 @@ def packets(source):
 
 
 class Disorder(Way):
-    """... to a broker that sends what it has retained of what another node says of itself behind later messages: when it
+    """... to a broker that sends what it has retained of what another node says of itself after messages that were published later: when it
     is let go; or just ahead of a barrier that was sent after the node had claimed something, and later ones then are what
     waits."""
 
@@ -480,7 +480,7 @@ def test_what_is_retained_comes_behind_later_messages(env, late):
         wait_until(told, what="it to publish what was handed over")
         subscribed = way.subscribed
         way.release()
-        wait_until(lambda: "behind later messages" in new.log(), what="a line about the broker")
+        wait_until(lambda: "after messages that were published later" in new.log(), what="a line about the broker")
         wait_until(lambda: way.subscribed > subscribed, what="it to ask once more for what is retained")
         wait_until(lambda: agrees(env, DEVICES), what="all to agree")
 

@@ -159,11 +159,11 @@ def test_who_finds_its_name_taken_ends(env):
     wait_until(lambda: (env.redis.hget(env.key("nodes"), env.node) or run).split(" ")[0] != run, 20, "the name to be taken")
     second.wait_seeing()
     first.signal(signal.SIGCONT)
-    assert first.wait(20) == 1 and "another node lives under the name" in first.log()
+    assert first.wait(20) == 1 and "another node runs with the name" in first.log()
     env.beat("d")
     with env.beating(["d"], 0.2):
         wait_until(lambda: env.retained(env.status_topic("d")), 20, "a status by the other")
-    assert second.alive and "another node lives" not in second.log()
+    assert second.alive and "another node runs" not in second.log()
 
 
 def test_the_stream_ends_before_the_place_of_a_claim(env):
@@ -246,7 +246,7 @@ def test_redis_is_emptied_behind_a_first_load(env, again):
     a, b = lone(env, DEAD, redis={"port": way.port})
     if again:
         runs_and_dies(env, b)
-    way.word = re.compile(rb"HSCAN")  # the load ends with the outbox
+    way.word = re.compile(rb"\r\nHSCAN\r\n")  # the load ends with the outbox; a script has the word, too
     b.start(seeing=False)
     wait_until(way.caught.is_set, what="it to have read all hashes")
     env.redis.flushall()
@@ -318,3 +318,72 @@ def test_who_may_not_read_the_stream_any_more(env):
     wait_until(lambda: a.state(i) == "offline", what="what it missed")
     assert a.get("/readyz").status == 200
     assert len(said()) == 1 and states(env, i) == ["online", "offline"]
+
+
+DEVICE_KEYS = ("connected:*", "disconnected:*", "state:*", "offline", "outbox", "events")
+
+
+def grant(env, *rights):
+    """A Redis user with all rights of the example ACL, and these changes."""
+    keys = ["~" + env.key(k) for k in DEVICE_KEYS if "~" + k not in rights]
+    others = ["~" + env.key(k) for k in ("sight", "monitor:*", "monitors", "watched", "nodes", "owners", "nodes_left")]
+    changes = [r for r in rights if not r.startswith("~")]
+    env.redis.execute_command("ACL", "SETUSER", "one", "reset", "on", ">one", "&*", "+@all", *keys, *others, *changes)
+
+
+@pytest.mark.parametrize("right", ["-set", "-xadd", "~state:*", "~offline", "-hdel"])
+def test_a_node_that_may_not_write_leaves_its_partitions_to_the_other(env, right):
+    """It says so, and so does /readyz. It has its share again once it may."""
+    env.own_redis()
+    grant(env)
+    pair = Pair(env, timeout="1s", of={"a": {"redis": {"username": "one", "password_file": secret(env, "one")}}})
+    a, b = pair.nodes
+    devices = [pair.device_of(a, t) for t in "xyz"]
+    with env.beating(devices, 0.2):
+        wait_until(lambda: all(env.in_store(i) == "online" for i in devices))
+        grant(env, right)
+    wait_until(lambda: all(states(env, i) == ["online", "offline"] for i in devices), 15, "each death in the stream")
+    pair.wait_owned_by(b)
+    wait_until(lambda: b.state(devices[0]) == "offline")
+    ready = a.get("/readyz")
+    assert ready.status == 503 and "ACL" in str(ready.body) and "was not reached" not in str(ready.body), ready.body
+    throughout(lambda: pair.owner(devices[0]) == b.node, 2.5, "no partition to return")
+    grant(env)
+    pair.wait_settled([a, b])
+    wait_until(lambda: a.get("/readyz").status == 200)
+    assert all(states(env, i) == ["online", "offline"] for i in devices)
+    assert a.log().count("has no right to write devices") <= 1
+
+
+def test_no_node_may_write(env):
+    """Each keeps what it owns, and goes on at the broker. A node that starts then owns its share as well."""
+    env.own_redis()
+    grant(env)
+    pair = Pair(env, timeout="1s", redis={"username": "one", "password_file": secret(env, "one")})
+    a, b = pair.nodes
+    i, j = pair.device_of(a), pair.device_of(b, "y")
+    before = pair.owners()
+    with env.beating([i, j], 0.2):
+        wait_until(lambda: env.in_store(i) == env.in_store(j) == "online")
+        grant(env, "-zadd")
+        wait_until(lambda: all("has no right to write devices" in d.log() for d in (a, b)))
+    wait_until(lambda: a.state(i) == b.state(j) == "offline")
+    throughout(lambda: pair.owners() == before, 3, "no partition to move")
+    b.stop()
+    pair.wait_owned_by(a)
+    grant(env)
+    wait_until(lambda: states(env, i) == states(env, j) == ["online", "offline"], 15, "each death in the stream")
+
+
+def test_the_barriers_of_other_nodes_are_no_heartbeats(env):
+    """A filter that takes heartwheel/NODE/barrier makes no device of a node."""
+    pair = Pair(env, groups=[("wide", {"heartbeat": "+/{id}/+", "timeout": "1s"})])
+    names = {d.node for d in pair.nodes}
+    i = pair.device_of(pair.nodes[0])
+    for _ in range(3):  # a death asks both nodes for barriers
+        env.publisher.publish("%s/%s/heartbeat" % (env.root, i), "1")
+        wait_until(lambda: pair.nodes[1].state(i) == "online")
+        wait_until(lambda: pair.nodes[1].state(i) == "offline", 10)
+    for d in pair.nodes:
+        assert not names & {x["id"] for x in d.get("/v1/devices?limit=1000").json()["devices"]}, names
+        assert "use another broker" not in d.log()  # a presence comes with the flag by this filter

@@ -78,12 +78,12 @@ def test_blindness_is_told(env):
     env.broker.stop()
     wait_until(lambda: [l for l in w.lines if " blind " in l and "cannot hear devices" in l], 15, "the line in watch")
     out = d.ctl("status").stdout
-    assert "cannot hear devices" in out and "nobody is judged" in out, out
+    assert "cannot hear devices" in out and "no device is judged" in out, out
     env.broker.start()
     wait_until(lambda: d.status()["judges_in_ms"], 15)
     s = d.status()
     assert 0 < s["judges_in_ms"] <= 2000 and s["starting"] is False
-    wait_until(lambda: [l for l in w.lines if " watching " in l and "hears devices again" in l], 15)
+    wait_until(lambda: [l for l in w.lines if " watching " in l and "heartbeats arrive again" in l], 15)
     w.stop()
 
 

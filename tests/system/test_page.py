@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from hw_browser import MODULES, missing
 from hw_wait import pass_time, wait_until
 from test_one_truth import die, wait_for
-from test_dashboard import MODULES, browser, missing, say_nothing, start  # noqa: F401
+from test_dashboard import say_nothing, start
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 AWAY = ["ERR_", "Failed to load", "net::"]
@@ -94,7 +95,7 @@ def test_redis_away_and_the_monitor_gone(env, browser):
     wait_until(lambda: d.status()["online"] == 2 and d.status()["owed"] == 0)
     b = browser()
     b.open(d.url)
-    wait_until(lambda: b.text("#offline-since") == "everybody is there" and icon(b) == "web/icon.svg")
+    wait_until(lambda: b.text("#offline-since") == "all devices are online" and icon(b) == "web/icon.svg")
     env.redis_server.kill()
     die(env, d, "a")
     wait_until(lambda: b.rows() == ["a"] and b.feed()[0] == ["a", "offline"] and b.text("#offline") == "1", 10, "who died")
@@ -111,11 +112,11 @@ def test_redis_away_and_the_monitor_gone(env, browser):
     assert [f for f in b.feed() if f[1] == "offline"] == [["b", "offline"], ["a", "offline"]], "told twice"
     d.stop()
     wait_until(lambda: not hidden(b, "trouble") and dims(b), 10, "the page to say so")
-    assert "does not answer since" in b.text("#trouble") and b.text("#watching") == "No answer"
+    assert "has not answered since" in b.text("#trouble") and b.text("#watching") == "No answer"
     soft = colour(b, "#node")
     assert {colour(b, e) for e in ("#offline", "#online", "#groups td", "#levels td", "#mqtt", "#redis", "#space .state")} == {soft}
     b.run('await page.locator("#space .row").first().click()')
-    wait_until(lambda: "nothing is known of this device now" in b.text("#page") and b.text("#page").count("Not known while") == 3)
+    wait_until(lambda: "the device's state is not known now" in b.text("#page") and b.text("#page").count("Not known while") == 3)
     for page in ("group/default", "unreliable", "tasks", "notify"):
         go(b, "#/" + page)
         wait_until(lambda: "Not known while the monitor does not answer." in b.text("#page") and "Looking" not in b.text("#page"))
@@ -239,7 +240,7 @@ def test_blind_and_back(env, browser):
     wait_until(lambda: b.text("#watching") == "Watching" and b.text("#online") == "1" and not dims(b))
     env.broker.stop()
     wait_until(lambda: "broker connection lost" in b.text("#banner"), 15)
-    assert "nobody is judged" in b.text("#banner") and dims(b) and icon(b) == "web/icon-blind.svg"
+    assert "no device is judged" in b.text("#banner") and dims(b) and icon(b) == "web/icon-blind.svg"
     assert b.get('getComputedStyle(document.getElementById("banner")).display') == "block"
     # It is said once, not each second.
     said = b.text("#announce")
@@ -249,7 +250,7 @@ def test_blind_and_back(env, browser):
     assert b.text("#announce") == said
     no_fault_that_axe_finds(b)
     env.broker.start()
-    wait_until(lambda: b.text("#banner").startswith("The monitor hears again: devices have "), 15)
+    wait_until(lambda: b.text("#banner").startswith("Heartbeats arrive again: devices have "), 15)
     assert b.text("#watching") == "Hears again" and b.get("document.getElementById('banner').className") == "banner warn"
     wait_until(lambda: hidden(b, "banner") and not dims(b), 15)
     say_nothing(b)
@@ -263,7 +264,7 @@ def test_a_mass_death(env, browser):
     b.open(d.url)
     b.run("await page.evaluate(() => { window.wrong = 0; new MutationObserver(() => {"
           " if (document.getElementById('offline').textContent !== '0' && document.getElementById('offline-since').textContent"
-          " === 'everybody is there') window.wrong++; }).observe(document.getElementById('tile-offline'),"
+          " === 'all devices are online') window.wrong++; }).observe(document.getElementById('tile-offline'),"
           " { subtree: true, childList: true, characterData: true }); })")
     for k in range(60):
         env.publisher.publish("%s/s/site-%d.dev-%03d" % (env.root, k % 2, k), "")
@@ -331,7 +332,7 @@ def test_what_is_shown_can_be_sent_and_saved(env, browser):
     b.run("await page.reload()")
     wait_until(lambda: b.rows() == ["hall-2.dev-005"])
     go(b, "#/?search=dev-00")
-    wait_until(lambda: b.text("#found") == "No offline device that matches." and not hidden(b, "found-all"))
+    wait_until(lambda: b.text("#found") == "No offline device matches." and not hidden(b, "found-all"))
     b.run('await page.locator("#found-all").click()')
     wait_until(lambda: b.text("#found") == "10 devices" and hidden(b, "found-all"))
     go(b, "#/?state=all&sort=id")

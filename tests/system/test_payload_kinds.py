@@ -166,7 +166,7 @@ def test_batch_that_is_none(env, payload, refused, errors):
 
 def test_batch_elements_are_refused_one_by_one(env):
     d = env.daemon(groups=batch(env))
-    send(env, '["a",5,{"id":"b","battery":"full"},{"id":"c","timeout":-1},{},{"id":"m","by":"x","seq":5},"z"]')
+    send(env, '["a",5,{"id":"b","battery":"full"},{"id":"c","timeout":-1},{},{"id":"m","by":"x","seq":5,"online":true},"z"]')
     wait_until(lambda: d.state("z") == "online")
     m = d.metrics()
     assert [d.state(i) for i in "abcm"] == ["online", "online", "online", None]

@@ -96,6 +96,13 @@ def test_a_megabyte_is_a_heartbeat(shared_daemon):
     wait_until(lambda: d.state(device) == "online")
 
 
+def test_json_that_is_too_long_to_be_read(env):
+    d = env.daemon(timeout="1h")
+    env.beat("long", '{"online":false,"a":"%s"}' % ("y" * 70_000))
+    wait_until(lambda: "device 'long': is longer than 64 KiB, counts as a heartbeat" in d.log())
+    assert d.state("long") == "online" and payload_errors(d) == 1
+
+
 def test_live_message_with_the_retain_flag_is_a_heartbeat(env):
     """With retained = count what a device publishes with retain is live when it is sent; only the replay is history."""
     for protocol in ("5", "3.1.1"):
@@ -463,7 +470,7 @@ def test_a_monitors_message_is_no_heartbeat(env):
         env.beat("m", text % (now_ms() + 10_000), last="status")
         env.beat("m", text % 5, last="heartbeat")
         env.beat("stranger", text % 5, last="status")
-        env.beat("stranger", '{"by":"x","seq":1.5}', last="heartbeat")
+        env.beat("stranger", '{"by":"x","seq":1.5,"online":true}', last="heartbeat")
         return d.state("m") == "offline"
     wait_until(speak, 5, "silence to count in spite of another monitor's messages", interval=0.05)
     env.wait_status(observer, "m", False)
@@ -472,12 +479,41 @@ def test_a_monitors_message_is_no_heartbeat(env):
     assert d.status()["heartbeats_total"] == heard
 
 
-def test_only_by_and_seq_together_make_a_monitor(env):
+def test_only_by_and_seq_with_a_third_member_make_a_monitor(env):
     d = env.daemon(timeout="1h")
-    for k, payload in enumerate(({"by": "x"}, {"seq": 5}, {"by": 5, "seq": 5}, {"by": "x", "seq": "5"},
-                                 {"by": None, "seq": 1}, {"by": "x", "seq": None})):
+    for k, payload in enumerate(({"by": "x"}, {"seq": 5}, {"by": 5, "seq": 5, "online": True},
+                                 {"by": "x", "seq": "5", "online": True}, {"by": None, "seq": 1, "online": True},
+                                 {"by": "x", "seq": None, "online": True}, {"by": "x", "seq": 5},
+                                 {"by": "x", "seq": 5, "online": 1}, {"by": "x", "seq": 5, "canary": False})):
         env.beat("d%d" % k, payload)
         wait_until(lambda: d.state("d%d" % k) == "online", what="%r to be a heartbeat" % payload)
+
+
+def test_by_and_seq_of_a_devices_own_in_each_kind_of_group(env):
+    of = {"json": {}, "plain": {"payload": "plain"}, "homie": {"payload": "homie"}, "batch": {"batch": "yes"}}
+    groups = [(n, {"heartbeat": "%s/%s" % (n, "all" if n == "batch" else "{id}/x"), "timeout": "1h", **o})
+              for n, o in of.items()]
+    d = env.daemon(groups=groups)
+    for n in of:
+        own = '{"by":"alice","seq":7,"v":1,"id":"batch"}'
+        env.publisher.publish(*(("batch/all", "[%s]" % own) if n == "batch" else ("%s/%s/x" % (n, n), own)), 1)
+        wait_until(lambda: d.state(n) == "online", what=n)
+    assert d.metrics().refused() == 0
+
+
+def test_each_group_with_messages_of_another_monitor_is_named_once(env):
+    """A device may send such messages. Then the log says why the device is not online."""
+    d = env.daemon(groups=[(n, {"heartbeat": n + "/{id}", "timeout": "1h"}) for n in ("one", "two")])
+    for n in ("one", "one", "two", "one"):
+        env.publisher.publish(n + "/d", '{"by":"alice","seq":7,"online":true}', 1)
+    lines = ["group '%s': ignored a message of monitor 'alice'" % n for n in ("one", "two")]
+
+    def named():
+        env.publisher.publish("two/d", '{"by":"alice","seq":8,"online":true}', 1)
+        return all(line in d.log() for line in lines)
+    wait_until(named, 20, what="the log to name both groups", interval=0.1)
+    assert [d.log().count(line) for line in lines] == [1, 1]
+    assert d.status()["devices"] == 0
 
 
 def test_own_statuses_are_no_heartbeats(env):

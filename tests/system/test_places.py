@@ -63,8 +63,11 @@ def test_names_with_slashes(env):
         say(env, name)
     say(env, "bridge", "state")
     say(env, "x", "set")
+    for empty in ("/a", "a/", "a//b"):
+        say(env, empty)
     say(env, "last")
     wait_until(lambda: d.state("last") == "online")
+    assert d.status()["devices"] == 4 and d.metrics().get("refused_total", kind="id") == 3
     assert [d.state(i) for i in ("a", "a/b", "a/b/c", "x", "x/set", "bridge/state")] == ["online"] * 3 + [None] * 3
     say(env, "a/b", "gone")
     wait_until(lambda: d.state("a/b") == "offline")
@@ -108,9 +111,9 @@ def test_warnings(tmp_path):
     assert p.returncode == 0 and p.stdout.endswith("%s: ok\n" % conf)
     lines = p.stderr.splitlines()
     assert len(lines) == 3, lines
-    assert lines[0].startswith("%s:3: section 'group a': warning: 's/+/{id}/hb': where +" % conf)
-    assert lines[1].startswith("%s:5: section 'group b': warning: takes nothing: [group a]" % conf)
-    assert lines[2].startswith("%s:10: section 'group d': warning: takes nothing: [group c]" % conf)
+    assert lines[0].startswith("%s:3: section 'group a': warning: 's/+/{id}/hb': two devices" % conf)
+    assert lines[1].startswith("%s:5: section 'group b': warning: never matches: [group a]" % conf)
+    assert lines[2].startswith("%s:10: section 'group d': warning: never matches: [group c]" % conf)
 
 
 def test_one_status_topic_for_two_devices_is_warned_of(tmp_path):
@@ -139,7 +142,8 @@ def test_nothing_to_warn_of(tmp_path):
     ("heartbeat = a/{id}/{floor}\n", 4, "heartbeat"), ("heartbeat = a/{id}\nid = {site}/{id}\n", 4, "heartbeat"),
     ("heartbeat = a/{id}\nid = x-{id}\n", 5, "id"), ("heartbeat = a/{s}/{id}\nid = {s}/{id}\nstatus = a/{id}\n", 6, "status"),
     ("heartbeat = a/{id}\ngoodbye = a/lwt off\n", 5, "goodbye"), ("heartbeat = a/{id...}\nignore = {what}\n", 5, "ignore"),
-    ("heartbeat = a/{x}\nid = fixed\n", 4, "heartbeat"), ("heartbeat = a/{id...}/#\n", 4, "heartbeat")])
+    ("heartbeat = a/{x}\nid = fixed\n", 4, "heartbeat"), ("heartbeat = a/{id...}/#\n", 4, "heartbeat"),
+    ("heartbeat = a/{id}\nwhile = $share/x/t 1\n", 5, "while")])
 def test_wrong_names(tmp_path, group, line, key):
     conf, p = check(tmp_path, "[group g]\n" + group)
     assert p.returncode == 2

@@ -329,7 +329,7 @@ def test_it_is_printed_as_its_lines(tmp_path, preset):
 
 def test_homie_before_homie5_is_warned_of(tmp_path):
     p = check(tmp_path, "[group a]\npreset = homie\n[group b]\npreset = homie5\n")
-    assert p.returncode == 0 and "section 'group b': warning: takes nothing: [group a]" in p.stderr
+    assert p.returncode == 0 and "section 'group b': warning: never matches: [group a]" in p.stderr
 
 
 @pytest.mark.parametrize("group,line,key", [

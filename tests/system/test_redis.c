@@ -67,7 +67,7 @@ START_TEST(online_writes_all)
 	expect_event("node", "node-1");
 	ck_assert_int_eq(events(), 1);
 	ck_assert_int_eq((int)g->confirmed, 1);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_written, 1);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->transitions_written, 1);
 }
 END_TEST
 
@@ -180,7 +180,7 @@ START_TEST(an_older_edge_of_ours_is_skipped)
 }
 END_TEST
 
-/* The status of an edge that is not the last will never be published. */
+/* The status of a transition that is not the last will never be published. */
 START_TEST(an_older_edge_owes_no_publish)
 {
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
@@ -201,7 +201,7 @@ START_TEST(a_newer_seq_is_adopted)
 	rig_until(g, rig_is_idle, IDLE_MS);
 	ck_assert_uint_eq(g->newer, 1);
 	ck_assert_uint_eq(g->newer_seq, theirs);
-	/* Written anew, with a seq past theirs; not before, and without an edge. */
+	/* Written anew, with a seq past theirs; not before, and without a transition. */
 	rig_expect(g, "online", "HGET device:state:a state");
 	ck_assert_uint_eq((uint64_t)rig_number(g, "HGET device:state:a seq"), rig_at(g, i)->seq);
 	ck_assert_uint_gt(rig_at(g, i)->seq, theirs);
@@ -262,7 +262,7 @@ START_TEST(a_forgetting_older_than_the_store)
 	hw_device_note(rig_at(g, i), HW_PENDING_STATUS, true);
 	hw_redis_transition(g->r, rig_now(), &t);
 	settle();
-	/* Not forgotten by that edge; adopted and rewritten as forgotten after it. */
+	/* Not forgotten by that transition; adopted and rewritten as forgotten after it. */
 	ck_assert_uint_eq(g->newer, 1);
 	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a"), 0);
 	ck_assert_int_eq(rig_number(g, "EXISTS device:events"), 0);

@@ -110,7 +110,7 @@ static enum hw_nodes_result twin_renew(int i, const struct hw_nodes_order *o, co
 		return HW_NODES_GONE;
 	twin_enter(i, o);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
-		struct hw_token t = hw_token_make(claims[p], names[i]);
+		struct hw_fencing_token t = hw_fencing_token_make(claims[p], names[i]);
 		if (claims[p])
 			hw_record_admits(&twin.owner[p], &t);
 	}
@@ -119,13 +119,14 @@ static enum hw_nodes_result twin_renew(int i, const struct hw_nodes_order *o, co
 
 static bool same_record(const struct hw_record *a, const struct hw_record *b)
 {
-	return hw_token_compare(&a->token, &b->token) == 0 && a->released == b->released && a->clean == b->clean;
+	return hw_fencing_token_compare(&a->token, &b->token) == 0 && a->released == b->released &&
+	       a->clean == b->clean;
 }
 
 static enum hw_nodes_result twin_claim(int i, const struct hw_nodes_order *o, const struct hw_record *expected,
                                        struct hw_partitions *won)
 {
-	struct hw_token t = hw_token_make(o->epoch, names[i]);
+	struct hw_fencing_token t = hw_fencing_token_make(o->epoch, names[i]);
 	if (!twin.there[i] || twin.member[i].run != o->run)
 		return HW_NODES_GONE;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
@@ -133,7 +134,7 @@ static enum hw_nodes_result twin_claim(int i, const struct hw_nodes_order *o, co
 		bool free = r->token.epoch == 0 || r->released || strcmp(r->token.node, names[i]) == 0 ||
 		            !twin_has(r->token.node);
 		if (!hw_partitions_has(&o->set, p) || !free || !same_record(r, &expected[p]) ||
-		    !hw_token_is_less(&r->token, &t))
+		    !hw_fencing_token_is_less(&r->token, &t))
 			continue;
 		hw_partitions_add(won, p);
 	}
@@ -143,11 +144,12 @@ static enum hw_nodes_result twin_claim(int i, const struct hw_nodes_order *o, co
 	return HW_NODES_DONE;
 }
 
-static void twin_release(const struct hw_nodes_order *o, const struct hw_token *given)
+static void twin_release(const struct hw_nodes_order *o, const struct hw_fencing_token *given)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		struct hw_record *r = &twin.owner[p];
-		if (!hw_partitions_has(&o->set, p) || r->released || hw_token_compare(&r->token, &given[p]) != 0)
+		if (!hw_partitions_has(&o->set, p) || r->released ||
+		    hw_fencing_token_compare(&r->token, &given[p]) != 0)
 			continue;
 		r->released = r->token.epoch != 0;
 		r->clean = r->released && hw_partitions_has(&o->clean, p);
@@ -188,8 +190,8 @@ static uint64_t draw(uint64_t below)
 static uint64_t random_epoch(void)
 {
 	const uint64_t tomorrow = (uint64_t)time(NULL) + HW_EPOCH_AHEAD_S;
-	const uint64_t edges[] = {9, 10, 99, 100, 1700000000, tomorrow - 3600, tomorrow - 3601};
-	return draw(20) == 0 ? edges[draw(7)] : 1 + draw(30);
+	const uint64_t transitions[] = {9, 10, 99, 100, 1700000000, tomorrow - 3600, tomorrow - 3601};
+	return draw(20) == 0 ? transitions[draw(7)] : 1 + draw(30);
 }
 
 static struct hw_partitions random_set(void)
@@ -243,14 +245,14 @@ static void step_claim(int i, struct hw_nodes_order *o)
 
 static void step_release(int i, struct hw_nodes_order *o)
 {
-	struct hw_token given[HW_PARTITIONS];
+	struct hw_fencing_token given[HW_PARTITIONS];
 	o->kind = HW_NODES_RELEASE;
 	o->set = random_set();
 	o->clean = random_set();
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		given[p] = twin.owner[p].token;
 		if (draw(4) == 0)
-			given[p] = hw_token_make(random_epoch(), names[i]);
+			given[p] = hw_fencing_token_make(random_epoch(), names[i]);
 	}
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		if (given[p].epoch == 0)
@@ -370,12 +372,12 @@ START_TEST(what_they_leave)
 	rig_expect(g, "0000000000000001 0 {\"state\":\"ready\",\"owns\":3}", "HGET device:nodes a");
 	claim_all(0, 7);
 	ck_assert_uint_eq(hw_partitions_count(&answer.nodes.won), HW_PARTITIONS);
-	ck_assert(answer.nodes.last.ms == 0 && answer.nodes.last.n == 0);
+	ck_assert(answer.nodes.last.ms == 0 && answer.nodes.last.seq == 0);
 	rig_expect(g, "7 a", "HGET device:owners 255");
 	struct hw_nodes_order o = {.kind = HW_NODES_RELEASE, .run = 1, .set = {{6}}, .clean = {{2}}};
-	struct hw_token given[HW_PARTITIONS];
+	struct hw_fencing_token given[HW_PARTITIONS];
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		given[p] = hw_token_make(7, "a");
+		given[p] = hw_fencing_token_make(7, "a");
 	ck_assert_int_eq(ask(&nodes[0], &o, &(struct hw_cluster_with){.given = given}), 0);
 	rig_expect(g, "7 a", "HGET device:owners 0");
 	rig_expect(g, "7 a -", "HGET device:owners 1");
@@ -476,7 +478,7 @@ START_TEST(a_claim_tells_the_streams_end)
 	rig_do(g, "XADD device:events 5-7 id y");
 	join(0);
 	claim_all(0, 1);
-	ck_assert(answer.nodes.last.ms == 5 && answer.nodes.last.n == 7);
+	ck_assert(answer.nodes.last.ms == 5 && answer.nodes.last.seq == 7);
 	rig_do(g, "DEL device:events");
 	rig_do(g, "SET device:events x");
 	claim_all(0, 2);

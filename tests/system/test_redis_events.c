@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The event stream: where each edge was put, and reading it again, by page, with what does not belong in it. */
+/* The event stream: where each transition was put, and reading it again, by page, with what does not belong in it. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -28,28 +28,28 @@ static bool has_page(struct rig *rig)
 	return rig->pages > 0;
 }
 
-static void after(struct hw_event_id at)
+static void after(struct hw_stream_id at)
 {
 	g->pages = 0;
 	ck_assert_int_eq(hw_redis_events_after(g->r, at), 0);
 	rig_until(g, has_page, IDLE_MS);
 }
 
-static const struct hw_event_id start = {0, 0};
+static const struct hw_stream_id start = {0, 0};
 
-static struct hw_event_id newest(void)
+static struct hw_stream_id newest(void)
 {
-	struct hw_event_id at;
+	struct hw_stream_id at;
 	redisReply *reply = rig_ask(g, "XREVRANGE device:events + - COUNT 1");
 	const redisReply *text = reply->element[0]->element[0];
-	ck_assert_int_eq(hw_event_id_parse(text->str, text->len, &at), 0);
+	ck_assert_int_eq(hw_stream_id_parse(text->str, text->len, &at), 0);
 	freeReplyObject(reply);
 	return at;
 }
 
-static bool same(struct hw_event_id a, struct hw_event_id b)
+static bool same(struct hw_stream_id a, struct hw_stream_id b)
 {
-	return hw_event_id_compare(a, b) == 0;
+	return hw_stream_id_compare(a, b) == 0;
 }
 
 START_TEST(an_edge_tells_its_place)
@@ -102,7 +102,7 @@ START_TEST(a_page_says_all)
 	after(e->at);
 	ck_assert_uint_eq(g->page.n, 1);
 	ck_assert_int_eq(g->page.events[0].state, HW_STATE_OFFLINE);
-	struct hw_event_id last = g->page.last;
+	struct hw_stream_id last = g->page.last;
 	after(last);
 	ck_assert(g->page.ok && !g->page.gone && !g->page.more && same(g->page.last, last));
 	ck_assert_uint_eq(g->page.n, 0);
@@ -111,7 +111,7 @@ END_TEST
 
 START_TEST(pages_follow_each_other)
 {
-	struct hw_event_id at = start;
+	struct hw_stream_id at = start;
 	unsigned found = 0;
 	char id[16];
 	for (int i = 0; i < 3 * HW_EVENTS_PAGE; i++) {
@@ -144,14 +144,14 @@ START_TEST(a_place_that_is_gone)
 {
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
 	transit(i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
-	struct hw_event_id first = g->event_at;
+	struct hw_stream_id first = g->event_at;
 	transit(i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
 	rig_do(g, "XTRIM device:events MAXLEN 1");
 	after(first);
 	ck_assert(g->page.ok && g->page.gone);
-	after((struct hw_event_id){1, 1});
+	after((struct hw_stream_id){1, 1});
 	ck_assert(g->page.gone);
-	after((struct hw_event_id){UINT64_MAX, UINT64_MAX});
+	after((struct hw_stream_id){UINT64_MAX, UINT64_MAX});
 	ck_assert(g->page.gone);
 	rig_do(g, "DEL device:events");
 	after(first);

@@ -44,7 +44,7 @@ static void expect_owner(const char *id, const char *record)
 static void expect_calm(void)
 {
 	ck_assert_msg(g->troubles == 0, "%s", g->trouble);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_dropped, 0);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->transitions_dropped, 0);
 	ck_assert_ptr_null(hw_redis_refusal(g->r));
 }
 
@@ -321,7 +321,8 @@ START_TEST(what_is_dropped_is_told)
 }
 END_TEST
 
-/* An edge that found no room was left to its device's rewrite, and lost before its turn came: no later one is it. */
+/* A transition that found no room was left to its device's rewrite, and lost before its turn came: no later one is it.
+ */
 START_TEST(what_found_no_room_is_lost_for_good)
 {
 	uint32_t a = rig_device(g, GROUP_PLAIN, "a");
@@ -334,12 +335,12 @@ START_TEST(what_found_no_room_is_lost_for_good)
 	settle();
 	ck_assert_int_eq(events(), 0);
 	ck_assert_uint_eq(g->dropped_seq, t.seq);
-	hw_monitor_role(g->m, part_of("a"), HW_ROLE_DECIDES, OURS);
+	hw_monitor_role(g->m, part_of("a"), HW_ROLE_AUTHORITATIVE, OURS);
 	g->epoch[part_of("a")] = OURS;
 	sink_rewrite(g->r, ref(a));
 	settle();
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 1);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_written, 0);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->snapshots, 1);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->transitions_written, 0);
 	online(a);
 	settle();
 	expect_calm();
@@ -422,7 +423,7 @@ START_TEST(owners_that_are_no_hash_are_named)
 }
 END_TEST
 
-/* The stream refuses an entry: the edge that is sent again is not taken for one to the state that is stored. */
+/* The stream refuses an entry: the transition that is sent again is not taken for one to the state that is stored. */
 START_TEST(an_entry_that_was_refused_is_written_later)
 {
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
@@ -484,7 +485,7 @@ END_TEST
 static void put_mark(const char *was, const char *mark, const char *may_be_new)
 {
 	redisReply *reply = rig_ask(g, "EVAL %s 2 device:monitor:node-1 device:watched %s %s 1",
-	                            hw_script_text(HW_SCRIPT_MARK), mark, may_be_new);
+	                            hw_script_text(HW_SCRIPT_SIGHT_RECORD), mark, may_be_new);
 	ck_assert_uint_eq(reply->elements, 4);
 	ck_assert_pstr_eq(reply->element[0]->str, was);
 	ck_assert_int_eq(reply->element[1]->integer, 0);
@@ -502,12 +503,13 @@ START_TEST(a_mark_is_no_new_one_where_there_was_one)
 }
 END_TEST
 
-/* Not even where it is not put: a master that became a replica, and lacks it, is no store that was emptied. */
+/* A replica refuses the mark, although no mark is to be put, and no time of watching: a master that became a replica,
+ * and lacks the mark, is no store that was emptied. */
 START_TEST(a_mark_is_refused_by_a_replica)
 {
-	const char *script = hw_script_text(HW_SCRIPT_MARK);
+	const char *script = hw_script_text(HW_SCRIPT_SIGHT_RECORD);
 	rig_do(g, "REPLICAOF 127.0.0.1 1");
-	redisReply *reply = rig_ask(g, "EVAL %s 2 device:monitor:node-1 x %s 0 1", script, "00000000000000aa 7");
+	redisReply *reply = rig_ask(g, "EVAL %s 2 device:monitor:node-1 x %s 0 0", script, "00000000000000aa 7");
 	ck_assert_int_eq(reply->type, REDIS_REPLY_ERROR);
 	ck_assert(strstr(reply->str, "READONLY"));
 	freeReplyObject(reply);
@@ -517,16 +519,14 @@ END_TEST
 static struct {
 	unsigned calls;
 	bool known, marked;
-	char server[64];
 } fence;
 
-static void on_fence(void *arg, bool known, bool marked, const char *server)
+static void on_fence(void *arg, bool known, bool marked)
 {
 	(void)arg;
 	fence.calls++;
 	fence.known = known;
 	fence.marked = marked;
-	snprintf(fence.server, sizeof(fence.server), "%s", server);
 }
 
 static bool is_fenced(struct rig *rig)
@@ -535,10 +535,10 @@ static bool is_fenced(struct rig *rig)
 	return fence.calls > 0;
 }
 
-static void ask_fence(bool who)
+static void ask_fence(void)
 {
 	fence.calls = 0;
-	ck_assert_int_eq(hw_redis_fence(g->r, who, on_fence, NULL), 0);
+	ck_assert_int_eq(hw_redis_fence(g->r, on_fence, NULL), 0);
 	rig_until(g, is_fenced, IDLE_MS);
 	ck_assert_uint_eq(fence.calls, 1);
 }
@@ -551,23 +551,33 @@ static void mark(void)
 	rig_until(g, rig_is_idle, IDLE_MS);
 }
 
-START_TEST(the_fence_tells_who_answers)
+static void reconnect(void)
+{
+	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
+	rig_until(g, is_down, IDLE_MS);
+	ck_assert_str_eq(hw_redis_server(g->r), "");
+	rig_until(g, rig_is_up, IDLE_MS);
+}
+
+START_TEST(the_server_is_known)
 {
 	char want[128];
-	mark();
-	ask_fence(true);
-	ck_assert(fence.known && fence.marked);
-	ck_assert_uint_eq(strlen(fence.server), 40);
+	ck_assert_uint_eq(strlen(hw_redis_server(g->r)), 40);
 	redisReply *info = rig_ask(g, "INFO server");
-	snprintf(want, sizeof(want), "run_id:%s", fence.server);
+	snprintf(want, sizeof(want), "run_id:%s", hw_redis_server(g->r));
 	ck_assert(strstr(info->str, want));
 	freeReplyObject(info);
-	ask_fence(false);
-	ck_assert_str_eq(fence.server, "");
 	rig_do(g, "ACL SETUSER default -info");
-	ask_fence(true);
+	reconnect();
+	ck_assert_str_eq(hw_redis_server(g->r), "");
+}
+END_TEST
+
+START_TEST(the_fence_finds_the_mark)
+{
+	mark();
+	ask_fence();
 	ck_assert(fence.known && fence.marked);
-	ck_assert_str_eq(fence.server, "");
 }
 END_TEST
 
@@ -579,7 +589,7 @@ START_TEST(the_fence_misses_the_mark)
 		rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 7");
 	else
 		rig_do(g, "FLUSHALL");
-	ask_fence(true);
+	ask_fence();
 	ck_assert(fence.known && !fence.marked);
 }
 END_TEST
@@ -588,7 +598,7 @@ START_TEST(a_fence_whose_link_is_lost)
 {
 	mark();
 	fence.calls = 0;
-	ck_assert_int_eq(hw_redis_fence(g->r, true, on_fence, NULL), 0);
+	ck_assert_int_eq(hw_redis_fence(g->r, on_fence, NULL), 0);
 	rig_kill_server(g);
 	rig_until(g, is_fenced, IDLE_MS);
 	ck_assert_uint_eq(fence.calls, 1);
@@ -622,7 +632,7 @@ END_TEST
 static bool is_left(struct rig *rig)
 {
 	(void)rig;
-	return hw_redis_is_marked(g->r);
+	return hw_redis_has_sight_record(g->r);
 }
 
 static bool has_our_mark(struct rig *rig)
@@ -645,7 +655,7 @@ START_TEST(a_name_that_is_waited_for_is_not_doubted)
 	rig_until(g, has_our_mark, IDLE_MS);
 	g->marking = false;
 	rig_until(g, rig_is_idle, IDLE_MS);
-	ask_fence(false);
+	ask_fence();
 	ck_assert(fence.known && fence.marked);
 	ck_assert(!hw_redis_doubts(g->r));
 }
@@ -675,7 +685,7 @@ static void others(void)
 			g->epoch[p] = draw(8) == 0 ? 0 : 90 + draw(20);
 		if (draw(4))
 			continue;
-		stored[p].token = hw_token_make(90 + draw(20), draw(2) ? "node-0" : "node-2");
+		stored[p].token = hw_fencing_token_make(90 + draw(20), draw(2) ? "node-0" : "node-2");
 		stored[p].released = draw(2);
 		stored[p].clean = stored[p].released && draw(2);
 		hw_record_text(&stored[p], text);
@@ -686,7 +696,7 @@ static void others(void)
 static void twin_edge(unsigned k, unsigned p, bool is_online)
 {
 	const char *to = is_online ? "online" : "offline";
-	struct hw_token t = hw_token_make(g->epoch[p], "node-1");
+	struct hw_fencing_token t = hw_fencing_token_make(g->epoch[p], "node-1");
 	if (t.epoch == 0 || !hw_record_admits(&stored[p], &t))
 		return;
 	entries += strcmp(state[k], to) != 0;
@@ -757,7 +767,8 @@ static Suite *make_suite(void)
 	tcase_add_test(one, a_mark_that_was_refused_and_is_left);
 	tcase_add_test(one, a_mark_is_no_new_one_where_there_was_one);
 	tcase_add_test(one, a_mark_is_refused_by_a_replica);
-	tcase_add_test(one, the_fence_tells_who_answers);
+	tcase_add_test(one, the_server_is_known);
+	tcase_add_test(one, the_fence_finds_the_mark);
 	tcase_add_loop_test(one, the_fence_misses_the_mark, 0, 2);
 	tcase_add_test(one, a_fence_whose_link_is_lost);
 	tcase_add_loop_test(one, anothers_mark_in_its_place_is_doubted, 0, 2);

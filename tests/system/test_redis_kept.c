@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Confirmed edges over a change of master: a real master, a replica of it that is promoted, and a Sentinel that is told
- * so. What the replica never got is in its stream in the end, in order; what it had is there once.
+ * Confirmed transitions over a change of master: a real master, a replica of it that is promoted, and a Sentinel that
+ * is told so. What the replica never got is in its stream in the end, in order; what it had is there once.
  */
 #include <check.h>
 #include <stdio.h>
@@ -87,7 +87,7 @@ static void tear_down(void)
 	rig_stop(g);
 }
 
-/* "a+ a-": the devices' edges in the stream; "a!" is a forgetting. */
+/* "a+ a-": the devices' transitions in the stream; "a!" is a forgetting. */
 static void expect_stream(const char *want)
 {
 	char have[600] = "";
@@ -108,7 +108,7 @@ static void expect_again(unsigned n, unsigned lacking)
 	ck_assert_uint_eq(g->sent_again, n);
 	ck_assert_uint_eq(g->lacking, lacking);
 	ck_assert_msg(g->troubles == 0, "%s", g->trouble);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_dropped, 0);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->transitions_dropped, 0);
 }
 
 static void owe_forgotten(uint32_t i)
@@ -244,7 +244,7 @@ START_TEST(what_was_forgotten)
 }
 END_TEST
 
-/* Its rewrite was the edge, and is sent again as that. */
+/* Its rewrite was the transition, and is sent again as that. */
 START_TEST(what_found_no_room)
 {
 	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b");

@@ -105,7 +105,7 @@ START_TEST(a_second_refresh_is_light)
 	expect_fresh("a", "plain", "30000");
 	ck_assert(was_light("a"));
 	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, 2);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 0);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->snapshots, 0);
 	ck_assert_int_eq(events(), 1);
 }
 END_TEST
@@ -177,7 +177,7 @@ START_TEST(a_light_refresh_that_finds_something_else)
 	rig_expect(g, "a", "GET device:connected:a");
 	ck_assert(!was_light("a")); /* a full one followed */
 	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, before + 2);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 3);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->snapshots, 3);
 	ck_assert_int_eq(rig_number(g, "HGET device:state:b seq"), (long long)rig_at(g, b)->seq);
 	rig_expect(g, "online", "HGET device:state:c state");
 	rig_expect(g, "online", "HGET device:state:d state");
@@ -274,7 +274,7 @@ END_TEST
 static uint64_t looked_at(uint32_t i, struct hw_now now)
 {
 	uint64_t before = hw_redis_stats(g->r)->refreshes;
-	hw_redis_look(g->r, now, hw_registry_ref(hw_monitor_registry(g->m), i));
+	hw_redis_refresh_light(g->r, now, hw_registry_ref(hw_monitor_registry(g->m), i));
 	settle();
 	return hw_redis_stats(g->r)->refreshes - before;
 }
@@ -320,7 +320,7 @@ START_TEST(a_light_refresh_that_fails)
 	for (unsigned k = 0; k < 3; k++)
 		expect_fresh(ids[k], "plain", "30000");
 	rig_expect(g, "192.0.2.1", "HGET device:state:b ip");
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 0);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->snapshots, 0);
 }
 END_TEST
 
@@ -339,7 +339,7 @@ START_TEST(refresh_keeps_an_offline_device)
 }
 END_TEST
 
-START_TEST(refresh_of_what_is_not_ours_rewrites)
+START_TEST(refresh_of_what_is_not_ours_writes_snapshots)
 {
 	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b"),
 		 c = rig_device(g, GROUP_PLAIN, "c");
@@ -354,7 +354,7 @@ START_TEST(refresh_of_what_is_not_ours_rewrites)
 	for (uint32_t i = 0; i < 3; i++)
 		hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), (uint32_t[]){a, b, c}[i]));
 	settle();
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 3);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->snapshots, 3);
 	ck_assert_int_eq(rig_number(g, "HGET device:state:a seq"), (long long)rig_at(g, a)->seq);
 	ck_assert_int_eq(rig_number(g, "HGET device:state:b seq"), (long long)rig_at(g, b)->seq);
 	rig_expect(g, "offline", "HGET device:state:c state");
@@ -421,7 +421,7 @@ int main(void)
 	tcase_add_test(tc, a_sweep_of_a_large_fleet_is_over_before_keys_end);
 	tcase_add_test(tc, a_light_refresh_that_fails);
 	tcase_add_test(tc, refresh_keeps_an_offline_device);
-	tcase_add_test(tc, refresh_of_what_is_not_ours_rewrites);
+	tcase_add_test(tc, refresh_of_what_is_not_ours_writes_snapshots);
 	tcase_add_test(tc, rewrite_repairs_the_same_seq);
 	suite_add_tcase(suite, tc);
 	return rig_run(suite);

@@ -23,14 +23,14 @@ static void owe_through(const char *refuse, const char *word, const char *allow)
 	while (rig_now().mono.ns < until)
 		event_base_loop(g->base, EVLOOP_ONCE);
 	ck_assert(!sink_is_idle(g->r));
-	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_waiting, 200);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->transitions_waiting, 200);
 	ck_assert_msg(strstr(g->trouble, word), "%s", g->trouble);
 	ck_assert_uint_eq(g->troubles, 1);
 	rig_do(g, allow);
 	settle();
 	compare_all();
 	ck_assert_int_eq(events(), 400);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_dropped, 0);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->transitions_dropped, 0);
 	ck_assert_uint_eq(g->newer, 0);
 }
 
@@ -115,7 +115,8 @@ START_TEST(a_refresh_takes_no_memory)
 }
 END_TEST
 
-/* An edge that is owed is tried once a second; refreshes do not wait for that. Of all of them it would take minutes. */
+/* A transition that is owed is tried once a second; refreshes do not wait for that. Of all of them it would take
+ * minutes. */
 START_TEST(refreshes_overtake_what_is_refused)
 {
 	make_fleet(FLEET);
@@ -124,7 +125,7 @@ START_TEST(refreshes_overtake_what_is_refused)
 	rig_until(g, is_troubled, IDLE_MS);
 	refresh_fleet(FLEET);
 	refresh_fleet(FLEET);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_waiting, 1);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->transitions_waiting, 1);
 	rig_do(g, "CONFIG SET maxmemory 0");
 	settle();
 	compare_all();
@@ -208,8 +209,8 @@ START_TEST(a_shared_key_of_another_type)
 END_TEST
 
 /*
- * One edge that Redis can never take (a TTL beyond its clock) does not hold up the others for ever; but nothing of its
- * own device overtakes it, neither in the same call nor in a later one.
+ * One transition that Redis can never take (a TTL beyond its clock) does not hold up the others for ever; but nothing
+ * of its own device overtakes it, neither in the same call nor in a later one.
  */
 static void never(unsigned between)
 {
@@ -227,7 +228,7 @@ static void never(unsigned between)
 	rig_transit(g, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
 	online(rig_device(g, GROUP_FAST, "after"));
 	settle();
-	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_dropped, 1);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->transitions_dropped, 1);
 	ck_assert_int_eq(events(), between + 3);
 	rig_expect(g, "online", "HGET device:state:after state");
 	rig_expect(g, "offline", "HGET device:state:never state");

@@ -163,7 +163,7 @@ END_TEST
 /* --- passwords -----------------------------------------------------------------------------------------------------
  */
 
-static const char refused[] = "Redis refused the password: see [redis] username, password_file";
+static const char refused[] = "Redis refused the password: check [redis] username and password_file";
 
 START_TEST(a_password)
 {
@@ -193,7 +193,7 @@ START_TEST(a_missing_password)
 	rig_do(g, "CONFIG SET requirepass right");
 	rig_start(g);
 	rig_until(g, is_down, IDLE_MS);
-	ck_assert_str_eq(g->why, "Redis wants a password: see [redis] username, password_file");
+	ck_assert_str_eq(g->why, "Redis needs a password: set [redis] username and password_file");
 }
 END_TEST
 
@@ -202,7 +202,7 @@ START_TEST(a_password_too_many)
 	g->conf.at.password = "any";
 	rig_start(g);
 	rig_until(g, is_down, IDLE_MS);
-	ck_assert_msg(strstr(g->why, "Redis has no password set"), "%s", g->why);
+	ck_assert_msg(strstr(g->why, "Redis has no password, but"), "%s", g->why);
 }
 END_TEST
 
@@ -252,7 +252,7 @@ END_TEST
 
 static bool is_told_of_all(struct rig *rig)
 {
-	return rig->told + rig->unlooked == HW_LOOKED_AT_MAX;
+	return rig->told + rig->unlooked == HW_READ_DEVICES_MAX;
 }
 
 /* As many as may be under way; the next ones are read with all the others, as the caller sees to. */
@@ -261,13 +261,13 @@ START_TEST(looks_at_devices_are_bounded)
 	g->several = true;
 	rig_do(g, "HSET device:state:a state online seq 5");
 	rig_start(g);
-	ck_assert_int_eq(hw_redis_look_at_device(g->r, "a", 1), -ENOTCONN);
+	ck_assert_int_eq(hw_redis_read_device(g->r, "a", 1), -ENOTCONN);
 	rig_until(g, rig_is_up, IDLE_MS);
 	for (int round = 0; round < 2; round++) {
 		g->told = g->unlooked = 0;
-		for (int i = 0; i < HW_LOOKED_AT_MAX; i++)
-			ck_assert_int_eq(hw_redis_look_at_device(g->r, "a", 1), 0);
-		ck_assert_int_eq(hw_redis_look_at_device(g->r, "a", 1), -ENOBUFS);
+		for (int i = 0; i < HW_READ_DEVICES_MAX; i++)
+			ck_assert_int_eq(hw_redis_read_device(g->r, "a", 1), 0);
+		ck_assert_int_eq(hw_redis_read_device(g->r, "a", 1), -ENOBUFS);
 		if (round == 1)
 			rig_kill_server(g);
 		rig_until(g, is_told_of_all, IDLE_MS);
@@ -361,6 +361,24 @@ START_TEST(how_long_devices_are_gone)
 	ck_assert_int_lt(hw_monitor_gone_ms(g->m, rig_now(), find("z")), 60000);
 	ck_assert_uint_eq(hw_monitor_stats(g->m)->refused[HW_REFUSED_STORED], 4); /* of d, e, f and g */
 	ck_assert_uint_eq(g->troubles, 0);
+}
+END_TEST
+
+/* If the clock of watching starts again, a device may be offline for longer than the clock shows. */
+START_TEST(gone_for_longer_than_the_clock_shows)
+{
+	rig_do(g, "SET device:watched %s", "5000000 1");
+	rig_do(g, "HSET device:state:a state offline seq 5 since 1 watched %s", "1000000 5");
+	rig_start(g);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, IDLE_MS);
+	rig_do(g, "SET device:watched %s", "1000 1");
+	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
+	rig_until(g, is_down, IDLE_MS);
+	rig_until(g, rig_is_up, IDLE_MS);
+	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), 0));
+	rig_until(g, rig_is_idle, IDLE_MS);
+	rig_expect(g, "0 5", "HGET device:state:a watched");
 }
 END_TEST
 
@@ -581,7 +599,7 @@ START_TEST(goes_on_from_what_was_loaded)
 	/* The one asked for, and each once by the sweep after the load; the two may fall together. */
 	ck_assert_uint_ge(hw_redis_stats(g->r)->refreshes, 3);
 	ck_assert_uint_le(hw_redis_stats(g->r)->refreshes, 4);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 0);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->snapshots, 0);
 	rig_transit(g, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
 	settle();
 	rig_expect(g, "offline", "HGET device:state:d1 state");
@@ -636,6 +654,7 @@ static Suite *suite(void)
 	tcase_add_test(t, times_and_seqs_that_are_far_ahead);
 	tcase_add_test(t, a_seq_that_another_program_makes_absurd);
 	tcase_add_test(t, how_long_devices_are_gone);
+	tcase_add_test(t, gone_for_longer_than_the_clock_shows);
 	tcase_add_loop_test(t, a_clock_of_watching_that_is_far_ahead, 0, 2);
 	tcase_add_test(t, looks_at_devices_are_bounded);
 	tcase_add_loop_test(t, down_is_when_no_node_saw, 0, 14);

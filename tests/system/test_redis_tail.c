@@ -17,7 +17,7 @@ static struct {
 	struct hw_tail *tail;
 	unsigned ups, downs, gaps, troubles;
 	enum hw_tail_gap gap;
-	struct hw_event_id gap_from, last;
+	struct hw_stream_id gap_from, last;
 	char trouble[512], why[512];
 	char server[2][64];    /* which it is of, when the link went and when it came */
 	uint64_t events, next; /* how many came; the number that the next one must have */
@@ -48,7 +48,7 @@ static void on_page(void *arg, const struct hw_event_page *page)
 	w.last = page->last;
 }
 
-static void on_gap(void *arg, enum hw_tail_gap gap, struct hw_event_id from, const char *why)
+static void on_gap(void *arg, enum hw_tail_gap gap, struct hw_stream_id from, const char *why)
 {
 	(void)arg;
 	ck_assert(why[0]);
@@ -161,7 +161,7 @@ static void follow_to(uint64_t n)
 START_TEST(everybodys_entries_in_their_order)
 {
 	write_entries(0, 449, "*");
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	follow_to(450);
 	ck_assert_str_eq(w.node, "n1");
 	ck_assert_uint_eq(w.epoch, 456);
@@ -182,13 +182,13 @@ START_TEST(from_a_place_in_the_middle)
 	write_entries(1, 1, "5-2");
 	write_entries(2, 2, "6-1");
 	w.next = 2;
-	hw_tail_from(w.tail, (struct hw_event_id){5, 2});
+	hw_tail_from(w.tail, (struct hw_stream_id){5, 2});
 	follow_to(1);
-	struct hw_event_id at = hw_tail_place(w.tail);
-	ck_assert(at.ms == 6 && at.n == 1 && w.gaps == 0);
+	struct hw_stream_id at = hw_tail_offset(w.tail);
+	ck_assert(at.ms == 6 && at.seq == 1 && w.gaps == 0);
 	w.next = 1;
 	w.events = 0;
-	hw_tail_from(w.tail, (struct hw_event_id){5, 1}); /* again, while it waits */
+	hw_tail_from(w.tail, (struct hw_stream_id){5, 1}); /* again, while it waits */
 	follow_to(2);
 }
 END_TEST
@@ -196,7 +196,7 @@ END_TEST
 /* What is no transition is passed over, and is no gap. */
 START_TEST(what_is_no_entry)
 {
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	rig_do(g, "XADD device:events 5-1 what ever");
 	write_entries(0, 0, "5-2");
 	rig_do(g, "XADD device:events 5-3 id d1 state nowhere reason heartbeat");
@@ -209,7 +209,7 @@ END_TEST
 
 START_TEST(a_connection_that_is_lost)
 {
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	write_entries(0, 9, "*");
 	follow_to(10);
 	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
@@ -225,7 +225,7 @@ END_TEST
 START_TEST(trimmed_past)
 {
 	write_entries(0, 99, "*");
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	follow_to(100);
 	write_entries(100, 109, "*"); /* nothing turns the loop meanwhile */
 	rig_do(g, "XTRIM device:events MAXLEN 5");
@@ -243,20 +243,20 @@ END_TEST
 START_TEST(deleted_and_begun_anew_with_lower_places)
 {
 	write_entries(0, 9, "*");
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	follow_to(10);
 	rig_do(g, "DEL device:events");
 	write_entries(10, 10, "7-1");
 	until(has_gap);
 	ck_assert_int_eq(w.gap, HW_TAIL_LOST);
-	ck_assert(w.gap_from.ms == 7 && w.gap_from.n == 1);
+	ck_assert(w.gap_from.ms == 7 && w.gap_from.seq == 1);
 	w.next = 11;
 	write_entries(11, 11, "7-2");
 	follow_to(11);
 	rig_do(g, "DEL device:events");
 	w.gaps = 0;
 	until(has_gap);
-	ck_assert(w.gap_from.ms == 0 && w.gap_from.n == 0);
+	ck_assert(w.gap_from.ms == 0 && w.gap_from.seq == 0);
 	w.next = 12;
 	write_entries(12, 12, "3-1");
 	follow_to(12);
@@ -266,7 +266,7 @@ END_TEST
 START_TEST(a_place_that_never_was)
 {
 	write_entries(0, 9, "5-*");
-	hw_tail_from(w.tail, (struct hw_event_id){4, 4});
+	hw_tail_from(w.tail, (struct hw_stream_id){4, 4});
 	until(has_gap);
 	ck_assert_uint_eq(w.events, 0);
 	ck_assert_uint_eq(w.gap_from.ms, 5);
@@ -276,7 +276,7 @@ END_TEST
 /* It has all that was told, and still: nobody knows that. */
 START_TEST(another_server)
 {
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	write_entries(0, 0, "5-1");
 	follow_to(1);
 	rig_kill_server(g);
@@ -295,7 +295,7 @@ END_TEST
 /* Until that is told it is nobody's stream. */
 START_TEST(another_server_is_told_before_it_is_followed)
 {
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	write_entries(0, 0, "5-1");
 	follow_to(1);
 	ck_assert_uint_eq(strlen(w.server[true]), 40);
@@ -313,7 +313,7 @@ END_TEST
 /* A place was missing, and its stream's end could not be had, at the server before. */
 START_TEST(another_server_within_a_gap)
 {
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	write_entries(0, 0, "5-1");
 	follow_to(1);
 	rig_do(g, "ACL SETUSER default -xrevrange");
@@ -336,7 +336,7 @@ START_TEST(a_server_that_does_not_say_who_it_is)
 	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
 	until(is_away);
 	until(is_up);
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	write_entries(0, 9, "*");
 	follow_to(10);
 	w.downs = 0;
@@ -349,7 +349,7 @@ END_TEST
 START_TEST(another_type_is_named)
 {
 	rig_do(g, "SET device:events x");
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	until(has_trouble);
 	ck_assert_msg(strstr(w.trouble, "device:events"), "%s", w.trouble);
 	rig_do(g, "DEL device:events");
@@ -371,7 +371,7 @@ static bool is_not_denied(void)
 /* It is tried again each second, and told once; and again when it begins anew, though that is soon. */
 START_TEST(the_right_to_read_is_taken_away)
 {
-	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
 	write_entries(0, 9, "*");
 	follow_to(10);
 	ck_assert(!is_denied());

@@ -144,7 +144,7 @@ def test_what_only_the_old_master_had(env, guarded):
         wait_until(lambda i=device: len(env.edges(i)) >= 2, PATIENCE, "the transitions of " + device)
         assert env.edges(device) == [("online", "heartbeat"), ("offline", "timeout")]
     wait_until(lambda: env.edges("late"), PATIENCE, "the last one")
-    wait_until(lambda: "lost were 3 of them" in d.log(), PATIENCE, "it to say so")
+    wait_until(lambda: "3 of them had been lost" in d.log(), PATIENCE, "it to say so")
     live_and_die(env, "mayfly-2")
     nobody_is_offline(env, d)
 
@@ -163,7 +163,7 @@ def test_what_only_the_old_master_had_of_several_nodes(env, guarded):
         told.wait(PATIENCE)
         lose_master(guarded, old, cut)
         told.wait(PATIENCE)
-        assert [d for d in m.nodes if "of them, which are written now" in d.log()]
+        assert [d for d in m.nodes if "of them had been lost and are written now" in d.log()]
     m.close()
 
 
@@ -328,7 +328,7 @@ def test_keyspace_follows(env, guarded):
     old = guarded.settled()
     old.signal(signal.SIGKILL)
     new = guarded.master(but=old)
-    wait_until(lambda: "listening to other programs' keys at 127.0.0.1:%d" % new.port in d.log(), PATIENCE, "it listens")
+    wait_until(lambda: "receiving notifications of other programs' keys at 127.0.0.1:%d" % new.port in d.log(), PATIENCE, "it listens")
     env.redis.set(env.key("connected", "by-key"), "x")
     wait_until(lambda: d.state("by-key") == "online", PATIENCE, "the key to be seen")
     env.redis.delete(env.key("connected", "by-key"))
@@ -403,7 +403,7 @@ def test_acl_with_role(env, guarded):
     os.chmod(password, 0o600)
     d = env.daemon(seeing=False, redis=guarded.conf(username="heartwheel", password_file=password))
     wait_until(lambda: "'role'" in d.status()["redis"], PATIENCE, "it to say what it may not do")
-    assert "Redis' ACL does not let [redis] username do what is needed" in d.status()["redis"]
+    assert "Redis' ACL denies [redis] username a command or key that heartwheel needs" in d.status()["redis"]
     for server in guarded.servers:
         server.client().execute_command("ACL", "SETUSER", "heartwheel", "+role")
     wait_up(d)
@@ -418,7 +418,7 @@ def test_what_is_no_sentinel(env, guarded):
     d = env.daemon(redis=guarded.conf(
         sentinels="127.0.0.1:%d, %s" % (master.port, guarded.conf()["sentinels"])))
     wait_up(d)  # it is asked again later, should it have been too slow at first
-    wait_until(lambda: "what is at 127.0.0.1:%d does not answer as a Sentinel" % master.port in d.log(), PATIENCE,
+    wait_until(lambda: "the server at 127.0.0.1:%d is not a Sentinel" % master.port in d.log(), PATIENCE,
                "what it says of a server that is none")
 
 

@@ -105,7 +105,7 @@ def test_an_answer_of_redis_about_more_or_fewer_tasks_is_refused(env, first):
     Device(t, "pump")
     for body in ([task("pump"), task("pump"), task("no/name")], [task("no/name"), task("pump")], task("pump")):
         a = post(t, body, "?wait=5")
-        assert a.status == 503 and "does not fit the question" in a.json()["error"], a
+        assert a.status == 503 and "does not match the request" in a.json()["error"], a
         one = post(t, body)
         assert one.status == (201 if isinstance(body, dict) else 200), one
     assert t.get("/v1/tasks/" + one.json()["task"]).status == 503

@@ -241,7 +241,7 @@ def test_a_name_in_the_payload(env):
     alice.client.publish(bare, {"sender": "alice", "msg_id": "m1", **body}, qos=1)
     alice.wait("m1", "complete")
     eve.client.publish(bare + "/eve", {"sender": "alice", "msg_id": "m2", **body}, qos=1)
-    assert eve.wait("m2", "failed")["error"] == "no [tasks] allow allows this"
+    assert eve.wait("m2", "failed")["error"] == "no [tasks] allow line permits this"
     for sender in ("local", "user:root", "a/b", "", None):
         eve.client.publish(bare, {"sender": sender, "msg_id": "m3", **body}, qos=1)
     eve.client.publish(bare, {"msg_id": "m3", **body}, qos=1)
@@ -268,4 +268,4 @@ def test_a_will_that_the_broker_minds(env):
     alice, d1 = Sender(t), Device(t, "d1")
     alice.wait(alice.submit("d1"), "complete")
     assert not out.on(env.root + "/out/long") and len(d1.done) == 1
-    wait_until(lambda: "will was refused by the broker" in t.log(), what="it to say so")
+    wait_until(lambda: "the broker refused a will" in t.log(), what="it to say so")

@@ -75,7 +75,7 @@ def test_in_plain_words(env, web):  # noqa: F811
     waited = wait_for(as_slack, "anna", m, "sent")
     span = (waited["exp_ms"] - waited["sent_ms"]) / 1000
     assert 1 < span <= 2
-    words = "task 'set' from anna to pump-7: nobody took it within "
+    words = "task 'set' from anna to pump-7: no device accepted it within "
     wait_until(lambda: slack.messages() and mail.exists(), what="both to be told")
     text = slack.messages()[0]["text"]
     assert text.startswith(words) and text.endswith("Now 1 watched task is known."), text
@@ -92,10 +92,10 @@ def test_in_plain_words(env, web):  # noqa: F811
     b.say("anna", "failed", n)
     wait_until(lambda: ntfy.requests, what="it to be told")
     got = ntfy.requests[0]
-    assert got["headers"]["Title"].startswith("2 several devices failed no group: 2 tasks to several devices came to nothing within ")
-    assert got["headers"]["Title"].endswith(": 1 nobody finished, 1 failed") and got["headers"]["Priority"] == "high"
-    assert "task 'set' from anna to pump-7: taken, but not finished within 1 s\n" in got["text"], got["text"]
-    assert "task '%s' from anna to pump-8: pump-8 says that it failed\n" % ("x" * 40) in got["text"], got["text"]
+    assert got["headers"]["Title"].startswith("2 several devices failed no group: 2 tasks to several devices failed within ")
+    assert got["headers"]["Title"].endswith(": 1 not finished, 1 failed") and got["headers"]["Priority"] == "high"
+    assert "task 'set' from anna to pump-7: accepted, but not finished within 1 s\n" in got["text"], got["text"]
+    assert "task '%s' from anna to pump-8: pump-8 reports a failure\n" % ("x" * 40) in got["text"], got["text"]
 
 
 def test_a_storm_is_one_message(env, web):  # noqa: F811
@@ -110,7 +110,7 @@ def test_a_storm_is_one_message(env, web):  # noqa: F811
                for m in server.messages())
     assert {x for m in server.messages() for e in m["tasks"] for x in [e["msg_id"]]} <= set(sent)
     about = t.get("/v1/tasks/notify").json()["notifications"][-1]["about"]
-    assert "tasks to several devices came to nothing within" in about and "nobody took" in about
+    assert "tasks to several devices failed within" in about and "not accepted" in about
 
 
 def test_of_several_instances_one_tells(env, web):  # noqa: F811
@@ -157,7 +157,7 @@ def test_who_dies_before_it_has_told_leaves_it_to_another(env, web):  # noqa: F8
     wait_until(lambda: server.messages(), 60, what="it to be taken over, and told")
     assert ends(server.messages()) == {"m": [("expired", "exp")]}
     about = t.get("/v1/tasks/notify").json()["notifications"][0]["about"]
-    assert about == "task 'set' from a to b: nobody took it within 1 d"
+    assert about == "task 'set' from a to b: no device accepted it within 1 d"
     # Its acknowledgement is lost, and so is the connection.
     key, pending = t.key("events"), lambda: env.redis.xpending(t.key("events"), "tell")["pending"]
     wait_until(lambda: not pending(), what="it to be acknowledged")
@@ -261,7 +261,7 @@ def test_a_task_with_long_names_hides_no_other(env, web):  # noqa: F811
     Node(t, "anna").send("pump-7", exp=exp + 1)
     wait_until(lambda: server.messages(), what="both to be told")
     text = "".join(m["text"] for m in server.messages())
-    assert "task 'set' from anna to pump-7: nobody took it" in text and len(text) < 2000, text
+    assert "task 'set' from anna to pump-7: no device accepted" in text and len(text) < 2000, text
 
 
 def test_heartwheelctl_shows_both_daemons(env, web):  # noqa: F811
@@ -283,7 +283,7 @@ def test_heartwheelctl_shows_both_daemons(env, web):  # noqa: F811
     wait_until(lambda: "by heartwheel-tasks" in ctl().stdout, what="it to show what was sent")
     wait_until(lambda: "1 sent, 0 failed" in ctl().stdout.split("by heartwheel-tasks")[1], what="it to have arrived")
     shown = ctl().stdout.split("by heartwheel-tasks")[1]
-    assert "task 'set' from anna to pump-7: nobody took it within" in shown and "sent (status 200)" in shown, shown
+    assert "task 'set' from anna to pump-7: no device accepted it" in shown and "sent (status 200)" in shown, shown
     assert "secret" not in shown and json.loads(ctl("--json").stdout)["tasks"]["notifications"][0]["result"] == "sent"
     # It stands still: it is named, and heartwheeld's are shown.
     t.proc.send_signal(signal.SIGSTOP)

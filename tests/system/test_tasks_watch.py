@@ -315,5 +315,5 @@ def test_heartwheelctl(tasks):
     assert json.loads(ctl("list", "--watched", "--state", "complete", "--json").stdout)["msg_id"] == m
     shown = ctl("show", w["task"]).stdout
     assert w["task"] in shown and re.search(r"^sender +a$", shown, re.M), shown
-    wait_until(lambda: "1 of others" in ctl("status").stdout, what="the status to count it")
+    wait_until(lambda: "1 of other clients" in ctl("status").stdout, what="the status to count it")
     assert ctl("show", "--watched", "x").returncode == 2

@@ -3,6 +3,7 @@
 says what it is. Verification cannot be switched off."""
 import datetime
 import re
+import subprocess
 
 import paho.mqtt.client as paho
 import pytest
@@ -72,6 +73,7 @@ def test_a_good_certificate(env, tls, protocol):
     env.wait_store("x", "offline")
     assert env.edges("x") == [("online", "heartbeat"), ("offline", "timeout")]
     assert not lines(d), d.log()
+    assert re.search(r" info: broker: heartbeats are read by libmosquitto .*\(the connection is encrypted\)", d.log())
 
 
 def test_a_good_certificate_by_name(env, tls):
@@ -82,7 +84,7 @@ def test_a_good_certificate_by_name(env, tls):
 
 def test_an_authority_that_nobody_trusts(env, tls, other_tls):
     broker_with(env, tls)
-    is_refused(env, HOST + r"\d+ failed: .*: is \[mqtt\] tls_ca who signed", {"tls_ca": other_tls.ca})
+    is_refused(env, HOST + r"\d+ failed: .*: did \[mqtt\] tls_ca sign", {"tls_ca": other_tls.ca})
 
 
 def test_a_certificate_that_signs_itself(env, tls):
@@ -112,7 +114,7 @@ def test_a_certificate_of_tomorrow(env, tls):
 @pytest.mark.parametrize("names", ["IP:127.0.0.2,DNS:broker.example", "DNS:*.example"])
 def test_a_certificate_of_another_host(env, tls, names):
     broker_with(env, tls, tls.issue("elsewhere%d" % len(names), "subjectAltName=" + names))
-    is_refused(env, HOST + r"\d+ failed: the broker's certificate is not made out to 127\.0\.0\.1", {"tls_ca": tls.ca})
+    is_refused(env, HOST + r"\d+ failed: the broker's certificate is not for 127\.0\.0\.1", {"tls_ca": tls.ca})
 
 
 def test_a_client_certificate(env, tls, other_tls):
@@ -127,13 +129,13 @@ def test_a_client_certificate(env, tls, other_tls):
 
 def test_no_client_certificate(env, tls):
     broker_with(env, tls, require_client=True)
-    is_refused(env, HOST + r"\d+ was broken off by the broker: does it ask for a certificate, \[mqtt\] tls_cert",
+    is_refused(env, r"the broker at 127\.0\.0\.1:\d+ ended the TLS handshake: does it ask for a certificate, \[mqtt\] tls_cert",
                {"tls_ca": tls.ca})
 
 
 def test_a_client_certificate_of_a_stranger(env, tls, other_tls):
     broker_with(env, tls, require_client=True)
-    is_refused(env, HOST + r"\d+ was broken off by the broker: does it accept \[mqtt\] tls_cert\?",
+    is_refused(env, r"the broker at 127\.0\.0\.1:\d+ ended the TLS handshake: does it accept \[mqtt\] tls_cert\?",
                {"tls_ca": tls.ca, "tls_cert": other_tls.client_cert, "tls_key": other_tls.client_key})
 
 
@@ -142,14 +144,23 @@ def test_a_key_of_another_certificate(env, tls, other_tls):
     is_refused(env, r"TLS|tls_key", {"tls_ca": tls.ca, "tls_cert": tls.client_cert, "tls_key": other_tls.client_key})
 
 
+def test_a_key_with_a_password(env, tls, tmp_path):
+    """Nothing asks for it at a terminal, which would hold up the connection's thread and the end of the daemon."""
+    broker_with(env, tls, require_client=True)
+    key = tmp_path / "locked.key"
+    subprocess.run(["openssl", "pkey", "-in", tls.client_key, "-aes128", "-passout", "pass:secret", "-out", key], check=True)
+    is_refused(env, r"tls_key = \S+/locked\.key has a password",
+               {"tls_ca": tls.ca, "tls_cert": tls.client_cert, "tls_key": key})
+
+
 def test_tls_to_a_port_without(env, tls):
     env.own_broker()
-    is_refused(env, r"speaks MQTT without TLS: remove \[mqtt\] tls_ca", {"tls_ca": tls.ca})
+    is_refused(env, r"uses MQTT without TLS: remove \[mqtt\] tls_ca", {"tls_ca": tls.ca})
 
 
 def test_no_tls_to_a_port_with_it(env, tls):
     broker_with(env, tls)
     d = env.daemon(seeing=False, monitor={"log_level": "warning"})
-    wait_until(lambda: "speaks TLS: set [mqtt] tls_ca" in d.log(), 10, "that the port speaks TLS")
+    wait_until(lambda: "uses TLS: set [mqtt] tls_ca" in d.log(), 10, "that the port speaks TLS")
     throughout(lambda: d.status()["blind_cause"] == "link", 1)
     assert len(lines(d)) == 1, d.log()

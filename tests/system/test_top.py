@@ -118,7 +118,7 @@ def test_every_terminal(env, top, environment):
 
 def test_a_terminal_that_cannot(env, fleet, top):
     t = top(fleet, TERM="dumb")
-    t.shows("the kind 'dumb' cannot be drawn on")
+    t.shows("cannot draw on a terminal of type 'dumb'")
     assert t.wait() != 0 and t.as_it_was()
 
 
@@ -151,15 +151,15 @@ def test_bad_moments(env, top):
 
 
 def test_nodes(env, top):
-    """Where there are several: how many live, what this one owns, and in words who is lost."""
+    """Where there are several: how many live, what this node owns, and in words who is lost."""
     m = Mirror(env, 2)
     try:
         m.start()
         m.wait_shared()
         t = top(m.nodes[0], TERM="vt100", LC_ALL="C")
-        t.shows("nodes 2 ready of 2; this one owns ", " of 256", "devices 0")
+        t.shows("nodes 2 ready of 2; this node owns ", " of 256", "devices 0")
         m.crash(m.nodes[1])
-        t.shows("; 1 lost", "this one owns 256 of 256", "nodes 1 ready of ")
+        t.shows("; 1 lost", "this node owns 256 of 256", "nodes 1 ready of ")
         t.type("q")
         assert t.wait() == 0 and t.as_it_was()
     finally:
@@ -233,10 +233,10 @@ def test_where_there_is_no_place_for_it(fleet, top, tmp_path):
     r = fleet.ctl("top")
     assert r.returncode == 1 and "needs a terminal" in r.stderr and not r.stdout, r
     t = top(fleet, TERM="nonsense")
-    assert os.WEXITSTATUS(t.wait()) == 1 and "a terminal of the kind 'nonsense'" in t.text
+    assert os.WEXITSTATUS(t.wait()) == 1 and "top cannot draw on a terminal of type 'nonsense'" in t.text
     fleet.stop()
     t = top(fleet)
-    assert os.WEXITSTATUS(t.wait()) == 1 and "is it running?" in t.text.replace("\n", "") and t.as_it_was()
+    assert os.WEXITSTATUS(t.wait()) == 1 and "is the daemon running?" in t.text.replace("\n", "") and t.as_it_was()
 
 
 def test_the_time_zone_is_named(fleet, top):

@@ -9,7 +9,7 @@ from hw_servers import Redis
 from hw_env import NO_STALL, NO_STANDSTILL
 from hw_wait import throughout, wait_until
 
-SAID = "nothing can be written"
+SAID = "no write is accepted"
 
 
 def refuse_readonly(env):
@@ -51,7 +51,7 @@ def verify_writable(d):
     assert d.status()["redis_writable"] is True
     assert refusing(d) == set()
     wait_until(lambda: d.get("/readyz").status == 200, 15, "the monitor to be ready")
-    assert "can be written to again after" in d.log()
+    assert "writes are accepted again after" in d.log()
 
 
 def said(d):
@@ -71,7 +71,7 @@ def test_redis_answers_and_refuses_writes(env, word, refuse, allow, beating):
     if beating:
         for i in range(5):
             env.beat("x%d" % i)
-    wait_until(lambda: d.status()["redis"] != "up", 5, "the status to say that nothing can be written")
+    wait_until(lambda: d.status()["redis"] != "up", 5, "the status to say that no write is accepted")
     verify_refusal(d, word)
     # A connection that is opened anew, in search of a master, does not change what is said.
     throughout(lambda: verify_refusal(d, word), 5)
@@ -95,7 +95,7 @@ def test_a_shared_key_of_another_type_refuses_writes(env, key):
     env.redis.delete(env.key(key))
     env.redis.set(env.key(key), "something else")
     env.beat("x")
-    wait_until(lambda: d.status()["redis"] != "up", 5, "the status to say that nothing can be written")
+    wait_until(lambda: d.status()["redis"] != "up", 5, "the status to say that no write is accepted")
     throughout(lambda: verify_refusal(d, "WRONGTYPE"), 3)
     assert len(said(d)) == 1 and env.key(key) in said(d)[0], said(d)
     check = d.ctl("check")
@@ -110,7 +110,7 @@ def test_a_cluster_is_told_before_anybody_beats(env):
     env.redis.execute_command("CLUSTER", "ADDSLOTS", *range(16384))
     wait_until(lambda: "cluster_state:ok" in str(env.redis.execute_command("CLUSTER", "INFO")))
     d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
-    wait_until(lambda: d.status()["redis"] != "up", 5, "the status to say that nothing can be written")
+    wait_until(lambda: d.status()["redis"] != "up", 5, "the status to say that no write is accepted")
     verify_refusal(d, "CROSSSLOT")
     env.beat("x")
     wait_until(lambda: d.state("x") == "online")
@@ -158,7 +158,7 @@ def test_an_old_master_that_came_back_for_a_moment(env):
     env.wait_store("lost", "online")
     old.replicaof("127.0.0.1", heir.port)
     wait_until(lambda: not old.exists(env.key("connected", "lost")), 15, "its writes to be thrown away")
-    wait_until(lambda: d.status()["redis"].startswith(SAID), 5, "the status to say that nothing can be written")
+    wait_until(lambda: d.status()["redis"].startswith(SAID), 5, "the status to say that no write is accepted")
     verify_refusal(d, "READONLY")
     old.replicaof("NO", "ONE")
     verify_writable(d)

@@ -132,7 +132,7 @@ def test_ten_wrong_tokens_close_the_address(env, users):
     assert door.status("/v1/status", bearer("tok-otto")) == 200  # behind one proxy guesses shut nobody else out
     assert d.get("/v1/status").status == 200
     assert d.metrics().get("http_refused_total", why="closed") == 1
-    wait_until(lambda: "10 wrong tokens came from 127.0.0.1" in d.log(), what="a line about it")
+    wait_until(lambda: "10 wrong API tokens came from 127.0.0.1" in d.log(), what="a line about it")
 
 
 def test_guesses_slow_no_detection(env, users):
@@ -203,6 +203,21 @@ def test_users_are_added_and_removed(env, users):
         assert ctl_user(*wrong, "--file", users).returncode == 2, wrong
 
 
+def test_of_very_many_wrong_lines_a_thousand_are_named(env, users):
+    d, door = guarded(env, users)
+    good = users.read_text()
+    users.write_text(good + "oops\n" * 3000)
+    lines = d.request("POST", "/v1/reload").json()["lines"]
+    assert len(lines) == 1001 and "%s:6: " % users in lines[0], (len(lines), lines[0])
+    assert lines[-1].endswith("key 'users': 2000 more errors; is it the right file?"), lines[-1]
+    wait_until(lambda: lines[-1] in d.log())
+    assert d.log().count("oops") == 0 and d.log().count("key 'users'") == 1001
+    assert door.status("/v1/status", bearer("tok-otto")) == 200
+    listed = ctl_user("list", "--file", users)
+    assert listed.returncode == 1 and len(listed.stderr.splitlines()) == 1001, listed.stderr[-200:]
+    assert "%s: 2000 more errors; is it the right file?" % users in listed.stderr
+
+
 def test_a_wrong_file_changes_nothing(env, users):
     d, door = guarded(env, users)
     good = users.read_text()
@@ -230,10 +245,10 @@ def test_a_fifo_is_refused(env, users, tls, key):
     d.rewrite(text.replace("%s = %s\n" % (key, path), "%s = %s\n" % (key, fifo)))
     refused = d.request("POST", "/v1/reload")
     assert refused.status == 400
-    assert [l for l in refused.json()["lines"] if str(d.conf) in l and l.endswith("it is no regular file")], refused.json()
+    assert [l for l in refused.json()["lines"] if str(d.conf) in l and l.endswith("it is not a regular file")], refused.json()
     assert door.status("/v1/status", bearer("tok-otto")) == 200
     for said in refused_at_start(d):
-        assert "it is no regular file" in said, said
+        assert "it is not a regular file" in said, said
 
 
 @pytest.mark.parametrize("kind", ["fifo", "large"])
@@ -249,7 +264,7 @@ def test_a_reload_reads_no_file_without_end(env, users, tls, which, kind):
         with open(path, "wb") as f:
             f.truncate(8 << 30)
     refused = d.request("POST", "/v1/reload")
-    why = "it is no regular file" if kind == "fifo" else "it has more than 16 MiB"
+    why = "it is not a regular file" if kind == "fifo" else "it is larger than 16 MiB"
     assert refused.status == 400 and any(l.endswith(why) for l in refused.json()["lines"]), refused.json()
     assert door.status("/v1/status", bearer("tok-otto")) == 200
     path.unlink()
@@ -267,7 +282,7 @@ def test_a_fifo_as_password_file(env, users):
     os.mkfifo(users)
     assert d.request("POST", "/v1/reload").json()["restart_needed"] == []
     for said in refused_at_start(d):
-        assert "cannot read %s: it is no regular file" % users in said, said
+        assert "cannot read %s: it is not a regular file" % users in said, said
 
 
 def test_a_reload_that_is_refused_late_changes_no_users(env, users):
@@ -293,12 +308,15 @@ def refused_at_start(d):
         yield r.stderr
 
 
-def test_what_is_refused_at_the_start(env, users, tls):
+def test_what_is_refused_at_the_start(env, users, tls, tmp_path):
     other = tls.issue("other", "subjectAltName=IP:127.0.0.1")
+    locked = tmp_path / "locked.key"
+    subprocess.run(["openssl", "pkey", "-in", tls.server_key, "-aes128", "-passout", "pass:secret", "-out", locked], check=True)
     for http, wanted in (
             ({"users": str(users) + ".not"}, "key 'users': No such file"),
             ({"tls_cert": tls.server_cert}, "key 'tls_cert': needs tls_key"),
             ({"tls_cert": tls.server_cert, "tls_key": other[1]}, "key 'tls_cert': cannot use the private key"),
+            ({"tls_cert": tls.server_cert, "tls_key": locked}, "locked.key: has a password"),
             ({"tls_cert": users, "tls_key": tls.server_key}, "key 'tls_cert': cannot use the certificate"),
             ({"listen": "0.0.0.0:%d" % free_port()}, "key 'users': needs tls_cert and tls_key")):
         d, _ = guarded(env, users, start=False, http=http)

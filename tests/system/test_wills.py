@@ -6,7 +6,7 @@ import time
 import paho.mqtt.client as paho
 import pytest
 
-from hw_void import Void
+from hw_void import Void, WitnessedClient
 from hw_wait import in_time, pass_time, throughout, wait_until
 
 
@@ -17,7 +17,7 @@ class Fleet:
         self.env, self.clients, self.interval = env, {}, interval
         for k in range(count):
             name = "w%d" % k
-            c = paho.Client("%s-%s" % (env.root, name), protocol=paho.MQTTv311)
+            c = WitnessedClient("%s-%s" % (env.root, name), protocol=paho.MQTTv311)
             c.will_set(env.status_topic(name), b'{"online":false}', 0, True)
             c.reconnect_delay_set(1, 1)
             c.connect("127.0.0.1", env.broker.port, keepalive)

@@ -22,12 +22,16 @@ sanitizing()
 	built sanitize all --enable-sanitizers CFLAGS='-g -O1' && test_programs "$build/sanitize" 'sanitize: '
 }
 
-# sanitized SECONDS TEST...: the test programs, and these system tests, each with one set of parameters. Slow, and it looks
-# for what reads and writes where it must not.
+sanitized_pure() { test_pure "$build/sanitize" 'sanitize: '; }
+
+# sanitized SECONDS TEST...: the test programs, of which the pure ones go on aside, and these system tests, each with one set of
+# parameters. Slow, and it looks for what reads and writes where it must not.
 sanitized()
 {
 	[ -x "$build/sanitize/heartwheeld" ] || return
-	HW_EACH_ONCE=1 test_build "$build/sanitize" 'sanitize: ' "$1" 6 "${@:2}"
+	aside sanitized_pure
+	test_served "$build/sanitize" 'sanitize: '
+	HW_EACH_ONCE=$((1 + RANDOM)) test_system "$build/sanitize" 'sanitize: ' "$1" 8 "${@:2}"
 }
 
 # With the tests, which are only built here: they have run. What it warns of it says without optimizing, too.
@@ -140,6 +144,15 @@ packaged()
 	printf 'skipped: package: %s\n' "$no_package" >>"$results.names"
 }
 
+# Twenty small changes to the code, at random by a seed that is printed, each of which a test must notice. One that none has
+# noticed is tried twice. Built is only what a change touches, beside a copy of what is built.
+mutated()
+{
+	run 'mutations' 1200 "$build/mutations.out" python3 tests/mutation/mutate.py --build "$build" --built "$build" --sample 20
+	tally $? mutations lines "$build/mutations.out"
+	grep -E '^[0-9]+ of [0-9]+ mutations' "$build/mutations.out"
+}
+
 valgrinded()
 {
 	run 'valgrind' 1800 "$build/valgrind.out" make -C "$build" -j2 check-valgrind
@@ -155,7 +168,7 @@ die()
 # What ./quickstart check would skip without it: the page's tests, a Prometheus, other shells, other brokers.
 install_extras()
 {
-	EXTRA_PACKAGES='clang libclang-rt-dev valgrind xz-utils chromium fish prometheus rabbitmq-server zsh libev-dev libuv1-dev uthash-dev'
+	EXTRA_PACKAGES='clang libclang-rt-dev valgrind xz-utils chromium-headless-shell fish prometheus rabbitmq-server zsh libev-dev libuv1-dev uthash-dev'
 	command -v npm >/dev/null || EXTRA_PACKAGES="$EXTRA_PACKAGES nodejs npm"
 	# shellcheck disable=SC2086 # a list of words
 	install_packages $EXTRA_PACKAGES

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run-valgrind.sh PROGRAM...: each test program under valgrind, two at a time; an error, a leak or a failed test fails.
-# The sanitized environment of each is the one of make check; HW_VALGRIND=1 tells a test to do fewer random rounds.
+# The sanitized environment of each is the one of make check; HW_FEW_ROUNDS=1 tells a test to do fewer random rounds.
 set -u
 command -v valgrind >/dev/null || {
 	echo 'valgrind is missing: apt-get install valgrind' >&2
 	exit 1
 }
-HW_VALGRIND=1
-export HW_VALGRIND
+HW_FEW_ROUNDS=1
+export HW_FEW_ROUNDS
 # A test's own time limits count real seconds, and valgrind makes them about thirty times slower.
 CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-30}
 export CK_TIMEOUT_MULTIPLIER

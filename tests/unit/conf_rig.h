@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
-#include "daemon/settings.h"
+#include "daemon/config/settings.h"
 
 extern const char *rig_host_name; /* NULL: it cannot be told */
 

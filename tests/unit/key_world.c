@@ -100,7 +100,7 @@ void pass(int64_t ns)
 	answer_checks();
 }
 
-size_t edges(enum hw_state s)
+size_t transitions(enum hw_state s)
 {
 	return world_count(w, HW_OUT_TRANSITION, s);
 }

@@ -44,7 +44,7 @@ void drop(const char *id, unsigned why);
 void pass(int64_t ns);
 
 /* How many transitions to this state there were. */
-size_t edges(enum hw_state s);
+size_t transitions(enum hw_state s);
 /* When the last transition was, which must be this one; and one to offline by its key within these moments. */
 int64_t last_ns(enum hw_state s, enum hw_reason r);
 void offline_between(int64_t from, int64_t to);

@@ -22,6 +22,7 @@ static struct hw_nodes_order log_[4096];
 static size_t logged;
 static uint64_t barriers;
 static bool deaf;              /* Redis does not answer */
+static bool denied;            /* its ACL denies a write */
 static int64_t redis_ahead_ms; /* its clock, of ours */
 
 static inline void setup(void)
@@ -32,7 +33,7 @@ static inline void setup(void)
 	memset(owner, 0, sizeof(owner));
 	n_entries = logged = 0;
 	barriers = 0;
-	deaf = false;
+	deaf = denied = false;
 	redis_ahead_ms = 0;
 	n = hw_nodes_new(&conf, now);
 }
@@ -82,7 +83,7 @@ static inline enum hw_nodes_result serve(const struct hw_nodes_order *o, struct 
 		if (!hw_partitions_has(&o->set, p))
 			continue;
 		if (o->kind == HW_NODES_CLAIM) {
-			owner[p] = (struct hw_record){.token = hw_token_make(o->epoch, "m")};
+			owner[p] = (struct hw_record){.token = hw_fencing_token_make(o->epoch, "m")};
 			hw_partitions_add(&a->won, p);
 		} else if (o->kind == HW_NODES_RELEASE) {
 			owner[p].released = true;
@@ -101,8 +102,10 @@ static inline void turn(void)
 		log_[logged++] = o;
 		if (o.kind > HW_NODES_LEAVE || deaf)
 			continue;
-		struct hw_nodes_answer a = {
-			.serial = o.serial, .owners = owner, .now_s = (uint64_t)(now.wall_ms + redis_ahead_ms) / 1000};
+		struct hw_nodes_answer a = {.serial = o.serial,
+		                            .owners = owner,
+		                            .now_s = (uint64_t)(now.wall_ms + redis_ahead_ms) / 1000,
+		                            .denied = denied && (o.kind == HW_NODES_JOIN || o.kind == HW_NODES_RENEW)};
 		a.result = serve(&o, &a);
 		a.members = entry;
 		a.n_members = n_entries;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../suite.h"
+#include "conf/conf.h"
 #include "http/accounts.h"
 #include "http/attempts.h"
 
@@ -17,12 +18,17 @@
 
 static char path[] = "/tmp/hw-accounts.XXXXXX";
 static char told[1024];
+static unsigned n_reported, last_line;
+static char last_reported[64];
 
 static void on_wrong(void *arg, unsigned line, const char *what)
 {
 	size_t n = strlen(told);
 	(void)arg;
 	snprintf(told + n, sizeof(told) - n, "%u: %.20s\n", line, what);
+	n_reported++;
+	last_line = line;
+	snprintf(last_reported, sizeof(last_reported), "%s", what);
 }
 
 static int load(struct hw_accounts *a, const char *text)
@@ -32,6 +38,7 @@ static int load(struct hw_accounts *a, const char *text)
 	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
 	told[0] = '\0';
+	n_reported = 0;
 	int rc = hw_accounts_load(a, path, on_wrong, NULL);
 	unlink(path);
 	return rc;
@@ -68,8 +75,8 @@ START_TEST(test_every_wrong_line_is_told)
 	                 -EINVAL);
 	ck_assert_str_eq(
 		told,
-		"2: there is a line with\n3: a user before has th\n4: a role is 'read' or \n5: SHA256 is 64 hexadec\n"
-		"6: a name is 1 to 64 of\n7: EXPIRES is a time in\n8: a line is NAME:ROLE:\n9: a line is NAME:ROLE:\n");
+		"2: an earlier line has \n3: an earlier user has \n4: a role must be 'read\n5: SHA256 must be 64 he\n"
+		"6: a name must be 1 to \n7: EXPIRES must be a ti\n8: a line must be NAME:\n9: a line must be NAME:\n");
 	ck_assert_uint_eq(a.n, 0);
 	ck_assert_int_eq(hw_accounts_load(&a, "/nonexistent/users", on_wrong, NULL), -ENOENT);
 	ck_assert_int_eq(hw_accounts_load(&a, "/dev/null", on_wrong, NULL), -EMEDIUMTYPE);
@@ -77,14 +84,58 @@ START_TEST(test_every_wrong_line_is_told)
 }
 END_TEST
 
+static char *repeat(char *at, const char *line, unsigned n)
+{
+	while (n-- > 0)
+		at = stpcpy(at, line);
+	return at;
+}
+
+START_TEST(test_very_many_wrong_lines_are_counted)
+{
+	struct hw_accounts a;
+	char *text = malloc(2 * HW_CONF_ERRORS_MAX + 64);
+	repeat(text, "x\n", HW_CONF_ERRORS_MAX);
+	ck_assert_int_eq(load(&a, text), -EINVAL);
+	ck_assert_uint_eq(n_reported, HW_CONF_ERRORS_MAX);
+	ck_assert_uint_eq(last_line, HW_CONF_ERRORS_MAX);
+	repeat(repeat(text, "x\n", HW_CONF_ERRORS_MAX), "y\n", 23);
+	ck_assert_int_eq(load(&a, text), -EINVAL);
+	ck_assert_uint_eq(n_reported, HW_CONF_ERRORS_MAX + 1);
+	ck_assert_uint_eq(last_line, 0);
+	ck_assert_str_eq(last_reported, "23 more errors; is it the right file?");
+	free(text);
+}
+END_TEST
+
+/* A search of all earlier users for each line needs 1.5 thousand million comparisons: some 10 s. */
+START_TEST(test_a_long_file_of_repeated_lines)
+{
+	enum { SAME = 150000 };
+	struct hw_accounts a;
+	char line[128], *text = malloc((HW_ACCOUNTS_MAX + (size_t)SAME) * sizeof(line)), *at = text;
+	for (unsigned i = 1; i < HW_ACCOUNTS_MAX; i++) {
+		snprintf(line, sizeof(line), "u%u:read:%064x\n", i, i);
+		at = stpcpy(at, line);
+	}
+	ck_assert_int_eq(load(&a, text), 0);
+	ck_assert_uint_eq(a.n, HW_ACCOUNTS_MAX - 1);
+	hw_accounts_fini(&a);
+	repeat(at, line, SAME);
+	ck_assert_int_eq(load(&a, text), -EINVAL);
+	ck_assert_str_eq(last_reported, "149000 more errors; is it the right file?");
+	free(text);
+}
+END_TEST
+
 START_TEST(test_many_users)
 {
 	struct hw_accounts a;
 	char *text = malloc(1000 * 100), *at = text, token[32];
-	unsigned char hash[HW_TOKEN_HASH];
+	unsigned char hash[HW_API_TOKEN_HASH];
 	for (int i = 0; i < 1000; i++) {
 		snprintf(token, sizeof(token), "token%d", i);
-		ck_assert(hw_token_hash(token, strlen(token), hash));
+		ck_assert(hw_api_token_hash(token, strlen(token), hash));
 		at += sprintf(at, "u%d:read:", i);
 		for (size_t k = 0; k < sizeof(hash); k++)
 			at += sprintf(at, "%02X", hash[k]);
@@ -212,6 +263,8 @@ int main(void)
 	tcase_add_test(t, test_whose_token);
 	tcase_add_test(t, test_what_differs);
 	tcase_add_test(t, test_every_wrong_line_is_told);
+	tcase_add_test(t, test_very_many_wrong_lines_are_counted);
+	tcase_add_test(t, test_a_long_file_of_repeated_lines);
 	tcase_add_test(t, test_many_users);
 	tcase_add_test(t, test_ten_wrong_tokens_close_an_address);
 	tcase_add_test(t, test_addresses);

@@ -46,12 +46,12 @@ START_TEST(unknown_keys)
 	REFUSE("[mqtt]\nprot = 1\n", ":2: key 'prot': unknown in [mqtt]: did you mean 'port'?");
 	REFUSE("[monitor]\nmaxdevices = 1\n", ":2: key 'maxdevices': ", "~did you mean 'max_devices'?");
 	REFUSE("[monitor]\nport = 1\n",
-	       ":2: key 'port': unknown in [monitor]: it belongs in [mqtt] or [redis], move it there");
-	REFUSE("[mqtt]\ntimeout = 1\n", ":2: key 'timeout': unknown in [mqtt]: it belongs in [group NAME]");
+	       ":2: key 'port': unknown in [monitor]: move it to [mqtt] or [redis], where it belongs");
+	REFUSE("[mqtt]\ntimeout = 1\n", ":2: key 'timeout': unknown in [mqtt]: move it to [group NAME]");
 	REFUSE("[redis]\nsomething = 1\n", ":2: key 'something': unknown in [redis]: remove it");
 	REFUSE(GROUP "payloads = json\n", ":3: key 'payloads': unknown in [group NAME]: did you mean 'payload'?");
-	REFUSE("port = 1\n", ":1: key 'port': stands before the first section: move it to [mqtt] or [redis]");
-	REFUSE("what = 1\n", ":1: key 'what': stands before the first section");
+	REFUSE("port = 1\n", ":1: key 'port': is above the first section: move it to [mqtt] or [redis]");
+	REFUSE("what = 1\n", ":1: key 'what': is above the first section");
 	REFUSE("[mqtt]\n= 1\n", ":2: key '': unknown in [mqtt]");
 	REFUSE("[mqtt]\nDB = 1\n", ":2: key 'DB': unknown in [mqtt]: remove it"); /* two edits of two letters */
 	REFUSE("[mqtt]\nabcdefghijklmnopqrstuvwxyzabcdefghijk = 1\n", ":2: key 'abc", "~unknown in [mqtt]: remove it");
@@ -67,10 +67,10 @@ START_TEST(sections)
 	REFUSE("[]\n", ":1: section '': unknown section");
 	REFUSE("[mqtt\nport = x\n", ":1: section 'mqtt': the closing ] is missing");
 	REFUSE("[mqtt ;]\n", ":1: section 'mqtt': the closing ] is missing");
-	REFUSE("[mqtt] port = 1\n", ":1: section 'mqtt': something follows the ]");
-	REFUSE("[mqtt]\nport = 1\n[redis]\n[ mqtt ]\nport = 2\nqos = 9\n",
-	       ":4: section 'mqtt': stands in line 1 already", ":6: key 'qos': ");
-	REFUSE(GROUP "[group a]\nheartbeat = b/{id}\ntimeout = x\n", ":3: section 'group a': stands in line 1 already",
+	REFUSE("[mqtt] port = 1\n", ":1: section 'mqtt': there is text after the ]");
+	REFUSE("[mqtt]\nport = 1\n[redis]\n[ mqtt ]\nport = 2\nqos = 9\n", ":4: section 'mqtt': is already in line 1",
+	       ":6: key 'qos': ");
+	REFUSE(GROUP "[group a]\nheartbeat = b/{id}\ntimeout = x\n", ":3: section 'group a': is already in line 1",
 	       ":5: key 'timeout': ");
 	REFUSE("[group]\nx\n", ":1: section 'group': a group needs a name: write [group NAME]",
 	       ":2: key 'x': not 'key");
@@ -90,12 +90,12 @@ START_TEST(lines_that_are_no_lines)
 	REFUSE("[mqtt]\nport\n", ":2: key 'port': not 'key = value'");
 	REFUSE("[mqtt]\nport 1 ; = 2\n", ":2: key 'port': not 'key = value'");
 	REFUSE("[mqtt]\nhost = a\n   b.example\n  port = 2\n",
-	       ":3: key 'b.example': the line is indented: a value goes on one line",
+	       ":3: key 'b.example': the line is indented: a value stays on one line",
 	       ":4: key 'port': the line is indented");
 	REFUSE("[redis]\n [mqtt]\nkeepalive = 10s\nqos = x\n", ":2: section 'mqtt': the line is indented",
 	       ":4: key 'qos': ");
 	snprintf(text, sizeof(text), "[mqtt]\nusername = %04085d\n%05000d\n[%05000d]\nport = x\n", 0, 0, 0);
-	REFUSE(text, ":2: key 'username': the line is 4096 bytes long: at most 4095 are possible", ":3: key '000",
+	REFUSE(text, ":2: key 'username': the line is 4096 bytes long: the limit is 4095", ":3: key '000",
 	       "~the line is 5000 bytes long", ":4: key '[000");
 	snprintf(text, sizeof(text), "[mqtt]\nport = 1 ; %05000d\nqos = x\n", 0);
 	REFUSE(text, ":2: key 'port': the line is 5011 bytes long", ":3: key 'qos': ");
@@ -107,9 +107,9 @@ END_TEST
 
 START_TEST(keys_given_twice)
 {
-	REFUSE("[mqtt]\nport = 1\nqos = 1\nport = 1\n", ":4: key 'port': given in line 2 already");
-	REFUSE(GROUP "timeout = 1\ntimeout = x\n", ":4: key 'timeout': given in line 3 already");
-	REFUSE(GROUP "heartbeat = b/{id}\nheartbeat = a/{id}\n", ":4: key 'heartbeat': the same value stands above");
+	REFUSE("[mqtt]\nport = 1\nqos = 1\nport = 1\n", ":4: key 'port': is already in line 2");
+	REFUSE(GROUP "timeout = 1\ntimeout = x\n", ":4: key 'timeout': is already in line 3");
+	REFUSE(GROUP "heartbeat = b/{id}\nheartbeat = a/{id}\n", ":4: key 'heartbeat': the same value is already");
 	/* the same key in two sections is two keys */
 	hw_conf_free(load("[mqtt]\nport = 1\n[redis]\nport = 1\n" GROUP "timeout = 1\n[group b]\nheartbeat = {id}\n"
 	                  "timeout = 1\n"));
@@ -136,7 +136,7 @@ START_TEST(every_wrong_line_is_reported_in_order)
 	       ":1: key 'stray': ", ":3: key 'max_devices': ", ":4: key 'node_id': ", ":5: key 'indented': ",
 	       ":7: key 'tls_cert': needs tls_key", ":7: key 'tls_cert': needs tls_ca",
 	       ":8: key 'port': ", ":9: key 'colour': ", ":10: section 'colours': ", ":12: section 'group a': ",
-	       ":13: key 'timeout': ", ":14: section 'monitor': stands in line 2", ":15: key 'log': ");
+	       ":13: key 'timeout': ", ":14: section 'monitor': is already in line 2", ":15: key 'log': ");
 }
 END_TEST
 
@@ -150,7 +150,7 @@ START_TEST(the_number_of_errors_is_bounded)
 		memcpy(text + 2 * i, "x\n", 3);
 	ck_assert_ptr_null(rig_load_bytes(&hw_settings_table, text, 2 * LINES, &errors));
 	ck_assert_uint_eq(errors.n, HW_CONF_ERRORS_MAX + 1);
-	ck_assert_str_eq(errors.lines[HW_CONF_ERRORS_MAX], ": 23 more mistakes; is it the right file?");
+	ck_assert_str_eq(errors.lines[HW_CONF_ERRORS_MAX], ": 23 more errors; is it the right file?");
 	hw_conf_errors_fini(&errors);
 	free(text);
 }

@@ -36,7 +36,7 @@ START_TEST(batches_and_homie)
 	       ":2: key 'heartbeat': must not have {id}", ":4: key 'heartbeat': must not have {id}");
 	REFUSE("[group a]\nbatch = no\nheartbeat = a/{id}\nheartbeat = b\n", ":4: key 'heartbeat': needs exactly one");
 	REFUSE("[group default]\nbatch = yes\n", ":1: section 'group default': has no heartbeat");
-	REFUSE("[group a]\nheartbeat = a\nbatch = maybe\n", ":3: key 'batch': 'maybe' is neither yes nor no");
+	REFUSE("[group a]\nheartbeat = a\nbatch = maybe\n", ":3: key 'batch': 'maybe' is not yes or no");
 	REFUSE("[group a]\nheartbeat = a\nbatch = yes\nstatus = a\n", ":4: key 'status': needs exactly one");
 	REFUSE("[group a]\nheartbeat = a\nbatch = yes\npayload = homie\n", ":3: key 'batch': a batch is JSON");
 	REFUSE("[group a]\nheartbeat = homie/{id}/$state\npayload = homie\nstatus = homie/{id}/$state\n",
@@ -63,7 +63,7 @@ START_TEST(goodbyes_and_what_is_ignored)
 	       ":4: key 'goodbye': # must be", ":5: key 'ignore': # must be", ":6: key 'goodbye': the same value",
 	       ":7: key 'goodbye': is empty", ":8: key 'ignore': is empty", ":10: key 'ignore': # must be");
 	REFUSE("[group a]\nheartbeat = a\nbatch = yes\nignore = a/x\ngoodbye = a/{id}\n",
-	       ":5: key 'goodbye': a batch says goodbye in its elements");
+	       ":5: key 'goodbye': the goodbyes of a batch are in its elements");
 }
 END_TEST
 
@@ -92,9 +92,9 @@ START_TEST(presets_and_fields)
 	       "[group e]\nid = {x}\npreset = homie5\n[group f]\npreset = frigate\nid = {id}\ngoodbye = f/{x}\n",
 	       ":1: section 'group a': has no heartbeat",
 	       ":2: key 'preset': 'tasmotta' is unknown: give tasmota, esphome,", "~, homie or homie5",
-	       ":4: key 'batch': no preset is of batches", ":9: key 'field': of payload = homie",
-	       ":10: key 'timeout': '1w'", ":12: key 'field': needs one of battery,",
-	       ":16: key 'preset': its filters do not have", ":18: key 'preset': its filters do not have",
+	       ":4: key 'batch': no preset has batches", ":9: key 'field': payload = homie reads",
+	       ":10: key 'timeout': '1w'", ":12: key 'field': must begin with battery,",
+	       ":16: key 'preset': the preset's filters lack the", ":18: key 'preset': the preset's filters lack the",
 	       ":20: key 'goodbye': {x} is not used by id");
 }
 END_TEST
@@ -123,10 +123,10 @@ START_TEST(names_and_ids)
 	       "[group c]\nheartbeat = x/{place}/{id}\nid = {place}/{id}+\n",
 	       ":2: key 'heartbeat': {floor} is not used by id", ":3: key 'goodbye': lacks {id}, which id uses",
 	       ":5: key 'ignore': {q} is not used by id", ":6: key 'status': lacks {site}",
-	       ":9: key 'goodbye': {a} is not used by id", ":9: key 'goodbye': a group has one name with ...} at most",
-	       "~{id...} above", ":10: key 'status': {x} is no part of the id",
+	       ":9: key 'goodbye': {a} is not used by id", ":9: key 'goodbye': a group may have one name with ...}",
+	       "~{id...} is above", ":10: key 'status': {x} is not part of the id",
 	       ":13: key 'id': {id} must be a whole level");
-	REFUSE("[group a]\nheartbeat = a\nbatch = yes\nid = {id}\n", ":4: key 'id': a batch names its devices");
+	REFUSE("[group a]\nheartbeat = a\nbatch = yes\nid = {id}\n", ":4: key 'id': the device ids of a");
 	REFUSE("[group a]\nheartbeat = a/{id}\nid =\n", ":3: key 'id': is empty");
 }
 END_TEST
@@ -181,7 +181,7 @@ START_TEST(the_number_of_groups_is_bounded)
 	for (int i = 0; i < 4096 + 1; i++)
 		fprintf(f, "[group %d]\nheartbeat = %d/{id}\n", i, i);
 	fclose(f);
-	REFUSE(text, ":8193: section 'group 4096': there are 4096 groups already");
+	REFUSE(text, ":8193: section 'group 4096': there are already 4096 groups");
 	free(text);
 }
 END_TEST

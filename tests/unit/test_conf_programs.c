@@ -149,10 +149,10 @@ START_TEST(the_others_sections_are_named_where_the_values_in_force_are_printed)
 	struct hw_settings *c = load(ONE_FILE), *again;
 	char *of_small = print(s), *of_daemon = print(c);
 	ck_assert_ptr_nonnull(strstr(of_small, "[tasks]\nroot = r\nwindow = 5\nack_wait = 10s\n[mqtt]\n"));
-	ck_assert_ptr_nonnull(strstr(of_small, "# [monitor] in line 1 is another program's\n"));
-	ck_assert_ptr_nonnull(strstr(of_small, "# [history] in line 15 is another program's\n"));
+	ck_assert_ptr_nonnull(strstr(of_small, "# [monitor] in line 1 belongs to another program\n"));
+	ck_assert_ptr_nonnull(strstr(of_small, "# [history] in line 15 belongs to another program\n"));
 	ck_assert_ptr_null(strstr(of_small, "[notify]"));
-	ck_assert_ptr_nonnull(strstr(of_daemon, "# [tasks] in line 8 is another program's\n"));
+	ck_assert_ptr_nonnull(strstr(of_daemon, "# [tasks] in line 8 belongs to another program\n"));
 	ck_assert_ptr_null(strstr(of_daemon, "window"));
 	again = load(of_daemon);
 	ck_assert_uint_eq(again->n_groups, 2);

@@ -93,7 +93,7 @@ START_TEST(bools)
 	ck_assert(!hw_conf_value_equal(&o, &value, &other));
 	hw_conf_value_print(&o, &value, f);
 	ck_assert_int_eq(hw_conf_value_set(&o, "true", &value, why, sizeof(why)), -EINVAL);
-	ck_assert_str_eq(why, "'true' is neither yes nor no");
+	ck_assert_str_eq(why, "'true' is not yes or no");
 	fclose(f);
 	ck_assert_str_eq(out, "k = yes\nk = no\n");
 }
@@ -375,7 +375,7 @@ static unsigned starve(const char *path, struct hw_settings **loaded)
 		*loaded = hw_conf_load(&hw_settings_table, path, &errors);
 		ck_assert_uint_eq(errors.n, *loaded ? 0 : 1);
 		if (!*loaded)
-			ck_assert_str_eq(errors.lines[0] + strlen(path), ": cannot be judged: out of memory");
+			ck_assert_str_eq(errors.lines[0] + strlen(path), ": cannot be checked: out of memory");
 		ck_assert_int_eq(errors.no_memory, *loaded == NULL);
 		hw_conf_errors_fini(&errors);
 	} while (!*loaded);
@@ -402,7 +402,7 @@ START_TEST(lack_of_memory)
 	fails_in = 2; /* after the path, the list of errors itself */
 	ck_assert_ptr_null(hw_conf_load(&hw_settings_table, "/nonexistent", &errors));
 	ck_assert_uint_eq(errors.n, 1);
-	ck_assert_str_eq(errors.lines[0], "/nonexistent: cannot be judged: out of memory");
+	ck_assert_str_eq(errors.lines[0], "/nonexistent: cannot be checked: out of memory");
 	hw_conf_errors_fini(&errors);
 	hw_conf_free(from);
 	hw_conf_free(to);

@@ -109,7 +109,7 @@ START_TEST(homeassistant_prefixes)
 	hw_conf_free(c);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(text, sizeof(text), "[mqtt]\nhomeassistant_prefix = %s\n", bad[i]);
-		REFUSE(text, ":2: key 'homeassistant_prefix': must be levels of a topic");
+		REFUSE(text, ":2: key 'homeassistant_prefix': must be one or more levels");
 	}
 }
 END_TEST
@@ -149,13 +149,14 @@ START_TEST(notify_in_words)
 	ck_assert_str_eq(c->notify.text, "");
 	hw_conf_free(c);
 	REFUSE("[notify]\nexec_template = smail\n", ":2: key 'exec_template': ");
-	REFUSE("[notify]\nexec_template = ntfy\n", ":2: key 'exec_template': ntfy is for a webhook");
+	REFUSE("[notify]\nexec_template = ntfy\n", ":2: key 'exec_template': ntfy is for webhook");
 	REFUSE("[notify]\nwebhook_template = mail\n", ":2: key 'webhook_template': mail is for exec");
 	REFUSE("[notify]\nexec_template = mail\nmail_to = a@b\n",
 	       ":2: key 'exec_template': exec_template = mail needs mail_from");
 	REFUSE("[notify]\nexec_template = mail\nmail_from = a@b\nmail_to = ops\n",
 	       ":4: key 'mail_to': exec_template = mail needs mail_to");
-	REFUSE("[notify]\nmail_from = W\u00e4chter <a@b>\n", ":2: key 'mail_from': must be printable ASCII; a name of");
+	REFUSE("[notify]\nmail_from = W\u00e4chter <a@b>\n",
+	       ":2: key 'mail_from': must be printable ASCII; write a name");
 	REFUSE("[notify]\nmail_to = a@b, c@\u00e4\n", ":2: key 'mail_to': must be printable ASCII");
 	REFUSE("[notify]\n\ntitle = {devcie} is gone\n",
 	       ":3: key 'title': there is no field {devcie}; did you mean {device}? there are "
@@ -163,7 +164,7 @@ START_TEST(notify_in_words)
 	REFUSE("[notify]\ntext = {xyz}\n", ":2: key 'text': there is no field {xyz}; there are {summary}");
 	REFUSE("[notify]\ntext = {device\n", ":2: key 'text': a brace has no partner");
 	REFUSE("[notify]\ntext = device}\n", ":2: key 'text': a brace has no partner");
-	REFUSE("[notify]\ntext = a\\tb\n", ":2: key 'text': a \\ stands before n");
+	REFUSE("[notify]\ntext = a\\tb\n", ":2: key 'text': after \\ only n");
 }
 END_TEST
 
@@ -175,7 +176,7 @@ START_TEST(probes)
 	           {"probe = ftp://{id}/b\n", ":2: key 'probe': a URL must be http:// or https:// and have {id}"},
 	           {"probe = a/b\n", ":2: key 'probe': must be an action"},
 	           {"probe = \"\n", ":2: key 'probe': must be an action"},
-	           {"probe = ping\ntimeout = 1s\n", ":2: key 'probe': this group's timeout leaves no time"},
+	           {"probe = ping\ntimeout = 1s\n", ":2: key 'probe': this group's timeout is too short"},
 	           {"probe = ping\nprobe_after = 29001ms\n",
 	            ":3: key 'probe_after': must be at least 1s less than this "
 	            "group's timeout: give 29s or less"},
@@ -294,7 +295,7 @@ START_TEST(wrong_values)
 	REFUSE("[mqtt]\nhost = a b\n", ":2: key 'host': 'a b' must not hold white space");
 	REFUSE("[redis]\nkey_prefix = a\x01\n", ":2: key 'key_prefix': 'a?' holds a control character");
 	REFUSE("[redis]\nkey_prefix =\n", ":2: key 'key_prefix': is empty");
-	REFUSE("[mqtt]\nusername = \"me\"\n", ":2: key 'username': '\"me\"' stands in quotes");
+	REFUSE("[mqtt]\nusername = \"me\"\n", ":2: key 'username': '\"me\"' is in quotes");
 	REFUSE("[mqtt]\nport = 1883 # TLS: 8883\n", ":2: key 'port': ", "~a comment after a value starts with ' ;'");
 	REFUSE("[mqtt]\nusername = # none\n", ":2: key 'username': ", "~a comment after a value starts with ' ;'");
 }
@@ -337,7 +338,7 @@ START_TEST(node_ids)
 {
 	char text[128], longest[66];
 	struct hw_settings *c;
-	REFUSE("[monitor]\nnode_id = a/b\n", ":2: key 'node_id': 'a/b' must be fit for one level of a topic");
+	REFUSE("[monitor]\nnode_id = a/b\n", ":2: key 'node_id': 'a/b' must be usable as one level of a topic");
 	REFUSE("[monitor]\nnode_id = a+b\n", ":2: key 'node_id': ");
 	REFUSE("[monitor]\nnode_id = a#b\n", ":2: key 'node_id': ");
 	REFUSE("[monitor]\nnode_id = a b\n", ":2: key 'node_id': 'a b' must not hold white space");
@@ -345,7 +346,7 @@ START_TEST(node_ids)
 	memset(longest, 'n', 65);
 	longest[65] = '\0';
 	snprintf(text, sizeof(text), "[monitor]\nnode_id = %s\n", longest);
-	REFUSE(text, ":2: key 'node_id': is 65 bytes long: at most 64 are possible");
+	REFUSE(text, ":2: key 'node_id': is 65 bytes long: the limit is 64");
 	snprintf(text, sizeof(text), "[monitor]\nnode_id = %s\n", longest + 1);
 	c = load(text);
 	ck_assert_str_eq(c->node_id, longest + 1);
@@ -362,8 +363,9 @@ START_TEST(node_id_auto_is_the_host_name)
 	hw_conf_free(c);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		rig_host_name = bad[i];
-		REFUSE("[mqtt]\n", ": key 'node_id': the host name '", "~' cannot serve: give a name of 1 to 64 bytes");
-		REFUSE("[monitor]\nnode_id = auto\n", ":2: key 'node_id': the host name '", "~' cannot serve");
+		REFUSE("[mqtt]\n", ": key 'node_id': the host name '",
+		       "~' cannot be used here: give a name of 1 to 64 bytes");
+		REFUSE("[monitor]\nnode_id = auto\n", ":2: key 'node_id': the host name '", "~' cannot be used here");
 		hw_conf_free(load("[monitor]\nnode_id = n\n"));
 	}
 }
@@ -377,13 +379,14 @@ START_TEST(sentinels_are_a_list_with_a_name)
 	ck_assert_str_eq(c->redis.master, "m");
 	hw_conf_free(c);
 	REFUSE("[redis]\nmaster = m\nsentinels = a:1, b\n",
-	       ":3: key 'sentinels': 'b' is no host:port: give a list such as");
-	REFUSE("[redis]\nmaster = m\nsentinels = a:1, b:2, a:1\n", ":3: key 'sentinels': 'a:1' stands there twice");
+	       ":3: key 'sentinels': 'b' is not host:port: give a list such as");
+	REFUSE("[redis]\nmaster = m\nsentinels = a:1, b:2, a:1\n", ":3: key 'sentinels': 'a:1' is listed twice");
 	REFUSE("[redis]\nsentinels = a:1\n", ":2: key 'sentinels': needs master as well");
 	REFUSE("[redis]\n\nmaster = m\n", ":3: key 'master': needs sentinels as well");
 	REFUSE("[redis]\nmaster = m m\nsentinels = a:1\n", ":2: key 'master': 'm m' must not hold white space");
 	REFUSE("[redis]\nmaster = m\nunix_socket = /r\nsentinels = a:1\n",
-	       ":4: key 'sentinels': the master is asked for: remove unix_socket, or sentinels");
+	       ":4: key 'sentinels': with sentinels the master is reached by its address: remove unix_socket, or "
+	       "sentinels");
 	memset(list, 'a', sizeof(list));
 	snprintf(text, sizeof(text), "[redis]\nmaster = m\nsentinels = %.2049s\n", list);
 	REFUSE(text, ":3: key 'sentinels': is 2049 bytes long");
@@ -412,7 +415,7 @@ START_TEST(socket_paths_fit_an_address)
 	struct hw_settings *c;
 	memset(path + 1, 'p', 107);
 	snprintf(text, sizeof(text), "[http]\nsocket = %s\n", path);
-	REFUSE(text, ":2: key 'socket': is 108 bytes long: at most 107 are possible");
+	REFUSE(text, ":2: key 'socket': is 108 bytes long: the limit is 107");
 	snprintf(text, sizeof(text), "[redis]\nunix_socket = %s\n", path);
 	REFUSE(text, ":2: key 'unix_socket': is 108 bytes long");
 	path[107] = '\0';
@@ -435,7 +438,7 @@ START_TEST(listen_takes_a_numeric_address)
 		"*:8731",     "[::1]:8731x",    "a.b.c.d:123",    "[::1]:"};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		snprintf(text, sizeof(text), "[http]\nlisten = %s\n", wrong[i]);
-		snprintf(why, sizeof(why), ":2: key 'listen': '%s' is no address to listen on", wrong[i]);
+		snprintf(why, sizeof(why), ":2: key 'listen': '%s' is not an address to listen on", wrong[i]);
 		REFUSE(text, why);
 	}
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -460,13 +463,13 @@ START_TEST(a_url_may_be_long)
 	snprintf(text, sizeof(text), "[notify]\nwebhook = http://127.0.0.1/%02028d?a=b\n", 1);
 	REFUSE(text, ":2: key 'webhook': ");
 	snprintf(text, sizeof(text), "[mqtt]\n%0300d = 1\nqos = 7\n", 0);
-	REFUSE(text, ":2: key '000", "~there is no key of that length", ":3: key 'qos': ");
+	REFUSE(text, ":2: key '000", "~no key is that long", ":3: key 'qos': ");
 }
 END_TEST
 
 START_TEST(keys_that_need_each_other)
 {
-	REFUSE("[mqtt]\npassword_file = /p\n", ":2: key 'password_file': needs a username");
+	REFUSE("[mqtt]\npassword_file = /p\n", ":2: key 'password_file': needs username as");
 	REFUSE("[mqtt]\ntls_ca = /ca\ntls_cert = /c\n", ":3: key 'tls_cert': needs tls_key");
 	REFUSE("[mqtt]\ntls_ca = /ca\ntls_key = /k\n", ":3: key 'tls_key': needs tls_cert");
 	REFUSE("[mqtt]\ntls_key = /k\ntls_cert = /c\n", ":3: key 'tls_cert': needs tls_ca");

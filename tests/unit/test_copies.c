@@ -58,12 +58,31 @@ START_TEST(test_as_many_as_filters_match)
 }
 END_TEST
 
+/* A topic that is a filter itself, beside one with wildcards that has it. */
+START_TEST(test_a_topic_beside_a_filter)
+{
+	const struct hw_mqtt_filter filters[] = {{.filter = "a/+"}, {.filter = "a/b"}, {.filter = "c/+"}};
+	ck_assert_int_eq(hw_copies_set(&copies, filters, 3), 0);
+	ck_assert(!copies.wild);
+	ck_assert(!is_copy("a/bX", 3, 0));
+	ck_assert(is_copy("a/bX", 3, 1));
+	ck_assert(!is_copy("a/bX", 3, 2));
+	ck_assert(!is_copy("a/cX", 3, 3));
+	ck_assert(!is_copy("a/cX", 3, 4));
+	ck_assert(!is_copy("a/bbX", 4, 5));
+	ck_assert(!is_copy("a/bbX", 4, 6));
+	hw_copies_fini(&copies);
+	hw_copies_of_fini(&of);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("copies");
 	TCase *t = tcase_create("copies");
 	tcase_add_loop_test(t, test_which_filters_overlap, 0, sizeof(pairs) / sizeof(pairs[0]));
 	tcase_add_test(t, test_as_many_as_filters_match);
+	tcase_add_test(t, test_a_topic_beside_a_filter);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }

@@ -131,6 +131,77 @@ START_TEST(what_an_earlier_group_takes_changes_the_form)
 }
 END_TEST
 
+/* A random filter of few levels. `id`: what follows its first level. */
+static void draw_filter(uint64_t *x, const char *id, char *to, size_t size)
+{
+	static const char *const level[] = {"a", "b", "ab", "+", "a!", ""};
+	*x = *x * 6364136223846793005u + 1442695040888963407u;
+	int at = snprintf(to, size, "%s%s", level[(*x >> 40) % 4], id);
+	unsigned levels = (unsigned)(*x >> 60) % 4;
+	for (unsigned k = 0; k < levels; k++)
+		at += snprintf(to + at, size - (size_t)at, "/%s", level[(*x >> (20 + 8 * k)) % 6]);
+	if (*x >> 50 & 1)
+		snprintf(to + at, size - (size_t)at, "/#");
+}
+
+static bool takes(const struct hw_group *by, const struct hw_group *from)
+{
+	bool any = false;
+	for (size_t i = 0; i < 1 + from->n_goodbye; i++) {
+		const char *f = i == 0 ? from->heartbeat->filter : from->goodbye->topic.filter;
+		any |= hw_topic_filters_overlap(by->heartbeat->filter, f);
+		any |= by->n_goodbye > 0 && hw_topic_filters_overlap(by->goodbye->topic.filter, f);
+		any |= by->n_ignore > 0 && hw_topic_filters_overlap(by->ignore->filter, f);
+	}
+	return any;
+}
+
+/* A group's form depends on the earlier groups that take topics from it, and on no other: the sorted look-up finds
+ * those that a comparison of each pair of random filters finds. */
+START_TEST(the_takers_found_are_those_of_each_pair)
+{
+	enum { GROUPS = 60 };
+	char text[GROUPS][64], other[GROUPS][64], name[GROUPS][16];
+	const char *filter[GROUPS], *second[GROUPS];
+	struct hw_group_spec specs[GROUPS] = {{0}};
+	uint64_t x = (uint64_t)_i + 1;
+	for (int i = 0; i < GROUPS; i++) {
+		draw_filter(&x, "/{id}", text[i], sizeof(text[i]));
+		draw_filter(&x, i % 3 == 0 ? "" : "/{id}", other[i], sizeof(other[i]));
+		filter[i] = text[i];
+		second[i] = other[i];
+		snprintf(name[i], sizeof(name[i]), "g%d", i);
+		specs[i] = (struct hw_group_spec){.name = name[i],
+		                                  .timeout_ms = 1000,
+		                                  .heartbeat = &filter[i],
+		                                  .n_heartbeat = 1,
+		                                  .ignore = &second[i],
+		                                  .n_ignore = i % 3 == 0,
+		                                  .goodbye = &second[i],
+		                                  .n_goodbye = i % 3 == 1};
+	}
+	struct hw_groups g;
+	hw_groups_init(&g);
+	ck_assert_int_eq(hw_groups_set(&g, specs, GROUPS), 0);
+	for (int i = 0; i < GROUPS; i++) {
+		struct hw_group_spec alone[GROUPS];
+		size_t n = 0;
+		for (int k = 0; k < i; k++)
+			if (takes(g.all[k], g.all[i]))
+				alone[n++] = specs[k];
+		alone[n] = specs[i];
+		struct hw_groups few;
+		hw_groups_init(&few);
+		ck_assert_int_eq(hw_groups_set(&few, alone, n + 1), 0);
+		ck_assert_msg(few.all[n]->form_hash == g.all[i]->form_hash, "%s", text[i]);
+		if (n > 0)
+			ck_assert_msg(form_behind(NULL, specs[i]) != g.all[i]->form_hash, "%s", text[i]);
+		hw_groups_fini(&few);
+	}
+	hw_groups_fini(&g);
+}
+END_TEST
+
 /* --- which devices are judged ---------------------------------------------------- */
 
 static const struct hw_group *ours(void)
@@ -167,7 +238,7 @@ static void reload(const struct hw_group_spec *groups, size_t n, int64_t grace_m
 START_TEST(a_device_that_was_heard_in_our_form_is_judged)
 {
 	told_in("default", _i ? ours()->form_hash : 0, 5); /* 0: the other node does not say */
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(unjudged(), 0);
 	world_pass(w, 2 * TIMEOUT);
 	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
@@ -179,7 +250,7 @@ START_TEST(a_device_that_was_heard_in_another_form_is_not_until_it_is_heard_here
 	told_in("default", OTHER, 5);
 	ck_assert(!hw_monitor_judges(w->m, world_device(w, "a")));
 	ck_assert_uint_eq(hw_monitor_form(w->m, world_device(w, "a")), OTHER);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, 10 * TIMEOUT);
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
 	ck_assert_uint_eq(unjudged(), 1);
@@ -204,7 +275,7 @@ START_TEST(nor_are_devices_of_a_group_that_is_not_configured)
 		{.name = "pumps", .heartbeat = dots, .n_heartbeat = 1, .timeout_ms = 1000}};
 	told_in("pumps", OTHER, 5);
 	ck_assert_str_eq(hw_monitor_group_of(w->m, world_device(w, "a"))->name, "pumps");
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, 10 * TIMEOUT);
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
 	ck_assert_uint_eq(unjudged(), 1);
@@ -243,7 +314,7 @@ START_TEST(the_store_says_in_which_form_a_device_was_heard)
 	                      .form = stored[_i].form == 1 ? ours()->form_hash : stored[_i].form};
 	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
 	ck_assert_str_eq(hw_monitor_group_of(w->m, world_device(w, "a"))->name, stored[_i].group);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, 10 * TIMEOUT);
 	ck_assert(world_is(w, "a", stored[_i].ends));
 	ck_assert_uint_eq(unjudged(), stored[_i].ends == HW_STATE_ONLINE);
@@ -280,13 +351,38 @@ START_TEST(an_unjudged_device_is_late_after_its_deadline)
 }
 END_TEST
 
+static bool is_untold(void)
+{
+	unjudged();
+	const struct hw_partitions in = hw_monitor_unstored_in(w->m);
+	return hw_partitions_has(&in, p);
+}
+
+/* Only nodes with other groups may fail to hear a device. One round may count what the owner is about to report. */
+START_TEST(an_offline_device_that_is_heard_here_is_untold)
+{
+	const struct hw_peer_group peer = {"default", 30000, 100000};
+	told_in("default", 0, 5);
+	struct hw_event e = entry("a", HW_STATE_OFFLINE, 6);
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
+	hw_monitor_peer_groups(w->m, &peer, 1, true);
+	ck_assert(!is_untold() && !is_untold());
+	world_beat(w, "a", "");
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert(!is_untold() && is_untold());
+	e = entry("a", HW_STATE_ONLINE, 7);
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
+	ck_assert(!is_untold());
+}
+END_TEST
+
 /* Nothing was expected on the new filters before: with them silence counts anew, after the grace. Until the device is
  * heard on them, its silence proves nothing. */
 START_TEST(a_reload_that_changes_the_form_has_devices_heard_again)
 {
 	struct hw_group_spec changed = world_group("default", 30000), longer = world_group("default", 31000);
 	changed.n_heartbeat = 1;
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	world_pass(w, S);
 	reload(&longer, 1, 5000);
@@ -356,7 +452,7 @@ END_TEST
 START_TEST(of_the_timeouts_that_nodes_have_the_longest_is_in_force)
 {
 	const struct hw_peer_group peers[] = {{"default", 90000, 100000}, {"default", 60000, 90000000}, {"none", 1, 1}};
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	hw_monitor_peer_groups(w->m, peers, 3, true);
 	world_drain(w);
@@ -379,7 +475,7 @@ END_TEST
 START_TEST(a_shorter_timeout_elsewhere_is_not_in_force)
 {
 	const struct hw_peer_group peer = {"default", 1000, 1000};
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	hw_monitor_peer_groups(w->m, &peer, 1, true);
 	world_pass(w, 29 * S);
@@ -398,12 +494,14 @@ int main(void)
 	tcase_add_test(made, what_does_not_leaves_it);
 	tcase_add_test(made, what_an_earlier_group_ignores_changes_the_form);
 	tcase_add_test(made, what_an_earlier_group_takes_changes_the_form);
+	tcase_add_loop_test(made, the_takers_found_are_those_of_each_pair, 0, 40);
 	tcase_add_checked_fixture(judged, setup, teardown);
 	tcase_add_loop_test(judged, a_device_that_was_heard_in_our_form_is_judged, 0, 2);
 	tcase_add_test(judged, a_device_that_was_heard_in_another_form_is_not_until_it_is_heard_here);
 	tcase_add_test(judged, nor_are_devices_of_a_group_that_is_not_configured);
 	tcase_add_loop_test(judged, the_store_says_in_which_form_a_device_was_heard, 0, 5);
 	tcase_add_test(judged, an_unjudged_device_is_late_after_its_deadline);
+	tcase_add_test(judged, an_offline_device_that_is_heard_here_is_untold);
 	tcase_add_test(judged, a_reload_that_changes_the_form_has_devices_heard_again);
 	tcase_add_test(judged, a_shorter_timeout_waits_until_the_device_is_heard);
 	tcase_add_checked_fixture(longest, setup, teardown);

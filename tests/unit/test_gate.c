@@ -68,12 +68,12 @@ END_TEST
 
 START_TEST(who_decides_does_not_follow)
 {
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 1);
 	stream("a", HW_STATE_OFFLINE, world_device(w, "a")->seq + 1);
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
-	ck_assert(hw_monitor_decides(w->m, world_device(w, "a")));
+	ck_assert(hw_monitor_is_authoritative(w->m, world_device(w, "a")));
 	ck_assert_uint_eq(hw_monitor_epoch(w->m, world_device(w, "a")), 7);
 	role(HW_ROLE_WATCHES);
 	ck_assert(!hw_monitor_owns(w->m, world_device(w, "a")));
@@ -89,7 +89,7 @@ START_TEST(a_device_that_the_stream_calls_online_has_a_timeout_to_be_heard)
 	e.time_ms -= 3600000;
 	e.last_seen_ms -= 3600000;
 	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, TIMEOUT - S);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 0);
 	world_pass(w, 2 * S);
@@ -105,7 +105,7 @@ START_TEST(what_was_silent_is_judged_by_new_barriers)
 	world_pass(w, 2 * TIMEOUT);
 	ck_assert(world_device(w, "a")->flags & HW_FLAG_SILENT);
 	w->swallow = true;
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S / 2);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 0);
 	w->swallow = false;
@@ -124,7 +124,7 @@ START_TEST(what_was_silent_is_offline_at_once)
 	stream("a", HW_STATE_ONLINE, 5);
 	world_pass(w, 2 * TIMEOUT);
 	from = w->now.mono.ns;
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
 	world_last(w, &at);
@@ -138,7 +138,7 @@ START_TEST(what_was_silent_and_is_heard_lives)
 	world_pass(w, 2 * TIMEOUT);
 	world_beat(w, "a", "");
 	ck_assert(!(world_device(w, "a")->flags & HW_FLAG_SILENT));
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, TIMEOUT - S);
 	ck_assert_uint_eq(outs_of_devices(), 0);
 	world_pass(w, 2 * S);
@@ -152,7 +152,7 @@ START_TEST(a_goodbye_that_nobody_judged_is)
 	world_beat(w, "a", "{\"online\":false}");
 	world_pass(w, S);
 	ck_assert(world_device(w, "a")->flags & HW_FLAG_SILENT);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
 	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_WILL);
@@ -168,7 +168,7 @@ START_TEST(a_goodbye_before_a_blindness_counts_for_nothing)
 	hw_monitor_link(w->m, w->now, 0, false);
 	world_pass(w, S);
 	hw_monitor_link(w->m, w->now, 0, true);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, 2 * S);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 0);
 	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), 1);
@@ -201,7 +201,7 @@ START_TEST(what_was_heard_is_online)
 	world_pass(w, S);
 	ck_assert_uint_eq(outs_of_devices(), 0);
 	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), heard_ms);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 1);
 	ck_assert_int_eq(world_last(w, NULL)->last_seen_ms, heard_ms);
 	ck_assert_uint_gt(world_last(w, NULL)->seq, 5);
@@ -222,7 +222,7 @@ START_TEST(what_is_heard_late_may_be_from_before_it_was_called_offline)
 	ck_assert(!hw_monitor_blind(w->m)->active || w->n_out);
 	world_beat(w, "a", "");
 	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), w->now.wall_ms);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 0);
 	world_beat(w, "a", "");
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 1);
@@ -239,7 +239,7 @@ START_TEST(what_is_heard_late_is_not_newer_for_a_lost_publisher)
 	hw_monitor_publisher(w->m, w->now, false);
 	world_drain(w);
 	world_beat(w, "a", "");
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 0);
 }
 END_TEST
@@ -250,7 +250,7 @@ START_TEST(what_was_heard_and_went_again_stays_as_it_was)
 	world_beat(w, "a", "");
 	int64_t heard_ms = w->now.wall_ms;
 	world_pass(w, TIMEOUT + S);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S);
 	ck_assert_uint_eq(outs_of_devices(), 0);
 	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), heard_ms);
@@ -264,7 +264,7 @@ START_TEST(what_was_heard_and_said_goodbye_stays_as_it_was)
 	stream("a", HW_STATE_OFFLINE, 5);
 	world_beat(w, "a", "");
 	world_beat(w, "a", "{\"online\":false}");
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 0);
 	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), 1); /* it stands where the owner's was */
@@ -274,7 +274,7 @@ END_TEST
 START_TEST(what_is_new_is_online)
 {
 	world_beat(w, "a", "");
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 1);
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
 }
@@ -284,7 +284,7 @@ START_TEST(what_was_new_and_is_silent_by_now_is_dropped)
 {
 	world_beat(w, "a", "");
 	world_pass(w, TIMEOUT + S);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(outs_of_devices(), 0);
 	ck_assert_ptr_null(world_device(w, "a"));
 	ck_assert_uint_eq(hw_monitor_stats(w->m)->count[HW_STATE_PROVISIONAL], 0);
@@ -296,7 +296,7 @@ START_TEST(what_agrees_makes_no_transition)
 {
 	stream("a", HW_STATE_ONLINE, 5);
 	world_beat(w, "a", "");
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S);
 	ck_assert_uint_eq(outs_of_devices(), 0);
 }
@@ -306,7 +306,7 @@ START_TEST(forgetting_is_taken_over)
 {
 	stream("a", HW_STATE_OFFLINE, 5);
 	world_pass(w, 40 * 86400 * S);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S);
 	ck_assert_uint_eq(transitions(HW_STATE_FORGOTTEN), 1);
 }
@@ -324,7 +324,7 @@ START_TEST(partitions_that_come_during_a_sweep_are_taken_over_too)
 	for (unsigned k = 0; k < HW_PARTITIONS; k++) {
 		struct hw_out out;
 		unsigned budget = 3;
-		hw_monitor_role(w->m, k, HW_ROLE_DECIDES, 7);
+		hw_monitor_role(w->m, k, HW_ROLE_AUTHORITATIVE, 7);
 		while (hw_monitor_next(w->m, w->now, &budget, &out))
 			world_take(w, &out);
 	}
@@ -346,7 +346,7 @@ START_TEST(a_goodbye_in_a_blindness_does_not_void_what_was_heard)
 	world_beat(w, "a", "{\"online\":false}");
 	hw_monitor_link(w->m, w->now, 0, true);
 	world_pass(w, S);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 1);
 }
 END_TEST
@@ -360,7 +360,7 @@ START_TEST(what_lives_is_not_forgotten)
 	stream("a", HW_STATE_OFFLINE, 5);
 	world_pass(w, 30 * 86400 * S - S);
 	world_beat(w, "a", "");
-	hw_monitor_role(w->m, p, HW_ROLE_DECIDES, 7);
+	hw_monitor_role(w->m, p, HW_ROLE_AUTHORITATIVE, 7);
 	w->now.mono.ns += 2 * S;
 	w->now.wall_ms += 2000;
 	while (hw_monitor_next(w->m, w->now, &budget, &out))
@@ -373,15 +373,15 @@ END_TEST
 
 /* --- giving up ----------------------------------------------------------------- */
 
-START_TEST(a_candidate_of_a_partition_that_was_given_up_is_only_noted)
+START_TEST(a_suspect_of_a_partition_that_was_given_up_is_only_noted)
 {
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	world_beat(w, "a", "{\"online\":false}");
 	role(HW_ROLE_OWNS);
 	world_pass(w, S);
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
 }
@@ -389,7 +389,7 @@ END_TEST
 
 START_TEST(a_word_that_was_refused_gives_way_to_the_stream)
 {
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	role(HW_ROLE_WATCHES);
 	stream("a", HW_STATE_OFFLINE, 5);
@@ -403,18 +403,18 @@ END_TEST
 /* It was unsaid, and the store does not know the device: it is ours again, and has to be written. */
 START_TEST(a_word_that_was_refused_is_written_once_it_is_ours)
 {
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	role(HW_ROLE_WATCHES);
 	hw_monitor_unsay(w->m, hw_registry_ref(hw_monitor_registry(w->m), 0));
 	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 0);
 	role(HW_ROLE_OWNS);
 	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 0);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 1);
 	ck_assert(hw_monitor_adopt_seq(w->m, hw_registry_ref(hw_monitor_registry(w->m), 0), 0));
 	role(HW_ROLE_OWNS);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 1);
 }
 END_TEST
@@ -426,7 +426,7 @@ START_TEST(what_is_owed_of_keeps_its_record)
 	world_beat(w, "a", "");
 	hw_device_note(hw_registry_at(r, 0), HW_NOTE(1), true);
 	world_pass(w, TIMEOUT + S);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(hw_registry_count(r), 1);
 	ck_assert_int_eq(hw_device_state(hw_registry_at(r, 0)), HW_STATE_FORGOTTEN);
 	hw_monitor_reap(w->m, hw_registry_ref(r, 0));
@@ -442,7 +442,7 @@ START_TEST(what_is_not_taken_over_yet_is_known)
 	struct hw_out out;
 	stream("a", HW_STATE_ONLINE, 5);
 	stream("b", HW_STATE_ONLINE, 5);
-	hw_monitor_role(w->m, p, HW_ROLE_DECIDES, 7);
+	hw_monitor_role(w->m, p, HW_ROLE_AUTHORITATIVE, 7);
 	while (hw_monitor_next(w->m, w->now, &budget, &out))
 		;
 	left = hw_monitor_takes_over(w->m);
@@ -475,7 +475,7 @@ START_TEST(what_surpasses_the_store_is_owed_until_it_is_written)
 	struct hw_stored s = {.id = "a", .id_len = 1, .state = HW_STATE_OFFLINE, .since_ms = 1, .seq = 6};
 	struct hw_ref ref = {0};
 	stream("a", HW_STATE_ONLINE, 5);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
 	world_drain(w);
@@ -494,7 +494,7 @@ END_TEST
 
 START_TEST(an_entry_of_a_newer_owner_says_that_the_partition_is_lost)
 {
-	role(_i ? HW_ROLE_DECIDES : HW_ROLE_OWNS);
+	role(_i ? HW_ROLE_AUTHORITATIVE : HW_ROLE_OWNS);
 	stream("b", HW_STATE_ONLINE, 5);
 	if (_i)
 		world_beat(w, "a", "");
@@ -515,7 +515,7 @@ END_TEST
 
 START_TEST(an_entry_of_an_older_owner_is_passed_over)
 {
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	struct hw_event e = entry("a", HW_STATE_OFFLINE, world_device(w, "a")->seq + 1);
 	for (e.epoch = 6; e.epoch <= 7; e.epoch++)
@@ -552,7 +552,7 @@ int main(void)
 	tcase_add_test(over, what_agrees_makes_no_transition);
 	tcase_add_test(over, forgetting_is_taken_over);
 	tcase_add_test(over, partitions_that_come_during_a_sweep_are_taken_over_too);
-	tcase_add_test(up, a_candidate_of_a_partition_that_was_given_up_is_only_noted);
+	tcase_add_test(up, a_suspect_of_a_partition_that_was_given_up_is_only_noted);
 	tcase_add_test(up, a_word_that_was_refused_gives_way_to_the_stream);
 	tcase_add_test(up, a_word_that_was_refused_is_written_once_it_is_ours);
 	tcase_add_test(over, what_is_owed_of_keeps_its_record);

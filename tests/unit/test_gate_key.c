@@ -50,7 +50,7 @@ START_TEST(a_touch_is_noted_and_nothing_is_told)
 	ck_assert_uint_eq(outs_of_devices(), 0);
 	ck_assert(world_is(w, "a", HW_STATE_PROVISIONAL));
 	ck_assert_uint_eq(source(), HW_SOURCE_KEY);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 1);
 }
 END_TEST
@@ -64,7 +64,7 @@ START_TEST(a_key_that_nobody_was_told_of)
 	key(0, 60000);
 	ck_assert_uint_eq(source(), HW_SOURCE_MQTT);
 	ck_assert(!(world_device(w, "a")->flags & HW_FLAG_HEARD));
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	key(0, 60000);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 1);
 	ck_assert(source() & HW_SOURCE_KEY);
@@ -78,7 +78,7 @@ START_TEST(a_key_that_nobody_was_told_of_of_a_device_that_has_one)
 	stream("a", HW_STATE_OFFLINE, 6);
 	key(0, 60000);
 	ck_assert(world_device(w, "a")->flags & HW_FLAG_HEARD);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 1);
 }
 END_TEST
@@ -90,7 +90,7 @@ START_TEST(a_key_that_ended_while_nobody_decided)
 	key(HW_KEY_REMOVED, HW_KEY_GONE);
 	ck_assert_uint_eq(outs_of_devices(), 0);
 	ck_assert(world_device(w, "a")->flags & HW_FLAG_SILENT);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S);
 	ck_assert_uint_ge(world_count(w, HW_OUT_KEY_CHECK, 0), 1);
 	key(0, HW_KEY_GONE);
@@ -104,7 +104,7 @@ START_TEST(a_key_that_ended_and_is_there_again)
 	stream("a", HW_STATE_ONLINE, 5);
 	key(HW_KEY_REMOVED, HW_KEY_GONE);
 	key(HW_KEY_WRITTEN, 60000);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, 50 * S);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE) + transitions(HW_STATE_ONLINE), 0);
 }
@@ -126,7 +126,7 @@ START_TEST(what_is_known_by_hearsay)
 	ck_assert(!hw_monitor_is_hearsay(w->m, &e)); /* it was heard here */
 	e = entry("a", HW_STATE_OFFLINE, 7);
 	ck_assert(!hw_monitor_is_hearsay(w->m, &e));
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	e = entry("a", HW_STATE_ONLINE, 7);
 	ck_assert(!hw_monitor_is_hearsay(w->m, &e));
 }
@@ -148,7 +148,7 @@ END_TEST
 START_TEST(what_the_hash_says_when_it_is_ours)
 {
 	stream("a", HW_STATE_ONLINE, 5);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	load(HW_STATE_ONLINE, 5, HW_SOURCE_KEY);
 	ck_assert_uint_eq(source(), HW_SOURCE_KEY);
 }

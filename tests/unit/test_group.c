@@ -143,8 +143,8 @@ START_TEST(sorting)
 		ck_assert_mem_eq(id, sorted[_i].id, id_len);
 	}
 	if (sorted[_i].match == HW_MATCH_GOODBYE)
-		ck_assert(hw_group_says_goodbye(groups.all[group], topic, strlen(topic), payload, strlen(payload),
-		                                &no_memory) == sorted[_i].goodbye);
+		ck_assert(hw_group_is_goodbye(groups.all[group], topic, strlen(topic), payload, strlen(payload),
+		                              &no_memory) == sorted[_i].goodbye);
 }
 END_TEST
 
@@ -172,6 +172,9 @@ static const struct {
 	{"{site}/{id}", "s/{site}/{id}", NULL, "", "s//b", "", NULL},
 	{"{site}/{id}", "s/{site}/{id}", NULL, "", "s/a/", "", NULL},
 	{"{site}/{id}", "s/{site}/{id}", NULL, "", "s/a", NULL, NULL},
+	{"{site}/{id}", "s/{site}/{id...}", NULL, "", "s/a//b", "", NULL},
+	{"{site}/{id}", "s/{site}/{id...}", NULL, "", "s/a/b/", "", NULL},
+	{"{site}/{id}", "s/{site}/{id...}", NULL, "", "s/a/b//c", "", NULL},
 	{"x/{id}/y", "s/{id}", "t/{id}", "", "s/a", "x/a/y", "t/a"},
 	{"{site}", "s/{site}/{id}", "t/{site}", "", "s/a/b", "a", "t/a"},
 	{"{place}", "s/{place}/hb", "t/{place}", "q", "s/a/hb", "qa", "t/a"},

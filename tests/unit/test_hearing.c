@@ -782,6 +782,55 @@ START_TEST(test_an_upstream_that_is_away)
 }
 END_TEST
 
+static void say_from(unsigned source, const char *topic, const char *payload)
+{
+	struct hw_message msg = {.topic = topic,
+	                         .topic_len = strlen(topic),
+	                         .payload = payload,
+	                         .payload_len = strlen(payload),
+	                         .source = source};
+	ck_assert_uint_eq(hw_monitor_messages(w->m, w->now, &msg, 1), 1);
+	world_drain(w);
+}
+
+/* The topic matches a group's filter, too, so another source delivers it, perhaps an older value later. */
+START_TEST(test_a_value_of_an_upstream_from_another_source)
+{
+	static const char *const whiles[] = {"slow/hub/heartbeat on"};
+	struct hw_monitor_conf conf = hearing_conf();
+	groups[0].whiles = whiles;
+	groups[0].n_whiles = 1;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	say_from(0, "slow/hub/heartbeat", "on");
+	say_from(1, "slow/hub/heartbeat", "off");
+	ck_assert_uint_eq(told(HW_OUT_UPSTREAM), 0);
+	ck_assert(world_is(w, "hub", HW_STATE_ONLINE));
+	say_from(0, "slow/hub/heartbeat", "off");
+	say_from(1, "slow/hub/heartbeat", "on");
+	ck_assert_int_eq(hw_monitor_blindness(w->m).cause, HW_CAUSE_UPSTREAM);
+}
+END_TEST
+
+/* The member may stand behind many others. */
+START_TEST(test_a_long_value_of_an_upstream)
+{
+	static const char *const whiles[] = {"hub on"};
+	static char text[60000];
+	struct hw_monitor_conf conf = hearing_conf();
+	int n = snprintf(text, sizeof(text), "{\"devices\":[");
+	while (n < 50000)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%d,", n);
+	snprintf(text + n, sizeof(text) - (size_t)n, "0],\"state\":\"on\"}");
+	groups[0].whiles = whiles;
+	groups[0].n_whiles = 1;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_say(w, "hub", text, false);
+	ck_assert_uint_eq(told(HW_OUT_UPSTREAM), 0);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	ck_assert_uint_eq(told(HW_OUT_UPSTREAM), 0);
+}
+END_TEST
+
 /* A gateway that is back says which devices it has lost: that counts when the grace is over, unless the device is heard
  * after it. Of a bridge ($SYS), what comes with the retain flag then is history. */
 START_TEST(test_a_goodbye_in_the_grace_of_an_upstream)
@@ -868,6 +917,40 @@ START_TEST(test_a_goodbye_just_before_its_upstream_is_away)
 }
 END_TEST
 
+/* After the retained values were requested, a value that the broker does not have any more is unknown. */
+START_TEST(test_a_value_that_does_not_come_again)
+{
+	static const char *const whiles[] = {"hub on", "hub2 on"};
+	struct hw_monitor_conf conf = hearing_conf();
+	size_t group;
+	groups[0].whiles = whiles;
+	groups[0].n_whiles = 2;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, 10 * S);
+	world_say(w, "hub", "off", false);
+	world_say(w, "hub2", "on", false);
+	world_pass(w, 10 * S);
+	hw_monitor_upstreams_asked(w->m);
+	world_pass(w, 10 * S);
+	ck_assert_ptr_nonnull(hw_monitor_group_upstream(w->m, 0)); /* not granted yet */
+	hw_monitor_upstreams_granted(w->m);
+	ck_assert_ptr_nonnull(hw_monitor_group_upstream(w->m, 0));
+	world_say(w, "hub2", "on", true);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, 10 * S);
+	ck_assert_ptr_null(hw_monitor_group_upstream(w->m, 0));
+	ck_assert_str_eq(hw_monitor_unknown_upstream(w->m, &group)->topic, "hub");
+	/* One that comes again is what it was. */
+	world_say(w, "hub", "off", false);
+	hw_monitor_upstreams_asked(w->m);
+	world_say(w, "hub", "off", true);
+	hw_monitor_upstreams_granted(w->m);
+	world_pass(w, 10 * S);
+	ck_assert_str_eq(hw_monitor_group_upstream(w->m, 0)->topic, "hub");
+	ck_assert_ptr_nonnull(hw_monitor_unknown_upstream(w->m, &group));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("hearing");
@@ -889,6 +972,9 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_refusal_of_the_past_does_not_explain_a_lost_canary, 0, 2);
 	tcase_add_test(tc, test_a_refusal_that_lasts_is_told_once);
 	tcase_add_loop_test(tc, test_an_upstream_that_is_away, 0, 2);
+	tcase_add_test(tc, test_a_value_of_an_upstream_from_another_source);
+	tcase_add_test(tc, test_a_long_value_of_an_upstream);
+	tcase_add_test(tc, test_a_value_that_does_not_come_again);
 	tcase_add_loop_test(tc, test_a_goodbye_in_the_grace_of_an_upstream, 0, 2);
 	tcase_add_loop_test(tc, test_a_goodbye_just_before_its_upstream_is_away, 0, 2);
 	tcase_add_loop_test(tc, test_deafness_begins_no_earlier_than_the_clock_of_its_subscription, 0, 2);

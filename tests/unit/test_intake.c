@@ -428,7 +428,7 @@ START_TEST(test_homie)
 	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 30000);
 	ck_assert_uint_eq(stats->payload_errors, 0);
 	world_say(w, "homie/a/$state", "dancing", false);
-	world_say(w, "homie/a/$state", "{\"by\":\"m\",\"seq\":5}", false);
+	world_say(w, "homie/a/$state", "{\"by\":\"m\",\"seq\":5,\"online\":true}", false);
 	ck_assert_uint_eq(stats->payload_errors, 1);
 	ck_assert_uint_eq(stats->refused[HW_REFUSED_MONITOR], 1);
 	ck_assert_uint_eq(stats->heartbeats, 5);
@@ -487,7 +487,7 @@ START_TEST(test_batch)
 	ck_assert_uint_eq(stats->refused[HW_REFUSED_BATCH], 5);
 	world_pass(w, 31 * S);
 	ck_assert(world_is(w, "r-a", HW_STATE_OFFLINE));
-	world_say(w, "gw/1/heard", "[{\"id\":\"a\",\"by\":\"m\",\"seq\":4}]", false);
+	world_say(w, "gw/1/heard", "[{\"id\":\"a\",\"by\":\"m\",\"seq\":4,\"online\":false}]", false);
 	world_say(w, "gw/1/heard", "[\"a\"]", true);
 	ck_assert(world_is(w, "r-a", HW_STATE_OFFLINE));
 	ck_assert_uint_eq(stats->refused[HW_REFUSED_MONITOR], 1);
@@ -519,7 +519,7 @@ START_TEST(test_batch_that_is_none)
 		ck_assert_msg(stats->refused[HW_REFUSED_BATCH] == k + 1, "%s", none[k].payload);
 		ck_assert_msg(stats->payload_errors == errors + none[k].errors, "%s", none[k].payload);
 	}
-	world_say(w, "gw/1/heard", "{\"by\":\"m\",\"seq\":4}", false);
+	world_say(w, "gw/1/heard", "{\"by\":\"m\",\"seq\":4,\"online\":true}", false);
 	ck_assert_uint_eq(stats->refused[HW_REFUSED_MONITOR], 1);
 	struct hw_message cut = {
 		.topic = "gw/1/heard", .topic_len = 10, .payload = "[\"a\"]", .payload_len = 5, .truncated = true};

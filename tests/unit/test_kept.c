@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Edges that are kept once they are confirmed, against a list that is never moved: which are there, and in what order
- * they come back. */
+/* Transitions that are kept once they are confirmed, against a list that is never moved: which are there, and in what
+ * order they come back. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 
 #define STEPS 60000
 
-static struct hw_edge edge(uint64_t seq)
+static struct hw_pending_write write(uint64_t seq)
 {
-	struct hw_edge e = {.t = {.seq = seq}, .queued_ns = -1};
+	struct hw_pending_write e = {.t = {.seq = seq}, .queued_ns = -1};
 	if (seq % 5 == 0)
 		e.id = calloc(1, 3);
 	return e;
@@ -37,12 +37,12 @@ static uint32_t held(const struct hw_kept *k)
 }
 
 /* What came back is all from `first` to the last one, then what was owed. */
-static void expect_order(const struct hw_edges *q, uint64_t first, uint64_t n, int64_t now_ns)
+static void expect_order(const struct hw_pending_writes *q, uint64_t first, uint64_t n, int64_t now_ns)
 {
 	ck_assert_uint_eq(q->again, n);
 	ck_assert_uint_eq(q->sent, q->head);
 	for (uint64_t k = 0; k < n; k++) {
-		const struct hw_edge *e = hw_edges_at(q, q->head + k);
+		const struct hw_pending_write *e = hw_pending_writes_at(q, q->head + k);
 		ck_assert_uint_eq(e->t.seq, first + k);
 		ck_assert(e->again);
 		ck_assert_int_eq(e->queued_ns, now_ns);
@@ -58,7 +58,7 @@ START_TEST(as_the_twin)
 	int64_t now = 0;
 	uint64_t in = 0, out = 0;
 	for (unsigned step = 0; step < STEPS; step++) {
-		struct hw_edge e = edge(in);
+		struct hw_pending_write e = write(in);
 		now += (int64_t)sim_below(&random, step / 10000 % 2 ? 300 : 4) * HW_NS_PER_MS;
 		confirmed[in++] = now;
 		hw_kept_add(&k, &e, now);
@@ -74,17 +74,17 @@ START_TEST(as_the_twin)
 	while (now - confirmed[out] > HW_KEPT_MS * HW_NS_PER_MS)
 		out++;
 	ck_assert_uint_le(k.cap, held(&k) > 64 ? 4 * held(&k) : 256); /* what a storm has taken is given back */
-	struct hw_edges q = {0};
-	struct hw_edge pending = edge(in);
-	ck_assert_int_eq(hw_edges_push(&q, &pending), 0);
+	struct hw_pending_writes q = {0};
+	struct hw_pending_write pending = write(in);
+	ck_assert_int_eq(hw_pending_writes_push(&q, &pending), 0);
 	uint32_t n = held(&k);
 	ck_assert_uint_eq(hw_kept_put_back(&k, &q, 77), n);
 	expect_order(&q, out, in - out, 77);
-	ck_assert_uint_eq(hw_edges_at(&q, q.tail - 1)->t.seq, in);
-	ck_assert(!hw_edges_at(&q, q.tail - 1)->again);
+	ck_assert_uint_eq(hw_pending_writes_at(&q, q.tail - 1)->t.seq, in);
+	ck_assert(!hw_pending_writes_at(&q, q.tail - 1)->again);
 	ck_assert_uint_eq(held(&k), 0);
 	ck_assert_ptr_null(k.at);
-	hw_edges_fini(&q);
+	hw_pending_writes_fini(&q);
 }
 END_TEST
 
@@ -92,7 +92,7 @@ START_TEST(a_minute_and_no_longer)
 {
 	struct hw_kept k = {0};
 	for (int64_t s = 0; s < 100; s++) {
-		struct hw_edge e = edge((uint64_t)s);
+		struct hw_pending_write e = write((uint64_t)s);
 		hw_kept_add(&k, &e, s * HW_NS_PER_S);
 	}
 	hw_kept_expire(&k, 100 * HW_NS_PER_S);
@@ -109,27 +109,27 @@ END_TEST
 START_TEST(the_mark)
 {
 	struct hw_kept k = {0};
-	struct hw_edges q = {0};
-	const struct hw_edge pending = {.t = {.seq = 1}};
-	for (uint64_t seq = 0; seq < HW_KEPT_MARK + 1000; seq++) {
-		struct hw_edge e = edge(seq);
+	struct hw_pending_writes q = {0};
+	const struct hw_pending_write pending = {.t = {.seq = 1}};
+	for (uint64_t seq = 0; seq < HW_KEPT_MAX + 1000; seq++) {
+		struct hw_pending_write e = write(seq);
 		hw_kept_add(&k, &e, 1);
 	}
-	ck_assert_uint_eq(held(&k), HW_KEPT_MARK);
-	ck_assert_uint_eq(k.cap, HW_KEPT_MARK);
-	for (uint32_t i = 0; i < HW_EDGES_MARK - 1; i++)
-		ck_assert_int_eq(hw_edges_push(&q, &pending), 0);
-	ck_assert_uint_eq(hw_kept_put_back(&k, &q, 2), HW_KEPT_MARK);
-	expect_order(&q, 1000, HW_KEPT_MARK, 2);
-	ck_assert_int_eq(hw_edges_push(&q, &pending), 0);
-	ck_assert_int_lt(hw_edges_push(&q, &pending), 0);
-	ck_assert_uint_eq(q.edges, HW_KEPT_MARK + HW_EDGES_MARK);
-	q.sent = q.head + HW_KEPT_MARK;
-	hw_edges_confirm(&q, q.sent);
+	ck_assert_uint_eq(held(&k), HW_KEPT_MAX);
+	ck_assert_uint_eq(k.cap, HW_KEPT_MAX);
+	for (uint32_t i = 0; i < HW_PENDING_WRITES_MAX - 1; i++)
+		ck_assert_int_eq(hw_pending_writes_push(&q, &pending), 0);
+	ck_assert_uint_eq(hw_kept_put_back(&k, &q, 2), HW_KEPT_MAX);
+	expect_order(&q, 1000, HW_KEPT_MAX, 2);
+	ck_assert_int_eq(hw_pending_writes_push(&q, &pending), 0);
+	ck_assert_int_lt(hw_pending_writes_push(&q, &pending), 0);
+	ck_assert_uint_eq(q.transitions, HW_KEPT_MAX + HW_PENDING_WRITES_MAX);
+	q.sent = q.head + HW_KEPT_MAX;
+	hw_pending_writes_confirm(&q, q.sent);
 	ck_assert_uint_eq(q.again, 0);
-	ck_assert_uint_eq(q.edges, HW_EDGES_MARK);
-	ck_assert_int_lt(hw_edges_push(&q, &pending), 0);
-	hw_edges_fini(&q);
+	ck_assert_uint_eq(q.transitions, HW_PENDING_WRITES_MAX);
+	ck_assert_int_lt(hw_pending_writes_push(&q, &pending), 0);
+	hw_pending_writes_fini(&q);
 }
 END_TEST
 

@@ -52,12 +52,12 @@ START_TEST(test_every_broker)
 		ck_assert(!(b.retain && b.qos && b.will) || first == 1);
 		ck_assert_uint_eq(connects(&l, b), 1); /* known by now */
 		if (b.will || b.v5) {
-			ck_assert_int_eq(!(l.known & HW_LACK_RETAIN), b.retain);
-			ck_assert_int_eq(!(l.known & HW_LACK_QOS), b.qos);
+			ck_assert_int_eq(!(l.known & HW_MISSING_RETAIN), b.retain);
+			ck_assert_int_eq(!(l.known & HW_MISSING_QOS), b.qos);
 		}
-		ck_assert_int_eq(!(l.known & HW_LACK_WILL), b.will);
+		ck_assert_int_eq(!(l.known & HW_MISSING_WILL), b.will);
 		unsigned news = 0;
-		for (enum hw_lack one; (one = hw_limits_news(&l)) != 0; news |= one)
+		for (enum hw_missing_feature one; (one = hw_limits_news(&l)) != 0; news |= one)
 			ck_assert(!(news & one));
 		ck_assert_uint_eq(news, l.known);
 		hw_limits_forget(&l);
@@ -106,7 +106,7 @@ START_TEST(test_a_size_that_is_not_taken)
 	hw_limits_thrown_out(&l, 1, 7, 400, 0);
 	ck_assert(!hw_limits_takes(&l, 400, 0) && hw_limits_too_long(&l, 400));
 	ck_assert(hw_limits_takes(&l, 399, 0) && !hw_limits_too_long(&l, 399));
-	ck_assert_int_eq(hw_limits_news(&l), HW_LACK_PACKET);
+	ck_assert_int_eq(hw_limits_news(&l), HW_MISSING_PACKET);
 	for (int i = 0; i < 100; i++)
 		hw_limits_taken(&l, 99, 10);
 	ck_assert(!hw_limits_careful(&l));
@@ -129,7 +129,7 @@ START_TEST(test_statuses_that_are_not_taken)
 		now += wait_ns;
 		wait_ns = 2 * wait_ns < 3840 * HW_NS_PER_S ? 2 * wait_ns : 3840 * HW_NS_PER_S;
 	}
-	ck_assert_int_eq(hw_limits_news(&l), HW_LACK_STATUS);
+	ck_assert_int_eq(hw_limits_news(&l), HW_MISSING_STATUS);
 	ck_assert_int_eq(hw_limits_news(&l), 0);
 	for (int i = 0; i < 100; i++)
 		hw_limits_taken(&l, 99, 200);

@@ -53,7 +53,7 @@ START_TEST(test_beats_keep_online_and_relink_once_a_timeout)
 	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
 	/* 600 s at one a timeout less the interval. */
 	ck_assert_uint_le(hw_monitor_stats(w->m)->relinks, 600 / 29 + 1);
-	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0) + world_count(w, HW_OUT_LOOK, 0),
+	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0) + world_count(w, HW_OUT_REFRESH_LIGHT, 0),
 	                  hw_monitor_stats(w->m)->relinks);
 }
 END_TEST
@@ -64,10 +64,10 @@ static void count_looks(const char *id, size_t *from, unsigned *looks, unsigned 
 	*looks = *refreshes = 0;
 	for (; *from < w->n_log; ++*from) {
 		const struct hw_out *out = &w->log[*from];
-		if ((out->kind != HW_OUT_LOOK && out->kind != HW_OUT_REFRESH) ||
+		if ((out->kind != HW_OUT_REFRESH_LIGHT && out->kind != HW_OUT_REFRESH) ||
 		    hw_registry_get(hw_monitor_registry(w->m), out->device) != world_device(w, id))
 			continue;
-		*(out->kind == HW_OUT_LOOK ? looks : refreshes) += 1;
+		*(out->kind == HW_OUT_REFRESH_LIGHT ? looks : refreshes) += 1;
 	}
 }
 
@@ -91,6 +91,36 @@ START_TEST(test_every_other_look_leaves_the_refresh_out)
 	ck_assert_uint_le(looks, 20);
 	ck_assert_uint_ge(refreshes, 18);
 	ck_assert_uint_le(refreshes, 40 * 16 / 30);
+}
+END_TEST
+
+/* The keys that the last refresh wrote live for four timeouts of the group that the device has left. */
+START_TEST(test_no_refresh_is_left_out_after_a_move_to_another_group)
+{
+	static const char *const slow[] = {"slow/{id}"};
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec groups[] = {world_group("slow", 120000), world_group("fast", 30000)};
+	unsigned looks, refreshes = 0;
+	size_t from = 0;
+	groups[0].heartbeat = slow;
+	groups[0].n_heartbeat = 1;
+	groups[0].status = "";
+	conf.ttl_factor = 4;
+	world_free(w);
+	w = world_new(&conf, groups, 2);
+	world_connect(w);
+	world_beat(w, "z", "");
+	beat_each_16_s(20);
+	count_looks("z", &from, &looks, &refreshes);
+	ck_assert_uint_ge(looks, 8);
+	for (refreshes = 0; refreshes == 0; count_looks("z", &from, &looks, &refreshes))
+		beat_each_16_s(1);
+	world_say(w, "slow/z", "", false);
+	do {
+		world_pass(w, S);
+		count_looks("z", &from, &looks, &refreshes);
+	} while (looks + refreshes == 0);
+	ck_assert_uint_eq(refreshes, 1);
 }
 END_TEST
 
@@ -262,11 +292,11 @@ START_TEST(test_heard_between_deadline_and_judgement)
 	world_beat(w, "a", "");
 	w->rtt_ns = 100 * MS;
 	world_pass(w, 30 * S + 150 * MS);
-	ck_assert_uint_eq(hw_monitor_stats(w->m)->candidates, 1);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->suspects, 1);
 	world_beat(w, "a", "");
 	world_pass(w, 5 * S);
 	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
-	ck_assert_uint_eq(hw_monitor_stats(w->m)->candidates, 0);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->suspects, 0);
 }
 END_TEST
 
@@ -358,7 +388,7 @@ START_TEST(test_extreme_timeouts)
 		world_pass(w, 0);
 		w->n_log = 0;
 		ck_assert(world_is(w, "b", HW_STATE_ONLINE));
-		ck_assert_uint_eq(hw_monitor_stats(w->m)->candidates, 0);
+		ck_assert_uint_eq(hw_monitor_stats(w->m)->suspects, 0);
 	}
 	world_pass(w, S);
 	ck_assert_int_eq(world_last(w, &at)->state, HW_STATE_OFFLINE);
@@ -509,6 +539,7 @@ int main(void)
 	tcase_add_test(tc, test_silence_takes_offline_in_time);
 	tcase_add_test(tc, test_beats_keep_online_and_relink_once_a_timeout);
 	tcase_add_test(tc, test_every_other_look_leaves_the_refresh_out);
+	tcase_add_test(tc, test_no_refresh_is_left_out_after_a_move_to_another_group);
 	tcase_add_test(tc, test_no_refresh_is_left_out_right_after_blindness);
 	tcase_add_test(tc, test_a_sixth_of_each_key_is_left_while_a_large_fleet_is_blind);
 	tcase_add_test(tc, test_a_sixth_of_each_key_is_left_behind_goodbyes_that_are_void);

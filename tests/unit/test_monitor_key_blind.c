@@ -27,14 +27,14 @@ START_TEST(a_store_that_was_away)
 	hw_monitor_key_sight(w->m, w->now, false);
 	pass(20 * S);
 	ck_assert_uint_eq(checks, 0);
-	ck_assert_uint_eq(edges(HW_STATE_OFFLINE), 0);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 0);
 	int64_t at = w->now.mono.ns;
 	hw_monitor_key_sight(w->m, w->now, true);
 	look("a", 0);
 	look("kept", 0);
 	look("a", HW_KEY_EXPIRED);
 	pass(2 * S);
-	ck_assert_uint_eq(edges(HW_STATE_OFFLINE), 0);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 0);
 	put("kept", 30000);
 	pass(5 * S);
 	offline_between(at + 3 * S, at + 3 * S + SOON);
@@ -70,9 +70,9 @@ START_TEST(all_keys_lost_at_once)
 	look("a", 0);
 	look("b", 0);
 	pass(4 * S);
-	ck_assert_uint_eq(edges(HW_STATE_OFFLINE), 0);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 0);
 	pass(60 * S);
-	ck_assert_uint_eq(edges(HW_STATE_OFFLINE), 2);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 2);
 	offline_between(at + 30 * S, at + 30 * S + SOON); /* without a time to live: a timeout */
 }
 END_TEST
@@ -144,7 +144,7 @@ START_TEST(loaded_from_the_store)
 	look("kept", 0);
 	look("gone", 0);
 	pass(200 * S);
-	ck_assert_uint_eq(edges(HW_STATE_OFFLINE), 1);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
 	ck_assert(world_is(w, "gone", HW_STATE_OFFLINE) && world_is(w, "kept", HW_STATE_ONLINE));
 	offline_between(at + 30 * S, at + 30 * S + SOON);
 }
@@ -162,12 +162,12 @@ START_TEST(paced)
 		put(id, 1000);
 	}
 	pass(S + SOON);
-	ck_assert_uint_le(edges(HW_STATE_OFFLINE), 2);
+	ck_assert_uint_le(transitions(HW_STATE_OFFLINE), 2);
 	pass(S);
-	ck_assert_uint_ge(edges(HW_STATE_OFFLINE), 9);
-	ck_assert_uint_le(edges(HW_STATE_OFFLINE), 12);
+	ck_assert_uint_ge(transitions(HW_STATE_OFFLINE), 9);
+	ck_assert_uint_le(transitions(HW_STATE_OFFLINE), 12);
 	pass(2 * S);
-	ck_assert_uint_eq(edges(HW_STATE_OFFLINE), 20);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 20);
 }
 END_TEST
 
@@ -196,7 +196,7 @@ START_TEST(the_delay_of_those_that_waited)
 			ck_assert_int_ge(hw_monitor_due_in_ms(w->m, w->now, world_device(w, id)), -500);
 	}
 	pass(3 * S);
-	ck_assert_uint_eq(edges(HW_STATE_OFFLINE), 20);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 20);
 	for (size_t k = 0; k < w->n_log; k++) {
 		const struct hw_transition *t = &w->log[k].transition;
 		if (w->log[k].kind != HW_OUT_TRANSITION || t->state != HW_STATE_OFFLINE || t->delay_ns < 0)

@@ -105,7 +105,7 @@ START_TEST(a_dead_owners_partitions_are_ours_within_the_bound)
 	unsigned p;
 	enter("b", 7, true);
 	p = wanted_of("b", "m");
-	owner[p].token = hw_token_make(1700000000, "b");
+	owner[p].token = hw_fencing_token_make(1700000000, "b");
 	begin();
 	pass(2 * LEASE_MS, NULL);
 	ck_assert(!hw_nodes_owns(n, p));
@@ -137,7 +137,7 @@ START_TEST(a_node_in_doubt_claims_removes_and_gives_nothing)
 	enter("b", 7, true);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		if (hw_partition_weight(p, "b") > hw_partition_weight(p, "m"))
-			owner[p].token = hw_token_make(1700000000, "b");
+			owner[p].token = hw_fencing_token_make(1700000000, "b");
 	begin_owner();
 	has = owned();
 	hw_nodes_doubt(n, now, true);
@@ -196,9 +196,9 @@ END_TEST
 
 START_TEST(an_epoch_is_greater_than_all_that_is_known)
 {
-	struct hw_token known[HW_PARTITIONS] = {{0}};
-	owner[1] = (struct hw_record){.token = hw_token_make(1700000010, "x"), .released = true};
-	known[2] = hw_token_make(1700000020, "y");
+	struct hw_fencing_token known[HW_PARTITIONS] = {{0}};
+	owner[1] = (struct hw_record){.token = hw_fencing_token_make(1700000010, "x"), .released = true};
+	known[2] = hw_fencing_token_make(1700000020, "y");
 	hw_nodes_presence(n, now, "z", NULL, known);
 	begin();
 	ck_assert_uint_eq(last(HW_NODES_CLAIM)->epoch, 1700000021);
@@ -210,8 +210,8 @@ END_TEST
  * what a member says. */
 START_TEST(an_epoch_that_is_impossible)
 {
-	struct hw_token known[HW_PARTITIONS] = {{0}};
-	known[2] = hw_token_make(UINT64_MAX / 2, "zz");
+	struct hw_fencing_token known[HW_PARTITIONS] = {{0}};
+	known[2] = hw_fencing_token_make(UINT64_MAX / 2, "zz");
 	hw_nodes_presence(n, now, "m", NULL, known);
 	begin_owner();
 	ck_assert_uint_eq(owned(), HW_PARTITIONS);
@@ -277,6 +277,24 @@ START_TEST(who_is_known)
 }
 END_TEST
 
+/* Too few Sentinels confirm this master: a node that joined at another one counts, and ends what this node owns. */
+START_TEST(in_doubt_each_node_is_known)
+{
+	uint64_t claims[HW_PARTITIONS];
+	begin_owner();
+	hw_nodes_passed_over(n, now);
+	ck_assert(!hw_nodes_knows(n, "a") && !hw_nodes_rereads(n));
+	hw_nodes_doubt(n, now, true);
+	ck_assert(hw_nodes_knows(n, "a") && hw_nodes_rereads(n) && !hw_nodes_rereads(n));
+	claims_of(claims, 3, hw_nodes_fencing_token(n, 3).epoch + 1);
+	hw_nodes_presence(n, now, "a", claims, NULL);
+	turn();
+	ck_assert(!hw_nodes_owns(n, 3) && hw_nodes_owns(n, 4));
+	hw_nodes_doubt(n, now, false);
+	ck_assert(!hw_nodes_knows(n, "a"));
+}
+END_TEST
+
 START_TEST(an_epoch_is_no_less_than_the_clock)
 {
 	begin();
@@ -299,10 +317,10 @@ END_TEST
 
 START_TEST(a_record_behind_what_was_heard_is_waited_for)
 {
-	struct hw_token known[HW_PARTITIONS] = {{0}};
+	struct hw_fencing_token known[HW_PARTITIONS] = {{0}};
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
-		owner[p] = (struct hw_record){.token = hw_token_make(1700000000, "x"), .released = true};
-		known[p] = hw_token_make(1700000001, "y");
+		owner[p] = (struct hw_record){.token = hw_fencing_token_make(1700000000, "x"), .released = true};
+		known[p] = hw_fencing_token_make(1700000001, "y");
 	}
 	known[9].epoch = 0;
 	hw_nodes_presence(n, now, "z", NULL, known);
@@ -347,7 +365,7 @@ START_TEST(a_handover_waits_for_two_renewals_and_keeps_its_pace)
 	unsigned p = 0;
 	while (!hw_partitions_has(&last(HW_NODES_DRAIN)->set, p))
 		p++;
-	ck_assert(hw_nodes_owns(n, p) && !hw_nodes_decides(n, p));
+	ck_assert(hw_nodes_owns(n, p) && !hw_nodes_is_authoritative(n, p));
 	hw_nodes_flushed(n, now, p, true);
 	turn();
 	ck_assert_ptr_null(last(HW_NODES_RELEASE));
@@ -409,10 +427,64 @@ START_TEST(what_is_not_settled_in_10_s_is_kept)
 	while (!hw_partitions_has(&last(HW_NODES_DRAIN)->set, p))
 		p++;
 	pass(HW_HANDOVER_BOUND_MS - 500, NULL);
-	ck_assert(!hw_nodes_decides(n, p));
+	ck_assert(!hw_nodes_is_authoritative(n, p));
 	pass(1000, NULL);
-	ck_assert(hw_nodes_decides(n, p));
+	ck_assert(hw_nodes_is_authoritative(n, p));
 	ck_assert_uint_gt(ordered(HW_NODES_RESUME), 0);
+}
+END_TEST
+
+/* After each renewal the daemon does so (cluster_forms.c). */
+static void be_unable_if_denied(void)
+{
+	static const struct hw_partitions none, all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+	hw_nodes_unable(n, hw_nodes_is_denied(n) ? &all : &none);
+}
+
+static void pass_denied(int64_t ms)
+{
+	for (; ms > 0; ms -= 100) {
+		pass(100, NULL);
+		be_unable_if_denied();
+	}
+}
+
+/* 0: another node may write. 1: no node may. */
+START_TEST(a_node_that_may_not_write_releases_if_another_may)
+{
+	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+	enter("b", 7, true);
+	begin_owner();
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (!hw_nodes_owns(n, p))
+			owner[p] = (struct hw_record){.token = hw_fencing_token_make(5, "b")};
+	pass(1000, NULL);
+	logged = 0;
+	const unsigned before = owned();
+	denied = true;
+	if (_i)
+		member("b")->unable = all;
+	pass_denied(LEASE_MS);
+	ck_assert_uint_eq(owned(), before); /* a handover would wait for what cannot be written */
+	ck_assert_ptr_null(last(HW_NODES_DRAIN));
+	pass_denied(1500);
+	if (_i) {
+		pass_denied(3 * LEASE_MS);
+		ck_assert_uint_eq(owned(), before);
+		leave("b");
+		pass_denied(2 * LEASE_MS);
+		ck_assert_ptr_nonnull(last(HW_NODES_CLAIM));
+		ck_assert_uint_eq(owned(), HW_PARTITIONS);
+		return;
+	}
+	ck_assert_uint_eq(owned(), 0);
+	ck_assert_uint_eq(ordered(HW_NODES_RELEASE), before);
+	ck_assert(!hw_partitions_any(&last(HW_NODES_RELEASE)->clean));
+	pass_denied(3 * LEASE_MS);
+	ck_assert_ptr_null(last(HW_NODES_CLAIM));
+	denied = false;
+	pass_denied(3000);
+	ck_assert_ptr_nonnull(last(HW_NODES_CLAIM));
 }
 END_TEST
 
@@ -437,7 +509,7 @@ START_TEST(a_left_over_record_is_released)
 	unsigned p;
 	enter("b", 7, true);
 	p = wanted_of("b", "m");
-	owner[p].token = hw_token_make(1600000000, "m");
+	owner[p].token = hw_fencing_token_make(1600000000, "m");
 	begin();
 	pass(1100, NULL);
 	ck_assert(owner[p].released && !owner[p].clean);
@@ -455,7 +527,7 @@ START_TEST(a_clean_end_is_one_only_if_nothing_was_missed_since)
 			setup();
 		}
 		for (unsigned p = 0; p < HW_PARTITIONS; p++)
-			owner[p].token = hw_token_make(1700000000, "b");
+			owner[p].token = hw_fencing_token_make(1700000000, "b");
 		enter("b", 7, true);
 		begin();
 		pass(1000, NULL);
@@ -491,6 +563,7 @@ int main(void)
 	tcase_add_test(tc, without_redis_it_connects_after_5_s);
 	tcase_add_test(tc, a_living_namesake_is_told);
 	tcase_add_test(tc, a_count_of_another_redis_is_no_living_namesake);
+	tcase_add_test(tc, in_doubt_each_node_is_known);
 	tcase_add_test(tc, a_silent_namesake_is_replaced_after_a_lease);
 	tcase_add_test(tc, a_silent_member_is_removed_by_run_and_count);
 	tcase_add_test(tc, who_joins_anew_counts_on);
@@ -515,6 +588,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_was_settled_before_something_was_missed_is_not_clean, 0, 2);
 	tcase_add_test(tc, what_is_settled_in_part_is_not_clean);
 	tcase_add_test(tc, what_is_not_settled_in_10_s_is_kept);
+	tcase_add_loop_test(tc, a_node_that_may_not_write_releases_if_another_may, 0, 2);
 	tcase_add_test(tc, a_blind_owner_releases_if_another_is_ready);
 	tcase_add_test(tc, a_left_over_record_is_released);
 	tcase_add_test(tc, a_clean_end_is_one_only_if_nothing_was_missed_since);

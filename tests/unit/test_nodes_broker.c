@@ -37,7 +37,7 @@ END_TEST
 START_TEST(a_greater_token_is_yielded_to_at_once)
 {
 	uint64_t claims[HW_PARTITIONS];
-	struct hw_token known[HW_PARTITIONS] = {{0}};
+	struct hw_fencing_token known[HW_PARTITIONS] = {{0}};
 	begin_owner();
 	prove();
 	claims_of(claims, 3, last(HW_NODES_CLAIM)->epoch);
@@ -46,7 +46,7 @@ START_TEST(a_greater_token_is_yielded_to_at_once)
 	hw_nodes_presence(n, now, "z", claims, NULL);
 	ck_assert(!hw_nodes_owns(n, 3) && !hw_nodes_publishes(n, 3));
 	ck_assert_uint_eq(publishing(), HW_PARTITIONS - 1);
-	known[4] = hw_token_make(last(HW_NODES_CLAIM)->epoch + 1, "gone");
+	known[4] = hw_fencing_token_make(last(HW_NODES_CLAIM)->epoch + 1, "gone");
 	hw_nodes_presence(n, now, "a", NULL, known);
 	ck_assert(!hw_nodes_owns(n, 4));
 	hw_nodes_refused(n, now, 5, &known[4]);
@@ -120,7 +120,7 @@ static void setup_standby(void)
 START_TEST(a_standby_claims_everything_or_nothing)
 {
 	enter("b", 7, false);
-	owner[17].token = hw_token_make(1700000000, "b");
+	owner[17].token = hw_fencing_token_make(1700000000, "b");
 	begin();
 	pass(3 * LEASE_MS, NULL);
 	ck_assert_ptr_null(last(HW_NODES_CLAIM));
@@ -239,7 +239,8 @@ START_TEST(a_node_that_abandons_takes_nothing_that_was_asked_for)
 	pass(5000, NULL);
 	ck_assert_ptr_null(last(HW_NODES_RENEW));
 	deaf = false;
-	struct hw_nodes_answer a = {.serial = o.serial, .owners = owner};
+	struct hw_nodes_answer a = {
+		.serial = o.serial, .owners = owner, .now_s = (uint64_t)(now.wall_ms + redis_ahead_ms) / 1000};
 	a.result = serve(&o, &a);
 	a.members = entry;
 	a.n_members = n_entries;

@@ -23,12 +23,13 @@ static struct hw_mono at(int64_t ns)
 
 START_TEST(tokens_compare_by_epoch_then_node)
 {
-	struct hw_token a7 = hw_token_make(7, "a"), b7 = hw_token_make(7, "b"), a8 = hw_token_make(8, "a");
-	struct hw_token none = hw_token_make(0, "z");
-	ck_assert_int_lt(hw_token_compare(&a7, &b7), 0);
-	ck_assert_int_lt(hw_token_compare(&b7, &a8), 0);
-	ck_assert_int_eq(hw_token_compare(&a8, &a8), 0);
-	ck_assert_int_lt(hw_token_compare(&none, &a7), 0);
+	struct hw_fencing_token a7 = hw_fencing_token_make(7, "a"), b7 = hw_fencing_token_make(7, "b"),
+				a8 = hw_fencing_token_make(8, "a");
+	struct hw_fencing_token none = hw_fencing_token_make(0, "z");
+	ck_assert_int_lt(hw_fencing_token_compare(&a7, &b7), 0);
+	ck_assert_int_lt(hw_fencing_token_compare(&b7, &a8), 0);
+	ck_assert_int_eq(hw_fencing_token_compare(&a8, &a8), 0);
+	ck_assert_int_lt(hw_fencing_token_compare(&none, &a7), 0);
 	ck_assert_str_eq(none.node, "");
 }
 END_TEST
@@ -36,7 +37,8 @@ END_TEST
 /* 10.2: an older token is refused; a newer one is stored, and ends a release; the released one itself does not. */
 START_TEST(a_record_admits_what_is_not_older)
 {
-	struct hw_token a7 = hw_token_make(7, "a"), b7 = hw_token_make(7, "b"), b9 = hw_token_make(9, "b");
+	struct hw_fencing_token a7 = hw_fencing_token_make(7, "a"), b7 = hw_fencing_token_make(7, "b"),
+				b9 = hw_fencing_token_make(9, "b");
 	struct hw_record r = {.token = b7, .released = true, .clean = true};
 	ck_assert(!hw_record_admits(&r, &a7));
 	ck_assert(hw_record_admits(&r, &b7));
@@ -101,15 +103,15 @@ END_TEST
 START_TEST(what_is_known_names_its_nodes)
 {
 	static const char *const wrong[] = {"1:1", "1:1:", "1:1:a ", "1:1:a  2:1:b", "2:1:a 1:1:b"};
-	struct hw_token tokens[HW_PARTITIONS] = {{0}}, back[HW_PARTITIONS];
+	struct hw_fencing_token tokens[HW_PARTITIONS] = {{0}}, back[HW_PARTITIONS];
 	static char buf[HW_KNOWN_TEXT];
-	tokens[3] = tokens[4] = hw_token_make(9, "host,1:x");
-	tokens[5] = hw_token_make(9, "b");
+	tokens[3] = tokens[4] = hw_fencing_token_make(9, "host,1:x");
+	tokens[5] = hw_fencing_token_make(9, "b");
 	hw_known_text(tokens, buf);
 	ck_assert_str_eq(buf, "3-4:9:host,1:x 5:9:b");
 	ck_assert_int_eq(hw_known_parse(buf, strlen(buf), back), 0);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		ck_assert_int_eq(hw_token_compare(&tokens[p], &back[p]), 0);
+		ck_assert_int_eq(hw_fencing_token_compare(&tokens[p], &back[p]), 0);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		ck_assert_msg(hw_known_parse(wrong[i], strlen(wrong[i]), back) < 0, "%s", wrong[i]);
 }
@@ -122,7 +124,7 @@ static struct hw_members members;
 static void look(int64_t ns, uint64_t run, uint64_t count, bool ready)
 {
 	struct hw_member_entry e = {.node = "a", .run = run, .count = count, .ready = ready};
-	hw_members_look(&members, at(ns), &e, 1);
+	hw_members_update(&members, at(ns), &e, 1);
 }
 
 static bool silent(void)
@@ -153,10 +155,10 @@ START_TEST(of_two_leases_the_longer_one_counts)
 	int64_t longer = _i == 3 ? 9 : 5;
 	hw_members_init(&members, 5 * S);
 	for (int k = 0; k < longer; k++) {
-		hw_members_look(&members, at(k * S), &e, 1);
+		hw_members_update(&members, at(k * S), &e, 1);
 		ck_assert(!silent());
 	}
-	hw_members_look(&members, at(longer * S), &e, 1);
+	hw_members_update(&members, at(longer * S), &e, 1);
 	ck_assert(silent());
 }
 END_TEST
@@ -215,10 +217,10 @@ START_TEST(members_beyond_the_bound_are_refused)
 		snprintf(names[i], sizeof(names[i]), "n%d", i);
 		e[i] = (struct hw_member_entry){.node = names[i], .run = 1};
 	}
-	hw_members_look(&members, at(0), e, HW_MEMBERS_MAX + 1);
+	hw_members_update(&members, at(0), e, HW_MEMBERS_MAX + 1);
 	ck_assert_uint_eq(members.n, HW_MEMBERS_MAX);
 	ck_assert_uint_eq(members.refused, 1);
-	hw_members_look(&members, at(1), e, 1); /* who is not told any more is gone */
+	hw_members_update(&members, at(1), e, 1); /* who is not told any more is gone */
 	ck_assert_uint_eq(members.n, 1);
 }
 END_TEST
@@ -232,7 +234,7 @@ static enum hw_exclusive_verdict meet(struct hw_exclusive *x, int64_t ns, uint64
 {
 	const struct hw_exclusive_entry both[] = {{.run = 2, .born = 20, .count = (uint64_t)(ns / S)},
 	                                          {.run = 1, .born = born, .count = count}};
-	return hw_exclusive_look(x, at(ns), both, 2, &older);
+	return hw_exclusive_check(x, at(ns), both, 2, &older);
 }
 
 START_TEST(the_first_one_goes_on)
@@ -240,7 +242,7 @@ START_TEST(the_first_one_goes_on)
 	struct hw_exclusive x;
 	const struct hw_exclusive_entry own = {.run = 2, .born = 1};
 	hw_exclusive_init(&x, 2);
-	ck_assert_int_eq(hw_exclusive_look(&x, at(0), &own, 1, &older), HW_EXCLUSIVE_FIRST);
+	ck_assert_int_eq(hw_exclusive_check(&x, at(0), &own, 1, &older), HW_EXCLUSIVE_FIRST);
 	for (int k = 1; k < 20; k++)
 		ck_assert_int_eq(meet(&x, k * S, 21, (uint64_t)k), HW_EXCLUSIVE_FIRST);
 }
@@ -266,12 +268,12 @@ START_TEST(each_one_is_older_than_what_has_no_entry)
 	struct hw_exclusive x;
 	struct hw_exclusive_entry other = {.run = 1, .born = 5};
 	hw_exclusive_init(&x, 0);
-	ck_assert_int_eq(hw_exclusive_look(&x, at(0), NULL, 0, &older), HW_EXCLUSIVE_FIRST);
+	ck_assert_int_eq(hw_exclusive_check(&x, at(0), NULL, 0, &older), HW_EXCLUSIVE_FIRST);
 	for (; other.count < 3; other.count++)
-		ck_assert_int_eq(hw_exclusive_look(&x, at((int64_t)other.count * S), &other, 1, &older),
+		ck_assert_int_eq(hw_exclusive_check(&x, at((int64_t)other.count * S), &other, 1, &older),
 		                 other.count < 2 ? HW_EXCLUSIVE_WAIT : HW_EXCLUSIVE_LATER);
 	ck_assert_uint_eq(older, 0);
-	hw_exclusive_look(&x, at(8 * S), &other, 1, &older);
+	hw_exclusive_check(&x, at(8 * S), &other, 1, &older);
 	ck_assert(!hw_exclusive_is_dead(&x, &other));
 }
 END_TEST
@@ -286,7 +288,7 @@ START_TEST(of_two_one_goes_on)
 		for (uint64_t k = 0; k < 4; k++) {
 			const struct hw_exclusive_entry both[] = {{.run = 1, .born = 5, .count = k},
 			                                          {.run = 2, .born = 5, .count = k}};
-			verdict = hw_exclusive_look(&x, at((int64_t)k * S), both, 2, &older);
+			verdict = hw_exclusive_check(&x, at((int64_t)k * S), both, 2, &older);
 		}
 		ck_assert_int_eq(verdict, run == 1 ? HW_EXCLUSIVE_FIRST : HW_EXCLUSIVE_LATER);
 	}
@@ -343,8 +345,8 @@ static void fence_setup(void)
 
 static void say(void)
 {
-	ck_assert(hw_fence_must_say(&fence));
-	hw_fence_acked(&fence, hw_fence_say(&fence));
+	ck_assert(hw_fence_must_publish(&fence));
+	hw_fence_acked(&fence, hw_fence_publish(&fence));
 }
 
 static void barrier(void)
@@ -361,7 +363,7 @@ static void read_claim(const char *node, uint64_t epoch)
 
 START_TEST(it_passes_after_acknowledgement_and_barrier)
 {
-	uint64_t number = hw_fence_say(&fence);
+	uint64_t number = hw_fence_publish(&fence);
 	hw_fence_barrier_sent(&fence, 1); /* before the acknowledgement: it may have overtaken the presence */
 	hw_fence_acked(&fence, number);
 	hw_fence_barrier_back(&fence, at(0), 1);
@@ -399,7 +401,7 @@ START_TEST(what_is_known_is_said_once_it_was_recalled)
 	say();
 	hw_fence_barrier_sent(&fence, 3);
 	hw_fence_barrier_back(&fence, at(2), 2);
-	ck_assert(!hw_fence_recalled(&fence) && !hw_fence_must_say(&fence));
+	ck_assert(!hw_fence_recalled(&fence) && !hw_fence_must_publish(&fence));
 	hw_fence_barrier_back(&fence, at(2), 3);
 	ck_assert(hw_fence_recalled(&fence));
 	hw_fence_confirm(&fence, fence.sessions);
@@ -460,7 +462,7 @@ START_TEST(a_lost_session_and_reader_begin_anew)
 	ck_assert(!hw_fence_passes(&fence, 5));
 	hw_fence_reader(&fence, true);
 	ck_assert(!hw_fence_passes(&fence, 5));
-	ck_assert(!hw_fence_must_say(&fence)); /* it was acknowledged in this session: a barrier is enough */
+	ck_assert(!hw_fence_must_publish(&fence)); /* it was acknowledged in this session: a barrier is enough */
 	ck_assert(hw_fence_ask_barrier(&fence, at(0)));
 	barrier();
 	ck_assert(hw_fence_passes(&fence, 5));
@@ -476,10 +478,10 @@ END_TEST
 
 START_TEST(an_acknowledgement_of_an_earlier_session_is_none)
 {
-	uint64_t number = hw_fence_say(&fence);
+	uint64_t number = hw_fence_publish(&fence);
 	hw_fence_session(&fence, true);
 	hw_fence_confirm(&fence, fence.sessions);
-	hw_fence_say(&fence);
+	hw_fence_publish(&fence);
 	hw_fence_acked(&fence, number);
 	barrier();
 	ck_assert(!hw_fence_passes(&fence, 5));
@@ -488,9 +490,9 @@ END_TEST
 
 START_TEST(other_changes_do_not_keep_it_from_being_proven)
 {
-	uint64_t number = hw_fence_say(&fence);
+	uint64_t number = hw_fence_publish(&fence);
 	hw_fence_claim(&fence, 6, 101);
-	uint64_t next = hw_fence_say(&fence);
+	uint64_t next = hw_fence_publish(&fence);
 	hw_fence_acked(&fence, number);
 	hw_fence_barrier_sent(&fence, 1);
 	hw_fence_barrier_back(&fence, at(0), 1);
@@ -508,7 +510,7 @@ START_TEST(withdrawn_is_acknowledged_without_it)
 	say();
 	hw_fence_claim(&fence, 5, 0);
 	ck_assert(!hw_fence_withdrawn(&fence, 5));
-	uint64_t number = hw_fence_say(&fence);
+	uint64_t number = hw_fence_publish(&fence);
 	ck_assert(!hw_fence_withdrawn(&fence, 5));
 	hw_fence_acked(&fence, number);
 	ck_assert(hw_fence_withdrawn(&fence, 5));

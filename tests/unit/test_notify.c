@@ -166,9 +166,9 @@ START_TEST(one_device_is_named)
 	happens("v", 1, HW_STATE_OFFLINE, HW_REASON_WILL, 5);
 	ck_assert_str_eq(sealed(HW_NOTIFY_SUMMARY), "v of air is offline: said goodbye");
 	happens("v", 1, HW_STATE_OFFLINE, HW_REASON_KEYSPACE, 5);
-	ck_assert_str_eq(sealed(HW_NOTIFY_SUMMARY), "v of air is offline: its key is gone");
+	ck_assert_str_eq(sealed(HW_NOTIFY_SUMMARY), "v of air is offline: its key expired");
 	happens("v", 1, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR, 5);
-	ck_assert_str_eq(sealed(HW_NOTIFY_SUMMARY), "v of air is forgotten: an operator wanted it so");
+	ck_assert_str_eq(sealed(HW_NOTIFY_SUMMARY), "v of air is forgotten: an operator forgot it");
 	happens("n", 1, HW_STATE_OFFLINE, HW_REASON_TIMEOUT, wall_ms);
 	ck_assert_str_eq(sealed(HW_NOTIFY_SUMMARY), "n of air is offline");
 }
@@ -262,7 +262,7 @@ START_TEST(blindness_is_said)
 {
 	turns_blind(true, HW_CAUSE_LINK, 0);
 	ck_assert_str_eq(sealed(HW_NOTIFY_SUMMARY),
-	                 "monitor cannot hear devices: broker connection lost; nobody is judged");
+	                 "monitor cannot hear devices: broker connection lost; no device is judged");
 	ck_assert(f.bad);
 	ck_assert_str_eq(f.of[HW_NOTIFY_STATUS], "blind");
 	ck_assert_str_eq(f.of[HW_NOTIFY_DEVICE], "0 devices");
@@ -275,7 +275,7 @@ START_TEST(blindness_is_said)
 	turns_blind(true, HW_CAUSE_DEAF, 0);
 	ck_assert_str_eq(sealed(HW_NOTIFY_SUMMARY),
 	                 "a of water is offline: silent for 30 s; monitor cannot hear a group's "
-	                 "devices: a group's topics bring nothing; nobody of it is judged");
+	                 "devices: no message arrives on a group's topics; no device of it is judged");
 }
 END_TEST
 

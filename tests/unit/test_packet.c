@@ -24,7 +24,7 @@ static enum hw_packet_kind look(const void *bytes, size_t n, bool v5, struct hw_
 	free(block); /* what `p` points to is good until the next look */
 	block = malloc(n ? n : 1);
 	memcpy(block, bytes, n);
-	return hw_packet_look(block, n, v5, p);
+	return hw_packet_peek(block, n, v5, p);
 }
 
 /* --- by hand */
@@ -269,7 +269,7 @@ START_TEST(test_acks)
 		struct hw_packet_ack a;
 		uint8_t *block = malloc(cases[i].n ? cases[i].n : 1);
 		memcpy(block, cases[i].bytes, cases[i].n);
-		enum hw_packet_ack_kind kind = hw_packet_look_ack(block, cases[i].n, cases[i].v5, &a);
+		enum hw_packet_ack_kind kind = hw_packet_peek_ack(block, cases[i].n, cases[i].v5, &a);
 		free(block);
 		ck_assert_msg(kind == cases[i].kind, "case %zu: %d", i, (int)kind);
 		ck_assert_msg(a.size == cases[i].size, "case %zu: size %zu", i, a.size);
@@ -323,7 +323,7 @@ START_TEST(test_publish_any_length)
 		struct hw_packet p;
 		memset(payload, i, m.payload_len);
 		hw_packet_publish(bytes, &m, v5, 0);
-		ck_assert_int_eq(hw_packet_look(bytes, size, v5, &p), HW_PACKET_MESSAGE);
+		ck_assert_int_eq(hw_packet_peek(bytes, size, v5, &p), HW_PACKET_MESSAGE);
 		ck_assert_uint_eq(p.size, size);
 		ck_assert(p.retained == m.retain && p.topic_len == m.topic_len && p.payload_len == m.payload_len);
 		ck_assert_int_eq(memcmp(p.topic, m.topic, m.topic_len), 0);

@@ -8,7 +8,7 @@
 
 #include "../simulation/sim_random.h"
 #include "../suite.h"
-#include "tasks/past.h"
+#include "tasks/follow/past.h"
 
 #define ENTRIES 60
 #define ROUNDS  20000
@@ -88,7 +88,7 @@ static void check_all(const struct stream *s, unsigned after, unsigned limit, st
 	static char body[ENTRIES * 400];
 	static struct hw_past_item item;
 	unsigned at = after; /* all up to it is accounted for */
-	struct hw_place place = {after, 0};
+	struct hw_stream_id place = {after, 0};
 	for (bool more = true; more;) {
 		struct hw_past_page page;
 		answer(s, at, limit, random, body, sizeof(body));
@@ -109,8 +109,9 @@ static void check_all(const struct stream *s, unsigned after, unsigned limit, st
 			while (!s->kept[end])
 				end++;
 			ck_assert(item.hole);
-			ck_assert_int_eq(hw_place_cmp(item.after, place), 0);
-			ck_assert_int_eq(hw_place_cmp(hw_place_next(item.id), (struct hw_place){end, 0}), 0);
+			ck_assert_int_eq(hw_stream_id_compare(item.after, place), 0);
+			ck_assert_int_eq(
+				hw_stream_id_compare(hw_stream_id_next(item.id), (struct hw_stream_id){end, 0}), 0);
 			ck_assert_int_eq(item.lost, s->kept[at] ? (int64_t)(end - next) : -1);
 			at = end - 1;
 			place = item.id;
@@ -149,7 +150,7 @@ START_TEST(many_holes_are_not_read_again_for_each_transition)
 		                      ROWS + i);
 	snprintf(body + n, sizeof(body) - n, "],\"next\":\"x\"}");
 	clock_t begun = clock();
-	ck_assert(hw_past_read(&page, (struct hw_place){1, 0}, body, strlen(body)));
+	ck_assert(hw_past_read(&page, (struct hw_stream_id){1, 0}, body, strlen(body)));
 	while (hw_past_next(&page, &item))
 		rows += !item.hole;
 	ck_assert_uint_eq(rows, ROWS - 1);
@@ -176,7 +177,7 @@ START_TEST(no_answer_is_believed_further_than_it_goes)
 		memcpy(copy, body, len);
 		struct hw_past_page page;
 		unsigned items = 0;
-		if (hw_past_read(&page, (struct hw_place){1, 0}, copy, len))
+		if (hw_past_read(&page, (struct hw_stream_id){1, 0}, copy, len))
 			while (hw_past_next(&page, &item))
 				ck_assert_uint_lt(items++, 2 * ENTRIES);
 		free(copy);

@@ -101,14 +101,20 @@ static const struct {
 	{B("{\"a\":\"x\\ny\"}"), FIELDS, false},
 	{B("{\"online\\u0000x\":false}"), PLAIN, true},
 	{B("{\"a\":\"\\\\u0000\"}"), FIELDS, false}, /* an escaped backslash, then text */
-	{B("{\"by\":\"m\",\"seq\":1}"), MONITOR, false},
-	{B("{\"seq\":1,\"by\":\"\"}"), MONITOR, false},
-	{B("{\"by\":\"m\",\"seq\":1,\"battery\":\"x\",\"time\":[],\"timeout\":-1,\"online\":3}"), MONITOR, false},
+	{B("{\"by\":\"m\",\"seq\":1,\"online\":false}"), MONITOR, false},
+	{B("{\"by\":\"m\",\"seq\":1,\"canary\":true}"), MONITOR, false},
+	{B("{\"by\":\"m\",\"seq\":1,\"cluster\":\"heartwheel\",\"known\":\"0-255:1:m\"}"), MONITOR, false},
+	{B("{\"online\":true,\"seq\":1,\"by\":\"\"}"), MONITOR, false},
+	{B("{\"by\":\"m\",\"seq\":1,\"battery\":\"x\",\"time\":[],\"timeout\":-1,\"online\":true}"), MONITOR, false},
+	{B("{\"by\":\"m\",\"seq\":1}"), FIELDS, false},
+	{B("{\"by\":\"m\",\"seq\":1,\"online\":3}"), FIELDS, true},
+	{B("{\"by\":\"m\",\"seq\":1,\"canary\":false,\"cluster\":7}"), FIELDS, false},
+	{B("{\"by\":\"m\",\"online\":true}"), FIELDS, false},
 	{B("{\"by\":\"m\"}"), FIELDS, false},
 	{B("{\"seq\":1}"), FIELDS, false},
-	{B("{\"by\":\"m\",\"seq\":\"1\"}"), FIELDS, false},
-	{B("{\"by\":1,\"seq\":1}"), FIELDS, false},
-	{B("{\"by\":1,\"by\":\"m\",\"seq\":1}"), FIELDS, false}, /* the first counts */
+	{B("{\"by\":\"m\",\"seq\":\"1\",\"online\":true}"), FIELDS, false},
+	{B("{\"by\":1,\"seq\":1,\"online\":true}"), FIELDS, false},
+	{B("{\"by\":1,\"by\":\"m\",\"seq\":1,\"online\":true}"), FIELDS, false}, /* the first counts */
 };
 
 START_TEST(kind)
@@ -297,9 +303,9 @@ END_TEST
 
 START_TEST(monitor_names)
 {
-	decode_long("{\"seq\":1,\"by\":\"", 'n', 64, "\"}");
+	decode_long("{\"seq\":1,\"online\":true,\"by\":\"", 'n', 64, "\"}");
 	ck_assert_uint_eq(strlen(p.by), 64);
-	decode_long("{\"seq\":1,\"by\":\"", 'n', 65, "\"}");
+	decode_long("{\"seq\":1,\"online\":true,\"by\":\"", 'n', 65, "\"}");
 	ck_assert_int_eq(p.kind, HW_PAYLOAD_MONITOR);
 	ck_assert_str_eq(p.by, "");
 }
@@ -323,7 +329,7 @@ static const struct {
 START_TEST(monitor_seq)
 {
 	char text[64];
-	snprintf(text, sizeof(text), "{\"by\":\"m\",\"seq\":%s}", seqs[_i].text);
+	snprintf(text, sizeof(text), "{\"by\":\"m\",\"online\":true,\"seq\":%s}", seqs[_i].text);
 	decode(text, strlen(text));
 	ck_assert_int_eq(p.kind, HW_PAYLOAD_MONITOR);
 	ck_assert_int_eq(p.seq, seqs[_i].seq);

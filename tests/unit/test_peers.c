@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "../suite.h"
-#include "daemon/peers.h"
+#include "daemon/cluster/peers.h"
+#include "heartwheel/payload.h"
 
 #define LONG "heartwheel/12345678901234567890123456789012345678901234567890123456789012345/status"
 
@@ -84,6 +85,16 @@ START_TEST(presences)
 }
 END_TEST
 
+/* A message between nodes must not be a device's heartbeat, whatever filter matches its topic. */
+static bool is_monitors(const char *text)
+{
+	struct hw_payload p;
+	hw_payload_decode(&p, text, strlen(text));
+	bool is = p.kind == HW_PAYLOAD_MONITOR;
+	hw_payload_fini(&p);
+	return is;
+}
+
 START_TEST(in_the_place_of_another)
 {
 	char text[1024];
@@ -95,6 +106,7 @@ START_TEST(in_the_place_of_another)
 	ck_assert_ptr_nonnull(strstr(text, "\"online\":false"));
 	ck_assert_ptr_nonnull(strstr(text, "\"by\":\"a\\\"b\""));
 	ck_assert_ptr_nonnull(strstr(text, "\"evicted_by\":\"me\""));
+	ck_assert(is_monitors(text));
 	ck_assert_int_eq(hw_peer_print_offline("fleet", "a", "me", 1, text, (size_t)len / 2), -1);
 }
 END_TEST
@@ -102,7 +114,7 @@ END_TEST
 /* All that can be: a token of its own for each partition, of nodes with the longest names. */
 START_TEST(what_is_known)
 {
-	static struct hw_token known[HW_PARTITIONS], back[HW_PARTITIONS];
+	static struct hw_fencing_token known[HW_PARTITIONS], back[HW_PARTITIONS];
 	static char text[HW_PEER_KNOWN_MAX];
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		known[p].epoch = UINT64_MAX / 2 - p;
@@ -111,10 +123,11 @@ START_TEST(what_is_known)
 	int len = hw_peer_print_known("fleet", "me", 9, known, text, sizeof(text));
 	ck_assert_int_eq(len, (int)strlen(text));
 	ck_assert_int_lt(len, 65536);
+	ck_assert(is_monitors(text));
 	ck_assert_int_eq(hw_peer_known(text, (size_t)len, "fleet", back, &seq), 0);
 	ck_assert_uint_eq(seq, 9);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		ck_assert_int_eq(hw_token_compare(&known[p], &back[p]), 0);
+		ck_assert_int_eq(hw_fencing_token_compare(&known[p], &back[p]), 0);
 	ck_assert_int_eq(hw_peer_known(text, (size_t)len, "other", back, &seq), 0);
 	ck_assert_uint_eq(back[0].epoch, 0);
 	ck_assert_int_eq(hw_peer_known("", 0, "fleet", back, &seq), 0);
@@ -148,7 +161,7 @@ START_TEST(nothing_is_read_behind_a_payload)
 	                                    ",,"};
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct hw_token known[HW_PARTITIONS];
+	struct hw_fencing_token known[HW_PARTITIONS];
 	ck_assert(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		size_t len = strlen(texts[i]);
@@ -161,6 +174,24 @@ START_TEST(nothing_is_read_behind_a_payload)
 }
 END_TEST
 
+static bool of_another(const char *payload)
+{
+	return hw_peer_is_of_another(payload, strlen(payload), "fleet");
+}
+
+/* Only a payload that names this cluster, or that is no object, counts as a stranger's. */
+START_TEST(presences_of_other_fleets)
+{
+	ck_assert(of_another("{\"cluster\":\"fleet2\",\"online\":true,\"claims\":\"0-255:1\"}"));
+	ck_assert(of_another("{\"online\":true}"));
+	ck_assert(of_another("{\"cluster\":1}"));
+	ck_assert(!of_another("{\"cluster\":\"fleet\",\"online\":true,\"claims\":\"0-255:1\"}"));
+	ck_assert(!of_another("[]"));
+	ck_assert(!of_another("x"));
+	ck_assert(!of_another(""));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("peers");
@@ -169,6 +200,7 @@ int main(void)
 	tcase_add_test(t, presences);
 	tcase_add_test(t, in_the_place_of_another);
 	tcase_add_test(t, what_is_known);
+	tcase_add_test(t, presences_of_other_fleets);
 	tcase_add_test(t, nothing_is_read_behind_a_payload);
 	suite_add_tcase(s, t);
 	return suite_run(s);

@@ -494,7 +494,7 @@ START_TEST(test_the_owner_asks_and_who_takes_over_does_first)
 	ck_assert_uint_eq(probes(), 0);
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
 	int64_t taken = now_ns();
-	hw_monitor_role(w->m, hw_partition_of("a", 1), HW_ROLE_DECIDES, 1);
+	hw_monitor_role(w->m, hw_partition_of("a", 1), HW_ROLE_AUTHORITATIVE, 1);
 	world_until(w, taken + 6 * S);
 	ck_assert_uint_eq(probes(), 1);
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));

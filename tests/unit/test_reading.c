@@ -84,7 +84,7 @@ END_TEST
 START_TEST(batch_element_fields)
 {
 	static const char text[] = "{\"id\":\"a\",\"battery\":5,\"timeout\":7,\"online\":false,\"rssi\":\"x\"}";
-	static const char other[] = "{\"by\":\"m\",\"seq\":5,\"id\":\"a\"}", ten[] = "\"0123456789\"";
+	static const char other[] = "{\"by\":\"m\",\"seq\":5,\"online\":true,\"id\":\"a\"}", ten[] = "\"0123456789\"";
 	char id[8];
 	ck_assert_int_eq(hw_payload_element(&p, text, sizeof(text) - 1, NULL, id, sizeof(id)), 1);
 	ck_assert(p.goodbye && p.has_timeout && p.malformed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The names of keys, the ring of edges, what error replies mean: the parts of the Redis side that need no Redis. */
+/* The names of keys, the ring of pending writes, what error replies mean: the parts of the Redis side that need no
+ * Redis. */
 #include <check.h>
 #include <errno.h>
 #include <signal.h>
@@ -12,9 +13,9 @@
 #include "link/eval.h"
 #include "link/resolve.h"
 #include "link/trouble.h"
-#include "redis/edges.h"
 #include "redis/flags.h"
 #include "redis/keys.h"
+#include "redis/pending_writes.h"
 #include "redis/script.h"
 
 /* --- keys ----------------------------------------------------------------------------------------------------------
@@ -110,15 +111,15 @@ END_TEST
 /* --- the ring ------------------------------------------------------------------------------------------------------
  */
 
-static void push(struct hw_edges *q, uint64_t seq)
+static void push(struct hw_pending_writes *q, uint64_t seq)
 {
-	struct hw_edge e = {.t = {.seq = seq}};
+	struct hw_pending_write e = {.t = {.seq = seq}};
 	if (seq % 3 == 0) {
 		e.acknowledges = true;
 		e.id = malloc(2);
 		ck_assert_ptr_nonnull(e.id);
 	}
-	ck_assert_int_eq(hw_edges_push(q, &e), 0);
+	ck_assert_int_eq(hw_pending_writes_push(q, &e), 0);
 }
 
 START_TEST(id_of_a_key_that_others_touch)
@@ -163,45 +164,45 @@ END_TEST
 
 START_TEST(ring_keeps_the_order_while_it_grows)
 {
-	struct hw_edges q = {0};
+	struct hw_pending_writes q = {0};
 	uint64_t in = 0, out = 0;
 	while (in < 20000) {
 		for (int k = 0; k < 7; k++)
 			push(&q, in++);
 		for (int k = 0; k < 4; k++, out++) {
-			ck_assert_uint_eq(hw_edges_at(&q, q.head)->t.seq, out);
+			ck_assert_uint_eq(hw_pending_writes_at(&q, q.head)->t.seq, out);
 			q.sent = q.head + 1;
-			hw_edges_confirm(&q, q.sent);
+			hw_pending_writes_confirm(&q, q.sent);
 		}
 	}
-	uint32_t edges = 0;
+	uint32_t transitions = 0;
 	for (uint64_t at = q.head; at != q.tail; at++, out++) {
-		ck_assert_uint_eq(hw_edges_at(&q, at)->t.seq, out);
-		edges += out % 3 != 0;
+		ck_assert_uint_eq(hw_pending_writes_at(&q, at)->t.seq, out);
+		transitions += out % 3 != 0;
 	}
 	ck_assert_uint_eq(out, in);
-	ck_assert_uint_eq(q.edges, edges);
+	ck_assert_uint_eq(q.transitions, transitions);
 	q.sent = q.tail;
-	hw_edges_confirm(&q, q.tail);
-	ck_assert_uint_eq(q.edges, 0);
+	hw_pending_writes_confirm(&q, q.tail);
+	ck_assert_uint_eq(q.transitions, 0);
 	push(&q, 1);
 	push(&q, 3); /* and what is left is freed with it */
-	hw_edges_fini(&q);
+	hw_pending_writes_fini(&q);
 }
 END_TEST
 
 START_TEST(ring_ends_at_its_mark)
 {
-	struct hw_edges q = {0};
-	const struct hw_edge e = {.t = {.seq = 1}};
-	for (uint32_t k = 0; k < HW_EDGES_MARK; k++)
-		ck_assert_int_eq(hw_edges_push(&q, &e), 0);
-	ck_assert_int_eq(hw_edges_push(&q, &e), -ENOBUFS);
-	ck_assert_uint_eq(q.edges, HW_EDGES_MARK);
+	struct hw_pending_writes q = {0};
+	const struct hw_pending_write e = {.t = {.seq = 1}};
+	for (uint32_t k = 0; k < HW_PENDING_WRITES_MAX; k++)
+		ck_assert_int_eq(hw_pending_writes_push(&q, &e), 0);
+	ck_assert_int_eq(hw_pending_writes_push(&q, &e), -ENOBUFS);
+	ck_assert_uint_eq(q.transitions, HW_PENDING_WRITES_MAX);
 	q.sent = 1;
-	hw_edges_confirm(&q, 1);
-	ck_assert_int_eq(hw_edges_push(&q, &e), 0);
-	hw_edges_fini(&q);
+	hw_pending_writes_confirm(&q, 1);
+	ck_assert_int_eq(hw_pending_writes_push(&q, &e), 0);
+	hw_pending_writes_fini(&q);
 }
 END_TEST
 
@@ -304,7 +305,7 @@ START_TEST(texts_are_one_bounded_line)
 	hw_trouble_text("OOM x", text);
 	ck_assert_str_eq(text, "Redis is out of memory: raise its maxmemory (OOM x)");
 	hw_trouble_text("WRONGPASS x", text);
-	ck_assert_str_eq(text, "Redis refused the password: see [redis] username, password_file");
+	ck_assert_str_eq(text, "Redis refused the password: check [redis] username and password_file");
 }
 END_TEST
 

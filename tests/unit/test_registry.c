@@ -47,7 +47,7 @@ START_TEST(empty_registry)
 	ck_assert_uint_eq(find("a"), HW_NIL);
 	ck_assert_ptr_null(hw_registry_at(r, 0));
 	ck_assert_ptr_null(hw_registry_at(r, HW_NIL));
-	hw_registry_find_asked(r, NULL, NULL, 0, NULL);
+	hw_registry_find_prefetched(r, NULL, NULL, 0, NULL);
 	hw_registry_free(NULL);
 }
 END_TEST
@@ -227,8 +227,8 @@ static void find_many(const struct hw_id *ids, size_t n, uint32_t *out)
 	uint32_t asked[100];
 	ck_assert_uint_le(n, 100);
 	for (size_t i = 0; i < n; i++)
-		asked[i] = hw_registry_ask(r, ids[i].text, ids[i].len);
-	hw_registry_find_asked(r, ids, asked, n, out);
+		asked[i] = hw_registry_prefetch(r, ids[i].text, ids[i].len);
+	hw_registry_find_prefetched(r, ids, asked, n, out);
 }
 
 START_TEST(many_at_once)

@@ -36,7 +36,7 @@ START_TEST(its_own_timeout_counts)
 	ck_assert(!(world_device(w, "a")->flags & HW_FLAG_SILENT));
 	ck_assert_uint_eq(world_device(w, "a")->seq, _i ? 6 : 5);
 	world_pass(w, 2 * TIMEOUT);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, 7200 * S);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
 	world_last(w, &at);
@@ -57,7 +57,7 @@ START_TEST(another_nodes_clock_forgets_no_device)
 	struct hw_event e = entry("a", HW_STATE_OFFLINE, 5);
 	e.time_ms += _i ? 4000 * DAY_MS : -4000 * DAY_MS;
 	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, 29 * 86400 * S);
 	ck_assert_uint_eq(transitions(HW_STATE_FORGOTTEN), 0);
 	world_pass(w, 2 * 86400 * S);
@@ -133,7 +133,7 @@ START_TEST(what_else_the_hash_says_counts)
 	ck_assert_uint_eq(hw_device_source(d), HW_SOURCE_KEY);
 	ck_assert(hw_device_report(d).has & HW_HAS_BATTERY);
 	world_pass(w, 86400 * S / 2);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, 86400 * S);
 	ck_assert_uint_eq(transitions(HW_STATE_FORGOTTEN), 1); /* so early, as it was heard once */
 }
@@ -161,7 +161,7 @@ START_TEST(what_was_heard_before_a_late_load_is_judged)
 	world_beat(w, "a", "");
 	ck_assert(world_device(w, "a")->flags & HW_FLAG_HEARD);
 	load(s);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), (unsigned)_i);
 	world_pass(w, 4 * TIMEOUT);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
@@ -189,7 +189,7 @@ static const char *gone(void)
 START_TEST(what_is_not_read_again_is_gone)
 {
 	static const char *const ids[] = {"b", "c", "d", "e"};
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", ""); /* decided here */
 	world_beat(w, "n", ""); /* nobody has decided yet */
 	for (int k = 0; k < 4; k++)
@@ -227,7 +227,7 @@ END_TEST
 /* What was decided here, and is written: the stream says so, though it decides nothing here. */
 START_TEST(what_was_decided_here_and_is_written_is_not_gone)
 {
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0);
 	stream("a", HW_STATE_ONLINE, world_device(w, "a")->seq);
@@ -274,7 +274,7 @@ END_TEST
 /* Of what is decided here no store knows better. */
 START_TEST(another_store_does_not_overrule_the_owner)
 {
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	uint64_t seq = world_device(w, "a")->seq;
 	if (_i) /* it is being handed over */
@@ -298,7 +298,7 @@ START_TEST(what_is_read_later_has_a_timeout_from_then_on)
 	load(stored("a", HW_STATE_ONLINE, 5));
 	int64_t from = w->now.mono.ns;
 	role(HW_ROLE_OWNS);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, 2 * TIMEOUT);
 	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
 	world_last(w, &at);
@@ -311,7 +311,7 @@ START_TEST(an_owner_outdoes_a_newer_word_of_the_stream)
 {
 	stream("a", HW_STATE_OFFLINE, 5);
 	role(HW_ROLE_OWNS);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_drain(w);
 	world_pass(w, S / 10);
 	size_t before = world_count(w, HW_OUT_UNWRITTEN, 0);
@@ -326,7 +326,7 @@ END_TEST
  * counts, whatever seq that has begun at. */
 START_TEST(what_another_store_lacked_of_its_owner_is_lacked_behind_that)
 {
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	uint64_t seq = world_device(w, "a")->seq;
 	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
@@ -347,7 +347,7 @@ END_TEST
 START_TEST(another_store_overrules_who_has_not_decided)
 {
 	if (_i) {
-		role(HW_ROLE_DECIDES);
+		role(HW_ROLE_AUTHORITATIVE);
 		world_beat(w, "a", "");
 		role(HW_ROLE_WATCHES);
 	} else {
@@ -375,7 +375,7 @@ START_TEST(what_another_store_lacks_is_owed_by_who_takes_it_over)
 		stream("a", states[_i % 2], 9);
 	ck_assert_uint_eq(outs_of_devices(), 0);
 	role(HW_ROLE_OWNS);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_drain(w);
 	world_pass(w, S / 10);
 	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), _i / 2 == 0);
@@ -388,7 +388,7 @@ END_TEST
  * partition by then, and that node does not know the device. */
 START_TEST(what_its_owner_could_not_write_is_owed_once_it_is_the_owner_again)
 {
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	uint64_t seq = world_device(w, "a")->seq;
 	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
@@ -399,7 +399,7 @@ START_TEST(what_its_owner_could_not_write_is_owed_once_it_is_the_owner_again)
 	unsigned statuses = (unsigned)world_count(w, HW_OUT_STATUS, 0);
 	unsigned refreshes = (unsigned)world_count(w, HW_OUT_REFRESH, 0);
 	role(HW_ROLE_OWNS);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_drain(w);
 	world_pass(w, S / 10);
 	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0) - statuses, _i == 0);
@@ -420,7 +420,7 @@ START_TEST(what_another_store_has_in_another_state_is_owed_by_who_takes_it_over)
 	if (_i / 2) /* and its owner has told of it anew */
 		stream("a", HW_STATE_OFFLINE, 6);
 	role(HW_ROLE_OWNS);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_drain(w);
 	world_pass(w, S / 10);
 	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), _i / 2 == 0);
@@ -444,7 +444,7 @@ START_TEST(what_was_lacked_and_comes_in_the_next_reading_is_not_owed)
 		stream("a", HW_STATE_ONLINE, 9);
 	ck_assert_str_eq(gone(), "");
 	role(HW_ROLE_OWNS);
-	role(HW_ROLE_DECIDES);
+	role(HW_ROLE_AUTHORITATIVE);
 	world_pass(w, S / 10);
 	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), other);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is owed to the broker, and in which order it goes: here the publisher is a list of what it has taken. */
 #include "../suite.h"
-#include "daemon/retained_sink.h"
+#include "daemon/retained/retained_sink.h"
 #include "world.h"
 
 #define DEVICES 2000
@@ -12,7 +12,7 @@ struct hw_publisher {
 	unsigned room;
 	size_t n, acked;
 	uint32_t device[2 * DEVICES]; /* whose message it was */
-	uint64_t token[2 * DEVICES];
+	uint64_t publish_id[2 * DEVICES];
 };
 
 /* These two stand before libmqtt's. */
@@ -25,8 +25,8 @@ bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *w
 {
 	world_must(p->room > 0 && p->n < 2 * DEVICES);
 	p->room--;
-	p->device[p->n] = (uint32_t)(what->subject & ~HW_RETAINED_TOKEN_KIND) - 1;
-	p->token[p->n++] = what->token;
+	p->device[p->n] = (uint32_t)(what->subject & ~HW_RETAINED_PUBLISH_ID_KIND) - 1;
+	p->publish_id[p->n++] = what->publish_id;
 	return true;
 }
 
@@ -56,7 +56,7 @@ static int payload(const struct hw_retained_sink *s, struct hw_now now, const st
 
 static const struct hw_retained_kind kind = {.pending = HW_PENDING_STATUS,
                                              .queued = HW_QUEUED_STATUS,
-                                             .token = UINT64_C(0x4000000000000000),
+                                             .publish_id = UINT64_C(0x4000000000000000),
                                              .wanted = wanted,
                                              .version = version,
                                              .topic = topic,
@@ -112,7 +112,7 @@ static void go_on(void)
 {
 	unsigned budget = 4096;
 	while (publisher.acked < publisher.n)
-		hw_retained_acked(&pending, publisher.token[publisher.acked++]);
+		hw_retained_acked(&pending, publisher.publish_id[publisher.acked++]);
 	world_pass(w, 50 * MS);
 	publisher.room = ROOM;
 	hw_retained_pump(&pending, w->now, &budget);
@@ -134,7 +134,7 @@ START_TEST(test_a_refusal_ends_with_the_last_pending_message)
 	ck_assert_int_eq(hw_retained_release(&pending, device, w->now.mono.ns / MS), 0);
 	go_on();
 	ck_assert_uint_eq(publisher.n, 1);
-	hw_retained_refused(&pending, publisher.token[publisher.acked++], w->now.mono.ns / MS);
+	hw_retained_refused(&pending, publisher.publish_id[publisher.acked++], w->now.mono.ns / MS);
 	world_pass(w, 20 * S);
 	ck_assert_int_eq(hw_retained_oldest_ms(&pending, w->now.mono.ns / MS), 20000);
 	ck_assert_int_eq(hw_retained_release(&pending, device, w->now.mono.ns / MS), 0);

@@ -6,11 +6,16 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,7 +129,192 @@ START_TEST(a_line_forges_no_other)
 	hw_log(&l, HW_LOG_ERROR, "%s", "one\nerror: two");
 	hw_log_close(&l);
 	ck_assert_uint_eq(count("\n"), 1);
-	ck_assert_uint_eq(count("one?error: two"), 1);
+	ck_assert_uint_eq(count("one\\u000aerror: two"), 1);
+}
+END_TEST
+
+/* CSI, a new line and a change of direction as characters, CSI as a byte; a letter stays. */
+START_TEST(a_line_does_nothing_to_a_terminal)
+{
+	struct hw_log l;
+	log_to_file(&l, HW_LOG_DEBUG);
+	hw_log(&l, HW_LOG_ERROR, "%s", "x\302\23331m\302\205\u202e\u2066\u2028 \233 \u00e9\177\033.");
+	hw_log_limited(&l, 0, HW_LOG_ERROR, "%s", "y\302\233.");
+	hw_log_close(&l);
+	ck_assert_uint_eq(count("x\\u009b31m\\u0085\\u202e\\u2066\\u2028 \\x9b \u00e9\\u007f\\u001b.\n"), 1);
+	ck_assert_uint_eq(count("y\\u009b.\n"), 1);
+}
+END_TEST
+
+/* Logs `lines` lines to stderr while it is `fd`. */
+static void log_to(struct hw_log *l, int fd, int lines)
+{
+	int was = dup(STDERR_FILENO);
+	ck_assert_int_ge(dup2(fd, STDERR_FILENO), 0);
+	for (int i = 0; i < lines; i++)
+		hw_log(l, HW_LOG_NOTICE, "%0300d", i);
+	dup2(was, STDERR_FILENO);
+	close(was);
+}
+
+START_TEST(a_pipe_that_is_not_read_holds_nothing_up)
+{
+	struct hw_log l;
+	int ends[2];
+	char text[65536], end[64];
+	hw_log_init(&l, "test");
+	ck_assert_int_eq(pipe(ends), 0);
+	ck_assert_int_eq(fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
+	log_to(&l, ends[1], 100);
+	ck_assert_uint_ge(l.left_out, 80);
+	ck_assert_uint_lt(l.left_out, 100);
+	snprintf(end, sizeof(end), "warning: left out %llu log lines", (unsigned long long)l.left_out);
+	ck_assert_int_eq(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
+	ck_assert_int_gt(read(ends[0], text, sizeof(text)), 0);
+	ck_assert_int_eq(fcntl(ends[1], F_SETPIPE_SZ, 65536), 65536);
+	log_to(&l, ends[1], 1);
+	ck_assert_uint_eq(l.left_out, 0);
+	ssize_t n = read(ends[0], text, sizeof(text) - 1);
+	ck_assert_int_gt(n, 0);
+	text[n] = '\0';
+	ck_assert_ptr_nonnull(strstr(text, end));
+	ck_assert_ptr_nonnull(strstr(text, "notice: 000"));
+	close(ends[0]);
+	close(ends[1]);
+}
+END_TEST
+
+START_TEST(a_terminal_that_is_not_read_holds_nothing_up)
+{
+	struct hw_log l;
+	int reader, terminal;
+	hw_log_init(&l, "test");
+	ck_assert_int_eq(openpty(&reader, &terminal, NULL, NULL, NULL), 0);
+	log_to(&l, terminal, 1000);
+	ck_assert_uint_gt(l.left_out, 0);
+	close(reader);
+	close(terminal);
+}
+END_TEST
+
+static int bind_syslog(int type)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/log", dir);
+	unlink(address.sun_path);
+	int fd = socket(AF_UNIX, type, 0);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* The next line as syslog gets it, without its time. */
+static const char *next_syslog(int fd)
+{
+	static char text[4096];
+	ssize_t n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+	if (n < 0)
+		return NULL;
+	text[n] = '\0';
+	ck_assert_int_gt(n, 20);
+	ck_assert_mem_eq(text, "<29>", 4);
+	ck_assert_int_eq(text[4 + 15], ' '); /* Nov 27 16:43:56 */
+	return text + 4 + 16;
+}
+
+START_TEST(a_syslog_that_is_not_read_holds_nothing_up)
+{
+	struct hw_log l;
+	char where[96], want[128];
+	const char *line, *last = NULL;
+	snprintf(where, sizeof(where), "%s/log", dir);
+	hw_log_init(&l, "test");
+	l.syslog_path = where;
+	int fd = bind_syslog(SOCK_DGRAM);
+	ck_assert_int_eq(hw_log_open(&l, "syslog", HW_LOG_DEBUG, NULL), 0);
+	for (int i = 0; i < 5000; i++)
+		hw_log(&l, HW_LOG_NOTICE, "line %d", i);
+	ck_assert_uint_gt(l.left_out, 0);
+	snprintf(want, sizeof(want), "test[%ld]: line 0", (long)getpid());
+	ck_assert_str_eq(next_syslog(fd), want);
+	while (next_syslog(fd))
+		;
+	snprintf(want, sizeof(want), "test[%ld]: left out %llu log lines", (long)getpid(),
+	         (unsigned long long)l.left_out);
+	hw_log(&l, HW_LOG_NOTICE, "after");
+	char warning[4096];
+	ssize_t n = recv(fd, warning, sizeof(warning) - 1, MSG_DONTWAIT);
+	ck_assert_int_gt(n, 20);
+	warning[n] = '\0';
+	ck_assert_mem_eq(warning, "<28>", 4);
+	ck_assert_mem_eq(warning + 20, want, strlen(want));
+	while ((line = next_syslog(fd)))
+		last = line;
+	ck_assert_ptr_nonnull(last);
+	ck_assert_ptr_nonnull(strstr(last, "]: after"));
+	close(fd);
+	hw_log_close(&l);
+}
+END_TEST
+
+static void *read_slowly(void *arg)
+{
+	unsigned n = 0;
+	int fd = *(int *)arg;
+	char text[4096];
+	for (struct pollfd p = {.fd = fd, .events = POLLIN}; n < 15 && poll(&p, 1, 10000) == 1; n++) {
+		poll(NULL, 0, 1);
+		ck_assert_int_gt(recv(fd, text, sizeof(text), 0), 0);
+	}
+	ck_assert_uint_eq(n, 15);
+	return NULL;
+}
+
+/* The socket holds net.unix.max_dgram_qlen lines, 10 without systemd. */
+START_TEST(a_syslog_that_is_only_slow_gets_each_line)
+{
+	struct hw_log l;
+	char where[96];
+	pthread_t reader;
+	snprintf(where, sizeof(where), "%s/log", dir);
+	hw_log_init(&l, "test");
+	l.syslog_path = where;
+	int fd = bind_syslog(SOCK_DGRAM);
+	ck_assert_int_eq(hw_log_open(&l, "syslog", HW_LOG_DEBUG, NULL), 0);
+	ck_assert_int_eq(pthread_create(&reader, NULL, read_slowly, &fd), 0);
+	for (int i = 0; i < 15; i++)
+		hw_log(&l, HW_LOG_NOTICE, "line %d", i);
+	pthread_join(reader, NULL);
+	ck_assert_uint_eq(l.left_out, 0);
+	close(fd);
+	hw_log_close(&l);
+}
+END_TEST
+
+START_TEST(a_syslog_that_starts_again_gets_the_next_line)
+{
+	struct hw_log l;
+	char where[96];
+	snprintf(where, sizeof(where), "%s/log", dir);
+	hw_log_init(&l, "test");
+	l.syslog_path = where;
+	ck_assert_int_eq(hw_log_open(&l, "syslog", HW_LOG_DEBUG, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		int fd = bind_syslog(SOCK_DGRAM);
+		hw_log(&l, HW_LOG_NOTICE, "line %d", i);
+		ck_assert_ptr_nonnull(strstr(next_syslog(fd), i ? "]: line 1" : "]: line 0"));
+		close(fd);
+	}
+	int fd = bind_syslog(SOCK_STREAM);
+	ck_assert_int_eq(listen(fd, 1), 0);
+	hw_log(&l, HW_LOG_NOTICE, "line 2");
+	int stream = accept(fd, NULL, NULL);
+	ck_assert_ptr_nonnull(strstr(next_syslog(stream), "]: line 2"));
+	close(stream);
+	close(fd);
+	hw_log(&l, HW_LOG_NOTICE, "no daemon is there");
+	ck_assert_uint_eq(l.left_out, 1);
+	hw_log_close(&l);
 }
 END_TEST
 
@@ -200,7 +390,7 @@ START_TEST(a_log_is_no_fifo)
 	ck_assert_int_eq(hw_log_reopen(&l), -EMEDIUMTYPE);
 	hw_log_close(&l);
 	ck_assert_int_eq(rename(moved, path), 0);
-	ck_assert_uint_eq(count("no regular file; logging goes on where it was"), 1);
+	ck_assert_uint_eq(count("not a regular file; logging continues in the old file"), 1);
 }
 END_TEST
 
@@ -395,6 +585,12 @@ int main(void)
 	tcase_add_test(tc, a_pid_file_is_no_link);
 	tcase_add_test(tc, less_than_the_level_is_not_written);
 	tcase_add_test(tc, a_line_forges_no_other);
+	tcase_add_test(tc, a_line_does_nothing_to_a_terminal);
+	tcase_add_test(tc, a_pipe_that_is_not_read_holds_nothing_up);
+	tcase_add_test(tc, a_terminal_that_is_not_read_holds_nothing_up);
+	tcase_add_test(tc, a_syslog_that_is_not_read_holds_nothing_up);
+	tcase_add_test(tc, a_syslog_that_is_only_slow_gets_each_line);
+	tcase_add_test(tc, a_syslog_that_starts_again_gets_the_next_line);
 	tcase_add_test(tc, repeats_of_a_kind_are_held_back);
 	tcase_add_test(tc, what_differs_each_time_is_held_back_too);
 	tcase_add_test(tc, a_log_that_was_moved_is_opened_anew);

@@ -47,10 +47,10 @@ START_TEST(a_bad_list_says_where)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		*why = '\0';
 		ck_assert_msg(hw_hosts_parse(&h, bad[i], why, sizeof(why)) != 0, "%s", bad[i]);
-		ck_assert_msg(strstr(why, "is no host:port"), "%s: %s", bad[i], why);
+		ck_assert_msg(strstr(why, "is not host:port"), "%s: %s", bad[i], why);
 	}
 	ck_assert_int_ne(hw_hosts_parse(&h, "a:1, b:1, A:1", why, sizeof(why)), 0);
-	ck_assert_str_eq(why, "'A:1' stands there twice: remove one");
+	ck_assert_str_eq(why, "'A:1' is listed twice: remove one");
 }
 END_TEST
 
@@ -188,7 +188,7 @@ END_TEST
 START_TEST(what_is_wrong_is_said_with_what_to_do)
 {
 	static const char *const says[] = {[HW_SENTINEL_UNKNOWN] = "knows no master 'mine': see [redis] master",
-	                                   [HW_SENTINEL_PASSWORD] = "wants a password",
+	                                   [HW_SENTINEL_PASSWORD] = "needs a password",
 	                                   [HW_SENTINEL_STRANGE] = "(de tail): see [redis] sentinels",
 	                                   [HW_SENTINEL_AWAY] = "cannot ask the Sentinel at [::1]:7: de tail; see",
 	                                   [HW_SENTINEL_LOST] = "lost the Sentinel at [::1]:7: de tail"};

@@ -7,7 +7,7 @@
 
 #include "../random.h"
 #include "../suite.h"
-#include "tasks/followers.h"
+#include "tasks/follow/followers.h"
 
 #define MANY   400
 #define ROUNDS 4000
@@ -63,7 +63,7 @@ static void meet(void *arg, struct hw_follower *f)
 static void check_transition(void)
 {
 	char device[16], group[16];
-	struct hw_device_transition d = {.id = "1-0"};
+	struct hw_device_transition d = {.id = {1, 0}};
 	d.device.at = a_name(device, "d");
 	d.device.len = strlen(device);
 	d.group.at = a_name(group, "g");

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../suite.h"
-#include "tasks/name.h"
+#include "tasks/task.h"
 
 static const unsigned char secret[HW_TASKS_SECRET_LEN] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                                           11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,

@@ -10,7 +10,7 @@
 #include "../suite.h"
 #include "tasks/allow.h"
 #include "tasks/app.h"
-#include "tasks/wills.h"
+#include "tasks/follow/wills.h"
 
 #define DEVICES 3
 #define ASKED   8
@@ -18,7 +18,7 @@
 static struct hw_tasks_settings conf;
 static struct hw_tasks_app app;
 static struct hw_tasks_wills *wills;
-static struct hw_stream_hook *hook;
+static struct hw_device_hook *hook;
 
 /* What Redis was asked and has not answered. */
 static struct asked {
@@ -132,7 +132,7 @@ void hw_tasks_inbox_take(struct hw_tasks_inbox *b, enum hw_request_action action
 	(void)b, (void)action, (void)fn, (void)arg;
 }
 
-void hw_stream_reader_join(struct hw_stream_reader *t, struct hw_stream_hook *h)
+void hw_device_reader_join(struct hw_device_reader *t, struct hw_device_hook *h)
 {
 	(void)t;
 	hook = h;
@@ -143,8 +143,7 @@ bool hw_device_transition_read(const struct redisReply *entry, int64_t now_ms, s
 {
 	struct hw_text none = {"", 0};
 	(void)now_ms;
-	*out = (struct hw_device_transition){.id = entry->element[0]->str,
-	                                     .device = {entry->element[1]->str, entry->element[1]->len},
+	*out = (struct hw_device_transition){.device = {entry->element[1]->str, entry->element[1]->len},
 	                                     .state = {"offline", 7},
 	                                     .reason = none,
 	                                     .group = none,

@@ -52,7 +52,7 @@ function showOffline(s) {
 function showSince(s) {
 	const note = byId("offline-since");
 	if (offline === 0)
-		setText(note, s.blind ? "as far as was heard" : s.devices ? "everybody is there" : "");
+		setText(note, s.blind ? "as last heard" : s.devices ? "all devices are online" : "");
 	else if (newest && oldest)
 		setText(note, offline === 1 ? `since ${ago(newest)}` : `latest ${ago(newest)}, longest ${span(now() - oldest)}`);
 	else
@@ -149,7 +149,7 @@ async function samples() {
 	setText(byId("delay"), delay ? delay[0].toFixed(1) : "–");
 	const when = charts.reach();
 	setText(byId("delay-note"), delay ? `mean ${when ? `since ${when}` : "of the last hour"}; at most ${delay[1].toFixed(1)}`
-		: `nobody fell silent ${when ? `since ${when}` : "in the last hour"}`);
+		: `no device went offline ${when ? `since ${when}` : "in the last hour"}`);
 }
 
 // --- what just happened

@@ -5,8 +5,8 @@
 import { ago, announce, byId, clock, count, now, setText, span } from "./text.js";
 
 const causes = {
-	stall: "the monitor itself stood still", standstill: "nothing at all arrives from the broker", suspend: "the machine was asleep",
-	loss: "the broker drops messages on their way here", barrier: "the monitor's own messages do not come back from the broker",
+	stall: "the monitor stood still", standstill: "nothing arrives from the broker", suspend: "the machine was asleep",
+	loss: "the broker drops messages for this monitor", barrier: "the monitor's own messages do not come back from the broker",
 };
 let said = "", silentSince = null, redisSince = null, redisSeen = false;
 
@@ -20,18 +20,18 @@ export const isBrief = (s) => s.blind && !s.starting && s.judges_in_ms === null 
 function blindness(s) {
 	const left = s.judges_in_ms === null ? "" : seconds(s.judges_in_ms), lasts = span(Math.floor(s.blind_for_ms / 1000) * 1000);
 	if (left && s.starting)
-		return `Starting: devices have ${left} to report; nobody is judged until then.`;
+		return `Starting: devices have ${left} to report; no device is judged until then.`;
 	const since = `since ${clock(now() - s.blind_for_ms)}`, why = s.mqtt === "up" ? "" : ` (${s.mqtt})`;
 	if (s.blind_cause === "deaf")
-		return `Cannot hear some devices, ${since}: a group's topics bring nothing; nobody of it is judged.`;
+		return `Cannot hear some devices, ${since}: no message arrives on a group's topics; its devices are not judged.`;
 	if (s.blind_cause === "upstream")
-		return `Cannot hear some devices, ${since}: what a group is heard through is away; nobody of it is judged.`;
+		return `Cannot hear some devices, ${since}: the bridge or gateway of a group is away; its devices are not judged.`;
 	if (left)
-		return `The monitor hears again: devices have ${left} to report; nobody has been judged ${since}.`;
+		return `Heartbeats arrive again: devices have ${left} to report; no device has been judged ${since}.`;
 	if (s.blind_cause === "link")
-		return s.starting ? `Cannot hear devices: no broker connection since the start, ${lasts} ago; nobody is judged.${why}`
-			: `Cannot hear devices: broker connection lost ${lasts} ago (${since}); nobody is judged.${why}`;
-	return `Cannot hear devices: ${causes[s.blind_cause] ?? s.blind_cause}, for ${lasts} (${since}); nobody is judged.`;
+		return s.starting ? `Cannot hear devices: no broker connection since the start, ${lasts} ago; no device is judged.${why}`
+			: `Cannot hear devices: broker connection lost ${lasts} ago (${since}); no device is judged.${why}`;
+	return `Cannot hear devices: ${causes[s.blind_cause] ?? s.blind_cause}, for ${lasts} (${since}); no device is judged.`;
 }
 
 // The kind is said, not each second of it.
@@ -72,7 +72,7 @@ function showRedis(s) {
 	if (!away)
 		redisSeen = true;
 	redisSince = !away ? null : redisSince ?? (redisSeen ? now() : null);
-	put("redis-banner", away ? `Redis is away${redisSince === null ? "" : ` since ${clock(redisSince)}`}: ${count(s.owed)} ${s.owed === 1 ? "write is" : "writes are"} pending. The page shows what the monitor itself knows. (${s.redis})` : "",
+	put("redis-banner", away ? `Redis is away${redisSince === null ? "" : ` since ${clock(redisSince)}`}: ${count(s.owed)} ${s.owed === 1 ? "write is" : "writes are"} pending. The page shows the monitor's own data. (${s.redis})` : "",
 		"warn");
 }
 
@@ -89,7 +89,7 @@ export function status(s, about) {
 		pill(warns ? "Starting" : hears ? "Hears again" : "Cannot hear devices", hears ? "warn" : "bad");
 	else
 		pill(s.loading ? "Watching; devices are still being loaded" : "Watching", s.loading ? "warn" : "good");
-	say(s.blind ? `${s.blind_cause}${s.judges_in_ms === null}` : "watching", text || "Watching: devices are heard.");
+	say(s.blind ? `${s.blind_cause}${s.judges_in_ms === null}` : "watching", text || "Watching: heartbeats arrive.");
 	document.title = `${s.blind ? warns ? "… " : "BLIND " : s.offline ? `(${count(s.offline)}) ` : ""}${about}heartwheel`;
 	icon(s.blind ? "icon-blind" : s.offline ? "icon-offline" : "icon");
 }
@@ -101,7 +101,7 @@ export function standby(s) {
 	put("banner", able ? "" : "No barrier comes back from the broker: this node cannot take over.", "bad");
 	showRedis(s);
 	setText(byId("standby"), !owner ? "This node stands by, and no node is known to own the fleet now."
-		: deaf ? `This node stands by. ${owner} owns the fleet and does not hear it.`
+		: deaf ? `This node stands by. ${owner} owns the fleet but receives no heartbeats.`
 			: `This node stands by. ${owner} owns the fleet: its dashboard shows the devices.`);
 	pill("Standing by", owner && !deaf && able ? "warn" : "bad");
 	dim(false);
@@ -114,7 +114,7 @@ export function silent(heard) {
 	silentSince ??= now();
 	for (const id of heard ? ["offline-since", "online-share", "beats"] : [])
 		setText(byId(id), `as of ${clock(heard)}, ${ago(heard)}`);
-	put("trouble", `The monitor does not answer since ${clock(silentSince)}: it was stopped, or the network between is away. What is shown is from before. It is asked again every two seconds.`,
+	put("trouble", `The monitor has not answered since ${clock(silentSince)}: it was stopped, or the network is down. This page is from then, and tries again every two seconds.`,
 		"bad");
 	byId("banner").hidden = byId("redis-banner").hidden = true;
 	pill("No answer", "bad");

@@ -64,7 +64,7 @@ export const times = (n) => (n === 1 ? "1 outage" : `${count(n)} outages`);
 function said(s) {
 	const parts = [];
 	if (s.known_ms < 1)
-		return "not known then";
+		return "no data";
 	if (s.seen_ms < 1)
 		return "not seen";
 	parts.push(s.down_ms < 1 ? "up" : `down ${span(s.down_ms)}`);
@@ -94,11 +94,11 @@ function words(view, bars) {
 		return [];
 	return [element("details", { class: "words" }, element("summary", {}, "In words"),
 		element("ul", {}, ...some.map(([b, s]) => element("li", {}, `${view.when(b)}: ${said(s)}`)),
-			element("li", {}, "Nothing in all other bars.")))];
+			element("li", {}, "All other bars are empty.")))];
 }
 
-const summary = (all) => (all.known_ms < 1 ? "not known then" : all.seen_ms < 1 ? "no monitor saw it"
-	: all.seen_ms - all.down_ms < 1 ? `down all the time${all.seen < 1 ? ` that was seen, ${percent(all.seen)} of it` : ""}`
+const summary = (all) => (all.known_ms < 1 ? "no data" : all.seen_ms < 1 ? "no monitor was watching"
+	: all.seen_ms - all.down_ms < 1 ? `offline all the time${all.seen < 1 ? ` that was seen, ${percent(all.seen)} of it` : ""}`
 	: `up ${percent(all.uptime)}, ${times(all.outages)}${all.down_ms >= 1 ? `, down ${span(all.down_ms)}` : ""}` +
 		(all.seen < 1 ? `; seen ${percent(all.seen)} of the time` : ""));
 
@@ -130,7 +130,7 @@ function draw(at, view, bars) {
 }
 
 export function legend() {
-	const kinds = [["up", "up"], ["down", "down"], ["unseen", "not seen: no monitor could tell"], ["none", "not known yet, or forgotten"]];
+	const kinds = [["up", "up"], ["down", "down"], ["unseen", "not seen: no monitor was watching"], ["none", "no data: not known yet, or forgotten"]];
 	return element("ul", { class: "legend" }, ...kinds.map(([kind, text]) => element("li", {}, element("i", { class: kind }), text)));
 }
 

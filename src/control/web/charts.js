@@ -203,7 +203,7 @@ function draw() {
 		byId("chart-online").setAttribute("aria-label", `Devices online over the last hour: now ${count(last.online)}`);
 		byId("chart-delay").setAttribute("aria-label", detected.length
 			? `Detection delay over the last hour: at most ${Math.max(...detected.map((s) => s.delay_max_ms)).toFixed(1)} ms`
-			: "Detection delay over the last hour: no device was found to be silent");
+			: "Detection delay over the last hour: no device went offline");
 	}
 }
 

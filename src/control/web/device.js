@@ -16,9 +16,9 @@ export function doubt(s) {
 	if (!s?.blind)
 		return "";
 	if (s.blind_cause === "deaf" || s.blind_cause === "upstream")
-		return "The monitor cannot hear some devices: of those the state is from before.";
-	return s.judges_in_ms === null ? "Nobody is judged now: the monitor cannot hear devices. This is its state from before."
-		: "Nobody is judged yet: devices have time to report. This is its state from before.";
+		return "The monitor cannot hear some devices: their states are from before.";
+	return s.judges_in_ms === null ? "No device is judged now: the monitor cannot hear devices. This state is from before."
+		: "No device is judged yet: devices have time to report. This state is from before.";
 }
 
 // --- its head and what it reports
@@ -28,10 +28,10 @@ function facts(d) {
 		["Timeout", span(d.timeout_ms)]];
 	if (d.due_in_ms !== null)
 		all.push([d.state === "online" ? "Offline in" : "Forgotten in", d.due_in_ms > 0 ? span(d.due_in_ms) : "overdue"]);
-	all.push(["Wheel", d.level === null ? "not in it: waiting to be judged"
+	all.push(["Wheel", d.level === null ? "not in the wheel: waiting for the verdict"
 		: `level ${d.level}, slot ${d.slot}${d.rounds ? `, ${d.rounds} rounds` : ""}`]);
 	if ("node" in d)
-		all.push(["Owner", d.node ?? "nobody"]);
+		all.push(["Owner", d.node ?? "no node"]);
 	return all;
 }
 
@@ -64,9 +64,9 @@ function showState(p) {
 	setText(p.since, since ? `${state} for ${span(now() - since)}, since ${moment(since)}` : "");
 	p.aside.hidden = !p.gone && !p.blind && !p.away;
 	p.aside.className = p.gone && p.past ? "note aside" : "trouble";
-	setText(p.aside, p.away ? d ?? p.past ? "The monitor does not answer: this is what it said last." : "The monitor does not answer: nothing is known of this device now."
-		: p.gone ? p.past ? "The monitor does not know this device now; the history does."
-			: "The monitor knows no device of this id. It may have been forgotten, or the address is not right."
+	setText(p.aside, p.away ? d ?? p.past ? "The monitor does not answer: this is its last answer." : "The monitor does not answer: the device's state is not known now."
+		: p.gone ? p.past ? "The monitor does not know this device now; heartwheel-history does."
+			: "The monitor knows no device with this id: it was forgotten, or the address is wrong."
 			: p.blind);
 	p.group.hidden = !(d ?? p.past);
 	if (d ?? p.past) {
@@ -97,14 +97,14 @@ function learn(p, transitions) {
 function transitionItem(t) {
 	return element("li", { class: t.state }, element("span", { class: "dot" }), element("time", {}, moment(t.at_ms)),
 		element("span", { class: "state" }, t.state),
-		element("span", { class: "what" }, t.found ? "read back: the entry was lost" : because(t.reason)));
+		element("span", { class: "what" }, t.found ? "restored: the entry was lost" : because(t.reason)));
 }
 
 function showTransitions(p) {
 	const all = [...p.transitions.values()].sort((a, b) => b.seq - a.seq).slice(0, p.room);
 	p.list.replaceChildren(...all.map(transitionItem));
 	p.none.hidden = all.length > 0;
-	setText(p.none, p.kept === null ? "Looking …" : p.unheard ? UNKNOWN : "Nothing that is remembered.");
+	setText(p.none, p.kept === null ? "Looking …" : p.unheard ? UNKNOWN : "None in memory.");
 	p.more.hidden = !(p.next || p.transitions.size > p.room);
 }
 
@@ -147,7 +147,7 @@ function showOutages(p) {
 			element("td", {}, o.to_ms === null ? "lasts" : moment(o.to_ms)), length, element("td", { class: "wide" }, because(o.reason)));
 	}));
 	p.noOutage.hidden = all.length > 0;
-	setText(p.noOutage, p.kept === null ? "Looking …" : p.unheard ? UNKNOWN : p.kept ? "None that is kept." : "None that is remembered.");
+	setText(p.noOutage, p.kept === null ? "Looking …" : p.unheard ? UNKNOWN : p.kept ? "None is stored." : "None in memory.");
 	p.moreOutages.hidden = !(p.kept && (p.nextOutages || p.outages.length > p.outageRoom));
 }
 
@@ -196,8 +196,8 @@ function forgetPast(p, error) {
 	p.outages = [];
 	p.next = p.nextOutages = null;
 	p.unheard = isAway(error);
-	setText(p.pastNote, p.kept ? "" : p.unheard ? UNKNOWN : `No history: ${error.message}. Shown is what the monitor itself remembers; ` +
-		"with heartwheel-history there are 90 days as bars, and outages for years.");
+	setText(p.pastNote, p.kept ? "" : p.unheard ? UNKNOWN : `No history: ${error.message}. This page shows what the monitor has in memory; ` +
+		"with heartwheel-history it shows 90 days as bars, and outages over years.");
 	p.day.replaceChildren();
 	p.quarter.replaceChildren();
 	p.unknown.hidden = !p.kept;
@@ -246,7 +246,7 @@ async function readTasks(p) {
 		setClass(p.taskCard, "old", false);
 	} catch (error) {
 		p.oldTasks.hidden = isAway(error); // which is said above
-		setText(p.oldTasks, `${error.message}: this is what was known last.`);
+		setText(p.oldTasks, `${error.message}: this is the last answer.`);
 		setClass(p.taskCard, "old", true);
 	}
 }
@@ -311,18 +311,18 @@ function make(id) {
 	part("aside", "p", { hidden: true });
 	part("facts", "dl", { class: "facts" });
 	part("reported", "dl", { class: "facts" });
-	part("nothing", "p", { class: "note" }).textContent = "It reports nothing but that it lives.";
+	part("nothing", "p", { class: "note" }).textContent = "Its heartbeats carry no values.";
 	part("day", "div");
 	part("quarter", "div");
 	part("pastNote", "p", { class: "note", hidden: true });
-	part("unknown", "p", { class: "note", hidden: true }).textContent = "The history has nothing of this device yet.";
+	part("unknown", "p", { class: "note", hidden: true }).textContent = "heartwheel-history has nothing about this device yet.";
 	part("old", "p", { class: "note warn", hidden: true });
 	part("outageRows", "tbody");
 	part("noOutage", "p", { class: "note" });
 	part("list", "ol", { class: "lately" });
 	part("none", "p", { class: "note" });
 	part("taskRows", "tbody");
-	part("noTask", "p", { class: "note" }).textContent = "None waits for it.";
+	part("noTask", "p", { class: "note" }).textContent = "No task waits for it.";
 	part("oldTasks", "p", { class: "note warn", hidden: true });
 	p.group = element("p", { class: "note" }, "Group ", element("a", { href: "#/" }));
 	p.outageTable = table(p.outageRows, [["From"], ["To"], ["For"], ["Reason", "wide"]]);
@@ -331,7 +331,7 @@ function make(id) {
 	p.moreOutages = element("button", { type: "button", class: "plain", hidden: true, onclick: again(moreOutages) }, "Earlier ones");
 	p.legend = bars.legend();
 	p.nowCard = card("Now", p.facts, element("h3", {}, "What it reports"), p.reported, p.nothing);
-	p.barCard = card("Up and down", p.pastNote, p.old, p.unknown, p.day, p.quarter, p.legend,
+	p.barCard = card("Online and offline", p.pastNote, p.old, p.unknown, p.day, p.quarter, p.legend,
 		element("p", { class: "note" }, `Times are of ${Intl.DateTimeFormat().resolvedOptions().timeZone ?? "this browser"}.`));
 	p.taskCard = card("Tasks", p.oldTasks, p.taskTable, p.noTask);
 	p.taskCard.hidden = true; // until heartwheel-tasks has answered

@@ -59,7 +59,7 @@ function bundle(e, fresh) {
 		return [head];
 	const rest = e.all.length - OPENED;
 	return [head, ...e.all.slice(0, OPENED).map((one) => device(one, fresh)), ...(rest > 0 ? [element("li", { class: "note" },
-		`… and ${count(rest)} more; all of them are in the table`)] : [])];
+		`… and ${count(rest)} more; the table has all`)] : [])];
 }
 
 function buttons() {

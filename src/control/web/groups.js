@@ -15,7 +15,7 @@ const cells = (...all) => all.map((one) => (Array.isArray(one) ? one : [one, ""]
 	element("td", { class: typeof c === "string" ? `length ${kind}` : kind }, c));
 const away = (error) => (isAway(error) ? UNKNOWN
 	: `No history: ${error.message}.${isNotRunning(error)
-		? " It is heartwheel-history that keeps it, for years; systemctl enable --now heartwheel-history starts it." : ""}`);
+		? " heartwheel-history keeps the history, for years; systemctl enable --now heartwheel-history starts it." : ""}`);
 
 // Fills a part of the page while isStill(), every `every` ms; where that fails, sooner, and why is told meanwhile.
 async function persist(fill, tell, isStill, every) {
@@ -72,21 +72,21 @@ async function fillMonths(name, rows, months, note, worstOnes, isStill) {
 		const bad = answer.devices.filter((d) => d.outages > 0 || d.down_s > 0);
 		if (i === 0) {
 			old = oldness(answer) && `${oldness(answer)} `;
-			worstOnes.replaceChildren(...(bad.length ? worst(bad, "Away longest this month") : []));
+			worstOnes.replaceChildren(...(bad.length ? worst(bad, "Longest time offline this month") : []));
 		}
 	}
 	if (rows.children.length)
 		rows.dataset.first = first;
-	note.textContent = rows.children.length ? `${old}Months are of UTC; the first is as far as it has come. Uptime is of the time that a monitor saw.`
-		: "The history knows no device of this group.";
+	note.textContent = rows.children.length ? `${old}Months are in UTC; the current month is up to now. Uptime counts only time in which a monitor was watching.`
+		: "heartwheel-history has no device of this group.";
 }
 
 async function fillNow(name, note, isStill) {
 	const g = (await ask("v1/groups")).groups.find((one) => one.name === name);
 	if (isStill())
 		note.textContent = g ? `${count(g.online)} online, ${count(g.offline)} offline, timeout ${span(g.timeout_ms)}${
-			g.retired ? ", no longer in the configuration" : ""}${g.deaf ? "; a filter of it brings nothing, nobody of it is judged" : ""}${g.upstream ? `; ${g.upstream} says that its devices cannot be heard, nobody of it is judged` : ""}`
-			: "The monitor knows no group of this name.";
+			g.retired ? ", no longer in the configuration" : ""}${g.deaf ? "; no message arrives on one of its filters, its devices are not judged" : ""}${g.upstream ? `; ${g.upstream} says that its devices cannot be heard, they are not judged` : ""}`
+			: "The monitor has no group with this name.";
 }
 
 export function group(name, isStill) {
@@ -114,12 +114,12 @@ async function fillUnreliable(flapped, longest, isStill) {
 	const [most, long] = await Promise.all(["outages", "down"].map((sort) => ask(`v1/history/uptime?since=7d&sort=${sort}&limit=${WORST}`)));
 	if (!isStill())
 		return;
-	const nobody = () => [element("p", { class: "note" }, "Nobody.")];
+	const nobody = () => [element("p", { class: "note" }, "None.")];
 	const often = most.devices.filter((d) => d.outages > 1), away = long.devices.filter((d) => d.down_s > 0);
-	flapped.replaceChildren(...(often.length ? worst(often, "Went away most often") : [element("h3", {}, "Went away most often"), ...nobody()]));
-	longest.replaceChildren(...(away.length ? worst(away, "Were away longest") : [element("h3", {}, "Were away longest"), ...nobody()]),
-		...lost(long), ...(oldness(long) ? [element("p", { class: "note warn" }, oldness(long))] : []), element("p", { class: "note" }, long.all.devices === 0 ? "The history knows no device yet." : `Of ${count(long.all.devices)} devices, ${times(long.all.outages)} together; a monitor saw ${
-			percent(long.all.seen)} of the time. What nobody saw counts neither as up nor as down.`));
+	flapped.replaceChildren(...(often.length ? worst(often, "Offline most often") : [element("h3", {}, "Offline most often"), ...nobody()]));
+	longest.replaceChildren(...(away.length ? worst(away, "Offline longest") : [element("h3", {}, "Offline longest"), ...nobody()]),
+		...lost(long), ...(oldness(long) ? [element("p", { class: "note warn" }, oldness(long))] : []), element("p", { class: "note" }, long.all.devices === 0 ? "heartwheel-history has no device yet." : `Of ${count(long.all.devices)} devices, ${times(long.all.outages)} together; a monitor saw ${
+			percent(long.all.seen)} of the time. Time without a watching monitor counts neither as online nor as offline.`));
 }
 
 export function unreliable(isStill) {

@@ -22,7 +22,7 @@ function item(n, all) {
 	if (n.owed)
 		facts.push(`owes ${count(n.owed)}`);
 	if (n.differs.length)
-		facts.push(`another ${n.differs.join(", ")}`);
+		facts.push(`different ${n.differs.join(", ")}`);
 	const meter = element("meter", { max: 1, value: share, "aria-label": `share of ${n.node}` });
 	const href = n.self ? null : pageOf(n), name = element("b", {}, middle(n.node));
 	return element("li", { class: n.state },
@@ -38,14 +38,14 @@ function troubles(all) {
 	if (lost.length)
 		said.push(`${lost.length === 1 ? "Node" : "Nodes"} ${names(lost)} ${lost.length === 1 ? "is" : "are"} lost: ${
 			waiting ? `${count(waiting)} of ${count(all.partitions)} partitions wait to be taken over.`
-				: "the others watch the devices."}`);
+				: "the other nodes watch their devices."}`);
 	unownedSince = all.unowned ? unownedSince ?? Date.now() : null;
 	if (all.unowned && Date.now() - unownedSince >= 2 * all.lease_ms)
 		said.push(`${count(all.unowned)} of ${count(all.partitions)} partitions have no owner.`);
 	if (!all.member)
-		said.push(`This node is not a member of ${all.name}: what is shown may be old.`);
+		said.push(`This node is not a member of ${all.name}: this page may be old.`);
 	else if (all.lapsed)
-		said.push(`This node has last reached Redis ${ago(all.as_of_ms)}: what is shown may be old.`);
+		said.push(`This node last reached Redis ${ago(all.as_of_ms)}: this page may be old.`);
 	return said;
 }
 
@@ -85,7 +85,7 @@ function showElsewhere(why) {
 	e.dataset.says = text;
 	const parts = ready.slice(0, 3).flatMap((n, i) => [i ? ", " : "", link(n, n.node)]);
 	e.replaceChildren(...(text ? [`${why} ${ready.length === 1 ? "Node" : "Nodes"} `, ...parts, ready.length === 1 ? " is ready" : " are ready",
-		ready.some((n) => pageOf(n)) ? "." : "; no address is known here: see [http] names in monitor.conf."] : []));
+		ready.some((n) => pageOf(n)) ? "." : "; its address is not known: see [http] names in monitor.conf."] : []));
 }
 
 // The monitor does not answer: the nodes are as it said last.

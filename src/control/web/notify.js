@@ -27,13 +27,13 @@ const channel = (c) => element("tr", {}, cell(c.name, "length"), cell(visible(c.
 function trouble(answer, of = "") {
 	return answer.channels.filter((c) => c.failing).map((c) => {
 		const last = answer.notifications.find((e) => e.channel === c.name && e.tries > 0);
-		return `Nobody is told${of} through ${c.name}: the last message to ${KINDS[c.name] ?? "it"} did not arrive${last?.error ? `, ${visible(last.error)}` : ""}.`;
+		return `Notifications${of} do not arrive through ${c.name}: the last message to ${KINDS[c.name] ?? "it"} did not arrive${last?.error ? `, ${visible(last.error)}` : ""}.`;
 	}).join(" ");
 }
 
 function howTo() {
-	return [element("p", {}, "Nobody is told when devices go offline. In monitor.conf, for a mail, ntfy, Slack or a program of your own:"),
-		element("pre", { tabIndex: 0, "aria-label": "Lines for monitor.conf" }, "[notify]\nwebhook          = https://ntfy.sh/a-topic-that-nobody-guesses\nwebhook_template = ntfy"),
+	return [element("p", {}, "No notification is sent when devices go offline. Add lines to monitor.conf for mail, ntfy, Slack or your own program:"),
+		element("pre", { tabIndex: 0, "aria-label": "Lines for monitor.conf" }, "[notify]\nwebhook          = https://ntfy.sh/a-topic-that-is-hard-to-guess\nwebhook_template = ntfy"),
 		element("p", { class: "note" }, "Then heartwheelctl reload, and heartwheelctl notify --test sends one now. More: monitor.conf(5).")];
 }
 
@@ -81,7 +81,7 @@ function fill(p, answer) {
 	p.channelCard.hidden = !p.empty.hidden;
 	p.channels.replaceChildren(...answer.channels.map(channel));
 	p.entries.replaceChildren(...answer.notifications.map(entry));
-	setText(p.note, answer.notifications.length ? "The last 100 since the monitor was started." : "Nothing was sent since the monitor was started.");
+	setText(p.note, answer.notifications.length ? "The last 100 since the monitor was started." : "No message was sent since the monitor was started.");
 }
 
 async function follow(p) {
@@ -128,10 +128,10 @@ async function followTasks(p) {
 			if (answer && p.isStill())
 				fillTasks(p, answer);
 			else if (!answer && !tasksThere && p.taskSaid)
-				tellTasks(p, p.taskCard.hidden ? "" : "heartwheel-tasks is not running: what it told before is shown.", true);
+				tellTasks(p, p.taskCard.hidden ? "" : "heartwheel-tasks is not running: what it sent before is shown.", true);
 		} catch (error) {
 			if (!isAway(error))
-				tellTasks(p, `${error.message}: what it has told since is not shown.`, true);
+				tellTasks(p, `${error.message}: later messages are not shown.`, true);
 			// else it is from before, as the page says above
 		}
 		await new Promise((done) => setTimeout(done, EVERY_MS));
@@ -143,17 +143,17 @@ export function notify(isStill) {
 	const p = { isStill, said: "", channels: element("tbody"), entries: element("tbody"), note: element("p", { class: "note" }, "Looking …"),
 		aside: element("p", { class: "trouble", role: "alert", hidden: true }), taskSaid: "", taskChannels: element("tbody"),
 		taskEntries: element("tbody"), taskAside: element("p", { class: "trouble", role: "alert", hidden: true }) };
-	p.empty = card("How to be told", ...howTo());
+	p.empty = card("How to get notifications", ...howTo());
 	p.empty.hidden = true;
-	p.channelCard = card("Who is told", table(p.channels, CHANNELS),
+	p.channelCard = card("Channels", table(p.channels, CHANNELS),
 		element("p", { class: "note" }, "heartwheelctl notify --test sends one now."));
 	p.channelCard.hidden = true;
-	p.told = card("What was told", table(p.entries, ENTRIES), p.note);
+	p.told = card("Notifications sent", table(p.entries, ENTRIES), p.note);
 	p.told.classList.add("told");
 	const taskTold = table(p.taskEntries, ENTRIES);
 	taskTold.classList.add("told");
 	p.taskCard = card("By heartwheel-tasks", table(p.taskChannels, CHANNELS), taskTold,
-		element("p", { class: "note" }, "Tasks of others that came to nothing: the last 100 messages since heartwheel-tasks was started."));
+		element("p", { class: "note" }, "Watched tasks that failed: the last 100 messages since heartwheel-tasks was started."));
 	p.taskCard.hidden = true;
 	follow(p);
 	followTasks(p);

@@ -56,7 +56,7 @@ function show(where) {
 		byId(view).querySelector("h2").focus({ preventScroll: true });
 		return;
 	}
-	byId("page").replaceChildren(element("nav", { class: "crumbs", "aria-label": "Where this is" }, element("a", { href: to("overview") }, "Devices"),
+	byId("page").replaceChildren(element("nav", { class: "crumbs", "aria-label": "Location" }, element("a", { href: to("overview") }, "Devices"),
 		element("span", { "aria-hidden": "true" }, "›"), element("span", { class: "place", "aria-current": "page" }, middle(name(where)))), ...content(where));
 	scrollTo(0, 0);
 	byId("page").querySelector("h2").focus({ preventScroll: true });

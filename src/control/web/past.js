@@ -19,15 +19,15 @@ export function explain() {
 	if (failed)
 		return `From ${clock(first)} on: ${failed}.`;
 	if (!asked)
-		return `From ${clock(first)} on; heartwheel-history is asked for the time before.`;
+		return `From ${clock(first)} on; the time before is being loaded from heartwheel-history.`;
 	if (!hasAny())
-		return `From ${clock(first)} on: heartwheel-history has no counts of the time before.`;
+		return `From ${clock(first)} on: heartwheel-history has no counts for the time before.`;
 	const late = readTo === null ? "" : `, which has read as far as ${clock(readTo)}`;
 	return `Until ${clock(first)} from heartwheel-history${late}.`;
 }
 
 const refusal = (error) => ([401, 403].includes(error.status) ? `no right to ask heartwheel-history (${error.status})`
-	: isAway(error) ? "heartwheel-history gives no answer that can be read"
+	: isAway(error) ? "heartwheel-history's answer is malformed"
 	: error.message.startsWith("heartwheel-history") ? error.message : `heartwheel-history: ${error.message}`);
 
 async function read(until) {

@@ -31,7 +31,7 @@ export function showGroups(groups) {
 		return;
 	groupsShown = says;
 	fill("groups", groups.map((g) => row(visible(g.name), hrefs({ group: g.name }), g,
-		g.deaf || g.upstream ? element("small", { class: "warn" }, " cannot be heard") : g.retired ? element("small", {}, " not configured any more") : "")));
+		g.deaf || g.upstream ? element("small", { class: "warn" }, " cannot be heard") : g.retired ? element("small", {}, " no longer configured") : "")));
 }
 
 const depth = (prefix) => (prefix.match(/[/.:_-]/g) ?? []).length;
@@ -61,7 +61,7 @@ export async function levels() {
 	fill("levels", [...up, ...some.map((l) => row(visible(l.prefix), hrefs({ group: filters.group, prefix: l.prefix }), l)),
 		...(rest.online + rest.offline ? [row(some.length ? "others" : "all", {}, rest)] : [])]);
 	byId("by-level").hidden = byId("levels").tBodies[0].rows.length === 0;
-	setText(byId("levels-note"), some.length || rest.online + rest.offline === 0 ? "" : "Levels end with one of / . : _ - in an id.");
+	setText(byId("levels-note"), some.length || rest.online + rest.offline === 0 ? "" : "A level of an id ends at / . : _ or -.");
 }
 
 export function setFilters(query) {

@@ -57,7 +57,7 @@ function tell() {
 	const what = filters.state.value !== "all" ? `${filters.state.value} ` : "", n = number();
 	if (n === 0 || (total === 0 && (loading || failed)))
 		setText(found, failed ? `Not known: ${why}.` : loading ? "Looking …" : filters.search.value || filters.group.value || prefix
-			? `No ${what}device that matches.` : `No device is ${what.trim() || "known"}.`);
+			? `No ${what}device matches.` : `No device is ${what.trim() || "known"}.`);
 	else
 		setText(found, `${count(n)} ${what}device${n === 1 ? "" : "s"}`);
 	grid.classList.toggle("alike", filters.state.value !== "all"); // then a phone needs no column for it
@@ -340,7 +340,7 @@ export function setFilters(given) {
 	prefix = given.get("prefix") ?? "";
 	byId("prefix").hidden = !prefix;
 	setText(byId("prefix"), `begins with ${visible(prefix)} ✕`);
-	byId("prefix").title = "Show others as well";
+	byId("prefix").title = "Show other states as well";
 	showSort();
 	if (query({}).toString() !== before)
 		refresh();

@@ -9,7 +9,7 @@ import { stream } from "./token.js";
 
 const EVERY_MS = 3000, ROWS = 100, BAD_ROWS = 50, LATELY_MS = 3600000;
 const STATES = ["scheduled", "held", "sent", "acked"], BAD = ["failed", "expired", "cancelled"];
-const MEANS = { scheduled: "its time is ahead", held: "the device is offline", sent: "not acknowledged yet", acked: "the device has it" };
+const MEANS = { scheduled: "its time has not come", held: "the device is offline", sent: "not acknowledged yet", acked: "acknowledged by the device" };
 
 const cell = (content, kind = "") => element("td", { class: kind }, content);
 const receiver = (t) => (t.receiver ? element("a", { href: to("device", t.receiver) }, visible(t.receiver)) : visible(t.topic ?? "–"));
@@ -39,9 +39,9 @@ function countOf(name, s, all) {
 
 function facts(s, all) {
 	return [...STATES.map((name) => [`${name} (${MEANS[name]})`, countOf(name, s, all)]),
-		...(s.watched === undefined ? [] : [["Of others (sent one another)", s.watched === null ? "counting …" : count(s.watched)]]),
+		...(s.watched === undefined ? [] : [["Watched (between other clients)", s.watched === null ? "counting …" : count(s.watched)]]),
 		["Sent again", `${s.retries_total === 1 ? "once" : `${count(s.retries_total)} times`} since the start`], ["Redis, broker", `${s.redis}, ${s.mqtt}`],
-		...(s.clock_held ? [["Clock", "Redis' clock jumped: nothing is sent or expires for now"]] : [])];
+		...(s.clock_held ? [["Clock", "Redis' clock jumped: no task is sent or expires for now"]] : [])];
 }
 
 async function look(p) {
@@ -57,7 +57,7 @@ async function look(p) {
 	p.rows.replaceChildren(...tasks.map(row));
 	p.otherCard.hidden = s.watched === undefined;
 	p.otherRows.replaceChildren(...others.map(seen));
-	setText(p.otherNote, others.length === 0 ? "None is known." : others.length === ROWS ? `The first ${ROWS}; heartwheelctl task list --watched has all.` : "");
+	setText(p.otherNote, others.length === 0 ? "None." : others.length === ROWS ? `The first ${ROWS}; heartwheelctl task list --watched has all.` : "");
 	setText(p.note, tasks.length === 0 ? "None waits." : tasks.length === ROWS ? `The first ${ROWS}; heartwheelctl task list has all.` : "");
 	setOld(p, false);
 }
@@ -101,10 +101,10 @@ function tell(p, error) {
 	p.aside.className = isAway(error) || !had ? "note" : "trouble"; // one that is not used is no trouble
 	setOld(p, had);
 	if (isAway(error))
-		setText(p.aside, had ? "The monitor does not answer: this is what was known last." : UNKNOWN);
+		setText(p.aside, had ? "The monitor does not answer: this is the last answer." : UNKNOWN);
 	else if (error.status === 503)
-		setText(p.aside, had ? `${error.message}: this is what was known last.` : `No tasks: ${error.message}.${
-			isNotRunning(error) ? " It is heartwheel-tasks that carries commands to devices; systemctl enable --now heartwheel-tasks starts it." : ""}`);
+		setText(p.aside, had ? `${error.message}: this is the last answer.` : `No tasks: ${error.message}.${
+			isNotRunning(error) ? " heartwheel-tasks sends commands to devices; systemctl enable --now heartwheel-tasks starts it." : ""}`);
 	else
 		setText(p.aside, error.message);
 }
@@ -139,7 +139,7 @@ export function tasks(isStill) {
 	p.otherCard.hidden = true;
 	p.cards = [card("How many", p.facts),
 		card("Waiting", element("label", {}, "State ", p.state), table(p.rows, [["For"], ["Action"], ["State"], ["When"], ["Tries", "wide"], ["From", "wide"]]), p.note),
-		card("Ended badly in the last hour", table(p.badRows, [["When"], ["For"], ["State"], ["Why", "wide"], ["From", "wide"]]), p.badNote)];
+		card("Failed in the last hour", table(p.badRows, [["When"], ["For"], ["State"], ["Why", "wide"], ["From", "wide"]]), p.badNote)];
 	for (const one of p.cards) // until there is something to say in them
 		one.hidden = true;
 	follow(p);

@@ -54,7 +54,7 @@ export function element(name, options = {}, ...children) {
 }
 
 const reasons = { heartbeat: "heard", timeout: "silent", will: "said goodbye", keyspace: "key", operator: "by an operator",
-	forget_after: "gone for long" };
+	forget_after: "offline for long" };
 export const because = (reason) => reasons[reason] ?? reason;
 
 export function setText(e, text) {
@@ -111,9 +111,9 @@ export const UNKNOWN = "Not known while the monitor does not answer.";
 // What a page says above a report of heartwheel-history that lacks the latest; "": it has all.
 const OLD_MS = 5000;
 export const oldness = (answer) => (answer.as_of_ms && now() - answer.as_of_ms > OLD_MS
-	? `The history is as of ${moment(answer.as_of_ms)} (${ago(answer.as_of_ms)}): heartwheel-history has not read what happened since.` : "");
+	? `The history is as of ${moment(answer.as_of_ms)} (${ago(answer.as_of_ms)}): heartwheel-history has not read later events.` : "");
 
-const NOT_THERE = "The monitor does not answer: it was stopped, or the network between is away";
+const NOT_THERE = "The monitor does not answer: it was stopped, or the network is down";
 const BEHIND = { "v1/tasks": "heartwheel-tasks", "v1/history": "heartwheel-history" }, ASIDE_MS = 3000;
 
 // Why no answer has come: where it is one of the daemons behind the monitor that is silent, that answers for itself.

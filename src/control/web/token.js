@@ -8,13 +8,13 @@ let asking = null;
 
 const byId = (id) => document.getElementById(id);
 const withToken = (token, headers) => (token ? { ...headers, Authorization: `Bearer ${token}` } : headers);
-const reason = async (answer) => (await answer.json().catch(() => ({}))).error ?? "a token is needed";
+const reason = async (answer) => (await answer.json().catch(() => ({}))).error ?? "an API token is needed";
 
 // One request with it, before all others: too many wrong ones close an address.
 async function isRight(token) {
 	const answer = await fetch("v1/status", { cache: "no-store", headers: withToken(token) }).catch(() => null);
 	const wrong = !answer ? "the monitor does not answer" : answer.status === 401 || answer.status === 429 ? await reason(answer) : "";
-	byId("token-why").textContent = wrong ? `Not admitted: ${wrong}.` : "";
+	byId("token-why").textContent = wrong ? `Access denied: ${wrong}.` : "";
 	return !wrong;
 }
 
@@ -55,7 +55,7 @@ export async function get(path, options = {}) {
 		if (token !== sessionStorage.getItem(KEPT))
 			continue;
 		sessionStorage.removeItem(KEPT);
-		await askFor(token ? `Not admitted: ${why}.` : "This monitor has users.");
+		await askFor(token ? `Access denied: ${why}.` : "This monitor has users.");
 	}
 }
 

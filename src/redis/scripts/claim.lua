@@ -1,17 +1,18 @@
 -- SPDX-License-Identifier: MIT
 --
--- Makes a member the owner of each partition whose record is still the one that it expects, and that is released, or its
--- own, or whose owner is no member or none. See view.lua for what they have in common.
+-- Makes a member the owner of each given partition whose record is still the expected one. The record must be missing,
+-- released, or the member's own, or its owner must be no member. It must also be older than the claim. See view.lua for
+-- keys, arguments and the answer.
 --
---   ARGV  node, run, digest, epoch; then of each partition its number and the record that is expected, '' for none
+--   ARGV  node, run, digest, epoch; then for each partition its number and the expected record, '' for none
 --
--- 'GONE': it is no member with this run, nothing was written. What was won is a list of partitions.
+-- 'GONE': the node is no member with this run, and nothing was written. The answer lists the partitions that were won.
 
 include tokens
 include view
 
 local node, epoch = ARGV[CLAIM.node], ARGV[CLAIM.epoch]
-local lives = {} -- by owner
+local lives = {} -- by owner: whether it is a member
 
 local function is_member(name)
 	if lives[name] == nil then

@@ -1,19 +1,20 @@
 -- SPDX-License-Identifier: MIT
 --
--- Put into the scripts that write, behind tokens.lua: the fence of several nodes. A call that is fenced has, before its
--- items, 'T', a letter for each answer that it will have, which says whose token counts ('0' the first), and the place in
--- ARGV where the tokens begin, which stand behind all items: of each a partition and "EPOCH NODE". KEYS has device:owners
--- before the items' keys. One HMGET a call; a monitor that is by itself calls without.
+-- Included in the scripts that write, after tokens.lua: the fencing tokens of a cluster. A fenced call has these
+-- arguments before its items: 'T'; a letter per item of the answer, which selects its token ('0' is the first); and the
+-- position in ARGV where the tokens begin. The tokens follow all items: for each a partition and "EPOCH NODE". KEYS has
+-- device:owners before the items' keys. Cost: one HMGET per call. A standalone monitor sends no fence.
 --
--- A token that is older than the stored one: its items are refused, 'EPOCH partition epoch node', which says who is newer.
--- A newer one is stored, unless its epoch is impossible: then its items are refused as well, and nobody may be newer.
+-- If a token is older than the stored one, its items are refused with 'EPOCH partition epoch node', which is the newer
+-- token. A newer token is stored. If its epoch is impossible, its items are refused too; then the token in the answer
+-- may be empty.
 
--- The last argument of the items; and no letters where there is no fence.
+-- STOP: position of the last argument of the items. LETTERS: nil without a fence.
 local STOP, LETTERS = #ARGV, nil
 local refused, epochs, holders = {}, {}, {}
 
--- `at`: where the 'T' stands. `anyway`: what is stored is stored even by a Redis that has no memory, which looks only
--- before the first write. Returns the error of the whole call, if there is one.
+-- `at`: position of the 'T'. `anyway`: store newer tokens even if Redis is out of memory. For that, the script begins
+-- with HDEL, because Redis checks its memory only before the first write. Returns the error of the whole call, if any.
 local function raise_fence(at, owners, anyway)
 	local first, names, write, n = tonumber(ARGV[at + FENCE.tokens]), {}, {}, 0
 	STOP, LETTERS = first - 1, ARGV[at + FENCE.letters]
@@ -44,7 +45,7 @@ local function raise_fence(at, owners, anyway)
 	end
 end
 
--- Whose token counts for the answer of this number.
+-- The index of the token for the answer of this number.
 local function token_of(i)
 	return string.byte(LETTERS, i) - 47
 end

@@ -1,20 +1,23 @@
 -- SPDX-License-Identifier: MIT
 --
--- Enters a run among the monitors that are by themselves and have this prefix, or renews its entry; src/nodes/exclusive.h says
--- what for. An entry in the hash, under the run, is "BORN COUNT NODE_ID PLACE PID HOST". BORN is the time at which the run was entered,
--- in microseconds, and more than the greatest there. If its entry is missing, the run is entered again: with the BORN that it
--- gives, or as the youngest if it gives none. The answer is the hash without what is no entry, this run's entry first.
+-- Enters a run among the standalone monitors of this prefix, or renews its entry; src/nodes/exclusive.h has the reason.
+-- The hash maps each run to "BORN COUNT NODE_ID PLACE PID HOST". BORN is the time of the first entry in microseconds,
+-- and greater than each BORN in the hash. If the run's entry is missing, the run is entered again: with the given BORN,
+-- or as the youngest. The answer is the hash without malformed entries, this run's entry first.
 --
--- A node of a cluster only looks, with an empty run: it gets no entry, and the answer is that of the others.
+-- At most about FIELDS_MAX fields are read. If the hash has more, its number of fields is the last element of the answer.
 --
--- Entries of this run's PLACE are removed: it holds the lock of the same pid file, so the runs of these have ended. Other
--- entries are removed if they are still what this run has seen.
+-- A node of a cluster only reads, with an empty run: it gets no entry, and the answer has the other entries.
+--
+-- Entries with this run's PLACE are removed. This run holds the lock of the same pid file, so the runs of these entries
+-- have ended. The entries given in ARGV are removed if they have not changed.
 --
 --   KEYS  monitors
---   ARGV  run; count; 'NODE_ID PLACE PID HOST'; PLACE, '' for none; BORN, 0 for none; then pairs: a run, and its entry, that is
---         to be removed
+--   ARGV  run; count; 'NODE_ID PLACE PID HOST'; PLACE, '' for none; BORN, 0 for none; then for each entry to be
+--         removed: its run and its value
 
 local BORN_MAX = 9007199254740991
+local FIELDS_MAX = 1024
 local run, place = ARGV[1], ARGV[4]
 
 for i = 6, #ARGV, 2 do
@@ -23,7 +26,14 @@ for i = 6, #ARGV, 2 do
 	end
 end
 local time = redis.call('TIME')
-local flat, born, youngest = redis.call('HGETALL', KEYS[1]), nil, time[1] * 1000000 + time[2]
+local flat, born, youngest = nil, nil, time[1] * 1000000 + time[2]
+local fields = redis.call('HLEN', KEYS[1])
+if fields <= FIELDS_MAX then
+	flat = redis.call('HGETALL', KEYS[1])
+else
+	flat = redis.call('HSCAN', KEYS[1], '0', 'COUNT', FIELDS_MAX)[2]
+	flat[#flat + 1], flat[#flat + 2] = run, redis.call('HGET', KEYS[1], run) or ''
+end
 local looks = run == ''
 local answer = looks and {} or {run, ''}
 for i = 1, #flat, 2 do
@@ -39,6 +49,9 @@ for i = 1, #flat, 2 do
 		youngest = math.max(youngest, b + 1)
 		answer[#answer + 1], answer[#answer + 2] = flat[i], flat[i + 1]
 	end
+end
+if fields > FIELDS_MAX then
+	answer[#answer + 1] = fields
 end
 if looks then
 	return answer

@@ -2,32 +2,33 @@
 --
 -- Refreshes the keys of devices whose stored seq and state are still ours. Redis Cluster is not supported.
 --
---   KEYS  offline; then for each item that is written in full connected:ID, disconnected:ID, state:ID; for each light one
---         state:ID, connected:ID; and for each plain one connected:ID
+--   KEYS  offline; then for each full item connected:ID, disconnected:ID, state:ID; for each light one state:ID,
+--         connected:ID; for each plain one connected:ID
 --   ARGV  self; then either
 --           'F', id, seq, state, since, ttl, mine, n, and n arguments: fields of the state hash, each with its value
---         or, for light items that have these in common,
---           'L', how many, ttl, timeout, group, source, n; and for each of them seq, last_seen and n arguments as above
---         or, for plain items of one ttl,
---           'P', how many, ttl
+--         or, for light items with these common values,
+--           'L', count, ttl, timeout, group, source, n; and for each item seq, last_seen and n arguments as above
+--         or, for plain items with one ttl,
+--           'P', count, ttl
 --
--- A light item is online, its connected key is ours, and since the last full one nothing else has been written of it: only
--- what dies by itself, or has changed, is written. Should its connected key be gone all the same, it asks for a full one.
--- Of a plain one nothing has changed but when it was last seen, which is left for a light one: its key lives on, no more.
+-- A light item is online, its connected key is ours, and only light or plain refreshes have followed its last full one.
+-- So it writes only values that expire or that have changed. If its connected key is missing nevertheless, the answer
+-- asks for a full refresh. A plain item only extends the TTL of its connected key; a later light item writes last_seen.
 --
--- A Redis without memory still takes DEL and PEXPIRE, and then whatever the same script writes behind them: items begin
--- with one of these, so that no device that beats loses its connected key. What is refreshed was there before.
+-- If Redis is out of memory, it still accepts DEL and PEXPIRE, and then all further writes of the same script. So the
+-- first write of each online item is one of these, and a device that sends heartbeats keeps its connected key. This
+-- takes little memory, because the refreshed keys existed before.
 --
--- `self` is a channel on which is said what the keyspace listener is to take for our own doing; '' where there is none.
--- `mine` says whose the connected key is: '1' ours; 'n' another program's as long as it is there; '0' another program's,
--- which is never touched.
+-- `self` is the channel on which the script announces its own writes to the keyspace listener; '' for none. `mine` is
+-- the owner of the connected key. '1': it is ours. 'n': another program's while it exists. '0': another program's,
+-- never to be touched.
 --
--- One of several nodes puts a fence before its items: see fence.lua. What is refreshed is not another's then, whatever
--- epoch it was written in: so its hash keeps that.
+-- A node of a cluster puts a fence before its items: see fence.lua. The fence proves that the node owns the device, so
+-- the epoch in the hash stays as it is.
 --
--- The answer has one element per item: 0, refreshed; 1, what is stored is not this seq and state, nothing was written,
--- and the device is to be written anew; 2, nothing was written, and a full refresh is due; 'EPOCH ...', its token is too
--- old, and nothing was or will be written; a text, this item failed with it.
+-- The answer has one element per item. 0: refreshed. 1: the stored seq or state differs, nothing was written, and a
+-- snapshot is needed. 2: nothing was written, and a full refresh is needed. 'EPOCH ...': its fencing token is too old,
+-- and nothing was or will be written. Another text: the error of this item.
 
 include tokens
 include fence
@@ -41,7 +42,7 @@ local function failed(reply)
 	return type(reply) == 'table' and reply.err
 end
 
--- What HMGET has found in the place of a device's hash.
+-- Whether a device's hash, read with HMGET, has another seq or state. A value that is not a hash differs too.
 local function differs(have, seq, state)
 	if have[1] == seq and have[2] == state then
 		return false
@@ -52,7 +53,7 @@ local function differs(have, seq, state)
 	return true
 end
 
--- What the item of this number is refused with, if it is.
+-- The refusal of the item of this number; nil if it is not refused.
 local function barred(i)
 	return refused[token_of(i)]
 end
@@ -88,7 +89,8 @@ local function full(it)
 	return 0
 end
 
--- From item s.a on, until all are done or one fails. A table and a closure for each item would cost as much as a command.
+-- Writes items from s.a on until all are done or one fails. A table and a closure for each item would cost as much as a
+-- command.
 local function light(s)
 	local call, try, argv, keys, n = redis.call, redis.pcall, ARGV, KEYS, s.n
 	local ttl, timeout, group, source = s.ttl, s.timeout, s.group, s.source

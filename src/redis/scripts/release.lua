@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- Marks partitions as released, whose record is still the token that is given. The name stays in it: a token of the same
--- epoch, but of another node, must not pass for the one that was released. See view.lua for what they have in common.
+-- Marks partitions as released if their record is still the given token. The node's name stays in the record, so that
+-- another node's token of the same epoch is not taken for the released one. See view.lua for keys, arguments and the
+-- answer.
 --
---   ARGV  node, run, digest; then of each partition its number, the token, and '-' (its owner owes nothing) or '~'
+--   ARGV  node, run, digest; then for each partition its number, the token, and '-' (no writes were pending) or '~'
 
 include tokens
 include view
@@ -11,7 +12,7 @@ include view
 for a = RELEASE.next, #ARGV, RELEASED.next do
 	local p, token = ARGV[a + RELEASED.partition], ARGV[a + RELEASED.token]
 	if redis.call('HGET', OWNERS, p) == token then
-		redis.call('HSET', OWNERS, p, token .. ' ' .. ARGV[a + RELEASED.mark])
+		redis.call('HSET', OWNERS, p, token .. ' ' .. ARGV[a + RELEASED.suffix])
 	end
 end
 return tell('DONE')

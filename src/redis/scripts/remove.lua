@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- Removes a member, if it still is who was meant: the one that fell silent at this count; or, where no count is given,
--- itself, which leaves. Its name is kept for an hour among those that have left: what such a node says at the broker still
--- counts. See view.lua for what they have in common.
+-- Removes a member: the one that stopped renewing at this count, or, without a count, the caller itself. Nothing is
+-- removed if the run or the count differs. The name is kept for an hour among those that have left, because the node's
+-- messages at the broker still count that long. See view.lua for keys, arguments and the answer.
 --
 --   ARGV  node and run of the member; digest; count, or ''
 

@@ -1,36 +1,38 @@
 -- SPDX-License-Identifier: MIT
 --
--- Writes transitions, whole devices and acknowledgements of the broker, in the order in which they are given.
--- Redis Cluster is not supported: the keys of one call belong to many devices and to three keys that all share.
+-- Writes transitions, snapshots and acknowledgements of the broker, in the given order. Redis Cluster is not supported:
+-- the keys of one call belong to many devices, and three keys are shared.
 --
 --   KEYS  offline, outbox, events; then for each item: connected:ID, disconnected:ID, state:ID
 --   ARGV  events_max, node, self; then for each item either
 --           'A', id, seq, cleared ('1' or '0')
 --         or
---           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, outbox ('1' or '0'), payload, n, and n
---           arguments: further fields of the state hash, each with its value
+--           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, outbox ('1' or '0'), payload, n,
+--                 and n arguments: further fields of the state hash, each with its value
 --
--- `self` and `mine` as in refresh.lua. One of several nodes puts a fence before its items: see fence.lua. Then an entry in
--- the stream has its epoch as well, an edge to the state that is stored already writes none, and an edge whose seq is
--- stored is held to be written only if its own token wrote it. And what is written anew has an entry where another state, or
--- none, was stored: the other nodes know nothing but what the stream says.
+-- 'E' is a transition: it is written once, with an entry in the stream. 'W' is a snapshot: it overwrites the stored
+-- state unless that is newer, without an entry. 'A': the broker has the retained status as of seq, or its clearing.
+-- `self` and `mine` as in refresh.lua.
 --
--- 'E' is an edge: written once, with an entry in the stream. 'W' writes the current state over whatever is there, without
--- one. 'A': the broker has the retained status as of seq (or its clearing).
+-- A node of a cluster puts a fence before its items: see fence.lua. Then four rules are added. An entry in the stream
+-- also has its epoch. A transition to the stored state adds no entry. A transition whose seq is stored counts as
+-- written only if its own token wrote it. A snapshot adds an entry if the stored state differs or is missing, because
+-- the other nodes only read the stream.
 --
--- The answer has one element per item: a status, it was written and this is the place of its entry in the stream;
--- 0, the store holds this seq; a number above 0, it holds that newer one, or another's of the same number, and nothing was
--- written; 'EPOCH ...', its token is too old, and nothing was or will be written; a text, this item failed with it and is
--- to be sent again.
+-- The answer has one element per item. A status: it was written, and this is its id in the stream. 0: the store has
+-- this seq. A number above 0: the store has this newer seq, or another node's equal one, and nothing was written.
+-- 'EPOCH ...': its fencing token is too old, and nothing was or will be written. Another text: the item failed with
+-- this error and is to be sent again.
 --
--- Sending an item again changes nothing: an edge is skipped unless its seq is newer than the stored one, and a
--- forgotten device, whose seq is gone with its hash, gets its stream entry only while that hash is there.
+-- Sending an item again changes nothing. A transition is skipped unless its seq is newer than the stored one. A
+-- forgotten device has no stored seq, so it gets its entry only if its hash still exists.
 --
--- A command costs more than what it does. So the items are gathered first, as long as no device comes twice, and what goes
--- into keys that they share, or can be said of many keys at once, is one command for all of them.
+-- A command costs more than its work. So items are gathered until an id occurs twice. Then each shared key, and each
+-- command that takes many keys, is called once for all of them.
 --
--- What stores something begins with a write that Redis refuses when it has no memory (it asks only before a script's first
--- write), and seq is taken back if the stream refuses the entry: a failed item is never taken for a written one.
+-- A failed item is never taken for a written one. Each write begins with a command that Redis refuses if it is out of
+-- memory, because Redis checks this only before a script's first write. The old seq is restored if the stream refuses
+-- the entry.
 
 include tokens
 include fence
@@ -41,18 +43,18 @@ local EVENTS_MAX, NODE, SELF = ARGV[TRANSITION.events_max], ARGV[TRANSITION.node
 local SEQ_MAX = 281474976710655
 local AHEAD_MS, NO_CLOCK_MS = 86400000, 315360000000 -- a day; ten years
 local ALWAYS = 7 -- fields that every state hash has
--- Fields that it may have. embed.sh puts in what core/report.c lists.
+-- Fields that a state hash may have. embed.sh replaces REPORT_FIELDS by the list in core/report.c.
 local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', REPORT_FIELDS }
 
--- By item: where its arguments and its keys begin, and its answer.
+-- By item: the positions of its arguments and keys, and its answer.
 local arg_at, key_at, answer = {}, {}, {}
--- The items that are gathered to be written, the seq that is stored for each (-1: none), and whether something else than a
--- hash is in its place; ids that are acknowledged; and all their ids.
+-- The gathered items; the stored seq of each (-1: none); whether another type than a hash is in its place; the
+-- acknowledged ids; and all these ids.
 local gathered, have, replace, n_gathered = {}, {}, {}, 0
 local acknowledged, n_acknowledged = {}, 0
 local busy = {}
-local stuck = {} -- by id: what an earlier item of this call failed with; a later one must not overtake it
-local quiet = {} -- by item: it goes to the state that is stored already
+local stuck = {} -- by id: the error of an earlier item of this call; a later item must not overtake it
+local quiet = {} -- by item: the state does not change, so there is no entry
 
 local function failed(reply)
 	return type(reply) == 'table' and reply.err
@@ -64,8 +66,9 @@ local function fail(i, e)
 	stuck[ARGV[arg_at[i] + ITEM.id]] = text
 end
 
--- Whether a stored seq above ours cannot be one, as it is more than a day ahead of Redis' clock and of ours: then it counts as
--- none, or the device would keep its state for ever. A user that may not ask for Redis' clock goes by its own seq alone.
+-- Whether a stored seq above ours is impossible: more than a day ahead of both Redis' clock and ours. It counts as
+-- none, or the device would keep its state for ever. Without the right to read Redis' clock, a stored seq must be ten
+-- years ahead of ours.
 local clock
 local function is_absurd(stored, ours)
 	if not clock then
@@ -80,8 +83,8 @@ local function needs(key, kind)
 	return t == 'none' or t == kind
 end
 
--- The stored seq, -1 for what is none and so is older than all; and whether something else than a hash is in its place,
--- which is then replaced.
+-- The stored seq (-1 if it is missing or malformed, which is older than all); and whether another type than a hash must
+-- be replaced.
 local function stored_seq(key)
 	local text = try('HGET', key, 'seq')
 	if type(text) == 'string' then
@@ -97,7 +100,7 @@ local function stored_seq(key)
 	error(text, 0)
 end
 
--- With a fence: the fields that an entry has then.
+-- With a fence: the additional fields of an entry.
 local function fenced_fields(i)
 	if LETTERS then
 		return 'epoch', epochs[token_of(i)]
@@ -112,7 +115,7 @@ end
 
 -- --- many at once ----------------------------------------------------------------------------------------------------
 
--- One command with all that a list has; true where it is empty.
+-- Calls one command with all elements of a list; returns true if the list is empty.
 local function all_of(command, key, list, n)
 	if n == 0 then
 		return true
@@ -122,7 +125,8 @@ local function all_of(command, key, list, n)
 	return try(command, unpack(list, 1, n))
 end
 
--- The key of one that is online, which has a time to live; what fails with it is gathered no longer.
+-- Writes the connected keys of the online items, each with its TTL. An item whose write fails is removed from the
+-- gathered ones.
 local function write_connected()
 	local n = 0
 	for j = 1, n_gathered do
@@ -144,8 +148,8 @@ local function write_connected()
 	n_gathered = n
 end
 
--- What is written of every gathered item: the other keys that say online or offline, and the outbox. Returns what failed,
--- and what is to be taken away once the rest is written.
+-- Writes the disconnected keys, the offline set and the outbox for all gathered items. Returns the error, if any, and a
+-- function that removes the opposite keys once the rest is written.
 local function write_shared()
 	local set, zadd, outbox, del, zrem = {}, {}, {}, {}, {}
 	local n_set, n_zadd, n_outbox, n_del, n_zrem = 0, 0, 0, 0, 0
@@ -177,8 +181,8 @@ local function write_shared()
 	end
 end
 
--- Of the fields that a device may have, those that it has no longer. A node that has not heard the device leaves `form` as
--- another node has written it.
+-- Removes the fields that the device does not report any more. A node of a cluster that does not know `form` leaves it
+-- as another node has written it.
 local function drop_old(key, first, last)
 	local told, old = {}, {}
 	for at = first, last, 2 do
@@ -195,7 +199,7 @@ local function drop_old(key, first, last)
 	all_of('HDEL', key, old, #old)
 end
 
--- The hash and the stream.
+-- Writes the hash and the stream's entry of one item.
 local function write_own(i, stored, other)
 	local a, key = arg_at[i], KEYS[key_at[i] + KEY.state]
 	local n = tonumber(ARGV[a + WRITE.n])
@@ -267,8 +271,8 @@ local function forget(i, a, k)
 	return place and { ok = place } or 0
 end
 
--- Of a fenced item: whether its own token wrote what is stored; and whether that is the state it goes to, see `quiet`. Where
--- the stream refused the entry that state has no epoch.
+-- For a fenced item: whether its own token wrote the stored state; sets `quiet` if that state is also the new one.
+-- After the stream refused an entry, the stored state has no epoch.
 local function look(i, a, key)
 	local has, t = try('HMGET', key, 'epoch', 'node', 'state'), token_of(i)
 	quiet[i] = has[3] == ARGV[a + WRITE.state] and has[1] ~= ''
@@ -281,11 +285,11 @@ local function gather(i, a, k)
 	if stored > seq and is_absurd(stored, seq) then
 		stored = -1
 	end
-	local edge = ARGV[a + WRITE.kind] == 'E'
+	local transition = ARGV[a + WRITE.kind] == 'E'
 	local ours = not LETTERS or look(i, a, KEYS[k + KEY.state])
 	if stored > seq then
 		answer[i] = stored
-	elseif stored == seq and edge then
+	elseif stored == seq and transition then
 		answer[i] = ours and 0 or stored
 	elseif ARGV[a + WRITE.state] == 'forgotten' then
 		answer[i] = forget(i, a, k)

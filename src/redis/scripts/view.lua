@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- Put into the scripts of several nodes: all answer who is a member and who owns what, the latter only if it is not what
--- the asker knows. That is told by a digest of the whole, which says the same on any server, however it came to what it
--- has; a count of changes would not, after a failover.
+-- Included in the scripts of a cluster. Each answers with the members, and with the owners if they differ from those
+-- that the caller has. A digest of all owners decides that. Unlike a count of changes, it is comparable between
+-- servers, also after a failover.
 --
---   KEYS  nodes, owners, left: the members that have left or were removed in the last hour; and of the claim events
---   ARGV  node, run, digest; then what the script says
+--   KEYS  nodes, owners, nodes_left (the members that left or were removed in the last hour); for a claim also events
+--   ARGV  node, run, digest; then the script's own
 --
--- The answer: result, digest, members (a name, then its "RUN COUNT {json}"), owners (a partition, then its record; nothing
--- if they have the digest that was given), this server's clock in seconds, those that have left (a name, then when), and of the
--- claim what was won, and the last place in the stream. Needs tokens.lua.
+-- The answer: result; digest; members (a name, then its "RUN COUNT {json}"); owners (a partition, then its record;
+-- nothing if the given digest matches); this server's clock in seconds; left (a name, then the time); for a claim the
+-- partitions won and the last id of the stream; for a renewal the error that denies a write. Needs tokens.lua.
 
 local NODES, OWNERS, LEFT = KEYS[CLUSTER.nodes], KEYS[CLUSTER.owners], KEYS[CLUSTER.left]
 local KEPT_S = 3600
@@ -19,7 +19,7 @@ local function is_hash(key)
 	return t == 'none' or t == 'hash'
 end
 
--- Run and count of a member; nothing for who is none.
+-- Run and count of a member; nil if the node is no member.
 local function member(node)
 	local run, count = string.match(redis.call('HGET', NODES, node) or '', '^([0-9a-f]+) (%d+) {')
 	if run and #run == 16 and #count <= 18 and (count == '0' or string.sub(count, 1, 1) ~= '0') then
@@ -27,14 +27,14 @@ local function member(node)
 	end
 end
 
-local function tell(result, won, last)
+local function tell(result, won, last, denied)
 	local owners, answer = redis.call('HGETALL', OWNERS), {}
 	local digest = redis.sha1hex(table.concat(owners, '\n'))
 	answer[ANSWER.result], answer[ANSWER.digest] = result, digest
 	answer[ANSWER.members] = redis.call('HGETALL', NODES)
 	answer[ANSWER.owners] = digest ~= ARGV[ASK.digest] and owners
 	answer[ANSWER.now], answer[ANSWER.left] = clock(), redis.call('HGETALL', LEFT)
-	answer[ANSWER.won], answer[ANSWER.last] = won or false, last or false
+	answer[ANSWER.won], answer[ANSWER.last], answer[ANSWER.denied] = won or false, last or false, denied or false
 	return answer
 end
 

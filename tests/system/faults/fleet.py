@@ -11,6 +11,8 @@ import time
 
 import paho.mqtt.client as paho
 
+from hw_void import WitnessedClient
+
 BEATING, SILENT = "beating", "silent"
 
 
@@ -20,7 +22,7 @@ class Link:
     def __init__(self, fleet, name, will=None, keepalive=60):
         self.fleet, self.keepalive, self.away, self.up = fleet, keepalive, False, False
         self.retry_at = 0.0
-        self.client = paho.Client(name, protocol=paho.MQTTv311)
+        self.client = WitnessedClient(name, protocol=paho.MQTTv311)
         if will:
             self.client.will_set(will, b'{"online":false}', 0, True)
         self.client.on_connect = lambda c, u, f, rc: setattr(self, "up", rc == 0)

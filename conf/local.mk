@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+examplesdir = $(docdir)/examples
+dist_examples_DATA = \
+	conf/grafana-heartwheel.json \
+	conf/heartwheel-alerts.yml \
+	conf/heartwheel.logrotate \
+	conf/mosquitto-heartwheel.acl \
+	conf/mosquitto-heartwheel.conf \
+	conf/redis-heartwheel.acl
+
+# What systemd reads, with the directories that configure was told.
+systemd_files = conf/heartwheel-history.service conf/heartwheel-tasks.service conf/heartwheel.sysusers conf/heartwheel.tmpfiles conf/heartwheeld.service
+if INSTALL_UNIT
+systemdsystemunit_DATA = systemd/heartwheeld.service systemd/heartwheel-tasks.service
+if HAVE_SQLITE
+systemdsystemunit_DATA += systemd/heartwheel-history.service
+endif
+sysusersdir = $(prefix)/lib/sysusers.d
+sysusers_DATA = systemd/sysusers.d/heartwheel.conf
+tmpfilesdir = $(prefix)/lib/tmpfiles.d
+tmpfiles_DATA = systemd/tmpfiles.d/heartwheel.conf
+endif
+CLEANFILES += systemd/heartwheel-history.service systemd/heartwheel-tasks.service systemd/heartwheeld.service systemd/sysusers.d/heartwheel.conf systemd/tmpfiles.d/heartwheel.conf
+in_place = $(AM_V_GEN)$(MKDIR_P) '$(@D)' && $(SED) -e 's|/usr/sbin/|$(sbindir)/|g' \
+	-e 's|/etc/heartwheel|$(pkgsysconfdir)|g' -e 's|/run/heartwheel|$(runstatedir)/heartwheel|g'
+
+systemd/heartwheel-history.service: conf/heartwheel-history.service Makefile
+	$(in_place) '$(srcdir)/conf/heartwheel-history.service' >$@
+
+systemd/heartwheel-tasks.service: conf/heartwheel-tasks.service Makefile
+	$(in_place) '$(srcdir)/conf/heartwheel-tasks.service' >$@
+
+systemd/heartwheeld.service: conf/heartwheeld.service Makefile
+	$(in_place) '$(srcdir)/conf/heartwheeld.service' >$@
+
+systemd/sysusers.d/heartwheel.conf: conf/heartwheel.sysusers Makefile
+	$(in_place) '$(srcdir)/conf/heartwheel.sysusers' >$@
+
+systemd/tmpfiles.d/heartwheel.conf: conf/heartwheel.tmpfiles Makefile
+	$(in_place) '$(srcdir)/conf/heartwheel.tmpfiles' >$@
+
+# monitor.conf belongs to the operator once it is there: an installed one is never written over, and an uninstall takes
+# it away only if nobody has changed it.
+pkgsysconfdir = $(sysconfdir)/heartwheel
+
+install-data-hook:
+	$(MKDIR_P) '$(DESTDIR)$(pkgsysconfdir)'
+	@conf='$(DESTDIR)$(pkgsysconfdir)/monitor.conf'; \
+	if test -e "$$conf"; then echo "$$conf is there already: left as it is"; \
+	else echo "$(INSTALL_DATA) $(srcdir)/conf/monitor.conf $$conf"; \
+		$(INSTALL_DATA) '$(srcdir)/conf/monitor.conf' "$$conf"; fi
+
+uninstall-hook:
+	@conf='$(DESTDIR)$(pkgsysconfdir)/monitor.conf'; \
+	if cmp -s '$(srcdir)/conf/monitor.conf' "$$conf"; then rm -f "$$conf"; fi; \
+	rmdir '$(DESTDIR)$(pkgsysconfdir)' 2>/dev/null || :

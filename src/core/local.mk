@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+noinst_LIBRARIES += libheartwheel.a
+CORE_LIBS = libheartwheel.a $(CJSON_LIBS) -lm
+
+# The pure core: no socket, no clock, no log, no thread.
+libheartwheel_a_SOURCES = \
+	src/core/arm.c \
+	src/core/batch.c \
+	src/core/blind.c \
+	src/core/bounds.c \
+	src/core/canary.c \
+	src/core/door.c \
+	src/core/due.c \
+	src/core/entry.c \
+	src/core/evidence.c \
+	src/core/field.c \
+	src/core/filter_index.c \
+	src/core/follow.c \
+	src/core/form.c \
+	src/core/gate.c \
+	src/core/goodbye.c \
+	src/core/group.c \
+	src/core/hearing.c \
+	src/core/hearing_table.c \
+	src/core/idstore.c \
+	src/core/inflow.c \
+	src/core/intake.c \
+	src/core/key.c \
+	src/core/key_intake.c \
+	src/core/load.c \
+	src/core/monitor.c \
+	src/core/object.c \
+	src/core/out.c \
+	src/core/pace.c \
+	src/core/pages.c \
+	src/core/partition.c \
+	src/core/payload.c \
+	src/core/probe.c \
+	src/core/probe_time.c \
+	src/core/registry.c \
+	src/core/report.c \
+	src/core/schedule.c \
+	src/core/sight.c \
+	src/core/takers.c \
+	src/core/task_id.c \
+	src/core/tasktable.c \
+	src/core/topic.c \
+	src/core/transition.c \
+	src/core/upstream.c \
+	src/core/verdict.c \
+	src/core/wheel.c

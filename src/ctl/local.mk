@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+bin_PROGRAMS += heartwheelctl
+heartwheelctl_SOURCES = \
+	src/ctl/answer.c \
+	src/ctl/board.c \
+	src/ctl/check.c \
+	src/ctl/client.c \
+	src/ctl/daemon.c \
+	src/ctl/device.c \
+	src/ctl/events.c \
+	src/ctl/history.c \
+	src/ctl/history_show.c \
+	src/ctl/list.c \
+	src/ctl/live.c \
+	src/ctl/main.c \
+	src/ctl/nodes.c \
+	src/ctl/notify.c \
+	src/ctl/options.c \
+	src/ctl/other.c \
+	src/ctl/recent.c \
+	src/ctl/status.c \
+	src/ctl/task.c \
+	src/ctl/task_show.c \
+	src/ctl/text.c \
+	src/ctl/top.c \
+	src/ctl/top_view.c \
+	src/ctl/user.c \
+	src/ctl/watch.c \
+	src/ctl/wheel.c \
+	src/ctl/words.c
+heartwheelctl_LDADD = libhttp.a libconf.a $(CURSES_LIBS) $(CURL_LIBS) $(CJSON_LIBS) $(CRYPTO_LIBS) -lm

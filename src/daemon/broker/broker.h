@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The connections to the broker: the readers, the publisher, and a connection for the monitor's messages to itself.
+ *
+ *     broker         the publisher's events, and what concerns all connections
+ *     barriers       the monitor's messages to itself: barriers and canaries
+ *     feed           passes the readers' events to the core
+ *     dial           opens the connections
+ *     subscriptions  what the readers subscribe to
+ *     share          tests shared subscriptions, if there are several readers
+ */
+#ifndef HW_DAEMON_BROKER_H
+#define HW_DAEMON_BROKER_H
+
+#include "daemon/context.h"
+#include "mqtt/mqtt.h"
+
+/* Sets a->broker. Returns 0 or -ENOMEM. */
+int hw_app_broker_new(struct hw_app *a);
+/* Closes the connections. */
+void hw_app_broker_close(struct hw_app *a);
+void hw_app_broker_free(struct hw_app *a);
+
+/* Starts the publisher and the readers. hw_app_broker_close() frees them, also after an error. Returns 0 or -errno. */
+int hw_app_dial(struct hw_app *a);
+/* The same from within the loop, unless already done. If it fails, the daemon stops. */
+void hw_app_dial_late(struct hw_app *a);
+
+/* --- the publisher */
+
+/* NULL: hw_app_dial() was not called yet. */
+struct hw_publisher *hw_app_publisher(const struct hw_app *a);
+bool hw_app_publisher_is_up(const struct hw_app *a);
+/* The time of the last loss; 0: none. */
+struct hw_mono hw_app_publisher_lost(const struct hw_app *a);
+const struct hw_mqtt_conf *hw_app_publisher_conf(const struct hw_app *a);
+
+/* --- the monitor's messages to itself */
+
+/* Handles HW_OUT_BARRIER, HW_OUT_REOPEN and HW_OUT_CANARY. */
+void hw_app_barrier(struct hw_app *a, struct hw_now now, uint64_t number);
+void hw_app_reopen_barriers(struct hw_app *a);
+void hw_app_canary(struct hw_app *a, const struct hw_out *out);
+/* Sends a barrier that is not the core's. */
+void hw_app_send_barrier(struct hw_app *a, uint64_t number);
+/* Barriers do not come back: logs which right is missing, as far as the broker reveals it. */
+void hw_app_log_denied(struct hw_app *a, struct hw_now now);
+
+/* --- the readers */
+
+/* Continues with the unread readers: those that used up their share of the last turn, or woke late. Returns whether
+ * there was one; then a turn has run. */
+bool hw_app_read_on(struct hw_app *a);
+/* Whether a reader has events left. */
+bool hw_app_feed_is_unread(const struct hw_app *a);
+/* A turn begins: each reader has its whole share. Whether a reader has used up its share of this turn. */
+void hw_app_feed_begin_turn(struct hw_app *a);
+bool hw_app_feed_is_spent(const struct hw_app *a);
+/* The loop woke too late: what the sockets hold is read before a device is judged. */
+void hw_app_feed_stalled(struct hw_app *a);
+/* A stop begins: nothing is read any more. */
+void hw_app_feed_stop(struct hw_app *a);
+
+bool hw_app_reader_is_up(const struct hw_app *a, unsigned reader);
+/* Handles HW_OUT_RECONNECT. */
+void hw_app_reopen_reader(struct hw_app *a, unsigned reader);
+/* Reader 0 requests the retained messages again. */
+void hw_app_replay(struct hw_app *a);
+/* Reader 0 connects again, and reads the retained messages. */
+void hw_app_reread(struct hw_app *a);
+/* The same as hw_app_replay(), if a group has a `while` condition. In a cluster, hw_app_cluster_sees() does this. */
+void hw_app_ask_upstreams(struct hw_app *a);
+/* Called when the groups have changed: changes the readers' subscriptions. Returns 0; or -ENOMEM: some readers may keep
+ * the previous ones. `anew`: the readers also connect again. */
+int hw_app_subscribe(struct hw_app *a, bool restarts);
+/* Whether a group's filter also matches the nodes' presences, and delivers new messages with their retain flag (MQTT
+ * 5). True without memory. */
+bool hw_app_nodes_are_flagged(struct hw_app *a);
+
+/* --- all of them */
+
+/* Called once a turn: the core learns which barriers the broker has answered. Called at its end: what was published
+ * goes out. */
+void hw_app_broker_answers(struct hw_app *a);
+void hw_app_broker_flush(struct hw_app *a);
+/* Each second. */
+void hw_app_broker_tick(struct hw_app *a, struct hw_now now);
+/* Whether all connections are up. Whether the readers are, and shared subscriptions work. */
+bool hw_app_links_are_up(const struct hw_app *a);
+bool hw_app_readers_are_up(const struct hw_app *a);
+bool hw_app_barriers_are_up(const struct hw_app *a);
+/* "up", or which connection is not, and why. Valid until the next call. */
+const char *hw_app_broker_text(struct hw_app *a);
+
+struct hw_app_broker_counts {
+	uint64_t reader_reconnects, publisher_reconnects, barriers_reconnects;
+	uint64_t reader_wakeups;
+	uint64_t waiting; /* messages that were read, and wait for the loop */
+};
+struct hw_app_broker_counts hw_app_broker_counts(const struct hw_app *a);
+
+/* The daemon is made again in this process: asks the readers' threads, and later the publishers' threads, to end.
+ * Ended: all of them have. */
+void hw_app_readers_end(struct hw_app *a);
+void hw_app_publishers_end(struct hw_app *a, int linger_ms);
+bool hw_app_broker_has_ended(const struct hw_app *a);
+
+#endif

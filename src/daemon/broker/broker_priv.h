@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the files that have to do with the connections to the broker: broker.c, barriers.c, feed.c, dial.c, share.c
+ * and subscriptions.c. Other files use broker.h. */
+#ifndef HW_DAEMON_BROKER_PRIV_H
+#define HW_DAEMON_BROKER_PRIV_H
+
+#include "broker.h"
+#include "heartwheel/inflow.h"
+#include "mqtt/copies.h"
+#include "share.h"
+
+struct event;
+
+/* A reader, and the loop's data about it. */
+struct hw_app_reader {
+	struct hw_app *app;
+	unsigned number;
+	struct hw_reader *reader; /* owned */
+	struct event *readable;   /* owned */
+	bool unread;              /* the next turn reads its ring, even if no event is raised */
+	char client_id[256];
+	struct hw_mqtt_conf conf;
+	bool up, ever_up;
+	bool stalled; /* the reader woke too late, and has not drained its socket since */
+	bool renewed; /* this daemon closed the connection: the loss is not logged */
+	bool behind;  /* the loop woke too late, and has not seen the ring empty since */
+	uint64_t taken;
+	int in_turn;   /* events taken in this turn of the loop */
+	char why[512]; /* the cause while `up` is false */
+
+	struct hw_inflow inflow;     /* the messages in the ring */
+	struct hw_reader_event held; /* the event that was taken last */
+	struct hw_copies_of copies;
+};
+
+/*
+ * The connection for the monitor's messages to itself: barriers, canaries, the share topic. It carries no statuses. A
+ * broker may read on within a turn while a socket holds more data. It could then read a pair of barriers after statuses
+ * in one turn, and such a pair proves nothing.
+ */
+struct hw_app_barriers {
+	struct hw_publisher *publisher;
+	struct event *readable;
+	struct hw_mqtt_conf conf;
+	char client_id[256], why[512];
+	/* Whether the broker's ACL accepts barriers. */
+	enum { HW_BARRIERS_UNKNOWN, HW_BARRIERS_REFUSED, HW_BARRIERS_TAKEN } taken;
+	bool up, ever_up;
+	uint64_t reconnects;
+};
+
+struct hw_app_broker {
+	struct hw_publisher *publisher; /* owned */
+	struct event *publisher_readable;
+	struct hw_mqtt_conf publisher_conf;
+	char publisher_id[256], publisher_why[512];
+	struct hw_mono publisher_lost;
+	bool publisher_up, publisher_ever_up;
+	uint64_t publisher_reconnects;
+
+	struct hw_app_barriers barriers;
+	uint64_t barrier_out; /* number of the last barrier */
+	struct hw_app_reader reader[HW_READERS_MAX];
+	unsigned n_readers;
+	struct hw_share share;
+	struct hw_copies copies;
+	char barrier_topic[256], share_group[128]; /* which the parts borrow until they are freed */
+	char discovery[192];                       /* how each topic of HW_DISCOVERY_BEFORE begins */
+	size_t discovery_len;
+	char lacks[800]; /* hw_app_broker_text() */
+};
+
+/* libevent's callbacks for a readable descriptor: of the publisher, and of the barriers' connection. `arg` is the
+ * struct hw_app. Of a reader: `arg` is the struct hw_app_reader. */
+void hw_app_on_publisher(int fd, short what, void *arg);
+void hw_app_on_barriers(int fd, short what, void *arg);
+void hw_app_on_reader(int fd, short what, void *arg);
+/* Call this after the reader has its number. */
+void hw_app_feed_init(struct hw_app_reader *r);
+
+/* Called when one connection is up: the others try to connect at once, without their back-off. */
+void hw_app_retry_links(struct hw_app *a);
+/* Logs why a connection to the broker is down, unless another connection logged the same cause. `taken`: another client
+ * seems to use the client id, which is an error. */
+void hw_app_log_broker(struct hw_app *a, const char *text, bool taken);
+/* Whether a connection that is down has this cause. */
+bool hw_app_is_reported(const struct hw_app *a, const char *text);
+
+/* The filters for heartbeats, on the heap. Their texts belong to the groups. Returns 0 or -ENOMEM. */
+int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out);
+/* Appends the filters of this reader alone to `n` others: reader 0 receives the `while` topics, and in a cluster the
+ * other nodes' presences. Returns the new number of filters. */
+size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n);
+/* With MQTT 5, copies that the broker delivers because filters overlap count once. `filters` are those of
+ * hw_app_filters(); the entries behind `n` are overwritten. Returns 0 or -ENOMEM. */
+int hw_app_expect_copies(struct hw_app *a, struct hw_mqtt_filter *filters, size_t n);
+
+#endif

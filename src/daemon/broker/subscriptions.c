@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* The readers' subscriptions. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker_priv.h"
+#include "heartwheel/filter_index.h"
+
+#define STATUS    "heartwheel/+/status"
+#define KNOWN     "heartwheel/+/known"
+#define OF_NODES  2 /* filters for the nodes' presences */
+#define OF_PROBES 1
+
+struct wanted {
+	struct hw_mqtt_filter *filters;
+	const struct hw_topic **topics;
+	size_t n;
+	struct hw_filter_index index; /* of the filters */
+	int rc;
+};
+
+/* A filter that is compared with the others. */
+struct compared {
+	const struct wanted *w;
+	size_t k;
+};
+
+static bool get(void *arg, size_t k)
+{
+	*(size_t *)arg = k;
+	return true;
+}
+
+static void add_filter(struct wanted *w, const struct hw_topic *topic, bool replay)
+{
+	size_t k;
+	if (hw_filter_index_equal(&w->index, topic->filter, get, &k)) {
+		w->filters[k].replay |= replay;
+		return;
+	}
+	w->rc = w->rc ? w->rc : hw_filter_index_add(&w->index, topic->filter, w->n);
+	w->topics[w->n] = topic;
+	w->filters[w->n++] = (struct hw_mqtt_filter){.filter = topic->filter, .replay = replay};
+}
+
+/* hw_topic_covers() compares a template with levels after {name...} by its text. No other filter has that text. */
+static bool makes_needless(void *arg, size_t i)
+{
+	const struct compared *c = arg;
+	const struct wanted *w = c->w;
+	return i != c->k && (w->filters[i].replay || !w->filters[c->k].replay) && w->topics[i]->tail == 0;
+}
+
+/* Drops covered filters: many brokers send a message once per matching filter, so it would arrive twice. */
+static int drop_covered(struct wanted *w)
+{
+	bool *covered = calloc(w->n + 1, sizeof(*covered));
+	size_t left = 0;
+	if (!covered)
+		return -ENOMEM;
+	for (size_t k = 0; k < w->n; k++)
+		covered[k] = hw_filter_index_covers(&w->index, w->filters[k].filter, makes_needless,
+		                                    &(struct compared){w, k});
+	for (size_t k = 0; k < w->n; k++)
+		if (!covered[k])
+			w->filters[left++] = w->filters[k];
+	w->n = left;
+	free(covered);
+	return 0;
+}
+
+/* Where retained messages are requested, a message with the retain flag is history. So a filter that overlaps such a
+ * topic does not ask for the flag of new messages. */
+static int ask_for_flags(struct wanted *w)
+{
+	struct hw_filter_index history = {0};
+	int rc = 0;
+	size_t k;
+	for (k = 0; k < w->n && rc == 0; k++)
+		if (w->filters[k].replay)
+			rc = hw_filter_index_add(&history, w->filters[k].filter, k);
+	for (size_t i = 0; i < w->n && rc == 0; i++)
+		w->filters[i].as_published = !hw_filter_index_overlaps(&history, w->filters[i].filter, get, &k);
+	hw_filter_index_fini(&history);
+	return rc;
+}
+
+/* Adds the topic of the probes' answers, compiled into `answers`. */
+static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answers)
+{
+	const char *why, *text = hw_app_stands_by(a) ? NULL : hw_monitor_probe_answers(a->monitor);
+	size_t n = w->n;
+	int rc = text ? hw_topic_compile(answers, text, HW_TOPIC_ANY, &why) : 0;
+	if (!text || rc)
+		return rc;
+	add_filter(w, answers, false);
+	if (w->n > n)
+		w->filters[n].filter = text; /* `answers` is freed, `text` is not */
+	return 0;
+}
+
+/* Returns every group's filters, without those that others cover. Without a store, also its status topic: the retained
+ * messages are all that remains of the previous run. For a node that stands by: none. */
+int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	size_t most = 0, n_groups = hw_app_stands_by(a) ? 0 : g->n_order;
+	for (size_t k = 0; k < n_groups; k++)
+		most += g->all[g->order[k]]->n_heartbeat + g->all[g->order[k]]->n_goodbye + 1;
+	for (size_t k = 0; k < n_groups; k++)
+		most += g->all[g->order[k]]->n_whiles;
+	most += OF_NODES + OF_PROBES;
+	struct wanted w = {.filters = calloc(most, sizeof(*w.filters)), .topics = calloc(most, sizeof(*w.topics))};
+	if (!w.filters || !w.topics) {
+		free(w.filters);
+		free(w.topics);
+		return -ENOMEM;
+	}
+	bool memory = a->conf->store == HW_STORE_MEMORY;
+	for (size_t k = 0; k < n_groups; k++) {
+		const struct hw_group *group = g->all[g->order[k]];
+		for (size_t h = 0; h < group->n_heartbeat; h++)
+			add_filter(&w, &group->heartbeat[h], false);
+		for (size_t h = 0; h < group->n_goodbye; h++)
+			add_filter(&w, &group->goodbye[h].topic, false);
+		if (memory && group->status.filter)
+			add_filter(&w, &group->status, true);
+	}
+	struct hw_topic answers = {0};
+	int rc = add_answers(a, &w, &answers);
+	if (!w.rc)
+		w.rc = rc;
+	if (!w.rc)
+		w.rc = drop_covered(&w);
+	if (!w.rc)
+		w.rc = ask_for_flags(&w);
+	rc = w.rc;
+	hw_filter_index_fini(&w.index);
+	free(w.topics);
+	hw_topic_fini(&answers);
+	if (rc)
+		free(w.filters);
+	*out = rc ? NULL : w.filters;
+	*n_out = rc ? 0 : w.n;
+	return rc;
+}
+
+/* The filters of reader 0, and an index of them. */
+struct own {
+	struct hw_mqtt_filter *filters;
+	size_t n;
+	struct hw_filter_index index;
+	bool indexed; /* there was memory for the index */
+};
+
+static void note(struct own *o, size_t k)
+{
+	o->indexed = o->indexed && hw_filter_index_add(&o->index, o->filters[k].filter, k) == 0;
+}
+
+static size_t find(const struct own *o, const char *topic)
+{
+	size_t k = o->n;
+	if (o->indexed)
+		hw_filter_index_equal(&o->index, topic, get, &k);
+	else
+		for (k = 0; k < o->n && strcmp(o->filters[k].filter, topic) != 0;)
+			k++;
+	return k;
+}
+
+/* A filter for retained statuses: see ask_for_flags(). The topics of `while` are plain, and the core knows when their
+ * retained values arrive. */
+static bool brings_history(void *arg, size_t k)
+{
+	const struct own *o = arg;
+	return o->filters[k].replay && !o->filters[k].plain;
+}
+
+/* Adds a topic that only one reader subscribes to, with its retained messages. */
+static void add_whole(struct own *o, const char *topic)
+{
+	size_t k = find(o, topic);
+	if (k < o->n) {
+		o->filters[k].replay = o->filters[k].plain = true;
+		return;
+	}
+	bool history = !o->indexed || hw_filter_index_overlaps(&o->index, topic, brings_history, o);
+	o->filters[o->n++] =
+		(struct hw_mqtt_filter){.filter = topic, .replay = true, .plain = true, .as_published = !history};
+	note(o, k);
+}
+
+/* Only reader 0 subscribes to the topics of `while`. */
+static size_t add_whiles(const struct hw_app *a, struct hw_mqtt_filter *filters, size_t n)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	struct own o = {.filters = filters, .n = n, .indexed = true};
+	for (size_t k = 0; k < n; k++)
+		note(&o, k);
+	for (size_t k = 0; k < g->n_order && !hw_app_stands_by(a); k++)
+		for (size_t w = 0; w < g->all[g->order[k]]->n_whiles; w++)
+			add_whole(&o, g->all[g->order[k]]->whiles[w].topic);
+	hw_filter_index_fini(&o.index);
+	return o.n;
+}
+
+size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n)
+{
+	if (reader != 0)
+		return n;
+	n = add_whiles(a, filters, n);
+	if (!a->cluster)
+		return n;
+	filters[n++] = (struct hw_mqtt_filter){.filter = STATUS, .replay = true, .plain = true};
+	filters[n++] = (struct hw_mqtt_filter){.filter = KNOWN, .replay = true, .plain = true};
+	return n;
+}
+
+bool hw_app_nodes_are_flagged(struct hw_app *a)
+{
+	struct hw_mqtt_filter *filters;
+	size_t n;
+	if (a->start->mqtt.protocol != 5)
+		return false;
+	if (hw_app_filters(a, &filters, &n) < 0)
+		return true;
+	n = add_whiles(a, filters, n);
+	bool flagged = false;
+	for (size_t k = 0; k < n; k++)
+		flagged |= filters[k].as_published && (hw_topic_filters_overlap(filters[k].filter, STATUS) ||
+		                                       hw_topic_filters_overlap(filters[k].filter, KNOWN));
+	free(filters);
+	return flagged;
+}
+
+int hw_app_expect_copies(struct hw_app *a, struct hw_mqtt_filter *filters, size_t n)
+{
+	return hw_copies_set(&a->broker->copies, filters, a->start->mqtt.protocol == 5 ? add_whiles(a, filters, n) : 0);
+}
+
+int hw_app_subscribe(struct hw_app *a, bool restarts)
+{
+	struct hw_mqtt_filter *filters = NULL;
+	size_t n = 0;
+	int rc = hw_app_filters(a, &filters, &n);
+	if (!rc)
+		rc = hw_app_expect_copies(a, filters, n);
+	for (unsigned i = 0; i < a->broker->n_readers && a->broker->reader[i].reader && !rc; i++)
+		rc = hw_reader_set_filters(a->broker->reader[i].reader, filters, hw_app_filters_of(a, i, filters, n));
+	free(filters);
+	for (unsigned i = 0; i < a->broker->n_readers && a->broker->reader[i].reader && restarts && !rc; i++) {
+		a->broker->reader[i].renewed = true;
+		hw_reader_reconnect(a->broker->reader[i].reader);
+	}
+	return rc;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One of several nodes ([cluster] mode = mirror or standby). src/nodes decides, and the daemon's files act. The files
+ * pass events to hw_app_nodes(). hw_app_cluster_turn() takes the resulting orders and hands them on:
+ *
+ *     cluster_redis     commands to Redis, over a link of their own
+ *     cluster_sentinel  whether Sentinels confirm that this Redis is the master
+ *     cluster_gate      partitions: owned, lost, authoritative, drained, flushed
+ *     cluster_stream    the other nodes' writes; unused if mode = standby
+ *     cluster_broker    presence, barriers, and evictions at the broker
+ *     cluster_standby   mode = standby: when this node receives the fleet's messages
+ *     cluster_view      what is logged of the cluster, and shown
+ *
+ * This header is all that the daemon's other files include of the cluster. If mode = off, none of this exists, and each
+ * function returns at once.
+ */
+#ifndef HW_CLUSTER_DAEMON_H
+#define HW_CLUSTER_DAEMON_H
+
+#include "control/nodes.h"
+#include "daemon/context.h"
+#include "nodes/nodes.h"
+
+struct hw_publisher_event;
+struct hw_reader_event;
+
+/* --- its life */
+
+/* Called after struct hw_redis was made. Returns 0 or -ENOMEM. */
+int hw_app_cluster_start(struct hw_app *a);
+/* Closes the cluster's links. Call this before the control API and struct hw_redis are freed: they may still call in,
+ * and then find no cluster. */
+void hw_app_cluster_free(struct hw_app *a);
+
+/* NULL: mode = off. */
+struct hw_nodes *hw_app_nodes(const struct hw_app *a);
+/* Takes and executes all orders, and sets the timer. Called in each turn, before the sinks are pumped. */
+void hw_app_cluster_turn(struct hw_app *a, struct hw_now now);
+/* Each second. */
+void hw_app_cluster_tick(struct hw_app *a, struct hw_now now);
+/* Whether this node may connect to the broker. A node joins first: its client ids would disconnect another node of the
+ * same name. */
+bool hw_app_cluster_connects(const struct hw_app *a, struct hw_now now);
+/* Begins a clean stop. Stopped: all partitions are released, and the node has left. */
+void hw_app_cluster_stop(struct hw_app *a, struct hw_now now);
+bool hw_app_cluster_stopped(const struct hw_app *a);
+
+/* Permits src/nodes to use Redis, JOIN first, once the link is up and no single monitor is known to use the prefix
+ * (prefix_guard.h). */
+void hw_app_cluster_join(struct hw_app *a);
+
+/* --- the broker */
+
+/* More than the number of any barrier of the core, less than the numbers from HW_FENCE on (the share topic). */
+#define HW_CLUSTER_BARRIER (UINT64_C(1) << 62)
+
+/* In the publish id of both messages of an ordered presence. A presence without an order has publish id 0. */
+#define HW_CLUSTER_PUBLISH_ID UINT64_C(0xc000000000000000)
+
+/* A session of the publisher begins, or is lost. */
+void hw_app_cluster_session(struct hw_app *a, struct hw_now now, bool up);
+/* The barriers' connection is up again: a barrier that was not received is sent again. */
+void hw_app_cluster_barriers_up(struct hw_app *a, struct hw_now now);
+/* Handles the publisher's answer to a publish id with HW_CLUSTER_PUBLISH_ID: acknowledged or refused. */
+void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev);
+/* A barrier of this node is back on a reader. `number` is its number minus HW_CLUSTER_BARRIER. */
+void hw_app_cluster_back(struct hw_app *a, unsigned reader, struct hw_now now, uint64_t number);
+/* A reader is subscribed, or its connection is lost. */
+void hw_app_cluster_reader(struct hw_app *a, unsigned reader, struct hw_now now, bool up);
+/* For reader 0: the broker has sent the retained messages again. */
+void hw_app_cluster_replayed(struct hw_app *a, struct hw_now now);
+/* Reader 0 may have lost messages. */
+void hw_app_cluster_lossy(struct hw_app *a, struct hw_now now);
+/* Whether a message is a node's presence, which is never a heartbeat. If so, the function handles it. */
+bool hw_app_cluster_message(struct hw_app *a, unsigned reader, struct hw_now now, const struct hw_reader_event *ev);
+/* A blindness has ended. After a lossy one, presences are read again. */
+void hw_app_cluster_sees(struct hw_app *a, struct hw_now now, bool lossy);
+
+/* --- presence, and statuses */
+
+/* Whether a presence is due: src/nodes ordered one, or a refused one is to be tried again. */
+bool hw_app_cluster_presence_due(const struct hw_app *a, struct hw_now now);
+/* Publishes the greatest fencing tokens known, before the presence with number `seq`. *publish_id is for that presence.
+ * False: no room in the publisher's queue. */
+bool hw_app_cluster_publish_known(struct hw_app *a, uint64_t seq, uint64_t *publish_id);
+/* The presence with this publish id was queued. */
+void hw_app_cluster_published(struct hw_app *a, uint64_t seq, uint64_t publish_id);
+/* Writes this node's members of a presence, with a NUL: ,"cluster":… Returns the length; 0 if mode = off; -1 if `buf`
+ * is too small. */
+int hw_app_cluster_presence(const struct hw_app *a, bool online, char *buf, size_t cap);
+#define HW_CLUSTER_PRESENCE_MAX (HW_PARTITIONS * 25 + 512)
+/* Whether statuses of this device may be published now. Always true if mode = off. */
+bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d);
+
+/* --- the store */
+
+/* A transition of this device was refused because another node owns the device. It will not be written. */
+void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref device);
+/* Whether transitions of devices in this partition are still being withdrawn. */
+bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition);
+/* A write of this device became pending, or is no longer pending. */
+void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
+/* Requests that all of the store is read again. `keeps`: missing devices are not forgotten then. */
+void hw_app_cluster_reread(struct hw_app *a, bool keeps);
+/* The loader has read all of the store. Returns whether this was not the first load. */
+bool hw_app_cluster_reloaded(struct hw_app *a);
+/* The hashes now come over a new connection. The stream changes its connection at another time. If the stream is
+ * another Redis's since, the hashes may be from the previous Redis, and are read again. */
+void hw_app_cluster_linked(struct hw_app *a);
+/* The store was found empty. */
+void hw_app_cluster_emptied(struct hw_app *a);
+
+/* --- requests, and what is shown */
+
+/* Forgets a device, or asks its owner to forget it. */
+enum hw_forgotten hw_app_forget(struct hw_app *a, uint64_t ticket, const char *id, size_t len);
+/* The cluster as the control API shows it. Shows no node while there is no cluster: before its start, and after its
+ * end. */
+void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out);
+/* The node that owns this device, valid until the next turn; NULL: no node, or mode = off. */
+const char *hw_app_cluster_owner(const struct hw_app *a, const struct hw_device *d);
+/* The last sender that is no member; NULL: none, or it has joined since. */
+const char *hw_app_cluster_stranger(const struct hw_app *a);
+/* Whether this is a node of this cluster, or may be one. */
+bool hw_app_cluster_knows(const struct hw_app *a, const char *node);
+/* The node that is known to own the fleet, valid until the next turn; "": none. */
+const char *hw_app_standby_owner(const struct hw_app *a);
+/* A text for people about a node that stands by. */
+void hw_app_standby_text(const struct hw_app *a, char *text, unsigned cap);
+
+/* --- mode = standby: the daemon gives the fleet up, and is made again */
+
+/* The part of `length_ns`, which ends now, in which this node did not stand by. */
+int64_t hw_app_standby_since(const struct hw_app *a, struct hw_now now, int64_t length_ns);
+/*
+ * The last step before the daemon is made again, when everything else is settled. The publisher's thread is asked to
+ * end, as the readers' threads were, and queued notifications are sent. A thread in the resolver or in a connect could
+ * still connect with its client id later, and disconnect its successor. So the daemon waits for all threads, while the
+ * loop runs. Ended: all of this is done, or has taken too long.
+ */
+void hw_app_standby_end(struct hw_app *a, struct hw_now now);
+bool hw_app_standby_is_ending(const struct hw_app *a);
+bool hw_app_standby_ended(struct hw_app *a, struct hw_now now);
+
+/* Counters. */
+struct hw_cluster_totals {
+	uint64_t claims, releases, evictions, joins, removals;
+	uint64_t takeovers_clean, takeovers_unclean; /* numbers of partitions */
+	uint64_t fenced_redis, fenced_broker;
+	double takeover_s_last; /* from the claim until authoritative; 0: none yet */
+};
+
+/* What the next daemon in this process goes on with. */
+struct hw_cluster_kept {
+	struct hw_cluster_totals totals;
+	bool was_blind; /* this daemon never received its messages */
+};
+void hw_app_cluster_keep(const struct hw_app *a, struct hw_cluster_kept *out);
+void hw_app_cluster_go_on(struct hw_app *a, const struct hw_cluster_kept *kept);
+
+#endif

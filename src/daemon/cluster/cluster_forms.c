@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/* See cluster_forms.h. Cost: each entry that is read is parsed. Groups are compared by name, node by node. */
+#include "cluster_forms.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster_priv.h"
+#include "daemon/visibility/unjudged.h"
+#include "nodes/claims.h"
+#include "nodes/place.h"
+
+#define TIMEOUT_DIGITS "%15" SCNd64
+
+static struct hw_cluster_forms *forms_of(const struct hw_app *a)
+{
+	return &a->cluster->forms;
+}
+
+/* --- this node's entry ----------------------------------------------------------- */
+
+/* Keeps the text, which is compared with the other nodes' groups. */
+static void note_own(struct hw_app *a, const cJSON *groups)
+{
+	struct hw_cluster_forms *f = forms_of(a);
+	char *text = cJSON_PrintUnformatted(groups);
+	if (!text || (f->own && strcmp(f->own, text) == 0)) {
+		free(text);
+		return;
+	}
+	free(f->own);
+	f->own = text;
+	f->changed = true;
+}
+
+static void add_groups(struct hw_app *a, cJSON *entry)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	cJSON *groups = cJSON_AddObjectToObject(entry, "groups");
+	char text[64];
+	for (size_t k = 0; groups && k < g->n_order; k++) {
+		const struct hw_group *one = g->all[g->order[k]];
+		snprintf(text, sizeof(text), "%08" PRIx32 " %" PRId64 " %" PRId64, (uint32_t)one->form_hash,
+		         one->timeout_ms, one->timeout_max_ms);
+		cJSON_AddStringToObject(groups, one->name, text);
+	}
+	if (groups)
+		note_own(a, groups);
+}
+
+static void add_set(cJSON *entry, const char *name, const struct hw_partitions *set)
+{
+	char text[HW_PARTITIONS_TEXT];
+	if (!hw_partitions_any(set))
+		return;
+	hw_partitions_text(set, text);
+	cJSON_AddStringToObject(entry, name, text);
+}
+
+/* Omitted until this node knows: other nodes then assume that it cannot judge any device. */
+static void add_unjudged(const struct hw_app *a, cJSON *entry)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	if (a->cluster->standby.is || !hw_app_unjudged_counted(a))
+		return;
+	cJSON *by_group = cJSON_AddObjectToObject(entry, "unjudged_in");
+	for (size_t k = 0; by_group && k < g->n_order; k++) {
+		const struct hw_group_judging is = hw_monitor_judging(a->monitor, g->order[k]);
+		add_set(by_group, g->all[g->order[k]]->name, &is.online);
+	}
+}
+
+static void decide(struct hw_app *a);
+
+void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	const struct hw_partitions unstored = hw_monitor_unstored_in(a->monitor);
+	decide(a);
+	add_groups(a, entry);
+	add_set(entry, "unable", &f->unable);
+	if (*f->better)
+		cJSON_AddStringToObject(entry, "better", f->better);
+	add_set(entry, "untold", &unstored);
+	add_unjudged(a, entry);
+	hw_app_unjudged_add(a, entry);
+}
+
+/* --- others' entries ------------------------------------------------------------- */
+
+static void forget_groups(struct hw_cluster_forms *f, size_t i)
+{
+	for (size_t k = 0; k < f->of[i].n; k++)
+		free(f->of[i].all[k].name);
+	free(f->of[i].all);
+	f->of[i].all = NULL;
+	f->of[i].n = 0;
+}
+
+static bool read_form(const cJSON *item, struct hw_node_group *out)
+{
+	const char *text = cJSON_GetStringValue(item);
+	uint32_t form;
+	if (!text || !item->string ||
+	    sscanf(text, "%8" SCNx32 " " TIMEOUT_DIGITS " " TIMEOUT_DIGITS, &form, &out->timeout_ms,
+	           &out->timeout_max_ms) != 3 ||
+	    out->timeout_ms < 0 || out->timeout_ms > HW_TIMEOUT_MAX_MS || out->timeout_max_ms < 0 ||
+	    out->timeout_max_ms > HW_TIMEOUT_MAX_MS)
+		return false;
+	out->form = form;
+	out->name = strdup(item->string);
+	return out->name != NULL;
+}
+
+static void read_groups(struct hw_cluster_forms *f, size_t i, const cJSON *groups)
+{
+	const cJSON *item;
+	forget_groups(f, i);
+	f->of[i].all = calloc((size_t)cJSON_GetArraySize(groups) + 1, sizeof(*f->of[i].all));
+	cJSON_ArrayForEach(item, groups)
+	{
+		if (f->of[i].all && f->of[i].n < HW_GROUPS_MAX && read_form(item, &f->of[i].all[f->of[i].n]))
+			f->of[i].n++;
+	}
+}
+
+static const struct hw_partitions all_partitions = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+
+static void read_set(const cJSON *item, const struct hw_partitions *otherwise, struct hw_partitions *set)
+{
+	const char *text = cJSON_GetStringValue(item);
+	if (!text || hw_partitions_parse(text, strlen(text), set) < 0)
+		*set = *otherwise;
+}
+
+/* A node of an older version, or a node that still loads, does not publish the set. */
+static void read_unjudged(struct hw_cluster_forms *f, size_t i, const cJSON *by_group)
+{
+	static const struct hw_partitions none;
+	for (size_t k = 0; k < f->of[i].n; k++) {
+		struct hw_node_group *group = &f->of[i].all[k];
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(by_group, group->name);
+		read_set(item, !by_group || item ? &all_partitions : &none, &group->unjudged);
+	}
+}
+
+static bool differs(const struct hw_app *a, size_t i)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	return f->own && f->of[i].text && strcmp(f->own, f->of[i].text) != 0 &&
+	       hw_members_find(hw_nodes_members(a->cluster->nodes), f->of[i].node);
+}
+
+static bool any_differs(const struct hw_app *a)
+{
+	bool any = false;
+	for (size_t i = 0; i < forms_of(a)->n; i++)
+		any |= differs(a, i);
+	return any;
+}
+
+/* Passes to the core the other nodes' timeouts, and whether a member's groups differ. */
+static void apply_forms(struct hw_app *a)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	size_t n = 0, all = 0;
+	for (size_t i = 0; i < f->n; i++)
+		all += f->of[i].n;
+	struct hw_peer_group *peers = calloc(all + 1, sizeof(*peers));
+	if (!peers)
+		return; /* tried again when an entry changes */
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t k = 0; k < f->of[i].n; k++)
+			peers[n++] = (struct hw_peer_group){f->of[i].all[k].name, f->of[i].all[k].timeout_ms,
+			                                    f->of[i].all[k].timeout_max_ms};
+	hw_monitor_peer_groups(a->monitor, peers, n, f->differ);
+	free(peers);
+}
+
+static size_t find(const struct hw_cluster_forms *f, const char *node, size_t len)
+{
+	size_t i = 0;
+	while (i < f->n && (strlen(f->of[i].node) != len || memcmp(f->of[i].node, node, len) != 0))
+		i++;
+	return i;
+}
+
+static size_t find_or_add(struct hw_cluster_forms *f, const char *node)
+{
+	size_t i = find(f, node, strlen(node));
+	if (i < f->n)
+		return i;
+	if (i == HW_CLUSTER_FORMS_MAX) {
+		i = f->next++ % HW_CLUSTER_FORMS_MAX;
+		forget_groups(f, i);
+		free(f->of[i].text);
+		f->of[i].text = NULL;
+	} else {
+		f->n++;
+	}
+	snprintf(f->of[i].node, sizeof(f->of[i].node), "%s", node);
+	return i;
+}
+
+void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *json)
+{
+	struct hw_cluster_forms *f = forms_of(a);
+	f->decided = false;
+	if (strcmp(node, a->start->node_id) == 0 || strlen(node) > HW_NODE_ID_MAX)
+		return;
+	cJSON *entry = cJSON_Parse(json), *groups = cJSON_GetObjectItemCaseSensitive(entry, "groups");
+	char *text = cJSON_IsObject(groups) ? cJSON_PrintUnformatted(groups) : NULL;
+	size_t i = text ? find_or_add(f, node) : f->n;
+	if (text && (!f->of[i].text || strcmp(f->of[i].text, text) != 0)) {
+		free(f->of[i].text);
+		f->of[i].text = text;
+		text = NULL;
+		read_groups(f, i, groups);
+		f->changed = true;
+	}
+	static const struct hw_partitions none;
+	if (i < f->n) {
+		read_set(cJSON_GetObjectItemCaseSensitive(entry, "untold"), &none, &f->of[i].unstored);
+		read_unjudged(f, i, cJSON_GetObjectItemCaseSensitive(entry, "unjudged_in"));
+	}
+	const char *better = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "better"));
+	if (i < f->n)
+		snprintf(f->of[i].better, sizeof(f->of[i].better), "%s", better ? better : "");
+	free(text);
+	cJSON_Delete(entry);
+	bool differ = any_differs(a);
+	if (f->changed || differ != f->differ) {
+		f->differ = differ;
+		f->changed = false;
+		apply_forms(a);
+	}
+}
+
+static const struct hw_node_group *form_in(const struct hw_cluster_forms *f, size_t i, const char *group, size_t len)
+{
+	for (size_t k = 0; k < f->of[i].n; k++)
+		if (strlen(f->of[i].all[k].name) == len && memcmp(f->of[i].all[k].name, group, len) == 0)
+			return &f->of[i].all[k];
+	return NULL;
+}
+
+/* The node's entry was not read yet, or was removed. */
+static bool is_stranger(const struct hw_app *a, const char *node, size_t len)
+{
+	char name[HW_NODE_ID_MAX + 1];
+	if (len > HW_NODE_ID_MAX)
+		return false;
+	memcpy(name, node, len);
+	name[len] = '\0';
+	return strcmp(name, a->start->node_id) != 0 && !hw_members_find(hw_nodes_members(a->cluster->nodes), name);
+}
+
+uint64_t hw_app_cluster_form(const struct hw_app *a, const char *node, size_t node_len, const char *group,
+                             size_t group_len)
+{
+	struct hw_cluster_forms *f = forms_of(a);
+	size_t i = find(f, node, node_len);
+	f->unsaid |= i == f->n && is_stranger(a, node, node_len);
+	const struct hw_node_group *form = i < f->n ? form_in(f, i, group, group_len) : NULL;
+	return form ? form->form : 0;
+}
+
+/* --- devices that this node cannot judge ------------------------------------------ */
+
+/* Whether this node, which does not own the fleet, could judge all of it: it has the owner's groups. */
+static bool has_groups_of(const struct hw_app *a, const char *owner)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	size_t i = find(f, owner, strlen(owner));
+	for (size_t k = 0; i < f->n && k < f->of[i].n; k++) {
+		int at = hw_groups_find(g, f->of[i].all[k].name);
+		if (at < 0 || g->all[at]->retired || g->all[at]->form_hash != f->of[i].all[k].form)
+			return false;
+	}
+	return true;
+}
+
+/* A group with the forms of its devices, as of the last count. */
+static struct hw_group_use use_of(const struct hw_app *a, size_t g)
+{
+	const struct hw_group *group = hw_monitor_groups(a->monitor)->all[g];
+	const struct hw_group_judging is = hw_monitor_judging(a->monitor, g);
+	struct hw_group_use use = {.name = group->name, .form = group->form_hash, .judged = is.judged, .late = is.late};
+	for (int k = 0; k < 2; k++) {
+		use.unjudged[k].form = is.unjudged[k].form;
+		use.unjudged[k].in = is.unjudged[k].in;
+	}
+	return use;
+}
+
+/* NULL if no device is unjudged. */
+static struct hw_group_use *uses(const struct hw_app *a, size_t *n)
+{
+	const struct hw_partitions any = hw_monitor_unjudged_in(a->monitor);
+	size_t n_groups = hw_monitor_groups(a->monitor)->n;
+	struct hw_group_use *all = hw_partitions_any(&any) ? calloc(n_groups, sizeof(*all)) : NULL;
+	for (*n = 0; all && *n < n_groups; ++*n)
+		all[*n] = use_of(a, *n);
+	return all;
+}
+
+static void add_all(struct hw_partitions *set, const struct hw_partitions *more)
+{
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
+		set->bits[k] |= more->bits[k];
+}
+
+static const struct hw_member *member(const struct hw_app *a, size_t i)
+{
+	return hw_members_find(hw_nodes_members(a->cluster->nodes), forms_of(a)->of[i].node);
+}
+
+/* Mirror: the partitions in which a member judges devices that this node cannot judge, or receives devices that no
+ * owner reports. */
+static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struct hw_group_use *use, size_t n)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	struct hw_partitions set = {{0}}, ours = hw_monitor_unstored_in(a->monitor);
+	for (size_t i = 0; i < f->n; i++) {
+		struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
+		for (unsigned k = 0; k < HW_PARTITIONS / 64 && differs(a, i); k++)
+			more.bits[k] |= f->of[i].unstored.bits[k] & ~ours.bits[k];
+		if (member(a, i))
+			add_all(&set, &more);
+	}
+	return set;
+}
+
+/*
+ * Standby: of the ready members that can judge all that the owner judges, and more, the one with the greatest weight.
+ */
+static const char *better(const struct hw_app *a, const struct hw_group_use *use, size_t n)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	const char *best = "";
+	for (size_t i = 0; i < f->n && n > 0; i++) {
+		const struct hw_member *m = member(a, i);
+		if (!m || !m->ready || !hw_judging_all(use, n, f->of[i].all, f->of[i].n))
+			continue;
+		const struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
+		if (hw_partitions_any(&more) &&
+		    (!*best || hw_partition_weight(0, m->node) > hw_partition_weight(0, best)))
+			best = m->node;
+	}
+	return best;
+}
+
+/* Whether each ready member has read which node is to own the fleet. Then no other node claims the fleet. */
+static bool is_agreed(const struct hw_app *a, const char *to)
+{
+	const struct hw_members *all = hw_nodes_members(a->cluster->nodes);
+	for (size_t i = 0; i < all->n; i++) {
+		const struct hw_member *m = &all->all[i];
+		if (m->ready && strcmp(m->node, a->start->node_id) != 0 &&
+		    hw_partitions_any(&m->unable) == (strcmp(m->node, to) == 0))
+			return false;
+	}
+	return true;
+}
+
+static bool may_take_fleet(const struct hw_app *a)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	const char *owner = hw_nodes_record(a->cluster->nodes, 0)->token.node;
+	size_t i = find(f, owner, strlen(owner));
+	if (i < f->n && member(a, i) && *f->of[i].better)
+		return strcmp(f->of[i].better, a->start->node_id) == 0;
+	return has_groups_of(a, owner);
+}
+
+static void decide(struct hw_app *a)
+{
+	static const struct hw_partitions none;
+	struct hw_cluster_forms *f = forms_of(a);
+	size_t n = 0;
+	struct hw_group_use *use = uses(a, &n);
+	*f->better = '\0';
+	if (hw_nodes_is_denied(a->cluster->nodes)) {
+		f->unable = all_partitions;
+	} else if (!a->cluster->standby.is) {
+		f->unable = unable_of_mirror(a, use, n);
+	} else if (hw_app_stands_by(a)) {
+		f->unable = may_take_fleet(a) ? none : all_partitions;
+	} else {
+		snprintf(f->better, sizeof(f->better), "%s", better(a, use, n));
+		f->unable = *f->better && is_agreed(a, f->better) ? all_partitions : none;
+	}
+	free(use);
+}
+
+bool hw_app_cluster_forms_turn(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_forms *f = forms_of(a);
+	bool stands = hw_app_stands_by(a), known = stands || hw_app_unjudged_known(a, now);
+	if (!f->decided || f->stood != stands || f->known != known)
+		decide(a);
+	/* The hashes contain each device's form. Without it, this node would judge devices that it may not receive. */
+	if (f->unsaid && f->differ) {
+		f->unsaid = false;
+		hw_app_cluster_reread(a, false);
+	}
+	f->decided = true;
+	f->stood = stands;
+	f->known = known;
+	hw_nodes_unable(a->cluster->nodes, &f->unable);
+	return known;
+}
+
+void hw_app_cluster_forms_free(struct hw_app *a)
+{
+	struct hw_cluster_forms *f = forms_of(a);
+	for (size_t i = 0; i < f->n; i++) {
+		forget_groups(f, i);
+		free(f->of[i].text);
+	}
+	free(f->own);
+	f->own = NULL;
+	f->n = 0;
+}

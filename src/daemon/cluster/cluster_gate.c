@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+#include "cluster_gate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster_priv.h"
+#include "daemon/broker/broker.h"
+#include "daemon/loop/turn.h"
+#include "daemon/retained/retained.h"
+#include "daemon/store/pending.h"
+
+#define SETTLE_EVERY_NS (50 * HW_NS_PER_MS)
+#define UNSAYS_A_TURN   4096 /* records checked per turn */
+#define PAGES_OF_AN_END 3    /* one page may have been requested before a claim and answered after it */
+
+static struct hw_cluster_gate *gate_of(const struct hw_app *a)
+{
+	return &a->cluster->gate;
+}
+
+static void add_all(struct hw_partitions *to, const struct hw_partitions *set)
+{
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
+		to->bits[k] |= set->bits[k];
+}
+
+static void del_all(struct hw_partitions *from, const struct hw_partitions *set)
+{
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
+		from->bits[k] &= ~set->bits[k];
+}
+
+/* AUTHORITATIVE is only for partitions that neither wait nor drain. */
+static void set_roles(struct hw_app *a, const struct hw_partitions *set, enum hw_role role)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (hw_partitions_has(set, p))
+			hw_monitor_role(a->monitor, p, role, hw_nodes_fencing_token(a->cluster->nodes, p).epoch);
+}
+
+/* --- withdrawing refused transitions ------------------------------------------------------------------------------ */
+
+static void unsay(struct hw_app *a, struct hw_ref ref)
+{
+	hw_monitor_unsay(a->monitor, ref);
+	hw_app_cluster_reread(a, false);
+}
+
+/* Without memory, the device keeps the refused state until the stream has a newer entry of it. */
+static void keep_unsaid(struct hw_cluster_gate *g, struct hw_ref ref)
+{
+	if (g->n_unsaid == g->cap_unsaid) {
+		size_t cap = g->cap_unsaid ? 2 * g->cap_unsaid : 64;
+		struct hw_ref *grown = realloc(g->unsaid, cap * sizeof(*grown));
+		if (!grown)
+			return;
+		g->unsaid = grown;
+		g->cap_unsaid = cap;
+	}
+	g->unsaid[g->n_unsaid++] = ref;
+}
+
+void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref ref)
+{
+	const struct hw_device *d = hw_app_device(a, ref);
+	if (!a->cluster || !d)
+		return;
+	if (hw_monitor_is_authoritative(a->monitor, d))
+		keep_unsaid(gate_of(a), ref); /* the order LOSE follows in this turn */
+	else
+		unsay(a, ref);
+}
+
+void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending)
+{
+	if (a->cluster)
+		gate_of(a)->pending_store[hw_device_partition(d)] += pending ? 1 : UINT32_MAX;
+}
+
+/* Withdraws the kept transitions, once the core has lost their partitions too. */
+static void unsay_kept(struct hw_app *a)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	for (size_t k = 0; k < g->n_unsaid; k++)
+		if (hw_app_device(a, g->unsaid[k]))
+			unsay(a, g->unsaid[k]);
+	g->n_unsaid = 0;
+}
+
+static void add_pending(struct hw_partitions *to, const struct hw_partitions *set,
+                        const uint32_t pending[HW_PARTITIONS])
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (pending[p] && hw_partitions_has(set, p))
+			hw_partitions_add(to, p);
+}
+
+/* Unconfirmed transitions of a lost partition will not be written any more. The sweep continues from its present record
+ * and goes round once, so that further losses do not keep it from its end. */
+static void begin_unsaying(struct hw_app *a, const struct hw_partitions *set)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	struct hw_partitions pending = {{0}};
+	unsay_kept(a);
+	add_pending(&pending, set, g->pending_store);
+	if (!hw_partitions_any(&pending))
+		return;
+	add_all(&g->unsaying, &pending);
+	g->unsay_left = hw_registry_bound(hw_monitor_registry(a->monitor));
+	hw_app_cluster_reread(a, false);
+}
+
+static void unsay_at(struct hw_app *a, uint32_t i)
+{
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	struct hw_ref ref = hw_registry_ref(r, i);
+	struct hw_device *d = hw_registry_at(r, i);
+	if (!d || !hw_device_noted(d, HW_PENDING_STORE) ||
+	    !hw_partitions_has(&gate_of(a)->unsaying, hw_device_partition(d)))
+		return;
+	unsay(a, ref);
+	hw_app_settle_store(a, d);
+	hw_app_reap_if_done(a, ref, d);
+}
+
+/* Checks a bounded number of records per turn, and stops if no write is pending. */
+static void unsay_on(struct hw_app *a)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	uint32_t bound = hw_registry_bound(hw_monitor_registry(a->monitor));
+	struct hw_partitions pending = {{0}};
+	for (unsigned n_checked = 0; n_checked < UNSAYS_A_TURN && g->unsay_left > 0;
+	     n_checked++, g->unsay_left--, g->unsay_at++) {
+		g->unsay_at = g->unsay_at < bound ? g->unsay_at : 0;
+		unsay_at(a, g->unsay_at);
+	}
+	add_pending(&pending, &g->unsaying, g->pending_store);
+	if (g->unsay_left > 0 && hw_partitions_any(&pending))
+		hw_app_schedule_turn(a);
+	else
+		g->unsaying = (struct hw_partitions){{0}};
+}
+
+bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition)
+{
+	return a->cluster && hw_partitions_has(&gate_of(a)->unsaying, partition);
+}
+
+bool hw_app_cluster_unsays_any(const struct hw_app *a)
+{
+	return hw_partitions_any(&gate_of(a)->unsaying);
+}
+
+/* --- won and lost ------------------------------------------------------------------------------------------------- */
+
+static void own(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	struct hw_partitions unclean = o->set;
+	del_all(&unclean, &o->clean);
+	if (!hw_partitions_any(&g->waits)) {
+		g->won_at = now.mono;
+		g->last = (struct hw_stream_id){0, 0}; /* an offset of lost partitions may never be reached */
+		g->won_pages = hw_app_cluster_pages(a);
+	}
+	add_all(&g->waits, &o->set);
+	add_all(&g->compare, &unclean);
+	if (hw_stream_id_compare(o->last, g->last) > 0)
+		g->last = o->last;
+	set_roles(a, &o->set, HW_ROLE_OWNS);
+	hw_app_standby_won(a);
+	hw_app_cluster_won(a, &o->set, &unclean);
+}
+
+/* With the empty set, the sinks only drop the devices that another node owns now. */
+static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
+{
+	static const struct hw_partitions none;
+	struct hw_cluster_gate *g = gate_of(a);
+	set_roles(a, set, HW_ROLE_WATCHES);
+	del_all(&g->waits, set);
+	del_all(&g->compare, set);
+	del_all(&g->drained, set);
+	hw_retained_republish_of(hw_app_status_sink(a), &none, now.mono.ns / HW_NS_PER_MS);
+	hw_retained_republish_of(hw_app_discovery_sink(a), &none, now.mono.ns / HW_NS_PER_MS);
+}
+
+/*
+ * The store and the owner records are written over two links. During a failover these may be at two servers. Then the
+ * statuses that were published may not be the states of the Redis that records the release.
+ */
+static bool is_one_server(const struct hw_app *a)
+{
+	const char *server = a->cluster->redis.server;
+	return *server && strcmp(server, hw_redis_server(a->redis)) == 0;
+}
+
+/* Partitions with devices that a predecessor may have left pending, and that are not compared yet, or not with the
+ * Redis of the owner records. */
+static struct hw_partitions unclean(const struct hw_app *a)
+{
+	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+	struct hw_partitions set = hw_monitor_takes_over(a->monitor);
+	const struct hw_partitions unswept = hw_retained_unswept(hw_app_status_sink(a));
+	add_all(&set, &unswept);
+	/* A will that replaced a status there is not received either. */
+	const struct hw_partitions unheard = hw_monitor_unjudged_in(a->monitor);
+	add_all(&set, &unheard);
+	return hw_redis_is_comparing(a->redis) || !is_one_server(a) ? all : set;
+}
+
+/* After a partition was settled, a void goodbye may have arrived. The device's retained status is then pending again,
+ * but this node may no longer send it. Or one of the links is at another server now. */
+void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o)
+{
+	struct hw_partitions pending = unclean(a);
+	add_pending(&pending, &o->clean, gate_of(a)->pending_status);
+	del_all(&o->clean, &pending);
+	lose(a, now, &o->set);
+	hw_app_standby_released(a);
+}
+
+static void resume(struct hw_app *a, const struct hw_partitions *set)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	struct hw_partitions authoritative = *set;
+	del_all(&g->drained, set);
+	del_all(&authoritative, &g->waits);
+	set_roles(a, &authoritative, HW_ROLE_AUTHORITATIVE);
+}
+
+void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
+{
+	switch (o->kind) {
+	case HW_NODES_OWN:
+		own(a, now, o);
+		break;
+	case HW_NODES_LOSE:
+		hw_app_cluster_lost(a, &o->set);
+		lose(a, now, &o->set);
+		begin_unsaying(a, &o->set);
+		hw_app_standby_lost(a);
+		break;
+	case HW_NODES_DRAIN:
+		add_all(&gate_of(a)->drained, &o->set);
+		set_roles(a, &o->set, HW_ROLE_OWNS);
+		break;
+	default:
+		resume(a, &o->set);
+	}
+	hw_app_schedule_turn(a);
+}
+
+/* --- becoming authoritative --------------------------------------------------------------------------------------- */
+
+/* Compares everything that the predecessor may have left pending: its outbox, each device's keys, each status. */
+static void make_good(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
+{
+	if (!hw_partitions_any(set) || hw_app_standby_loaded(a))
+		return;
+	hw_redis_compare(a->redis);
+	hw_retained_republish_of(hw_app_status_sink(a), set, now.mono.ns / HW_NS_PER_MS);
+}
+
+void hw_app_cluster_gap(struct hw_app *a)
+{
+	gate_of(a)->last = (struct hw_stream_id){0, 0};
+}
+
+/* The followed stream may never reach the claim's offset. Hashes read from now on are at least as new as the claim, so
+ * this node waits for them instead. */
+static void give_place_up(struct hw_app *a)
+{
+	hw_app_cluster_gap(a);
+	hw_app_cluster_reread(a, true);
+}
+
+void hw_app_cluster_gate_tick(struct hw_app *a)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	if (!hw_partitions_any(&g->waits) || !hw_app_cluster_at_end(a) ||
+	    hw_app_cluster_pages(a) - g->won_pages < PAGES_OF_AN_END ||
+	    hw_stream_id_compare(hw_app_cluster_offset(a), g->last) >= 0)
+		return;
+	give_place_up(a);
+}
+
+/* An earlier answer's offset may be from a master whose stream is not followed. Its ids come from another clock, so the
+ * followed stream may never reach them. hw_app_cluster_gate_tick() would detect this too, but seconds later. */
+void hw_app_cluster_retry_claims(struct hw_app *a)
+{
+	if (hw_partitions_any(&gate_of(a)->waits))
+		give_place_up(a);
+}
+
+static bool is_followed(const struct hw_app *a)
+{
+	if (a->cluster->standby.is)
+		return a->cluster->standby.fleet && !a->life.loading && !hw_app_cluster_unsays_any(a);
+	return hw_app_cluster_is_read(a) && hw_stream_id_compare(hw_app_cluster_offset(a), gate_of(a)->last) >= 0;
+}
+
+static void decide(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	struct hw_partitions all = g->waits, authoritative = g->waits;
+	if (!hw_partitions_any(&all) || !is_followed(a))
+		return;
+	del_all(&authoritative, &g->drained);
+	set_roles(a, &authoritative, HW_ROLE_AUTHORITATIVE);
+	make_good(a, now, &g->compare);
+	hw_retained_republish_of(hw_app_discovery_sink(a), &all, now.mono.ns / HW_NS_PER_MS);
+	if (a->keyspace)
+		hw_keyspace_compare(a->keyspace);
+	g->waits = g->compare = (struct hw_partitions){{0}};
+	g->last = (struct hw_stream_id){0, 0};
+	hw_app_cluster_became_authoritative(a, now.mono.ns - g->won_at.ns);
+	hw_app_schedule_turn(a);
+}
+
+/* --- draining ----------------------------------------------------------------------------------------------------- */
+
+static void settle(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	if (!hw_partitions_any(&g->drained) || now.mono.ns < g->settle_next.ns)
+		return;
+	const struct hw_partitions left = unclean(a);
+	g->settle_next = hw_mono_add(now.mono, SETTLE_EVERY_NS);
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		if (!hw_partitions_has(&g->drained, p) || g->pending_store[p] || g->pending_status[p] ||
+		    hw_partitions_has(&g->waits, p))
+			continue;
+		hw_partitions_del(&g->drained, p);
+		hw_nodes_flushed(a->cluster->nodes, now, p, !hw_partitions_has(&left, p));
+	}
+}
+
+/* --- once a turn -------------------------------------------------------------------------------------------------- */
+
+/* Without the publisher's connection, the node cannot publish, even if it is not blind. */
+static bool is_mute(const struct hw_app *a, struct hw_now now)
+{
+	struct hw_mono since = hw_mono_later(hw_app_publisher_lost(a), a->life.started);
+	return !hw_app_publisher_is_up(a) && now.mono.ns - since.ns > a->start->mqtt.barrier_timeout_ms * HW_NS_PER_MS;
+}
+
+void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
+{
+	bool blind = hw_blind_now(hw_monitor_blind(a->monitor)) || is_mute(a, now);
+	if (hw_app_cluster_unsays_any(a))
+		unsay_on(a);
+	bool standby = a->cluster->standby.is;
+	if (!standby)
+		hw_app_cluster_read_on(a, now);
+	bool ready = standby ? hw_app_standby_ready(a, now) : !blind && hw_app_cluster_is_read(a);
+	ready = hw_app_cluster_forms_turn(a, now) && ready;
+	decide(a, now);
+	settle(a, now);
+	/* A node that may not read the stream releases its partitions like a blind one: it does not learn others'
+	 * transitions. */
+	hw_nodes_blind(a->cluster->nodes, now,
+	               standby ? hw_app_standby_blind(a, now) : blind || hw_app_cluster_is_denied(a));
+	ready = hw_app_cluster_confirmed(a, now) && ready;
+	hw_nodes_ready(a->cluster->nodes, now, ready && !a->life.stopping);
+}
+
+void hw_app_cluster_gate_free(struct hw_app *a)
+{
+	free(gate_of(a)->unsaid);
+}

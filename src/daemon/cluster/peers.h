@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The messages that nodes of a cluster publish about themselves, as text. heartwheel/NODE_ID/status has a node's
+ * presence. heartwheel/NODE_ID/known has the greatest fencing tokens that the node knows; no last will replaces it.
+ * Messages of another cluster, or of a single monitor, have no claims and no known tokens here. Pure: no I/O.
+ */
+#ifndef HW_PEERS_H
+#define HW_PEERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nodes/fencing_token.h"
+
+enum hw_peer_topic { HW_PEER_NONE, HW_PEER_STATUS, HW_PEER_KNOWN };
+
+/* Returns the kind of a topic, and the node in it. */
+enum hw_peer_topic hw_peer_topic(const char *topic, size_t len, char node[HW_NODE_ID_MAX + 1]);
+
+/* Reads the claims of a presence of this cluster; none if it is offline or empty. *seq: its sequence number; 0: none.
+ * Returns 0; or -EINVAL if it is unreadable, and then `claims` are undefined. */
+int hw_peer_claims(const char *payload, size_t len, const char *cluster, uint64_t claims[HW_PARTITIONS], uint64_t *seq);
+
+/* Reads the known fencing tokens in the same way. */
+int hw_peer_known(const char *payload, size_t len, const char *cluster, struct hw_fencing_token known[HW_PARTITIONS],
+                  uint64_t *seq);
+
+/* Whether a presence is from another cluster, or from a single monitor. */
+bool hw_peer_is_of_another(const char *payload, size_t len, const char *cluster);
+
+/* Writes the known fencing tokens, with a NUL. Returns the length; -1 if `buf` is too small. */
+int hw_peer_print_known(const char *cluster, const char *node, uint64_t seq,
+                        const struct hw_fencing_token known[HW_PARTITIONS], char *buf, size_t cap);
+/* Writes the presence that replaces that of `node`, which the node `by` evicts. */
+int hw_peer_print_offline(const char *cluster, const char *node, const char *by, int64_t wall_ms, char *buf,
+                          size_t cap);
+
+/* Enough for the known fencing tokens if node ids need few escapes; less than a reader's limit. */
+#define HW_PEER_KNOWN_MAX (2 * HW_PARTITIONS * (25 + 1 + HW_NODE_ID_MAX))
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* The fan-out: passes the core's output to the sinks. A transition is then pending at the store and at the broker. */
+#include "fanout.h"
+
+#include <string.h>
+
+#include "daemon/broker/broker.h"
+#include "daemon/retained/retained.h"
+#include "daemon/store/pending.h"
+#include "daemon/visibility/probes.h"
+#include "daemon/visibility/visibility.h"
+#include "turn.h"
+
+/* --- the core's output ------------------------------------------------------- */
+
+static struct hw_event event_of(const struct hw_app *a, struct hw_stream_id at, const struct hw_device *d,
+                                const struct hw_transition *t)
+{
+	struct hw_id id = hw_device_id(d);
+	const char *group = hw_monitor_group_of(a->monitor, d)->name;
+	return (struct hw_event){.at = at,
+	                         .id = id.text,
+	                         .id_len = id.len,
+	                         .group = group,
+	                         .group_len = strlen(group),
+	                         .node = a->start->node_id,
+	                         .node_len = strlen(a->start->node_id),
+	                         .state = t->state,
+	                         .reason = t->reason,
+	                         .time_ms = t->time_ms,
+	                         .last_seen_ms = t->last_seen_ms,
+	                         .seq = t->seq};
+}
+
+void hw_app_publish_to_clients(struct hw_app *a, struct hw_stream_id at, const struct hw_transition *t)
+{
+	const struct hw_device *d = hw_app_device(a, t->device);
+	if (!d)
+		return;
+	struct hw_event e = event_of(a, at, d, t);
+	hw_control_event(a->control, &e);
+}
+
+/* The control API gets the transition at once, without waiting for the store. */
+static void await_store(struct hw_app *a, const struct hw_device *d, const struct hw_transition *t)
+{
+	struct hw_event e = event_of(a, (struct hw_stream_id){0}, d, t);
+	if (hw_device_noted(d, HW_PENDING_STORE))
+		hw_control_pending(a->control, &e);
+}
+
+static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_transition *t)
+{
+	struct hw_device *d = hw_app_device(a, t->device);
+	struct hw_id id = hw_device_id(d);
+	hw_log(a->log, HW_LOG_DEBUG, "%.*s: %s (%s), seq %llu", (int)id.len, id.text, hw_state_name(t->state),
+	       hw_reason_name(t->reason), (unsigned long long)t->seq);
+	if (t->delay_ns >= 0) {
+		hw_app_turn_detected(a, t->delay_ns);
+		hw_control_detected(a->control, t->delay_ns);
+	}
+	hw_retained_add(hw_app_status_sink(a), t->device.index);
+	hw_app_discover(a, now, t->device, d);
+	hw_notifier_transition(a->notifier, now, t);
+	if (a->redis) {
+		hw_app_set_store_pending(a, now, d, t);
+		await_store(a, d, t);
+	} else {
+		hw_app_publish_to_clients(a, (struct hw_stream_id){0}, t);
+	}
+	if (!hw_app_waits_for_store(a, d))
+		hw_retained_release(hw_app_status_sink(a), t->device, now.mono.ns / HW_NS_PER_MS);
+	hw_app_reap_if_done(a, t->device, d);
+}
+
+static void set_pending_again(struct hw_app *a, struct hw_ref ref)
+{
+	const struct hw_device *d = hw_app_device(a, ref);
+	if (d)
+		hw_app_store_newer(a, ref, d->seq);
+}
+
+void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *out)
+{
+	switch (out->kind) {
+	case HW_OUT_TRANSITION:
+		on_transition(a, now, &out->transition);
+		break;
+	case HW_OUT_REFRESH:
+		if (a->redis)
+			hw_redis_refresh(a->redis, out->device);
+		break;
+	case HW_OUT_REFRESH_LIGHT:
+		if (a->redis)
+			hw_redis_refresh_light(a->redis, now, out->device);
+		break;
+	case HW_OUT_STATUS:
+		hw_app_set_status_pending(a, now, out->device);
+		break;
+	case HW_OUT_BARRIER:
+		hw_app_barrier(a, now, out->barrier);
+		break;
+	case HW_OUT_BLIND:
+		hw_app_on_blind(a, now, out);
+		break;
+	case HW_OUT_RECONNECT:
+		hw_app_reopen_reader(a, out->source);
+		break;
+	case HW_OUT_REOPEN:
+		hw_app_reopen_barriers(a);
+		break;
+	case HW_OUT_KEY_CHECK:
+		if (a->keyspace)
+			hw_keyspace_check(a->keyspace, out->device);
+		break;
+	case HW_OUT_CANARY:
+		hw_app_canary(a, out);
+		break;
+	case HW_OUT_CANARY_MISSING:
+		hw_app_canary_missing(a, out);
+		break;
+	case HW_OUT_DEAF:
+		hw_app_deaf(a, now, out);
+		break;
+	case HW_OUT_UPSTREAM:
+		hw_app_upstream(a, now, out);
+		break;
+	case HW_OUT_UNWRITTEN:
+		set_pending_again(a, out->device);
+		break;
+	case HW_OUT_PROBE:
+		hw_app_probe(a, now, out);
+	}
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What the daemon reports each second, with a bound on the lines: refused messages, payload errors, addresses that
+ * guess API tokens; and the status line of the service manager. */
+#ifndef HW_REPORTS_H
+#define HW_REPORTS_H
+
+#include "daemon/context.h"
+
+/* Sets a->reports, which the caller frees. Returns 0 or -ENOMEM. */
+int hw_app_reports_new(struct hw_app *a);
+/* The control API goes on with its counters: what they count was logged. */
+void hw_app_reports_resume(struct hw_app *a);
+/* A stored device was loaded. `refused_before`: refused[HW_REFUSED_STORED] before the load. If the record was
+ * corrected, the next line names the device. */
+void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint64_t refused_before);
+/* Each second. */
+void hw_app_reports_tick(struct hw_app *a);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "wall_clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clock.h"
+
+#define STEP_MS     1000
+#define READ_MS     100 /* if reading both clocks takes longer, their difference is not used */
+#define DIFFERS_MS  60000
+#define AGREES_MS   30000
+#define MS_PER_S    1e3
+#define IS_SHOWN_BY "times that are shown or stored are wrong by that much"
+#define IS_ALL      ", no device is judged and no heartbeat is too old (max_age) by this clock alone"
+
+struct hw_app_wall_clock {
+	bool known, differs;   /* boot_ms is known; logged: the wall clock differs from Redis' */
+	int64_t boot_ms;       /* the time of the boot by the wall clock */
+	int64_t good_boot_ms;  /* ... without the steps of the wall clock that Redis' clock has not confirmed */
+	int64_t redis_boot_ms; /* ... by Redis' clock */
+	struct hw_mono asked;  /* the time of Redis' last clock reading; 0: none */
+};
+
+int hw_app_wall_clock_new(struct hw_app *a)
+{
+	a->wall_clock = calloc(1, sizeof(*a->wall_clock));
+	return a->wall_clock ? 0 : -ENOMEM;
+}
+
+static void find_step(struct hw_app *a)
+{
+	struct hw_app_wall_clock *c = a->wall_clock;
+	int64_t began_ms = hw_app_booted_ns() / HW_NS_PER_MS, wall_ms = hw_app_now().wall_ms;
+	int64_t booted_ms = hw_app_booted_ns() / HW_NS_PER_MS, boot_ms = wall_ms - booted_ms;
+	if (booted_ms - began_ms > READ_MS)
+		return;
+	int64_t step_ms = c->known ? boot_ms - c->boot_ms : 0;
+	bool steps = llabs(step_ms) >= STEP_MS;
+	if (!c->known || llabs(boot_ms - c->good_boot_ms) < STEP_MS)
+		c->good_boot_ms = boot_ms;
+	else if (!steps)
+		c->good_boot_ms += step_ms;
+	c->known = true;
+	c->boot_ms = boot_ms;
+	if (steps)
+		hw_log(a->log, HW_LOG_WARNING,
+		       "the wall clock was set %s by %.1f s: " IS_SHOWN_BY " across the step" IS_ALL,
+		       step_ms > 0 ? "forward" : "back", (double)llabs(step_ms) / MS_PER_S);
+}
+
+static void compare_with_redis(struct hw_app *a)
+{
+	struct hw_app_wall_clock *c = a->wall_clock;
+	struct hw_mono at;
+	int64_t reported_ms = hw_redis_clock(a->redis, &at);
+	if (!c->known || reported_ms == 0 || at.ns == c->asked.ns)
+		return;
+	c->asked = at;
+	c->redis_boot_ms = reported_ms + (hw_app_now().mono.ns - at.ns - hw_app_booted_ns()) / HW_NS_PER_MS;
+	int64_t ahead_ms = c->boot_ms - c->redis_boot_ms;
+	if (llabs(ahead_ms) < AGREES_MS)
+		c->good_boot_ms = c->boot_ms;
+	if (!c->differs && llabs(ahead_ms) >= DIFFERS_MS)
+		hw_log(a->log, HW_LOG_WARNING,
+		       "this machine's clock is %.0f s %s Redis' clock: " IS_SHOWN_BY IS_ALL
+		       "; check NTP on both machines",
+		       (double)llabs(ahead_ms) / MS_PER_S, ahead_ms > 0 ? "ahead of" : "behind");
+	else if (c->differs && llabs(ahead_ms) < AGREES_MS)
+		hw_log(a->log, HW_LOG_NOTICE, "this machine's clock agrees with Redis' clock again");
+	c->differs = llabs(ahead_ms) >= (c->differs ? AGREES_MS : DIFFERS_MS);
+}
+
+void hw_app_wall_clock_tick(struct hw_app *a)
+{
+	struct hw_app_wall_clock *c = a->wall_clock;
+	find_step(a);
+	if (a->redis)
+		compare_with_redis(a);
+	if (!c->known)
+		return;
+	bool redis = c->asked.ns != 0 && c->redis_boot_ms < c->good_boot_ms;
+	hw_monitor_trust_wall(a->monitor, hw_app_now(),
+	                      hw_app_booted_ns() / HW_NS_PER_MS + (redis ? c->redis_boot_ms : c->good_boot_ms));
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watches the wall clock, by which no device is judged or forgotten. Logs its errors: a step, found by the clock that
+ * counts from the boot, and a difference from Redis' clock.
+ *
+ * The age of a heartbeat (max_age) needs the right time. The core gets the earlier of two times. One is the last
+ * reading of Redis' clock; the other is the wall clock without the steps that Redis' clock has not confirmed.
+ */
+#ifndef HW_WALL_CLOCK_H
+#define HW_WALL_CLOCK_H
+
+#include "daemon/context.h"
+
+/* Sets a->wall_clock, which the caller frees. Returns 0 or -ENOMEM. */
+int hw_app_wall_clock_new(struct hw_app *a);
+/* Called at the start, and each second. */
+void hw_app_wall_clock_tick(struct hw_app *a);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* See discovery.h. The sink is a member of struct hw_app, from which its callbacks get the rest. */
+#include "discovery.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/context.h"
+#include "heartwheel/fnv.h"
+#include "presence.h"
+
+/* Jinja2 templates. A device may publish on its status topic itself: perhaps no JSON, or JSON without `online`. */
+#define VALUE_TEMPLATE                                                                                                 \
+	"{% if value_json is defined and value_json.online is defined %}"                                              \
+	"{{ 'ON' if value_json.online else 'OFF' }}{% endif %}"
+#define AVAILABILITY_TEMPLATE "{{ 'online' if value_json.online and not value_json.blind else 'offline' }}"
+
+void hw_discovery_slug(struct hw_id id, char slug[HW_SLUG_MAX + 1])
+{
+	bool same = true;
+	size_t n = id.len < HW_ID_MAX ? id.len : HW_ID_MAX;
+	for (size_t k = 0; k < n; k++) {
+		unsigned char c = (unsigned char)id.text[k];
+		bool fits = c < 0x80 && (isalnum(c) || c == '_' || c == '-');
+		slug[k] = fits ? (char)c : '_';
+		same &= fits;
+	}
+	slug[n] = '\0';
+	/* The hash distinguishes ids that have the same slug. */
+	if (!same)
+		snprintf(slug + n, HW_SLUG_MAX + 1 - n, "_%08x", hw_fnv32(id.text, id.len));
+}
+
+static const struct hw_app *app_of(const struct hw_retained_sink *s)
+{
+	return s->arg;
+}
+
+static bool wanted(const struct hw_retained_sink *s, const struct hw_group *g)
+{
+	return app_of(s)->start->mqtt.homeassistant && g->status.filter;
+}
+
+static uint64_t version(const struct hw_device *d)
+{
+	return hw_device_state(d) == HW_STATE_FORGOTTEN;
+}
+
+struct text {
+	char *buf;
+	size_t cap, len;
+	bool full;
+};
+
+static void add(struct text *t, const char *raw)
+{
+	size_t n = strlen(raw);
+	t->full |= t->len + n >= t->cap;
+	if (t->full)
+		return;
+	memcpy(t->buf + t->len, raw, n + 1);
+	t->len += n;
+}
+
+static void add_quoted(struct text *t, const char *before, const char *text, size_t len)
+{
+	add(t, before);
+	if (t->full)
+		return;
+	size_t n = hw_json_quote(text, len, t->buf + t->len, t->cap - t->len);
+	t->full |= n >= t->cap - t->len;
+	t->len += t->full ? 0 : n;
+}
+
+static void add_word(struct text *t, const char *before, const char *word)
+{
+	add_quoted(t, before, word, strlen(word));
+}
+
+static void write_config(const struct hw_app *a, const char *slug, struct hw_id id, const char *status, struct text *t)
+{
+	char name[sizeof("heartwheel_") + HW_SLUG_MAX];
+	snprintf(name, sizeof(name), "heartwheel_%s", slug);
+	add_word(t, "{\"name\":", "Connectivity");
+	add_word(t, ",\"unique_id\":", name);
+	/* The entity's name: Home Assistant reads object_id until 2026.4, default_entity_id from 2025.10 on. */
+	add_word(t, ",\"object_id\":", name);
+	add(t, ",\"default_entity_id\":\"binary_sensor.");
+	add(t, name);
+	add(t, "\"");
+	add_word(t, ",\"device_class\":", "connectivity");
+	add_word(t, ",\"state_topic\":", status);
+	add_word(t, ",\"value_template\":", VALUE_TEMPLATE);
+	add(t, ",\"payload_on\":\"ON\",\"payload_off\":\"OFF\"");
+	add_word(t, ",\"availability_topic\":", hw_app_presence_topic(a));
+	add_word(t, ",\"availability_template\":", AVAILABILITY_TEMPLATE);
+	add(t, ",\"payload_available\":\"online\",\"payload_not_available\":\"offline\"");
+	add_word(t, ",\"json_attributes_topic\":", status);
+	add_word(t, ",\"device\":{\"identifiers\":[", name);
+	add_quoted(t, "],\"name\":", id.text, id.len);
+	add(t, "},\"origin\":{\"name\":\"heartwheel\",\"sw_version\":\"" HW_VERSION "\"}}");
+}
+
+static int topic(const struct hw_retained_sink *s, const struct hw_device *d, char *buf, size_t cap)
+{
+	char slug[HW_SLUG_MAX + 1];
+	hw_discovery_slug(hw_device_id(d), slug);
+	int n = snprintf(buf, cap, "%s" HW_DISCOVERY_BEFORE "%s" HW_DISCOVERY_AFTER,
+	                 app_of(s)->start->mqtt.homeassistant_prefix, slug);
+	return n < 0 || (size_t)n >= cap ? -1 : n;
+}
+
+static int payload(const struct hw_retained_sink *s, struct hw_now now, const struct hw_device *d, char *buf,
+                   size_t cap)
+{
+	struct hw_id id = hw_device_id(d);
+	char slug[HW_SLUG_MAX + 1], status[HW_RETAINED_PAYLOAD_MAX];
+	struct text t = {.buf = buf, .cap = cap};
+	(void)now;
+	hw_discovery_slug(id, slug);
+	buf[0] = '\0';
+	if (hw_device_state(d) == HW_STATE_FORGOTTEN)
+		return 0;
+	if (hw_group_status_topic(hw_monitor_group_of(s->m, d), id.text, id.len, status, sizeof(status)) <= 0)
+		return -1;
+	write_config(app_of(s), slug, id, status, &t);
+	return t.full ? -1 : (int)t.len;
+}
+
+const struct hw_retained_kind hw_discovery_kind = {.pending = HW_PENDING_DISCOVERY,
+                                                   .queued = HW_QUEUED_DISCOVERY,
+                                                   .publish_id = UINT64_C(1) << 62,
+                                                   .lenient = true,
+                                                   .wanted = wanted,
+                                                   .version = version,
+                                                   .topic = topic,
+                                                   .payload = payload};

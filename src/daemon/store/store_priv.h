@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by store.c, the input from Redis, and pending.c, which says what Redis has not confirmed. */
+#ifndef HW_STORE_PRIV_H
+#define HW_STORE_PRIV_H
+
+#include "pending.h"
+#include "store.h"
+
+struct hw_app_store {
+	struct hw_redis_conf conf;
+	bool up, ever_up;
+	char why[512]; /* the cause while `up` is false */
+
+	/* pending.c */
+	uint64_t pending;    /* devices with HW_PENDING_STORE */
+	struct hw_mono late; /* Redis has not confirmed writes since then; 0: Redis confirms in time */
+	bool releasing;      /* a sweep releases the statuses that waited for Redis */
+	uint32_t release_at;
+};
+
+#endif

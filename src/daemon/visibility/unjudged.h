@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Devices that this node cannot judge, because it does not receive their messages: counted, logged and shown. */
+#ifndef HW_UNJUDGED_H
+#define HW_UNJUDGED_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+#include "heartwheel/time.h"
+
+struct hw_app;
+
+/* Called each second: continues the count, and logs changes. */
+void hw_app_unjudged_tick(struct hw_app *a, struct hw_now now);
+/* Whether all devices have been checked once since the load. Continues the check if not. */
+bool hw_app_unjudged_known(struct hw_app *a, struct hw_now now);
+/* The same, without continuing. */
+bool hw_app_unjudged_counted(const struct hw_app *a);
+/* Adds the number of these devices, and their groups, to this node's entry of device:nodes. */
+void hw_app_unjudged_add(const struct hw_app *a, cJSON *entry);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* Sends canaries to the broker, and logs deaf groups. One line per group names the group, the filter, and the missing
+ * right as far as it can be found out. */
+#include "visibility.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/broker/broker.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/loop/clock.h"
+#include "daemon/retained/presence.h"
+#include "daemon/retained/retained.h"
+#include "sightings.h"
+#include "visibility_priv.h"
+
+#define UPSTREAM_REPORT_NS (30 * HW_NS_PER_S)
+
+int hw_app_visibility_new(struct hw_app *a)
+{
+	struct hw_app_visibility *v = a->visibility = calloc(1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	v->fleet_blind = v->blind = true;
+	v->fleet_cause = v->cause = HW_CAUSE_LINK;
+	hw_app_sightings_init(a, hw_app_now());
+	return 0;
+}
+
+void hw_app_visibility_free(struct hw_app *a)
+{
+	if (a->visibility)
+		free(a->visibility->unjudged.reported);
+	free(a->visibility);
+}
+
+bool hw_app_fleet_is_blind(const struct hw_app *a)
+{
+	return a->visibility->fleet_blind;
+}
+
+const char *hw_app_blind_text(const struct hw_app *a)
+{
+	return a->visibility->blind ? hw_cause_name(a->visibility->cause) : NULL;
+}
+
+void hw_app_upstream_ask(struct hw_app *a)
+{
+	a->visibility->upstream_reported = false;
+}
+
+static const struct hw_group *group_of(const struct hw_app *a, uint16_t group)
+{
+	return hw_monitor_groups(a->monitor)->all[group];
+}
+
+/* Writes into `to` the fate of a canary, and the remedy. */
+static void write_right(const struct hw_app *a, const char *topic, const char *filter, enum hw_canary_answer answer,
+                        char *to, size_t cap)
+{
+	const char *user = a->start->mqtt.username[0] ? a->start->mqtt.username : "anonymous clients";
+	if (!topic)
+		snprintf(to, cap,
+		         "no canary is sent here (canary = no, or a filter without {id}, + and #); if devices publish "
+		         "there, allow %.64s to read %.200s",
+		         user, filter);
+	else if (answer == HW_CANARY_REFUSED)
+		snprintf(to, cap,
+		         "the broker refuses this monitor's canary on %.200s: allow %.64s to write that topic (and to "
+		         "read %.200s)%s",
+		         topic, user, filter, topic[0] == '$' ? "; if the broker reserves it, set canary = no" : "");
+	else if (answer == HW_CANARY_UNSENT)
+		snprintf(to, cap,
+		         "the broker does not accept this monitor's canary on %.200s: is the canary over the broker's "
+		         "limit on messages (mosquitto: max_packet_size, message_size_limit)? Raise the limit, or set "
+		         "canary = no; if "
+		         "devices publish there, allow %.64s to read %.200s",
+		         topic, user, filter);
+	else if (answer == HW_CANARY_TAKEN)
+		snprintf(to, cap,
+		         "the broker accepts this monitor's canary on %.200s and does not send it back: allow %.64s to "
+		         "read %.200s",
+		         topic, user, filter);
+	else
+		snprintf(to, cap,
+		         "this monitor's canary on %.200s does not come back: allow %.64s to read %.200s and to write "
+		         "that topic",
+		         topic, user, filter);
+}
+
+/* Logged also if the group is not deaf yet, so that the right can be granted before a device stops. */
+void hw_app_canary_missing(struct hw_app *a, const struct hw_out *out)
+{
+	const struct hw_group *g = group_of(a, out->canary.group);
+	char right[1024];
+	write_right(a, out->canary.topic, g->heartbeat[out->canary.filter].filter, out->canary.answer, right,
+	            sizeof(right));
+	hw_log(a->log, HW_LOG_ERROR, "group '%s': %s", g->name, right);
+}
+
+static void report_begun(struct hw_app *a, const struct hw_out *out)
+{
+	const struct hw_group *g = group_of(a, out->deaf.group);
+	const char *filter = g->heartbeat[out->deaf.filter].filter;
+	char right[1024], until[128] = "";
+	write_right(a, out->deaf.topic, filter, out->deaf.answer, right, sizeof(right));
+	if (out->deaf.bound_ns != INT64_MAX)
+		snprintf(until, sizeof(until), ", for %.1f s at most", (double)out->deaf.bound_ns / 1e9);
+	else if (out->deaf.others_ns != INT64_MAX)
+		snprintf(until, sizeof(until), ", or until its other filters have brought its heartbeats for %.1f s",
+		         (double)out->deaf.others_ns / 1e9);
+	hw_log(a->log, HW_LOG_ERROR,
+	       "blind (deaf): no message on %s although the broker works; devices of group '%s' are not judged until "
+	       "one "
+	       "arrives%s; %s",
+	       filter, g->name, until, right);
+}
+
+void hw_app_log_blind(struct hw_app *a, struct hw_now now)
+{
+	struct hw_blindness b = hw_monitor_blindness(a->monitor);
+	bool groups = b.deaf_groups > 0 || b.upstream_groups > 0;
+	a->visibility->blind = a->visibility->fleet_blind || groups;
+	a->visibility->cause = a->visibility->fleet_blind || !groups ? a->visibility->fleet_cause
+	                       : b.deaf_groups > 0                   ? HW_CAUSE_DEAF
+	                                                             : HW_CAUSE_UPSTREAM;
+	hw_app_presence_set_due(a, true);
+	hw_app_presence(a, now);
+}
+
+/* Reports blindness of a single group. */
+static void notify_group(struct hw_app *a, struct hw_now now, bool begun, enum hw_cause cause, int64_t length_ns)
+{
+	hw_notifier_blind(
+		a->notifier, now,
+		&(struct hw_out){.kind = HW_OUT_BLIND,
+	                         .blind = {.begun = begun, .cause = cause, .lossy = true, .length_ns = length_ns}});
+	/* A will that was missed during the blindness may have replaced a retained status. */
+	if (!begun && !a->life.loading)
+		hw_app_republish(a, now);
+	hw_app_log_blind(a, now);
+}
+
+void hw_app_upstream(struct hw_app *a, struct hw_now now, const struct hw_out *out)
+{
+	const struct hw_group *g = group_of(a, out->upstream.group);
+	const struct hw_while *w = out->upstream.begun ? &g->whiles[out->upstream.index] : NULL;
+	if (w)
+		hw_log(a->log, HW_LOG_ERROR,
+		       "blind (upstream): %s is not '%s%s%s'; devices of group '%s' are not judged until it is",
+		       w->topic, w->member ? w->member : "", w->member ? "=" : "", w->value, g->name);
+	else
+		hw_log(a->log, HW_LOG_NOTICE,
+		       "group '%s' is judged again after %.3f s (upstream); each device's timeout starts again",
+		       g->name, (double)out->upstream.length_ns / 1e9);
+	notify_group(a, now, out->upstream.begun, HW_CAUSE_UPSTREAM, out->upstream.length_ns);
+}
+
+/* Warns about a topic that has no retained value, or that this node may not read. */
+void hw_app_upstream_tick(struct hw_app *a, struct hw_now now)
+{
+	size_t group;
+	if (!hw_app_reader_is_up(a, 0) || a->visibility->upstream_reported) {
+		a->visibility->upstream_asked = now.mono;
+		return;
+	}
+	if (now.mono.ns - a->visibility->upstream_asked.ns < UPSTREAM_REPORT_NS)
+		return;
+	a->visibility->upstream_reported = true;
+	const struct hw_while *w = hw_monitor_unknown_upstream(a->monitor, &group);
+	if (w)
+		hw_log(a->log, HW_LOG_WARNING,
+		       "group '%s': no value on %s; its devices are judged as if it were '%s'; is the topic right, and "
+		       "may "
+		       "%s read it?",
+		       group_of(a, (uint16_t)group)->name, w->topic, w->value,
+		       a->start->mqtt.username[0] ? a->start->mqtt.username : "anonymous clients");
+}
+
+void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out)
+{
+	if (out->deaf.begun)
+		report_begun(a, out);
+	else
+		hw_log(a->log, HW_LOG_NOTICE,
+		       "group '%s' is judged again after %.3f s deaf; each device's timeout starts again",
+		       group_of(a, out->deaf.group)->name, (double)out->deaf.length_ns / 1e9);
+	notify_group(a, now, out->deaf.begun, HW_CAUSE_DEAF, out->deaf.length_ns);
+}
+
+/* Presence is published at once, so that it also shows a blindness that was over when it was detected. */
+void hw_app_on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *out)
+{
+	int64_t length_ns = hw_app_standby_since(a, now, out->blind.length_ns);
+	const char *cause = hw_cause_name(out->blind.cause);
+	a->visibility->fleet_blind = out->blind.begun;
+	a->visibility->fleet_cause = out->blind.cause;
+	hw_app_sightings_turn(a, now);
+	struct hw_out reported = *out; /* without the time in which this node stood by */
+	reported.blind.length_ns = length_ns;
+	hw_notifier_blind(a->notifier, now, &reported);
+	if (out->blind.begun && out->blind.cause == HW_CAUSE_BARRIER)
+		hw_app_log_denied(a, now);
+	else if (out->blind.begun)
+		hw_log(a->log, HW_LOG_WARNING, "blind (%s): no device is judged until this is over", cause);
+	else
+		hw_log(a->log, HW_LOG_NOTICE, "heartbeats arrive again after %.3f s blind (%s%s)",
+		       (double)length_ns / 1e9, cause, out->blind.lossy ? "; each device's timeout starts again" : "");
+	/* A will that was missed during the blindness may have replaced a retained status. */
+	if (!out->blind.begun && out->blind.lossy && !a->life.loading)
+		hw_app_republish(a, now);
+	if (!out->blind.begun && out->blind.lossy)
+		hw_app_ask_upstreams(a);
+	hw_app_log_blind(a, now);
+	hw_control_sight(a->control);
+	if (!out->blind.begun)
+		hw_app_cluster_sees(a, now, out->blind.lossy);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by visibility.c, sightings.c and unjudged.c. */
+#ifndef HW_VISIBILITY_PRIV_H
+#define HW_VISIBILITY_PRIV_H
+
+#include "daemon/context.h"
+
+/* sightings.c: the current period, as it is written to the stream device:sight. */
+struct hw_sightings {
+	int64_t from_ms;  /* wall clock */
+	int64_t floor_ms; /* wall clock; no period begins earlier */
+	bool blind;
+	enum hw_cause cause;       /* of the blindness */
+	struct hw_mono next;       /* the next time to write an unfinished period */
+	int64_t pause_s;           /* seconds between the last write and the next */
+	bool down_reported, ended; /* the time before this run was written; nothing more is written */
+};
+
+/* unjudged.c: the groups for which the log reports unjudged devices. */
+struct hw_unjudged {
+	bool *reported; /* owned; one element per group */
+	size_t n;
+	bool known; /* all devices were checked once since the load */
+};
+
+struct hw_app_visibility {
+	bool fleet_blind; /* the core's last report about the fleet as a whole */
+	enum hw_cause fleet_cause;
+	bool blind; /* as presence shows it: blindness of the fleet or of groups */
+	enum hw_cause cause;
+	bool upstream_reported; /* logged: no value has arrived for a `while` condition */
+	struct hw_mono upstream_asked;
+	struct hw_sightings sightings;
+	struct hw_unjudged unjudged;
+};
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which devices a silence or a receiver means. A matcher has lines, and a line has terms: `group:GLOB`, `id:GLOB` and
+ * `label:NAME=GLOB`. A device matches if it matches all terms of at least one line. In a glob `*` stands for any text
+ * and `?` for one byte. A term with blanks stands in double quotes, also only its value. A matcher without lines
+ * matches every device.
+ */
+#ifndef HW_INCIDENT_MATCH_H
+#define HW_INCIDENT_MATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define HW_MATCH_TERMS 64   /* in all lines */
+#define HW_MATCH_TEXT  4096 /* bytes of all lines */
+
+struct hw_match; /* opaque */
+
+/* What a matcher reads of a device. `labels` has a line NAME=VALUE for each label. NULL: unknown or none. */
+struct hw_match_subject {
+	const char *id, *group, *labels;
+};
+
+/* Parses the lines of `text`, which are separated by newlines. Returns 0, -EINVAL or -ENOMEM. The caller frees *out. */
+int hw_match_parse(const char *text, struct hw_match **out);
+void hw_match_free(struct hw_match *m);
+/* A matcher of NULL matches every device. */
+bool hw_match_is(const struct hw_match *m, const struct hw_match_subject *subject);
+/* Whether `len` bytes of text match the glob. Cost: at most the product of both lengths. */
+bool hw_glob(const char *glob, const char *text, size_t len);
+
+#endif

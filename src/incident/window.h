@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The planned windows of a [silence] section: `Sun,Wed 02:00-04:00`, `* 22:00-06:00`. A window is in force while the
+ * clock of its zone reads so. An hour that the clock skips is therefore no part of it, and a repeated hour counts
+ * twice. A window over midnight belongs to its first day. A window whose begin equals its end lasts a whole day.
+ */
+#ifndef HW_INCIDENT_WINDOW_H
+#define HW_INCIDENT_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+struct hw_window {
+	uint8_t days;      /* bit 0: Sunday */
+	uint16_t from, to; /* minutes of the day; `to` is at most 1440 */
+};
+
+/* Writes what the clock of a zone reads at a wall time. */
+typedef void hw_window_clock(int64_t wall_ms, bool utc, struct tm *out);
+/* The clock of libc: localtime_r() or gmtime_r(). */
+void hw_window_libc(int64_t wall_ms, bool utc, struct tm *out);
+
+/* Returns 0 or -EINVAL. */
+int hw_window_parse(const char *text, struct hw_window *out);
+bool hw_window_is_in_force(const struct hw_window *w, const struct tm *reads);
+/* For how many ms the clock has read so, if it runs evenly; only if the window is in force. */
+int64_t hw_window_age_ms(const struct hw_window *w, const struct tm *reads);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fencing tokens: (epoch, NODE_ID) of an owner, compared in this order; and the record of a partition's greatest token
+ * in Redis. Safety depends on this comparison alone, never on a clock. Each write and each publish carries its token,
+ * and a lesser one is refused. Inline, pure.
+ */
+#ifndef HW_NODES_FENCING_TOKEN_H
+#define HW_NODES_FENCING_TOKEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "heartwheel/partition.h"
+
+#define HW_NODE_ID_MAX 64 /* bytes of a NODE_ID, without its NUL */
+
+/*
+ * The epoch of a claim is the seconds of Redis' clock, or one more than the greatest known epoch. So an epoch that is
+ * further ahead of that clock is invented, and is ignored; otherwise the next epoch might exceed the greatest number. A
+ * node's own clock has no influence: a node with a wrong clock claims and loses like any other.
+ */
+#define HW_EPOCH_AHEAD_S 86400
+
+struct hw_fencing_token {
+	uint64_t epoch;                /* 0: none */
+	char node[HW_NODE_ID_MAX + 1]; /* "" where epoch is 0 */
+};
+
+/*
+ * The record of a partition in Redis. A released record keeps its last owner's name, so that another node's token of
+ * the same epoch is not taken for the released one. `clean`: nothing was pending at the release.
+ */
+struct hw_record {
+	struct hw_fencing_token token;
+	bool released, clean;
+};
+
+static inline struct hw_fencing_token hw_fencing_token_make(uint64_t epoch, const char *node)
+{
+	struct hw_fencing_token t = {.epoch = epoch};
+	if (epoch > 0)
+		snprintf(t.node, sizeof(t.node), "%s", node);
+	return t;
+}
+
+/* Returns a value below, equal to or above 0: `a` is less than, equal to or greater than `b`. */
+static inline int hw_fencing_token_compare(const struct hw_fencing_token *a, const struct hw_fencing_token *b)
+{
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	return strcmp(a->node, b->node);
+}
+
+static inline bool hw_fencing_token_is_less(const struct hw_fencing_token *a, const struct hw_fencing_token *b)
+{
+	return hw_fencing_token_compare(a, b) < 0;
+}
+
+/*
+ * Redis' fence, as each writing script applies it. Returns false if `token` is less than the stored one; then the
+ * script writes nothing. Otherwise returns true, and stores a greater token as not released.
+ */
+static inline bool hw_record_admits(struct hw_record *r, const struct hw_fencing_token *token)
+{
+	int order = hw_fencing_token_compare(token, &r->token);
+	if (order > 0)
+		*r = (struct hw_record){.token = *token};
+	return order >= 0;
+}
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sight record in device:monitor:NODE_ID is "RUN MS CANARIES". RUN is this run's id. MS is until when this run has
+ * seen the fleet, in wall-clock milliseconds. CANARIES is hw_monitor_canaries(), left out while it is 0. The previous
+ * run's sight record shows for how long no monitor was watching. The sight record that is found each second shows
+ * whether Redis still has our data.
+ *
+ * Invariant: MS is never later than the state of the store. It stands still while the monitor is blind and until the
+ * load has ended.
+ *
+ * In a cluster, the run that is the member under NODE_ID writes the sight record. A run that waits for its
+ * predecessor's removal leaves the predecessor's sight record. That sight record also shows whether Redis was emptied.
+ *
+ * The sight record also shows, each second, whether Redis accepts writes. Its script has a second key, that of the
+ * clock of watching (watched.c), so that a Redis Cluster refuses it like a transition.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/print.h"
+#include "redis/inner.h"
+
+struct found {
+	bool any, ours;
+	int64_t ms;
+	uint64_t canaries;
+};
+
+static struct found parse(const struct hw_redis *r, const redisReply *reply)
+{
+	struct found f = {.any = reply->type == REDIS_REPLY_STRING};
+	uint64_t run, canaries = 0;
+	int64_t ms;
+	int end = 0, more = 0;
+	if (!f.any || sscanf(reply->str, "%16" SCNx64 " %" SCNd64 "%n", &run, &ms, &end) != 2)
+		return f;
+	if (sscanf(reply->str + end, " %16" SCNx64 "%n", &canaries, &more) == 1)
+		end += more;
+	if ((size_t)end != reply->len)
+		return f;
+	f.canaries = canaries;
+	f.ours = run == r->conf.run_id;
+	f.ms = ms > 0 ? ms : 0;
+	return f;
+}
+
+int64_t hw_sight_record_ms(const struct hw_redis *r, const redisReply *reply)
+{
+	return parse(r, reply).ms;
+}
+
+/* Compares the sight record that was found with our last one. If they differ, a sweep compares all devices. */
+static void compare(struct hw_redis *r, const struct found *f)
+{
+	struct hw_sight_record *k = &r->sight_record;
+	if (!k->written && (!k->left || f->any))
+		return; /* it is still the sight record of the previous run */
+	if (!f->any) {
+		k->written = k->left = false; /* report it once */
+		r->ops->on_emptied(r->arg);
+	} else if (!f->ours) {
+		k->doubted = true;
+		hw_refusal_log(r, &k->stranger_reported_ms,
+		               "another run of this monitor has written its run id: a second monitor has the same "
+		               "node_id, or Redis was restored from a copy");
+		if (r->sink.sweep)
+			return; /* two monitors that overwrite each other's sight record must not restart the sweep for
+			           ever */
+	} else if (f->ms >= k->written_ms) {
+		return;
+	} else {
+		k->doubted = true;
+	}
+	hw_plan_sweep(r);
+}
+
+static void on_read(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis *r = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&r->link);
+	if (reply->type == REDIS_REPLY_ERROR && hw_trouble_of(reply->str) != HW_TROUBLE_WRONGTYPE) {
+		hw_redis_link_fail(&r->link, reply->str);
+		return;
+	}
+	struct found f = parse(r, reply);
+	if (!r->sight_record.read) {
+		r->sight_record.read = true;
+		r->sight_record.old_ms = f.ms;
+		r->sight_record.old_canaries = f.canaries;
+		r->sight_record.newest_ms = f.ms;
+		if (!r->sight_record.saw_ms)
+			r->sight_record.saw_ms = f.ms;
+	}
+	if (r->ops->owner && !r->sight_record.searched) {
+		hw_sight_records_read(r); /* this run has written no sight record yet, so there is nothing to compare */
+		return;
+	}
+	r->sight_record.then(r);
+	compare(r, &f);
+}
+
+void hw_sight_record_read(struct hw_redis *r, void (*then)(struct hw_redis *r))
+{
+	r->sight_record.then = then;
+	const char *argv[] = {"GET", r->keys.monitor};
+	const size_t len[] = {3, strlen(r->keys.monitor)};
+	if (hw_watched_read(r) != 0 || hw_redis_link_command(&r->link, on_read, r, 2, argv, len) != 0)
+		hw_redis_link_fail(&r->link, "out of memory");
+}
+
+static void refused(struct hw_redis *r, const char *error)
+{
+	bool again = r->refusal.writes & HW_REFUSED_SIGHT_RECORD;
+	enum hw_trouble trouble = hw_refusal_begin(r, HW_REFUSED_SIGHT_RECORD, error);
+	if (trouble == HW_TROUBLE_NOSCRIPT)
+		hw_scripts_load(&r->scripts);
+	else if (trouble == HW_TROUBLE_READONLY && again)
+		hw_redis_link_fail(&r->link, error); /* a new connection may reach the new master */
+}
+
+/* Another run holds the name: its sight record was kept, or no sight record exists. If the last sight record was
+ * refused, the other run's sight record proves that Redis has accepted a write since. */
+static void on_left(struct hw_redis *r, const redisReply *found)
+{
+	struct found f = parse(r, found);
+	if (!f.any)
+		compare(r, &f);
+	r->sight_record.doubted = true;
+	r->sight_record.written = false;
+	r->sight_record.left = f.any;
+	hw_refusal_end(r, HW_REFUSED_SIGHT_RECORD);
+}
+
+static void put(struct hw_redis *r);
+
+static void on_written(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis *r = arg;
+	const redisReply *reply = answer;
+	struct hw_sight_record *k = &r->sight_record;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&r->link);
+	k->in_flight = false;
+	if (reply->type == REDIS_REPLY_ERROR) {
+		refused(r, reply->str);
+		return;
+	}
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4) {
+		refused(r, "ERR malformed answer to a check of the run id");
+		return;
+	}
+	struct hw_now now = hw_clock_now();
+	hw_watched_set(r, now, reply->element[2]->integer);
+	hw_watched_compare(r, now, k->asked_ms, reply->element[3]->integer);
+	if (reply->element[1]->integer) {
+		on_left(r, reply->element[0]);
+		return;
+	}
+	struct found f = parse(r, reply->element[0]);
+	bool is_put = f.any || k->sent_new;
+	int64_t ms = k->sent_ms;
+	compare(r, &f); /* this may send the next sight record */
+	if (!is_put) {
+		put(r); /* this run expected its own sight record, and now knows that it is missing */
+		return;
+	}
+	hw_refusal_end(r, HW_REFUSED_SIGHT_RECORD);
+	if (k->left && !k->written_ms)
+		k->doubted = false; /* until now another run held the name, so no sight record of ours was lost */
+	k->written = true;
+	k->left = false;
+	k->written_ms = ms;
+}
+
+static void put(struct hw_redis *r)
+{
+	struct hw_sight_record *k = &r->sight_record;
+	char sight_record[64];
+	if (!r->up || k->in_flight || hw_scripts_loading(&r->scripts))
+		return;
+	size_t n = hw_print(sight_record, sizeof(sight_record), "%016" PRIx64 " %" PRId64, r->conf.run_id, k->saw_ms);
+	if (k->canaries)
+		n += hw_print(sight_record + n, sizeof(sight_record) - n, " %016" PRIx64, k->canaries);
+	bool new = !hw_redis_has_sight_record(r);
+	struct hw_eval *e = &k->eval;
+	hw_eval_begin(e);
+	hw_eval_key(e, r->keys.monitor, strlen(r->keys.monitor));
+	hw_eval_key(e, r->keys.watched, strlen(r->keys.watched));
+	if (r->ops->owner)
+		hw_eval_key(e, r->keys.nodes, strlen(r->keys.nodes));
+	hw_eval_arg(e, sight_record, n);
+	hw_eval_arg(e, new ? "1" : "0", 1);
+	hw_eval_arg(e, k->sees ? "1" : "0", 1);
+	if (r->ops->owner)
+		hw_eval_arg(e, r->conf.node_id, strlen(r->conf.node_id));
+	if (hw_scripts_call(&r->scripts, HW_SCRIPT_SIGHT_RECORD, e, on_written, r) != 0)
+		return; /* the next second repeats it */
+	k->in_flight = true;
+	k->asked_ms = hw_clock_mono().ns / HW_NS_PER_MS;
+	k->sent_new = new;
+	k->sent_ms = k->saw_ms;
+}
+
+void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
+{
+	struct hw_sight_record *k = &r->sight_record;
+	k->sees = !blind && !hw_load_pending(r) && k->read;
+	if (k->sees)
+		k->saw_ms = now.wall_ms;
+	put(r);
+}
+
+void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries)
+{
+	r->sight_record.canaries = canaries;
+}
+
+uint64_t hw_redis_old_canaries(const struct hw_redis *r)
+{
+	return r->sight_record.old_canaries;
+}
+
+void hw_sight_record_lost(struct hw_redis *r)
+{
+	r->sight_record.in_flight = false;
+}
+
+bool hw_redis_has_sight_record(const struct hw_redis *r)
+{
+	return r->sight_record.written || r->sight_record.left;
+}
+
+bool hw_redis_is_writing_sight_record(const struct hw_redis *r)
+{
+	return r->sight_record.in_flight;
+}
+
+bool hw_redis_doubts(struct hw_redis *r)
+{
+	bool doubted = r->sight_record.doubted;
+	r->sight_record.doubted = false;
+	return doubted;
+}
+
+/* --- the fence --------------------------------------------------------------------------------------------------- */
+
+struct fence {
+	struct hw_redis *r;
+	hw_redis_fenced *fn;
+	void *arg;
+};
+
+static void on_fence(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct fence *f = arg;
+	struct hw_redis *r = f->r;
+	const redisReply *reply = answer;
+	bool known = reply && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL), there = false;
+	(void)ac;
+	if (reply)
+		hw_redis_link_got(&r->link);
+	if (known) {
+		struct found found = parse(r, reply);
+		/* another run's sight record proves nothing about ours */
+		there = found.any && (found.ours || !r->sight_record.written);
+	}
+	f->fn(f->arg, known, known && (there || !hw_redis_has_sight_record(r)));
+	free(f);
+}
+
+int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)
+{
+	const char *argv[] = {"GET", r->keys.monitor};
+	const size_t len[] = {3, strlen(r->keys.monitor)};
+	struct fence *f = r->up ? malloc(sizeof(*f)) : NULL;
+	if (!f)
+		return r->up ? -ENOMEM : -ENOTCONN;
+	*f = (struct fence){r, fn, arg};
+	int rc = hw_redis_link_command(&r->link, on_fence, f, 2, argv, len);
+	if (rc != 0)
+		free(f);
+	return rc;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A consumer group: each entry of a stream goes to one of several members, at least once. The entries stay pending
+ * until they are acknowledged. A member first reads again what it has read before and not acknowledged. It takes over
+ * what another member has left pending for idle_ms, because that member has crashed.
+ *
+ * The caller asks for each page, and never blocks. Redis holds back an answer without entries for up to
+ * HW_STREAM_WAIT_MS, so this needs a link on which nothing else is urgent. If the stream is emptied or replaced, the
+ * group is made again and begins with the stream's first entry; trimmed entries are not reported.
+ *
+ * Cost: a command per page, and one every HW_STREAM_TAKE_OVER_MS.
+ */
+#ifndef HW_STREAM_GROUP_H
+#define HW_STREAM_GROUP_H
+
+#include "link/link.h"
+#include "stream/id.h"
+
+#define HW_STREAM_TAKE_OVER_MS 5000
+#define HW_STREAM_ACKS         128 /* of one command */
+
+/* All borrowed. */
+struct hw_stream_group_conf {
+	struct hw_redis_link *link; /* its owner calls hw_stream_group_up() and _down() */
+	const char *key, *group, *member;
+	unsigned count; /* entries per page */
+	unsigned idle_ms;
+};
+
+/* Who has read an entry before. */
+enum hw_stream_delivery {
+	HW_STREAM_FRESH,     /* no member */
+	HW_STREAM_OWN,       /* this one, which may not have received the answer */
+	HW_STREAM_TAKEN_OVER /* one that has crashed */
+};
+
+struct hw_stream_group_ops {
+	/* Of an entry that was trimmed meanwhile only the id is left. The caller acknowledges each entry. */
+	void (*on_entries)(void *arg, redisReply *const *entries, size_t n, enum hw_stream_delivery delivery);
+	/* An answer is there, with entries or without: hw_stream_group_read() may be called again. */
+	void (*on_idle)(void *arg);
+	/* Redis refuses a command: call hw_stream_group_read() again later. */
+	void (*on_refused)(void *arg, const char *error);
+};
+
+/* Embed it; its members are private. */
+struct hw_stream_group {
+	struct hw_stream_group_conf conf;
+	const struct hw_stream_group_ops *ops;
+	void *arg;
+	bool up, made, asking;
+	bool own;       /* entries that were read before are read first */
+	bool asked_own; /* the last read was for these entries */
+	struct hw_stream_id own_at;
+	int64_t took_over_ms; /* monotonic */
+};
+
+void hw_stream_group_init(struct hw_stream_group *g, const struct hw_stream_group_conf *conf,
+                          const struct hw_stream_group_ops *ops, void *arg);
+/* The link is ready; or entries must be reported again that were not acknowledged. */
+void hw_stream_group_up(struct hw_stream_group *g);
+void hw_stream_group_down(struct hw_stream_group *g);
+/* Requests the next entries, unless an answer is awaited. */
+void hw_stream_group_read(struct hw_stream_group *g);
+
+/* A command that acknowledges entries, with its arguments. It goes over another link than the reads, which would delay
+ * it. Do not copy it. Zeroed storage is empty. */
+struct hw_stream_acks {
+	int argc; /* 0: none */
+	const char *argv[3 + HW_STREAM_ACKS];
+	size_t len[3 + HW_STREAM_ACKS];
+	char ids[HW_STREAM_ACKS][HW_STREAM_ID_TEXT];
+};
+/* Returns whether it is full: send it, and set argc to 0. */
+bool hw_stream_acks_add(struct hw_stream_acks *a, const struct hw_stream_group *g, struct hw_stream_id id);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Follows a stream from an offset: the entries in their order, without a gap. A gap that cannot be avoided is reported.
+ *
+ * Each page is requested together with the entry at the offset (XRANGE). If that entry is missing, the stream was
+ * trimmed past the offset, emptied, or replaced by another one. The reader then asks for the end of the stream and
+ * calls on_gap(), which decides where reading continues.
+ *
+ * At the end of the stream the reader waits in one of two ways. With poll_ms = 0, Redis holds the answer back until
+ * there is an entry (XREAD): this is only a wake-up, because it would not notice a stream that begins again with lower
+ * ids. It blocks the connection, so this reader needs a link of its own. Otherwise the reader requests a page every
+ * poll_ms, and others may use the link too. The caller never blocks.
+ *
+ * Cost: two commands per page, or one if it polls; two a second while nothing arrives.
+ */
+#ifndef HW_STREAM_READER_H
+#define HW_STREAM_READER_H
+
+#include "link/link.h"
+#include "stream/entries.h"
+
+#define HW_STREAM_RETRY_MS 1000 /* the delay after an error, or after a page that was not accepted */
+
+struct hw_stream_reader_conf {
+	struct hw_redis_link *link; /* borrowed. Its owner calls hw_stream_reader_up() and _down() */
+	const char *key;            /* borrowed */
+	size_t count;               /* entries per page */
+	int poll_ms;
+};
+
+/* All of them may call hw_stream_reader_from(), _recover() and _stop(). */
+struct hw_stream_reader_ops {
+	/* The entries after the last page. At the end of the stream each check is reported, so there may be no entry.
+	 * Returns whether the entries are accepted: otherwise they are reported again. */
+	bool (*on_page)(void *arg, const struct hw_stream_page *page);
+	/* The entry at `offset` is no longer in the stream, or hw_stream_reader_recover() was called. `end` is the id
+	 * of the newest entry; {0, 0}: none. Returns the offset to continue from. */
+	struct hw_stream_id (*on_gap)(void *arg, struct hw_stream_id offset, struct hw_stream_id end);
+	/* Redis refuses a command, which is repeated. `reads`: to read entries, and not only to wait for them. */
+	void (*on_refused)(void *arg, const char *error, bool reads);
+};
+
+/* Embed it; its members are private. */
+struct hw_stream_reader {
+	struct hw_stream_reader_conf conf;
+	const struct hw_stream_reader_ops *ops;
+	void *arg;
+	struct event *timer;
+	struct hw_stream_id offset;
+	bool up, started;
+	bool asking;    /* an answer is awaited, or a callback runs */
+	bool moved;     /* the offset was set since the request: the answer is to be ignored */
+	bool in_gap;    /* the end of the stream must be found before a page is read */
+	bool unchecked; /* there need be no entry at the offset */
+};
+
+/* Returns 0 or -ENOMEM. */
+int hw_stream_reader_init(struct hw_stream_reader *r, struct event_base *base, const struct hw_stream_reader_conf *conf,
+                          const struct hw_stream_reader_ops *ops, void *arg);
+/* Call it after the link has ended. */
+void hw_stream_reader_fini(struct hw_stream_reader *r);
+
+/* The link is ready; the link is lost. The offset is kept. */
+void hw_stream_reader_up(struct hw_stream_reader *r);
+void hw_stream_reader_down(struct hw_stream_reader *r);
+
+/* Starts to report the entries after this offset; {0, 0}: from the start. */
+void hw_stream_reader_from(struct hw_stream_reader *r, struct hw_stream_id offset);
+/* Starts with a gap: on_gap() names the offset. */
+void hw_stream_reader_recover(struct hw_stream_reader *r);
+void hw_stream_reader_stop(struct hw_stream_reader *r);
+/* Each second: reads on if the timer could not be set. */
+void hw_stream_reader_tick(struct hw_stream_reader *r);
+
+/* The offset up to which entries have been reported. */
+struct hw_stream_id hw_stream_reader_offset(const struct hw_stream_reader *r);
+bool hw_stream_reader_is_started(const struct hw_stream_reader *r);
+
+#endif

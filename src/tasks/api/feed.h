@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Follows the stream task:events for the clients of GET /v1/tasks/events, and for requests that wait for a task's end.
+ * It reads the stream every HW_FEED_MS, only while there is a client or a waiting request. A client that wants older
+ * entries, or is too slow, gets pages of its own.
+ */
+#ifndef HW_TASKS_FEED_H
+#define HW_TASKS_FEED_H
+
+#include "heartwheel/schedule.h"
+#include "tasks/queue/reads.h"
+
+#define HW_FEED_MS      40
+#define HW_FEED_CLIENTS 64
+
+struct evhttp_request;
+struct hw_feed;
+
+/* `reads` is borrowed. `key`: of the stream; copied. NULL without memory. */
+struct hw_feed *hw_feed_new(struct event_base *base, struct hw_reads *reads, const char *key);
+/* Call it when all HTTP connections are closed. */
+void hw_feed_free(struct hw_feed *f);
+/* Redis is up or away: called from hw_reads_ops. */
+void hw_feed_store(struct hw_feed *f, bool up);
+/* Each second. */
+void hw_feed_tick(struct hw_feed *f);
+
+/* Answers GET /v1/tasks/events. */
+void hw_feed_serve(struct hw_feed *f, struct evhttp_request *req);
+
+/* A request that waits for a task's end, in the caller's storage. */
+struct hw_feed_wait {
+	struct hw_feed_wait *next, **prev; /* prev NULL: not waiting */
+	struct hw_feed *feed;
+	struct hw_task_id task;    /* the caller sets these three */
+	void (*on_end)(void *arg); /* the task may have ended, or entries were missed. May stop the wait */
+	void *arg;
+};
+/* Waits from the next read of the stream on. So a caller that afterwards reads the task's state from Redis misses no
+ * end. */
+void hw_feed_wait(struct hw_feed *f, struct hw_feed_wait *w);
+/* Stops waiting. Zeroed storage is allowed. */
+void hw_feed_wait_stop(struct hw_feed_wait *w);
+
+struct hw_feed_stats {
+	unsigned clients, lagging;
+	uint64_t refused, resets;
+};
+void hw_feed_stats(const struct hw_feed *f, struct hw_feed_stats *out);
+
+#endif

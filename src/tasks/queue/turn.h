@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The turn takes due tasks from the schedule, claims them in Redis, sends the claimed tasks, and passes the answers of
+ * all calls to the schedule. While Redis or the broker is away, the turn takes nothing, because a claimed task has to
+ * be sent.
+ */
+#ifndef HW_TASKS_TURN_H
+#define HW_TASKS_TURN_H
+
+#include "tasks/queue/calls.h"
+
+struct hw_tasks_app;
+struct hw_tasks_turn;
+
+struct hw_tasks_turn *hw_tasks_turn_new(struct hw_tasks_app *app);
+void hw_tasks_turn_free(struct hw_tasks_turn *t);
+/* Each second: logs whether Redis' clock is trusted. */
+void hw_tasks_turn_tick(struct hw_tasks_turn *t);
+/* Schedules one turn, as soon as the loop runs again. */
+void hw_tasks_turn_schedule(struct hw_tasks_turn *t);
+/* Whether each order has its answer. */
+bool hw_tasks_turn_is_idle(const struct hw_tasks_turn *t);
+/* Handles the common part of every script's answer: Redis' clock, wakes, unusable values. */
+void hw_tasks_turn_answered(struct hw_tasks_turn *t, const struct hw_tasks_reply *r);
+/* A device has acknowledged a task. Measures the time since the task was sent, if this instance sent it. */
+void hw_tasks_turn_acked(struct hw_tasks_turn *t, const struct hw_task_id *task);
+
+#endif

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: MIT
+heartwheel_tasks_SOURCES += \
+	src/tasks/watch/ends.c \
+	src/tasks/watch/submitters.c \
+	src/tasks/watch/watch.c

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the daemon's wiring (src/daemon) knows and no simulated world has: a log, a configuration that is read from a
+ * file, clients of the API, hooks, keys of other programs, probes. Both simulations that link the wiring link this.
+ */
+#ifndef SIM_ABSENT_H
+#define SIM_ABSENT_H
+
+#include <stdbool.h>
+
+#include "daemon/config/settings.h"
+
+/* The settings of a simulated daemon, without groups; and a group, without filters and timeouts. The caller owns the
+ * name and the topic. */
+struct hw_settings absent_settings(void);
+struct hw_settings_group absent_group(char *name, char *status);
+
+/* Each world says whether it writes the daemon's log into its trace, and does so. */
+bool absent_traces(void);
+void absent_trace(const char *text);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What src/redis is to the wiring (src/redis/redis.h), above the simulated store: transitions and refreshes become
+ * orders, the link follows whether the store is there, the load comes in parts, and a mark that is gone is found each
+ * second. The outbox is left out: a status that is pending at a crash is published again after the load anyway.
+ */
+#include "redis/redis.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "redis/tail.h"
+#include "sim.h"
+
+#define LOAD_CHUNK 5
+
+struct hw_redis {
+	struct sim *s;
+	const struct hw_redis_ops *ops;
+	void *arg;
+	bool up;
+	bool was_up;                     /* or was told that it is not */
+	hw_redis_nodes_seen *nodes_seen; /* waits for its answer; NULL: none does */
+	bool asked;                      /* the load was asked for */
+	uint32_t load_at;
+	int64_t seen_ms;
+	struct hw_mono down_since;
+	struct hw_redis_stats stats;
+};
+
+static struct hw_device *device_of(const struct sim *s, struct hw_ref ref)
+{
+	return hw_registry_get(hw_monitor_registry(s->host.m), ref);
+}
+
+static void give(struct sim *s, struct hw_ref ref, enum sim_order_kind kind)
+{
+	const struct hw_device *d = device_of(s, ref);
+	sim_store_give(
+		s, (struct sim_order){
+			   .kind = kind, .device = sim_host_number(d), .ref = ref, .record = sim_store_picture(s, d)});
+}
+
+/* --- what is given ----------------------------------------------------------- */
+
+/* What is no transition of the core's is a state that is written once more, with a greater seq. */
+bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t)
+{
+	const struct hw_transition *shown = &r->s->host.shown;
+	bool of_core = shown->device.index == t->device.index && shown->seq == t->seq;
+	(void)now;
+	give(r->s, t->device, of_core ? SIM_EDGE : SIM_REWRITE);
+	return true;
+}
+
+void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
+{
+	if (r->up && device_of(r->s, device))
+		give(r->s, device, SIM_REFRESH);
+}
+
+void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
+{
+	(void)r, (void)id, (void)id_len, (void)seq, (void)cleared;
+}
+
+/* Each second: the mark that is to be there is not. */
+void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
+{
+	struct sim *s = r->s;
+	if (!blind && !s->host.load_wanted)
+		r->seen_ms = now.wall_ms;
+	if (!r->up)
+		return;
+	if (s->host.store_lost && !s->host.load_wanted) {
+		s->host.store_lost = false;
+		sim_redis_reconcile(s);
+		r->ops->on_emptied(r->arg);
+	}
+	if (r->seen_ms)
+		sim_store_give(s, (struct sim_order){.kind = SIM_MARK, .mark_ms = r->seen_ms});
+}
+
+/* --- what is answered -------------------------------------------------------- */
+
+void sim_redis_confirmed(struct sim *s, struct hw_ref ref, uint64_t seq)
+{
+	sim_host_turn_begins(s);
+	s->host.redis->ops->on_confirmed(s->host.redis->arg, ref, seq);
+}
+
+void sim_redis_newer(struct sim *s, struct hw_ref ref, uint64_t stored_seq)
+{
+	sim_host_turn_begins(s);
+	s->host.redis->ops->on_newer(s->host.redis->arg, ref, stored_seq);
+}
+
+void sim_redis_rewrite(struct sim *s, struct hw_ref ref)
+{
+	const struct hw_device *d = device_of(s, ref);
+	if (d && hw_device_state(d) != HW_STATE_PROVISIONAL)
+		give(s, ref, SIM_REWRITE);
+}
+
+void sim_redis_reconcile(struct sim *s)
+{
+	if (!s->host.m || s->host.load_wanted)
+		return;
+	const struct hw_registry *r = hw_monitor_registry(s->host.m);
+	for (uint32_t i = 0; i < hw_registry_bound(r); i++)
+		if (hw_registry_at(r, i))
+			sim_redis_rewrite(s, hw_registry_ref(r, i));
+}
+
+/* --- the link ---------------------------------------------------------------- */
+
+static void connected(struct sim *s, struct hw_redis *r)
+{
+	r->up = r->was_up = true;
+	r->down_since = (struct hw_mono){0};
+	if (!s->host.mark_found_ms && s->host.load_wanted && r->load_at == 0)
+		s->host.mark_found_ms = s->store.mark_ms;
+	sim_host_turn_begins(s);
+	r->ops->on_link(r->arg, true, "connected");
+	sim_redis_reconcile(s);
+}
+
+static void lost(struct sim *s, struct hw_redis *r)
+{
+	r->up = s->host.cut = false;
+	r->was_up = true;
+	r->down_since = sim_host_now(s).mono;
+	sim_host_turn_begins(s);
+	r->ops->on_link(r->arg, false, "the store is away");
+}
+
+static void answer_nodes(struct hw_redis *r)
+{
+	hw_redis_nodes_seen *fn = r->nodes_seen;
+	r->nodes_seen = NULL;
+	fn(r->arg, false, 0);
+}
+
+void sim_redis_look(struct sim *s)
+{
+	struct hw_redis *r = s->host.redis;
+	if (sim_host_is_awake(s) && (s->host.cut || (!r->up && !r->was_up && s->store.away)))
+		lost(s, r);
+	if (sim_host_is_awake(s) && !r->up && !s->store.away)
+		connected(s, r);
+	if (sim_host_is_awake(s) && r->up && r->nodes_seen)
+		answer_nodes(r);
+	sim_store_on_due(s);
+}
+
+/* There are no nodes, which is answered once. */
+int hw_redis_read_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn)
+{
+	if (!r->up)
+		return -ENOTCONN;
+	if (!r->asked)
+		r->nodes_seen = fn;
+	sim_at(r->s, r->s->now, SIM_REDIS, 0, 0, 0);
+	return 0;
+}
+
+bool hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn)
+{
+	(void)r, (void)fn;
+	return false;
+}
+
+bool hw_redis_read_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn)
+{
+	(void)r, (void)fn;
+	return false;
+}
+
+bool hw_redis_leave(struct hw_redis *r)
+{
+	(void)r;
+	return true;
+}
+
+/* --- the load ---------------------------------------------------------------- */
+
+static void load_one(struct sim *s, struct hw_redis *r, uint32_t n)
+{
+	static const char *const names[] = {"default", "slow"};
+	const struct sim_record *x = &s->store.record[n];
+	char id[16];
+	if (!x->known) {
+		sim_oracle_unknown(s, n);
+		return;
+	}
+	int len = snprintf(id, sizeof(id), "d%u", n);
+	int64_t down_ms = s->host.started_wall_ms - s->host.mark_found_ms;
+	struct hw_stored d = {.id = id,
+	                      .id_len = (size_t)len,
+	                      .state = x->state,
+	                      .reason = x->reason,
+	                      .since_ms = x->since_ms,
+	                      .last_seen_ms = x->last_seen_ms,
+	                      .own_timeout_ms = x->own_timeout_ms,
+	                      .down_ms = s->host.mark_found_ms && down_ms > 0 ? down_ms : 0,
+	                      .group = names[x->group],
+	                      .seq = x->seq,
+	                      .once = x->once};
+	sim_oracle_loaded(s, n, x);
+	r->ops->on_device(r->arg, &d);
+	if (!sim_host_device(s, n))
+		sim_breach(s, "d%u could not be loaded", n);
+}
+
+void sim_redis_on_load(struct sim *s, uint32_t run)
+{
+	struct hw_redis *r = s->host.redis;
+	if (!s->host.m || run != s->host.run || !s->host.load_wanted)
+		return;
+	if (!sim_host_is_awake(s) || !r->up) {
+		sim_at(s, s->now + HW_NS_PER_S / 2, SIM_LOAD, 0, run, 0);
+		return;
+	}
+	sim_host_turn_begins(s);
+	for (int k = 0; k < LOAD_CHUNK && r->load_at < s->plan.devices; k++)
+		load_one(s, r, r->load_at++);
+	if (r->load_at < s->plan.devices) {
+		sim_at(s, s->now + s->plan.load_pace_ns, SIM_LOAD, 0, run, 0);
+		return;
+	}
+	s->host.load_wanted = false;
+	r->ops->on_loaded(r->arg, s->plan.devices, 0, "", true);
+	sim_redis_reconcile(s);
+}
+
+void hw_redis_load(struct hw_redis *r)
+{
+	if (r->asked)
+		return;
+	r->asked = true;
+	sim_at(r->s, r->s->now, SIM_LOAD, 0, r->s->host.run, 0);
+}
+
+void hw_redis_load_late(struct hw_redis *r)
+{
+	hw_redis_load(r);
+}
+
+/* --- the object -------------------------------------------------------------- */
+
+struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_conf *conf, const struct hw_monitor *m,
+                              const struct hw_redis_ops *ops, void *arg)
+{
+	struct sim *s = sim_running;
+	struct hw_redis *r = s->host.redis = sim_calloc(1, sizeof(*r));
+	(void)base, (void)conf, (void)m;
+	*r = (struct hw_redis){.s = s, .ops = ops, .arg = arg, .down_since = sim_host_now(s).mono};
+	sim_at(s, s->now + sim_below(&s->random, HW_NS_PER_S / 10), SIM_REDIS, 0, 0, 0);
+	return r;
+}
+
+void hw_redis_free(struct hw_redis *r)
+{
+	r->s->host.redis = NULL;
+	free(r);
+}
+
+bool hw_redis_up(const struct hw_redis *r)
+{
+	return r->up;
+}
+
+struct hw_mono hw_redis_down_since(const struct hw_redis *r)
+{
+	return r->down_since;
+}
+
+/* The room bounds how many devices are judged in a turn: some seeds have little. */
+const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
+{
+	struct hw_redis *own = r->s->host.redis;
+	own->stats.waiting = own->stats.waiting_ends = r->s->store.edges;
+	own->stats.done = r->s->store.edges_done;
+	own->stats.room = r->s->plan.budget;
+	own->stats.oldest_transition_ms = sim_store_oldest_ms(r->s);
+	return &own->stats;
+}
+
+int64_t hw_redis_old_seen_ms(const struct hw_redis *r)
+{
+	return r->s->host.mark_found_ms;
+}
+
+/* --- of a cluster, which this world does not have ---------------------------- */
+
+void hw_redis_compare(struct hw_redis *r)
+{
+	(void)r;
+}
+
+bool hw_redis_is_comparing(const struct hw_redis *r)
+{
+	(void)r;
+	return false;
+}
+
+bool hw_redis_has_sight_record(const struct hw_redis *r)
+{
+	(void)r;
+	return true;
+}
+
+bool hw_redis_doubts(struct hw_redis *r)
+{
+	(void)r;
+	return false;
+}
+
+int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)
+{
+	(void)r, (void)fn, (void)arg;
+	return -ENOTCONN;
+}
+
+const char *hw_redis_server(const struct hw_redis *r)
+{
+	(void)r;
+	return "";
+}
