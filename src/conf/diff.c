@@ -12,6 +12,7 @@
 
 struct diff {
 	const struct hw_conf_table *table;
+	const struct hw_conf_named *kind; /* of the named sections that are compared; NULL: all other keys */
 	void (*each)(void *arg, const char *key, enum hw_conf_change change, bool live);
 	void *arg;
 };
@@ -20,9 +21,9 @@ struct diff {
  * have the same order in both files. */
 static const void *find(const struct diff *d, const void *conf, const char *name, size_t *hint)
 {
-	size_t n = hw_conf_named_count(d->table, conf);
+	size_t n = hw_conf_named_count(d->kind, conf);
 	for (size_t i = 0; i < n; i++) {
-		const void *section = hw_conf_named_at(d->table, conf, (*hint + i) % n);
+		const void *section = hw_conf_named_at(d->kind, conf, (*hint + i) % n);
 		if (strcmp(hw_conf_named_name(section), name) != 0)
 			continue;
 		*hint = (*hint + i) % n + 1;
@@ -41,12 +42,12 @@ static void report(const struct diff *d, const char *section, const char *own_na
 	d->each(d->arg, name, change, live);
 }
 
-/* `own_name`: the name of a named section whose structs are compared; NULL: the programs' structs. */
+/* `own_name`: the name of a section of d->kind whose structs are compared; NULL: the programs' structs. */
 static void diff_keys(const struct diff *d, const char *own_name, const void *from, const void *to)
 {
 	for (size_t i = 0; i < d->table->n_options; i++) {
 		const struct hw_conf_option *o = &d->table->options[i];
-		if (hw_conf_option_is_named(d->table, o) == (own_name != NULL) && !hw_conf_value_equal(o, from, to))
+		if (hw_conf_kind_find(d->table, o->section) == d->kind && !hw_conf_value_equal(o, from, to))
 			report(d, o->section, own_name, o->key, HW_CONF_CHANGED, o->live);
 	}
 }
@@ -54,8 +55,8 @@ static void diff_keys(const struct diff *d, const char *own_name, const void *fr
 /* The name of the next section of `conf`, from *at on, that `other` has as well; or NULL. `hint` as for find(). */
 static const char *next_common(const struct diff *d, const void *conf, const void *other, size_t *at, size_t *hint)
 {
-	while (*at < hw_conf_named_count(d->table, conf)) {
-		const char *name = hw_conf_named_name(hw_conf_named_at(d->table, conf, (*at)++));
+	while (*at < hw_conf_named_count(d->kind, conf)) {
+		const char *name = hw_conf_named_name(hw_conf_named_at(d->kind, conf, (*at)++));
 		if (find(d, other, name, hint))
 			return name;
 	}
@@ -69,7 +70,7 @@ static void diff_common(const struct diff *d, const void *from, const void *to)
 	size_t ia = 0, ib = 0, of_a = 0, of_b = 0, in_from = 0, in_to = 0;
 	while ((a = next_common(d, from, to, &ia, &of_a)) && (b = next_common(d, to, from, &ib, &of_b))) {
 		if (strcmp(a, b) != 0)
-			report(d, d->table->named.kind, b, NULL, HW_CONF_CHANGED, true);
+			report(d, d->kind->kind, b, NULL, HW_CONF_CHANGED, true);
 		diff_keys(d, b, find(d, from, b, &in_from), find(d, to, b, &in_to));
 	}
 }
@@ -77,21 +78,24 @@ static void diff_common(const struct diff *d, const void *from, const void *to)
 static void diff_missing(const struct diff *d, const void *in, const void *missing, enum hw_conf_change change)
 {
 	size_t hint = 0;
-	for (size_t i = 0; i < hw_conf_named_count(d->table, in); i++) {
-		const char *name = hw_conf_named_name(hw_conf_named_at(d->table, in, i));
+	for (size_t i = 0; i < hw_conf_named_count(d->kind, in); i++) {
+		const char *name = hw_conf_named_name(hw_conf_named_at(d->kind, in, i));
 		if (!find(d, missing, name, &hint))
-			report(d, d->table->named.kind, name, NULL, change, true);
+			report(d, d->kind->kind, name, NULL, change, true);
 	}
 }
 
 void hw_conf_diff(const void *from, const void *to,
                   void (*each)(void *arg, const char *key, enum hw_conf_change change, bool live), void *arg)
 {
-	struct diff d = {((const struct hw_conf_head *)from)->table, each, arg};
+	const struct hw_conf_table *t = ((const struct hw_conf_head *)from)->table;
+	struct diff d = {t, NULL, each, arg};
 	diff_keys(&d, NULL, from, to);
-	diff_missing(&d, from, to, HW_CONF_REMOVED);
-	diff_missing(&d, to, from, HW_CONF_ADDED);
-	diff_common(&d, from, to);
+	for (d.kind = t->named; d.kind < t->named + HW_CONF_KINDS_MAX && d.kind->kind; d.kind++) {
+		diff_missing(&d, from, to, HW_CONF_REMOVED);
+		diff_missing(&d, to, from, HW_CONF_ADDED);
+		diff_common(&d, from, to);
+	}
 }
 
 int hw_conf_keep_restart_values(const void *from, void *to)

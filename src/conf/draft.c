@@ -10,9 +10,8 @@
 #include "conf/value.h"
 
 /* The array of named sections with room for one more, or NULL. */
-static char *grow(struct hw_conf_draft *d, size_t n)
+static char *grow(struct hw_conf_draft *d, const struct hw_conf_named *kind, size_t n)
 {
-	const struct hw_conf_named *kind = &d->table->named;
 	char *field = (char *)d->conf + kind->list, *list;
 	memcpy(&list, field, sizeof(list));
 	list = reallocarray(list, n + 1, kind->size);
@@ -21,17 +20,17 @@ static char *grow(struct hw_conf_draft *d, size_t n)
 	return list;
 }
 
-int hw_conf_draft_add(struct hw_conf_draft *d, const char *name, unsigned line)
+int hw_conf_draft_add(struct hw_conf_draft *d, const struct hw_conf_named *kind, const char *name, unsigned line)
 {
-	const struct hw_conf_named *kind = &d->table->named;
-	size_t n = hw_conf_named_count(d->table, d->conf), more = n + 1;
-	char *list = grow(d, n);
+	size_t n = hw_conf_named_count(kind, d->conf), more = n + 1;
+	char *list = grow(d, kind, n);
+	struct hw_conf_origins ***all = &d->named[kind - d->table->named];
 	if (!list)
 		return -ENOMEM;
-	struct hw_conf_origins **origins = reallocarray(d->named, n + 1, sizeof(struct hw_conf_origins *));
+	struct hw_conf_origins **origins = reallocarray(*all, n + 1, sizeof(struct hw_conf_origins *));
 	if (!origins)
 		return -ENOMEM;
-	d->named = origins;
+	*all = origins;
 	struct hw_conf_origins *own = calloc(1, sizeof(*own));
 	char *copy = strdup(name), *section = list + n * kind->size;
 	if (!own || !copy) {
@@ -72,12 +71,13 @@ int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_origin
 	return rc;
 }
 
-void hw_conf_draft_defaults(struct hw_conf_draft *d, bool named, void *base, struct hw_conf_origins *origins)
+void hw_conf_draft_defaults(struct hw_conf_draft *d, const struct hw_conf_named *kind, void *base,
+                            struct hw_conf_origins *origins)
 {
 	char why[512];
 	for (size_t i = 0; i < d->table->n_options; i++) {
 		const struct hw_conf_option *o = &d->table->options[i];
-		if (hw_conf_option_is_named(d->table, o) != named || !o->dflt ||
+		if (hw_conf_kind_find(d->table, o->section) != kind || !o->dflt ||
 		    (origins->key[i].line && !origins->key[i].bad))
 			continue;
 		int rc = hw_conf_draft_set(d, base, origins, (int)i, o->dflt, 0, why, sizeof(why));
@@ -105,10 +105,12 @@ void hw_conf_draft_fini(struct hw_conf_draft *d)
 {
 	for (size_t k = 0; k < d->table->n_options; k++)
 		free(d->origins.lines[k]);
-	for (size_t i = 0; i < hw_conf_named_count(d->table, d->conf); i++) {
-		for (size_t k = 0; k < d->table->n_options; k++)
-			free(d->named[i]->lines[k]);
-		free(d->named[i]);
+	for (size_t kind = 0; kind < HW_CONF_KINDS_MAX && d->table->named[kind].kind; kind++) {
+		for (size_t i = 0; i < hw_conf_named_count(&d->table->named[kind], d->conf); i++) {
+			for (size_t k = 0; k < d->table->n_options; k++)
+				free(d->named[kind][i]->lines[k]);
+			free(d->named[kind][i]);
+		}
+		free(d->named[kind]);
 	}
-	free(d->named);
 }

@@ -29,12 +29,12 @@ struct hw_conf_draft {
 	const struct hw_conf_table *table; /* borrowed */
 	struct hw_conf_head *conf;         /* the program's struct; passed to the caller at the end */
 	struct hw_conf_errlist errors;
-	struct hw_conf_origins origins; /* of all keys outside of named sections */
-	struct hw_conf_origins **named; /* one per named section, in the order of the file */
+	struct hw_conf_origins origins;                    /* of all keys outside of named sections */
+	struct hw_conf_origins **named[HW_CONF_KINDS_MAX]; /* by kind: one per section, in the order of the file */
 };
 
-/* Adds a named section whose header is in `line` (0: none). Returns 0 or -ENOMEM. */
-int hw_conf_draft_add(struct hw_conf_draft *d, const char *name, unsigned line);
+/* Adds a section of a kind of the table, whose header is in `line` (0: none). Returns 0 or -ENOMEM. */
+int hw_conf_draft_add(struct hw_conf_draft *d, const struct hw_conf_named *kind, const char *name, unsigned line);
 
 /*
  * Checks a value and stores it in the field of option `at`; `base` and `marks` belong to its section. Records the line
@@ -44,10 +44,11 @@ int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_origin
                       unsigned line, char *why, size_t cap);
 
 /*
- * Sets defaults for keys that were not given or were refused, so that each field has a value: of the named section at
- * `base` (`named`), or of all other keys.
+ * Sets defaults for keys that were not given or were refused, so that each field has a value: of the section of a kind
+ * at `base`, or (NULL) of all keys outside of named sections.
  */
-void hw_conf_draft_defaults(struct hw_conf_draft *d, bool named, void *base, struct hw_conf_origins *origins);
+void hw_conf_draft_defaults(struct hw_conf_draft *d, const struct hw_conf_named *kind, void *base,
+                            struct hw_conf_origins *origins);
 
 struct hw_conf_origin *hw_conf_draft_origin(const struct hw_conf_draft *d, struct hw_conf_origins *origins,
                                             const char *section, const char *key);

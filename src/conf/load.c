@@ -25,9 +25,10 @@ static int keep_lines(struct hw_conf_draft *d)
 static void complete(struct hw_conf_draft *d)
 {
 	const struct hw_conf_table *t = d->table;
-	hw_conf_draft_defaults(d, false, d->conf, &d->origins);
-	if (t->named.dflt && hw_conf_named_count(t, d->conf) == 0 && hw_conf_draft_add(d, t->named.dflt, 0))
-		d->errors.no_memory = true;
+	hw_conf_draft_defaults(d, NULL, d->conf, &d->origins);
+	for (const struct hw_conf_named *k = t->named; k < t->named + HW_CONF_KINDS_MAX && k->kind; k++)
+		if (k->dflt && hw_conf_named_count(k, d->conf) == 0 && hw_conf_draft_add(d, k, k->dflt, 0))
+			d->errors.no_memory = true;
 	if (d->errors.no_memory)
 		return; /* fields may be missing */
 	if (keep_lines(d))
@@ -85,10 +86,10 @@ void *hw_conf_load_again(const struct hw_conf_table *table, const char *path, st
 	return load_as(table, path, errors, true);
 }
 
-static void free_fields(const struct hw_conf_table *t, bool named, void *base)
+static void free_fields(const struct hw_conf_table *t, const struct hw_conf_named *kind, void *base)
 {
 	for (size_t i = 0; i < t->n_options; i++)
-		if (hw_conf_option_is_named(t, &t->options[i]) == named)
+		if (hw_conf_kind_find(t, t->options[i].section) == kind)
 			hw_conf_value_free(&t->options[i], base);
 }
 
@@ -98,14 +99,15 @@ void hw_conf_free(void *conf)
 	if (!head)
 		return;
 	const struct hw_conf_table *t = head->table;
-	free_fields(t, false, conf);
-	for (size_t i = 0; i < hw_conf_named_count(t, conf); i++) {
-		void *section = hw_conf_named_at(t, conf, i);
-		free_fields(t, true, section);
-		free(*(char **)section);
+	free_fields(t, NULL, conf);
+	for (const struct hw_conf_named *k = t->named; k < t->named + HW_CONF_KINDS_MAX && k->kind; k++) {
+		for (size_t i = 0; i < hw_conf_named_count(k, conf); i++) {
+			void *section = hw_conf_named_at(k, conf, i);
+			free_fields(t, k, section);
+			free(*(char **)section);
+		}
+		free(hw_conf_named_at(k, conf, 0));
 	}
-	if (t->named.kind)
-		free(hw_conf_named_at(t, conf, 0));
 	free(head->lines);
 	free(head->path);
 	free(conf);
@@ -145,11 +147,12 @@ void hw_conf_print(const void *conf, FILE *out)
 		fprintf(out, "[%s]\n", o->section);
 		print_section(t, o->section, conf, out);
 	}
-	for (size_t i = 0; i < hw_conf_named_count(t, conf); i++) {
-		const void *section = hw_conf_named_at(t, conf, i);
-		fprintf(out, "[%s %s]\n", t->named.kind, hw_conf_named_name(section));
-		print_section(t, t->named.kind, section, out);
-	}
+	for (const struct hw_conf_named *k = t->named; k < t->named + HW_CONF_KINDS_MAX && k->kind; k++)
+		for (size_t i = 0; i < hw_conf_named_count(k, conf); i++) {
+			const void *section = hw_conf_named_at(k, conf, i);
+			fprintf(out, "[%s %s]\n", k->kind, hw_conf_named_name(section));
+			print_section(t, k->kind, section, out);
+		}
 }
 
 void hw_conf_print_foreign(const void *conf, FILE *out)

@@ -26,6 +26,7 @@ struct reading {
 	unsigned line; /* number of the last line read */
 
 	const char *section;                   /* the table's name of the current section; NULL before the first */
+	const struct hw_conf_named *kind;      /* of the current section; NULL: no named one */
 	bool skip;                             /* skip the keys: the section is wrong, or another program's */
 	bool foreign;                          /* another program's section: only its borrowed keys are read */
 	unsigned headers[HW_CONF_OPTIONS_MAX]; /* line of each section's header, by the index of its first key */
@@ -109,10 +110,10 @@ static bool printable(const char *text)
 }
 
 /* Whether a named section cannot have this name; the reason is in `why`. */
-static bool wrong_name(const struct hw_conf_draft *d, const char *name, char *why, size_t cap)
+static bool wrong_name(const struct hw_conf_draft *d, const struct hw_conf_named *of, const char *name, char *why,
+                       size_t cap)
 {
-	const char *kind = d->table->named.kind;
-	size_t max = d->table->named.max;
+	const char *kind = of->kind;
 	*why = '\0';
 	if (!*name)
 		snprintf(why, cap, "a %s needs a name: write [%s NAME]", kind, kind);
@@ -120,41 +121,40 @@ static bool wrong_name(const struct hw_conf_draft *d, const char *name, char *wh
 		snprintf(why, cap, "the %s's name is longer than %d bytes", kind, HW_CONF_NAME_MAX);
 	else if (!printable(name))
 		snprintf(why, cap, "the %s's name must be printable ASCII", kind);
-	else if (hw_conf_named_count(d->table, d->conf) >= max)
-		snprintf(why, cap, "there are already %zu %ss, which is the limit: remove some", max, kind);
+	else if (hw_conf_named_count(of, d->conf) >= of->max)
+		snprintf(why, cap, "there are already %zu %ss, which is the limit: remove some", of->max, kind);
 	return *why;
 }
 
-static void enter_named(struct reading *r, const char *section, const char *name)
+static void enter_named(struct reading *r, const struct hw_conf_named *kind, const char *section, const char *name)
 {
 	struct hw_conf_draft *d = r->draft;
-	const struct hw_conf_named *kind = &d->table->named;
 	char why[128];
 	r->section = kind->kind;
-	r->skip = wrong_name(d, name, why, sizeof(why));
+	r->kind = kind;
+	r->skip = wrong_name(d, kind, name, why, sizeof(why));
 	if (r->skip) {
 		wrong_section(r, section, why);
 		return;
 	}
-	for (size_t i = 0; i < hw_conf_named_count(d->table, d->conf); i++)
-		if (strcmp(hw_conf_named_name(hw_conf_named_at(d->table, d->conf, i)), name) == 0) {
+	for (size_t i = 0; i < hw_conf_named_count(kind, d->conf); i++)
+		if (strcmp(hw_conf_named_name(hw_conf_named_at(kind, d->conf, i)), name) == 0) {
 			hw_conf_wrong(&d->errors, r->line, "section", section,
 			              "is already in line %u: give this %s another name, or join the two",
-			              d->named[i]->section, kind->kind);
+			              d->named[kind - d->table->named][i]->section, kind->kind);
 			break;
 		}
-	if (hw_conf_draft_add(d, name, r->line)) {
+	if (hw_conf_draft_add(d, kind, name, r->line)) {
 		d->errors.no_memory = true;
 		r->skip = true;
 	}
 }
 
-/* The name in the header of a named section, after "KIND "; or NULL. */
-static char *name_of_named(const struct hw_conf_draft *d, char *header)
+/* The name in the header of a section of that kind, after "KIND "; or NULL. */
+static char *name_of_named(const struct hw_conf_named *kind, char *header)
 {
-	const char *kind = d->table->named.kind;
-	size_t n = kind ? strlen(kind) : 0;
-	if (!kind || strncmp(header, kind, n) != 0 || (header[n] && !isspace((unsigned char)header[n])))
+	size_t n = strlen(kind->kind);
+	if (strncmp(header, kind->kind, n) != 0 || (header[n] && !isspace((unsigned char)header[n])))
 		return NULL;
 	return skip_white(header + n);
 }
@@ -193,6 +193,7 @@ static void enter_section(struct reading *r, char *header, bool indented)
 	char *end = strchr(header, ']'), *name = skip_white(header + 1), why[256];
 	r->skip = true;
 	r->foreign = false;
+	r->kind = NULL;
 	if (!end) {
 		wrong_section(r, name, "the closing ] is missing");
 		return;
@@ -203,10 +204,13 @@ static void enter_section(struct reading *r, char *header, bool indented)
 		wrong_section(r, name, "the line is indented: a section must start at the beginning of its line");
 	if (*skip_white(end + 1))
 		wrong_section(r, name, "there is text after the ]: put it on a line of its own, or after ' ;'");
-	const char *own = name_of_named(r->draft, name);
-	if (own) {
-		enter_named(r, name, own);
-		return;
+	const struct hw_conf_named *kinds = r->draft->table->named;
+	for (size_t i = 0; i < HW_CONF_KINDS_MAX && kinds[i].kind; i++) {
+		const char *own = name_of_named(&kinds[i], name);
+		if (own) {
+			enter_named(r, &kinds[i], name, own);
+			return;
+		}
 	}
 	if (enter_foreign(r, name))
 		return;
@@ -263,13 +267,13 @@ static char *strip(struct raw *r, unsigned line)
 static void *place(struct reading *r, struct hw_conf_origins **origins)
 {
 	struct hw_conf_draft *d = r->draft;
-	if (r->section != d->table->named.kind) {
+	if (!r->kind) {
 		*origins = &d->origins;
 		return d->conf;
 	}
-	size_t last = hw_conf_named_count(d->table, d->conf) - 1;
-	*origins = d->named[last];
-	return hw_conf_named_at(d->table, d->conf, last);
+	size_t last = hw_conf_named_count(r->kind, d->conf) - 1;
+	*origins = d->named[r->kind - d->table->named][last];
+	return hw_conf_named_at(r->kind, d->conf, last);
 }
 
 static void set_value(struct reading *r, int at, const char *value)

@@ -4,15 +4,23 @@
 
 #include <string.h>
 
-const struct hw_conf_family hw_conf_family[] = {{"monitor", false}, {"mqtt", false},    {"store", false},
-                                                {"redis", false},   {"cluster", false}, {"keyspace", false},
-                                                {"http", false},    {"notify", false},  {"group", true},
-                                                {"tasks", false},   {"history", false}, {NULL, false}};
+const struct hw_conf_family hw_conf_family[] = {
+	{"monitor", false},  {"mqtt", false},  {"store", false},  {"redis", false},   {"cluster", false},
+	{"keyspace", false}, {"http", false},  {"notify", false}, {"group", true},    {"tasks", false},
+	{"history", false},  {"alert", false}, {"silence", true}, {"receiver", true}, {NULL, false}};
 _Static_assert(sizeof(hw_conf_family) / sizeof(hw_conf_family[0]) <= HW_CONF_FAMILY_MAX, "a line is kept of each");
 
 bool hw_conf_option_is_named(const struct hw_conf_table *t, const struct hw_conf_option *o)
 {
-	return t->named.kind && strcmp(o->section, t->named.kind) == 0;
+	return hw_conf_kind_find(t, o->section) != NULL;
+}
+
+const struct hw_conf_named *hw_conf_kind_find(const struct hw_conf_table *t, const char *section)
+{
+	for (size_t i = 0; i < HW_CONF_KINDS_MAX && t->named[i].kind; i++)
+		if (strcmp(section, t->named[i].kind) == 0)
+			return &t->named[i];
+	return NULL;
 }
 
 int hw_conf_option_find(const struct hw_conf_table *t, const char *section, const char *key)
@@ -38,19 +46,18 @@ int hw_conf_foreign_find(const struct hw_conf_table *t, const char *header)
 	return -1;
 }
 
-size_t hw_conf_named_count(const struct hw_conf_table *t, const void *conf)
+size_t hw_conf_named_count(const struct hw_conf_named *kind, const void *conf)
 {
-	size_t n = 0;
-	if (t->named.kind)
-		memcpy(&n, (const char *)conf + t->named.count, sizeof(n));
+	size_t n;
+	memcpy(&n, (const char *)conf + kind->count, sizeof(n));
 	return n;
 }
 
-void *hw_conf_named_at(const struct hw_conf_table *t, const void *conf, size_t i)
+void *hw_conf_named_at(const struct hw_conf_named *kind, const void *conf, size_t i)
 {
 	char *list;
-	memcpy(&list, (const char *)conf + t->named.list, sizeof(list));
-	return list ? list + i * t->named.size : NULL;
+	memcpy(&list, (const char *)conf + kind->list, sizeof(list));
+	return list ? list + i * kind->size : NULL;
 }
 
 const char *hw_conf_named_name(const void *section)

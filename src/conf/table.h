@@ -15,6 +15,7 @@
 #define HW_CONF_OPTIONS_MAX 96  /* options per table */
 #define HW_CONF_TEXT_MAX    255 /* bytes of a text value, unless the option has its own limit */
 #define HW_CONF_NAME_MAX    64  /* bytes of a named section's name */
+#define HW_CONF_KINDS_MAX   2   /* kinds of named sections per table */
 
 enum hw_conf_type {
 	HW_CONF_INT,      /* int64_t, min to max */
@@ -66,7 +67,7 @@ struct hw_conf_option {
  * *name`. The program's struct has a pointer to the array of them, and a size_t with their number.
  */
 struct hw_conf_named {
-	const char *kind;   /* NULL: no named sections */
+	const char *kind;   /* NULL: none */
 	size_t list, count; /* offsets in the program's struct */
 	size_t size;        /* of one element */
 	size_t line;        /* offset in an element of an unsigned: the header's line */
@@ -80,7 +81,7 @@ struct hw_conf_table {
 	const struct hw_conf_option *options; /* options of a section are adjacent; named sections come last */
 	size_t n_options;
 	size_t size; /* of the program's struct, which begins with struct hw_conf_head */
-	struct hw_conf_named named;
+	struct hw_conf_named named[HW_CONF_KINDS_MAX]; /* a kind of NULL ends the list */
 	/*
 	 * Rules about more than one key, applied after the last line (draft.h). All fields have a value by then, except
 	 * in named sections, whose defaults the rules must set.
@@ -89,6 +90,8 @@ struct hw_conf_table {
 };
 
 bool hw_conf_option_is_named(const struct hw_conf_table *t, const struct hw_conf_option *o);
+/* The kind of named sections that `section` is, or NULL. */
+const struct hw_conf_named *hw_conf_kind_find(const struct hw_conf_table *t, const char *section);
 
 /* The index of a key in the table, or -1. `key` NULL: the first key of the section that is not borrowed. */
 int hw_conf_option_find(const struct hw_conf_table *t, const char *section, const char *key);
@@ -107,9 +110,9 @@ extern const struct hw_conf_family hw_conf_family[];
 /* The family's index of a section header that another program reads; or -1. */
 int hw_conf_foreign_find(const struct hw_conf_table *t, const char *header);
 
-/* The named sections of a configuration, in the order of the file. */
-size_t hw_conf_named_count(const struct hw_conf_table *t, const void *conf);
-void *hw_conf_named_at(const struct hw_conf_table *t, const void *conf, size_t i);
+/* The named sections of a kind in a configuration, in the order of the file. */
+size_t hw_conf_named_count(const struct hw_conf_named *kind, const void *conf);
+void *hw_conf_named_at(const struct hw_conf_named *kind, const void *conf, size_t i);
 const char *hw_conf_named_name(const void *section);
 
 #endif

@@ -164,6 +164,100 @@ START_TEST(the_others_sections_are_named_where_the_values_in_force_are_printed)
 }
 END_TEST
 
+/* --- a program with two kinds of named sections ------------------------------------------------------------------- */
+
+struct part {
+	char *name;
+	unsigned line;
+	int64_t n;
+	char **match;
+	size_t n_match;
+};
+
+struct pair {
+	struct hw_conf_head head;
+	int64_t n;
+	struct part *silences, *receivers;
+	size_t n_silences, n_receivers;
+};
+
+static void pair_judge(struct hw_conf_draft *d)
+{
+	struct pair *c = (struct pair *)d->conf;
+	for (size_t i = 0; i < c->n_silences; i++)
+		hw_conf_draft_defaults(d, &d->table->named[0], &c->silences[i], d->named[0][i]);
+	for (size_t i = 0; i < c->n_receivers; i++)
+		hw_conf_draft_defaults(d, &d->table->named[1], &c->receivers[i], d->named[1][i]);
+}
+
+/* clang-format off */
+#define PART_ROWS(section)                                                                                            \
+	{section, "n", HW_CONF_INT, HW_CONF_AT(struct part, n), .min = 1, .max = 9, .unit = "things", .dflt = "3", .live = true}, \
+	{section, "match", HW_CONF_TOPICS, HW_CONF_AT(struct part, match), .min = 1, .max = 60, .live = true, .count_offset = offsetof(struct part, n_match)}
+static const struct hw_conf_option pair_options[] = {
+	{"alert", "n", HW_CONF_INT, HW_CONF_AT(struct pair, n), .min = 1, .max = 9, .unit = "things", .dflt = "2"},
+	PART_ROWS("silence"),
+	PART_ROWS("receiver"),
+};
+/* clang-format on */
+
+#define KIND(name, field)                                                                                              \
+	{                                                                                                              \
+		name, offsetof(struct pair, field), offsetof(struct pair, n_##field), sizeof(struct part),             \
+			offsetof(struct part, line), 2, NULL                                                           \
+	}
+static const struct hw_conf_table pair_table = {.options = pair_options,
+                                                .n_options = sizeof(pair_options) / sizeof(pair_options[0]),
+                                                .size = sizeof(struct pair),
+                                                .named = {KIND("silence", silences), KIND("receiver", receivers)},
+                                                .judge = pair_judge};
+
+#define PAIR "[receiver a]\nn = 4\nmatch = x\nmatch = y\n[silence a]\nmatch = z\n[alert]\nn = 5\n[silence b]\nn = 6\n"
+
+START_TEST(two_kinds_of_named_sections)
+{
+	struct pair *p = rig_load(&pair_table, PAIR);
+	ck_assert_uint_eq(p->n_silences, 2);
+	ck_assert_uint_eq(p->n_receivers, 1);
+	ck_assert_int_eq(p->n, 5);
+	ck_assert_int_eq(p->silences[0].n, 3);
+	ck_assert_str_eq(p->silences[0].match[0], "z");
+	ck_assert_uint_eq(p->silences[0].line, 5);
+	ck_assert_int_eq(p->silences[1].n, 6);
+	ck_assert_int_eq(p->receivers[0].n, 4);
+	ck_assert_uint_eq(p->receivers[0].n_match, 2);
+	char *text = print(p);
+	ck_assert_str_eq(text, "[alert]\nn = 5\n[silence a]\nn = 3\nmatch = z\n[silence b]\nn = 6\n"
+	                       "[receiver a]\nn = 4\nmatch = x\nmatch = y\n");
+	free(text);
+	REFUSE_OF(&pair_table,
+	          "[silence a]\n[receiver a]\n[silence a]\nn = x\n[silence c]\n[silence]\n[receiver b]\nm = 1\n",
+	          ":3: section 'silence a': is already in line 1", ":4: key 'n': 'x' is not a whole number",
+	          ":5: section 'silence c': there are already 2 silences",
+	          ":6: section 'silence': a silence needs a name", ":8: key 'm': unknown in [receiver NAME]");
+	hw_conf_free(p);
+}
+END_TEST
+
+static void count_all(void *arg, const char *key, enum hw_conf_change change, bool live)
+{
+	char *told = arg;
+	(void)live;
+	strcat(strcat(strcat(told, change == HW_CONF_ADDED ? "+" : change == HW_CONF_REMOVED ? "-" : ""), key), " ");
+}
+
+START_TEST(a_reload_compares_each_kind)
+{
+	struct pair *a = rig_load(&pair_table, PAIR);
+	struct pair *b = rig_load(&pair_table, "[silence b]\n[receiver b]\n[receiver a]\nmatch = x\nmatch = y\n");
+	char told[256] = "";
+	hw_conf_diff(a, b, count_all, told);
+	ck_assert_str_eq(told, "alert.n -silence a silence b.n +receiver b receiver a.n ");
+	hw_conf_free(a);
+	hw_conf_free(b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("conf_programs");
@@ -174,6 +268,8 @@ int main(void)
 	tcase_add_test(t, foreign_sections_are_of_the_same_form);
 	tcase_add_test(t, a_reload_compares_its_own);
 	tcase_add_test(t, the_others_sections_are_named_where_the_values_in_force_are_printed);
+	tcase_add_test(t, two_kinds_of_named_sections);
+	tcase_add_test(t, a_reload_compares_each_kind);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }

@@ -375,7 +375,7 @@ static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g,
 	char section[80] = "group ";
 	if (hw_preset_apply(d, g, origins))
 		d->errors.no_memory = true;
-	hw_conf_draft_defaults(d, true, g, origins);
+	hw_conf_draft_defaults(d, d->table->named, g, origins);
 	if (d->errors.no_memory)
 		return;
 	strncat(section, g->name, sizeof(section) - strlen(section) - 1);
@@ -403,7 +403,7 @@ void hw_settings_judge(struct hw_conf_draft *d)
 	hw_conf_judge_redis(d, &c->redis);
 	hw_notify_judge_settings(d, &c->notify);
 	for (size_t i = 0; i < c->n_groups; i++)
-		complete_group(d, &c->groups[i], d->named[i]);
+		complete_group(d, &c->groups[i], d->named[0][i]);
 	check_http(d, c);
 	check_cluster(d, c);
 	check_keyspace(d, c);
