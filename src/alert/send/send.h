@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sends messages to the receivers of heartwheel-alert. A message is the JSON text of design 15.2; each type of receiver
+ * renders it in its own form. A receiver gets one message at a time, in order (pagerduty: HW_INCIDENT_PARALLEL at a
+ * time, never two of one incident). No receiver waits for another, and nothing blocks the loop.
+ *
+ * A try lasts HW_SEND_TRY_MS at most. No answer, or 408, 425, 429, 5xx: the next try follows after 1 s, doubling to
+ * HW_SEND_WAIT_MAX_MS; a Retry-After is obeyed up to that. Another status, or the third failure of a program: the
+ * message is given up. Each repetition has the same key RECEIVER-NUMBER: header Idempotency-Key, or for a program the
+ * variable IDEMPOTENCY_KEY.
+ */
+#ifndef HW_ALERT_SEND_H
+#define HW_ALERT_SEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "alert/send/settings.h"
+
+#define HW_SEND_TRY_MS      15000
+#define HW_SEND_WAIT_MAX_MS 300000
+#define HW_SEND_MESSAGE_MAX 65536 /* bytes of a message's JSON */
+#define HW_SEND_QUEUE       64    /* messages of a receiver that wait or are being sent */
+#define HW_SEND_PAST        100   /* messages of a receiver whose results are shown */
+#define HW_SEND_WORDS       256   /* bytes of a server's words, with the NUL */
+
+struct event_base;
+struct hw_json;
+struct hw_senders;
+
+enum hw_send_result { HW_SEND_WAITING, HW_SEND_SENT, HW_SEND_GIVEN_UP, HW_SEND_RESULTS };
+
+/* "waiting", "sent", "given_up". */
+const char *hw_send_result_name(enum hw_send_result r);
+
+/* Called from the loop only, never from a function of this header. */
+struct hw_senders_calls {
+	void *arg;
+	/* Asked before each try: whether the lease was confirmed recently enough. No try begins while this returns
+	 * false; it is asked again after a second and by hw_senders_wake(). Must not call back. */
+	bool (*try_allowed)(void *arg);
+	/* The message was taken (SENT), or is given up. `words`: the server's own words, printable; "" if there are
+	 * none. May call hw_senders_take(), not hw_senders_configure() or hw_senders_free(). */
+	void (*done)(void *arg, const char *receiver, uint64_t number, enum hw_send_result result, const char *words);
+	/* For the log: a first failed try, a message that is given up, a receiver that works again. */
+	void (*trouble)(void *arg, const char *receiver, const char *text);
+};
+
+/* Without receivers. `node` is shown in test messages; copied, like `calls`. Returns NULL without memory. */
+struct hw_senders *hw_senders_new(struct event_base *base, const struct hw_senders_calls *calls, const char *node);
+/* Cancels what is being sent, without done(). `s` may be NULL. */
+void hw_senders_free(struct hw_senders *s);
+
+/*
+ * At the start and at a reload: reads the secret files, and copies `list`. A receiver is known by its name. Messages of
+ * a removed receiver are dropped, without done(), and counted; those of a receiver whose type changed are rendered for
+ * the new type at their next try. Returns 0; or -errno with everything unchanged and the reason in `why`.
+ */
+int hw_senders_configure(struct hw_senders *s, const struct hw_receiver_settings *list, size_t n, char *why,
+                         size_t cap);
+
+/*
+ * Sends a message whose `json` is stored already; the text is copied. Returns 0; -ENOENT: no such receiver; -EEXIST:
+ * this number is waiting already; -EINVAL: the text is not a message; -ENOSPC: HW_SEND_QUEUE are waiting; -ENOMEM.
+ */
+int hw_senders_take(struct hw_senders *s, const char *receiver, uint64_t number, const char *json, size_t len);
+
+/*
+ * After a start, for each incident that this receiver was sent and that is open or was closed within the last 15
+ * minutes: `json` is its object as in a message ({"id":..,"kind":..}). Only alertmanager needs it: it gets all these
+ * alerts each minute. Incidents of messages are remembered without this call. Returns 0; -ENOENT; -EINVAL; -ENOMEM.
+ */
+int hw_senders_known(struct hw_senders *s, const char *receiver, const char *json, size_t len);
+
+/* Sends a test message with one try. *number is its number in hw_senders_show(). Returns 0, -ENOENT, -EBUSY (a test is
+ * waiting already) or -ENOMEM. There is no done(). */
+int hw_senders_test(struct hw_senders *s, const char *receiver, uint64_t *number);
+
+/* try_allowed() may now be true. */
+void hw_senders_wake(struct hw_senders *s);
+
+/* Messages that wait or are being sent, of all receivers. */
+size_t hw_senders_waiting(const struct hw_senders *s);
+
+/* GET /v1/receivers: writes the member "receivers", an array with each receiver's type, address without secrets,
+ * counts, and its last HW_SEND_PAST messages. */
+void hw_senders_show(const struct hw_senders *s, struct hw_json *j);
+/* The same of the receiver, as the members of an object that is open. Returns 0 or -ENOENT. */
+int hw_senders_show_one(const struct hw_senders *s, const char *receiver, struct hw_json *j);
+
+/* For the metrics. */
+struct hw_send_stats {
+	const char *name, *type;
+	uint64_t result[HW_SEND_RESULTS]; /* messages; WAITING: the present number */
+	uint64_t retried;                 /* tries after the first */
+	uint64_t failed_posts;            /* alertmanager: the minute's posts that a server did not take */
+	int64_t waits_since_ms; /* wall clock: when the oldest waiting message was taken over; 0: none waits */
+};
+size_t hw_senders_count(const struct hw_senders *s);
+/* `i` < hw_senders_count(), in the order of the configuration. */
+void hw_senders_stats(const struct hw_senders *s, size_t i, struct hw_send_stats *out);
+/* Messages that were dropped with their receivers. */
+uint64_t hw_senders_dropped(const struct hw_senders *s);
+
+#endif
