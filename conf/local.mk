@@ -4,6 +4,7 @@ dist_examples_DATA = \
 	conf/grafana-heartwheel.json \
 	conf/heartwheel-alerts.yml \
 	conf/heartwheel.logrotate \
+	conf/monitor.conf.example \
 	conf/mosquitto-heartwheel.acl \
 	conf/mosquitto-heartwheel.conf \
 	conf/redis-heartwheel.acl

@@ -187,6 +187,8 @@ expect 'the broker and Redis come first' says 'mosquitto.service.* redis-server.
 expect 'and are not required' not grep -E '^(Requires|BindsTo|PartOf|Requisite)=' \
 	"$tree/lib/systemd/system/heartwheeld.service"
 expect 'the configuration is whole' is '/etc/heartwheel/monitor.conf: ok' in_tree heartwheeld -t
+expect 'so is the example with every key' is '/usr/share/doc/heartwheel/examples/monitor.conf.example: ok' \
+	in_tree heartwheeld -t -c /usr/share/doc/heartwheel/examples/monitor.conf.example
 expect 'the configuration is a conffile' says '^ */etc/heartwheel/monitor.conf ' \
 	in_tree dpkg-query -W -f '${Conffiles}' heartwheel
 
@@ -205,7 +207,7 @@ stop "$history" 'it stops cleanly, too'
 stop_monitor
 
 conf=$tree/etc/heartwheel/monitor.conf
-sed -i 's|^node_id = auto|node_id = mine|; s|^log = syslog|log = /var/log/heartwheel/heartwheeld.log|' "$conf"
+printf '\n[monitor]\nnode_id = mine\nlog = /var/log/heartwheel/heartwheeld.log\n' >>"$conf"
 cp "$conf" "$tree/tmp/mine.conf"
 must 'an upgrade over a configuration that was changed, without a word of the page' not says 'the page is at' \
 	in_tree dpkg --force-confdef -i /debs/next.deb

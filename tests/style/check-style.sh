@@ -78,6 +78,13 @@ if need python3 python3; then
 	verdict 'readmes: at most 15 lines, and each file that they name is there'
 fi
 
+if need python3 python3; then
+	PYTHONDONTWRITEBYTECODE=1 python3 tests/style/conf_example.py | diff conf/monitor.conf.example - >"$work/out" ||
+		echo 'python3 tests/style/conf_example.py >conf/monitor.conf.example' >>"$work/out"
+	[ "$(grep -c '' conf/monitor.conf)" -le 40 ] || echo 'conf/monitor.conf has more than 40 lines' >>"$work/out"
+	verdict 'monitor.conf.example has what monitor.conf(5) says; monitor.conf has at most 40 lines'
+fi
+
 if need mandoc mandoc; then
 	grep -E '^man/.*\.[0-9]$' "$work/files" | while read -r m; do
 		mandoc -Tlint -Wwarning "$m" 2>&1

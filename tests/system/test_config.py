@@ -23,8 +23,9 @@ def check_text(env, text, *args):
     return path, check(path, *args)
 
 
-def test_the_shipped_file_is_right():
-    r = check(SRC / "conf" / "monitor.conf")
+@pytest.mark.parametrize("name", ["monitor.conf", "monitor.conf.example"])
+def test_the_shipped_files_are_right(name):
+    r = check(SRC / "conf" / name)
     # Its user need not exist on the machine that tests it; everything else is right.
     complaints = [l for l in r.stderr.splitlines() if "key 'user'" not in l]
     assert not complaints and (r.returncode == 0 or "heartwheel" in r.stderr), (r.returncode, r.stderr)

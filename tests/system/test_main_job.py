@@ -19,10 +19,12 @@ def shipped_conf(env, daemon_dir):
     text = (SRC / "conf" / "monitor.conf").read_text()
 
     def put(section, key, value):
-        """Gives a key of a section another value, whether it is set or only shown in a comment; adds it otherwise."""
+        """Gives a key of a section another value, whether it is set or only shown in a comment; adds the key or the section otherwise."""
         nonlocal text
         head = re.search(r"^\[%s\][^\n]*\n" % re.escape(section), text, re.M)
-        assert head, "the shipped monitor.conf has no [%s]" % section
+        if not head:
+            text += "\n[%s]\n%s = %s\n" % (section, key, value)
+            return
         end = re.search(r"^\[", text[head.end():], re.M)
         end = head.end() + end.start() if end else len(text)
         body = text[head.end():end]
