@@ -140,6 +140,11 @@ bool hw_copies_is_one(const struct hw_copies *c, struct hw_copies_of *of, const 
 	return false;
 }
 
+void hw_copies_of_forget(struct hw_copies_of *of)
+{
+	of->left = 0;
+}
+
 void hw_copies_of_fini(struct hw_copies_of *of)
 {
 	free(of->last);

@@ -45,6 +45,10 @@ START_TEST(test_as_many_as_filters_match)
 	ck_assert(!is_copy("a/bX", 3, 2)); /* said again */
 	ck_assert(!is_copy("a/bY", 3, 3)); /* a broker that delivers one copy */
 	ck_assert(is_copy("a/bY", 3, 4));
+	ck_assert(!is_copy("a/bR", 3, 4));
+	hw_copies_of_forget(&of);
+	ck_assert(!is_copy("a/bR", 3, 4)); /* retained, and delivered again */
+	ck_assert(is_copy("a/bR", 3, 4));
 	ck_assert(!is_copy("a/cX", 3, 5));
 	ck_assert(!is_copy("a/cX", 3, 6));
 	ck_assert(!is_copy("a/b", 3, 7));

@@ -76,6 +76,7 @@ static void on_down(struct hw_app_reader *r, struct hw_now now, const char *text
 		hw_app_log_broker(r->app, text, hw_reader_stats(r->reader).taken);
 	r->renewed = false;
 	snprintf(r->why, sizeof(r->why), "%s", text);
+	hw_copies_of_forget(&r->copies);
 	if (r->number == 0)
 		hw_monitor_upstreams_asked(r->app->monitor);
 	hw_share_reader(r, now, false);
@@ -314,8 +315,10 @@ void hw_app_reopen_reader(struct hw_app *a, unsigned reader)
 
 void hw_app_replay(struct hw_app *a)
 {
+	struct hw_app_reader *r = &a->broker->reader[0];
+	hw_copies_of_forget(&r->copies);
 	hw_monitor_upstreams_asked(a->monitor);
-	hw_reader_replay(a->broker->reader[0].reader);
+	hw_reader_replay(r->reader);
 }
 
 void hw_app_reread(struct hw_app *a)
