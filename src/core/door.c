@@ -166,12 +166,20 @@ static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, cons
 	return true;
 }
 
-/* When a held goodbye is judged: at the end of the group's goodbye_delay, or at the device's deadline if that is
- * earlier. While the group's upstream returns: not before the end of the grace. */
+/* How long a goodbye is held. If it may be older than the device's last heartbeat: for half the timeout, because a
+ * device that goes on sends its next heartbeat in that time. */
+static int64_t hold_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+{
+	int64_t delay_ms = m->groups.all[d->group]->goodbye_delay_ms, half_ms = hw_monitor_timeout_ms(m, d) / 2;
+	bool longer = half_ms > delay_ms && hw_sight_is_order_unknown(&m->sight, now.mono, d->last_heard_ms);
+	return (longer ? half_ms : delay_ms) * HW_NS_PER_MS;
+}
+
+/* When a held goodbye is judged: after hold_ns(), or at the device's deadline if that is earlier. While the group's
+ * upstream returns: not before the end of the grace. */
 static struct hw_seen held_until(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
-	int64_t delay_ns = m->groups.all[d->group]->goodbye_delay_ms * HW_NS_PER_MS;
-	struct hw_seen seen = hw_monitor_seen(m, now), held = hw_seen_add(seen, delay_ns);
+	struct hw_seen seen = hw_monitor_seen(m, now), held = hw_seen_add(seen, hold_ns(m, now, d));
 	struct hw_seen deadline = hw_monitor_deadline(m, now, d);
 	if (!hw_hearing_returns(&m->hearing, d->group))
 		return held.ns < deadline.ns ? held : deadline;

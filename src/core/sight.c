@@ -381,21 +381,23 @@ static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 static bool one_is_behind(const struct hw_sight *s, struct hw_mono now)
 {
 	uint64_t back = back_on_all(s);
-	return s->n_there > 1 && s->sent > back && now.ns - sent_at(s, back + 1).ns > TICK_NS;
+	return s->sent > back && now.ns - sent_at(s, back + 1).ns > TICK_NS;
 }
 
-/* Whether the device may have sent its last heartbeat after the goodbye. Such a goodbye is often the old last will of a
- * device that has connected again under its client id. */
-static bool is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
+/* A message that is read now passed the broker after the last barrier that is back on every source. So what was read
+ * before that barrier was sent is older than the message, whatever source brought it. */
+bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
 {
 	int64_t age_ms = now.ns / HW_NS_PER_MS - heard_ms;
-	return s->n_there > 1 && heard_ms != HW_NEVER_MS && age_ms >= 0 && age_ms < SKEW_MS;
+	if (s->n_there < 2 || heard_ms == HW_NEVER_MS || age_ms < 0 ||
+	    heard_ms < hw_sight_sent_after(s).ns / HW_NS_PER_MS)
+		return false;
+	return age_ms < SKEW_MS || one_is_behind(s, now);
 }
 
-bool hw_sight_doubts_goodbye(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
+bool hw_sight_doubts_goodbye(const struct hw_sight *s)
 {
-	return !s->publisher_up || back_on_all(s) < s->doubt || one_is_behind(s, now) ||
-	       is_order_unknown(s, now, heard_ms);
+	return !s->publisher_up || back_on_all(s) < s->doubt;
 }
 
 /* The greatest tag that a barrier proves when it is back: the pair's first barrier was back before the second was sent.

@@ -123,10 +123,12 @@ void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono
 
 /* The barrier that must be proven before a device that becomes a suspect now is judged. Never decreases. */
 uint64_t hw_sight_tag(const struct hw_sight *s);
-/* Whether a goodbye that is read now is doubtful. It may be a will that a broker publishes after a standstill, or be
- * older than a heartbeat from another source. Without a publisher every goodbye is doubtful. `heard_ms`: when the
- * device's last heartbeat was read, by the monotonic clock, or HW_NEVER_MS. */
-bool hw_sight_doubts_goodbye(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms);
+/* Whether a goodbye that is read now may be a will that a broker publishes after a standstill. Without a publisher
+ * every goodbye may be one. */
+bool hw_sight_doubts_goodbye(const struct hw_sight *s);
+/* Whether a message that is read now may be older than the last heartbeat of its device, because another source may
+ * have brought that. `heard_ms`: when the heartbeat was read, by the monotonic clock, or HW_NEVER_MS. */
+bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms);
 /* Whether a suspect with this tag may be judged. */
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag);
 

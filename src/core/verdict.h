@@ -31,7 +31,7 @@ struct hw_evidence {
 	bool loading;    /* LIFE, GOODBYE: the device's stored record may not be read yet */
 	bool heard;      /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
 	bool blind;      /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
-	bool delay;      /* GOODBYE: the group holds goodbyes, for a while or until its grace ends */
+	bool delay;      /* GOODBYE: hold it, for a while or until the group's grace ends */
 	bool touched;    /* PROVEN: there was blindness since the goodbye */
 	bool outrun;     /* PROVEN: the pair was sent before the present deadline */
 	bool by_key;     /* LIFE: by its key. DUE: only its key can prove life. PROVEN: last kept online by its key.
@@ -54,7 +54,7 @@ enum hw_act {
 	HW_ACT_OFFLINE,
 	HW_ACT_FORGOTTEN,
 	HW_ACT_SUSPECT,       /* judge the device after a pair of barriers that is yet to be sent */
-	HW_ACT_HOLD,          /* suspect after the group's goodbye_delay, or its grace */
+	HW_ACT_HOLD,          /* suspect later: see held_until() */
 	HW_ACT_VOID,          /* discard the goodbye; the deadline decides */
 	HW_ACT_REARM,         /* the deadline has moved */
 	HW_ACT_ASK_KEY,       /* check the device's key */

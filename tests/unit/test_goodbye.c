@@ -199,30 +199,80 @@ START_TEST(test_goodbyes_are_doubted_after_what_may_hide_a_standstill)
 }
 END_TEST
 
-/* What the slow one reads may be older than what the other has read: seed 505502 of the simulation. */
-START_TEST(test_a_goodbye_is_doubted_while_another_reader_is_behind)
+/* A world with two readers, of which world_beat() uses the first. */
+static struct world *world_of_two_readers(void)
 {
 	struct hw_monitor_conf conf = world_conf();
 	conf.readers = 2;
 	struct world *v = world_of_one(&conf);
 	world_connect(v);
 	hw_monitor_link(v->m, v->now, 1, true);
-	uint64_t sent = 0;
-	for (int k = 0; k < 700; k++) { /* the second reader's barriers come back at once as well */
+	return v;
+}
+
+/* Time in which the second reader's barriers come back at once as well. */
+static void pass_for_both(struct world *v, int64_t ns, uint64_t *sent)
+{
+	for (int64_t end = v->now.mono.ns + ns; v->now.mono.ns < end;) {
 		world_pass(v, 10 * MS);
-		for (; sent < hw_monitor_stats(v->m)->barriers_sent; sent++)
-			hw_monitor_barrier(v->m, v->now, 1, sent + 1);
+		for (; *sent < hw_monitor_stats(v->m)->barriers_sent; ++*sent)
+			hw_monitor_barrier(v->m, v->now, 1, *sent + 1);
 	}
-	world_beat(v, "a", "");
+}
+
+/* What the slow one reads may be older than what the other has read: seed 505502 of the simulation. */
+START_TEST(test_a_goodbye_is_held_while_another_reader_is_behind)
+{
+	struct world *v = world_of_two_readers();
+	uint64_t sent = 0;
+	pass_for_both(v, 7 * S, &sent);
+	world_beat(v, "before", "");
 	while (hw_monitor_stats(v->m)->barriers_sent == sent)
 		world_pass(v, 10 * MS);
-	world_pass(v, 100 * MS); /* this one not */
+	pass_for_both(v, 20 * MS, &sent);
+	world_beat(v, "a", "");
+	world_beat(v, "b", "");
+	while (hw_monitor_stats(v->m)->barriers_sent == sent)
+		world_pass(v, 10 * MS);
+	world_pass(v, 100 * MS); /* this one does not come back on the second reader */
 	ck_assert(!hw_blind_now(hw_monitor_blind(v->m)));
 	world_beat(v, "a", "{\"online\":false}");
+	world_beat(v, "b", "{\"online\":false}");
+	world_beat(v, "before", "{\"online\":false}");
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->goodbyes_void, 0);
+	int64_t said = v->now.mono.ns;
+	pass_for_both(v, 2 * S, &sent);
+	ck_assert(world_is(v, "before", HW_STATE_OFFLINE)); /* heard before a barrier that both have brought back */
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_beat(v, "b", "");
 	ck_assert_uint_eq(hw_monitor_stats(v->m)->goodbyes_void, 1);
-	hw_monitor_barrier(v->m, v->now, 1, sent + 1);
+	pass_for_both(v, 15 * S, &sent);
+	int64_t at;
+	ck_assert_int_eq(world_last(v, &at)->reason, HW_REASON_WILL);
+	ck_assert_int_ge(at, said + 15 * S); /* half its timeout */
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE) && world_is(v, "b", HW_STATE_ONLINE));
+	world_free(v);
+}
+END_TEST
+
+/* Either may be the older one, as both readers read them at nearly the same time. */
+START_TEST(test_a_goodbye_right_behind_a_heartbeat_is_held)
+{
+	struct world *v = world_of_two_readers();
+	uint64_t sent = 0;
+	pass_for_both(v, 7 * S, &sent);
+	world_beat(v, "a", "");
+	world_beat(v, "b", "");
+	world_pass(v, 4 * MS);
 	world_beat(v, "a", "{\"online\":false}");
-	ck_assert_uint_eq(hw_monitor_stats(v->m)->goodbyes_void, 1);
+	world_pass(v, MS);
+	world_beat(v, "b", "{\"online\":false}");
+	pass_for_both(v, 14 * S, &sent);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE) && world_is(v, "b", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->goodbyes_void, 0);
+	pass_for_both(v, 2 * S, &sent);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(v, NULL)->reason, HW_REASON_WILL);
 	world_free(v);
 }
 END_TEST
@@ -344,7 +394,8 @@ int main(void)
 	tcase_set_timeout(tc, 20);
 	tcase_add_test(tc, test_goodbyes_after_a_standstill_are_doubted);
 	tcase_add_test(tc, test_goodbyes_are_doubted_after_what_may_hide_a_standstill);
-	tcase_add_test(tc, test_a_goodbye_is_doubted_while_another_reader_is_behind);
+	tcase_add_test(tc, test_a_goodbye_is_held_while_another_reader_is_behind);
+	tcase_add_test(tc, test_a_goodbye_right_behind_a_heartbeat_is_held);
 	tcase_add_test(tc, test_doubts_do_not_shrink);
 	tcase_add_test(tc, test_a_goodbye_said_again_is_not_put_off);
 	tcase_add_test(tc, test_a_goodbye_of_who_is_offline_has_its_status_told_again);
