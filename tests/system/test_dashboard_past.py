@@ -78,14 +78,20 @@ def note(b):
     return b.text("#chart-since")
 
 
+def drawn(b, chart):
+    """All that a chart shows at one moment: the page draws again and again. The axis, the gaps, and the line."""
+    low, high, unknown, data = b.get("""((c) => [c.scales.x.min, c.scales.x.max, c.unknown, c.data.datasets[0].data.map((p) => [p.x, p.y])])
+        (Chart.getChart("chart-%s"))""" % chart)
+    return low, high, unknown, [tuple(p) for p in data]
+
+
 def is_a_gap_until(b, first):
     """The whole time before the first sample is one, of an axis of an hour, and no line is drawn there."""
     for chart in "online", "offline", "delay":
-        low, high = b.get('(({ min, max }) => [min, max])(Chart.getChart("chart-%s").scales.x)' % chart)
+        low, high, (gap, *_), points = drawn(b, chart)
         assert HOUR <= high - low <= HOUR * 1.02, chart
-        gap = gaps(b, chart)[0]
         assert gap["begin"] == low and gap["end"] == first and re.match(r"not known before \d\d:\d\d:\d\d$", gap["text"]), (chart, gap, first)
-        assert all(x >= first for x, y in line(b, chart) if y is not None), chart
+        assert all(x >= first for x, y in points if y is not None), chart
 
 
 def test_the_hour_before_is_of_the_history(env, browser):
@@ -102,9 +108,10 @@ def test_the_hour_before_is_of_the_history(env, browser):
         want = {t: past.counts(t) for t in range(begin, first, 10_000)}
         assert before == {t: n[i] for t, n in want.items() if n}, chart
     # What no monitor saw is a gap with a word, and breaks the line; so is the moment between the runs.
-    gap = gaps(b)[0]
+    _, _, unknown, points = drawn(b, "online")
+    gap = unknown[0]
     assert abs(gap["begin"] - past.unseen[0]) <= 10_000 and abs(gap["end"] - past.unseen[1]) <= 10_000 and gap["text"] == "not known"
-    assert sum(y is None for _, y in line(b, "online")) == len(gaps(b))
+    assert sum(y is None for _, y in points) == len(unknown)
     assert gaps(b, "delay")[0]["end"] == first, "no history has delays"
     # A restart: what the monitor itself had counted is in the history, too.
     wait_until(lambda: len(d.get("/v1/samples").json()["samples"]) >= 3, 60, "two samples more")
@@ -171,7 +178,8 @@ def test_before_the_devices_are_loaded_nothing_is_drawn(env, browser):
         b.run("await page.goto(%s)" % json.dumps(d.url))
         wait_until(lambda: b.text("#watching") == "Starting" and not d.status()["loading"] and gaps(b), what="the monitor to go on without Redis")
         pass_time(2.5)  # a status more
-        assert line(b, "online") == [(g["begin"] + 1, None) for g in gaps(b)] and len(gaps(b)) == 1 and gaps(b)[0]["end"] - gaps(b)[0]["begin"] == HOUR
+        _, _, unknown, points = drawn(b, "online")
+        assert points == [(g["begin"] + 1, None) for g in unknown] and len(unknown) == 1 and unknown[0]["end"] - unknown[0]["begin"] == HOUR
     finally:
         env.redis_server.signal(signal.SIGCONT)
     wait_until(lambda: line(b, "online")[-1][1] == 3 and note(b).startswith("Until "), 40)
