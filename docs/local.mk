@@ -22,6 +22,7 @@ dist_pages_DATA = \
 	docs/keyspace.md \
 	docs/nodes.md \
 	docs/notify.md \
+	docs/openapi.json \
 	docs/performance.md \
 	docs/redis.md \
 	docs/security.md \

@@ -147,6 +147,10 @@ def long_runner(base, shared_broker, shared_redis, request):
         raise wrong
 
 
+def pytest_addoption(parser):
+    parser.addoption("--write", action="store_true", help="test_api.py writes the manuals' answers and docs/openapi.json")
+
+
 def pytest_collection_modifyitems(config, items):
     hw_again.select(config, items)
 
