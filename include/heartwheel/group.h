@@ -14,8 +14,9 @@
 #include "heartwheel/payload.h"
 #include "heartwheel/topic.h"
 
-#define HW_GROUPS_MAX 4096 /* a record has 12 bits for the index */
-#define HW_PROBES_MAX 3
+#define HW_GROUPS_MAX       4096 /* a record has 12 bits for the index */
+#define HW_PROBES_MAX       3
+#define HW_ONLINE_AFTER_MAX 20
 
 /* How the payloads of a group's heartbeats are read. */
 enum hw_format {
@@ -70,6 +71,7 @@ struct hw_group_spec {
 	int64_t goodbye_delay_ms;
 	int64_t max_age_ms;        /* 0: off */
 	unsigned max_offline_rate; /* per second; 0: off */
+	unsigned online_after;     /* heartbeats that bring an offline device back: 1 .. HW_ONLINE_AFTER_MAX; 0: 1 */
 	enum hw_format format;
 	bool retained;          /* messages with the retain flag count as heartbeats (MQTT 5) */
 	bool batch;             /* a message is a JSON array of heartbeats */
@@ -99,7 +101,7 @@ struct hw_group {
 	size_t id_prefix_len;
 	int64_t timeout_ms, timeout_max_ms, max_age_ms;
 	int64_t goodbye_delay_ms; /* at least 2 s if bridged */
-	unsigned max_offline_rate;
+	unsigned max_offline_rate, online_after;
 	enum hw_format format;
 	struct hw_field *field;
 	struct hw_reading reading; /* how its JSON payloads are read */

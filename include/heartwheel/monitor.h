@@ -189,7 +189,7 @@ void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t 
 void hw_monitor_left_out_logged(struct hw_monitor *m, bool logged);
 
 #define HW_STATES  4
-#define HW_REASONS 6
+#define HW_REASONS 7
 
 struct hw_monitor_stats {
 	uint64_t heartbeats;

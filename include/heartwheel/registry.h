@@ -81,8 +81,10 @@ struct hw_device {
 	 */
 	int64_t last_heard_ms : 44;
 	uint64_t group : 12;
-	uint64_t goodbye_period : 6; /* number of blind periods, modulo 64, when its goodbye was read */
-	uint64_t form : 2;           /* enum hw_form_heard */
+	/* Online: number of blind periods, modulo 64, when its goodbye was read. Offline: number of its heartbeats that
+	 * count for the group's online_after. */
+	uint64_t goodbye_period : 6;
+	uint64_t form : 2; /* enum hw_form_heard */
 };
 
 /* The form of its group (struct hw_group.form_hash) in which a device was heard last. */

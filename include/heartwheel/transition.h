@@ -22,7 +22,8 @@ enum hw_reason {
 	HW_REASON_WILL, /* a goodbye, from the device or from its last will */
 	HW_REASON_KEYSPACE,
 	HW_REASON_OPERATOR,
-	HW_REASON_FORGET_AFTER
+	HW_REASON_FORGET_AFTER,
+	HW_REASON_PARENT /* all its parents are offline (parent_death = take) */
 };
 
 /* Names a device. The generation is needed because an index may be reused. */
@@ -43,7 +44,7 @@ struct hw_transition {
 
 /* "provisional", "online", "offline", "forgotten"; never NULL. */
 const char *hw_state_name(enum hw_state s);
-/* "heartbeat", "timeout", "will", "keyspace", "operator", "forget_after"; never NULL. */
+/* "heartbeat", "timeout", "will", "keyspace", "operator", "forget_after", "parent"; never NULL. */
 const char *hw_reason_name(enum hw_reason r);
 /* The inverse of the two above: 0 and *out, or -EINVAL for an unknown name. */
 int hw_state_parse(const char *name, enum hw_state *out);

@@ -36,6 +36,8 @@ void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enu
 	m->stats.count[state]++;
 	m->group_stats[d->group].count[state]++;
 	hw_device_set_state(d, state, reason);
+	if (was != state && state == HW_STATE_OFFLINE)
+		d->goodbye_period = 0;
 	if (state == HW_STATE_FORGOTTEN)
 		unlearn(d);
 }
@@ -299,6 +301,15 @@ static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now,
 	return e->late_ns > 0 ? hw_mono_add(now.mono, -e->late_ns) : now.mono;
 }
 
+/* An offline device was heard, but not often enough to return. It is not forgotten while it sends. */
+static void count(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	hw_device_set_heard_ms(d, now.wall_ms);
+	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_HEARD);
+	hw_monitor_arm_offline(m, now, i, 0);
+}
+
 bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	remember(m, now, i, e);
@@ -353,6 +364,9 @@ bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, c
 		break;
 	case HW_ACT_WAIT:
 		wait(m, now, i, e->wait_ns);
+		break;
+	case HW_ACT_COUNT:
+		count(m, now, i);
 		break;
 	case HW_ACT_REST:
 		rest(m, now, i);

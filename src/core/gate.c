@@ -33,6 +33,8 @@ void hw_gate_note(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_a
 
 void hw_gate_unhear(struct hw_device *d, struct hw_now now)
 {
+	if (hw_device_state(d) == HW_STATE_OFFLINE)
+		d->goodbye_period = 0;
 	if (!(d->flags & HW_FLAG_HEARD))
 		return;
 	if (hw_state_is_gone(hw_device_state(d)))

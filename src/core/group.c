@@ -275,6 +275,7 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 	                           .goodbye_delay_ms = spec->goodbye_delay_ms,
 	                           .max_age_ms = spec->max_age_ms,
 	                           .max_offline_rate = spec->max_offline_rate,
+	                           .online_after = spec->online_after,
 	                           .format = spec->format,
 	                           .batch = spec->batch,
 	                           .canary = spec->canary,

@@ -6,10 +6,9 @@
  * stores. It does not touch the wheel, and it allocates nothing.
  */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
-#include "arm.h"
+#include "beat.h"
 #include "canary.h"
 #include "core/batch.h"
 #include "door.h"
@@ -29,11 +28,6 @@ struct intake {
 	size_t id_len;
 };
 
-static void refuse(struct hw_monitor *m, enum hw_refused kind)
-{
-	m->stats.refused[kind]++;
-}
-
 /* A monitor's message is never a heartbeat. This monitor's own messages are expected, and other nodes' messages too if
  * there are several nodes. */
 static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
@@ -43,7 +37,7 @@ static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
 	else if (m->conf.several)
 		m->peer_messages++;
 	else
-		refuse(m, HW_REFUSED_MONITOR);
+		hw_intake_refuse(m, HW_REFUSED_MONITOR);
 }
 
 /* Counts a monitor's message on a heartbeat or goodbye filter of a group. It may be a device's, so the driver logs the
@@ -74,184 +68,6 @@ static void count_fault(struct hw_monitor *m, const char *id, size_t len, const 
 	memcpy(m->stats.fault_id, id, len);
 	m->stats.fault_id[len] = '\0';
 	m->stats.fault = fault;
-}
-
-/* --- heartbeats -------------------------------------------------------------- */
-
-/* The instant that a heartbeat writes into its record; one value per batch. */
-struct moment {
-	struct hw_seen seen;
-	int64_t mono_ms;
-	struct hw_mono sent_after; /* lower bound: each message of the batch passed the broker after this */
-};
-
-static struct moment moment(const struct hw_monitor *m, struct hw_now now)
-{
-	return (struct moment){hw_monitor_seen(m, now), now.mono.ns / HW_NS_PER_MS, {0}};
-}
-
-static void heard(const struct hw_monitor *m, struct hw_device *d, const struct moment *t)
-{
-	d->last_seen_ns = hw_hearing_seen(&m->hearing, d->group, t->seen).ns;
-	hw_device_set_heard_ms(d, t->mono_ms);
-	d->form = HW_FORM_OURS;
-}
-
-/* A device that was known by its key alone sends heartbeats now. */
-static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
-	hw_monitor_arm_earlier(m, now, i);
-	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
-}
-
-static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_payload *p)
-{
-	if (p->timeout_refused)
-		refuse(m, HW_REFUSED_TIMEOUT);
-	struct hw_device *d = hw_monitor_at(m, i);
-	bool provisional = m->conf.loading && hw_device_state(d) == HW_STATE_PROVISIONAL;
-	bool timeout = p->has_timeout && (p->timeout_s > 0 || hw_device_extra(d) || provisional);
-	if (!p->report.has && !timeout)
-		return;
-	struct hw_extra *x = NULL;
-	if (hw_registry_report(m->registry, i, &p->report) == 0)
-		x = hw_device_extra(d);
-	if (!x) {
-		refuse(m, HW_REFUSED_MEMORY);
-		return;
-	}
-	if (!timeout)
-		return;
-	int64_t was_ms = x->own_timeout_ms;
-	double ms = ceil(p->timeout_s * 1000);
-	x->own_timeout_ms = ms > (double)HW_TIMEOUT_MAX_MS ? HW_TIMEOUT_MAX_MS : (int64_t)ms;
-	if (x->own_timeout_ms > 0 && x->own_timeout_ms < HW_TIMEOUT_MIN_MS)
-		x->own_timeout_ms = HW_TIMEOUT_MIN_MS;
-	if (x->own_timeout_ms == 0 && provisional)
-		x->own_timeout_ms = HW_OWN_TIMEOUT_OVER;
-	/* A monitor that restarts while the device sleeps needs the device's own timeout, so the timeout is written at
-	 * once. */
-	if (x->own_timeout_ms != was_ms && hw_device_state(d) == HW_STATE_ONLINE)
-		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
-	hw_monitor_note_own_timeout(m, now, x->own_timeout_ms);
-	hw_monitor_arm_earlier(m, now, i);
-}
-
-static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	struct hw_device *d = hw_monitor_at(m, i);
-	struct moment t = moment(m, now);
-	bool older = hw_form_is_older(m, d);
-	heard(m, d, &t);
-	if (older) /* the timeout before this may have been longer */
-		hw_monitor_arm_earlier(m, now, i);
-	if (hw_device_source(d) == HW_SOURCE_KEY)
-		known_by_both(m, now, i);
-	hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_LIFE, .loading = m->conf.loading});
-}
-
-/* --- goodbyes ---------------------------------------------------------------- */
-
-static void goodbye_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	const struct hw_device *d = hw_monitor_at(m, i);
-	bool returns = hw_hearing_returns(&m->hearing, d->group);
-	bool delay = returns || m->groups.all[d->group]->goodbye_delay_ms > 0 ||
-	             hw_sight_is_order_unknown(&m->sight, now.mono, d->last_heard_ms);
-	hw_monitor_rule(m, now, i,
-	                &(struct hw_evidence){.event = HW_EVENT_GOODBYE,
-	                                      .loading = m->conf.loading,
-	                                      .heard = d->last_heard_ms != HW_NEVER_MS,
-	                                      .blind = hw_monitor_is_blind(m) || hw_sight_doubts_goodbye(&m->sight) ||
-	                                               (hw_hearing_is_blind(&m->hearing, d->group) && !returns),
-	                                      .delay = delay});
-}
-
-/* --- one heartbeat or goodbye ------------------------------------------------ */
-
-void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good_ms)
-{
-	m->wall.known = true;
-	m->wall.ms = good_ms;
-	m->wall.at = now.mono;
-}
-
-/* Returns the earlier one of both clocks, because the wall clock may have stepped since it was last trusted. */
-static int64_t wall_ms(const struct hw_monitor *m, struct hw_now now)
-{
-	int64_t good_ms = m->wall.ms + (now.mono.ns - m->wall.at.ns) / HW_NS_PER_MS;
-	return m->wall.known && good_ms < now.wall_ms ? good_ms : now.wall_ms;
-}
-
-static bool stale(const struct hw_monitor *m, struct hw_now now, uint16_t group, const struct hw_payload *p)
-{
-	int64_t max_age_ms = m->groups.all[group]->max_age_ms;
-	return max_age_ms > 0 && p->has_time && !p->goodbye &&
-	       (double)wall_ms(m, now) - p->time_s * 1000 > (double)max_age_ms;
-}
-
-/* A device stays with the first group of the file that has matched it, unless a reload has removed that group. */
-static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group)
-{
-	struct hw_device *d = hw_monitor_at(m, i);
-	if (d->group == group)
-		return;
-	const struct hw_group *has = m->groups.all[d->group], *wants = m->groups.all[group];
-	if (!has->retired && has->rank <= wants->rank)
-		return;
-	hw_monitor_move(m, now, i, group);
-	hw_monitor_arm_earlier(m, now, i);
-}
-
-static void apply(struct hw_monitor *m, struct hw_now now, uint16_t group, struct hw_id id, uint32_t i,
-                  struct hw_payload *p)
-{
-	if (p && stale(m, now, group, p)) {
-		refuse(m, HW_REFUSED_STALE);
-		return;
-	}
-	if (!p || !p->goodbye) {
-		m->stats.heartbeats++;
-		m->group_stats[group].heartbeats++;
-	}
-	bool is_new = i == HW_NIL;
-	if (is_new) {
-		if (hw_monitor_add(m, group, id.text, id.len, &i))
-			return;
-		hw_monitor_at(m, i)->flags |= HW_FLAG_ONCE;
-	} else {
-		regroup(m, now, i, group);
-	}
-	if (p)
-		take_fields(m, now, i, p);
-	if (p && p->goodbye)
-		goodbye_known(m, now, i);
-	else
-		heartbeat_known(m, now, i);
-}
-
-static void answered(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	const struct hw_device *d = hw_monitor_at(m, i);
-	apply(m, now, d->group, hw_device_id(d), i, NULL);
-}
-
-void hw_monitor_answered(struct hw_monitor *m, struct hw_now now, struct hw_ref device)
-{
-	const struct hw_device *d = hw_registry_get(m->registry, device);
-	if (d && hw_device_state(d) != HW_STATE_FORGOTTEN)
-		answered(m, now, device.index);
-}
-
-void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t group, const char *id, size_t len,
-                          struct hw_payload *p)
-{
-	if (!hw_id_valid(id, len)) {
-		refuse(m, HW_REFUSED_ID);
-		return;
-	}
-	apply(m, now, group, (struct hw_id){id, len}, hw_registry_find(m->registry, id, len), p);
 }
 
 /* --- messages ---------------------------------------------------------------- */
@@ -365,7 +181,7 @@ static void take_device(struct hw_monitor *m, struct hw_now now, const struct in
 {
 	brought(m, in);
 	if (i == HW_NIL && !hw_id_valid(in->id, in->id_len)) {
-		refuse(m, HW_REFUSED_ID); /* each record has a valid id, so only new ids are checked */
+		hw_intake_refuse(m, HW_REFUSED_ID); /* each record has a valid id, so only new ids are checked */
 		return;
 	}
 	/* The batch was matched before its first message was applied. An earlier message of the batch may have created
@@ -373,9 +189,9 @@ static void take_device(struct hw_monitor *m, struct hw_now now, const struct in
 	if (i == HW_NIL)
 		i = hw_registry_find(m->registry, in->id, in->id_len);
 	if (unread(m, payload, i))
-		refuse(m, HW_REFUSED_MEMORY);
+		hw_intake_refuse(m, HW_REFUSED_MEMORY);
 	else
-		apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, payload);
+		hw_beat_apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, payload);
 }
 
 static void take_canary(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
@@ -412,7 +228,7 @@ static bool is_history(const struct hw_monitor *m, const struct hw_message *msg)
 static void refuse_flagged(struct hw_monitor *m, uint16_t group)
 {
 	m->stats.flagged_group = group;
-	refuse(m, HW_REFUSED_FLAGGED);
+	hw_intake_refuse(m, HW_REFUSED_FLAGGED);
 }
 
 /* Whether a message has the retain flag in a group that does not accept this. A bridge that reconnects publishes all
@@ -462,7 +278,7 @@ static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
 static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, uint32_t i)
 {
 	if (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) == HW_STATE_FORGOTTEN) {
-		refuse(m, HW_REFUSED_RETAINED);
+		hw_intake_refuse(m, HW_REFUSED_RETAINED);
 		return false;
 	}
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -474,7 +290,7 @@ static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const 
 	if (!returns && !(again && is_one_of_many(m, now, i)))
 		return true;
 	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-	refuse(m, HW_REFUSED_RETAINED);
+	hw_intake_refuse(m, HW_REFUSED_RETAINED);
 	return false;
 }
 
@@ -515,7 +331,7 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 	struct hw_payload p, *payload;
 	bool history = is_history(m, msg), adopting = history && m->conf.adopt_by;
 	if (history && !adopting) {
-		refuse(m, HW_REFUSED_RETAINED);
+		hw_intake_refuse(m, HW_REFUSED_RETAINED);
 		return;
 	}
 	payload = read_payload(m, msg, in, &p);
@@ -527,7 +343,7 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		take_canary(m, now, msg, &p);
 		leave_out(m, &p, in->group);
 	} else if (history) {
-		refuse(m, HW_REFUSED_RETAINED);
+		hw_intake_refuse(m, HW_REFUSED_RETAINED);
 	} else if (!is_flagged(m, msg, in->group) || counts_flagged(m, now, msg, in, i, payload)) {
 		take_device(m, now, in, i, payload);
 	}
@@ -540,7 +356,7 @@ static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw
 {
 	struct hw_payload p;
 	if (!m->conf.adopt_by || msg->truncated) {
-		refuse(m, HW_REFUSED_TOPIC);
+		hw_intake_refuse(m, HW_REFUSED_TOPIC);
 		return;
 	}
 	hw_payload_decode(&p, msg->payload, msg->payload_len);
@@ -550,7 +366,7 @@ static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw
 	if (monitors)
 		count_monitors(m, &p);
 	else
-		refuse(m, HW_REFUSED_TOPIC);
+		hw_intake_refuse(m, HW_REFUSED_TOPIC);
 	hw_payload_fini(&p);
 }
 
@@ -567,11 +383,11 @@ static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group
 	if (p.malformed)
 		count_fault(m, id, n > 0 && (size_t)n < room ? g->id_prefix_len + (size_t)n : 0, p.fault);
 	if (n < 0)
-		refuse(m, n == -ENOMEM ? HW_REFUSED_MEMORY : HW_REFUSED_BATCH);
+		hw_intake_refuse(m, n == -ENOMEM ? HW_REFUSED_MEMORY : HW_REFUSED_BATCH);
 	else if (p.kind == HW_PAYLOAD_MONITOR)
 		leave_out(m, &p, group);
 	else if (n == 0 || (size_t)n >= room)
-		refuse(m, HW_REFUSED_ID);
+		hw_intake_refuse(m, HW_REFUSED_ID);
 	else
 		hw_monitor_heartbeat(m, now, group, id, g->id_prefix_len + (size_t)n, &p);
 	hw_payload_fini(&p);
@@ -582,7 +398,7 @@ static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw
 {
 	struct hw_payload p;
 	if (is_history(m, msg)) {
-		refuse(m, HW_REFUSED_RETAINED);
+		hw_intake_refuse(m, HW_REFUSED_RETAINED);
 		return false;
 	}
 	if (is_flagged(m, msg, group)) {
@@ -597,7 +413,7 @@ static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw
 		take_canary(m, now, msg, &p);
 		leave_out(m, &p, group);
 	} else {
-		refuse(m, HW_REFUSED_BATCH);
+		hw_intake_refuse(m, HW_REFUSED_BATCH);
 	}
 	if (msg->truncated || p.malformed || first_byte(msg) == '[')
 		count_fault(m, "", 0, NULL);
@@ -637,9 +453,9 @@ static void take_answer(struct hw_monitor *m, struct hw_now now, const struct hw
 {
 	uint32_t i = msg->retained ? HW_NIL : hw_probe_answered_by(m, now, msg);
 	if (i != HW_NIL)
-		answered(m, now, i);
+		hw_beat_answered(m, now, i);
 	else
-		refuse(m, msg->retained ? HW_REFUSED_RETAINED : HW_REFUSED_PROBE);
+		hw_intake_refuse(m, msg->retained ? HW_REFUSED_RETAINED : HW_REFUSED_PROBE);
 }
 
 /* --- dispatch of messages ----------------------------------------------------- */
@@ -720,7 +536,7 @@ static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t 
  * effect of take_message(). Returns false if the message needs take_message(). A batch has no id here, so it never
  * takes this path.
  */
-static bool take_plain(struct hw_monitor *m, const struct moment *t, const struct hw_message *msg,
+static bool take_plain(struct hw_monitor *m, const struct hw_moment *t, const struct hw_message *msg,
                        const struct intake *in, uint32_t i)
 {
 	if (i == HW_NIL || in->match != HW_MATCH_HEARTBEAT || msg->payload_len > 0 || msg->retained || msg->truncated)
@@ -731,7 +547,7 @@ static bool take_plain(struct hw_monitor *m, const struct moment *t, const struc
 	    hw_form_is_older(m, d))
 		return false;
 	m->hearing.brought[in->filter] = t->sent_after.ns;
-	heard(m, d, t);
+	hw_beat_heard(m, d, t);
 	m->stats.heartbeats++;
 	m->group_stats[in->group].heartbeats++;
 	return true;
@@ -766,7 +582,7 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 {
 	unsigned budget = HW_ELEMENTS;
 	struct batch b;
-	struct moment t = moment(m, now);
+	struct hw_moment t = hw_moment(m, now);
 	t.sent_after = hw_sight_sent_after(&m->sight);
 	if (n == 0)
 		return 0;
@@ -787,7 +603,7 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 		else if (in->match == HW_MATCH_IGNORED)
 			take_ignored(m, now, &msgs[k]);
 		else if (in->match == HW_MATCH_NONE)
-			refuse(m, HW_REFUSED_TOPIC);
+			hw_intake_refuse(m, HW_REFUSED_TOPIC);
 		else if (in->match == HW_MATCH_STATUS)
 			take_status(m, now, &msgs[k], in);
 		else if (!m->groups.all[in->group]->batch)

@@ -135,6 +135,7 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
+	int64_t heard_ms = hw_device_last_seen_ms(d, now);
 	fill_in(m, i, s);
 	/* If the stored state is online, the device is not offline by another node's decision, so there is nothing to
 	 * note. */
@@ -147,12 +148,17 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 		hw_form_learn(m, i, s->form);
 	if (goodbye)
 		hw_monitor_void_goodbye(m, i);
-	if (hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_STORED, .heard = was_heard}))
+	/* A restart resets the count of online_after: what was read before this record counts no more. */
+	bool too_few = s->state == HW_STATE_OFFLINE && was_heard && hw_monitor_needs_several(m, d);
+	if (too_few)
+		hw_device_set_heard_ms(d, heard_ms);
+	if (hw_monitor_rule(m, now, i,
+	                    &(struct hw_evidence){.event = HW_EVENT_STORED, .heard = was_heard, .too_few = too_few}))
 		return;
 	if (s->state == HW_STATE_ONLINE)
 		hw_monitor_arm(m, now, i);
 	else
-		hw_monitor_arm_offline(m, now, i, s->gone_ms);
+		hw_monitor_arm_offline(m, now, i, too_few ? 0 : s->gone_ms);
 }
 
 /* If a device has set two timeouts, the longer one is in force. Their order is unknown, and no device may go offline

@@ -6,6 +6,7 @@ CORE_LIBS = libheartwheel.a $(CJSON_LIBS) -lm
 libheartwheel_a_SOURCES = \
 	src/core/arm.c \
 	src/core/batch.c \
+	src/core/beat.c \
 	src/core/blind.c \
 	src/core/bounds.c \
 	src/core/canary.c \

@@ -3,8 +3,8 @@
  * The monitor's internals, shared by its files. Each file uses only the files before it: monitor.c (object, records,
  * queries), form.c (devices that this node can hear), out.c (outputs), arm.c (both wheels), key.c (keys), verdict.c
  * (the evidence rule), gate.c (other nodes' devices), door.c (each state change that is decided here). The inputs use
- * door.c: intake.c (messages), evidence.c (connections), key_intake.c (keys), follow.c (other nodes' decisions), load.c
- * (the store), due.c (time). Private to the core.
+ * door.c: intake.c and beat.c (messages), evidence.c (connections), key_intake.c (keys), follow.c (other nodes'
+ * decisions), load.c (the store), due.c (time). Private to the core.
  */
 #ifndef HW_MONITOR_PRIV_H
 #define HW_MONITOR_PRIV_H
@@ -188,6 +188,14 @@ static inline bool hw_monitor_has_key(const struct hw_monitor *m, const struct h
 static inline bool hw_monitor_is_keyed(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return m->conf.key_group && hw_device_source(d) == HW_SOURCE_KEY;
+}
+
+/* Whether an offline device returns only after several heartbeats. A device with a key, and one that is offline because
+ * its parents are, returns at once. */
+static inline bool hw_monitor_needs_several(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return m->groups.all[d->group]->online_after > 1 && !hw_monitor_has_key(m, d) &&
+	       hw_device_reason(d) != HW_REASON_PARENT;
 }
 
 /* The wheel has the address of the registry's array, so this needs no call. */

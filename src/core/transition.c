@@ -20,6 +20,7 @@ static const char *const reasons[] = {
 	[HW_REASON_HEARTBEAT] = "heartbeat", [HW_REASON_TIMEOUT] = "timeout",
 	[HW_REASON_WILL] = "will",           [HW_REASON_KEYSPACE] = "keyspace",
 	[HW_REASON_OPERATOR] = "operator",   [HW_REASON_FORGET_AFTER] = "forget_after",
+	[HW_REASON_PARENT] = "parent",
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

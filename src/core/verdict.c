@@ -47,6 +47,8 @@ static struct hw_verdict on_life(const struct hw_device *d, const struct hw_evid
 		return act(has_goodbye(d) && !e->by_key ? HW_ACT_VOID : HW_ACT_NONE);
 	case HW_STATE_PROVISIONAL:
 		return e->loading ? act(HW_ACT_NONE) : online();
+	case HW_STATE_OFFLINE:
+		return e->too_few ? act(HW_ACT_COUNT) : online();
 	default:
 		return online();
 	}
@@ -145,7 +147,7 @@ struct hw_verdict hw_verdict(const struct hw_device *d, const struct hw_evidence
 	case HW_EVENT_KEY_GONE:
 		return on_key_gone(e);
 	case HW_EVENT_STORED:
-		return state == HW_STATE_OFFLINE && e->heard ? online() : act(HW_ACT_NONE);
+		return state == HW_STATE_OFFLINE && e->heard && !e->too_few ? online() : act(HW_ACT_NONE);
 	case HW_EVENT_SETTLED:
 		return on_settled(d, e);
 	default:

@@ -29,6 +29,7 @@ enum hw_verdict_event {
 struct hw_evidence {
 	enum hw_verdict_event event;
 	bool loading;    /* LIFE, GOODBYE: the device's stored record may not be read yet */
+	bool too_few;    /* LIFE, STORED: an offline device returns only after more heartbeats */
 	bool heard;      /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
 	bool blind;      /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
 	bool delay;      /* GOODBYE: hold it, for a while or until the group's grace ends */
@@ -62,6 +63,7 @@ enum hw_act {
 	HW_ACT_REFRESH,       /* online without that key: the monitor writes its own key */
 	HW_ACT_EXCUSE,        /* check the key again when its excuse ends */
 	HW_ACT_WAIT,          /* judge again after wait_ns, or after another pair */
+	HW_ACT_COUNT,         /* offline and heard: too few heartbeats so far */
 	HW_ACT_REST,          /* check again when the group hears, or after a timeout */
 	HW_ACT_PUBLISH_STATUS /* its retained status may have been replaced: publish it */
 };

@@ -343,6 +343,7 @@ static void configure(struct sim *s)
 		h->group[g].timeout_ms = spec[g].timeout_ms;
 		h->group[g].timeout_max_ms = spec[g].timeout_max_ms;
 		h->group[g].goodbye_delay_ms = spec[g].goodbye_delay_ms;
+		h->group[g].online_after = spec[g].online_after;
 		h->group[g].canary = spec[g].canary;
 	}
 	h->settings.max_devices = conf->max_devices;

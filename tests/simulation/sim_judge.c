@@ -224,6 +224,45 @@ static void check_offline(struct sim *s, uint32_t i, const struct hw_transition 
 		sim_breach(s, "d%u: offline on a goodbye that is none", i);
 }
 
+/* Whether the silence before this heartbeat was within one timeout: surely; or perhaps, by a clock that stood still
+ * while the group was deaf, or a timeout of before a reload. */
+static void within_timeout(const struct sim *s, uint32_t i, bool *surely, bool *perhaps)
+{
+	const struct sim_oracle *o = &s->oracle;
+	const struct sim_watched *w = &o->watched[i];
+	uint32_t g = s->fleet.device[i].group;
+	int64_t now = sim_oracle_mono(s), is_ns = timeout_ns(s, i), was_ns = s->plan.timeout_was_ns[g];
+	int64_t least_ns = was_ns && was_ns < is_ns ? was_ns : is_ns, most_ns = was_ns > is_ns ? was_ns : is_ns;
+	int64_t gap_ns = sim_oracle_seen(o, now) - sim_oracle_seen(o, w->read_at);
+	bool excused = o->blind_open || o->deaf_from[g] >= 0 || o->away_from[g] >= 0 || put_back_since(o, w->read_at);
+	*surely = w->read && gap_ns < least_ns - ROUNDING_NS;
+	*perhaps = w->read && (excused || gap_ns - deaf_since(s, i, w->read_at, now) <= most_ns + ROUNDING_NS);
+}
+
+void sim_oracle_count_return(struct sim *s, uint32_t i)
+{
+	struct sim_watched *w = &s->oracle.watched[i];
+	unsigned after = s->plan.online_after[s->fleet.device[i].group];
+	bool surely, perhaps;
+	if (after <= 1 || w->state != HW_STATE_OFFLINE)
+		return;
+	/* What is read in one turn is read before the core says anything. */
+	if (w->counted >= after && sim_oracle_mono(s) - w->read_at > LATE_NS)
+		sim_breach(s, "d%u: offline still, after %u heartbeats of %u", i, w->counted, after);
+	within_timeout(s, i, &surely, &perhaps);
+	w->counted = surely ? w->counted + 1 : 1;
+	w->may_count = perhaps ? w->may_count + 1 : 1;
+}
+
+/* A device whose record was not read, or was lost with its store, is new. */
+static void check_returned(struct sim *s, uint32_t i)
+{
+	const struct sim_watched *w = &s->oracle.watched[i];
+	unsigned after = s->plan.online_after[s->fleet.device[i].group];
+	if (w->state == HW_STATE_OFFLINE && after > 1 && w->may_count < after)
+		sim_breach(s, "d%u: online after %u heartbeats of %u", i, w->may_count, after);
+}
+
 void sim_oracle_transition(struct sim *s, uint32_t i, const struct hw_transition *t)
 {
 	struct sim_watched *w = &s->oracle.watched[i];
@@ -236,10 +275,13 @@ void sim_oracle_transition(struct sim *s, uint32_t i, const struct hw_transition
 		sim_breach(s, "d%u: online, and no heartbeat was read", i);
 	if (t->state == HW_STATE_OFFLINE)
 		check_offline(s, i, t);
+	else if (t->state == HW_STATE_ONLINE)
+		check_returned(s, i);
 	if (w->state == HW_STATE_PROVISIONAL) /* nobody is judged before the load is over */
 		w->loaded_at = sim_oracle_mono(s);
 	w->state = t->state;
 	w->seq = t->seq;
+	w->counted = w->may_count = 0;
 	if (t->state == HW_STATE_FORGOTTEN) /* with all that was known of it */
 		w->own_ms = 0, w->seq = 0;
 	sim_oracle_changed(s, i, t);

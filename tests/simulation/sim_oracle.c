@@ -254,6 +254,7 @@ void sim_oracle_crashed(struct sim *s)
 			sim_breach(s, "d%u: its own timeout, %lld ms, is on its way to no store (there: %lld)", i,
 			           (long long)w->own_ms, (long long)r.own_timeout_ms);
 		w->read = w->said_own = false;
+		w->counted = w->may_count = 0;
 		w->goodbye_read_at = -1;
 		w->state = HW_STATE_PROVISIONAL;
 		w->seq = 0;
@@ -288,6 +289,7 @@ void sim_oracle_read(struct sim *s, uint32_t i, int64_t timeout_ms)
 {
 	struct sim_watched *w = &s->oracle.watched[i];
 	sim_note(s, "is read", i, timeout_ms);
+	sim_oracle_count_return(s, i);
 	w->read = true;
 	w->read_at = sim_oracle_mono(s);
 	w->goodbye_read_at = -1;
@@ -298,6 +300,7 @@ void sim_oracle_read(struct sim *s, uint32_t i, int64_t timeout_ms)
 void sim_oracle_read_goodbye(struct sim *s, uint32_t i)
 {
 	struct sim_watched *w = &s->oracle.watched[i];
+	w->counted = 0;
 	int64_t now = sim_oracle_mono(s), hold_ns = s->plan.goodbye_delay_ms * HW_NS_PER_MS;
 	if (w->goodbye_read_at >= 0 && w->goodbye_read_at + w->hold_ns <= now + hold_ns)
 		return;

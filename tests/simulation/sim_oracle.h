@@ -52,7 +52,8 @@ struct sim_watched {
 	bool read, said_own;
 	int64_t read_at, own_ms;
 	int64_t goodbye_read_at,
-		hold_ns;   /* of the goodbyes since the last heartbeat: whose hold ends first; -1: none */
+		hold_ns;             /* of the goodbyes since the last heartbeat: whose hold ends first; -1: none */
+	unsigned counted, may_count; /* heartbeats of an offline device in a row: at least, and at most */
 	int64_t loaded_at; /* by the store it is known since then, or by a transition where the store knew nothing */
 	int64_t silent_ns; /* when this run began, by the store: less the time in which there was none */
 	/* what it said */
@@ -116,6 +117,8 @@ void sim_oracle_back(struct sim *s, uint32_t reader, uint64_t number);
 /* The store holds nothing of it, or not any more. */
 void sim_oracle_unknown(struct sim *s, uint32_t device);
 void sim_oracle_loaded(struct sim *s, uint32_t device, const struct sim_record *r);
+/* A heartbeat is read: whether it is one of those that bring an offline device back. Judged in sim_judge.c. */
+void sim_oracle_count_return(struct sim *s, uint32_t device);
 /* After every input and output: follows the periods of blindness. */
 void sim_oracle_watch(struct sim *s);
 

@@ -9,6 +9,7 @@
 #define DAY_NS   (86400 * HW_NS_PER_S)
 #define GATEWAYS 0.15 /* of the seeds have some */
 #define BARRIERS 0.3  /* ... have troubles of barriers' own */
+#define RETURNS  0.3  /* ... have devices that return after several heartbeats */
 #define BRIDGES  0.15 /* ... have a group that a bridge brings */
 
 /* --- drawing ----------------------------------------------------------------- */
@@ -158,6 +159,18 @@ static void draw_barriers(struct sim *s)
 	}
 }
 
+/* Not where a device naps, or lives for years: calm would be over before it was heard often enough. */
+static void draw_online_after(struct sim *s)
+{
+	struct sim_plan *p = &s->plan;
+	struct sim_random own = {.state = s->seed ^ UINT64_C(0x6166746572)};
+	for (int g = 0; g < SIM_GROUPS_MAX; g++) {
+		int64_t after = sim_chance(&own, RETURNS) ? sim_between(&own, 2, 4) : 1;
+		p->online_after[g] = p->sparse || p->sleepers > 0 ? 1 : (unsigned)after;
+		p->calm_ns += p->online_after[g] > 1 ? 4 * p->timeout_ns[g] : 0;
+	}
+}
+
 static void draw_bridge(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -224,6 +237,7 @@ void sim_plan_draw(struct sim *s)
 		draw_gateways(s);
 	draw_barriers(s);
 	draw_bridge(s);
+	draw_online_after(s);
 }
 
 void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind)
@@ -232,6 +246,7 @@ void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind)
 	for (int g = 0; g < SIM_GROUPS_MAX; g++) {
 		p->timeout_ns[g] = sim_between(&s->random, 2000, 4000) * HW_NS_PER_MS;
 		p->no_canary[g] = false;
+		p->online_after[g] = 1;
 	}
 	p->batch[0] = p->batch[1] = false;
 	p->bridge[0] = p->bridge[1] = kind == SIM_BRIDGE_AWAY;
@@ -275,6 +290,12 @@ void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeo
 	p->trouble_ns = length_ns;
 }
 
+static unsigned online_after(const struct sim *s, int g)
+{
+	unsigned after = s->plan.online_after[g];
+	return s->lie == SIM_EAGER ? 1 : s->lie == SIM_COY ? after + 2 : after;
+}
+
 size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROUPS_MAX])
 {
 	static const char *const nodes[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
@@ -303,6 +324,7 @@ size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROU
 		                                   .timeout_ms = timeout_ms[g],
 		                                   .timeout_max_ms = INT64_C(3650) * 86400000,
 		                                   .goodbye_delay_ms = p->goodbye_delay_ms,
+		                                   .online_after = online_after(s, g),
 		                                   .canary = !p->no_canary[g]};
 	return p->groups;
 }

@@ -42,6 +42,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_nodes_parts \
 	tests/unit/test_notify \
 	tests/unit/test_object \
+	tests/unit/test_online_after \
 	tests/unit/test_origin \
 	tests/unit/test_pace \
 	tests/unit/test_packet \

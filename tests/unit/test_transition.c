@@ -23,6 +23,7 @@ static const struct {
 } reasons[] = {
 	{HW_REASON_HEARTBEAT, "heartbeat"}, {HW_REASON_TIMEOUT, "timeout"},   {HW_REASON_WILL, "will"},
 	{HW_REASON_KEYSPACE, "keyspace"},   {HW_REASON_OPERATOR, "operator"}, {HW_REASON_FORGET_AFTER, "forget_after"},
+	{HW_REASON_PARENT, "parent"},
 };
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
@@ -57,7 +58,7 @@ START_TEST(strangers)
 	ck_assert_int_eq(state, HW_STATE_OFFLINE);
 	ck_assert_int_eq(reason, HW_REASON_WILL);
 	ck_assert_str_eq(hw_state_name((enum hw_state)4), "unknown");
-	ck_assert_str_eq(hw_reason_name((enum hw_reason)6), "unknown");
+	ck_assert_str_eq(hw_reason_name((enum hw_reason)7), "unknown");
 }
 END_TEST
 

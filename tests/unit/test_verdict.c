@@ -18,14 +18,14 @@ enum { NO = 1, YES = 2, ANY = 3 };
 #define FORGOTTEN   (1u << HW_STATE_FORGOTTEN)
 #define EVERY       (PROVISIONAL | ONLINE | OFFLINE | FORGOTTEN)
 
-#define EVIDENCES 2048
+#define EVIDENCES 4096
 
 /* What is not said to be NO or YES is ANY (0 as well). */
 struct sentence {
 	enum hw_verdict_event event;
 	unsigned states;
 	int goodbye, loading, heard, blind, delay, touched, outrun, by_key, key_lives, beats, deaf, unheard, late;
-	int overdue, suspect, excused;
+	int overdue, suspect, excused, too_few;
 	enum hw_act act;
 	enum hw_reason reason;
 };
@@ -33,6 +33,7 @@ struct sentence {
 static const struct sentence rule[] = {
 	/* a sign of life */
 	{HW_EVENT_LIFE, PROVISIONAL, .loading = YES, .act = HW_ACT_NONE},
+	{HW_EVENT_LIFE, OFFLINE, .too_few = YES, .act = HW_ACT_COUNT},
 	{HW_EVENT_LIFE, PROVISIONAL | OFFLINE | FORGOTTEN, .act = HW_ACT_ONLINE, .reason = HW_REASON_HEARTBEAT},
 	{HW_EVENT_LIFE, ONLINE, .goodbye = YES, .by_key = NO, .act = HW_ACT_VOID},
 	{HW_EVENT_LIFE, ONLINE, .act = HW_ACT_NONE},
@@ -73,7 +74,7 @@ static const struct sentence rule[] = {
 	{HW_EVENT_KEY_GONE, ONLINE, .beats = YES, .act = HW_ACT_SUSPECT},
 	{HW_EVENT_KEY_GONE, ONLINE, .act = HW_ACT_OFFLINE, .reason = HW_REASON_KEYSPACE},
 	/* the store has been read */
-	{HW_EVENT_STORED, OFFLINE, .heard = YES, .act = HW_ACT_ONLINE, .reason = HW_REASON_HEARTBEAT},
+	{HW_EVENT_STORED, OFFLINE, .heard = YES, .too_few = NO, .act = HW_ACT_ONLINE, .reason = HW_REASON_HEARTBEAT},
 	{HW_EVENT_STORED, ONLINE | OFFLINE, .act = HW_ACT_NONE},
 	{HW_EVENT_SETTLED, PROVISIONAL, .goodbye = YES, .heard = NO, .act = HW_ACT_OFFLINE, .reason = HW_REASON_WILL},
 	{HW_EVENT_SETTLED, PROVISIONAL, .act = HW_ACT_ONLINE, .reason = HW_REASON_HEARTBEAT},
@@ -98,7 +99,7 @@ static const struct sentence *sentence_of(const struct hw_device *d, const struc
 		    fits(s->touched, e->touched) && fits(s->outrun, e->outrun) && fits(s->by_key, e->by_key) &&
 		    fits(s->key_lives, e->key_lives) && fits(s->beats, e->beats) && fits(s->deaf, e->deaf) &&
 		    fits(s->unheard, e->unheard) && fits(s->late, e->late_ns >= 0) && fits(s->overdue, e->overdue) &&
-		    fits(s->suspect, e->suspect) && fits(s->excused, e->excused))
+		    fits(s->suspect, e->suspect) && fits(s->excused, e->excused) && fits(s->too_few, e->too_few))
 			return s;
 	}
 	return NULL;
@@ -123,6 +124,7 @@ static struct hw_evidence evidence(enum hw_verdict_event event, unsigned bits, i
 	                            .beats = bits & 256,
 	                            .deaf = bits & 512,
 	                            .unheard = bits & 1024,
+	                            .too_few = bits & 2048,
 	                            .late_ns = late_ns};
 }
 

@@ -54,7 +54,8 @@ export function element(name, options = {}, ...children) {
 }
 
 const reasons = { heartbeat: "heard", timeout: "silent", will: "said goodbye", keyspace: "key", operator: "by an operator",
-	forget_after: "offline for long" };
+	forget_after: "offline for long",
+	parent: "its parents are offline" };
 export const because = (reason) => reasons[reason] ?? reason;
 
 export function setText(e, text) {

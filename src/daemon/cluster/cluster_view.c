@@ -38,7 +38,7 @@ static uint64_t hash_group(uint64_t h, const struct hw_settings_group *g)
 {
 	const int64_t numbers[] = {g->timeout_ms, g->timeout_max_ms,   g->goodbye_delay_ms,
 	                           g->max_age_ms, g->max_offline_rate, g->payload,
-	                           g->batch};
+	                           g->batch,      g->online_after};
 	h = hash_text(hash_text(hash_text(hash_text(h, g->name), g->status), g->id), g->id_prefix);
 	h = hash_list(hash_list(h, g->heartbeat, g->n_heartbeat), g->goodbye, g->n_goodbye);
 	h = hash_list(hash_list(h, g->ignore, g->n_ignore), g->field, g->n_field);

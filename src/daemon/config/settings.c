@@ -96,6 +96,7 @@ static const struct hw_conf_option options[] = {
 	{"group", "goodbye_delay", HW_CONF_DURATION, GAT(goodbye_delay_ms), .min = 0, .max = HW_CONF_DAY, .dflt = "0", .live = true},
 	{"group", "max_age", HW_CONF_DURATION, GAT(max_age_ms), .min = 0, .max = 3650 * HW_CONF_DAY, .dflt = "0", .live = true},
 	{"group", "max_offline_rate", HW_CONF_INT, GAT(max_offline_rate), .min = 0, .max = 1000000, .unit = "statuses a second", .dflt = "0", .live = true},
+	{"group", "online_after", HW_CONF_INT, GAT(online_after), .min = 1, .max = HW_ONLINE_AFTER_MAX, .unit = "heartbeats", .dflt = "1", .live = true},
 	{"group", "probe", HW_CONF_WORD, GAT(probe), .max = URL_MAX, .dflt = "", .live = true},
 	{"group", "probe_after", HW_CONF_DURATION, GAT(probe_after_ms), .min = 0, .max = HW_TIMEOUT_MAX_MS, .dflt = "0", .live = true},
 	{"group", "probes", HW_CONF_INT, GAT(probes), .min = 1, .max = HW_PROBES_MAX, .unit = "probes", .dflt = "1", .live = true},

@@ -27,6 +27,7 @@ struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 		                                  .goodbye_delay_ms = g->goodbye_delay_ms,
 		                                  .max_age_ms = g->max_age_ms,
 		                                  .max_offline_rate = (unsigned)g->max_offline_rate,
+		                                  .online_after = (unsigned)g->online_after,
 		                                  .probe = g->probe,
 		                                  .probe_after_ms = hw_settings_probe_after_ms(g),
 		                                  .probes = (unsigned)g->probes,

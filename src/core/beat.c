@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* One heartbeat or goodbye of a device: its group, its fields, its record, and the event for verdict.c. See beat.h. */
+#include "beat.h"
+
+#include <math.h>
+
+#include "arm.h"
+#include "door.h"
+#include "form.h"
+#include "out.h"
+
+/* --- heartbeats -------------------------------------------------------------- */
+
+/* A device that was known by its key alone sends heartbeats now. */
+static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
+	hw_monitor_arm_earlier(m, now, i);
+	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+}
+
+static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_payload *p)
+{
+	if (p->timeout_refused)
+		hw_intake_refuse(m, HW_REFUSED_TIMEOUT);
+	struct hw_device *d = hw_monitor_at(m, i);
+	bool provisional = m->conf.loading && hw_device_state(d) == HW_STATE_PROVISIONAL;
+	bool timeout = p->has_timeout && (p->timeout_s > 0 || hw_device_extra(d) || provisional);
+	if (!p->report.has && !timeout)
+		return;
+	struct hw_extra *x = NULL;
+	if (hw_registry_report(m->registry, i, &p->report) == 0)
+		x = hw_device_extra(d);
+	if (!x) {
+		hw_intake_refuse(m, HW_REFUSED_MEMORY);
+		return;
+	}
+	if (!timeout)
+		return;
+	int64_t was_ms = x->own_timeout_ms;
+	double ms = ceil(p->timeout_s * 1000);
+	x->own_timeout_ms = ms > (double)HW_TIMEOUT_MAX_MS ? HW_TIMEOUT_MAX_MS : (int64_t)ms;
+	if (x->own_timeout_ms > 0 && x->own_timeout_ms < HW_TIMEOUT_MIN_MS)
+		x->own_timeout_ms = HW_TIMEOUT_MIN_MS;
+	if (x->own_timeout_ms == 0 && provisional)
+		x->own_timeout_ms = HW_OWN_TIMEOUT_OVER;
+	/* A monitor that restarts while the device sleeps needs the device's own timeout, so the timeout is written at
+	 * once. */
+	if (x->own_timeout_ms != was_ms && hw_device_state(d) == HW_STATE_ONLINE)
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+	hw_monitor_note_own_timeout(m, now, x->own_timeout_ms);
+	hw_monitor_arm_earlier(m, now, i);
+}
+
+/* Counts a heartbeat that is about to be noted in the record of an offline device: it continues the count if it is read
+ * within one timeout of the one before. Returns whether the device needs more of them. */
+static bool needs_more(const struct hw_monitor *m, struct hw_now now, struct hw_device *d)
+{
+	if (hw_device_state(d) != HW_STATE_OFFLINE || !hw_monitor_needs_several(m, d))
+		return false;
+	unsigned after = m->groups.all[d->group]->online_after;
+	int64_t gap_ns = hw_monitor_group_seen(m, now, d->group).ns - d->last_seen_ns;
+	unsigned n = gap_ns <= hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS ? d->goodbye_period + 1U : 1;
+	d->goodbye_period = (n < after ? n : after) & 0x3fU;
+	return n < after;
+}
+
+static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_moment t = hw_moment(m, now);
+	bool older = hw_form_is_older(m, d), too_few = needs_more(m, now, d);
+	hw_beat_heard(m, d, &t);
+	if (older) /* the timeout before this may have been longer */
+		hw_monitor_arm_earlier(m, now, i);
+	if (hw_device_source(d) == HW_SOURCE_KEY)
+		known_by_both(m, now, i);
+	hw_monitor_rule(m, now, i,
+	                &(struct hw_evidence){.event = HW_EVENT_LIFE, .loading = m->conf.loading, .too_few = too_few});
+}
+
+/* --- goodbyes ---------------------------------------------------------------- */
+
+static void goodbye_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	bool returns = hw_hearing_returns(&m->hearing, d->group);
+	bool delay = returns || m->groups.all[d->group]->goodbye_delay_ms > 0 ||
+	             hw_sight_is_order_unknown(&m->sight, now.mono, d->last_heard_ms);
+	hw_monitor_rule(m, now, i,
+	                &(struct hw_evidence){.event = HW_EVENT_GOODBYE,
+	                                      .loading = m->conf.loading,
+	                                      .heard = d->last_heard_ms != HW_NEVER_MS,
+	                                      .blind = hw_monitor_is_blind(m) || hw_sight_doubts_goodbye(&m->sight) ||
+	                                               (hw_hearing_is_blind(&m->hearing, d->group) && !returns),
+	                                      .delay = delay});
+}
+
+/* --- one heartbeat or goodbye ------------------------------------------------ */
+
+void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good_ms)
+{
+	m->wall.known = true;
+	m->wall.ms = good_ms;
+	m->wall.at = now.mono;
+}
+
+/* Returns the earlier one of both clocks, because the wall clock may have stepped since it was last trusted. */
+static int64_t wall_ms(const struct hw_monitor *m, struct hw_now now)
+{
+	int64_t good_ms = m->wall.ms + (now.mono.ns - m->wall.at.ns) / HW_NS_PER_MS;
+	return m->wall.known && good_ms < now.wall_ms ? good_ms : now.wall_ms;
+}
+
+static bool stale(const struct hw_monitor *m, struct hw_now now, uint16_t group, const struct hw_payload *p)
+{
+	int64_t max_age_ms = m->groups.all[group]->max_age_ms;
+	return max_age_ms > 0 && p->has_time && !p->goodbye &&
+	       (double)wall_ms(m, now) - p->time_s * 1000 > (double)max_age_ms;
+}
+
+/* A device stays with the first group of the file that has matched it, unless a reload has removed that group. */
+static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	if (d->group == group)
+		return;
+	const struct hw_group *has = m->groups.all[d->group], *wants = m->groups.all[group];
+	if (!has->retired && has->rank <= wants->rank)
+		return;
+	hw_monitor_move(m, now, i, group);
+	hw_monitor_arm_earlier(m, now, i);
+}
+
+void hw_beat_apply(struct hw_monitor *m, struct hw_now now, uint16_t group, struct hw_id id, uint32_t i,
+                   struct hw_payload *p)
+{
+	if (p && stale(m, now, group, p)) {
+		hw_intake_refuse(m, HW_REFUSED_STALE);
+		return;
+	}
+	if (!p || !p->goodbye) {
+		m->stats.heartbeats++;
+		m->group_stats[group].heartbeats++;
+	}
+	bool is_new = i == HW_NIL;
+	if (is_new) {
+		if (hw_monitor_add(m, group, id.text, id.len, &i))
+			return;
+		hw_monitor_at(m, i)->flags |= HW_FLAG_ONCE;
+	} else {
+		regroup(m, now, i, group);
+	}
+	if (p)
+		take_fields(m, now, i, p);
+	if (p && p->goodbye)
+		goodbye_known(m, now, i);
+	else
+		heartbeat_known(m, now, i);
+}
+
+void hw_beat_answered(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	hw_beat_apply(m, now, d->group, hw_device_id(d), i, NULL);
+}
+
+void hw_monitor_answered(struct hw_monitor *m, struct hw_now now, struct hw_ref device)
+{
+	const struct hw_device *d = hw_registry_get(m->registry, device);
+	if (d && hw_device_state(d) != HW_STATE_FORGOTTEN)
+		hw_beat_answered(m, now, device.index);
+}
+
+void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t group, const char *id, size_t len,
+                          struct hw_payload *p)
+{
+	if (!hw_id_valid(id, len)) {
+		hw_intake_refuse(m, HW_REFUSED_ID);
+		return;
+	}
+	hw_beat_apply(m, now, group, (struct hw_id){id, len}, hw_registry_find(m->registry, id, len), p);
+}
