@@ -25,9 +25,9 @@ struct hw_webhook;
 struct hw_exec *hw_exec_new(struct event_base *base, hw_carrier_done *done, void *arg);
 /* Kills the program if it runs. */
 void hw_exec_free(struct hw_exec *p);
-/* Runs `path` with the text of `note` on its standard input; `note` must live until done(). Returns 0, or -errno if the
- * program could not be started. */
-int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *note, int64_t timeout_ms);
+/* Runs `path` with the text of `note` on its standard input; `note` must live until done(). `variable`: "NAME=VALUE",
+ * one more variable of its environment, or NULL. Returns 0, or -errno if the program could not be started. */
+int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *note, char *variable, int64_t timeout_ms);
 
 struct hw_webhook *hw_webhook_new(struct event_base *base, hw_carrier_done *done, void *arg);
 void hw_webhook_free(struct hw_webhook *w);

@@ -164,7 +164,7 @@ static int attributes(posix_spawnattr_t *a)
 #define VARIABLES_MAX 32
 
 /* The child's environment: PATH, locale and time zone. The daemon's other variables may be secret. */
-static void fill_environment(char *to[VARIABLES_MAX + 2])
+static void fill_environment(char *to[VARIABLES_MAX + 3], char *variable)
 {
 	static const char *const passed[] = {"PATH=", "LANG=", "LC_", "TZ="};
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -175,15 +175,17 @@ static void fill_environment(char *to[VARIABLES_MAX + 2])
 		for (size_t i = 0; i < sizeof(passed) / sizeof(*passed); i++)
 			if (strncmp(*v, passed[i], strlen(passed[i])) == 0)
 				to[n++] = *v;
+	if (variable)
+		to[n++] = variable;
 	to[n] = NULL;
 }
 
-static int spawn(struct hw_exec *p, const char *path, int in)
+static int spawn(struct hw_exec *p, const char *path, char *variable, int in)
 {
-	char *argv[] = {(char *)(uintptr_t)path, NULL}, *variables[VARIABLES_MAX + 2];
+	char *argv[] = {(char *)(uintptr_t)path, NULL}, *variables[VARIABLES_MAX + 3];
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
-	fill_environment(variables);
+	fill_environment(variables, variable);
 	int rc = posix_spawn_file_actions_init(&files);
 	if (rc)
 		return -rc;
@@ -202,7 +204,7 @@ static int spawn(struct hw_exec *p, const char *path, int in)
 	return -rc;
 }
 
-int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *note, int64_t timeout_ms)
+int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *note, char *variable, int64_t timeout_ms)
 {
 	struct timeval limit = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
 	int fds[2], rc;
@@ -218,7 +220,7 @@ int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *not
 	/* SIGCHLD is watched before the child starts, so that its end is not missed. */
 	rc = p->writable && !event_add(p->writable, NULL) && !event_add(p->on_child, NULL) &&
 	                     !event_add(p->deadline, &limit)
-	             ? spawn(p, path, fds[0])
+	             ? spawn(p, path, variable, fds[0])
 	             : -ENOMEM;
 	close(fds[0]);
 	if (rc) {

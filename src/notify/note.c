@@ -197,14 +197,15 @@ static void add_date(struct evbuffer *b, int64_t now_ms)
 }
 
 /* A mail without a Message-ID is often treated as spam. */
-static void add_message_id(struct evbuffer *b, const char *from)
+static void add_message_id(struct evbuffer *b, const char *from, const char *id)
 {
 	const char *domain = strrchr(from, '@');
 	uint64_t random[2] = {0};
-	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != sizeof(random) || !domain)
+	char left[33];
+	if (!domain || (!id && getrandom(random, sizeof(random), GRND_NONBLOCK) != sizeof(random)))
 		return;
-	evbuffer_add_printf(b, "Message-ID: <%016llx%016llx%.*s>\r\n", (unsigned long long)random[0],
-	                    (unsigned long long)random[1], (int)strcspn(domain, "> "), domain);
+	snprintf(left, sizeof(left), "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
+	evbuffer_add_printf(b, "Message-ID: <%s%.*s>\r\n", id ? id : left, (int)strcspn(domain, "> "), domain);
 }
 
 static void add_mail(struct evbuffer *b, const struct hw_style *style, const char *title, const char *text,
@@ -215,7 +216,7 @@ static void add_mail(struct evbuffer *b, const struct hw_style *style, const cha
 	header(b, "Subject", title, "\r\n ");
 	evbuffer_add(b, "\r\n", 2);
 	add_date(b, now_ms);
-	add_message_id(b, style->from);
+	add_message_id(b, style->from, style->id);
 	evbuffer_add_printf(b, "Auto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
 	                       "Content-Type: text/plain; charset=utf-8\r\n"
 	                       "Content-Transfer-Encoding: quoted-printable\r\n\r\n");
@@ -224,7 +225,7 @@ static void add_mail(struct evbuffer *b, const struct hw_style *style, const cha
 
 /* --- making and ending -------------------------------------------------------- */
 
-static struct hw_note *note_of(struct evbuffer *b, const char *type)
+struct hw_note *hw_note_of(struct evbuffer *b, const char *type)
 {
 	size_t len = evbuffer_get_length(b);
 	struct hw_note *note = malloc(sizeof(*note) + len + 1);
@@ -266,7 +267,7 @@ static struct hw_note *readable(const struct hw_style *style, const struct hw_fi
 	char *title = filled(style->title, f), *text = filled(style->text, f);
 	struct hw_note *note = NULL;
 	if (b && title && text && write_note(b, style, title, text, now_ms) == 0)
-		note = note_of(b, type_of(style->as));
+		note = hw_note_of(b, type_of(style->as));
 	if (note && style->as == HW_NOTIFY_NTFY && !(note->headers = ntfy_headers(title, f->bad))) {
 		hw_note_free(note);
 		note = NULL;
@@ -281,7 +282,7 @@ static struct hw_note *readable(const struct hw_style *style, const struct hw_fi
 struct hw_note *hw_note_new(const struct hw_style *style, const struct hw_fields *f, struct evbuffer *json,
                             int64_t now_ms)
 {
-	return style->as == HW_NOTIFY_JSON ? note_of(json, type_of(style->as)) : readable(style, f, now_ms);
+	return style->as == HW_NOTIFY_JSON ? hw_note_of(json, type_of(style->as)) : readable(style, f, now_ms);
 }
 
 void hw_note_free(struct hw_note *n)

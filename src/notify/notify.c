@@ -142,7 +142,7 @@ static int start(struct target *t)
 {
 	struct hw_notifier *n = t->notifier;
 	const struct hw_note *note = t->queue[0];
-	return t->kind == HW_NOTIFIER_EXEC ? hw_exec_start(n->program, t->address, note, n->timeout_ms)
+	return t->kind == HW_NOTIFIER_EXEC ? hw_exec_start(n->program, t->address, note, NULL, n->timeout_ms)
 	                                   : hw_webhook_start(n->webhook, t->address, note, n->timeout_ms);
 }
 
@@ -231,7 +231,7 @@ static void put(struct target *t, struct hw_note *note)
 static struct hw_note *note_for(struct target *t, const struct hw_notification *m, bool test)
 {
 	struct hw_notifier *n = t->notifier;
-	struct hw_style style = {t->as, n->word[TITLE], n->word[TEXT], n->word[MAIL_FROM], n->word[MAIL_TO]};
+	struct hw_style style = {t->as, n->word[TITLE], n->word[TEXT], n->word[MAIL_FROM], n->word[MAIL_TO], NULL};
 	struct hw_note *note = hw_note_new(&style, &m->fields, m->json, wall_ms());
 	if (!note)
 		return NULL;

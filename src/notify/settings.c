@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conf/suggest.h"
+#include "heartwheel/print.h"
 
 const struct hw_conf_choice hw_notify_templates[] = {{"json", HW_NOTIFY_JSON},   {"text", HW_NOTIFY_TEXT},
                                                      {"slack", HW_NOTIFY_SLACK}, {"ntfy", HW_NOTIFY_NTFY},
@@ -25,42 +26,50 @@ bool hw_notify_is_url(const char *text)
 	return n && text[n] && text[n] != '/';
 }
 
-/* Checks a format: the key `key` of [notify], text with {fields}. */
-static void check_format(struct hw_conf_draft *d, const char *key, const char *format)
+bool hw_notify_format_is_wrong(const char *format, char *why, size_t cap)
 {
-	char name[32], why[256], meant[64] = "";
+	char name[32], meant[64] = "";
 	const char *near;
+	size_t n;
 	switch (hw_notify_judge(format, name, sizeof(name))) {
 	case HW_NOTIFY_GOOD:
-		return;
+		return false;
 	case HW_NOTIFY_UNKNOWN:
 		near = hw_conf_nearest(name, hw_notify_fields);
 		if (near)
 			snprintf(meant, sizeof(meant), "did you mean {%s}? ", near);
-		snprintf(why, sizeof(why), "there is no field {%s}; %sthere are", name, meant);
-		for (const char *const *f = hw_notify_fields; *f; f++) {
-			size_t n = strlen(why);
-			snprintf(why + n, sizeof(why) - n, "%s {%s}", f == hw_notify_fields ? "" : ",", *f);
-		}
+		n = hw_print(why, cap, "there is no field {%s}; %sthere are", name, meant);
+		for (const char *const *f = hw_notify_fields; *f; f++)
+			n += hw_print(why + n, cap - n, "%s {%s}", f == hw_notify_fields ? "" : ",", *f);
 		break;
 	case HW_NOTIFY_BRACE:
-		snprintf(why, sizeof(why), "a brace has no partner; write {{ and }} for braces");
+		snprintf(why, cap, "a brace has no partner; write {{ and }} for braces");
 		break;
 	case HW_NOTIFY_ESCAPE:
-		snprintf(why, sizeof(why), "after \\ only n (a new line) or another \\ may follow");
+		snprintf(why, cap, "after \\ only n (a new line) or another \\ may follow");
 		break;
 	}
-	hw_conf_draft_require(d, false, "notify", key, key, why);
+	return true;
 }
 
-/* Checks an address, which goes into a mail header unchanged. */
-static void check_address(struct hw_conf_draft *d, const char *key, const char *value)
+static void check_format(struct hw_conf_draft *d, const char *key, const char *format)
+{
+	char why[256];
+	bool wrong = hw_notify_format_is_wrong(format, why, sizeof(why));
+	hw_conf_draft_require(d, !wrong, "notify", key, key, why);
+}
+
+bool hw_notify_address_is_wrong(const char *address)
 {
 	bool good = true;
-	for (const unsigned char *c = (const unsigned char *)value; *c; c++)
+	for (const unsigned char *c = (const unsigned char *)address; *c; c++)
 		good &= *c >= ' ' && *c < 0x7f;
-	hw_conf_draft_require(d, good, "notify", key, key,
-	                      "must be printable ASCII; write a name with other letters as =?UTF-8?B?...?=");
+	return !good;
+}
+
+static void check_address(struct hw_conf_draft *d, const char *key, const char *value)
+{
+	hw_conf_draft_require(d, !hw_notify_address_is_wrong(value), "notify", key, key, HW_NOTIFY_ADDRESS_WRONG);
 }
 
 void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_settings *c)

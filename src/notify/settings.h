@@ -45,5 +45,10 @@ void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_se
 const char *hw_notify_template_name(int as);
 /* Whether `text` is an http:// or https:// URL with a host. */
 bool hw_notify_is_url(const char *text);
+/* Whether a format is wrong, with the reason in `why`. */
+bool hw_notify_format_is_wrong(const char *format, char *why, size_t cap);
+/* Whether a mail address, which goes into a header unchanged, has a byte that is not printable ASCII. */
+bool hw_notify_address_is_wrong(const char *address);
+#define HW_NOTIFY_ADDRESS_WRONG "must be printable ASCII; write a name with other letters as =?UTF-8?B?...?="
 
 #endif

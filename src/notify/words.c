@@ -89,11 +89,12 @@ void hw_lines_fini(struct hw_lines *l)
 
 void hw_lines_add(struct hw_lines *l, int64_t wall_ms, const char *what)
 {
-	char at[32];
-	hw_words_clock(wall_ms, "%H:%M:%S", at, sizeof(at));
-	size_t bytes = evbuffer_get_length(l->text) + strlen(at) + strlen(what) + 2;
+	char at[32] = "";
+	if (wall_ms)
+		hw_words_clock(wall_ms, "%H:%M:%S ", at, sizeof(at));
+	size_t bytes = evbuffer_get_length(l->text) + strlen(at) + strlen(what) + 1;
 	if (l->left_out || l->n == HW_NOTIFIER_LINES || bytes > HW_NOTIFIER_BYTES ||
-	    evbuffer_add_printf(l->text, "%s %s\n", at, what) < 0)
+	    evbuffer_add_printf(l->text, "%s%s\n", at, what) < 0)
 		l->left_out++;
 	else
 		l->n++;

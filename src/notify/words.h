@@ -35,7 +35,7 @@ struct hw_lines {
 int hw_lines_init(struct hw_lines *l);
 /* Zeroed storage is allowed. */
 void hw_lines_fini(struct hw_lines *l);
-/* Adds a line with its time, or counts it as left out. */
+/* Adds a line with its time (0: without one), or counts it as left out. */
 void hw_lines_add(struct hw_lines *l, int64_t wall_ms, const char *what);
 /* Returns the list without its last line end, on the heap, and empties it; NULL without memory. */
 char *hw_lines_take(struct hw_lines *l);

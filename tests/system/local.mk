@@ -161,3 +161,6 @@ faults-nodes: $(sbin_PROGRAMS)
 faults-tasks: $(sbin_PROGRAMS)
 	@HW_BUILD='$(abs_builddir)' CC='$(CC)' PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 '$(srcdir)/tests/system/faults/tasks.py' \
 	 --keep faults.logs --jobs 4 $(FAULTS)
+# For the Python tests: the receivers of heartwheel-alert, driven line by line.
+noinst_PROGRAMS += tests/system/send_messages
+tests_system_send_messages_LDADD = $(SEND_LIBS) $(CORE_LIBS)

@@ -283,7 +283,8 @@ END_TEST
 
 static struct hw_note *note_as(enum hw_notify_template as, const char *title, const char *text)
 {
-	struct hw_style style = {as, title, text, "=?UTF-8?B?V8OkY2h0ZXI=?= <hub@example.org>", "ops@example.org"};
+	struct hw_style style = {as,  title, text, "=?UTF-8?B?V8OkY2h0ZXI=?= <hub@example.org>", "ops@example.org",
+	                         NULL};
 	struct hw_note *note = hw_note_new(&style, &f, NULL, wall_ms);
 	ck_assert_ptr_nonnull(note);
 	return note;

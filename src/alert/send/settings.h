@@ -13,6 +13,7 @@
 #include "notify/settings.h"
 
 #define HW_RECEIVER_URL_MAX 2048 /* bytes; also of alertmanager's list */
+#define HW_RECEIVER_URLS    8    /* servers in that list */
 
 enum hw_receiver_type {
 	HW_RECEIVER_EXEC,
@@ -82,6 +83,10 @@ uint32_t hw_receiver_kinds(const char *kinds, char *wrong, size_t cap);
  * time. */
 bool hw_receiver_type_is_each(int type);
 unsigned hw_receiver_type_parallel(int type);
+
+/* Reads the URL at *at and moves *at on, to the list's end at last. Only alertmanager has a list, separated by commas.
+ */
+const char *hw_receiver_next_url(int type, const char **at, size_t *len);
 
 /* Deep copy; returns 0 or -ENOMEM with nothing in `to`. */
 int hw_receiver_copy(struct hw_receiver_settings *to, const struct hw_receiver_settings *from);

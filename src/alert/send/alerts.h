@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an alertmanager receiver was sent: each alert is posted to each server once a minute, since Alertmanager forgets
+ * alerts over a restart of its own. An open alert ends in a day, so it does not end when heartwheel-alert stops; a
+ * closed one ends when its incident closed, and is posted for 15 min. Internal to src/alert/send.
+ *
+ * Cost: about 1 KB an alert; a look-up is a search in a sorted array.
+ */
+#ifndef HW_ALERT_SEND_ALERTS_H
+#define HW_ALERT_SEND_ALERTS_H
+
+#include "alert/send/message.h"
+
+#define HW_ALERT_ENDS_MS   INT64_C(86400000)
+#define HW_ALERT_CLOSED_MS 900000 /* so long a closed one is posted */
+#define HW_ALERT_BATCH     200    /* alerts of a post */
+
+struct evbuffer;
+
+struct hw_alert {
+	char id[HW_INCIDENT_ID + 1];
+	int64_t since_ms, closed_ms; /* closed_ms 0: open */
+	char *labels, *notes;        /* JSON objects, owned */
+};
+
+struct hw_alerts {
+	struct hw_alert *at; /* by id */
+	size_t n, cap;
+};
+
+/* Adds or changes an alert; its labels stay. Returns the alert, or NULL without memory. */
+struct hw_alert *hw_alerts_put(struct hw_alerts *a, const struct hw_send_incident *i, int64_t now_ms);
+/* Removes those that closed long ago. */
+void hw_alerts_expire(struct hw_alerts *a, int64_t now_ms);
+/* Appends up to HW_ALERT_BATCH alerts whose ids are greater than `after` to `b`, and moves `after` on. Returns how
+ * many, or -ENOMEM. */
+int hw_alerts_batch(const struct hw_alerts *a, char after[HW_INCIDENT_ID + 1], int64_t now_ms, struct evbuffer *b);
+int hw_alert_write(const struct hw_alert *alert, int64_t now_ms, struct evbuffer *b);
+void hw_alerts_fini(struct hw_alerts *a);
+
+#endif

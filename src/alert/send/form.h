@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* A message in the form of one receiver. Pure. Internal to src/alert/send. */
+#ifndef HW_ALERT_SEND_FORM_H
+#define HW_ALERT_SEND_FORM_H
+
+#include "alert/send/message.h"
+#include "alert/send/secret.h"
+
+struct evbuffer;
+struct hw_note;
+
+/* Each returns a note for hw_note_free(), or NULL without memory. */
+
+/* exec, webhook, ntfy, slack, smtp: by the receiver's template. `json` is the message's own text. */
+struct hw_note *hw_form_template(const struct hw_receiver_settings *c, const struct hw_send_message *m,
+                                 const char *json, size_t len);
+/* An event of PagerDuty's Events API v2, of the first news. `resolve`: the end of a test. */
+struct hw_note *hw_form_pagerduty(const struct hw_receiver_secrets *s, const struct hw_send_message *m, bool resolve);
+
+/* Alertmanager's API v2. An alert's labels are its identity, so they stay as in the first message. Both return a
+ * JSON object on the heap, or NULL without memory. */
+char *hw_form_alert_labels(const struct hw_send_incident *i, bool test);
+char *hw_form_alert_notes(const struct hw_send_incident *i);
+/* Appends `,{..}`, or without the comma to an empty buffer, for an alert that lasts until `ends_ms`. 0 or -ENOMEM. */
+int hw_form_alert(struct evbuffer *b, const char *labels, const char *notes, int64_t since_ms, int64_t ends_ms);
+/* A note of all alerts in the buffer, which gets brackets. */
+struct hw_note *hw_form_alerts(struct evbuffer *b);
+
+#define HW_FORM_TIME 32
+/* RFC 3339, UTC. Returns `buf`. */
+const char *hw_form_time(int64_t wall_ms, char buf[HW_FORM_TIME]);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A message's JSON as a struct. Every text may come from a stranger who writes to Redis: it is valid UTF-8 and has
+ * at most the length of the message, nothing else is known of it. Internal to src/alert/send.
+ */
+#ifndef HW_ALERT_SEND_MESSAGE_H
+#define HW_ALERT_SEND_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/json_tree.h"
+#include "incident/incidents.h"
+
+/* The object of an incident. Texts are "" if they are missing. */
+struct hw_send_incident {
+	char id[HW_INCIDENT_ID + 1];
+	const char *state, *group, *device, *name, *by, *note, *sentence;
+	enum hw_incident_kind kind;
+	const cJSON *labels, *devices; /* an object of texts, an array of texts; NULL: none */
+	int64_t since_ms, opened_ms, closed_ms;
+	uint64_t down, unreachable;
+};
+
+struct hw_send_news {
+	enum hw_news what; /* HW_NEWS_NONE: of a test message */
+	struct hw_send_incident incident;
+};
+
+struct hw_send_message {
+	cJSON *tree;            /* owned; all texts are in it */
+	const char *key, *node; /* key: RECEIVER-NUMBER; "" if it is missing or no ASCII without blanks */
+	const char *summary;    /* "" if it is missing */
+	int64_t time_ms;
+	uint64_t more; /* news that were left out */
+	size_t n;
+	struct hw_send_news *news; /* owned */
+};
+
+/* Returns 0, -EINVAL or -ENOMEM; hw_send_message_fini() is needed in the first case alone. */
+int hw_send_message_parse(struct hw_send_message *m, const char *json, size_t len);
+void hw_send_message_fini(struct hw_send_message *m);
+/* An incident's object alone. Returns 0 or -EINVAL. */
+int hw_send_incident_parse(struct hw_send_incident *i, const cJSON *object);
+
+#endif

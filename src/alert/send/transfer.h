@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One try of a message: a POST to a web server, a mail to a mail server, or a run of a program. It lasts HW_SEND_TRY_MS
+ * at most, and what a server sends is bounded: headers and trailers by HW_MULTI_HEADERS_MAX, a body by
+ * HW_TRY_BODY_MAX, of which the first bytes are its words. Internal to src/alert/send.
+ */
+#ifndef HW_ALERT_SEND_TRANSFER_H
+#define HW_ALERT_SEND_TRANSFER_H
+
+#include <stdint.h>
+
+#include "alert/send/secret.h"
+#include "alert/send/send.h"
+#include "http/multi.h"
+
+#define HW_TRY_BODY_MAX 65536 /* bytes of an answer; the transfer ends there, and its status counts */
+
+enum hw_try_end { HW_TRY_TAKEN, HW_TRY_AGAIN, HW_TRY_REFUSED };
+
+struct hw_try_result {
+	enum hw_try_end end;
+	int code;                  /* HTTP status, reply code of SMTP, exit status; -1: none */
+	int64_t retry_after_ms;    /* 0: the server named no time */
+	char words[HW_SEND_WORDS]; /* why; or what a mail server says of a refused recipient; "" */
+};
+
+/* Called from the loop, never from a start function. */
+typedef void hw_try_done(void *arg, const struct hw_try_result *r);
+
+struct hw_note;
+struct hw_try; /* opaque */
+
+/* For hw_multi_init(): the multi of all tries. */
+void hw_try_on_done(void *arg, CURL *easy, CURLcode code);
+
+struct hw_try_target {
+	const struct hw_receiver_settings *conf;
+	const struct hw_receiver_secrets *secrets;
+	const char *url; /* of `len` bytes */
+	size_t len;
+	const char *path; /* appended to the URL; "" or "/api/v2/alerts" */
+	const char *key;  /* Idempotency-Key; "": none */
+};
+
+/* Posts the note; `note` must live until done() or hw_try_free(). Returns NULL without memory. */
+struct hw_try *hw_try_post(struct hw_multi *m, const struct hw_try_target *t, const struct hw_note *note,
+                           hw_try_done *done, void *arg);
+/* Sends the note, which is a whole mail. */
+struct hw_try *hw_try_mail(struct hw_multi *m, const struct hw_try_target *t, const struct hw_note *note,
+                           hw_try_done *done, void *arg);
+/* Also from within done(). Cancels the transfer. `t` may be NULL. */
+void hw_try_free(struct hw_try *t);
+
+/* Fills `words` with printable text: escapes, no line ends, cut at a whole character. */
+void hw_try_words(char words[HW_SEND_WORDS], const char *text, size_t len);
+
+#endif
