@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From the figures of several runs to medians, a verdict on each goal, a table, and the section of docs/performance.md.
+"""From the figures of several runs to medians, a verdict on each goal, a table, CSV, and the tables of docs/performance.md.
 
 Nothing here measures or runs anything. Results are what results.json holds:
   {"machine": {...}, "smoke": false, "benches": {NAME: bench}}, in the order in which they are shown, and a bench:
@@ -8,6 +8,8 @@ Nothing here measures or runs anything. Results are what results.json holds:
   "goal": [">=", 15] or null, "worst": whether the worst run is judged, and not the median,
   "met": true, false, or null where there is nothing to judge}.
 """
+import csv
+import io
 import re
 import statistics
 
@@ -16,7 +18,46 @@ TITLES = {"1": "A heartbeat in the core", "2": "Memory", "3": "Detection delay",
           "7": "A million deaths at once", "8": "Idle", "9": "Restart", "10": "Growth",
           "11": "Detection in trouble", "12": "Several nodes", "13": "Everybody returns",
           "14": "Keyspace path", "history": "History in SQL", "tasks": "Tasks, beside BullMQ", "incidents": "Incidents",
-          "instructions": "Instructions in the core, counted by callgrind"}
+          "instructions": "Instructions in the core, counted by callgrind", "rates": "A heartbeat, at the paces of a fleet"}
+TEN_BENCHES = ("rates", "detection", "memory", "returns", "restart", "idle")
+ENOUGH = 5  # runs; a number of fewer is marked
+# The ten numbers of the page: what a reader calls each, and its label.
+TEN = (("CPU of heartwheeld for a heartbeat, 1,000 a second", "rates: CPU a heartbeat, 1,000 a second"),
+       ("CPU of heartwheeld for a heartbeat, 10,000 a second", "rates: CPU a heartbeat, 10,000 a second"),
+       ("CPU of heartwheeld for a heartbeat, 100,000 a second", "rates: CPU a heartbeat, 100,000 a second"),
+       ("CPU of Redis for a heartbeat, 10,000 a second", "rates: CPU of Redis a heartbeat, 10,000 a second"),
+       ("From the timeout to the published status, half of the devices within", "idle: timeout to the PUBLISH, p50"),
+       ("The same beside 100,000 heartbeats a second, 99 of 100 devices within", "beside 100,000: timeout to the PUBLISH, p99"),
+       ("Memory of heartwheeld for a device, of a million", "memory, 1 M devices: a device"),
+       ("A million devices stop at once: statuses published", "all die: statuses told"),
+       ("Start with a million devices in Redis: all are loaded after", "start with 1 M devices in Redis: all loaded after"),
+       ("CPU of heartwheeld while 100,000 online devices are silent", "CPU, all threads"))
+# The comparison: what is compared, heartwheel's label, the other's label, the other's name. Less is better, except for rates.
+PAIRS = (("CPU a heartbeat, 10,000 a second", "rates: CPU a heartbeat, 10,000 a second",
+          "rates: CPU a message of a plain subscriber, 10,000 a second", "a libmosquitto subscriber that only counts"),
+         ("CPU a heartbeat, as fast as the broker sends", "ingest: CPU, heartwheeld, all threads", "ingest: CPU, plain subscriber",
+          "a libmosquitto subscriber that only counts"),
+         ("Timeout to the mark, 99 of 100 within", "timeout to the mark in Redis, p99", "Redis' expired, p99, at least",
+          "Redis' `expired` notification"),
+         ("The same", "timeout to the mark in Redis, p99", "Redis' expired at hz 100, effort 10, p99, at least",
+          "the same with `hz 100`, `active-expire-effort 10`"),
+         ("CPU of program and Redis a heartbeat", "CPU a heartbeat, heartwheel", "CPU a heartbeat, SETEX and DEL, one by one",
+          "SETEX and DEL for each heartbeat, as commonly written"),
+         ("The same", "CPU a heartbeat, heartwheel", "CPU a heartbeat, SETEX and DEL, batched reading",
+          "SETEX and DEL in pipelines of 256, read in batches"),
+         ("The same, one heartbeat a timeout", "CPU a heartbeat, heartwheel, one heartbeat a timeout",
+          "CPU a heartbeat, SETEX and DEL, one heartbeat a timeout", "SETEX and DEL in pipelines of 256"),
+         ("Memory a device, of a million", "memory, 1 M devices: a device",
+          "memory, 1 M devices: a Redis key with a time to live, RSS", "a Redis key with a time to live"),
+         ("A heartbeat in the timers alone", "heartbeat, 1 M: from topic and empty payload, in batches",
+          "heartbeat, 1 M: libev: ev_timer_again(), no look-up", "libev's timer, without a look-up of the device"),
+         ("Statuses published when a million devices stop", "both as recommended: statuses told", "bare QoS 1 publisher",
+          "a program that publishes and does nothing else"),
+         ("CPU of the broker a heartbeat, two nodes", "carried: CPU of the broker, 2 nodes",
+          "carried: CPU of the broker, a monitor by itself", "a single monitor"),
+         ("A task that is due: half of them sent within", "tasks: late, p50", "BullMQ: late, p50", "BullMQ"))
+GROWTH = (("A heartbeat in the core", "growth: heartbeat, %d devices"), ("A device that goes offline, in the core", "growth: expiry, %d devices"),
+          ("Memory for a device", "growth: memory, %d devices"))
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
@@ -175,18 +216,10 @@ def value(f):
     return number(f["median"]) + ("x" if f["unit"] == "x" else " " + f["unit"] if f["unit"] else "")
 
 
-def rows(some, goals):
-    """Rows of a markdown table, with a line of its own where another target begins. `goals`: with goal and verdict."""
-    out, target = [], None
-    for f in some:
-        if f["target"] != target:
-            target = f["target"]
-            out.append("| **%s** |%s" % (cell(title(target)), " |" * (5 if goals else 3)))
-        shown = ["", cell(f["label"]), cell(f.get("conditions") or ""), value(f), span(f)]
-        if goals:
-            shown += [cell(goal(f)), "**missed**" if f["met"] is False else "met" if f["met"] else ""]
-        out.append(" | ".join(shown + [""]).strip())
-    return out
+def spread(f):
+    """The extremes; or that there are too few runs."""
+    n = len(f["values"])
+    return span(f) or number(f["median"]) if n >= ENOUGH else "%s†" % (span(f) or "one run" if n == 1 else span(f))
 
 
 def which_commits(results):
@@ -211,22 +244,65 @@ def how_many_runs(results):
     return text + (" (%s: 1)" % ", ".join(once) if once else "")
 
 
-def section(results, picture):
-    """The section of docs/performance.md, between its markers: what has a goal, the drawing, and folded away all the rest. `picture`: the
-    path of the drawing, as the page names it."""
-    benches, every = results["benches"].values(), figures(results)
-    dates = sorted({b["date"] for b in benches}) or ["never"]
-    out = ["%s; %s, %s, %s; %s. Where a goal says \"every run\", the worst one is judged." % (
-        machine_line(results), how_many_runs(results), " to ".join(dict.fromkeys((dates[0], dates[-1]))),
-        which_commits(results), closing(results)), "", "| | conditions | median | min - max | goal | |",
-        "|---|---|--:|--:|--:|---|"]
-    out += rows([f for f in every if f["goal"]], True)
-    out += ["", "![Each goal, and how far it was met or missed; what grows with the number of devices](%s)" % picture,
-            "", "<details><summary>What was measured besides, most of it what the ratios are made of</summary>", "",
-            "| | conditions | median | min - max |", "|---|---|--:|--:|"]
-    out += rows([f for f in every if not f["goal"]], False)
-    out += ["", "</details>"]
+class Notes:
+    """Conditions, each with its number."""
+
+    def __init__(self):
+        self.texts = []
+
+    def of(self, *some):
+        found = [f["conditions"] for f in some if f and f.get("conditions")]
+        for text in found:
+            if text not in self.texts:
+                self.texts.append(text)
+        return ", ".join(str(self.texts.index(text) + 1) for text in dict.fromkeys(found))
+
+    def lines(self):
+        return ["%d. %s." % (n, cell(text)) for n, text in enumerate(self.texts, 1)]
+
+
+def compared(ours, theirs):
+    """How many times better or worse ours is."""
+    better = ours["median"] / theirs["median"] if ours["unit"] == "/s" else theirs["median"] / ours["median"]
+    return "%s times better" % number(better) if better >= 1 else "**%s times worse**" % number(1 / better)
+
+
+def section(results):
+    """The tables of docs/performance.md, between its markers: the ten numbers, the comparison, what grows, and the conditions."""
+    by_label = {f["label"]: f for f in figures(results)}
+    dates = sorted({b["date"] for b in results["benches"].values()}) or ["never"]
+    notes = Notes()
+    out = ["%s; %s, %s." % (machine_line(results), " to ".join(dict.fromkeys((dates[0], dates[-1]))), which_commits(results)), "",
+           "| | median | lowest - highest run | conditions |", "|---|--:|--:|--:|"]
+    for text, label in TEN:
+        f = by_label.get(label)
+        out.append("| %s | %s | %s | %s |" % (text, value(f) if f else "not measured yet", spread(f) if f else "", notes.of(f)))
+    out += ["", "† Fewer than five runs: to be measured again.", "", "## Comparison", "",
+            "| | heartwheel | the other way | | conditions |", "|---|--:|---|---|--:|"]
+    for text, ours, theirs, name in PAIRS:
+        a, b = by_label.get(ours), by_label.get(theirs)
+        if a and b:
+            out.append("| %s | %s | %s: %s | %s | %s |" % (text, value(a), name, value(b), compared(a, b), notes.of(a, b)))
+    sizes = sorted({int(m[1]) for m in (re.match(r"growth: heartbeat, (\d+) devices", label) for label in by_label) if m})
+    if sizes:
+        out += ["", "## What grows", "", "| devices | %s |" % " | ".join(format(n, ",d") for n in sizes), "|---|" + "--:|" * len(sizes)]
+        for text, label in GROWTH:
+            row = [by_label.get(label % n) for n in sizes]
+            out.append("| %s | %s |" % (text, " | ".join(value(f) if f else "" for f in row)))
+        out += ["", "Conditions: %s." % notes.of(*(by_label.get(GROWTH[0][1] % n) for n in sizes))]
+    out += ["", "## Conditions", ""] + notes.lines()
     return "\n".join([BEGIN, *out, END])
+
+
+def csv_of(name, bench):
+    """All figures of a bench, a row for each run."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(("date", "commit", "run", "label", "value", "unit", "conditions", "note"))
+    for f in bench["figures"]:
+        for n, v in enumerate(f["values"], 1):
+            rows.writerow((bench["date"], bench["commit"], n, f["label"], v, f["unit"], f.get("conditions") or "", f.get("note") or ""))
+    return out.getvalue()
 
 
 def put_between(text, section):

@@ -7,8 +7,6 @@ dist_samples_DATA = docs/examples/device.c docs/examples/device.mjs docs/example
 pagesdir = $(docdir)/docs
 dist_pages_DATA = \
 	docs/architecture.md \
-	docs/bench.svg \
-	docs/way.svg \
 	docs/brokers.md \
 	docs/dashboard.md \
 	docs/dashboard.png \

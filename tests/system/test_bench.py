@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What bench/run makes of figures: medians, verdicts, the table, the section of docs/performance.md and the drawing. Nothing is timed."""
+"""What bench/run makes of figures: medians, verdicts, tables, docs/performance.md, CSV and the drawing. Nothing is timed."""
+import csv
 import importlib.machinery
 import importlib.util
+import io
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -144,31 +147,69 @@ def test_no_figures_are_no_error():
 # --- the page
 
 
-def test_the_page_names_the_machine_and_each_goal():
-    runs = [[fig("fast", v, "x", [">=", 15], conditions="1 M devices"), fig("slow | small", 3, "ms", ["<=", 2]),
-             fig("raw", 7)] for v in (20, 22)]
-    section = report.section(results(*runs), "p.svg")
+def ten(*values, conditions="1,000 devices", **more):
+    """The results of runs in which the first of the ten numbers has these values."""
+    return results(*[[fig(report.TEN[0][1], v, "us", conditions=conditions, **more)] for v in values])
+
+
+def test_the_page_has_ten_numbers_and_the_machine():
+    assert len(report.TEN) == 10
+    section = report.section(ten(20, 22, 21, 25, 24))
     assert section.startswith(report.BEGIN) and section.endswith(report.END)
-    assert "; medians of 2 runs, 2026-01-02, commit abcdef1; 1 goals met, 1 missed." in section
-    assert "A <fast> & small CPU" in section
-    judged, besides = section.split("](p.svg)")
-    assert "| fast | 1 M devices | 21x | 20 - 22 | >= 15 | met |" in judged
-    assert "| slow / small |  | 3 ms |  | &lt;= 2 | **missed** |" in judged
-    assert "| raw |  | 7 ns |  |" in besides and "raw" not in judged
-    heads = [line for line in section.splitlines() if line.startswith("| |")]
-    rows = [line for line in section.splitlines() if line.startswith("| ")]
-    assert len(heads) == 2 and {line.count("|") for line in rows} == {line.count("|") for line in heads}
+    assert "A <fast> & small CPU" in section and "; 2026-01-02, commit abcdef1." in section
+    assert "| %s | 22 us | 20 - 25 | 1 |" % report.TEN[0][0] in section and "1. 1,000 devices." in section
+    assert section.count("not measured yet") == 9
+
+
+def test_a_number_of_too_few_runs_is_marked():
+    assert "| 21 us | 20 - 22† |" in report.section(ten(20, 22)) and "| 20 us | one run† |" in report.section(ten(20))
+    assert "| 20 us | 20 |" in report.section(ten(20, 20, 20, 20, 20))
+
+
+def test_the_comparison_says_what_is_worse():
+    ours, theirs = report.PAIRS[0][1:3]
+    for mine, other, words in ((2, 4, "2 times better"), (4, 2, "**2 times worse**")):
+        section = report.section(results([fig(ours, mine, "us"), fig(theirs, other, "us")]))
+        assert "| %s |" % words in section
+    rate = next(p for p in report.PAIRS if "published" in p[0])
+    section = report.section(results([fig(rate[1], 2, "/s"), fig(rate[2], 4, "/s")]))
+    assert "| **2 times worse** |" in section, "of a rate more is better"
+
+
+def test_every_label_of_the_page_is_one_that_a_bench_prints():
+    """As bench/results has them; those of the bench rates by their format."""
+    known = {row["label"] for path in (BENCH / "results").glob("*.csv") for row in csv.DictReader(path.open())}
+    known |= {"rates: CPU %s, %s a second" % (what, n) for n in ("1,000", "10,000", "100,000")
+              for what in ("a heartbeat", "of Redis a heartbeat", "a message of a plain subscriber")}
+    known = {re.sub(r"^rates: CPU (.*), ", r"rates: CPU \1, ", label) for label in known}
+    asked = {label for _, label in report.TEN} | {label for pair in report.PAIRS for label in pair[1:3]}
+    assert asked <= known, asked - known
+    assert all(any(label % n in known for n in (10000, 1000000)) for _, label in report.GROWTH)
+
+
+def test_all_rows_go_to_csv():
+    r = ten(20, 22, conditions="a, b")
+    rows = list(csv.DictReader(io.StringIO(report.csv_of("core", r["benches"]["core"]))))
+    assert [(row["run"], row["value"], row["conditions"], row["commit"]) for row in rows] == [
+        ("1", "20", "a, b", "abcdef1"), ("2", "22", "a, b", "abcdef1")]
+
+
+def test_ten_stands_for_its_benches(tmp_path, monkeypatch):
+    run = load_run()
+    (tmp_path / "heartwheeld").touch()
+    monkeypatch.setattr(sys, "argv", ["run", "--build", str(tmp_path), "--only", "ten"])
+    assert set(run.options()[1].names) == set(report.TEN_BENCHES) <= set(run.BENCHES)
 
 
 def test_rows_of_several_commits_say_of_which():
     r = results([fig("a", 1)])
     r["benches"]["other"] = dict(r["benches"]["core"], commit="1234567")
-    assert "; one run of each, 2026-01-02, commits abcdef1 (core), 1234567 (other); " in report.section(r, "p.svg")
+    assert "; 2026-01-02, commits abcdef1 (core), 1234567 (other)." in report.section(r)
 
 
 def test_a_section_takes_the_place_of_the_one_before():
     page = "before\n%s\nold\n%s\nafter\n" % (report.BEGIN, report.END)
-    section = report.section(results([fig("a", 1)]), "p.svg")
+    section = report.section(results([fig("a", 1)]))
     once = report.put_between(page, section)
     assert once == "before\n" + section + "\nafter\n" == report.put_between(once, section)
 
