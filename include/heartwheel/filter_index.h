@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An index of MQTT topic filters by their levels, in a tree. It finds the filters that cover a filter, or that overlap
- * with it, without a comparison of all pairs.
+ * An index of MQTT topic filters by their levels, in a tree. It finds the filters that match a topic, that cover a
+ * filter, or that overlap with it, without a comparison of all pairs.
  *
  * Cost: a literal level takes one look-up in a hash table. A `+` of the searched filter visits each filter with the
  * same levels before it.
@@ -28,7 +28,8 @@ void hw_filter_index_fini(struct hw_filter_index *x);
  * that it keeps. */
 int hw_filter_index_add(struct hw_filter_index *x, const char *filter, size_t value);
 
-/* Called for each filter that is found, with its value. true ends the search. Must not change the index. */
+/* Called for each filter that is found, with its value. true ends the search. Must not change the index. NULL: the
+ * first filter ends the search, and the search returns true. */
 typedef bool hw_filter_found(void *arg, size_t value);
 
 /* Each filter that is equal to `filter`. Returns whether `found` returned true. */
@@ -36,6 +37,10 @@ bool hw_filter_index_equal(const struct hw_filter_index *x, const char *filter, 
 
 /* Each filter that matches every topic that `filter` matches, as hw_topic_covers() decides. */
 bool hw_filter_index_covers(const struct hw_filter_index *x, const char *filter, hw_filter_found *found, void *arg);
+
+/* Each filter that matches the topic, and each filter that has too many levels for the tree. `topic` has no NUL. */
+bool hw_filter_index_topic(const struct hw_filter_index *x, const char *topic, size_t len, hw_filter_found *found,
+                           void *arg);
 
 /* Each filter that matches any topic that `filter` matches, as hw_topic_filters_overlap() decides. */
 bool hw_filter_index_overlaps(const struct hw_filter_index *x, const char *filter, hw_filter_found *found, void *arg);

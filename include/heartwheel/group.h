@@ -118,11 +118,14 @@ struct hw_group {
 	bool unheard; /* retired, and the other groups lack one of its heartbeat filters */
 };
 
+struct hw_match_index;
+
 struct hw_groups {
 	struct hw_group **all; /* owned, by index; a group never moves */
 	size_t n;
 	uint16_t *order; /* indices of the groups that are not retired, in the order of the file */
 	size_t n_order;
+	struct hw_match_index *index; /* owned; NULL: few filters */
 };
 
 void hw_groups_init(struct hw_groups *g);

@@ -168,7 +168,7 @@ int hw_filter_index_add(struct hw_filter_index *x, const char *filter, size_t va
 static bool visit(const struct search *s, uint32_t entry)
 {
 	for (; entry; entry = s->x->entries[entry - 1].next)
-		if (s->found(s->arg, s->x->entries[entry - 1].value))
+		if (!s->found || s->found(s->arg, s->x->entries[entry - 1].value))
 			return true;
 	return false;
 }
@@ -196,10 +196,10 @@ static bool compare(const struct search *s, const char *filter, bool each,
 {
 	const struct hw_filter_entry *e = s->x->entries;
 	for (size_t k = 0; each && k < s->x->n_entries; k++)
-		if (fits(e[k].filter, filter) && s->found(s->arg, e[k].value))
+		if (fits(e[k].filter, filter) && (!s->found || s->found(s->arg, e[k].value)))
 			return true;
 	for (uint32_t k = each ? 0 : s->x->deep; k; k = e[k - 1].next)
-		if (fits(e[k - 1].filter, filter) && s->found(s->arg, e[k - 1].value))
+		if (fits(e[k - 1].filter, filter) && (!s->found || s->found(s->arg, e[k - 1].value)))
 			return true;
 	return false;
 }
@@ -221,6 +221,22 @@ static bool find_covers(const struct search *s, uint32_t at, const char *rest)
 		return true;
 	uint32_t same = is(rest, len, '+') ? 0 : child(s->x, at, rest, len);
 	return same && find_covers(s, same, next);
+}
+
+/* `topic`: its levels that follow; NULL: none. */
+static bool find_topic(const struct search *s, uint32_t at, const char *topic, const char *end)
+{
+	const struct hw_filter_node *n = &s->x->nodes[at];
+	bool special = at == 0 && *topic == '$';
+	if (!special && visit_at(s, n->hash))
+		return true;
+	if (!topic)
+		return visit_at(s, at);
+	const char *slash = memchr(topic, '/', (size_t)(end - topic)), *next = slash ? slash + 1 : NULL;
+	if (n->plus && !special && find_topic(s, n->plus, next, end))
+		return true;
+	uint32_t same = n->first ? child(s->x, at, topic, (size_t)((slash ? slash : end) - topic)) : 0;
+	return same && same != n->plus && same != n->hash && find_topic(s, same, next, end);
 }
 
 static bool visit_below(const struct search *s, uint32_t at)
@@ -281,6 +297,15 @@ static bool find(const struct search *s, const char *filter,
 bool hw_filter_index_equal(const struct hw_filter_index *x, const char *filter, hw_filter_found *found, void *arg)
 {
 	return find(&(struct search){x, found, arg}, filter, find_equal, equals);
+}
+
+bool hw_filter_index_topic(const struct hw_filter_index *x, const char *topic, size_t len, hw_filter_found *found,
+                           void *arg)
+{
+	const struct search s = {x, found, arg};
+	if (x->n_entries == 0 || len == 0)
+		return false;
+	return visit(&s, x->deep) || find_topic(&s, 0, topic, topic + len);
 }
 
 bool hw_filter_index_covers(const struct hw_filter_index *x, const char *filter, hw_filter_found *found, void *arg)

@@ -5,8 +5,7 @@
  * Invariant: an index always belongs to the same group name. all[i] never moves; a reload only exchanges its contents.
  * `order` lists exactly the groups that are not retired, in the order of the file.
  *
- * Cost: a match tries the templates in the order of the file, with a few comparisons each. A reload compares the names
- * of all groups.
+ * Cost: a reload compares the names of all groups.
  */
 #include "heartwheel/group.h"
 
@@ -17,6 +16,7 @@
 
 #include "heartwheel/filter_index.h"
 #include "heartwheel/fnv.h"
+#include "match.h"
 #include "takers.h"
 
 /* The least goodbye_delay of a bridged group. A broker that is being stopped publishes its clients' wills over its
@@ -59,15 +59,10 @@ void hw_groups_fini(struct hw_groups *g)
 {
 	for (size_t i = 0; i < g->n; i++)
 		group_free(g->all[i]);
+	hw_match_index_free(g->index);
 	free(g->all);
 	free(g->order);
 	memset(g, 0, sizeof(*g));
-}
-
-static bool is_found(void *arg, size_t value)
-{
-	(void)arg, (void)value;
-	return true;
 }
 
 static int compile_goodbyes(struct hw_group *group, const struct hw_group_spec *spec)
@@ -82,7 +77,7 @@ static int compile_goodbyes(struct hw_group *group, const struct hw_group_spec *
 		rc = hw_goodbye_compile(g, spec->goodbye[i], &why);
 		group->n_goodbye += rc == 0;
 		if (rc == 0)
-			g->beats = hw_filter_index_equal(&heartbeats, g->topic.text, is_found, NULL);
+			g->beats = hw_filter_index_equal(&heartbeats, g->topic.text, NULL, NULL);
 	}
 	hw_filter_index_fini(&heartbeats);
 	return rc;
@@ -353,6 +348,8 @@ int hw_groups_draft(const struct hw_groups *g, const struct hw_group_spec *specs
 	int rc = d->fresh ? build(d->fresh, specs, n) : -ENOMEM;
 	if (rc == 0)
 		rc = lay_out(g, d);
+	if (rc == 0)
+		rc = hw_match_index_new(&d->next);
 	if (rc != 0)
 		hw_groups_draft_fini(d);
 	return rc;
@@ -363,6 +360,7 @@ void hw_groups_draft_fini(struct hw_groups_draft *d)
 	for (size_t i = 0; d->fresh && i < d->n; i++)
 		group_free(d->fresh[i]);
 	free(d->fresh);
+	hw_match_index_free(d->next.index);
 	free(d->next.all);
 	free(d->next.order);
 	*d = (struct hw_groups_draft){.n = 0};
@@ -396,7 +394,7 @@ static bool is_unheard(const struct hw_groups *g, const struct hw_group *group, 
 {
 	bool heard = group->n_heartbeat > 0;
 	for (size_t k = 0; group->retired && k < group->n_heartbeat && heard; k++)
-		heard = filters ? hw_filter_index_equal(filters, group->heartbeat[k].filter, is_found, NULL)
+		heard = filters ? hw_filter_index_equal(filters, group->heartbeat[k].filter, NULL, NULL)
 		                : has_filter(g, &group->heartbeat[k]);
 	return group->retired && !heard;
 }
@@ -427,6 +425,7 @@ void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d)
 			d->fresh[i] = NULL;
 		}
 	}
+	hw_match_index_free(g->index);
 	free(g->all);
 	free(g->order);
 	*g = d->next;
@@ -481,118 +480,12 @@ int hw_groups_name(struct hw_groups *g, const char *name, size_t len)
 	return (int)g->n++;
 }
 
-static bool matches(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len)
-{
-	return !hw_topic_excludes(t, topic, len) && hw_topic_match(t, topic, len, id, id_len);
-}
-
-/*
- * An empty payload on the status topic of any group is a clearing. This also applies where another group's heartbeat
- * filter matches, and for a retired group, whose devices can still be forgotten. A clearing must never make a device
- * online.
- */
-static bool match_clearing(const struct hw_groups *g, const char *topic, size_t len, uint16_t *group, const char **id,
-                           size_t *id_len)
-{
-	size_t n = g->n_order + (g->n > g->n_order ? g->n : 0); /* without retired groups, `order` has them all */
-	for (size_t i = 0; i < n; i++) {
-		size_t at = i < g->n_order ? g->order[i] : i - g->n_order;
-		if (matches(&g->all[at]->status, topic, len, id, id_len)) {
-			*group = (uint16_t)at;
-			return true;
-		}
-	}
-	return false;
-}
-
-bool hw_groups_is_status(const struct hw_groups *g, const char *topic, size_t len)
-{
-	uint16_t group;
-	const char *id;
-	size_t id_len;
-	return match_clearing(g, topic, len, &group, &id, &id_len);
-}
-
 size_t hw_group_heartbeat_like(const struct hw_group *g, const struct hw_topic *by)
 {
 	size_t at = 0;
 	while (at < g->n_heartbeat && (!by || strcmp(g->heartbeat[at].filter, by->filter) != 0))
 		at++;
 	return at;
-}
-
-/* Matches a topic with the filters that precede heartbeats; HW_MATCH_NONE: none matches. A separate function, so that
- * the path of a heartbeat is short in a group without such filters. */
-static __attribute__((noinline)) enum hw_match sort(const struct hw_group *group, const char *topic, size_t len,
-                                                    bool empty_payload, const char **id, size_t *id_len,
-                                                    const struct hw_topic **by)
-{
-	for (size_t i = 0; i < group->n_ignore; i++)
-		if (matches(&group->ignore[i], topic, len, id, id_len))
-			return HW_MATCH_IGNORED;
-	for (size_t i = 0; i < group->n_goodbye; i++) {
-		const struct hw_goodbye *g = &group->goodbye[i];
-		if (!matches(&g->topic, topic, len, id, id_len))
-			continue;
-		*by = &g->topic;
-		if (!empty_payload)
-			return HW_MATCH_GOODBYE;
-		return g->beats ? HW_MATCH_HEARTBEAT : HW_MATCH_CLEARING;
-	}
-	return HW_MATCH_NONE;
-}
-
-enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size_t len, bool empty_payload,
-                              uint16_t *group, const char **id, size_t *id_len, const struct hw_topic **by)
-{
-	if (empty_payload && match_clearing(g, topic, len, group, id, id_len))
-		return HW_MATCH_CLEARING;
-	for (size_t i = 0; i < g->n_order; i++) {
-		const struct hw_group *each = g->all[g->order[i]];
-		if (each->sorts) {
-			enum hw_match sorted = sort(each, topic, len, empty_payload, id, id_len, by);
-			*group = g->order[i];
-			if (sorted != HW_MATCH_NONE)
-				return sorted;
-		}
-		for (size_t j = 0; j < each->n_heartbeat; j++) {
-			if (matches(&each->heartbeat[j], topic, len, id, id_len)) {
-				*by = &each->heartbeat[j];
-				*group = g->order[i];
-				return HW_MATCH_HEARTBEAT;
-			}
-		}
-	}
-	for (size_t i = 0; i < g->n_order; i++) {
-		if (matches(&g->all[g->order[i]]->status, topic, len, id, id_len)) {
-			*group = g->order[i];
-			*by = &g->all[g->order[i]]->status;
-			return HW_MATCH_STATUS;
-		}
-	}
-	return HW_MATCH_NONE;
-}
-
-bool hw_group_is_goodbye(const struct hw_group *g, const char *topic, size_t len, const void *payload,
-                         size_t payload_len, bool *no_memory)
-{
-	const char *id;
-	size_t id_len;
-	*no_memory = false;
-	for (size_t i = 0; i < g->n_goodbye; i++) {
-		const struct hw_goodbye *one = &g->goodbye[i];
-		if (!matches(&one->topic, topic, len, &id, &id_len))
-			continue;
-		if (!one->text)
-			return true;
-		if (!one->member && payload_len == strlen(one->text) && memcmp(payload, one->text, payload_len) == 0)
-			return true;
-		int rc = one->member ? hw_payload_member_is(payload, payload_len, one->member, one->text) : 0;
-		if (rc > 0)
-			return true;
-		*no_memory |= rc < 0;
-	}
-	return false;
 }
 
 size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const char *topic, size_t len,

@@ -23,12 +23,14 @@
 
 #define PACKETS 32   /* about as many heartbeats fit in HW_RECEIVE_PEEK */
 #define LONGEST 2048 /* a longer packet is left to the library */
+#define GLANCE  64   /* bytes of a peek after a packet for the library, which often comes with many of its kind */
 
 struct hw_ahead {
 	struct hw_link *link;
 	bool (*take)(void *owner, const struct hw_packet *message);
 	bool midway;    /* the library has read only a part of a packet */
 	size_t awaited; /* bytes that the socket must hold to be readable */
+	size_t peek; /* bytes of the next peek; few while the broker sends packets for the library, such as SUBACKs */
 	unsigned char seen[HW_RECEIVE_PEEK];
 };
 
@@ -62,6 +64,7 @@ void hw_ahead_begin(struct hw_ahead *a)
 {
 	a->midway = false;
 	a->awaited = 1;
+	a->peek = HW_RECEIVE_PEEK;
 }
 
 /*
@@ -120,7 +123,8 @@ static bool throw_away(struct hw_ahead *a, size_t bytes)
 
 static enum hw_link_read peek_socket(struct hw_ahead *a)
 {
-	ssize_t n = recv(hw_link_socket(a->link), a->seen, HW_RECEIVE_PEEK, MSG_PEEK | MSG_DONTWAIT);
+	size_t most = a->peek;
+	ssize_t n = recv(hw_link_socket(a->link), a->seen, most, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return HW_LINK_DRAINED;
 	if (n <= 0)
@@ -131,15 +135,16 @@ static enum hw_link_read peek_socket(struct hw_ahead *a)
 	if (!b.room)
 		return HW_LINK_NO_ROOM;
 	bool is_other = b.kind == HW_PACKET_OTHER;
+	a->peek = is_other && b.messages == 0 ? GLANCE : HW_RECEIVE_PEEK;
 	if (is_other || b.next > LONGEST)
 		await(a, 1); /* The library reads the next packet. A short packet may follow it. */
 	if (is_other)
 		return hw_link_read_one(a->link);
 	if (b.next > LONGEST)
 		a->midway = true;
-	else if (n < HW_RECEIVE_PEEK)
+	else if ((size_t)n < most)
 		await(a, b.next);
-	return n == HW_RECEIVE_PEEK || a->midway ? HW_LINK_MORE : HW_LINK_DRAINED;
+	return (size_t)n == most || a->midway ? HW_LINK_MORE : HW_LINK_DRAINED;
 }
 
 enum hw_link_read hw_ahead_read(struct hw_ahead *a, unsigned budget)

@@ -230,6 +230,100 @@ START_TEST(an_id_says_what_it_is_made_of)
 }
 END_TEST
 
+/* --- many filters --------------------------------------------------------------- */
+
+#define GROUPS  12
+#define FILTERS 6 /* of each kind, at most */
+
+static char texts[GROUPS][3 * FILTERS + 1][TEXT_MAX];
+
+/* A template whose only capture is the id. */
+static void draw_id_template(char *text, enum hw_topic_kind kind)
+{
+	struct hw_topic t = {0};
+	const char *why;
+	bool fits = false;
+	while (!fits) {
+		draw_template(text);
+		fits = hw_topic_compile(&t, text, kind, &why) == 0 && t.n_captures == 1 && strstr(text, "{id");
+		hw_topic_fini(&t);
+	}
+}
+
+static unsigned draw_filters(const char **list, char (*text)[TEXT_MAX], unsigned n)
+{
+	for (unsigned k = 0; k < n; k++) {
+		draw_id_template(text[k], HW_TOPIC_ANY);
+		list[k] = text[k];
+	}
+	return n;
+}
+
+static int draw_groups(struct hw_groups *groups)
+{
+	static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13"};
+	const char *lists[GROUPS][3][FILTERS];
+	struct hw_group_spec spec[GROUPS] = {{0}};
+	unsigned n = 1 + below(GROUPS), from = below(3);
+	for (unsigned g = 0; g < n; g++) {
+		char(*text)[TEXT_MAX] = texts[g];
+		struct hw_group_spec *one = &spec[g];
+		*one = (struct hw_group_spec){.name = names[g + from],
+		                              .heartbeat = lists[g][0],
+		                              .goodbye = lists[g][1],
+		                              .ignore = lists[g][2]};
+		one->n_heartbeat = draw_filters(lists[g][0], text, 1 + below(FILTERS));
+		one->n_goodbye = draw_filters(lists[g][1], text + FILTERS, below(FILTERS));
+		one->n_ignore = draw_filters(lists[g][2], text + 2 * FILTERS, below(FILTERS));
+		draw_id_template(text[3 * FILTERS], HW_TOPIC_STATUS);
+		one->status = below(4) == 0 ? NULL : text[3 * FILTERS];
+	}
+	return hw_groups_set(groups, spec, n);
+}
+
+/* The index finds the group, the template and the id that a search in the order of the file finds. Some groups retire
+ * meanwhile. */
+START_TEST(many_filters_are_searched_in_order)
+{
+	unsigned kinds[HW_MATCH_CLEARING + 1] = {0}, indexed = 0;
+	random_begin((uint64_t)_i);
+	for (int round = 0; round < ROUNDS / 200; round++) {
+		struct hw_groups groups, plain;
+		hw_groups_init(&groups);
+		for (unsigned reloads = 1 + below(3); reloads > 0; reloads--)
+			while (draw_groups(&groups) != 0)
+				;
+		plain = groups;
+		plain.index = NULL;
+		indexed += groups.index != NULL;
+		for (int k = 0; k < 200; k++) {
+			uint16_t at[2] = {0};
+			const char *id[2] = {NULL};
+			size_t len[2] = {0};
+			const struct hw_topic *by[2] = {NULL};
+			bool empty = below(2);
+			draw_topic(s.topic);
+			if (below(20) == 0)
+				add_level(s.topic, below(2) ? "+" : "#", !*s.topic);
+			size_t n = below((unsigned)strlen(s.topic) + 1);
+			n = below(2) ? n : strlen(s.topic); /* not all topics end with a NUL */
+			enum hw_match found =
+				hw_groups_match(&groups, s.topic, n, empty, &at[0], &id[0], &len[0], &by[0]);
+			MUST(found == hw_groups_match(&plain, s.topic, n, empty, &at[1], &id[1], &len[1], &by[1]));
+			MUST(found == HW_MATCH_NONE || (at[0] == at[1] && id[0] == id[1] && len[0] == len[1]));
+			MUST(found == HW_MATCH_NONE || found == HW_MATCH_IGNORED || found == HW_MATCH_CLEARING ||
+			     by[0] == by[1]);
+			MUST(hw_groups_is_status(&groups, s.topic, n) == hw_groups_is_status(&plain, s.topic, n));
+			kinds[found]++;
+		}
+		hw_groups_fini(&groups);
+	}
+	ck_assert_uint_gt(indexed, ROUNDS / 800);
+	for (int k = 0; k <= HW_MATCH_CLEARING; k++)
+		ck_assert_msg(k == HW_MATCH_ANSWER || kinds[k] > OFTEN / 50, "%d: %u", k, kinds[k]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("topic (random)");
@@ -238,6 +332,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, a_template_is_its_twin, 1, last);
 	tcase_add_loop_test(tc, an_id_says_what_it_is_made_of, 1, last);
+	tcase_add_loop_test(tc, many_filters_are_searched_in_order, 1, last);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

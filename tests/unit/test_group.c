@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../suite.h"
 #include "heartwheel/group.h"
@@ -366,6 +367,38 @@ START_TEST(retired_groups_still_clear)
 }
 END_TEST
 
+/* With a search through all filters, the matches take 2 s or more; with the index, some milliseconds. */
+START_TEST(a_match_does_not_depend_on_the_number_of_groups)
+{
+	enum { GROUPS = 4000, FILTERS = 10, MATCHES = 20000 };
+	static struct hw_group_spec specs[GROUPS];
+	static char names[GROUPS][8], texts[GROUPS][FILTERS][32];
+	static const char *lists[GROUPS][FILTERS];
+	uint16_t group;
+	const char *id;
+	size_t id_len;
+	const struct hw_topic *by;
+	for (int g = 0; g < GROUPS; g++) {
+		snprintf(names[g], sizeof(names[g]), "%d", g);
+		for (int k = 0; k < FILTERS; k++) {
+			snprintf(texts[g][k], sizeof(texts[g][k]), "site/%d/%d/{id}/up", g, k);
+			lists[g][k] = texts[g][k];
+		}
+		specs[g] = (struct hw_group_spec){.name = names[g], .heartbeat = lists[g], .n_heartbeat = FILTERS};
+	}
+	ck_assert_int_eq(hw_groups_set(&groups, specs, GROUPS), 0);
+	clock_t before = clock();
+	for (int i = 0; i < MATCHES; i++) {
+		static const char topic[] = "site/3999/9/pump/up";
+		if (hw_groups_match(&groups, topic, sizeof(topic) - 1, i % 2, &group, &id, &id_len, &by) !=
+		    HW_MATCH_HEARTBEAT)
+			ck_abort();
+	}
+	ck_assert(clock() - before < CLOCKS_PER_SEC);
+	ck_assert_str_eq(groups.all[group]->name, "3999");
+}
+END_TEST
+
 START_TEST(revival)
 {
 	const struct hw_group_spec other = {.name = "other", HB("o/{id}")};
@@ -479,6 +512,7 @@ int main(void)
 	tcase_add_test(tc, a_bridged_group_holds_goodbyes);
 	tcase_add_test(tc, reload);
 	tcase_add_test(tc, retired_groups_still_clear);
+	tcase_add_test(tc, a_match_does_not_depend_on_the_number_of_groups);
 	tcase_add_test(tc, revival);
 	tcase_add_test(tc, all_or_nothing);
 	tcase_add_test(tc, table_is_bounded);
