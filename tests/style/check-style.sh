@@ -85,6 +85,11 @@ if need python3 python3; then
 	verdict 'monitor.conf.example has what monitor.conf(5) says; monitor.conf has at most 40 lines'
 fi
 
+# 0.1.0 is a first version: what users get, and no fault that was mended on the way.
+sed -n '/^heartwheel 0\.1\.0$/,/^heartwheel /p' CHANGES | awk 'NR > 60 { print "CHANGES: more than 60 lines for 0.1.0"; exit }' >"$work/out"
+sed -n '/^heartwheel 0\.1\.0$/,/^heartwheel /p' CHANGES | grep -nE 'Before,|no longer|any more|used to' >>"$work/out"
+verdict 'CHANGES says what 0.1.0 brings, and nothing of before'
+
 if need mandoc mandoc; then
 	grep -E '^man/.*\.[0-9]$' "$work/files" | while read -r m; do
 		mandoc -Tlint -Wwarning "$m" 2>&1
