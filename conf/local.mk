@@ -50,8 +50,11 @@ install-data-hook:
 	if test -e "$$conf"; then echo "$$conf is there already: left as it is"; \
 	else echo "$(INSTALL_DATA) $(srcdir)/conf/monitor.conf $$conf"; \
 		$(INSTALL_DATA) '$(srcdir)/conf/monitor.conf' "$$conf"; fi
+# The pages link to ../conf/FILE, as it is in the tree.
+	rm -f '$(DESTDIR)$(docdir)/conf' && ln -s examples '$(DESTDIR)$(docdir)/conf'
 
 uninstall-hook:
+	rm -f '$(DESTDIR)$(docdir)/conf'
 	@conf='$(DESTDIR)$(pkgsysconfdir)/monitor.conf'; \
 	if cmp -s '$(srcdir)/conf/monitor.conf' "$$conf"; then rm -f "$$conf"; fi; \
 	rmdir '$(DESTDIR)$(pkgsysconfdir)' 2>/dev/null || :

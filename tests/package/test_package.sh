@@ -12,7 +12,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit 1
 here=${HW_BUILDDIR:-$top/build}/package
 PACKAGES='build-essential debhelper debootstrap lintian dpkg-dev fakeroot'
 # What the tree has beside the package's own dependencies.
-BESIDE='mosquitto mosquitto-clients redis-server logrotate iproute2'
+BESIDE='mosquitto mosquitto-clients redis-server logrotate iproute2 openssl curl'
 passed=0 failed=0 run=''
 
 say() { printf '%s\n' "$*"; }
@@ -155,6 +155,13 @@ copy_tree()
 		cp "$run/next.deb" "$run/tree/debs/next.deb"
 }
 
+# shellcheck disable=SC2317 # called by expect
+start_tree()
+{
+	cp -a "$base" "$run/start" && mkdir "$run/start/debs" && cp "$deb" "$run/start/debs/first.deb" &&
+		chroot "$run/start" dpkg -i /debs/first.deb
+}
+
 needed
 mkdir -p "$here" || exit 1
 run=$(mktemp -d "$here/run.XXXXXX") || exit 1
@@ -174,6 +181,12 @@ expect 'a tree to install it into' copy_tree || closing
 timeout -s KILL 100 unshare --mount --pid --net --fork --kill-child bash "$top/tests/package/installed.sh" "$run/tree" \
 	2>&1 </dev/null | tee "$run/out"
 rc=${PIPESTATUS[0]}
+# What docs/start.md says, in a tree of its own, with the lines as they stand there.
+if expect 'a tree for docs/start.md' start_tree; then
+	timeout -s KILL 200 unshare --mount --pid --net --fork --kill-child python3 "$top/tests/package/start.py" "$run/start" \
+		2>&1 </dev/null | tee -a "$run/out"
+	[ "${PIPESTATUS[0]}" -eq 0 ] || rc=1
+fi
 passed=$((passed + $(grep -c '^ok: ' "$run/out"))) failed=$((failed + $(grep -c '^not ok: ' "$run/out")))
 [ "$rc" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
 closing

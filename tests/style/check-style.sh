@@ -71,6 +71,13 @@ if need python3 python3; then
 fi
 
 if need python3 python3; then
+	python3 tests/style/runbook.py >"$work/out" 2>&1
+	verdict 'runbook: each alert rule, each cause of blindness and each warning of the log is there, and nothing else'
+	python3 tests/style/links.py "$work/files" >"$work/out" 2>&1
+	verdict 'links: each page and heading that a page links to is there, in the tree and as installed'
+fi
+
+if need python3 python3; then
 	python3 tests/style/readmes.py src >"$work/out" 2>&1
 	mkdir -p "$work/room" && printf 'A room.\n\nREADME gone   files\n' >"$work/room/README"
 	[ "$(python3 tests/style/readmes.py "$work/room" | sed 's/.*README//')" = ":3: there is no file 'gone'" ] ||

@@ -14,6 +14,7 @@ LAST = {"/v1/devices/": "ID", "/v1/tasks/": "TASK", "/v1/history/devices/": "ID"
 ALIASES = {("heartwheeld", "GET /web/"): None,
            ("heartwheel-tasks", "GET /v1/status"): ("heartwheel-tasks", "GET /v1/tasks/status"),
            ("heartwheel-tasks", "GET /v1/tasks/notify"): ("heartwheeld", "GET /v1/notify"),
+           ("heartwheel-tasks", "GET /v1/tasks/metrics"): ("heartwheel-tasks", "GET /metrics"),
            ("heartwheel-tasks", "POST /v1/reload"): ("heartwheeld", "POST /v1/reload"),
            ("heartwheel-history", "GET /metrics"): ("heartwheel-history", "GET /v1/history/metrics")}
 

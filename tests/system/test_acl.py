@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The example ACLs of conf/, as they are: enough for the daemon, too little for anybody else; and what a right that is
 missing looks like."""
+import json
 import os
 import re
 import signal
@@ -237,6 +238,28 @@ def test_heartwheel_tasks_under_its_redis_user(env):
 
 
 @pytest.mark.skipif(not BUILT, reason="built without SQLite")
+def test_heartwheel_tasks_under_the_mosquitto_acl(env):
+    """With the commented lines of its block and nothing more: a device takes a command of another one and answers it."""
+    begin = MOSQUITTO_ACL.index("# heartwheel-tasks connects")
+    monitors, more = MOSQUITTO_ACL[:begin], MOSQUITTO_ACL[begin:]
+    topics, rest = more.split("\n\n", 1)
+    at = rest.index("# For heartwheel-tasks: a device")
+    acl = monitors + re.sub(r"^#(topic)", r"\1", topics, flags=re.M) + "\n\n" + rest[:at] + re.sub(
+        r"^#(pattern)", r"\1", rest[at:], flags=re.M)
+    assert acl.count("\ntopic") >= MOSQUITTO_ACL.count("\ntopic") + 12 and acl.count("\npattern") >= 7
+    guarded_broker(env, acl)
+    Tasks(env, root="nodes", key_prefix="task:", watch="yes", mqtt=as_monitor(env)).start()
+    pump, app = env.observer("nodes/pump-7/+", username="pump-7", password="pump-7"), env.observer(
+        "nodes/pump-8/+", username="pump-8", password="pump-8")
+    env.device_client["pump-8"].publish("nodes/heartwheel/pending/pump-8", json.dumps(
+        {"msg_id": "m", "action": "deliver", "time": 0, "payload": {"receiver": "pump-7", "action": "set"}}), qos=1)
+    command = wait_until(lambda: pump.on("nodes/pump-7/pending"), 10, "the command")[0].json()
+    for last, more in (("ack", {}), ("complete", {"value": 7})):
+        env.device_client["pump-7"].publish("nodes/heartwheel/%s/pump-7" % last, json.dumps(
+            {"msg_id": command["msg_id"], **more}), qos=1)
+    wait_until(lambda: [m for m in app.on("nodes/pump-8/complete") if m.json()["msg_id"] == "m"], 10, "the answer")
+
+
 def test_heartwheel_history_under_its_redis_user(env):
     guarded_redis(env)
     d = env.daemon(timeout="500ms", redis={"username": "heartwheel", "password_file": secret(env, "heartwheel")})

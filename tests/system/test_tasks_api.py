@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+import urllib.request
 import uuid
 
 import pytest
@@ -365,6 +366,9 @@ def test_who_is_passed_on_by_heartwheeld_is_named(env):
     assert ask("GET", "/v1/tasks/" + done["task"], "tok-rita")[1] == done
     assert ask("GET", "/v1/tasks?receiver=pump", "tok-rita")[0] == 200
     assert ask("GET", "/v1/tasks/status", "tok-rita")[1]["node"] == t.node
+    with urllib.request.urlopen(urllib.request.Request("http://127.0.0.1:%d/v1/tasks/metrics" % port,
+                                                       headers={"Authorization": "Bearer tok-rita"}), timeout=30) as r:
+        assert r.headers["Content-Type"].startswith("text/plain") and b"\nheartwheel_task_known " in r.read()
     for method, path in (("POST", "/v1/tasks"), ("DELETE", "/v1/tasks/" + done["task"]), ("POST", "/v1/call")):
         assert ask(method, path, "tok-rita", task("pump"))[0] == 403
     assert ask("POST", "/v1/call", "tok-otto", {"topic": "a", "reply": "b"})[0] == 403  # of [tasks] publish

@@ -243,13 +243,14 @@ static void serve_reload(void *arg, struct evhttp_request *req, const char *rest
 		hw_answer_end_as(req, hw_tasks_reload(arg, &j), &j, body);
 }
 
-/* heartwheeld passes on requests below /v1/tasks, so the status is there too. */
+/* heartwheeld passes on requests below /v1/tasks, so the status and the metrics are there too. */
 static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_POST, "/v1/tasks", "", hw_serve_task_post},
 	{EVHTTP_REQ_GET, "/v1/tasks", "", hw_serve_task_list},
 	{EVHTTP_REQ_GET, "/v1/tasks/events", "", serve_events},
 	{EVHTTP_REQ_GET, "/v1/tasks/notify", "", serve_notify},
 	{EVHTTP_REQ_GET, "/v1/tasks/status", "", serve_status},
+	{EVHTTP_REQ_GET, "/v1/tasks/metrics", "", serve_metrics},
 	{EVHTTP_REQ_GET, "/v1/tasks/", "", hw_serve_task},
 	{EVHTTP_REQ_DELETE, "/v1/tasks/", "", hw_serve_task_cancel},
 	{EVHTTP_REQ_POST, "/v1/call", "", hw_serve_task_call},
