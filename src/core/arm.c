@@ -17,8 +17,8 @@ static int64_t longer(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Until a device is heard after a reload that changed the filters, the longer of the old and the new timeout counts:
- * the device may belong to another group now. */
+/* After a reload that changed the filters, a device may belong to another group. Until the next heartbeat shows the
+ * group, the longer of the old and the new timeout counts. */
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
@@ -33,7 +33,7 @@ int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device
 	return own < HW_TIMEOUT_MIN_MS ? HW_TIMEOUT_MIN_MS : own;
 }
 
-/* The end of the last lossy blindness, of the monitor or of the group, on the group's clock. */
+/* The end of the last lossy blindness of the monitor or of the group, whichever is later, on the group's clock. */
 static int64_t lossy_end_ns(const struct hw_monitor *m, uint16_t group)
 {
 	struct hw_seen end = m->sight.blind.lossy_end;
@@ -49,8 +49,8 @@ struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now
 	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
 	int64_t from = d->last_seen_ns, lossy_end = lossy_end_ns(m, d->group);
 	const struct hw_form *f = &m->form[d->group];
-	/* Silence before this run counts for at most one timeout (load.c), also if a reload has made the timeout
-	 * shorter. */
+	/* Silence from before this run counts for at most one timeout (load.c). This limit uses the present timeout,
+	 * because a reload may have made the timeout shorter. */
 	if (from < m->started.ns - timeout_ns)
 		from = m->started.ns - timeout_ns;
 	if (d->last_seen_ns < f->silent_ns && from < f->silent_ns)
@@ -238,7 +238,8 @@ void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i,
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), (left > 0 ? left : 0) * HW_NS_PER_MS));
 }
 
-/* An offline device that is due and not armed waits for another node to forget it: its forget_after is used up. */
+/* Returns how long an offline device has been offline while a monitor ran, or -1. A device that is not in a wheel has
+ * used up its forget_after, and waits until its owner forgets it. */
 int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t forget = forget_ms(m, d);
@@ -248,7 +249,8 @@ int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const 
 	return gone < 0 ? 0 : gone < forget ? gone : forget;
 }
 
-/* After a reload, an offline device's forgetting moves by as much as the setting did. */
+/* If a reload changes forget_after, the instant at which an offline device is forgotten moves by the same difference.
+ */
 static void relink_forgetting(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Arming: deadlines, and the place of each device: in the wheel of heartbeats, in the wheel of keys, or among the
- * suspects. Private to the core. */
+/* Arming: the deadlines of devices. An armed device is in the wheel of heartbeats, in the wheel of keys, or in the
+ * queue of suspects. Private to the core. */
 #ifndef HW_ARM_H
 #define HW_ARM_H
 
@@ -10,18 +10,18 @@
 #include "monitor_priv.h"
 
 /* When a silent device is overdue, on the monitor's seeing clock. The deadline is calculated on the group's own clock,
- * which may be behind that one. */
+ * which shows less because it also stands still while the group alone is blind. */
 struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Where an online device's entry belongs: at its deadline, or at an earlier probe, and at most HW_ARM_MAX_NS ahead. */
 struct hw_seen hw_monitor_arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Arms a device for its state: for its deadline, for its forgetting, or not at all. Removes it from any other place. */
 void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Re-links an online device only if its deadline is now before its armed tick. */
+/* Moves an online device to an earlier tick if its deadline is now before the tick for which it is armed. */
 void hw_monitor_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Arms for an instant of the seeing clock. */
 void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
-/* Arms a device of a deaf group for a check after one timeout. No deadline can be nearer, unless the deafness ends, and
- * then all devices are armed again. */
+/* Arms a device of a deaf group for a check after one timeout. No deadline is nearer while the group is deaf. When the
+ * deafness ends, all devices of the group are armed again. */
 void hw_monitor_arm_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Arms an offline device for the instant at which it is forgotten. `gone_ms`: the part of forget_after that has passed;
  * a negative value counts as 0. */
@@ -30,27 +30,30 @@ void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i,
 void hw_monitor_relink(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Takes a record's node off the wheel or the suspects. */
 void hw_monitor_unlink(struct hw_monitor *m, uint32_t i);
-/* Appends a device to the suspects. It is judged when a pair of barriers sent from now on is back, by what its group's
- * filters have delivered since `need`. */
+/* Appends a device to the suspects. The device is judged when two barriers that are sent from now on are back. Each
+ * filter of its group must also have delivered a message published after `need`. */
 void hw_monitor_suspect(struct hw_monitor *m, uint32_t i, struct hw_mono need);
 
 /* Arms a device in the keys' wheel for an instant of the keys' clock. */
 void hw_monitor_key_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
-/* Arms a device in the keys' wheel for `at_ns` on the keys' clock. If the device's heartbeats have a nearer deadline,
- * or the key is missing and overdue, it is armed in the heartbeats' wheel. */
+/* Arms a device in the keys' wheel for `at_ns` on the keys' clock. The device is armed in the heartbeats' wheel instead
+ * if its heartbeats have a nearer deadline, or if its key is missing and overdue. */
 void hw_monitor_arm_nearest(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t at_ns);
-/* Re-links only if the key's deadline is now before the armed tick. */
+/* Moves a device to an earlier tick of the keys' wheel if its key's deadline is now before the tick for which it is
+ * armed. */
 void hw_monitor_key_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* The end of a key's time to live, or of its excuse if that is later; on the keys' clock. */
+/* A key's deadline on the keys' clock: the end of its time to live, or the end of its excuse (the next function) if
+ * that is later. */
 int64_t hw_monitor_key_deadline_ns(const struct hw_monitor *m, const struct hw_key *k);
-/* Until when a missing key is no evidence against its device. Recurring blindness postpones this by at most two more
- * times to live. */
+/* Until when a missing key is excused: it is no evidence against its device. Repeated blindness extends an excuse by at
+ * most two times to live. */
 int64_t hw_monitor_key_excused_ns(const struct hw_monitor *m, const struct hw_key *k);
 /* Time until the deadline of a device's key, on the keys' clock. */
 int64_t hw_monitor_key_left_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Whether the key, not heartbeats, kept a device online last. */
+/* Whether the key, and not heartbeats, was the last to keep the device online. */
 bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Whether heartbeats keep a device online, as far as the monitor has judged. */
+/* Whether the device's heartbeats keep it online. False from the moment at which the monitor has judged the device as
+ * silent over MQTT. */
 bool hw_monitor_beats(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 
 #endif

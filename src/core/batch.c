@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See batch.h and json.h. A reader stands at a byte and never passes the end. Brackets are kept on an explicit stack,
- * so that no input can cause recursion. */
+/* See batch.h and json.h. A reader holds a position in the bytes and never passes the end. Open brackets are kept on an
+ * explicit stack, so that no input can cause recursion. */
 #include "core/batch.h"
 
 #include <ctype.h>
@@ -128,7 +128,7 @@ struct nest {
 	char open[DEPTH];
 };
 
-/* What may follow a value: a comma, or the end of the array or object around it. */
+/* Checks the character after a value: a comma, or the end of the array or object that contains the value. */
 static bool after_value(struct reader *r, struct nest *n, int c, enum want *want)
 {
 	bool array = n->open[n->depth - 1] == '[';
@@ -333,7 +333,7 @@ static uint32_t hex(const unsigned char *s)
 	return v;
 }
 
-/* Decodes the \u escape at `*s`; false for half of a pair. */
+/* Decodes the \u escape at `*s`. Returns false if the escape is one half of a surrogate pair without the other. */
 static bool take_code(const unsigned char **s, const unsigned char *end, uint32_t *c)
 {
 	*c = hex(*s + 2);

@@ -11,7 +11,7 @@
 
 /* --- heartbeats -------------------------------------------------------------- */
 
-/* A device that was known by its key alone sends heartbeats now. */
+/* A device of which only the key was known sends heartbeats now. */
 static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
@@ -44,8 +44,7 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 		x->own_timeout_ms = HW_TIMEOUT_MIN_MS;
 	if (x->own_timeout_ms == 0 && provisional)
 		x->own_timeout_ms = HW_OWN_TIMEOUT_OVER;
-	/* A monitor that restarts while the device sleeps needs the device's own timeout, so the timeout is written at
-	 * once. */
+	/* Written at once, because a monitor that restarts while the device sleeps needs the device's own timeout. */
 	if (x->own_timeout_ms != was_ms && hw_device_state(d) == HW_STATE_ONLINE)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 	hw_monitor_note_own_timeout(m, now, x->own_timeout_ms);
@@ -105,7 +104,8 @@ void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good
 	m->wall.at = now.mono;
 }
 
-/* Returns the earlier one of both clocks, because the wall clock may have stepped since it was last trusted. */
+/* Returns the earlier of two wall clocks: the present one, and the last trusted one continued. The wall clock may have
+ * been set since it was last trusted. */
 static int64_t wall_ms(const struct hw_monitor *m, struct hw_now now)
 {
 	int64_t good_ms = m->wall.ms + (now.mono.ns - m->wall.at.ns) / HW_NS_PER_MS;

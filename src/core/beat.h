@@ -14,7 +14,7 @@ static inline void hw_intake_refuse(struct hw_monitor *m, enum hw_refused kind)
 struct hw_moment {
 	struct hw_seen seen;
 	int64_t mono_ms;
-	struct hw_mono sent_after; /* lower bound: each message of the batch passed the broker after this */
+	struct hw_mono sent_after; /* each message of the batch passed the broker after this instant */
 };
 
 static inline struct hw_moment hw_moment(const struct hw_monitor *m, struct hw_now now)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The seeing clock.
+ * The seeing clock: see blind.h.
  *
- * Invariant: the finished periods do not overlap, lie before `until`, and have a total length of `blind_ns`. A period
- * that lasts begins at `since` >= `until`. So no time is subtracted twice, however late a cause is detected.
+ * Invariants: the finished blind periods do not overlap, end at `until` or earlier, and last `blind_ns` together. A
+ * blind period that lasts begins at `since` >= `until`. So no instant is subtracted twice, also if a cause is detected
+ * late.
  *
- * cause_since[c] is the begin of an active cause, and the end of an inactive one. So two spells of one cause never
- * overlap, and the end of a period is the latest end of its causes.
+ * cause_since[c] is when an active cause began, or when an inactive one ended. So two periods of one cause never
+ * overlap. A blind period ends when the last of its causes ends.
  *
  * Cost: constant.
  */
@@ -50,7 +51,7 @@ bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, 
 	b->cause_since[cause] = hw_mono_later(at, b->cause_since[cause]);
 	b->active |= 1U << cause;
 	b->periods += begins;
-	/* Denied barriers look like a standstill until HW_CAUSE_BARRIER is found. */
+	/* A broker that refuses barriers looks like a standstill until HW_CAUSE_BARRIER is detected. */
 	if (begins || cause == HW_CAUSE_BARRIER)
 		b->first = cause;
 	if (begins || at.ns < b->since.ns) {
@@ -70,7 +71,7 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 	b->active &= ~(1U << cause);
 	if (b->active)
 		return false;
-	/* A cause that ended before this one may have a later end. */
+	/* Another cause that ended earlier in this loop may have a later end. */
 	for (int c = 0; c < HW_CAUSES; c++)
 		at = hw_mono_later(at, b->cause_since[c]);
 	b->blind_ns += at.ns - b->since.ns;
@@ -83,7 +84,7 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 
 struct hw_seen hw_blind_seen(const struct hw_blind *b, struct hw_mono now)
 {
-	/* A past instant of the last period, or just before the period, is still known. */
+	/* The clock is still known for instants in the last blind period, and for those just before it. */
 	if (b->active || now.ns < b->until.ns)
 		return now.ns < b->since.ns ? hw_seen_add(b->begun, now.ns - b->since.ns) : b->begun;
 	return (struct hw_seen){now.ns - b->blind_ns};

@@ -9,18 +9,20 @@
 #define TICK_NS         (HW_NS_PER_S / HW_TICKS_PER_S + 1)
 #define US              1000
 #define LATE_NS         HW_NS_PER_S       /* an older canary that a barrier has overtaken is lost */
-#define REPORT_AFTER_NS (4 * HW_NS_PER_S) /* by then the group is deaf, if the canary's loss makes it so */
-#define TRIES           2                 /* after a reload, the first may be sent before the subscription */
-/* Bytes of canaries that are sent before a later barrier is back. If 4 KiB of them follow a barrier, mosquitto 2.1
- * reads on in the same turn. The second barrier of the pair then proves nothing. */
-#define BURST          3500
-#define BURST_EVERY_NS (20 * HW_NS_PER_MS) /* at most one burst in this time: the fleet's traffic comes first */
+#define REPORT_AFTER_NS (4 * HW_NS_PER_S) /* long enough to see whether the lost canary makes the group deaf */
+/* Two, because after a reload the first canary may be sent before the subscription. */
+#define TRIES 2
+/* The most bytes of canaries that are sent before a later barrier is back. If 4 KiB of canaries follow a barrier,
+ * mosquitto 2.1 reads the next barrier in the same turn. The second barrier of the pair then proves nothing. */
+#define BURST 3500
+/* At most one burst in this time, because the fleet's traffic has priority. */
+#define BURST_EVERY_NS (20 * HW_NS_PER_MS)
 #define WAIT_MAX_NS    HW_NS_PER_S
 
 /* --- what comes back ------------------------------------------------------------ */
 
-/* If the missed canary is back, it was only slow. If a later one is back, the missed one is lost, although the filter
- * delivers now. */
+/* A canary came back. If it is the missed one, that canary was only slow. If it is a later one, the missed canary is
+ * lost, although the filter delivers now. */
 static void find_missed(struct hw_hearing_filter *f, struct hw_mono sent)
 {
 	if (!f->missed.ns || sent.ns < f->missed.ns)
@@ -108,7 +110,7 @@ void hw_canary_recall(struct hw_hearing *h, uint64_t all_had)
 	hw_hearing_wake(h);
 }
 
-/* If `index` is from before a reload, it names another filter, whose own answer follows. */
+/* If `index` is from before a reload, it names another filter now. That filter's own answer will follow. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer)
 {
 	if (group >= h->n_groups || index >= h->group[group].n)
@@ -164,13 +166,13 @@ static bool can_send(const struct hw_sight *s)
 	return s->publisher_up && hw_sight_all_up(s);
 }
 
-/* When the next burst may begin; HW_MONO_NEVER: not before a later barrier is back. */
+/* When the next burst may begin. HW_MONO_NEVER: a later barrier must be back first. */
 static struct hw_mono burst_at(const struct hw_hearing *h, const struct hw_sight *s)
 {
 	return hw_sight_back(s) < h->burst ? HW_MONO_NEVER : hw_mono_add(h->burst_since, BURST_EVERY_NS);
 }
 
-/* When the canary of filter k may be sent, as far as other canaries are concerned. */
+/* When the bytes of canaries that are already sent leave room for the canary of filter k. */
 static struct hw_mono room_at(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	return h->in_burst + h->filter[k].size <= BURST ? now : burst_at(h, s);
@@ -182,7 +184,7 @@ static bool is_denied(const struct hw_hearing_filter *f)
 	return f->answer == HW_CANARY_REFUSED || f->answer == HW_CANARY_UNSENT;
 }
 
-/* When a canary is given up; HW_MONO_NEVER: not before a later barrier is back. */
+/* When a canary counts as lost. HW_MONO_NEVER: a later barrier must be back first. */
 static struct hw_mono late_at(const struct hw_hearing_filter *f, const struct hw_sight *s)
 {
 	if (is_denied(f))
@@ -205,8 +207,8 @@ void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k)
 	f->mute = false;
 }
 
-/* One more try if a canary is missed but other messages arrived since: perhaps only the canary's topic does not
- * deliver. */
+/* Returns how many canaries to send before giving up. One more is sent if a canary is missed although other messages
+ * have arrived on the filter since: perhaps only the canary's topic does not deliver. */
 static unsigned tries_of(const struct hw_hearing *h, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
@@ -214,8 +216,8 @@ static unsigned tries_of(const struct hw_hearing *h, size_t k)
 	return moves ? TRIES + 1 : TRIES;
 }
 
-/* No canary comes back any more. If nothing else arrives either, the filter is mute. Otherwise only the canary's topic
- * is. */
+/* The last try has failed. If the filter has delivered no other message since the first try, the filter is mute.
+ * Otherwise only the canary's topic does not deliver. */
 static void give_up_missed(struct hw_hearing *h, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
@@ -256,7 +258,7 @@ bool hw_canary_report(struct hw_hearing *h, struct hw_mono now, size_t k)
 	return true;
 }
 
-/* The broker's answer to an earlier canary does not apply to the next one. */
+/* The next canary is sent even if the broker refused the last one. */
 static void forget_denial(struct hw_hearing_filter *f)
 {
 	if (!is_denied(f))

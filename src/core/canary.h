@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Canaries: the monitor publishes them on a heartbeat filter, to check that the filter still delivers. The monitor's
- * name takes the place of a device's id. Private to the core.
+ * Canaries: the monitor publishes test messages on a heartbeat filter, to check that the filter still delivers. The
+ * monitor's name takes the place of a device's id. Private to the core.
  *
- * Per filter: idle -> (due) -> out -> back or lost. It is lost after two canaries that did not come back although later
- * barriers did.
+ * States of a filter's canary: idle, due, sent, then back or lost. A canary is lost when two in succession did not come
+ * back although later barriers did.
  */
 #ifndef HW_CANARY_H
 #define HW_CANARY_H
@@ -25,45 +25,48 @@ bool hw_canary_is_topic(const struct hw_hearing *h, const char *topic, size_t le
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer);
 
 /*
- * A number for the next run, which cannot know that canaries came back before if the right to read is lost by then. It
- * stands for all filters with canaries, once each canary was back in this run or in a recalled one. 0: not yet, or
- * there are none. hw_canary_recall() restores this, and does nothing if the filters have changed.
+ * A hash of all filters that have canaries; 0 until a canary has come back on each of them, in this run or a recalled
+ * one. The driver stores the hash for the next run, which passes it to hw_canary_recall(). So that run requires
+ * canaries even if the right to read was withdrawn before it could receive one. If the filters have changed,
+ * hw_canary_recall() does nothing.
  */
 uint64_t hw_canary_all_had(const struct hw_hearing *h);
 void hw_canary_recall(struct hw_hearing *h, uint64_t all_had);
 
 /*
- * Whether the canary must come back before the filter's silence is believed. True if one came back in this run. Also
- * true if the broker accepted the canary and the whole group never received a message: then only the right to read can
- * be missing. If devices were heard but never a canary, only the canary's topic cannot be read. Then the silence is
- * believed, or a fleet that stops as a whole would stay online.
+ * Whether the canary must come back before the filter's silence is believed. True if a canary has come back in this
+ * run. Also true if the broker accepted the canary and the group has never received a message: then the right to read
+ * must be missing. False if devices were heard but a canary never was: then only the canary's topic cannot be read. The
+ * silence is then believed, because a fleet that stops as a whole must become offline.
  */
 bool hw_canary_can_be_had(const struct hw_hearing *h, size_t k);
 
 /*
- * Whether a canary must be sent so that a device of the group can be judged by what the filter has delivered since
- * `need`. False if the filter is proven since `need`. Also false if a canary is out that was sent after the last
- * barrier, or after `need` with no barrier overtaking it. A later suspect thus does not wait for an earlier canary,
- * which proves nothing for it. Its own canary is back before its pair of barriers.
+ * Whether to send a canary, so that a device of the group can be judged by what the filter has delivered since `need`.
+ * False if the filter is proven since `need`. Also false if a canary is already on its way that was sent after the last
+ * barrier, or that was sent after `need` and that no returned barrier has overtaken. A later suspect does not wait for
+ * an earlier canary, which proves nothing for that suspect. Its own canary comes back before its pair of barriers.
  */
 bool hw_canary_is_pending(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k);
-/* Sends the canary if it is due: true, with its number. The bytes sent before a later barrier is back are limited. */
+/* Sends the canary if it is due. Returns true, and the canary's number, if so. Limits the bytes of canaries that are
+ * sent before a later barrier is back. */
 bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, int64_t *seq);
-/* How long to wait before a device that needs this filter's proof is checked again. 0: until the next pair of barriers.
- * If the canary is not back by then, the wait grows. */
+/* How long to wait until a device that needs proof of this filter is checked again. 0: until the next pair of barriers.
+ * The wait grows each time that the canary is not back. */
 int64_t hw_canary_wait(const struct hw_hearing *h, size_t k, struct hw_mono now);
 /*
- * A device needs this filter's proof, and its pair of barriers is back: notes the canary that should have been back
- * before the pair. Notes nothing if no canary ever came back, or if canaries are known not to. While other messages
- * arrive, an unreadable canary topic proves nothing about the filter.
+ * A device needs proof of this filter, and its pair of barriers is back. Notes the canary that should have come back
+ * before the pair. Notes none if no canary has ever come back, or if canaries are known not to come back: if only the
+ * canary's topic cannot be read, a missing canary proves nothing about the filter.
  */
 void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k);
 /* Gives up the canary that is out, if it is overdue. */
 void hw_canary_give_up(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k);
-/* Whether to report now that this filter's canary does not come back. Reported once until one comes back, some seconds
- * after the canary was given up. Not reported if the group is deaf by then, because that report includes it. */
+/* Whether to report now that this filter's canaries do not come back. Reported some seconds after the last canary was
+ * given up, and once until a canary comes back. Not reported if the group is deaf by then, because the report of the
+ * deafness says so. */
 bool hw_canary_report(struct hw_hearing *h, struct hw_mono now, size_t k);
-/* The first instant at which a canary must be given up, reported or sent. */
+/* The first instant at which a canary may have to be sent, reported or given up. */
 struct hw_mono hw_canary_next(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k);
 
 #endif

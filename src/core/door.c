@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The door: every change of a device's state is made here, as verdict.c decides. See door.h.
+ * The door: all changes of a device's state are made here, as verdict.c decides. See door.h.
  *
- * Invariants: stats.count[] and group_stats[].count[] are the numbers of records in each state; only the door, and the
+ * Invariants: stats.count[] and group_stats[].count[] are the numbers of records in each state. Only this file, and the
  * creation and removal of records (monitor.c), change them. A device's seq grows with each transition.
  */
 #include "door.h"
@@ -17,7 +17,8 @@
 
 /* --- states ------------------------------------------------------------------- */
 
-/* A forgotten device loses its reported data: if it is heard before its record is freed, it is a new device. */
+/* Deletes the data that a forgotten device has reported. If the device sends again before its record is freed, it
+ * counts as a new device. */
 static void unlearn(struct hw_device *d)
 {
 	struct hw_extra *x = hw_device_extra(d);
@@ -122,12 +123,12 @@ static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
 	if (d->flags & HW_FLAG_SILENT || put_off)
 		hw_monitor_arm(m, now, i);
-	/* Its entry came due for a probe, instead of for a refresh. */
+	/* The device was due for a probe, not for a refresh. */
 	if (put_off)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* Notes the event in the record, whatever the verdict will be. */
+/* Stores what the record must keep of the event, whatever the verdict is. */
 static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -144,7 +145,7 @@ static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 		goes_on(m, now, i);
 }
 
-/* An offline device has now been heard more than once. For a forgotten device this is the first heartbeat. */
+/* From an offline device, at least two messages have now arrived. From a forgotten device, this is the first. */
 static void go_online(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -158,8 +159,8 @@ static void go_online(struct hw_monitor *m, struct hw_now now, uint32_t i, const
 	transition(m, now, i, HW_STATE_ONLINE, v->reason, -1);
 }
 
-/* Wills arrive no faster than devices stop. The monitor may conclude thousands of timeouts at once, so these are paced.
- * False: the device's turn has not come. */
+/* Returns false if the device must wait for its turn under max_offline_rate. Timeouts are paced, because thousands may
+ * be decided at once. Goodbyes are not paced, because they arrive one by one as devices stop. */
 static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
 {
 	if (v->reason != HW_REASON_WILL && paced(m, now, i))
@@ -189,7 +190,8 @@ static struct hw_seen held_until(const struct hw_monitor *m, struct hw_now now, 
 	return held.ns > back.ns ? held : back;
 }
 
-/* Takes the first goodbye of a device, which then waits to be judged. */
+/* Accepts a goodbye of an online device. If the group holds goodbyes, the device is judged later; otherwise it is a
+ * suspect now. */
 static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bool hold)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -200,8 +202,8 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 		return;
 	}
 	struct hw_seen held = held_until(m, now, d);
-	/* The hold may postpone the device's check. Without the refresh, repeated goodbyes and heartbeats would prevent
-	 * every check. */
+	/* The hold may delay the check at which the device would be refreshed. Goodbyes and heartbeats in turn could
+	 * delay it again and again, so the device is refreshed now. */
 	bool puts_off =
 		d->node.place > HW_PLACE_LEVEL3 || d->flags & HW_FLAG_KEYED || d->node.due < hw_tick_ceil(held).n;
 	d->flags |= HW_FLAG_HELD;
@@ -218,11 +220,12 @@ static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
 }
 
 /*
- * Whether this check may skip the refresh. A device is checked one timeout after its last heartbeat. If its interval
- * does not divide its timeout, checks are less than a timeout apart. Two steps from check to check then take one to two
- * timeouts. So a check may skip the refresh if the previous check refreshed, and the keys live for four timeouts. Any
- * other arming starts over. A reload or blindness that shortens the planned life of the keys must be older than the
- * previous check.
+ * Whether this check may skip the refresh. It may if the previous check refreshed the keys and the keys live for at
+ * least four timeouts: the two steps from the previous check to the next one take at most two timeouts. (Steps are
+ * shorter than a timeout if a device's heartbeat interval does not divide its timeout.)
+ *
+ * If the device was armed otherwise since, its next check refreshes. A reload or blindness since the previous check may
+ * have shortened the planned life of the keys, so the check then refreshes too.
  */
 static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
@@ -231,7 +234,7 @@ static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struc
 	       now.mono.ns - m->sight.blind.until.ns >= stride_ns(m, d);
 }
 
-/* Whether the next check of a device that was just armed and refreshed comes before stride_ns(). */
+/* Whether the next check of a device that was just armed and refreshed comes sooner than stride_ns(). */
 static bool is_seen_soon(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	if (d->node.place > HW_PLACE_LEVEL3 || d->flags & HW_FLAG_KEYED || !hw_gate_owns(m, d))
@@ -249,8 +252,8 @@ static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	d->skips_refresh = !skip && is_seen_soon(m, now, d);
 }
 
-/* The device is not judged while its group is deaf or this node cannot hear the device, and a goodbye is void. Its keys
- * in the store must outlive that time, so the device is refreshed. */
+/* The device cannot be judged, because its group is deaf or this node cannot hear the device. A goodbye does not count.
+ * The device's keys in the store must outlive that time, so the device is refreshed. */
 static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	if (hw_monitor_at(m, i)->flags & HW_FLAG_GOODBYE)
@@ -259,8 +262,8 @@ static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* A goodbye is void. If it waited to be judged, or was noted, it had replaced the device's deadline, so the device is
- * armed again. */
+/* A goodbye does not count. If the goodbye was already noted or waited to be judged, it had replaced the device's
+ * deadline. The device is then armed for its deadline again. */
 static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	if (e->key_lives && !e->touched)
@@ -272,7 +275,8 @@ static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, con
 	}
 }
 
-/* Unless it is a suspect, the device is armed again, now for its heartbeats instead of the key. */
+/* Refreshes an online device. A device that is no suspect is also armed again, by its heartbeats and no longer by its
+ * key. */
 static void refresh(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
@@ -280,7 +284,7 @@ static void refresh(struct hw_monitor *m, struct hw_now now, uint32_t i, const s
 		hw_monitor_arm(m, now, i);
 }
 
-/* Waits for wait_ns, or for another pair of barriers if that is 0. */
+/* Judges the suspect again after `wait_ns`, or with the next pair of barriers if that is 0. */
 static void wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t wait_ns)
 {
 	if (wait_ns == 0)
@@ -289,8 +293,9 @@ static void wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t wa
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), wait_ns));
 }
 
-/* Since when the group's filters must have delivered what the device sent: its deadline if that is past, otherwise now.
- * A goodbye uses the time that the group's waiting goodbyes already share. */
+/* The time after which the group's filters must have delivered a message, so that the device's silence is its own: its
+ * deadline if that has passed, otherwise now. The goodbyes of a group that wait to be judged share the time of the
+ * first. */
 static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now, uint32_t i,
                                   const struct hw_evidence *e)
 {

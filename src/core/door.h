@@ -9,19 +9,21 @@
 #include "monitor_priv.h"
 #include "verdict.h"
 
-/* Asks for the verdict on a device and carries it out. Returns whether its state has changed. Under max_offline_rate,
- * the change to offline may have to wait for its turn. */
+/* Gets the verdict for an event of a device and applies it. Returns whether the device's state has changed. Under
+ * max_offline_rate a change to offline may wait for its turn. */
 bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e);
-/* Carries out a verdict that was already asked for: on a suspect (HW_EVENT_PROVEN), or on a device whose key is gone
+/* Applies a verdict that the caller already has: on a suspect (HW_EVENT_PROVEN), or on a device whose key is missing
  * (HW_EVENT_KEY_GONE). Returns as hw_monitor_rule(). */
 bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e,
                           const struct hw_verdict *v);
 
 /* Gives a new record its first state, without a transition. */
 void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enum hw_reason reason);
-/* The device is no longer provisional: clears HW_OWN_TIMEOUT_OVER, which kept a stored timeout from being used. */
+/* A device is no longer provisional. Clears HW_OWN_TIMEOUT_OVER, by which a provisional device ignores the stored
+ * timeout. */
 void hw_monitor_no_longer_provisional(struct hw_device *d);
-/* Voids a device's goodbye. The goodbye may have replaced the retained status, which is pending again. */
+/* Cancels a device's goodbye. The goodbye may have replaced the device's retained status at the broker, so that status
+ * is pending again. */
 void hw_monitor_void_goodbye(struct hw_monitor *m, uint32_t i);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of time: due entries of the wheels, the judgement of suspects, forgetting, and the sweeps. See monitor.h.
+ * Work that a moment in time causes: due entries of the wheels, the judgement of suspects, forgetting, and the sweeps.
+ * See monitor.h.
  *
- * All work here spends the caller's budget, one unit per device checked, and continues where it stopped. If a million
- * devices expire in one tick, a turn of the loop still takes only what its budget allows.
+ * Each device that is checked costs one unit of the caller's budget. When the budget is used up, the next call
+ * continues at the same place. So a turn of the loop is short even if a million devices expire in one tick.
  */
 #include "arm.h"
 #include "door.h"
@@ -18,13 +19,13 @@
 
 /* --- barriers and blindness -------------------------------------------------- */
 
-/* The highest tag that a suspect waits for; 0: there is none. Tags never fall along the queue. */
+/* The highest tag that a suspect waits for; 0: there is no suspect. Tags never decrease along the queue. */
 static uint64_t last_tag(const struct hw_monitor *m)
 {
 	return m->suspects.length ? hw_wheel_node(&m->wheel, m->suspects.tail)->due : 0;
 }
 
-/* Whether the blindness whose begin was reported is over, even if another one has begun since. */
+/* Whether the blindness that was last reported as begun is over, even if another one has begun since. */
 static bool reported_is_over(const struct hw_monitor *m)
 {
 	return m->reported.begun && (!hw_monitor_is_blind(m) || m->sight.blind.periods != m->reported.period);
@@ -170,12 +171,12 @@ static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out 
 }
 
 /*
- * Since when a filter must be proven, so that later silence is the device's own: since its deadline; for a goodbye,
- * since the sending of the barriers that prove it, if that is earlier.
+ * The time after which a filter must have delivered a message, so that later silence is the device's own. This is the
+ * device's deadline. For a goodbye it is the sending of the barriers that prove it, if that is earlier.
  *
- * Goodbyes of a group that wait share the time of the first one. Otherwise a canary that is slower than barriers would
- * never prove them. They share it until the first is judged. Without canaries, the others wait for the filter's next
- * message, but not past their deadlines.
+ * The waiting goodbyes of a group share the time of the first one, until the first is judged. With a time for each
+ * goodbye, a canary that is slower than barriers would prove none of them. In a group without canaries, the later
+ * goodbyes wait for the filter's next message, but at most until their devices' deadlines.
  */
 static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                              int64_t late_ns)
@@ -189,8 +190,8 @@ static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const stru
 	return need.ns > m->sight.blind.until.ns ? need : m->sight.blind.until;
 }
 
-/* A device is about to go offline: whether its group would have received its heartbeat. If not, or if this is still
- * unknown, the evidence is changed accordingly. */
+/* Whether the group would have received a heartbeat of a device that is about to become offline. If not, or if this is
+ * not known yet, marks the evidence accordingly. */
 static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                   struct hw_evidence *e)
 {
@@ -255,7 +256,9 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		return false;
 	const struct hw_device *d = hw_monitor_at(m, i);
 	if ((d->flags & HW_FLAG_HEARD) && hw_gate_is_authoritative(m, d)) {
-		hw_follow_take_over(m, now, i); /* before its turn, or it would be forgotten although it was heard */
+		hw_follow_take_over(
+			m, now,
+			i); /* Before the device is checked: otherwise it would be forgotten although it was heard. */
 		return true;
 	}
 	struct hw_evidence e = {.event = HW_EVENT_DUE,
@@ -305,9 +308,9 @@ static void settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
 }
 
 /*
- * A deafness is found late, and moves the group's clock back to when the deaf filter last delivered, perhaps by hours.
- * A device heard on another filter since then has a last_seen_ns ahead of the clock. That heartbeat counts for the
- * instant at which the clock stands, not for a later one.
+ * A deafness is detected late. The group's clock then goes back to the instant at which the deaf filter last delivered,
+ * perhaps by hours. A device that was heard on another filter since then has a last_seen_ns ahead of the clock. Its
+ * last_seen_ns becomes the clock's present value.
  */
 static void take_back(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
@@ -346,10 +349,10 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 }
 
 /*
- * While blind, the wheel and its refreshes stand still, but the keys' time to live runs on. So every device is
- * refreshed once per third of the shortest time to live, in chunks. A check before the blindness may have skipped its
- * refresh. Two of the four timeouts that keys then live may thus have passed. Even then a sixth of the time to live is
- * left for the device that is refreshed last.
+ * While the monitor is blind, the wheel stands still, and so do its refreshes. But the keys' time to live runs on. So
+ * every online device is refreshed within a third of the shortest time to live, in chunks. A check before the blindness
+ * may have skipped its refresh, so two of four timeouts may have passed. Even then a sixth of the time to live is left
+ * when the last device is refreshed.
  */
 int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m)
 {
@@ -375,7 +378,8 @@ static bool refreshing_blind(const struct hw_monitor *m)
 	return hw_monitor_is_blind(m) && !m->conf.loading && m->stats.count[HW_STATE_ONLINE] > 0;
 }
 
-/* If turns are a little late for many chunks, the round still takes no longer. */
+/* Refreshes the next chunk. The times of chunks follow from the planned time of the last one, so that slightly late
+ * turns do not make the whole round longer. */
 static void refresh_blind(struct hw_monitor *m, struct hw_now now)
 {
 	uint32_t bound = hw_registry_bound(m->registry);
@@ -396,7 +400,7 @@ static void refresh_blind(struct hw_monitor *m, struct hw_now now)
 
 /* --- pull -------------------------------------------------------------------- */
 
-/* One unit of work, or false if there is none. Its results are emitted. */
+/* Does one unit of work and emits its results. Returns false if there is none. */
 static bool work(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 {
 	if (judge(m, now)) {
@@ -417,8 +421,8 @@ bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, 
 {
 	if (hw_monitor_caused(m, out))
 		return true;
-	/* Sight is stepped first, so that no device is judged in a turn that begins blind. It is stepped again at the
-	 * end, so that new suspects share a barrier. */
+	/* Sight is stepped before devices are judged, so that none is judged in a turn that begins blind. It is stepped
+	 * again at the end, so that suspects of this turn share a barrier. */
 	if (m->stepped.ns != now.mono.ns) {
 		m->stepped = now.mono;
 		if (step_sight(m, now, out) || step_hearing(m, now, out))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See entry.h. Cost: a field's name is compared with nine names. */
+/* See entry.h. Cost: a field's name is compared with at most nine names. */
 #include "heartwheel/entry.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ static bool take_ms(const char *text, size_t len, int64_t *out)
 	return true;
 }
 
-/* Copies the name of a state or a reason, with a NUL; "" if it is too long for any. */
+/* Copies a name, which may be that of a state or a reason, and adds a NUL. Returns "" if no such name is as long. */
 static const char *word(const char *text, size_t len, char buf[32])
 {
 	if (len > 31)
@@ -61,7 +61,7 @@ static const char *word(const char *text, size_t len, char buf[32])
 	return buf;
 }
 
-/* Whether the text may name a group or a node: valid characters, and no longer than an id. */
+/* Whether a text can name a group or a node: its characters are valid, and it is no longer than an id. */
 static bool is_name(const char *text, size_t len)
 {
 	uint32_t c;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See filter_index.h. A node stands for the levels from the root to it. Node 0 is the root. No node
- * has the root as its child, so 0 also means "no node". In `ends` and `next_end`, 0 means "no entry", and n the entry n
- * - 1.
+ * See filter_index.h. A node of the tree stands for the levels from the root to it. Node 0 is the root. The root is no
+ * node's child, so 0 also means "no node". In `ends` and `next_end`, 0 means "no entry", and n > 0 means entry n - 1.
  */
 #include "heartwheel/filter_index.h"
 
@@ -190,7 +189,7 @@ static bool equals(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
-/* Compares with each filter, or only with those that are not in the tree. */
+/* Compares the searched filter with each filter, or with only those that are not in the tree. */
 static bool compare(const struct search *s, const char *filter, bool each,
                     bool (*fits)(const char *stored, const char *filter))
 {
@@ -204,7 +203,7 @@ static bool compare(const struct search *s, const char *filter, bool each,
 	return false;
 }
 
-/* `rest`: the levels of the searched filter that follow; NULL: none. */
+/* `rest`: the remaining levels of the searched filter; NULL: there are none. */
 static bool find_covers(const struct search *s, uint32_t at, const char *rest)
 {
 	const struct hw_filter_node *n = &s->x->nodes[at];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Other nodes' decisions, as read from the event stream, and the takeover of their devices. See monitor.h and gate.h.
+ * The decisions of other nodes, as read from the event stream, and the take-over of their devices. See monitor.h and
+ * gate.h.
  *
- * Rule: a state from the stream is accepted, but is no evidence. A device that becomes online gets a timeout from the
- * moment of reading, because other machines' clocks are not compared. If this node has heard the device, its own time
- * counts. A device that becomes offline counts as heard only by messages read afterwards; if the device still sends, a
- * heartbeat follows soon. The time until such a device is forgotten also begins with the reading.
+ * Rule: a state from the stream is accepted, but is no evidence. The clocks of other machines are not compared. So a
+ * device that becomes online gets a full timeout from the moment of reading, unless this node has heard it. A device
+ * that becomes offline counts as heard again only by messages that are read afterwards; if it still sends, a heartbeat
+ * follows soon. The time until such a device is forgotten also begins with the reading.
  *
- * At a takeover, a transition is made only where this node's note differs from the stream's state. A device noted as
- * silent is judged again, by barriers sent from now on.
+ * At a take-over, this node makes a transition only if its note about a device differs from the state in the stream. A
+ * device noted as silent is judged again, by barriers that are sent from now on.
  */
 #include "follow.h"
 
@@ -30,7 +31,8 @@
 
 /* --- following ----------------------------------------------------------------- */
 
-/* Stores another machine's wall-clock last_seen_ms in the form that this state needs. It is only shown. */
+/* Converts last_seen_ms, another machine's wall clock, to the form that the device's state needs. The value is only
+ * displayed. */
 static void set_heard(struct hw_device *d, struct hw_now now, enum hw_state state, int64_t last_seen_ms)
 {
 	int64_t ms = last_seen_ms;
@@ -42,7 +44,7 @@ static void set_heard(struct hw_device *d, struct hw_now now, enum hw_state stat
 		hw_device_set_heard_ms(d, ms);
 }
 
-/* Whether the store has the device's state. It has no provisional device, and lacks a forgotten one by intent. */
+/* Whether the store should have the device. It has no provisional and no forgotten devices. */
 static bool is_in_store(const struct hw_device *d)
 {
 	enum hw_state state = hw_device_state(d);
@@ -91,8 +93,8 @@ bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const
 	return true;
 }
 
-/* With several nodes, this node may lose the device before its state is written, and then no node would have the state.
- * So the state is pending like a transition, until the store has confirmed it. */
+/* With several nodes, this node may lose the device before it has written its state, and then no store would have that
+ * state. So the state is pending like a transition, until the store has confirmed it. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 {
 	if (m->conf.several) {
@@ -105,7 +107,7 @@ void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 }
 
-/* Whether a newer owner of a partition that this node believes to own wrote the entry. */
+/* Whether an entry shows that a partition, which this node believes to own, has a newer owner. */
 static bool is_lost(const struct hw_monitor *m, const struct hw_event *e)
 {
 	unsigned p = hw_partition_of(e->id, e->id_len);
@@ -198,15 +200,15 @@ int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 	return r->found ? 0 : -ENOMEM;
 }
 
-/* Whether the re-read that ends has found no entry of a device that the store should have. */
+/* Whether this reading of the store, which ends now, has not returned a device that the store should have. */
 static bool is_missing(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_device *d = hw_registry_at(m->registry, i);
 	return d && !(m->gate.reread.found[i / 64] >> i % 64 & 1) && is_in_store(d);
 }
 
-/* This node writes and publishes the device when it takes the device over. The deciding node writes it now, but may
- * lose the partition before Redis accepts the write. Then no store has the device until that partition comes back. */
+/* Marks the device as pending, so that this node writes and publishes it if it becomes the owner. The present owner
+ * writes the device now, but may lose the partition before Redis accepts the write. */
 static void keep_for_later(struct hw_monitor *m, uint32_t i)
 {
 	hw_monitor_at(m, i)->flags |= HW_FLAG_TOUCHED;
@@ -269,7 +271,7 @@ uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget)
 	return HW_NIL;
 }
 
-/* Whether the key or the heartbeats that kept a device online still do. */
+/* Whether an online device is still kept online, by its key or by its heartbeats. */
 static bool lives(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
@@ -278,7 +280,7 @@ static bool lives(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	return hw_monitor_deadline(m, now, d).ns > hw_monitor_seen(m, now).ns;
 }
 
-/* The device came back, and perhaps stopped again, while no node decided. */
+/* Takes over an offline device that was heard while no node decided. It may have stopped again since. */
 static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -291,8 +293,8 @@ static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_arm_offline(m, now, i, hw_monitor_gone_ms(m, now, d));
 }
 
-/* No node has decided about the device. If it was heard and is silent by now, there is nothing to report. A record with
- * notes (HW_NOTE()) is left to the monitor's driver. */
+/* Takes over a device about which no node has decided. If the device was heard and is silent by now, there is nothing
+ * to report. A record with notes (HW_NOTE()) stays, because the driver uses it. */
 static void take_over_new(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;

@@ -12,19 +12,20 @@
 void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t);
 
 /*
- * Applies the stored state of a device if it is not older than the known one. `first`: in any case, because the known
- * state may be the one that the store has lost. The node that wrote a lost state has published it, so the next owner
- * makes the present state pending. Returns whether the state was applied.
+ * Applies the state of a device in the store if that is not older than the known state. `first`: applies it in any
+ * case, because the store may have lost the known state. The previous owner had published the lost state, so the next
+ * owner makes the present state pending. Returns whether the state was applied.
  */
 bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first);
-/* The store has a newer state of a device that this node decides for: makes this node's state newer still. */
+/* The store has a newer state of a device for which this node is authoritative. Raises the seq of this node's state, so
+ * that this state is newer. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq);
-/* A device's seq, to replace one that is out of bounds; the wall clock if `i` is HW_NIL or the seq is 0. */
+/* Returns a device's seq, to replace an invalid one. Returns the wall clock if `i` is HW_NIL or the seq is 0. */
 uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 /* The next record to take over; HW_NIL: none is left, or the budget is used up. */
 uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget);
-/* This node decides for the device from now on: applies what was noted. */
+/* From now on this node decides for the device: applies the notes about it. */
 void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 #endif

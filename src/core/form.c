@@ -51,7 +51,7 @@ int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was)
 	return *was ? 0 : -ENOMEM;
 }
 
-/* If a reload follows soon after another one, devices may still have the timeout from before the first. */
+/* The timeouts from before the earlier of two reloads may still be in use when the second follows soon. */
 static void note_timeouts(const struct hw_monitor *m, struct hw_form *f, const struct hw_form_was *was, int64_t seen_ns)
 {
 	int64_t lasts_ms = m->conf.grace_ms + f->was_timeout_ms;
@@ -81,7 +81,8 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 		m->unjudged.at = 0;
 }
 
-/* Of several other forms, the one read last: a node with that form can judge the device. */
+/* If the device was heard in several forms, this is the last one that was read. A node with that form can judge the
+ * device. */
 uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d)
 {
 	if (!m->conf.several || d->form == HW_FORM_UNSAID)
@@ -115,17 +116,19 @@ void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *pe
 		hw_monitor_begin_relink(m);
 }
 
-/* --- what is not judged ----------------------------------------------------------- */
+/* --- devices that are not judged ------------------------------------------------ */
 
-/* Counts a device. Offline devices count too: this node may also not hear them return. */
+/* Counts a device that this node cannot judge. An offline device counts too, because this node may not hear it return.
+ */
 static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
 {
 	struct hw_unjudged *u = &m->unjudged;
 	enum hw_state state = hw_device_state(d);
 	bool unstored = state == HW_STATE_PROVISIONAL && d->last_heard_ms != HW_NEVER_MS;
-	/* Or the device was written to a store that has since been emptied, and its owner does not hear the device. */
+	/* The same is true of a device that was in a store that has since been emptied, if its owner does not hear it.
+	 */
 	unstored |= state == HW_STATE_ONLINE && hw_form_is_ours(m, d) && hw_gate_is_missing_in_store(m, i);
-	/* Or the owner does not hear that an offline device is back, in whatever form it was written. */
+	/* The same is true of an offline device that is heard here but not by its owner, whatever its form. */
 	unstored |= state == HW_STATE_OFFLINE && (d->flags & HW_FLAG_HEARD);
 	if (unstored && !hw_gate_owns(m, d))
 		hw_partitions_add(&u->found_heard, hw_device_partition(d));

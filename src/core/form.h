@@ -3,29 +3,31 @@
  * Forms: whether this node can hear a device, and so may judge it.
  *
  * Nodes may have different groups, for example during a rolling reload. The form of a group (struct hw_group.form_hash)
- * is a hash of everything that decides whether its devices are heard. Each device's record, and its Redis hash,
- * name the form in which the device was heard last. Rule: a node judges a device only if two conditions hold. The
- * node's configuration has the filters of the device's group. And some node heard the device in the form that the group
- * has on this node. An unknown form counts as the same form. If a device was heard only in another form, its silence
- * proves nothing. A single monitor judges every device of its groups.
+ * is a hash of all settings that decide whether its devices are heard. A device's record, and its hash in Redis,
+ * contain the form in which the device was last heard.
  *
- * After a reload that changes a group's form, silence counts again from zero: before, no message was expected on the
- * new filters.
+ * Rule: a node judges a device only if the node has the filters of the device's group, and if the device was last
+ * heard, by any node, in the form that the group has on this node. An unknown form counts as the same form. If a device
+ * was heard only in another form, its silence proves nothing. A single monitor judges every device of its groups.
  *
- * Cost: a comparison per judgement. Unjudged devices are counted only while there may be any. Private to the core.
+ * After a reload that changes a group's form, silence counts from zero, because no message was expected on the new
+ * filters before.
+ *
+ * Cost: one comparison for each judgement. Unjudged devices are counted only while there may be any. Private to the
+ * core.
  */
 #ifndef HW_FORM_H
 #define HW_FORM_H
 
 #include "monitor_priv.h"
 
-/* Whether a device was not heard since a reload changed the form of its group. */
+/* Whether the form of the device's group has changed since the device was last heard. */
 static inline bool hw_form_is_older(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return d->last_seen_ns < m->form[d->group].heard_ns;
 }
 
-/* Whether a device was heard in its group's form on this node. */
+/* Whether a device was last heard in the form that its group has on this node. */
 static inline bool hw_form_is_ours(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return d->form == HW_FORM_OURS && !hw_form_is_older(m, d);
@@ -39,11 +41,13 @@ static inline bool hw_form_judges(const struct hw_monitor *m, const struct hw_de
 	return !m->conf.several || d->form == HW_FORM_UNSAID || hw_form_is_ours(m, d);
 }
 
-/* The index of the group of that name, made if the configuration has none; or an error of hw_groups_name(). */
+/* Returns the index of the group of that name. Creates the group if the configuration has none. Returns an error of
+ * hw_groups_name(). */
 int hw_form_group(struct hw_monitor *m, const char *name, size_t len);
-/* Another node heard the device in this form; 0: unknown. */
+/* Notes the form in which another node heard the device; 0: unknown. */
 void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form);
-/* Called before and after a change of the groups; the caller owns `was`. 0 or -ENOMEM. */
+/* Around a change of the groups: hw_form_begin() notes the forms before the change, and hw_form_end() applies the
+ * difference. The caller frees `was`. hw_form_begin() returns 0 or -ENOMEM. */
 struct hw_form_was {
 	uint64_t form;
 	int64_t timeout_ms, timeout_max_ms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See gate.h. Also the roles of this node in the partitions: see monitor.h. */
+/* See gate.h, and monitor.h for the partitions that this node owns. */
 #include "gate.h"
 
 #include "arm.h"
@@ -7,10 +7,10 @@
 /* --- notes ------------------------------------------------------------------- */
 
 /*
- * Whether a heartbeat may be older than the offline state of another node. That node had heard the device at least one
- * timeout before its decision, and this node knows the decision by now. A message read after a barrier passed the
- * broker after that barrier was sent. If the barrier was sent less than a timeout ago, the heartbeat is newer. After a
- * network split, or a standstill of the broker or a reader, it may be the old one.
+ * Whether a heartbeat may have been sent before another node made its device offline. That node had received nothing
+ * for at least one timeout, and this node knows the decision by now. A message that is read after a barrier passed the
+ * broker after that barrier was sent. So the heartbeat is newer if the barrier was sent less than a timeout ago. After
+ * a network split, or a standstill of the broker or a reader, it may be older.
  */
 static bool may_be_old(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
@@ -42,9 +42,10 @@ void hw_gate_unhear(struct hw_device *d, struct hw_now now)
 	d->flags &= (uint16_t)~HW_FLAG_HEARD;
 }
 
-/* --- what is this node's ------------------------------------------------------- */
+/* --- this node's partitions ------------------------------------------------------- */
 
-/* A running sweep is not restarted, or a series of new partitions would never let it end. */
+/* Adds a partition to the running sweep. A sweep is not restarted, because it would never end if new partitions kept
+ * arriving. */
 static void take_over(struct hw_gate *g, unsigned p)
 {
 	hw_partitions_add(g->sweep.active ? &g->waiting : &g->swept, p);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A goodbye: a filter and the payload that is a goodbye on it. Also parses `while` lines. See group.h. */
+/* A goodbye: a filter, and the payload that counts as a goodbye on it. Also parses the lines of `while`. See group.h.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "heartwheel/group.h"
 
-/* The filter ends at the first space. The rest is the word, which may contain spaces. */
+/* Splits a line at its first space, into the filter and the payload. The payload may contain spaces. */
 static int split(struct hw_goodbye *g, char *filter, const char **why)
 {
 	char *word = filter + strcspn(filter, " \t"), *equals;

@@ -19,8 +19,8 @@
 #include "match.h"
 #include "takers.h"
 
-/* The least goodbye_delay of a bridged group. A broker that is being stopped publishes its clients' wills over its
- * bridge 12 to 86 ms (measured) before the bridge's state changes. */
+/* The least goodbye_delay of a bridged group. When a broker stops, it publishes its clients' wills over its bridge 12
+ * to 86 ms (measured) before it publishes the bridge's new state. */
 #define BRIDGED_DELAY_MS 2000
 
 void hw_groups_init(struct hw_groups *g)
@@ -83,7 +83,7 @@ static int compile_goodbyes(struct hw_group *group, const struct hw_group_spec *
 	return rc;
 }
 
-/* `*n` counts what is compiled so far, so that only this is released. */
+/* Counts in `*n` the templates that are compiled so far. On an error the caller releases only these. */
 static int compile_list(struct hw_topic *list, size_t *n, const char *const *texts, size_t n_texts,
                         enum hw_topic_kind kind)
 {
@@ -101,8 +101,8 @@ static const struct hw_topic *filter_at(const struct hw_group *group, size_t i)
 	return i < group->n_heartbeat ? &group->heartbeat[i] : &group->goodbye[i - group->n_heartbeat].topic;
 }
 
-/* The name of the group's {name...}; empty: none. -EINVAL if there are two, because the first one would have no clear
- * end in an id. */
+/* Finds the capture {name...} of the group; empty: there is none. Returns -EINVAL if there are two, because the end of
+ * the first one in an id would not be clear. */
 static int find_several(const struct hw_group *group, struct hw_value *name)
 {
 	bool several;
@@ -120,7 +120,7 @@ static int find_several(const struct hw_group *group, struct hw_value *name)
 	return 0;
 }
 
-/* Compiles a template in which {name} becomes {name...} if a filter of the group has {name...}. */
+/* Compiles a template. {name} counts as {name...} if a filter of the group has {name...}. */
 static int compile_widened(struct hw_topic *t, const char *text, const struct hw_group *group, enum hw_topic_kind kind)
 {
 	struct hw_value name;
@@ -153,7 +153,7 @@ static int bind_status(struct hw_group *group)
 	return rc;
 }
 
-/* Compiles the id, and binds the captures of the group's templates to it. */
+/* Compiles the group's id, and binds the captures of the group's templates to it. */
 static int compile_id(struct hw_group *group, const struct hw_group_spec *spec)
 {
 	const char *why;
@@ -305,7 +305,8 @@ static int build(struct hw_group **fresh, const struct hw_group_spec *specs, siz
 	return hw_takers_add(fresh, n);
 }
 
-/* Searches from `*hint` on, which becomes the index after the group that was found. A reload mostly keeps the order. */
+/* Searches from `*hint` on. `*hint` becomes the index after the group that was found, because a reload rarely changes
+ * the order. */
 static int find_from(const struct hw_groups *g, size_t *hint, const char *name)
 {
 	for (size_t i = 0; i < g->n; i++) {
@@ -318,7 +319,7 @@ static int find_from(const struct hw_groups *g, size_t *hint, const char *name)
 	return -1;
 }
 
-/* The future table: the fresh groups for all that stay or are new, otherwise the old ones. */
+/* Makes the table after the reload: fresh groups for those that stay or are new, the old group for each other index. */
 static int lay_out(const struct hw_groups *g, struct hw_groups_draft *d)
 {
 	struct hw_groups *next = &d->next;
@@ -388,8 +389,8 @@ static bool has_filter(const struct hw_groups *g, const struct hw_topic *by)
 	return false;
 }
 
-/* A renamed group is still heard, because another group has its filters. `filters` NULL: there is no memory for the
- * index, and the groups are searched. */
+/* Whether no configured group has the filters of this one any more; a renamed group is still heard. `filters` NULL:
+ * there was no memory for the index, so all groups are compared. */
 static bool is_unheard(const struct hw_groups *g, const struct hw_group *group, const struct hw_filter_index *filters)
 {
 	bool heard = group->n_heartbeat > 0;
@@ -451,7 +452,7 @@ int hw_groups_find(const struct hw_groups *g, const char *name)
 	return -1;
 }
 
-/* Its timeout is unknown. Its devices are not judged, and their keys are refreshed at this interval. */
+/* A group whose timeout is unknown. Its devices are not judged, and their keys are refreshed at this interval. */
 #define UNKNOWN_TIMEOUT_MS 30000
 
 int hw_groups_name(struct hw_groups *g, const char *name, size_t len)
@@ -506,8 +507,8 @@ size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const ch
 	return g->id_prefix_len + (size_t)n;
 }
 
-/* Without the id_prefix, if it has one. A device from before a reload may lack it, and an id is never the prefix alone.
- * */
+/* The id without the group's id_prefix, if the id has it: a device from before a reload may lack it. An id is never the
+ * prefix alone. */
 static struct hw_value without_prefix(const struct hw_group *g, const char *id, size_t id_len)
 {
 	size_t n = g->id_prefix_len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See hearing.h. Invariant: a group's deaf_filters is the number of its deaf filters, and deaf_groups the number of
- * groups where that is not 0. A group's own clock stands still exactly while it has deaf filters or its upstream is
- * down.
+ * See hearing.h. Invariants: a group's deaf_filters is the number of its deaf filters. deaf_groups is the number of
+ * groups with at least one. A group's own clock stands still exactly while the group has a deaf filter or its upstream
+ * is down.
  */
 #include "hearing.h"
 
@@ -16,8 +16,8 @@ struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t k)
 	return hw_canary_can_be_had(h, k) ? HW_MONO_NEVER : hw_hearing_believed_at(h, k);
 }
 
-/* Whether perhaps only the canary is lost, and not the devices' messages on the filter: the broker has not confirmed
- * the canary. */
+/* Whether the devices' messages on the filter may arrive although its canary does not: the broker has not confirmed the
+ * canary. */
 static bool may_be_unsent(const struct hw_hearing_filter *f)
 {
 	return f->ever && f->answer != HW_CANARY_TAKEN;
@@ -32,7 +32,7 @@ struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_
 	return hw_mono_later(hw_mono_add(now, g->timeout_ns), hw_hearing_believed_at(h, k));
 }
 
-/* --- deaf, and not any more ----------------------------------------------------- */
+/* --- begin and end of deafness --------------------------------------------------- */
 
 static void count_deaf(struct hw_hearing *h, struct hw_mono since, struct hw_mono now, bool begins)
 {
@@ -44,14 +44,14 @@ static void count_deaf(struct hw_hearing *h, struct hw_mono since, struct hw_mon
 	}
 }
 
-/* Makes the group deaf. Returns whether to report it. Not if the group is deaf already, or if the end of its last
- * deafness is not reported yet; that report is cancelled. */
+/* Makes the group deaf. Returns whether to report this. It is not reported if the group is deaf already. If the end of
+ * its last deafness is not reported yet, that report is cancelled, and this begin is not reported either. */
 static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, struct hw_mono since)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
 	struct hw_hearing_group *g = &h->group[f->group];
 	struct hw_seen seen = hw_blind_seen(&s->blind, since);
-	if (seen.ns < f->seen.ns) /* the clock no longer knows the blindness at the subscription */
+	if (seen.ns < f->seen.ns) /* The clock no longer knows the blindness in which the filter was subscribed. */
 		seen = f->seen;
 	bool is_news = g->deaf_filters == 0 && !g->over;
 	g->over = false;
@@ -88,7 +88,7 @@ static void undeafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_m
 		hear_again(h, s, now, g);
 }
 
-/* Ends the deafness of groups that no longer have the deaf filter. */
+/* Ends the deafness of groups whose deaf filter is no longer configured. */
 static void recount(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
 {
 	for (size_t k = 0; k < h->n_groups; k++) {
@@ -102,7 +102,7 @@ static void recount(struct hw_hearing *h, const struct hw_sight *s, struct hw_mo
 	}
 }
 
-/* Notes the seeing clock of filters that were subscribed now. */
+/* Stores the seeing clock of filters that were subscribed now. */
 static void note_clock(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
 {
 	for (size_t k = 0; k < h->n; k++)
@@ -159,7 +159,7 @@ static void end_upstreams(struct hw_hearing *h, const struct hw_sight *s, struct
 	}
 }
 
-/* --- what comes in -------------------------------------------------------------- */
+/* --- messages that arrive -------------------------------------------------------- */
 
 void hw_hearing_subscribed(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
 {
@@ -239,8 +239,8 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
 	return all;
 }
 
-/* An online device sends at least one heartbeat per timeout. So a group that receives half as many is not deaf as a
- * whole. */
+/* Notes whether a deaf group receives half as many heartbeats as its online devices should send, one for each timeout.
+ * Then the group is not deaf as a whole. */
 void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, uint64_t heartbeats, uint32_t online)
 {
 	struct hw_hearing_group *g = &h->group[group];
@@ -254,7 +254,8 @@ void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, 
 
 /* --- steps ---------------------------------------------------------------------- */
 
-/* A filter that must be proven gets a canary: now, or after the next barrier is sent. */
+/* A filter that a suspect needs gets a canary. If a canary is on its way, the next one is due after the next barrier is
+ * sent. */
 static void take_asks(struct hw_hearing *h, const struct hw_sight *s)
 {
 	h->asked = false;
@@ -281,11 +282,11 @@ static int64_t retry_ns(const struct hw_hearing_group *g)
 static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
-	/* If the group's devices are heard, the canary of one filter is no longer required. */
+	/* If the group's devices are heard on other filters, this filter's canary is no longer required. */
 	if (h->group[f->group].heard && may_be_unsent(f))
 		f->ever = false;
 	if (hw_hearing_last(h, k).ns > f->last_then.ns) {
-		/* The right to read is new: from now on canaries are required, or required again. */
+		/* The filter delivers again, so canaries are required from now on. */
 		f->due |= (!f->ever || f->lost.ns) && hw_hearing_may_ask(h, k);
 		undeafen(h, s, now, k);
 	} else if (!hw_canary_can_be_had(h, k) && now.ns >= hw_hearing_believed_at(h, k).ns) {
@@ -297,8 +298,9 @@ static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct h
 	}
 }
 
-/* A lost canary that a device waited for makes the group deaf. Heartbeats since the filter's last message before it may
- * be lost, even if the filter delivers now. Returns whether to report the deafness. */
+/* A canary is lost that a device waited for. This makes the group deaf from the last message on the filter before that
+ * canary. Heartbeats since then may be lost, even if the filter delivers now. Returns whether to report the deafness.
+ */
 static bool take_mute(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
@@ -403,6 +405,6 @@ struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight
 	for (size_t g = 0; h->upstream_groups > 0 && g < h->n_groups; g++)
 		if (h->group[g].returned)
 			at = hw_mono_sooner(at, h->group[g].back);
-	/* One pass per instant: a barrier that comes back in the instant of a pass is left to the next pass. */
+	/* At most one pass for each instant. A barrier that comes back in the same instant is left to the next pass. */
 	return hw_mono_later(at, h->checked.ns == now.ns ? hw_mono_add(now, 1) : now);
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hearing: a group is deaf if one of its heartbeat filters does not deliver what is published on it. Private to the
- * core.
+ * Hearing: a group is deaf if one of its heartbeat filters does not deliver the messages that are published on it.
+ * Private to the core.
  *
- * A granted subscription proves nothing: a broker may withdraw the right to read and still grant. So before a device
- * goes offline, every filter of its group must have delivered a message that was published after the deadline. This is
- * a heartbeat of another device, or else a canary that the monitor publishes (canary.h). A canary that was sent for
- * that purpose, and that a later barrier has overtaken, must come back. If it never does, the filter was mute, perhaps
- * for less than a timeout. Heartbeats that arrive later prove nothing about messages lost before.
+ * A granted subscription proves nothing: a broker may withdraw the right to read and still grant the subscription. So
+ * before a device goes offline, each filter of its group must have delivered a message that was published after the
+ * deadline. This is a heartbeat of another device, or a canary that the monitor publishes (canary.h). If a canary was
+ * sent for this purpose and a later barrier is back, the canary must come back too. If it never does, the filter was
+ * mute, perhaps for less than a timeout. Heartbeats that arrive later prove nothing about the messages before them.
  *
- * A group's seeing clock is the monitor's, less the time in which the group was deaf or its upstream was down. It is a
- * struct hw_blind on top of the other, and the clock of hw_device.last_seen_ns.
+ * A group's seeing clock is the monitor's, less the time in which only the group was deaf or its upstream was down. It
+ * is a second struct hw_blind that subtracts from the first. hw_device.last_seen_ns is a value of the group's clock.
  *
- * Cost: a store per heartbeat. If nothing is due, out or deaf, a step is constant; otherwise it is linear in the
- * filters, once per turn.
+ * Cost: one store for each heartbeat. A step is constant if no canary is due or on its way and no group is deaf;
+ * otherwise it is linear in the filters, once a turn.
  */
 #ifndef HW_HEARING_H
 #define HW_HEARING_H
@@ -29,7 +29,8 @@ enum hw_hearing_verdict {
 	HW_HEARING_HEARS,  /* the silence is the device's own */
 	HW_HEARING_UNSURE, /* unknown: check again later */
 	HW_HEARING_DEAF,
-	HW_HEARING_STILL_DEAF /* deaf as before: the end of the deafness was not reported yet, and will not be */
+	HW_HEARING_STILL_DEAF /* Deaf again before the end of the last deafness was reported: that report is cancelled.
+	                       */
 };
 
 /* What a step found or requests, and for which filter. */
@@ -38,26 +39,26 @@ struct hw_hearing_do {
 		HW_HEARING_NOTHING,
 		HW_HEARING_CANARY,  /* send a canary with `seq` */
 		HW_HEARING_MISSING, /* a canary does not come back: report it once */
-		HW_HEARING_MUTE,    /* the filter was mute, and may still be: its group is deaf since then */
-		HW_HEARING_OVER,    /* the group is no longer deaf */
-		HW_HEARING_BACK     /* the upstream is up, and the group no longer blind for it */
+		HW_HEARING_MUTE, /* The filter was mute and may still be. Its group is deaf since its last message. */
+		HW_HEARING_OVER, /* the group is no longer deaf */
+		HW_HEARING_BACK  /* The upstream is up, and no longer makes the group blind. */
 	} what;
 	size_t filter;
 	uint16_t group; /* of HW_HEARING_OVER and HW_HEARING_BACK */
 	int64_t seq;
 };
 
-/* Sets the groups; a filter that a group keeps also keeps its data. `node` NULL: no filter is doubted, and no canary is
- * sent. 0, or -ENOMEM with nothing changed. */
+/* Sets the groups. A filter that a group keeps also keeps its data. `node` NULL: all filters are believed to deliver,
+ * and no canary is sent. Returns 0, or -ENOMEM with nothing changed. */
 int hw_hearing_configure(struct hw_hearing *h, const struct hw_sight *s, const struct hw_groups *groups,
                          const char *node, struct hw_mono now);
 
 /* All readers are subscribed (again): every filter must be proven again. */
 void hw_hearing_subscribed(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now);
-/* Canaries in flight are lost with their connection, and this loss proves nothing. */
+/* A connection was lost. Canaries that were on their way may never come back, which proves nothing. */
 void hw_hearing_interrupted(struct hw_hearing *h);
 
-/* A device of this group will be judged soon: sends canaries on the filters that are not proven since `need`. */
+/* A device of this group will be judged soon. Requests canaries on the filters that are not proven since `need`. */
 static inline void hw_hearing_ask(struct hw_hearing *h, uint16_t group, struct hw_mono need)
 {
 	h->group[group].want = hw_mono_later(h->group[group].want, need);
@@ -65,13 +66,14 @@ static inline void hw_hearing_ask(struct hw_hearing *h, uint16_t group, struct h
 	hw_hearing_wake(h);
 }
 
-/* Whether silence since `need` is the device's own; `online`: online devices of the group. Unsure: check again after
- * `*wait_ns`; 0: with the next pair of barriers. Deaf: the group is deaf from now on, because of `*filter`. */
+/* Whether silence since `need` is the device's own. `online`: number of online devices of the group. Unsure: check
+ * again after `*wait_ns`, or with the next pair of barriers if that is 0. Deaf: the group is deaf from now on, because
+ * of `*filter`. */
 enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now,
                                          uint16_t group, struct hw_mono need, uint32_t online, int64_t *wait_ns,
                                          size_t *filter);
 
-/* While a group is deaf: its heartbeats so far, on all filters, and its online devices. */
+/* Called while a group is deaf, with the number of its heartbeats so far on all filters, and of its online devices. */
 void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, uint64_t heartbeats, uint32_t online);
 
 /* Call until it requests nothing. */
@@ -79,13 +81,14 @@ struct hw_hearing_do hw_hearing_step(struct hw_hearing *h, const struct hw_sight
 /* The first instant at which hw_hearing_step() may have work. */
 struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now);
 
-/* When this deafness ends if no message ever arrives; INT64_MAX: never. */
+/* When the deafness of this filter ends if no message arrives; INT64_MAX: never. */
 struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t filter);
-/* The same if the group's devices are heard on other filters until then; INT64_MAX: these do not count. */
+/* The same if the group's devices are heard on other filters until then. INT64_MAX: other filters do not end this
+ * deafness. */
 struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_mono now, size_t filter);
 
-/* The upstream of a group is down, or up. When it is up, the group is heard again after a grace. Returns whether to
- * report that the upstream went down. */
+/* The upstream of a group is down, or is up. After it is up again, a grace passes before the group is no longer blind.
+ * Returns whether to report that the upstream went down. */
 bool hw_hearing_upstream(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, uint16_t group, bool away,
                          int64_t grace_ns);
 
@@ -95,7 +98,7 @@ static inline bool hw_hearing_is_blind(const struct hw_hearing *h, uint16_t grou
 	return h->group[group].deaf_filters > 0 || h->group[group].upstream;
 }
 
-/* Whether the upstream is up, and only the grace keeps the group blind. */
+/* Whether the upstream is up and the group is blind only for the grace. */
 static inline bool hw_hearing_returns(const struct hw_hearing *h, uint16_t group)
 {
 	return h->group[group].upstream && h->group[group].returned && h->group[group].deaf_filters == 0;
@@ -106,7 +109,7 @@ static inline bool hw_hearing_is_deaf(const struct hw_hearing *h, uint16_t group
 	return h->group[group].deaf_filters > 0;
 }
 
-/* What a group's seeing clock shows when the monitor's shows `seen`. */
+/* Converts `seen` from the monitor's seeing clock to the group's. */
 static inline struct hw_seen hw_hearing_seen(const struct hw_hearing *h, uint16_t group, struct hw_seen seen)
 {
 	if (!h->clocks_differ)

@@ -32,7 +32,7 @@ void hw_hearing_fini(struct hw_hearing *h)
 	free(h->group);
 }
 
-/* Fills in a new filter. The monitor has just subscribed to it, or is about to. */
+/* Fills in a new filter. The subscription has just been made, or follows at once. */
 static int fill_in(struct hw_hearing_filter *f, const struct hw_group *g, const char *node, struct hw_mono now)
 {
 	f->since = now;
@@ -51,8 +51,8 @@ static bool is_same(const struct hw_hearing_filter *a, const struct hw_hearing_f
 	return a->group == b->group && strcmp(a->filter, b->filter) == 0 && strcmp(a->canary, b->canary) == 0;
 }
 
-/* The index of the old entry for the same filter of the same group; h->n: none. A canary with another topic is another
- * canary. `at` is the index in the new table, and most reloads change no index. */
+/* The index of this filter in the old table, if it has the same group and the same canary topic; h->n: none. `at` is
+ * the index in the new table and is tried first, because most reloads change no index. */
 static size_t known(const struct hw_hearing *h, const struct hw_hearing_filter *f, size_t at)
 {
 	size_t k = at < h->n && is_same(&h->filter[at], f) ? at : 0;
@@ -121,7 +121,7 @@ int hw_hearing_fit_groups(struct hw_hearing *h, size_t n)
 	return 0;
 }
 
-/* Puts the new table in the place of the old one, which is freed. */
+/* Replaces the old table, which is freed, with the new one. */
 static void install(struct hw_hearing *h, const struct hw_groups *groups, struct hw_hearing_filter *filter,
                     int64_t *brought, size_t n)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of the heartbeat filters of all groups: when each filter delivered last, the proof of that, and the state
- * of its canary. hearing.h uses this table. Private to the core.
+ * The table of the heartbeat filters of all groups, for hearing.h: when each filter last delivered, how that is proven,
+ * and the state of its canary. Private to the core.
  *
- * The proof of a heartbeat is the mark: the send time of the last barrier that was back when the heartbeat was read. A
- * canary's `seq` is its send time.
+ * A heartbeat carries no send time. It was published after the last barrier that was back when the heartbeat was read,
+ * so the send time of that barrier is its `brought`. The `seq` of a canary is its own send time.
  */
 #ifndef HW_HEARING_TABLE_H
 #define HW_HEARING_TABLE_H
@@ -25,24 +25,24 @@ struct hw_hearing_filter {
 	struct hw_seen seen;   /* the monitor's seeing clock at `since` */
 	struct hw_mono proof;  /* send time of the newest canary that came back */
 	struct hw_mono sent;   /* a canary is out since this; 0: none is out */
-	uint64_t after;        /* this barrier and the later ones were sent after that canary */
+	uint64_t after;        /* this barrier and all later ones were sent after the canary */
 	struct hw_mono newest; /* send time of the newest canary */
 	uint64_t newest_after; /* number of the first barrier sent after `newest` */
 	struct hw_mono retry;  /* while deaf: when the next canary is due */
 	unsigned tries;        /* canaries lost in a row */
 	struct hw_mono tried;  /* send time of the first of these */
-	struct hw_mono lost;   /* send time of the last lost canary; 0: none, or one came back since */
-	struct hw_mono missed; /* send time of a canary that a barrier overtook while a device waited; 0: none */
-	struct hw_mono gap;    /* when the filter had last delivered before that canary was sent */
-	bool mute;             /* the missed canary is lost, and so is everything published with it */
-	bool own;              /* the canary's topic names the monitor, so no device publishes on it */
-	bool due, ever;        /* ever: a canary came back in this run or the last, and is still required */
+	struct hw_mono lost;   /* send time of the last lost canary; 0: none, or a later one came back */
+	struct hw_mono missed; /* send time of a canary that a device waited for and a barrier overtook; 0: none */
+	struct hw_mono gap;    /* the last delivery of the filter before that canary was sent */
+	bool mute;             /* the missed canary is lost, so messages published with it are lost too */
+	bool own;              /* the canary's topic contains the monitor's name, so no device uses it */
+	bool due, ever;        /* ever: a canary came back in this run or the last one, and is required */
 	enum hw_canary_answer answer;
-	bool reported;            /* the loss is reported, or `report_at` is set; cleared when a canary is back */
+	bool reported;            /* the loss is reported, or will be at `report_at`; cleared when a canary is back */
 	bool reported_denied;     /* the reported cause is the broker's refusal */
 	struct hw_mono report_at; /* when to report the loss; 0: nothing to report */
 	bool deaf;                /* the group is deaf because of this filter */
-	struct hw_mono last_then; /* while deaf: when the filter had last delivered at its begin */
+	struct hw_mono last_then; /* while deaf: the filter's last delivery when the deafness began */
 	struct hw_mono believed;  /* begin of a silence that is believed; 0: none */
 };
 
@@ -53,15 +53,15 @@ struct hw_hearing_group {
 	struct hw_mono want; /* the filters must be proven since this */
 	int64_t timeout_ns;
 	unsigned deaf_filters;
-	bool upstream;          /* the upstream is down, or has been up for less than the grace */
+	bool upstream;          /* the upstream is down, or is up but its grace lasts */
 	bool returned;          /* the upstream is up, and the grace lasts */
 	struct hw_mono back;    /* end of that grace */
 	bool again;             /* the end of the upstream's absence is not reported yet */
-	struct hw_mono counted; /* while deaf: begin of the current count of heartbeats; 0: none */
+	struct hw_mono counted; /* while deaf: when the current count of heartbeats began; 0: no count */
 	uint64_t heartbeats;    /* heartbeats of the group at `counted` */
-	bool heard;             /* in the last timeout, at least one heartbeat per two online devices */
+	bool heard;             /* the last timeout had at least one heartbeat for two online devices */
 	bool over;              /* the end of the deafness is not reported yet */
-	struct hw_mono need;    /* the waiting goodbyes need proof since this; 0: none waits */
+	struct hw_mono need;    /* the waiting goodbyes need a delivery after this; 0: no goodbye waits */
 	struct hw_blind blind;
 };
 
@@ -69,12 +69,13 @@ struct hw_hearing {
 	struct hw_hearing_group *group; /* owned; one per group, as in struct hw_groups */
 	size_t n_groups;
 	struct hw_hearing_filter *filter; /* owned */
-	int64_t *brought;                 /* owned; per filter, the mark of its last message; heartbeats write it */
+	int64_t *brought; /* owned; for each filter, the send time that its last message proves; each heartbeat writes
+	                     it */
 	size_t n;
 	int64_t started_ns, base_us; /* origin of the canaries' seq */
 	bool is_busy;                /* a canary or a deafness may need work */
 	bool asked;                  /* a group has `asked` */
-	bool clocks_differ;          /* a group was blind on its own: groups' clocks may differ */
+	bool clocks_differ;          /* a group was blind alone, so the groups' clocks may differ */
 	struct hw_mono checked;      /* the turn of the last complete pass over the filters */
 	struct hw_mono checking;     /* the turn in which a pass began last */
 	size_t at;                   /* next position in that pass */
@@ -97,30 +98,31 @@ void hw_hearing_fini(struct hw_hearing *h);
 
 /* Makes room for `n` groups; the new ones have no filters. 0 or -ENOMEM. */
 int hw_hearing_fit_groups(struct hw_hearing *h, size_t n);
-/* Replaces the filters with those of `groups`; a filter that stays keeps its data. `node` NULL: no filters. 0, or
- * -ENOMEM with nothing changed. */
+/* Replaces the filters with those of `groups`. A filter that stays keeps its data. `node` NULL: the table has no
+ * filters. Returns 0, or -ENOMEM with nothing changed. */
 int hw_hearing_set_filters(struct hw_hearing *h, const struct hw_groups *groups, const char *node, struct hw_mono now);
 
-/* Of filter k: until when its delivery is proven; and when it delivered or was subscribed last. */
+/* Of filter k. hw_hearing_proven(): until when its delivery is proven. hw_hearing_last(): when it last delivered or was
+ * subscribed. */
 struct hw_mono hw_hearing_proven(const struct hw_hearing *h, size_t k);
 struct hw_mono hw_hearing_last(const struct hw_hearing *h, size_t k);
-/* Whether the filter's silence is believed to be its devices', without proof that the filter would deliver. */
+/* Whether the filter's silence counts as silence of its devices, without a proof that the filter delivers. */
 bool hw_hearing_believes(const struct hw_hearing *h, size_t k);
 /*
- * When the silence will be believed if no message arrives. A silent device is offline three timeouts, at least 30 s,
- * after the filter's last message. The group is deaf for all of that but one timeout, which then passes on the group's
- * clock.
+ * When the filter's silence is believed if no message arrives. A silent device is then offline three timeouts, and at
+ * least 30 s, after the filter's last message. The group is deaf until one timeout before that; the last timeout passes
+ * on the group's clock.
  */
 struct hw_mono hw_hearing_believed_at(const struct hw_hearing *h, size_t k);
 
-/* Index in `brought` of this filter of this group; an unused spare element if the filter is not in the table. */
+/* The index in `brought` of a group's filter; the index of an unused element if the filter is not in the table. */
 static inline uint32_t hw_hearing_filter_of(const struct hw_hearing *h, uint16_t group, size_t index)
 {
 	const struct hw_hearing_group *g = &h->group[group];
 	return (uint32_t)(index < g->n ? g->first + index : h->n);
 }
 
-/* Makes hw_hearing_step() check all filters, even if it already did so in this turn. */
+/* Makes the next hw_hearing_step() check all filters, even if one in this turn has done so. */
 static inline void hw_hearing_wake(struct hw_hearing *h)
 {
 	h->is_busy = true;
@@ -128,13 +130,14 @@ static inline void hw_hearing_wake(struct hw_hearing *h)
 	h->at = 0;
 }
 
-/* Whether a canary may be sent: not on a filter without wildcards, which is a topic that devices use. */
+/* Whether a canary may be sent on the filter. Not if the filter has no wildcard: it is then a topic that devices use.
+ */
 static inline bool hw_hearing_may_ask(const struct hw_hearing *h, size_t filter)
 {
 	return h->group[h->filter[filter].group].canary && h->filter[filter].own;
 }
 
-/* A canary is missed. Until its fate is known, later messages prove nothing about the time before. */
+/* Whether a canary is missed. Until it is back or lost, later messages prove nothing about the time before them. */
 static inline bool hw_hearing_misses(const struct hw_hearing *h, size_t filter)
 {
 	return h->filter[filter].missed.ns && hw_hearing_may_ask(h, filter);

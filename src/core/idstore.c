@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ids are in cells of chunks, and chunks are in huge pages: see idstore.h.
+ * Ids are in cells, cells are in chunks, and chunks are in huge pages: see idstore.h.
  *
- * A chunk is aligned to its size, so a cell's address, masked, is the address of its chunk's head. Invariant: a chunk
- * is on the list of its class, and a page on the store's list, if and only if it has room. Cost: put and drop are O(1).
+ * A chunk is aligned to its size, so clearing the low bits of a cell's address gives the address of its chunk.
+ * Invariant: a chunk is on the list of its class, and a page on the store's list, if and only if it has room. Cost: put
+ * and drop are O(1).
  */
 #include "core/idstore.h"
 
@@ -38,13 +39,13 @@ struct hw_idchunk {
 	_Alignas(64) struct hw_idlink link;
 	struct hw_idpage *page; /* NULL: the chunk is from malloc */
 	struct unused *free;    /* cells that were in use before */
-	uint32_t fresh; /* cells never in use, at the end of the chunk; their memory is not touched before that */
+	uint32_t fresh;         /* cells at the end of the chunk that were never used and whose memory is untouched */
 	uint32_t live;
 };
 
 static size_t class_of(size_t len)
 {
-	return len / CELL_STEP; /* an id takes len + 1 bytes, rounded up to steps; class 0 is one step */
+	return len / CELL_STEP; /* An id takes len + 1 bytes, rounded up to whole steps. Class 0 is one step. */
 }
 
 static size_t cell_size(size_t class)

@@ -2,8 +2,8 @@
 /*
  * Intake: turns a topic and a payload into a heartbeat, a goodbye, or a counted refusal. See monitor.h.
  *
- * Cost: a plain heartbeat of a known device is a topic match, a look-up (the cache misses of a batch overlap) and two
- * stores. It does not touch the wheel, and it allocates nothing.
+ * Cost: a plain heartbeat of a known device takes a topic match, a look-up and two stores. The cache misses of a batch
+ * overlap. The wheel is not touched and no memory is allocated.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,13 +23,13 @@
 struct intake {
 	enum hw_match match;
 	uint16_t group;
-	uint32_t filter; /* index among the filters of all groups, as in hearing.brought[] */
+	uint32_t filter; /* index among the filters of all groups, as in hw_hearing.brought[] */
 	const char *id;  /* with the group's prefix */
 	size_t id_len;
 };
 
-/* A monitor's message is never a heartbeat. This monitor's own messages are expected, and other nodes' messages too if
- * there are several nodes. */
+/* Counts a message of a monitor, which is never a heartbeat. Messages of this monitor are expected, and so are those of
+ * other nodes if there are several. */
 static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
 {
 	if (m->conf.node && strcmp(p->by, m->conf.node) == 0)
@@ -40,8 +40,8 @@ static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
 		hw_intake_refuse(m, HW_REFUSED_MONITOR);
 }
 
-/* Counts a monitor's message on a heartbeat or goodbye filter of a group. It may be a device's, so the driver logs the
- * first of each group. */
+/* Counts a monitor's message on a heartbeat or goodbye filter of a group. Perhaps a device sends messages of this form,
+ * so the driver logs the first of each group. */
 static void leave_out(struct hw_monitor *m, const struct hw_payload *p, uint16_t group)
 {
 	uint64_t own = m->stats.own_messages;
@@ -59,7 +59,7 @@ void hw_monitor_left_out_logged(struct hw_monitor *m, bool logged)
 	m->stats.left_out = false;
 }
 
-/* Keeps the id of the device with the wrong payload, so that the log and the API can name the device. */
+/* Counts a wrong payload and keeps the device's id, so that the log and the API can name the device. */
 static void count_fault(struct hw_monitor *m, const char *id, size_t len, const char *fault)
 {
 	m->stats.payload_errors++;
@@ -72,7 +72,8 @@ static void count_fault(struct hw_monitor *m, const char *id, size_t len, const 
 
 /* --- messages ---------------------------------------------------------------- */
 
-/* Without a store, the retained statuses of this monitor are all that is left of its previous run. */
+/* Without a store, heartwheel learns the state of its previous run only from the retained statuses that it published.
+ */
 static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct intake *in, struct hw_payload *p)
 {
 	if (hw_registry_find(m->registry, in->id, in->id_len) != HW_NIL || p->seq <= 0 ||
@@ -117,8 +118,8 @@ static bool on_state_topic(const struct hw_message *msg)
 	return msg->topic_len > n && memcmp(msg->topic + msg->topic_len - n, end, n) == 0;
 }
 
-/* Reads the payload of a message into `p`. Returns `p`, to be released by the caller; NULL: the message only proves
- * life. */
+/* Reads a message's payload into `p`. Returns `p`, which the caller releases. NULL: the payload has nothing to read,
+ * and the message is a plain heartbeat. */
 static struct hw_payload *read_payload(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in,
                                        struct hw_payload *p)
 {
@@ -130,7 +131,7 @@ static struct hw_payload *read_payload(struct hw_monitor *m, const struct hw_mes
 	bool is_read = looks_like_json(msg);
 	if (is_read)
 		hw_payload_read(p, msg->payload, msg->payload_len, &g->reading);
-	/* Only the $state topic of a Homie device is about the device; a property may contain JSON by chance. */
+	/* In Homie, only the topic $state reports on the device. A property that contains JSON is no report. */
 	if (g->format == HW_FORMAT_HOMIE && !(is_read && (p->no_memory || p->kind == HW_PAYLOAD_MONITOR))) {
 		if (is_read)
 			hw_payload_fini(p);
@@ -144,9 +145,9 @@ static struct hw_payload *read_payload(struct hw_monitor *m, const struct hw_mes
 }
 
 /*
- * Whether a message is ignored because there was no memory to read its payload. It may be a goodbye, or this monitor's
- * own offline status, so it must not bring an offline device back. For an online device it counts as a heartbeat. If it
- * was a goodbye, the device goes offline by its timeout.
+ * Whether to ignore a message whose payload could not be read for lack of memory. It may be a goodbye or this monitor's
+ * own offline status, so it must not make an offline device online. For an online device it counts as a heartbeat: if
+ * it was a goodbye, the device becomes offline by its timeout.
  */
 static bool unread(const struct hw_monitor *m, const struct hw_payload *payload, uint32_t i)
 {
@@ -169,8 +170,8 @@ static struct hw_payload *read_goodbye(const struct hw_group *g, const struct hw
 	return p;
 }
 
-/* A message other than a monitor's has arrived, which proves that its filter still delivers. A monitor's messages do
- * not count: monitors often publish just after a device has stopped. */
+/* Notes that a filter has delivered a message. A monitor's messages do not count, because monitors often publish just
+ * after a device has stopped. */
 static void brought(struct hw_monitor *m, const struct intake *in)
 {
 	m->hearing.brought[in->filter] = hw_sight_sent_after(&m->sight).ns;
@@ -181,11 +182,11 @@ static void take_device(struct hw_monitor *m, struct hw_now now, const struct in
 {
 	brought(m, in);
 	if (i == HW_NIL && !hw_id_valid(in->id, in->id_len)) {
-		hw_intake_refuse(m, HW_REFUSED_ID); /* each record has a valid id, so only new ids are checked */
+		hw_intake_refuse(m, HW_REFUSED_ID); /* Only a new id is checked, because each record has a valid id. */
 		return;
 	}
-	/* The batch was matched before its first message was applied. An earlier message of the batch may have created
-	 * the record. */
+	/* All messages of a batch are matched before the first is applied. An earlier message of the batch may have
+	 * created the record meanwhile. */
 	if (i == HW_NIL)
 		i = hw_registry_find(m->registry, in->id, in->id_len);
 	if (unread(m, payload, i))
@@ -202,7 +203,7 @@ static void take_canary(struct hw_monitor *m, struct hw_now now, const struct hw
 		               p->seq);
 }
 
-/* The topic of a canary may be one that the configuration ignores for devices. */
+/* A topic that the configuration ignores may still be that of a canary. */
 static void take_ignored(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg)
 {
 	struct hw_payload p;
@@ -216,8 +217,8 @@ static void take_ignored(struct hw_monitor *m, struct hw_now now, const struct h
 	hw_payload_fini(&p);
 }
 
-/* Whether the broker delivers a message only because it is retained. Without a store, heartwheel asks for retained
- * messages on status topics. */
+/* Whether the broker delivers a message only because it is retained. Only without a store does heartwheel ask for
+ * retained messages, on status topics. */
 static bool is_history(const struct hw_monitor *m, const struct hw_message *msg)
 {
 	if (!msg->retained || !m->conf.as_published)
@@ -231,8 +232,8 @@ static void refuse_flagged(struct hw_monitor *m, uint16_t group)
 	hw_intake_refuse(m, HW_REFUSED_FLAGGED);
 }
 
-/* Whether a message has the retain flag in a group that does not accept this. A bridge that reconnects publishes all
- * retained messages of the other broker in this way, even if their devices stopped long ago. */
+/* Whether a message has the retain flag and its group does not accept such messages. A bridge that reconnects publishes
+ * all retained messages of its other broker with the flag, also those of devices that stopped long ago. */
 static bool is_flagged(const struct hw_monitor *m, const struct hw_message *msg, uint16_t group)
 {
 	return msg->retained && !m->groups.all[group]->retained;
@@ -255,10 +256,10 @@ static unsigned number_of_filter(const struct hw_monitor *m, const struct hw_mes
 }
 
 /*
- * A device's goodbye has arrived again on the same filter with the retain flag, and no message has replaced the first
- * one. Either the device stopped again, or a bridge has reconnected and publishes many goodbyes at once. So goodbyes of
- * several devices within AGAIN_NS are history: these devices are left to their timeouts. This includes the first of
- * these devices, unless it has been judged already.
+ * A device's goodbye has arrived again with the retain flag, on the same filter and with no other message between.
+ * Either the device stopped again, or a bridge has reconnected and repeats many goodbyes. So if goodbyes of several
+ * devices arrive within AGAIN_NS, they count as repeated, and these devices are left to their timeouts. This includes
+ * the first device if it is not judged yet.
  */
 static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
@@ -273,8 +274,8 @@ static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
 }
 
 /* Whether a goodbye with the retain flag counts. It does not if the device is unknown, if the device's bridge has just
- * reconnected, or if it is one of many. In the last two cases it may have replaced the device's retained status, so
- * that status is published again. */
+ * reconnected, or if it is one of many repeated ones. In the last two cases the goodbye may have replaced the device's
+ * retained status, so heartwheel publishes that status again. */
 static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, uint32_t i)
 {
 	if (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) == HW_STATE_FORGOTTEN) {
@@ -295,9 +296,9 @@ static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const 
 }
 
 /*
- * Whether a message with the retain flag that is no goodbye counts. It counts if it replaces the retained goodbye for
- * which its device is offline: the device has reconnected since. On another filter, or after a goodbye without the
- * flag, the message may be older than the goodbye, and does not count.
+ * Whether a message with the retain flag that is no goodbye counts. It counts if the device is offline by a retained
+ * goodbye on the same filter: the message has replaced the goodbye, so the device has reconnected. In any other case
+ * the message may be older than the goodbye.
  */
 static bool takes_back(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in, uint32_t i,
                        const struct hw_payload *payload)
@@ -351,7 +352,8 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		hw_payload_fini(payload);
 }
 
-/* Handles a message on a status topic. Only a monitor without a store subscribes to these, to find its own statuses. */
+/* Handles a message on a status topic. Only a monitor without a store subscribes to these topics, to read its own
+ * statuses. */
 static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in)
 {
 	struct hw_payload p;
@@ -460,7 +462,8 @@ static void take_answer(struct hw_monitor *m, struct hw_now now, const struct hw
 
 /* --- dispatch of messages ----------------------------------------------------- */
 
-/* Finds the group and the id. `room` takes the id if it gets the group's prefix or is assembled from captures. */
+/* Finds the group and the id of a message. `room` is the memory for an id that gets the group's prefix or consists of
+ * captures. */
 static void match(struct hw_monitor *m, const struct hw_message *msg, struct intake *in, char room[HW_ID_MAX + 1])
 {
 	const struct hw_topic *by = NULL;
@@ -501,8 +504,8 @@ struct batch {
 	char room[HW_BATCH][HW_ID_MAX + 1];
 };
 
-/* A message on the answer topic is an answer, even if a group's filter matches as well. A message to a device, such as
- * a probe, proves nothing about the device, even if a group's filter matches. */
+/* Finds answers to probes. A message on the answer topic is an answer, even if a group's filter matches too. A message
+ * to a device, such as a probe, proves nothing about the device, even if a group's filter matches. */
 static void find_answers(const struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
 {
 	size_t len = strlen(m->conf.probe_answers);
@@ -532,9 +535,9 @@ static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t 
 }
 
 /*
- * The fast path for most messages: an empty payload from an online device without any special condition. It has the
- * effect of take_message(). Returns false if the message needs take_message(). A batch has no id here, so it never
- * takes this path.
+ * The fast path for most messages: an empty payload of an online device in no special condition. It has the same effect
+ * as take_message(). Returns false if the message needs take_message(). An array of heartbeats has no id here, so it
+ * never takes this path.
  */
 static bool take_plain(struct hw_monitor *m, const struct hw_moment *t, const struct hw_message *msg,
                        const struct intake *in, uint32_t i)
@@ -563,12 +566,14 @@ static void skip_byte_order_mark(struct hw_message *msg)
 	msg->payload_len -= sizeof(mark);
 }
 
-/* Handles a message on a topic of a group's `while`. Returns whether no further handling is needed: no device's filter
- * matches, or the message is history. Its flag shows that only after the retained values have arrived. */
+/* Handles a message on a topic of a group's `while`. Returns true if no further handling is needed: no device's filter
+ * matches, or the message is an old retained one. The retain flag shows the latter only after the retained values have
+ * arrived. */
 static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
                           const struct intake *in)
 {
-	/* Another source may deliver an older value later, because a group's filter matches the topic too. */
+	/* A source of heartbeats may deliver an older value later than this source, because a group's filter matches
+	 * the topic too. */
 	if (msg->source != HW_UPSTREAM_SOURCE)
 		return false;
 	if (!hw_upstream_take(&m->upstream, &m->groups, msg->topic, msg->topic_len, msg->payload, msg->payload_len))

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices that are known by another program's key. See key.h, and monitor.h for the rule.
+ * Devices that are known by a key that another program writes. See key.h, and monitor.h for the rule.
  *
- * A key's deadline is the end of its time to live, or of its excuse if that is later. After a blindness or an eviction,
- * a missing key is excused for one more time to live. After a removal of the device:disconnected key, it is excused for
- * a timeout. When the deadline has passed, the keys' wheel causes a check. If the check finds the key, the deadline
- * moves. If the key is missing, that is the evidence against the device. Like heartbeats, a renewed key leaves its
- * wheel entry in place (lazy re-arm).
+ * A key's deadline is the end of its time to live, or the end of its excuse if that is later. After a blindness or an
+ * eviction, a missing key is excused for one more time to live. After a removal of the key device:disconnected, it is
+ * excused for one timeout. When the deadline has passed, the keys' wheel causes a check. If the check finds the key,
+ * the deadline moves. If the key is missing, this is the evidence against the device. As with heartbeats, renewing a
+ * key leaves its entry in the wheel (lazy re-arm).
  *
- * A device that also sends heartbeats is armed in the wheel with the nearer deadline. If its heartbeats stop, its key
- * alone keeps it online (struct hw_key.silent_ns). If its key expires then, the device is judged like any silent
- * device.
+ * A device that also sends heartbeats is in the wheel with the nearer deadline. If its heartbeats stop, the key alone
+ * keeps it online (struct hw_key.silent_ns). If the key then expires, the device is judged like any silent device.
  *
  * Invariant: an online device with HW_SOURCE_KEY is in one of the wheels or is a suspect. So it is checked again even
  * if the store never answers.

@@ -11,9 +11,9 @@
 /* Returns the device's key data, created if missing; NULL: no memory (counted). */
 struct hw_key *hw_monitor_key_of(struct hw_monitor *m, uint32_t i);
 void hw_monitor_key_due(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Whether its key keeps a device online that is silent over MQTT and that has a key (hw_monitor_has_key()). */
+/* Of a device that has a key (hw_monitor_has_key()) and is silent over MQTT: whether the key keeps it online. */
 bool hw_monitor_key_lives(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* A device is silent over MQTT: from now on only its key keeps it online. */
+/* Notes that a device is silent over MQTT. From now on only its key keeps it online. */
 void hw_monitor_key_silent(struct hw_monitor *m, uint32_t i);
 
 #endif

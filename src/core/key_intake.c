@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Applies the results of key checks and key notifications. The result is life, silence, or a later deadline. See
- * monitor.h, and key.c for the deadline of a key.
+ * Applies the results of key checks, and notifications of changed keys. The device is kept online, is judged, or gets a
+ * later deadline. See monitor.h, and key.c for a key's deadline.
  */
 #include "arm.h"
 #include "door.h"
@@ -9,14 +9,14 @@
 #include "key.h"
 #include "out.h"
 
-#define AFTER_MS 2           /* the time to live is over after this, however the store's clock was rounded */
-#define SLACK_NS HW_NS_PER_S /* two checks of an unchanged key give deadlines that differ by less than this */
+#define AFTER_MS 2           /* so much later the time to live is surely over, however the store rounds its clock */
+#define SLACK_NS HW_NS_PER_S /* deadlines of an unchanged key, from two checks, differ by less */
 #define LOST     (HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED)
 
 /* --- present keys ------------------------------------------------------------ */
 
-/* Another program has renewed the key, so this instant is shown as the device's last_seen. The deadline of the device's
- * heartbeats does not depend on it. */
+/* Another program has renewed the key, so the device's last_seen is this instant. Only the displayed value changes: the
+ * deadline of the device's heartbeats stays. */
 static void prove(struct hw_monitor *m, struct hw_now now, struct hw_device *d, struct hw_key *k, int64_t ttl_ms)
 {
 	k->proved_ns = hw_monitor_key_seen(m, now).ns;
@@ -32,8 +32,8 @@ static void note_present(struct hw_monitor *m, struct hw_now now, struct hw_devi
 		until = hw_monitor_key_seen(m, now).ns + (ttl_ms + AFTER_MS) * HW_NS_PER_MS;
 	bool reported = why & (HW_KEY_WRITTEN | HW_KEY_TTL), fresh = k->until_ns == HW_KEY_NEVER;
 	bool later = until > k->until_ns + SLACK_NS, sooner = until < k->until_ns - SLACK_NS;
-	/* In a blindness the time to live went on while the seeing clock stood still, so an earlier end is no missed
-	 * notification. */
+	/* During a blindness the time to live runs while the seeing clock stands still. So an earlier end that a
+	 * blindness explains is not counted as a missed notification. */
 	if (!why && !fresh && (later || !k->present || (sooner && k->proved_ns >= m->key_blind.lossy_end.ns)))
 		m->stats.keys_missed++;
 	if (reported)
@@ -87,8 +87,8 @@ static void appeared(struct hw_monitor *m, struct hw_now now, struct hw_id id, u
 
 /* --- missing keys ------------------------------------------------------------ */
 
-/* A removed key is evidence at once. A missing key is evidence unless the device is excused. `k` is NULL if the device
- * has no known key. */
+/* The evidence of a missing key. If a program removed the key, it counts at once. Otherwise it counts unless the device
+ * is excused. `k` NULL: no key of the device is known. */
 static struct hw_evidence key_gone(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d,
                                    const struct hw_key *k, unsigned why)
 {
@@ -104,15 +104,15 @@ static struct hw_evidence key_gone(const struct hw_monitor *m, struct hw_now now
 	};
 }
 
-/* A device is about to go offline because its key is missing. Returns whether no notification has reported the end of
- * that key. */
+/* A device is about to become offline because its key is missing. Returns whether the notification of the key's end was
+ * missed. */
 static bool convicted(struct hw_monitor *m, struct hw_now now, struct hw_key *k, unsigned why, int64_t late_ns)
 {
 	int64_t seen = hw_monitor_key_seen(m, now).ns;
 	bool missed = !why && k->present && seen < k->until_ns;
 	m->stats.keys_missed += missed;
-	/* The missing key can no longer show its deadline. The deadline is kept here, because the verdict may wait and
-	 * then needs its delay. */
+	/* The deadline of a missing key cannot be calculated any more. It is kept here, because the verdict may wait
+	 * and then needs the time since the deadline. */
 	k->excused_ns = late_ns > 0 ? seen - late_ns : seen;
 	return missed;
 }
@@ -159,8 +159,8 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 		k->present = false;
 		k->checked = now.mono;
 	}
-	/* A key was written, and is missing although no program removed it: the monitor deleted it when it wrote the
-	 * device's offline state at the same time. */
+	/* The key was written and is missing, although no program removed it. The monitor itself deleted it, when it
+	 * wrote the device's offline state at the same time. */
 	if ((why & HW_KEY_WRITTEN) && !(why & LOST) && (hw_device_source(d) & HW_SOURCE_MQTT)) {
 		struct hw_id id = hw_device_id(d);
 		hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
@@ -171,9 +171,8 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 /* --- inputs ------------------------------------------------------------------ */
 
 /*
- * Whether a key without a notification may be the owner's own, if another node decides for the device. The owner may
- * have written the key before its transition reached this node. Only a device that is known by a key surely has another
- * program's key.
+ * Whether a key that caused no notification may be one that the device's owner wrote. The owner may have written it
+ * before its transition reached this node. Only for a device that is known by a key is it surely another program's.
  */
 static bool may_be_the_owners(const struct hw_monitor *m, uint32_t i, unsigned why, const char *id, size_t len)
 {

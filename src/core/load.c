@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Applies the devices from the store, also if their heartbeats arrived before their record was read. See monitor.h.
+ * Applies the devices that are stored, also those whose heartbeats arrived before their record was read. See monitor.h.
  *
  * Rule: until loading ends, no input makes a transition, because the stored state decides whether the input is one.
- * Loading never discards an input: a stored record only fills in what the provisional one lacks.
+ * Loading never discards an input: a stored record only fills in fields that the provisional record lacks.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,16 +21,16 @@ static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
 }
 
 /*
- * Sets last seen from the store. The silence so far is the age of last_seen by wall clock when this run began, less the
- * time without a monitor. The seeing clock counts the time since then.
+ * Sets last_seen from the store. The silence so far is the age of last_seen by wall clock when this run began, less the
+ * time without a monitor. Since then the seeing clock counts.
  *
- * The age also contains any blindness that the previous run had left before it ended, and steps of the wall clock;
- * neither is silence. The stored last_seen may be older than the last heartbeat, because a refresh may be a PEXPIRE
- * alone. But an online device can have been silent for one timeout at most, so the silence is limited to that. Two of
- * the three timeouts that bound a deadline (monitor.h) are then left, and a device that sends is heard within them.
+ * The age may also contain a blindness of the previous run and changes of the wall clock, which are no silence. The
+ * stored last_seen may be older than the last heartbeat, because a refresh may be a PEXPIRE alone. But an online device
+ * can have been silent for at most one timeout, so the silence is limited to one. Of the three timeouts that limit a
+ * deadline (monitor.h), two are then left, and a device that sends is heard in them.
  *
- * One of several nodes also reads after loading. It then treats a device like one that the stream has reported: silence
- * counts from now, because earlier heartbeats may not be recorded.
+ * One of several nodes also reads the store after loading. It then treats the device as if the stream had reported it:
+ * silence counts from now, because the store may lack recent heartbeats.
  */
 static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_device *d, const struct hw_stored *s)
 {
@@ -40,8 +40,8 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 	silence_ms = silence_ms > s->down_ms ? silence_ms - s->down_ms : 0;
 	if (silence_ms > most_ms)
 		silence_ms = most_ms;
-	/* The seeing clock began at `started`. Its value of then is not computed, because the clock drops old blind
-	 * periods. */
+	/* The seeing clock began at `started`, so that is used as its value then. The clock cannot compute it, because
+	 * it drops old blind periods. */
 	d->last_seen_ns = m->started.ns - silence_ms * HW_NS_PER_MS;
 	if (m->conf.several && !m->conf.loading)
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
@@ -54,7 +54,7 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 		hw_device_set_heard_ms(d, heard_ms);
 }
 
-/* A field that was received since takes precedence over the stored one. */
+/* Fills in stored fields, except those that the device has reported since. */
 static void fill_in_extra(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 {
 	if (!s->report.has && s->own_timeout_ms <= 0)
@@ -90,7 +90,7 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 		hw_device_set_source(d, s->source);
 }
 
-/* Returns the group with the longest id_prefix that fits the id; the first in the file if several are equally long. */
+/* Returns the group with the longest id_prefix of the id. Of several as long, returns the first in the file. */
 static uint16_t guess_group(const struct hw_groups *g, const char *id, size_t len)
 {
 	uint16_t best = g->order[0];
@@ -130,15 +130,15 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 }
 
 /* The device sent a message before its record was read. A heartbeat makes the device online, whatever is stored. A
- * goodbye arrived in the blindness of the start, so the goodbye is void. */
+ * goodbye does not count, because the monitor is blind while it starts. */
 static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
 	int64_t heard_ms = hw_device_last_seen_ms(d, now);
 	fill_in(m, i, s);
-	/* If the stored state is online, the device is not offline by another node's decision, so there is nothing to
-	 * note. */
+	/* The stored state is online, so the note that the device was heard after it became offline is no longer
+	 * needed. */
 	d->flags &= (uint16_t)~HW_FLAG_HEARD;
 	if (was_heard)
 		d->flags &= (uint16_t)~HW_FLAG_ONCE;
@@ -170,8 +170,9 @@ static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeou
 		x->own_timeout_ms = own_timeout_ms;
 }
 
-/* A stream entry does not contain the source, so MQTT is an assumption, which the stored source replaces. If the device
- * does send heartbeats, it will be heard again. A key that was found since then stays in the source. */
+/* A stream entry does not contain the device's source, so the source is assumed to be MQTT. The stored source replaces
+ * this assumption: if the device does send heartbeats, the next one adds MQTT again. A key that was found since then is
+ * kept. */
 static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 {
 	unsigned had = hw_device_source(d);
@@ -181,7 +182,8 @@ static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 		hw_device_set_source(d, had | s->source);
 }
 
-/* Arms an online device for its present deadline. A device that was noted as silent may no longer be silent. */
+/* Arms an online device for its present deadline. The stored values may have made that later, so a device noted as
+ * silent may no longer be. */
 static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
@@ -196,10 +198,10 @@ static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
 }
 
 /*
- * Applies a stored record to a known device that another node decides for. Possibly only the stream has reported the
- * device, and its entries lack most fields of the hash. These fields count even if the hash is older than the last
- * stream entry. `first`: the last entry belongs to another store, which may have been lost with it. Then seq continues
- * from this store's value.
+ * Applies a stored record to a known device for which another node decides. If only the stream has reported the device,
+ * most fields of the hash are missing in the record. So these fields are taken even if the hash is older than the last
+ * stream entry. `first`: the last entry was written to another store, which may be lost. Then seq continues from the
+ * value in this store.
  */
 static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s, bool first)
 {
@@ -235,8 +237,8 @@ static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		load_again(m, now, i, s, first);
 		return;
 	}
-	/* The device is known, and its heartbeats make this node's state the newer one, so its seq must be greater too.
-	 * The next refresh writes the difference. */
+	/* The device is known, and its heartbeats make this node's state the newer one, so its seq must be greater. The
+	 * next refresh writes what differs. */
 	if (s->hearsay)
 		fill_in_source(hw_monitor_at(m, i), s);
 	if (s->seq > hw_monitor_at(m, i)->seq)
@@ -252,9 +254,9 @@ static void correct_state(const struct hw_monitor *m, uint32_t i, struct hw_stor
 	s->reason = offline ? hw_device_reason(d) : HW_REASON_HEARTBEAT;
 }
 
-/* The time for which monitors have seen a device offline is limited to its offline time by wall clock. So no device is
- * forgotten early because of another program's value. A wrong wall clock only delays forgetting. Returns whether the
- * stored value was out of bounds. */
+/* Limits the time for which monitors have seen a device offline to the time since it became offline by wall clock. So
+ * another program's value cannot make heartwheel forget a device early. A wrong wall clock can only delay forgetting.
+ * Returns whether the stored value was too large. */
 static bool correct_gone(struct hw_stored *s, int64_t clock_ms)
 {
 	int64_t offline_ms = age_ms(clock_ms, s->since_ms);

@@ -199,9 +199,9 @@ static inline size_t find_status_in_order(const struct hw_groups *g, size_t n, c
 }
 
 /*
- * An empty payload on the status topic of any group is a clearing. This also applies where another group's heartbeat
- * filter matches, and for a retired group, whose devices can still be forgotten. A clearing must never make a device
- * online.
+ * Matches a clearing: an empty payload on the status topic of any group. A clearing counts as such even if another
+ * group's heartbeat filter matches, because it must never make a device online. It also counts for a retired group,
+ * whose devices can still be forgotten.
  */
 static bool match_clearing(const struct hw_groups *g, const char *topic, size_t len, uint16_t *group, const char **id,
                            size_t *id_len)
@@ -229,8 +229,8 @@ static enum hw_match kind_of(const struct hw_goodbye *g, bool empty_payload)
 	return g->beats ? HW_MATCH_HEARTBEAT : HW_MATCH_CLEARING;
 }
 
-/* Matches a topic with the filters that precede heartbeats; HW_MATCH_NONE: none matches. A separate function, so that
- * the path of a heartbeat is short in a group without such filters. */
+/* Matches a topic with the filters that are tested before the heartbeat filters. HW_MATCH_NONE: none matches. This is a
+ * separate function, so that a group without such filters has a short path for heartbeats. */
 static __attribute__((noinline)) enum hw_match sort(const struct hw_group *group, const char *topic, size_t len,
                                                     bool empty_payload, const char **id, size_t *id_len,
                                                     const struct hw_topic **by)

@@ -2,9 +2,9 @@
 /*
  * The monitor: the object, its records, and its queries. See monitor.h.
  *
- * Invariant: a record is in a wheel, in the queue of suspects, or in neither. It is in neither in these cases: the
- * device is provisional or forgotten; the device is offline without forget_after; another node decides for the device,
- * and this node notes it as silent.
+ * Invariant: a record is in one of the wheels, in the queue of suspects, or in none of them. It is in none of them if
+ * the device is provisional or forgotten, if it is offline without forget_after, or if this node noted it as silent
+ * while another node decides.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ int hw_monitor_fit_groups(struct hw_monitor *m, size_t n)
 	return 0;
 }
 
-/* The pace is a quarter of the shortest timeout in use, within bounds: a standstill is noticed before any device is
+/* The pace is a quarter of the shortest timeout in use, within limits. So a standstill is detected before a device is
  * judged because of it. */
 static void set_pace(struct hw_monitor *m)
 {
@@ -69,7 +69,7 @@ void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_
 		set_pace(m);
 }
 
-/* The retained values of topics that a reload adds arrive soon after it. Two barriers later they have arrived. */
+/* A reload adds topics of `while`. Their retained values arrive soon, and before two more barriers are back. */
 static void expect_upstreams(struct hw_monitor *m)
 {
 	if (m->upstream.asking && m->upstream.after == UINT64_MAX)
@@ -78,7 +78,7 @@ static void expect_upstreams(struct hw_monitor *m)
 	m->upstream.after = m->sight.sent + 1;
 }
 
-/* Without memory, nothing changes: every step that can fail comes before the first change. */
+/* Sets the groups. Each step that can fail comes before the first change, so that without memory nothing changes. */
 static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_group_spec *specs, size_t n)
 {
 	struct hw_groups_draft draft;
@@ -174,7 +174,7 @@ void hw_monitor_free(struct hw_monitor *m)
 	free(m);
 }
 
-/* Keys that were refreshed before a reload keep the time to live of before the reload. */
+/* Notes the present times to live before a reload changes them: keys that were refreshed before still have these. */
 static void note_lives(struct hw_monitor *m, struct hw_now now)
 {
 	int64_t within_ms = hw_monitor_refresh_within_ms(m), longest_ms = 0;
@@ -191,8 +191,7 @@ static void note_lives(struct hw_monitor *m, struct hw_now now)
 
 void hw_monitor_begin_relink(struct hw_monitor *m)
 {
-	/* If the sweep of an earlier reload is still running, some records still have the values of before that reload.
-	 * */
+	/* If the sweep of an earlier reload still runs, some records have the settings of before that reload. */
 	if (!m->relink.active) {
 		m->forget_was_ms = m->conf.forget_after_ms;
 		m->forget_once_was_ms = m->conf.forget_once_after_ms;

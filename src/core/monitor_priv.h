@@ -17,7 +17,7 @@
 #define HW_OUTS       1024                 /* outputs between two drains: at most 3 per message or batch element */
 #define HW_ELEMENTS   128                  /* elements of batches that are applied between two drains */
 #define HW_ARM_MAX_NS (3600 * HW_NS_PER_S) /* an online device is checked and refreshed at least this often */
-/* own_timeout_ms of a provisional device that asked for the group's timeout; the stored value is then ignored. */
+/* own_timeout_ms of a provisional device that has asked for the group's timeout. The stored timeout is then ignored. */
 #define HW_OWN_TIMEOUT_OVER (-1)
 #define HW_SEQ_MAX          ((UINT64_C(1) << 48) - 1)
 
@@ -27,9 +27,9 @@ struct hw_sweep {
 	uint32_t at;
 };
 
-/* Two bits per record. `found`: the present reading of the store has returned the record. `missing`: the store has not
- * returned the record since the store was replaced or emptied. `missing` outlives the reading, and the store's first
- * value of a missing record counts even if its seq is smaller. */
+/* Two bits for each record. `found`: the present reading of the store has returned the record. `missing`: the store has
+ * not returned the record since the store was replaced or emptied. `missing` is kept after the reading ends. The
+ * store's first value of a missing record counts even if its seq is smaller. */
 struct hw_reread {
 	uint64_t *found;       /* owned; NULL: the store is not being read again */
 	uint64_t *missing;     /* owned; NULL: no record is missing */
@@ -40,26 +40,27 @@ struct hw_reread {
 
 /* Known facts about a group's form (form.h). */
 struct hw_form {
-	int64_t heard_ns;  /* group's seeing clock: a device that was heard before this was heard in an earlier form */
-	uint64_t other;    /* another form in which a device of the group was heard; 0: none is known */
-	int64_t silent_ns; /* silence of a device that was not heard since heard_ns counts from here */
+	int64_t heard_ns; /* group's seeing clock: a device that was last heard before this was heard in an earlier form
+	                   */
+	uint64_t other;   /* another form in which a device of the group was last heard; 0: none is known */
+	int64_t silent_ns; /* silence of a device that was last heard before heard_ns counts from here */
 	int64_t timeout_ms, timeout_max_ms;         /* the longest timeouts of the group on other nodes; 0: unknown */
 	int64_t was_timeout_ms, was_timeout_max_ms; /* values before heard_ns, for devices not heard since */
 	uint32_t unjudged, counted;        /* number of unjudged devices: in the last round, and so far in this one */
 	struct hw_group_judging is, found; /* likewise; regardless of the form */
 };
 
-/* Devices that cannot be judged here. They are counted in rounds, while there may be any. */
+/* Devices that this node cannot judge. They are counted in rounds while there may be any. */
 struct hw_unjudged {
 	bool any;    /* there may be such devices */
-	bool differ; /* other nodes have other groups: while this is true, `any` stays true */
+	bool differ; /* other nodes have other groups; while this holds, `any` is true */
 	uint32_t at; /* the next record of this round */
 	uint64_t rounds;
 	uint32_t found;                    /* so far in this round, of every node */
 	uint32_t n;                        /* of this node's devices, in the last round */
-	struct hw_partitions in, found_in; /* their partitions: in the last round, and so far in this one */
-	/* Partitions in which this node hears devices that no node has reported: in the last round, so far in this one,
-	 * and in the last two rounds together. */
+	struct hw_partitions in, found_in; /* partitions of those devices: in the last round, and so far in this one */
+	/* Partitions in which this node hears devices that no node has reported: in the last round, so far in this
+	 * round, and in the last two rounds together. */
 	struct hw_partitions heard_in, found_heard, unstored_in;
 };
 
@@ -69,7 +70,7 @@ struct hw_gate {
 	struct hw_partitions owned, authoritative; /* owned; decided for (a part of owned) */
 	struct hw_partitions sole_writer;          /* owned, and decided for now or until the handover began */
 	uint64_t epoch[HW_PARTITIONS];
-	struct hw_sweep sweep; /* applies this node's decisions to the devices of `swept` */
+	struct hw_sweep sweep; /* visits the devices in `swept`, to apply this node's decisions */
 	struct hw_partitions swept;
 	struct hw_partitions waiting; /* to be swept after `swept` */
 	struct hw_reread reread;
@@ -84,13 +85,14 @@ struct hw_monitor {
 	struct hw_group_stats *group_stats; /* an element per group: groups.n of them */
 	struct hw_form *form;               /* likewise */
 	struct hw_unjudged unjudged;
-	int64_t *offline_free_ns; /* per group: from when max_offline_rate allows the next transition, seeing clock */
+	int64_t *offline_free_ns; /* for each group: when max_offline_rate allows the next transition, on the seeing
+	                             clock */
 	struct hw_sight sight;
 	struct hw_hearing hearing;
 	struct hw_upstream upstream;
 	struct hw_blind key_blind; /* the seeing clock of keys */
 	struct hw_wheel key_wheel; /* online devices whose key deadline is nearer than their heartbeat deadline */
-	struct hw_queue suspects;  /* tag: the barrier to be proven first; never decreases along the queue */
+	struct hw_queue suspects;  /* tag: the barrier that must be proven first; never decreases along the queue */
 	struct hw_monitor_stats stats;
 	struct hw_mono started;
 
@@ -101,29 +103,31 @@ struct hw_monitor {
 		struct hw_mono since; /* when that period began */
 	} reported;
 	/*
-	 * The shortest timeout that a device has set for itself; INT64_MAX: none. A device's own timeout is noted
-	 * whenever the device is armed, at least once per HW_ARM_MAX_NS. A timeout that is noted in one window of this
-	 * length is in force until the end of the next.
+	 * The shortest timeout that a device has set for itself; INT64_MAX: none. A device's own timeout is noted when
+	 * the device is armed, at least once in HW_ARM_MAX_NS. A timeout that is noted in one window of this length
+	 * counts until the end of the next window.
 	 */
 	struct {
 		int64_t in_force_ms, noted_ms;
 		int64_t until_ns; /* seeing clock: the window ends */
 	} own_timeout;
 
-	struct hw_sweep relink;   /* after a reload: deadlines that are earlier now */
-	struct hw_sweep rearm;    /* after deafness: deadlines that are earlier than the tick of their entry */
-	struct hw_sweep settle;   /* after loading: provisional devices get the state that their inputs imply */
+	struct hw_sweep relink; /* after a reload: deadlines that are earlier now */
+	struct hw_sweep
+		rearm; /* after deafness: arms the devices whose deadline is before the tick for which they are armed */
+	struct hw_sweep settle;   /* after loading: gives provisional devices the state that their messages prove */
 	uint32_t refresh_at;      /* next record to refresh in a blindness, paced */
 	struct hw_mono refreshed; /* when the last chunk was due */
-	int64_t within_was_ms; /* duration of a refresh round before a reload; in force until `was_until`, when old keys
-	                          have expired */
+	int64_t within_was_ms; /* duration of a round of refreshes before a reload; counts until `was_until`, when the
+	                          old keys have expired */
 	struct hw_mono was_until;
-	struct hw_mono skips_from; /* no refresh is skipped before this: earlier plans assumed other timeouts */
+	struct hw_mono skips_from; /* no refresh is skipped before this, because earlier ones were planned with other
+	                              timeouts */
 	int64_t forget_was_ms, forget_once_was_ms; /* values before the reload that the relink sweep serves */
 
 	struct {
 		uint8_t key[16]; /* secret of the probe tags */
-		int64_t free_ns; /* seeing clock: from when probe_rate allows the next probe */
+		int64_t free_ns; /* when probe_rate allows the next probe, on the seeing clock */
 	} probe;
 
 	struct {
@@ -136,19 +140,19 @@ struct hw_monitor {
 	int64_t pace_ns;        /* between two steady barriers */
 	unsigned outs_head, outs_n;
 	struct hw_out outs[HW_OUTS];
-	uint64_t peer_messages; /* at the end, so that the members that each transition touches keep their offsets */
+	uint64_t peer_messages; /* at the end, so that the members that each transition uses share cache lines */
 	struct {
 		struct hw_mono at;
 		struct hw_ref device;
-	} again; /* the last goodbye with the retain flag that may repeat an earlier one (intake.c) */
+	} again; /* the last goodbye with the retain flag that may be a repeated one (intake.c) */
 };
 
-/* Creates a record for an id in a group, in HW_STATE_PROVISIONAL, and counts it. Returns 0; -ENOSPC or -ENOMEM (both
- * counted as refused). */
+/* Creates a record for an id in a group, in HW_STATE_PROVISIONAL, and counts it. Returns 0, or -ENOSPC or -ENOMEM,
+ * which are counted as refused. */
 int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t len, uint32_t *i);
 
-/* Notes the own timeout (0: none) of a device that is being armed. The steady pace of barriers follows the shortest
- * one. */
+/* Notes the own timeout (0: none) of a device that is being armed. The regular interval of barriers follows the
+ * shortest of these. */
 void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_t timeout_ms);
 
 /* Grows the arrays that have an element per group to `n` elements. Returns 0 or -ENOMEM. */
@@ -167,7 +171,7 @@ static inline struct hw_seen hw_monitor_group_seen(const struct hw_monitor *m, s
 	return hw_hearing_seen(&m->hearing, group, hw_monitor_seen(m, now));
 }
 
-/* A count of the blind periods of this group. If it differs when a goodbye is judged, there was a blindness since. */
+/* A counter of the group's blind periods. If it differs when a goodbye is judged, the group was blind meanwhile. */
 static inline uint8_t hw_monitor_periods(const struct hw_monitor *m, uint16_t group)
 {
 	return (m->sight.blind.periods + m->hearing.group[group].blind.periods) & 0x3f;
@@ -178,8 +182,8 @@ static inline struct hw_seen hw_monitor_key_seen(const struct hw_monitor *m, str
 	return hw_blind_seen(&m->key_blind, now.mono);
 }
 
-/* The first: whether a device is known by a key. The second: whether it is known by a key alone. Both are false if keys
- * are not watched, because then only heartbeats can judge a device. */
+/* hw_monitor_has_key(): whether a device is known by a key. hw_monitor_is_keyed(): whether it is known by a key alone.
+ * Both are false if keys are not watched, because only heartbeats can judge a device then. */
 static inline bool hw_monitor_has_key(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return m->conf.key_group && (hw_device_source(d) & HW_SOURCE_KEY);
@@ -204,7 +208,7 @@ static inline struct hw_device *hw_monitor_at(const struct hw_monitor *m, uint32
 	return (struct hw_device *)(void *)m->wheel.nodes + i;
 }
 
-/* No cast into a bit-field keeps -Wconversion quiet. The caller checks the range. */
+/* A cast into a bit-field does not silence -Wconversion, so the warning is off here. The caller checks the range. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 static inline void hw_device_set_heard_ms(struct hw_device *d, int64_t ms)
@@ -229,8 +233,8 @@ static inline bool hw_gate_is_authoritative(const struct hw_monitor *m, const st
 	return m->gate.all || hw_partitions_has(&m->gate.authoritative, hw_device_partition(d));
 }
 
-/* Whether this node alone writes the devices of p. Then neither the stream nor the store can correct its records: no
- * other node writes them, and after a failover the new master may only lack their newest values. */
+/* Whether this node alone writes the devices of partition p. Then neither the stream nor the store can correct this
+ * node's records: no other node writes them, and a new master after a failover can only lack their newest values. */
 static inline bool hw_gate_is_sole_writer(const struct hw_monitor *m, unsigned p)
 {
 	return m->gate.all || hw_partitions_has(&m->gate.sole_writer, p);
@@ -241,9 +245,9 @@ static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_devi
 	return m->gate.all || hw_partitions_has(&m->gate.owned, hw_device_partition(d));
 }
 
-/* Whether the store has not yet returned a record since the store was replaced or emptied. The owner may still have to
- * write the record, and a later owner may not know it. The store's first value counts even if its seq is smaller,
- * because that store may have lost the newer value. */
+/* Whether the store has not returned a record since the store was replaced or emptied. The owner may still have to
+ * write the record, and a later owner may not know of it. The store's first value then counts even if its seq is
+ * smaller, because the store may have lost the newer value. */
 static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_reread *r = &m->gate.reread;
@@ -251,12 +255,12 @@ static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint3
 }
 
 /*
- * The store or the stream has returned a record with this seq, so the store does not lack the record any more.
- * Exception: this node is the sole writer and has a greater seq. Then the record is still missing, because this node
- * may lose the partition before it writes the newer value.
+ * The store or the stream has returned a record with this seq, so the store has the record. Exception: if this node is
+ * the sole writer and has a greater seq, the record still counts as missing, because this node may lose the partition
+ * before it writes the greater one.
  *
- * Except in the first reading of another store, the writer of the record has also published its status. So no status is
- * pending.
+ * The writer of the record has also published its status, so no status is pending. Exception: in the first reading of
+ * another store.
  */
 static inline void hw_gate_found_in_store(struct hw_monitor *m, uint32_t i, uint64_t seq)
 {
@@ -272,9 +276,9 @@ static inline void hw_gate_found_in_store(struct hw_monitor *m, uint32_t i, uint
 		hw_monitor_at(m, i)->flags &= (uint16_t)~HW_FLAG_TOUCHED;
 }
 
-/* Whether keys live so long that a check less than a timeout after another may skip its refresh. By default a key lives
- * three timeouts. Whenever the monitor stops, two of these must be left, as the time for a restart. So skipping needs a
- * longer time to live. */
+/* Whether a check that comes less than a timeout after another may skip its refresh. Whenever the monitor stops, the
+ * keys must live for two more timeouts, as the time for a restart. The default time to live, three timeouts, leaves no
+ * room to skip. */
 static inline bool hw_monitor_skips_refreshes(const struct hw_monitor *m)
 {
 	return m->conf.ttl_factor >= 4;

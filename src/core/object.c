@@ -2,9 +2,9 @@
 /*
  * See object.h.
  *
- * cJSON accepts more than JSON: control characters, invalid UTF-8, and strings that it cuts at \u0000 or at a broken
- * escape. So scan() checks the bytes first and refuses these. cJSON allocates a node per value, and its recursion depth
- * is limited by CJSON_NESTING_LIMIT.
+ * cJSON accepts more than JSON: control characters, invalid UTF-8, and strings with \u0000 or a broken escape, which it
+ * cuts there. So scan() checks the bytes first and refuses such texts. cJSON allocates memory for each value.
+ * CJSON_NESTING_LIMIT limits the depth of its recursion.
  */
 #include "core/object.h"
 
@@ -29,8 +29,8 @@ static bool is_space(unsigned char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Whether cJSON either reads an escape correctly or refuses it. Two escapes fail: \u0000, which a C string cannot hold,
- * and \u without four hexadecimal digits, which cJSON reads as \u0000. */
+/* Whether cJSON handles an escape correctly. It does not handle \u0000, which a C string cannot contain, or \u without
+ * four hexadecimal digits, which cJSON reads as \u0000. */
 static bool scan_escape(const unsigned char *s, size_t len)
 {
 	if (len < 2)
@@ -63,8 +63,8 @@ static bool scan(const unsigned char *s, size_t len)
 	return true;
 }
 
-/* Set if an allocation of cJSON failed, because cJSON does not report why it failed. The hooks are global and are set
- * before there is a second thread; the flag is per thread. */
+/* An allocation by cJSON has failed. cJSON does not report why it failed, so its allocation hook sets this. The hooks
+ * are global, and are set before a second thread starts; this flag exists once in each thread. */
 static _Thread_local bool starved;
 
 static void *take_memory(size_t size)
@@ -79,7 +79,7 @@ __attribute__((constructor)) static void set_hooks(void)
 	cJSON_InitHooks(&(cJSON_Hooks){take_memory, free});
 }
 
-/* Parses the whole text into a tree. NULL: `*rc` has the error. */
+/* Parses the whole text into a tree. Returns NULL on an error, which is then in `*rc`. */
 static cJSON *parse(const char *text, size_t len, int *rc)
 {
 	starved = false;
@@ -140,7 +140,7 @@ static inline bool take(struct cursor *c, char what)
 	return there;
 }
 
-/* The bytes that a plain text contains unchanged: ASCII without the quote, the backslash and control characters. */
+/* Bytes that stand for themselves in a plain text: ASCII without quote, backslash and control characters. */
 static const bool as_it_is[256] = {[0x20 ... 0x21] = true, [0x23 ... 0x5b] = true, [0x5d ... 0x7f] = true};
 
 static bool take_text(struct cursor *c, const char **text, size_t *len)
@@ -162,7 +162,7 @@ static bool take_text(struct cursor *c, const char **text, size_t *len)
 	return s < end;
 }
 
-/* Reads a number as cJSON does: with strtod(), so with the decimal point of the locale. */
+/* Reads a number as cJSON does, with strtod(). So the decimal point is that of the locale. */
 static double read_number(const char *text, size_t len)
 {
 	char copy[HW_JSON_NUMBER_MAX + 1];
@@ -183,8 +183,9 @@ static size_t take_digits(struct cursor *c, uint64_t *number)
 }
 
 /*
- * A double holds the digits of nearly every number that devices send, and the power of ten that divides them. Then one
- * division rounds as strtod() does (Clinger, "How to read floating point numbers accurately", PLDI 1990).
+ * Reads a number without strtod(). A double holds the digits of nearly every number that devices send, and the power of
+ * ten that divides them. One division then rounds as strtod() does (Clinger, "How to read floating point numbers
+ * accurately", PLDI 1990).
  */
 static bool take_number(struct cursor *c, double *number)
 {
@@ -241,7 +242,7 @@ static bool take_scalar(struct cursor *c, struct hw_value *v)
 	}
 }
 
-/* Returns false if the value is not plain, or is no JSON. */
+/* Returns false if the value is not plain or not JSON. */
 static bool take_value(struct cursor *c, struct hw_value *v)
 {
 	char first = peek(c);
@@ -306,7 +307,7 @@ static bool next_in_tree(const cJSON *object, struct hw_walk *w)
 	return true;
 }
 
-/* The next member of an object that is nested in a plain one. */
+/* Reads the next member of an object that is a value in a plain text. */
 static bool next_in_text(const struct hw_value *object, struct hw_walk *w)
 {
 	struct hw_json_member m;
@@ -365,8 +366,8 @@ struct hw_value hw_object_at(const struct hw_object *o, const char *path)
 	return found ? w.at.value : (struct hw_value){.kind = HW_VALUE_ABSENT};
 }
 
-/* Whether all numbers are finite. 1e999 is JSON, but it cannot be written again. The parser limits the recursion depth.
- * */
+/* Whether all numbers are finite. 1e999 is valid JSON, but it cannot be written again. The parser limits the depth of
+ * this recursion. */
 static bool all_finite(const cJSON *v)
 {
 	const cJSON *m;

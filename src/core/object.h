@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A JSON value of a payload, and its members. There are two parsers, which give the same result for every text. A plain
- * text, as devices write it (hw_json_plain()), is read in place without a copy; cJSON parses any other. Callers do not
- * see which one was used. Private to the core.
+ * text, as devices write it (hw_json_plain()), is read in place without a copy. cJSON parses every other text. Callers
+ * do not see which one was used. Private to the core.
  *
- * Cost: for a plain text two passes and no allocation; otherwise a pass, and one or two allocations per member.
+ * Cost: two passes and no allocation for a plain text; otherwise one pass, and one or two allocations for each member.
  */
 #ifndef HW_CORE_OBJECT_H
 #define HW_CORE_OBJECT_H
@@ -24,7 +24,7 @@ enum hw_value_kind {
 
 struct cJSON;
 
-/* Points into its object and is valid as long as the object. */
+/* A value points into its object and is valid as long as the object. */
 struct hw_value {
 	enum hw_value_kind kind;
 	const char *text; /* kind TEXT: its bytes, valid UTF-8 without NUL; other kinds: the source text, if `tree` is

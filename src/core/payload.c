@@ -3,7 +3,7 @@
  * Decodes a payload: heartbeat, goodbye, monitor's message, and the reported fields. object.h parses the JSON; this
  * file checks the type of each known member.
  *
- * Cost: if a payload does not begin with '{' (after white space), only its first byte is read.
+ * Cost: if a payload does not begin with '{' after white space, only its first byte is read.
  */
 #include "heartwheel/payload.h"
 
@@ -55,7 +55,7 @@ static bool is_space(unsigned char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Returns the field of a name, or FIELDS. Most members are unknown, and the length excludes many of them. */
+/* Returns the field of this name, or FIELDS if there is none. The length alone excludes most unknown names. */
 static int field_of(const char *name, size_t len)
 {
 	static const struct {
@@ -93,16 +93,16 @@ static bool is_bool(const struct hw_value *v)
 	return v->kind == HW_VALUE_TRUE || v->kind == HW_VALUE_FALSE;
 }
 
-/* Each status and presence has `online`, each canary has `canary`, and a list of known claims has `cluster`. A device
- * may have its own `by` and `seq`, so these two are not enough. */
+/* Whether a monitor wrote the message. Each status and presence has the member `online`, each canary has `canary`, and
+ * a list of known claims has `cluster`. The members `by` and `seq` are not enough, because a device may use them. */
 static bool is_monitors(const struct hw_value found[FIELDS])
 {
 	return found[BY].kind == HW_VALUE_TEXT && found[SEQ].kind == HW_VALUE_NUMBER &&
 	       (is_bool(&found[ONLINE]) || found[CANARY].kind == HW_VALUE_TRUE || found[CLUSTER].kind == HW_VALUE_TEXT);
 }
 
-/* Finds the fields that the group reads at a configured path. A monitor's message always has its fields under their own
- * names. */
+/* Finds the fields for which the group configures a path. A monitor's own message always has its fields under their
+ * usual names. */
 static void collect_fields(const struct hw_object *object, struct hw_value found[FIELDS], const struct hw_reading *how)
 {
 	if (!how || (how->n == 0 && !how->plain) || is_monitors(found))
@@ -130,7 +130,7 @@ static bool is_finite_number(const struct hw_value *v)
 	return v->kind == HW_VALUE_NUMBER && isfinite(v->number);
 }
 
-/* Records a member of the wrong type or length. The first one is reported. */
+/* Records the first member whose type or length is wrong, for the report. */
 static void blame(struct hw_payload *p, enum field f)
 {
 	if (!p->malformed)
@@ -138,7 +138,7 @@ static void blame(struct hw_payload *p, enum field f)
 	p->malformed = true;
 }
 
-/* Reads a member that has to be a finite number. Returns false without blame if it is absent. */
+/* Reads a member that must be a finite number. Returns false if it is absent, which is no fault. */
 static bool take_number(struct hw_payload *p, const struct hw_value found[FIELDS], enum field f, double *out)
 {
 	const struct hw_value *v = &found[f];
@@ -221,7 +221,7 @@ static void take_device(struct hw_payload *p, const struct hw_value found[FIELDS
 		blame(p, ONLINE);
 }
 
-/* Leaves a text empty that does not fit: a truncated name could be another node's name. */
+/* Copies a text, or leaves it empty if it is too long: a truncated name could be the name of another node. */
 static void copy_text(char *to, size_t cap, const struct hw_value *v)
 {
 	if (v->kind == HW_VALUE_TEXT && v->len < cap)

@@ -33,8 +33,8 @@ static void ask(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t lef
 	                                    .probe = {.device = hw_registry_ref(m->registry, i), .left_ns = left_ns}});
 }
 
-/* Sends a probe under probe_rate, or reserves the device's next turn. If that turn comes after the deadline, the probe
- * is dropped: turns only move forward, so no earlier one is free. */
+/* Sends a probe as probe_rate allows, or reserves the device's next turn. If that turn comes after the deadline, the
+ * probe is dropped, because turns are given in order and no earlier one is free. */
 static void ask_in_turn(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t left_ns)
 {
 	struct hw_seen seen = hw_monitor_seen(m, now), turn = {m->probe.free_ns}, deadline = hw_seen_add(seen, left_ns);
@@ -54,8 +54,9 @@ static void ask_in_turn(struct hw_monitor *m, struct hw_now now, uint32_t i, int
 }
 
 /*
- * A probe is due if one of the device's moments lies between the tick for which its entry was armed and now. Earlier
- * probes of this silence belong to earlier moments. If the device was heard since, all its moments are in the future.
+ * A probe is due if one of the device's moments lies between the tick for which the device was armed and now. Probes
+ * that were already sent in this silence belong to earlier moments. If the device was heard since, all its moments are
+ * in the future.
  */
 bool hw_probe_due(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
@@ -136,7 +137,7 @@ bool hw_probe_id(const struct hw_monitor *m, struct hw_ref ref, char id[HW_PROBE
 	return true;
 }
 
-/* Whether the silence of the probe still lasts, or ended less than a timeout ago. */
+/* Whether the silence that caused the probe still lasts, or ended less than a timeout ago. */
 static bool is_fresh(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	enum hw_state state = hw_device_state(d);

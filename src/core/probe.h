@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes: if its group has probes, a silent online device is sent a probe before its deadline. Private to the core.
+ * Probes: in a group with probes, heartwheel sends a probe to a silent online device before its deadline. Private to
+ * the core.
  *
- * A device is not probed after a goodbye, if only its key is known, or if another node owns it. No device is probed
+ * A device gets no probe after a goodbye, if only its key is known, or if another node owns it. No device gets a probe
  * while the monitor is blind or loading, or while the group is deaf. A probe is no evidence and does not move the
- * deadline; an answer does, because an answer is a heartbeat.
+ * deadline. An answer moves the deadline, because an answer is a heartbeat.
  *
- * probe_rate: a device without a free turn waits for its turn in the wheel (HW_FLAG_PACED). If the turn would come
- * after the deadline, the probe is dropped and counted. A turn that is no longer needed stays unused.
+ * probe_rate: a device for which no turn is free waits for its turn in the wheel (HW_FLAG_PACED). If the turn would
+ * come after the deadline, the probe is dropped and counted. A turn that is no longer needed stays unused.
  *
- * Cost: in a group without probes, a comparison each time an entry is due. With probes, the entry is due once per
- * probe_after instead of once per timeout. The state is in bits of the record, so probes need no memory.
+ * Cost: in a group without probes, one comparison each time that a device is due. In a group with probes, a device is
+ * due once in probe_after, not once in a timeout. The state is in bits of the record, so probes need no memory.
  */
 #ifndef HW_PROBE_H
 #define HW_PROBE_H
@@ -23,15 +24,16 @@
 #include "monitor_priv.h"
 #include "verdict.h"
 
-/* An entry of a group with probes is due. Returns whether it was due for a probe; then it is armed again. */
+/* A device of a group with probes is due in the wheel. Returns whether it was due for a probe; if so, it is armed
+ * again. */
 bool hw_probe_due(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e);
 
-/* An online device was heard. Returns whether its entry may be armed later than it should be. */
+/* An online device was heard. Returns whether the device may be armed for a later tick than its first probe. */
 bool hw_probe_heard(struct hw_monitor *m, uint32_t i);
 
 /*
- * This node becomes authoritative for a device. Only the previous owner received the answers to its probes. So a device
- * whose first probe would be due by now counts as silent for probe_after, and is probed before it is judged. Returns
+ * This node becomes authoritative for a device. Only the previous owner received the answers to its probes. So if the
+ * first probe is overdue, the device counts as silent for probe_after only, and is probed before it is judged. Returns
  * whether the device must be armed again.
  */
 bool hw_probe_taken_over(struct hw_monitor *m, struct hw_now now, uint32_t i);
@@ -41,7 +43,7 @@ static inline bool hw_probe_is_answer(const struct hw_monitor *m, size_t topics_
 	return msg->topic_len == topics_len && memcmp(msg->topic, m->conf.probe_answers, topics_len) == 0;
 }
 
-/* Whether a message is on a topic that this node or another one sends probes to: nodes/ID/pending. */
+/* Whether a message is on a topic for probes of this node or of another one: nodes/ID/pending. */
 static inline bool hw_probe_is_asked(const struct hw_message *msg)
 {
 	static const char before[] = "nodes/", behind[] = "/pending";

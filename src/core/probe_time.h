@@ -31,8 +31,8 @@ struct hw_probe_moments hw_probe_moments(const struct hw_group *g, const struct 
 bool hw_probe_last(const struct hw_probe_moments *m, struct hw_tick now, struct hw_tick *at);
 
 /*
- * The time for which an online device's entry is armed: its next moment, or its deadline. A heartbeat leaves the entry
- * in place, so the time is never later than the first moment if the device were heard now.
+ * The time for which an online device is armed: its next moment, or its deadline. A heartbeat does not move the armed
+ * entry. So the time is never later than the device's first moment would be if it were heard now.
  */
 struct hw_seen hw_probe_point(const struct hw_group *g, const struct hw_device *d, int64_t timeout_ms,
                               struct hw_seen deadline, struct hw_seen now);

@@ -2,17 +2,17 @@
 /*
  * The registry: see registry.h for its contract and cost.
  *
- * Records are in one array, which grows by half. Memory of records that were never in use is not touched. Free records
- * are a list through node.next.
+ * Records are in one array, which grows by half. The memory of records that were never used is not touched. Free
+ * records are a list, linked through node.next.
  *
- * The index over the ids has one or two hash tables of 8-byte slots with linear probing. A slot has 32 bits of hash:
- * they give its position, and they are compared before the record is read. When `young` would be more than 3/4 full, it
- * becomes `old`, and a table of twice its size replaces it. Each later insertion moves a few slots from `old`. All are
- * moved after size/8 insertions. The next doubling comes later, after 3/4 size insertions.
+ * The index of the ids has one or two hash tables of 8-byte slots with linear probing. A slot contains 32 bits of the
+ * id's hash. They give its position, and are compared before the record is read. When table `young` would be more than
+ * 3/4 full, it becomes `old`, and a table of twice its size becomes `young`. Each later insertion moves a few slots
+ * from `old`. After size/8 insertions all are moved; the next doubling comes later, after 3/4 size insertions.
  *
- * Invariant: each record in use is in exactly one of the two tables. In `young`, no slot between an entry's hash
- * position and its slot is empty, because a deletion moves later entries back. In `old` nothing is inserted, and a
- * moved or deleted entry leaves a tombstone.
+ * Invariant: each record in use is in exactly one of the tables. In `young`, all slots from an entry's hash position to
+ * its slot are used, because a deletion moves later entries back. Nothing is inserted in `old`, and a moved or deleted
+ * entry leaves a tombstone there.
  */
 #include "heartwheel/registry.h"
 
@@ -36,7 +36,7 @@
 
 _Static_assert(sizeof(struct hw_device) == 64, "a record is a cache line");
 
-/* An empty slot is zero, so that a new table's pages are not touched before they are used. */
+/* An empty slot is all zero. So the pages of a new table are untouched until they are used. */
 struct slot {
 	uint32_t name; /* index + 1; 0: empty; TOMBSTONE: moved or deleted */
 	uint32_t hash;
@@ -91,8 +91,8 @@ static void table_drop(struct table *t)
 }
 
 /*
- * Returns the record of the first slot with this hash, from `*at` on, or HW_NIL. A search begins with `*at` equal to
- * the hash; `*at` ends after the slot that was found.
+ * Returns the record of the first slot with this hash, from `*at` on, or HW_NIL. The first search for a hash begins
+ * with `*at` equal to the hash. Sets `*at` to the position after the slot that was found.
  */
 static uint32_t table_seek(const struct table *t, uint32_t hash, uint32_t *at)
 {
@@ -124,7 +124,8 @@ static struct slot *table_slot(const struct table *t, uint32_t hash, uint32_t in
 	return NULL;
 }
 
-/* Empties a slot, and moves back the entries that the gap would hide (Knuth, TAOCP 6.4, algorithm R). */
+/* Empties a slot. Moves back later entries that a search would no longer find after the empty slot (Knuth, TAOCP 6.4,
+ * algorithm R). */
 static void table_close(struct table *t, struct slot *s)
 {
 	uint32_t gap = (uint32_t)(s - t->slots), at = gap;
@@ -206,8 +207,8 @@ static int reserve_slot(struct hw_registry *r)
 	return 0;
 }
 
-/* Touches a part of `next` after an insertion, so that no single insertion pays for all page faults. It begins in the
- * last sixteenth before the doubling, so that memory is not taken early, and is done by then. */
+/* Touches a part of `next` after an insertion, so that no single insertion pays for all page faults. This begins in the
+ * last sixteenth before the doubling, so that memory is not taken early, and ends before it. */
 static void touch_next(struct hw_registry *r)
 {
 	uint64_t size = (uint64_t)r->young.mask + 1;
@@ -280,7 +281,7 @@ static void free_extra(struct hw_extra *extra)
 	free(extra);
 }
 
-/* Frees the memory outside of a record; the record is then free. */
+/* Frees the record's memory outside of the record. The record is then free. */
 static void drop_far(struct hw_registry *r, struct hw_device *d)
 {
 	if (d->is_far) {
@@ -353,8 +354,8 @@ uint32_t hw_registry_prefetch(const struct hw_registry *r, const char *id, size_
 	return hash;
 }
 
-/* Returns the record of the first slot with this hash: nearly always the right one. Branches are faster here than a
- * fixed number of slots without branches. The CPU predicts the branches, and starts the next look-ups while memory is
+/* Returns the record of the first slot with this hash, which is nearly always the right one. Branches are faster here
+ * than a fixed number of compares without branches: the CPU predicts them, and starts the next look-ups while memory is
  * being fetched. */
 static uint32_t guess(const struct hw_registry *r, uint32_t hash)
 {
@@ -366,8 +367,8 @@ static uint32_t guess(const struct hw_registry *r, uint32_t hash)
 }
 
 /*
- * Each pass prefetches the cache lines that the next one reads: first the records of the slots with the right hash,
- * then their ids, if outside of the record. The last pass finds everything in the cache. A wrong guess only costs time.
+ * Each pass prefetches the cache lines that the next pass reads: first the records of the slots with the right hash,
+ * then ids that are outside of the record. The last pass finds all of them in the cache. A wrong guess costs only time.
  */
 static void find_block(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *hash, size_t n,
                        uint32_t *out)
@@ -448,7 +449,7 @@ struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index)
 	return d->is.far.extra;
 }
 
-/* Most reports have the same lengths as the previous one; then nothing is allocated. */
+/* If a device's new report has the same lengths as the previous one, as most have, no memory is allocated. */
 int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_report *reported)
 {
 	struct hw_extra *x = hw_registry_extra(r, index);

@@ -66,8 +66,8 @@ struct hw_report hw_report_over(const struct hw_report *below, const struct hw_r
 
 /* --- packed ------------------------------------------------------------------------------------------------------- */
 
-/* A packed report: a byte of HW_HAS_*, a byte with the bits of the numbers that take 4 bytes, and the fields in order.
- * */
+/* A packed report: one byte of HW_HAS_*, one byte with a bit for each number that takes 4 bytes, then the fields in
+ * order. */
 
 static bool is_short(double v)
 {
@@ -184,7 +184,7 @@ bool hw_report_renew(uint8_t *packed, const struct hw_report *reported)
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
-/* An output buffer: writes as far as there is room, and always counts the whole length. */
+/* An output buffer. Writes as far as there is room, but always counts the whole length. */
 struct sink {
 	char *buf;
 	size_t cap, len;
@@ -267,7 +267,7 @@ int hw_number_text(double v, char *buf, size_t cap)
 		if (strtod(buf, NULL) == v)
 			break;
 	}
-	/* The decimal point is a comma if the program has called setlocale(). */
+	/* If the program has called setlocale(), the decimal point may be a comma. */
 	char *comma = strchr(buf, ',');
 	if (comma)
 		*comma = '.';

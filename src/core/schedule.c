@@ -2,12 +2,13 @@
 /*
  * See schedule.h.
  *
- * Invariant: a known task is in exactly one place: in the wheel, in the queue of due tasks (`ready`), or in an
- * unanswered claim. The answer to a claim puts the task back into the wheel or removes it.
+ * Invariant: a known task is in exactly one place: in the wheel, in the queue of due tasks (`ready`), or in a claim
+ * that is not answered yet. The answer to a claim puts the task back into the wheel or removes it.
  *
- * Redis' clock is estimated as `now` plus an offset. Each answer took time to arrive, so each gives an offset that is
- * too small; the greatest of the last few is the best. An estimate that is too small delays tasks by the difference. If
- * it is too great, the answer to the claim corrects it. So no task runs early.
+ * The time on Redis' clock is estimated as `now` plus an offset. Each answer of Redis contains its time. The answer
+ * took some time to arrive, so the offset that follows from it is too small. The greatest of the last few is the best
+ * one. An offset that is too small delays tasks by the difference. If an offset is too great, the answer to the claim
+ * shows it. So no task runs early.
  */
 #include "heartwheel/schedule.h"
 
@@ -32,9 +33,8 @@ struct claim {
 	size_t n;
 };
 
-/* A walk through the tasks in Redis by due time, page by page. OVERDUE finds overdue tasks; HORIZON finds the next
- * ones.
- * */
+/* A walk through the tasks in Redis in order of due time, page by page. The walk OVERDUE finds overdue tasks, HORIZON
+ * the next ones. */
 struct walk {
 	bool going;
 	int64_t from_ms, until_ms;
@@ -118,7 +118,7 @@ int64_t hw_schedule_redis_ms(const struct hw_schedule *s, struct hw_mono now)
 	return s->n_offsets ? ms_of(now) + s->offset_ms : 0;
 }
 
-/* A time before the base gives a negative value: a task that was due then is due at tick 0. */
+/* Converts Redis' time to the wheel's. A time before the base is negative: such a task is due at tick 0. */
 static struct hw_seen since_base(const struct hw_schedule *s, int64_t redis_ms)
 {
 	int64_t ms = redis_ms - s->base_ms;
@@ -155,8 +155,8 @@ static bool is_ready(const struct hw_schedule *s, uint32_t i)
 	return at(s, i)->node.place == HW_PLACE_QUEUE;
 }
 
-/* The wheel cannot go back. After Redis' clock went back, all entries move into a new wheel that starts at the present.
- * */
+/* The wheel cannot go back. When Redis' clock has gone back, all entries move into a new wheel that starts at the
+ * present time. */
 static void rebuild(struct hw_schedule *s, struct hw_mono now)
 {
 	s->base_ms = hw_schedule_redis_ms(s, now);
@@ -177,9 +177,9 @@ static void forget_offsets(struct hw_schedule *s)
 	s->n_offsets = s->next_offset = 0;
 }
 
-/* Only an answer ends a hold: one after `hold_until`, or one with the clock of before the step. Without an answer for
- * HW_ORDER_PATIENCE_MS, the hold starts again: this process may have stood still, and missed that the clock went back
- * and was set ahead again. */
+/* Only an answer ends a hold: one after `hold_until`, or one with the time of before the step. If there is no answer
+ * for HW_ORDER_PATIENCE_MS, the hold starts again: this process may have been stopped, and may have missed that the
+ * clock was set back and ahead again. */
 static void hold_clock(struct hw_schedule *s, struct hw_mono now, int64_t offset)
 {
 	if (!s->held && s->n_offsets && offset - s->offset_ms > HW_CLOCK_STEP_MS) {
@@ -219,9 +219,9 @@ static void take_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_
 }
 
 /*
- * Takes the clock from the answer to an order, unless the answer took longer than HW_ORDER_PATIENCE_MS. A late answer
- * has an old time, for example if this process stood still. After a first or many such answers, the next one would look
- * like a step ahead.
+ * Takes the clock from the answer to an order. An answer that took longer than HW_ORDER_PATIENCE_MS is ignored, because
+ * its time is old, for example if this process was stopped. After several such answers, the next good one would look as
+ * if the clock had been set ahead.
  */
 static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct hw_mono asked, int64_t redis_ms)
 {
@@ -229,8 +229,8 @@ static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct h
 		take_clock(s, now, redis_ms);
 }
 
-/* Takes the clock from a message of unknown age. A much earlier time is ignored: the message is old or the clock went
- * back, and the next order shows which. */
+/* Takes the clock from a message of unknown age. A much earlier time is ignored, because the message may be old. If the
+ * clock was set back, the next order shows it. */
 void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms)
 {
 	if (s->n_offsets && redis_ms - ms_of(now) >= s->offset_ms - HW_ORDER_PATIENCE_MS)
@@ -257,7 +257,7 @@ uint32_t hw_schedule_receiver(const char *name, size_t len)
 	return hw_fnv32(name, len);
 }
 
-/* Mixes the bits of two hashes. No attacker gains from choosing them, so no key is needed. */
+/* Mixes the bits of two hashes. An attacker gains nothing by choosing them, so no secret key is needed. */
 static uint64_t weight(uint32_t instance, uint32_t receiver)
 {
 	uint64_t x = (uint64_t)instance << 32 | receiver;
@@ -390,8 +390,8 @@ static void refill(struct hw_schedule *s, struct hw_mono now)
 		s->credit = burst_of(s);
 }
 
-/* Returns how many tasks may be claimed now. With a rate, a small claim waits until there is credit for a quarter of a
- * burst, because few tasks are not worth a call. */
+/* Returns how many tasks may be claimed now. With a rate limit, a claim waits until a quarter of a burst is allowed,
+ * because a call for few tasks is not worth its cost. */
 static size_t allowed(const struct hw_schedule *s)
 {
 	size_t n = s->ready.length < HW_CLAIM_MAX ? s->ready.length : HW_CLAIM_MAX;
@@ -437,7 +437,7 @@ static struct claim *claim_of(struct hw_schedule *s, uint64_t serial)
 	return NULL;
 }
 
-/* Puts a claimed task back into the wheel, for `due_ms`, or for the earlier time that was set since the claim. */
+/* Puts a claimed task back into the wheel: for `due_ms`, or for an earlier time that was set since the claim. */
 static void put_back(struct hw_schedule *s, uint32_t i, int64_t due_ms)
 {
 	struct hw_task_entry *e = at(s, i);
@@ -488,7 +488,7 @@ void hw_schedule_claimed(struct hw_schedule *s, struct hw_mono now, uint64_t ser
 			continue;
 		*slot = HW_NIL;
 		sent += tasks[k].sent;
-		/* From now on this instance tries the task by rank, like the others. */
+		/* From now on this instance tries the task when its rank allows, as the other instances do. */
 		at(s, i)->node.user &= (uint8_t)~HW_ENTRY_OWN;
 		if (tasks[k].due_ms > 0)
 			put_back(s, i, tasks[k].due_ms);
@@ -510,7 +510,7 @@ static void begin_walk(struct walk *w, int64_t from_ms, int64_t until_ms)
 	w->skip = 0;
 }
 
-/* Begins walks that are due. HORIZON needs Redis' clock, which the answers to OVERDUE deliver. */
+/* Begins the walks that are due. HORIZON needs Redis' clock, which the answers to OVERDUE contain. */
 static void begin_walks(struct hw_schedule *s, struct hw_mono now)
 {
 	struct walk *overdue = &s->walks[OVERDUE], *horizon = &s->walks[HORIZON];
@@ -531,7 +531,7 @@ static bool order_page(struct hw_schedule *s, struct hw_mono now, struct hw_sche
 		return false;
 	s->page_of = s->walks[OVERDUE].going ? OVERDUE : HORIZON;
 	const struct walk *w = &s->walks[s->page_of];
-	/* While the clock is held, the page only serves to read the clock. */
+	/* While the clock is held, a page is read only for the clock in its answer. */
 	s->page_count = hw_schedule_clock_held(s, now) ? 1 : HW_PAGE_MAX;
 	s->page_serial = ++s->serials;
 	s->page_at = now;
@@ -545,8 +545,9 @@ static bool order_page(struct hw_schedule *s, struct hw_mono now, struct hw_sche
 	return true;
 }
 
-/* Continues the walk after this page, or ends it. Tasks of one millisecond have no order, so the walk skips as many as
- * it has read. If one of them comes or goes meanwhile, another may be missed; OVERDUE finds it later. */
+/* Continues the walk after this page, or ends it. Tasks that are due in the same millisecond have no order, so the next
+ * page skips as many as were read. If one of them is added or removed meanwhile, another may be missed; OVERDUE finds
+ * it later. */
 static void walk_on(struct hw_schedule *s, struct walk *w, const struct hw_schedule_found *tasks, size_t n)
 {
 	bool is_last = n < s->page_count;
@@ -672,7 +673,7 @@ static struct hw_mono claim_due(const struct hw_schedule *s, struct hw_mono now)
 	return allowed(s) ? now : hw_mono_add(now, HW_NS_PER_S / 50);
 }
 
-/* When a page may be read. HORIZON waits until the clock is known and not held, which the answers to OVERDUE show. */
+/* When the next page may be read. HORIZON waits until answers to OVERDUE show that the clock is known and not held. */
 static struct hw_mono page_due(const struct hw_schedule *s, struct hw_mono now)
 {
 	const struct walk *overdue = &s->walks[OVERDUE], *horizon = &s->walks[HORIZON];

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See sight.h. Invariant: sent - back < HW_BARRIERS_OUT for each source that is up. So out[] has the sending time of
- * each barrier that is out, and of the first barrier of each pair whose second is out. Cost: O(sources) per step.
+ * See sight.h.
+ *
+ * Invariant: sent - back < HW_BARRIERS_OUT for each source that is up. So out[] contains when each barrier that is not
+ * back was sent, and when the first barrier of each pair was sent. Cost: O(sources) for each step.
  */
 #include "sight.h"
 
@@ -9,12 +11,13 @@
 #include <string.h>
 
 #define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
-#define SKEW_MS 5 /* messages of two sources, read within this time, may have been sent in the other order */
+#define SKEW_MS 5 /* messages that two sources deliver within this time may have been sent in the other order */
 #define LOSSY_AFTER_NS                                                                                                 \
 	(5 * HW_NS_PER_S) /* a longer pause exceeds the devices' keepalives, so messages may be lost in it */
 #define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest keepalive is 1 s, and brokers add half of it */
 #define RECONNECT_MAX_NS   (60 * HW_NS_PER_S)
-#define DENIED_AFTER       12 /* barrier timeouts: no backlog is that old, so a barrier that is still out was refused */
+/* Barrier timeouts: no backlog is older, so a barrier that is not back by then was refused. */
+#define DENIED_AFTER 12
 
 static int64_t max64(int64_t a, int64_t b)
 {
@@ -59,13 +62,13 @@ static uint64_t back_on_all(const struct hw_sight *s)
 	return back;
 }
 
-/* When a barrier was sent. Valid for barriers that are out, and for the last one that came back. */
+/* When a barrier was sent. Only for barriers that are not back, and for the last one that came back. */
 static struct hw_mono sent_at(const struct hw_sight *s, uint64_t number)
 {
 	return s->out[number % HW_BARRIERS_KEPT].at;
 }
 
-/* Ends a lossy cause after the grace, in which devices reconnect; any other cause at once. */
+/* Ends a cause of blindness. A lossy cause ends after the grace, in which devices reconnect; any other ends at once. */
 static void end_cause(struct hw_sight *s, enum hw_cause cause, struct hw_mono now, bool lossy)
 {
 	if (!(s->blind.active & 1u << cause))
@@ -87,8 +90,8 @@ static struct hw_sight_pause *pause_of(struct hw_sight *s, enum hw_cause cause)
 	return cause == HW_CAUSE_STALL ? &s->stall : &s->standstill;
 }
 
-/* A pause within the grace of an earlier pause interrupts that grace and does not restart it. Otherwise short pauses,
- * each within the grace of the previous one, would make the monitor blind for ever. */
+/* Begins a pause. If it begins in the grace of an earlier pause, it interrupts that grace, and does not restart it at
+ * the end. Otherwise repeated short pauses would make the monitor blind for ever. */
 static void begin_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono at, bool lossy)
 {
 	struct hw_sight_pause *p = pause_of(s, cause);
@@ -122,7 +125,7 @@ static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono no
 		end_cause(s, cause, now, lossy);
 }
 
-/* A source delivers again. The standstill ends when no source stands still. */
+/* A source delivers again. The standstill ends when no source stands still any more. */
 static void moves(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	if (!r->still)
@@ -135,7 +138,7 @@ static void moves(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono 
 	end_pause(s, HW_CAUSE_STANDSTILL, now);
 }
 
-/* Ends the link's blindness when every source is up, after the grace of the sources that were lost. Returns whether all
+/* When every source is up, ends the blindness of lost connections, after a grace if one was lost. Returns whether all
  * sources are up again after one was lost. */
 static bool end_link(struct hw_sight *s, struct hw_mono now)
 {
@@ -168,7 +171,7 @@ bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool
 	}
 	s->lost = true;
 	begin_cause(s, HW_CAUSE_LINK, now, true);
-	moves(s, r, now); /* the link's own blindness takes over from the standstill */
+	moves(s, r, now); /* From now on the lost connection is the cause of the blindness, and not the standstill. */
 	return false;
 }
 
@@ -179,8 +182,8 @@ void hw_sight_publisher(struct hw_sight *s, bool up)
 	s->refused = false;
 	if (up)
 		return;
-	/* The barriers that the publisher had not sent are lost. The sources must neither wait for these barriers nor
-	 * take them for a loss of their own. */
+	/* The publisher lost the barriers that it had not sent yet. The sources must not wait for these barriers, or
+	 * count their absence as a loss. */
 	s->floor = s->sent;
 	for (unsigned i = 0; i < s->n_sources; i++) {
 		s->source[i].lasts = false;
@@ -199,17 +202,17 @@ void hw_sight_refused(struct hw_sight *s, bool refused)
 	s->refused = refused;
 }
 
-/* Whether a barrier that was sent then, and is still out, is late. The limit is lower than for a standstill. */
+/* Whether a barrier that is not back is late. This takes less time than a standstill. */
 static bool is_late(const struct hw_sight *s, struct hw_mono now, struct hw_mono sent)
 {
 	return now.ns - sent.ns > max64(4 * s->rtt_ns, TICK_NS);
 }
 
 /*
- * A broker that stood still for longer than the shortest keepalive disconnects devices, and publishes their wills in
- * its next turns. How long it stood still before a barrier was sent is unknown, so the time since the last message
- * counts. In a silent fleet each barrier follows a long silence, so a late barrier is also required: it shows that the
- * broker stood still.
+ * A broker that stands still for longer than the shortest keepalive disconnects devices, and publishes their wills when
+ * it works again. Such goodbyes are doubted. How long the broker stood still before a barrier was sent is unknown, so
+ * the time since the last message counts. In a silent fleet each barrier follows a long silence. So a late barrier is
+ * also required, which shows that the broker did stand still.
  */
 static void doubt_after_silence(struct hw_sight *s, const struct hw_sight_source *r, struct hw_mono now)
 {
@@ -230,7 +233,8 @@ void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source)
 		moves(s, &s->source[source], now);
 }
 
-/* Makes the monitor blind from `from` until now, all in the past, because a loss in that time looks like silence. */
+/* Makes the monitor blind for the past time from `from` until now. Messages may have been lost then, which looks like
+ * silence. */
 static void lost_between(struct hw_sight *s, struct hw_mono from, struct hw_mono now)
 {
 	hw_blind_begin(&s->blind, HW_CAUSE_LOSS, from, true);
@@ -276,13 +280,14 @@ void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, u
 	hw_sight_arrived(s, now, source);
 	if (r->up && number <= s->sent && s->sent - number < HW_BARRIERS_OUT) {
 		r->later.ns = max64(r->later.ns, sent_at(s, number).ns);
-		hw_sight_answered(s, sent_at(s, number)); /* the broker has read it, even if it acknowledges nothing */
+		hw_sight_answered(s, sent_at(s, number)); /* The barrier is back, so the broker has read it, even if the
+		                                             broker acknowledges nothing. */
 	}
 	if (!r->up || number <= r->back || number > s->sent)
 		return;
 	struct hw_mono sent = sent_at(s, number);
 	int64_t rtt = now.ns - sent.ns;
-	if (sent.ns >= s->awake.ns) /* otherwise the barrier waited for this process, not for the broker */
+	if (sent.ns >= s->awake.ns) /* Otherwise the barrier was delayed by this process, not by the broker. */
 		s->rtt_ns = s->rtt_ns ? s->rtt_ns + (rtt - s->rtt_ns) / 8 : rtt;
 	if (number > r->back + 1)
 		lost_between(s, r->good, now);
@@ -369,15 +374,16 @@ uint64_t hw_sight_tag(const struct hw_sight *s)
 	return s->sent + 2;
 }
 
-/* The tag to be proven. Barriers up to `floor` may have been lost and prove nothing, so later ones must be back. */
+/* The tag that must be proven in place of `tag`. Barriers up to `floor` may be lost and prove nothing, so two later
+ * ones must be back. */
 static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 {
 	uint64_t least = s->floor + 2;
 	return tag > least ? tag : least;
 }
 
-/* Whether a source lags. Sources have no common order (readers share a subscription). So a source that lags may deliver
- * messages that are older than the messages of other sources. */
+/* Whether a source is behind. Readers that share a subscription have no common order. So a source that is behind may
+ * deliver messages that are older than the messages of the other sources. */
 static bool one_is_behind(const struct hw_sight *s, struct hw_mono now)
 {
 	uint64_t back = back_on_all(s);
@@ -400,8 +406,8 @@ bool hw_sight_doubts_goodbye(const struct hw_sight *s)
 	return !s->publisher_up || back_on_all(s) < s->doubt;
 }
 
-/* The greatest tag that a barrier proves when it is back: the pair's first barrier was back before the second was sent.
- * */
+/* The greatest tag that this barrier proves when it is back. Of a pair, the first barrier was back before the second
+ * was sent. */
 static uint64_t proves(const struct hw_sight *s, uint64_t number)
 {
 	return s->out[number % HW_BARRIERS_KEPT].behind + 1;
@@ -434,9 +440,10 @@ static struct hw_mono barrier_due(const struct hw_sight *s, uint64_t tag, int64_
 		return steady;
 	if (back == s->sent || back + 1 >= in_force(s, tag))
 		return (struct hw_mono){0};
-	/* The first barrier of this tag's pair is out, so another one proves nothing for this tag. A barrier that came
-	 * back since the last was sent may be the first of a lower tag's pair. The second of that pair is sent early,
-	 * but not at once: otherwise each barrier would cause the next, without end. */
+	/* The first barrier of this tag's pair is sent and not back, so another barrier now proves nothing for this
+	 * tag. But if a barrier came back since the last one was sent, it may be the first of another tag's pair, and
+	 * the second of that pair is sent early. It is not sent at once, because then each returned barrier would cause
+	 * another without end. */
 	if (s->sent + 1 >= in_force(s, tag) && back <= s->out[s->sent % HW_BARRIERS_KEPT].behind)
 		return steady;
 	return hw_mono_sooner(steady, hw_mono_add(last, max64(s->rtt_ns / 4, TICK_NS)));
@@ -447,15 +454,15 @@ static struct hw_mono barrier_at(const struct hw_sight *s, uint64_t tag, int64_t
 	return s->publisher_up ? barrier_due(s, tag, pace_ns) : HW_MONO_NEVER;
 }
 
-/* Whether the monitor is already blind because barriers do not come back. */
+/* Whether the monitor is already blind with the cause that barriers do not come back. */
 static bool denial_is_known(const struct hw_sight *s)
 {
 	return s->blind.active & 1u << HW_CAUSE_BARRIER && !s->hold[HW_CAUSE_BARRIER].ns;
 }
 
 /*
- * When to check a publisher that cannot send: first when a barrier is due, then a timeout later, if none has come back.
- * Connecting for moments does not end this, only a barrier that is back.
+ * When to check a publisher that cannot send. The first check is when a barrier is due. The second is barrier_timeout
+ * later, and is skipped only if a barrier has come back. A publisher that connects for moments does not skip it.
  */
 static struct hw_mono mute_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {
@@ -466,7 +473,7 @@ static struct hw_mono mute_at(const struct hw_sight *s, uint64_t tag, int64_t pa
 	return s->publisher_up ? HW_MONO_NEVER : barrier_due(s, tag, pace_ns);
 }
 
-/* Without barriers nothing is proven, so no device is judged: that is blindness. */
+/* Without barriers nothing is proven and no device is judged, so the monitor is blind. */
 static void check_publisher(struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns)
 {
 	if (!all_up(s))
@@ -480,8 +487,8 @@ static void check_publisher(struct hw_sight *s, struct hw_mono now, uint64_t tag
 }
 
 /*
- * When the oldest barrier was sent that is out and newer than the broker's last answer on the barriers' connection;
- * HW_MONO_NEVER: there is none. An older barrier is only slow, because the broker still reads that connection.
+ * When the oldest unanswered barrier was sent: it is not back, and the broker has sent nothing on the barriers'
+ * connection since. HW_MONO_NEVER: there is none. A barrier before the broker's last answer is only slow.
  */
 static struct hw_mono unanswered_at(const struct hw_sight *s)
 {
@@ -493,8 +500,8 @@ static struct hw_mono unanswered_at(const struct hw_sight *s)
 	return HW_MONO_NEVER;
 }
 
-/* When the barriers' connection counts as silent, whatever arrives on other connections; HW_MONO_NEVER: nothing is
- * unanswered. */
+/* When the broker counts as silent on the barriers' connection, whatever arrives on other connections. HW_MONO_NEVER:
+ * every barrier is answered. */
 static struct hw_mono silent_at(const struct hw_sight *s)
 {
 	struct hw_mono at = unanswered_at(s);
@@ -506,7 +513,7 @@ bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now)
 	return now.ns >= silent_at(s).ns;
 }
 
-/* Whether a source delivered anything since that barrier was sent. If none did, this is a standstill. */
+/* Whether a source has delivered a message since the unanswered barrier was sent. If none has, this is a standstill. */
 static bool others_arrive(const struct hw_sight *s)
 {
 	struct hw_mono since = unanswered_at(s);
@@ -516,7 +523,8 @@ static bool others_arrive(const struct hw_sight *s)
 	return false;
 }
 
-/* Checks whether the barriers' connection is silent. Returns whether to close and open it again. */
+/* Checks whether the broker is silent on the barriers' connection. Returns whether to close and reopen that connection.
+ */
 static bool check_silence(struct hw_sight *s, struct hw_mono now)
 {
 	if (now.ns < silent_at(s).ns)
@@ -537,7 +545,8 @@ static struct hw_mono silence_due(const struct hw_sight *s)
 	return blinds || silent.ns > s->reopen_at.ns ? silent : s->reopen_at;
 }
 
-/* Since when a source that is up has delivered nothing while a barrier is out; HW_MONO_NEVER: this is not the case. */
+/* Since when a source that is up has delivered nothing while a barrier is not back. HW_MONO_NEVER: the source is down,
+ * or all barriers are back. */
 static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sight_source *r)
 {
 	if (!r->up || s->sent <= r->back)
@@ -547,9 +556,9 @@ static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sigh
 }
 
 /*
- * When the barriers of a source count as refused rather than late. The broker refused the last one. Or none has come
- * back since the subscription, in a timeout of silence or two of traffic. Or one is out for longer than any backlog
- * explains.
+ * When the barriers of a source count as refused, not as late. Case 1: the broker refused the last barrier. Case 2:
+ * none has come back since the subscription, after one barrier_timeout of silence or two with traffic. Case 3: a
+ * barrier is not back for longer than any backlog explains.
  */
 static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_source *r, struct hw_mono quiet)
 {
@@ -561,8 +570,8 @@ static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_
 	return hw_mono_sooner(hw_mono_add(quiet, s->timeout_ns), hw_mono_add(out, 2 * s->timeout_ns));
 }
 
-/* How long nothing arrives before this is a standstill: at most barrier_timeout. Then the connection is opened again,
- * and messages of the silence are lost, so the silence must be a blindness by then. */
+/* After how long without messages a source stands still. This is at most barrier_timeout: then the connection is
+ * reopened and messages of the silence are lost, so the monitor must be blind by then. */
 static int64_t still_after(const struct hw_sight *s)
 {
 	int64_t after_ns = max64(s->slow_ns, 4 * s->rtt_ns);
@@ -570,9 +579,9 @@ static int64_t still_after(const struct hw_sight *s)
 }
 
 /*
- * A source stands still. If its oldest barrier was out in its previous standstill too, other messages came since, but
- * that barrier did not. Then only this monitor's publishes are stuck, and each gap between two heartbeats would be a
- * new standstill. So only a barrier ends this one.
+ * Notes that a source stands still. If the oldest barrier that is not back is the same as in the previous standstill,
+ * other messages came since but this barrier did not. Then only this monitor's publishes are stuck. Each gap between
+ * two heartbeats would be a new standstill, so only a barrier ends this one.
  */
 static void stand_still(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono quiet)
 {
@@ -582,7 +591,7 @@ static void stand_still(struct hw_sight *s, struct hw_sight_source *r, struct hw
 	begin_pause(s, HW_CAUSE_STANDSTILL, quiet, false);
 }
 
-/* When stuck barriers, while other messages arrive, begin the cause `barrier`; HW_MONO_NEVER: this is not the case. */
+/* When barriers that are stuck while other messages arrive begin the cause `barrier`. HW_MONO_NEVER: none is stuck. */
 static struct hw_mono hangs_at(const struct hw_sight *s, const struct hw_sight_source *r)
 {
 	if (!r->lasts || s->sent <= r->back)
@@ -591,7 +600,7 @@ static struct hw_mono hangs_at(const struct hw_sight *s, const struct hw_sight_s
 	return (struct hw_mono){out_ns + s->timeout_ns};
 }
 
-/* Checks a source for a standstill and for refused barriers. Returns whether to reconnect it. */
+/* Checks a source for a standstill and for refused barriers. Returns whether to reopen its connection. */
 static bool check_source(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	struct hw_mono quiet = quiet_since(s, r);
@@ -611,8 +620,8 @@ static bool check_source(struct hw_sight *s, struct hw_sight_source *r, struct h
 	return true;
 }
 
-/* When a grace ends. If this check is late, messages may have been read after `at`, while the seeing clock stood still.
- * So the grace ends after these. */
+/* When a grace ends. If the check is late, messages may have been read after `at` while the seeing clock stood still.
+ * The grace then ends after the last of them. */
 static struct hw_mono end_of_grace(const struct hw_sight *s, struct hw_mono at)
 {
 	for (unsigned i = 0; i < s->n_sources; i++)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sight: which messages the monitor can receive, and how well this is proven. It tracks the links of the sources of
- * evidence (readers, peers) and the barriers that are out and back. From these it drives the seeing clock (blind.h).
- * Private to the core.
+ * Sight: which messages the monitor can receive, and how well this is proven. It tracks the connections of the sources
+ * of evidence (readers, peers) and the barriers that are sent and back. From these it controls the seeing clock
+ * (blind.h). Private to the core.
  *
- * Barriers are numbered without gaps. A suspect waits for a pair: a barrier sent after the device became a suspect, and
- * a second one sent after the first came back through every source. So the broker read the second in a later turn than
- * the first. This holds however many packets the broker takes per turn and however long it stood still. By then it has
- * read everything that was in its sockets when it read the first.
+ * Barriers are numbered without gaps. A suspect waits for a pair: a barrier that is sent after the device became a
+ * suspect, and a second one that is sent after the first is back on every source. So the broker read the second one in
+ * a later turn than the first. By then it has read everything that was in its sockets when it read the first. This
+ * holds however many packets the broker reads in a turn, and however long it stood still.
  *
- * Two barriers that are only sent some time apart prove less. They may wait together in a socket of a broker that
- * stands still, and then overtake every heartbeat.
+ * Two barriers that are only sent some time apart prove less. Both may wait in a socket of a broker that stands still,
+ * and then be read before many heartbeats.
  */
 #ifndef HW_SIGHT_H
 #define HW_SIGHT_H
@@ -22,27 +22,27 @@
 #include "heartwheel/monitor.h"
 
 #define HW_BARRIERS_OUT  64  /* at most this many barriers are out */
-#define HW_BARRIERS_KEPT 128 /* twice as many, because a pair is two barriers in succession */
+#define HW_BARRIERS_KEPT 128 /* for pairs: each of HW_BARRIERS_OUT barriers may be the second of a pair */
 
 /* A barrier that was sent. */
 struct hw_sight_barrier {
 	struct hw_mono at;
-	uint64_t behind; /* the last barrier that was back through every source by then */
+	uint64_t behind; /* the last barrier that was back on every source when this one was sent */
 };
 
-/* A source. An unused element is neutral: it is up, and every barrier is back on it. */
+/* A source. An unused element counts as up, with every barrier back. */
 struct hw_sight_source {
 	bool there;
-	bool fresh; /* added while the monitor runs, and not up yet: nothing can have been lost on it */
+	bool fresh; /* added while the monitor runs and not up yet, so no message of it is lost */
 	bool up;
 	bool still;                  /* a barrier is out and nothing arrives: a standstill */
 	bool lasts;                  /* only a barrier ends this standstill */
-	uint64_t stood;              /* the oldest barrier that was out in the last standstill; 0: none */
+	uint64_t stood;              /* the oldest barrier that was not back in the last standstill; 0: none */
 	bool ever;                   /* a barrier has come back since the subscription */
-	uint64_t back;               /* the last barrier that came back, or that is not waited for */
+	uint64_t back;               /* the last barrier that came back, or for which the source need not wait */
 	struct hw_mono arrived;      /* when anything last arrived */
-	struct hw_mono good;         /* when a barrier last came back, or the subscription was granted */
-	struct hw_mono later;        /* when the newest barrier that came back was sent, or the subscription granted */
+	struct hw_mono good;         /* when a barrier last came back, or when the subscription was granted */
+	struct hw_mono later;        /* when the newest returned barrier was sent, or the subscription was granted */
 	struct hw_mono reconnect_at; /* no reconnect is requested before this */
 	int64_t reconnect_wait_ns;
 };
@@ -62,19 +62,19 @@ struct hw_sight {
 	bool lost;                 /* a source was lost since all were up */
 	struct hw_mono link_grace; /* end of the grace after a lost link, in which devices reconnect */
 	bool publisher_up;
-	struct hw_mono answered;  /* last answer of the broker on the barriers' connection; 0: none */
+	struct hw_mono answered;  /* the broker's last answer on the barriers' connection; 0: none */
 	bool refused;             /* the broker refused the last barrier that it answered */
 	struct hw_mono reopen_at; /* that connection is not opened again before this */
 	int64_t reopen_wait_ns;
-	struct hw_mono mute; /* since when a barrier is due that the publisher cannot send; 0: no */
+	struct hw_mono mute; /* since when a barrier is due but the publisher cannot send; 0: it can */
 	uint64_t sent;       /* number of the last barrier */
 	uint64_t floor;      /* barriers up to this one may have been lost and prove nothing */
 	struct hw_sight_barrier out[HW_BARRIERS_KEPT];
 	int64_t rtt_ns;                 /* smoothed (RFC 6298's factor); 0: none yet */
 	struct hw_mono hold[HW_CAUSES]; /* per cause: end of its grace; 0: no grace */
 	struct hw_sight_pause stall, standstill;
-	struct hw_mono awake; /* last stall found; a delay before it may be this process' */
-	uint64_t doubt;       /* goodbyes before this barrier may be wills of a broker that stood still */
+	struct hw_mono awake; /* when the last stall was found; this process may have caused a delay before it */
+	uint64_t doubt;       /* until this barrier is back, goodbyes may be wills of a broker that stood still */
 	uint64_t barriers_back;
 };
 
@@ -89,15 +89,15 @@ void hw_sight_init(struct hw_sight *s, const struct hw_monitor_conf *conf, struc
 void hw_sight_configure(struct hw_sight *s, const struct hw_monitor_conf *conf);
 
 /*
- * Adds a source. Returns its number, or -ENOSPC. Until the source is up, the monitor is blind, because messages may
- * arrive on this source alone. This blindness is lossless, because no messages arrived on it before. From then on each
- * proof must come back through this source too.
+ * Adds a source. Returns its number, or -ENOSPC. Until the source is up, the monitor is blind, because some messages
+ * may arrive on this source only. This blindness is lossless, because no messages arrived on it before. From then on
+ * each barrier must come back on this source too.
  */
 int hw_sight_add(struct hw_sight *s, struct hw_mono now);
 /*
- * Removes a source. Messages on their way through it are lost, as with a lost link. If the source was down, devices get
- * the time to reconnect, as if it had come back. Barriers that are out count no longer: each suspect needs two that are
- * sent from now on. Without a source the monitor is blind. Returns as hw_sight_link().
+ * Removes a source. Messages that were about to arrive on it are lost, as with a lost connection. If the source was
+ * down, devices get the time to reconnect, as if it had come back. Barriers that are not back count no longer: each
+ * suspect needs two that are sent from now on. Without a source the monitor is blind. Returns as hw_sight_link().
  */
 bool hw_sight_remove(struct hw_sight *s, struct hw_mono now, unsigned source);
 static inline bool hw_sight_has(const struct hw_sight *s, unsigned source)
@@ -110,7 +110,7 @@ bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool
 void hw_sight_publisher(struct hw_sight *s, bool up);
 /* Reports when the broker last answered on the barriers' connection. */
 void hw_sight_answered(struct hw_sight *s, struct hw_mono at);
-/* Reports whether the broker refused the last barrier. Then barriers that are out are lost, not late. */
+/* Reports whether the broker refused the last barrier. If so, barriers that are not back are lost, not late. */
 void hw_sight_refused(struct hw_sight *s, bool refused);
 /* Whether the broker does not answer on the barriers' connection. */
 bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now);
@@ -121,7 +121,8 @@ void hw_sight_stall(struct hw_sight *s, struct hw_mono planned, struct hw_mono n
 void hw_sight_drained(struct hw_sight *s, struct hw_mono now);
 void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono now);
 
-/* The barrier that must be proven before a device that becomes a suspect now is judged. Never decreases. */
+/* The tag for a device that becomes a suspect now: the barrier that must be proven before the device is judged. Never
+ * decreases. */
 uint64_t hw_sight_tag(const struct hw_sight *s);
 /* Whether a goodbye that is read now may be a will that a broker publishes after a standstill. Without a publisher
  * every goodbye may be one. */
@@ -132,25 +133,26 @@ bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int
 /* Whether a suspect with this tag may be judged. */
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag);
 
-/* When the first of the two barriers that prove this tag was sent; long ago if no longer known. */
+/* When the first barrier of the pair that proves this tag was sent; long ago if that is no longer known. */
 struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag);
 
-/* Whether the monitor is blind only because of a grace: the messages of devices are received. */
+/* Whether the monitor is blind only for a grace, and does receive the devices' messages. */
 bool hw_sight_in_grace(const struct hw_sight *s);
 /* When the last present grace ends; {0}: there is none. */
 struct hw_mono hw_sight_grace_end(const struct hw_sight *s);
 bool hw_sight_all_up(const struct hw_sight *s);
 /* The last barrier that is back on every source. */
 uint64_t hw_sight_back(const struct hw_sight *s);
-/* When that barrier was sent: a message that is read now passed the broker later. {0}: unknown. */
+/* When the last barrier was sent that is back on every source. A message that is read now passed the broker after that.
+ * {0}: unknown. */
 struct hw_mono hw_sight_sent_after(const struct hw_sight *s);
-/* When the newest barrier was sent that really came back on every source. hw_sight_sent_after() also counts barriers
- * that are no longer waited for. */
+/* When the newest barrier was sent that did come back on every source. hw_sight_sent_after() also counts barriers for
+ * which sources no longer wait. */
 struct hw_mono hw_sight_later(const struct hw_sight *s);
 
 /*
- * Advances the time: ends graces, finds standstills, and returns what to do. `tag` is the greatest tag of any suspect
- * (0: none); `pace_ns` is the interval of steady barriers. Call it until it returns nothing to do.
+ * Advances the time: ends graces, detects standstills, and returns what to do. `tag` is the greatest tag of a suspect
+ * (0: none). `pace_ns` is the regular interval of barriers. The caller repeats the call until there is nothing to do.
  */
 struct hw_sight_do hw_sight_step(struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns);
 /* When hw_sight_step() may have something to do. */

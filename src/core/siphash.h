@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SipHash-c-d, a keyed hash for short inputs (Aumasson and Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT
- * 2012). There are c rounds per word and d at the end. The paper proposes 2-4; 1-3 suffices where the hash only spreads
- * a hash table. Inline, so that rounds with constant c and d unroll. Reads no byte outside of the input.
+ * 2012). It does c rounds for each word and d at the end. The paper proposes 2-4; 1-3 is enough if the hash only
+ * spreads the entries of a hash table. The functions are inline, so that the compiler unrolls rounds with constant c
+ * and d. Reads no byte outside of the input.
  */
 #ifndef HEARTWHEEL_CORE_SIPHASH_H
 #define HEARTWHEEL_CORE_SIPHASH_H
@@ -20,15 +21,15 @@ static inline uint64_t hw_sip_rotl(uint64_t x, int bits)
 	return x << bits | x >> (64 - bits);
 }
 
-/* Reads eight bytes, the lowest first, on any machine. Compilers make one load of this. */
+/* Reads eight bytes, the lowest first, on any machine. Compilers turn this into one load. */
 static inline uint64_t hw_sip_word(const uint8_t *p)
 {
 	return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 |
 	       (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
 }
 
-/* The bytes after the last whole word of an input. If the input has more than 8 bytes, its last eight bytes are read
- * and shifted: copying the few bytes would cost more than a round. */
+/* The bytes after the last whole word of an input. If the input has more than 8 bytes, reads its last eight bytes and
+ * shifts them, because copying single bytes would cost more than a round. */
 static inline uint64_t hw_sip_rest(const uint8_t *bytes, size_t len)
 {
 	size_t left = len % 8;

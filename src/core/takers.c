@@ -15,7 +15,7 @@ struct taker {
 	bool ignored;
 };
 
-/* The filters of the groups that precede the present one. */
+/* The filters of the groups before the present one. */
 struct earlier {
 	struct hw_filter_index index;
 	struct taker *all; /* by the index' values */

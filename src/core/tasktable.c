@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See tasktable.h. Names are random (from an HMAC), so a multiplicative hash with a seed is enough. */
+/* See tasktable.h. Names come from an HMAC and are random, so a multiplicative hash with a seed is enough. */
 #include "core/tasktable.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tasks that a schedule knows: one array of 48-byte entries, and an index by name. The node of an entry is in the
- * wheel, in the queue of due tasks, or in neither while its claim is unanswered. Private to the core.
+ * wheel or in the queue of due tasks. It is in neither while the claim of its task is unanswered. Private to the core.
  *
- * Invariant: from hw_tasktable_add() to hw_tasktable_del() an entry is in the index, and its node is initialized. Cost:
- * the array grows by an eighth, so it takes at most 54 bytes per task. The index has as many buckets as entries, or up
- * to twice as many: 4 to 8 bytes per task. The memory is freed with the last task.
+ * Invariant: from hw_tasktable_add() to hw_tasktable_del() an entry is in the index and its node is initialized. Cost:
+ * the array grows by an eighth, so it takes at most 54 bytes for each task. The index has one to two buckets for each
+ * entry, which take 4 to 8 bytes. The memory is freed with the last task.
  */
 #ifndef HW_TASKTABLE_H
 #define HW_TASKTABLE_H
@@ -14,7 +14,7 @@
 #include "heartwheel/wheel.h"
 
 /* The flags in node.user. */
-#define HW_ENTRY_OWN   1 /* tried at once, whatever its rank: other instances may not know it */
+#define HW_ENTRY_OWN   1 /* tried at once, whatever the rank, because other instances may not know the task */
 #define HW_ENTRY_MOVED 2 /* `due_ms` was set while the task was claimed */
 #define HW_ENTRY_KNOWN 4 /* the entry is in use */
 
@@ -38,7 +38,7 @@ void hw_tasktable_init(struct hw_tasktable *t, uint64_t seed);
 void hw_tasktable_fini(struct hw_tasktable *t);
 /* Returns the index of an entry; HW_NIL: the task is unknown. */
 uint32_t hw_tasktable_find(const struct hw_tasktable *t, const struct hw_task_id *task);
-/* Adds an unknown task; HW_NIL without memory. The array may move: call hw_wheel_rebase(). */
+/* Adds an unknown task. HW_NIL: no memory. The array may move, so the caller then calls hw_wheel_rebase(). */
 uint32_t hw_tasktable_add(struct hw_tasktable *t, const struct hw_task_id *task);
 /* Removes an entry whose node is in no wheel or queue. The array may move. */
 void hw_tasktable_del(struct hw_tasktable *t, uint32_t i);

@@ -2,12 +2,12 @@
 /*
  * Topic templates.
  *
- * Invariant of a compiled template: `filter` is a valid MQTT filter. If it has exactly one capture, of one level,
- * filter[id_at] is the `+` of that capture. The bytes before it are those of the text, so id_at is an offset in both.
- * Otherwise id_at is the end of the filter.
+ * Invariant of a compiled template: `filter` is a valid MQTT filter. If the template has exactly one capture, of one
+ * level, filter[id_at] is the `+` of that capture. The bytes before it are the same in text and filter, so id_at is an
+ * offset in both. Otherwise id_at is the end of the filter.
  *
- * Cost: a plain template takes two compares and a search through the id. A template with other wildcards, several
- * captures or {name...} is compared level by level. Both read the topic once and copy nothing.
+ * Cost: matching a plain template takes two compares and a search through the id. A template with other wildcards,
+ * several captures or {name...} is compared level by level. Both read the topic once and copy nothing.
  */
 #include "heartwheel/topic.h"
 
@@ -26,7 +26,7 @@
 
 /* --- levels ------------------------------------------------------------------ */
 
-/* Moves past the level at `*s` and its slash. Returns false after the last level, when `*s` is NULL. */
+/* Moves past the level at `*s` and its slash. After the last level, sets `*s` to NULL and returns false. */
 static bool next_level(const char **s, const char *end, struct hw_value *level)
 {
 	if (!*s)
@@ -111,7 +111,7 @@ static const char *check_level(struct hw_value level, bool last, bool publishabl
 	return NULL;
 }
 
-/* Checks and counts the levels. Meanwhile `tail` is UINT_MAX until there was a {name...}. */
+/* Checks and counts the levels. `tail` is UINT_MAX until a {name...} is found. */
 static const char *check_levels(struct hw_topic *t, size_t len, bool publishable)
 {
 	const char *s = t->text, *why = NULL;
@@ -150,7 +150,7 @@ static const char *check(struct hw_topic *t, enum hw_topic_kind kind)
 		return "is too long";
 	if ((why = check_bytes(t->text, len)))
 		return why;
-	/* If there are several readers, they put this before a filter themselves. */
+	/* With several readers, heartwheel itself puts $share in front of a filter. */
 	if (strncmp(t->text, SHARE, sizeof(SHARE) - 1) == 0)
 		return "must not begin with $share/";
 	if ((why = check_levels(t, len, kind == HW_TOPIC_STATUS || kind == HW_TOPIC_FORM)))
@@ -162,7 +162,7 @@ static const char *check(struct hw_topic *t, enum hw_topic_kind kind)
 	return NULL;
 }
 
-/* The filter is never longer than the text, because a capture has at least three bytes. */
+/* Writes the filter of a template. It is never longer than the text, because a capture has at least three bytes. */
 static void write_filter(struct hw_topic *t)
 {
 	const char *s = t->text, *end = s + strlen(s);
@@ -187,7 +187,7 @@ static void write_filter(struct hw_topic *t)
 	if (t->walked || t->n_captures == 0)
 		t->id_at = t->filter_len;
 	t->plain = !t->wild && !t->walked;
-	/* A topic ends with the same byte as its template, unless the last level is a capture or a wildcard. */
+	/* If the last level is fixed text, a topic must end with the same byte as its template. */
 	if ((t->plain || t->walked) && t->n_captures > 0 && !is_capture(level) && !is(level, '+') && !is(level, '#') &&
 	    !s)
 		t->last = end[-1];
@@ -302,7 +302,7 @@ static bool match_levels(const struct hw_topic *t, const char *topic, size_t len
 				return false;
 			break;
 		}
-		/* The filter has more levels. A topic without more levels matches only if the rest is `#`. */
+		/* The filter has more levels. A topic that ends here matches only if `#` follows. */
 		if (!slash && f[1] != '#')
 			return false;
 		if (slash)
@@ -313,7 +313,7 @@ static bool match_levels(const struct hw_topic *t, const char *topic, size_t len
 	return true;
 }
 
-/* Finds the value of a {name...}: the topic without its last `tail` levels. Returns false if the topic has too few
+/* Finds the value of {name...}: the levels of the topic without the last `tail`. Returns false if the topic has too few
  * levels. */
 static bool take_several(const char *from, const char *end, unsigned tail, struct hw_value *value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of states and reasons in the store, the API and the events. Other people's scripts read them, so a name
- * never changes.
+ * The names of states and reasons in the store, the API and the events. Other programs read them, so a name never
+ * changes.
  */
 #include "heartwheel/transition.h"
 

@@ -16,7 +16,8 @@ void hw_upstream_fini(struct hw_upstream *u)
 	*u = (struct hw_upstream){0};
 }
 
-/* A value without a member name is the whole payload, or the member `state` of a JSON object. */
+/* Compares a payload with the usual value. A condition without a member name compares the whole payload, or the member
+ * `state` of a JSON object. */
 static bool is_usual(const struct hw_while *w, const char *payload, size_t len)
 {
 	if (!w->member && len == strlen(w->value) && memcmp(payload, w->value, len) == 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Upstream: a condition for receiving a group's devices, such as a bridge between two brokers. A group names topics,
- * each with its value while the upstream works (`while = TOPIC VALUE`). Private to the core.
+ * Upstream: a condition for receiving a group's devices, for example that a bridge between two brokers works. A group
+ * names topics, each with its value while the upstream works (`while = TOPIC VALUE`). Private to the core.
  *
- * Before the first value, and after an empty payload (which clears a retained value), nothing is concluded. The same
- * holds after a connection on which the broker had no retained value: it was cleared, or lost with the broker.
+ * Without a value nothing is concluded. A topic has no value before the first message, after an empty payload (which
+ * clears a retained value), and after a connection on which the broker had no retained value.
  *
- * Cost: none if no group names a topic; otherwise a comparison of lengths per message and topic.
+ * Cost: none if no group names a topic; otherwise a comparison of lengths for each message and topic.
  */
 #ifndef HW_UPSTREAM_H
 #define HW_UPSTREAM_H
@@ -24,14 +24,14 @@ struct hw_upstream_value {
 	char *last; /* owned; the last payload; NULL: none */
 	size_t last_len;
 	bool differs; /* a value arrived, and it is not the configured one */
-	bool is_old;  /* no value arrived since the retained values were requested */
+	bool is_old;  /* no value has arrived since the retained values were last requested */
 };
 
 struct hw_upstream {
 	struct hw_upstream_value *value; /* owned */
 	size_t n;
 	bool asking;    /* the retained values were requested, and some may still arrive */
-	uint64_t after; /* while asking: they all arrive before any barrier above this; UINT64_MAX: not granted yet */
+	uint64_t after; /* while asking: they arrive before each barrier above this; UINT64_MAX: not granted yet */
 };
 
 /* Creates the table for these groups, with the last values of `old`. Returns 0 or -ENOMEM. */
@@ -42,15 +42,16 @@ void hw_upstream_fini(struct hw_upstream *u);
 bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const char *topic, size_t len,
                       const void *payload, size_t payload_len);
 
-/* The retained values are requested: all values are old until they arrive again. */
+/* The retained values are requested. Each value counts as old until the broker sends it again. */
 void hw_upstream_ask(struct hw_upstream *u);
-/* The broker has granted the request, and `sent` is the last barrier that was sent before. */
+/* The broker has granted the request. `sent` is the last barrier that was sent before that. */
 void hw_upstream_granted(struct hw_upstream *u, uint64_t sent);
-/* A barrier is back. If it is the first after the retained values, the broker has no value for the topics that are
- * still old: these become unknown. Returns whether there was one. */
+/* A barrier is back. If it is the first one after the retained values, the broker has no value for the topics that are
+ * still old, and these become unknown. Returns whether there was such a topic. */
 bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number);
 
-/* Whether a value of this group differs. *index becomes the first `while` that does. */
+/* Whether a value of this group is not the usual one. Sets *index to the first `while` of the group with such a value.
+ */
 bool hw_upstream_is_away(const struct hw_upstream *u, uint16_t group, uint16_t *index);
 
 #endif

@@ -29,8 +29,8 @@ static bool has_goodbye(const struct hw_device *d)
 	return d->flags & HW_FLAG_GOODBYE;
 }
 
-/* Loading is over, and the device has no stored record. A heartbeat voids its goodbye: no barrier has proven the
- * goodbye, and at the start any will may come from a broker that stood still. */
+/* Loading is over, and the store has no record of the device. A heartbeat cancels its goodbye: no barrier has proven
+ * the goodbye, and at the start any will may come from a broker that stood still. */
 static struct hw_verdict on_settled(const struct hw_device *d, const struct hw_evidence *e)
 {
 	if (hw_device_state(d) != HW_STATE_PROVISIONAL)
@@ -39,7 +39,7 @@ static struct hw_verdict on_settled(const struct hw_device *d, const struct hw_e
 	return is_all ? offline(HW_REASON_WILL, -1) : online();
 }
 
-/* The device's key does not void its goodbye, which came over MQTT. */
+/* A goodbye that came over MQTT stays, although the device's key still exists. */
 static struct hw_verdict on_life(const struct hw_device *d, const struct hw_evidence *e)
 {
 	switch (hw_device_state(d)) {
@@ -54,7 +54,7 @@ static struct hw_verdict on_life(const struct hw_device *d, const struct hw_evid
 	}
 }
 
-/* A goodbye of an online device. A repeated goodbye must not delay the judgement of the first. */
+/* An online device sends a goodbye. If it has already sent one, the repeated goodbye must not delay the judgement. */
 static struct hw_verdict on_goodbye_online(const struct hw_device *d, const struct hw_evidence *e)
 {
 	if (e->blind)
@@ -92,11 +92,11 @@ static struct hw_verdict on_due(const struct hw_device *d, const struct hw_evide
 }
 
 /*
- * The pair is back. If the device was heard since, or a blindness has touched its goodbye, the device stays online;
- * otherwise the device goes offline.
+ * The pair of barriers is back. The device stays online if it was heard since, or if the monitor was blind after its
+ * goodbye; otherwise it becomes offline.
  *
- * With a backlog, the deadline may have moved and passed again before the pair came back. That pair proves nothing
- * about messages that were sent after the pair's first barrier, so another pair is needed.
+ * If messages arrive late, the deadline may have moved and passed again before the pair came back. The pair proves
+ * nothing about messages that were sent after its first barrier, so another pair is needed.
  */
 static struct hw_verdict on_proven(const struct hw_device *d, const struct hw_evidence *e)
 {
@@ -117,8 +117,8 @@ static struct hw_verdict on_proven(const struct hw_device *d, const struct hw_ev
 	return e->by_key ? offline(HW_REASON_KEYSPACE, -1) : offline(HW_REASON_TIMEOUT, e->late_ns);
 }
 
-/* The key of an online device is missing. While the device sends heartbeats, or if no other program's key is known, its
- * heartbeats keep it online. A device that sent heartbeats and is overdue is judged by the rule for heartbeats. */
+/* The key of an online device is missing. Heartbeats keep the device online if it sends them, or if no key of another
+ * program was known. A device that sent heartbeats and is overdue is judged by the rule for heartbeats. */
 static struct hw_verdict on_key_gone(const struct hw_evidence *e)
 {
 	if (!e->by_key || (e->beats && !e->overdue))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verdict: what follows for a device from new evidence. Only this function decides that a device is online, offline
- * or forgotten; door.c applies the verdict. Private to the core.
+ * The verdict: the result of new evidence for a device. Only this function decides that a device is online, offline or
+ * forgotten; door.c applies the verdict. Private to the core.
  *
- * It is a pure function of a device's state, its flags and the evidence: no monitor, wheel or clock. The caller
- * collects the evidence, and may omit members that the event does not use.
+ * It is a pure function of the device's state, its flags and the evidence: it uses no monitor, wheel or clock. The
+ * caller collects the evidence, and may omit members that the event does not use.
  */
 #ifndef HW_VERDICT_H
 #define HW_VERDICT_H
@@ -21,32 +21,32 @@ enum hw_verdict_event {
 	HW_EVENT_DUE,      /* the time for which the device was armed has come */
 	HW_EVENT_PROVEN,   /* the pair of barriers that the suspect waited for is back */
 	HW_EVENT_KEY_GONE, /* the device's key is missing in the store */
-	HW_EVENT_STORED,   /* the store has a record; the device's state is the stored one */
+	HW_EVENT_STORED,   /* the store has a record of the device, whose state becomes the device's */
 	HW_EVENT_SETTLED,  /* the store has no record of the device */
 	HW_EVENT_FORGET    /* an operator requests to forget the device */
 };
 
 struct hw_evidence {
 	enum hw_verdict_event event;
-	bool loading;    /* LIFE, GOODBYE: the device's stored record may not be read yet */
-	bool too_few;    /* LIFE, STORED: an offline device returns only after more heartbeats */
-	bool heard;      /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
-	bool blind;      /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
-	bool delay;      /* GOODBYE: hold it, for a while or until the group's grace ends */
-	bool touched;    /* PROVEN: there was blindness since the goodbye */
-	bool outrun;     /* PROVEN: the pair was sent before the present deadline */
-	bool by_key;     /* LIFE: by its key. DUE: only its key can prove life. PROVEN: last kept online by its key.
-	                    KEY_GONE: another program's key was known */
-	bool deaf;       /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
-	bool unheard;    /* PROVEN: the device's whole group may be silent; not known yet */
-	bool key_lives;  /* PROVEN: the device's key keeps it online */
-	bool beats;      /* KEY_GONE: the device also sends heartbeats */
-	bool overdue;    /* KEY_GONE: the heartbeat deadline has passed */
-	bool suspect;    /* KEY_GONE: the device is a suspect */
-	bool excused;    /* KEY_GONE: a missing key is no evidence yet */
-	int64_t wait_ns; /* PROVEN, unheard: time to wait; 0: wait for another pair */
-	int64_t late_ns; /* DUE, PROVEN, KEY_GONE: time since the deadline, on the device's seeing clock; negative:
-	                    before it */
+	bool loading;   /* LIFE, GOODBYE: the device's stored record may not have been read yet */
+	bool too_few;   /* LIFE, STORED: an offline device returns only after more heartbeats */
+	bool heard;     /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
+	bool blind;     /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
+	bool delay;     /* GOODBYE: hold it, for a while or until the group's grace ends */
+	bool touched;   /* PROVEN: there was blindness since the goodbye */
+	bool outrun;    /* PROVEN: the pair was sent before the present deadline */
+	bool by_key;    /* LIFE: a key proves it. DUE: only a key can prove life. PROVEN: a key was the last to keep the
+	                   device online. KEY_GONE: another program's key was known */
+	bool deaf;      /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
+	bool unheard;   /* PROVEN: it is not known yet whether the whole group is silent */
+	bool key_lives; /* PROVEN: the device's key keeps it online */
+	bool beats;     /* KEY_GONE: the device also sends heartbeats */
+	bool overdue;   /* KEY_GONE: the heartbeat deadline has passed */
+	bool suspect;   /* KEY_GONE: the device is a suspect */
+	bool excused;   /* KEY_GONE: a missing key is no evidence yet */
+	int64_t wait_ns; /* PROVEN with `unheard`: time to wait; 0: wait for another pair of barriers */
+	int64_t late_ns; /* DUE, PROVEN, KEY_GONE: time since the deadline on the device's seeing clock; negative:
+	                    before the deadline */
 };
 
 enum hw_act {
@@ -60,7 +60,7 @@ enum hw_act {
 	HW_ACT_REARM,         /* the deadline has moved */
 	HW_ACT_ASK_KEY,       /* check the device's key */
 	HW_ACT_KEY_LIVES,     /* silent over MQTT; its key keeps it online */
-	HW_ACT_REFRESH,       /* online without that key: the monitor writes its own key */
+	HW_ACT_REFRESH,       /* the key is missing but the device stays online: the monitor writes its own key */
 	HW_ACT_EXCUSE,        /* check the key again when its excuse ends */
 	HW_ACT_WAIT,          /* judge again after wait_ns, or after another pair */
 	HW_ACT_COUNT,         /* offline and heard: too few heartbeats so far */

@@ -5,13 +5,14 @@
  * Invariants, in addition to those of wheel.h:
  *
  * - An entry of level 0 is 0 to 30 slots ahead of the cursor's slot; of level 1 or 2, 1 to 31 slots; of level 3, at
- *   least 1. The cursor stops at the boundary of each occupied slot and cascades that slot before it moves on. The slot
- *   31 ahead is the cursor's own, but its entries are never taken for those of a slot that is due for cascade. Such a
- *   slot exists only at a boundary that is not entered yet (level <= `entering`). At a boundary of level 1 or 2, no
- *   entry of that level is 31 slots ahead.
- * - A slot cascades as a whole: its list moves to `cascade`, then its entries are linked elsewhere one by one. So an
- *   entry that goes back to the same slot (level 3, another round) is not met again, however often take() stops early.
- *   Entries on `cascade` still count in `load` and `slot_load`, and still have the number of their old slot.
+ *   least 1. The slot 31 ahead is the cursor's own slot.
+ * - The cursor stops at the boundary of each occupied slot, and cascades that slot before it moves on. A slot that is
+ *   due for cascade exists only at a boundary that is not entered yet (level <= `entering`). At a boundary of level 1
+ *   or 2, no entry of that level is 31 slots ahead. So entries 31 slots ahead are never taken for those of a slot that
+ *   is due for cascade.
+ * - A slot cascades as a whole: its list moves to `cascade`, and from there its entries are linked elsewhere one by
+ *   one. So an entry that returns to the same slot (level 3, another round) is not visited twice, even if take() stops
+ *   early. Entries in `cascade` still count in `load` and `slot_load`, and still have the number of their old slot.
  * - Rounds are not stored, because they follow from `due` and `cursor`.
  */
 #include "heartwheel/wheel.h"
@@ -21,7 +22,7 @@
 #define TICK_MAX  ((UINT64_C(1) << 48) - 1)
 #define ALL_SLOTS ((UINT32_C(1) << HW_WHEEL_SLOTS) - 1)
 
-/* Ticks per slot of each level; the fifth is a whole turn of level 3. */
+/* Ticks in a slot of each level. The fifth number is a whole turn of level 3. */
 static const uint64_t span[HW_WHEEL_LEVELS + 1] = {1, 31, 961, 29791, 923521};
 
 static uint64_t clamp_tick(uint64_t tick)
@@ -87,7 +88,7 @@ static void link_entry(struct hw_wheel *w, uint32_t i)
 	w->slot_load[level][slot]++;
 }
 
-/* Takes an entry out of its slot's list, or out of the list that is being cascaded. */
+/* Removes an entry from its slot's list, or from the list that is being cascaded. */
 static void unlink_entry(struct hw_wheel *w, uint32_t i)
 {
 	struct hw_node *n = hw_wheel_node(w, i);
@@ -133,7 +134,7 @@ static uint64_t next_stop(const struct hw_wheel *w, unsigned level)
 		return UINT64_MAX;
 	unsigned here = slot_of(w->cursor, level);
 	uint32_t ahead = (occupied >> here | occupied << (HW_WHEEL_SLOTS - here)) & ALL_SLOTS;
-	/* The cursor's own slot was cascaded when the cursor entered it, so its entries are due a turn later. */
+	/* The cursor's own slot was cascaded when the cursor entered it. Its present entries are due one turn later. */
 	if (level > w->entering)
 		ahead &= ~UINT32_C(1);
 	unsigned distance = ahead != 0 ? (unsigned)__builtin_ctz(ahead) : HW_WHEEL_SLOTS;
@@ -153,7 +154,7 @@ static uint64_t next_stop_of_all(const struct hw_wheel *w)
 	return first;
 }
 
-/* Moves the list of the next slot to be entered, the highest level first, to `cascade`. */
+/* Moves the list of the next slot that the cursor enters to `cascade`, the highest level first. */
 static void detach(struct hw_wheel *w)
 {
 	unsigned level = w->entering--;
@@ -195,8 +196,7 @@ uint32_t hw_wheel_take(struct hw_wheel *w, struct hw_tick now, unsigned *budget)
 			hw_wheel_del(w, i);
 			return i;
 		}
-		/* The cursor stops at `until`, so that an entry that is armed for that tick now still comes out in it.
-		 * */
+		/* The cursor stops at `until`. So an entry that is armed for that tick now is still taken in it. */
 		if (w->cursor == until)
 			break;
 		uint64_t stop = next_stop_of_all(w);
@@ -220,7 +220,7 @@ struct hw_wheel_spot hw_wheel_where(const struct hw_wheel *w, uint32_t i)
 	struct hw_wheel_spot spot = {.level = (int)n->place, .slot = (int)n->slot, .rounds = 0};
 	if (n->place == HW_PLACE_LEVEL3) {
 		uint64_t ahead = n->due / span[3] - w->cursor / span[3];
-		/* The slot at the cursor is a turn away once it is entered. */
+		/* After the slot at the cursor is entered, its entries are a whole turn ahead. */
 		bool pending = ahead == 0 || w->entering == HW_WHEEL_LEVELS - 1;
 		spot.rounds = (pending ? ahead : ahead - 1) / HW_WHEEL_SLOTS;
 	}
