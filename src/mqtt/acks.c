@@ -30,7 +30,7 @@ static enum hw_link_read failed(struct hw_acks *a, int err)
 	return HW_LINK_LOST;
 }
 
-/* No acknowledgement could be read before the last byte of such a packet. */
+/* A packet this long would delay all acknowledgements after it, so the connection is given up. */
 static enum hw_link_read too_long(struct hw_acks *a, size_t size)
 {
 	const struct hw_mqtt_conf *c = &a->link->conf;
@@ -41,7 +41,8 @@ static enum hw_link_read too_long(struct hw_acks *a, size_t size)
 	return HW_LINK_LOST;
 }
 
-/* Lets the library read one packet. Its answer "more" only concerns the library, which may have no data. */
+/* Lets the library read one packet. The library's answer "more" is ignored, because it is about the library's own data.
+ */
 static enum hw_link_read leave_to_library(struct hw_acks *a)
 {
 	return hw_link_read_one(a->link) == HW_LINK_LOST ? HW_LINK_LOST : HW_LINK_MORE;
@@ -53,12 +54,12 @@ static enum hw_link_read skip(struct hw_acks *a)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (n == 0)
-		return leave_to_library(a); /* the library finds the end of the stream and reports the reason */
+		return leave_to_library(a); /* the library reads the end of the stream, and reports the reason */
 	a->skip -= (size_t)n;
 	return HW_LINK_MORE;
 }
 
-/* A packet is incomplete (`seen` bytes of `size`), or longer than what is inspected together. */
+/* A packet is incomplete: `seen` of its `size` bytes are here. Or it is too long to be inspected at once. */
 static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t seen, size_t size)
 {
 	int fd = hw_link_socket(a->link);
@@ -87,7 +88,7 @@ static enum hw_link_read peek(struct hw_acks *a)
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (got == 0)
-		return leave_to_library(a); /* the library finds the end of the stream and reports the reason */
+		return leave_to_library(a); /* the library reads the end of the stream, and reports the reason */
 	size_t n = (size_t)got, done = 0;
 	bool v5 = a->link->conf.protocol == 5;
 	struct hw_packet_ack p;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads acknowledgements from the socket past the library, many at a time. They belong to messages that were published
- * past the library (outlet.h), so the library does not know these messages. It must not be given such an
- * acknowledgement. It must not be given a received message either: its answer could be written within a packet that
- * goes past it, and it would have a message in flight. This connection has subscribed to nothing, but some brokers
- * subscribe their clients by themselves; such messages are discarded. Every other packet is left to the library.
+ * past the library (outlet.h), which the library therefore does not know. The library must not read such an
+ * acknowledgement. It must not read a received message either, for two reasons: it could write its answer within a
+ * packet that heartwheel writes past it, and it would then have a message in flight. This connection has no
+ * subscription, but some brokers subscribe their clients by themselves; messages from such a broker are discarded. The
+ * library reads every other packet.
  *
- * Invariant: the socket stands at the start of a packet, or within a packet whose rest is being skipped. The library
- * reads only when a whole packet of another kind is there. It then reads that packet alone, because it has no message
- * in flight itself.
+ * Invariant: the next byte of the socket begins a packet, or belongs to a packet whose rest is being skipped. The
+ * library reads only when a whole packet of another kind is in the socket. It then reads that packet alone, because it
+ * has no message in flight.
  */
 #ifndef HW_MQTT_ACKS_H
 #define HW_MQTT_ACKS_H
@@ -23,8 +24,8 @@ struct hw_acks {
 	struct hw_link *link; /* borrowed; hw_link_is_bare() must be true */
 	/* called for each acknowledgement, with the owner of the link */
 	void (*take)(void *owner, uint16_t id, uint8_t reason);
-	size_t skip;    /* bytes that are left of a packet whose content is of no further use */
-	size_t awaited; /* bytes that must be in the socket before the next read can make progress */
+	size_t skip;    /* remaining bytes of a packet that is being discarded */
+	size_t awaited; /* bytes that the socket must contain before it is worth reading again */
 	unsigned char seen[HW_RECEIVE_PEEK];
 };
 

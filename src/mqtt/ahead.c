@@ -2,13 +2,14 @@
 /*
  * See ahead.h.
  *
- * Invariant: the socket stands at the start of a packet, unless the library is midway through one. `take` is called in
- * the order of the stream. The messages that it took are discarded before anything else is read.
+ * Invariant: the next byte of the socket begins a packet, unless the library has read a part of one. `take` is called
+ * in the order of the stream. Messages that `take` has accepted are discarded from the socket before anything else is
+ * read.
  *
- * Cost: two system calls for up to HW_RECEIVE_PEEK bytes of packets, each byte copied once. A greater look would be
- * slower: a broker writes packet by packet, the kernel keeps them separate, and each peek walks past all earlier ones.
- * So the cost of a look is quadratic. Measured with mosquitto and packets of 36 bytes: with 64 KiB, the thread needed
- * 1.1 us per message.
+ * Cost: two system calls for up to HW_RECEIVE_PEEK bytes of packets; each byte is copied once. Inspecting more at a
+ * time would be slower. A broker writes packet by packet and the kernel keeps them separate, so each peek walks past
+ * all earlier ones, and the cost grows with the square of the size. Measured with mosquitto and packets of 36 bytes:
+ * with 64 KiB, the thread needed 1.1 us for each message.
  */
 #include "mqtt/ahead.h"
 
@@ -68,8 +69,8 @@ void hw_ahead_begin(struct hw_ahead *a)
 }
 
 /*
- * Only a part of a packet has come: these bytes must not wake the thread again and again. If no more bytes can come,
- * the library is called to find that out.
+ * Only a part of a packet is in the socket. The thread must not wake for this part again. If the stream has ended, the
+ * library is called, which reads the end.
  */
 static void await(struct hw_ahead *a, size_t bytes)
 {
@@ -137,7 +138,7 @@ static enum hw_link_read peek_socket(struct hw_ahead *a)
 	bool is_other = b.kind == HW_PACKET_OTHER;
 	a->peek = is_other && b.messages == 0 ? GLANCE : HW_RECEIVE_PEEK;
 	if (is_other || b.next > LONGEST)
-		await(a, 1); /* The library reads the next packet. A short packet may follow it. */
+		await(a, 1); /* The library reads the next packet now. A short packet may follow that one. */
 	if (is_other)
 		return hw_link_read_one(a->link);
 	if (b.next > LONGEST)

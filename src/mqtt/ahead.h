@@ -2,12 +2,12 @@
 /*
  * Reads messages from the socket ahead of the library.
  *
- * The library needs three system calls and several allocations per packet. So the bytes in the socket are inspected in
- * place (MSG_PEEK) where this is possible. The messages at their start are given to the owner's `take`, and then
- * discarded from the socket, many at a time. Every other packet is left to the library, which reads it from its start.
- * So CONNECT, subscriptions, keepalive and errors remain with the library.
+ * The library needs three system calls and several allocations for each packet. Where possible, this code therefore
+ * inspects the bytes in the socket in place (MSG_PEEK). It passes the messages at their start to the owner's `take`,
+ * and then discards them from the socket, many at a time. The library reads every other packet from its start. So the
+ * library still handles CONNECT, subscriptions, keepalive and errors.
  *
- * This is possible if hw_link_is_bare() and the QoS is 0; with QoS 1, the library must acknowledge.
+ * This is possible if hw_link_is_bare() and the QoS is 0. With QoS 1, the library must acknowledge messages.
  */
 #ifndef HW_MQTT_AHEAD_H
 #define HW_MQTT_AHEAD_H
@@ -21,8 +21,8 @@ struct hw_ahead;
 
 /*
  * `l` must be initialised, and is borrowed. `take` gets each message, with the owner of the link; it returns false if
- * there is no room now. Returns NULL if the library must read everything, and without memory: then the library reads
- * everything. Freed with free().
+ * there is no room now. Returns NULL if the library must read all packets, which is also so without memory. The caller
+ * frees the result with free().
  */
 struct hw_ahead *hw_ahead_new(struct hw_link *l, bool (*take)(void *owner, const struct hw_packet *message));
 /* The link has a new connection. */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The delay before the next connection attempt, by the reason of the last failure. If the broker is only unreachable,
- * an attempt is made every second or two, for any length of time: a longer back-off would leave the monitor blind. If a
- * client is refused, or if another client with its id displaces it again and again, each delay is longer.
+ * The delay before the next connection attempt, which depends on the reason of the last failure. If the broker is only
+ * unreachable, an attempt is made every second or two, for any length of time, because the monitor is blind meanwhile.
+ * The delay grows if the broker refuses the client, or if another client with the same id disconnects it again and
+ * again.
  *
  * Some brokers report in MQTT 5 that another client with the same id has connected (mosquitto 2.0 does not); no broker
- * does in 3.1.1. So the displacement is inferred: KICKS times in a row, the connection was closed soon after it was up,
- * and the broker accepted the next one at once. A broker that restarts is unreachable in between.
+ * does in 3.1.1. So the other client is inferred from this: KICKS times in a row, the connection was closed soon after
+ * it was up, and the broker accepted the next one at once. A broker that restarts would be unreachable in between.
  *
- * This is no proof: a proxy, or a broker that refuses an action of the client, may close connections in the same way.
- * So the monitor logs the suspicion and waits longer, but never stops because of it.
+ * This is no proof: a proxy, or a broker that does not allow an action of the client, may close connections in the same
+ * way. So the monitor logs the suspicion and waits longer, but never stops trying because of it.
  *
  * Pure: no clock and no random numbers.
  */
@@ -31,7 +32,7 @@ enum hw_fault {
 
 /* All zero at first. */
 struct hw_backoff {
-	unsigned tries;    /* failed attempts since the link was last up for a second */
+	unsigned tries;    /* failed attempts since the last connection that was up for a second */
 	bool at_once;      /* the next attempt follows a loss at once, to see whether the broker is still there */
 	unsigned refusals; /* in a row */
 	unsigned kicks;    /* in a row */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A barrier's payload. The parser is strict: a payload in another form was not written by a monitor, and proves
+ * A barrier's payload. The parser is strict, because a payload in any other form is not from a monitor and proves
  * nothing.
  */
 #include "mqtt/barrier.h"

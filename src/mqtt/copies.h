@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Detects copies: in MQTT 5 a broker may deliver a message once per matching subscription, one copy directly after the
- * other (MQTT 5.0, 3.3.4). If filters overlap and none covers the other, the copies after the first are skipped.
+ * Detects copies. In MQTT 5 a broker may deliver a message once for each matching subscription, one copy directly after
+ * the other (MQTT 5.0, 3.3.4). If filters overlap and none covers the other, all copies but the first are skipped.
  *
- * A broker that delivers a single copy is not affected, with one exception. If a device sends the same message twice in
+ * A broker that delivers a single copy is not affected, with one exception: if a device sends the same message twice in
  * a row within HW_COPIES_WITHIN_MS, it counts once. Messages longer than HW_COPIES_BYTES are not compared.
  */
 #ifndef HW_MQTT_COPIES_H
@@ -22,7 +22,7 @@
 struct hw_copies {
 	char **filters; /* owned */
 	size_t n;       /* 0: nothing overlaps */
-	bool wild;      /* two filters with wildcards overlap; otherwise only topics that are filters have copies */
+	bool wild; /* two filters with wildcards overlap; if false, only a topic that is itself a filter has copies */
 };
 
 /* The last message of one reader, and how many copies of it may follow. */

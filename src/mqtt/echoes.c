@@ -12,7 +12,7 @@
 #include "mqtt/barrier.h"
 #include "mqtt/clock.h"
 
-#define ALONE_NS HW_NS_PER_S /* bounds the wait, because a broker may drop a message without an answer */
+#define ALONE_NS HW_NS_PER_S /* limits the wait, because a broker may discard a message without an answer */
 
 void hw_echoes_begin(struct hw_echoes *e)
 {
@@ -24,14 +24,14 @@ void hw_echoes_begin(struct hw_echoes *e)
 
 /* --- sending */
 
-/* Before MQTT 5, the broker shows this only by the last will, which another connection has. */
+/* Before MQTT 5, only a connection with a last will finds out that the broker lacks QoS 1. */
 static bool lacks_qos(const struct hw_echoes *e)
 {
 	return e->limits->known & HW_MISSING_QOS ||
 	       (e->link->conf.protocol != 5 && atomic_load(&e->handover->lacks_qos));
 }
 
-/* The QoS of the next barrier: 1 unless such a barrier is unanswered. The broker acknowledges and refuses only
+/* The QoS of the next barrier: 1, unless a barrier with QoS 1 is unanswered. The broker acknowledges or refuses only
  * messages with QoS 1. */
 static int barrier_qos(const struct hw_echoes *e)
 {
@@ -46,8 +46,8 @@ int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns)
 	return ns > 0 ? (int)(ns / HW_NS_PER_MS) + 1 : 0;
 }
 
-/* If messages are sent one at a time, later ones wait for the answer to this one. `topic`: hash of a canary's topic;
- * 0: no canary. */
+/* If messages are sent one at a time, notes this one, for whose answer the next ones wait. `topic`: hash of a canary's
+ * topic; 0: the message is no canary. */
 static void hold(struct hw_echoes *e, int mid, uint64_t topic)
 {
 	if (!hw_refused_topics_careful(&e->refused))
@@ -136,19 +136,19 @@ int hw_echoes_send(struct hw_echoes *e, unsigned most)
 
 /* --- answers */
 
-/* Whether the broker accepts barriers. Its ACL may change at any time. */
+/* Notes whether the broker accepts barriers. Its access rules may change at any time. */
 static void barrier_answered(struct hw_echoes *e, int mid, int reason)
 {
 	bool taken = reason < 0x80;
 	if (mid == e->asked)
 		e->asked = 0;
 	if (e->link->conf.protocol != 5 || e->barriers == (taken ? HW_BARRIERS_ARE_TAKEN : HW_BARRIERS_NOT_TAKEN))
-		return; /* before MQTT 5, a refusal looks like any other acknowledgement */
+		return; /* Before MQTT 5 an acknowledgement may mean that the broker has refused the message. */
 	e->barriers = taken ? HW_BARRIERS_ARE_TAKEN : HW_BARRIERS_NOT_TAKEN;
 	hw_handover_answer(e->handover, HW_PUBLISHER_BARRIERS, taken, 0, "");
 }
 
-/* A QoS 0 message is also answered: by the library or the outlet, when it is written. */
+/* A message with QoS 0 is also answered: when the library or the outlet has written it. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 {
 	uint64_t publish_id, topic;
@@ -156,8 +156,9 @@ void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 		e->alone = 0;
 	if (hw_canaries_take(&e->canaries, mid, &publish_id, &topic)) {
 		hw_refused_topics_acknowledged(&e->refused, topic);
-		if (e->link->conf.protocol == 5) /* before MQTT 5, the acknowledgement of a canary proves nothing */
-			/* A canary over the broker's limit counts as not sent, because no right helps. */
+		if (e->link->conf.protocol == 5) /* before MQTT 5, an acknowledgement may also mean a refusal */
+			/* A canary that is longer than the broker's limit counts as not sent, because changing access
+			 * rights would not help. */
 			hw_handover_answer(e->handover, HW_PUBLISHER_CANARY, publish_id,
 			                   reason == MQTT_RC_PACKET_TOO_LARGE ? 0 : reason,
 			                   reason < 0x80 ? "" : mosquitto_reason_string(reason));
@@ -170,7 +171,8 @@ void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 	}
 }
 
-/* There are fewer statuses than `most`, so an echo is unanswered. None was sent later than `sent_ns`. */
+/* More than `most` messages are unanswered. There are fewer statuses than that, so one is an echo. No unanswered
+ * message is newer than `sent_ns`. */
 bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns)
 {
 	return e->outlet->unanswered >= most && hw_link_unanswered(e->link, e->sent_ns, now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The monitor's messages to itself: barriers, messages on the share topic, and canaries. The broker's answers to them
- * show whether the monitor's user may publish them. Used by the publisher's thread only.
+ * Echoes: messages that the monitor sends to itself, which are barriers, messages on the share topic, and canaries. The
+ * broker's answers to them show whether the monitor's user may publish them. Used by the publisher's thread only.
  */
 #ifndef HW_MQTT_ECHOES_H
 #define HW_MQTT_ECHOES_H
@@ -24,29 +24,29 @@ struct hw_echoes {
 	struct hw_handover *handover;
 	enum { HW_BARRIERS_NOT_ANSWERED, HW_BARRIERS_NOT_TAKEN, HW_BARRIERS_ARE_TAKEN } barriers;
 	int shared;      /* mid of the last message on the share topic; its answer proves nothing about barriers */
-	int asked;       /* mid of the barrier that was sent with QoS 1 only to get an acknowledgement; 0: none */
+	int asked;       /* mid of a barrier sent with QoS 1 only for its acknowledgement; 0: none */
 	int64_t sent_ns; /* when the last message was sent */
 	struct hw_canaries canaries;
 	struct hw_refused_topics refused; /* kept across connections */
-	int alone;              /* mid of the last message, if all later ones wait for its answer; 0: they do not */
-	int64_t alone_until_ns; /* the end of that wait */
-	uint64_t alone_topic;   /* hash of its topic, if it is a canary and the only unanswered message; else 0 */
-	char canary[128];       /* topic of the last canary */
+	int alone;                        /* mid of the message for whose answer all later ones wait; 0: none */
+	int64_t alone_until_ns;           /* the end of that wait */
+	uint64_t alone_topic;             /* hash of that message's topic if it is a canary, else 0 */
+	char canary[128];                 /* topic of the last canary */
 };
 
 /* A new connection. */
 void hw_echoes_begin(struct hw_echoes *e);
-/* The broker has closed the connection. Returns true if a canary was the only unanswered message: then the next
- * attempt gives more evidence and need not wait. Changes `why` if the canary is the cause. */
+/* The broker has closed the connection. If a canary was the only unanswered message, returns true: the next attempt may
+ * follow at once, and shows whether the canary is the cause. Changes `why` if the canary is the cause. */
 bool hw_echoes_closed(struct hw_echoes *e, int64_t now_ns, char why[HW_WHY_TEXT]);
-/* For how many ms all messages still wait for the answer to one; 0: they do not. */
+/* For how many more ms all messages wait for the answer to one; 0: they do not wait. */
 int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns);
-/* Sends the messages of the handover, while hw_outlet_room() and fewer than `most` messages in all are unanswered.
- * Returns -1 if the connection is lost. */
+/* Sends messages from the handover, as long as hw_outlet_room() is true and fewer than `most` messages in all are
+ * unanswered. Returns -1 if the connection is lost. */
 int hw_echoes_send(struct hw_echoes *e, unsigned most);
 /* The broker's answer to message `mid`, which is not a status. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason);
-/* Like hw_link_unanswered(): so many messages have been unanswered for so long that no barrier could ever be sent. */
+/* Like hw_link_unanswered(). True if so many messages have been unanswered for so long that no barrier can be sent. */
 bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns);
 
 #endif

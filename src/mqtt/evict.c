@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See evict.h. Invariant: one attempt, one result. The evicted node may reconnect at once, and disconnect this
- * connection. */
+/* See evict.h. Invariant: each eviction makes one attempt and has one result. It does not repeat, because the evicted
+ * node may reconnect at once and would disconnect this connection in turn. */
 #include "mqtt/evict.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The subscriptions of a reader. Each has its own SUBSCRIBE, because options differ and a refusal must name its filter.
- * SUBACKs arrive in the order of the requests, so the search for their filters continues after the last one.
+ * The subscriptions of a reader. Each has its own SUBSCRIBE, because their options differ and a refusal must name the
+ * filter. SUBACKs arrive in the order of the requests, so the filter of the next one is searched from the last one on.
  */
 #include "mqtt/filters.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The subscriptions of one reader: the heartbeats' filters and the barrier topic, and whether the broker has granted
- * each. The loop's thread creates the object and hands it to the reader's thread; it is never used by both.
+ * The subscriptions of one reader: the filters of heartbeats and the barrier topic, and whether the broker has granted
+ * each. The loop creates the object and hands it to the reader's thread. Only one thread uses it at a time.
  */
 #ifndef HW_MQTT_FILTERS_H
 #define HW_MQTT_FILTERS_H
@@ -13,19 +13,21 @@
 
 struct hw_filters;
 
-/* Copies all arguments. `share_group` NULL: plain subscriptions, and none to `share_topic`. NULL without memory. */
+/* Copies all arguments. `share_group` NULL: plain subscriptions, and no subscription to `share_topic`. Returns NULL
+ * without memory. */
 struct hw_filters *hw_filters_new(const struct hw_mqtt_filter *filters, size_t n, const char *share_group,
                                   const char *barrier_topic, const char *share_topic);
 void hw_filters_free(struct hw_filters *f);
 
 /* A new connection: no subscription is granted. */
 void hw_filters_forget(struct hw_filters *f);
-/* The filters with `replay` must be requested again. Returns whether there are any. */
+/* Marks the filters with `replay` as not requested, so that they are requested again. Returns whether there are any. */
 bool hw_filters_replay(struct hw_filters *f);
-/* Takes over the grants of `from`, so that these filters are not requested again; unsubscribes from filters that `f`
- * lacks. Returns -1 with the link's `why` on failure. */
+/* Replaces the filters `from` with `f`. Filters that are granted in `from` are not requested again. Unsubscribes from
+ * filters that `f` does not have. Returns -1 on failure, with the reason in the link's `why`. */
 int hw_filters_replace(struct hw_filters *f, const struct hw_filters *from, struct hw_link *l);
-/* Subscribes to all filters that are neither granted nor requested. Returns -1 with the link's `why` on failure. */
+/* Subscribes to all filters that are neither granted nor requested. Returns -1 on failure, with the reason in the
+ * link's `why`. */
 int hw_filters_ask(struct hw_filters *f, struct hw_link *l);
 /* Handles a SUBACK. Returns the filter if it was refused, otherwise NULL. */
 const char *hw_filters_answer(struct hw_filters *f, int mid, int code);

@@ -10,7 +10,7 @@
 #include "mqtt/properties.h"
 #include "mqtt/receive.h"
 
-#define LONGEST (1 << 18) /* bytes of a packet that are checked: more than topic and properties need */
+#define LONGEST (1 << 18) /* the most bytes of a packet that are checked: more than its topic and properties need */
 
 static enum hw_guard_answer stop(const struct hw_packet_check *c, struct hw_why *why)
 {
@@ -26,7 +26,8 @@ static enum hw_guard_answer stop(const struct hw_packet_check *c, struct hw_why 
 	return HW_GUARD_STOP;
 }
 
-/* `seen` bytes are here, and `bytes` are needed. If no more can come, the library is called to find that out. */
+/* `seen` bytes are in the socket, but `bytes` are needed. If the stream has ended, the library is called, which reads
+ * the end. */
 static enum hw_guard_answer wait_for(struct hw_guard *g, int fd, size_t seen, size_t bytes)
 {
 	if (hw_receive_ended(fd))
@@ -36,7 +37,7 @@ static enum hw_guard_answer wait_for(struct hw_guard *g, int fd, size_t seen, si
 	return HW_GUARD_WAIT;
 }
 
-/* Checks all packets in the `n` bytes. If none is complete, returns the result for the first one. */
+/* Checks all whole packets in the `n` bytes. If there is none, returns the result for the incomplete first one. */
 static enum hw_packet_soundness check_all(struct hw_guard *g, const uint8_t *bytes, size_t n, struct hw_packet_check *c)
 {
 	enum hw_packet_soundness s;
@@ -48,7 +49,7 @@ static enum hw_packet_soundness check_all(struct hw_guard *g, const uint8_t *byt
 	return g->sound > 0 ? HW_PACKET_SOUND : s;
 }
 
-/* Checks a packet that is longer than what is inspected together. */
+/* Checks a packet that is too long to be inspected at once. */
 static enum hw_packet_soundness check_long(struct hw_guard *g, int fd, struct hw_packet_check *c)
 {
 	uint8_t *bytes = c->need > LONGEST ? NULL : malloc(LONGEST);
@@ -68,7 +69,7 @@ enum hw_guard_answer hw_guard_check(struct hw_guard *g, int fd, struct hw_why *w
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return HW_GUARD_WAIT;
 	if (n <= 0)
-		return HW_GUARD_PASS; /* the library gets the same result, and reports the reason */
+		return HW_GUARD_PASS; /* the library finds the same fault, and reports it */
 	enum hw_packet_soundness s = check_all(g, bytes, (size_t)n, &c);
 	if (s == HW_PACKET_CUT && c.need > sizeof(bytes) && n == sizeof(bytes))
 		s = check_long(g, fd, &c);

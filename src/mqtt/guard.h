@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Protects the library from malformed packets, on MQTT 5 connections without TLS. Each packet is checked (properties.h)
- * while it is still in the socket, and the library reads only checked packets.
+ * while it is still in the socket, and the library reads only packets that passed.
  *
- * Invariant: the socket stands at the start of a packet, or the library is within the payload of a checked PUBLISH with
- * QoS 0 or 1. A callback or an error ends the latter.
+ * Invariant: the next byte of the socket begins a packet, or the library is reading the payload of a checked PUBLISH
+ * with QoS 0 or 1. The library has read that payload when it calls a callback or returns an error.
  */
 #ifndef HW_MQTT_GUARD_H
 #define HW_MQTT_GUARD_H
@@ -17,7 +17,7 @@
 struct hw_guard {
 	unsigned sound; /* number of checked whole packets at the start of the socket's data */
 	bool midway;    /* the library is within a payload */
-	bool awaits;    /* the socket becomes readable only when an incomplete packet can be checked */
+	bool awaits;    /* an incomplete packet: the socket is not readable until enough bytes to check it are here */
 };
 
 enum hw_guard_answer {

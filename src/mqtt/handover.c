@@ -24,9 +24,9 @@ void hw_handover_fini(struct hw_handover *h)
 }
 
 /*
- * Returns room for an answer. The answers to all messages of the handover fit in the ring. The ring fills only if
- * connections are opened and lost while the loop is stalled; then this function waits. Returns NULL if the thread must
- * end, because the loop reads no answers then.
+ * Returns memory for an answer. The ring has room for the answers to all messages of the handover. It can be full only
+ * if many connections are opened and lost while the loop does not run. This function then waits. Returns NULL if the
+ * thread must end, because the loop then reads no more answers.
  */
 static struct hw_handover_answer *reserve(struct hw_handover *h, size_t size)
 {

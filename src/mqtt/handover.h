@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The exchange between the loop and the publisher's thread. The loop hands over statuses and barriers, and the thread
- * hands back answers, each in its own ring. The loop also gives orders.
+ * returns answers. Each kind has its own ring. The loop also gives orders.
  *
- * Each connection has a number. The loop learns it with UP and puts it on each message that it hands over. The thread
- * discards messages for an earlier connection. Messages that were unacknowledged when the connection was lost get no
- * answer: DOWN stands for all of them.
+ * Each connection has a number. The loop gets the number with the event UP, and puts it on each message that it hands
+ * over. The thread discards messages for an earlier connection. When a connection is lost, the event DOWN stands for
+ * the answers to all its unacknowledged messages.
  */
 #ifndef HW_MQTT_HANDOVER_H
 #define HW_MQTT_HANDOVER_H
@@ -31,7 +31,7 @@ struct hw_handover {
 	atomic_bool broker_answers;       /* the broker has answered on another connection */
 	atomic_int_least64_t answered_ns; /* see hw_publisher_answered_ns() */
 
-	/* used by the thread only: values that each answer carries */
+	/* Used by the thread only; these values are copied into each answer. */
 	uint32_t connection;  /* number of the connection */
 	unsigned window;      /* statuses that may be in flight, as the broker grants */
 	unsigned unannounced; /* answers that are not visible to the loop yet */
@@ -41,15 +41,15 @@ struct hw_handover {
 struct hw_handover_status {
 	uint64_t publish_id, subject;
 	uint32_t connection;
-	uint32_t topic_size; /* with its NUL. 0: the status is too long and will be refused */
+	uint32_t topic_size; /* size with the NUL; 0: the status is too long, and the thread refuses it */
 	uint32_t payload_size;
 	uint32_t expiry_s;
 	uint8_t qos;
 	bool retain;
 };
 
-/* An entry of `barriers`: a barrier, or a canary, whose topic and payload follow it. They share a ring, so that no
- * barrier overtakes a canary. */
+/* An entry of `barriers`: a barrier, or a canary, which is followed by its topic and payload. Both kinds share a ring,
+ * so that they are sent in order. */
 struct hw_handover_barrier {
 	struct hw_barrier barrier;
 	uint64_t publish_id;
@@ -66,11 +66,11 @@ struct hw_handover_answer {
 	char text[]; /* with its NUL */
 };
 
-/* Initialises zeroed storage. 0 or -ENOMEM; the caller must call hw_handover_fini() in both cases. */
+/* Initialises storage that is all zero. Returns 0 or -ENOMEM. The caller must call hw_handover_fini() in both cases. */
 int hw_handover_init(struct hw_handover *h);
 void hw_handover_fini(struct hw_handover *h);
 
-/* The thread's side: adds an answer. The loop sees it after hw_handover_notify(). `reason`: the broker's reason code,
+/* For the thread: adds an answer. The loop can read it after hw_handover_notify(). `reason`: the broker's reason code,
  * or 0. */
 void hw_handover_answer(struct hw_handover *h, enum hw_publisher_event_kind kind, uint64_t publish_id, int reason,
                         const char *text);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The limits of the broker for the publisher: whether it accepts retained messages, QoS 1 and a last will, and the
- * greatest packet size. MQTT 5 brokers report them in the CONNACK. A broker that speaks 3.1.1 closes the connection on
- * a message beyond its limits. A broker of either version may close it on a CONNECT whose will is beyond them. So after
- * a CONNECT without an answer, the next one has no will. If that is answered, the will was the cause. Then at most five
- * more connects find out which property of the will the broker refuses.
+ * The broker's limits that matter to the publisher: whether it accepts retained messages, QoS 1 and a last will, and
+ * the greatest packet size. MQTT 5 brokers report them in the CONNACK. An MQTT 3.1.1 broker closes the connection on a
+ * message beyond its limits. Both may close it on a CONNECT whose will is beyond the limits. So after a CONNECT without
+ * an answer, the next CONNECT has no will. If the broker answers this one, the will was the cause. At most five more
+ * connects then find out which property of the will the broker refuses.
  *
- * A status on which the broker closes the connection is found in the same way. From the second close on, statuses are
- * sent one at a time. A status that was alone in flight at two closes, and was not acknowledged in between, is left
- * out. If a smaller status was accepted before, all statuses of its size are left out. If not, no status is sent for a
- * minute, then two, up to an hour. Barriers are still sent.
+ * A status on which the broker closes the connection is found in a similar way. From the second close on, statuses are
+ * sent one at a time. If the same status was alone in flight at two closes, and was not acknowledged between them, the
+ * publisher does not send it any more. If a smaller status was accepted before, the publisher also skips all statuses
+ * of at least that size. Otherwise it sends no status for a minute, then for two, up to an hour. Barriers are still
+ * sent.
  *
  * Pure: no clock, no connection, no library.
  */
@@ -22,7 +23,7 @@
 
 enum hw_limits_form { /* of the CONNECT */
 	              HW_FORM_WHOLE,
-	              HW_FORM_ASK, /* without the will, only to see whether the broker answers */
+	              HW_FORM_ASK, /* without the will, as a test whether the broker answers */
 	              HW_FORM_AGAIN,
 	              HW_FORM_NOT_RETAINED,
 	              HW_FORM_QOS_0,
@@ -43,12 +44,12 @@ struct hw_limits {
 	enum hw_limits_form form;
 	bool settled;        /* the broker has answered a CONNECT of this form */
 	unsigned known;      /* enum hw_missing_feature: the known limits */
-	unsigned reported;   /* enum hw_missing_feature: the limits that have been reported */
+	unsigned reported;   /* bits of enum hw_missing_feature: limits that are already reported */
 	size_t packet_max;   /* bytes; 0: unknown */
 	size_t taken;        /* bytes of the largest acknowledged status */
 	unsigned thrown_out; /* closed connections with statuses in flight */
 	unsigned calm;       /* acknowledged statuses since then */
-	/* subject of the status that was alone in flight at the last close, and was not acknowledged since; 0: none */
+	/* Subject of the status that was alone in flight at the last close and is not acknowledged since; 0: none */
 	uint64_t suspect;
 	unsigned banned; /* number of pauses of all statuses */
 	int64_t banned_until_ns;
@@ -56,13 +57,13 @@ struct hw_limits {
 
 /* The form of the next CONNECT. False: without a will. */
 bool hw_limits_will(const struct hw_limits *l, bool *retain, int *qos);
-/* A CONNECT was not answered (refusal 0), or refused with this CONNACK code of MQTT 5. True if another form must be
+/* A CONNECT got no answer (refusal 0), or this refusing code of an MQTT 5 CONNACK. Returns true if another form must be
  * tried at once, without a report. */
 bool hw_limits_failed(struct hw_limits *l, int refusal);
-/* A CONNECT was answered with these limits (packet_max 0: not reported). False if the CONNECT was only a test
- * without the will. */
+/* A CONNECT was accepted with these limits (packet_max 0: not reported). Returns false if it was only the test without
+ * the will. */
 bool hw_limits_answered(struct hw_limits *l, bool retain, int qos_max, size_t packet_max);
-/* The broker was unreachable: it may have another configuration when it is back. */
+/* The broker was unreachable, and may return with another configuration: forgets its limits. */
 void hw_limits_forget(struct hw_limits *l);
 
 /* Whether a packet of this size is beyond the broker's limit. */
@@ -73,11 +74,11 @@ bool hw_limits_takes(const struct hw_limits *l, size_t bytes, int64_t now_ns);
 bool hw_limits_careful(const struct hw_limits *l);
 /* A status with this subject was acknowledged, so it is not the cause of a close. */
 void hw_limits_taken(struct hw_limits *l, uint64_t subject, size_t bytes);
-/* The broker closed the connection with `n` statuses in flight, the oldest with this subject (0: unknown, never
- * suspected). */
+/* The broker closed the connection with `n` statuses in flight. The oldest has this subject; a status with subject 0 is
+ * never suspected. */
 void hw_limits_thrown_out(struct hw_limits *l, unsigned n, uint64_t subject, size_t bytes, int64_t now_ns);
 
-/* A known limit that has not been reported yet; 0: none. It counts as reported from now on. */
+/* Returns a limit that is known and not reported yet; 0: none. The limit then counts as reported. */
 enum hw_missing_feature hw_limits_news(struct hw_limits *l);
 /* Writes the consequence and the remedy of a limit. */
 void hw_limits_text(const struct hw_limits *l, enum hw_missing_feature which, char *to, size_t size);

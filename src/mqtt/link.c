@@ -2,8 +2,8 @@
 /*
  * A connection to the broker.
  *
- * The library does not bound the time to a CONNACK, and checks a link only by PINGRESP. This file adds what is missing:
- * its users see open, lost and one sentence (why.h).
+ * The library does not limit the wait for a CONNACK, and checks a connection only by PINGRESP. This file adds limits.
+ * Its users see a connection that opens or is lost, and one sentence with the reason (why.h).
  */
 #include "mqtt/link.h"
 
@@ -21,14 +21,13 @@
 #include "mqtt/clock.h"
 
 #define HANDSHAKE_NS (10 * HW_NS_PER_S)
-/* at most one hw_link_tend() in this time while the thread is awake for other reasons */
+/* at most one hw_link_tend() in this time, if the thread wakes for other reasons */
 #define TEND_NS             HW_NS_PER_S
 #define KEEPALIVE_MIN_S     5 /* minimum of the library */
 #define RECEIVE_MAX_DEFAULT 65535
 #define UNANSWERED_NS       (10 * HW_NS_PER_S)
 
-/* The library initialises TLS once per process, without a lock. So the first connection does that while no other is
- * opened. */
+/* The library initialises TLS once in a process, without a lock. So the first connection opens while no other does. */
 static pthread_mutex_t tls_gate = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- callbacks of the library */
@@ -71,7 +70,7 @@ static void on_disconnect(struct mosquitto *m, void *arg, int reason, const mosq
 	hw_why_disconnected(&l->why, reason);
 }
 
-/* Used until the CONNACK only: with a log callback, the library formats a line for every message. */
+/* Used only until the CONNACK, because with a log callback the library formats a line for every message. */
 static void on_log(struct mosquitto *m, void *arg, int level, const char *line)
 {
 	struct hw_link *l = arg;
@@ -119,15 +118,15 @@ int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf)
 	}
 	if (l->conf.keepalive_s < KEEPALIVE_MIN_S)
 		l->conf.keepalive_s = KEEPALIVE_MIN_S;
-	/* the library counts the calls; this is the loop's thread */
+	/* the library counts these calls without a lock, and all come from the loop's thread */
 	if (ok && mosquitto_lib_init() == MOSQ_ERR_SUCCESS)
 		return 0;
 	drop_strings(&l->conf);
 	return -ENOMEM;
 }
 
-/* mosquitto_lib_cleanup() is not called, because a thread that was left behind in the resolver may still use the
- * library. */
+/* mosquitto_lib_cleanup() is not called: a thread that still waits in name resolution, and was left behind, may use the
+ * library later. */
 void hw_link_fini(struct hw_link *l)
 {
 	if (l->m)
@@ -158,7 +157,7 @@ static bool readable(struct hw_link *l, const char *key, const char *path)
 	return rc == 0;
 }
 
-/* Without this callback, OpenSSL would ask for the key's password at the terminal, and wait. */
+/* Without this callback, OpenSSL would ask for the key's password at the terminal and wait for it. */
 static int no_password(char *buf, int size, int writing, void *m)
 {
 	struct hw_link *l = mosquitto_userdata(m);
@@ -189,7 +188,7 @@ static int set_options(struct hw_link *l)
 	if (!rc)
 		/* acknowledgements must not be delayed either */
 		rc = mosquitto_int_option(l->m, MOSQ_OPT_TCP_NODELAY, 1);
-	if (!rc) /* the broker's max_inflight_messages is the limit, not the library's 20 */
+	if (!rc) /* the limit is the broker's max_inflight_messages, and not the library's default of 20 */
 		rc = mosquitto_int_option(l->m, MOSQ_OPT_RECEIVE_MAXIMUM, RECEIVE_MAX_DEFAULT);
 	if (!rc && (c->username[0] || c->password[0]))
 		rc = mosquitto_username_pw_set(l->m, c->username, c->password[0] ? c->password : NULL);
@@ -203,8 +202,8 @@ static int set_options(struct hw_link *l)
 	return c->tls_ca[0] ? set_tls(l) : 0;
 }
 
-/* Connects. In MQTT 5, a session that outlives the connection must be requested. Returns the result of
- * mosquitto_connect(), and sets its errno. */
+/* Connects. In MQTT 5, a session that the broker keeps after the connection must be requested. Returns the result of
+ * mosquitto_connect(), which also sets errno. */
 static int connect_to(struct hw_link *l)
 {
 	const struct hw_mqtt_conf *c = &l->conf;
@@ -268,9 +267,9 @@ bool hw_link_wants_write(const struct hw_link *l)
 }
 
 /*
- * The library reads one packet per call, or several with TLS or with messages in flight. EAGAIN without a callback
- * shows that no data is left. FIONREAD and poll() cannot show that, because they do not count data that TLS has
- * decrypted already.
+ * The library reads one packet in each call, or several with TLS or with messages in flight. If a read ends with EAGAIN
+ * and without a callback, no data is left. FIONREAD and poll() cannot show this, because they do not count data that
+ * TLS has already decrypted.
  */
 static enum hw_link_read read_one(struct hw_link *l)
 {
@@ -310,7 +309,8 @@ static enum hw_link_read read_some(struct hw_link *l, unsigned budget)
 
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget)
 {
-	/* A TLS handshake calls no callback, so its progress is not visible. */
+	/* While the connection opens, read only once: a TLS handshake calls no callback, so further reads could not see
+	 * that no data is left. */
 	enum hw_link_read got = read_some(l, l->state == HW_LINK_OPENING ? 1 : budget);
 	l->guard.sound = 0;
 	if (got == HW_LINK_MORE && l->state == HW_LINK_OPEN)
@@ -346,16 +346,16 @@ static bool is_midway(const struct hw_link *l)
 }
 
 /*
- * The library closes a working link if the PINGRESP waits after a backlog. So mosquitto_loop_misc() is called only
- * without a backlog. With a backlog, an UNSUBSCRIBE from a filter that was never subscribed keeps the link alive; it
- * needs no right.
+ * mosquitto_loop_misc() closes a working connection if the PINGRESP is still behind other data in the socket. So it is
+ * called only when all data is read. Otherwise this sends an UNSUBSCRIBE from a filter that was never subscribed, which
+ * needs no right, and whose answer shows that the connection works.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 {
 	int64_t quiet_ns = now_ns - l->misc_ns;
 	if (l->state != HW_LINK_OPEN || quiet_ns < (drained ? TEND_NS : tend_within_ns(l)))
 		return 0;
-	if (is_midway(l)) { /* try again soon: the packet is completed, or its owner gives up */
+	if (is_midway(l)) { /* try again soon: until then the owner completes its packet, or gives the connection up */
 		l->misc_ns = now_ns - tend_within_ns(l) + TEND_NS;
 		return 0;
 	}
@@ -376,8 +376,8 @@ int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 }
 
 /*
- * The library checks its keepalive only when it is called. A PINGREQ that is late by a quarter of the keepalive is
- * within the half that the broker allows.
+ * The library checks its keepalive only when it is called, so a PINGREQ may be late by a quarter of the keepalive. The
+ * broker allows half of it.
  */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common part of readers and publisher: one connection to the broker with its options, credentials and TLS; the
- * time of the next attempt; and the reason of the last failure with its remedy.
+ * A link: one connection to the broker, with its options, credentials and TLS, the time of the next attempt, and the
+ * reason of the last failure with its remedy. Readers and the publisher use it.
  *
  * A link is used by one thread only. Every attempt makes a new library handle. So no state of a lost connection, such
- * as half-sent packets or messages to be resent, reaches the next one.
+ * as half-sent packets or messages to be resent, affects the next one.
  */
 #ifndef HW_MQTT_LINK_H
 #define HW_MQTT_LINK_H
@@ -39,21 +39,22 @@ struct hw_granted {
 struct hw_link {
 	struct hw_mqtt_conf conf; /* its strings are copies */
 	void *owner;
-	/* Sets the owner's callbacks and will on a new handle, whose user data is the link. Returns 0, or non-zero
-	 * after hw_why_set() */
+	/* Sets the owner's callbacks and will on a new handle; the handle's user data is the link. Returns 0, or
+	 * non-zero after hw_why_set() */
 	int (*prepare)(struct hw_link *l);
 	bool (*has_room)(void *owner); /* called before each read; NULL: there is always room */
-	/* Whether a recent message may be the reason if the broker closes the connection now. NULL: never. */
+	/* Whether a message that was just sent may be the reason if the broker closes the connection now. NULL: never.
+	 */
 	bool (*is_suspect)(void *owner);
-	/* Whether the last byte written may be within a packet that the owner writes past the library. The library
-	 * must not write then. NULL: never. */
+	/* Whether the owner may have written only a part of a packet, past the library. The library must not write
+	 * then. NULL: never. */
 	bool (*is_midway)(void *owner);
 
 	struct mosquitto *m;
 	enum hw_link_state state;
 	struct hw_guard guard;
 	struct hw_granted granted;
-	uint64_t progress;        /* incremented by each callback: shows whether a read had a result */
+	uint64_t progress;        /* each callback adds one; so the owner sees whether a read had a result */
 	int64_t opened_ns, up_ns; /* when the connection was opened, and when it was up; 0: not yet */
 	int64_t misc_ns;          /* when the library last checked the keepalive */
 
@@ -67,49 +68,52 @@ int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf);
 void hw_link_fini(struct hw_link *l);
 
 /*
- * Whether packets may be read and written past the library. This requires that no layer above the socket holds bytes:
- * there is no TLS, and the library reads only to the end of a packet (2.1 has its own buffer). The second function
- * names the layer, or returns NULL.
+ * Whether packets may be read and written past the library. This requires that nothing between the socket and this code
+ * holds bytes back: no TLS, and a library that reads only to the end of a packet (2.1 has its own buffer). The second
+ * function names what holds bytes back, or returns NULL.
  */
 bool hw_link_is_bare(const struct hw_link *l);
 const char *hw_link_layer(const struct hw_mqtt_conf *conf);
 
-/* Resolves the name, connects (both may block) and sends CONNECT. Returns -1 with `why` on failure. */
+/* Resolves the name, connects (both may block) and sends CONNECT. Returns -1 on failure, with the reason in `why`. */
 int hw_link_open(struct hw_link *l);
 int hw_link_socket(const struct hw_link *l);
 bool hw_link_wants_write(const struct hw_link *l);
 /* Reads about `budget` packets; calls callbacks. */
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget);
-/* Lets the library read one packet, or the part of it that is here. Unlike hw_link_read(), it may be mixed with
- * reads past the library. */
+/* Lets the library read one packet, or the part of it that is in the socket. Unlike hw_link_read(), the owner may call
+ * this and also read past the library. */
 enum hw_link_read hw_link_read_one(struct hw_link *l);
 /* 0, or -1 with `why`. */
 int hw_link_write(struct hw_link *l);
 /*
- * Keeps the link alive. Called at each wake-up while open, and at the latest after hw_link_rest_ms(). `drained`: all
- * data in the socket has been read. Only then the library may check for a missing PINGRESP; otherwise another packet
- * keeps the link alive. While the owner is midway, it waits. Returns -1 with `why` if the link is lost.
+ * Keeps the connection alive. Called at each wake-up while it is open, and at the latest after hw_link_rest_ms().
+ * `drained`: all data in the socket has been read. Only then may the library check for a missing PINGRESP; otherwise
+ * another packet keeps the connection alive. While the owner has written a part of a packet, nothing is sent. Returns
+ * -1 if the connection is lost, with the reason in `why`.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
-/* How long an open link needs no hw_link_tend(): a quarter of the keepalive after the last call. */
+/* How long an open connection does not need hw_link_tend(): a quarter of the keepalive after the last call. */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
-/* True, with `why`, if an acknowledgement is overdue. It will not come, and would occupy its slot for ever. */
+/* Returns true, and sets `why`, if an acknowledgement is overdue. It will not come, and its message would occupy a
+ * place in the window for ever. */
 bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns);
 /* True, with `why`, if a CONNACK or SUBACK is overdue. */
 bool hw_link_overdue(struct hw_link *l, int64_t now_ns);
 
 /* All subscriptions that were requested are granted. */
 void hw_link_up(struct hw_link *l, int64_t now_ns);
-/* Closes without a DISCONNECT and schedules the next attempt. True if `why` should be reported. */
+/* Closes without a DISCONNECT and schedules the next attempt. Returns true if `why` should be reported. */
 bool hw_link_down(struct hw_link *l, int64_t now_ns);
-/* Closes a connection whose failure was a test result: it is opened again at once, without a report. */
+/* Closes a connection that failed as a test. It is opened again at once, without a report. */
 void hw_link_again(struct hw_link *l, int64_t now_ns);
-/* Sends DISCONNECT, so that the broker drops the will, and closes. While the owner is midway, no DISCONNECT is sent. */
+/* Sends DISCONNECT, so that the broker discards the will, and closes. If the owner has written a part of a packet, no
+ * DISCONNECT is sent. */
 void hw_link_leave(struct hw_link *l);
 
 /* Whether a result of mosquitto_publish() concerns the message and not the connection. */
 bool hw_link_is_of_message(int rc);
-/* Sets `why` from the result of a library call and its errno. */
+/* Sets `why` from the result of a library call and from errno. */
 void hw_link_lost(struct hw_link *l, int rc, int err);
 /* Sets `why` from the errno of a system call on the link's socket, as the library would report it. */
 void hw_link_failed(struct hw_link *l, int err);

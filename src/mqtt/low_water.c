@@ -5,9 +5,9 @@
 #include <sys/socket.h>
 
 #define PUBACK_BYTES 4  /* at least; a PUBACK may be longer */
-#define VAIN_MOST    2  /* waits in a row without a byte, after which the first byte wakes the thread */
-#define WEIGHT       16 /* of a wait with too few bytes, compared with a successful one */
-#define FAILED_MOST  48 /* from this weight on, no more waits are tried on this connection */
+#define VAIN_MOST    2  /* after so many waits in a row without a byte, the first byte wakes the thread */
+#define WEIGHT       16 /* weight of a wait that ended with too few bytes; a successful wait has 1 */
+#define FAILED_MOST  48 /* from this weight on, the connection gathers no acknowledgements any more */
 
 void hw_low_water_begin(struct hw_low_water *w)
 {

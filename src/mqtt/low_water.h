@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides how many bytes must be in the publisher's socket before its thread wakes up.
+ * Decides how many bytes the publisher's socket must contain before its thread wakes up.
  *
- * While the window is full, half of it must be acknowledged before the thread wakes up. A wake-up per acknowledgement
- * would slow down the broker, which would then find one message to read instead of ten.
+ * While the window is full, half of it must be acknowledged before the thread wakes up. If each acknowledgement woke
+ * the thread, the broker would find one message to read instead of ten, and would be slower.
  *
- * A broker without TCP_NODELAY (mosquitto's default) sends the second acknowledgement only after it learns that the
- * first has arrived. It learns that from the next message. Waiting gains nothing there, because the acknowledgements
- * arrive in batches anyway.
+ * A broker without TCP_NODELAY (mosquitto's default) sends the second acknowledgement only when the next message shows
+ * it that the first has arrived. Waiting gains nothing there, because its acknowledgements arrive in batches anyway.
  *
- * Waiting gains nothing either if the broker is silent: each wait would end in a useless wake-up. So after VAIN_MOST
- * such waits, the first byte wakes the thread. Later bytes are gathered again.
+ * Waiting gains nothing either while the broker is silent: each wait would end in a useless wake-up. So after VAIN_MOST
+ * such waits, the first byte wakes the thread. After that, bytes are gathered again.
  */
 #ifndef HW_MQTT_LOW_WATER_H
 #define HW_MQTT_LOW_WATER_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything that uses libmosquitto, in its own threads: the readers, each with its connection and its ring into the
- * loop, and the publisher. The loop's side never blocks: it polls the descriptors given here, and takes events and
- * answers.
+ * The interface to all code that uses libmosquitto. That code has its own threads: the readers, each with a connection
+ * and a ring into the loop, and the publisher. The loop never blocks: it polls the descriptors given here, and takes
+ * events and answers.
  *
- * Events carry their text, and the loop's side logs it. Nothing here logs.
+ * Events contain their text. This code logs nothing; the loop logs the texts.
  */
 #ifndef HW_MQTT_H
 #define HW_MQTT_H
@@ -23,10 +23,10 @@ struct hw_mqtt_conf {
 	const char *password;                    /* "": none; read from its file by the caller */
 	const char *tls_ca, *tls_cert, *tls_key; /* "": none. If tls_ca is set, TLS is used, always with verification */
 	const char *client_id;                   /* of this connection */
-	bool evictable;                          /* another node may evict this one by connecting with this client id */
-	const char *barrier_topic;               /* "heartwheel/NODE_ID/barrier" */
-	const char *share_topic;                 /* "heartwheel/NODE_ID/share" */
-	int qos;                                 /* of heartbeats and barriers */
+	bool evictable;            /* another node may evict this one, by connecting with this client id */
+	const char *barrier_topic; /* "heartwheel/NODE_ID/barrier" */
+	const char *share_topic;   /* "heartwheel/NODE_ID/share" */
+	int qos;                   /* of heartbeats and barriers */
 	/* how long the broker keeps the session of a lost connection (3.1.1: for ever); 0: clean session */
 	uint32_t session_s;
 };
@@ -35,9 +35,9 @@ struct hw_mqtt_conf {
 
 struct hw_reader;
 
-/* A filter to subscribe to. `replay`: with retained messages (MQTT 5: retain handling 0; 3.1.1 always delivers
- * them). `plain`: never a shared subscription, so each reader gets every message. `as_published`: keeps the retain
- * flag as published (MQTT 5: retain-as-published; 3.1.1 sets it for stored messages alone). */
+/* A filter to subscribe to. `replay`: with retained messages (MQTT 5: retain handling 0; in 3.1.1 they always come).
+ * `plain`: never a shared subscription, so each reader gets every message. `as_published`: keep the retain flag as
+ * published (MQTT 5: retain-as-published; 3.1.1 sets the flag only for stored messages). */
 struct hw_mqtt_filter {
 	const char *filter;
 	bool replay, plain, as_published;
@@ -48,13 +48,14 @@ enum hw_reader_event_kind {
 	HW_READER_BARRIER, /* .number with .run_id */
 	HW_READER_SHARE,   /* .number with .run_id: of hw_publisher_share() */
 	HW_READER_UP,      /* connected, and all subscriptions are granted */
-	/* .text: the reason and the remedy if known; sent once per loss, and again when the reason changes */
+	/* .text: the reason, and the remedy if known; sent once for each loss, and again when the reason changes */
 	HW_READER_DOWN,
-	HW_READER_REFUSED,    /* a subscription was refused; .text names the filter */
-	HW_READER_STALL,      /* while messages came, the thread woke up later than planned: .planned_ns (monotonic) */
-	HW_READER_DRAINED,    /* the socket was empty after a stall, or after hw_reader_drain() */
-	HW_READER_REPLAYED,   /* hw_reader_replay() is granted: the retained messages have come or follow */
-	HW_READER_NEARLY_FULL /* the receive buffer was 90 % full: the broker may be dropping messages */
+	HW_READER_REFUSED,  /* a subscription was refused; .text names the filter */
+	HW_READER_STALL,    /* the thread woke up later than planned while messages came; .planned_ns (monotonic) */
+	HW_READER_DRAINED,  /* the socket was empty after a stall, or after hw_reader_drain() */
+	HW_READER_REPLAYED, /* after hw_reader_replay(): the broker has granted the request; retained messages have come
+	                       or will follow */
+	HW_READER_NEARLY_FULL /* the receive buffer was 90 % full, so the broker may be discarding messages */
 };
 
 /* Its pointers point into the ring, and are valid until hw_reader_release(). */
@@ -65,7 +66,7 @@ struct hw_reader_event {
 	const void *payload;
 	size_t payload_len;
 	bool retained;
-	bool truncated; /* the payload was longer than HW_READER_PAYLOAD_MAX: only its start is here */
+	bool truncated; /* the payload is cut at HW_READER_PAYLOAD_MAX bytes */
 	uint64_t number, run_id;
 	int64_t planned_ns;
 	const char *text; /* NUL-terminated */
@@ -82,22 +83,24 @@ struct hw_reader_stats {
 };
 
 /*
- * Initialises a reader and starts its thread, which connects and reconnects (backoff.h). `share_group`: name of the
- * shared subscription, or NULL. `ring_bytes`: the size of the ring, at least 1 MiB so that the largest message fits.
- * When the ring is full, the reader stops reading. `stall_after_ms`: see HW_READER_STALL. 0 or -errno.
+ * Initialises a reader and starts its thread, which connects, and reconnects after a loss (backoff.h). `share_group`:
+ * name of the shared subscription, or NULL. `ring_bytes`: the size of the ring, at least 1 MiB, so that the largest
+ * message fits. While the ring is full, the reader does not read. `stall_after_ms`: see HW_READER_STALL. Returns 0 or
+ * -errno.
  */
 int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, const struct hw_mqtt_filter *filters,
                     size_t n_filters, const char *share_group, size_t ring_bytes, int64_t stall_after_ms);
-/* Describes for the log how a reader with this configuration reads heartbeats: "read from the socket, past
- * libmosquitto 2.0.11". */
+/* Writes how a reader with this configuration reads heartbeats, for the log: "read from the socket, past libmosquitto
+ * 2.0.11". */
 void hw_reader_path(const struct hw_mqtt_conf *conf, char *text, size_t size);
 #define HW_READER_PATH_TEXT 160
-/* hw_reader_end() orders the thread to disconnect and end; hw_reader_ended() returns whether it has ended. A thread
- * that is blocked in the resolver or in a connect ends after that call has returned and the CONNECT is sent. */
+/* hw_reader_end() orders the thread to disconnect and end. hw_reader_ended() returns whether the thread has ended. If
+ * the thread is blocked in name resolution or in a connect, it ends after that call has returned and the CONNECT is
+ * sent. */
 void hw_reader_end(struct hw_reader *r);
 bool hw_reader_ended(struct hw_reader *r);
-/* Stops the thread, disconnects, joins, frees. The wait is bounded: a thread that is blocked in name resolution is
- * left behind. After hw_reader_end() there is no wait. */
+/* Stops the thread, disconnects, joins, frees. Waits for a limited time: a thread that is blocked in name resolution is
+ * left behind. After hw_reader_end() this does not wait. */
 void hw_reader_stop(struct hw_reader *r);
 
 /* Readable when events wait. */
@@ -106,25 +109,25 @@ int hw_reader_fd(const struct hw_reader *r);
 bool hw_reader_take(struct hw_reader *r, struct hw_reader_event *ev);
 /* Releases all events taken so far. */
 void hw_reader_release(struct hw_reader *r);
-/* Called before the loop sleeps on the descriptor. False if more events have come meanwhile. */
+/* Called before the loop sleeps on the descriptor. Returns false if more events have come meanwhile. */
 bool hw_reader_rest(struct hw_reader *r);
 
 /* Replaces the filters (after a reload): unsubscribes from removed ones and subscribes to new ones. Copies them. 0
  * or -ENOMEM. */
 int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filters, size_t n_filters);
-/* Requests the retained messages on the filters with `replay` again. HW_READER_REPLAYED follows unless the
- * connection is lost. Retained messages may come before it, as they may before HW_READER_UP. */
+/* Requests the retained messages on the filters with `replay` again. HW_READER_REPLAYED follows, unless the connection
+ * is lost. Retained messages may come before that event, as they may come before HW_READER_UP. */
 void hw_reader_replay(struct hw_reader *r);
 /* Closes the connection and opens it again. */
 void hw_reader_reconnect(struct hw_reader *r);
-/* The loop has noticed a stall of this process. HW_READER_DRAINED follows once the socket is empty, or at once
- * without a connection. */
+/* Called when the loop has noticed that this process was stopped. HW_READER_DRAINED follows when the socket is empty,
+ * or at once without a connection. */
 void hw_reader_drain(struct hw_reader *r);
-/* If there is no connection, tries again at once in spite of the back-off, because another connection has just
+/* Without a connection, tries to connect at once although the delay is not over, because another connection has just
  * reached the broker. */
 void hw_reader_retry(struct hw_reader *r);
-/* A barrier is in flight: until `until_ns` (CLOCK_MONOTONIC), messages are read at once and not gathered. 0: the
- * barrier is back. */
+/* A barrier is in flight. Until `until_ns` (CLOCK_MONOTONIC), the reader reads messages at once and does not gather
+ * them. 0: the barrier is back. */
 void hw_reader_expect(struct hw_reader *r, int64_t until_ns);
 struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);
 
@@ -134,19 +137,20 @@ struct hw_publisher;
 
 enum hw_publisher_event_kind {
 	HW_PUBLISHER_UP, /* connected */
-	/* .text; .publish_id: like hw_reader_stats.taken. Every unacknowledged message is dropped and gets no
-	 * further event */
+	/* .text; .publish_id: like hw_reader_stats.taken. All unacknowledged messages are dropped, and get no further
+	 * event */
 	HW_PUBLISHER_DOWN,
 	HW_PUBLISHER_ACKED, /* .publish_id: the broker has acknowledged it; with QoS 0: it was sent */
-	/* .publish_id, .text: a reason code >= 0x80, or the library refused it. Without a text, a limit is the cause
-	 * that LIMIT has reported; then .reason is 0x95 if it is too long, 0 if no status is tried for a while */
+	/* .publish_id, .text: a reason code >= 0x80, or the library refused the message. Without a text, the cause is a
+	 * limit that LIMIT has reported. Then .reason is 0x95 if the message is too long, or 0 if no status is tried
+	 * for a while */
 	HW_PUBLISHER_REFUSED,
 	HW_PUBLISHER_LIMIT, /* .text: a limit of the broker and its consequence; once for each */
-	/* .publish_id; .text: "" if the broker accepted it (MQTT 5 only), else the reason; .reason is 0 if it could
-	 * not be sent */
+	/* .publish_id; .text: "" if the broker accepted it (MQTT 5 only), else the reason. .reason 0: it could not be
+	 * sent */
 	HW_PUBLISHER_CANARY,
-	/* .publish_id: whether the broker accepts barriers from this user (MQTT 5 only); sent when this becomes
-	 * known, and when it changes */
+	/* .publish_id: whether the broker accepts barriers from this user (MQTT 5 only); sent when this is first known,
+	 * and when it changes */
 	HW_PUBLISHER_BARRIERS
 };
 
@@ -164,8 +168,8 @@ struct hw_publisher_event {
  */
 int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *conf, const char *will_topic,
                        const void *will_payload, size_t will_len);
-/* Like hw_reader_end(); messages handed over before have `timeout_ms` to be acknowledged. No message may be handed
- * over after it. */
+/* Like hw_reader_end(). Messages that were handed over before have `timeout_ms` to be acknowledged. After this call, no
+ * message may be handed over. */
 void hw_publisher_end(struct hw_publisher *p, int64_t timeout_ms);
 bool hw_publisher_ended(struct hw_publisher *p);
 /* Waits at most `timeout_ms` for acknowledgements, disconnects cleanly (no will), joins, frees. After
@@ -176,7 +180,7 @@ void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms);
 int hw_publisher_fd(const struct hw_publisher *p);
 bool hw_publisher_take(struct hw_publisher *p, struct hw_publisher_event *ev);
 
-/* How many more statuses may be handed over now; bounds the number in flight. 0 while not connected. */
+/* How many more statuses may be handed over now. This limits the number in flight. 0 without a connection. */
 unsigned hw_publisher_room(const struct hw_publisher *p);
 /* A message to publish. The flags apply as far as the broker accepts them. */
 struct hw_publication {
@@ -187,39 +191,40 @@ struct hw_publication {
 	int qos;             /* 0 or 1; with 0, ACKED means that it was sent */
 	uint32_t expiry_s;   /* expiry interval at the broker (MQTT 5 only); 0: none */
 	uint64_t publish_id; /* returned in ACKED or REFUSED */
-	/* Identifies the content: equal if the message is published again, different for all other messages. It
-	 * serves to find a message on which the broker closes the connection each time; 0: not searched for. */
+	/* Identifies the content: the same if the message is published again, and different for any other message. By
+	 * it the publisher finds a message on which the broker closes the connection each time. 0: not searched for. */
 	uint64_t subject;
 };
 
 /* Hands a message over; copies it. False if there is no room or no connection. */
 bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *what);
-/* Hands a barrier over: not retained, before statuses, with conf.qos. If that is 0, it is sent with QoS 1 unless
- * such a barrier is unanswered. So the broker acknowledges that it reads this connection, and reports a refusal in
- * MQTT 5. Dropped when not connected. Payload: see barrier.h. */
+/* Hands over a barrier. It is sent before statuses, is not retained, and has conf.qos. If that is 0, it has QoS 1
+ * unless such a barrier is unanswered: the broker then acknowledges it, which shows that the broker reads this
+ * connection, and in MQTT 5 reports a refusal. Discarded without a connection. Payload: see barrier.h. */
 void hw_publisher_barrier(struct hw_publisher *p, uint64_t run_id, uint64_t number);
 /*
- * Hands over a message to the share topic, to which readers with a share group subscribe in that group. A barrier with
- * the number HW_FENCE + `number` follows it. Dropped when not connected.
+ * Hands over a message on the share topic, to which readers with a share group subscribe in that group. A barrier with
+ * the number HW_FENCE + `number` follows. Discarded without a connection.
  */
 void hw_publisher_share(struct hw_publisher *p, uint64_t run_id, uint64_t number);
 #define HW_FENCE (UINT64_C(1) << 63) /* greater than any other barrier's number */
-/* Hands a canary over: QoS 1, not retained, in order with the barriers. False without a connection, or if it is too
- * long for the ring. */
+/* Hands over a canary: QoS 1, not retained, sent in order with the barriers. Returns false without a connection, or if
+ * the canary is too long for the ring. */
 bool hw_publisher_canary(struct hw_publisher *p, const char *topic, const void *payload, size_t len,
                          uint64_t publish_id);
-/* Makes messages visible to the thread and wakes it; called once per turn of the loop. */
+/* Makes the messages visible to the thread and wakes it. Called once in each turn of the loop. */
 void hw_publisher_flush(struct hw_publisher *p);
 /* Like hw_reader_retry(). */
 void hw_publisher_retry(struct hw_publisher *p);
-/* Whether the broker accepts QoS 0 only, as a connection with a last will found out when it came up. */
+/* Whether the broker accepts only QoS 0. A connection with a last will finds this out when it comes up. */
 bool hw_publisher_is_without_qos(const struct hw_publisher *p);
-/* Informs a connection without a last will about another one's result: the broker answers, and whether it accepts
- * QoS 0 only. Before MQTT 5, a connection without a will cannot find this out, and assumes QoS 0 until then. */
+/* For a connection without a last will: the result of another connection, which is that the broker answers, and whether
+ * it accepts only QoS 0. Before MQTT 5, a connection without a will cannot find this out, and assumes QoS 0 until this
+ * call. */
 void hw_publisher_set_broker(struct hw_publisher *p, bool lacks_qos);
 /* Closes the connection and opens it again. */
 void hw_publisher_reconnect(struct hw_publisher *p);
-/* CLOCK_MONOTONIC at the broker's last acknowledgement of a barrier; 0: none. Callable from any thread. */
+/* When the broker last acknowledged a barrier, by CLOCK_MONOTONIC; 0: never. Callable from any thread. */
 int64_t hw_publisher_answered_ns(const struct hw_publisher *p);
 
 #endif

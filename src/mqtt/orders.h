@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Orders of the loop to a thread: bits that wait until the thread takes them, and a bell that wakes it. Header only. */
+/* Orders from the loop to a thread: bits that are set until the thread takes them, and an eventfd that wakes the
+ * thread. Header only. */
 #ifndef HW_MQTT_ORDERS_H
 #define HW_MQTT_ORDERS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See outlet.h. Cost past the library: a copy of each message, and one system call for all that wait. */
+/* See outlet.h. Cost past the library: one copy of each message, and one system call for all messages that wait. */
 #include "mqtt/outlet.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "heartwheel/time.h"
 #include "mqtt/handover.h"
 
-#define HEAD     64                                    /* the most that a packet has in addition to topic and payload */
+#define HEAD     64                                    /* the most bytes of a packet besides its topic and payload */
 #define LONGEST  (HW_HANDOVER_STATUS_BYTES / 4 + HEAD) /* longest packet of the handover */
 #define CAPACITY (2 * LONGEST)                         /* untouched pages cost nothing */
 #define STUCK_NS (30 * HW_NS_PER_S)
@@ -53,7 +53,7 @@ static bool is_used(const struct hw_outlet *o, uint16_t id)
 	return o->used[id / 64] & bit_of(id);
 }
 
-/* An id is free, because the quota is less than the number of ids. */
+/* Returns a free packet id. There is always one, because fewer messages are allowed than there are ids. */
 static uint16_t use_id(struct hw_outlet *o)
 {
 	do
@@ -95,7 +95,7 @@ static int by_library(struct hw_outlet *o, const struct hw_message *m, int *mid)
 	return rc;
 }
 
-/* The faults for which the library would refuse the message, too. */
+/* The faults of a message, for which the library would also refuse it. */
 static int fault_of(const struct hw_outlet *o, const struct hw_message *m, size_t size)
 {
 	const struct hw_granted *g = &o->link->granted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses as much of MQTT (3.1.1 and 5) as needed: the end of a packet, the content of a QoS 0 message, and the id of an
- * acknowledgement. Also encodes a message. All else, and every error, is left to the library.
+ * Parses as much of MQTT (3.1.1 and 5) as is needed: the end of a packet, the content of a message with QoS 0, and the
+ * id of an acknowledgement. Also encodes a message. The library parses all other packets and handles every error.
  */
 #ifndef HW_MQTT_PACKET_H
 #define HW_MQTT_PACKET_H
@@ -17,7 +17,7 @@ enum hw_packet_kind {
 };
 
 struct hw_packet {
-	size_t size; /* of the packet; if incomplete: the bytes needed to continue */
+	size_t size; /* size of the packet; if it is incomplete: bytes needed to continue */
 	/* members of a message; borrowed from the bytes */
 	const char *topic;
 	size_t topic_len;
@@ -26,26 +26,26 @@ struct hw_packet {
 	bool retained;
 };
 
-/* Parses the first packet of the bytes. `v5`: MQTT 5, else 3.1.1. */
+/* Parses the packet at the start of the bytes. `v5`: MQTT 5, else 3.1.1. */
 enum hw_packet_kind hw_packet_peek(const void *bytes, size_t n, bool v5, struct hw_packet *p);
 
 enum hw_packet_ack_kind {
 	HW_PACKET_ACK_PART, /* more bytes are needed */
 	HW_PACKET_ACK,      /* a PUBACK, complete at least up to `id` and `reason` */
-	HW_PACKET_NO_ACK    /* a packet of another kind, complete or not, or one that is malformed or too long */
+	HW_PACKET_NO_ACK    /* another kind of packet, whole or not; or a malformed or too long packet */
 };
 
-/* Longest packet in bytes on a connection that awaits acknowledgements. The library's packets must be in the socket
- * as a whole, and a longer packet of any kind delays the acknowledgements after it. */
+/* Longest packet in bytes on a connection that waits for acknowledgements. A packet for the library must be in the
+ * socket as a whole, and a longer packet of any kind delays the acknowledgements after it. */
 #define HW_PACKET_ACK_MOST (1 << 17)
 
 struct hw_packet_ack {
-	size_t size;    /* of the packet; 0: a malformed length; if incomplete: the bytes needed to continue */
+	size_t size;    /* size of the packet; 0: malformed length; if it is incomplete: bytes needed to continue */
 	uint16_t id;    /* of the message */
 	uint8_t reason; /* 0: accepted */
 };
 
-/* Parses the first packet on a connection that awaits acknowledgements. */
+/* Parses the first packet of a connection that waits for acknowledgements. */
 enum hw_packet_ack_kind hw_packet_peek_ack(const void *bytes, size_t n, bool v5, struct hw_packet_ack *a);
 
 /* A message to send. All pointers are borrowed. */
@@ -59,8 +59,7 @@ struct hw_message {
 	bool retain;
 };
 
-/* The size of the message's PUBLISH packet. It is greater than HW_PACKET_MOST if the message is too long for a
- * packet. */
+/* The size of a message's PUBLISH packet. It is greater than HW_PACKET_MOST if MQTT allows no such packet. */
 #define HW_PACKET_MOST 268435460
 size_t hw_packet_publish_size(const struct hw_message *m, bool v5);
 /* Writes the packet. `id`: the packet id, not 0 if the QoS is 1. */

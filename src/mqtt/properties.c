@@ -55,7 +55,7 @@ static enum hw_packet_soundness take_length(struct rest *r, size_t *value)
 	return HW_PACKET_UNSOUND;
 }
 
-/* A string, or binary data: both begin with their length (1.5.4, 1.5.6). */
+/* Skips a string or binary data, both of which begin with their length (1.5.4, 1.5.6). */
 static enum hw_packet_soundness skip_string(struct rest *r)
 {
 	size_t len;
@@ -115,7 +115,7 @@ static bool exists(size_t property)
 	return skip_value(&r, property) == HW_PACKET_SOUND;
 }
 
-/* Checks the length of the properties, and each property. Moves `r` past them. */
+/* Checks the length of the properties and each property, and moves `r` past them. */
 static enum hw_packet_soundness check_properties(struct rest *r, struct hw_packet_check *c)
 {
 	size_t length, property;
@@ -137,7 +137,7 @@ static enum hw_packet_soundness check_properties(struct rest *r, struct hw_packe
 	return s == HW_PACKET_SOUND ? skip(r, length) : s;
 }
 
-/* A reason code, then properties; each may be missing (3.4, 3.14, 3.15). */
+/* Checks a reason code and properties, each of which may be absent (3.4, 3.14, 3.15). */
 static enum hw_packet_soundness check_reason(struct rest *r, struct hw_packet_check *c)
 {
 	enum hw_packet_soundness s = r->left > 0 ? skip(r, 1) : HW_PACKET_SOUND;
@@ -158,7 +158,7 @@ static enum hw_packet_soundness check_body(struct rest *r, uint8_t head, struct 
 {
 	enum hw_packet_soundness s;
 	switch (head & 0xf0) {
-	case CMD_CONNACK: /* a broker that does not support MQTT 5 answers without properties */
+	case CMD_CONNACK: /* a broker that does not support MQTT 5 answers with a CONNACK without properties */
 		s = skip(r, 2);
 		return s == HW_PACKET_SOUND && r->left > 0 ? check_properties(r, c) : s;
 	case CMD_PUBACK:

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 enum hw_packet_soundness {
-	HW_PACKET_SOUND,  /* the library may read it; of a PUBLISH, all but the payload was checked */
+	HW_PACKET_SOUND,  /* the library may read it; of a PUBLISH, everything except the payload was checked */
 	HW_PACKET_CUT,    /* incomplete: `need` bytes are needed to continue */
 	HW_PACKET_UNSOUND /* the library must not read it */
 };
@@ -17,7 +17,7 @@ enum hw_packet_soundness {
 struct hw_packet_check {
 	size_t size;  /* of the packet, once its length is known; else 0 */
 	size_t need;  /* if incomplete: more than there are */
-	int property; /* if unsound: the unknown identifier; -1: another rule is broken */
+	int property; /* if unsound: the unknown identifier, or -1 if another rule is broken */
 };
 
 /* Checks the first packet in the bytes of an MQTT 5 connection. A packet that no broker may send is unsound. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop's side of the publisher: one thread (sender.h) between the loop's statuses and the broker's
- * acknowledgements, and the handover between the two.
+ * The loop's side of the publisher. One thread (sender.h) sends the loop's statuses and receives the broker's
+ * acknowledgements. The handover connects the loop and the thread.
  *
- * Invariant: the number of statuses in the handover is bounded, and each gets one answer, or a DOWN.
+ * Invariant: the number of statuses in the handover is limited. Each gets one answer, or a DOWN.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #include "mqtt/sender.h"
 #include "mqtt/thread.h"
 
-#define AHEAD      2 /* windows of statuses that may be handed over, but at least AHEAD_MIN statuses */
+#define AHEAD      2 /* windows of statuses that may be handed over; at least AHEAD_MIN statuses */
 #define AHEAD_MIN  512
 #define STATUS_MAX (HW_HANDOVER_STATUS_BYTES / 4) /* size of the record with topic and payload */
 #define LINGER_MS  2000

@@ -2,13 +2,14 @@
 /*
  * A reader: one thread that moves heartbeats from one connection into one ring.
  *
- * Invariant: the ring holds messages, barriers and connection events, in the order in which they happened. Nothing is
- * dropped for lack of room. Before each read there must be room for the largest record; without it the socket waits,
- * and so does the broker.
+ * Invariant: the ring contains messages, barriers and connection events in the order in which they happened. None is
+ * dropped for lack of room. Before each read the ring must have room for the largest record. Otherwise the thread does
+ * not read, the socket fills, and the broker must wait.
  *
- * Cost: a wake-up costs more than a message, so one wake-up serves many. At a high message rate, the thread waits 2 ms
- * before it reads, and then reads until nothing is left, ahead of the library if possible (ahead.h). At a low rate, the
- * wait would save little, and delay a goodbye by 2 ms. When idle, the thread wakes only for barriers and its keepalive.
+ * Cost: a wake-up costs more than a message, so each wake-up handles many messages. At a high message rate, the thread
+ * waits 2 ms before it reads, and then reads until no data is left, ahead of the library if possible (ahead.h). At a
+ * low rate the wait would save little, and would delay a goodbye by 2 ms. When idle, the thread wakes only for barriers
+ * and its keepalive.
  */
 #include <errno.h>
 #include <mosquitto.h>
@@ -34,12 +35,12 @@
 
 #define READ_BUDGET  4096 /* packets, before orders and the ring are checked again */
 #define GATHER_MS    2
-#define GATHER_BELOW 16384               /* bytes in the socket; with more, the thread reads at once */
+#define GATHER_BELOW 16384               /* with more bytes than this in the socket, the thread reads at once */
 #define COUNT_NS     (50 * HW_NS_PER_MS) /* the period over which messages are counted */
-#define THICK        25                  /* messages per COUNT_NS that are a high rate: one in 2 ms */
-/* poll timeout between messages, so that a late wake-up of the thread is noticed */
+#define THICK        25                  /* so many messages in COUNT_NS are a high rate: one in 2 ms */
+/* poll timeout between messages; a timeout that ends late shows that the thread was stopped */
 #define LULL_MS 500
-/* timeouts without a message, after which the reader is idle and lateness does not matter */
+/* after so many timeouts without a message the reader is idle, and a late wake-up does not matter */
 #define LULLS             2
 #define HANDSHAKE_MS      100
 #define STOP_MS           2000
@@ -83,7 +84,7 @@ struct hw_reader {
 	atomic_uint_least64_t messages, bytes, wakeups, reconnects, ring_waits, junk_barriers, gathered;
 };
 
-/* There is one writer, so no locked instruction is needed. */
+/* No locked instruction is needed, because only one thread writes. */
 static void count(atomic_uint_least64_t *counter, uint64_t by)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
@@ -102,8 +103,8 @@ static bool has_room(void *owner)
 }
 
 /*
- * Waits for room in the ring. This is needed only for events in a full ring, and for messages that the library delivers
- * although it was asked to stop. False if the thread must end.
+ * Waits for room in the ring. This is needed for events while the ring is full, and for messages that the library
+ * delivers although it was asked to stop. Returns false if the thread must end.
  */
 static bool wait_for_room(struct hw_reader *r)
 {
@@ -122,7 +123,8 @@ static void emit(struct hw_reader *r, enum hw_reader_event_kind kind, const void
 			return;
 }
 
-/* Adds a message to the ring. False if there is no room now. Most messages come from the socket itself: see ahead.h. */
+/* Adds a message to the ring. Returns false if there is no room now. Most messages come directly from the socket: see
+ * ahead.h. */
 static bool take(void *owner, const struct hw_packet *p)
 {
 	struct hw_reader *r = owner;
@@ -156,7 +158,7 @@ static void on_message(struct mosquitto *m, void *arg, const struct mosquitto_me
 	while (!take(r, &p))
 		if (!wait_for_room(r))
 			break;
-	/* The library may hold more packets (TLS, QoS 2) and deliver them in the same call; EAGAIN stops it. */
+	/* The library may hold more packets (TLS, QoS 2), and would deliver them in the same call. EAGAIN stops it. */
 	errno = has_room(r) ? 0 : EAGAIN;
 }
 
@@ -185,8 +187,8 @@ static int prepare(struct hw_link *l)
 /* --- events of the connection */
 
 /*
- * Reads the clock and reports a stall. Each call plans the next one (now, unless the caller is about to wait), so that
- * every moment is covered.
+ * Reads the clock, and reports a stall if this call comes later than the previous one planned. The caller plans the
+ * next call: now, unless it is about to wait. So no stall is missed.
  */
 static int64_t watch_clock(struct hw_reader *r)
 {
@@ -242,7 +244,7 @@ static void lost(struct hw_reader *r)
 	hw_ring_publish(r->ring);
 }
 
-/* A right is missing. This is reported as an event of its own, and also as DOWN if the link was up. */
+/* The broker refuses a right. This is reported as an event of its own, and also as DOWN if the connection was up. */
 static void refused(struct hw_reader *r)
 {
 	struct hw_link *l = &r->link;
@@ -265,7 +267,7 @@ static void open_link(struct hw_reader *r)
 	hw_receive_widen(hw_link_socket(&r->link));
 }
 
-/* Acts on the data just read: requests subscriptions, reports UP, or gives up. */
+/* Continues after a read: requests subscriptions, reports UP, or gives the connection up. */
 static void advance(struct hw_reader *r)
 {
 	struct hw_link *l = &r->link;
@@ -291,7 +293,7 @@ static void advance(struct hw_reader *r)
 
 /* --- the thread */
 
-/* Waits for room without reading. True once there is room. */
+/* Waits until the ring has room, without reading. Returns true when it has. */
 static bool room_again(struct hw_reader *r)
 {
 	if (!has_room(r)) {
@@ -305,7 +307,7 @@ static bool room_again(struct hw_reader *r)
 	return true;
 }
 
-/* Whether the message rate is high since the last count. It is not at first, or after a silence. */
+/* Whether the message rate was high at the last count. False at the start and after a silence. */
 static bool come_thick(struct hw_reader *r)
 {
 	uint64_t spans = (uint64_t)(watch_clock(r) - r->counted_ns) / (uint64_t)COUNT_NS;
@@ -319,8 +321,8 @@ static bool come_thick(struct hw_reader *r)
 	return r->thick;
 }
 
-/* At a high rate, lets messages gather in the socket before the read. If a barrier is in flight, it reads at once,
- * because a silent device waits for it. */
+/* At a high rate, waits for more messages in the socket before the read. If a barrier is in flight, reads at once,
+ * because the judgement of a silent device waits for the barrier. */
 static void gather(struct hw_reader *r, size_t waiting)
 {
 	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || !come_thick(r))
@@ -360,7 +362,7 @@ static void read_all(struct hw_reader *r)
 	}
 }
 
-/* The timeout of poll(). A message ends the idle state; a barrier does not. */
+/* The timeout of poll(). A message ends the idle state; a barrier does not end it. */
 static int timeout_ms(struct hw_reader *r, int64_t now)
 {
 	uint64_t messages = counted(&r->messages);
@@ -375,8 +377,8 @@ static int timeout_ms(struct hw_reader *r, int64_t now)
 }
 
 /*
- * One wake-up. The socket is polled for reading only while there is room; otherwise a full ring would make the thread
- * spin.
+ * One wake-up. The socket is polled for reading only while the ring has room; otherwise a full ring would make the
+ * thread spin.
  */
 static void turn(struct hw_reader *r)
 {
@@ -429,7 +431,8 @@ static void obey(struct hw_reader *r)
 	if ((orders & HW_ORDER_REPLAY) && r->link.up_ns)
 		r->replaying = hw_filters_replay(r->filters);
 	if (orders & HW_ORDER_DRAIN) {
-		r->stalled = true; /* the loop has noticed the stall, and waits for HW_READER_DRAINED */
+		r->stalled =
+			true; /* the loop has noticed that the process was stopped, and waits for HW_READER_DRAINED */
 		if (!r->link.up_ns)
 			note_drained(r);
 		hw_ring_publish(r->ring);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The receive buffer. It holds the heartbeats during a delay here, so that the broker does not drop them.
+ * The receive buffer of a socket. If the reader is delayed, the buffer holds the heartbeats, so that the broker does
+ * not drop them.
  */
 #include "mqtt/receive.h"
 
@@ -22,9 +23,9 @@ static size_t granted(int fd)
 }
 
 /*
- * The library has no hook before connect(), so this is called directly after it, before the first SUBSCRIBE. Older
- * kernels keep the window chosen at connect() unless the clamp is set too. Without CAP_NET_ADMIN, net.core.rmem_max is
- * the limit.
+ * The library has no hook before connect(), so this is called directly after connect(), before the first SUBSCRIBE.
+ * Older kernels keep the window that was chosen at connect() unless TCP_WINDOW_CLAMP is set too. Without CAP_NET_ADMIN,
+ * the limit is net.core.rmem_max.
  */
 void hw_receive_widen(int fd)
 {
@@ -42,10 +43,11 @@ size_t hw_receive_waiting(int fd)
 }
 
 /*
- * The kernel closes the window when the memory of the packets reaches the size that getsockopt() reports. That size is
- * twice the one that was set, because packets have overhead. SO_MEMINFO reports both values. The number of payload
- * bytes is less exact. Measured over loopback, small messages reach 99 % of the size; packets from a real network may
- * fill the buffer at half of it. So without SO_MEMINFO, half of the size is the limit: early rather than never.
+ * The kernel stops receiving when the packets use as much memory as getsockopt() reports for the buffer. That is twice
+ * the size that was set, because packets have overhead. SO_MEMINFO reports both the used and the allowed memory. The
+ * number of payload bytes is less exact. Measured over loopback, small messages reach 99 % of the allowed size; packets
+ * from a real network may fill the buffer with half as many bytes. So without SO_MEMINFO, half of the size counts as
+ * full: the warning is then early, but not late.
  */
 unsigned hw_receive_percent(int fd, size_t waiting)
 {
@@ -74,9 +76,10 @@ bool hw_receive_ended(int fd)
 }
 
 /*
- * A broker without TCP_NODELAY (mosquitto's default) holds back small packets until TCP has acknowledged the packets
- * before. The kernel mostly acknowledges at each read. But it takes the second of two segments of one size for a full
- * segment, and then acknowledges only after 40 ms. The kernel forgets this option, so it is set after each read.
+ * A broker without TCP_NODELAY (mosquitto's default) holds small packets back until TCP has acknowledged the packets
+ * before them. Usually the kernel acknowledges at each read. But if two segments have the same size, it takes the
+ * second for a full segment, and acknowledges only after 40 ms. The kernel forgets this option, so it is set after each
+ * read.
  */
 void hw_receive_acknowledge(int fd)
 {
@@ -84,7 +87,7 @@ void hw_receive_acknowledge(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 }
 
-/* For TCP, MSG_TRUNC discards bytes without copying them; the buffer is not written. */
+/* With MSG_TRUNC, TCP discards the bytes without copying them, so `buf` stays unused. */
 ssize_t hw_receive_throw_away(int fd, size_t bytes)
 {
 	unsigned char unused[HW_RECEIVE_PEEK];

@@ -15,18 +15,19 @@ void hw_receive_widen(int fd);
 size_t hw_receive_waiting(int fd);
 /* How full the buffer is, in percent, with `waiting` bytes to be read. */
 unsigned hw_receive_percent(int fd, size_t waiting);
-/* Makes the socket readable only with at least `bytes` bytes, or at its end; 1: the default. */
+/* Makes the socket readable only if it contains at least `bytes` bytes, or at the end of the stream. 1 is the default.
+ */
 void hw_receive_await(int fd, size_t bytes);
-/* Whether no more bytes can come after those in the buffer. */
+/* Whether the stream has ended, so that no more bytes follow those in the buffer. */
 bool hw_receive_ended(int fd);
 
-/* Acknowledges at once what was read, so that a broker without TCP_NODELAY sends the rest. */
+/* Acknowledges at once what was read, so that a broker without TCP_NODELAY sends its next packets. */
 void hw_receive_acknowledge(int fd);
 
 #define HW_RECEIVE_PEEK 4096 /* bytes that are inspected together before they are read (MSG_PEEK) */
 
-/* Discards up to `bytes` bytes, at most HW_RECEIVE_PEEK, without waiting. Returns their number; 0 at the end of the
- * stream; -1 with errno. */
+/* Discards up to `bytes` bytes, at most HW_RECEIVE_PEEK, without waiting. Returns how many; 0 at the end of the stream;
+ * -1 with errno set. */
 ssize_t hw_receive_throw_away(int fd, size_t bytes);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "mqtt/barrier.h"
 
-/* A record of the ring. A message is followed by topic and payload; another event by a barrier, a time, or a text
- * with its NUL. */
+/* A record of the ring. The topic and payload of a message follow it. After another event follow a barrier, a time, or
+ * a text with its NUL. */
 struct record {
 	uint8_t kind;
 	bool retained, truncated;

@@ -2,17 +2,17 @@
 /*
  * The ring between a thread and the loop.
  *
- * Positions only grow; a position masked by the size is an offset. A record is an 8-byte header and its bytes, rounded
- * up to 8, and never wraps. If it would, a header with SKIP sends the consumer to the start.
+ * Positions only grow; a position modulo the size is an offset. A record is an 8-byte header and its bytes, rounded up
+ * to a multiple of 8. A record never wraps: if it would, a header with SKIP sends the consumer to the start.
  *
- * Invariant: head <= read <= tail <= next <= head + size. [head, read) is taken but not released, [read, tail) is
- * visible, and [tail, next) is committed but not published.
+ * Invariant: head <= read <= tail <= next <= head + size. The bytes [head, read) are taken but not released, [read,
+ * tail) are visible, and [tail, next) are committed but not published.
  *
- * Each side sleeps by a Dekker handshake. The sleeper first sets its flag, then checks the position again. The other
- * side first moves its position, then checks the flag. All four accesses are sequentially consistent, so at least one
- * side sees the other's write. (Fences would be cheaper, but thread sanitizers do not support them.)
+ * A side that is about to sleep first sets its flag, then checks the position again. The other side first moves its
+ * position, then checks the flag (Dekker's handshake). All four accesses are sequentially consistent, so at least one
+ * side sees the write of the other. Fences would be cheaper, but thread sanitizers do not support them.
  *
- * Cost: a record needs no atomic operation to commit. A batch needs one store, and one write() if the consumer slept.
+ * Cost: committing a record needs no atomic operation. A batch needs one store, and one write() if the consumer slept.
  */
 #include "mqtt/ring.h"
 
@@ -157,8 +157,8 @@ const void *hw_ring_take(struct hw_ring *r, size_t *size)
 }
 
 /*
- * Wakes the producer only when three quarters of the ring are free. Then any record fits, wherever the ring wraps, and
- * one wake-up serves many records.
+ * Frees the taken records. Wakes the producer only when three quarters of the ring are free: then any record fits,
+ * wherever the ring wraps, and one wake-up makes room for many records.
  */
 void hw_ring_release(struct hw_ring *r)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bounded ring of variable-length records from one producer thread to one consumer thread. It is lock-free: the
- * producer owns `tail`, the consumer owns `head`, each on its own cache line. Records become visible in batches: one
- * release store, and at most one write to an eventfd per batch. No record is ever dropped: without room,
- * hw_ring_reserve() returns NULL, and the producer waits on the room eventfd.
+ * A bounded ring of variable-length records from one producer thread to one consumer thread. It has no lock: the
+ * producer owns `tail` and the consumer owns `head`, each on its own cache line. Records become visible in batches,
+ * each with one release store and at most one write to an eventfd. No record is ever dropped: without room,
+ * hw_ring_reserve() returns NULL, and the producer waits on an eventfd until there is room.
  */
 #ifndef HW_RING_H
 #define HW_RING_H
@@ -14,7 +14,7 @@
 
 struct hw_ring;
 
-/* `bytes` is rounded up to a power of two. NULL without memory or descriptors. */
+/* `bytes` is rounded up to a power of two. Returns NULL without memory or descriptors. */
 struct hw_ring *hw_ring_new(size_t bytes);
 void hw_ring_free(struct hw_ring *r);
 
@@ -25,17 +25,17 @@ void *hw_ring_reserve(struct hw_ring *r, size_t size);
 void hw_ring_commit(struct hw_ring *r, size_t size);
 /* Producer. Makes all committed records visible and wakes the consumer if it waits. */
 void hw_ring_publish(struct hw_ring *r);
-/* Producer. Announces that it waits for room; hw_ring_room_fd() becomes readable once there is room. Call
- * hw_ring_reserve() again after it, before the wait. */
+/* Producer. Announces that the producer will wait for room: hw_ring_room_fd() becomes readable when there is room. The
+ * producer must call hw_ring_reserve() once more before it waits. */
 void hw_ring_wait_room(struct hw_ring *r);
 int hw_ring_room_fd(const struct hw_ring *r);
 
-/* Consumer. The next record and its size, or NULL. It stays valid until hw_ring_release(), which frees all records
- * taken so far. */
+/* Consumer. Returns the next record and its size, or NULL. The record is valid until hw_ring_release(), which frees all
+ * records taken so far. */
 const void *hw_ring_take(struct hw_ring *r, size_t *size);
 void hw_ring_release(struct hw_ring *r);
-/* Consumer. Readable when records wait. Call hw_ring_rest() before sleeping on it: true if the consumer may sleep,
- * false if records have come meanwhile. */
+/* Consumer. A descriptor that is readable when records wait. Before it sleeps, the consumer calls hw_ring_rest(), which
+ * returns false if records have come meanwhile. */
 int hw_ring_fd(const struct hw_ring *r);
 bool hw_ring_rest(struct hw_ring *r);
 

@@ -2,9 +2,10 @@
 /*
  * See sender.h.
  *
- * Cost past the library (outlet.h, acks.h): a few system calls per wake-up, whatever the number of messages and
- * acknowledgements. Otherwise one write() per message and three read() per acknowledgement. When idle, the thread wakes
- * only for barriers and its keepalive; with statuses in flight and a silent broker, also once a second.
+ * Cost past the library (outlet.h, acks.h): a few system calls for each wake-up, whatever the number of messages and
+ * acknowledgements. With the library: one write() for each message and three read() for each acknowledgement. When
+ * idle, the thread wakes only for barriers and its keepalive; if statuses are in flight and the broker is silent, also
+ * once a second.
  */
 #include "mqtt/sender.h"
 
@@ -22,13 +23,15 @@
 #include "mqtt/clock.h"
 #include "mqtt/receive.h"
 
-#define BARRIER_SLOTS 2  /* kept from the broker's window, so that a QoS 1 barrier does not queue behind statuses */
-#define ANSWERS       64 /* answers reported together while statuses wait, so that the loop does not wake for each */
-#define READ_BUDGET   1024
-#define NAP_NS        6000 /* per message in a full window: less time than any broker needs */
-#define NAP_WINDOW    10
-#define WAITING_MS    1000 /* while an acknowledgement is awaited */
-#define BUSY_MS       100  /* during a handshake, or while stopping */
+/* Places of the broker's window that statuses do not use, so that a barrier with QoS 1 need not wait for them. */
+#define BARRIER_SLOTS 2
+/* While statuses wait, so many answers are reported together, so that the loop does not wake for each. */
+#define ANSWERS     64
+#define READ_BUDGET 1024
+#define NAP_NS      6000 /* time for each message of a full window: less than any broker needs */
+#define NAP_WINDOW  10
+#define WAITING_MS  1000 /* while an acknowledgement is awaited */
+#define BUSY_MS     100  /* during a handshake, or while stopping */
 
 static void report_limits(struct hw_sender *s)
 {
@@ -42,8 +45,8 @@ static void report_limits(struct hw_sender *s)
 
 /* --- the connection */
 
-/* Learns the broker's limits from the loss. True if a limit explains the loss completely: then the next attempt
- * takes account of it. */
+/* Takes from the loss what it shows about the broker's limits. Returns true if a limit fully explains the loss: the
+ * next attempt then respects it. */
 static bool learn(struct hw_sender *s, int64_t now)
 {
 	const struct hw_link *l = &s->link;
@@ -57,8 +60,8 @@ static bool learn(struct hw_sender *s, int64_t now)
 	return false;
 }
 
-/* Learns about canaries from the loss; changes `why` if a canary is the cause. True if the next attempt must follow
- * at once. */
+/* Takes from the loss what it shows about canaries. Changes `why` if a canary is the cause. Returns true if the next
+ * attempt must follow at once. */
 static bool learn_of_canaries(struct hw_sender *s, int64_t now, char why[HW_WHY_TEXT])
 {
 	const struct hw_link *l = &s->link;
@@ -89,14 +92,14 @@ static void lost(struct hw_sender *s)
 	hw_handover_notify(s->handover);
 }
 
-/* The broker may close the connection because of a status or a canary in flight. */
+/* Whether a status or a canary in flight may be the reason if the broker closes the connection now. */
 static bool is_suspect(void *owner)
 {
 	const struct hw_sender *s = owner;
 	return s->statuses.n > 0 || hw_canaries_any(&s->echoes.canaries);
 }
 
-/* The library must not write while a part of a packet may have been written past it. */
+/* Whether only a part of a packet may have been written, past the library. The library must not write then. */
 static bool is_midway(void *owner)
 {
 	const struct hw_sender *s = owner;
@@ -148,7 +151,7 @@ static int prepare(struct hw_link *l)
 	return rc ? -1 : 0;
 }
 
-/* A connection without the will was only a test: see limits.h. */
+/* The connection is accepted. Without its will it was only a test: see limits.h. */
 static void be_up(struct hw_sender *s)
 {
 	struct hw_link *l = &s->link;
@@ -174,7 +177,7 @@ static void be_up(struct hw_sender *s)
 
 /* --- a turn */
 
-/* Delays the writes of several messages until they can be sent together, if the library writes each message
+/* Delays the writes of several messages, so that they are sent together although the library writes each message
  * separately. */
 static void hold_back(struct hw_sender *s, int on)
 {
@@ -182,8 +185,8 @@ static void hold_back(struct hw_sender *s, int on)
 		setsockopt(hw_link_socket(&s->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
 }
 
-/* Echoes may be sent while fewer messages than this are unanswered. So echoes, however many, take no slot of a
- * status. */
+/* Echoes are sent only while fewer messages than this are unanswered. So even many echoes leave a status its place in
+ * the window. */
 static unsigned echoes_most(const struct hw_sender *s)
 {
 	unsigned quota = s->outlet.quota, window = s->handover->window;
@@ -220,9 +223,9 @@ static int read_all(struct hw_sender *s)
 }
 
 /*
- * Past the library, hw_link_tend() is not called while there is more data to read: it would then send a packet with a
- * packet id of the library. It is not needed either, because the data answers recent messages. Returns -1 if the
- * connection is lost.
+ * Keeps the connection alive. Past the library, hw_link_tend() is not called while data is left to read, because it
+ * would then send a packet with a packet id of the library. It is not needed then, because the data shows that the
+ * connection works. Returns -1 if the connection is lost.
  */
 static int tend(struct hw_sender *s, int64_t now)
 {
@@ -249,7 +252,8 @@ static int serve(struct hw_sender *s)
 	return over || hw_echoes_overdue(&s->echoes, echoes_most(s), now) ? -1 : 0;
 }
 
-/* Answers are held back only while acknowledgements keep arriving, so that more answers follow. */
+/* Reports answers to the loop. They are kept back only while further acknowledgements arrive, because more answers then
+ * follow. */
 static void report_some(struct hw_sender *s, bool waited_in_vain)
 {
 	struct hw_handover *h = s->handover;
@@ -271,10 +275,10 @@ static int rest_ms(const struct hw_sender *s)
 }
 
 /*
- * If a broker's acknowledgements cannot be gathered (low_water.h), each one would wake this thread, which would then
- * send one message. While its window is full, the broker is busy. So for a part of that time, only a barrier or an
- * order wakes the thread. The broker sends the other acknowledgements only after it learns from the next message that
- * the first one was read. So only every other turn begins with a nap.
+ * Waits a little if the broker's acknowledgements cannot be gathered (low_water.h). Otherwise each acknowledgement
+ * would wake this thread, which would send one message, while the broker is busy with a full window. During the wait
+ * only a barrier or an order wakes the thread. Such a broker sends further acknowledgements only when the next message
+ * shows that the first was read. So only every other turn begins with a wait.
  */
 static void nap(struct hw_sender *s, const struct pollfd *orders, const struct pollfd *barriers)
 {
@@ -283,8 +287,8 @@ static void nap(struct hw_sender *s, const struct pollfd *orders, const struct p
 	ppoll(fds, 2, &t, NULL);
 }
 
-/* The next message also acknowledges the broker's answer to the last one. If there is no next message, the kernel would
- * wait 40 ms, and with it all messages that need a free slot: barriers and the next statuses. */
+/* Acknowledges the broker's data at once. Usually the next message does this. Without a next message the kernel would
+ * wait 40 ms, and barriers and statuses that need a place in the window would wait too. */
 static void acknowledge_at_once(const struct hw_sender *s, int fd)
 {
 	if (s->outlet.past && s->outlet.unanswered > 0)
@@ -299,7 +303,8 @@ static void turn(struct hw_sender *s)
 	bool up = l->up_ns != 0, room = up && hw_outlet_room(&s->outlet), open = room && s->statuses.n < window;
 	int held_ms = hw_echoes_held_ms(&s->echoes, hw_mqtt_clock_ns());
 	bool echoes = room && !held_ms && s->outlet.unanswered < echoes_most(s);
-	/* With a full window, new statuses are not polled for: only an acknowledgement can make room. */
+	/* With a full window the thread does not poll for new statuses, because only an acknowledgement can make room.
+	 */
 	bool idle = !s->more && !(echoes && !hw_ring_rest(h->barriers)) && !(open && !hw_ring_rest(h->statuses));
 	bool full = window > 1 && s->statuses.n >= h->window;
 	bool writes = hw_link_wants_write(l) || hw_outlet_waits(&s->outlet);
@@ -319,8 +324,8 @@ static void turn(struct hw_sender *s)
 	if (fds[0].revents)
 		hw_bell_hush(h->orders.fd);
 	hw_low_water_judge(&s->low_water, fd, fds[1].revents);
-	/* Below the low-water mark, bytes may wait without making the socket readable. So while it is set, each
-	 * wake-up reads. */
+	/* Below the low-water mark, the socket is not readable although it may contain bytes. So while the mark is set,
+	 * each wake-up reads. */
 	bool reads = fds[1].revents || ready == 0 || s->low_water.bytes > 1 || s->more || !up;
 	if ((reads && read_all(s)) || serve(s))
 		lost(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The publisher's thread: its connection to the broker, which sends statuses, barriers and canaries. Only that thread
- * uses this struct; the loop communicates through the handover alone.
+ * The publisher's thread, with its connection to the broker, on which it sends statuses, barriers and canaries. Only
+ * that thread uses this struct. The loop communicates with it through the handover alone.
  */
 #ifndef HW_MQTT_SENDER_H
 #define HW_MQTT_SENDER_H
@@ -34,12 +34,12 @@ struct hw_sender {
 	bool more;   /* there may be more data than poll() reports */
 };
 
-/* Initialises zeroed storage, in the loop's thread; copies all but the handover. 0 or -ENOMEM. Call hw_sender_fini()
- * only after 0. */
+/* Initialises storage that is all zero, in the loop's thread. Copies all arguments except the handover. Returns 0 or
+ * -ENOMEM. Call hw_sender_fini() only after 0. */
 int hw_sender_init(struct hw_sender *s, struct hw_handover *handover, const struct hw_mqtt_conf *conf,
                    const char *will_topic, const void *will_payload, size_t will_len);
 void hw_sender_fini(struct hw_sender *s);
-/* Runs until HW_ORDER_STOP is given and all messages are acknowledged, or the time for that is over. */
+/* Runs until HW_ORDER_STOP is given and then until all messages are acknowledged, or the time for that is over. */
 void hw_sender_run(struct hw_sender *s);
 
 #endif

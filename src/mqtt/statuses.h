@@ -2,7 +2,7 @@
 /*
  * The statuses in flight: sent, but not acknowledged yet. Used by the publisher's thread only.
  *
- * Invariant: at most `handover.window` statuses are in flight. So the library never queues one: its queue is unbounded,
+ * Invariant: at most `handover.window` statuses are in flight. So the library never queues one. Its queue has no limit,
  * is scanned for each publish, and survives a reconnect. Each status that is handed over gets one answer, or a DOWN.
  */
 #ifndef HW_MQTT_STATUSES_H
@@ -18,9 +18,9 @@
 #include "mqtt/outlet.h"
 
 /*
- * How many statuses may be in flight. More is not faster: mosquitto answers one packet a turn, and the library scans
- * the list of messages in flight for each. MQTT 5 brokers may grant fewer (mosquitto: max_inflight_messages, 20 by
- * default).
+ * How many statuses may be in flight. A greater number is not faster: mosquitto answers one packet in a turn, and the
+ * library scans its list of messages in flight for each. MQTT 5 brokers may grant fewer (mosquitto:
+ * max_inflight_messages, 20 by default).
  */
 #define HW_STATUSES_WINDOW 100
 
@@ -40,9 +40,9 @@ struct hw_statuses {
 
 /* How many may be in flight now. */
 unsigned hw_statuses_window(const struct hw_statuses *s);
-/* Sends a status; there must be hw_outlet_room(). Returns -1 if the connection is lost. */
+/* Sends a status. hw_outlet_room() must be true before. Returns -1 if the connection is lost. */
 int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *status);
-/* The broker's answer to message `mid`. False if it was no status. */
+/* The broker has answered message `mid`. Returns false if that is no status. */
 bool hw_statuses_answered(struct hw_statuses *s, int mid, int reason);
 /* As hw_link_unanswered(). */
 bool hw_statuses_overdue(struct hw_statuses *s, int64_t now_ns);

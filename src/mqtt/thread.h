@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts and ends the threads of the readers and the publisher. A thread that does not end in time is left behind. */
+/* Starts and ends the threads of the readers and the publisher. A thread that does not end in time is detached, and the
+ * daemon goes on without it. */
 #ifndef HW_MQTT_THREAD_H
 #define HW_MQTT_THREAD_H
 

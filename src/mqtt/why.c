@@ -53,8 +53,8 @@ static void set_errno(struct hw_why *w, int err)
 }
 
 /*
- * Asks the TLS library that libmosquitto has loaded for its verdict on the peer's certificate; 0: none. The function is
- * looked up at run time, because one sentence does not justify a dependency.
+ * Asks the TLS library that libmosquitto has loaded for the result of checking the peer's certificate; 0: none. The
+ * function is looked up at run time, because one sentence does not justify a dependency.
  */
 static long certificate_verdict(struct mosquitto *m)
 {
@@ -72,9 +72,9 @@ static const char *verdict_words(long verdict)
 }
 
 /*
- * Whether the broker's alert concerns our certificate. In TLS 1.3, our side of the handshake ends before the broker
- * checks the certificate. Its alert may or may not be read before the connection closes. The reported reason must not
- * depend on that.
+ * Whether the broker's alert is about our certificate. In TLS 1.3, our side of the handshake ends before the broker
+ * checks our certificate, and the connection may close before its alert is read. The reported reason must be the same
+ * in both cases.
  */
 static bool alert_of_certificate(const char *words)
 {
@@ -105,7 +105,7 @@ static void set_tls(struct hw_why *w)
 		                          : "does it ask for a certificate, [mqtt] tls_cert and tls_key?");
 }
 
-/* The remedy if another client has the same id. In a cluster, an eviction has the same effect. */
+/* The remedy if another client has the same client id. In a cluster, an eviction looks the same. */
 static const char *taken_hint(const struct hw_mqtt_conf *c)
 {
 	return c->evictable ? "another node has disconnected this node to take over its partitions; if that recurs, "
@@ -131,7 +131,7 @@ static void set_closed(struct hw_why *w, bool taken)
 	}
 }
 
-/* The kind of fault for the next attempt, unless a more specific one is known. */
+/* The kind of fault, which decides about the next attempt, unless a more specific kind is known. */
 static enum hw_fault fault_of(enum hw_link_state state, int rc, int err)
 {
 	bool closed = rc != MOSQ_ERR_EAI && rc != MOSQ_ERR_TLS && rc != MOSQ_ERR_KEEPALIVE;
@@ -167,7 +167,8 @@ static bool set_port(struct hw_why *w)
 	return w->port != HW_PORT_UNKNOWN;
 }
 
-/* RabbitMQ 3.10, NATS 2.9 and ActiveMQ 5.17 answer an MQTT 5 CONNECT by closing the connection. */
+/* Explains a CONNECT that was not answered. RabbitMQ 3.10, NATS 2.9 and ActiveMQ 5.17 close the connection on an MQTT 5
+ * CONNECT. */
 static void set_unanswered(struct hw_why *w)
 {
 	const struct hw_mqtt_conf *c = w->conf;
@@ -217,7 +218,7 @@ void hw_why_lost(struct hw_why *w, enum hw_link_state state, bool taken, int rc,
 		hw_why_set(w, "connection to %s:%d failed: %s", c->host, c->port, mosquitto_strerror(rc));
 }
 
-/* MQTT 3.1.1 and 5 have different numbers for the same refusals. */
+/* MQTT 3.1.1 and 5 use different numbers for the same refusals. */
 void hw_why_refused(struct hw_why *w, int reason)
 {
 	const struct hw_mqtt_conf *c = w->conf;
@@ -263,7 +264,7 @@ void hw_why_disconnected(struct hw_why *w, int reason)
 
 void hw_why_log(struct hw_why *w, struct mosquitto *m, const char *line)
 {
-	if (w->tls_verdict == 0) /* later is too late: the library frees the session if connect() itself fails */
+	if (w->tls_verdict == 0) /* Asked now, because the library frees the TLS session if connect() itself fails. */
 		w->tls_verdict = certificate_verdict(m);
 	if (w->tls[0] || !w->conf->tls_ca[0]) /* the first error is the cause */
 		return;

@@ -2,7 +2,7 @@
 /*
  * The reason why a connection to the broker failed or was lost: one sentence with the remedy, and the kind of fault for
  * the next attempt (backoff.h). The library reports failures in five ways: return code, errno, resolver code, CONNACK
- * and DISCONNECT. Details of a TLS failure go only to a log callback. All of them are collected here.
+ * and DISCONNECT. Details of a TLS failure go only to a log callback. This module collects all of them.
  */
 #ifndef HW_MQTT_WHY_H
 #define HW_MQTT_WHY_H
@@ -23,10 +23,10 @@ enum hw_link_state {
 	HW_LINK_OPEN
 };
 
-/* The reason of one link; used by the thread that owns the link. */
+/* The reason of one link. Only the thread that owns the link uses it. */
 struct hw_why {
 	const struct hw_mqtt_conf *conf; /* of the link; borrowed */
-	bool explained;                  /* `text` is set, and must not be replaced by a less specific one */
+	bool explained;                  /* `text` is set, and a less specific one must not replace it */
 	char text[HW_WHY_TEXT];          /* the reason of the last failure */
 	char reported[HW_WHY_TEXT];      /* the reason that was last reported to the owner */
 	char tls[128];                   /* the first TLS error of the handshake */
@@ -38,26 +38,26 @@ struct hw_why {
 	bool port_tried;
 };
 
-/* A new attempt: clears the reason. The last reported reason is kept. */
+/* A new attempt begins: clears the reason. The reason that was last reported is kept. */
 void hw_why_begin(struct hw_why *w);
 /* Sets `text`, unless the reason is known already. */
 void hw_why_set(struct hw_why *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The broker has refused: sets `text` in any case, and the fault for the back-off. */
+/* The broker has refused: sets `text`, and the fault that decides about the next attempt. */
 void hw_why_refuse(struct hw_why *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A CONNACK with success. */
 void hw_why_answered(struct hw_why *w);
 /* A CONNACK with this refusal code. */
 void hw_why_refused(struct hw_why *w, int reason);
-/* A DISCONNECT from the broker with this MQTT 5 reason code. */
+/* The broker has sent a DISCONNECT with this MQTT 5 reason code. */
 void hw_why_disconnected(struct hw_why *w, int reason);
 /* An error line of the library's log during the connect. */
 void hw_why_log(struct hw_why *w, struct mosquitto *m, const char *line);
 
-/* Whether this library result means that the broker closed the connection without a reason. */
+/* Whether this result of the library means that the broker closed the connection without a reason. */
 bool hw_why_is_close(int rc);
-/* Sets `text` from a library result and its errno, unless the reason is known already. `taken`: the pattern of
- * closes suggests another client with the same id. */
+/* Sets `text` from a result of the library and its errno, unless the reason is known already. `taken`: the way in which
+ * connections were closed suggests another client with the same id. */
 void hw_why_lost(struct hw_why *w, enum hw_link_state state, bool taken, int rc, int err);
 
 #endif
