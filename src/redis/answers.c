@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The answers of the scripts. Answers arrive in the order of the calls, so answers to transitions follow the order of
- * the ring. Each answer moves the ring's head on, up to the first transition that failed. From there on, everything is
- * sent again.
+ * Handles the answers of the scripts. Answers arrive in the order of the calls, so the answers to transitions follow
+ * the order of the ring. Each answer moves the ring's head, up to the first transition that failed. That transition and
+ * all later ones are sent again.
  *
- * The owner may add new entries from within its callbacks, so no pointer into the ring is held across a callback.
+ * A callback of the owner may add entries to the ring, so no pointer into the ring is held across a callback.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +32,8 @@ static const char *item_error(const redisReply *item)
 	return item->str ? item->str : "ERR no answer";
 }
 
-/* The call is sent again after the retry delay. `whole`: the error concerns Redis as a whole, so nothing can be
- * written. */
+/* A call failed. It is sent again after the retry delay. `whole`: the error is about Redis as a whole, so Redis refuses
+ * every write. */
 static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *error, bool whole)
 {
 	enum hw_trouble trouble = whole ? hw_refusal_begin(r, HW_HOLD(kind), error) : hw_refusal_trouble(r, error);
@@ -42,13 +42,13 @@ static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *
 		hw_scripts_load(&r->scripts);
 	else if (trouble == HW_TROUBLE_NOAUTH ||
 	         ((trouble == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
-		/* A new connection may reach the new master, authenticates again, and its answers match its calls
-		 * again. */
+		/* A new connection may reach the new master. It also authenticates again, and its answers match its
+		 * calls again. */
 		hw_redis_link_fail(&r->link, error);
 }
 
-/* The store holds `stored` > `seq`. If it equals the device's newer seq, this node wrote it. If the device still has
- * the seq that was sent, another node wrote it. */
+/* The store has seq `stored`, which is greater than the `seq` sent. If the device's seq is now `stored`, this node
+ * wrote that state. If the device still has the seq that was sent, another node wrote it. */
 static void newer(struct hw_redis *r, struct hw_ref ref, uint64_t seq, uint64_t stored)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), ref);
@@ -69,7 +69,7 @@ static void time_call(struct hw_redis *r, const struct hw_call *c)
 
 /* --- transitions ------------------------------------------------------------------------------------------------- */
 
-/* One transition fails repeatedly although its neighbours succeed. It is given up, so that it does not block the
+/* If one transition fails repeatedly although its neighbours succeed, it is given up, so that it does not block the
  * ring. */
 static void count_poison(struct hw_redis *r, uint64_t at, const char *error)
 {
@@ -94,7 +94,7 @@ static void report_event(struct hw_redis *r, const struct hw_transition *pending
 		r->ops->on_event(r->arg, at, &t);
 }
 
-/* Reports the answer of each item. Returns the index of the first one that failed, or the number of items. */
+/* Reports the result of each item. Returns the index of the first item that failed, or the number of items. */
 static unsigned judge_transitions(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
 {
 	unsigned first = c->n;
@@ -126,7 +126,8 @@ static unsigned judge_transitions(struct hw_redis *r, const struct hw_call *c, c
 	return first;
 }
 
-/* All items are written. If an earlier transition has failed, they are sent again nevertheless. */
+/* All items are written. If a transition before them has failed, they are sent again nevertheless; the script then
+ * skips them. */
 static void transitions_done(struct hw_redis *r, const struct hw_call *c)
 {
 	struct hw_sink *s = &r->sink;
@@ -138,7 +139,7 @@ static void transitions_done(struct hw_redis *r, const struct hw_call *c)
 	hw_plan_pump(r);
 }
 
-/* The first item that failed, and all entries after it, are sent again. */
+/* An item failed. It and all entries after it are sent again. */
 static void write_failed(struct hw_redis *r, uint64_t place, const char *error)
 {
 	struct hw_sink *s = &r->sink;
@@ -164,7 +165,7 @@ void hw_call_on_transitions(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	hw_redis_link_got(&r->link);
 	const char *error = call_error(reply, c);
-	/* the slot of c is free from here on; its contents stay valid until the next call is built */
+	/* The slot of c is free from now on. Its contents stay valid until the next call is built. */
 	hw_call_undo(r, c);
 	if (error) {
 		r->sink.rewind = true;
@@ -181,8 +182,9 @@ void hw_call_on_transitions(redisAsyncContext *ac, void *answer, void *arg)
 
 /* --- refreshes and snapshots -------------------------------------------------------------------------------------- */
 
-/* Reports an error that concerns this item alone; the next refresh corrects the device. A snapshot that stood for a
- * transition is retried without an entry, and the transition counts as dropped. */
+/* Reports an error that is about one item alone. The device's next refresh corrects its data in the store. If a
+ * snapshot was to be written as a transition, it is retried as a plain snapshot, and the transition counts as dropped.
+ */
 static void item_failed(struct hw_redis *r, const struct hw_call *c, unsigned i, const char *error)
 {
 	hw_refusal_trouble(r, error);
@@ -192,8 +194,8 @@ static void item_failed(struct hw_redis *r, const struct hw_call *c, unsigned i,
 	hw_dues_add(r, &r->sink.snapshot, c->items[i].ref.index);
 }
 
-/* The call as a whole had no error, so it is over. Items that failed because of Redis as a whole are queued again;
- * returns the first such error. */
+/* Settles the items that failed in a call without an error of its own. Items that failed because of Redis as a whole
+ * are queued again; the first such error is returned. */
 static const char *settle_items(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
 {
 	const char *global = NULL;
@@ -216,7 +218,7 @@ static const char *settle_items(struct hw_redis *r, const struct hw_call *c, con
 	return global;
 }
 
-/* The item was written now, or had been written before. If it has an id in the stream, reports the id. */
+/* The item is written, now or by an earlier attempt. Reports its stream id, if it has one. */
 static void item_written(struct hw_redis *r, enum hw_call_kind kind, const struct hw_call *c, unsigned i,
                          const redisReply *item)
 {

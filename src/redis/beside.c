@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For a standalone monitor: checks whether nodes of a cluster use its prefix. Cost: one command per check. */
+/* For a standalone monitor: checks whether nodes of a cluster use its prefix. Cost: one command for each check. */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static uint64_t hash_of(const redisReply *reply)
 	return h;
 }
 
-/* If this monitor may not read the key, there is no cluster to consider. */
+/* If this monitor has no right to read the key, it takes no notice of a cluster. */
 static void on_nodes(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;

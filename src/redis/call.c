@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A call, from its start until it is answered, or undone because the answer was lost. */
+/* A call, from its creation until it is answered or its answer is lost. A call whose answer is lost is undone. */
 #include "redis/inner.h"
 
 struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind)
 {
 	struct hw_call *c = r->sink.calls;
 	while (c->kind != HW_CALL_FREE)
-		c++; /* a slot is free, because the calls in flight of each kind are bounded */
+		c++; /* one slot is free, because the number of calls in flight is limited */
 	c->r = r;
 	c->kind = kind;
 	c->n = 0;
@@ -27,7 +27,7 @@ static void set_in_flight(struct hw_redis *r, const struct hw_call *c, bool on)
 	}
 }
 
-/* The device has had a newer transition since, or has been removed. So the item's transition gets no entry in the
+/* Whether the device has had a newer transition since, or was removed. The item's transition then gets no entry in the
  * stream. */
 static bool is_past(const struct hw_redis *r, const struct hw_call *c, unsigned i)
 {

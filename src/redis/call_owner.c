@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fencing tokens in a call of a cluster's node: one for each partition of its items, and for each item the letter
- * of its token (scripts/fence.lua). The calls of a standalone monitor have none.
+ * The fencing tokens in the calls of a cluster's node. A call contains one token for each partition of its items, and
+ * for each item the letter of its token (scripts/fence.lua). The calls of a standalone monitor have no tokens.
  *
- * A transition is written with the token that was valid at the transition, or not at all. If the partition was lost and
- * won again since, our ownership is a new one, and the owner in between has written other transitions.
+ * A transition is written with the token that was valid when it happened, or it is not written. If the partition was
+ * lost and won again since, the present token is a new one, and the owner in between has written other transitions.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ void hw_call_owner_begin(struct hw_redis *r)
 	t->tokens_at = hw_eval_put_room(e, HW_AT_FENCE_TOKENS, PLACE_DIGITS);
 }
 
-/* The letter of the item's token. The call has each token once. */
+/* Returns the letter of a token. Adds the token to the call if it is not there yet. */
 static char letter_of(struct hw_call_owner *t, const struct hw_ownership *o)
 {
 	unsigned i = 0;
@@ -82,7 +82,7 @@ bool hw_call_owner_epoch(const struct hw_redis *r, const char *id, size_t len, u
 	return ours;
 }
 
-/* Parses "EPOCH partition epoch node"; the part after the partition is a record. */
+/* Parses "EPOCH partition epoch node". The part after the partition is an owner's record. */
 bool hw_call_owner_refused(struct hw_redis *r, const redisReply *item)
 {
 	static const char word[] = "EPOCH ";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Builds calls: up to HW_CALL_ITEMS items in one EVALSHA. Two transitions of one device are never in two calls in
- * flight. The reason: the first call may fail while the second succeeds (out of memory, a replica that becomes master).
- * A transition that was overtaken by a later one could not get its entry in the stream any more.
+ * flight. Otherwise the first call might fail and the second succeed (Redis has no memory for a moment, or a replica
+ * becomes master), and the first transition could get no entry in the stream any more.
  */
 #include <string.h>
 
@@ -27,14 +27,16 @@ static bool is_full(const struct hw_redis *r, const struct hw_call *c)
 	return c->n == HW_CALL_ITEMS || hw_eval_size(&r->sink.eval) >= HW_CALL_BYTES;
 }
 
-/* Whether the next item of the call may be about this device; sets its token. */
+/* Whether this node owns the device, so that the next item of the call may be about it. If so, sets the item's token.
+ */
 static bool is_ours(struct hw_redis *r, const struct hw_call *c, const struct hw_device *d, uint64_t epoch)
 {
 	struct hw_id id = hw_device_id(d);
 	return hw_call_owner_add(r, c->n, id.text, id.len, epoch);
 }
 
-/* Records the item that was added to the call. `stateless`: no device's state is written, so no device is confirmed. */
+/* Notes the item that was added to the call. `stateless`: it writes no device's state, so its success confirms no
+ * device. */
 static void note_item(struct hw_call *c, const struct hw_pending_write *e, uint64_t place, bool stateless)
 {
 	c->items[c->n].ref = e->t.device;
@@ -43,7 +45,7 @@ static void note_item(struct hw_call *c, const struct hw_pending_write *e, uint6
 	c->items[c->n++].at = place;
 }
 
-/* Adds an entry that names its device by id: the device may have been removed. */
+/* Adds an entry that names its device by id, because the device's record may have been removed. */
 static void add_by_id(struct hw_redis *r, struct hw_call *c, uint64_t place)
 {
 	const struct hw_pending_write *e = hw_pending_writes_at(&r->sink.pending_writes, place);
@@ -56,14 +58,14 @@ static void add_by_id(struct hw_redis *r, struct hw_call *c, uint64_t place)
 	note_item(c, e, place, true);
 }
 
-/* Whether a transition to be sent again must be skipped because its device was forgotten later. The store may have
- * had it already, but the device's hash is deleted. So the script could not recognise the duplicate. */
+/* Whether a transition that is sent again must be skipped because its device was forgotten later. The store may already
+ * have the transition. As the device's hash is deleted, the script could not see that. */
 static bool is_over(const struct hw_pending_write *e, const struct hw_device *d)
 {
 	return e->again && hw_device_state(d) == HW_STATE_FORGOTTEN && e->t.state != HW_STATE_FORGOTTEN;
 }
 
-/* Adds the entry at `place`; false if it must wait for an answer. */
+/* Adds the entry at `place`. Returns false if the entry must wait for an answer first. */
 static bool add_pending_write(struct hw_redis *r, struct hw_call *c, uint64_t place)
 {
 	struct hw_sink *s = &r->sink;
@@ -84,7 +86,7 @@ static bool add_pending_write(struct hw_redis *r, struct hw_call *c, uint64_t pl
 	}
 	if (s->noted[e->t.device.index] & HW_NOTED_IN_FLIGHT)
 		return false;
-	/* The broker may have acknowledged a status that is sent again. */
+	/* If the transition is sent again, the broker may have acknowledged its status already. */
 	bool payload = e->t.seq == d->seq && (!e->again || hw_device_noted(d, HW_PENDING_STATUS));
 	hw_item_write(r, "E", d, &e->t, payload);
 	s->noted[e->t.device.index] &= (uint8_t)~HW_NOTED_FULL;

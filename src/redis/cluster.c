@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See cluster.h. Cost: linear in the members and partitions of a call or an answer. */
+/* See cluster.h. Cost: linear in the members and partitions in a call or an answer. */
 #include "redis/cluster.h"
 
 #include <cjson/cJSON.h>
@@ -18,7 +18,7 @@
 #define RUN_DIGITS   16
 #define LEASE_MAX_MS 60000
 
-/* All scripts of a cluster have these arguments at the same positions. */
+/* The scripts of a cluster have these arguments at the same positions. */
 _Static_assert(HW_AT_ASK_NODE == HW_AT_RENEW_NODE && HW_AT_ASK_DIGEST == HW_AT_RENEW_DIGEST, "scripts/places");
 _Static_assert(HW_AT_ASK_NODE == HW_AT_CLAIM_NODE && HW_AT_ASK_DIGEST == HW_AT_CLAIM_DIGEST, "scripts/places");
 _Static_assert(HW_AT_ASK_NODE == HW_AT_RELEASE_NODE && HW_AT_ASK_DIGEST == HW_AT_RELEASE_DIGEST, "scripts/places");
@@ -156,7 +156,7 @@ static bool is_answer(const redisReply *r)
 	       (is_list(owners) || owners->type == REDIS_REPLY_NIL);
 }
 
-/* Accepts only the form that begin() writes; an entry with another form could never be removed. */
+/* Accepts only the form that begin() writes: otherwise an entry of another form could never be removed. */
 static int run_of(const char *text, size_t len, uint64_t *run)
 {
 	*run = 0;
@@ -170,8 +170,8 @@ static int run_of(const char *text, size_t len, uint64_t *run)
 	return 0;
 }
 
-/* Reads the members of the JSON that src/nodes uses. A lease beyond LEASE_MAX_MS, which no configuration allows, is
- * ignored. */
+/* Reads the members of the JSON that src/nodes uses. Ignores a lease of more than LEASE_MAX_MS, which no configuration
+ * allows. */
 static void read_json(const char *json, size_t len, struct hw_member_entry *m)
 {
 	cJSON *object = hw_json_tree(json, len);
@@ -292,8 +292,8 @@ static void read_denied(struct hw_cluster_answer *out, const redisReply *text)
 		hw_trouble_text(text->str, out->denied);
 }
 
-/* If the answer has no owners, its digest must be the known one. If it is not, because calls in flight crossed, the
- * next answer must have all owners. */
+/* An answer without owners must have the digest that this node knows. If it has another one, because calls crossed, the
+ * next answer must contain all owners. */
 static void keep_digest(struct hw_cluster *c, const struct hw_cluster_answer *out, const char *digest)
 {
 	if (out->nodes.owners)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of a cluster's scripts (scripts/renew.lua, claim.lua, release.lua, remove.lua) and their answers. The calls
- * are built from the orders of src/nodes, and the answers are read into its structs. This file sends nothing, owns no
- * connection and decides nothing. Redis answers the calls of a connection in their order; after a reconnect, the caller
+ * The calls of a cluster's scripts (scripts/renew.lua, claim.lua, release.lua, remove.lua) and their answers. Calls are
+ * built from the orders of src/nodes, and answers are read into its structs. This file sends nothing, owns no
+ * connection and decides nothing. Redis answers the calls of a connection in their order. After a reconnect, the caller
  * must call hw_cluster_forget().
  *
- *   device:nodes       NODE_ID -> "RUN COUNT {json}"; RUN: 16 hexadecimal digits; JSON member "state": "ready" or not
- *   device:owners      PARTITION -> "EPOCH NODE_ID", then " -" if released, " ~" if released with pending writes
- *   device:nodes_left  NODE_ID -> the time at which the node left, in seconds of Redis' clock
+ * - device:nodes NODE_ID -> "RUN COUNT {json}". RUN: 16 hexadecimal digits. JSON member "state": "ready" or another
+ *   state
+ * - device:owners PARTITION -> "EPOCH NODE_ID", then " -" if released, or " ~" if released with pending writes
+ * - device:nodes_left NODE_ID -> the time at which the node left, in seconds of Redis' clock
  *
  * The scripts and this file ignore entries of any other form. They also ignore a record with an epoch that is more than
  * HW_EPOCH_AHEAD_S ahead of Redis' clock.
@@ -32,14 +33,14 @@
 struct hw_cluster {
 	const struct hw_keys *keys;     /* borrowed */
 	const char *node;               /* NODE_ID, borrowed */
-	char digest[HW_DIGEST_LEN + 1]; /* digest of the owners in the last answer that had them; "": none yet */
+	char digest[HW_DIGEST_LEN + 1]; /* digest of the owners in the last answer that contained them; "": none yet */
 };
 
-/* The data of an order. Each pointer is borrowed for the call, and is read only for the order kinds that are named. */
+/* The data of an order. The pointers are borrowed for the call. Each is read only for the kinds of order named. */
 struct hw_cluster_with {
-	const char *json;                     /* JOIN, RENEW: an object; its "state" is "ready" if the order's is */
-	const uint64_t *claims;               /* RENEW: HW_PARTITIONS epochs of our fencing tokens, 0: not ours */
-	const struct hw_record *expected;     /* CLAIM: HW_PARTITIONS records */
+	const char *json;                 /* JOIN, RENEW: a JSON object; its "state" is "ready" if the order says so */
+	const uint64_t *claims;           /* RENEW: HW_PARTITIONS epochs of our fencing tokens; 0: another node's */
+	const struct hw_record *expected; /* CLAIM: HW_PARTITIONS records */
 	const struct hw_fencing_token *given; /* RELEASE: HW_PARTITIONS tokens */
 };
 
@@ -50,22 +51,22 @@ struct hw_cluster_answer {
 	const char *json[HW_CLUSTER_ENTRIES]; /* of each member, borrowed from the reply */
 	const char *left[HW_CLUSTER_ENTRIES];
 	struct hw_record owners[HW_PARTITIONS];
-	unsigned impossible;          /* records of owners that are ignored because of their epoch */
+	unsigned impossible;          /* owners' records that are ignored because of their epoch */
 	char denied[HW_TROUBLE_TEXT]; /* the reason if nodes.denied is set */
-	unsigned unusable;            /* entries that are ignored: malformed, or more than HW_CLUSTER_ENTRIES */
+	unsigned unusable;            /* ignored entries: malformed, or more than HW_CLUSTER_ENTRIES */
 };
 
 void hw_cluster_init(struct hw_cluster *c, const struct hw_keys *keys, const char *node);
 /* After a reconnect: the next answer must contain all owners. */
 void hw_cluster_forget(struct hw_cluster *c);
 
-/* Builds the call of an order in `e`, and returns its script. If memory runs out, hw_eval_end() returns NULL. */
+/* Builds the call of an order in `e`, and returns its script. Without memory, hw_eval_end() returns NULL later. */
 enum hw_cluster_script hw_cluster_call(const struct hw_cluster *c, struct hw_eval *e, const struct hw_nodes_order *o,
                                        const struct hw_cluster_with *with);
 
 /*
- * Reads the reply to the call of `o`. Returns 0 and fills *out; or returns -EPROTO with one line in `error`: the
- * trouble, the remedy and the key, if one is the cause. After -EPROTO it is unknown whether the order was carried out.
+ * Reads the reply to the call of `o`. Returns 0 and fills *out. Or returns -EPROTO, with one line in `error`: what is
+ * wrong, what to do, and the key if one is the cause. After -EPROTO it is unknown whether the order was carried out.
  */
 int hw_cluster_read(struct hw_cluster *c, const struct hw_nodes_order *o, const redisReply *reply,
                     struct hw_cluster_answer *out, char error[HW_TROUBLE_TEXT]);

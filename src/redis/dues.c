@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two queues of devices, for refreshes and for snapshots that are pending. The bits in hw_sink.noted ensure that
- * a device is in each queue at most once. */
+/* Two queues of devices: one for pending refreshes, one for pending snapshots. Bits in hw_sink.noted ensure that a
+ * device is in each queue at most once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ static bool grow(struct hw_dues *q)
 	return true;
 }
 
-/* Without memory, a sweep is scheduled, which visits every device. */
+/* Without memory, starts a sweep, which visits every device. */
 bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index)
 {
 	struct hw_sink *s = &r->sink;
@@ -57,7 +57,7 @@ bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index)
 	return true;
 }
 
-/* The snapshot stood for a transition and is not sent. A later snapshot must not stand for it. */
+/* Drops a snapshot that was to be written as a transition. A later snapshot must not be written as that transition. */
 static void pass_over(struct hw_redis *r, uint32_t index, bool snapshot)
 {
 	if (snapshot)
@@ -65,9 +65,9 @@ static void pass_over(struct hw_redis *r, uint32_t index, bool snapshot)
 }
 
 /*
- * Returns the next queued device that exists, may be written, and is still owned by this node; NULL if there is none. A
- * snapshot waits until its device's transitions in flight are answered. Otherwise, if they failed and the snapshot
- * succeeded, the store would have their seq without their entries.
+ * Takes the next device of a queue that exists, that may be written now, and that this node still owns. NULL: there is
+ * none. A snapshot waits until the device's transitions in flight are answered. Otherwise, if these failed and the
+ * snapshot succeeded, the store would have their seq without their entries.
  */
 const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool snapshot, struct hw_ref *ref)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the event stream, a page at a time. Commands and answers keep their order on the link. So if on_event() reports
- * a transition before a page arrives, the transition is on that page or an earlier one. If on_event() reports it later,
- * it comes after that page.
+ * Reads the event stream, a page at a time. Commands and answers keep their order on the connection. So a transition
+ * that on_event() reports before a page arrives is on that page or an earlier one. A transition that on_event() reports
+ * later comes after that page.
  *
  * Cost: Redis finds an id in logarithmic time.
  */
@@ -13,7 +13,7 @@
 #include "redis/page.h"
 #include "stream/commands.h"
 
-/* The request of an answer. Freed when the answer arrives. */
+/* A request whose answer has not arrived. Freed when the answer arrives. */
 struct asked {
 	struct hw_redis *r;
 	struct hw_page_asked what;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * notify-keyspace-events: the letters that the keyspace listener needs. The letter A stands for the classes g$lshzxetd.
+ * notify-keyspace-events: the letters of this Redis setting that the keyspace listener needs. The letter A stands for
+ * the classes g$lshzxetd.
  */
 #ifndef HW_REDIS_FLAGS_H
 #define HW_REDIS_FLAGS_H
@@ -11,7 +12,7 @@
 #define HW_FLAGS_NEEDED "Exg$e"
 #define HW_FLAGS_MAX    64
 
-/* Writes `have` followed by the missing letters. Returns whether any letter was missing. */
+/* Writes `have` and the letters that it lacks. Returns whether it lacked any. */
 bool hw_flags_complete(const char *have, char buf[HW_FLAGS_MAX]);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the Redis side share: one struct hw_redis, owned by redis.c. Each part has its own member, changes
- * only this member, and calls the functions below for the others.
+ * The parts of the Redis code share this header and one struct hw_redis, which redis.c owns. Each part has its own
+ * member of the struct and changes only that. It calls the functions below for the members of others.
  *
- * hiredis calls back with NULL when the link is lost. Callbacks then only release their own memory; the *_lost()
- * function of each part follows and restores its state.
+ * When the connection is lost, hiredis calls back with NULL. Callbacks then only free their own memory. Afterwards the
+ * *_lost() function of each part restores its state.
  */
 #ifndef HW_REDIS_INNER_H
 #define HW_REDIS_INNER_H
@@ -33,14 +33,14 @@
 #define HW_REFRESH_CALLS    4
 #define HW_SNAPSHOT_CALLS   2
 #define HW_PASSED_OVER_MAX  1024 /* ring entries that are checked for one call, at most */
-#define HW_TRANSITION_TRIES 16   /* calls of transitions that one pump tries to build, at most */
+#define HW_TRANSITION_TRIES 16   /* the most calls of transitions that one pump tries to build */
 #define HW_CALLS            (HW_TRANSITION_CALLS + HW_REFRESH_CALLS + HW_SNAPSHOT_CALLS)
 
 #define HW_RETRY_MIN_MS 100
-#define HW_RETRY_MAX_MS 1000 /* after a refusal, writes resume within about a second of Redis' recovery */
-/* at this retry delay, a read-only replica is left: the name may lead to the new master now */
+#define HW_RETRY_MAX_MS 1000 /* so writes resume within about a second after Redis recovers */
+/* from this retry delay on, leaves a read-only replica: the name may lead to the new master by now */
 #define HW_REPLICA_MS   1000
-#define HW_POISON_TRIES 5 /* failures of one transition on its own before it is given up */
+#define HW_POISON_TRIES 5 /* so many failures of one transition alone, and it is given up */
 
 #define HW_PLAIN_TURNS    16      /* of so many refreshes of a device without reported fields, one writes last_seen */
 #define HW_REFRESH_MAX_MS 3600000 /* a device is refreshed at least this often */
@@ -51,16 +51,18 @@
 
 #define HW_STATUS_PAYLOAD_MAX 16384
 
-/* A queue of device indices, each at most once. An entry applies to the device that has the index when it is taken. */
+/* A queue of indices of devices, each at most once. An entry is about the device that has the index when the entry is
+ * taken. */
 struct hw_dues {
 	uint32_t *at;
 	uint32_t cap, head, len;
 	uint8_t bit; /* the bit of this queue in hw_sink.noted */
 };
 
-/* Bits per device index. FULL: only light or plain refreshes have followed the last full refresh. Then ONCE and
- * OWN_TIMEOUT are set if the last refresh had these fields; FORM is set if it had this node's `form`. AS_TRANSITION:
- * the ring was full at the device's last transition, so its snapshot is written as that transition. */
+/* Bits for each index of a device. FULL: since the last full refresh, only light or plain ones have followed. With
+ * FULL, these bits are set if the last refresh contained: the field ONCE, the field OWN_TIMEOUT, and with FORM this
+ * node's `form`. AS_TRANSITION: the ring was full at the device's last transition, so its snapshot is written as that
+ * transition. */
 enum {
 	HW_NOTED_REFRESH = 1,
 	HW_NOTED_SNAPSHOT = 2,
@@ -83,18 +85,18 @@ struct hw_call {
 	enum hw_call_kind kind;
 	unsigned n;
 	int64_t sent_ns;
-	uint64_t end; /* HW_CALL_TRANSITIONS: the ring's position after the last entry of the call */
+	uint64_t end; /* HW_CALL_TRANSITIONS: the position in the ring after the call's last entry */
 	struct {
 		struct hw_ref ref;
 		uint64_t seq;
-		uint64_t at;                     /* HW_CALL_TRANSITIONS: position in the ring */
-		bool stateless;                  /* no device's state is written, so no device is confirmed */
-		bool as_transition;              /* HW_CALL_SNAPSHOT: it is written as a transition, `transition` */
+		uint64_t at;        /* HW_CALL_TRANSITIONS: position in the ring */
+		bool stateless;     /* the item writes no device's state, so its success confirms no device */
+		bool as_transition; /* HW_CALL_SNAPSHOT: the snapshot is written as this transition */
 		struct hw_pending_write pending; /* of an `as_transition` item */
 	} items[HW_CALL_ITEMS];
 };
 
-/* The common values of the light refreshes that are being added to a call. */
+/* The values that the light refreshes in a call have in common. */
 struct hw_light {
 	unsigned n; /* 0: the next light refresh begins a new group */
 	size_t count_at;
@@ -104,7 +106,7 @@ struct hw_light {
 	unsigned extra;
 };
 
-/* The common values of the plain refreshes that are being added to a call. */
+/* The values that the plain refreshes in a call have in common. */
 struct hw_plain {
 	unsigned n;
 	size_t count_at;
@@ -121,9 +123,9 @@ struct hw_call_owner {
 
 struct hw_sink {
 	struct hw_pending_writes pending_writes;
-	bool keeps; /* Sentinels are configured, so the master may change: confirmed transitions are kept */
+	bool keeps; /* Sentinels are configured, so the master may change, and confirmed transitions are kept */
 	struct hw_kept kept;
-	/* transitions that are being sent again; and those of them that the new master lacked */
+	/* transitions that are being sent again, and how many of them the new master lacked */
 	uint32_t sent_again, lacking;
 	struct hw_dues refresh, snapshot;
 	uint8_t *noted; /* by device index, HW_NOTED_* */
@@ -135,22 +137,22 @@ struct hw_sink {
 	char *key; /* buffer for the name of a device's key */
 	struct hw_call calls[HW_CALLS];
 	unsigned in_flight[HW_CALL_SNAPSHOT + 1];
-	bool rewind;        /* a transition has failed: once every answer is in, send from the head again */
-	unsigned held;      /* the kinds of calls that wait for `retry`: HW_HOLD() bits */
+	bool rewind;        /* a transition has failed: when all answers are in, send again from the ring's head */
+	unsigned held;      /* kinds of calls that wait for the timer `retry`: HW_HOLD() bits */
 	unsigned retry_ms;  /* the last delay; 0: no failure */
-	uint64_t poison_at; /* position of the transition that failed last on its own; poison_tries: its failures */
+	uint64_t poison_at; /* position of the transition that last failed alone; poison_tries: how often it failed */
 	unsigned poison_tries;
 	int64_t poison_reported_ms;
 	bool sweep;
 	uint32_t sweep_at;
-	bool comparing; /* a sweep runs, or its refreshes and snapshots are still queued */
+	bool comparing; /* a sweep runs, or refreshes and snapshots that it caused are queued */
 	bool unarmed;   /* `pump` could not be armed: hw_plan_tick() does */
 	struct event *pump, *retry, *sweep_timer;
 };
 
 struct hw_load {
-	/* AGAIN: after a reconnect, or for hw_redis_compare(), only the outbox is read again. The outbox of a Redis
-	 * that is back may be older than the acknowledgements. */
+	/* AGAIN: only the outbox is read again, after a reconnect or for hw_redis_compare(). The outbox of a Redis that
+	 * was restored may be older than the broker's acknowledgements. */
 	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE, HW_LOAD_AGAIN } stage;
 	char cursor[32];
 	bool scanning;    /* a page is requested */
@@ -166,35 +168,36 @@ struct hw_load {
 };
 
 struct hw_sight_record {
-	int64_t saw_ms;    /* until when this monitor, or the run before, has seen the fleet; 0: never */
+	int64_t saw_ms;    /* until when this monitor, or the run before it, has seen the fleet; 0: never */
 	int64_t old_ms;    /* as found at the first connect */
-	int64_t newest_ms; /* the latest time until when any node had seen the fleet, as found then */
+	int64_t newest_ms; /* the newest time until which any node had seen the fleet, found at the first connect */
 	bool searched;     /* the sight records of all nodes have been read */
 	uint64_t old_canaries;
 	uint64_t canaries;  /* to be written */
 	bool read;          /* old_ms is valid */
 	int64_t written_ms; /* MS in the sight record that Redis confirmed last */
 	bool written;       /* Redis has confirmed a sight record of this run */
-	/* the last sight record was not written, because another run holds our name and its sight record was there */
+	/* the last sight record was not written, because another run uses our name and has written its own */
 	bool left;
-	/* an older sight record, or another run's, was found: the store may have been emptied or replaced meanwhile */
+	/* an older sight record, or one of another run, was found: the store may have been emptied or replaced
+	 * meanwhile */
 	bool doubted;
 	bool sees; /* the monitor is not blind, and the load has ended */
 	bool in_flight;
 	int64_t asked_ms;             /* monotonic, when the sight record in flight was sent */
 	int64_t sent_ms;              /* MS in the sight record in flight */
-	bool sent_new;                /* the sight record in flight is also written where no sight record is */
+	bool sent_new;                /* the sight record in flight is written even if there is none in the store */
 	int64_t stranger_reported_ms; /* when the other run was reported last */
 	struct hw_eval eval;
 	void (*then)(struct hw_redis *r); /* called once the sight record has been read */
 };
 
-/* watched.c: the clock of watching, as of Redis' last answer. */
+/* watched.c: the clock of watching, as Redis last reported it. */
 struct hw_watched {
 	bool known;
 	int64_t ms;
 	struct hw_mono at;
-	int64_t clock_ms; /* Redis' clock when it was read last, at `clock_at`; 0: not known */
+	int64_t clock_ms; /* Redis' clock as last read, at `clock_at`; 0: not known */
 	struct hw_mono clock_at;
 };
 
@@ -206,7 +209,7 @@ struct hw_monitors {
 	struct hw_exclusive exclusive;
 	uint64_t count; /* number of renewals of this run's entry */
 	uint64_t born;  /* BORN of this run's entry; 0: none yet */
-	/* when the last renewal was sent; when the last one that was answered was sent */
+	/* asked: when the last renewal was sent. renewed: when the last answered renewal was sent */
 	struct hw_mono asked, renewed;
 	bool in_flight, leaves, left;
 	bool reported; /* the refusal of the entry has been reported */
@@ -220,7 +223,8 @@ struct hw_monitors {
 
 #define HW_REFUSED_SIGHT_RECORD HW_HOLD(HW_CALL_FREE)
 
-/* The writes that Redis refused at their last attempt: HW_HOLD() bits of call kinds, or HW_REFUSED_SIGHT_RECORD. */
+/* The kinds of writes that Redis refused at their last attempt: HW_HOLD() bits of call kinds, or
+ * HW_REFUSED_SIGHT_RECORD. */
 struct hw_refusal {
 	unsigned writes;
 	enum hw_trouble kind;
@@ -232,7 +236,7 @@ struct hw_refusal {
 #define HW_SIGHTINGS_MAX 1024
 
 struct hw_sightings {
-	struct hw_sighting waiting[HW_SIGHTINGS_MAX]; /* a ring; the first entry is in flight, or the next to be sent */
+	struct hw_sighting waiting[HW_SIGHTINGS_MAX]; /* a ring; its first entry is in flight or is sent next */
 	unsigned head, n;
 	bool in_flight;
 	unsigned pause_s, wait_s; /* after a refusal: the delay, and how much of it is left */
@@ -247,7 +251,7 @@ struct hw_redis {
 	const struct hw_redis_ops *ops;
 	void *arg;
 	struct hw_keys keys;
-	char *self; /* the channel on which the scripts announce their own writes; "": none */
+	char *self; /* the channel on which the scripts announce this monitor's own writes; "": none */
 	struct hw_redis_link link;
 	struct hw_troubles troubles;
 	struct hw_refusal refusal;
@@ -268,17 +272,17 @@ struct hw_redis {
 };
 
 /* redis.c */
-/* The id to keep for a transition to `forgotten` that may be sent again, because the device's record is gone then
- * (pending_writes.h). NULL: none is needed, or no memory. The caller owns it. */
+/* Returns the id to keep for a transition to `forgotten`, which may be sent again when the device's record no longer
+ * exists (pending_writes.h). NULL: no id is needed, or there is no memory. The caller owns it. */
 uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *t);
 
 /* refusal.c */
 /* Reports an error reply, at most once per kind in HW_TROUBLE_EVERY_MS. Returns its kind. */
 enum hw_trouble hw_refusal_trouble(struct hw_redis *r, const char *reply);
-/* Reports a text if *told_ms, the time of the last report, is long enough ago. Returns whether it did. */
+/* Reports a text if the last report, at *reported_ms, is long enough ago. Returns whether it did. */
 bool hw_refusal_log(struct hw_redis *r, int64_t *reported_ms, const char *text);
-/* Redis has refused all writes of a call with this error. Reported at the start of the refusal, and when the kind of
- * error changes. Returns the kind. */
+/* Redis has refused all writes of a call with this error. Reports the error when the refusal begins, and when the kind
+ * of error changes. Returns the kind. */
 enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char *reply);
 /* A write of this kind (HW_HOLD(), or HW_REFUSED_SIGHT_RECORD) has succeeded. */
 void hw_refusal_end(struct hw_redis *r, unsigned write);
@@ -292,46 +296,47 @@ void hw_plan_retry(struct hw_redis *r, unsigned kinds);
 void hw_plan_sweep(struct hw_redis *r);
 /* The link is up; `again`: not for the first time. */
 void hw_plan_up(struct hw_redis *r, bool again);
-/* Each second: arms timers that could not be armed for lack of memory. */
+/* Called each second: starts timers for which there was no memory before. */
 void hw_plan_tick(struct hw_redis *r);
 
 /* dues.c */
-/* Makes room for the sight records of this device; false without memory. Every index in a queue or the ring has sight
- * records. */
+/* Makes room for the bits of this index in hw_sink.noted. Returns false without memory. Every index in a queue or in
+ * the ring has bits there. */
 bool hw_dues_have_room(struct hw_redis *r, uint32_t index);
 /* Makes the next refresh of each device a full one. */
 void hw_dues_in_full(struct hw_redis *r);
-/* Queues a device. False without memory: then a sweep is scheduled, which visits the device. */
+/* Queues a device. Returns false without memory, and starts a sweep, which visits the device. */
 bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index);
 /* Takes the next queued device that exists and may be written. Returns NULL if there is none. */
 const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool snapshot, struct hw_ref *ref);
 
-/* call_owner.c: the fencing tokens of a call in a cluster. For a standalone monitor, these functions add nothing. */
-/* Begins the call: after its common arguments, before its items and their keys. */
+/* Of call_owner.c: the fencing tokens of a call in a cluster. For a standalone monitor, these functions add nothing. */
+/* Begins a call: after its common arguments, and before its items and their keys. */
 void hw_call_owner_begin(struct hw_redis *r);
-/* Sets the token of item `item`, which is about this device. False: another node owns the device, or our epoch is no
- * longer `epoch` (0: any). */
+/* Sets the fencing token of item `item`, which is about this device. Returns false if another node owns the device, or
+ * if our epoch is not `epoch` any more (0: any epoch). */
 bool hw_call_owner_add(struct hw_redis *r, unsigned item, const char *id, size_t len, uint64_t epoch);
 /* All items have been added. */
 void hw_call_owner_end(struct hw_redis *r);
 /* Whether this node owns the device, and with which epoch. */
 bool hw_call_owner_epoch(const struct hw_redis *r, const char *id, size_t len, uint64_t *epoch);
-/* Whether an item was refused because of a newer token. If so, reports that token; the item is not sent again. */
+/* Whether an item was refused because Redis has a greater fencing token. If so, reports that token. The item is not
+ * sent again. */
 bool hw_call_owner_refused(struct hw_redis *r, const redisReply *item);
-/* Reports that another node now owns this device, so its pending state as of `seq` is dropped. */
+/* Reports that another node owns this device now. What is pending for the device up to `seq` is dropped. */
 void hw_call_owner_drop(struct hw_redis *r, struct hw_ref ref, uint64_t seq);
 
 /* call.c */
-/* Begins a call. The caller must have checked that fewer calls than allowed of this kind are in flight. */
+/* Begins a call. The caller has checked that there may be one more call of this kind in flight. */
 struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind);
-/* Sends the call in the sink's `eval`. False: it was not sent, and it has been undone. */
+/* Sends the call in the sink's `eval`. Returns false if it could not be sent; it is then undone. */
 bool hw_call_send(struct hw_redis *r, struct hw_call *c, enum hw_script script, redisCallbackFn *fn);
-/* Returns the call's items to their queue or ring, so that they are sent again. */
+/* Puts the call's items back into their queue or ring, so that they are sent again. */
 void hw_call_undo(struct hw_redis *r, struct hw_call *c);
 /* Queues an item of a refresh or a snapshot again. */
 void hw_call_put_back(struct hw_redis *r, const struct hw_call *c, unsigned i);
 
-/* calls.c: each builds and sends one call. False: nothing to send, or the call could not be sent */
+/* Of calls.c: each builds and sends one call. False: there is nothing to send, or the call could not be sent. */
 bool hw_call_transitions(struct hw_redis *r);
 bool hw_call_refreshes(struct hw_redis *r);
 bool hw_call_snapshots(struct hw_redis *r);
@@ -345,26 +350,26 @@ void hw_call_on_snapshots(redisAsyncContext *ac, void *answer, void *arg);
 int hw_sink_init(struct hw_redis *r);
 void hw_sink_fini(struct hw_redis *r);
 void hw_sink_lost(struct hw_redis *r);
-/* The link is up again and nothing is in flight: the kept transitions are put before all others. */
+/* The connection is up again and no call is in flight: puts the kept transitions before all others. */
 void hw_sink_send_again(struct hw_redis *r);
-/* Redis has confirmed all entries of the ring before this position. */
+/* Redis has confirmed all entries of the ring that are before this position. */
 void hw_sink_confirm(struct hw_redis *r, uint64_t place);
-/* Redis has confirmed a transition that was written from a snapshot: keep it. */
+/* Redis has confirmed a transition that was written from a snapshot: keeps that transition. */
 void hw_sink_keep(struct hw_redis *r, const struct hw_pending_write *e);
 
-/* items.c: append one item and its keys to the call under construction */
+/* Of items.c: append an item and its keys to the call that is being built. */
 /* Appends a transition. `kind`: "E" adds an entry to the event stream, "W" (a snapshot) does not. `payload`: the
- * outbox gets the device's status. */
+ * device's status is written to the outbox. */
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
                    bool payload);
-/* Appends a snapshot. `as_transition`: it is written as a transition, which is returned in `transition`. */
+/* Appends a snapshot. `as_transition`: it is written as a transition, which `transition` receives. */
 void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
                       bool as_transition, struct hw_pending_write *pending);
-/* Whether its refresh would be plain: only the TTL of its connected key is extended. */
+/* Whether the device's refresh would be plain: it only extends the TTL of the connected key. */
 bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_acknowledge(struct hw_redis *r, const struct hw_pending_write *e);
-/* Appends the transition of a forgotten device, of which only this entry is left. */
+/* Appends the transition of a forgotten device, whose record no longer exists. */
 void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *e);
 
 /* load.c */
@@ -387,7 +392,7 @@ void hw_sightings_lost(struct hw_redis *r);
 /* Reads the sight record before this run writes one; then calls `then`. */
 void hw_sight_record_read(struct hw_redis *r, void (*then)(struct hw_redis *r));
 void hw_sight_record_lost(struct hw_redis *r);
-/* The time in a sight record until when its writer has seen the fleet; 0: none. */
+/* The time until which the writer of a sight record has seen the fleet; 0: there is none. */
 int64_t hw_sight_record_ms(const struct hw_redis *r, const redisReply *reply);
 
 /* monitors.c */
@@ -395,21 +400,22 @@ void hw_monitors_lost(struct hw_redis *r);
 
 /* watched.c */
 #define HW_WATCHED_MAX 48
-/* Requests the clock of watching; done before the load. 0 or -errno. */
+/* Requests the clock of watching. Called before the load. Returns 0 or -errno. */
 int hw_watched_read(struct hw_redis *r);
 /* Sets the clock to `ms`; negative: not known. */
 void hw_watched_set(struct hw_redis *r, struct hw_now now, int64_t ms);
-/* Sets Redis' clock from the answer to a command that was sent at `asked_ms` (monotonic), unless it took too long. */
+/* Takes Redis' clock from the answer to a command that was sent at `asked_ms` (monotonic). Ignores an answer that took
+ * too long. */
 void hw_watched_compare(struct hw_redis *r, struct hw_now now, int64_t asked_ms, int64_t redis_ms);
 void hw_watched_clock(struct hw_redis *r, struct hw_now now, int64_t redis_ms);
-/* Writes the field `watched` of an offline device. Returns its length; 0: the clock is not known, or the device is
- * not offline. */
+/* Writes the field `watched` of an offline device. Returns its length; 0 if the clock is not known or the device is not
+ * offline. */
 int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64_t seq, char text[HW_WATCHED_MAX]);
-/* Parses a field `watched`; `seq`: that of the same hash. Returns a value for struct hw_stored.gone_ms. */
+/* Parses a field `watched`. `seq`: the seq in the same hash. Returns a value for struct hw_stored.gone_ms. */
 int64_t hw_watched_gone_ms(const struct hw_redis *r, const char *text, size_t len, uint64_t seq);
 
-/* sight_records.c: reads the sight records of all nodes, then calls the `then` of hw_sight_record_read() unless the
- * link is lost */
+/* Of sight_records.c: reads the sight records of all nodes, then calls the `then` of hw_sight_record_read(). Does not
+ * call it if the connection is lost. */
 void hw_sight_records_read(struct hw_redis *r);
 
 #endif

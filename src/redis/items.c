@@ -7,14 +7,14 @@
 #include "redis/inner.h"
 #include "redis/places.h"
 
-/* All items begin with these arguments, and the keys of a device have the order of enum hw_device_key. */
+/* Each item begins with these arguments. The keys of a device have the order of enum hw_device_key. */
 _Static_assert(HW_AT_ITEM_ID == HW_AT_WRITE_ID && HW_AT_ITEM_ID == HW_AT_ACK_ID, "scripts/places");
 _Static_assert(HW_AT_ITEM_KIND == HW_AT_WRITE_KIND && HW_AT_ITEM_KIND == HW_AT_ACK_KIND, "scripts/places");
 _Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND && HW_AT_FULL_KIND == HW_AT_PLAIN_KIND, "scripts/places");
 _Static_assert((int)HW_AT_KEY_CONNECTED == HW_KEY_CONNECTED && (int)HW_AT_KEY_STATE == HW_KEY_STATE, "scripts/places");
 _Static_assert((int)HW_AT_KEY_DISCONNECTED == HW_KEY_DISCONNECTED, "scripts/places");
 
-/* The number of arguments that add_extra() adds: a name and a value for own_timeout, once and each reported field. */
+/* How many arguments add_extra() adds: a name and a value each for own_timeout, once and every reported field. */
 static unsigned extra_args(const struct hw_device *d)
 {
 	unsigned n = d->flags & HW_FLAG_ONCE ? 2 : 0;
@@ -42,7 +42,7 @@ static void pair_int(struct hw_eval *e, const char *name, int64_t value)
 	hw_eval_arg_int(e, value);
 }
 
-/* Adds the field `watched`: when the device went offline. Only offline devices have it. */
+/* Adds the field `watched`, from which follows how long a device has been offline. Only offline devices have it. */
 static void pair_watched(struct hw_eval *e, const char *text, int len)
 {
 	if (len > 0)
@@ -103,8 +103,8 @@ static void add_keys(struct hw_redis *r, const char *id, size_t len)
 		add_key(r, (enum hw_device_key)k, id, len);
 }
 
-/* In a cluster: adds the form of the group (form_hash) with which the device's heartbeats were read. If it is not
- * known here, the stored form stays. */
+/* In a cluster: adds the form (form_hash) of the group in which the device was last heard. If this node does not know
+ * it, the stored form stays. */
 static void add_form(struct hw_redis *r, uint64_t form)
 {
 	char text[9];
@@ -113,8 +113,8 @@ static void add_form(struct hw_redis *r, uint64_t form)
 		pair(&r->sink.eval, "form", text);
 }
 
-/* The outbox gets the payload of the device's current state only. The status of an older transition is never
- * published. */
+/* Adds the payload for the outbox, which has only the status of the device's current state. The status of an older
+ * transition is never published. */
 static void add_payload(struct hw_redis *r, const struct hw_device *d, bool wanted)
 {
 	char payload[HW_STATUS_PAYLOAD_MAX];
@@ -182,9 +182,10 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
 }
 
 /*
- * A snapshot does not change the outbox. It has no news for the broker, and an emptied Redis is no reason to publish
- * again. The exception is a clearing that the broker has not acknowledged: after a restart, no other record of it would
- * exist. A snapshot that stands for a transition writes the outbox as that transition would.
+ * Appends a snapshot. It does not change the outbox, because it has no news for the broker, and an emptied Redis is no
+ * reason to publish again. Exception: if the broker has not acknowledged a clearing, the outbox gets it, because no
+ * other record of it would exist after a restart. A snapshot that is written as a transition changes the outbox as that
+ * transition would.
  */
 void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
                       bool as_transition, struct hw_pending_write *pending)
@@ -232,7 +233,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	add_extra(r, d);
 }
 
-/* Begins a group of light items with its common values, unless they equal those of the group before. */
+/* Begins a group of light items with its common values, unless the group before has the same values. */
 static void begin_light(struct hw_redis *r, const struct hw_device *d)
 {
 	struct hw_light *l = &r->sink.light;
@@ -290,8 +291,8 @@ static void refresh_plain(struct hw_redis *r, const struct hw_device *d)
 }
 
 /*
- * Whether this refresh should write the device's last_seen. That is once in HW_PLAIN_TURNS timeouts; a timeout longer
- * than an hour counts as an hour. The index spreads the devices over the turns.
+ * Whether this refresh should write the device's last_seen, which is so once in HW_PLAIN_TURNS timeouts. A timeout of
+ * more than an hour counts as an hour. The index spreads the devices evenly over the turns.
  */
 static bool is_its_turn(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {
@@ -329,7 +330,7 @@ bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint3
 	       !is_its_turn(r, d, index, now);
 }
 
-/* A light refresh removes no field, and does not write keys without a TTL. */
+/* Appends a refresh. A light refresh removes no field, and does not write keys that have no TTL. */
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {
 	uint8_t *noted = &r->sink.noted[index];

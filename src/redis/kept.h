@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transitions that the store has confirmed, kept for a while. A failed master may have confirmed transitions that its
- * successor never received. After a reconnect, the kept transitions are put before all pending ones and sent again in
- * their order. The script skips those that are stored already (scripts/transition.lua).
+ * Transitions that the store has confirmed, and that are kept for a while. If a master fails, it may have confirmed
+ * transitions that its successor never received. So after a reconnect, the kept transitions are put before all pending
+ * ones and are sent again in their order. The script skips those that are already stored (scripts/transition.lua).
  *
- * A transition is kept for HW_KEPT_MS; at most the newest HW_KEPT_MAX are kept. Invariant: the time of confirmation
- * never falls from the oldest to the newest. Cost: constant per transition; 80 bytes each, which are freed as they
- * expire.
+ * A transition is kept for HW_KEPT_MS, and at most the newest HW_KEPT_MAX are kept. Invariant: from the oldest to the
+ * newest, the time of confirmation never decreases. Cost: constant for each transition, and 80 bytes, which are freed
+ * when it expires.
  */
 #ifndef HW_REDIS_KEPT_H
 #define HW_REDIS_KEPT_H
@@ -26,15 +26,15 @@ struct hw_kept {
 
 void hw_kept_fini(struct hw_kept *k);
 
-/* Keeps a copy and takes over e->id. If the ring is full, the oldest is dropped; without memory, *e is. `now_ns` is
- * monotonic. */
+/* Keeps a copy of *e and takes over e->id. If the ring is full, drops the oldest entry; without memory, drops *e.
+ * `now_ns` is monotonic. */
 void hw_kept_add(struct hw_kept *k, const struct hw_pending_write *e, int64_t now_ns);
 
 /* Drops what is older than HW_KEPT_MS. */
 void hw_kept_expire(struct hw_kept *k, int64_t now_ns);
 
-/* Moves all to the front of `q`, which must have nothing in flight, with `now_ns` as their time in the queue.
- * Without memory, the oldest are dropped. Returns the number moved. */
+/* Moves all entries to the front of `q`, of which no entry may be in flight. `now_ns` becomes their time in the queue.
+ * Without memory, drops the oldest. Returns the number moved. */
 uint32_t hw_kept_put_back(struct hw_kept *k, struct hw_pending_writes *q, int64_t now_ns);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of all keys in Redis. No other file builds one. With the prefix `device:`
+ * The names of all keys in Redis. No other file builds one. With the prefix `device:` they are:
  *
- *   device:connected:ID  device:disconnected:ID  device:state:ID    of each device
- *   device:offline  device:outbox  device:events  device:sight      shared
- *   device:watched                                                  shared
- *   device:monitor:NODE_ID                                          of this monitor
- *   device:monitors                                                 of standalone monitors
- *   device:self:NODE_ID:RUN                                         a channel, of this run
- *   device:nodes  device:owners  device:nodes_left                  of a cluster
+ * - of each device: device:connected:ID, device:disconnected:ID, device:state:ID
+ * - shared: device:offline, device:outbox, device:events, device:sight, device:watched
+ * - of this monitor: device:monitor:NODE_ID
+ * - of standalone monitors: device:monitors
+ * - a channel of this run: device:self:NODE_ID:RUN
+ * - of a cluster: device:nodes, device:owners, device:nodes_left
  */
 #ifndef HW_REDIS_KEYS_H
 #define HW_REDIS_KEYS_H
@@ -23,11 +22,11 @@ struct hw_keys {
 	char *prefix;
 	size_t prefix_len;
 	char *offline, *outbox, *events, *sight, *watched, *monitor, *monitors; /* whole names */
-	char *state_match;     /* the SCAN pattern of all state hashes, the prefix escaped */
+	char *state_match;     /* pattern for SCAN that matches all state hashes; the prefix is escaped */
 	char *connected_match; /* ... of all connected keys */
 	char *self_match;      /* the pattern of the channels device:self:* of all runs */
 	char *nodes, *owners, *nodes_left;
-	char *no_device[3]; /* by enum hw_device_key: keys of a device that cannot exist, because no id contains '+' */
+	char *no_device[3]; /* by enum hw_device_key: keys that no device can have, because no id contains '+' */
 };
 
 /* Initialises the caller's storage; the strings are copied. On -ENOMEM nothing is left to free. */
@@ -37,18 +36,18 @@ void hw_keys_fini(struct hw_keys *k);
 /* The largest number of bytes that hw_keys_device() writes. */
 size_t hw_keys_device_max(const struct hw_keys *k);
 
-/* Writes the name of a device's key, without a NUL; returns its length. `id_len` is at most HW_ID_MAX. */
+/* Writes the name of a device's key, without a NUL, and returns its length. `id_len` is at most HW_ID_MAX. */
 size_t hw_keys_device(const struct hw_keys *k, enum hw_device_key key, const char *id, size_t id_len, char *buf);
 
-/* Whether `key` is the name of a state hash. If so, *id points to the id in `key`; *id_len may be 0. */
+/* Whether `key` is the name of a state hash. If so, *id points to the id within `key`, and *id_len may be 0. */
 bool hw_keys_state_id(const struct hw_keys *k, const char *key, size_t len, const char **id, size_t *id_len);
 
-/* The same for a connected or disconnected key; *which is set to its kind. */
+/* The same for a connected or disconnected key. Sets *which to its kind. */
 bool hw_keys_device_id(const struct hw_keys *k, const char *key, size_t len, enum hw_device_key *which, const char **id,
                        size_t *id_len);
 
-/* Builds the name of the channel device:self:NODE_ID:RUN, on which this run's scripts announce their own writes.
- * Returns heap memory, or NULL. */
+/* Returns the name of the channel device:self:NODE_ID:RUN, on which this run's scripts announce their own writes. It is
+ * heap memory; NULL without memory. */
 char *hw_keys_self(const char *prefix, const char *node_id, uint64_t run_id);
 
 #endif

@@ -18,7 +18,7 @@
 #include "redis/resync.h"
 #include "redis/ttl_queries.h"
 
-/* how often notify-keyspace-events is read, because any client may change it */
+/* how often notify-keyspace-events is read: any client may change it */
 #define FLAGS_EVERY_NS (5 * HW_NS_PER_S)
 
 static const struct {
@@ -46,7 +46,7 @@ struct hw_keyspace {
 	struct hw_keyspace_conf conf;
 	bool active;
 	struct hw_keys keys;
-	char *self, channel[32]; /* prefix of the notifications' channels; the event follows */
+	char *self, channel[32]; /* prefix of the channels of notifications; the event's name follows */
 	struct hw_redis_link ttl_link, hear_link;
 	struct hw_ttl_queries queries;
 	struct hw_resync resync;
@@ -56,12 +56,12 @@ struct hw_keyspace {
 	bool was_up;
 	bool own; /* between '+' and '-': our own scripts are writing */
 	unsigned confirmed;
-	struct hw_mono asked; /* when the oldest unreceived message to itself was sent; 0: none */
+	struct hw_mono asked; /* when the oldest message to itself was sent that has not arrived; 0: all have */
 	struct hw_mono flags_at;
 	bool flags_wrong, flags_asked;
 	char flags_wanted[HW_FLAGS_MAX];
 	struct event *tick;
-	char reported[512]; /* the last text of on_trouble() about ttl_link or the flags */
+	char reported[512]; /* the last text that on_trouble() got about ttl_link or the flags */
 	struct hw_keyspace_stats stats;
 };
 
@@ -70,7 +70,7 @@ const char *hw_keyspace_event_name(unsigned place)
 	return place < HW_KEYSPACE_EVENTS ? events[place].name : "unknown";
 }
 
-/* Reports a trouble, unless it is the one that was reported last. */
+/* Reports a text, unless it was the last one reported. */
 static void report(struct hw_keyspace *ks, const char *text)
 {
 	if (strcmp(ks->reported, text) == 0)
@@ -125,9 +125,9 @@ static void on_error(void *arg, const char *reply)
 }
 
 /*
- * The fence reads the sight record (device:monitor:NODE_ID) after the TTL queries. If Redis was emptied before them,
- * the sight record is missing, or the sink has written it again. In the second case the sink has called on_emptied(),
- * unless the answer to its write is still in flight; then the fence waits for that answer.
+ * The result of the fence, which reads the sight record (device:monitor:NODE_ID) after the TTL queries. If Redis was
+ * emptied before them, the sight record is missing, or the sink has written it again. In the second case the sink has
+ * called on_emptied(), or will when its write is answered; the fence waits for that answer.
  */
 static void on_fenced(void *arg, bool known, bool has_record)
 {
@@ -221,8 +221,8 @@ static void begin_listening(struct hw_keyspace *ks)
 	hw_resync_want(&ks->resync, false);
 }
 
-/* A message on the channel of a node: '+' or '-' from its scripts, or the time at which this monitor sent a message
- * to itself. The latter is never sent within a script. */
+/* A message on the channel of a node: '+' or '-' from its scripts, or the time at which this monitor sent a message to
+ * itself. The time is never sent within a script. */
 static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 {
 	ks->own = text[0] == '+';
@@ -240,7 +240,7 @@ static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 static void on_published(struct hw_keyspace *ks, const char *channel, const redisReply *message)
 {
 	size_t head = strlen(ks->channel);
-	/* any other channel that is subscribed to is a node's own channel */
+	/* Each other channel that is subscribed to belongs to a node. */
 	if (strncmp(channel, ks->channel, head) != 0) {
 		on_self(ks, message->str, strcmp(channel, ks->self) != 0);
 		return;
@@ -262,7 +262,8 @@ static void on_message(redisAsyncContext *ac, void *answer, void *arg)
 	if (!reply)
 		return;
 	hw_redis_link_got(&ks->hear_link);
-	size_t n = reply->elements; /* a message for a pattern has the pattern as an additional element */
+	size_t n =
+		reply->elements; /* A message that matched a pattern contains the pattern as an additional element. */
 	if (reply->type != REDIS_REPLY_ARRAY || (n != 3 && n != 4) || reply->element[n - 2]->type != REDIS_REPLY_STRING)
 		return;
 	if (reply->element[n - 1]->type == REDIS_REPLY_STRING) {
@@ -283,7 +284,7 @@ static void on_asked(redisAsyncContext *ac, void *answer, void *arg)
 		ks->asked.ns = 0; /* no message was published */
 }
 
-/* Sends a message to itself, to check that messages arrive, and how late. */
+/* Sends a message to itself. It shows whether messages arrive, and how late. */
 static void ask_self(struct hw_keyspace *ks)
 {
 	char text[24];
@@ -394,7 +395,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 /* --- the connection for TTL queries ------------------------------------------------------------------------------- */
 
-/* A Redis that is still loading its data must not be taken for one without keys. */
+/* Checks that Redis has loaded its data. While it loads, all keys seem to be missing. */
 static void on_hello(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
@@ -458,7 +459,10 @@ static int subscribe_to_all(struct hw_keyspace *ks)
 static void on_hear_ready(void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const int first = ks->conf.several ? 1 : 2; /* the pattern includes our own channel, so it is left out */
+	const int first =
+		ks->conf.several
+			? 1
+			: 2; /* the pattern also matches our own channel, so that is not subscribed separately */
 	const char *argv[HW_KEYSPACE_EVENTS + 2] = {"SUBSCRIBE", ks->self};
 	size_t len[HW_KEYSPACE_EVENTS + 2] = {9, strlen(ks->self)};
 	char names[HW_KEYSPACE_EVENTS][64];

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keyspace listener: notices when other programs write, remove or lose connected keys of devices, and reports the
- * state of each such key. It has two connections: one is subscribed to Redis' notifications, the other sends TTL
- * queries (ttl_queries.h).
+ * The keyspace listener: detects when other programs write or remove connected keys of devices, and when such keys
+ * expire, and reports the state of each key. It has two connections: one is subscribed to Redis' notifications, the
+ * other sends TTL queries (ttl_queries.h).
  *
- * A notification only triggers a TTL query. A resync finds the changes whose notifications were lost or never sent: it
- * queries all keys. It runs when listening begins, when TTL queries had to be dropped, and hourly, paced; every minute
- * while notifications do not arrive.
+ * A notification only causes a TTL query. A resync queries all keys, and so finds changes whose notifications were lost
+ * or never sent. It runs when listening begins, when TTL queries had to be dropped, and every hour at a slow pace. It
+ * runs every minute while notifications do not arrive.
  *
- * The scripts of redis.h publish '+' and '-' on this run's own channel, before and after their writes. A set, removal
- * or new TTL between the two is ignored. Notifications and these messages arrive on one connection, in the order in
- * which they happened. In a cluster, each node subscribes to the channels of all nodes, so the writes of any node are
- * ignored.
+ * The scripts of redis.h publish '+' and '-' on this run's own channel, before and after their writes. Notifications
+ * between the two are ignored. Notifications and these messages arrive on one connection, in the order in which they
+ * happened. In a cluster, each node subscribes to the channels of all nodes, and so ignores the writes of every node.
  *
- * Nothing here changes a device, logs or blocks. Cost: one TTL query for each notification about another program's
- * write, less those that are merged; and one message to itself each second.
+ * This code changes no device, logs nothing and never blocks. Cost: one TTL query for each notification about another
+ * program's write, except those that are merged; and one message to itself each second.
  */
 #ifndef HW_REDIS_KEYSPACE_H
 #define HW_REDIS_KEYSPACE_H
@@ -29,7 +28,7 @@
 struct hw_keyspace; /* opaque */
 
 struct hw_keyspace_ops {
-	/* Notifications arrive, or do not (any more). `why` names the trouble and the remedy. */
+	/* Notifications arrive, or no longer arrive. `why` names the reason and the remedy. */
 	void (*on_link)(void *arg, bool up, const char *why);
 	/* TTL queries can be sent, or cannot. */
 	void (*on_sight)(void *arg, bool sees);
@@ -48,14 +47,14 @@ struct hw_keyspace_ops {
 #define HW_KEYSPACE_DEAF_MS        INT64_C(5000)
 #define HW_KEYSPACE_EVENTS         17
 
-/* Members that are 0 mean the default above; only tests use others. Intervals are accurate to a second. */
+/* A member that is 0 stands for the default above; only tests set others. Intervals are accurate to a second. */
 struct hw_keyspace_conf {
 	const struct hw_redis_conf *redis; /* borrowed, together with its strings */
 	bool configure;                    /* add the missing flags to notify-keyspace-events */
 	bool several;                      /* this is a node of a cluster */
 	int64_t resync_ms;                 /* how often a paced resync runs */
 	int64_t resync_deaf_ms;            /* ... while notifications do not arrive */
-	int64_t deaf_ms;                   /* a message to itself that takes longer causes a reconnect */
+	int64_t deaf_ms;                   /* a message to itself that takes longer than this causes a reconnect */
 	uint32_t queries_max;              /* how many TTL queries may wait; default HW_TTL_QUERIES_MAX */
 };
 
@@ -68,27 +67,27 @@ struct hw_keyspace_stats {
 	int64_t lag_ns; /* round trip of the last message to itself; 0: none yet */
 };
 
-/* Starts connecting. `store`, `m` and `ops` are borrowed; `conf` is copied. `store` must be freed before the
- * listener, because it may still call back a fence. `store` is NULL in tests: then a missing key is believed without
- * a fence. NULL without memory. */
+/* Starts to connect. `store`, `m` and `ops` are borrowed, and `conf` is copied. `store` must be freed before the
+ * listener, because it may still report the result of a fence. In tests `store` may be NULL: then a missing key counts
+ * without a fence. Returns NULL without memory. */
 struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_keyspace_conf *conf,
                                     struct hw_redis *store, const struct hw_monitor *m,
                                     const struct hw_keyspace_ops *ops, void *arg);
 /* Must not be called from a callback. */
 void hw_keyspace_free(struct hw_keyspace *ks);
 
-/* The store has been loaded. Before that, only on_link and on_sight are called. */
+/* The devices of the store are loaded. Before that, only on_link and on_sight are called. */
 void hw_keyspace_loaded(struct hw_keyspace *ks);
-/* The store was found empty. A flush removes keys without notifications, including keys without a TTL. */
+/* The store was found empty. Redis removes keys without notifications if it is flushed. */
 void hw_keyspace_emptied(struct hw_keyspace *ks);
-/* In a cluster: this node now decides for more devices, and may have missed notifications about their keys. */
+/* In a cluster: this node now decides for more devices, about whose keys it may have missed notifications. */
 void hw_keyspace_compare(struct hw_keyspace *ks);
 /* Queries the key of a device, for HW_OUT_KEY_CHECK. */
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device);
 
 bool hw_keyspace_up(const struct hw_keyspace *ks);
 const struct hw_keyspace_stats *hw_keyspace_stats(struct hw_keyspace *ks);
-/* The name of the notification that notifications[place] counts: "set", "expired", ... */
+/* The name of the notification that notifications[place] counts, such as "set" or "expired". */
 const char *hw_keyspace_event_name(unsigned place);
 
 #endif

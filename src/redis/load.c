@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader. It reads all state hashes with SCAN, a page at a time, and each page's hashes with pipelined HMGETs. Then
- * it reads the outbox with HSCAN, so that its entries find their devices loaded. The next SCAN is sent before the
- * HMGETs of the current page, so that Redis, which does nearly all of the work, is never idle. After a lost link, or an
- * error of Redis as a whole, the load starts over. Then devices are reported twice, which the owner allows; so SCAN may
- * return a key twice, too.
+ * The loader. It reads the names of all state hashes with SCAN, a page at a time, and the hashes of each page with
+ * pipelined HMGETs. Then it reads the outbox with HSCAN, so that the devices of its entries are known. The next SCAN is
+ * sent before the HMGETs of a page, so that Redis, which does nearly all of the work, is never idle. After a lost
+ * connection, or an error that is about Redis as a whole, the load starts over. Devices are then reported twice, which
+ * the owner allows. So SCAN may also return a key twice.
  *
- * Cost: in flight are one SCAN and the HMGETs of at most two pages. A turn of the loop handles what one read()
+ * Cost: at most one SCAN and the HMGETs of two pages are in flight. A turn of the loop handles what one read()
  * returned.
  */
 #include <errno.h>
@@ -64,7 +64,7 @@ static const redisReply *field(const redisReply *reply, enum field f)
 	return e->type == REDIS_REPLY_STRING ? e : NULL;
 }
 
-/* A decimal number from 0 to max; `none` for anything else. */
+/* Returns a decimal number from 0 to max, or `none` if the text is anything else. */
 static int64_t number(const redisReply *e, int64_t max, int64_t none)
 {
 	int64_t n = 0;
@@ -87,7 +87,7 @@ static unsigned real(const redisReply *e, double *to, unsigned bit)
 	return end == e->str + e->len && isfinite(*to) ? bit : 0;
 }
 
-/* The text goes into the retained status again, so only a text that a device could have reported is accepted. */
+/* Accepts only a text that a device could have reported, because the text is published in the retained status. */
 static unsigned text(const redisReply *e, char **to, unsigned bit)
 {
 	char plain[HW_REPORT_TEXT_MAX];
@@ -158,8 +158,8 @@ static unsigned read_source(const redisReply *e)
 	return HW_SOURCE_MQTT;
 }
 
-/* A decimal number above 0. A number that is too large becomes INT64_MAX, which the core corrects. Anything else is
- * 0. */
+/* Returns a decimal number above 0, or 0 if the text is anything else. A number that is too large becomes INT64_MAX,
+ * which the core corrects. */
 static uint64_t seq_of(const redisReply *e)
 {
 	int64_t seq = number(e, INT64_MAX, 0);
@@ -167,8 +167,8 @@ static uint64_t seq_of(const redisReply *e)
 	return seq == 0 && digits && e->str[0] != '0' ? INT64_MAX : (uint64_t)seq;
 }
 
-/* Whether the hash is a device's record: it has a state or a seq. One of the two may be broken, if another program
- * wrote it or the stream refused an entry (transition.lua). The core then replaces it. All other fields have
+/* Whether the hash is a device's record, which has a state or a seq. One of the two may be malformed, if another
+ * program wrote it or the stream refused an entry (transition.lua). The core then replaces it. All other fields have
  * defaults. */
 static bool read_device(const redisReply *reply, struct hw_stored *s)
 {
@@ -192,7 +192,7 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 	return true;
 }
 
-/* How long no node was watching before the start of this run. */
+/* For how long no node was watching the fleet before this run began. */
 static int64_t down_ms(const struct hw_redis *r)
 {
 	int64_t ms = r->started_wall_ms - r->sight_record.newest_ms;
@@ -242,18 +242,18 @@ static void finish(struct hw_redis *r)
 {
 	r->load.stage = HW_LOAD_DONE;
 	r->ops->on_loaded(r->arg, r->load.devices, r->load.unusable, r->load.first_unusable, true);
-	hw_plan_sweep(r); /* keys may have expired, or been lost, while no monitor was running */
+	hw_plan_sweep(r); /* keys may have expired, or been lost, while no monitor ran */
 	hw_plan_pump(r);
 }
 
-/* If every request has been answered, starts the next stage or ends the load. */
+/* When every request is answered, starts the next stage or ends the load. */
 static void go_on(struct hw_redis *r)
 {
 	struct hw_load *l = &r->load;
 	if (l->scanning || l->waiting > 0)
 		return;
 	if (l->stage == HW_LOAD_AGAIN) {
-		l->stage = HW_LOAD_DONE; /* after a failure, the next connection reads the outbox again */
+		l->stage = HW_LOAD_DONE; /* if that failed, the outbox is read again on the next connection */
 		if (l->next)
 			hw_redis_load(r);
 		return;
@@ -294,7 +294,7 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 		go_on(r);
 }
 
-/* Sends HMGET for a hash. `fn` gets a struct asked, and must free it. */
+/* Sends HMGET for a hash. `fn` gets a struct asked, which it must free. */
 static int ask_fields(struct hw_redis *r, redisCallbackFn *fn, struct hw_id key, struct hw_id id)
 {
 	const char *argv[2 + FIELDS] = {"HMGET", key.text};
@@ -404,7 +404,7 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 			take_page(r, reply->element[1]);
 	} else {
 		const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer to SCAN";
-		/* A key of another type in place of the outbox must not prevent the load of the devices. */
+		/* If the outbox is a key of another type, the devices are loaded nevertheless. */
 		if (hw_refusal_trouble(r, error) != HW_TROUBLE_WRONGTYPE)
 			l->failed = true;
 		snprintf(l->cursor, sizeof(l->cursor), "0");
@@ -427,7 +427,7 @@ static void scan(struct hw_redis *r)
 	l->failed |= !l->scanning;
 }
 
-/* Without the right to read Redis' clock, times are compared with our own clock. */
+/* If the right to read Redis' clock is missing, times are compared with our own clock. */
 static void on_clock(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;
@@ -445,7 +445,7 @@ static void on_clock(redisAsyncContext *ac, void *answer, void *arg)
 		hw_watched_clock(r, now, redis_ms);
 }
 
-/* Requests Redis' clock first, because the times of devices are compared with it. */
+/* Requests Redis' clock before the devices, because their times are compared with it. */
 static void ask_clock(struct hw_redis *r)
 {
 	const char *argv[] = {"TIME"};
@@ -513,8 +513,8 @@ void hw_redis_load(struct hw_redis *r)
 		r->load.unarmed = event_add(r->load.again, &now) != 0;
 }
 
-/* Reads the sight records of other nodes again before the load. If the link is lost meanwhile, the reconnect does the
- * same. */
+/* Reads the sight records of the other nodes again, before the load. If the connection is lost meanwhile, the reconnect
+ * does so. */
 void hw_redis_load_late(struct hw_redis *r)
 {
 	r->started_wall_ms = hw_clock_now().wall_ms;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the standalone monitors that use this prefix. Their entries are in device:monitors, and nodes/exclusive.h
- * decides what follows from them. This monitor has an entry too, unless it is a node of a cluster. A malformed entry is
+ * Finds the standalone monitors that use this prefix. Their entries are in device:monitors; nodes/exclusive.h decides
+ * what to do about them. This monitor has an entry too, unless it is a node of a cluster. Malformed entries are
  * ignored.
  *
- * Cost: one script a second, which reads some thousand fields at most.
+ * Cost: one script each second, which reads some thousand fields at most.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static bool is_text(const redisReply *e, size_t most)
 	return e->type == REDIS_REPLY_STRING && e->len > 0 && e->len < most && !memchr(e->str, '\0', e->len);
 }
 
-/* `more`: gets the details for the report; NULL: not needed. */
+/* `more`: receives the details for the report; may be NULL. */
 static bool parse(const redisReply *run, const redisReply *text, struct hw_exclusive_entry *e,
                   struct hw_redis_monitor *more)
 {
@@ -40,7 +40,7 @@ static bool parse(const redisReply *run, const redisReply *text, struct hw_exclu
 	return true;
 }
 
-/* Notes the entry of a run that has ended. The next call, which is then sent at once, removes it. */
+/* Notes the entry of a run that has ended. The next call, which follows at once, removes it. */
 static bool mourn(struct hw_monitors *m, const redisReply *run, const redisReply *text,
                   const struct hw_exclusive_entry *e)
 {
@@ -51,8 +51,8 @@ static bool mourn(struct hw_monitors *m, const redisReply *run, const redisReply
 	return true;
 }
 
-/* The sight record, which is written each second too, reports everything that makes Redis refuse all writes. Only a
- * missing right may concern this key alone. */
+/* Reports why the entry could not be written. If Redis refuses all writes, the sight record, which is also written each
+ * second, reports that. Only a missing right may be about this key alone. */
 static void report(struct hw_redis *r, const char *error)
 {
 	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 128];
@@ -101,7 +101,7 @@ static void on_entries(struct hw_redis *r, const redisReply *reply)
 	m->fn(r->arg, verdict, verdict == HW_EXCLUSIVE_FIRST ? NULL : &other);
 }
 
-/* Other programs fill the hash. Only some of its fields are read each second. */
+/* Reports that the hash has so many fields that each second only some are read. Another program must have filled it. */
 static void report_crowd(struct hw_redis *r, const redisReply *fields)
 {
 	char text[320];
@@ -133,7 +133,7 @@ static void on_entered(redisAsyncContext *ac, void *answer, void *arg)
 	on_entries(r, reply);
 }
 
-/* After so long without a renewal, another run may have removed the entry. Then this run enters itself as the
+/* If the entry was not renewed for this long, another run may have removed it. This run then enters itself as the
  * youngest. */
 static uint64_t born_of(const struct hw_monitors *m)
 {

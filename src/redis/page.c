@@ -12,8 +12,8 @@ static bool is_text(const redisReply *reply)
 	return reply->type == REDIS_REPLY_STRING;
 }
 
-/* A time more than a day ahead of the clock is replaced by the entry's id, which is a time of Redis' clock. If that
- * is ahead too, it is replaced by now. */
+/* Corrects a time that is more than a day ahead of the clock. It is replaced by the time in the entry's id, which is
+ * Redis' clock, or by now if that is ahead too. */
 static void correct_times(int64_t now_ms, struct hw_event *e)
 {
 	bool placed = e->at.ms <= INT64_MAX && hw_bounds_time((int64_t)e->at.ms, now_ms);
@@ -23,7 +23,7 @@ static void correct_times(int64_t now_ms, struct hw_event *e)
 		e->last_seen_ms = e->time_ms;
 }
 
-/* False if the entry is malformed or does not count; out->at is set in any case. */
+/* Returns false if the entry is malformed or does not count. Sets out->at in any case. */
 static bool read_entry(const struct hw_page_asked *asked, const redisReply *entry, struct hw_event *out)
 {
 	struct hw_entry e;

@@ -13,17 +13,17 @@
 
 struct hw_page_asked {
 	struct hw_stream_id after; /* the entries after this one; {0, 0}: from the start */
-	bool last;                 /* the newest entries instead; Redis answers them in reverse order */
+	bool last;                 /* the newest entries, which Redis returns in reverse order */
 	int64_t now_ms;            /* wall clock; 0: times are not checked */
-	const char *node;          /* only entries of this node count; NULL: of all nodes. Borrowed */
+	const char *node;          /* only entries of this node count; NULL: those of all nodes; borrowed */
 };
 
-/* Parses n entries. Fills *page; the events are in `events` and borrow from the reply. The other members of `page` are
- * the caller's. */
+/* Parses n entries. Fills *page. The events are in `events` and borrow from the reply. The caller fills the other
+ * members of `page`. */
 void hw_page_parse(const struct hw_page_asked *asked, redisReply *const *entries, size_t n,
                    struct hw_event events[HW_EVENTS_PAGE], struct hw_event_page *page);
 
-/* Parses the answer to hw_stream_range() with HW_EVENTS_PAGE; with asked->last, to XREVRANGE. */
+/* Parses the answer to hw_stream_range() with HW_EVENTS_PAGE, or to XREVRANGE with asked->last. */
 void hw_page_read(const struct hw_page_asked *asked, const redisReply *reply, struct hw_event events[HW_EVENTS_PAGE],
                   struct hw_event_page *page);
 

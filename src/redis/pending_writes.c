@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring of transitions. Cost: constant per entry. It uses chunks instead of one array that doubles: at a mass death
- * or return, such an array copied some 14 MB in one turn of the loop.
+ * The ring of transitions. Cost: constant for each entry. It uses chunks, because one array that doubles would copy
+ * some 14 MB in a turn of the loop when many devices stop or return at once.
  */
 #include "redis/pending_writes.h"
 
@@ -34,7 +34,7 @@ static int make_room(struct hw_pending_writes *q, uint64_t place)
 	return *chunk ? 0 : -ENOMEM;
 }
 
-/* The head has left a chunk: free it. In a full ring, the tail uses the same chunk. */
+/* The head has left a chunk: frees it. In a full ring, the tail already uses the same chunk. */
 static void give_back(struct hw_pending_writes *q, uint64_t place)
 {
 	struct hw_pending_write **chunk = chunk_of(q, place);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Schedules the sink with three timers: pump, retry and sweep. sink.c has their work.
- */
+/* Three timers that schedule the work of the sink: pump, retry and sweep. sink.c does the work. */
 #include <event2/event.h>
 
 #include "redis/inner.h"

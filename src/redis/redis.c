@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The object: it owns the parts, starts and stops them with the link, and implements redis.h.
+ * The object hw_redis. It owns the parts, starts and stops them when the connection comes up or is lost, and implements
+ * redis.h.
  *
- * On the way up, the link becomes ready (connected, authenticated), one of several nodes asks which server this is, the
- * scripts are loaded, the sight record is read, and then on_link() is called. The way down is
- * hw_redis_link_ops.on_lost, once for each connection or attempt.
+ * When the connection comes up, these steps follow in order: it is authenticated; one of several nodes asks which
+ * server this is; the scripts are loaded; the sight record is read; on_link() is called. When it is lost,
+ * hw_redis_link_ops.on_lost is called once for each connection or attempt.
  */
 #include "redis/redis.h"
 
@@ -24,8 +25,8 @@ static void on_lost(void *arg, const char *why)
 	bool was = r->up;
 	char text[sizeof(r->refusal.text)];
 	if (r->refusal.kind != hw_trouble_of(why))
-		r->refusal.writes = 0; /* whether Redis still refuses writes when it returns is not known */
-	/* A refusal has Redis' own words; any other `why` is a sentence of the link. */
+		r->refusal.writes = 0; /* whether Redis will still refuse writes after a reconnect is not known */
+	/* The text of a refusal is Redis' own. Any other `why` is a sentence of the connection. */
 	if (r->refusal.writes)
 		snprintf(text, sizeof(text), "%s", r->refusal.text);
 	else if (hw_trouble_of(why) != HW_TROUBLE_OTHER || strncmp(why, "ERR ", 4) == 0)
@@ -131,7 +132,7 @@ static bool is_ours(const struct hw_redis *r, struct hw_ref ref, uint64_t *epoch
 	return d && hw_call_owner_epoch(r, id.text, id.len, epoch);
 }
 
-/* Returns a length byte, the id and then `more`, on the heap; NULL without memory. */
+/* Returns heap memory with a length byte, the id and then `more`; NULL without memory. */
 static uint8_t *copy_id(const char *id, size_t len, const char *more)
 {
 	uint8_t *copy = malloc(1 + len + strlen(more) + 1);
@@ -152,7 +153,7 @@ uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *
 	return copy_id(id.text, id.len, hw_monitor_group_of(r->m, d)->name);
 }
 
-/* The ring has no room for a transition. The device's snapshot is written as that transition, unless another
+/* The ring has no room for a transition. The device's snapshot is then written as that transition, unless another
  * transition follows first. */
 static void leave_to_rewrite(struct hw_redis *r, uint32_t index)
 {
@@ -195,7 +196,7 @@ void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref
 		hw_redis_refresh(r, device);
 }
 
-/* If the ring has no room, the acknowledgement is dropped. Its payload stays in the outbox, and is published again
+/* If the ring has no room, the acknowledgement is dropped. Its payload then stays in the outbox, and is published again
  * after the next start. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
 {

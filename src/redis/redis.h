@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything that uses hiredis for the monitor, on the libevent loop: the link, the scripts, the store sink
- * (transitions, refreshes, the outbox), the loader and the sight record. It reads devices from the core's registry and
- * never changes one. Redis' answers reach the owner through struct hw_redis_ops.
+ * The interface to all code of the monitor that uses hiredis, on the libevent loop: the connection, the scripts, the
+ * sink of the store (transitions, refreshes, the outbox), the loader and the sight record. This code reads devices from
+ * the core's registry and never changes one. Redis' answers reach the owner through struct hw_redis_ops.
  *
- * The sight record is the value of device:monitor:NODE_ID: this run's id, and until when it has seen the fleet
+ * The sight record is the value of device:monitor:NODE_ID: this run's id, and until when this run has seen the fleet
  * (sight_record.c).
  *
- * Transitions pass through a bounded ring, in order. A transition leaves the ring when Redis has confirmed it. So a
- * lost connection causes a resend, which the script's seq rules make harmless. An overflow is counted, and the device's
- * snapshot is written instead. Where Sentinels name the master, the transitions confirmed in the last minute are sent
- * again after each reconnect. The reason: a failed master may have confirmed transitions that its successor never
- * received. Nothing here logs or blocks.
+ * Transitions pass through a bounded ring in their order. A transition leaves the ring when Redis has confirmed it.
+ * After a lost connection, unconfirmed ones are sent again, which is harmless because the script compares seq. If the
+ * ring overflows, this is counted, and the device's snapshot is written instead. If Sentinels name the master, the
+ * transitions that were confirmed in the last minute are also sent again after each reconnect, because a failed master
+ * may have confirmed transitions that its successor never received. This code logs nothing and never blocks.
  */
 #ifndef HW_REDIS_H
 #define HW_REDIS_H
@@ -36,17 +36,18 @@ struct hw_redis_conf {
 	const char *node_id;
 	int ttl_factor;
 	int64_t events_max;
-	bool refresh_last_seen; /* each refresh writes last_seen; no: only one in several does */
+	bool refresh_last_seen; /* true: each refresh writes last_seen; false: only one in several does */
 	uint64_t run_id;        /* random run id of this run */
-	/* identifies the lock of the pid file, which only one run holds at a time; 0: not known */
+	/* identifies the lock on the pid file, which only one run has at a time; 0: not known */
 	uint64_t place;
-	/* added to the TTL of connected keys, because another node may need time to take over */
+	/* added to the TTL of connected keys, because a take-over by another node may need this time */
 	int64_t ttl_more_ms;
-	/* a keyspace listener runs: the scripts announce their own writes, and respect keys of other programs */
+	/* a keyspace listener runs: the scripts announce their own writes and respect keys of other programs */
 	bool keyspace;
 };
 
-/* The device's state is pending at the store, or at the broker. The sink concerned sets and clears the note. */
+/* Notes in a device's record: its state is pending at the store, or at the broker. The sink for each sets and clears
+ * its note. */
 enum { HW_PENDING_STORE = HW_NOTE(0), HW_PENDING_STATUS = HW_NOTE(1) };
 
 /* A device's partition, and the fencing token with which this node owns it. */
@@ -56,56 +57,59 @@ struct hw_ownership {
 };
 
 struct hw_redis_ops {
-	/* The link is usable (authenticated, db selected, scripts loaded), or was lost, or could not be opened.
-	 * `why` names the trouble and the remedy. */
+	/* The connection is usable (authenticated, database selected, scripts loaded), or was lost, or could not be
+	 * opened. `why` names the reason and the remedy. */
 	void (*on_link)(void *arg, bool up, const char *why);
-	/* One device from the store; its members may be moved out. `down_ms` is filled in. */
+	/* A device from the store. Its members may be moved out. `down_ms` is set. */
 	void (*on_device)(void *arg, struct hw_stored *device);
-	/* One outbox entry, read after all devices: the exact payload that the broker has not acknowledged ("": a
+	/* An entry of the outbox, read after all devices: the payload that the broker has not acknowledged ("": a
 	 * clearing). Not NUL-terminated. */
 	void (*on_outbox)(void *arg, const char *id, size_t id_len, const char *payload, size_t len);
-	/* The load has ended: the number of devices, the number of unusable records, the id of the first one, and
-	 * whether all were read. */
+	/* The load has ended. Arguments: how many devices there are, how many records are unusable, the id of the first
+	 * of these, and whether all were read. */
 	void (*on_loaded)(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete);
 	/* The store holds this device's state as of `seq`. */
 	void (*on_confirmed)(void *arg, struct hw_ref device, uint64_t seq);
 	/* The store holds a newer seq than ours. */
 	void (*on_newer)(void *arg, struct hw_ref device, uint64_t stored_seq);
-	/* A transition has been written to the event stream with this id. Called before its on_confirmed(). Not
-	 * called if the answer was lost; hw_redis_events_after() finds the entry then. May be NULL. */
+	/* A transition was written to the event stream with this id. Called before its on_confirmed(). Not called if
+	 * the answer was lost: the entry then comes with hw_redis_events_after(). May be NULL. */
 	void (*on_event)(void *arg, struct hw_stream_id at, const struct hw_transition *t);
-	/* The answer to hw_redis_events_after() or hw_redis_events_last(). May be NULL if neither is called. */
+	/* The answer to hw_redis_events_after() or hw_redis_events_last(). May be NULL if neither function is called.
+	 */
 	void (*on_events)(void *arg, const struct hw_event_page *page);
-	/* Writes the payload of a device's retained status exactly as it will be published; the outbox gets it.
-	 * Returns its length; 0: a clearing; -1: the group publishes no status. */
+	/* Writes the payload of a device's retained status, exactly as it will be published, for the outbox. Returns
+	 * its length; 0: a clearing; -1: the group publishes no status. */
 	int (*status_payload)(void *arg, const struct hw_device *device, char *buf, size_t cap);
-	/* An error reply that shows that Redis cannot serve now (OOM, READONLY, LOADING, MISCONF, NOPERM ...): at
-	 * most once per kind in 10 s. */
+	/* Redis has answered with an error that shows that it cannot serve now (OOM, READONLY, LOADING, MISCONF, NOPERM
+	 * and others). Called at most once in 10 s for each kind. */
 	void (*on_trouble)(void *arg, const char *what);
-	/* A Sentinel has trouble, with the remedy: once, until the Sentinel works again. May be NULL. */
+	/* A Sentinel does not work as it should; the text has the remedy. Called once, until the Sentinel works again.
+	 * May be NULL. */
 	void (*on_sentinel)(void *arg, const char *what);
-	/* Redis accepts writes again, after a refusal that on_trouble() reported. `ms`: how long it refused. */
+	/* Redis accepts writes again, after a refusal that on_trouble() reported. `ms`: how long Redis refused them. */
 	void (*on_writable)(void *arg, int64_t ms);
 	/*
-	 * Only where Sentinels name the master: the link came back, and `n` confirmed transitions were sent again.
-	 * `lacking` of them were missing in the store. May be NULL.
+	 * Only if Sentinels name the master: the connection came back, and `n` confirmed transitions were sent again.
+	 * The store lacked `lacking` of them. May be NULL.
 	 */
 	void (*on_sent_again)(void *arg, uint32_t n, uint32_t lacking);
-	/* The sight record is missing, so Redis came back empty. Every device is being written again. */
+	/* The sight record is missing, so Redis came back empty. Every device is written again. */
 	void (*on_emptied)(void *arg);
 	/*
-	 * Whether this node owns the device; pending writes of other devices are dropped. NULL: a standalone monitor,
-	 * and the members below are not used. Within a turn of the loop, the answer may change only inside callbacks.
+	 * Returns whether this node owns the device. Pending writes of other devices are dropped. NULL: a standalone
+	 * monitor, which does not use the members below. Within a turn of the loop, the answer may change only inside
+	 * callbacks.
 	 */
 	bool (*owner)(void *arg, const char *id, size_t id_len, struct hw_ownership *out);
-	/* Redis has a greater fencing token for this partition: our writes for it were refused and will not be
-	 * repeated. */
+	/* Redis has a greater fencing token for this partition. It has refused our writes for the partition, and they
+	 * will not be repeated. */
 	void (*on_fenced)(void *arg, unsigned partition, const struct hw_fencing_token *newer);
-	/* This device's state as of `seq` was not written and will not be: another node owns the device, or owned it
-	 * meanwhile. Must not call a function of this header. May be NULL. */
+	/* This device's state up to `seq` was not written and will not be, because another node owns the device, or
+	 * owned it meanwhile. Must not call a function of this header. May be NULL. */
 	void (*on_dropped)(void *arg, struct hw_ref device, uint64_t seq);
-	/* The request of hw_redis_read_device() failed: the link was lost, or Redis cannot serve it. Must not
-	 * call a function of this header. May be NULL. */
+	/* A request of hw_redis_read_device() failed: the connection was lost, or Redis cannot serve it. Must not call
+	 * a function of this header. May be NULL. */
 	void (*on_unlooked)(void *arg);
 };
 
@@ -114,33 +118,34 @@ struct hw_redis_stats {
 	uint32_t transitions_waiting, refreshes_waiting;
 	int64_t script_ns; /* smoothed round trip of a transition script */
 	uint64_t fenced;   /* items refused because of another node's greater token */
-	/* Entries of the ring, without those that are sent again; the transitions to another state than online among
-	 * them; the position of the ring's head; how many more entries fit. */
+	/* waiting: entries of the ring without those that are sent again. waiting_ends: transitions among them to a
+	 * state other than online. done: position of the ring's head. room: how many more entries fit. */
 	uint64_t waiting, waiting_ends, done, room;
 	int64_t oldest_transition_ms; /* age of the oldest unconfirmed transition; 0: none */
 };
 
-/* Starts connecting; never blocks (names are resolved off the loop). `m` and `ops` are borrowed. NULL without
- * memory. */
+/* Starts to connect, and never blocks: names are resolved in another thread. `m` and `ops` are borrowed. Returns NULL
+ * without memory. */
 struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_conf *conf, const struct hw_monitor *m,
                               const struct hw_redis_ops *ops, void *arg);
 /* Must not be called from a callback. */
 void hw_redis_free(struct hw_redis *r);
 
-/* Reads every device and the outbox once the link is up. Must be called before any transition. A node of a cluster
- * calls it again if it cannot follow the stream, but not before on_loaded(). */
+/* Reads every device and the outbox when the connection is up. Must be called before any transition. A node of a
+ * cluster calls it again if it cannot follow the stream, but not before on_loaded(). */
 void hw_redis_load(struct hw_redis *r);
-/* The first load of a monitor that has only waited until now, although its link may have been up for long. It reads
- * the sight records again, as if the object were new. */
+/* The first load of a monitor that has waited until now, perhaps with a connection for long. Reads the sight records
+ * again, as if the object were new. */
 void hw_redis_load_late(struct hw_redis *r);
 
-/* In a cluster, for a device that is known only from other nodes' transitions: reads its stored state. on_device()
- * or on_unlooked() follows. On -ENOTCONN, -ENOMEM or -ENOBUFS (too many requests in flight) neither is called. */
+/* In a cluster: reads the stored state of a device that is known only from other nodes' transitions. on_device() or
+ * on_unlooked() follows. On -ENOTCONN, -ENOMEM or -ENOBUFS (too many requests in flight) neither is called. */
 #define HW_READ_DEVICES_MAX 1024
 int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len);
 
-/* Checks for members of a cluster on this prefix. `fn` is called with the ops' argument; `any`: there is a member;
- * `hash` changes while a member is running. On -ENOTCONN or -ENOMEM, or if the link is lost, `fn` is not called. */
+/* Checks whether there are members of a cluster on this prefix. `fn` is called with the ops' argument. `any`: there is
+ * a member. `hash` changes as long as a member runs. On -ENOTCONN or -ENOMEM, or if the connection is lost, `fn` is not
+ * called. */
 typedef void hw_redis_nodes_seen(void *arg, bool any, uint64_t hash);
 int hw_redis_read_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn);
 
@@ -150,51 +155,53 @@ struct hw_redis_monitor {
 	long pid;
 };
 /*
- * Enters this run among the standalone monitors of this prefix, or renews its entry; called each second. Returns
- * whether a command was sent; none is while an answer is awaited. `fn` is called with the ops' argument, the verdict on
- * the entries, and the older monitor (NULL if this one is the first). It is not called if the link is lost. If Redis
- * refuses the entry, this monitor counts as the first.
+ * Called each second: enters this run among the standalone monitors of this prefix, or renews its entry. Returns
+ * whether a command was sent; none is sent while an answer is awaited. `fn` is called with the ops' argument, the
+ * verdict on the entries, and the older monitor (NULL if this one is the first). It is not called if the connection is
+ * lost. If Redis refuses the entry, this monitor counts as the first.
  */
 typedef void hw_redis_monitors_seen(void *arg, enum hw_exclusive_verdict v, const struct hw_redis_monitor *older);
 bool hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn);
-/* The same for a node of a cluster, which gets no entry: each standalone monitor counts as older. */
+/* The same for a node of a cluster, which has no entry. Each standalone monitor counts as older. */
 bool hw_redis_read_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn);
-/* Removes the entry for good. Returns whether that is done, or impossible; call it again until then. When it is
- * done, the `fn` of hw_redis_enter() is called once more. */
+/* Removes the entry for good. Returns whether it is removed, or cannot be removed; the caller repeats the call until
+ * then. When it is removed, the `fn` of hw_redis_enter() is called once more. */
 bool hw_redis_leave(struct hw_redis *r);
 
-/* Another node has ended, perhaps with pending writes. Reads the outbox again, and compares every device that this
- * node owns with the store, paced. */
+/* Another node has ended, perhaps with pending writes. Reads the outbox again, and gradually compares every device that
+ * this node owns with the store. */
 void hw_redis_compare(struct hw_redis *r);
-/* Whether that comparison, or the one after a reconnect, is still under way. */
+/* Whether such a comparison, or the one after a reconnect, still runs. */
 bool hw_redis_is_comparing(const struct hw_redis *r);
 
 /* The configuration of devices has changed: the next refresh of each device writes all fields of its hash. */
 void hw_redis_reconfigured(struct hw_redis *r);
 
-/* Makes this transition pending at the store. False: another node owns the device, and nothing is pending. */
+/* Makes this transition pending at the store. Returns false if another node owns the device: then nothing is pending.
+ */
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);
-/* Queues a refresh of an online device's keys; several requests are merged. */
+/* Queues a refresh of an online device's keys. Several requests for a device become one refresh. */
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device);
-/* The same, but only if more than the TTL of the connected key must be refreshed. */
+/* The same, but does nothing if only the TTL of the connected key would be refreshed. */
 void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref device);
-/* The broker acknowledged a device's retained status as of `seq`: removes it from the outbox if it is still current.
- * The device is given by `id`, because it may have been forgotten. */
+/* The broker has acknowledged a device's retained status with this `seq`: removes the status from the outbox if it is
+ * still the current one. The device is named by `id`, because it may have been forgotten. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared);
 
 /*
  * Requests a part of the event stream, at most HW_EVENTS_PAGE entries: those after an id ({0, 0}: from the start), or
- * the newest. Returns 0, -ENOTCONN or -ENOMEM. After 0, on_events() is called, in the order of the requests, unless the
- * link is lost.
+ * the newest ones. Returns 0, -ENOTCONN or -ENOMEM. After 0, on_events() is called, in the order of the requests,
+ * unless the connection is lost.
  */
 int hw_redis_events_after(struct hw_redis *r, struct hw_stream_id after);
 int hw_redis_events_last(struct hw_redis *r);
 
 bool hw_redis_up(const struct hw_redis *r);
 /*
- * The trouble and the remedy while Redis refuses writes, and its kind by hw_trouble_name(). NULL while writes succeed,
- * and after the link was lost for another reason. A refusal outlasts connections that are closed because of it; only a
- * successful write ends it. The sight record is written each second, so an idle monitor notices it too.
+ * hw_redis_refusal(): while Redis refuses writes, the reason and the remedy. hw_redis_refusal_name(): the kind of
+ * refusal, by hw_trouble_name(). Both return NULL while writes succeed, and after the connection was lost for another
+ * reason. Only a successful write ends a refusal, also if the connection is closed because of it. The sight record is
+ * written each second, so an idle monitor notices a refusal too.
  */
 const char *hw_redis_refusal(const struct hw_redis *r);
 const char *hw_redis_refusal_name(const struct hw_redis *r);
@@ -202,51 +209,52 @@ const char *hw_redis_refusal_name(const struct hw_redis *r);
 const char *hw_redis_refusal_names(unsigned i);
 /* When the link went down, monotonic; {0} while it is up. */
 struct hw_mono hw_redis_down_since(const struct hw_redis *r);
-/* Writes to device:monitor:NODE_ID until when this monitor has seen the fleet. Called each second with the wall
+/* Writes to device:monitor:NODE_ID until when this monitor has seen the fleet. Called each second with the wall-clock
  * time, and before a clean stop. */
 void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind);
 
-/* A period of this monitor, for the stream device:sight, in wall-clock milliseconds. */
+/* What a monitor did in a period, for the stream device:sight; times are wall-clock milliseconds. */
 enum hw_sight_state { HW_SIGHT_BLIND, HW_SIGHT_SEEING, HW_SIGHT_STOPPED, HW_SIGHT_DOWN };
 struct hw_sighting {
 	enum hw_sight_state state;
 	const char *cause; /* of blindness: hw_cause_name(); else "". Static text */
 	int64_t from_ms, to_ms;
 };
-/* Queues this period for the stream. A period that goes on may be given again, with the same from_ms and a later
- * to_ms. While Redis is away, HW_SIGHTINGS_MAX periods wait; then the oldest are dropped. */
+/* Queues a period for the stream. A period that continues may be queued again, with the same from_ms and a later to_ms.
+ * While Redis cannot be reached, HW_SIGHTINGS_MAX periods wait, and then the oldest are dropped. */
 void hw_redis_sighting(struct hw_redis *r, const struct hw_sighting *e);
-/* Whether no period is pending, or none can be written now. */
+/* Whether no period is pending, or no period can be written now. */
 bool hw_redis_sightings_idle(const struct hw_redis *r);
-/* Until when the previous run saw the fleet, according to the sight record at the first connect; 0: there was no sight
- * record. */
+/* Until when the previous run saw the fleet, by the sight record that was found at the first connect; 0: there was
+ * none. */
 int64_t hw_redis_old_seen_ms(const struct hw_redis *r);
 
-/* Each second: runs timers that could not be armed for lack of memory. */
+/* Called each second: starts timers for which there was no memory before. */
 void hw_redis_tick(struct hw_redis *r);
-/* The value of hw_monitor_canaries() for the sight record, which the next run reads; and the value of the previous run,
- * valid once the link was up. */
+/* hw_redis_keep_canaries(): stores the value of hw_monitor_canaries() in the sight record, for the next run.
+ * hw_redis_old_canaries(): returns the value of the previous run; valid after the connection was up once. */
 void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries);
 uint64_t hw_redis_old_canaries(const struct hw_redis *r);
-/* Whether Redis has confirmed a sight record of this run, or has kept the sight record of another run with our name. If
- * so, a missing sight record means that Redis was emptied. */
+/* Whether Redis should have a sight record: it has confirmed one of this run, or another run with our name has kept its
+ * own. If so, a missing sight record means that Redis was emptied. */
 bool hw_redis_has_sight_record(const struct hw_redis *r);
-/* Whether a sight record is in flight. Its answer shows whether Redis was emptied before it. */
+/* Whether a sight record is being written. Its answer shows whether Redis was emptied before. */
 bool hw_redis_is_writing_sight_record(const struct hw_redis *r);
-/* Whether another run's sight record, or an older sight record of this run, was found since the last call. Between the
- * two sight records, the store may have been emptied unnoticed. */
+/* Whether since the last call a sight record of another run, or an older one of this run, was found. The store may then
+ * have been emptied or replaced unnoticed. */
 bool hw_redis_doubts(struct hw_redis *r);
 /*
- * Reads the sight record after all commands sent before. So `fn` is called after on_emptied(), if Redis was emptied
- * before now. `has_record`: the sight record is there, or no sight record can be expected yet. `known` is false if the
- * link was lost. On -ENOTCONN or -ENOMEM `fn` is not called. Otherwise it is called by hw_redis_free() at the latest.
+ * Reads the sight record after all commands that were sent before. So if Redis was emptied before now, on_emptied() is
+ * called first, and then `fn`. `has_record`: the sight record exists, or is not expected yet. `known`: false if the
+ * connection was lost. On -ENOTCONN or -ENOMEM `fn` is not called. Otherwise `fn` is called, at the latest by
+ * hw_redis_free().
  */
 typedef void hw_redis_fenced(void *arg, bool known, bool has_record);
 int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg);
-/* With ops.owner: the run id of the server of the present connection (server_run_id.h); "" if the link is down, or if
- * Redis does not report it. */
+/* With ops.owner: the run id of the server of the present connection (server_run_id.h); "" if there is no connection,
+ * or if Redis does not report it. */
 const char *hw_redis_server(const struct hw_redis *r);
-/* Redis' clock when it was last read, and when that was (monotonic); 0: not read yet. */
+/* Redis' clock when it was last read. *at receives when that was (monotonic). 0: not read yet. */
 int64_t hw_redis_clock(const struct hw_redis *r, struct hw_mono *at);
 const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The errors of Redis and their reports, and whether Redis accepts writes. A refusal begins when Redis refuses all
- * writes of a call. It ends when each refused kind of write has succeeded.
+ * Reports the errors of Redis, and tracks whether Redis accepts writes. A refusal begins when Redis refuses all writes
+ * of a call. It ends when each kind of write that was refused has succeeded.
  */
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char 
 	return kind;
 }
 
-/* The kinds of calls, as bits, that are pending or in flight. */
+/* The kinds of calls that are pending or in flight, as bits. */
 static unsigned pending_calls(const struct hw_redis *r)
 {
 	const struct hw_sink *s = &r->sink;
@@ -61,8 +61,8 @@ static unsigned pending_calls(const struct hw_redis *r)
 	return pending;
 }
 
-/* A refused call may have been dropped since together with its device; then no call of its kind may follow. So a
- * kind that is not pending ends too. The sight record is always pending. */
+/* A kind of write has succeeded. Kinds of which nothing is pending count as succeeded too: a refused call may have been
+ * dropped with its device, and then no call of its kind may follow. The sight record is always pending. */
 void hw_refusal_end(struct hw_redis *r, unsigned write)
 {
 	struct hw_refusal *f = &r->refusal;

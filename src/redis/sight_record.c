@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sight record in device:monitor:NODE_ID is "RUN MS CANARIES". RUN is this run's id. MS is until when this run has
- * seen the fleet, in wall-clock milliseconds. CANARIES is hw_monitor_canaries(), left out while it is 0. The previous
- * run's sight record shows for how long no monitor was watching. The sight record that is found each second shows
- * whether Redis still has our data.
+ * The sight record in device:monitor:NODE_ID is "RUN MS CANARIES". RUN is this run's id. MS is the time until which
+ * this run has seen the fleet, in wall-clock milliseconds. CANARIES is hw_monitor_canaries(), which is omitted while it
+ * is 0. The sight record of the previous run shows for how long no monitor was watching. The sight record that is found
+ * each second shows whether Redis still has our data.
  *
- * Invariant: MS is never later than the state of the store. It stands still while the monitor is blind and until the
- * load has ended.
+ * Invariant: MS is never later than the last state in the store. It stands still while the monitor is blind, and until
+ * the load has ended.
  *
- * In a cluster, the run that is the member under NODE_ID writes the sight record. A run that waits for its
- * predecessor's removal leaves the predecessor's sight record. That sight record also shows whether Redis was emptied.
+ * In a cluster, only the run that is a member under the name NODE_ID writes the sight record. A run that waits until
+ * its predecessor is removed leaves the predecessor's sight record. That one also shows whether Redis was emptied.
  *
- * The sight record also shows, each second, whether Redis accepts writes. Its script has a second key, that of the
- * clock of watching (watched.c), so that a Redis Cluster refuses it like a transition.
+ * Each second the sight record also shows whether Redis accepts writes. Its script has a second key, that of the clock
+ * of watching (watched.c), so that a Redis Cluster refuses it as it would refuse a transition.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -52,7 +52,8 @@ int64_t hw_sight_record_ms(const struct hw_redis *r, const redisReply *reply)
 	return parse(r, reply).ms;
 }
 
-/* Compares the sight record that was found with our last one. If they differ, a sweep compares all devices. */
+/* Compares the sight record that was found with the last one that this run wrote. If they differ, a sweep compares all
+ * devices. */
 static void compare(struct hw_redis *r, const struct found *f)
 {
 	struct hw_sight_record *k = &r->sight_record;
@@ -67,8 +68,8 @@ static void compare(struct hw_redis *r, const struct found *f)
 		               "another run of this monitor has written its run id: a second monitor has the same "
 		               "node_id, or Redis was restored from a copy");
 		if (r->sink.sweep)
-			return; /* two monitors that overwrite each other's sight record must not restart the sweep for
-			           ever */
+			return; /* otherwise two monitors that overwrite each other's sight record would restart the
+			           sweep for ever */
 	} else if (f->ms >= k->written_ms) {
 		return;
 	} else {
@@ -125,8 +126,8 @@ static void refused(struct hw_redis *r, const char *error)
 		hw_redis_link_fail(&r->link, error); /* a new connection may reach the new master */
 }
 
-/* Another run holds the name: its sight record was kept, or no sight record exists. If the last sight record was
- * refused, the other run's sight record proves that Redis has accepted a write since. */
+/* Another run uses our name, so our sight record was not written. The store has the other run's sight record, or none.
+ * If Redis had refused our last one, the other run's record proves that Redis has accepted a write since. */
 static void on_left(struct hw_redis *r, const redisReply *found)
 {
 	struct found f = parse(r, found);
@@ -170,12 +171,12 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	int64_t ms = k->sent_ms;
 	compare(r, &f); /* this may send the next sight record */
 	if (!is_put) {
-		put(r); /* this run expected its own sight record, and now knows that it is missing */
+		put(r); /* this run's sight record should have been there, and is missing */
 		return;
 	}
 	hw_refusal_end(r, HW_REFUSED_SIGHT_RECORD);
 	if (k->left && !k->written_ms)
-		k->doubted = false; /* until now another run held the name, so no sight record of ours was lost */
+		k->doubted = false; /* another run used our name until now, so no sight record of ours was lost */
 	k->written = true;
 	k->left = false;
 	k->written_ms = ms;

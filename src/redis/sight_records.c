@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the newest time until when any node of a cluster has seen the fleet. It is read once, before the load. The
- * names of the sight records come from the members and from the last owners of partitions: a node that saw the fleet
+ * Finds the newest time until which any node of a cluster has seen the fleet. It is read once, before the load. The
+ * names of the sight records are those of the members and of the last owners of partitions. A node that saw the fleet
  * later than all of these would have owned some partitions. A sight record that cannot be read counts as none, so the
  * time without a monitor counts as longer.
  *
@@ -19,7 +19,7 @@
 struct search {
 	struct hw_redis *r;
 	unsigned waiting; /* answers that are awaited */
-	bool lost, asked; /* the link is lost; the sight records have been requested */
+	bool lost, asked; /* lost: the connection was lost. asked: the sight records were requested */
 	unsigned n;
 	char name[NAMES][HW_NODE_ID_MAX + 1];
 };

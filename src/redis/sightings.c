@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the periods in which this monitor saw the fleet to the stream device:sight, oldest first, one entry in flight
- * at a time. An entry leaves the queue when Redis has confirmed it. An entry whose answer was lost is written again;
- * readers recognise the duplicate by node and from_ms.
+ * Writes the periods in which this monitor saw the fleet to the stream device:sight. The oldest is written first, with
+ * one entry in flight at a time. An entry leaves the queue when Redis has confirmed it. An entry whose answer was lost
+ * is written again; readers recognise the duplicate by node and from_ms.
  *
- * Invariant: the queue holds at most HW_SIGHTINGS_MAX entries. If it is full, the oldest is dropped. This is safe,
- * because a period without an entry counts as not seen.
+ * Invariant: the queue has at most HW_SIGHTINGS_MAX entries. If it is full, the oldest is dropped. This is safe,
+ * because a time without an entry counts as not seen.
  *
- * Cost: one XADD per entry: several in the first minutes of a period, then one in five minutes.
+ * Cost: one XADD for each entry: several in the first minutes of a period, then one in five minutes.
  */
 #include <inttypes.h>
 #include <stdio.h>

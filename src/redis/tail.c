@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See tail.h. After each connect, INFO identifies the server; then src/stream/reader.h reads. */
+/* See tail.h. After each connect, INFO shows which server this is. Then src/stream/reader.h reads the stream. */
 #include "redis/tail.h"
 
 #include <errno.h>
@@ -24,9 +24,9 @@ struct hw_tail {
 	struct hw_stream_reader reader;
 	struct hw_troubles troubles;
 	bool up, at_end;
-	bool other;                        /* the offset is of another server: the reader is to report a gap */
-	bool denied;                       /* the last attempt to read the stream failed for a missing right */
-	char server[HW_SERVER_RUN_ID + 1]; /* run id of the server that the offset belongs to; "": not known yet */
+	bool other;                        /* the offset belongs to another server, so the reader must report a gap */
+	bool denied;                       /* the last attempt to read the stream failed because a right is missing */
+	char server[HW_SERVER_RUN_ID + 1]; /* run id of the server to which the offset belongs; "": not known yet */
 	struct hw_tail_stats stats;
 };
 
@@ -85,7 +85,7 @@ static const struct hw_stream_reader_ops reader_ops = {on_page, on_gap, on_refus
 
 /* --- connecting --------------------------------------------------------------------------------------------------- */
 
-/* A server that does not report its run id counts as another one at each connect. */
+/* A server that does not report its run id counts as a new server at each connect. */
 static void on_server(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_tail *t = arg;

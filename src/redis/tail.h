@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows the event stream from a given offset, over its own connection. The entries of all nodes are reported in their
- * order, without a gap. If a gap cannot be avoided, it is reported together with the offset at which reading continues.
- * Transitions before that offset must then be read from the hashes. If the caller reads the hashes after on_gap(), it
- * misses nothing.
+ * Follows the event stream from a given offset, on a connection of its own. Reports the entries of all nodes in their
+ * order and without a gap. If a gap cannot be avoided, reports it with the offset at which reading continues. The
+ * caller must then read earlier transitions from the hashes. If it reads the hashes after on_gap(), it misses nothing.
  *
- * stream/reader.h says how, and what a trimmed, emptied or replaced stream gives.
+ * stream/reader.h describes how the stream is read, and what happens if it was trimmed, emptied or replaced.
  *
  * A server with another run id (a failover or a restart) also counts as a gap, because it may lack entries that its
  * predecessor had.
  *
- * Nothing here logs or blocks. Cost: two commands per page; two a second while nothing arrives.
+ * This code logs nothing and never blocks. Cost: two commands for each page; two in a second while nothing arrives.
  */
 #ifndef HW_REDIS_TAIL_H
 #define HW_REDIS_TAIL_H
@@ -32,19 +31,20 @@ struct hw_tail_conf {
 };
 
 enum hw_tail_gap {
-	/* the entry at the offset is no longer in the stream: trimmed, deleted, or restored from a copy */
+	/* the entry at the offset is not in the stream any more: it was trimmed or deleted, or the stream was restored
+	 * from a copy */
 	HW_TAIL_LOST,
 	HW_TAIL_SERVER /* this is another server, or it was restarted */
 };
 
 struct hw_tail_ops {
-	/* Following has begun, or has ended. `why` names the trouble and the remedy. */
+	/* Following has begun, or has ended. `why` names the reason and the remedy. */
 	void (*on_link)(void *arg, bool up, const char *why);
-	/* The entries after the last page. Also called without an entry, once the end is reached (!page->more). */
+	/* The entries after the last page. Also called without entries when the end is reached (!page->more). */
 	void (*on_page)(void *arg, const struct hw_event_page *page);
-	/* The entries up to `from` are not known; reading continues after it. `why` is a sentence. */
+	/* Entries up to `from` are unknown; reading continues after it. `why` is a sentence. */
 	void (*on_gap)(void *arg, enum hw_tail_gap gap, struct hw_stream_id from, const char *why);
-	/* Redis refuses a command: reported at most once per kind in 10 s. A missing right to read the stream is
+	/* Redis refuses a command. Called at most once in 10 s for each kind. A missing right to read the stream is
 	 * reported once, when it begins. */
 	void (*on_trouble)(void *arg, const char *what);
 };
@@ -59,17 +59,18 @@ struct hw_tail *hw_tail_new(struct event_base *base, const struct hw_tail_conf *
 /* Must not be called from a callback. */
 void hw_tail_free(struct hw_tail *t);
 
-/* Starts to report the entries after this offset; {0, 0}: from the start. Nothing is reported before the first call. */
+/* Starts to report the entries after this offset; {0, 0}: from the start. Before the first call, nothing is reported.
+ */
 void hw_tail_from(struct hw_tail *t, struct hw_stream_id offset);
 /* The offset up to which entries have been reported. */
 struct hw_stream_id hw_tail_offset(const struct hw_tail *t);
-/* The run id of the Redis that the offset belongs to. "": not known yet, or a change is about to be reported as a
- * gap. "?": Redis does not report it. */
+/* The run id of the Redis server to which the offset belongs. "": not known yet, or a change will be reported as a gap.
+ * "?": Redis does not report it. */
 const char *hw_tail_server(const struct hw_tail *t);
-/* Whether the offset was the end of the stream at the last check. */
+/* Whether the offset was the end of the stream when it was last checked. */
 bool hw_tail_at_end(const struct hw_tail *t);
 bool hw_tail_up(const struct hw_tail *t);
-/* Whether Redis' ACL denied the last attempt to read the stream. */
+/* Whether the right to read the stream was missing at the last attempt. */
 bool hw_tail_is_denied(const struct hw_tail *t);
 /* Each second: repeats what failed for lack of memory. */
 void hw_tail_tick(struct hw_tail *t);

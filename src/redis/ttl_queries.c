@@ -16,14 +16,14 @@
 struct hw_ttl_query {
 	struct hw_ttl_queries *l;
 	unsigned why;
-	bool again; /* this is the second attempt, because Redis was stalled at the first */
+	bool again; /* this is the second attempt, because Redis was slow at the first */
 	int64_t sent_ns;
 	struct hw_ttl_query *next; /* in the list of those that wait for a fence */
 	size_t len;
 	char id[];
 };
 
-/* A collision may cause a second query for a key, but never a missing one. */
+/* If two ids have the same hash, a key may be queried twice, but none is missed. */
 static uint32_t hash_of(const char *id, size_t len)
 {
 	uint32_t h = hw_fnv32(id, len);
@@ -214,7 +214,8 @@ static void pump(struct hw_ttl_queries *l)
 		const size_t len[] = {4, hw_keys_device(l->keys, HW_KEY_CONNECTED, query->id, query->len, l->key)};
 		query->sent_ns = hw_clock_mono().ns;
 		if (hw_redis_link_command(l->link, on_ttl, query, 2, argv, len) != 0)
-			return; /* the link is down, or memory ran out: an answer or the link's return continues */
+			return; /* the connection is down, or memory ran out; sending continues with the next answer or
+			           the next connection */
 		l->head++;
 		l->in_flight++;
 		l->sent++;

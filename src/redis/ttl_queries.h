@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queries the TTLs of connected keys: a queue of ids, with a pipelined PTTL for each. An id that already waits is not
- * queued twice; the reasons of its queries are combined. At most `max` (HW_TTL_QUERIES_MAX) wait, and
- * HW_TTL_QUERIES_IN_FLIGHT are in flight.
+ * Queries the TTLs of connected keys: a queue of ids, and a pipelined PTTL for each. An id that already waits is not
+ * queued twice; the reasons of its queries are combined. At most `max` (HW_TTL_QUERIES_MAX) ids wait, and
+ * HW_TTL_QUERIES_IN_FLIGHT queries are in flight.
  *
- * PTTL makes Redis delete an expired key at once, with its notification, and the answer is -2.
+ * If the key has expired, PTTL makes Redis delete it at once and send its notification. The answer is -2.
  *
  * A key may also be missing because the store was emptied. So answers of -2 are held until a fence ends. The fence
- * shows that the store was not emptied, or the owner is informed that it was. One fence serves all answers that are
+ * shows that the store was not emptied; if it was, the owner is informed first. One fence serves all answers that are
  * held when it is sent.
  *
- * A Redis that was stalled may serve this connection before that of the program which has renewed the key. So after an
- * answer that took HW_TTL_QUERIES_SLOW_NS, no query is sent for HW_TTL_QUERIES_CALM_NS. Each -2 during that time is
- * queried once more.
+ * A Redis that was stopped may serve this connection before that of the program that renews the key. So after an answer
+ * that took HW_TTL_QUERIES_SLOW_NS, no query is sent for HW_TTL_QUERIES_CALM_NS. Each -2 in that time is queried once
+ * more.
  */
 #ifndef HW_REDIS_TTL_QUERIES_H
 #define HW_REDIS_TTL_QUERIES_H
@@ -36,7 +36,7 @@ struct hw_ttl_queries_ops {
 	/* `why` and `ttl_ms` as for hw_monitor_key(). */
 	void (*on_answer)(void *arg, unsigned why, const char *id, size_t id_len, int64_t ttl_ms);
 	void (*on_error)(void *arg, const char *reply);
-	/* Requests the fence. If it returns 0, hw_ttl_queries_fenced() must follow. NULL: there is no fence. */
+	/* Requests the fence. After 0, the owner must call hw_ttl_queries_fenced(). NULL: there is no fence. */
 	int (*fence)(void *arg);
 };
 
@@ -55,7 +55,7 @@ struct hw_ttl_queries {
 	unsigned in_flight;
 	int64_t calm_ns;                       /* monotonic: no query is sent before */
 	struct hw_ttl_query *gone, **gone_end; /* queries that wait for a fence, oldest first */
-	/* the end of those that the fence in flight covers; NULL: no fence is in flight */
+	/* the end of the held answers that the fence in flight covers; NULL: no fence is in flight */
 	struct hw_ttl_query **covered;
 	uint32_t n_gone;
 	unsigned stale; /* fences in flight whose queries were all dropped */
@@ -69,16 +69,17 @@ int hw_ttl_queries_init(struct hw_ttl_queries *l, struct event_base *base, struc
 /* Must be called after the link is freed. */
 void hw_ttl_queries_fini(struct hw_ttl_queries *l);
 
-/* Queues a query. On -ENOBUFS (`max` wait) or -ENOMEM it is dropped and counted. */
+/* Queues a query. On -ENOBUFS (`max` queries wait) or -ENOMEM, the query is dropped and counted. */
 int hw_ttl_queries_add(struct hw_ttl_queries *l, unsigned why, const char *id, size_t id_len);
-/* Each second: arms a timer that could not be armed for lack of memory. */
+/* Called each second: starts a timer for which there was no memory before. */
 void hw_ttl_queries_tick(struct hw_ttl_queries *l);
 
 /* The result of a fence. `known`: the owner has handled it, so the held answers are reported. Otherwise the fence is
  * requested again. */
 void hw_ttl_queries_fenced(struct hw_ttl_queries *l, bool known);
 uint32_t hw_ttl_queries_waiting(const struct hw_ttl_queries *l);
-/* The link is up: sending continues. The link is lost: all queries are dropped. */
+/* hw_ttl_queries_up(): the connection is up, and sending continues. hw_ttl_queries_lost(): it is lost, and all queries
+ * are dropped. */
 void hw_ttl_queries_up(struct hw_ttl_queries *l);
 void hw_ttl_queries_lost(struct hw_ttl_queries *l);
 
