@@ -9,7 +9,7 @@
 
 #define EPOCH_MAX (UINT64_MAX / 2)
 
-/* Writes "7:" or "7-9:", after `sep` unless it is the first. */
+/* Writes "7:" for one partition or "7-9:" for several. `sep` precedes it unless it is the first. */
 static size_t put_range(char *at, size_t cap, unsigned from, unsigned to, const char *sep)
 {
 	if (from == to)
@@ -65,7 +65,7 @@ int hw_claims_number(const char **at, const char *end, uint64_t max, uint64_t *o
 	return 0;
 }
 
-/* Reads "7:N" or "7-9:N", where the first number is at least `least`. */
+/* Reads "7:N" or "7-9:N". The first partition must be at least `least`. */
 static int range(const char **at, const char *end, uint64_t least, uint64_t *from, uint64_t *to, uint64_t *epoch)
 {
 	if (hw_claims_number(at, end, HW_PARTITIONS - 1, from) < 0 || *from < least)

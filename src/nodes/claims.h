@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claims as a presence contains them: the tokens that a node claims, "0-84:1700000001,90:1700000007", and the greatest
- * tokens that the node knows, "0-84:1700000001:NODE_ID 90:1700000007:NODE_ID". Known tokens contain the node, because
- * two masters may give out the same epoch, and then the name decides. Ranges ascend, and the text is as short as
- * possible.
+ * The claims in a node's presence, and its known fencing tokens, as text. A claim is a token that the node claims:
+ * "0-84:1700000001,90:1700000007" has the epochs. The known tokens are the greatest that the node has read:
+ * "0-84:1700000001:NODE_ID 90:1700000007:NODE_ID". They contain the node, because two masters may give out the same
+ * epoch, and then the node's name decides. Ranges ascend, and the text is as short as possible.
  *
- * A record in Redis is "EPOCH NODE_ID". A released record has " -" after that, or " ~" if something was pending at the
- * release.
+ * An owner's record in Redis is "EPOCH NODE_ID". A released record has " -" after that, or " ~" if writes were pending
+ * at the release.
  */
 #ifndef HW_NODES_CLAIMS_H
 #define HW_NODES_CLAIMS_H
@@ -20,10 +20,10 @@
 #define HW_CLAIMS_TEXT (HW_PARTITIONS * 25)
 #define HW_KNOWN_TEXT  (HW_PARTITIONS * (25 + 1 + HW_NODE_ID_MAX))
 
-/* Writes the text of 256 epochs, with a NUL. Epochs of 0 are left out. Returns the length. */
+/* Writes 256 epochs as text, with a NUL. Epochs of 0 are omitted. Returns the length. */
 size_t hw_claims_text(const uint64_t epochs[HW_PARTITIONS], char buf[HW_CLAIMS_TEXT]);
-/* The inverse. Returns 0; or -EINVAL, and `epochs` is undefined: a range that does not ascend, an epoch of 0, or other
- * text. "" is no claim. */
+/* Reads such a text. Returns 0, or -EINVAL for ranges that do not ascend, an epoch of 0, or other text; `epochs` is
+ * then undefined. "" means no claims. */
 int hw_claims_parse(const char *text, size_t len, uint64_t epochs[HW_PARTITIONS]);
 
 /* The same for tokens. */
@@ -36,8 +36,8 @@ int hw_claims_number(const char **at, const char *end, uint64_t max, uint64_t *o
 /* Whether a text can be a NODE_ID in any of these texts. */
 bool hw_claims_is_node(const char *text, size_t len);
 
-/* Writes a set of partitions as hexadecimal digits with a NUL. A digit has four partitions, the lowest digit comes
- * first. */
+/* Writes a set of partitions as hexadecimal digits with a NUL. Each digit stands for four partitions, and the first
+ * digit for the lowest four. */
 #define HW_PARTITIONS_TEXT (HW_PARTITIONS / 4 + 1)
 void hw_partitions_text(const struct hw_partitions *set, char buf[HW_PARTITIONS_TEXT]);
 /* Returns 0; or -EINVAL, and *out is undefined. */
@@ -46,9 +46,9 @@ int hw_partitions_parse(const char *text, size_t len, struct hw_partitions *out)
 /* The longest record, with its NUL. */
 #define HW_RECORD_TEXT (20 + 1 + HW_NODE_ID_MAX + 2 + 1)
 
-/* Writes a record as Redis stores it, with a NUL; "" for no record. Returns the length. */
+/* Writes an owner's record as Redis stores it, with a NUL; "" if there is none. Returns the length. */
 size_t hw_record_text(const struct hw_record *r, char buf[HW_RECORD_TEXT]);
-/* Returns 0 and the record in *out; or -EINVAL, and *out is empty. */
+/* Reads a record. Returns 0 and the record in *out, or -EINVAL and an empty *out. */
 int hw_record_parse(const char *text, size_t len, struct hw_record *out);
 
 #endif

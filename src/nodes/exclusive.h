@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Selects the one monitor that continues, if several single monitors ([cluster] mode = off) have the same key_prefix.
- * Each run has an entry in Redis: BORN, a number that grows with each new entry, and a count that grows each second. A
- * run continues while no older entry's count grows. So of two active runs exactly one continues, and always the same
- * one. BORN never changes, even after Redis was emptied, and of two runs one has the lesser BORN.
+ * Selects the one monitor that continues if several single monitors ([cluster] mode = off) have the same key_prefix.
+ * Each run has an entry in Redis: BORN, a number that grows with each new entry, and a count that the run increases
+ * each second. A run continues while no older entry's count grows. So of two running monitors exactly one continues,
+ * and always the same one. A run's BORN never changes, even if Redis is emptied, and of two runs exactly one counts as
+ * older.
  *
  * Invariant: a run begins its work only when there is no older entry. If a count stands still for
- * HW_EXCLUSIVE_LEASE_NS, its entry is removed from Redis, unless the entry has changed. A run whose own entry was
- * removed, because the run was suspended, is entered again as the youngest. No clock is compared with another
- * machine's.
+ * HW_EXCLUSIVE_LEASE_NS, the entry is removed from Redis, unless it has changed. A run that was suspended, and whose
+ * own entry was removed meanwhile, enters itself again as the youngest. No clock is compared with another machine's.
  *
- * A run counts as active after two growths, because a run that has ended may have left one renewal in its connection.
+ * A run counts as running only after its count grew twice, because a run that has ended may have left one renewal in
+ * its connection.
  */
 #ifndef HW_NODES_EXCLUSIVE_H
 #define HW_NODES_EXCLUSIVE_H
@@ -30,19 +31,19 @@ struct hw_exclusive_entry {
 };
 
 enum hw_exclusive_verdict {
-	HW_EXCLUSIVE_WAIT,  /* there is an older entry; whether its run is active is not known yet */
+	HW_EXCLUSIVE_WAIT,  /* there is an older entry, and it is not known yet whether its run still runs */
 	HW_EXCLUSIVE_FIRST, /* there is no older entry */
 	HW_EXCLUSIVE_LATER  /* an older run is active */
 };
 
 void hw_exclusive_init(struct hw_exclusive *x, uint64_t run);
-/* Applies an answer of Redis with all entries, at most HW_MEMBERS_MAX. Unless the verdict is HW_EXCLUSIVE_FIRST, *older
- * is the index of the older entry. */
+/* Applies an answer of Redis that contains all entries, at most HW_MEMBERS_MAX. Unless the verdict is
+ * HW_EXCLUSIVE_FIRST, *older is the index of the older entry. */
 enum hw_exclusive_verdict hw_exclusive_check(struct hw_exclusive *x, struct hw_mono now,
                                              const struct hw_exclusive_entry *entries, size_t n, size_t *older);
 /* Whether to remove this entry, as of the last answer. */
 bool hw_exclusive_is_dead(const struct hw_exclusive *x, const struct hw_exclusive_entry *e);
-/* The connection to Redis is lost: a count that stands still proves nothing until the next answer. */
+/* The connection to Redis is lost. A count that stands still proves nothing until the next answer. */
 void hw_exclusive_forget(struct hw_exclusive *x);
 
 #endif

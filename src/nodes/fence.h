@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fence at the broker: decides for which partitions statuses may be published over the present session of the
+ * The fence at the broker: decides for which partitions statuses may be published in the present session of the
  * publisher.
  *
- * The broker compares no tokens, but it keeps the order of messages, and only one connection has a client id. So a
- * status of partition p is published only if, in this session,
- *   1. the presence that claims p was acknowledged, then a barrier was sent, and the barrier is back on every reader;
- *   2. a renewal that was sent after the session began was confirmed;
- *   3. nothing read shows a greater token for p (otherwise the caller withdraws the claim: hw_fence_claim());
- *   4. no other presence that was read before that barrier claims p with a lesser token: that peer is evicted first.
- * So two owners never both pass. One of their presences comes first at the broker. The owner of the later presence
- * reads the earlier one before its own barrier is back. It then yields to a greater token, or evicts the peer with a
- * lesser one.
+ * The broker compares no tokens, but it keeps the order of messages, and only one connection at a time has a client id.
+ * So a status of partition p is published only if all of these hold in this session:
  *
- * A session that passed stays valid whatever happens to Redis. The proof starts again after a lost session, and after
+ * 1. The broker has acknowledged the presence that claims p. A barrier was sent after that, and is back on every
+ *    reader.
+ * 2. A renewal was confirmed that was sent after the session began.
+ * 3. No message or answer has shown a greater token for p. (If one does, the caller withdraws the claim:
+ *    hw_fence_claim().)
+ * 4. No other node's presence that was read before that barrier claims p with a lesser token. Such a peer is evicted
+ *    first.
+ *
+ * So never do two owners both pass. One of their presences reaches the broker first. The owner of the later presence
+ * reads the earlier one before its own barrier is back. It then yields if the other token is greater, and evicts the
+ * other node if it is lesser.
+ *
+ * A session that has passed stays valid whatever happens to Redis. The proof starts again if the session is lost, or if
  * reader 0 was lost or may have lost messages.
  *
- * Cost: reading a presence and proving are linear in the partitions. hw_fence_passes() and hw_fence_passing() take
+ * Cost: reading a presence, and proving, are linear in the partitions. hw_fence_passes() and hw_fence_passing() take
  * constant time.
  */
 #ifndef HW_NODES_FENCE_H
@@ -34,7 +39,7 @@
 struct hw_peer {
 	char node[HW_NODE_ID_MAX + 1]; /* "": free */
 	uint64_t claims[HW_PARTITIONS];
-	unsigned blocks;        /* number of this node's partitions that wait for this peer */
+	unsigned blocks;        /* number of this node's partitions that wait until this peer withdraws its claims */
 	struct hw_mono since;   /* since when the first of them waits */
 	struct hw_mono evicted; /* when its eviction was last ordered; INT64_MIN: never */
 	struct hw_mono refused; /* when the broker refused the eviction; INT64_MIN: never */
@@ -52,13 +57,14 @@ struct hw_fence {
 	bool session, reader; /* the publisher is connected; reader 0 is subscribed */
 	bool confirmed;       /* rule 2 */
 	uint64_t sessions;    /* number of the present session, or of the last one */
-	uint64_t begun;       /* number of restarts of the proof; while it is unchanged, no message was missed */
+	uint64_t begun; /* how often the proof has started again; while this is unchanged, no message was missed */
 	uint64_t claims[HW_PARTITIONS];
 
-	bool recalled; /* the known tokens of an earlier run were read: see hw_fence_recalled() */
+	bool recalled; /* the tokens that an earlier run published were read: see hw_fence_recalled() */
 
-	uint64_t published, acked; /* numbers of this session's last presence, and of the last acknowledged one */
-	bool stale;                /* the claims have changed since the last presence */
+	uint64_t published,
+		acked; /* numbers of the session's last presence, and of the last one that was acknowledged */
+	bool stale;    /* the claims have changed since the last presence */
 	uint64_t published_claims[HW_PARTITIONS];
 
 	enum hw_proof proof;
@@ -70,53 +76,56 @@ struct hw_fence {
 	uint64_t before[HW_PARTITIONS]; /* rule 4: a bit for each peer */
 	struct hw_partitions open;      /* proven, and `before` is empty */
 	struct hw_peer peer[HW_PEERS_MAX];
-	bool overflow; /* more peers with claims than elements: nothing passes until reader 0 reads again */
+	bool overflow; /* more peers have claims than fit here; no partition passes until reader 0 reads all again */
 };
 
-/* `node`: this node, borrowed for the call. At first there is no session, no reader and no claim. */
+/* `node`: the name of this node; borrowed for the call. Initially there is no session, no reader and no claim. */
 void hw_fence_init(struct hw_fence *f, const char *node);
 
-/* From now on this node claims p with this epoch; 0: not any more. */
+/* From now on this node claims p with this epoch. 0: it no longer claims p. */
 void hw_fence_claim(struct hw_fence *f, unsigned p, uint64_t epoch);
 
 /* A session begins or ends. A new session ends the previous one. */
 void hw_fence_session(struct hw_fence *f, bool up);
-/* Reader 0 is subscribed to presences (up; the retained ones follow), or it is lost or may have lost messages (down).
- * */
+/* up: reader 0 is subscribed to presences, and the retained ones follow. down: it is lost, or may have lost messages.
+ */
 void hw_fence_reader(struct hw_fence *f, bool up);
-/* A renewal was confirmed that was sent when `sessions` had this value. */
+/* A renewal was confirmed that was sent when f->sessions had the value `sessions`. */
 void hw_fence_confirm(struct hw_fence *f, uint64_t sessions);
 
 /*
  * Whether this node may publish its known tokens. An earlier run of this node has published its known tokens on the
- * same topic, retained. They may be the only trace of a claim that Redis has lost, and whose owner has ended. So they
- * must be read before they are replaced.
+ * same topic, retained. These may be the only record of a claim that Redis has lost and whose owner has ended. So this
+ * node must read them before it replaces them.
  *
- * This is true once a barrier is back that was sent while there were both a session and reader 0. If no tokens were
- * read by then, there are none, or this node may not read them. Nothing is proven before that; afterwards all claims
- * are published again.
+ * True when a barrier is back that was sent while there were both a session and reader 0. If no tokens were read by
+ * then, there are none, or this node may not read them. Nothing is proven before that. Afterwards all claims are
+ * published again.
  */
 bool hw_fence_recalled(const struct hw_fence *f);
-/* Whether to publish a presence, because the claims changed or the session is new. */
+/* Whether to publish a presence, because the claims have changed or the session is new. */
 bool hw_fence_must_publish(const struct hw_fence *f);
-/* The caller publishes a presence with the claims now, QoS 1. Returns the number of the presence. */
+/* The caller is about to publish a presence with the claims, with QoS 1. Returns the number of the presence. */
 uint64_t hw_fence_publish(struct hw_fence *f);
-/* The broker acknowledged the presence. A late acknowledgement of an earlier session is ignored. */
+/* The broker has acknowledged a presence. An acknowledgement from an earlier session is ignored. */
 void hw_fence_acked(struct hw_fence *f, uint64_t number);
 
-/* Whether to send a barrier now, and not only at the steady pace. True once per HW_FENCE_RETRY_NS. */
+/* Whether to send a barrier now, without waiting for the regular one. True once in HW_FENCE_RETRY_NS. */
 #define HW_FENCE_RETRY_NS (2 * HW_NS_PER_S)
 bool hw_fence_ask_barrier(struct hw_fence *f, struct hw_mono now);
-/* A barrier was passed to the publisher; or a barrier is back on every reader. Numbers grow across sessions. */
+/* hw_fence_barrier_sent(): a barrier was handed to the publisher. hw_fence_barrier_back(): it is back on every reader.
+ * Numbers grow across sessions. */
 void hw_fence_barrier_sent(struct hw_fence *f, uint64_t number);
 void hw_fence_barrier_back(struct hw_fence *f, struct hw_mono now, uint64_t number);
 
-/* Reader 0 read a node's presence with these claims; all 0: none. This node's own presence is ignored. */
+/* Reader 0 has read a node's presence with these claims; all 0: it claims nothing. This node's own presence is ignored.
+ */
 void hw_fence_read(struct hw_fence *f, const char *node, const uint64_t claims[HW_PARTITIONS]);
 
-/* Returns peer `i` if partitions of this node wait until it withdraws its claims or is evicted; otherwise NULL. */
+/* Returns peer `i` if partitions of this node wait until that peer withdraws its claims or is evicted; otherwise NULL.
+ */
 struct hw_peer *hw_fence_blocker(struct hw_fence *f, size_t i);
-/* No partition waits for this peer any more: its connection must have ended by now. */
+/* No partition waits for this peer any more, because the broker must have closed its connection by now. */
 void hw_fence_outwait(struct hw_fence *f, size_t i);
 
 /* Whether statuses of p may be published now. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fencing tokens: (epoch, NODE_ID) of an owner, compared in this order; and the record of a partition's greatest token
- * in Redis. Safety depends on this comparison alone, never on a clock. Each write and each publish carries its token,
- * and a lesser one is refused. Inline, pure.
+ * A fencing token is (epoch, NODE_ID) of an owner; tokens are compared in this order. Redis has a record of each
+ * partition's greatest token. Safety depends on the comparison of tokens alone, never on a clock. Each write and each
+ * publish carries its token, and a lesser one is refused. Inline, pure.
  */
 #ifndef HW_NODES_FENCING_TOKEN_H
 #define HW_NODES_FENCING_TOKEN_H
@@ -17,9 +17,9 @@
 #define HW_NODE_ID_MAX 64 /* bytes of a NODE_ID, without its NUL */
 
 /*
- * The epoch of a claim is the seconds of Redis' clock, or one more than the greatest known epoch. So an epoch that is
- * further ahead of that clock is invented, and is ignored; otherwise the next epoch might exceed the greatest number. A
- * node's own clock has no influence: a node with a wrong clock claims and loses like any other.
+ * The epoch of a new claim is the time of Redis' clock in seconds, or one more than the greatest known epoch. So an
+ * epoch that is further ahead of that clock is wrong and is ignored; otherwise the next epoch might exceed the greatest
+ * number. A node's own clock does not matter: a node with a wrong clock claims and loses like any other.
  */
 #define HW_EPOCH_AHEAD_S 86400
 
@@ -29,8 +29,8 @@ struct hw_fencing_token {
 };
 
 /*
- * The record of a partition in Redis. A released record keeps its last owner's name, so that another node's token of
- * the same epoch is not taken for the released one. `clean`: nothing was pending at the release.
+ * The record of a partition's owner in Redis. A released record keeps its last owner's name, so that another node's
+ * token of the same epoch does not pass for the released one. `clean`: nothing was pending at the release.
  */
 struct hw_record {
 	struct hw_fencing_token token;
@@ -45,7 +45,7 @@ static inline struct hw_fencing_token hw_fencing_token_make(uint64_t epoch, cons
 	return t;
 }
 
-/* Returns a value below, equal to or above 0: `a` is less than, equal to or greater than `b`. */
+/* Returns a value less than, equal to or greater than 0, as `a` is less than, equal to or greater than `b`. */
 static inline int hw_fencing_token_compare(const struct hw_fencing_token *a, const struct hw_fencing_token *b)
 {
 	if (a->epoch != b->epoch)
@@ -59,8 +59,8 @@ static inline bool hw_fencing_token_is_less(const struct hw_fencing_token *a, co
 }
 
 /*
- * Redis' fence, as each writing script applies it. Returns false if `token` is less than the stored one; then the
- * script writes nothing. Otherwise returns true, and stores a greater token as not released.
+ * Does what Redis' fence does in each script that writes. If `token` is less than the stored one, returns false, and
+ * the script writes nothing. Otherwise returns true. A greater token is stored, as not released.
  */
 static inline bool hw_record_admits(struct hw_record *r, const struct hw_fencing_token *token)
 {

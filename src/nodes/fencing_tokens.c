@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The base of this node's files: its tokens, other nodes' tokens, and the orders to Redis. */
+/* The tokens of this node and of other nodes, and the orders to Redis. The other files of this folder build on this
+ * one. */
 #include "nodes/nodes_priv.h"
 
 struct hw_fencing_token hw_nodes_fencing_token(const struct hw_nodes *n, unsigned p)
@@ -46,8 +47,8 @@ void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const stru
 		return;
 	}
 	part->heard = *t;
-	/* This node's token was `heard` when it was claimed, so a token that is greater than `heard` is greater than
-	 * this node's. */
+	/* When this node claimed p, its token was the greatest known (`heard`). A token greater than that is greater
+	 * than this node's. */
 	if (part->epoch) {
 		n->stats.lost++;
 		hw_nodes_drop(n, p);

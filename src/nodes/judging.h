@@ -14,7 +14,8 @@ struct hw_node_group {
 	char *name; /* owned by the list */
 	uint64_t form;
 	int64_t timeout_ms, timeout_max_ms;
-	struct hw_partitions unjudged; /* partitions with online devices of the group that the node cannot judge */
+	struct hw_partitions
+		unjudged; /* partitions with online devices of the group that the other node cannot judge */
 };
 
 /* A group of which this node knows devices. */
@@ -26,13 +27,13 @@ struct hw_group_use {
 		uint64_t form; /* 0: not known; then the name alone counts */
 		struct hw_partitions in;
 	} unjudged[2];
-	struct hw_partitions late; /* partitions with online, unjudged devices that are past their deadline */
+	struct hw_partitions late; /* partitions with online devices past their deadline that this node cannot judge */
 };
 
 /*
- * The partitions with a device that this node cannot judge and a node with `groups` can judge. Either the other node
- * has the form in which the device was heard. Or the device is past its deadline, and the other node judges all online
- * devices of the group in the partition. Then the other node has heard the device itself.
+ * Returns the partitions with a device that this node cannot judge, but a node with `groups` can. Case 1: the other
+ * node has the form in which the device was last heard. Case 2: the device is past its deadline, and the other node
+ * judges all online devices of the group in the partition. The other node then has heard the device itself.
  */
 struct hw_partitions hw_judging_more(const struct hw_group_use *uses, size_t n_uses, const struct hw_node_group *groups,
                                      size_t n_groups);

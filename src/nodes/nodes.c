@@ -98,8 +98,7 @@ static bool is_or_was_member(const struct hw_nodes *n, const char *node)
 	return strcmp(node, n->node) == 0 || hw_members_knows(&n->members, node);
 }
 
-/* In doubt, a node may have joined at another master that this node does not use. So the members in this Redis are no
- * proof. */
+/* While Redis is in doubt, every node counts: it may have joined at another master that this node does not use. */
 bool hw_nodes_knows(const struct hw_nodes *n, const char *node)
 {
 	return n->doubted || is_or_was_member(n, node);
@@ -130,8 +129,8 @@ static void watch(struct hw_nodes *n, unsigned p, const struct hw_fencing_token 
 	part->watched_in = n->fence.begun;
 }
 
-/* The node that last claimed p was a member. It is noted as a former member here, because a Redis that was emptied
- * since does not know its name. */
+/* The node that last claimed p was a member. It is noted as a former member, because a Redis that was emptied since no
+ * longer contains its name. */
 static void hear_known(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *t)
 {
 	const char *name = t->node;
@@ -232,7 +231,8 @@ bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p)
 	return hw_nodes_owns(n, p) && hw_fence_passes(&n->fence, p);
 }
 
-/* A partition that passes the fence is claimed, and a claimed partition is owned or about to be. */
+/* Each partition that passes the fence is claimed, and each claimed partition is owned or about to be. So this needs no
+ * further check. */
 struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n)
 {
 	struct hw_partitions set = hw_fence_passing(&n->fence);

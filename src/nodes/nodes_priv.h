@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The internals of a node, shared by its files. Each file uses only the files before it: fencing_tokens.c (own and
- * other nodes' tokens), owners.c (claims, handovers, releases), renewal.c (membership, answers of Redis), orders.c (the
- * orders), nodes.c (the object, events, queries). Private to src/nodes.
+ * The internals of a node, shared by the files of this folder. Each file uses only those named before it:
+ * fencing_tokens.c (tokens of this and other nodes), owners.c (claims, handovers, releases), renewal.c (membership,
+ * answers of Redis), orders.c (orders), nodes.c (the object, events, queries). Private to src/nodes.
  */
 #ifndef HW_NODES_PRIV_H
 #define HW_NODES_PRIV_H
@@ -13,15 +13,16 @@
 enum hw_hold {
 	HW_HOLD_NONE,
 	HW_HOLD_OWNED,
-	HW_HOLD_DRAINING, /* no more decisions; its transitions and statuses are being flushed */
+	HW_HOLD_DRAINING, /* no more decisions are made; pending transitions and statuses are being confirmed */
 	HW_HOLD_WITHDRAWN /* flushed: the next presence does not claim it */
 };
 
 struct hw_part {
-	struct hw_record stored;       /* the record in the last answer of Redis */
-	struct hw_mono since;          /* since when `stored` is the same, in answers without a pause */
-	struct hw_fencing_token heard; /* the greatest token read in Redis or in presences, or owned */
-	uint64_t epoch;                /* of this node's token; 0: not owned */
+	struct hw_record stored; /* the record in the last answer of Redis */
+	struct hw_mono since;    /* since when `stored` has not changed, in answers without a long pause */
+	struct hw_fencing_token
+		heard;  /* the greatest token that was read in Redis or in presences, or that this node owns */
+	uint64_t epoch; /* of this node's token; 0: not owned */
 	enum hw_hold hold;
 	struct hw_mono drained;          /* since when it is being drained */
 	struct hw_mono not_before;       /* no new handover before this */
@@ -55,7 +56,7 @@ struct hw_nodes {
 	bool redis, redis_ever, connects;
 	bool member, ready, blind, stopping, stopped, left;
 	bool saw;       /* this node saw since its last claim */
-	bool gave_up;   /* dropped its partitions while blind: claims nothing until it sees */
+	bool gave_up;   /* gave its partitions up while blind, and claims nothing until it sees */
 	bool abandoned; /* hw_nodes_abandon() */
 	bool doubted;   /* hw_nodes_doubt() */
 	bool denied;    /* hw_nodes_is_denied(), */
@@ -68,7 +69,7 @@ struct hw_nodes {
 
 	uint64_t redis_s;        /* Redis' clock in the last answer */
 	struct hw_mono redis_at; /* when that answer came; INT64_MIN: none yet */
-	bool passed_over;        /* hw_nodes_passed_over(); `names`: members.names at that time */
+	bool passed_over;        /* hw_nodes_passed_over() was called; `names`: members.names at that time */
 	uint64_t names;
 
 	struct hw_members members;
@@ -77,7 +78,7 @@ struct hw_nodes {
 
 	char preferred[HW_PARTITIONS][HW_NODE_ID_MAX + 1];
 	struct hw_partitions unable; /* hw_nodes_unable() */
-	uint64_t preferred_of;       /* hash of the candidates from which `preferred` was chosen */
+	uint64_t preferred_of;       /* hash of the candidates among which `preferred` was chosen */
 
 	struct hw_partitions won, won_clean, lost, drain, resume; /* to be ordered */
 	struct hw_stream_id last;
@@ -87,26 +88,27 @@ struct hw_nodes {
 	struct hw_nodes_stats stats;
 };
 
-/* fencing_tokens.c. A token of p was read. Stores it if it is the greatest. A lesser token of this node is then lost at
- * once (fence.h, rule 3). A token with an impossible epoch is ignored. */
+/* Of fencing_tokens.c. A token of p was read. If it is the greatest, it is stored. If this node owns p with a lesser
+ * token, it loses p at once (fence.h, rule 3). A token with an impossible epoch is ignored. */
 void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *t);
-/* The seconds of Redis' clock now, and the greatest possible epoch; UINT64_MAX while that clock is unknown. */
+/* hw_nodes_redis_s(): the time of Redis' clock in seconds. The next function: the greatest possible epoch. UINT64_MAX
+ * while the clock is unknown. */
 uint64_t hw_nodes_redis_s(const struct hw_nodes *n, struct hw_now now);
 uint64_t hw_nodes_epoch_max(const struct hw_nodes *n, struct hw_now now);
 void hw_nodes_drop(struct hw_nodes *n, unsigned p);
 void hw_nodes_drop_all(struct hw_nodes *n);
-/* Gives a new order to Redis its serial. Its kind is already set. */
+/* Completes a new order to Redis, whose kind is already set, with a serial. */
 void hw_nodes_ask(struct hw_nodes *n, struct hw_now now, enum hw_ask ask, struct hw_nodes_order *out);
 
-/* owners.c. Chooses the preferred owners again, if the candidates have changed. */
+/* Of owners.c. Chooses the preferred owners again, if the candidates have changed. */
 void hw_nodes_choose(struct hw_nodes *n);
 void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const struct hw_nodes_answer *a);
 bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out);
 bool hw_nodes_ask_release(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out);
-/* Checks which partitions should go to another node, and which handovers have gone far enough or too long. */
+/* Checks which partitions should move to another node, and advances or ends the handovers that run. */
 void hw_nodes_hand_over(struct hw_nodes *n, struct hw_now now);
 
-/* renewal.c. Each returns whether such an order is due, and fills it. */
+/* Of renewal.c. Each returns whether its order is due; if so, it fills the order. */
 bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out);
 bool hw_nodes_ask_removal(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out);
 

@@ -5,8 +5,8 @@
 
 /* --- preferred owners ------------------------------------------------------------------------------------------- */
 
-/* Whether another member may be preferred. This node always is a candidate: it claims nothing while it is not ready,
- * and does not hand over because of a moment of blindness. */
+/* Whether another member may be a preferred owner. This node is always a candidate. If it is not ready, it claims
+ * nothing in any case. And if it were none while it is blind, a blindness of a moment would cause handovers. */
 static bool is_candidate(const struct hw_nodes *n, const struct hw_member *m)
 {
 	return m->ready && strcmp(m->node, n->node) != 0;
@@ -23,7 +23,7 @@ static uint64_t candidates(const struct hw_nodes *n)
 	return h;
 }
 
-/* A standby owns all partitions or none, so all have the same weight. */
+/* A standby owns all partitions or none, so all have the weight of partition 0. */
 static unsigned weighed(const struct hw_nodes *n, unsigned p)
 {
 	return n->mode == HW_NODES_STANDBY ? 0 : p;
@@ -78,8 +78,8 @@ static bool is_absent(const struct hw_record *r)
 }
 
 /*
- * A record that is absent, or less than a token that was read, means that Redis was flushed or failed over. The owner
- * of p stores its token again with its next renewal. So p is claimable only after a lease.
+ * If a record is absent, or less than a token that was read, Redis was flushed or failed over. The owner of p stores
+ * its token again with its next renewal. So p can be claimed only after a lease.
  */
 static bool is_claimable(const struct hw_nodes *n, struct hw_now now, unsigned p)
 {
@@ -94,7 +94,7 @@ static bool is_claimable(const struct hw_nodes *n, struct hw_now now, unsigned p
 	return !behind || now.mono.ns - part->since.ns >= n->lease_ns;
 }
 
-/* One more than the greatest known epoch, and no less than the seconds of Redis' clock. */
+/* One more than the greatest known epoch, and at least the time of Redis' clock in seconds. */
 static uint64_t next_epoch(const struct hw_nodes *n, struct hw_now now)
 {
 	uint64_t epoch = hw_nodes_redis_s(n, now);
@@ -119,10 +119,10 @@ static void claimable(const struct hw_nodes *n, struct hw_now now, struct hw_par
 }
 
 /*
- * Whether a claim of p is clean: no earlier owner has left anything pending. The last owner released it as clean. This
- * node has also read that owner's claim in a presence, and missed nothing since. So the broker still has the statuses
- * that it acknowledged before the owner withdrew, and this node has received any later will that replaced one. An owner
- * record in Redis proves less, because a release may reach Redis late.
+ * Whether a claim of p is clean: no earlier owner has left pending writes. Condition 1: the last owner has released p
+ * as clean. Condition 2: this node has read that owner's claim in a presence, and has missed no message since. Then the
+ * broker still has the statuses that it acknowledged before the owner withdrew, and this node has received any will
+ * that replaced one later. An owner's record in Redis proves less, because a release may reach Redis late.
  */
 static bool is_clean(const struct hw_nodes *n, unsigned p)
 {
@@ -131,7 +131,7 @@ static bool is_clean(const struct hw_nodes *n, unsigned p)
 	       part->watched_in == n->fence.begun && hw_fencing_token_compare(&part->watched, &part->stored.token) == 0;
 }
 
-/* Whether this node may claim at all. A node that dropped its partitions because it was blind must see first. */
+/* Whether this node may claim at all. A node that gave its partitions up because it was blind must see first. */
 static bool may_take(const struct hw_nodes *n)
 {
 	return n->ready && !n->gave_up && !n->stopping;
@@ -160,8 +160,8 @@ bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_o
 	return true;
 }
 
-/* A won partition is owned, unless a greater token was read meanwhile. Then it is released again, as a record of this
- * node that this node does not own. */
+/* A won partition is owned. But if a greater token was read meanwhile, it is released: Redis then has this node's name
+ * for a partition that this node does not own. */
 void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const struct hw_nodes_answer *a)
 {
 	struct hw_fencing_token token = hw_fencing_token_make(asked->epoch, n->node);
@@ -222,7 +222,7 @@ static void drain(struct hw_nodes *n, struct hw_now now, unsigned p)
 	hw_partitions_add(&n->drain, p);
 }
 
-/* The partition stays here. If its claim was withdrawn, it must be proven again. */
+/* The partition stays with this node. If its claim was withdrawn, the claim must be proven again. */
 static void resume(struct hw_nodes *n, struct hw_now now, unsigned p)
 {
 	struct hw_part *part = &n->part[p];
@@ -239,7 +239,7 @@ static bool is_overdue(const struct hw_part *part, struct hw_now now)
 	return now.mono.ns - part->drained.ns >= HW_HANDOVER_BOUND_MS * HW_NS_PER_MS;
 }
 
-/* How long an owner may be blind. A standby subscribes only after its claim, so it may take longer at first. */
+/* For how long an owner may be blind. A standby subscribes only after its claim, so it gets more time at first. */
 static int64_t patience_ns(const struct hw_nodes *n)
 {
 	int64_t begin_ns = HW_BEGIN_LEASES * n->lease_ns, least_ns = HW_BEGIN_LEAST_MS * HW_NS_PER_MS;
@@ -249,10 +249,10 @@ static int64_t patience_ns(const struct hw_nodes *n)
 }
 
 /*
- * A node that is blind for a lease, while another node is ready, drops its partitions with all that is pending. A
- * standby subscribes only when it owns, and is then blind until its grace is over. That does not count at first, or two
- * standbys would pass the fleet to each other for ever. A standby also keeps the fleet while the other node has only
- * just become ready: after an outage of the broker, that may be a moment before the owner sees.
+ * A node that is blind for a lease, while another node is ready, gives its partitions up, with all writes that are
+ * pending. A standby subscribes only when it owns the fleet, and is then blind until its grace is over. This does not
+ * count at first: otherwise two standbys would pass the fleet to each other for ever. A standby also keeps the fleet if
+ * the other node has only just become ready: after an outage of the broker, the owner may see a moment later.
  */
 static void let_go(struct hw_nodes *n, struct hw_now now)
 {
@@ -268,8 +268,9 @@ static void let_go(struct hw_nodes *n, struct hw_now now)
 	hw_nodes_drop_all(n); /* the records left with this node's name are released */
 }
 
-/* Whether p goes to another node because Redis denies this node's writes. This node was denied for a lease, and p's
- * preferred owner is settled and able. Pending entries cannot be confirmed, so there is no handover. */
+/* Whether p goes to another node because Redis denies this node the right to write. This is so if the right was missing
+ * for a lease and p's preferred owner is settled and able. Pending writes cannot be confirmed, so there is no handover.
+ */
 static bool is_given_away(const struct hw_nodes *n, struct hw_now now, unsigned p)
 {
 	if (now.mono.ns - n->denied_since.ns < n->lease_ns || wants_us(n, p) || !n->redis || hw_nodes_lapsed(n, now))
@@ -278,7 +279,7 @@ static bool is_given_away(const struct hw_nodes *n, struct hw_now now, unsigned 
 	return m && hw_member_is_settled(m) && is_able(n, &m->unable, p);
 }
 
-/* The records that are left with this node's name are released. */
+/* Gives these partitions away. Their records, which still have this node's name, are then released. */
 static void give_away(struct hw_nodes *n, struct hw_now now)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
@@ -307,14 +308,15 @@ void hw_nodes_hand_over(struct hw_nodes *n, struct hw_now now)
 
 /* --- releases ------------------------------------------------------------------------------------------------- */
 
-/* Flushed, and no presence of this node claims p any more. */
+/* Whether p is flushed, and no presence of this node claims p any more. */
 static bool is_given_up(const struct hw_nodes *n, unsigned p)
 {
 	return n->part[p].hold == HW_HOLD_WITHDRAWN && hw_fence_withdrawn(&n->fence, p);
 }
 
-/* Whether Redis has this node's name on a partition that this node does not own. This happens after a failed claim, a
- * blindness, or a Redis that lost its newest writes. Other nodes can claim the partition only after its release. */
+/* Whether Redis has this node's name for a partition that this node does not own. This happens after a failed claim,
+ * after a blindness, and if Redis lost its newest writes. Other nodes can claim the partition only after its release.
+ */
 static bool is_left_over(const struct hw_nodes *n, unsigned p)
 {
 	const struct hw_part *part = &n->part[p];
@@ -322,8 +324,8 @@ static bool is_left_over(const struct hw_nodes *n, unsigned p)
 	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !may_take(n));
 }
 
-/* A standby releases the whole fleet or nothing, because no node claims a part. A node that stops releases what it can.
- * */
+/* A standby releases all partitions or none, because no node claims a part of them. A node that stops releases what it
+ * can. */
 static bool may_release(const struct hw_nodes *n)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS && n->mode == HW_NODES_STANDBY && !n->stopping; p++)
@@ -332,8 +334,9 @@ static bool may_release(const struct hw_nodes *n)
 	return true;
 }
 
-/* A release is clean unless the session with the acknowledgements is over, or messages were missed since. In these
- * cases the broker may have restarted, and forgotten statuses or replaced them by wills. */
+/* Collects the partitions to release. A release is clean, except if the session in which the statuses were acknowledged
+ * is over, or if messages were missed since. The broker may then have restarted, and may have lost statuses or replaced
+ * them by wills. */
 static void collect_given_up(struct hw_nodes *n, struct hw_partitions *set, struct hw_partitions *clean)
 {
 	if (!may_release(n))

@@ -30,7 +30,7 @@ static uint64_t mix(uint64_t acc, uint64_t lane)
 	return rotl(acc + lane * PRIME2, 31) * PRIME1;
 }
 
-/* Adds whole stripes of 32 bytes: each of four sums takes one word of a stripe. */
+/* Adds whole stripes of 32 bytes. Each of four sums takes one word of each stripe. */
 static uint64_t stripes(const uint8_t **p, const uint8_t *end)
 {
 	uint64_t acc[4] = {PRIME1 + PRIME2, PRIME2, 0, -PRIME1}, h = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The preferred owner of a partition is found by rendezvous hashing (Thaler and Ravishankar, "Using name-based mappings
- * to increase hit rates", IEEE/ACM ToN 6(1), 1998). So when a node leaves, only its own partitions move.
+ * Finds the preferred owner of a partition by rendezvous hashing (Thaler and Ravishankar, "Using name-based mappings to
+ * increase hit rates", IEEE/ACM ToN 6(1), 1998). When a node leaves, only its own partitions move.
  */
 #ifndef HW_NODES_PLACE_H
 #define HW_NODES_PLACE_H
@@ -11,8 +11,8 @@
 
 #include "heartwheel/partition.h"
 
-/* The weight of node `node` for partition `p`: XXH64 of "P NODE", with seed 0. The node with the greatest weight is the
- * preferred owner. */
+/* The weight of node `node` for partition `p`: XXH64 of "P NODE", with seed 0. The preferred owner of p is the node
+ * with the greatest weight. */
 uint64_t hw_partition_weight(unsigned p, const char *node);
 
 /* XXH64 (Collet, "xxHash fast digest algorithm", version 0.1.1, section 3) with seed 0. */

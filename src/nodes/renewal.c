@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Membership: joining, renewing, leaving, and removing silent members; and the answers of Redis. */
+/* Membership: joining, renewing, leaving, and removing silent members. Also the answers of Redis. */
 #include "nodes/nodes_priv.h"
 
 static bool owns_any(const struct hw_nodes *n)
@@ -31,7 +31,8 @@ bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 		out->kind = n->member ? HW_NODES_RENEW : HW_NODES_JOIN;
 	}
 	out->run = n->run;
-	out->count = ++n->count; /* grows on after a new join: within a run, an unchanged count is silence */
+	out->count = ++n->count; /* The count also grows over a new join: in one run, an unchanged count always means
+	                            silence. */
 	out->ready = n->ready && !n->stopping;
 	n->renew_next = hw_mono_add(now.mono, n->lease_ns / HW_LEASE_RENEWALS);
 	hw_nodes_ask(n, now, HW_ASK_RENEWAL, out);
@@ -39,8 +40,9 @@ bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 }
 
 /*
- * The first node that observes a silent member removes it. A lapsed node removes no member, because it may itself be
- * cut off. A node that has not joined yet removes only a silent entry of its own name, because that entry keeps it out.
+ * The first node that observes a silent member removes it. A lapsed node removes no member, because it may be cut off
+ * from Redis itself. A node that has not joined yet removes only a silent entry with its own name, because that entry
+ * prevents it from joining.
  */
 static bool is_to_be_removed(const struct hw_nodes *n, const struct hw_member *m, bool may)
 {
@@ -69,7 +71,8 @@ bool hw_nodes_ask_removal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 	return false;
 }
 
-/* Tokens that were read before the clock was known, or before it was set back, may have an impossible epoch now. */
+/* Redis' clock becomes known, or was set. Tokens that were read before may have an epoch that is impossible by this
+ * clock. */
 static void set_clock(struct hw_nodes *n, struct hw_now now, uint64_t now_s)
 {
 	n->redis_s = now_s;
@@ -107,7 +110,7 @@ static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_ans
 	hw_nodes_choose(n);
 }
 
-/* Another run has this node's name. If that run is active, the operator must be notified; otherwise its entry becomes
+/* Another run has this node's name. If that run still runs, the operator must be notified. If not, its entry becomes
  * silent and is removed. */
 static void taken(struct hw_nodes *n)
 {
@@ -141,7 +144,7 @@ static void renewed(struct hw_nodes *n, const struct hw_asked *asked)
 	hw_fence_confirm(&n->fence, asked->sessions);
 }
 
-/* A node that finds itself removed owns nothing, and joins again. */
+/* This node was removed from the members: it owns nothing now, and joins again. */
 static void gone(struct hw_nodes *n, struct hw_now now)
 {
 	n->member = false;
