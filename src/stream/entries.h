@@ -11,24 +11,24 @@
 
 #include "stream/id.h"
 
-/* Reads the id of an entry. Returns false if `entry` is not an entry. A deleted entry has an id, but no fields. */
+/* Reads an entry's id. Returns false if `entry` is malformed. A deleted entry has an id but no fields. */
 bool hw_stream_entry_id(const redisReply *entry, struct hw_stream_id *id);
-/* The names and values of an entry, alternating; NULL: the entry has none. */
+/* The names and values of an entry, alternating. NULL: a deleted entry. */
 const redisReply *hw_stream_entry_fields(const redisReply *entry);
-/* The id of the newest entry: `reply` answers XREVRANGE key + - COUNT 1. {0, 0} if the stream has no entry. */
+/* The id of the newest entry, if `reply` answers XREVRANGE key + - COUNT 1. {0, 0}: the stream has no entry. */
 struct hw_stream_id hw_stream_newest(const redisReply *reply);
 /* The entries after an offset. */
 struct hw_stream_page {
 	redisReply *const *entries; /* `n` of them */
 	size_t n;
 	struct hw_stream_id last; /* the offset after these entries */
-	bool gone; /* the entry at the offset is missing, so others before these entries may be too. Never after {0, 0}
-	            */
+	bool gone; /* The entry at the offset is missing, so entries between it and the page may be missing too. Never
+	              set after {0, 0}. */
 	bool more; /* more entries follow */
 };
-/* Reads the answer to hw_stream_range() with the same `after` and `count`. Returns false if the answer is malformed. */
+/* Reads the answer to hw_stream_range() with the same `after` and `count`. Returns false if it is malformed. */
 bool hw_stream_page_read(const redisReply *reply, struct hw_stream_id after, size_t count, struct hw_stream_page *page);
-/* The entries of the stream at `key`, where `reply` answers XREAD or XREADGROUP; NULL if there are none. */
+/* The entries of the stream `key`, if `reply` answers XREAD or XREADGROUP. NULL: there are none. */
 const redisReply *hw_stream_entries(const redisReply *reply, const char *key);
 
 #endif

@@ -3,8 +3,8 @@
 #include "stream/gap.h"
 
 /*
- * Whether this is another stream than the one that was read. Any of these shows it: its last id is before the cursor;
- * it has an entry at or before the cursor, although the entry at the cursor is missing; it has received, or lost, fewer
+ * Whether this is not the stream that was read before. Any of these shows it: its last id is before the cursor; it has
+ * an entry at or before the cursor, although the entry at the cursor is missing; it has received, or lost, fewer
  * entries than were read.
  */
 static bool is_other(const struct hw_stream_cursor *c, const struct hw_stream_info *s)
@@ -15,8 +15,8 @@ static bool is_other(const struct hw_stream_cursor *c, const struct hw_stream_in
 	return behind || older || fewer;
 }
 
-/* A restored copy that reaches back to before the cursor has only lost entries that were read already: none are
- * missing. */
+/* Counts the missing entries. If the stream is a restored copy that begins before the cursor, only entries are lost
+ * that were already read, so none is missing. */
 static int64_t lost_of_other(const struct hw_stream_cursor *c, const struct hw_stream_info *s)
 {
 	if (s->added < 0)
@@ -25,7 +25,7 @@ static int64_t lost_of_other(const struct hw_stream_cursor *c, const struct hw_s
 	return restored ? 0 : s->added - s->length;
 }
 
-/* Begins at the start of the stream: at its first entry, or after its last id if it is empty. */
+/* Moves the cursor to the start of the stream: before its first entry, or to its last id if it is empty. */
 static void start_over(struct hw_stream_cursor *c, const struct hw_stream_info *s)
 {
 	c->added = s->added >= 0 ? s->added - s->length : 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far a stream has been read, and which entries are missing after that. Pure.
+ * How far a stream was read, and which entries are missing after that. Pure.
  *
- * A reader requests a page that begins with the last entry that it read. If that entry is in the page, nothing is
- * missing. Otherwise the reader queries the stream (XINFO STREAM, first entries), and hw_stream_gap_find() decides:
- * either the stream was trimmed, or it is another one, because it was emptied or an older copy was restored.
+ * A reader requests a page that begins with the last entry that it has read. If the page contains this entry, none is
+ * missing. Otherwise the reader queries the stream (XINFO STREAM, first entries), and hw_stream_gap_find() decides
+ * whether the stream was trimmed, or is another one because it was emptied or an older copy was restored.
  */
 #ifndef HW_STREAM_GAP_H
 #define HW_STREAM_GAP_H
@@ -14,8 +14,7 @@
 
 #include "stream/id.h"
 
-/* The last entry that was read, and the number of entries that the stream had received up to that; added < 0: unknown.
- * */
+/* The last entry that was read, and how many entries the stream had received up to it. added < 0: not known. */
 struct hw_stream_cursor {
 	struct hw_stream_id id;
 	int64_t added;
@@ -23,26 +22,28 @@ struct hw_stream_cursor {
 
 /* The state of a stream at one moment. */
 struct hw_stream_info {
-	struct hw_stream_id first, last; /* id of the oldest entry, {0, 0}: none; the last id that was given */
-	int64_t length, added;           /* entries now, and ever; added < 0: unknown (Redis before 7) */
+	struct hw_stream_id first,
+		last; /* id of the oldest entry, {0, 0}: there is none; and the last id that the stream gave out */
+	int64_t length, added; /* entries now, and entries received so far; added < 0: unknown (Redis before 7) */
 };
 
 /* Entries that are missing between two offsets. */
 struct hw_stream_gap {
 	bool any;
-	bool other;                        /* after the gap another stream begins */
-	struct hw_stream_id after, before; /* the last entry that was read, and the first that exists */
-	int64_t lost;                      /* number of missing entries; < 0: unknown */
+	bool other; /* after the gap another stream begins */
+	struct hw_stream_id after,
+		before; /* the last entry that was read, and the first one that exists after the gap */
+	int64_t lost;   /* number of missing entries; < 0: unknown */
 };
 
 /*
- * The entry at `cursor` is no longer in the stream. Writes the missing entries into *gap, and moves *cursor to the
- * offset after which reading continues. A cursor with added < 0 begins at the stream's start, without a gap.
+ * The entry at `cursor` is not in the stream any more. Describes the missing entries in *gap, and moves *cursor to the
+ * offset after which reading continues. A cursor with added < 0 moves to the stream's start, without a gap.
  */
 void hw_stream_gap_find(struct hw_stream_cursor *cursor, const struct hw_stream_info *info, struct hw_stream_gap *gap);
 
-/* Whether entries after `read` may be missing in a stream that begins with `oldest`. Never after {0, 0}, which reads
- * all that there is. */
+/* Whether entries after `read` may be missing in a stream whose oldest entry is `oldest`. Never after {0, 0}, which
+ * means the stream's start. */
 bool hw_stream_is_trimmed(struct hw_stream_id read, struct hw_stream_id oldest);
 
 #endif

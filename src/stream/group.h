@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A consumer group: each entry of a stream goes to one of several members, at least once. The entries stay pending
- * until they are acknowledged. A member first reads again what it has read before and not acknowledged. It takes over
- * what another member has left pending for idle_ms, because that member has crashed.
+ * A consumer group: each entry of a stream goes to one of several members, at least once. Entries stay pending until
+ * they are acknowledged. A member first reads again the entries that it has read before and not acknowledged. It also
+ * takes over entries that another member has left pending for idle_ms, because that member must have crashed.
  *
- * The caller asks for each page, and never blocks. Redis holds back an answer without entries for up to
- * HW_STREAM_WAIT_MS, so this needs a link on which nothing else is urgent. If the stream is emptied or replaced, the
- * group is made again and begins with the stream's first entry; trimmed entries are not reported.
+ * The caller requests each page and never blocks. Redis delays an answer without entries for up to HW_STREAM_WAIT_MS,
+ * so nothing urgent may use the same connection. If the stream is emptied or replaced, the group is created again and
+ * begins with the stream's first entry. Trimmed entries are not reported.
  *
- * Cost: a command per page, and one every HW_STREAM_TAKE_OVER_MS.
+ * Cost: one command for each page, and one each HW_STREAM_TAKE_OVER_MS.
  */
 #ifndef HW_STREAM_GROUP_H
 #define HW_STREAM_GROUP_H
@@ -35,11 +35,12 @@ enum hw_stream_delivery {
 };
 
 struct hw_stream_group_ops {
-	/* Of an entry that was trimmed meanwhile only the id is left. The caller acknowledges each entry. */
+	/* Entries to handle. An entry that was trimmed meanwhile has only its id. The caller acknowledges each entry.
+	 */
 	void (*on_entries)(void *arg, redisReply *const *entries, size_t n, enum hw_stream_delivery delivery);
-	/* An answer is there, with entries or without: hw_stream_group_read() may be called again. */
+	/* An answer has come, with or without entries. hw_stream_group_read() may be called again. */
 	void (*on_idle)(void *arg);
-	/* Redis refuses a command: call hw_stream_group_read() again later. */
+	/* Redis refuses a command. The caller calls hw_stream_group_read() again later. */
 	void (*on_refused)(void *arg, const char *error);
 };
 
@@ -57,21 +58,21 @@ struct hw_stream_group {
 
 void hw_stream_group_init(struct hw_stream_group *g, const struct hw_stream_group_conf *conf,
                           const struct hw_stream_group_ops *ops, void *arg);
-/* The link is ready; or entries must be reported again that were not acknowledged. */
+/* The connection is ready, or entries that were not acknowledged must be reported again. */
 void hw_stream_group_up(struct hw_stream_group *g);
 void hw_stream_group_down(struct hw_stream_group *g);
-/* Requests the next entries, unless an answer is awaited. */
+/* Requests the next entries, unless an answer is still awaited. */
 void hw_stream_group_read(struct hw_stream_group *g);
 
-/* A command that acknowledges entries, with its arguments. It goes over another link than the reads, which would delay
- * it. Do not copy it. Zeroed storage is empty. */
+/* A command that acknowledges entries. It uses another connection than the reads, which would delay it. It must not be
+ * copied. Zeroed storage is empty. */
 struct hw_stream_acks {
 	int argc; /* 0: none */
 	const char *argv[3 + HW_STREAM_ACKS];
 	size_t len[3 + HW_STREAM_ACKS];
 	char ids[HW_STREAM_ACKS][HW_STREAM_ID_TEXT];
 };
-/* Returns whether it is full: send it, and set argc to 0. */
+/* Adds an entry. Returns whether the command is full: the caller then sends it and sets argc to 0. */
 bool hw_stream_acks_add(struct hw_stream_acks *a, const struct hw_stream_group *g, struct hw_stream_id id);
 
 #endif

@@ -15,22 +15,22 @@ struct hw_stream_id {
 
 #define HW_STREAM_ID_TEXT 42 /* the longest text, with its NUL */
 
-/* The greatest id. A stream that contains it accepts no further entry. */
+/* The greatest id. A stream that has given it out accepts no further entry. */
 #define HW_STREAM_ID_GREATEST ((struct hw_stream_id){UINT64_MAX, UINT64_MAX})
 
-/* Returns 0; or -EINVAL, and *out is unchanged. `text` needs no NUL. Only the form that hw_stream_id_print() writes is
+/* Returns 0, or -EINVAL with *out unchanged. `text` needs no NUL. Only the form that hw_stream_id_print() writes is
  * accepted. */
 int hw_stream_id_parse(const char *text, size_t len, struct hw_stream_id *out);
-/* Like hw_stream_id_parse(), but also accepts ids as people write them: `MS` alone is MS-0, and leading zeros are
+/* Like hw_stream_id_parse(), but also accepts ids as people write them: `MS` alone means MS-0, and leading zeros are
  * allowed. */
 int hw_stream_id_parse_loose(const char *text, size_t len, struct hw_stream_id *out);
 /* Writes the text with its NUL, and returns `text`. */
 const char *hw_stream_id_print(struct hw_stream_id id, char text[HW_STREAM_ID_TEXT]);
 /* -1, 0 or 1: `a` is before, at or after `b`. */
 int hw_stream_id_compare(struct hw_stream_id a, struct hw_stream_id b);
-/* The least id after this one. The greatest id returns itself, because 0-0 would read the whole stream again. */
+/* The least id after this one. For the greatest id returns that id, because 0-0 would mean the whole stream. */
 struct hw_stream_id hw_stream_id_next(struct hw_stream_id id);
-/* The greatest id before this one. {0, 0} is its own previous id. */
+/* The greatest id before this one. For {0, 0} returns {0, 0}. */
 struct hw_stream_id hw_stream_id_previous(struct hw_stream_id id);
 
 #endif

@@ -30,7 +30,8 @@ static void refused(struct hw_stream_reader *r, const redisReply *reply, bool re
 	read_later(r, HW_STREAM_RETRY_MS);
 }
 
-/* Returns the reply. Returns NULL if the link is lost, or if the answer is outdated or an error; then reads on. */
+/* Returns the reply if it is a valid answer. Returns NULL if the connection is lost, or if the answer is an error or
+ * belongs to an old offset; then continues to read. */
 static const redisReply *answer_of(struct hw_stream_reader *r, const redisReply *reply, bool reads)
 {
 	r->asking = false;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows a stream from an offset: the entries in their order, without a gap. A gap that cannot be avoided is reported.
+ * Follows a stream from an offset: reports its entries in their order and without a gap. If a gap cannot be avoided,
+ * reports the gap.
  *
  * Each page is requested together with the entry at the offset (XRANGE). If that entry is missing, the stream was
- * trimmed past the offset, emptied, or replaced by another one. The reader then asks for the end of the stream and
- * calls on_gap(), which decides where reading continues.
+ * trimmed past the offset, was emptied, or was replaced by another one. The reader then requests the end of the stream,
+ * and calls on_gap(), which decides where reading continues.
  *
- * At the end of the stream the reader waits in one of two ways. With poll_ms = 0, Redis holds the answer back until
- * there is an entry (XREAD): this is only a wake-up, because it would not notice a stream that begins again with lower
- * ids. It blocks the connection, so this reader needs a link of its own. Otherwise the reader requests a page every
- * poll_ms, and others may use the link too. The caller never blocks.
+ * At the end of the stream the reader waits in one of two ways. With poll_ms = 0, Redis delays the answer until there
+ * is an entry (XREAD). This only wakes the reader, which then requests a page, because XREAD would not notice a stream
+ * that begins again with lower ids. XREAD blocks the connection, so this reader needs one of its own. With poll_ms > 0,
+ * the reader requests a page every poll_ms, and others may use the connection too. The caller never blocks.
  *
- * Cost: two commands per page, or one if it polls; two a second while nothing arrives.
+ * Cost: two commands for each page, or one with poll_ms > 0; two in a second while nothing arrives.
  */
 #ifndef HW_STREAM_READER_H
 #define HW_STREAM_READER_H
@@ -22,21 +23,22 @@
 #define HW_STREAM_RETRY_MS 1000 /* the delay after an error, or after a page that was not accepted */
 
 struct hw_stream_reader_conf {
-	struct hw_redis_link *link; /* borrowed. Its owner calls hw_stream_reader_up() and _down() */
+	struct hw_redis_link *link; /* borrowed; its owner calls hw_stream_reader_up() and hw_stream_reader_down() */
 	const char *key;            /* borrowed */
 	size_t count;               /* entries per page */
 	int poll_ms;
 };
 
-/* All of them may call hw_stream_reader_from(), _recover() and _stop(). */
+/* Each callback may call hw_stream_reader_from(), hw_stream_reader_recover() and hw_stream_reader_stop(). */
 struct hw_stream_reader_ops {
-	/* The entries after the last page. At the end of the stream each check is reported, so there may be no entry.
-	 * Returns whether the entries are accepted: otherwise they are reported again. */
+	/* The entries after the last page. At the end of the stream each check is reported, also without entries.
+	 * Returns whether the entries are accepted; if not, they are reported again. */
 	bool (*on_page)(void *arg, const struct hw_stream_page *page);
-	/* The entry at `offset` is no longer in the stream, or hw_stream_reader_recover() was called. `end` is the id
-	 * of the newest entry; {0, 0}: none. Returns the offset to continue from. */
+	/* The entry at `offset` is not in the stream any more, or hw_stream_reader_recover() was called. `end`: the id
+	 * of the newest entry; {0, 0}: there is none. Returns the offset after which to continue. */
 	struct hw_stream_id (*on_gap)(void *arg, struct hw_stream_id offset, struct hw_stream_id end);
-	/* Redis refuses a command, which is repeated. `reads`: to read entries, and not only to wait for them. */
+	/* Redis refuses a command, which is repeated later. `reads`: the command reads entries, and does not only wait
+	 * for them. */
 	void (*on_refused)(void *arg, const char *error, bool reads);
 };
 
@@ -49,8 +51,8 @@ struct hw_stream_reader {
 	struct hw_stream_id offset;
 	bool up, started;
 	bool asking;    /* an answer is awaited, or a callback runs */
-	bool moved;     /* the offset was set since the request: the answer is to be ignored */
-	bool in_gap;    /* the end of the stream must be found before a page is read */
+	bool moved;     /* the offset was set after the request, so the answer is ignored */
+	bool in_gap;    /* the reader must find the end of the stream before it reads a page */
 	bool unchecked; /* there need be no entry at the offset */
 };
 
@@ -60,7 +62,7 @@ int hw_stream_reader_init(struct hw_stream_reader *r, struct event_base *base, c
 /* Call it after the link has ended. */
 void hw_stream_reader_fini(struct hw_stream_reader *r);
 
-/* The link is ready; the link is lost. The offset is kept. */
+/* hw_stream_reader_up(): the connection is ready. hw_stream_reader_down(): it is lost; the offset is kept. */
 void hw_stream_reader_up(struct hw_stream_reader *r);
 void hw_stream_reader_down(struct hw_stream_reader *r);
 
