@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See daemon.h. Invariant: the pid file is locked from before the log is opened until everything else is closed. */
+/* See daemon.h. Invariant: the pid file is locked before the log is opened, and until everything else is closed. */
 #include "run/daemon.h"
 
 #include <errno.h>
@@ -85,7 +85,8 @@ static int cannot_be_user(struct hw_daemon *d, int rc)
 	return rc;
 }
 
-/* The directories may belong to the user, who could have replaced the socket or a directory by a link. */
+/* Gives a socket file to the user. The directories may belong to the user, who could have replaced the socket or a
+ * directory by a link. */
 static int give_socket(const struct hw_user *u, const char *path, gid_t gid)
 {
 	struct stat st;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common steps of a daemon: pid file, log, background, dropping privileges, readiness. In this order:
+ * The steps that all our daemons have in common: pid file, log, background, giving up root's rights, readiness. In this
+ * order:
  *
- *   hw_daemon_init()    then the program reads its configuration and finds the user (user.h)
- *   hw_daemon_begin()   locks the pid file, opens the log, forks into the background
- *                       then the program opens everything that needs its initial rights
- *   hw_daemon_become()  becomes the user and loses those rights
- *   hw_daemon_ready()   reports readiness to the service manager and the parent
- *   hw_daemon_end()
+ * - hw_daemon_init(); then the program reads its configuration and finds the user (user.h)
+ * - hw_daemon_begin() locks the pid file, opens the log, and forks into the background; then the program opens
+ *   everything that needs the initial rights
+ * - hw_daemon_become() becomes the user, and so loses those rights
+ * - hw_daemon_ready() reports readiness to the service manager and to the parent
+ * - hw_daemon_end()
  */
 #ifndef HW_RUN_DAEMON_H
 #define HW_RUN_DAEMON_H
@@ -19,7 +20,7 @@
 
 struct hw_daemon {
 	const char *name;    /* the program's name; borrowed */
-	const char *section; /* section of the file with pid_file, log and user; borrowed */
+	const char *section; /* section of the configuration with pid_file, log and user; borrowed */
 	struct hw_user user; /* set by the program */
 	struct hw_log log;
 	char *pid_file; /* owned */
@@ -28,8 +29,8 @@ struct hw_daemon {
 
 void hw_daemon_init(struct hw_daemon *d, const char *name, const char *section);
 /*
- * Returns 0; or -errno with a message on stderr: -EAGAIN if another instance has locked the pid file. In the background
- * only the child returns; its stderr stays open until hw_daemon_ready().
+ * Returns 0, or -errno after a message on stderr; -EAGAIN: another instance has locked the pid file. In the background,
+ * only the child returns. The child's stderr stays open until hw_daemon_ready().
  */
 int hw_daemon_begin(struct hw_daemon *d, const char *pid_file, const char *log, int log_level, bool foreground);
 /* Gives a socket file to the user, and to the user's group unless the socket has a group (`group`; "": none). Returns

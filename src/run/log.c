@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See log.h. A line is one write(), so that the lines of two processes do not mix. No write waits for the log's reader
- * for more than a moment, because a loop that waits there judges no device and receives no signal. */
+/* See log.h. Each line is written with one write(), so that the lines of two processes do not mix. No write waits for
+ * the reader of the log for more than a moment. If the loop waited there, no device would be judged and no signal
+ * handled. */
 #include "run/log.h"
 
 #include <errno.h>
@@ -24,8 +25,9 @@
 
 #define LINE_MAX_BYTES 2048
 #define HEAD_MAX_BYTES 128 /* what stands before the text in a line */
-#define TERMINAL_PIECE 128 /* a terminal that polls writable may have room for fewer bytes than a line */
-#define PATIENCE_MS    10 /* that a line waits for a reader that is only slow: /dev/log may hold no more than 10 lines */
+#define TERMINAL_PIECE 128 /* a terminal that poll() calls writable may not have room for a whole line */
+/* How long a line waits for a reader that is only slow: /dev/log may have room for 10 lines only. */
+#define PATIENCE_MS    10
 #define WAITS_A_SECOND 20
 #define LIMIT_NS       (INT64_C(10) * 1000 * 1000 * 1000)
 
@@ -44,8 +46,8 @@ void hw_log_init(struct hw_log *l, const char *name)
 }
 
 /* --- syslog --------------------------------------------------------------------------------------------------------
- * The syslog() of glibc waits if the daemon behind /dev/log does not read. This one does not; its lines have the same
- * format. */
+ * The syslog() of glibc waits if the daemon that reads /dev/log does not read. This code does not wait. Its lines have
+ * the same format. */
 
 static int connect_syslog(const char *path, int type)
 {
@@ -63,7 +65,7 @@ static int connect_syslog(const char *path, int type)
 	return -error;
 }
 
-/* Leaves fd -1 if no syslog daemon is there: the next line tries again. */
+/* Opens /dev/log. Without a syslog daemon, fd stays -1, and the next line tries again. */
 static void open_syslog(struct hw_log *l)
 {
 	if (l->fd >= 0)
@@ -87,8 +89,8 @@ static int send_syslog(const struct hw_log *l, const char *line, size_t len)
 	return (size_t)n == len ? 0 : -EPIPE;
 }
 
-/* Whether the descriptor takes a line. For a reader that is only slow, waits a moment; for one that stands still, once
- * a second. */
+/* Whether the descriptor accepts a line. If not, waits a moment for a reader that may only be slow. For a reader that
+ * does not read at all, it waits so only once a second. */
 static bool is_writable(struct hw_log *l, int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -127,8 +129,8 @@ static bool put_syslog(struct hw_log *l, enum hw_log_level level, const char *te
 
 /* --- stderr and files --------------------------------------------------------------------------------------------- */
 
-/* Writes if the descriptor is writable (is_writable()); a pipe that polls writable has room for PIPE_BUF
- * bytes. O_NONBLOCK would also apply to the other processes that share the descriptor. */
+/* Writes if the descriptor is writable (is_writable()). A pipe that poll() calls writable has room for PIPE_BUF bytes.
+ * O_NONBLOCK is not used, because it would also affect other processes that share the descriptor. */
 static bool put_bytes(struct hw_log *l, int fd, const char *bytes, size_t len)
 {
 	size_t most = isatty(fd) ? TERMINAL_PIECE : PIPE_BUF;
@@ -158,7 +160,7 @@ static bool put_file(struct hw_log *l, enum hw_log_level level, const char *text
 	return put_bytes(l, l->fd >= 0 ? l->fd : STDERR_FILENO, line, n);
 }
 
-/* Whether it is this process's stdout or stderr: /dev/stderr may be a pipe. */
+/* Whether the file is this process's stdout or stderr. /dev/stderr may be a pipe. */
 static bool is_own_output(const struct stat *st)
 {
 	struct stat own;
@@ -168,8 +170,8 @@ static bool is_own_output(const struct stat *st)
 	return false;
 }
 
-/* Accepts a regular file, or a device such as /dev/null. A FIFO would block open(), and each write while its reader is
- * slow. */
+/* Accepts only a regular file, or a device such as /dev/null. A FIFO would block open(), and would block each write
+ * while its reader is slow. */
 static int check_file(int fd)
 {
 	struct stat st;
@@ -266,7 +268,7 @@ static bool put_line(struct hw_log *l, enum hw_log_level level, const char *text
 	return l->to == HW_LOG_TO_SYSLOG ? put_syslog(l, level, text) : put_file(l, level, text);
 }
 
-/* Logs the count of left out lines before the next line that can be written. */
+/* Logs how many lines were left out, before the next line that can be written. */
 static void put_left_out(struct hw_log *l)
 {
 	char text[160];
@@ -290,7 +292,7 @@ static void write_line(struct hw_log *l, enum hw_log_level level, const char *te
 		l->left_out++;
 }
 
-/* Input in a line can neither forge another line nor act on a terminal. */
+/* Replaces control characters, so that input in a line can neither look like another line nor control a terminal. */
 static void format_line(char *text, size_t cap, const char *format, va_list args)
 {
 	char raw[LINE_MAX_BYTES];

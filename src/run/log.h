@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A daemon's log: to syslog, stderr or a file, with levels, and a limit on lines that input can cause. For one thread.
+/* A daemon's log, to syslog, stderr or a file, with levels. It limits how often input can cause a line. For one thread.
  * If the reader of the log is slow or has stopped, the log does not wait: it leaves out lines and counts them. */
 #ifndef HW_RUN_LOG_H
 #define HW_RUN_LOG_H
@@ -16,9 +16,9 @@ enum hw_log_level { HW_LOG_DEBUG, HW_LOG_INFO, HW_LOG_NOTICE, HW_LOG_WARNING, HW
 extern const struct hw_conf_choice hw_log_levels[];
 
 /*
- * A line that outside events can repeat has a kind, a number that the program chooses. For 10 s after a line of a kind,
- * an equal line of that kind is suppressed and counted. A different line is written at once, but at most HW_LOG_NEWS
- * lines per kind in 10 s, because input may control how lines differ.
+ * A line that input can repeat has a kind, a number that the program chooses. For 10 s after a line, equal lines of its
+ * kind are not written but counted. A different line of that kind is written at once, but at most HW_LOG_NEWS lines of
+ * a kind in 10 s, because input may control how lines differ.
  */
 #define HW_LOG_KINDS 24
 #define HW_LOG_NEWS  5
@@ -30,9 +30,9 @@ struct hw_log {
 	int fd;                  /* of the file, or the socket to syslog; else -1 */
 	const char *syslog_path; /* syslog's socket; borrowed */
 	bool syslog_stream;      /* the socket to syslog is a stream */
-	int64_t waited_s;        /* when a line last waited for the log's reader, wall clock */
+	int64_t waited_s;        /* when a line last waited for the reader of the log, wall clock */
 	unsigned waits;          /* in that second */
-	uint64_t left_out;       /* lines that could not be written since the last line was */
+	uint64_t left_out;       /* lines that could not be written since the last one that was written */
 	bool starting;           /* errors also go to stderr, so that the parent process shows them */
 	bool failed;             /* an error was logged during the start */
 	char *path;
@@ -49,14 +49,15 @@ struct hw_log {
 /* Logs to stderr until hw_log_open(). `name`: the program's name in syslog. */
 void hw_log_init(struct hw_log *l, const char *name);
 
-/* Opens `where` ("syslog", "stderr" or a path). `u`: the user that the daemon becomes later; a new file belongs to this
- * user. NULL: no such user. Returns 0, or -errno with the log unchanged. */
+/* Opens `where` ("syslog", "stderr" or a path). `u`: the user that the daemon becomes later, to whom a new file then
+ * belongs; NULL: there is none. Returns 0, or -errno with the log unchanged. */
 int hw_log_open(struct hw_log *l, const char *where, int level, const struct hw_user *u);
 
 /* Checks whether hw_log_open() would succeed: 0 or -errno. Creates the file. */
 int hw_log_try(const char *where);
 
-/* Reopens the log file after a rename and logs this. On -errno the old file stays in use and gets the error. */
+/* Reopens the log file, after logrotate has renamed it, and logs that. On -errno the old file stays in use, and the
+ * error is logged there. */
 int hw_log_reopen(struct hw_log *l);
 void hw_log_close(struct hw_log *l);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A daemon's event loop: libevent base, a tick per second, signals, and the service manager's watchdog, which is fed
- * only while the loop turns.
+ * A daemon's event loop: the libevent base, a tick each second, signals, and messages to the service manager's
+ * watchdog. These are sent only while the loop runs.
  */
 #ifndef HW_RUN_LOOP_H
 #define HW_RUN_LOOP_H
@@ -11,14 +11,14 @@
 struct event;
 struct event_base;
 
-/* Called on the loop, which only hw_loop_stop() may end. NULL: nothing to do. */
+/* Callbacks, called on the loop. Only hw_loop_stop() may end the loop. NULL: nothing to do. */
 struct hw_loop_ops {
 	void (*on_tick)(void *arg);             /* each second */
 	void (*on_stop)(void *arg, int signal); /* SIGTERM or SIGINT, each time */
 	void (*on_reload)(void *arg);           /* SIGHUP */
 	void (*on_reopen)(void *arg);           /* SIGUSR1 */
-	/* A turn is the work between two polls for readable descriptors. on_turn() is called before each turn;
-	 * on_turned() after it, with the CPU time of this thread in seconds. */
+	/* A turn is the work between two polls for readable descriptors. on_turn() is called before each turn.
+	 * on_turned() is called after it, with the CPU time in seconds that this thread used. */
 	void (*on_turn)(void *arg);
 	void (*on_turned)(void *arg, double cpu_s);
 };
@@ -32,24 +32,25 @@ struct hw_loop {
 	bool stopped;
 };
 
-/* Initialises the caller's storage. Returns 0 or -errno; hw_loop_fini() is needed in both cases. */
+/* Initialises the caller's storage. Returns 0 or -errno. hw_loop_fini() must be called in both cases. */
 int hw_loop_init(struct hw_loop *l, const struct hw_loop_ops *ops, void *arg);
 /* Blocks SIGHUP and SIGUSR1 until hw_loop_start(), so that these signals do not kill a starting daemon. */
 void hw_loop_hold_signals(void);
-/* From here on the loop handles signals; starts the tick and the watchdog. Returns 0 or -errno. */
+/* From now on the loop handles signals. Starts the tick and the watchdog. Returns 0 or -errno. */
 int hw_loop_start(struct hw_loop *l);
 /* Runs until hw_loop_stop(). Returns 0, or -EIO if libevent failed. */
 int hw_loop_run(struct hw_loop *l);
 /* Ends the loop after this callback. */
 void hw_loop_stop(struct hw_loop *l);
 /*
- * Ends the turn after this callback; other active callbacks run in the next turn. Call it when a turn's budget is used
- * up: libevent ends a turn only when no callback is active, which a callback that activates itself prevents.
+ * Ends the turn after this callback. Other active callbacks run in the next turn. A callback that has used up the
+ * turn's budget must call it: libevent ends a turn only when no callback is active, so a callback that activates itself
+ * would extend the turn without end.
  */
 void hw_loop_end_turn(struct hw_loop *l);
 /* Sets the tick's interval; does nothing without memory. */
 void hw_loop_tick_every(struct hw_loop *l, unsigned ms);
-/* Call after all events on the base are freed. Zeroed storage is allowed. */
+/* Called after all events of the base are freed. Zeroed storage is allowed. */
 void hw_loop_fini(struct hw_loop *l);
 
 #endif

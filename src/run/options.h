@@ -20,7 +20,7 @@ struct hw_options_help {
 	const char *name, *what, *signals;
 };
 
-/* Fills in the options. Exits after -h and -V, and with HW_EXIT_USAGE after a wrong option. */
+/* Parses the command line. Exits after -h and -V, and with HW_EXIT_USAGE after a wrong option. */
 void hw_options_parse(int argc, char **argv, const struct hw_options_help *help, struct hw_options *o);
 
 #endif

@@ -46,8 +46,8 @@ void hw_pidfile_remove(const char *path, int fd)
 {
 	if (fd < 0)
 		return;
-	/* Remove the file before the lock is released, so that no process locks a file that is about to vanish. If the
-	 * directory belongs to another user, an empty file stays. */
+	/* The file is removed before the lock is released. Otherwise another process could lock a file that is then
+	 * removed. If the directory belongs to another user, an empty file stays. */
 	if (unlink(path) < 0 && ftruncate(fd, 0) < 0)
 		(void)errno;
 	close(fd);

@@ -8,8 +8,8 @@
 #include "run/user.h"
 
 /*
- * Opens and locks a pid file, without writing. Returns a descriptor that holds the lock (also after fork); -EAGAIN with
- * the pid of the instance that holds it in *holder (0: unknown); or -errno.
+ * Opens and locks a pid file, without writing. Returns a descriptor that keeps the lock, also after fork(). Returns
+ * -EAGAIN if another instance has the lock, and its pid in *holder (0: unknown); or another -errno.
  */
 int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder);
 /* Writes this process's pid. Returns 0 or -errno. */

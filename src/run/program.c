@@ -41,7 +41,7 @@ bool hw_program_can_read(const char *path, const void *conf, const struct hw_pro
 	return right;
 }
 
-/* Prints everything that is wrong with the file. Returns the exit status. */
+/* Prints all errors of the file. Returns the exit status. */
 static int refuse(const struct hw_program *p, const char *path, struct hw_conf_errors *errors)
 {
 	if (errors->no_memory) {
@@ -109,7 +109,8 @@ int hw_program_read_secret(struct hw_daemon *d, const char *key, const char *pat
 
 /* --- main ------------------------------------------------------------------------------------------------------- */
 
-/* The output of -t after the file was read. With -v also the configuration in force, including presets and defaults. */
+/* What -t prints after it has read the file without errors. With -v also the whole configuration, including presets and
+ * defaults. */
 static void report_test(const struct hw_program *p, const void *conf, const struct hw_options *o)
 {
 	if (p->warn)
@@ -123,7 +124,7 @@ static void report_test(const struct hw_program *p, const void *conf, const stru
 
 static const char *program_name; /* libevent's callback has no argument */
 
-/* Prints only libevent's errors: its callers learn of warnings by return values. */
+/* Prints libevent's errors only. Its warnings are not needed, because its functions also return failures. */
 static void on_libevent(int severity, const char *text)
 {
 	if (severity >= EVENT_LOG_ERR)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A daemon's main(), from the command line to the exit status. struct hw_program has the program's own parts; the rest
- * is common to all our daemons.
+ * The main() of a daemon, from the command line to the exit status. struct hw_program contains what differs between our
+ * daemons.
  */
 #ifndef HW_RUN_PROGRAM_H
 #define HW_RUN_PROGRAM_H
@@ -13,7 +13,7 @@
 #include "run/daemon.h"
 #include "run/options.h"
 
-/* Settings that every program has; borrowed from the configuration. */
+/* Settings that every daemon has; borrowed from the configuration. */
 struct hw_program_conf {
 	const char *user, *pid_file, *log;
 	int log_level;
@@ -23,22 +23,22 @@ struct hw_program {
 	struct hw_options_help help; /* includes the program's name */
 	const char *section;         /* section of the file with user, pid_file and log */
 	const struct hw_conf_table *table;
-	bool reloads; /* the file is read again at SIGHUP, so its path must be absolute */
+	bool reloads; /* the daemon reads the file again at SIGHUP, so its path must be absolute */
 	struct hw_program_conf (*conf)(const void *conf);
-	/* Checks that depend on the machine. Returns whether all is right, after printing the errors to stderr. */
+	/* Checks that depend on the machine. Prints errors to stderr. Returns whether there were none. */
 	bool (*is_right)(const char *path, const void *conf);
-	/* May be NULL. The same for the readable values of a file with errors. */
+	/* The same for a file with errors, with the values that could be read. May be NULL. */
 	void (*judge_rest)(const char *path, const void *rest);
-	/* May be NULL. For -t: prints warnings about settings that are allowed but probably unintended. */
+	/* For -t: prints warnings about settings that are allowed but probably not intended. May be NULL. */
 	void (*warn)(const char *path, const void *conf);
-	/* Runs from the locked pid file to the end. Owns `conf`. Returns the exit status. */
+	/* Runs the daemon, from the locked pid file to the end. Owns `conf`. Returns the exit status. */
 	int (*serve)(void *conf, struct hw_daemon *d);
 };
 
 /* Returns the exit status, or exits with HW_EXIT_USAGE after printing the errors. */
 int hw_program_main(const struct hw_program *p, int argc, char **argv);
 
-/* Finds the configured user; false after printing to stderr that there is none. */
+/* Finds the configured user. Returns false, after a message on stderr, if there is no such user. */
 bool hw_program_find_user(const char *path, const void *conf, const char *section, const char *name,
                           struct hw_user *user);
 
@@ -47,11 +47,11 @@ struct hw_program_file {
 	const char *section, *key, *path;
 };
 
-/* Whether all files are readable; prints to stderr those that are not. */
+/* Whether all files are readable. Prints those that are not to stderr. */
 bool hw_program_can_read(const char *path, const void *conf, const struct hw_program_file *files, size_t n);
 
-/* Reads a password from the file that `key` names; "" if there is no file. Returns 0 with *out, which the caller frees,
- * or -errno after logging. */
+/* Reads a password from the file that `key` names; "" if no file is configured. Returns 0, with the password in *out,
+ * which the caller frees. Or returns -errno after logging. */
 int hw_program_read_secret(struct hw_daemon *d, const char *key, const char *path, char **out);
 
 #endif

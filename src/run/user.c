@@ -49,7 +49,7 @@ struct rights {
 	int n;
 };
 
-/* Takes the user's rights until restore(); the process must have a single thread. Returns 0, or -errno with the rights
+/* Takes the user's rights until restore(). The process must have only one thread. Returns 0, or -errno with the rights
  * unchanged. */
 static int take_rights(const struct hw_user *u, struct rights *was)
 {
@@ -64,7 +64,7 @@ static int take_rights(const struct hw_user *u, struct rights *was)
 	return rc;
 }
 
-/* Aborts on failure: half-restored rights are worse than an exit. */
+/* Restores root's rights. Aborts on failure, because a process with half of its rights is worse than none. */
 static void restore(const struct rights *was)
 {
 	if (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)was->n, was->groups) < 0)
