@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The context and the loop. See app.h. hw_app_free() frees all parts in the reverse order of their creation. */
+/* The daemon's context and its loop. See app.h. hw_app_free() frees all parts in the reverse order of their creation.
+ */
 #include "app.h"
 
 #include <errno.h>
@@ -34,8 +35,9 @@
 #include "observe.h"
 #include "run/manager.h"
 
-#define LOAD_PATIENCE_NS  (5 * HW_NS_PER_S) /* a start without Redis waits this long before transitions */
-#define RESTART_WITHIN_MS 2000              /* another node owns the fleet now, so the wait is short */
+/* A start without Redis waits so long for the store before it makes transitions. */
+#define LOAD_PATIENCE_NS  (5 * HW_NS_PER_S)
+#define RESTART_WITHIN_MS 2000 /* another node owns the fleet now, so the wait is short */
 
 /* --- stop -------------------------------------------------------------------- */
 
@@ -72,7 +74,7 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 
 /* --- each second ------------------------------------------------------------- */
 
-/* If Redis is away at the start, the daemon does not wait for it longer than LOAD_PATIENCE_NS. */
+/* If Redis cannot be reached at the start, the daemon waits for it for at most LOAD_PATIENCE_NS. */
 static void check_loading(struct hw_app *a, struct hw_now now)
 {
 	if (!a->life.loading || hw_app_redis_was_up(a) || a->start->cluster_mode == HW_CLUSTER_STANDBY ||
@@ -86,8 +88,8 @@ static void check_loading(struct hw_app *a, struct hw_now now)
 	hw_app_republish(a, now);
 }
 
-/* Waits also for acknowledgements that Redis has not stored. The outbox still holds their statuses, and the next run
- * would publish them again. */
+/* A stop also waits until Redis has stored the broker's acknowledgements. Otherwise the outbox would still contain
+ * their statuses, and the next run would publish them again. */
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis));
@@ -139,15 +141,15 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_app_retained_tick(a, now);
 }
 
-/* During a stop the ticks are shorter, so that its end is noticed early. Tasks of each second still run once per
- * second. */
+/* During a stop the ticks are shorter, so that its end is detected soon. Work that is due each second is still done
+ * once a second. */
 static void on_tick(void *arg)
 {
 	struct hw_app *a = arg;
 	struct hw_now now = hw_app_woke(a);
 	if (!a->life.stopping || now.mono.ns - a->life.second.ns >= HW_NS_PER_S)
 		each_second(a, now);
-	/* Without memory for the timer, this tick continues the loop's work. */
+	/* If there was no memory for the timer, this tick continues the loop's work. */
 	if (!hw_app_read_on(a))
 		hw_app_turn(a);
 	check_stop(a, now);
@@ -377,14 +379,14 @@ int hw_app_start(struct hw_app *a)
 	return rc;
 }
 
-/* --- made again within the process ------------------------------------------- */
+/* --- start over within the process -------------------------------------------- */
 
 bool hw_app_is_restarting(const struct hw_app *a)
 {
 	return a->life.restarts && !a->life.failed;
 }
 
-/* The values that the next daemon in the process takes over. */
+/* What the next daemon in this process takes over. */
 struct kept {
 	struct hw_log *log;
 	struct hw_mono started;

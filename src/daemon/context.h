@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The running daemon's context: what all its files share, and the parts, each of which belongs to some files. app.c
- * makes the context and connects the parts. */
+/* The context of the running daemon: what all its files share, and its parts. Each part belongs to certain files. app.c
+ * creates the context and connects the parts. */
 #ifndef HW_CONTEXT_H
 #define HW_CONTEXT_H
 
@@ -28,15 +28,15 @@ struct hw_app_visibility;
 struct hw_app_wall_clock;
 struct hw_prefix_guard;
 
-/* The life of this run. app.c changes it, except where a member says otherwise. */
+/* The state of this run. Only app.c changes a member, unless the member's comment names another file. */
 struct hw_app_life {
 	uint64_t run_id; /* the run id: random, one per run */
 	struct hw_mono started;
 	bool loading;   /* the store is not loaded yet (store.c) */
 	bool stands_by; /* see hw_app_stands_by() (cluster_standby.c) */
 	bool stopping;
-	bool restarts; /* main makes a new daemon after the stop: see hw_app_restart() (cluster_standby.c) */
-	int failed;    /* exit status of a daemon that cannot go on; 0: none (by any file) */
+	bool restarts; /* after the stop, main starts the daemon over: see hw_app_restart() (cluster_standby.c) */
+	int failed;    /* exit status of a daemon that cannot continue; 0: it can. Any file may set it */
 	char *mqtt_password, *redis_password; /* owned; NULL: none */
 	struct hw_mono second;                /* the time of the last run of the tasks of each second */
 	struct hw_mono stop_by;               /* the end of stop_timeout */
@@ -45,7 +45,7 @@ struct hw_app_life {
 struct hw_app {
 	struct hw_log *log;       /* borrowed from main */
 	struct hw_settings *conf; /* owned: the running configuration */
-	/* Owned: the configuration at the start, which keeps the values that only a restart changes. */
+	/* Owned: the configuration from the start. It keeps the values that only a restart can change. */
 	struct hw_settings *start;
 	struct hw_loop loop;
 	struct hw_monitor *monitor;
@@ -69,8 +69,8 @@ struct hw_app {
 	struct hw_app_cluster *cluster;       /* cluster.h; NULL: [cluster] mode = off */
 };
 
-/* Whether another node receives the fleet's messages: this node subscribes to no heartbeats and knows no device. False
- * unless mode = standby. */
+/* Whether this node stands by: another node receives the fleet's messages, and this one subscribes to no heartbeats and
+ * knows no device. Always false unless mode = standby. */
 static inline bool hw_app_stands_by(const struct hw_app *a)
 {
 	return a->life.stands_by;

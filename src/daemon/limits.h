@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of log lines that outside events can repeat without limit: see hw_log_limited(). */
+/* The kinds of log lines that input can repeat without end: see hw_log_limited(). */
 #ifndef HW_LIMITS_H
 #define HW_LIMITS_H
 

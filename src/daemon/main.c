@@ -24,7 +24,7 @@ static void on_wrong_safety(void *arg, const char *key, unsigned line, const cha
 		hw_conf_report_wrong(f->c, f->path, "http", key, "%s", what);
 }
 
-/* Checks the users, the certificate and its key: reads them as at a start, and frees them. */
+/* Checks the users file, the certificate and its key: reads them as at a start, and frees them. */
 static bool safety_is_right(const char *path, const struct hw_settings *c)
 {
 	struct file f = {path, c};
@@ -36,8 +36,8 @@ static bool safety_is_right(const char *path, const struct hw_settings *c)
 	return rc == 0;
 }
 
-/* Checks what only this machine can show: whether the files are readable, and whether the group exists. Logs each
- * error. Whether the daemon's user may read the files is checked after the daemon has become that user. */
+/* Checks what depends on this machine: whether the files are readable, and whether the group exists. Prints each error.
+ * Whether the daemon's user may read the files is checked when the daemon has become that user. */
 static bool is_right(const char *path, const void *conf)
 {
 	const struct hw_settings *c = conf;
@@ -65,7 +65,7 @@ static void warn_listen(const char *path, const struct hw_settings *c)
 		                     c->http_listen, *c->http_tls_cert ? "" : ", unencrypted");
 }
 
-/* Checks the user only if the file names one: the default user is no error of the file. */
+/* Checks the user only if the file names one. The default user is no error in the file. */
 static void judge_rest(const char *path, const void *rest)
 {
 	const struct hw_settings *c = rest;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The daemon's answers to the control API: status, health, forget, reload, and the metrics that are not the core's. */
+/* The daemon's part of the control API: status, health, forget, reload, and the metrics that are not the core's. */
 #include "observe.h"
 
 #include <errno.h>
@@ -282,7 +282,7 @@ static int test_notify(void *arg, const char *channel, struct hw_json *j)
 	return hw_notify_test(a->notifier, &a->conf->notify, channel, j);
 }
 
-/* The operations of every mode; those that a store adds; those that other nodes add. */
+/* The operations that every mode has; those that need a store; those that need other nodes. */
 #define ALWAYS                                                                                                         \
 	.now = now_of, .status = status, .forget = forget, .reload = reload, .notify = show_notify,                    \
 	.notify_test = test_notify, .metrics = metrics

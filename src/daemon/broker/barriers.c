@@ -8,8 +8,9 @@
 #include "daemon/loop/turn.h"
 #include "heartwheel/print.h"
 
-#define BARRIER_SOON_NS (5 * HW_NS_PER_MS) /* a barrier that takes longer is among many messages anyway */
-#define CANARY_MAX      512                /* bytes of its payload */
+/* A barrier that takes longer arrives among many messages, which the readers pass on in any case. */
+#define BARRIER_SOON_NS (5 * HW_NS_PER_MS)
+#define CANARY_MAX      512 /* bytes of its payload */
 
 /* --- sent ------------------------------------------------------------------------------------------------------- */
 
@@ -18,7 +19,7 @@ void hw_app_send_barrier(struct hw_app *a, uint64_t number)
 	hw_publisher_barrier(a->broker->barriers.publisher, a->life.run_id, number);
 }
 
-/* While the barrier is out, the readers pass each message on at once. */
+/* Sends a barrier. Until it is back, the readers pass on each message at once. */
 void hw_app_barrier(struct hw_app *a, struct hw_now now, uint64_t number)
 {
 	a->broker->barrier_out = number;
@@ -76,7 +77,7 @@ void hw_app_log_denied(struct hw_app *a, struct hw_now now)
 
 /* --- received --------------------------------------------------------------------------------------------------- */
 
-/* A refusal by the broker has a reason. Without a reason, the canary was never sent. */
+/* The broker's answer to a canary. A refusal by the broker has a reason; without a reason, the canary was not sent. */
 static void canary_answered(struct hw_app *a, const struct hw_publisher_event *ev)
 {
 	enum hw_canary_answer refused = ev->reason ? HW_CANARY_REFUSED : HW_CANARY_UNSENT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See broker.h. The publisher's events, and what concerns all connections. */
+/* See broker.h. Handles the publisher's events, and everything that is about all connections. */
 #include <errno.h>
 #include <event2/event.h>
 #include <stdio.h>
@@ -170,7 +170,8 @@ void hw_app_on_publisher(int fd, short what, void *arg)
 
 /* --- all connections -------------------------------------------------------------------------------------------- */
 
-/* If the broker is away, all connections fail with the same cause: one log line is enough. */
+/* Whether this failure was already logged for another connection. If the broker cannot be reached, all connections fail
+ * with the same cause, and one line is enough. */
 bool hw_app_is_reported(const struct hw_app *a, const char *text)
 {
 	bool reported = !a->broker->publisher_up && strcmp(a->broker->publisher_why, text) == 0;
@@ -221,7 +222,7 @@ bool hw_app_barriers_are_up(const struct hw_app *a)
 	return a->broker->barriers.up;
 }
 
-/* The readers are up, so the broker works. The client id shows which connection it refuses. */
+/* The readers are up, so the broker works but refuses another connection. The client id shows which one. */
 static const char *lacks_text(struct hw_app *a, const char *client_id, const char *why)
 {
 	snprintf(a->broker->lacks, sizeof(a->broker->lacks), "'%s' is not connected: %s", client_id,
@@ -274,7 +275,7 @@ void hw_app_broker_tick(struct hw_app *a, struct hw_now now)
 	hw_share_tick(a, now);
 }
 
-/* --- the end, before the daemon is made again ------------------------------------------------------------------- */
+/* --- the end, before the daemon starts over ---------------------------------------------------------------------- */
 
 void hw_app_readers_end(struct hw_app *a)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connections to the broker: the readers, the publisher, and a connection for the monitor's messages to itself.
+ * The connections to the broker: the readers, the publisher, and a connection for the monitor's messages to itself. The
+ * files:
  *
- *     broker         the publisher's events, and what concerns all connections
- *     barriers       the monitor's messages to itself: barriers and canaries
- *     feed           passes the readers' events to the core
- *     dial           opens the connections
- *     subscriptions  what the readers subscribe to
- *     share          tests shared subscriptions, if there are several readers
+ * - broker: the publisher's events, and everything that is about all connections
+ * - barriers: the monitor's messages to itself, which are barriers and canaries
+ * - feed: passes the readers' events to the core
+ * - dial: opens the connections
+ * - subscriptions: the filters that the readers subscribe to
+ * - share: tests shared subscriptions, if there are several readers
  */
 #ifndef HW_DAEMON_BROKER_H
 #define HW_DAEMON_BROKER_H
@@ -23,7 +24,7 @@ void hw_app_broker_free(struct hw_app *a);
 
 /* Starts the publisher and the readers. hw_app_broker_close() frees them, also after an error. Returns 0 or -errno. */
 int hw_app_dial(struct hw_app *a);
-/* The same from within the loop, unless already done. If it fails, the daemon stops. */
+/* The same from within the loop; does nothing if it was done. If it fails, the daemon stops. */
 void hw_app_dial_late(struct hw_app *a);
 
 /* --- the publisher */
@@ -37,26 +38,27 @@ const struct hw_mqtt_conf *hw_app_publisher_conf(const struct hw_app *a);
 
 /* --- the monitor's messages to itself */
 
-/* Handles HW_OUT_BARRIER, HW_OUT_REOPEN and HW_OUT_CANARY. */
+/* Handle the outputs HW_OUT_BARRIER, HW_OUT_REOPEN and HW_OUT_CANARY of the core. */
 void hw_app_barrier(struct hw_app *a, struct hw_now now, uint64_t number);
 void hw_app_reopen_barriers(struct hw_app *a);
 void hw_app_canary(struct hw_app *a, const struct hw_out *out);
 /* Sends a barrier that is not the core's. */
 void hw_app_send_barrier(struct hw_app *a, uint64_t number);
-/* Barriers do not come back: logs which right is missing, as far as the broker reveals it. */
+/* Barriers do not come back. Logs which right is missing, as far as the broker shows it. */
 void hw_app_log_denied(struct hw_app *a, struct hw_now now);
 
 /* --- the readers */
 
-/* Continues with the unread readers: those that used up their share of the last turn, or woke late. Returns whether
- * there was one; then a turn has run. */
+/* Continues to read the readers that have events left, because they used up their share of the last turn or woke late.
+ * Returns whether there was one; a turn has then run. */
 bool hw_app_read_on(struct hw_app *a);
 /* Whether a reader has events left. */
 bool hw_app_feed_is_unread(const struct hw_app *a);
-/* A turn begins: each reader has its whole share. Whether a reader has used up its share of this turn. */
+/* hw_app_feed_begin_turn(): a turn begins, in which each reader has its whole share. The next function: whether a
+ * reader has used up its share of this turn. */
 void hw_app_feed_begin_turn(struct hw_app *a);
 bool hw_app_feed_is_spent(const struct hw_app *a);
-/* The loop woke too late: what the sockets hold is read before a device is judged. */
+/* The loop woke too late. Everything that the sockets contain is read before a device is judged. */
 void hw_app_feed_stalled(struct hw_app *a);
 /* A stop begins: nothing is read any more. */
 void hw_app_feed_stop(struct hw_app *a);
@@ -66,30 +68,31 @@ bool hw_app_reader_is_up(const struct hw_app *a, unsigned reader);
 void hw_app_reopen_reader(struct hw_app *a, unsigned reader);
 /* Reader 0 requests the retained messages again. */
 void hw_app_replay(struct hw_app *a);
-/* Reader 0 connects again, and reads the retained messages. */
+/* Reader 0 reconnects, and so gets the retained messages again. */
 void hw_app_reread(struct hw_app *a);
-/* The same as hw_app_replay(), if a group has a `while` condition. In a cluster, hw_app_cluster_sees() does this. */
+/* Like hw_app_replay(), if a group has a `while` condition. In a cluster, hw_app_cluster_sees() does this. */
 void hw_app_ask_upstreams(struct hw_app *a);
-/* Called when the groups have changed: changes the readers' subscriptions. Returns 0; or -ENOMEM: some readers may keep
- * the previous ones. `anew`: the readers also connect again. */
+/* Changes the readers' subscriptions after the groups have changed. `restarts`: the readers also reconnect. Returns 0,
+ * or -ENOMEM, and some readers may then keep the previous subscriptions. */
 int hw_app_subscribe(struct hw_app *a, bool restarts);
-/* Whether a group's filter also matches the nodes' presences, and delivers new messages with their retain flag (MQTT
- * 5). True without memory. */
+/* Whether a group's filter also matches the presences of nodes, and delivers new messages with the retain flag (MQTT
+ * 5). Returns true without memory. */
 bool hw_app_nodes_are_flagged(struct hw_app *a);
 
 /* --- all of them */
 
-/* Called once a turn: the core learns which barriers the broker has answered. Called at its end: what was published
- * goes out. */
+/* Both are called once a turn. hw_app_broker_answers(): reports to the core which barriers the broker has answered. The
+ * next function, at the turn's end: sends what was published. */
 void hw_app_broker_answers(struct hw_app *a);
 void hw_app_broker_flush(struct hw_app *a);
 /* Each second. */
 void hw_app_broker_tick(struct hw_app *a, struct hw_now now);
-/* Whether all connections are up. Whether the readers are, and shared subscriptions work. */
+/* hw_app_links_are_up(): whether all connections are up. The next function: whether the readers are up and shared
+ * subscriptions work. */
 bool hw_app_links_are_up(const struct hw_app *a);
 bool hw_app_readers_are_up(const struct hw_app *a);
 bool hw_app_barriers_are_up(const struct hw_app *a);
-/* "up", or which connection is not, and why. Valid until the next call. */
+/* Returns "up", or which connection is down and why. Valid until the next call. */
 const char *hw_app_broker_text(struct hw_app *a);
 
 struct hw_app_broker_counts {
@@ -99,8 +102,8 @@ struct hw_app_broker_counts {
 };
 struct hw_app_broker_counts hw_app_broker_counts(const struct hw_app *a);
 
-/* The daemon is made again in this process: asks the readers' threads, and later the publishers' threads, to end.
- * Ended: all of them have. */
+/* Before the daemon starts over in this process: order the threads of the readers, and later those of the publishers,
+ * to end. The last function: whether all have ended. */
 void hw_app_readers_end(struct hw_app *a);
 void hw_app_publishers_end(struct hw_app *a, int linger_ms);
 bool hw_app_broker_has_ended(const struct hw_app *a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files that have to do with the connections to the broker: broker.c, barriers.c, feed.c, dial.c, share.c
- * and subscriptions.c. Other files use broker.h. */
+/* Shared by the files about the connections to the broker: broker.c, barriers.c, feed.c, dial.c, share.c and
+ * subscriptions.c. Other files use broker.h. */
 #ifndef HW_DAEMON_BROKER_PRIV_H
 #define HW_DAEMON_BROKER_PRIV_H
 
@@ -17,13 +17,13 @@ struct hw_app_reader {
 	unsigned number;
 	struct hw_reader *reader; /* owned */
 	struct event *readable;   /* owned */
-	bool unread;              /* the next turn reads its ring, even if no event is raised */
+	bool unread;              /* the next turn reads this reader's ring, even without an event on its descriptor */
 	char client_id[256];
 	struct hw_mqtt_conf conf;
 	bool up, ever_up;
-	bool stalled; /* the reader woke too late, and has not drained its socket since */
-	bool renewed; /* this daemon closed the connection: the loss is not logged */
-	bool behind;  /* the loop woke too late, and has not seen the ring empty since */
+	bool stalled; /* the reader woke too late, and has not emptied its socket since */
+	bool renewed; /* the daemon itself closed the connection, so the loss is not logged */
+	bool behind;  /* the loop woke too late, and the ring was not empty since */
 	uint64_t taken;
 	int in_turn;   /* events taken in this turn of the loop */
 	char why[512]; /* the cause while `up` is false */
@@ -35,8 +35,8 @@ struct hw_app_reader {
 
 /*
  * The connection for the monitor's messages to itself: barriers, canaries, the share topic. It carries no statuses. A
- * broker may read on within a turn while a socket holds more data. It could then read a pair of barriers after statuses
- * in one turn, and such a pair proves nothing.
+ * broker may continue to read a socket in the same turn while the socket contains more data. After statuses it could so
+ * read both barriers of a pair in one turn, and such a pair proves nothing.
  */
 struct hw_app_barriers {
 	struct hw_publisher *publisher;
@@ -70,7 +70,7 @@ struct hw_app_broker {
 	char lacks[800]; /* hw_app_broker_text() */
 };
 
-/* libevent's callbacks for a readable descriptor: of the publisher, and of the barriers' connection. `arg` is the
+/* Callbacks of libevent for a readable descriptor. Of the publisher and of the barriers' connection: `arg` is the
  * struct hw_app. Of a reader: `arg` is the struct hw_app_reader. */
 void hw_app_on_publisher(int fd, short what, void *arg);
 void hw_app_on_barriers(int fd, short what, void *arg);
@@ -78,21 +78,21 @@ void hw_app_on_reader(int fd, short what, void *arg);
 /* Call this after the reader has its number. */
 void hw_app_feed_init(struct hw_app_reader *r);
 
-/* Called when one connection is up: the others try to connect at once, without their back-off. */
+/* One connection is up: the others try to connect at once, without their delay. */
 void hw_app_retry_links(struct hw_app *a);
-/* Logs why a connection to the broker is down, unless another connection logged the same cause. `taken`: another client
- * seems to use the client id, which is an error. */
+/* Logs why a connection to the broker is down, unless the same cause was logged for another connection. `taken`:
+ * another client seems to use the client id, which is logged as an error. */
 void hw_app_log_broker(struct hw_app *a, const char *text, bool taken);
 /* Whether a connection that is down has this cause. */
 bool hw_app_is_reported(const struct hw_app *a, const char *text);
 
-/* The filters for heartbeats, on the heap. Their texts belong to the groups. Returns 0 or -ENOMEM. */
+/* Returns the filters for heartbeats in heap memory. Their texts belong to the groups. Returns 0 or -ENOMEM. */
 int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out);
-/* Appends the filters of this reader alone to `n` others: reader 0 receives the `while` topics, and in a cluster the
- * other nodes' presences. Returns the new number of filters. */
+/* Appends to `n` filters those that only this reader needs: reader 0 receives the `while` topics and, in a cluster, the
+ * presences of other nodes. Returns the new number of filters. */
 size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n);
-/* With MQTT 5, copies that the broker delivers because filters overlap count once. `filters` are those of
- * hw_app_filters(); the entries behind `n` are overwritten. Returns 0 or -ENOMEM. */
+/* With MQTT 5, a broker may deliver copies because filters overlap: they will count once. `filters` are those of
+ * hw_app_filters(); entries after `n` are overwritten. Returns 0 or -ENOMEM. */
 int hw_app_expect_copies(struct hw_app *a, struct hw_mqtt_filter *filters, size_t n);
 
 #endif

@@ -64,7 +64,8 @@ static int start_barriers(struct hw_app *a)
 }
 
 /*
- * With a newer libmosquitto, TLS or QoS 1, each heartbeat costs more. The log shows operators why two machines differ.
+ * Logs how heartbeats are read. With a newer libmosquitto, TLS or QoS 1, each heartbeat costs more. So operators see
+ * why two machines differ.
  */
 static void log_path(const struct hw_app *a)
 {
@@ -109,7 +110,7 @@ int hw_app_dial(struct hw_app *a)
 	return rc;
 }
 
-/* Without the memory to connect, the daemon could not work: it stops. */
+/* Without memory to connect, the daemon cannot work, and stops. */
 void hw_app_dial_late(struct hw_app *a)
 {
 	if (a->broker->publisher || a->life.stopping || a->life.failed)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passes events from a reader's ring to the core, in batches, in order. A turn takes at most EVENTS_A_TURN events of a
- * reader, over all its callbacks. So a storm of messages delays neither the wheel nor Redis nor the API. A reader with
- * events left is marked as unread.
+ * Passes the events in a reader's ring to the core, in batches and in order. In a turn, all callbacks together take at
+ * most EVENTS_A_TURN events of each reader. So many messages at once delay neither the wheel nor Redis nor the API. A
+ * reader with events left is marked as unread.
  *
- * If a long message is not finished after TURN_NS, the rest waits for the next turn (inflow.h). Until then the ring
- * keeps its events, so that nothing is copied.
+ * If a long message is not finished after TURN_NS, its rest waits for the next turn (inflow.h). Until then the ring
+ * keeps the events, so that nothing is copied.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static void on_up(struct hw_app_reader *r, struct hw_now now)
 		hw_monitor_upstreams_granted(r->app->monitor);
 	hw_share_reader(r, now, true);
 	hw_app_cluster_reader(r->app, r->number, now, true);
-	/* Wills published while the reader was away may have replaced our retained statuses. */
+	/* Wills that were published while the reader was not connected may have replaced our retained statuses. */
 	if (r->ever_up)
 		hw_retained_republish(hw_app_status_sink(r->app), now.mono.ns / HW_NS_PER_MS);
 	r->ever_up = true;
@@ -137,7 +137,7 @@ static void on_sign(struct hw_app_reader *r, struct hw_now now, const struct hw_
 	}
 }
 
-/* A stall ends when every ring was seen empty, and every reader that woke late has drained its socket. */
+/* A stall ends when every ring was empty once, and every reader that woke late has emptied its socket. */
 static void note_empty(struct hw_app_reader *r, struct hw_now now)
 {
 	struct hw_app *a = r->app;
@@ -148,7 +148,7 @@ static void note_empty(struct hw_app_reader *r, struct hw_now now)
 	hw_monitor_drained(a->monitor, now);
 }
 
-/* Whether a topic is `before`, text without a slash, and `after`. */
+/* Whether a topic consists of `before`, one level, and `after`. */
 static bool is_level_between(const struct hw_reader_event *ev, const char *before, size_t n_before, const char *after,
                              size_t n_after)
 {
@@ -165,7 +165,7 @@ static bool is_barrier_of_another(const struct hw_reader_event *ev)
 	       hw_barrier_parse(ev->payload, ev->payload_len, &barrier);
 }
 
-/* Whether a heartwheeld has published this for Home Assistant. */
+/* Whether this is a discovery message that a heartwheeld has published for Home Assistant. */
 static bool is_discovery(const struct hw_app *a, const struct hw_reader_event *ev)
 {
 	static const char after[] = HW_DISCOVERY_AFTER;
@@ -173,8 +173,8 @@ static bool is_discovery(const struct hw_app *a, const struct hw_reader_event *e
 }
 
 /*
- * Whether this is a message of a monitor that the core cannot recognise by its payload. A filter such as +/{id}/# also
- * matches these topics, but a monitor is no device.
+ * Whether this is a monitor's message that the core cannot recognise by its payload. A filter such as +/{id}/# also
+ * matches the topics of these messages, but a monitor is no device.
  */
 static bool is_monitors(struct hw_app *a, const struct hw_reader_event *ev)
 {
@@ -197,7 +197,7 @@ static struct hw_message message_of(const struct hw_reader_event *ev, unsigned s
 	                           .source = source};
 }
 
-/* Takes and processes events, beginning with the held one. Returns whether all of them are finished. */
+/* Takes and processes events, beginning with the one that was held. Returns whether all of them are finished. */
 static bool take_events(struct hw_app_reader *r, struct hw_now now)
 {
 	struct hw_inflow *f = &r->inflow;
@@ -263,8 +263,8 @@ bool hw_app_read_on(struct hw_app *a)
 	return any;
 }
 
-/* Whether a reader has events that this turn has not taken. The loop first polls for other events, then continues with
- * them. */
+/* Whether a reader has events that this turn did not take. The loop polls for other events first, and then continues
+ * with these. */
 bool hw_app_feed_is_unread(const struct hw_app *a)
 {
 	for (unsigned i = 0; i < a->broker->n_readers && !a->life.stopping; i++)
@@ -301,7 +301,7 @@ bool hw_app_reader_is_up(const struct hw_app *a, unsigned reader)
 	return a->broker->reader[reader].up;
 }
 
-/* While barriers are denied, each reconnect fails in the same way, and is not logged again. */
+/* While the broker refuses barriers, each reconnect fails in the same way, and is logged only once. */
 void hw_app_reopen_reader(struct hw_app *a, unsigned reader)
 {
 	const struct hw_blind *b = hw_monitor_blind(a->monitor);

@@ -6,7 +6,8 @@
 
 #define WAIT_MAX_MS 60000
 
-/* A standby node's readers receive only other nodes' messages, so they are no links to the fleet. */
+/* Reports a reader to the core. On a node that stands by, readers receive only the messages of other nodes, so they do
+ * not count as connections to the fleet. */
 static void link_reader(struct hw_app *a, struct hw_now now, unsigned reader, bool up)
 {
 	hw_monitor_link(a->monitor, now, reader, up && !hw_app_stands_by(a));
@@ -47,8 +48,8 @@ static void prove(struct hw_app *a, struct hw_now now)
 		link_reader(a, now, i, true);
 }
 
-/* Shared subscriptions do not work. Logs this once while it lasts, and plans another test, with a longer wait each
- * time. */
+/* Shared subscriptions do not work. Logs this once while it lasts, and plans the next test. The time between tests
+ * grows. */
 static void fail(struct hw_app *a, struct hw_now now)
 {
 	struct hw_share *s = &a->broker->share;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests whether shared subscriptions deliver each message to exactly one reader, which several readers need. Brokers
- * without them grant "$share/GROUP/FILTER" as a plain topic on which no message ever arrives.
+ * Tests whether shared subscriptions deliver each message to exactly one reader, which several readers need. A broker
+ * without this feature treats "$share/GROUP/FILTER" as a plain topic, on which no message ever arrives.
  *
- * After every (re)connect, the monitor publishes a message to itself on a shared topic. A fence for each reader follows
- * it: a barrier with a number of its own. When the fence is back on all readers, and the message on exactly one, the
- * core learns that the readers are up. Until then the monitor is blind with the cause "link".
+ * After every connect, the monitor publishes a message to itself on a shared topic. Then it sends a fence for each
+ * reader: a barrier with a number of its own. When the fence is back on all readers, and the message has arrived on
+ * exactly one, the core is informed that the readers are up. Until then the monitor is blind with the cause "link".
  */
 #ifndef HW_SHARE_H
 #define HW_SHARE_H
@@ -25,7 +25,7 @@ struct hw_share {
 	uint64_t number;    /* of the last test message */
 	unsigned copies;    /* how many copies of it arrived */
 	uint32_t fenced;    /* a bit for each reader that the fence is back on */
-	struct hw_mono due; /* the last test is overdue, or the next one due, then; 0: neither */
+	struct hw_mono due; /* when the last test is overdue, or when the next one is due; 0: neither */
 	int64_t wait_ms;    /* before the next test, after a failed one */
 };
 
@@ -34,7 +34,7 @@ void hw_share_init(struct hw_app *a);
 /* Each second. */
 void hw_share_tick(struct hw_app *a, struct hw_now now);
 
-/* A reader is subscribed, or lost; the barriers' connection is up, or lost. */
+/* A reader is subscribed or lost. The barriers' connection is up or lost. */
 void hw_share_reader(struct hw_app_reader *r, struct hw_now now, bool up);
 void hw_share_publisher(struct hw_app *a, struct hw_now now);
 /* A message or a fence of this run arrived. */

@@ -44,7 +44,8 @@ static void add_filter(struct wanted *w, const struct hw_topic *topic, bool repl
 	w->filters[w->n++] = (struct hw_mqtt_filter){.filter = topic->filter, .replay = replay};
 }
 
-/* hw_topic_covers() compares a template with levels after {name...} by its text. No other filter has that text. */
+/* Whether another filter makes filter i unnecessary. hw_topic_covers() compares levels after {name...} by their text,
+ * and no other filter has that text. */
 static bool makes_needless(void *arg, size_t i)
 {
 	const struct compared *c = arg;
@@ -52,7 +53,8 @@ static bool makes_needless(void *arg, size_t i)
 	return i != c->k && (w->filters[i].replay || !w->filters[c->k].replay) && w->topics[i]->tail == 0;
 }
 
-/* Drops covered filters: many brokers send a message once per matching filter, so it would arrive twice. */
+/* Drops filters that others cover. Many brokers send a message once for each matching filter, so it would arrive twice.
+ */
 static int drop_covered(struct wanted *w)
 {
 	bool *covered = calloc(w->n + 1, sizeof(*covered));
@@ -70,8 +72,8 @@ static int drop_covered(struct wanted *w)
 	return 0;
 }
 
-/* Where retained messages are requested, a message with the retain flag is history. So a filter that overlaps such a
- * topic does not ask for the flag of new messages. */
+/* Where retained messages are requested, a message with the retain flag is an old one. So filters that overlap with
+ * such a topic do not request the flag of new messages. */
 static int ask_for_flags(struct wanted *w)
 {
 	struct hw_filter_index history = {0};
@@ -86,7 +88,7 @@ static int ask_for_flags(struct wanted *w)
 	return rc;
 }
 
-/* Adds the topic of the probes' answers, compiled into `answers`. */
+/* Adds the topic on which probes are answered, compiled into `answers`. */
 static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answers)
 {
 	const char *why, *text = hw_app_stands_by(a) ? NULL : hw_monitor_probe_answers(a->monitor);
@@ -100,8 +102,8 @@ static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answ
 	return 0;
 }
 
-/* Returns every group's filters, without those that others cover. Without a store, also its status topic: the retained
- * messages are all that remains of the previous run. For a node that stands by: none. */
+/* Returns the filters of every group, without those that others cover. Without a store, also the status topics: their
+ * retained messages are all that remains of the previous run. For a node that stands by, there are none. */
 int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
@@ -170,15 +172,15 @@ static size_t find(const struct own *o, const char *topic)
 	return k;
 }
 
-/* A filter for retained statuses: see ask_for_flags(). The topics of `while` are plain, and the core knows when their
- * retained values arrive. */
+/* Whether the filter is one for retained statuses: see ask_for_flags(). The topics of `while` do not count, because the
+ * core is informed when their retained values have arrived. */
 static bool brings_history(void *arg, size_t k)
 {
 	const struct own *o = arg;
 	return o->filters[k].replay && !o->filters[k].plain;
 }
 
-/* Adds a topic that only one reader subscribes to, with its retained messages. */
+/* Adds a topic to which only one reader subscribes, with its retained messages. */
 static void add_whole(struct own *o, const char *topic)
 {
 	size_t k = find(o, topic);

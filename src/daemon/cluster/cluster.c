@@ -79,9 +79,10 @@ struct hw_nodes *hw_app_nodes(const struct hw_app *a)
 /* --- orders ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Another node uses this name and continues, so this node stops. It is no member and owns nothing, so nothing is lost.
- * It may be connected to the broker, after a start without Redis, or after a pause in which the other node took the
- * name. Then it cannot wait: with the same client ids, the two would disconnect each other for ever.
+ * Another node with the same name continues, so this node stops. This node is no member and owns nothing, so nothing is
+ * lost. It may already be connected to the broker, after a start without Redis, or after a pause in which the other
+ * node took the name. It cannot wait then, because two nodes with the same client ids would disconnect each other for
+ * ever.
  */
 static void report_namesake(struct hw_app *a)
 {
@@ -117,7 +118,7 @@ static void carry_out(struct hw_app *a, struct hw_now now, struct hw_nodes_order
 	}
 }
 
-/* A barrier or presence that could not be sent stays due. The next event or renewal tries again. */
+/* A barrier or presence that could not be sent stays due, and is tried again at the next event or renewal. */
 static void plan(struct hw_app *a, struct hw_now now)
 {
 	int64_t wait_ns = hw_nodes_due(a->cluster->nodes, now).ns - now.mono.ns;

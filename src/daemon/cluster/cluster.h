@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One of several nodes ([cluster] mode = mirror or standby). src/nodes decides, and the daemon's files act. The files
- * pass events to hw_app_nodes(). hw_app_cluster_turn() takes the resulting orders and hands them on:
+ * One of several nodes ([cluster] mode = mirror or standby). src/nodes decides, and the files of this folder act. The
+ * daemon's other files report events to hw_app_nodes(). hw_app_cluster_turn() takes the orders that result, and passes
+ * them to these files:
  *
- *     cluster_redis     commands to Redis, over a link of their own
- *     cluster_sentinel  whether Sentinels confirm that this Redis is the master
- *     cluster_gate      partitions: owned, lost, authoritative, drained, flushed
- *     cluster_stream    the other nodes' writes; unused if mode = standby
- *     cluster_broker    presence, barriers, and evictions at the broker
- *     cluster_standby   mode = standby: when this node receives the fleet's messages
- *     cluster_view      what is logged of the cluster, and shown
+ * - cluster_redis: commands to Redis, over a connection of their own
+ * - cluster_sentinel: whether Sentinels confirm that this Redis is the master
+ * - cluster_gate: partitions that are owned, lost, authoritative, drained or flushed
+ * - cluster_stream: the other nodes' writes; not used if mode = standby
+ * - cluster_broker: presence, barriers, and evictions at the broker
+ * - cluster_standby: mode = standby: when this node receives the fleet's messages
+ * - cluster_view: what is logged and shown of the cluster
  *
- * This header is all that the daemon's other files include of the cluster. If mode = off, none of this exists, and each
+ * This header is all of the cluster that the daemon's other files include. If mode = off, there is no cluster, and each
  * function returns at once.
  */
 #ifndef HW_CLUSTER_DAEMON_H
@@ -26,44 +27,45 @@ struct hw_reader_event;
 
 /* --- its life */
 
-/* Called after struct hw_redis was made. Returns 0 or -ENOMEM. */
+/* Called after struct hw_redis was created. Returns 0 or -ENOMEM. */
 int hw_app_cluster_start(struct hw_app *a);
-/* Closes the cluster's links. Call this before the control API and struct hw_redis are freed: they may still call in,
- * and then find no cluster. */
+/* Closes the cluster's connections. Called before the control API and struct hw_redis are freed, because these may
+ * still call functions of this header, and then find no cluster. */
 void hw_app_cluster_free(struct hw_app *a);
 
 /* NULL: mode = off. */
 struct hw_nodes *hw_app_nodes(const struct hw_app *a);
-/* Takes and executes all orders, and sets the timer. Called in each turn, before the sinks are pumped. */
+/* Takes and carries out all orders, and sets the timer. Called in each turn, before the sinks are pumped. */
 void hw_app_cluster_turn(struct hw_app *a, struct hw_now now);
 /* Each second. */
 void hw_app_cluster_tick(struct hw_app *a, struct hw_now now);
-/* Whether this node may connect to the broker. A node joins first: its client ids would disconnect another node of the
- * same name. */
+/* Whether this node may connect to the broker. A node joins first, because its client ids would disconnect another node
+ * of the same name. */
 bool hw_app_cluster_connects(const struct hw_app *a, struct hw_now now);
-/* Begins a clean stop. Stopped: all partitions are released, and the node has left. */
+/* hw_app_cluster_stop(): begins a clean stop. hw_app_cluster_stopped(): whether all partitions are released, and this
+ * node has left. */
 void hw_app_cluster_stop(struct hw_app *a, struct hw_now now);
 bool hw_app_cluster_stopped(const struct hw_app *a);
 
-/* Permits src/nodes to use Redis, JOIN first, once the link is up and no single monitor is known to use the prefix
- * (prefix_guard.h). */
+/* Allows src/nodes to use Redis, which begins with JOIN. Called when the connection is up and no single monitor is
+ * known to use the prefix (prefix_guard.h). */
 void hw_app_cluster_join(struct hw_app *a);
 
 /* --- the broker */
 
-/* More than the number of any barrier of the core, less than the numbers from HW_FENCE on (the share topic). */
+/* Greater than the number of any barrier of the core, and less than the numbers from HW_FENCE on (the share topic). */
 #define HW_CLUSTER_BARRIER (UINT64_C(1) << 62)
 
-/* In the publish id of both messages of an ordered presence. A presence without an order has publish id 0. */
+/* Part of the publish id of both messages of an ordered presence. A presence without an order has publish id 0. */
 #define HW_CLUSTER_PUBLISH_ID UINT64_C(0xc000000000000000)
 
 /* A session of the publisher begins, or is lost. */
 void hw_app_cluster_session(struct hw_app *a, struct hw_now now, bool up);
-/* The barriers' connection is up again: a barrier that was not received is sent again. */
+/* The barriers' connection is up again. Sends a barrier again if the last one was not received. */
 void hw_app_cluster_barriers_up(struct hw_app *a, struct hw_now now);
-/* Handles the publisher's answer to a publish id with HW_CLUSTER_PUBLISH_ID: acknowledged or refused. */
+/* Handles the publisher's answer (acknowledged or refused) to a publish id with HW_CLUSTER_PUBLISH_ID. */
 void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev);
-/* A barrier of this node is back on a reader. `number` is its number minus HW_CLUSTER_BARRIER. */
+/* A barrier of this node is back on a reader. `number` is the barrier's number minus HW_CLUSTER_BARRIER. */
 void hw_app_cluster_back(struct hw_app *a, unsigned reader, struct hw_now now, uint64_t number);
 /* A reader is subscribed, or its connection is lost. */
 void hw_app_cluster_reader(struct hw_app *a, unsigned reader, struct hw_now now, bool up);
@@ -71,17 +73,17 @@ void hw_app_cluster_reader(struct hw_app *a, unsigned reader, struct hw_now now,
 void hw_app_cluster_replayed(struct hw_app *a, struct hw_now now);
 /* Reader 0 may have lost messages. */
 void hw_app_cluster_lossy(struct hw_app *a, struct hw_now now);
-/* Whether a message is a node's presence, which is never a heartbeat. If so, the function handles it. */
+/* Whether a message is a node's presence, which is never a heartbeat. If so, this function handles it. */
 bool hw_app_cluster_message(struct hw_app *a, unsigned reader, struct hw_now now, const struct hw_reader_event *ev);
-/* A blindness has ended. After a lossy one, presences are read again. */
+/* A blindness has ended. After a lossy one, all presences are read again. */
 void hw_app_cluster_sees(struct hw_app *a, struct hw_now now, bool lossy);
 
 /* --- presence, and statuses */
 
-/* Whether a presence is due: src/nodes ordered one, or a refused one is to be tried again. */
+/* Whether a presence is due: src/nodes has ordered one, or a refused one must be tried again. */
 bool hw_app_cluster_presence_due(const struct hw_app *a, struct hw_now now);
-/* Publishes the greatest fencing tokens known, before the presence with number `seq`. *publish_id is for that presence.
- * False: no room in the publisher's queue. */
+/* Publishes the greatest fencing tokens known, before the presence with number `seq`. Sets *publish_id for that
+ * presence. Returns false if the publisher's queue has no room. */
 bool hw_app_cluster_publish_known(struct hw_app *a, uint64_t seq, uint64_t *publish_id);
 /* The presence with this publish id was queued. */
 void hw_app_cluster_published(struct hw_app *a, uint64_t seq, uint64_t publish_id);
@@ -89,23 +91,24 @@ void hw_app_cluster_published(struct hw_app *a, uint64_t seq, uint64_t publish_i
  * is too small. */
 int hw_app_cluster_presence(const struct hw_app *a, bool online, char *buf, size_t cap);
 #define HW_CLUSTER_PRESENCE_MAX (HW_PARTITIONS * 25 + 512)
-/* Whether statuses of this device may be published now. Always true if mode = off. */
+/* Whether this device's statuses may be published now. Always true if mode = off. */
 bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d);
 
 /* --- the store */
 
-/* A transition of this device was refused because another node owns the device. It will not be written. */
+/* Redis has refused a transition of this device, because another node owns the device. The transition will not be
+ * written. */
 void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref device);
 /* Whether transitions of devices in this partition are still being withdrawn. */
 bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition);
-/* A write of this device became pending, or is no longer pending. */
+/* `pending`: a write of this device has become pending, or is no longer pending. */
 void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
-/* Requests that all of the store is read again. `keeps`: missing devices are not forgotten then. */
+/* Requests that the whole store is read again. `keeps`: devices that are missing there are not forgotten. */
 void hw_app_cluster_reread(struct hw_app *a, bool keeps);
-/* The loader has read all of the store. Returns whether this was not the first load. */
+/* The loader has read the whole store. Returns whether this was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a);
-/* The hashes now come over a new connection. The stream changes its connection at another time. If the stream is
- * another Redis's since, the hashes may be from the previous Redis, and are read again. */
+/* The hashes now come over a new connection. The stream's connection changes at another time. If the stream has changed
+ * to another Redis, the hashes may still be those of the previous Redis, and are read again. */
 void hw_app_cluster_linked(struct hw_app *a);
 /* The store was found empty. */
 void hw_app_cluster_emptied(struct hw_app *a);
@@ -114,29 +117,28 @@ void hw_app_cluster_emptied(struct hw_app *a);
 
 /* Forgets a device, or asks its owner to forget it. */
 enum hw_forgotten hw_app_forget(struct hw_app *a, uint64_t ticket, const char *id, size_t len);
-/* The cluster as the control API shows it. Shows no node while there is no cluster: before its start, and after its
- * end. */
+/* The cluster as the control API shows it. Shows no node before the cluster starts and after it ends. */
 void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out);
-/* The node that owns this device, valid until the next turn; NULL: no node, or mode = off. */
+/* The node that owns this device; valid until the next turn. NULL: no node owns it, or mode = off. */
 const char *hw_app_cluster_owner(const struct hw_app *a, const struct hw_device *d);
-/* The last sender that is no member; NULL: none, or it has joined since. */
+/* The last node that sent a message and is no member. NULL: none, or that node has joined since. */
 const char *hw_app_cluster_stranger(const struct hw_app *a);
 /* Whether this is a node of this cluster, or may be one. */
 bool hw_app_cluster_knows(const struct hw_app *a, const char *node);
-/* The node that is known to own the fleet, valid until the next turn; "": none. */
+/* The node that is known to own the fleet; valid until the next turn. "": none. */
 const char *hw_app_standby_owner(const struct hw_app *a);
 /* A text for people about a node that stands by. */
 void hw_app_standby_text(const struct hw_app *a, char *text, unsigned cap);
 
-/* --- mode = standby: the daemon gives the fleet up, and is made again */
+/* --- mode = standby: the daemon gives the fleet up and starts over */
 
-/* The part of `length_ns`, which ends now, in which this node did not stand by. */
+/* Of the last `length_ns`, the time in which this node did not stand by. */
 int64_t hw_app_standby_since(const struct hw_app *a, struct hw_now now, int64_t length_ns);
 /*
- * The last step before the daemon is made again, when everything else is settled. The publisher's thread is asked to
- * end, as the readers' threads were, and queued notifications are sent. A thread in the resolver or in a connect could
- * still connect with its client id later, and disconnect its successor. So the daemon waits for all threads, while the
- * loop runs. Ended: all of this is done, or has taken too long.
+ * The last step before the daemon starts over, when everything else is finished. Orders the publisher's thread to end,
+ * as was done with the readers' threads, and sends queued notifications. A thread that is blocked in name resolution or
+ * in a connect could connect with its client id later, and so disconnect its successor. So the daemon waits for all
+ * threads, while the loop runs. hw_app_standby_ended(): whether all of this is done, or has taken too long.
  */
 void hw_app_standby_end(struct hw_app *a, struct hw_now now);
 bool hw_app_standby_is_ending(const struct hw_app *a);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cluster_broker.h. This file requires two things in addition to src/nodes. While reader 0 may have missed a
- * presence, no proof is complete: after a lossy blindness, presences are read again. And this node's own presence must
- * be received before the barrier that follows it. Otherwise a missing right would be taken for a working fence.
+ * See cluster_broker.h. This file adds two requirements to those of src/nodes. First, no proof is complete while reader
+ * 0 may have missed a presence: after a lossy blindness, all presences are read again. Second, this node's own presence
+ * must be received before the barrier that follows it. Otherwise, with the right to read missing, the fence would seem
+ * to work.
  */
 #include "cluster_broker.h"
 
@@ -18,7 +19,7 @@
 
 #define PUBLISH_AGAIN_MS 5000 /* after a refusal */
 /* A node that stands by is ready if a barrier came back within the last four fifths of a lease. If the broker stands
- * still for all nodes, the owner gives the fleet up after one lease. By then no other node is ready. */
+ * still for all nodes, the owner gives the fleet up after one lease, and by then no other node is ready. */
 #define HEARD_LEASE_FIFTHS 4
 #define KNOWN              (UINT64_C(1) << 61)
 #define SERIAL             (KNOWN - 1)
@@ -81,7 +82,7 @@ void hw_app_cluster_session(struct hw_app *a, struct hw_now now, bool up)
 
 /* --- presence ---------------------------------------------------------------------- */
 
-/* A refused presence is published again: the right may have been granted meanwhile. */
+/* A refused presence is published again later, because the right may have been granted meanwhile. */
 bool hw_app_cluster_presence_due(const struct hw_app *a, struct hw_now now)
 {
 	if (!a->cluster)
@@ -196,14 +197,15 @@ void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct h
 	b->refused_reported = true;
 }
 
-/* Reader 0 receives a message that was acknowledged before the barrier was sent before that barrier, or never. */
+/* Whether this node's own presence was read before the barrier that followed it. It was acknowledged before the barrier
+ * was sent, so reader 0 receives it before the barrier or not at all. */
 static bool own_is_read(const struct hw_cluster_broker *b)
 {
 	return b->peers.own_status >= b->barrier_seq && b->peers.own_known >= b->barrier_seq;
 }
 
-/* A right is missing, or the broker has lost the retained messages. So this node publishes its presence, and requests
- * the retained messages, again. */
+/* A right is missing, or the broker has lost the retained messages. So this node publishes its presence again, and
+ * requests the retained messages again. */
 static void own_is_missing(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);
@@ -220,9 +222,9 @@ static void own_is_missing(struct hw_app *a, struct hw_now now)
 }
 
 /*
- * No message with the retain flag has arrived on this connection, although this node's own presence has. Perhaps
- * nothing was retained when reader 0 subscribed, so it requests retained messages once more. If the broker never sends
- * them, a node cannot learn its peers' claims.
+ * This node's own presence has arrived on this connection, but no message with the retain flag. Perhaps there was no
+ * retained message when reader 0 subscribed, so reader 0 requests them once more. If the broker never sends retained
+ * messages, a node cannot learn the claims of its peers.
  */
 static void none_is_retained(struct hw_app *a, struct hw_now now)
 {
@@ -240,8 +242,9 @@ static void none_is_retained(struct hw_app *a, struct hw_now now)
 	hw_app_cluster_lossy(a, now);
 }
 
-/* Whether reader 0 may have missed a presence since it requested the retained messages. True while it is unknown
- * whether a blindness since then has lost messages. A lost link is excluded: reader 0 subscribes again after it. */
+/* Whether reader 0 may have missed a presence since it requested the retained messages. Also true while it is not known
+ * whether a blindness since then has lost messages. A lost connection does not count, because reader 0 subscribes again
+ * after it. */
 static bool is_doubtful(const struct hw_app *a, bool *lasts)
 {
 	const struct hw_blind *blind = hw_monitor_blind(a->monitor);
@@ -263,7 +266,7 @@ static uint64_t back_on_all(const struct hw_app *a)
 	return least;
 }
 
-/* At most one such barrier is awaited. If it is lost, the next one is sent when this node is no longer ready. */
+/* At most one such barrier is awaited. If it is lost, the next one is sent only when this node has become not ready. */
 bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);
@@ -280,8 +283,8 @@ bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now)
 	return b->heard.ns && now.mono.ns - b->heard.ns < bound_ns;
 }
 
-/* Until hw_nodes_recalled(), a barrier shows only that the presences of an earlier run of this node, if any, have
- * arrived. It does not require retained messages: the broker may have none yet. */
+/* Before hw_nodes_recalled(), a barrier shows only that the presences of an earlier run of this node have arrived, if
+ * there are any. So it does not require retained messages, which the broker may not have yet. */
 static void report_back(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);

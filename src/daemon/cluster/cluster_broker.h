@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Several nodes at the broker: presence, barriers, evictions, and which statuses may be published. cluster_peers.h
- * reads the other nodes' messages there. */
+ * reads the messages of the other nodes. */
 #ifndef HW_CLUSTER_BROKER_H
 #define HW_CLUSTER_BROKER_H
 
@@ -20,29 +20,29 @@ struct hw_publisher_event;
 #define HW_CLUSTER_PUBLISHED 8
 
 struct hw_cluster_broker {
-	uint64_t due;    /* serial of an ordered presence that is not published yet; 0: none */
+	uint64_t due;    /* serial of an order for a presence that is not published yet; 0: none */
 	uint64_t serial; /* serial of the last published presence */
 	struct {
 		uint64_t serial, seq;
-	} published[HW_CLUSTER_PUBLISHED]; /* the last published presences: src/nodes' serial, and their own number */
+	} published[HW_CLUSTER_PUBLISHED]; /* the last published presences: the serial of src/nodes, and the presence's
+	                                      own number */
 	uint64_t acked_status, acked_known, acked;
 	uint64_t acked_seq;
-	int64_t refused_ms; /* monotonic time at which the broker refused a presence; 0: none */
+	int64_t refused_ms; /* when the broker refused a presence, monotonic; 0: it has not */
 	bool refused_reported;
 
 	uint64_t barrier;              /* number of the last barrier */
-	uint64_t barrier_seq;          /* our presence with this number must be read before that barrier */
+	uint64_t barrier_seq;          /* this node's presence with this number must be read before that barrier */
 	uint64_t back[HW_READERS_MAX]; /* per reader: the greatest number that was received */
 	uint64_t back_reported;
-	uint64_t out;        /* the barrier that tests the connections to and from the broker; 0: none */
+	uint64_t out;        /* a barrier on its way that tests the connections to and from the broker; 0: none */
 	struct hw_mono sent; /* the time at which `out` was sent */
-	/* The time at which the last such barrier that came back on every reader was sent. 0: none since the links are
-	 * up. */
+	/* When the last such barrier was sent that came back on every reader; 0: none since the connections are up. */
 	struct hw_mono heard;
-	bool proven; /* a barrier has counted since reader 0 requested the retained messages */
+	bool proven; /* a barrier has come back and counted since reader 0 requested the retained messages */
 	bool unread_reported, unretained_reported;
 
-	struct hw_partitions passes; /* partitions whose statuses may be published, as the sinks know them */
+	struct hw_partitions passes; /* partitions whose statuses may be published, as the sinks last got them */
 	struct hw_cluster_peers peers;
 	struct hw_cluster_evictions evictions;
 };
@@ -52,10 +52,11 @@ void hw_app_cluster_broker_free(struct hw_app *a);
 /* Executes the orders PRESENCE, BARRIER and EVICT. */
 void hw_app_cluster_carry_out(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o);
 /* For a node that stands by, whose core sends no barriers: sends a barrier at intervals. Returns whether a recent one
- * is back on every reader, so that the connections to and from the broker work. */
+ * is back on every reader, which shows that the connections to and from the broker work. */
 bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now);
 
-/* Once a turn, after the orders: wakes the sinks if other partitions' statuses may be published now. */
+/* Called once a turn, after the orders. If the partitions whose statuses may be published have changed, wakes the
+ * sinks. */
 void hw_app_cluster_open(struct hw_app *a);
 
 #endif

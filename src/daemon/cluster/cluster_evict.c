@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See cluster_evict.h. At most one eviction per node is in progress. src/nodes orders the next one if the node's claims
+/* See cluster_evict.h. At most one eviction of a node runs at a time. src/nodes orders another one if the node's claims
  * remain. */
 #include "cluster_evict.h"
 
@@ -24,7 +24,7 @@ static void end(struct hw_cluster_eviction *e)
 	e->evict = NULL;
 }
 
-/* Returns the slot of this node. For a new node: a slot without an eviction in progress, or NULL. */
+/* Returns this node's slot. For a new node: a slot without a running eviction, or NULL. */
 static struct hw_cluster_eviction *place_of(struct hw_app *a, const char *node, bool make)
 {
 	struct hw_cluster_eviction *free = NULL;
@@ -42,8 +42,8 @@ static struct hw_cluster_eviction *place_of(struct hw_app *a, const char *node, 
 	return free;
 }
 
-/* The broker refuses to disconnect the other node. This is logged once while it lasts. The fence (src/nodes/fence.c)
- * then waits until that node must have left the broker. */
+/* The broker refuses to disconnect the other node. This is logged once while it lasts. The fence (src/nodes/fence.h)
+ * then waits until the broker must have closed that node's connection. */
 static void refused(struct hw_cluster_eviction *e, struct hw_now now, const char *why)
 {
 	struct hw_app *a = e->app;

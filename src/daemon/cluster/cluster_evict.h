@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Evictions: the nodes that this node disconnects from the broker because of older claims, and their results. */
+/* Evictions: which nodes this node disconnects from the broker because of their older claims, and the results. */
 #ifndef HW_CLUSTER_EVICT_H
 #define HW_CLUSTER_EVICT_H
 
@@ -20,7 +20,7 @@ struct hw_cluster_eviction {
 	struct hw_evict *evict; /* owned; NULL: none in progress */
 	struct event *over;     /* owned */
 	bool taken;             /* the broker accepted the last eviction */
-	bool heard;             /* the node's presence was read since the last eviction began */
+	bool heard;             /* the node's presence was read after the last eviction began */
 	bool reported;          /* logged: the broker refuses the eviction */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See cluster_forms.h. Cost: each entry that is read is parsed. Groups are compared by name, node by node. */
+/* See cluster_forms.h. Cost: each entry that is read is parsed, and its groups are compared by name with this node's.
+ */
 #include "cluster_forms.h"
 
 #include <inttypes.h>
@@ -21,7 +22,7 @@ static struct hw_cluster_forms *forms_of(const struct hw_app *a)
 
 /* --- this node's entry ----------------------------------------------------------- */
 
-/* Keeps the text, which is compared with the other nodes' groups. */
+/* Keeps this node's groups as text, to compare them with those of other nodes. */
 static void note_own(struct hw_app *a, const cJSON *groups)
 {
 	struct hw_cluster_forms *f = forms_of(a);
@@ -59,7 +60,8 @@ static void add_set(cJSON *entry, const char *name, const struct hw_partitions *
 	cJSON_AddStringToObject(entry, name, text);
 }
 
-/* Omitted until this node knows: other nodes then assume that it cannot judge any device. */
+/* Omitted until this node knows which devices it cannot judge. Until then, other nodes assume that it can judge none.
+ */
 static void add_unjudged(const struct hw_app *a, cJSON *entry)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
@@ -88,7 +90,7 @@ void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
 	hw_app_unjudged_add(a, entry);
 }
 
-/* --- others' entries ------------------------------------------------------------- */
+/* --- entries of other nodes ------------------------------------------------------ */
 
 static void forget_groups(struct hw_cluster_forms *f, size_t i)
 {
@@ -135,7 +137,7 @@ static void read_set(const cJSON *item, const struct hw_partitions *otherwise, s
 		*set = *otherwise;
 }
 
-/* A node of an older version, or a node that still loads, does not publish the set. */
+/* A node that still loads, or that has an older version, does not publish the set. */
 static void read_unjudged(struct hw_cluster_forms *f, size_t i, const cJSON *by_group)
 {
 	static const struct hw_partitions none;
@@ -161,7 +163,7 @@ static bool any_differs(const struct hw_app *a)
 	return any;
 }
 
-/* Passes to the core the other nodes' timeouts, and whether a member's groups differ. */
+/* Passes to the core the timeouts on other nodes, and whether a member has other groups. */
 static void apply_forms(struct hw_app *a)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
@@ -269,7 +271,7 @@ uint64_t hw_app_cluster_form(const struct hw_app *a, const char *node, size_t no
 
 /* --- devices that this node cannot judge ------------------------------------------ */
 
-/* Whether this node, which does not own the fleet, could judge all of it: it has the owner's groups. */
+/* Whether this node does not own the fleet but could judge all of it, because it has the owner's groups. */
 static bool has_groups_of(const struct hw_app *a, const char *owner)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
@@ -283,7 +285,7 @@ static bool has_groups_of(const struct hw_app *a, const char *owner)
 	return true;
 }
 
-/* A group with the forms of its devices, as of the last count. */
+/* How a group is used, as of the last count: its name, and the forms of its devices. */
 static struct hw_group_use use_of(const struct hw_app *a, size_t g)
 {
 	const struct hw_group *group = hw_monitor_groups(a->monitor)->all[g];
@@ -318,8 +320,8 @@ static const struct hw_member *member(const struct hw_app *a, size_t i)
 	return hw_members_find(hw_nodes_members(a->cluster->nodes), forms_of(a)->of[i].node);
 }
 
-/* Mirror: the partitions in which a member judges devices that this node cannot judge, or receives devices that no
- * owner reports. */
+/* Mirror: the partitions that another member should own. It judges devices there that this node cannot judge, or
+ * receives devices there that no owner reports. */
 static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
@@ -335,7 +337,8 @@ static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struc
 }
 
 /*
- * Standby: of the ready members that can judge all that the owner judges, and more, the one with the greatest weight.
+ * Standby: the ready member that can judge all that the owner judges, and more. Of several, the one with the greatest
+ * weight.
  */
 static const char *better(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {
@@ -353,7 +356,7 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 	return best;
 }
 
-/* Whether each ready member has read which node is to own the fleet. Then no other node claims the fleet. */
+/* Whether each ready member has read which node is to own the fleet, so that no other node will claim it. */
 static bool is_agreed(const struct hw_app *a, const char *to)
 {
 	const struct hw_members *all = hw_nodes_members(a->cluster->nodes);
@@ -402,7 +405,8 @@ bool hw_app_cluster_forms_turn(struct hw_app *a, struct hw_now now)
 	bool stands = hw_app_stands_by(a), known = stands || hw_app_unjudged_known(a, now);
 	if (!f->decided || f->stood != stands || f->known != known)
 		decide(a);
-	/* The hashes contain each device's form. Without it, this node would judge devices that it may not receive. */
+	/* The store's hashes contain the form of each device. Without its form, this node would judge devices that it
+	 * may not receive. */
 	if (f->unsaid && f->differ) {
 		f->unsaid = false;
 		hw_app_cluster_reread(a, false);

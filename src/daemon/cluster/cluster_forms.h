@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which groups each node has, and in which form, as published in the node's entry in device:nodes. The entries decide
- * three things:
+ * Which groups each node has, and in which form, as published in the node's entry in device:nodes. The entries are used
+ * for three purposes:
  *
- * - A device that the stream makes known was received by the entry's author, in that node's form of the group.
- * - If the nodes' timeouts of a group differ, the longest is in force.
- * - A node names the partitions with devices that it cannot judge, but another member can. That member then owns them.
- *   Devices that no member can judge move nothing. A partition also moves to a node that receives new devices there, if
- *   its owner does not report them because it has other groups.
+ * - A device that becomes known by the stream was received by the node that wrote the entry, in that node's form of the
+ *   group.
+ * - If the nodes have different timeouts for a group, the longest one counts.
+ * - A node names the partitions with devices that it cannot judge but another member can. That member then becomes
+ *   their owner. Devices that no member can judge have no effect. A partition also moves to a node that receives new
+ *   devices there, if the owner does not report them because it has other groups.
  *
- * Nodes with the same groups may have received different devices in the present form. After a rolling reload, the last
- * node has not received a device that stopped before. So each node of a mirror also names, per group, the partitions
- * with online devices that it cannot judge. If an owner cannot judge a device past its deadline, the partition moves to
- * a node that can judge all online devices of the group there. The owner waits for the deadline: otherwise each reload
- * would move all partitions.
+ * Nodes with the same groups may still have received different devices in the present form. After a rolling reload, the
+ * node that reloaded last has not received a device that had already stopped. So each node of a mirror also names, for
+ * each group, the partitions with online devices that it cannot judge. If an owner cannot judge a device past its
+ * deadline, the partition moves to a node that can judge all online devices of the group there. The owner waits for the
+ * deadline, because otherwise each reload would move all partitions.
  *
- * In standby, the owner alone knows the devices. The whole fleet moves, and only to a node that can judge all that the
- * owner judges, and more. The owner names that node in its entry, and releases the fleet after all ready members have
- * read it.
+ * In standby, only the owner knows the devices. The whole fleet moves, and only to a node that can judge all that the
+ * owner judges, and more. The owner names that node in its entry, and releases the fleet when all ready members have
+ * read the entry.
  *
- * A node's groups stay in force until that node publishes others, even if the node has left or is lost: its devices
+ * A node's groups count until that node publishes others, even if the node has left or is lost, because its devices
  * still exist.
  */
 #ifndef HW_CLUSTER_FORMS_H
@@ -41,29 +42,33 @@ struct hw_app;
 struct hw_cluster_forms {
 	struct {
 		char node[HW_NODE_ID_MAX + 1];
-		char *text;                /* owned: the groups as that node published them; NULL: none */
+		char *text;                /* owned: the groups as the node published them; NULL: not known */
 		struct hw_node_group *all; /* owned */
 		size_t n;
 		struct hw_partitions unstored;   /* hw_monitor_unstored_in() */
 		char better[HW_NODE_ID_MAX + 1]; /* that node's `better`, as below */
 	} of[HW_CLUSTER_FORMS_MAX];
-	char *own;                       /* owned: this node's groups as published in its entry; NULL: not yet */
-	bool changed, differ;            /* the core needs an update; a member's groups differ from this node's */
-	char better[HW_NODE_ID_MAX + 1]; /* standby, at the owner: a node that can judge more of the fleet; "": none */
-	struct hw_partitions unable;     /* for hw_nodes_unable(); updated with each entry that is read or written */
-	bool unsaid;                     /* the stream had an entry of a node whose groups are unknown */
-	bool decided, stood, known;      /* `unable` is up to date; the inputs that it was computed from */
-	size_t n, next;                  /* next: the slot to reuse when all are taken */
+	char *own;            /* owned: this node's groups as its entry contains them; NULL: not published yet */
+	bool changed, differ; /* changed: the core must be updated. differ: a member has other groups than this node */
+	char better[HW_NODE_ID_MAX +
+	            1]; /* standby, at the owner: the node that can judge more of the fleet; "": none */
+	struct hw_partitions
+		unable; /* for hw_nodes_unable(); calculated again with each entry that is read or written */
+	bool unsaid;    /* the stream had an entry of a node whose groups are not known */
+	bool decided, stood,
+		known;  /* decided: `unable` is up to date. The others are values from which it was calculated */
+	size_t n, next; /* next: the slot to reuse when all are taken */
 };
 
-/* Adds the groups to this node's own entry of device:nodes. */
+/* Adds this node's groups to its own entry of device:nodes. */
 void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry);
 /* Reads a member's entry. */
 void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *json);
 /* The form of a group at a node; 0: unknown. */
 uint64_t hw_app_cluster_form(const struct hw_app *a, const char *node, size_t node_len, const char *group,
                              size_t group_len);
-/* Called once a turn: passes the partitions that this node cannot judge to src/nodes. False: not known yet. */
+/* Called once a turn. Passes the partitions that this node cannot judge to src/nodes. Returns false if they are not
+ * known yet. */
 bool hw_app_cluster_forms_turn(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_forms_free(struct hw_app *a);
 

@@ -12,7 +12,8 @@
 
 #define SETTLE_EVERY_NS (50 * HW_NS_PER_MS)
 #define UNSAYS_A_TURN   4096 /* records checked per turn */
-#define PAGES_OF_AN_END 3    /* one page may have been requested before a claim and answered after it */
+/* Pages at the stream's end: one may have been requested before a claim, and be answered after it. */
+#define PAGES_OF_AN_END 3
 
 static struct hw_cluster_gate *gate_of(const struct hw_app *a)
 {
@@ -31,7 +32,7 @@ static void del_all(struct hw_partitions *from, const struct hw_partitions *set)
 		from->bits[k] &= ~set->bits[k];
 }
 
-/* AUTHORITATIVE is only for partitions that neither wait nor drain. */
+/* Sets the roles of partitions in the core. AUTHORITATIVE is only for partitions that neither wait nor drain. */
 static void set_roles(struct hw_app *a, const struct hw_partitions *set, enum hw_role role)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
@@ -47,7 +48,8 @@ static void unsay(struct hw_app *a, struct hw_ref ref)
 	hw_app_cluster_reread(a, false);
 }
 
-/* Without memory, the device keeps the refused state until the stream has a newer entry of it. */
+/* Keeps a device whose transition was refused. Without memory, the device keeps the refused state until the stream has
+ * a newer entry about it. */
 static void keep_unsaid(struct hw_cluster_gate *g, struct hw_ref ref)
 {
 	if (g->n_unsaid == g->cap_unsaid) {
@@ -78,7 +80,7 @@ void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pe
 		gate_of(a)->pending_store[hw_device_partition(d)] += pending ? 1 : UINT32_MAX;
 }
 
-/* Withdraws the kept transitions, once the core has lost their partitions too. */
+/* Withdraws the kept transitions of partitions that the core has lost meanwhile. */
 static void unsay_kept(struct hw_app *a)
 {
 	struct hw_cluster_gate *g = gate_of(a);
@@ -96,8 +98,9 @@ static void add_pending(struct hw_partitions *to, const struct hw_partitions *se
 			hw_partitions_add(to, p);
 }
 
-/* Unconfirmed transitions of a lost partition will not be written any more. The sweep continues from its present record
- * and goes round once, so that further losses do not keep it from its end. */
+/* Begins to withdraw the unconfirmed transitions of lost partitions, which will not be written any more. If the sweep
+ * is running, it continues at its present record and then goes round once. So it ends even if further partitions are
+ * lost. */
 static void begin_unsaying(struct hw_app *a, const struct hw_partitions *set)
 {
 	struct hw_cluster_gate *g = gate_of(a);
@@ -124,7 +127,7 @@ static void unsay_at(struct hw_app *a, uint32_t i)
 	hw_app_reap_if_done(a, ref, d);
 }
 
-/* Checks a bounded number of records per turn, and stops if no write is pending. */
+/* Checks a limited number of records in each turn. Stops early when no write is pending. */
 static void unsay_on(struct hw_app *a)
 {
 	struct hw_cluster_gate *g = gate_of(a);
@@ -173,7 +176,8 @@ static void own(struct hw_app *a, struct hw_now now, const struct hw_nodes_order
 	hw_app_cluster_won(a, &o->set, &unclean);
 }
 
-/* With the empty set, the sinks only drop the devices that another node owns now. */
+/* Removes the pending writes of lost partitions. For the empty set, the sinks only drop devices that another node owns
+ * now. */
 static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
 {
 	static const struct hw_partitions none;
@@ -187,8 +191,9 @@ static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions
 }
 
 /*
- * The store and the owner records are written over two links. During a failover these may be at two servers. Then the
- * statuses that were published may not be the states of the Redis that records the release.
+ * Whether the devices and the owner records are in the same Redis. They are written over two connections, which may
+ * reach two servers during a failover. A release would then be recorded in a Redis that may lack the states that were
+ * published.
  */
 static bool is_one_server(const struct hw_app *a)
 {
@@ -196,22 +201,22 @@ static bool is_one_server(const struct hw_app *a)
 	return *server && strcmp(server, hw_redis_server(a->redis)) == 0;
 }
 
-/* Partitions with devices that a predecessor may have left pending, and that are not compared yet, or not with the
- * Redis of the owner records. */
+/* Partitions in which a predecessor may have left pending writes, because they are not compared yet, or were compared
+ * with another Redis than that of the owner records. */
 static struct hw_partitions unclean(const struct hw_app *a)
 {
 	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
 	struct hw_partitions set = hw_monitor_takes_over(a->monitor);
 	const struct hw_partitions unswept = hw_retained_unswept(hw_app_status_sink(a));
 	add_all(&set, &unswept);
-	/* A will that replaced a status there is not received either. */
+	/* If a status there was replaced by a will, this node does not receive that will either. */
 	const struct hw_partitions unheard = hw_monitor_unjudged_in(a->monitor);
 	add_all(&set, &unheard);
 	return hw_redis_is_comparing(a->redis) || !is_one_server(a) ? all : set;
 }
 
-/* After a partition was settled, a void goodbye may have arrived. The device's retained status is then pending again,
- * but this node may no longer send it. Or one of the links is at another server now. */
+/* After a partition was settled, a goodbye that does not count may have arrived. The device's retained status is then
+ * pending again, but this node may not send it any more. Or one of the connections has moved to another server. */
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o)
 {
 	struct hw_partitions pending = unclean(a);
@@ -254,7 +259,8 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 
 /* --- becoming authoritative --------------------------------------------------------------------------------------- */
 
-/* Compares everything that the predecessor may have left pending: its outbox, each device's keys, each status. */
+/* Compares everything that the predecessor may have left pending: its outbox, the keys of each device, and each status.
+ */
 static void make_good(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
 {
 	if (!hw_partitions_any(set) || hw_app_standby_loaded(a))
@@ -268,8 +274,8 @@ void hw_app_cluster_gap(struct hw_app *a)
 	gate_of(a)->last = (struct hw_stream_id){0, 0};
 }
 
-/* The followed stream may never reach the claim's offset. Hashes read from now on are at least as new as the claim, so
- * this node waits for them instead. */
+/* Gives up the offset that a claim named, because the followed stream may never reach it. This node waits until the
+ * hashes are read again, which are then at least as new as the claim. */
 static void give_place_up(struct hw_app *a)
 {
 	hw_app_cluster_gap(a);
@@ -286,8 +292,9 @@ void hw_app_cluster_gate_tick(struct hw_app *a)
 	give_place_up(a);
 }
 
-/* An earlier answer's offset may be from a master whose stream is not followed. Its ids come from another clock, so the
- * followed stream may never reach them. hw_app_cluster_gate_tick() would detect this too, but seconds later. */
+/* A claim's answer may name an offset of a master whose stream is not followed. The ids of that stream come from
+ * another clock, so the followed stream may never reach the offset. hw_app_cluster_gate_tick() would detect this too,
+ * but seconds later. */
 void hw_app_cluster_retry_claims(struct hw_app *a)
 {
 	if (hw_partitions_any(&gate_of(a)->waits))
@@ -339,7 +346,8 @@ static void settle(struct hw_app *a, struct hw_now now)
 
 /* --- once a turn -------------------------------------------------------------------------------------------------- */
 
-/* Without the publisher's connection, the node cannot publish, even if it is not blind. */
+/* Whether this node has been without the publisher's connection for long. It then cannot publish, even if it is not
+ * blind. */
 static bool is_mute(const struct hw_app *a, struct hw_now now)
 {
 	struct hw_mono since = hw_mono_later(hw_app_publisher_lost(a), a->life.started);
@@ -358,8 +366,8 @@ void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 	ready = hw_app_cluster_forms_turn(a, now) && ready;
 	decide(a, now);
 	settle(a, now);
-	/* A node that may not read the stream releases its partitions like a blind one: it does not learn others'
-	 * transitions. */
+	/* A node that may not read the stream does not learn the transitions of others. So it releases its partitions
+	 * like a blind node. */
 	hw_nodes_blind(a->cluster->nodes, now,
 	               standby ? hw_app_standby_blind(a, now) : blind || hw_app_cluster_is_denied(a));
 	ready = hw_app_cluster_confirmed(a, now) && ready;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The partitions that this node owns and is authoritative for: the core's roles, as src/nodes orders them.
+ * The partitions that this node owns, and those for which it is authoritative. src/nodes orders this, and the core's
+ * roles follow.
  *
- * This node owns a partition from the moment it is won. It becomes authoritative when it has followed the stream to the
- * end named by the claim's answer, and the store is not being read again.
+ * This node owns a partition from the moment at which it is won. It becomes authoritative when it has followed the
+ * stream to the end that the claim's answer named, and the store is not being read again.
  *
- * When a partition is lost, its unwritten transitions are withdrawn (hw_monitor_unsay()). Then all of the store is read
- * again, since the stream may never mention those devices again.
+ * When a partition is lost, its unwritten transitions are withdrawn (hw_monitor_unsay()). Then the whole store is read
+ * again, because the stream may never mention those devices again.
  */
 #ifndef HW_CLUSTER_GATE_H
 #define HW_CLUSTER_GATE_H
@@ -17,17 +18,18 @@
 struct hw_app;
 
 struct hw_cluster_gate {
-	struct hw_partitions waits;   /* owned, but not authoritative until the stream is followed to `last` */
-	struct hw_partitions compare; /* ... of these: the last owner may have left something pending */
+	struct hw_partitions waits; /* owned; becomes authoritative when the stream is followed to `last` */
+	struct hw_partitions
+		compare; /* of these, the partitions in which the last owner may have left pending writes */
 	struct hw_partitions drained; /* being handed over, and not settled yet */
 	struct hw_stream_id last;
 	uint64_t won_pages;         /* pages of the stream that were read at the claim */
 	struct hw_mono won_at;      /* the time at which the first of `waits` was won */
 	struct hw_mono settle_next; /* time of the next check for settled partitions */
 
-	struct hw_ref *unsaid; /* owned: refused devices in partitions that only src/nodes has lost so far */
+	struct hw_ref *unsaid; /* owned: refused devices in partitions that src/nodes has lost, but the core not yet */
 	size_t n_unsaid, cap_unsaid;
-	/* Lost partitions whose pending writes are being withdrawn. Until that is done, the store is not read again,
+	/* Lost partitions whose pending writes are being withdrawn. Until this is done, the store is not read again,
 	 * and nothing of these partitions is written. */
 	struct hw_partitions unsaying;
 	uint32_t unsay_at, unsay_left; /* the next record; the number of records still to check */
@@ -37,24 +39,24 @@ struct hw_cluster_gate {
 
 /* Executes the orders OWN, LOSE, DRAIN and RESUME. */
 void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o);
-/* Called before RELEASE is sent. If something became pending after a partition was settled, another node has to send
- * it: the partition is not clean. */
+/* Called before RELEASE is sent. If a write has become pending since a partition was settled, another node must send
+ * it, so the partition is not released as clean. */
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o);
-/* The stream has a gap, and may end before the offset that it was to be followed to. The rereading of the store
+/* The stream has a gap, and may end before the offset to which it must be followed. The next reading of the store
  * replaces that offset. */
 void hw_app_cluster_gap(struct hw_app *a);
-/* Called each second. If the stream's end was reached several times since the claim without passing the claim's offset,
- * all of the store is read again instead. The stream was trimmed, or the offset is from another Redis. */
+/* Called each second. If the end of the stream was reached several times since the claim without passing the claim's
+ * offset, the whole store is read again instead: the stream was trimmed, or the offset is of another Redis. */
 void hw_app_cluster_gate_tick(struct hw_app *a);
-/* Claims now use a new connection, perhaps to another Redis. The stream may never reach an offset that an answer over
- * the old connection named. */
+/* Claims now use a new connection, which may reach another Redis. The stream may never reach an offset that came over
+ * the old connection. */
 void hw_app_cluster_retry_claims(struct hw_app *a);
-/* Once a turn, before the orders are taken: reports to src/nodes which partitions are followed or drained, and whether
- * this node is blind or ready. */
+/* Called once a turn, before the orders are taken. Reports to src/nodes which partitions are followed or drained, and
+ * whether this node is blind or ready. */
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_gate_free(struct hw_app *a);
 
-/* Whether transitions of devices in any partition are still being withdrawn. */
+/* Whether transitions of any partition are still being withdrawn. */
 bool hw_app_cluster_unsays_any(const struct hw_app *a);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See cluster_peers.h. Cost: each presence is parsed, and compared for all partitions. Nodes publish one when claims
- * change. */
+/* See cluster_peers.h. Cost: each presence is parsed and compared for all partitions. A node publishes one when its
+ * claims change. */
 #include "cluster_peers.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "mqtt/mqtt.h"
 #include "peers.h"
 
-#define EARLY_MAX 64 /* the most nodes that are known: HW_MEMBERS_MAX, and HW_FORMER_MAX former members */
+#define EARLY_MAX 64 /* the most nodes that can be known: HW_MEMBERS_MAX members and HW_FORMER_MAX former ones */
 
 static struct hw_cluster_peers *peers_of(const struct hw_app *a)
 {
@@ -40,7 +40,7 @@ static struct hw_cluster_early *early_of(struct hw_cluster_peers *p, const char 
 	return e;
 }
 
-/* The last presence of a node counts. Without room for it, reader 0 reconnects and reads all of them again. */
+/* Keeps a node's last presence. Without room for it, reader 0 reconnects and reads all presences again. */
 static void keep(struct hw_app *a, const char *node, const uint64_t claims[HW_PARTITIONS])
 {
 	struct hw_cluster_early *e = early_of(peers_of(a), node);
@@ -50,7 +50,7 @@ static void keep(struct hw_app *a, const char *node, const uint64_t claims[HW_PA
 		hw_app_reread(a);
 }
 
-/* Partitions that are lost by this presence count as fenced by the broker. */
+/* Passes a presence to src/nodes. Partitions that this node loses by it are counted as fenced at the broker. */
 static void report(struct hw_app *a, struct hw_now now, const char *node, const uint64_t claims[HW_PARTITIONS],
                    const struct hw_fencing_token known[HW_PARTITIONS])
 {
@@ -166,9 +166,10 @@ static int read_known(struct hw_app *a, struct hw_now now, const char *node, con
 }
 
 /*
- * With most brokers, no retained message arrives after a barrier that was sent after the subscription was granted. If
- * one does, this node reads the claims again and evicts nodes with older claims, although it may already have
- * published. If a filter of the groups also delivers new messages with the retain flag, the flag proves nothing.
+ * Handles a presence with the retain flag. With most brokers, none arrives after a barrier that was sent after the
+ * subscription was granted. If one does, this node reads all claims again, and evicts nodes with older claims, although
+ * it may already have published. If a filter of the groups also delivers new messages with the retain flag, the flag
+ * proves nothing.
  */
 static void note_retained(struct hw_app *a, struct hw_now now, const struct hw_reader_event *ev)
 {
@@ -188,7 +189,7 @@ static void note_retained(struct hw_app *a, struct hw_now now, const struct hw_r
 	hw_app_cluster_lossy(a, now);
 }
 
-/* A monitor of another fleet at the same broker is not reported as a stranger. */
+/* Ignores a message of a node that is no member. A monitor of another fleet at the same broker is not reported. */
 static void pass_over(struct hw_app *a, struct hw_now now, const char *node, const struct hw_reader_event *ev)
 {
 	struct hw_cluster_peers *p = peers_of(a);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nodes' presences at the broker, as reader 0 reads them: heartwheel/+/status and heartwheel/+/known. Any client
- * may publish there, so only presences of present and former members count. Others are counted and dropped. If such a
- * sender turns out to be a member, all retained messages are read again.
+ * The presences of the nodes at the broker, which reader 0 reads: heartwheel/+/status and heartwheel/+/known. Any
+ * client may publish there, so only those of present and former members count. Others are counted and dropped. If such
+ * a sender later proves to be a member, all retained messages are read again.
  *
- * A broker may send retained messages before the answer to the subscription, and src/nodes starts again at that answer.
- * So claims read before the answer are kept, and passed to src/nodes again after it. Other brokers send retained
- * messages after later messages. So a barrier counts only if no retained presence was read since the barrier was sent.
+ * A broker may send retained messages before its answer to the subscription, but src/nodes begins anew at that answer.
+ * So claims that are read before the answer are kept, and are passed to src/nodes after it. Other brokers send retained
+ * messages late, after newer messages. So a barrier counts only if no retained presence was read since the barrier was
+ * sent.
  */
 #ifndef HW_CLUSTER_PEERS_H
 #define HW_CLUSTER_PEERS_H
@@ -27,20 +28,20 @@ struct hw_cluster_early {
 };
 
 struct hw_cluster_peers {
-	bool reading;                   /* src/nodes knows that reader 0 is subscribed */
-	bool asked, again;              /* the retained messages were requested again; another request follows */
-	struct hw_mono since;           /* the time of that request, or the end of the last lossless blindness */
+	bool reading;      /* src/nodes knows that reader 0 is subscribed */
+	bool asked, again; /* asked: the retained messages were requested again. again: another request must follow */
+	struct hw_mono since;           /* when that request was made, or when the last lossless blindness ended */
 	struct hw_cluster_early *early; /* owned: presences that were read while `reading` was false */
 	size_t n, cap;
-	uint64_t own_status, own_known; /* the greatest sequence numbers read of this node's own presences */
+	uint64_t own_status, own_known; /* the greatest numbers of this node's own presences that were read */
 	bool retained;                  /* a retained message was read on this connection */
 	bool asked_for;                 /* ... since none had arrived, they were requested again */
-	uint64_t early_barrier;         /* the last barrier before a retained presence: it proves nothing */
+	uint64_t early_barrier;         /* the last barrier before a retained presence; this barrier proves nothing */
 	bool disorder_reported;
 	char stranger[HW_NODE_ID_MAX + 1]; /* the last sender that is no member */
 };
 
-/* Called once a turn: reads the retained messages again if a member's presence was dropped. */
+/* Called once a turn. If a member's presence was dropped, reads the retained messages again. */
 void hw_app_cluster_peers_turn(struct hw_app *a, struct hw_now now);
 
 void hw_app_cluster_peers_free(struct hw_app *a);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the cluster files: struct hw_app_cluster. Each file has one member of it, which only that file changes. */
+/* Shared by the files of this folder: struct hw_app_cluster. Each file has one member of the struct, which only that
+ * file changes. */
 #ifndef HW_CLUSTER_PRIV_H
 #define HW_CLUSTER_PRIV_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of several nodes to Redis, over a link of their own, so that they do not wait for the devices' writes.
- * Also the channels device:node:NODE_ID, on which nodes send each other requests. A message on device:node:* (a literal
- * name here, no pattern) makes all nodes check Redis at once.
+ * The commands of several nodes to Redis, over a connection of their own, so that they do not wait for the devices'
+ * writes. Also the channels device:node:NODE_ID, on which nodes send requests to each other. A message on device:node:*
+ * (here a literal name, not a pattern) makes all nodes check Redis at once.
  *
- * An error reply closes the connection: it is then unknown whether the command was executed. src/nodes asks again over
- * the next connection.
+ * An error reply closes the connection, because it is then unknown whether the command was carried out. src/nodes
+ * repeats the order over the next connection.
  */
 #ifndef HW_CLUSTER_REDIS_H
 #define HW_CLUSTER_REDIS_H
@@ -17,7 +17,7 @@
 
 struct hw_app;
 
-#define HW_CLUSTER_ASKS 4 /* kinds of orders; of each, one may be waiting for its answer */
+#define HW_CLUSTER_ASKS 4 /* kinds of orders; one of each kind may wait for its answer */
 
 struct hw_cluster_asked {
 	struct hw_app *app;
@@ -38,7 +38,7 @@ struct hw_cluster_redis {
 	char why[HW_TROUBLE_TEXT];         /* the cause while `up` is false */
 	char refused[HW_TROUBLE_TEXT];     /* Redis' error reply to the last order; "": none */
 	char denied[HW_TROUBLE_TEXT];      /* the error while hw_nodes_is_denied(); else "" */
-	struct hw_mono asked_self;         /* when the test message that is not back was published; 0: none is out */
+	struct hw_mono asked_self;         /* when a test message was published that has not come back; 0: none */
 	int quiet_s;                       /* seconds since the last test message */
 };
 
@@ -49,9 +49,9 @@ void hw_app_cluster_redis_free(struct hw_app *a);
 void hw_app_cluster_ask(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o);
 void hw_app_cluster_redis_tick(struct hw_app *a, struct hw_now now);
 
-/* Publishes a text on device:node:NODE. Returns 0; or -ENOTCONN or -ENOMEM, and nothing is published. */
+/* Publishes a text on device:node:NODE. Returns 0, or -ENOTCONN or -ENOMEM, if it is not published. */
 int hw_app_cluster_send(struct hw_app *a, const char *node, const char *text, size_t len);
-/* Whether `from` is a member of the cluster. If not, this is logged, and the caller ignores the message. */
+/* Whether `from` is a member of the cluster. If not, this function logs that, and the caller ignores the message. */
 bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from);
 
 #endif

@@ -18,7 +18,7 @@ static const char *const words[] = {
 
 #define RUN_TEXT 17 /* bytes of a run id as text, with the NUL */
 
-/* A text, because JSON numbers are doubles and would lose digits. */
+/* Writes a run id as text. JSON numbers are doubles, and would lose digits. */
 static void run_text(const struct hw_app *a, char text[RUN_TEXT])
 {
 	snprintf(text, RUN_TEXT, "%016" PRIx64, a->life.run_id);
@@ -30,7 +30,7 @@ static const char *text_of(const cJSON *j, const char *key)
 	return text ? text : "";
 }
 
-/* Returns 0; or -errno, and nothing is published. Frees `j`. */
+/* Sends a JSON object, and frees `j`. Returns 0, or -errno if it is not published. */
 static int send_json(struct hw_app *a, const char *node, cJSON *j)
 {
 	char *text = cJSON_PrintUnformatted(j);

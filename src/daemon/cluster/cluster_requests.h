@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests from one node to another on its channel, device:node:NODE_ID, and the answers. Both are JSON objects:
+ * Requests from one node to another on the channel device:node:NODE_ID, and the answers. Both are JSON objects:
  *
- *     {"ask":"forget","from":NODE_ID,"run":RUN,"ticket":N,"id":ID}
- *     {"answer":"forget","from":NODE_ID,"run":RUN,"ticket":N,"what":"forgotten" or "unknown" or "unowned"}
+ * - {"ask":"forget","from":NODE_ID,"run":RUN,"ticket":N,"id":ID}
+ * - {"answer":"forget","from":NODE_ID,"run":RUN,"ticket":N,"what":"forgotten" or "unknown" or "unowned"}
  *
- * The answer goes to the channel of the requesting node. `run` is the requesting node's run id: a later run ignores the
- * answer. `from` names the sender, which must be a member: other clients of Redis cannot forget a device.
+ * The answer is published on the channel of the node that sent the request. `run` is that node's run id: a later run
+ * ignores the answer. `from` names the sender, which must be a member, so that another client of Redis cannot forget a
+ * device.
  */
 #ifndef HW_CLUSTER_REQUESTS_H
 #define HW_CLUSTER_REQUESTS_H
@@ -18,7 +19,7 @@
 
 struct hw_app;
 
-/* A message arrived on this node's channel that cluster_redis.c does not handle itself. `text` is borrowed. */
+/* A message has arrived on this node's channel that cluster_redis.c does not handle itself. `text` is borrowed. */
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cluster_sentinel.h. A Sentinel's answer counts for 3/5 of a lease from its request. After a network split, a node
- * can find another node silent only later than that. For readiness, older answers count too, so that one late answer
- * does not change the preferred owner.
+ * See cluster_sentinel.h. A Sentinel's answer counts for 3/5 of a lease from its request. This is less than a node
+ * needs, after a network split, to find another node silent. For readiness older answers count too, so that one late
+ * answer does not change the preferred owner.
  */
 #include "cluster_sentinel.h"
 
@@ -46,7 +46,7 @@ void hw_app_cluster_sentinel_free(struct hw_app *a)
 	hw_voices_free(sentinel_of(a)->voices);
 }
 
-/* --- who is the master -------------------------------------------------------------------------------------------- */
+/* --- which server is the master ----------------------------------------------------------------------------------- */
 
 bool hw_app_cluster_voices(const struct hw_app *a, unsigned *confirm, unsigned *all)
 {

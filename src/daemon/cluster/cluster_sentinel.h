@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Several nodes, and a Redis that Sentinels watch. After a network split, the old and the new master both accept writes
- * for a while. On each side, the other side's nodes fall silent, and each node would claim the others' partitions again
- * and again. So a node claims only while more than half of the Sentinels confirm that its Redis is the master. Without
- * that, a node keeps its partitions until it reads another node's greater claim at the broker.
+ * for a while. On each side, the nodes of the other side seem silent, and each node would claim the partitions of the
+ * others again and again. So a node claims only while more than half of the Sentinels confirm that its Redis is the
+ * master. Without that, a node keeps its partitions until it reads at the broker that another node claims them with a
+ * greater token.
  */
 #ifndef HW_CLUSTER_SENTINEL_H
 #define HW_CLUSTER_SENTINEL_H
@@ -18,25 +19,26 @@ struct hw_voices;
 
 struct hw_cluster_sentinel {
 	struct hw_voices *voices; /* NULL: no Sentinels are configured */
-	/* The last time at which more than half confirmed the master; at first the start of this node. */
+	/* When more than half of the Sentinels last confirmed the master; initially the start of this node. */
 	struct hw_mono confirmed;
 	bool doubts;             /* `confirmed` is too long ago, and this was logged */
-	int64_t to_write, lag_s; /* min-replicas-to-write and -max-lag of the master; -1: unknown */
-	bool asked, checked;     /* the two values were read; they were checked against the Sentinels' settings */
+	int64_t to_write, lag_s; /* the master's min-replicas-to-write and min-replicas-max-lag; -1: unknown */
+	bool asked,
+		checked; /* asked: both values were read. checked: they were compared with the Sentinels' settings */
 };
 
-/* Returns 0 or -ENOMEM. Start after the link to Redis is made, and free before the link is freed. */
+/* Returns 0 or -ENOMEM. Called after the connection to Redis is created. Must be freed before that connection. */
 int hw_app_cluster_sentinel_start(struct hw_app *a);
 void hw_app_cluster_sentinel_free(struct hw_app *a);
 /* The link to Redis is up, perhaps to another master. */
 void hw_app_cluster_sentinel_linked(struct hw_app *a);
-/* Called once a turn, before orders are taken: reports the Sentinels' confirmation to src/nodes. Returns whether this
- * node may be ready: confirmed recently, or no Sentinels are configured. */
+/* Called once a turn, before orders are taken. Reports to src/nodes whether the Sentinels confirm the master. Returns
+ * whether this node may be ready: they confirmed it recently, or no Sentinels are configured. */
 bool hw_app_cluster_confirmed(struct hw_app *a, struct hw_now now);
 /* Each second: logs changes. */
 void hw_app_cluster_sentinel_tick(struct hw_app *a);
-/* How many Sentinels confirm the master, and how many are configured (0: none). Returns whether too few have confirmed
- * it for some time. */
+/* Returns how many Sentinels confirm the master and how many are configured (0: none), and whether too few have
+ * confirmed it for some time. */
 bool hw_app_cluster_voices(const struct hw_app *a, unsigned *confirm, unsigned *all);
 
 #endif

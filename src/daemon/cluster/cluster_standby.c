@@ -24,8 +24,8 @@ static struct hw_cluster_standby *standby_of(const struct hw_app *a)
 
 /* --- texts and times ---------------------------------------------------------------------------------------------- */
 
-/* All partitions have the same owner, so partition 0 decides. A released partition, or one whose owner is no member,
- * has no owner. */
+/* All partitions have the same owner, so partition 0 is looked up. If it is released, or its owner is no member, there
+ * is no owner. */
 const char *hw_app_standby_owner(const struct hw_app *a)
 {
 	const struct hw_record *r = a->cluster ? hw_nodes_record(a->cluster->nodes, 0) : NULL;
@@ -76,7 +76,7 @@ bool hw_app_standby_ready(struct hw_app *a, struct hw_now now)
 	return hears && !s->shy;
 }
 
-/* Once a barrier that was sent during the blindness is back, the grace after the blindness does not count as blind. */
+/* When a barrier that was sent during the blindness is back, the grace that follows does not count as blind. */
 bool hw_app_standby_blind(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);
@@ -111,7 +111,8 @@ static void begin(struct hw_app *a, struct hw_now now)
 	hw_control_store(a->control, hw_app_redis_is_up(a));
 	int rc = hw_app_start_keyspace(a);
 	if (!rc)
-		rc = hw_app_subscribe(a, true); /* the core is blind until the links are up again, with the filters */
+		rc = hw_app_subscribe(
+			a, true); /* The core is blind until the connections are up again, with the fleet's filters. */
 	hw_redis_load_late(a->redis);
 	hw_app_sightings_begin(a, now);
 	hw_app_presence_set_due(a, true);
@@ -177,8 +178,8 @@ static bool is_blind_for_long(struct hw_app *a, struct hw_now now)
 	return s->blind_since.ns && now.mono.ns - s->blind_since.ns >= a->start->cluster_lease_ms * HW_NS_PER_MS;
 }
 
-/* A node that gives the fleet up because it is blind may still be the preferred owner. goes_blind keeps it from being
- * ready, so that it does not get the fleet back at once. */
+/* Decides whether this node gives the fleet up. If it does so because it is blind, it may still be the preferred owner.
+ * goes_blind then keeps it from being ready, so that it does not get the fleet back at once. */
 static void check_loss(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);

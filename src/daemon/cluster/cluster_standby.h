@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * [cluster] mode = standby: one node owns all partitions, and only this node receives the fleet's messages. The other
- * nodes stand by. Their readers subscribe to the nodes' presences only. Their core has no links, knows no device, and
- * is blind.
+ * nodes stand by: their readers subscribe only to the nodes' presences, and their core has no connections, knows no
+ * device, and is blind.
  *
- * When a node has won all partitions, it begins with the fleet as after a start. It subscribes to the fleet's filters
- * and reads Redis, and silence counts from the end of reconnect_grace.
+ * When a node has won all partitions, it begins with the fleet as after a start: it subscribes to the fleet's filters
+ * and reads Redis. Silence counts from the end of reconnect_grace.
  *
- * The node gives the fleet up if another node owns a part of it, or if it has released the fleet. It also gives the
- * fleet up if it lost a part and is blind for a lease. Its data about the devices is then useless. So the daemon stops,
- * keeps only its sockets, and is made again (hw_app_restart()). No heartbeat, pending write or request can remain by
- * mistake.
+ * A node gives the fleet up if another node owns a part of it, or if it has released the fleet. It also gives the fleet
+ * up if it has lost a part and is blind for a lease. Its data about the devices is then useless. So the daemon stops
+ * everything except its sockets, and starts over (hw_app_restart()). No heartbeat, pending write or request of before
+ * can remain by mistake.
  *
- * Partitions that were lost to no node, because Redis was flushed, are claimed again: no other node knows their
- * devices.
+ * If Redis was flushed, partitions are lost although no other node owns them. They are claimed again, because no other
+ * node knows their devices.
  */
 #ifndef HW_CLUSTER_STANDBY_H
 #define HW_CLUSTER_STANDBY_H
@@ -27,37 +27,37 @@
 struct hw_app;
 
 struct hw_cluster_standby {
-	bool is;                               /* mode = standby */
-	bool fleet;                            /* this node has begun with the fleet */
-	bool lost;                             /* ... but does not own all partitions any more */
-	bool over;                             /* ... and gives the fleet up */
-	bool again;                            /* partitions were won again since the begin */
-	bool saw;                              /* since the begin a barrier came back, so the links deliver messages */
-	bool shy;                              /* see hw_app_standby_ready() */
-	bool goes_blind;                       /* given up because this node never received its messages */
-	struct hw_mono at;                     /* the time of the begin */
-	struct hw_mono unheard;                /* the last time at which this node was blind outside of a grace */
+	bool is;                /* mode = standby */
+	bool fleet;             /* this node has begun with the fleet */
+	bool lost;              /* ... but does not own all partitions any more */
+	bool over;              /* ... and gives the fleet up */
+	bool again;             /* partitions were won again since the begin */
+	bool saw;               /* since the beginning a barrier came back, so the connections deliver messages */
+	bool shy;               /* see hw_app_standby_ready() */
+	bool goes_blind;        /* given up because this node never received its messages */
+	struct hw_mono at;      /* the time of the begin */
+	struct hw_mono unheard; /* when this node was last blind, apart from a grace */
 	struct hw_mono blind_since, shy_until; /* 0: not blind; the end of `shy` */
-	struct hw_mono ending; /* since then the daemon waits only for threads and notifications; 0: not yet */
+	struct hw_mono ending; /* since when the daemon waits only for threads and notifications; 0: not yet */
 };
 
 /*
- * Whether this node could take over. Ready means that a barrier came back recently: a connection that carries nothing
- * stays open for minutes. A node may give the fleet up because it never received a message, perhaps for lack of a
- * right. That node is not ready for an hour while another node is.
+ * Whether this node could take over, which requires that a barrier came back recently: a connection without traffic may
+ * stay open for minutes after it broke. If a node gives the fleet up because it never received a message, perhaps for
+ * lack of a right, it is not ready for an hour while another node is.
  */
 bool hw_app_standby_ready(struct hw_app *a, struct hw_now now);
-/* Whether the owner cannot receive the fleet's messages. Once a barrier is back, the grace after a loss does not count
- * as blind. The next owner would begin with a grace of its own. */
+/* Whether the owner cannot receive the fleet's messages. When a barrier is back, the grace after a loss does not count
+ * as blind, because the next owner would begin with a grace of its own. */
 bool hw_app_standby_blind(struct hw_app *a, struct hw_now now);
 
-/* Partitions were won; were lost; are about to be released. */
+/* Partitions were won, were lost, or are about to be released. */
 void hw_app_standby_won(struct hw_app *a);
 void hw_app_standby_lost(struct hw_app *a);
 void hw_app_standby_released(struct hw_app *a);
-/* Whether all of Redis was read for the partitions that become authoritative now, so that no comparison is needed. */
+/* Whether Redis was read completely for the partitions that become authoritative now. No comparison is needed then. */
 bool hw_app_standby_loaded(struct hw_app *a);
-/* Called once a turn, after the orders: begins with the fleet, or gives it up. */
+/* Called once a turn, after the orders. Begins with the fleet, or gives it up. */
 void hw_app_standby_turn(struct hw_app *a, struct hw_now now);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Members that differ from this node. Members with another [cluster] name, mode or protocol cannot watch one fleet with
- * this node. Neither side hands partitions over to the other, and each keeps its own until it leaves. Members with
- * another configuration or version can, since a rolling change needs that. All differences are logged.
+ * Members that differ from this node. A member with another [cluster] name, mode or protocol cannot watch one fleet
+ * with this node: neither hands partitions over to the other, and each keeps its own until it leaves. A member with
+ * another configuration or version can, which a rolling change needs. All differences are logged.
  */
 #ifndef HW_CLUSTER_STRANGERS_H
 #define HW_CLUSTER_STRANGERS_H
@@ -17,9 +17,9 @@ struct hw_cluster_strangers {
 	uint64_t reported; /* hash of the last logged text */
 };
 
-/* Marks members that cannot watch one fleet with this node as not ready. Called before src/nodes gets the members. */
+/* Treats members that cannot watch one fleet with this node as not ready. Called before src/nodes gets the members. */
 void hw_app_hold_strangers(const struct hw_app *a, struct hw_cluster_answer *answer);
-/* Each second: logs the members that differ from this node, and the differences, when these change. */
+/* Called each second. Logs which members differ from this node, and how, when this changes. */
 void hw_app_log_strangers(struct hw_app *a);
 
 #endif

@@ -20,7 +20,8 @@ static struct hw_cluster_stream *stream_of(const struct hw_app *a)
 
 /* --- entries ------------------------------------------------------------------------------------------------------ */
 
-/* The node with the greater fencing token has claimed the partition. This node loses it before the entry is applied. */
+/* Applies an entry of a node that has claimed the partition with a greater fencing token. This node first loses the
+ * partition. */
 static int put_in_again(struct hw_app *a, struct hw_now now, const struct hw_event *e)
 {
 	struct hw_fencing_token token = {.epoch = e->epoch};
@@ -45,8 +46,8 @@ static void put_in(struct hw_app *a, struct hw_now now, struct hw_event *e)
 	e->form = hw_app_cluster_form(a, e->node, e->node_len, e->group, e->group_len);
 	bool hearsay = a->keyspace && hw_monitor_is_hearsay(a->monitor, e);
 	int rc = hw_monitor_stream(a->monitor, now, e);
-	/* Only a device's hash shows whether the device is known by a key, so the hash is read. If too many such reads
-	 * are under way, all hashes are read again, as after a gap. */
+	/* Only a device's hash shows whether the device is known by a key, so the hash is read. If too many such
+	 * requests wait, all hashes are read again, as after a gap. */
 	if (hearsay && rc == 0 && hw_redis_read_device(a->redis, e->id, e->id_len) < 0)
 		hw_app_cluster_reread(a, false);
 	if (rc == -ESTALE)
@@ -79,7 +80,8 @@ static void on_page(void *arg, const struct hw_event_page *page)
 
 /* --- links and gaps ----------------------------------------------------------------------------------------------- */
 
-/* The offset {1, 0} exists in no stream. So the tail reports a gap, and with it the end of the stream. */
+/* After a connect, reading starts at the offset {1, 0}, which exists in no stream. So the tail reports a gap, together
+ * with the end of the stream. */
 static void on_link(void *arg, bool up, const char *why)
 {
 	struct hw_app *a = arg;
@@ -130,14 +132,14 @@ void hw_app_cluster_reread(struct hw_app *a, bool keeps)
 	if (!a->cluster)
 		return;
 	struct hw_cluster_stream *s = stream_of(a);
-	if (!s->tail) /* mode = standby: a lost part of the fleet discards everything */
+	if (!s->tail) /* mode = standby: if a part of the fleet is lost, everything is discarded */
 		return;
 	s->wanted = true;
 	s->keeps |= keeps;
 }
 
-/* Writes this run's mark before the first load. So a store that is emptied at any time during the load is detected
- * (on_fenced()). Until the load ends, the mark keeps the previous run's canaries. */
+/* Writes this run's sight record before the first load. So on_fenced() detects if the store is emptied during the load.
+ * Until the load ends, the sight record keeps the canaries of the previous run. */
 static void write_record(struct hw_app *a)
 {
 	if (hw_redis_has_sight_record(a->redis) || !stream_of(a)->tail)
@@ -164,7 +166,7 @@ void hw_app_cluster_emptied(struct hw_app *a)
 		stream_of(a)->emptied = true;
 }
 
-/* Whether missing devices may be forgotten: the store belongs to the Redis whose stream is followed, and was not
+/* Whether missing devices may be forgotten: the store is that of the Redis whose stream is followed, and it was not
  * emptied. */
 static bool is_whole(struct hw_app *a, bool has_record)
 {
@@ -175,7 +177,7 @@ static bool is_whole(struct hw_app *a, bool has_record)
 	return !hw_redis_doubts(a->redis) && whole;
 }
 
-/* Each change of the store before the request is known here. */
+/* All changes of the store before this request have been reported. */
 static void on_fenced(void *arg, bool known, bool has_record)
 {
 	struct hw_app *a = arg;
@@ -207,7 +209,7 @@ static void begin(struct hw_app *a)
 		s->reading = HW_CLUSTER_READ;
 }
 
-/* While the store was read, it may have been emptied, or another Redis may have replaced it, also on the stream. */
+/* The store was read. Meanwhile it may have been emptied or replaced by another Redis, and so may the stream. */
 static void on_proven(void *arg, bool known, bool has_record)
 {
 	struct hw_app *a = arg;
@@ -235,7 +237,8 @@ bool hw_app_cluster_reloaded(struct hw_app *a)
 		return false;
 	struct hw_cluster_stream *s = stream_of(a);
 	bool again = s->reading == HW_CLUSTER_REREADS;
-	s->keeps |= !hw_redis_has_sight_record(a->redis); /* without the mark, an emptied store would not be detected */
+	s->keeps |= !hw_redis_has_sight_record(
+		a->redis); /* without the sight record, an emptied store would not be detected */
 	if (again && !s->keeping)
 		prove(a);
 	else

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The other nodes' writes: the event stream, followed on a connection of its own, and the whole store. The store is
- * read at the start, and again after a gap. The stream's offset is found before the store is read, so no entry is
- * missed in between.
+ * The writes of the other nodes: the event stream, followed on a connection of its own, and the whole store. The store
+ * is read at the start, and again after a gap. The stream's offset is determined before the store is read, so no entry
+ * between the two is missed.
  *
- * A device that is missing in the store has been forgotten, unless the store was emptied, or is another one. Then the
- * missing devices are kept: their owners write them again.
+ * A device that the store does not contain was forgotten. But if the store was emptied or is another one, missing
+ * devices are kept, because their owners write them again.
  */
 #ifndef HW_CLUSTER_STREAM_H
 #define HW_CLUSTER_STREAM_H
@@ -23,23 +23,23 @@ enum hw_cluster_reading {
 	HW_CLUSTER_UNREAD,  /* the stream's end has not been found yet */
 	HW_CLUSTER_LOADS,   /* the first load */
 	HW_CLUSTER_READ,    /* only the stream is being read */
-	HW_CLUSTER_FENCES,  /* before reading again: Redis is asked whether the store was emptied */
-	HW_CLUSTER_STARVES, /* no memory to record which devices are read: tried again each second */
+	HW_CLUSTER_FENCES,  /* before the next reading: Redis is asked whether the store was emptied */
+	HW_CLUSTER_STARVES, /* no memory to note which devices are read; tried again each second */
 	HW_CLUSTER_REREADS, /* the hashes are being read */
-	HW_CLUSTER_PROVES,  /* ... all were read: Redis is asked again, before missing devices are forgotten */
-	HW_CLUSTER_ENDS     /* missing devices are being forgotten, or recorded as missing */
+	HW_CLUSTER_PROVES,  /* after it: Redis is asked again, before missing devices are forgotten */
+	HW_CLUSTER_ENDS     /* missing devices are being forgotten, or noted as missing */
 };
 
 struct hw_cluster_stream {
 	struct hw_tail *tail; /* owned */
 	enum hw_cluster_reading reading;
-	bool wanted;          /* the store is to be read again when possible */
-	bool keeps;           /* ... and no missing device is forgotten then */
-	bool keeping;         /* `keeps` of the reading under way */
-	bool emptied;         /* the store was found empty since the last check */
-	bool followed;        /* the end of the stream was reached since the last link or gap */
-	bool server;          /* the stream is another Redis's now; the hashes may be of the previous Redis */
-	struct hw_mono since; /* the end of the stream was not reached since then; 0: it is reached */
+	bool wanted;   /* the store is to be read again when possible */
+	bool keeps;    /* ... and no missing device is forgotten then */
+	bool keeping;  /* `keeps` of the reading under way */
+	bool emptied;  /* the store was found empty since the last check */
+	bool followed; /* the end of the stream was reached since the last connect or gap */
+	bool server;   /* the stream is now that of another Redis, but the hashes may be those of the previous one */
+	struct hw_mono since; /* since when the end of the stream was not reached; 0: it is reached */
 	uint64_t rereads;
 };
 
@@ -50,11 +50,12 @@ void hw_app_cluster_stream_tick(struct hw_app *a);
 /* Called once a turn: continues the reading. */
 void hw_app_cluster_read_on(struct hw_app *a, struct hw_now now);
 
-/* Whether the store was read completely, and the stream was followed to its end. */
+/* Whether the store was read completely and the stream was followed to its end. */
 bool hw_app_cluster_is_read(const struct hw_app *a);
-/* Whether Redis' ACL forbids this node to read the stream. */
+/* Whether Redis denies this node the right to read the stream. */
 bool hw_app_cluster_is_denied(const struct hw_app *a);
-/* Whether the end of the stream was reached; the number of pages read since the start. */
+/* hw_app_cluster_at_end(): whether the end of the stream was reached. The next function: how many pages were read since
+ * the start. */
 bool hw_app_cluster_at_end(const struct hw_app *a);
 uint64_t hw_app_cluster_pages(const struct hw_app *a);
 /* The offset up to which entries were processed. */

@@ -49,7 +49,7 @@ static uint64_t hash_group(uint64_t h, const struct hw_settings_group *g)
 	return hw_fnv64(hash_text(h, g->probe), probes, sizeof(probes));
 }
 
-/* Hashes the settings that must agree: nodes that differ here would report different states of the same device. */
+/* A hash of the settings that must be equal on all nodes: otherwise nodes would report different states of a device. */
 static uint64_t hash_config(const struct hw_settings *c)
 {
 	const int64_t numbers[] = {c->forget_after_ms, c->forget_once_after_ms, c->redis.ttl_factor,
@@ -115,8 +115,8 @@ static void add_other_ids(const struct hw_app *a, cJSON *list)
 	}
 }
 
-/* Adds the members that other nodes need to share the fleet with this node, and to evict it. Their length is bounded
- * below HW_CLUSTER_JSON. */
+/* Adds the members that other nodes need, to share the fleet with this node and to evict it. They are shorter than
+ * HW_CLUSTER_JSON. */
 static cJSON *add_essentials(struct hw_app *a, const struct hw_nodes_order *o, cJSON *j)
 {
 	const struct hw_settings *c = a->start;
@@ -135,8 +135,8 @@ static cJSON *add_essentials(struct hw_app *a, const struct hw_nodes_order *o, c
 	return add_client_ids(a, j);
 }
 
-/* The URL of this node's page: from the first of [http] names, or else from `listen`. False: this node knows no address
- * that other machines can reach. */
+/* Writes the URL of this node's page, with the first of [http] names, or else with `listen`. Returns false if this node
+ * knows no address that other machines can reach. */
 static bool print_url(const struct hw_app *a, char *buf, size_t cap)
 {
 	const char *listen = a->start->http_listen, *port = strrchr(listen, ':');
@@ -156,7 +156,7 @@ static bool print_url(const struct hw_app *a, char *buf, size_t cap)
 	return n > 0 && (size_t)n < cap;
 }
 
-/* Returns false and leaves `buf` unchanged if the text does not fit, or memory is missing. */
+/* Returns false, with `buf` unchanged, if the text does not fit or there is no memory. */
 static bool print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
 {
 	char *text = cJSON_PrintUnformatted(j);
@@ -167,7 +167,8 @@ static bool print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
 	return fits;
 }
 
-/* If not everything fits, the entry holds the essentials. Without memory, it holds this node's state only. */
+/* Writes this node's entry. If not everything fits, it contains only the essential members. Without memory it contains
+ * only this node's state. */
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
 {
 	cJSON *j = cJSON_CreateObject();
@@ -209,7 +210,7 @@ static void drop(struct hw_cluster_seen *s, struct hw_cluster_was *w)
 	s->at[s->n] = (struct hw_cluster_was){0};
 }
 
-/* If there is no room, the node that was lost first is dropped. */
+/* Adds a node. If there is no room, drops the node that was lost first. */
 static struct hw_cluster_was *add(struct hw_cluster_seen *s, const char *node)
 {
 	struct hw_cluster_was *oldest = NULL;
@@ -260,7 +261,7 @@ static void is_there(struct hw_app *a, struct hw_now now, const char *node, cons
 	w->leaves |= strstr(json, "\"state\":\"leaving\"") != NULL;
 }
 
-/* The node is no member any more. Returns whether to remember it. */
+/* Handles a node that is no member any more. Returns whether to remember it. */
 static bool is_gone(struct hw_app *a, struct hw_now now, struct hw_cluster_was *w)
 {
 	if (w->lost)
@@ -304,7 +305,7 @@ void hw_app_cluster_leaves(struct hw_app *a, const char *node)
 		w->leaves = true;
 }
 
-/* Whether the client id has the form of this node's publisher: no other client may be evicted. */
+/* Whether the client id has the form of this node's publisher. Only such a client may be evicted. */
 static bool is_publisher_of(const char *id, const char *node)
 {
 	char end[sizeof("--pub") + HW_NODE_ID_MAX];
@@ -416,8 +417,9 @@ static const char *state_in(const struct hw_cluster_was *w, bool ready)
 	return "joining";
 }
 
-/* This node could not renew its entry for a whole lease. Another node may own its devices by now, so its states are
- * old. A standby fleet's owner is the exception: it still receives the fleet's messages. */
+/* Whether this node is cut off: it could not renew its entry for a whole lease. Another node may own its devices by
+ * now, so the states that it shows may be old. Exception: the owner of a standby fleet still receives the fleet's
+ * messages. */
 static bool is_cut(const struct hw_app *a, struct hw_now now)
 {
 	const struct hw_app_cluster *c = a->cluster;

@@ -37,7 +37,7 @@ struct hw_cluster_seen {
 	uint64_t takeovers_clean, takeovers_unclean, fenced_broker;
 	double takeover_s_last;
 	struct hw_partitions unowned,
-		/* As of the last tick: no member owns them; also at the tick before. */
+		/* As of the last tick: partitions that no member owns; and the same at the tick before. */
 		orphans;
 	struct hw_cluster_totals before; /* counters of the previous daemons in the same process */
 };
@@ -45,9 +45,9 @@ struct hw_cluster_seen {
 void hw_app_cluster_view_free(struct hw_app *a);
 
 /*
- * These functions log the cluster's changes and record them for the view. asks: an order goes to Redis. saw: its answer
- * was read. won, lost: partitions; `unclean`: the last owner may have left something pending. became_authoritative: for
- * all that was won, `after_ns` after the claim. leaves: a node announced its clean stop.
+ * These functions log the changes of the cluster and note them for the view. asks: an order is sent to Redis. saw: its
+ * answer was read. won, lost: partitions; `unclean`: the last owner may have left pending writes. became_authoritative:
+ * for all that was won, `after_ns` after the claim. leaves: a node has announced its clean stop.
  */
 void hw_app_cluster_asks(struct hw_app *a, const struct hw_nodes_order *o);
 void hw_app_cluster_saw(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
@@ -62,11 +62,11 @@ void hw_app_cluster_view_tick(struct hw_app *a);
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
                          char buf[HW_CLUSTER_JSON]);
 
-/* The client id of a node's publisher: from its entry of device:nodes, also after the node was lost. If there is no
- * such entry or id, the id is built with this node's prefix. */
+/* Writes the client id of a node's publisher. It comes from the node's entry of device:nodes, also after the node was
+ * lost. Without such an entry, the id is built with this node's prefix. */
 void hw_app_cluster_publisher_id(struct hw_app *a, const char *node, char *buf, size_t cap);
 
-/* Of this daemon, and of those before it in this process. */
+/* Totals of this daemon, and of those that ran before in the same process. */
 void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out);
 
 #endif

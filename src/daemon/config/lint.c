@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See lint.h. Runs at the start, at a reload and with -t. */
+/* See lint.h. Runs at the start, at a reload, and with -t. */
 #include "lint.h"
 
 #include <errno.h>
@@ -16,13 +16,13 @@ struct lint {
 	struct hw_groups groups; /* one for each group of the file, in its order */
 	void (*report)(void *arg, const struct hw_settings_group *g, const char *text);
 	void *arg;
-	/* The filters that earlier groups take or ignore, with the group's place in the file. A filter of which
-	 * {name...} is not the last level covers only itself, so it is found by its text. */
+	/* The filters that earlier groups take or ignore, each with the group's index in the file. A filter with
+	 * {name...} before its last level covers only itself, so it is found by its text. */
 	struct hw_filter_index earlier, texts;
 	struct covering *by; /* one for each group of the file */
 };
 
-/* How many of the present group's filters an earlier group covers. */
+/* How many of the present group's filters a certain earlier group covers. */
 struct covering {
 	size_t n;      /* filters, counted while `group` is the present group */
 	size_t group;  /* the present group */
@@ -55,7 +55,7 @@ static bool count(void *arg, size_t earlier)
 	return false;
 }
 
-/* The first earlier group that takes or ignores each topic of the group's filters; `at`: none. */
+/* The first earlier group that takes or ignores each topic of the group's filters. Returns `at` if there is none. */
 static size_t find_shadow(struct lint *l, size_t at)
 {
 	const struct hw_group *g = l->groups.all[at];
@@ -97,7 +97,7 @@ static int check_shadow(struct lint *l, size_t at)
 	return rc;
 }
 
-/* Whether a `+` comes before the last name in braces. The levels after that name belong to one device. */
+/* Whether a `+` comes before the last name in braces. (The levels after that name belong to one device.) */
 static bool joins_places(const char *text)
 {
 	const char *last = strrchr(text, '{');
@@ -123,8 +123,8 @@ static void check_places(const struct lint *l, size_t at)
 	}
 }
 
-/* An id_prefix keeps the ids of two groups apart. It is no part of the status topic, so both groups may still share one
- * topic. */
+/* An id_prefix separates the ids of two groups. It is no part of the status topic, so the groups may still have the
+ * same status topics. */
 static void check_status(const struct lint *l, size_t at)
 {
 	const struct hw_settings_group *g = &l->conf->groups[at];

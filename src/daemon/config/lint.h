@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds settings that are valid, but probably a mistake: groups that no message can reach, and a `+` that merges
- * devices of two places. */
+/* Finds settings that are valid but probably a mistake: groups that no message can reach, and a `+` that makes one
+ * device of two devices in different places. */
 #ifndef HW_LINT_H
 #define HW_LINT_H
 

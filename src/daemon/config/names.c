@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See names.h. The cost is quadratic in the number of names, which is small. */
+/* See names.h. The cost is quadratic in the number of names, of which there are few. */
 #include "names.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static bool has(const char *text, const char *end, const char *name, size_t len)
 	return false;
 }
 
-/* Finds the first name of `id` that the template does not have. False: there is none. */
+/* Finds the first name of `id` that the template does not have. Returns false if there is none. */
 static bool find_missing(const char *id, const char *text, const char *end, const char **name, size_t *len)
 {
 	bool several;
@@ -58,7 +58,7 @@ static bool find_missing(const char *id, const char *text, const char *end, cons
 	return false;
 }
 
-/* Finds a name that the id does not have. A filter may have an unused {id}, like a `+`. */
+/* Finds a name that the id does not use. A filter may have an unused {id}, which then acts like a `+`. */
 static bool find_unused(const char *text, const char *end, const char *id, bool all, const char **name, size_t *len)
 {
 	bool several;

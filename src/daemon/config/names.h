@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The names in braces of a group's templates, as text: compares those of a template with those of the id. Each template
- * must already be valid by itself. */
+/* The names in braces in a group's templates, as text. Compares the names of a template with those of the id. Each
+ * template must already be valid by itself. */
 #ifndef HW_NAMES_H
 #define HW_NAMES_H
 
@@ -17,12 +17,13 @@ enum hw_names_of {
 /* The end of the filter in a template. */
 const char *hw_names_filter_end(const char *text, enum hw_names_of of);
 
-/* Finds the next level `{name}` or `{name...}` from `*text` on, and moves `*text` past it. False: there is none. */
+/* Finds the next level `{name}` or `{name...}` from `*text` on, and moves `*text` past it. Returns false if there is
+ * none. */
 bool hw_names_next(const char **text, const char *end, const char **name, size_t *len, bool *several);
 
 bool hw_names_any(const char *text);
 
-/* Whether the names of a template do not match those of the id. If so, writes the reason to `why`. */
+/* Whether the names in a template do not match those in the id. If so, writes the reason to `why`. */
 bool hw_names_wrong(const char *text, const char *id, enum hw_names_of of, char *why, size_t cap);
 
 #endif

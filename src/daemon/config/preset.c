@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines of each preset, as they would be in the file. The sources are the devices' public documents.
+ * The lines of each preset, as they would stand in the file. The sources are the devices' public documents.
  *
- * The timeouts are long enough that a healthy device with usual settings stays online; most stopped devices are found
- * long before, by the last will. Topics of commands to devices match no filter, or are ignored. The payloads follow the
- * devices' own formats, so only fields and goodbyes are read from them (payload = plain).
+ * The timeouts are so long that a healthy device with usual settings stays online. Most devices that stop are detected
+ * much sooner, by their last will. Topics for commands to devices match no filter, or are ignored. The payloads have
+ * the devices' own formats, so only fields and goodbyes are read from them (payload = plain).
  */
 #include "preset.h"
 
@@ -17,7 +17,7 @@ struct line {
 
 /* clang-format off */
 static const struct line lines[] = {
-	/* Publishes its state every TelePeriod, 300 s. Wifi.RSSI is a quality in percent, Wifi.Signal is in dBm. */
+	/* Publishes its state every TelePeriod, 300 s. Wifi.RSSI is a quality in percent; Wifi.Signal is in dBm. */
 	{HW_PRESET_TASMOTA, "heartbeat", "tele/{id}/+"},
 	{HW_PRESET_TASMOTA, "heartbeat", "stat/{id}/+"},
 	{HW_PRESET_TASMOTA, "goodbye", "tele/{id}/LWT Offline"},
@@ -30,8 +30,8 @@ static const struct line lines[] = {
 	{HW_PRESET_TASMOTA, "timeout", "15m"},
 	{HW_PRESET_TASMOTA, "payload", "plain"},
 
-	/* NODE/COMPONENT/NAME/state; commands go to .../command. A node without sensors may publish nothing for days.
-	 * Home Assistant publishes its own status, with the same values, on homeassistant/status, and is no node. */
+	/* NODE/COMPONENT/NAME/state; commands use .../command. A node without sensors may publish nothing for days.
+	 * Home Assistant publishes its own status on homeassistant/status with the same values, and is no node. */
 	{HW_PRESET_ESPHOME, "heartbeat", "{id}/sensor/+/state"},
 	{HW_PRESET_ESPHOME, "heartbeat", "{id}/binary_sensor/+/state"},
 	{HW_PRESET_ESPHOME, "heartbeat", "{id}/switch/+/state"},
@@ -59,7 +59,7 @@ static const struct line lines[] = {
 	{HW_PRESET_ESPHOME, "retained", "count"}, /* a node retains its states by default */
 	{HW_PRESET_ESPHOME, "payload", "plain"},
 
-	/* The first generation: publishes everything every 30 s. All devices share shellies/command and
+	/* The first generation publishes everything every 30 s. All devices share shellies/command and
 	 * shellies/announce. */
 	{HW_PRESET_SHELLY, "heartbeat", "shellies/{id}/#"},
 	{HW_PRESET_SHELLY, "goodbye", "shellies/{id}/online false"},
@@ -80,7 +80,7 @@ static const struct line lines[] = {
 	{HW_PRESET_SHELLY, "timeout", "3m"},
 	{HW_PRESET_SHELLY, "payload", "plain"},
 
-	/* Later generations: requests arrive on PREFIX/rpc and PREFIX/command/..., which match no filter. */
+	/* Later generations get requests on PREFIX/rpc and PREFIX/command/..., which match no filter. */
 	{HW_PRESET_SHELLY2, "heartbeat", "{id}/events/rpc"},
 	{HW_PRESET_SHELLY2, "heartbeat", "{id}/status/+"},
 	{HW_PRESET_SHELLY2, "goodbye", "{id}/online false"},
@@ -94,8 +94,8 @@ static const struct line lines[] = {
 	{HW_PRESET_SHELLY2, "timeout", "1h"},
 	{HW_PRESET_SHELLY2, "payload", "plain"},
 
-	/* Names may contain slashes. By its own availability check, battery devices are offline after 25 h, others
-	 * after 10 min. */
+	/* Names may contain slashes. By zigbee2mqtt's own availability check, battery devices are offline after 25 h,
+	 * others after 10 min. */
 	{HW_PRESET_ZIGBEE2MQTT, "heartbeat", "zigbee2mqtt/{id...}"},
 	{HW_PRESET_ZIGBEE2MQTT, "goodbye", "zigbee2mqtt/{id...}/availability state=offline"},
 	{HW_PRESET_ZIGBEE2MQTT, "goodbye", "zigbee2mqtt/{id...}/availability offline"},
@@ -110,8 +110,8 @@ static const struct line lines[] = {
 	{HW_PRESET_ZIGBEE2MQTT, "timeout", "25h"},
 	{HW_PRESET_ZIGBEE2MQTT, "payload", "plain"},
 
-	/* The device is the gateway. A message that it has received from a sensor is a heartbeat. SYStoMQTT comes every
-	 * 2 min. */
+	/* The device is the gateway. A message that it forwards from a sensor is a heartbeat. SYStoMQTT comes every 2
+	 * min. */
 	{HW_PRESET_OPENMQTTGATEWAY, "heartbeat", "home/{id}/SYStoMQTT"},
 	{HW_PRESET_OPENMQTTGATEWAY, "heartbeat", "home/{id}/BTtoMQTT/#"},
 	{HW_PRESET_OPENMQTTGATEWAY, "heartbeat", "home/{id}/RTL_433toMQTT/#"},
@@ -125,7 +125,7 @@ static const struct line lines[] = {
 	{HW_PRESET_OPENMQTTGATEWAY, "timeout", "6m"},
 	{HW_PRESET_OPENMQTTGATEWAY, "payload", "plain"},
 
-	/* One device, the recorder. It publishes its statistics every minute. */
+	/* There is one device, the recorder. It publishes its statistics every minute. */
 	{HW_PRESET_FRIGATE, "heartbeat", "frigate/stats"},
 	{HW_PRESET_FRIGATE, "heartbeat", "frigate/events"},
 	{HW_PRESET_FRIGATE, "heartbeat", "frigate/reviews"},
@@ -137,7 +137,7 @@ static const struct line lines[] = {
 	{HW_PRESET_FRIGATE, "timeout", "3m"},
 	{HW_PRESET_FRIGATE, "payload", "plain"},
 
-	/* Homie 3 and 4. Homie 5 is below the same base topic. Commands to properties are one level further down. */
+	/* Homie 3 and 4. Homie 5 has the same base topic. Commands to properties are one level further down. */
 	{HW_PRESET_HOMIE, "heartbeat", "homie/{id}/$state"},
 	{HW_PRESET_HOMIE, "heartbeat", "homie/{id}/+/+"},
 	{HW_PRESET_HOMIE, "ignore", "homie/5/#"},
@@ -156,7 +156,7 @@ static const struct line lines[] = {
 };
 /* clang-format on */
 
-/* A list value that the file already has is refused as a duplicate: then the file's line counts. */
+/* If the file already has a value of a list, adding it is refused as a duplicate, and the file's line counts. */
 static int apply_line(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_origins *origins,
                       const struct line *l, unsigned line)
 {

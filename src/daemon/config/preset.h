@@ -7,7 +7,7 @@
 #include "settings.h"
 
 /* Adds the lines of the group's preset, with the line number of `preset`. Values of a list are added after those in the
- * file, without duplicates. Other keys are added only if the file does not set them. Returns 0 or -ENOMEM. */
+ * file, without duplicates. Any other key is added only if the file does not set it. Returns 0 or -ENOMEM. */
 int hw_preset_apply(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_origins *origins);
 
 #endif

@@ -54,7 +54,7 @@ static void on_change(void *arg, const char *key, enum hw_conf_change change, bo
 	c->topics |= live && len > n && strcmp(key + len - n, ".status") == 0;
 }
 
-/* Reports a password that changed within the same file. hw_conf_diff() reports a new file name. */
+/* Reports a password that has changed in its file. hw_conf_diff() reports a changed file name. */
 static void diff_secret(struct changes *c, const char *key, const char *path, const char *running)
 {
 	if (hw_conf_secret_changed(path, running))
@@ -74,7 +74,7 @@ static void users_text(const struct hw_control_taken *t, char *text, size_t cap)
 	snprintf(text, cap, "%s, %u stream%s closed", t->users, t->closed, t->closed == 1 ? "" : "s");
 }
 
-/* Writes the answer. Added and removed groups, and users, are included only if there are any. */
+/* Writes the answer. Groups and users that were added or removed are included only if there are any. */
 static void answer(struct changes *c, struct evbuffer *body)
 {
 	struct hw_json j;
@@ -120,7 +120,7 @@ static int refuse(struct hw_app *a, struct hw_conf_errors *errors, struct evbuff
 	return 400;
 }
 
-/* Opens another log if the setting changed. If that fails, the old one stays open. */
+/* If the log setting has changed, opens the new log. If that fails, the old one stays open. */
 static void switch_log(struct hw_app *a, const struct hw_settings *to)
 {
 	int rc = 0;
@@ -156,7 +156,7 @@ static int apply(struct hw_app *a, struct hw_settings *to)
 	return 0;
 }
 
-/* Collects errors of the files that [http] names, as lines of the answer. */
+/* Collects the errors of the files that [http] names, as lines of the answer. */
 struct wrong_lines {
 	const struct hw_settings *to;
 	struct hw_conf_errors *errors;
@@ -178,7 +178,7 @@ static void on_wrong_safety(void *arg, const char *key, unsigned line, const cha
 		e->n++;
 }
 
-/* Reads the users and the certificate again, also if the file names are the same. They take effect only after
+/* Reads the users and the certificate again, even if the file names are unchanged. They take effect only after
  * everything else has. */
 static int plan_safety(struct hw_app *a, const struct hw_settings *to, struct hw_http_plan *plan,
                        struct hw_conf_errors *errors)
@@ -213,8 +213,8 @@ static void take_safety(struct hw_app *a, struct changes *c, struct hw_http_plan
 		       a->start->http_listen);
 }
 
-/* Loads the file. Returns NULL, with all errors, if it is wrong or its log cannot be opened. The caller must free the
- * plan in any case. */
+/* Loads the file. Returns NULL, and all errors, if the file is wrong or its log cannot be opened. The caller must free
+ * the plan in any case. */
 static struct hw_settings *load(struct hw_app *a, struct hw_http_plan *plan, struct hw_conf_errors *errors)
 {
 	struct hw_settings *to = hw_conf_load_again(&hw_settings_table, a->conf->head.path, errors);

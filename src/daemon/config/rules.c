@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See rules.h. A broken rule is reported with the line of the key that has to change. A refused value is not used to
+/* See rules.h. A broken rule is reported with the line of the key that must be changed. A refused value is not used to
  * check other keys. */
 #include "rules.h"
 
@@ -21,15 +21,15 @@
 enum template {
 	TEMPLATE_HEARTBEAT,
 	TEMPLATE_STATUS,  /* a topic to publish on: without wildcards */
-	TEMPLATE_BATCH,   /* heartbeats that name their devices in the payload: without {id} */
+	TEMPLATE_BATCH,   /* heartbeats whose payload names the devices: the filter has no {id} */
 	TEMPLATE_GOODBYE, /* followed by the word or member of a goodbye */
-	TEMPLATE_FIXED,   /* heartbeats of the only device of a group: no names in braces */
+	TEMPLATE_FIXED,   /* heartbeats of a group with a single device: no names in braces */
 	TEMPLATE_IGNORE,
 	TEMPLATE_ID,
 	TEMPLATE_FIELD /* not a topic: the name of a reported field, and its path */
 };
 
-/* A template is valid if the core can compile it. Returns 0, -ENOMEM, or -EINVAL with a static text in `*why`. */
+/* Checks whether the core can compile a template. Returns 0, -ENOMEM, or -EINVAL with a static text in `*why`. */
 static int compile(const char *text, enum template kind, const char **why)
 {
 	static const enum hw_topic_kind kinds[] = {
@@ -55,7 +55,8 @@ static struct hw_conf_origin *origin(const struct hw_conf_draft *d, struct hw_co
 }
 
 /*
- * The heartbeats of the group named default, if the file gives it none. Any other group needs at least one in the file.
+ * Adds the default heartbeats to the group named default, if the file gives it none. Any other group needs at least one
+ * in the file.
  */
 static void add_default_heartbeats(struct hw_conf_draft *d, struct hw_settings_group *g,
                                    struct hw_conf_origins *origins)
@@ -130,7 +131,7 @@ static void check_names(struct hw_conf_draft *d, const char *names)
 	hw_conf_draft_require(d, !wrong, "http", "names", "names", why);
 }
 
-/* API tokens need TLS outside of the loopback: anyone on the network could read them. */
+/* Outside of the loopback address, API tokens need TLS, because others on the network could read them. */
 static void check_http(struct hw_conf_draft *d, const struct hw_settings *c)
 {
 	hw_conf_draft_require(d, !*c->http_tls_cert || *c->http_tls_key, "http", "tls_cert", "tls_key",
@@ -167,7 +168,7 @@ static void check_timeouts(struct hw_conf_draft *d, struct hw_settings_group *g,
 	              hw_conf_duration_format(g->timeout_ms, least, sizeof(least)));
 }
 
-/* Checks a template by itself, then its names against those of the id. Returns whether it is valid. */
+/* Checks a template by itself, and then its names against those of the id. Returns whether it is valid. */
 static bool check_template(struct hw_conf_draft *d, unsigned line, const char *key, const char *text,
                            enum template kind, const char *id, enum hw_names_of names)
 {
@@ -185,7 +186,7 @@ static bool check_template(struct hw_conf_draft *d, unsigned line, const char *k
 	return rc == 0;
 }
 
-/* Checks the values of a list that have a line. Defaults have none, and values of the line `but` are left out. */
+/* Checks the values of a list that have a line number. Defaults have none. Values of line `but` are left out. */
 static void check_list(struct hw_conf_draft *d, struct hw_conf_origins *origins, const char *key, char *const *list,
                        size_t n, enum template kind, const char *id, unsigned but)
 {
@@ -198,8 +199,8 @@ static void check_list(struct hw_conf_draft *d, struct hw_conf_origins *origins,
 			check_template(d, lines[i], key, list[i], kind, id, names);
 }
 
-/* The line of a preset whose filters do not have the names of the group's id, or 0. The error is reported once, not for
- * each of the preset's filters, which are not in the file. */
+/* Returns the line of a preset whose filters do not have the names in the group's id, or 0. The error is reported once,
+ * and not for each filter of the preset, because these are not in the file. */
 static unsigned check_preset(struct hw_conf_draft *d, const struct hw_settings_group *g,
                              struct hw_conf_origins *origins, const char *id)
 {
@@ -217,13 +218,13 @@ static unsigned check_preset(struct hw_conf_draft *d, const struct hw_settings_g
 	return 0;
 }
 
-/* All filters with names as one list, so that they can be compared. */
+/* Filter i of all filters with names, in one list, so that they can be compared. */
 static const char *filter_at(const struct hw_settings_group *g, size_t i)
 {
 	return i < g->n_heartbeat ? g->heartbeat[i] : g->goodbye[i - g->n_heartbeat];
 }
 
-/* Refuses two different {name...} in a group: an id made of both could not be split again. */
+/* Refuses two different {name...} in a group, because an id that contains both could not be split again. */
 static void check_several(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	const char *first = NULL, *name, *text, *end;
@@ -271,7 +272,7 @@ static void check_filters(struct hw_conf_draft *d, const struct hw_settings_grou
 		              "the device ids of a batch are in its elements: remove batch, or id");
 }
 
-/* The status topic if the file gives none: the default topic, with the group's id for {id}. */
+/* Adds the default status topic if the file sets none. It contains the group's id in place of {id}. */
 static void add_default_status(struct hw_conf_draft *d, struct hw_settings_group *g)
 {
 	char *status;
@@ -297,8 +298,8 @@ static void check_id(struct hw_conf_draft *d, struct hw_settings_group *g, struc
 		                              id->bad ? NULL : g->id, HW_NAMES_STATUS);
 }
 
-/* A Homie device publishes /$state itself. As a status topic, it would be overwritten by device and monitor in turn,
- * for ever. */
+/* A Homie device itself publishes /$state. If this were the status topic, device and monitor would overwrite each
+ * other's message for ever. */
 static void check_payload(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	static const char state[] = "/$state";
@@ -385,7 +386,7 @@ static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g,
 	else if (!given)
 		hw_conf_wrong(&d->errors, origins->section, "section", section,
 		              "has no heartbeat: give at least one, such as heartbeat = nodes/{id}/heartbeat");
-	/* By the convention, Homie devices retain all that they publish. */
+	/* By their convention, Homie devices publish everything with the retain flag. */
 	if (g->payload == HW_FORMAT_HOMIE && !origin(d, origins, "retained")->line)
 		g->retained = 1;
 	check_timeouts(d, g, origins);

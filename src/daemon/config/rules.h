@@ -6,7 +6,7 @@
 #include "conf/draft.h"
 
 /* For hw_settings_table: completes the groups with their presets and defaults. For each broken rule, reports the line
- * that has to change. */
+ * that must be changed. */
 void hw_settings_judge(struct hw_conf_draft *d);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every key of monitor.conf that heartwheeld reads. A new key is one line here, and its member in struct hw_settings.
+ * All keys of monitor.conf that heartwheeld reads. A new key needs one line here and a member in struct hw_settings.
  *
- * Invariant: defaults are written as in the file, and pass the same parser. So each default is a value that the file
+ * Invariant: defaults are written as in the file and pass the same parser. So each default is a value that the file
  * could contain.
  */
 #include "settings.h"

@@ -17,7 +17,7 @@
 
 struct hw_settings_group {
 	char *name;
-	int preset;       /* enum hw_preset; its lines are also in the other members */
+	int preset;       /* enum hw_preset; the preset's lines are also in the other members */
 	unsigned line;    /* of its header */
 	char **heartbeat; /* never empty */
 	size_t n_heartbeat;
@@ -108,8 +108,8 @@ bool hw_settings_no_whiles(const struct hw_settings_group *g);
 
 /* Whether a group's probe is a URL, not an action for a probe over MQTT. */
 bool hw_settings_is_url(const char *text);
-/* The silence before a group's first probe. The default is two thirds of the timeout, or HW_PROBE_WINDOW_MS less than
- * the timeout, whichever is less. */
+/* The silence before a group's first probe. The default is two thirds of the timeout, or the timeout less
+ * HW_PROBE_WINDOW_MS, whichever is shorter. */
 int64_t hw_settings_probe_after_ms(const struct hw_settings_group *g);
 #define HW_PROBE_WINDOW_MS 1000
 

@@ -39,7 +39,7 @@ struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 	return specs;
 }
 
-/* Whether any group probes over MQTT, so that answers may arrive on their topic. */
+/* Whether a group has probes over MQTT. Answers then arrive on their topic. */
 static bool asks_by_mqtt(const struct hw_settings *c)
 {
 	for (size_t k = 0; k < c->n_groups; k++)

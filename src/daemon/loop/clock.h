@@ -8,7 +8,7 @@
 #include "heartwheel/time.h"
 
 struct hw_now hw_app_now(void);
-/* Nanoseconds since the boot, including the time in which the machine was suspended. */
+/* Nanoseconds since the machine booted, including time in which it was suspended. */
 int64_t hw_app_booted_ns(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fan-out: passes the core's output to the sinks. A transition is then pending at the store and at the broker. */
+/* The fan-out: passes the core's output to the sinks. A transition becomes pending at the store and at the broker. */
 #include "fanout.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ void hw_app_publish_to_clients(struct hw_app *a, struct hw_stream_id at, const s
 	hw_control_event(a->control, &e);
 }
 
-/* The control API gets the transition at once, without waiting for the store. */
+/* Passes a transition that the store has not confirmed yet to the control API, which does not wait for the store. */
 static void await_store(struct hw_app *a, const struct hw_device *d, const struct hw_transition *t)
 {
 	struct hw_event e = event_of(a, (struct hw_stream_id){0}, d, t);

@@ -12,12 +12,12 @@
 #include "run/manager.h"
 
 #define QUIET_S 10      /* between two lines of a kind */
-#define CUT_OFF "$size" /* a fault of hw_monitor_stats: the payload is too long to be kept whole */
+#define CUT_OFF "$size" /* in place of a fault in hw_monitor_stats: the payload is too long to be kept as a whole */
 
 struct hw_app_reports {
 	uint64_t refused_logged[HW_REFUSED_KINDS];
 	int refused_quiet_s[HW_REFUSED_KINDS]; /* seconds until the next log line of the kind */
-	/* The first device since the last log line whose record in the store was corrected; "": none. */
+	/* The first device whose record in the store was corrected since the last log line; "": none. */
 	char odd_id[HW_ID_MAX + 1];
 	uint64_t faults_logged; /* payload errors */
 	int faults_quiet_s;
@@ -45,7 +45,7 @@ void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint
 		snprintf(r->odd_id, sizeof(r->odd_id), "%.*s", (int)id_len, id);
 }
 
-/* False: nothing to log, since the stranger is a member by now. */
+/* Returns false if there is nothing to log, because the sender has become a member. */
 static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *text, size_t cap)
 {
 	const char *stranger = k == HW_REFUSED_STRANGER ? hw_app_cluster_stranger(a) : NULL;
@@ -70,7 +70,7 @@ static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *tex
 	return k != HW_REFUSED_STRANGER || stranger;
 }
 
-/* Warns only once: devices publish their births with the retain flag, but not their heartbeats. */
+/* Warns only once: devices may publish one message with the retain flag when they connect, but no heartbeat. */
 static void report_flagged(struct hw_app *a, uint64_t fresh, bool first)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
@@ -110,7 +110,8 @@ static void report_refused(struct hw_app *a)
 	}
 }
 
-/* Logs once per group that messages of a monitor are ignored. Those of this cluster's other nodes are expected. */
+/* Logs once for each group that messages of a monitor are ignored. Messages of this cluster's other nodes are expected.
+ */
 static void report_left_out(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
@@ -141,7 +142,7 @@ static const char *fault_words(const char *fault)
 	                       : " is of a wrong type or length, and was left out";
 }
 
-/* Names one of the devices only: usually all of them have the same fault. */
+/* Logs one of the devices only, because usually all of them have the same fault. */
 static void report_faults(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the daemon reports each second, with a bound on the lines: refused messages, payload errors, addresses that
- * guess API tokens; and the status line of the service manager. */
+/* What the daemon logs each second, with a limit on the lines: refused messages, payload errors, and addresses that
+ * guess API tokens. Also the status line for the service manager. */
 #ifndef HW_REPORTS_H
 #define HW_REPORTS_H
 
@@ -8,9 +8,9 @@
 
 /* Sets a->reports, which the caller frees. Returns 0 or -ENOMEM. */
 int hw_app_reports_new(struct hw_app *a);
-/* The control API goes on with its counters: what they count was logged. */
+/* The control API keeps its counters over the restart. What they count by now was already logged. */
 void hw_app_reports_resume(struct hw_app *a);
-/* A stored device was loaded. `refused_before`: refused[HW_REFUSED_STORED] before the load. If the record was
+/* A device was loaded from the store. `refused_before`: refused[HW_REFUSED_STORED] before that. If the record was
  * corrected, the next line names the device. */
 void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint64_t refused_before);
 /* Each second. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The turns of the loop. A turn lasts from one poll for events to the next. It runs several callbacks, each of which
- * may end with hw_app_turn(). The budgets hold for the turn as a whole, and the rest is done in the next turn. */
+/* The turns of the loop. A turn lasts from one poll for events to the next. In it several callbacks run, and each may
+ * call hw_app_turn() at its end. The budgets are for the whole turn; what is left is done in the next turn. */
 #include "turn.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define CHECKS_A_TURN   1024 /* devices checked per turn: about a millisecond */
 #define STATUSES_A_TURN 512
 #define STORE_AHEAD                                                                                                    \
-	16384 /* offline devices that wait for Redis while others are judged: some tenths of a second of writes */
+	16384 /* offline devices that may wait for Redis while others are judged: some tenths of a second of writes */
 #define STORE_PATIENCE_NS HW_NS_PER_S
 #define HELD_NS           (5 * HW_NS_PER_MS) /* Redis usually answers earlier, which ends the wait */
 
@@ -31,10 +31,10 @@ static const double cpu_bounds[] = {.0005, .001, .002, .003, .004, .005, .006, .
 struct hw_app_turn {
 	struct event *due; /* owned */
 	struct hw_pace pace;
-	struct hw_mono began; /* the time of the first callback of the turn; 0: hw_app_turn() has run since */
+	struct hw_mono began; /* when the first callback of this turn began; 0: hw_app_turn() has run since */
 	unsigned checks_left, statuses_left; /* left in this turn: checks of devices, statuses */
 	uint64_t store_done;                 /* the count of Redis' confirmations at the last check */
-	struct hw_mono store_moved;          /* the last time at which that count grew, or no write was pending */
+	struct hw_mono store_moved;          /* when that count last grew, or when last no write was pending */
 	bool held;                           /* no device is judged until Redis has confirmed more writes */
 	struct hw_app_turn_metrics metrics;
 };
@@ -106,7 +106,7 @@ void hw_app_schedule_turn(struct hw_app *a)
 
 /* --- a turn --------------------------------------------------------------------------------------------------- */
 
-/* Sets the timer, and records when the loop should be back. */
+/* Sets the timer, and notes when the loop should be back. */
 static void plan(struct hw_app *a, struct hw_now now, bool soon)
 {
 	int64_t wait_ns = a->life.stopping ? HW_PACE_WAIT_MAX_NS : hw_pace_wait_ns(a->monitor, now);
@@ -118,13 +118,13 @@ static void plan(struct hw_app *a, struct hw_now now, bool soon)
 	if (soon || hw_app_feed_is_unread(a))
 		wait_ns = 0;
 	struct timeval tv = {wait_ns / HW_NS_PER_S, (wait_ns % HW_NS_PER_S + 999) / 1000};
-	/* The tick of each second also counts as a plan: without memory for this timer, the tick wakes the loop. */
+	/* If there is no memory for the timer, the tick of each second wakes the loop. */
 	bool set = event_add(a->turn->due, &tv) == 0;
 	hw_pace_sleeps(&a->turn->pace, now.mono, set && wait_ns < HW_NS_PER_S ? wait_ns : HW_NS_PER_S);
 }
 
-/* A monitor that stops has stopped reading heartbeats, so silence proves nothing. But requests that it still receives,
- * such as a DELETE, are executed, and their writes are pending as usual. */
+/* A monitor that is stopping does not read heartbeats any more, so silence proves nothing. But requests that it still
+ * receives, such as a DELETE, are carried out, and their writes are pending as usual. */
 unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget)
 {
 	struct hw_out out;
@@ -135,13 +135,13 @@ unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget)
 }
 
 /*
- * How many devices may be judged before Redis has confirmed more writes. Transitions go through a bounded ring. A
- * device that is not judged yet may still send a heartbeat. So a million expired devices wait in the core, not in the
- * ring.
+ * Returns how many devices may be judged before Redis has confirmed more writes. Transitions pass through a ring of
+ * limited size. A device that is not judged yet may still send a heartbeat. So if a million devices are due, they wait
+ * in the core and not in the ring.
  *
- * The core waits only while Redis makes progress, not if Redis is away or stands still. It does not wait for writes
- * that heartbeats caused. So when the whole fleet returns, other devices still go offline in time, while the ring has
- * room.
+ * The core waits only while Redis makes progress, not if Redis is unreachable or stands still. It does not wait for
+ * writes that heartbeats caused. So when a whole fleet returns, other devices still become offline in time, as long as
+ * the ring has room.
  */
 static unsigned store_room(struct hw_app *a, struct hw_now now)
 {
@@ -158,7 +158,7 @@ static unsigned store_room(struct hw_app *a, struct hw_now now)
 	return (unsigned)(room < s->room ? room : s->room);
 }
 
-/* Lets the core judge as many devices as this turn allows. Returns whether more can be done right away. */
+/* Lets the core judge as many devices as this turn allows. Returns whether more can be done at once. */
 static bool judge(struct hw_app *a, struct hw_now now)
 {
 	unsigned room = store_room(a, now), budget = room < a->turn->checks_left ? room : a->turn->checks_left;
@@ -168,8 +168,8 @@ static bool judge(struct hw_app *a, struct hw_now now)
 	return left == 0 && !a->turn->held && !a->life.stopping;
 }
 
-/* An answer of Redis may be the first event after a standstill of the process. So hw_app_woke() must detect the stall
- * before any device is judged, and before the next wake-up is planned. */
+/* An answer of Redis may be the first event after this process stood still. So hw_app_woke() must detect the stall
+ * before any device is judged and before the next wake-up is planned. */
 void hw_app_turn(struct hw_app *a)
 {
 	struct hw_now now = a->turn->began.ns ? hw_app_now() : hw_app_woke(a);

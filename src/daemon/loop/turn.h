@@ -15,29 +15,30 @@ struct hw_app_turn_metrics {
 	struct hw_histogram turn, cpu; /* of a turn: the time, and the CPU time of the thread */
 };
 
-/* Sets a->turn. `on_due` is called when the core, or a sink, has something to do; its argument is `a`. Returns 0 or
- * -ENOMEM. */
+/* Sets a->turn. `on_due` is called when the core or a sink has work to do, with argument `a`. Returns 0 or -ENOMEM. */
 int hw_app_turn_new(struct hw_app *a, event_callback_fn on_due);
 void hw_app_turn_free(struct hw_app *a);
 
 /* Runs the loop until a signal stops it. Returns the exit status. */
 int hw_app_run(struct hw_app *a);
-/* The loop's callbacks: a turn begins, with new budgets; a turn has ended, with its CPU time. */
+/* Callbacks of the loop. hw_app_turn_begins(): a turn begins, with new budgets. The next one: a turn has ended, with
+ * its CPU time. */
 void hw_app_turn_begins(void *arg);
 void hw_app_turned(void *arg, double cpu_s);
-/* The last call of every callback of the loop that changed anything: drains the core, pumps the sinks, plans the next
- * wake-up. */
+/* Each callback of the loop that has changed anything calls this last. It drains the core, pumps the sinks, and plans
+ * the next wake-up. */
 void hw_app_turn(struct hw_app *a);
-/* Takes and dispatches the core's output. The core may check `budget` devices for that. With 0, it returns only the
- * results of earlier input. Returns the rest of the budget. */
+/* Takes the core's output and passes it on. The core may check `budget` devices; with 0 it returns only the results of
+ * earlier input. Returns the rest of the budget. */
 unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget);
 
-/* The first call of every callback of the loop: counts the wake-up, and detects a stall and a suspension. */
+/* Each callback of the loop calls this first. It counts the wake-up, and detects whether the process stood still or was
+ * suspended. */
 struct hw_now hw_app_woke(struct hw_app *a);
 /*
- * Schedules one turn in this pass of the loop, however often it is called: for callbacks that run many times in a row.
- * Work that should continue only after the next poll for events uses struct hw_app_reader.unread, or hw_app_turn(),
- * which sets the timer to zero.
+ * Schedules one turn in the present pass of the loop, however often it is called. For callbacks that run many times in
+ * a row. Work that should continue only after the next poll for events uses struct hw_app_reader.unread, or
+ * hw_app_turn(), which sets the timer to zero.
  */
 void hw_app_schedule_turn(struct hw_app *a);
 

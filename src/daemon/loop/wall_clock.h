@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches the wall clock, by which no device is judged or forgotten. Logs its errors: a step, found by the clock that
- * counts from the boot, and a difference from Redis' clock.
+ * Watches the wall clock, by which no device is judged or forgotten. Logs its errors: a jump, which the clock that
+ * counts from the boot shows, and a difference from Redis' clock.
  *
- * The age of a heartbeat (max_age) needs the right time. The core gets the earlier of two times. One is the last
- * reading of Redis' clock; the other is the wall clock without the steps that Redis' clock has not confirmed.
+ * The age of a heartbeat (max_age) needs the right time. The core gets the earlier of two times: Redis' clock as last
+ * read, and the wall clock without the jumps that Redis' clock has not confirmed.
  */
 #ifndef HW_WALL_CLOCK_H
 #define HW_WALL_CLOCK_H

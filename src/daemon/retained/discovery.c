@@ -11,7 +11,8 @@
 #include "heartwheel/fnv.h"
 #include "presence.h"
 
-/* Jinja2 templates. A device may publish on its status topic itself: perhaps no JSON, or JSON without `online`. */
+/* Jinja2 templates. A device may itself publish on its status topic, perhaps a text that is no JSON, or JSON without
+ * `online`. */
 #define VALUE_TEMPLATE                                                                                                 \
 	"{% if value_json is defined and value_json.online is defined %}"                                              \
 	"{{ 'ON' if value_json.online else 'OFF' }}{% endif %}"
@@ -85,7 +86,8 @@ static void write_config(const struct hw_app *a, const char *slug, struct hw_id 
 	snprintf(name, sizeof(name), "heartwheel_%s", slug);
 	add_word(t, "{\"name\":", "Connectivity");
 	add_word(t, ",\"unique_id\":", name);
-	/* The entity's name: Home Assistant reads object_id until 2026.4, default_entity_id from 2025.10 on. */
+	/* The name of the entity. Home Assistant reads object_id until version 2026.4, and default_entity_id from
+	 * 2025.10 on. */
 	add_word(t, ",\"object_id\":", name);
 	add(t, ",\"default_entity_id\":\"binary_sensor.");
 	add(t, name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The monitor's presence: retained on heartwheel/NODE_ID/status at the start, at every change of blindness, once per
- * minute, and at the end. For a node of a cluster, also when its claims change. */
+/* The monitor's presence: a retained message on heartwheel/NODE_ID/status. It is published at the start, when blindness
+ * begins or ends, once a minute, and at the end. A node of a cluster also publishes it when its claims change. */
 #include "presence.h"
 
 #include <stdio.h>

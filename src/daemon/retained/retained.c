@@ -23,8 +23,8 @@ void hw_app_reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_de
 		hw_monitor_reap(a->monitor, ref);
 }
 
-/* The outbox keeps a clearing until all of the device's messages are cleared. After a crash, the next run finds the
- * uncleared ones that way. */
+/* The outbox keeps a clearing until all of the device's messages are cleared. So after a crash, the next run finds
+ * those that are not. */
 static void published(struct hw_app *a, struct hw_ref ref, bool cleared, int other)
 {
 	const struct hw_device *d = hw_app_device(a, ref);
@@ -113,7 +113,7 @@ void hw_app_retained_down(struct hw_app *a)
 
 void hw_app_republish(struct hw_app *a, struct hw_now now)
 {
-	if (a->life.stopping) /* pending messages are sent; the next run republishes the rest */
+	if (a->life.stopping) /* what is pending is sent; the next run publishes all other statuses again */
 		return;
 	hw_retained_republish(&a->retained->status, now.mono.ns / HW_NS_PER_MS);
 	hw_retained_republish(&a->retained->discovery, now.mono.ns / HW_NS_PER_MS);
@@ -179,7 +179,7 @@ void hw_app_retained_tick(struct hw_app *a, struct hw_now now)
 
 /* --- the publisher's answers ------------------------------------------------------------------------------------ */
 
-/* The sink of a publish id. A single monitor's presence has publish id 0, which no sink has. */
+/* Returns the sink of a publish id. The presence of a single monitor has publish id 0, which belongs to no sink. */
 static struct hw_retained_sink *sink_of(struct hw_app *a, uint64_t publish_id)
 {
 	return (publish_id & HW_RETAINED_PUBLISH_ID_KIND) == a->retained->discovery.kind->publish_id

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The daemon's retained messages about devices: two sinks (retained_sink.h), of statuses and of Home Assistant's
- * discovery. presence.h has the message about the monitor itself. */
+/* The daemon's retained messages about devices. There are two sinks (retained_sink.h): one of statuses, one of Home
+ * Assistant's discovery. presence.h is about the monitor's own message. */
 #ifndef HW_DAEMON_RETAINED_H
 #define HW_DAEMON_RETAINED_H
 
@@ -14,28 +14,30 @@ void hw_app_retained_free(struct hw_app *a);
 struct hw_retained_sink *hw_app_status_sink(const struct hw_app *a);
 struct hw_retained_sink *hw_app_discovery_sink(const struct hw_app *a);
 
-/* From now on, messages are published. The connection is lost: messages in flight return to the line. */
+/* hw_app_retained_connect(): from now on messages are published. The next function: the connection is lost, and
+ * messages in flight wait again. */
 void hw_app_retained_connect(struct hw_app *a, struct hw_publisher *p);
 void hw_app_retained_down(struct hw_app *a);
 /* The publisher's answers. */
 void hw_app_retained_acked(struct hw_app *a, uint64_t publish_id);
 void hw_app_retained_refused(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev);
 
-/* A device's retained status may have been replaced: it is pending again. */
+/* A device's retained status may have been replaced at the broker, so it is pending again. */
 void hw_app_set_status_pending(struct hw_app *a, struct hw_now now, struct hw_ref ref);
 /* Makes a device's discovery pending: once for a new device, and once when it is forgotten. */
 void hw_app_discover(struct hw_app *a, struct hw_now now, struct hw_ref ref, struct hw_device *d);
 /* Makes the retained messages of all devices pending again. */
 void hw_app_republish(struct hw_app *a, struct hw_now now);
-/* Frees the record of a forgotten device if nothing of it is pending, at no sink. */
+/* Frees the record of a forgotten device if nothing of the device is pending at any sink. */
 void hw_app_reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_device *d);
 
 /* See hw_retained_pump() and hw_retained_wait_ms(). */
 bool hw_app_retained_pump(struct hw_app *a, struct hw_now now, unsigned *budget);
 int64_t hw_app_retained_wait_ms(const struct hw_app *a);
-/* Each second: messages that the broker refused are tried again each minute. */
+/* Called each second. Messages that the broker refused are tried again each minute. */
 void hw_app_retained_tick(struct hw_app *a, struct hw_now now);
-/* A stop begins: only pending messages are sent. Idle: none is left, and no presence is due. */
+/* hw_app_retained_end(): a stop begins, and only pending messages are sent. The next function: whether none is left and
+ * no presence is due. */
 void hw_app_retained_end(struct hw_app *a);
 bool hw_app_retained_idle(const struct hw_app *a);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See retained_sink.h. Invariant: a device whose message is pending is in the line, held, in flight, waiting for its
- * release (pending.h), or refused. A sweep after each reconnect, and once a minute while a refused message is pending,
- * finds the refused ones. A device that another node owns by now is the exception. The line gives it up, or the sweep
- * that began when the partition was lost.
+ * See retained_sink.h. Invariant: if a device's message is pending, the device is waiting in the line, held, in flight,
+ * waiting for its release (pending.h), or refused. Refused messages are found by a sweep after each reconnect, and once
+ * a minute while there are any. Exception: if another node owns the device by now, the message is given up, when its
+ * turn in the line comes or by the sweep that began when the partition was lost.
  */
 #include "retained_sink.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SWEEP_QUIET  64   /* the sweep adds to the line only while it is shorter than this */
+#define SWEEP_QUIET  64   /* the sweep adds messages only while the line is shorter than this */
 #define BURST_S      0.05 /* the credit is at most the messages of so many seconds */
 #define SWEEP_CHECKS 4096 /* records checked per call */
 
@@ -116,7 +116,7 @@ void hw_retained_acked(struct hw_retained_sink *s, uint64_t publish_id)
 		return;
 	s->published++;
 	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
-	/* The device has changed since. Its new message waits for its release, or is in the line already. */
+	/* The device has changed since. Its new message waits for its release, or is already in the line. */
 	if (!d || s->kind->version(d) != f->version)
 		return;
 	if (hw_device_noted(d, s->kind->queued))
@@ -145,7 +145,7 @@ void hw_retained_down(struct hw_retained_sink *s)
 		if (!f->used)
 			continue;
 		f->used = false;
-		/* Without memory, the sweep after the reconnect finds the device. */
+		/* Without memory, the sweep after the next connect finds the device. */
 		(void)hw_retained_release(s, f->entry.device, f->entry.since_ms);
 	}
 	s->in_flight = 0;
@@ -164,7 +164,7 @@ static void refill(struct hw_retained_pace *p, struct hw_now now)
 
 enum outcome { SENT, NO_ROOM, NONE };
 
-/* Passes one message to the publisher. NO_ROOM: nothing was changed. */
+/* Hands one message to the publisher. NO_ROOM: there is no room, and nothing has changed. */
 static enum outcome publish(struct hw_retained_sink *s, struct hw_now now, struct hw_retained_entry e,
                             const struct hw_device *d)
 {
@@ -200,7 +200,7 @@ static bool may_pump(const struct hw_retained_sink *s)
 	       (s->line.rate == 0 || s->line.credit >= 1);
 }
 
-/* Whether another node has taken the device over: from then on that node publishes the message. */
+/* Whether another node owns the device now, and so publishes the message. */
 static bool is_given_up(const struct hw_retained_sink *s, const struct hw_device *d)
 {
 	return hw_device_noted(d, s->kind->pending) && !hw_monitor_owns(s->m, d);
@@ -225,7 +225,7 @@ static struct hw_retained_entry take(struct hw_retained_sink *s, struct hw_retai
 }
 
 /*
- * Appends the entry to the held ones. Without memory, the device stays pending until the next hw_retained_republish().
+ * Appends an entry to the held ones. Without memory, the device stays pending until the next hw_retained_republish().
  */
 static void hold(struct hw_retained_sink *s, struct hw_retained_line *line, struct hw_device *d)
 {
@@ -279,7 +279,7 @@ static bool next_sweep(struct hw_retained_sink *s)
 	return s->sweeping;
 }
 
-/* Continues the sweep, as far as its rate allows and the line is short. */
+/* Continues the sweep, as far as its rate allows and while the line is short. */
 static void pump_sweep(struct hw_retained_sink *s, struct hw_now now)
 {
 	const struct hw_registry *r = hw_monitor_registry(s->m);
@@ -300,7 +300,7 @@ static void pump_sweep(struct hw_retained_sink *s, struct hw_now now)
 		    hw_device_noted(d, s->kind->queued))
 			continue;
 		/*
-		 * If Redis has not confirmed the state yet, the status is released on confirmation (store.c). It is
+		 * If Redis has not confirmed the state yet, store.c releases the status when it does. The status is
 		 * pending again: while Redis was late, it may have been published to a broker that has lost it since.
 		 */
 		if (hw_device_noted(d, HW_PENDING_STORE)) {
@@ -333,7 +333,7 @@ void hw_retained_end_sweeps(struct hw_retained_sink *s)
 	s->sweeping = s->again = false;
 }
 
-/* Begins a new sweep at the first record; a sweep under way ends. */
+/* Begins a new sweep at the first record. A sweep that is running ends. */
 static void begin_sweep(struct hw_retained_sink *s, bool everybody, int64_t now_ms)
 {
 	if (s->sweep.rate <= 0)
@@ -353,7 +353,7 @@ void hw_retained_republish(struct hw_retained_sink *s, int64_t now_ms)
 	begin_sweep(s, true, now_ms);
 }
 
-/* A sweep under way is not restarted: partitions that are won one by one would never let it end. */
+/* A sweep that is running is not restarted: if partitions are won one by one, it would never end. */
 void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partitions *set, int64_t now_ms)
 {
 	hw_retained_retry(s);
@@ -392,7 +392,7 @@ int64_t hw_retained_wait_ms(const struct hw_retained_sink *s)
 	if (!s->sweeping && !paced)
 		return -1;
 	int64_t wait = 1000 / (paced ? s->line.rate : s->sweep.rate);
-	/* At least 10 ms: a wake-up per message would cost more than the message. */
+	/* At least 10 ms, because a wake-up for each message would cost more than the message. */
 	return wait > 10 ? wait : 10;
 }
 

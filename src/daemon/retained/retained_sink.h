@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sink of retained messages, one per device. Each device's current message is pending until the broker has
- * acknowledged it. The sink is level-triggered: it publishes the state at the moment of publishing, and skips
- * intermediate states. The sink's kind defines the messages: statuses (status.h), or Home Assistant's discovery
+ * A sink of retained messages, one for each device. A device's current message is pending until the broker has
+ * acknowledged it. The sink publishes the device's state at the moment of publishing, and leaves out the states
+ * between. The kind of the sink determines the messages: statuses (status.h), or Home Assistant's discovery
  * (discovery.h).
  *
- * Fresh messages wait in a line. After a reconnect, a paced sweep republishes all devices' messages after the fresh
- * ones. A device is in a line at most once (its `queued` flag), so the lines are bounded by the number of devices. The
- * messages in flight are bounded by a window.
+ * New messages wait in a line. After a reconnect, a sweep publishes the messages of all devices again, at a limited
+ * rate and after the new ones. A device is in a line at most once (its flag `queued`), so the number of devices limits
+ * the lines. A window limits the messages in flight.
  *
- * A node of a cluster may own a device before it may publish for it (hw_app_may_publish()). Such a message is held
- * apart when its turn comes, and costs nothing until hw_retained_retry().
+ * A node of a cluster may own a device before it may publish for it (hw_app_may_publish()). When such a message's turn
+ * comes, it is held apart, and causes no work until hw_retained_retry().
  */
 #ifndef HW_RETAINED_H
 #define HW_RETAINED_H
@@ -25,12 +25,12 @@
 
 #define HW_RETAINED_WINDOW 1024 /* a power of two, more than the publisher queues */
 #define HW_RETAINED_PUBLISH_ID_KIND                                                                                    \
-	UINT64_C(0xc000000000000000) /* the bits of a publish id that identify the sink; 0: no sink */
+	UINT64_C(0xc000000000000000) /* bits of a publish id that identify the sink; 0: the id belongs to no sink */
 
-/* Enough for a message: the report's texts can be escaped to six times their length. */
+/* Enough for a message: escaping can make a reported text six times as long. */
 #define HW_RETAINED_PAYLOAD_MAX (6 * (HW_REPORT_DATA_MAX + 2 * HW_REPORT_TEXT_MAX) + 1024)
 
-/* Notes on a device; HW_PENDING_STORE and HW_PENDING_STATUS are others. */
+/* Notes in a device's record, besides HW_PENDING_STORE and HW_PENDING_STATUS. */
 enum {
 	HW_QUEUED_STATUS = HW_NOTE(3),
 	HW_PENDING_DISCOVERY = HW_NOTE(4),
@@ -44,15 +44,15 @@ struct hw_retained_sink;
 struct hw_retained_kind {
 	int pending, queued; /* the kind's notes on a device: HW_NOTE() */
 	uint64_t publish_id; /* one of HW_RETAINED_PUBLISH_ID_KIND */
-	/* Gives a removing message up if the broker refuses it. Otherwise, where the right to publish is missing, the
+	/* If the broker refuses to remove a message, gives that up. Otherwise, if the right to publish is missing, the
 	 * record of a forgotten device would stay for ever. */
 	bool lenient;
 	/* Whether messages are published for devices of this group. */
 	bool (*wanted)(const struct hw_retained_sink *s, const struct hw_group *g);
 	/* Changes when an acknowledged message is out of date. */
 	uint64_t (*version)(const struct hw_device *d);
-	/* Write the topic or the payload with a NUL, and return its length. 0: no topic, or a forgotten device's
-	 * clearing. Below 0: no message, or `buf` is too small. */
+	/* Each writes the topic or the payload, with a NUL, and returns its length. 0: there is no topic, or a
+	 * forgotten device's message is cleared. Less than 0: there is no message, or `buf` is too small. */
 	int (*topic)(const struct hw_retained_sink *s, const struct hw_device *d, char *buf, size_t cap);
 	int (*payload)(const struct hw_retained_sink *s, struct hw_now now, const struct hw_device *d, char *buf,
 	               size_t cap);
@@ -89,7 +89,7 @@ struct hw_retained_sink {
 	/* The broker has the device's message, or no message is pending any more. `cleared`: the device was forgotten.
 	 * Called before anything is freed. */
 	void (*on_published)(void *arg, struct hw_ref device, bool cleared);
-	/* The pending message now belongs to another node. Called before anything is freed. */
+	/* The pending message is another node's now. Called before anything is freed. */
 	void (*on_dropped)(void *arg, struct hw_ref device);
 	/* Whether this device's message may be sent now. NULL: always. */
 	bool (*may_go)(void *arg, const struct hw_device *d);
@@ -103,7 +103,8 @@ struct hw_retained_sink {
 	uint64_t next_publish_id;
 	unsigned in_flight;
 
-	bool sweeping, everybody; /* republishing; of all devices, or only of those in `swept` */
+	bool sweeping, everybody; /* sweeping: messages are published again. everybody: those of all devices, else only
+	                             those in `swept` */
 	struct hw_partitions swept;
 	bool again;                   /* another sweep follows ... */
 	struct hw_partitions waiting; /* ... for these partitions */
@@ -112,7 +113,7 @@ struct hw_retained_sink {
 	struct hw_retained_pace sweep; /* rate 0: never */
 
 	uint64_t pending; /* number of devices whose message is pending */
-	/* Borrowed: the same for each partition, an array of HW_PARTITIONS. NULL: not counted. */
+	/* Borrowed: how many messages are pending in each partition, an array of HW_PARTITIONS. NULL: not counted. */
 	uint32_t *pending_of;
 	uint64_t published, refused;
 	int64_t refused_since_ms; /* 0: no refused message is pending */
@@ -121,40 +122,41 @@ struct hw_retained_sink {
 void hw_retained_init(struct hw_retained_sink *s, const struct hw_retained_kind *kind);
 void hw_retained_fini(struct hw_retained_sink *s);
 
-/* Makes the device's message pending. It is published after hw_retained_release(), unless another node owns the device
- * by then. Does nothing if the group has no such message, or another node owns the device now. */
+/* Makes the device's message pending. It is published after hw_retained_release(). Does nothing if the group has no
+ * such message, or if another node owns the device. */
 void hw_retained_add(struct hw_retained_sink *s, uint32_t index);
-/* Puts a pending device in the line. Returns 0, or -ENOMEM: then it stays pending until the next
+/* Puts a pending device into the line. Returns 0, or -ENOMEM: the device then stays pending until the next
  * hw_retained_republish(). */
 int hw_retained_release(struct hw_retained_sink *s, struct hw_ref device, int64_t now_ms);
-/* After a (re)connect: makes the messages of all devices pending again, paced. */
+/* After a connect: makes the messages of all devices pending again, and publishes them at a limited rate. */
 void hw_retained_republish(struct hw_retained_sink *s, int64_t now_ms);
 
-/* After a predecessor's unclean end: the same for partitions that this node owns now, after the present sweep. With an
- * empty set, after partitions were lost: gives up the pending messages of their devices. */
+/* After a predecessor's unclean end: does the same for partitions that this node owns now, after the running sweep.
+ * With an empty set, after partitions were lost: gives up the pending messages of their devices. */
 void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partitions *set, int64_t now_ms);
 
 /* A stop begins: ends all sweeps. */
 void hw_retained_end_sweeps(struct hw_retained_sink *s);
-/* The partitions that a sweep has not finished, or had not when the sweeps were ended. */
+/* The partitions that a sweep has not finished, or had not when the sweeps ended. */
 struct hw_partitions hw_retained_unswept(const struct hw_retained_sink *s);
 
-/* The held messages are tried again: they may be sent now, or belong to another node. */
+/* The held messages may now be sent, or belong to another node: tries them again. */
 void hw_retained_retry(struct hw_retained_sink *s);
 
-/* The connection is lost: messages in flight return to the line. */
+/* The connection is lost: messages in flight wait in the line again. */
 void hw_retained_down(struct hw_retained_sink *s);
 /* The publisher's answers to this sink's publish ids. */
 void hw_retained_acked(struct hw_retained_sink *s, uint64_t publish_id);
 void hw_retained_refused(struct hw_retained_sink *s, uint64_t publish_id, int64_t now_ms);
 
 /*
- * Publishes messages that may be sent, at most *budget, which it reduces. Returns whether more can be done right away.
+ * Publishes messages that may be sent, at most *budget, from which it subtracts them. Returns whether more can be done
+ * at once.
  */
 bool hw_retained_pump(struct hw_retained_sink *s, struct hw_now now, unsigned *budget);
-/* The time in ms until the sink can continue; -1: nothing waits for time. */
+/* The time in ms until the sink can continue; -1: it does not wait for a time. */
 int64_t hw_retained_wait_ms(const struct hw_retained_sink *s);
-/* How long the oldest message in line or in flight has been pending, in ms; 0: none. */
+/* For how many ms the oldest message in the line or in flight has been pending; 0: there is none. */
 int64_t hw_retained_oldest_ms(const struct hw_retained_sink *s, int64_t now_ms);
 /* Whether no message waits to be sent or acknowledged. Held messages do not count. */
 bool hw_retained_idle(const struct hw_retained_sink *s);

@@ -17,8 +17,8 @@ int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const
 		return -1;
 	if (hw_monitor_epoch(s->m, d))
 		snprintf(epoch, sizeof(epoch), ",\"epoch\":%llu", (unsigned long long)hw_monitor_epoch(s->m, d));
-	/* For an online device, last_seen is the time of its transition. So a status that is published again has the
-	 * same content. */
+	/* For an online device, last_seen is the time of its transition. So a status that is published again is the
+	 * same. */
 	bool online = hw_device_state(d) == HW_STATE_ONLINE;
 	int64_t last_seen_ms = online ? d->since_ms : hw_device_last_seen_ms(d, now);
 	int n = snprintf(buf, cap,

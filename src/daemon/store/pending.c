@@ -57,7 +57,7 @@ void hw_app_store_newer(struct hw_app *a, struct hw_ref ref, uint64_t stored_seq
 
 /* --- statuses that waited for Redis ------------------------------------------ */
 
-/* Whether Redis has been away, or has not answered, for longer than statuses wait for it. */
+/* Whether Redis was unreachable, or has not answered, for longer than statuses wait for it. */
 static bool redis_is_late(const struct hw_app *a, struct hw_now now)
 {
 	if (!a->redis || a->store->pending == 0)
@@ -99,7 +99,7 @@ uint64_t hw_app_pending(const struct hw_app *a, struct hw_now now, int64_t *olde
 	int64_t store = a->redis ? hw_redis_stats(a->redis)->oldest_transition_ms : 0;
 	*oldest_ms = status > store ? status : store;
 	/* A device may be pending at both sinks. So the larger number is a lower bound of the pending devices, and
-	 * exact except in mixed failures. */
+	 * usually exact. */
 	return hw_app_status_sink(a)->pending > a->store->pending ? hw_app_status_sink(a)->pending : a->store->pending;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pending writes of a device: its state at the store (HW_PENDING_STORE, here), its status and its discovery at the
- * broker (retained_sink.h). A status is released once the store holds the same state, so that the outbox covers it.
- * When Redis has not answered for a second, statuses do not wait for it. A forgotten device's record exists until
- * nothing of it is pending.
+ * The pending writes of a device: its state at the store (HW_PENDING_STORE, here), and its status and discovery at the
+ * broker (retained_sink.h). A status is released when the store has the same state, because the outbox then covers it.
+ * If Redis has not answered for a second, statuses do not wait for it. The record of a forgotten device exists until
+ * nothing of the device is pending.
  */
 #ifndef HW_PENDING_H
 #define HW_PENDING_H
@@ -14,18 +14,19 @@
 void hw_app_set_store_pending(struct hw_app *a, struct hw_now now, struct hw_device *d, const struct hw_transition *t);
 /* The device's state is no longer pending at the store. Returns whether it was. */
 bool hw_app_settle_store(struct hw_app *a, struct hw_device *d);
-/* The store holds a greater seq of a device. The core's seq grows past it, and the device's state is pending again. */
+/* The store has a greater seq of a device. The core raises the device's seq above that, and the device's state is
+ * pending again. */
 void hw_app_store_newer(struct hw_app *a, struct hw_ref device, uint64_t stored_seq);
-/* Called each second, and in the next turn while it returns true: releases statuses that have waited too long for
- * Redis. */
+/* Releases statuses that have waited too long for Redis. Called each second, and also in the next turn if it returns
+ * true. */
 bool hw_app_release(struct hw_app *a, struct hw_now now);
 /* In a turn: continues that. */
 bool hw_app_release_on(struct hw_app *a, struct hw_now now);
-/* Whether this device's status waits until the store holds the same state. */
+/* Whether this device's status must wait until the store has the same state. */
 bool hw_app_waits_for_store(const struct hw_app *a, const struct hw_device *d);
 /* How many devices are pending at the store. */
 uint64_t hw_app_pending_writes(const struct hw_app *a);
-/* How many devices have a state that a sink has not confirmed; *oldest_ms: the longest such time. */
+/* How many devices have a state that a sink has not confirmed. *oldest_ms: for how long at most. */
 uint64_t hw_app_pending(const struct hw_app *a, struct hw_now now, int64_t *oldest_ms);
 
 #endif

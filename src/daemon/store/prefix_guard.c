@@ -15,18 +15,22 @@
 #include "run/options.h"
 #include "store.h"
 
-#define SLOWEST_NS  (13 * HW_NS_PER_S) /* a lease is at most a minute, and a node renews five times per lease */
+/* A lease is at most a minute, and a node renews its entry five times in a lease. */
+#define SLOWEST_NS  (13 * HW_NS_PER_S)
 #define PATIENCE_NS (15 * HW_NS_PER_S) /* bounds the wait if Redis answers too slowly to decide */
 
 struct hw_prefix_guard {
-	bool nodes, monitors;  /* unfinished checks: for nodes of a cluster, for an older monitor on this prefix */
-	bool joins, as_member; /* a node: it may join; it was a member at the last check for monitors */
-	bool reported, shared_reported; /* logged: the wait for an older monitor; another monitor on the prefix */
-	bool nodes_reported;            /* logged: nodes of a cluster on the prefix */
-	bool ends;                      /* the daemon stops, and has waited for one tick */
-	bool late;                      /* the daemon did not receive messages before the checks ended */
-	struct hw_mono waits_for;       /* the end of the wait for an older monitor */
-	bool seen;                      /* device:nodes has had entries */
+	bool nodes, monitors; /* checks that are not finished: for nodes of a cluster; for an older monitor on this
+	                         prefix */
+	bool joins,
+		as_member; /* joins: this node may join. as_member: it was a member at the last check for monitors */
+	bool reported,
+		shared_reported;  /* what was logged: the wait for an older monitor; another monitor on the prefix */
+	bool nodes_reported;      /* logged: nodes of a cluster on the prefix */
+	bool ends;                /* the daemon stops, and has waited for one tick */
+	bool late;                /* the daemon received no messages until the checks were finished */
+	struct hw_mono waits_for; /* the end of the wait for an older monitor */
+	bool seen;                /* device:nodes has had entries */
 	uint64_t hash;
 	struct hw_mono until;
 };
@@ -65,7 +69,7 @@ static bool has_left(struct hw_app *a)
 	return hw_app_cluster_stopped(a) && hw_prefix_guard_has_left(a);
 }
 
-/* Removes this run's entry before the stop, so that no other run waits for it. This takes at most one or two ticks. */
+/* Removes this run's entry before the daemon stops, so that no other run waits for it. This takes at most two ticks. */
 static void stop(struct hw_app *a, int status)
 {
 	a->life.failed = status;
@@ -111,7 +115,7 @@ static void meet_nodes(struct hw_app *a)
 	}
 }
 
-/* Entries that change between two checks are renewed by running nodes. */
+/* If entries change between two checks, running nodes renew them. */
 static void on_nodes(void *arg, bool any, uint64_t hash)
 {
 	struct hw_app *a = arg;
@@ -132,7 +136,7 @@ static void on_nodes(void *arg, bool any, uint64_t hash)
 
 /* --- another monitor ---------------------------------------------------------------------------------------------- */
 
-/* A node checks again after it has joined. If a node and a monitor start at the same time, one of them then finds the
+/* A node checks again after it has joined. So if a node and a monitor start at the same time, one of them finds the
  * other. */
 static void monitors_known(struct hw_app *a)
 {
@@ -164,7 +168,7 @@ static void wait_for_monitor(struct hw_app *a, const struct hw_redis_monitor *ol
 		monitors_known(a);
 }
 
-/* A working node continues: a single monitor that starts later is the one to stop. */
+/* A node that already works continues, because a single monitor that starts later must stop. */
 static void meet(struct hw_app *a, const struct hw_redis_monitor *older)
 {
 	const char *prefix = a->start->redis.key_prefix, *kind = is_node(a) ? " without [cluster]" : "";
@@ -201,9 +205,8 @@ static void on_monitors(void *arg, enum hw_exclusive_verdict v, const struct hw_
 }
 
 /*
- * Identifies the lock of the pid file, which only one run holds at a time. It hashes the machine's boot id, and the
- * file with its creation time. 0: unknown. The service's sandbox may hide the boot id; then the creation time is
- * enough.
+ * Identifies the lock on the pid file, which only one run has at a time: a hash of the machine's boot id, and of the
+ * file and its creation time. 0: unknown. A service's sandbox may hide the boot id; the creation time is then enough.
  */
 static uint64_t place_of(const char *pid_file)
 {

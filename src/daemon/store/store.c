@@ -14,7 +14,7 @@
 #include "prefix_guard.h"
 #include "store_priv.h"
 
-/* Also called for devices of other nodes: the sink checks the owner when the status is due. */
+/* Also called for devices of other nodes. The sink checks who owns the device when its status is due. */
 static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_app *a = arg;
@@ -23,11 +23,11 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 		return;
 	hw_retained_release(hw_app_status_sink(a), ref, hw_app_now().mono.ns / HW_NS_PER_MS);
 	hw_app_reap_if_done(a, ref, d);
-	/* One turn publishes the statuses that one reply confirms. */
+	/* One turn then publishes all statuses that one reply confirms. */
 	hw_app_schedule_turn(a);
 }
 
-/* Also called for devices that were not pending: a sweep of the store also reaches other nodes' devices. */
+/* Also called for devices that were not pending, because a sweep of the store also visits other nodes' devices. */
 static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_app *a = arg;
@@ -83,7 +83,8 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 static void on_link(void *arg, bool up, const char *why)
 {
 	struct hw_app *a = arg;
-	/* Redis refused writes, and the link searches for a Redis that accepts them: the refusal was logged already. */
+	/* If Redis refused writes, and the connection now searches for a Redis that accepts them, the refusal was
+	 * already logged. */
 	const char *refusal = hw_redis_refusal(a->redis);
 	bool reported = refusal && (up || strcmp(why, refusal) == 0);
 	if (reported)
@@ -123,8 +124,8 @@ static void on_device(void *arg, struct hw_stored *device)
 	hw_app_drain(a, now, 0);
 }
 
-/* An entry that an earlier run left in the outbox. A known device's status becomes pending: it is at least as new as
- * the entry. An unknown device was forgotten: its clearing becomes pending. */
+/* An entry that an earlier run has left in the outbox. The status of a known device becomes pending, because it is at
+ * least as new as the entry. An unknown device was forgotten, so its clearing becomes pending. */
 static void on_outbox(void *arg, const char *id, size_t id_len, const char *payload, size_t len)
 {
 	struct hw_app *a = arg;
@@ -161,7 +162,7 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char
 		hw_keyspace_loaded(a->keyspace);
 	struct hw_now now = hw_app_now();
 	hw_app_republish(a, now);
-	/* Writes the mark: from now on, an emptied store is detected. */
+	/* Writes the sight record. From now on, an emptied store is detected. */
 	hw_redis_keep_canaries(a->redis, hw_monitor_canaries(a->monitor));
 	hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
 	hw_app_turn(a);
@@ -209,7 +210,7 @@ static void on_emptied(void *arg)
 	hw_monitor_key_loss(a->monitor, hw_app_now());
 	if (a->keyspace)
 		hw_keyspace_emptied(a->keyspace);
-	/* As after a load: without the mark, a second emptying within the second would not be detected. */
+	/* As after a load: without the sight record, a second emptying in the same second would not be detected. */
 	hw_redis_seen(a->redis, hw_app_now(), hw_monitor_blindness(a->monitor).blind);
 }
 
@@ -220,7 +221,7 @@ static void on_emptied(void *arg)
 	.on_sent_again = on_sent_again
 
 static const struct hw_redis_ops ops_single = {OPS, .on_event = on_event};
-/* mirror: all events come from the stream, whichever node wrote them, so that each node serves the same ones. */
+/* mirror: all events come from the stream, whichever node wrote them. So each node serves the same events. */
 static const struct hw_redis_ops ops_several = {OPS, .owner = owner, .on_fenced = on_fenced, .on_dropped = on_dropped,
                                                 .on_unlooked = on_unlooked};
 /* standby: only one node writes events. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The store, and the input from Redis: stored devices, confirmations, and the state of the link. */
+/* The store, and the input from Redis: stored devices, confirmations, and the state of the connection. */
 #ifndef HW_STORE_H
 #define HW_STORE_H
 
@@ -10,10 +10,10 @@ int hw_app_store_new(struct hw_app *a);
 /* Sets a->redis, if there is a store. Returns 0 or -ENOMEM. */
 int hw_app_store_start(struct hw_app *a);
 
-/* Whether the link to Redis is up; whether it was up in this run. */
+/* hw_app_redis_is_up(): whether the connection to Redis is up. The next function: whether it was up in this run. */
 bool hw_app_redis_is_up(const struct hw_app *a);
 bool hw_app_redis_was_up(const struct hw_app *a);
-/* Valid if there is a store: other connections to the same Redis use it. */
+/* Valid if there is a store. Other connections to the same Redis use it. */
 const struct hw_redis_conf *hw_app_redis_conf(const struct hw_app *a);
 /* "off", "up", or why Redis takes no writes. */
 const char *hw_app_redis_text(const struct hw_app *a);

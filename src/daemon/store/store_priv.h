@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by store.c, the input from Redis, and pending.c, which says what Redis has not confirmed. */
+/* Shared by store.c, which handles the input from Redis, and pending.c, which tracks what Redis has not confirmed. */
 #ifndef HW_STORE_PRIV_H
 #define HW_STORE_PRIV_H
 
@@ -13,7 +13,7 @@ struct hw_app_store {
 
 	/* pending.c */
 	uint64_t pending;    /* devices with HW_PENDING_STORE */
-	struct hw_mono late; /* Redis has not confirmed writes since then; 0: Redis confirms in time */
+	struct hw_mono late; /* since when Redis has not confirmed writes; 0: it confirms in time */
 	bool releasing;      /* a sweep releases the statuses that waited for Redis */
 	uint32_t release_at;
 };

@@ -2,7 +2,7 @@
 /*
  * See probes.h.
  *
- * Invariant: at most WAITING devices wait for one of the concurrent requests, in the order of their probes.
+ * Invariant: at most WAITING devices wait until a concurrent request is free, in the order of their probes.
  */
 #include "probes.h"
 
@@ -50,7 +50,7 @@ void hw_app_probes_free(struct hw_app *a)
 	free(a->probes);
 }
 
-/* The name that the device uses for itself: its id without the group's prefix. */
+/* The name that the device uses for itself: its id without the prefix of the group. */
 static struct hw_id name_of(const struct hw_group *g, const struct hw_device *d)
 {
 	struct hw_id id = hw_device_id(d);
@@ -102,7 +102,7 @@ static size_t append(char *to, size_t cap, size_t at, const char *text, size_t l
 	return at + len;
 }
 
-/* Escapes all characters but those that RFC 3986 calls unreserved. */
+/* Escapes all characters except those that RFC 3986 calls unreserved. */
 static size_t append_escaped(char *to, size_t cap, size_t at, struct hw_id id)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
@@ -115,7 +115,7 @@ static size_t append_escaped(char *to, size_t cap, size_t at, struct hw_id id)
 	return at;
 }
 
-/* Builds the group's URL with the id at each {id}. False: the URL is longer than any server accepts. */
+/* Writes the group's URL, with the id in place of each {id}. Returns false if it is longer than any server accepts. */
 static bool url_of(const struct hw_group *g, const struct hw_device *d, char *url, size_t cap)
 {
 	static const char place[] = "{id}";
@@ -146,7 +146,8 @@ static void ask(struct hw_app *a, struct hw_ref ref)
 		a->probes->sent++;
 }
 
-/* A device that has sent a heartbeat meanwhile needs no probe. After the deadline, the probe is dropped. */
+/* Sends the probes that wait. A device that has sent a heartbeat meanwhile needs none. After a device's deadline, its
+ * probe is dropped. */
 static void ask_waiting(struct hw_app *a, struct hw_now now)
 {
 	struct hw_app_probes *p = a->probes;

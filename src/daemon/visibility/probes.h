@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends probes: over MQTT on nodes/{id}/pending, or as a GET of the group's URL. The core decides which device is
- * probed, and when. Probes that cannot be sent in time are dropped and counted. */
+/* Sends probes: over MQTT on nodes/{id}/pending, or as a GET of the group's URL. The core decides which device gets a
+ * probe, and when. Probes that cannot be sent in time are dropped and counted. */
 #ifndef HW_PROBES_H
 #define HW_PROBES_H
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the stream device:sight: each period in which this monitor saw, or was blind, when the period ends. A seeing
- * period is also written while it lasts, after 1, 2, 4 ... s, then every five minutes. So after a kill, only the last
- * minutes of sight are unknown. At the start: the period in which no monitor of this name ran, from its predecessor's
- * mark on. At a clean stop: the stop.
+ * Writes the stream device:sight: each period in which this monitor saw the fleet or was blind, when the period ends. A
+ * seeing period is also written while it lasts: after 1, 2, 4 s and so on, then every five minutes. So after a kill,
+ * only the last minutes are unknown. At the start, the period is written in which no monitor of this name ran; it
+ * begins with the predecessor's sight record. At a clean stop, the stop is written.
  *
- * Blindness of a single group (deaf) is not written.
+ * The blindness of a single group (deaf) is not written.
  */
 #ifndef HW_SIGHTINGS_H
 #define HW_SIGHTINGS_H
 
 #include "daemon/context.h"
 
-/* The run begins, blind. On a node that stands by, nothing is written until hw_app_sightings_begin(): then this node
+/* The run begins, blind. On a node that stands by, nothing is written until hw_app_sightings_begin(), when the node
  * owns the fleet. */
 void hw_app_sightings_init(struct hw_app *a, struct hw_now now);
 void hw_app_sightings_begin(struct hw_app *a, struct hw_now now);
-/* The core reported that a blindness begins or ends; hw_monitor_blind() has the times. */
+/* The core has reported that a blindness begins or ends. hw_monitor_blind() has the times. */
 void hw_app_sightings_turn(struct hw_app *a, struct hw_now now);
 /* Each second. */
 void hw_app_sightings_tick(struct hw_app *a, struct hw_now now);

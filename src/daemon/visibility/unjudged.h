@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices that this node cannot judge, because it does not receive their messages: counted, logged and shown. */
+/* Devices that this node cannot judge, because it does not receive their messages. They are counted, logged and shown.
+ */
 #ifndef HW_UNJUDGED_H
 #define HW_UNJUDGED_H
 
@@ -12,7 +13,7 @@ struct hw_app;
 
 /* Called each second: continues the count, and logs changes. */
 void hw_app_unjudged_tick(struct hw_app *a, struct hw_now now);
-/* Whether all devices have been checked once since the load. Continues the check if not. */
+/* Whether all devices have been checked once since the load. If not, continues the check. */
 bool hw_app_unjudged_known(struct hw_app *a, struct hw_now now);
 /* The same, without continuing. */
 bool hw_app_unjudged_counted(const struct hw_app *a);

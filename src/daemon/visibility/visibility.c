@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends canaries to the broker, and logs deaf groups. One line per group names the group, the filter, and the missing
- * right as far as it can be found out. */
+/* Sends canaries to the broker, and logs deaf groups. The line about a group names the group, the filter and, if known,
+ * the missing right. */
 #include "visibility.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static void write_right(const struct hw_app *a, const char *topic, const char *f
 		         topic, user, filter);
 }
 
-/* Logged also if the group is not deaf yet, so that the right can be granted before a device stops. */
+/* Logged even if the group is not deaf yet, so that the right can be granted before a device stops. */
 void hw_app_canary_missing(struct hw_app *a, const struct hw_out *out)
 {
 	const struct hw_group *g = group_of(a, out->canary.group);
@@ -137,7 +137,7 @@ static void notify_group(struct hw_app *a, struct hw_now now, bool begun, enum h
 		a->notifier, now,
 		&(struct hw_out){.kind = HW_OUT_BLIND,
 	                         .blind = {.begun = begun, .cause = cause, .lossy = true, .length_ns = length_ns}});
-	/* A will that was missed during the blindness may have replaced a retained status. */
+	/* During the blindness a will may have been missed that has replaced a retained status. */
 	if (!begun && !a->life.loading)
 		hw_app_republish(a, now);
 	hw_app_log_blind(a, now);
@@ -190,7 +190,7 @@ void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 	notify_group(a, now, out->deaf.begun, HW_CAUSE_DEAF, out->deaf.length_ns);
 }
 
-/* Presence is published at once, so that it also shows a blindness that was over when it was detected. */
+/* The presence is published at once, so that it also shows a blindness that was over when it was detected. */
 void hw_app_on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
 	int64_t length_ns = hw_app_standby_since(a, now, out->blind.length_ns);
@@ -208,7 +208,7 @@ void hw_app_on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	else
 		hw_log(a->log, HW_LOG_NOTICE, "heartbeats arrive again after %.3f s blind (%s%s)",
 		       (double)length_ns / 1e9, cause, out->blind.lossy ? "; each device's timeout starts again" : "");
-	/* A will that was missed during the blindness may have replaced a retained status. */
+	/* During the blindness a will may have been missed that has replaced a retained status. */
 	if (!out->blind.begun && out->blind.lossy && !a->life.loading)
 		hw_app_republish(a, now);
 	if (!out->blind.begun && out->blind.lossy)

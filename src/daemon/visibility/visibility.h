@@ -11,7 +11,7 @@ void hw_app_visibility_free(struct hw_app *a);
 
 /* Whether the fleet as a whole is blind, by the core's last report. */
 bool hw_app_fleet_is_blind(const struct hw_app *a);
-/* The cause of a blindness of the fleet, or else of groups, as presence shows it; NULL: none. */
+/* The cause of the present blindness of the fleet, or else of groups, as the presence shows it. NULL: there is none. */
 const char *hw_app_blind_text(const struct hw_app *a);
 
 /* Handles HW_OUT_BLIND. */
@@ -19,7 +19,7 @@ void hw_app_on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 void hw_app_canary_missing(struct hw_app *a, const struct hw_out *out);
 void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out);
 void hw_app_upstream(struct hw_app *a, struct hw_now now, const struct hw_out *out);
-/* The conditions have changed: the next lines of hw_app_upstream_tick() are about the new ones. */
+/* The conditions have changed. The next lines of hw_app_upstream_tick() are about the new ones. */
 void hw_app_upstream_ask(struct hw_app *a);
 /* Called each second: logs once for which `while` condition no value has arrived. */
 void hw_app_upstream_tick(struct hw_app *a, struct hw_now now);

@@ -5,18 +5,19 @@
 
 #include "daemon/context.h"
 
-/* sightings.c: the current period, as it is written to the stream device:sight. */
+/* Of sightings.c: the current period, as it is written to the stream device:sight. */
 struct hw_sightings {
 	int64_t from_ms;  /* wall clock */
 	int64_t floor_ms; /* wall clock; no period begins earlier */
 	bool blind;
-	enum hw_cause cause;       /* of the blindness */
-	struct hw_mono next;       /* the next time to write an unfinished period */
-	int64_t pause_s;           /* seconds between the last write and the next */
-	bool down_reported, ended; /* the time before this run was written; nothing more is written */
+	enum hw_cause cause; /* of the blindness */
+	struct hw_mono next; /* the next time to write an unfinished period */
+	int64_t pause_s;     /* seconds between the last write and the next */
+	bool down_reported,
+		ended; /* down_reported: the time before this run was written. ended: nothing more is written */
 };
 
-/* unjudged.c: the groups for which the log reports unjudged devices. */
+/* Of unjudged.c: the groups whose unjudged devices were logged. */
 struct hw_unjudged {
 	bool *reported; /* owned; one element per group */
 	size_t n;
@@ -26,7 +27,7 @@ struct hw_unjudged {
 struct hw_app_visibility {
 	bool fleet_blind; /* the core's last report about the fleet as a whole */
 	enum hw_cause fleet_cause;
-	bool blind; /* as presence shows it: blindness of the fleet or of groups */
+	bool blind; /* blindness of the fleet or of groups, as the presence shows it */
 	enum hw_cause cause;
 	bool upstream_reported; /* logged: no value has arrived for a `while` condition */
 	struct hw_mono upstream_asked;
