@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads monitor.conf into a program's struct, or into a list of everything that is wrong with the file.
+ * Reads monitor.conf into a program's struct, or into a list of all errors of the file.
  *
- * The program's table (table.h) has each key's section, type, unit, range, default, field, and whether a reload applies
- * it. `conf` is the program's struct, whose first member is a struct hw_conf_head; it is read-only after loading.
+ * The program's table (table.h) has for each key its section, type, unit, range, default and field, and whether a
+ * reload applies it. `conf` is the program's struct, whose first member is a struct hw_conf_head. It is read-only after
+ * loading.
  */
 #ifndef HW_CONF_H
 #define HW_CONF_H
@@ -24,32 +25,33 @@ struct hw_conf_head {
 };
 
 /*
- * The errors, one line each, in the order of the file: "FILE:LINE: key 'KEY': what is wrong", or "section 'NAME'" for a
- * section. Without a line number, ":LINE" is left out. Owned by the caller.
+ * The errors, one in each line, in the order of the file: "FILE:LINE: key 'KEY': what is wrong", or "section 'NAME'"
+ * for a section. If there is no line number, ":LINE" is omitted. Owned by the caller.
  */
 struct hw_conf_errors {
 	char **lines;
 	size_t n;
-	bool no_memory; /* out of memory: the list is incomplete, and the file may be right */
-	/* The readable values, with defaults for the others. The caller checks those values that depend on the machine,
-	 * such as the user or a file. NULL: no value could be read. */
+	bool no_memory; /* memory ran out: the list is incomplete, and the file may be right */
+	/* The values that could be read, with defaults for the others. The caller checks those that depend on the
+	 * machine, such as the user or a file. NULL: no value could be read. */
 	void *rest;
 };
 
 /*
- * Reads a file. Returns the program's struct, which the caller frees by hw_conf_free(); or NULL with every wrong line
- * in `errors` (one line without a number if the file cannot be opened). `errors` must be zeroed; the caller frees it by
- * hw_conf_errors_fini().
+ * Reads a file. Returns the program's struct, which the caller frees with hw_conf_free(). Or returns NULL, with all
+ * errors in `errors` (one line without a number if the file cannot be opened). `errors` must be zeroed before. The
+ * caller frees it with hw_conf_errors_fini().
  */
 void *hw_conf_load(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors);
 /* The same for a reload, which must not block: only a regular file of at most HW_FILE_MAX is read (conf/file.h). */
 void *hw_conf_load_again(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors);
 void hw_conf_free(void *conf);
 
-/* The line of a key outside of the named sections; 0: not in the file. For checks that depend on the machine. */
+/* The line of a key that is not in a named section; 0: the file does not have the key. For checks that depend on the
+ * machine. */
 unsigned hw_conf_line(const void *conf, const char *section, const char *key);
 
-/* Prints an error about a value that depends on the machine to stderr, in the same form. `path`: the file. */
+/* Prints to stderr, in the same form, an error about a value that depends on the machine. `path`: the file. */
 void hw_conf_report_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,
                           ...) __attribute__((format(printf, 5, 6)));
 
@@ -62,16 +64,16 @@ int hw_conf_duration_parse(const char *text, int64_t *ms);
 enum hw_conf_change { HW_CONF_CHANGED, HW_CONF_ADDED, HW_CONF_REMOVED };
 
 /*
- * Compares two configurations of one table. Calls `each` for every key whose value differs, as "section.key" or "KIND
- * NAME.key"; "KIND NAME" alone for a section that was added or removed. `live`: a reload applies the change; else a
- * restart is needed.
+ * Compares two configurations of one table. Calls `each` for every key with different values, as "section.key" or "KIND
+ * NAME.key". A section that was added or removed is reported as "KIND NAME". `live`: a reload applies the change;
+ * otherwise it needs a restart.
  */
 void hw_conf_diff(const void *from, const void *to,
                   void (*each)(void *arg, const char *key, enum hw_conf_change change, bool live), void *arg);
 
 /*
- * Writes the configuration in force, including defaults, as a file that hw_conf_load() reads back to the same values.
- * It has no secrets, only the names of their files.
+ * Writes the running configuration, including defaults, as a file that hw_conf_load() reads back with the same values.
+ * The file contains no secrets, only the names of their files.
  */
 void hw_conf_print(const void *conf, FILE *out);
 
@@ -79,17 +81,17 @@ void hw_conf_print(const void *conf, FILE *out);
 void hw_conf_print_foreign(const void *conf, FILE *out);
 
 /*
- * After a reload: copies the old values of all keys that need a restart into `to`, so that `to` describes the running
- * program. Returns 0, or -ENOMEM with `to` fit only to be freed.
+ * After a reload: copies the old values of all keys that need a restart to `to`. `to` then describes the running
+ * program. Returns 0, or -ENOMEM, and `to` can then only be freed.
  */
 int hw_conf_keep_restart_values(const void *from, void *to);
 
 /*
- * Returns the first line of a secret file, without its line end, on the heap; or NULL with errno if the file is
- * unreadable, longer than 4095 bytes (EFBIG) or contains a NUL byte (EINVAL).
+ * Returns the first line of a secret file, without its line end, in heap memory. Returns NULL with errno set if the
+ * file is unreadable, has more than 4095 bytes (EFBIG) or contains a NUL byte (EINVAL).
  */
 char *hw_conf_read_secret(const char *path);
-/* Whether the secret file `path` ("": none) differs from `running`, which was read from it before. */
+/* Whether the content of the secret file `path` ("": none) differs from `running`, which was read from it before. */
 bool hw_conf_secret_changed(const char *path, const char *running);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares two configurations key by key, over the table. Named sections are matched by name; their order counts.
- * Linear in the number of named sections where their order is the same, otherwise quadratic.
+ * Compares two configurations key by key, using the table. Named sections are matched by name, and their order matters.
+ * The cost is linear in the number of named sections if their order is the same, otherwise quadratic.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +17,8 @@ struct diff {
 	void *arg;
 };
 
-/* The named section of that name, or NULL. Searches from `*hint` on, which becomes the index after it: most sections
- * have the same order in both files. */
+/* Finds the named section of that name, or NULL. The search begins at `*hint`, which becomes the index after the found
+ * section, because most sections have the same order in both files. */
 static const void *find(const struct diff *d, const void *conf, const char *name, size_t *hint)
 {
 	size_t n = hw_conf_named_count(d->kind, conf);
@@ -32,7 +32,7 @@ static const void *find(const struct diff *d, const void *conf, const char *name
 	return NULL;
 }
 
-/* "SECTION.KEY", or "KIND NAME.KEY"; without a key only "KIND NAME". */
+/* Reports a change as "SECTION.KEY" or "KIND NAME.KEY"; without a key only "KIND NAME". */
 static void report(const struct diff *d, const char *section, const char *own_name, const char *key,
                    enum hw_conf_change change, bool live)
 {
@@ -52,7 +52,7 @@ static void diff_keys(const struct diff *d, const char *own_name, const void *fr
 	}
 }
 
-/* The name of the next section of `conf`, from *at on, that `other` has as well; or NULL. `hint` as for find(). */
+/* The name of the next section of `conf`, from *at on, that `other` also has; or NULL. `hint` as for find(). */
 static const char *next_common(const struct diff *d, const void *conf, const void *other, size_t *at, size_t *hint)
 {
 	while (*at < hw_conf_named_count(d->kind, conf)) {
@@ -63,7 +63,7 @@ static const char *next_common(const struct diff *d, const void *conf, const voi
 	return NULL;
 }
 
-/* An added or removed section does not count as a new order: only sections in both are compared. */
+/* Compares the sections that are in both. So a section that was added or removed does not count as a new order. */
 static void diff_common(const struct diff *d, const void *from, const void *to)
 {
 	const char *a, *b;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See draft.h. A lack of memory is recorded in the list of errors. If it is also returned, the caller need not report
- * it again. */
+/* See draft.h. If memory runs out, the list of errors notes it. A caller that gets -ENOMEM need not report it again. */
 #include "conf/draft.h"
 
 #include <errno.h>
@@ -9,7 +8,7 @@
 
 #include "conf/value.h"
 
-/* The array of named sections with room for one more, or NULL. */
+/* Returns the array of named sections, with room for one more; or NULL. */
 static char *grow(struct hw_conf_draft *d, const struct hw_conf_named *kind, size_t n)
 {
 	char *field = (char *)d->conf + kind->list, *list;
@@ -47,7 +46,7 @@ int hw_conf_draft_add(struct hw_conf_draft *d, const struct hw_conf_named *kind,
 	return 0;
 }
 
-/* Records the line of the value that was appended to a list. */
+/* Notes the line of a value that was appended to a list. */
 static int note_line(struct hw_conf_origins *origins, const struct hw_conf_option *o, int at, const void *base,
                      unsigned line)
 {

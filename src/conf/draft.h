@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A configuration that is being read: the values so far, their lines, and the errors. For src/conf, and for the rules
- * of the programs' tables.
+ * A configuration that is being read: its values so far, their line numbers, and the errors. Used by src/conf, and by
+ * the rules of the programs' tables.
  */
 #ifndef HW_CONF_DRAFT_H
 #define HW_CONF_DRAFT_H
@@ -12,17 +12,19 @@
 #include "conf/errors.h"
 #include "conf/table.h"
 
-/* The line of a key (0: not given), and whether its value was refused. Rules skip refused values. */
+/* The line number of a key (0: the file does not have it), and whether its value was refused. Rules skip refused
+ * values. */
 struct hw_conf_origin {
 	unsigned line;
 	bool bad;
 };
 
-/* The marks of one named section, or of all other keys, by index in the table. */
+/* The origins of the keys of one named section, or of all other keys, by index in the table. */
 struct hw_conf_origins {
 	unsigned section; /* line of the named section's header */
 	struct hw_conf_origin key[HW_CONF_OPTIONS_MAX];
-	unsigned *lines[HW_CONF_OPTIONS_MAX]; /* of a list: line of each value; on the heap; NULL: defaults */
+	unsigned *lines[HW_CONF_OPTIONS_MAX]; /* of a list: the line number of each value; heap memory; NULL: these are
+	                                         defaults */
 };
 
 struct hw_conf_draft {
@@ -37,8 +39,8 @@ struct hw_conf_draft {
 int hw_conf_draft_add(struct hw_conf_draft *d, const struct hw_conf_named *kind, const char *name, unsigned line);
 
 /*
- * Checks a value and stores it in the field of option `at`; `base` and `marks` belong to its section. Records the line
- * of a list's value, unless it is 0. Returns 0, -ENOMEM, or -EINVAL with the reason in `why`.
+ * Checks a value and stores it in the field of option `at`. `base` and `origins` are those of its section. Notes the
+ * line number of a list's value, unless it is 0. Returns 0, -ENOMEM, or -EINVAL with the reason in `why`.
  */
 int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_origins *origins, int at, const char *text,
                       unsigned line, char *why, size_t cap);
@@ -54,13 +56,13 @@ struct hw_conf_origin *hw_conf_draft_origin(const struct hw_conf_draft *d, struc
                                             const char *section, const char *key);
 
 /*
- * Applies a rule about two keys of a section, unless one of their values was refused. If `holds` is false, `why` is
- * reported for `key`, or for `other` if `key` is not in the file.
+ * Applies a rule about two keys of a section, unless one of their values was refused. If `holds` is false, reports
+ * `why` for `key`, or for `other` if the file does not have `key`.
  */
 void hw_conf_draft_require(struct hw_conf_draft *d, bool holds, const char *section, const char *key, const char *other,
                            const char *why);
 
-/* The word of `known` (ends with NULL) within two edits of an unknown word, or NULL. */
+/* Returns the word of `known` (which ends with NULL) that differs from a wrong word by at most two edits; or NULL. */
 const char *hw_conf_nearest(const char *wrong, const char *const *known);
 
 /* Frees everything except `conf` and `errors`. */

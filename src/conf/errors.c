@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of errors, at most HW_CONF_ERRORS_MAX lines. A lack of memory is recorded, never returned: the file is
- * refused at the end in any case, and one place reports it.
+ * The list of errors, at most HW_CONF_ERRORS_MAX lines. If memory runs out, the list notes this and nothing is
+ * returned: the file is refused at the end in any case, and one place reports it.
  */
 #include "conf/errors.h"
 

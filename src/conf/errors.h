@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of errors during parsing. Internal to src/conf. */
+/* The list of errors while a file is parsed. Internal to src/conf. */
 #ifndef HW_CONF_ERRORS_H
 #define HW_CONF_ERRORS_H
 
@@ -22,8 +22,8 @@ struct hw_conf_errlist {
 	bool no_memory;
 };
 
-/* Adds an error. `what` is "key" or "section", and `name` its name, which is made printable; both NULL: the whole
- * file. */
+/* Adds an error. `what` is "key" or "section", and `name` is its name, which is made printable. If both are NULL, the
+ * error is about the whole file. */
 void hw_conf_wrong(struct hw_conf_errlist *l, unsigned line, const char *what, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
@@ -34,8 +34,8 @@ bool hw_conf_any_wrong(const struct hw_conf_errlist *l);
 void hw_conf_hand_over(struct hw_conf_errlist *l, struct hw_conf_errors *out);
 
 /*
- * Copies at most `cap` - 1 bytes of text for a message; "..." at the end means cut. Other bytes than printable ASCII
- * become '?', because the message may be shown on a terminal or in JSON. Returns `buf`.
+ * Copies at most `cap` - 1 bytes of a text for a message. If the text is longer, the copy ends with "...". All bytes
+ * except printable ASCII become '?', because the message may be shown on a terminal or in JSON. Returns `buf`.
  */
 const char *hw_conf_shown(const char *text, char *buf, size_t cap);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens files that the configuration names, and at a reload the configuration itself. A FIFO would block open() and
- * read(), and so the loop. A device may have no end, and a sparse file of gigabytes takes half a minute. So only
- * regular files up to HW_FILE_MAX are read.
+ * Opens files that the configuration names and, at a reload, the configuration itself. A FIFO would block open() or
+ * read(), and so the loop. A device may have no end. Reading a sparse file of gigabytes takes half a minute. So only
+ * regular files of at most HW_FILE_MAX are read.
  */
 #ifndef HW_CONF_FILE_H
 #define HW_CONF_FILE_H
@@ -15,7 +15,7 @@
 
 #define HW_FILE_MAX (16 << 20) /* bytes */
 
-/* Opens a regular file for reading without blocking. Returns a descriptor or -errno: -EISDIR for a directory,
+/* Opens a regular file for reading, without blocking. Returns a descriptor or -errno: -EISDIR for a directory,
  * -EMEDIUMTYPE for another kind of file, -EFBIG for more than HW_FILE_MAX bytes. */
 static inline int hw_file_open(const char *path)
 {
@@ -32,7 +32,7 @@ static inline int hw_file_open(const char *path)
 	return rc;
 }
 
-/* For a library that opens the file itself: 0 if hw_file_open() would succeed, else -errno. */
+/* For a library that opens the file itself: returns 0 if hw_file_open() would succeed, else -errno. */
 static inline int hw_file_check(const char *path)
 {
 	int fd = hw_file_open(path);
@@ -42,7 +42,7 @@ static inline int hw_file_check(const char *path)
 	return 0;
 }
 
-/* Like strerror(), with own texts for EMEDIUMTYPE, EFBIG and ELOOP. */
+/* Like strerror(), but with texts of its own for EMEDIUMTYPE, EFBIG and ELOOP. */
 static inline const char *hw_file_error(int error)
 {
 	if (error == EFBIG)

@@ -47,7 +47,7 @@ const char *hw_host_text(const struct hw_host *h, char buf[HW_HOST_TEXT])
 	return buf;
 }
 
-/* Parses one trimmed item of a list. An address with colons stands in brackets. */
+/* Parses one item of a list, without spaces around it. An address with colons is in brackets. */
 static bool parse_one(struct hw_host *h, const char *text, size_t len)
 {
 	const char *colon = memrchr(text, ':', len);

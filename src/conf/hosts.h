@@ -22,7 +22,7 @@ struct hw_hosts {
 
 /* Parses a list of 1 to HW_HOSTS_MAX different servers. Returns 0, or -EINVAL with the reason in `why`. */
 int hw_hosts_parse(struct hw_hosts *h, const char *text, char *why, size_t cap);
-/* Sets name and port ("6379"); false if they are not valid for a server. */
+/* Sets name and port ("6379"). Returns false if they are not valid for a server. */
 bool hw_host_set(struct hw_host *h, const char *name, size_t len, const char *port, size_t port_len);
 bool hw_host_equal(const struct hw_host *a, const struct hw_host *b);
 /* "host:port" or "[address]:port". Returns `buf`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts the text of a value into its field, with the rules of each type. Only valid values are stored. */
+/* Converts the text of a value for its field, by the rules of each type. Only valid values are stored. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static const struct {
 
 #define N_UNITS (sizeof(units) / sizeof(units[0]))
 
-/* Parses digits. Returns 0, -EINVAL (no digit) or -ERANGE; *end is after the digits in any case. */
+/* Parses digits. Returns 0, -EINVAL (no digit) or -ERANGE. *end points after the digits in any case. */
 static int digits(const char *text, int64_t *out, const char **end)
 {
 	int64_t n = 0;
@@ -147,7 +147,8 @@ static int set_enum(const struct hw_conf_option *o, const char *text, void *fiel
 	return -EINVAL;
 }
 
-/* Skips one well-formed UTF-8 character other than a control character (RFC 3629, section 4). NULL: malformed. */
+/* Skips one well-formed UTF-8 character that is no control character (RFC 3629, section 4). Returns NULL if it is
+ * malformed. */
 static const char *character(const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -182,7 +183,7 @@ static const char *malformed(const char *text)
 	return NULL;
 }
 
-/* Whether it is a numeric address and port: names would need DNS. */
+/* Whether a text is a numeric address and a port. Names are refused, because they would need DNS. */
 static bool is_address(const char *text)
 {
 	char host[INET6_ADDRSTRLEN];
@@ -198,7 +199,7 @@ static bool is_address(const char *text)
 	return inet_pton(six ? AF_INET6 : AF_INET, host, bytes) == 1;
 }
 
-/* The rules of all text types, except the length. Returns NULL, or what is wrong. */
+/* Applies the rules of all text types, except for the length. Returns NULL, or what is wrong. */
 static const char *wrong_text(const struct hw_conf_option *o, const char *text)
 {
 	bool word = o->type == HW_CONF_WORD || o->type == HW_CONF_NODE_ID || o->type == HW_CONF_ID;
@@ -271,9 +272,9 @@ static int set_node_id(const struct hw_conf_option *o, const char *text, void *f
 /* --- lists -------------------------------------------------------------------------------------------------------- */
 
 /*
- * The block of a list with `n` elements has room for `cap` of them, the least power of two that is enough. A table of
- * 2 * cap slots follows, with open addressing, in which a slot has 1 + the index of an element, or 0. So a file with
- * many lines of one key is read in linear time.
+ * A list with `n` elements has a block with room for `cap` elements, the least sufficient power of two. In the block, a
+ * hash table of 2 * cap slots follows, with open addressing. A slot contains 1 + the index of an element, or 0. So a
+ * file with many lines of one key is read in linear time.
  */
 #define FEWEST 8
 
@@ -285,7 +286,7 @@ static size_t room_for(size_t n)
 	return cap;
 }
 
-/* The slot of an equal element, or the free slot where the text belongs. FNV-1a. */
+/* Returns the slot of an equal element, or the free slot for the text. The hash is FNV-1a. */
 static uint32_t *slot_of(char **list, size_t cap, const char *text)
 {
 	uint32_t *slots = (uint32_t *)(void *)(list + cap), h = UINT32_C(0x811c9dc5);
@@ -298,7 +299,7 @@ static uint32_t *slot_of(char **list, size_t cap, const char *text)
 	}
 }
 
-/* A block with room for one more element; the list's own if it has that room. NULL without memory. */
+/* Returns a block with room for one more element, which is the list's own block if it has room. NULL without memory. */
 static char **grow(char **list, size_t n)
 {
 	size_t cap = room_for(n + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A configuration is loaded completely or not at all; printed; and freed. All of this uses the table. */
+/* Loads a configuration, completely or not at all. Also prints and frees it. All of this uses the table. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static int keep_lines(struct hw_conf_draft *d)
 	return 0;
 }
 
-/* After the last line: sets defaults and applies the program's rules. */
+/* Called after the last line: sets defaults and applies the program's rules. */
 static void complete(struct hw_conf_draft *d)
 {
 	const struct hw_conf_table *t = d->table;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See parent.h. Walks the path as path_resolution(7) describes; a buffer holds the rest of the path. */
+/* See parent.h. Walks along the path as path_resolution(7) describes. A buffer contains the rest of the path. */
 #include "conf/parent.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #define LINKS_MAX 40
 
-/* Replaces *dir by a descriptor of `start`. Returns 0 or -errno. */
+/* Replaces *dir with a descriptor of `start`. Returns 0 or -errno. */
 static int go(int *dir, const char *start)
 {
 	int fd = openat(*dir, start, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -24,7 +24,7 @@ static int go(int *dir, const char *start)
 	return 0;
 }
 
-/* Puts the target of the link `name` in front of the rest. */
+/* Puts the target of the link `name` before the rest of the path. */
 static int follow(int *dir, const char *name, const struct stat *link, char rest[PATH_MAX])
 {
 	char target[PATH_MAX], joined[2 * PATH_MAX];

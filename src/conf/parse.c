@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses lines: each line is read, its comment is cut, and the rest is a section header, a "key = value", or an error
+ * Parses lines. Each line is read and its comment removed. The rest is a section header, a "key = value", or an error
  * with the line's number.
  *
- * Memory: one line, independent of the file. Time: linear in the file, except for finding a named section.
+ * Memory: one line, whatever the size of the file. Time: linear in the file, except for finding a named section.
  */
 #include "conf/parse.h"
 
@@ -25,16 +25,17 @@ struct reading {
 	size_t bytes;  /* read so far */
 	unsigned line; /* number of the last line read */
 
-	const char *section;                   /* the table's name of the current section; NULL before the first */
-	const struct hw_conf_named *kind;      /* of the current section; NULL: no named one */
-	bool skip;                             /* skip the keys: the section is wrong, or another program's */
-	bool foreign;                          /* another program's section: only its borrowed keys are read */
-	unsigned headers[HW_CONF_OPTIONS_MAX]; /* line of each section's header, by the index of its first key */
+	const char *section;              /* the table's name of the current section; NULL before the first section */
+	const struct hw_conf_named *kind; /* of the current section; NULL: no named one */
+	bool skip;                        /* the keys are skipped, because the section is wrong or another program's */
+	bool foreign;                     /* another program's section, of which only the borrowed keys are read */
+	unsigned headers[HW_CONF_OPTIONS_MAX]; /* line of each section's header, by the index of the section's first key
+	                                        */
 };
 
 struct raw {
 	char text[LINE_CAP];
-	size_t len; /* length of the whole line, including text that did not fit */
+	size_t len; /* length of the whole line, including what did not fit */
 	bool nul;   /* the line has a NUL byte */
 };
 
@@ -93,7 +94,7 @@ static void wrong_section(struct reading *r, const char *name, const char *why)
 	hw_conf_wrong(&r->draft->errors, r->line, "section", name, "%s", why);
 }
 
-/* Reports a line that is not "key = value" by its first word. Cuts `text` there. */
+/* Reports a line that is not "key = value" by its first word. Ends `text` after that word. */
 static void wrong_line(struct reading *r, char *text, const char *why)
 {
 	char *word = skip_white(text);
@@ -109,7 +110,7 @@ static bool printable(const char *text)
 	return true;
 }
 
-/* Whether a named section cannot have this name; the reason is in `why`. */
+/* Whether a named section cannot have this name. If so, the reason is in `why`. */
 static bool wrong_name(const struct hw_conf_draft *d, const struct hw_conf_named *of, const char *name, char *why,
                        size_t cap)
 {
@@ -159,7 +160,7 @@ static char *name_of_named(const struct hw_conf_named *kind, char *header)
 	return skip_white(header + n);
 }
 
-/* Skips a section that another program reads; false: there is no such section. */
+/* Skips a section that another program reads. Returns false if there is no such section. */
 static bool enter_foreign(struct reading *r, const char *name)
 {
 	int at = hw_conf_foreign_find(r->draft->table, name);
@@ -180,7 +181,8 @@ static void enter_known(struct reading *r, int first)
 	if (r->headers[first]) {
 		hw_conf_wrong(&d->errors, r->line, "section", name, "is already in line %u: join the two",
 		              r->headers[first]);
-		/* Check its values, but do not report each key as given twice: the section's error covers that. */
+		/* The values of a repeated section are checked, but its keys are not reported as given twice, because
+		 * the error about the section says so. */
 		for (size_t i = 0; i < d->table->n_options; i++)
 			if (strcmp(d->table->options[i].section, name) == 0)
 				d->origins.key[i] = (struct hw_conf_origin){0};
@@ -225,7 +227,7 @@ static void enter_section(struct reading *r, char *header, bool indented)
 }
 
 /*
- * Whether the line is "key = value"; handles all other lines. `text` has no line end. A blank line or a comment may
+ * Whether the line is "key = value". Handles all other lines. `text` has no line end. A blank line or a comment may
  * have any length.
  */
 static bool judge_line(struct reading *r, char *text, size_t len)
@@ -252,7 +254,7 @@ static bool judge_line(struct reading *r, char *text, size_t len)
 	return false;
 }
 
-/* Removes the CR of a CR LF, and a byte order mark before the first line. */
+/* Removes the CR before an LF, and a byte order mark before the first line. */
 static char *strip(struct raw *r, unsigned line)
 {
 	if (r->len && r->len < LINE_CAP && r->text[r->len - 1] == '\r')
@@ -263,7 +265,7 @@ static char *strip(struct raw *r, unsigned line)
 	return r->text + 3;
 }
 
-/* The storage and marks of the current named section, or the common ones. */
+/* The storage and the origins of the current named section, or the common ones. */
 static void *place(struct reading *r, struct hw_conf_origins **origins)
 {
 	struct hw_conf_draft *d = r->draft;

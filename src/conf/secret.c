@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a password from the first line of a file. The bytes on the stack are wiped. */
+/* Reads a password from the first line of a file. Overwrites the bytes on the stack afterwards. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sections that several programs read: [mqtt], [store] and [redis]. The struct and the table rows of each. Every
- * program accepts all keys of a section, including keys that it does not use, because the file is shared.
+ * The sections that several programs read: [mqtt], [store] and [redis]. There is a struct and the table rows for each.
+ * Every program accepts all keys of a section, including those that it does not use, because the file is shared.
  *
  * Strings are owned and never NULL ("": not set). Durations are milliseconds.
  */
@@ -45,7 +45,8 @@ struct hw_conf_redis {
 
 extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 
-/* The rows of a section, for the table of a program whose struct is `type` and has the values in `member`. */
+/* The rows of a section, for a program's table. The program's struct is `type`, and its member `member` has the values.
+ */
 /* clang-format off */
 #define HW_CONF_MQTT_ROWS(type, member) \
 	{"mqtt", "host", HW_CONF_WORD, HW_CONF_AT(type, member.host), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "127.0.0.1"}, \

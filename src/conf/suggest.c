@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suggests the intended key or section for an unknown one: the same key in another section, or a name within two edits.
- * Runs only on a wrong file, over the whole table.
+ * Suggests the intended key or section for an unknown one: the same key in another section, or a name that differs by
+ * at most two edits. Runs only for a wrong file, and searches the whole table.
  */
 #include "conf/suggest.h"
 
@@ -21,7 +21,7 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return ab < c ? ab : c;
 }
 
-/* Levenshtein distance, row by row; NAME_LEN for a name that is too long. */
+/* The Levenshtein distance, calculated row by row. Returns NAME_LEN if a name is too long. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b), row[NAME_LEN + 1];
@@ -41,7 +41,7 @@ static size_t distance(const char *a, const char *b)
 	return row[lb];
 }
 
-/* Short names need more similarity: replacing half of a word gives another word, not a typo. */
+/* Short names must be more similar: if half of a word differs, it is another word and no typing error. */
 static bool better(const char *wrong, const char *known, size_t *best)
 {
 	size_t d = distance(wrong, known);

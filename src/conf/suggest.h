@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Suggestions for an unknown key or section, from a table. Internal to src/conf. */
+/* Suggestions for an unknown key or section, taken from a table. Internal to src/conf. */
 #ifndef HW_CONF_SUGGEST_H
 #define HW_CONF_SUGGEST_H
 
@@ -7,11 +7,11 @@
 
 #include "conf/table.h"
 
-/* Fill `why` with the error and a suggestion, for an unknown key of `section`, or an unknown section. */
+/* Write the error with a suggestion to `why`, for an unknown key of `section`, or for an unknown section. */
 void hw_conf_unknown_key(const struct hw_conf_table *t, const char *section, const char *key, char *why, size_t cap);
 void hw_conf_unknown_section(const struct hw_conf_table *t, const char *name, char *why, size_t cap);
 
-/* Writes the sections that have `key`, for a key before any section; "" if none. */
+/* Writes the names of the sections that have `key`, for a key before any section; "" if there are none. */
 void hw_conf_sections_of(const struct hw_conf_table *t, const char *key, char *buf, size_t cap);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See table.h. Look-ups scan the table: it is read only at the start and at a reload. */
+/* See table.h. A look-up scans the table, which is used only at the start and at a reload. */
 #include "conf/table.h"
 
 #include <string.h>

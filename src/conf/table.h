@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program's table of options. Parsing, defaults, the diff of a reload, printing and error messages use this table: a
- * new key is one row and one field in a struct.
+ * A program's table of options. Parsing, defaults, the comparison at a reload, printing and error messages use this
+ * table. So a new key needs one row and one field in a struct.
  *
- * Several programs read one file. Each has a table of its own sections and skips the sections of the others.
+ * Several programs read one file. Each has a table of its own sections, and skips the sections of the others.
  */
 #ifndef HW_CONF_TABLE_H
 #define HW_CONF_TABLE_H
@@ -13,13 +13,13 @@
 #include <stdint.h>
 
 #define HW_CONF_OPTIONS_MAX 96  /* options per table */
-#define HW_CONF_TEXT_MAX    255 /* bytes of a text value, unless the option has its own limit */
+#define HW_CONF_TEXT_MAX    255 /* bytes of a text value, unless the option sets another limit */
 #define HW_CONF_NAME_MAX    64  /* bytes of a named section's name */
 #define HW_CONF_KINDS_MAX   2   /* kinds of named sections per table */
 
 enum hw_conf_type {
 	HW_CONF_INT,      /* int64_t, min to max */
-	HW_CONF_DURATION, /* int64_t in ms, min to max, a multiple of `step` unless 0 */
+	HW_CONF_DURATION, /* int64_t in ms, from min to max; a multiple of `step` unless that is 0 */
 	HW_CONF_BOOL,     /* bool: yes, no */
 	HW_CONF_ENUM,     /* int: one of `choices` */
 	HW_CONF_STRING,   /* char *, min to max bytes */
@@ -27,11 +27,12 @@ enum hw_conf_type {
 	HW_CONF_PATH,     /* like WORD, an absolute path (or empty if min is 0) */
 	HW_CONF_LOG,      /* char *: syslog, stderr or an absolute path */
 	HW_CONF_ADDRESS,  /* char *: a numeric ADDRESS:PORT to listen on, or empty */
-	HW_CONF_NODE_ID,  /* char *: a word that fits one topic level; auto: the host name */
+	HW_CONF_NODE_ID,  /* char *: a word that can be one level of a topic; "auto" means the host name */
 	HW_CONF_ID,       /* char *: a word that can be part of an id, or empty */
 	HW_CONF_TOPIC,    /* char *: a topic template to publish to, or empty */
-	HW_CONF_TOPICS    /* char ** with its count at `count_offset`: a topic template or another repeatable key, one
-	                     element per line. Only for live options: hw_conf_keep_restart_values() does not copy lists */
+	HW_CONF_TOPICS    /* char **, with the count at `count_offset`: a topic template or another repeatable key, one
+	                     element a line. Only for keys that a reload applies, because hw_conf_keep_restart_values()
+	                     does not copy lists */
 };
 
 struct hw_conf_choice {
@@ -43,12 +44,12 @@ struct hw_conf_option {
 	const char *section; /* a kind of named sections stands for every [KIND NAME] */
 	const char *key;
 	enum hw_conf_type type;
-	size_t offset, size; /* of the field, in the program's struct or in a named section's struct */
+	size_t offset, size; /* of the field, in the program's struct or in that of a named section */
 	int64_t min, max;
 	int64_t step;
 	const char *unit; /* unit of a HW_CONF_INT, for messages */
 	const struct hw_conf_choice *choices;
-	const char *dflt; /* written as in the file; NULL: none, the key is required */
+	const char *dflt; /* written as in the file; NULL: there is no default, and the key is required */
 	bool live;        /* a reload applies it */
 	bool borrowed;    /* the only key that is read of another program's section */
 	size_t count_offset;
@@ -63,8 +64,8 @@ struct hw_conf_option {
 #define HW_CONF_DAY    (24 * HW_CONF_HOUR)
 
 /*
- * [KIND NAME]: a section that a file may have several times, each with its own struct whose first member is `char
- * *name`. The program's struct has a pointer to the array of them, and a size_t with their number.
+ * [KIND NAME]: a section that a file may have several times. Each has its own struct, whose first member is `char
+ * *name`. The program's struct contains a pointer to the array of these, and their number as a size_t.
  */
 struct hw_conf_named {
 	const char *kind;   /* NULL: none */
@@ -78,13 +79,14 @@ struct hw_conf_named {
 struct hw_conf_draft;
 
 struct hw_conf_table {
-	const struct hw_conf_option *options; /* options of a section are adjacent; named sections come last */
+	const struct hw_conf_option
+		*options; /* the options of a section are adjacent; those of named sections come last */
 	size_t n_options;
-	size_t size; /* of the program's struct, which begins with struct hw_conf_head */
+	size_t size; /* size of the program's struct, which begins with a struct hw_conf_head */
 	struct hw_conf_named named[HW_CONF_KINDS_MAX]; /* a kind of NULL ends the list */
 	/*
-	 * Rules about more than one key, applied after the last line (draft.h). All fields have a value by then, except
-	 * in named sections, whose defaults the rules must set.
+	 * Rules about several keys, applied after the last line (draft.h). All fields have a value then, except in
+	 * named sections, whose defaults the rules must set.
 	 */
 	void (*judge)(struct hw_conf_draft *d);
 };
@@ -93,12 +95,12 @@ bool hw_conf_option_is_named(const struct hw_conf_table *t, const struct hw_conf
 /* The kind of named sections that `section` is, or NULL. */
 const struct hw_conf_named *hw_conf_kind_find(const struct hw_conf_table *t, const char *section);
 
-/* The index of a key in the table, or -1. `key` NULL: the first key of the section that is not borrowed. */
+/* The index of a key in the table, or -1. `key` NULL: that of the section's first key that is not borrowed. */
 int hw_conf_option_find(const struct hw_conf_table *t, const char *section, const char *key);
 
 /*
- * The sections of all programs that read the file. A program skips the sections that its own table lacks. The sections
- * of planned programs are listed as soon as they are agreed.
+ * The sections of all programs that read the file. A program skips the sections that its own table does not have. The
+ * sections of a planned program are listed as soon as they are decided.
  */
 struct hw_conf_family {
 	const char *section; /* NULL ends the list */
@@ -107,7 +109,7 @@ struct hw_conf_family {
 extern const struct hw_conf_family hw_conf_family[];
 #define HW_CONF_FAMILY_MAX 16
 
-/* The family's index of a section header that another program reads; or -1. */
+/* The index in the family of a section header that another program reads; or -1. */
 int hw_conf_foreign_find(const struct hw_conf_table *t, const char *header);
 
 /* The named sections of a kind in a configuration, in the order of the file. */

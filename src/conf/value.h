@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One value: from text into its field, and operations on a field whose type only the table has. `base` is the struct
- * that the option's offset refers to. Internal to src/conf.
+ * One value: conversion of a text for its field, and operations on a field whose type only the table has. `base` is the
+ * struct to which the option's offset refers. Internal to src/conf.
  */
 #ifndef HW_CONF_VALUE_H
 #define HW_CONF_VALUE_H
@@ -20,8 +20,8 @@ const char *hw_conf_duration_format(int64_t ms, char *buf, size_t cap);
 const char *hw_conf_range(const struct hw_conf_option *o, char *buf, size_t cap);
 
 /*
- * Checks `text` and stores it (appends it to a list). Returns 0; or -ENOMEM, or -EINVAL with the reason in `why`, with
- * the field unchanged.
+ * Checks `text` and stores it; appends it if the field is a list. Returns 0. Returns -ENOMEM, or -EINVAL with the
+ * reason in `why`, with the field unchanged.
  */
 int hw_conf_value_set(const struct hw_conf_option *o, const char *text, void *base, char *why, size_t cap);
 
