@@ -41,7 +41,7 @@ void hw_follow_free(struct hw_follow *f);
 /* Asks for a master. on_master() or on_none() is called once, unless on_master() is called earlier for another
  * reason. The first Sentinel to be asked is the one in the list after the last one that was asked. */
 void hw_follow_ask(struct hw_follow *f);
-/* Each second: runs a timer that could not be armed for lack of memory. */
+/* Called each second: runs a timer for which there was no memory before. */
 void hw_follow_tick(struct hw_follow *f);
 
 #endif

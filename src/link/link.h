@@ -106,7 +106,7 @@ int hw_redis_link_send(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, 
 int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,
                           const size_t *len);
 
-/* Each second: runs timers that could not be armed for lack of memory. */
+/* Called each second: starts timers for which there was no memory before. */
 void hw_redis_link_tick(struct hw_redis_link *l);
 
 /* Must be called for each reply. */

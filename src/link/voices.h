@@ -32,7 +32,7 @@ unsigned hw_voices_for(const struct hw_voices *v, const struct hw_host *server, 
 /* The least down-after-milliseconds of all Sentinels: a master that is silent for this long may be replaced. -1: not
  * known. */
 int64_t hw_voices_down_after_ms(const struct hw_voices *v);
-/* Each second: arms a timer that could not be armed for lack of memory. */
+/* Called each second: starts a timer for which there was no memory before. */
 void hw_voices_tick(struct hw_voices *v);
 
 #endif
