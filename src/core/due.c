@@ -115,16 +115,20 @@ static struct hw_out deaf_out(const struct hw_monitor *m, struct hw_now now, siz
 	                                .answer = f->answer}};
 }
 
+/* A retired group is not reported: its conditions are those of groups of the file, which are. */
 void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 {
 	for (size_t k = 0; k < m->groups.n; k++) {
-		struct hw_out out = {.kind = HW_OUT_UPSTREAM, .upstream = {.begun = true, .group = (uint16_t)k}};
-		bool away = hw_upstream_is_away(&m->upstream, (uint16_t)k, &out.upstream.index);
+		const struct hw_upstream_value *away = hw_upstream_away(&m->upstream, k);
 		if (!away && !m->hearing.group[k].upstream)
 			continue;
-		int64_t grace_ns = m->groups.all[k]->n_whiles > 0 ? m->conf.grace_ms * HW_NS_PER_MS : 0;
-		if (hw_hearing_upstream(&m->hearing, &m->sight, now.mono, (uint16_t)k, away, grace_ns))
-			hw_monitor_emit(m, &out);
+		int64_t grace_ns = hw_upstream_has(&m->upstream, k) ? m->conf.grace_ms * HW_NS_PER_MS : 0;
+		bool begins = hw_hearing_upstream(&m->hearing, &m->sight, now.mono, (uint16_t)k, away, grace_ns);
+		if (begins && !m->groups.all[k]->retired)
+			hw_monitor_emit(
+				m, &(struct hw_out){
+					   .kind = HW_OUT_UPSTREAM,
+					   .upstream = {.begun = true, .group = (uint16_t)k, .index = away->index}});
 	}
 }
 
@@ -157,6 +161,10 @@ static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out 
 {
 	count_heard(m, now);
 	struct hw_hearing_do todo = hw_hearing_step(&m->hearing, &m->sight, now.mono);
+	while (todo.what == HW_HEARING_BACK && m->groups.all[todo.group]->retired) {
+		upstream_over(m, todo.group);
+		todo = hw_hearing_step(&m->hearing, &m->sight, now.mono);
+	}
 	if (todo.what == HW_HEARING_NOTHING)
 		return false;
 	if (todo.what == HW_HEARING_BACK)

@@ -341,23 +341,27 @@ bool hw_monitor_group_is_deaf(const struct hw_monitor *m, size_t group)
 	return hw_hearing_is_deaf(&m->hearing, (uint16_t)group);
 }
 
+static const struct hw_while *while_of(const struct hw_monitor *m, const struct hw_upstream_value *v)
+{
+	return &m->groups.all[v->of]->whiles[v->index];
+}
+
 const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, size_t group)
 {
-	const struct hw_group *g = m->groups.all[group];
-	uint16_t index = 0;
-	if (!m->hearing.group[group].upstream || g->n_whiles == 0)
+	const struct hw_upstream *u = &m->upstream;
+	if (!m->hearing.group[group].upstream || !hw_upstream_has(u, group))
 		return NULL;
-	hw_upstream_is_away(&m->upstream, (uint16_t)group, &index); /* none is away: the first, in the grace */
-	return &g->whiles[index];
+	const struct hw_upstream_value *away = hw_upstream_away(u, group);
+	return while_of(m, away ? away : &u->value[u->part[group].first]); /* none is away in the grace */
 }
 
 const struct hw_while *hw_monitor_unknown_upstream(const struct hw_monitor *m, size_t *group)
 {
 	for (size_t k = 0; k < m->upstream.n; k++) {
 		const struct hw_upstream_value *v = &m->upstream.value[k];
-		*group = v->group;
+		*group = v->of;
 		if (!v->last)
-			return &m->groups.all[v->group]->whiles[v->index];
+			return while_of(m, v);
 	}
 	return NULL;
 }

@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define INDEXED_FROM 16 /* with fewer topics, an index would not be faster */
+
 void hw_upstream_fini(struct hw_upstream *u)
 {
+	hw_filter_index_fini(&u->topics);
+	free(u->part);
 	for (size_t k = 0; k < u->n; k++) {
 		free(u->value[k].topic);
 		free(u->value[k].last);
@@ -27,7 +31,7 @@ static bool is_usual(const struct hw_while *w, const char *payload, size_t len)
 
 static void judge(struct hw_upstream_value *v, const struct hw_groups *groups)
 {
-	v->differs = v->last && !is_usual(&groups->all[v->group]->whiles[v->index], v->last, v->last_len);
+	v->differs = v->last && !is_usual(&groups->all[v->of]->whiles[v->index], v->last, v->last_len);
 }
 
 /* Without memory, the value counts as not received. */
@@ -43,59 +47,159 @@ static void keep(struct hw_upstream_value *v, const char *payload, size_t len)
 		memcpy(v->last, payload, len);
 }
 
-static size_t count(const struct hw_groups *groups)
+/* What a new table is made of. */
+struct making {
+	struct hw_upstream *u;
+	const struct hw_upstream *old;
+	struct hw_filter_index old_topics;
+	const struct hw_groups *groups;
+	struct hw_filter_index filters; /* heartbeat filters of the groups of the file that have a condition */
+	uint16_t group;                 /* the retired group whose conditions are collected */
+	bool *in_file;                  /* owned; by group */
+	int rc;
+};
+
+struct known {
+	const struct hw_upstream *u;
+	const struct hw_upstream_value *value;
+};
+
+static bool is_known(void *arg, size_t i)
 {
-	size_t n = 0;
-	for (size_t k = 0; k < groups->n_order; k++)
-		n += groups->all[groups->order[k]]->n_whiles;
-	return n;
+	struct known *k = arg;
+	k->value = &k->u->value[i];
+	return k->value->last != NULL;
+}
+
+static int add_value(struct making *m, uint16_t group, uint16_t of, uint16_t index)
+{
+	struct hw_upstream *u = m->u;
+	const char *topic = m->groups->all[of]->whiles[index].topic;
+	if (u->n == u->cap) {
+		size_t cap = u->cap ? 2 * u->cap : 16;
+		struct hw_upstream_value *value = reallocarray(u->value, cap, sizeof(*value));
+		if (!value)
+			return -ENOMEM;
+		u->value = value;
+		u->cap = cap;
+	}
+	struct hw_upstream_value *v = &u->value[u->n];
+	*v = (struct hw_upstream_value){
+		.group = group, .of = of, .index = index, .topic = strdup(topic), .topic_len = strlen(topic)};
+	if (!v->topic)
+		return -ENOMEM;
+	u->n++;
+	struct known old = {m->old, NULL};
+	if (hw_filter_index_equal(&m->old_topics, topic, is_known, &old)) {
+		keep(v, old.value->last, old.value->last_len);
+		v->is_old = old.value->is_old;
+	}
+	judge(v, m->groups);
+	return 0;
+}
+
+static int add_values(struct making *m, uint16_t group, uint16_t of)
+{
+	struct hw_upstream_part *part = &m->u->part[group];
+	int rc = 0;
+	if (part->n == 0)
+		part->first = (uint32_t)m->u->n;
+	for (size_t j = 0; j < m->groups->all[of]->n_whiles && rc == 0; j++)
+		rc = add_value(m, group, of, (uint16_t)j);
+	part->n = (uint32_t)m->u->n - part->first;
+	return rc;
+}
+
+/* Adds the conditions of a group that has a filter of the retired group. */
+static bool inherit(void *arg, size_t of)
+{
+	struct making *m = arg;
+	const struct hw_upstream_part *part = &m->u->part[m->group];
+	for (size_t k = part->first; k < part->first + part->n; k++)
+		if (m->u->value[k].of == of)
+			return false;
+	m->rc = add_values(m, m->group, (uint16_t)of);
+	return m->rc != 0;
+}
+
+static void add_retired(struct making *m)
+{
+	for (size_t k = 0; k < m->groups->n; k++) {
+		const struct hw_group *g = m->groups->all[k];
+		m->group = (uint16_t)k;
+		for (size_t j = 0; j < g->n_heartbeat && !m->in_file[k] && m->rc == 0; j++)
+			hw_filter_index_equal(&m->filters, g->heartbeat[j].filter, inherit, m);
+	}
+}
+
+static void add_group(struct making *m, uint16_t group)
+{
+	const struct hw_group *g = m->groups->all[group];
+	m->in_file[group] = true;
+	m->rc = m->rc ? m->rc : add_values(m, group, group);
+	if (m->groups->n == m->groups->n_order || g->n_whiles == 0)
+		return;
+	for (size_t j = 0; j < g->n_heartbeat && m->rc == 0; j++)
+		m->rc = hw_filter_index_add(&m->filters, g->heartbeat[j].filter, group);
 }
 
 int hw_upstream_make(struct hw_upstream *u, const struct hw_upstream *old, const struct hw_groups *groups)
 {
-	*u = (struct hw_upstream){
-		.value = calloc(count(groups) + 1, sizeof(*u->value)), .asking = old->asking, .after = old->after};
-	if (!u->value)
-		return -ENOMEM;
-	for (size_t k = 0; k < groups->n_order; k++) {
-		const struct hw_group *g = groups->all[groups->order[k]];
-		for (size_t j = 0; j < g->n_whiles; j++) {
-			struct hw_upstream_value *v = &u->value[u->n];
-			*v = (struct hw_upstream_value){.group = groups->order[k],
-			                                .index = (uint16_t)j,
-			                                .topic = strdup(g->whiles[j].topic),
-			                                .topic_len = strlen(g->whiles[j].topic)};
-			if (!v->topic) {
-				hw_upstream_fini(u);
-				return -ENOMEM;
-			}
-			u->n++;
-			for (size_t i = 0; i < old->n && !v->last; i++) {
-				if (!old->value[i].last || strcmp(old->value[i].topic, v->topic) != 0)
-					continue;
-				keep(v, old->value[i].last, old->value[i].last_len);
-				v->is_old = old->value[i].is_old;
-			}
-			judge(v, groups);
-		}
-	}
-	return 0;
+	struct making m = {.u = u, .old = old, .groups = groups};
+	*u = (struct hw_upstream){.part = calloc(groups->n + 1, sizeof(*u->part)),
+	                          .n_parts = groups->n,
+	                          .asking = old->asking,
+	                          .after = old->after};
+	m.in_file = calloc(groups->n + 1, sizeof(*m.in_file));
+	m.rc = u->part && m.in_file ? 0 : -ENOMEM;
+	for (size_t i = 0; i < old->n && m.rc == 0; i++)
+		m.rc = hw_filter_index_add(&m.old_topics, old->value[i].topic, i);
+	for (size_t k = 0; k < groups->n_order && m.rc == 0; k++)
+		add_group(&m, groups->order[k]);
+	if (m.rc == 0)
+		add_retired(&m);
+	for (size_t i = 0; u->n >= INDEXED_FROM && i < u->n && m.rc == 0; i++)
+		m.rc = hw_filter_index_add(&u->topics, u->value[i].topic, i);
+	hw_filter_index_fini(&m.old_topics);
+	hw_filter_index_fini(&m.filters);
+	free(m.in_file);
+	if (m.rc)
+		hw_upstream_fini(u);
+	return m.rc;
+}
+
+/* A message on the topic of some values. */
+struct arrival {
+	struct hw_upstream *u;
+	const struct hw_groups *groups;
+	const char *topic, *payload;
+	size_t len, payload_len;
+	bool any;
+};
+
+static bool take(void *arg, size_t i)
+{
+	struct arrival *a = arg;
+	struct hw_upstream_value *v = &a->u->value[i];
+	if (v->topic_len != a->len || memcmp(v->topic, a->topic, a->len) != 0)
+		return false;
+	keep(v, a->payload, a->payload_len);
+	judge(v, a->groups);
+	v->is_old = false;
+	a->any = true;
+	return false;
 }
 
 bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const char *topic, size_t len,
                       const void *payload, size_t payload_len)
 {
-	bool any = false;
-	for (size_t k = 0; k < u->n; k++) {
-		struct hw_upstream_value *v = &u->value[k];
-		if (v->topic_len != len || memcmp(v->topic, topic, len) != 0)
-			continue;
-		keep(v, payload, payload_len);
-		judge(v, groups);
-		v->is_old = false;
-		any = true;
-	}
-	return any;
+	struct arrival a = {u, groups, topic, payload, len, payload_len, false};
+	if (u->topics.n_entries > 0)
+		hw_filter_index_topic(&u->topics, topic, len, take, &a);
+	else
+		for (size_t i = 0; i < u->n; i++)
+			take(&a, i);
+	return a.any;
 }
 
 void hw_upstream_ask(struct hw_upstream *u)
@@ -128,13 +232,17 @@ bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, 
 	return any;
 }
 
-bool hw_upstream_is_away(const struct hw_upstream *u, uint16_t group, uint16_t *index)
+const struct hw_upstream_value *hw_upstream_away(const struct hw_upstream *u, size_t group)
 {
-	for (size_t k = 0; k < u->n; k++) {
-		if (u->value[k].group != group || !u->value[k].differs)
-			continue;
-		*index = u->value[k].index;
-		return true;
-	}
-	return false;
+	if (!hw_upstream_has(u, group))
+		return NULL;
+	const struct hw_upstream_value *v = &u->value[u->part[group].first], *end = v + u->part[group].n;
+	while (v < end && !v->differs)
+		v++;
+	return v < end ? v : NULL;
+}
+
+bool hw_upstream_has(const struct hw_upstream *u, size_t group)
+{
+	return group < u->n_parts && u->part[group].n > 0;
 }

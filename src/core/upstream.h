@@ -6,7 +6,11 @@
  * Without a value nothing is concluded. A topic has no value before the first message, after an empty payload (which
  * clears a retained value), and after a connection on which the broker had no retained value.
  *
- * Cost: none if no group names a topic; otherwise a comparison of lengths for each message and topic.
+ * A retired group has the conditions of the groups of the file that have one of its heartbeat filters: its devices are
+ * still judged, because these groups hear them.
+ *
+ * Cost: none if no group names a topic; otherwise a comparison of lengths for each message and topic, or a look-up in
+ * an index if there are many topics.
  */
 #ifndef HW_UPSTREAM_H
 #define HW_UPSTREAM_H
@@ -15,11 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heartwheel/filter_index.h"
 #include "heartwheel/group.h"
 
 struct hw_upstream_value {
-	uint16_t group, index; /* this value is of `while` number `index` of `group` */
-	char *topic;           /* owned */
+	uint16_t group;
+	uint16_t of, index; /* `while` number `index` of the group `of` */
+	char *topic;        /* owned */
 	size_t topic_len;
 	char *last; /* owned; the last payload; NULL: none */
 	size_t last_len;
@@ -27,10 +33,18 @@ struct hw_upstream_value {
 	bool is_old;  /* no value has arrived since the retained values were last requested */
 };
 
+/* The values of a group stand together. */
+struct hw_upstream_part {
+	uint32_t first, n;
+};
+
 struct hw_upstream {
 	struct hw_upstream_value *value; /* owned */
-	size_t n;
-	bool asking;    /* the retained values were requested, and some may still arrive */
+	size_t n, cap;
+	struct hw_upstream_part *part; /* owned; by group */
+	size_t n_parts;
+	struct hw_filter_index topics; /* of the values; empty if they are few */
+	bool asking;                   /* the retained values were requested, and some may still arrive */
 	uint64_t after; /* while asking: they arrive before each barrier above this; UINT64_MAX: not granted yet */
 };
 
@@ -50,8 +64,9 @@ void hw_upstream_granted(struct hw_upstream *u, uint64_t sent);
  * still old, and these become unknown. Returns whether there was such a topic. */
 bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number);
 
-/* Whether a value of this group is not the usual one. Sets *index to the first `while` of the group with such a value.
- */
-bool hw_upstream_is_away(const struct hw_upstream *u, uint16_t group, uint16_t *index);
+/* The first value of this group that differs, or NULL. */
+const struct hw_upstream_value *hw_upstream_away(const struct hw_upstream *u, size_t group);
+/* Whether the group has a condition. */
+bool hw_upstream_has(const struct hw_upstream *u, size_t group);
 
 #endif

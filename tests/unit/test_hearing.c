@@ -782,6 +782,63 @@ START_TEST(test_an_upstream_that_is_away)
 }
 END_TEST
 
+/* A reload renames a group while its upstream is away (0), or it goes away after the reload (1). The devices are still
+ * those of the old name, and its filters are those of the new one. */
+START_TEST(test_an_upstream_of_a_renamed_group)
+{
+	static const char *const whiles[] = {"$SYS/bridge on"};
+	struct hw_monitor_conf conf = hearing_conf();
+	conf.grace_ms = 3000;
+	groups[0].whiles = whiles;
+	groups[0].n_whiles = 1;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	live(20);
+	world_say(w, "$SYS/bridge", _i == 0 ? "off" : "on", false);
+	world_pass(w, S);
+	groups[0].name = "renamed";
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, S);
+	world_say(w, "$SYS/bridge", "off", false);
+	world_pass(w, 60 * S);
+	ck_assert_uint_eq(offline(), 0);
+	ck_assert_str_eq(hw_monitor_group_upstream(w->m, 2)->value, "on");
+	world_say(w, "nodes/a/heartbeat", "", false); /* the device is one of the new group from now on */
+	world_pass(w, 60 * S);
+	ck_assert_uint_eq(offline(), 0);
+	world_say(w, "$SYS/bridge", "on", false);
+	world_pass(w, 12 * S);
+	ck_assert_uint_eq(offline(), 0); /* the grace and the timeout */
+	world_pass(w, 3 * S);
+	ck_assert_uint_eq(offline(), 3);
+	ck_assert(!hw_monitor_blindness(w->m).blind);
+}
+END_TEST
+
+/* Every message is compared with all topics, unless there is an index. */
+START_TEST(test_many_upstreams)
+{
+	enum { MANY = 40 };
+	static char topics[MANY][16];
+	const char *whiles[MANY];
+	struct hw_monitor_conf conf = hearing_conf();
+	for (int k = 0; k < MANY; k++) {
+		snprintf(topics[k], sizeof(topics[k]), "up/%d on", k);
+		whiles[k] = topics[k];
+	}
+	groups[0].whiles = whiles;
+	groups[0].n_whiles = MANY;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_say(w, "up/39", "off", false);
+	ck_assert_int_eq(last_of(HW_OUT_UPSTREAM)->upstream.index, 39);
+	world_say(w, "up/3", "off", false);
+	world_say(w, "up/39", "on", false);
+	ck_assert_str_eq(hw_monitor_group_upstream(w->m, 0)->topic, "up/3");
+	world_say(w, "up/3", "on", false);
+	world_pass(w, 100 * MS);
+	ck_assert(!hw_monitor_blindness(w->m).blind);
+}
+END_TEST
+
 static void say_from(unsigned source, const char *topic, const char *payload)
 {
 	struct hw_message msg = {.topic = topic,
@@ -972,6 +1029,8 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_refusal_of_the_past_does_not_explain_a_lost_canary, 0, 2);
 	tcase_add_test(tc, test_a_refusal_that_lasts_is_told_once);
 	tcase_add_loop_test(tc, test_an_upstream_that_is_away, 0, 2);
+	tcase_add_loop_test(tc, test_an_upstream_of_a_renamed_group, 0, 2);
+	tcase_add_test(tc, test_many_upstreams);
 	tcase_add_test(tc, test_a_value_of_an_upstream_from_another_source);
 	tcase_add_test(tc, test_a_long_value_of_an_upstream);
 	tcase_add_test(tc, test_a_value_that_does_not_come_again);
