@@ -61,6 +61,8 @@ VALGRIND_TESTS += \
 	tests/unit/test_retained_sink \
 	tests/unit/test_ring \
 	tests/unit/test_run \
+	tests/unit/test_send_forms \
+	tests/unit/test_send_settings \
 	tests/unit/test_sentinel \
 	tests/unit/test_siphash \
 	tests/unit/test_sources \
@@ -106,6 +108,9 @@ tests_unit_test_redis_keys_LDADD = $(REDIS_LIBS) $(LDADD)
 tests_unit_test_nodes_broker_LDADD = $(NODES_LIBS) $(CHECK_LIBS)
 tests_unit_test_nodes_LDADD = $(NODES_LIBS) $(CHECK_LIBS)
 tests_unit_test_nodes_parts_LDADD = $(NODES_LIBS) $(CHECK_LIBS)
+tests_unit_test_send_forms_LDADD = $(SEND_LIBS) $(LDADD)
+tests_unit_test_send_settings_SOURCES = tests/unit/test_send_settings.c $(conf_rig)
+tests_unit_test_send_settings_LDADD = $(SEND_LIBS) $(SETTINGS_LIBS) $(LDADD)
 tests_unit_test_notify_LDADD = $(NOTIFY_LIBS) $(LDADD)
 tests_unit_test_retained_sink_SOURCES = tests/unit/test_retained_sink.c src/daemon/retained/retained_sink.c
 tests_unit_test_packet_LDADD = $(MQTT_LIBS) $(LDADD)
