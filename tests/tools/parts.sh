@@ -165,11 +165,13 @@ die()
 	exit 1
 }
 
-# What ./quickstart check would skip without it: the page's tests, a Prometheus, other shells, other brokers.
+# What ./quickstart check would skip without it: the page's tests, a Prometheus with its Alertmanager, other shells, other
+# brokers, a mail server. Only where there is no mail server: apt-get would remove it.
 install_extras()
 {
-	EXTRA_PACKAGES='clang libclang-rt-dev valgrind xz-utils chromium-headless-shell fish prometheus rabbitmq-server zsh libev-dev libuv1-dev uthash-dev'
+	EXTRA_PACKAGES='clang libclang-rt-dev valgrind xz-utils chromium-headless-shell fish prometheus prometheus-alertmanager rabbitmq-server zsh libev-dev libuv1-dev uthash-dev'
 	command -v npm >/dev/null || EXTRA_PACKAGES="$EXTRA_PACKAGES nodejs npm"
+	[ -e /usr/sbin/sendmail ] || EXTRA_PACKAGES="$EXTRA_PACKAGES exim4-daemon-light"
 	# shellcheck disable=SC2086 # a list of words
 	install_packages $EXTRA_PACKAGES
 	command -v npm >/dev/null || return 0

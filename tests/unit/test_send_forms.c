@@ -445,7 +445,7 @@ START_TEST(answers_are_printable)
 {
 	char shown[HW_SEND_WORDS], longest[2000];
 	static const struct {
-		const char *said, *words;
+		const char *text, *words;
 	} cases[] = {
 		{"", ""},
 		{"  \r\n ", ""},
@@ -455,7 +455,7 @@ START_TEST(answers_are_printable)
 		{"\u202eolleh", "\\u202eolleh"},
 	};
 	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
-		hw_try_words(shown, cases[k].said, strlen(cases[k].said));
+		hw_try_words(shown, cases[k].text, strlen(cases[k].text));
 		ck_assert_str_eq(shown, cases[k].words);
 	}
 	hw_try_words(shown, "a\0b", 3);

@@ -9,12 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "heartwheel/utf8.h"
 #include "notify/note.h"
 
-#define SAID_MAX 1024 /* bytes of an answer that are kept */
+#define REPLY_MAX 1024 /* bytes of an answer that are kept */
+
+#define SOCKETS_MAX 8 /* libcurl tries a few addresses at the same time */
 
 struct hw_try {
 	struct hw_multi *multi; /* borrowed */
@@ -27,15 +30,16 @@ struct hw_try {
 	size_t header_bytes, body_bytes;
 	const char *text; /* mail: what is left to send */
 	size_t left;
-	char said[SAID_MAX]; /* HTTP: the body's begin; mail: the last reply that refuses something */
-	size_t n_said;
-	bool goes_on; /* mail: the reply in `said` has more lines */
+	char reply[REPLY_MAX]; /* HTTP: the body's begin; mail: the last reply that refuses something */
+	size_t n_reply;
+	bool goes_on;            /* mail: the reply in `reply` has more lines */
+	int socket[SOCKETS_MAX]; /* mail: those that libcurl has open; -1: none */
 	char error[CURL_ERROR_SIZE];
 };
 
 void hw_try_words(char words[HW_SEND_WORDS], const char *text, size_t len)
 {
-	char flat[SAID_MAX];
+	char flat[REPLY_MAX];
 	size_t n = 0;
 	for (size_t i = 0; i < len && n < sizeof(flat); i++) {
 		bool blank = strchr(" \t\r\n", text[i]); /* also a NUL */
@@ -62,10 +66,10 @@ void hw_try_words(char words[HW_SEND_WORDS], const char *text, size_t len)
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct hw_try *t = arg;
-	size_t room = SAID_MAX - t->n_said, keep = n < room ? n : room;
+	size_t room = REPLY_MAX - t->n_reply, keep = n < room ? n : room;
 	(void)size; /* 1 */
-	memcpy(t->said + t->n_said, bytes, keep);
-	t->n_said += keep;
+	memcpy(t->reply + t->n_reply, bytes, keep);
+	t->n_reply += keep;
 	t->body_bytes += n;
 	return t->body_bytes > HW_TRY_BODY_MAX ? 0 : n;
 }
@@ -92,11 +96,11 @@ static size_t on_reply(char *line, size_t size, size_t n, void *arg)
 	(void)size;
 	t->header_bytes += n;
 	if (refuses && !t->goes_on)
-		t->n_said = 0;
+		t->n_reply = 0;
 	if (refuses) {
-		size_t room = SAID_MAX - t->n_said, keep = n < room ? n : room;
-		memcpy(t->said + t->n_said, line, keep);
-		t->n_said += keep;
+		size_t room = REPLY_MAX - t->n_reply, keep = n < room ? n : room;
+		memcpy(t->reply + t->n_reply, line, keep);
+		t->n_reply += keep;
 		t->goes_on = line[3] == '-';
 	}
 	return t->header_bytes > HW_MULTI_HEADERS_MAX ? 0 : n;
@@ -110,6 +114,47 @@ static size_t on_upload(char *buf, size_t size, size_t n, void *arg)
 	t->text += take;
 	t->left -= take;
 	return take;
+}
+
+/*
+ * At the end of a connection libcurl sends QUIT and waits for its reply, up to two minutes, in a loop of its own: a
+ * mail server that is silent then would stop the daemon. Nothing of that reply is needed. So when QUIT has been sent,
+ * reading is shut down, and libcurl finds the connection's end at once.
+ */
+static int on_debug(CURL *easy, curl_infotype type, char *text, size_t n, void *arg)
+{
+	struct hw_try *t = arg;
+	(void)easy;
+	for (int k = 0; type == CURLINFO_HEADER_OUT && n >= 4 && memcmp(text, "QUIT", 4) == 0 && k < SOCKETS_MAX; k++)
+		if (t->socket[k] >= 0)
+			shutdown(t->socket[k], SHUT_RD);
+	return 0;
+}
+
+static int replace_socket(struct hw_try *t, int from, int to)
+{
+	for (int k = 0; k < SOCKETS_MAX; k++)
+		if (t->socket[k] == from) {
+			t->socket[k] = to;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
+{
+	int fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	(void)purpose;
+	if (fd < 0 || replace_socket(arg, -1, fd) == 0)
+		return fd < 0 ? CURL_SOCKET_BAD : fd;
+	close(fd);
+	return CURL_SOCKET_BAD;
+}
+
+static int on_close(void *arg, curl_socket_t fd)
+{
+	replace_socket(arg, fd, -1);
+	return close(fd);
 }
 
 /* --- the result ------------------------------------------------------------------------------------------------- */
@@ -132,7 +177,7 @@ static void judge_status(struct hw_try *t, long status, struct hw_try_result *r)
 	r->retry_after_ms = after > 0 && after < HW_SEND_WAIT_MAX_MS ? after * 1000
 	                    : after > 0                              ? HW_SEND_WAIT_MAX_MS
 	                                                             : 0;
-	hw_try_words(r->words, t->said, t->n_said);
+	hw_try_words(r->words, t->reply, t->n_reply);
 	if (to)
 		snprintf(text, sizeof(text), "redirections are not followed; the server names %s", to);
 	else
@@ -149,6 +194,8 @@ static void judge_post(struct hw_try *t, CURLcode code, struct hw_try_result *r)
 		judge_status(t, status, r);
 	else if (t->header_bytes > HW_MULTI_HEADERS_MAX)
 		snprintf(r->words, sizeof(r->words), "the headers of the answer are longer than 300 KiB");
+	else if (code == CURLE_OUT_OF_MEMORY && status) /* libcurl's error for it */
+		snprintf(r->words, sizeof(r->words), "a header of the answer is longer than 100 KiB");
 }
 
 /* A refused recipient among others does not make the mail fail; the server's words of it are kept. */
@@ -162,7 +209,7 @@ static void judge_mail(struct hw_try *t, CURLcode code, struct hw_try_result *r)
 	else if (reply >= 500)
 		r->end = HW_TRY_REFUSED;
 	if (code == CURLE_OK || reply >= 400)
-		hw_try_words(r->words, t->said, t->n_said);
+		hw_try_words(r->words, t->reply, t->n_reply);
 	else if (t->header_bytes > HW_MULTI_HEADERS_MAX)
 		snprintf(r->words, sizeof(r->words), "the replies of the server are longer than 300 KiB");
 }
@@ -382,6 +429,7 @@ struct hw_try *hw_try_mail(struct hw_multi *m, const struct hw_try_target *to, c
 	if (!t)
 		return NULL;
 	t->mail = true;
+	memset(t->socket, -1, sizeof(t->socket));
 	t->text = note->text;
 	t->left = note->len;
 	int rc = set_common(t, to);
@@ -398,6 +446,14 @@ struct hw_try *hw_try_mail(struct hw_multi *m, const struct hw_try_target *to, c
 #elif LIBCURL_VERSION_NUM >= 0x074500
 	curl_easy_setopt(t->easy, CURLOPT_MAIL_RCPT_ALLLOWFAILS, 1L);
 #endif
+	curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L); /* the callbacks of the sockets end with `t` */
+	curl_easy_setopt(t->easy, CURLOPT_VERBOSE, 1L);
+	curl_easy_setopt(t->easy, CURLOPT_DEBUGFUNCTION, on_debug);
+	curl_easy_setopt(t->easy, CURLOPT_DEBUGDATA, t);
+	curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+	curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
+	curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
+	curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t);
 	curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_reply);
 	curl_easy_setopt(t->easy, CURLOPT_UPLOAD, 1L);
 	curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_upload);
