@@ -7,6 +7,11 @@ dist_containers_DATA = containers/Containerfile containers/compose.yaml containe
 samplesdir = $(docdir)/docs/examples
 dist_samples_DATA = docs/examples/device.c docs/examples/device.mjs docs/examples/device.py
 
+# A site of README, docs and the manuals, in BUILD/site; it needs mkdocs and mandoc.
+.PHONY: site
+site:
+	python3 '$(srcdir)/docs/site.py' '$(srcdir)' '$(abs_builddir)'
+
 # Beside README, whose links go there.
 pagesdir = $(docdir)/docs
 dist_pages_DATA = \
