@@ -12,7 +12,7 @@
 #define FILTER_MAX 1024
 #define SENDER     "{sender}"
 
-/* Splits a rule into its three words; false if it has more or fewer. */
+/* Splits a rule into its three words. Returns false if it has more or fewer. */
 static bool split(const char *text, struct hw_text parts[PARTS])
 {
 	for (size_t i = 0; i < PARTS; i++) {
@@ -26,8 +26,8 @@ static bool split(const char *text, struct hw_text parts[PARTS])
 	return text[strspn(text, " \t")] == '\0';
 }
 
-/* Matches a text with a pattern in which `*` stands for any text. If the rest does not match, only the last `*` takes
- * one byte more. The cost is at most the pattern's length times the text's. */
+/* Matches a text with a pattern in which `*` stands for any text. If the rest does not match, the last `*` takes one
+ * more byte of the text. The cost is at most the pattern's length times the text's. */
 static bool matches(struct hw_text pattern, struct hw_text text)
 {
 	size_t p = 0, t = 0, star = SIZE_MAX, taken = 0;
@@ -66,7 +66,7 @@ bool hw_allow_task(char *const *rules, size_t n, struct hw_text sender, struct h
 	return false;
 }
 
-/* Replaces {sender} in a filter; false if that sender is empty, or the result is too long. */
+/* Replaces {sender} in a filter. Returns false if the sender is empty or the result is too long. */
 static bool with_sender(const char *filter, struct hw_text sender, char out[FILTER_MAX])
 {
 	size_t used = 0;
@@ -128,7 +128,7 @@ bool hw_filter_covers(const char *wide, const char *narrow)
 	return hw_filter_has(wide, (struct hw_text){narrow, strlen(narrow)}) && (all || !strchr(narrow, '#'));
 }
 
-/* The rest of a topic after the levels `begin`; NULL: the topic does not begin with them. */
+/* Returns the rest of a topic that begins with the levels `begin`. NULL: it does not begin with them. */
 static const char *behind(const char *begin, const char *t, const char *end)
 {
 	size_t len = strlen(begin);

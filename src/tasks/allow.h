@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Matches submissions with the values of [tasks] allow, publish and answers. Pure: no I/O, no clock. */
+/* Compares submissions with the values of [tasks] allow, publish and answers. Pure: no I/O, no clock. */
 #ifndef HW_TASKS_ALLOW_H
 #define HW_TASKS_ALLOW_H
 
@@ -7,10 +7,10 @@
 
 struct hw_tasks_settings;
 
-/* Returns NULL if `text` is a valid value of `allow`, or else the error. The form is "SENDER ACTION RECEIVER"; a * in a
- * word matches any text. */
+/* Returns NULL if `text` is a valid value of `allow`, or else what is wrong. The form is "SENDER ACTION RECEIVER"; a *
+ * in a word matches any text. */
 const char *hw_allow_wrong(const char *text);
-/* Returns NULL if `text` is a valid topic filter for `publish` or `answers`, or else the error. */
+/* Returns NULL if `text` is a valid topic filter for `publish` or `answers`, or else what is wrong. */
 const char *hw_allow_filter_wrong(const char *text);
 
 /* Whether one of the rules allows the task. */
@@ -20,13 +20,13 @@ bool hw_allow_task(char *const *rules, size_t n, struct hw_text sender, struct h
 bool hw_filter_has(const char *filter, struct hw_text topic);
 /* Whether `wide` matches every topic that `narrow` matches. */
 bool hw_filter_covers(const char *wide, const char *narrow);
-/* Whether the topic is ROOT/NAME or `heartwheel`, or is below one of them. Submitters must not publish there, because
- * the broker's ACL would accept the message as one of heartwheel-tasks. */
+/* Whether the topic is ROOT/NAME or `heartwheel`, or is below one of them. Submitters must not publish there through
+ * heartwheel-tasks, because the broker's ACL would accept such a message as one of heartwheel-tasks itself. */
 bool hw_topic_is_ours(const char *root, const char *name, struct hw_text topic);
-/* Whether [tasks] publish allows `sender` to publish on `topic`, and the topic is not ours. */
+/* Whether [tasks] publish allows `sender` to publish on `topic`, and the topic is not one of our own. */
 bool hw_allow_publish(const struct hw_tasks_settings *c, struct hw_text sender, struct hw_text topic);
 /* Whether one of the filters matches the topic. {sender} in a filter stands for `sender`; if `sender` is empty, that
- * filter matches nothing. A topic that begins with $ belongs to the broker and matches no filter. */
+ * filter matches no topic. A topic that begins with $ belongs to the broker and matches no filter. */
 bool hw_allow_topic(char *const *filters, size_t n, struct hw_text sender, struct hw_text topic);
 
 #endif

@@ -103,7 +103,7 @@ static void each_second(struct hw_tasks_app *a)
 	hw_tasks_advice_tick(a->advice);
 }
 
-/* During a stop the tick is faster, so that the end is noticed in time. each_second() still runs once per second. */
+/* During a stop the ticks are shorter, so that its end is detected soon. each_second() still runs once a second. */
 void hw_tasks_app_tick(struct hw_tasks_app *a)
 {
 	int64_t now_ms = hw_clock_mono().ns / HW_NS_PER_MS;
@@ -207,8 +207,8 @@ void hw_tasks_app_stop(struct hw_tasks_app *a, int64_t timeout_ms)
 	hw_loop_tick_every(&a->loop, 20);
 }
 
-/* A part that calls others is freed before them: the broker reports lost messages, the store and the dispatcher answer
- * pending requests. */
+/* Frees all parts. A part that calls others is freed before these. When the broker is freed it reports lost messages,
+ * and the store and the dispatcher answer pending requests. */
 void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
 {
 	a->life.stopping = true;

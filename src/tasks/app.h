@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheel-tasks: the struct that holds all parts, and the functions that run them.
+ * heartwheel-tasks: the struct that contains all parts, and the functions that run them.
  *
- *   settings       the configuration         dispatcher     requests, gathered into calls of the scripts
- *   store          Redis                     turn           due tasks: claims and sends them
- *   broker         MQTT                      submitters     notices to the submitters
- *   inbox          messages to us            device_reader  device:events, for wills and followers
- *   api            HTTP on the socket        call           POST /v1/call
- *   sessions       followers over MQTT       wills          held wills
- *   watch          tasks among nodes         notifier       watched tasks that expired or failed
- *   advice         warns of Redis' setup     counts         what the metrics count
+ * - settings: the configuration
+ * - dispatcher: requests, gathered into calls of the scripts
+ * - store: Redis
+ * - turn: claims due tasks and sends them
+ * - broker: MQTT
+ * - submitters: notices to the submitters
+ * - inbox: messages to heartwheel-tasks
+ * - device_reader: device:events, for wills and followers
+ * - api: HTTP on the socket
+ * - call: POST /v1/call
+ * - sessions: followers over MQTT
+ * - wills: held wills
+ * - watch: tasks that nodes send each other
+ * - notifier: watched tasks that expired or failed
+ * - advice: warnings about Redis' setup
+ * - counts: what the metrics count
  *
- * main owns the struct. Each part is known to its files alone; the others call its header's functions. Parts reach each
- * other only through the struct, and only from hw_tasks_app_start() on.
+ * main owns the struct. Only a part's own files know its content; the other parts call the functions of its header.
+ * Parts reach each other only through the struct, and only from hw_tasks_app_start() on.
  */
 #ifndef HW_TASKS_APP_H
 #define HW_TASKS_APP_H
@@ -32,7 +40,7 @@
 #include "tasks/task.h"
 #include "tasks/watch/submitters.h"
 
-/* Kinds of log lines that outside events can repeat: run/log.h limits each kind. */
+/* Kinds of log lines that input can repeat without end. run/log.h limits each kind. */
 enum hw_tasks_limit {
 	HW_TASKS_LIMIT_REDIS,
 	HW_TASKS_LIMIT_BROKER,
@@ -94,27 +102,27 @@ struct hw_tasks_app {
 /* CLOCK_BOOTTIME: the clock of the schedule. */
 struct hw_mono hw_tasks_now(void);
 
-/* Counts `n` values in Redis that cannot be used, and logs the text. All kinds together log at most one line per 10
- * s. */
+/* Counts `n` values in Redis that cannot be used, and logs the text. All kinds together log at most one line in 10 s.
+ */
 void hw_tasks_unusable(struct hw_tasks_app *a, enum hw_tasks_unusable kind, uint64_t n, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Schedules one turn, which runs after the current callbacks of the loop. */
+/* Schedules one turn, which runs after the callbacks of the loop that are active now. */
 void hw_tasks_schedule_turn(struct hw_tasks_app *a);
 
-/* Makes all parts. Before, main sets `log`, `conf`, `loop`, `http` and the passwords. Returns 0 or -errno. main calls
- * hw_tasks_app_fini() in any case. */
+/* Creates all parts. Before that, main sets `log`, `conf`, `loop`, `http` and the passwords. Returns 0 or -errno. main
+ * calls hw_tasks_app_fini() in both cases. */
 int hw_tasks_app_start(struct hw_tasks_app *a);
-/* Applies new [notify] settings; unchanged settings keep their state. Returns 0, or -ENOMEM, and then the old settings
- * stay in force. */
+/* Applies new [notify] settings. Targets whose settings have not changed keep their state. Returns 0, or -ENOMEM, and
+ * the old settings then stay in force. */
 int hw_tasks_app_notify_by(struct hw_tasks_app *a, const struct hw_notify_settings *c);
 /* Each second. */
 void hw_tasks_app_tick(struct hw_tasks_app *a);
-/* Begins no new work. The loop ends when all pending work is done, or after `timeout_ms`. */
+/* Begins no new work from now on. The loop ends when all pending work is done, or after `timeout_ms`. */
 void hw_tasks_app_stop(struct hw_tasks_app *a, int64_t timeout_ms);
 void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms);
 
-/* The store and the broker call these when their connection changes. */
+/* The store and the broker call these functions when their connection comes up or is lost. */
 void hw_tasks_on_store(struct hw_tasks_app *a, bool up);
 void hw_tasks_on_broker(struct hw_tasks_app *a);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters of heartwheel-tasks for /metrics: one struct in struct hw_tasks_app. The part that sees an event counts
- * it. */
+/* The counters of heartwheel-tasks for /metrics, one struct in struct hw_tasks_app. The part in which an event happens
+ * counts it. */
 #ifndef HW_TASKS_COUNTS_H
 #define HW_TASKS_COUNTS_H
 
 #include "http/metrics.h"
 #include "tasks/task.h"
 
-/* Messages to us that were refused: task_refused_total{kind}. */
+/* Messages to heartwheel-tasks that were refused: task_refused_total{kind}. */
 enum hw_tasks_refusal {
 	HW_REFUSED_RETAINED,  /* retained messages are history */
 	HW_REFUSED_TOO_LARGE, /* more than HW_TASK_BYTES_MAX */
@@ -23,11 +23,12 @@ enum hw_tasks_refusal {
 const char *hw_tasks_refusal_name(enum hw_tasks_refusal k);
 
 /* Values in Redis that cannot be used, because another program wrote them: task_unusable_total{kind}.
- * heartwheel/bounds.h has the bounds; scripts/common.lua has those of a task's times. */
+ * heartwheel/bounds.h has the limits; scripts/common.lua has those of a task's times. */
 enum hw_tasks_unusable {
 	HW_UNUSABLE_OFFSET,   /* an offset that the stream cannot have: replaced */
 	HW_UNUSABLE_EVENT,    /* an entry of a stream: skipped */
-	HW_UNUSABLE_RECORD,   /* a task's field (number: is missing; text: fails the task) or answer (left out) */
+	HW_UNUSABLE_RECORD,   /* a field of a task or an answer. A number then counts as missing, a text fails the task,
+	                         and a field of an answer is left out */
 	HW_UNUSABLE_DUE,      /* a member of task:due: removed */
 	HW_UNUSABLE_NODE,     /* a member of task:nodes: removed */
 	HW_UNUSABLE_FOLLOWER, /* a member of task:follow, or its filter: removed */
@@ -37,7 +38,7 @@ const char *hw_tasks_unusable_name(enum hw_tasks_unusable k);
 
 struct hw_tasks_counts {
 	uint64_t watched[HW_TASK_STATES]; /* transitions of watched tasks into each state */
-	uint64_t ended[HW_TASK_STATES];   /* transitions of our tasks that this instance has read: tasks_total */
+	uint64_t ended[HW_TASK_STATES];   /* transitions of our own tasks that this instance has read: tasks_total */
 	uint64_t retries;                 /* sends after the first one of each task */
 	uint64_t refused[HW_REFUSED_KINDS];
 	uint64_t unusable[HW_UNUSABLE_KINDS];

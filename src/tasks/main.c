@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheel-tasks: reads the command line, becomes a daemon, runs the tasks. See heartwheel-tasks(8). */
+/* heartwheel-tasks: reads the command line, becomes a daemon, and handles the tasks. See heartwheel-tasks(8). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,11 +17,11 @@
 #include "tasks/queue/turn.h"
 #include "tasks/reload.h"
 
-#define STOP_MS 3000 /* limit for pending work, and again for the broker's acknowledgements */
+#define STOP_MS 3000 /* the most time for pending work, and again for the broker's acknowledgements */
 
 /* --- the configuration -------------------------------------------------------------------------------------------- */
 
-/* Checks the settings that depend on this machine: readable files, a group. */
+/* Checks the settings that depend on this machine: whether files are readable, and whether a group exists. */
 static bool is_right(const char *path, const void *conf)
 {
 	const struct hw_tasks_settings *c = conf;

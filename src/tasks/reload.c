@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See reload.h. The running configuration stays that of the start, because many parts borrow from it. Only [notify] is
- * replaced: the notifier has copies of it. So each reload until a restart names what needs the restart.
+ * replaced, because the notifier has copies of its settings. So until a restart, each reload names all changes that
+ * need one.
  */
 #include "tasks/reload.h"
 
@@ -15,7 +16,7 @@
 #include "run/manager.h"
 #include "tasks/app.h"
 
-/* The changes of a reload. One array of the answer has the changes in force, the other array the rest. */
+/* The changes of a reload. The answer has two arrays: the changes that are in force, and those that need a restart. */
 struct changes {
 	struct hw_tasks_app *app;
 	struct hw_json *j;
@@ -26,8 +27,9 @@ static void on_change(void *arg, const char *key, enum hw_conf_change change, bo
 {
 	struct changes *c = arg;
 	bool ours = strncmp(key, "notify.", 7) == 0;
-	(void)change;                           /* there are no named sections */
-	if (live != c->live || (live && !ours)) /* a live key of another section belongs to another program */
+	(void)change; /* there are no named sections */
+	if (live != c->live ||
+	    (live && !ours)) /* a key of another section that a reload applies belongs to another program */
 		return;
 	hw_log(c->app->log, HW_LOG_NOTICE, "reload: %s changed%s", key, live ? "" : ": restart needed");
 	hw_json_item(c->j, key);
@@ -66,7 +68,7 @@ static int refuse_for_memory(struct hw_tasks_app *a, struct hw_json *j)
 	return HTTP_SERVUNAVAIL;
 }
 
-/* Exchanges [notify] of `to` with that of the running configuration. */
+/* Exchanges the [notify] settings of `to` and of the running configuration. */
 static void swap_notify(struct hw_tasks_app *a, struct hw_tasks_settings *to)
 {
 	struct hw_notify_settings was = a->conf->notify;

@@ -6,8 +6,8 @@
 struct hw_json;
 struct hw_tasks_app;
 
-/* Reads the file again. Writes the members of an answer into the open object `j`. Returns the HTTP status: 200; 400 if
- * the file is wrong; 503 without memory. After 400 and 503 nothing has changed. */
+/* Reads the file again. Writes the members of the answer into the open object `j`. Returns the HTTP status: 200, 400 if
+ * the file is wrong, or 503 without memory. With 400 and 503 nothing has changed. */
 int hw_tasks_reload(struct hw_tasks_app *a, struct hw_json *j);
 /* Reloads on SIGHUP, and logs the result. */
 void hw_tasks_reload_on_signal(struct hw_tasks_app *a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks: the types that messages, scripts, their naive twin and the daemon share. Times in ms are wall-clock times of
- * Redis. Texts are borrowed.
+ * Tasks: types that messages, scripts, the scripts' naive twin and the daemon share. Times in ms are wall-clock times
+ * of Redis. Texts are borrowed.
  */
 #ifndef HW_TASKS_TASK_H
 #define HW_TASKS_TASK_H
@@ -16,8 +16,9 @@
 #define HW_TASK_BYTES_MAX  65536 /* maximum size of a message */
 #define HW_TASK_AT_MAX_MS  (INT64_C(366) * 86400 * 1000)
 #define HW_TASK_EXP_MAX_MS (INT64_C(30) * 86400 * 1000)
-#define HW_TASK_CHECK_MS   (INT64_C(10) * 60 * 1000) /* how often a held task, or one outside the window, is checked */
-#define HW_TASK_AHEAD_MS   (INT64_C(3600) * 1000)    /* how far a sender's clock may be ahead; `keep`, if less */
+/* How often a task that is held, or outside of its window, is checked. */
+#define HW_TASK_CHECK_MS   (INT64_C(10) * 60 * 1000)
+#define HW_TASK_AHEAD_MS   (INT64_C(3600) * 1000) /* how far a sender's clock may be ahead; `keep`, if less */
 #define HW_TASK_CALL_ITEMS 64
 
 struct hw_text {
@@ -37,7 +38,7 @@ enum hw_task_state {
 	HW_TASK_CANCELLED,
 	HW_TASK_STATES
 };
-/* "unknown" for HW_TASK_STATES, which a record in Redis may have. */
+/* The name of a state; "unknown" for HW_TASK_STATES, which a record in Redis may contain. */
 const char *hw_task_state_name(enum hw_task_state s);
 /* HW_TASK_STATES if the name is not that of a state. */
 enum hw_task_state hw_task_state_of(const char *name, size_t len);
@@ -51,10 +52,11 @@ static inline bool hw_task_has_ended(enum hw_task_state s)
 #define HW_TASK_WHY_RUN     "run"     /* failed: no answer within `run` */
 #define HW_TASK_WHY_OFFLINE "offline" /* failed: the receiver is offline, and hold is false */
 #define HW_TASK_WHY_REFUSED "refused" /* failed: by the broker */
-#define HW_TASK_WHY_LOST    "lost"    /* failed: Redis lost the payload, or the record makes no valid message */
-#define HW_TASK_WHY_EXP     "exp"     /* expired */
-#define HW_TASK_WHY_NOBODY  "nobody"  /* sent: no client subscribes to the topic */
-#define HW_TASK_WHY_LATE    "late"    /* an event after the end: an answer came late */
+/* Failed: Redis has lost the payload, or no valid message can be made of the record. */
+#define HW_TASK_WHY_LOST   "lost"
+#define HW_TASK_WHY_EXP    "exp"    /* expired */
+#define HW_TASK_WHY_NOBODY "nobody" /* sent: no client subscribes to the topic */
+#define HW_TASK_WHY_LATE   "late"   /* an event after the end: an answer came late */
 
 /* Rules for all tasks: the options of [tasks]. */
 struct hw_task_rules {
@@ -84,10 +86,11 @@ struct hw_task_submission {
 };
 
 enum hw_task_verdict {
-	HW_TASK_ERROR, /* `error` is that of Redis; the other members mean nothing */
+	HW_TASK_ERROR, /* Redis has refused with `error`; the other members are not valid */
 	/* submit */
 	HW_TASK_NEW,
-	HW_TASK_KNOWN,   /* submit: a repetition, answered from the record. answer: received before */
+	HW_TASK_KNOWN,   /* submit: the task was submitted before, and the answer is from its record. answer: it was
+	                    received before */
 	HW_TASK_CONTENT, /* refused: the same msg_id with other content */
 	HW_TASK_OLD,     /* refused: `time` is older than keep */
 	HW_TASK_AHEAD,   /* refused: `time` is too far ahead */
@@ -96,7 +99,7 @@ enum hw_task_verdict {
 	HW_TASK_FULL,    /* refused: `max` or `max_per_receiver` is reached */
 	/* claim */
 	HW_TASK_SEND,
-	HW_TASK_EARLY, /* not due: another instance has claimed it, or its time was changed */
+	HW_TASK_EARLY, /* not due: another instance has claimed it, or its due time has changed */
 	HW_TASK_HOLD,  /* its receiver is known to be offline */
 	HW_TASK_WAIT,  /* outside the receiver's window */
 	HW_TASK_OVER,  /* it has ended */
@@ -161,7 +164,7 @@ struct hw_task_answered {
 
 struct hw_task_cancel {
 	struct hw_task_id task;
-	struct hw_text sender; /* the sender that cancels; empty: an operator, who may cancel any task */
+	struct hw_text sender; /* the sender that cancels the task; empty: an operator, who may cancel any task */
 	bool force;
 };
 
@@ -176,9 +179,10 @@ struct hw_task_cancelled {
 
 struct hw_task_seen {
 	struct hw_task_id task;   /* derived by heartwheel-tasks; no node knows it */
-	enum hw_task_state state; /* SENT: the task; ACKED, COMPLETE, FAILED: the receiver's answer */
+	enum hw_task_state state; /* SENT: a task was seen; ACKED, COMPLETE, FAILED: an answer of its receiver */
 	struct hw_text sender, msg_id;
-	struct hw_text receiver; /* of an answer: the last level of a bound topic; empty: not bound */
+	struct hw_text receiver; /* of an answer: the topic's last level if the broker's ACL binds it to the client;
+	                            else empty */
 	struct hw_text action;
 	int64_t exp_ms; /* -1: none given */
 };
@@ -216,7 +220,7 @@ struct hw_task_record {
 
 /* --- part of every answer ----------------------------------------------------------------------------------------- */
 
-/* A task that is to be checked because of the call: pass it to hw_schedule_put(). */
+/* A task whose due time may have changed by the call. The caller passes it to hw_schedule_put(). */
 struct hw_task_wake {
 	struct hw_task_id task;
 	struct hw_text receiver;
@@ -224,13 +228,12 @@ struct hw_task_wake {
 };
 
 /*
- * A task's name: a UUID (version 8, RFC 9562) made of HMAC-SHA256(task:secret, sender, msg_id). So a repeated
- * submission has the same name on every instance, and no client can guess a name.
+ * The name of a task: a UUID (version 8, RFC 9562) made of HMAC-SHA256(task:secret, sender, msg_id). So a repeated
+ * submission has the same name on every instance, and no client can guess the name of another's task.
  */
 #define HW_TASKS_SECRET_LEN 32
 
-/* Makes the name of the task that `sender` submits as `msg_id`. Returns 0, or -ENOMEM without memory or if libcrypto
- * fails. */
+/* Makes the name of the task that `sender` submits as `msg_id`. Returns 0, or -ENOMEM, also if libcrypto fails. */
 int hw_task_name(struct hw_task_id *id, const unsigned char secret[HW_TASKS_SECRET_LEN], struct hw_text sender,
                  struct hw_text msg_id);
 

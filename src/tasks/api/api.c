@@ -296,7 +296,7 @@ static void on_counted(void *arg, const struct hw_tasks_reply *reply, const char
 	*c->task = '\0';
 }
 
-/* Reads one page after the other. Each page costs Redis about 1 ms. */
+/* Counts one page after the other. Each page takes Redis about 1 ms. */
 static void count_on(struct hw_tasks_api *api)
 {
 	struct hw_api_count *c = &api->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The API of heartwheel-tasks on its socket: the table of routes. Each handler gets a struct hw_tasks_app as `arg`. */
+/* The API of heartwheel-tasks on its socket: the table of routes. Each handler's `arg` is the struct hw_tasks_app. */
 #ifndef HW_TASKS_API_H
 #define HW_TASKS_API_H
 
@@ -12,9 +12,9 @@ struct hw_tasks_app;
 
 extern const struct hw_http_table hw_tasks_routes;
 
-/* Opens its own connection to Redis for reading. Returns NULL without memory. */
+/* Opens its own connection to Redis, for reading. Returns NULL without memory. */
 struct hw_tasks_api *hw_tasks_api_new(struct hw_tasks_app *app);
-/* Call it when all HTTP connections are closed and the dispatcher is freed: until then the dispatcher may answer
+/* Called when all HTTP connections are closed and the dispatcher is freed, because until then the dispatcher may answer
  * requests. NULL is allowed. */
 void hw_tasks_api_free(struct hw_tasks_api *api);
 /* Each second. */

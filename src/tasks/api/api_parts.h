@@ -11,16 +11,16 @@
 #include "tasks/app.h"
 #include "tasks/queue/reads.h"
 
-#define HW_API_POSTS_MAX  64   /* maximum of POST /v1/tasks under way, waiting ones included */
+#define HW_API_POSTS_MAX  64   /* the most requests POST /v1/tasks at a time, including those that wait */
 #define HW_API_ITEMS_MAX  1000 /* maximum of tasks in one POST */
 #define HW_API_WAIT_MAX_S 50   /* less than the 60 s for which a proxying client waits */
 
-/* The number of waiting tasks in each state, as of the last count. */
+/* How many tasks wait in each state, as of the last count. */
 struct hw_api_count {
 	uint64_t n[HW_TASK_COMPLETE], counting[HW_TASK_COMPLETE];
 	bool known, asked;
 	int64_t counted_ms;                     /* monotonic: when the last count ended */
-	unsigned wanted;                        /* seconds for which counts are still wanted; 0: not wanted */
+	unsigned wanted;                        /* for how many more seconds the counts are needed; 0: they are not */
 	char score[32], task[HW_TASK_TEXT + 1]; /* offset of the running count */
 };
 
@@ -37,7 +37,7 @@ hw_http_handler hw_serve_task_list, hw_serve_task, hw_serve_task_cancel,
 	hw_serve_task_post;         /* api_read.c, api_post.c */
 hw_http_handler hw_serve_task_call; /* call.c */
 
-/* Writes the members of a task. `task`: its name; NULL: the record has it. */
+/* Writes the members of a task. `task`: its name; NULL: the name in the record is used. */
 void hw_api_write_task(struct hw_json *j, const struct hw_task_id *task, const struct hw_task_record *r);
 void hw_api_write_id(struct hw_json *j, const char *key, const struct hw_task_id *task);
 

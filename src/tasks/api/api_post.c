@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The API: POST /v1/tasks. Each task of a request is submitted separately and has its own result. The answer is sent
- * when all tasks have results. With ?wait=S it is sent when all accepted tasks have ended, or after S seconds, with
- * their states at that time. The event stream reports the ends. A task may end before the request waits on the stream,
- * so the request then reads the records once.
+ * The API: POST /v1/tasks. Each task of a request is submitted separately and has a result of its own. The answer is
+ * sent when all tasks have results. With ?wait=S it is sent when all accepted tasks have ended, or after S seconds,
+ * with their states at that time. The end of a task is read from the event stream. A task may end before the request
+ * waits on the stream, so the request then also reads the records once.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -137,7 +137,7 @@ static void finish(struct post *p)
 
 static void ask_records(struct post *p);
 
-/* With ?wait, accepted items are written with their records, HW_TASK_CALL_ITEMS per request to Redis. */
+/* With ?wait, accepted tasks are written with their records, which are read from Redis HW_TASK_CALL_ITEMS at a time. */
 static void write_on(struct post *p)
 {
 	while (p->at < p->n && !(p->wait_s && is_taken(&p->items[p->at])))
@@ -190,7 +190,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 		begin_answer(p);
 }
 
-/* Reads the records of accepted tasks, to find those that have ended already. */
+/* Reads the records of accepted tasks, to find those that have already ended. */
 static void search_on(struct post *p)
 {
 	while (p->at < p->n && !is_taken(&p->items[p->at]))
@@ -343,7 +343,7 @@ static void on_submitted(void *arg, const struct hw_dispatch_result *result)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* A client without a msg_id cannot repeat its request as the same task, so a random one is enough. */
+/* A client that sends no msg_id cannot repeat its request as the same task, so a random msg_id is used. */
 static bool make_msg_id(char msg_id[HW_TASK_MSG_ID_MAX + 1])
 {
 	unsigned char random[12];
@@ -393,8 +393,8 @@ static void read_item(struct post *p, struct item *it, struct hw_text sender, co
 	hw_request_fini(&q);
 }
 
-/* The number of tasks in a body: 1 for an object; for an array its length, at most HW_API_ITEMS_MAX + 1. 0: the body is
- * neither, or is empty. */
+/* The number of tasks in a body: 1 for an object; for an array its length, at most HW_API_ITEMS_MAX + 1; 0 if the body
+ * is neither, or is an empty array. */
 static size_t count_items(const char *text, size_t len, bool array)
 {
 	struct hw_json_member m;
@@ -449,7 +449,7 @@ static struct post *post_new(struct hw_tasks_app *app, size_t n)
 	return p;
 }
 
-/* Returns an error of the request as a whole, or NULL and *n, the number of its tasks. */
+/* Checks the request as a whole. Returns an error, or NULL and the number of its tasks in *n. */
 static const char *judge(struct evhttp_request *req, const char *text, size_t len, size_t *n, unsigned *wait_s)
 {
 	bool array = len > 0 && text[strspn(text, " \t\r\n")] == '[';
@@ -466,7 +466,7 @@ static const char *judge(struct evhttp_request *req, const char *text, size_t le
 	return NULL;
 }
 
-/* The body and a NUL after it, which *len does not include; NULL without memory. */
+/* Returns the body with a NUL after it, which *len does not count. NULL without memory. */
 static const char *body_of(struct evhttp_request *req, size_t *len)
 {
 	struct evbuffer *in = evhttp_request_get_input_buffer(req);

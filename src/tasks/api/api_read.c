@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The API: lists, shows and cancels tasks. A filtered list may need several requests to Redis, one after the other, at
- * most LIST_ROUNDS. After these the page may be short; `next` has where the next page begins. */
+/* The API: lists, shows and cancels tasks. A list with filters may need several requests to Redis, one after the other,
+ * at most LIST_ROUNDS. After these the page may be short, and `next` is where the next page begins. */
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -36,7 +36,8 @@ static void write_number(struct hw_json *j, const char *key, int64_t n)
 		hw_json_int(j, key, n);
 }
 
-/* A value was JSON when it arrived. Another program may have overwritten it: then it is written as a string. */
+/* Writes a value that was JSON when it arrived. If another program has overwritten it with other text, writes that as a
+ * string. */
 static void write_value(struct hw_json *j, const char *key, struct hw_text t, bool bytes)
 {
 	if (!t.len)
@@ -140,7 +141,7 @@ static const char *take_watched(struct list *l, const struct hw_param *p)
 	return NULL;
 }
 
-/* Returns an error of the parameters in combination, or NULL. */
+/* Checks the parameters together. Returns an error or NULL. */
 static const char *judge_list(const struct list *l)
 {
 	enum hw_task_state s = hw_task_state_of(l->state.at, l->state.len);
@@ -274,7 +275,7 @@ struct one {
 	struct hw_task_id task;
 };
 
-/* Parses the task's name in the rest of a path. If there is none, it answers 404 and returns false. */
+/* Parses the name of a task in the rest of a path. If it is no name, answers 404 and returns false. */
 static bool find_task(struct evhttp_request *req, const char *rest, struct hw_task_id *task)
 {
 	bool found = hw_task_id_parse(task, rest, strlen(rest));
@@ -381,7 +382,7 @@ static const char *read_force(struct evhttp_request *req, bool *force)
 	return rc < 0 ? "the query is malformed" : NULL;
 }
 
-/* A client that may send this request is an operator, and may cancel any task. */
+/* Cancels a task. A client that may send this request is an operator, who may cancel any task. */
 void hw_serve_task_cancel(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_tasks_app *a = arg;

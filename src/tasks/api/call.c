@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See call.h. A call is registered, then published, then waits. It ends once: by an answer, by its timeout, by a
- * failure, or because its client has disconnected. It is freed when no callback is pending. A message is passed to the
- * waiting calls of this instance at once; Redis is read only for those of other instances.
+ * See call.h. A call is registered, then published, and then waits. It ends once: by an answer, by its timeout, by a
+ * failure, or because its client has disconnected. It is freed when no callback is pending. A received message goes at
+ * once to the calls of this instance that wait for it. Redis is read only for calls of other instances.
  */
 #include "tasks/api/call.h"
 
@@ -31,10 +31,10 @@
 #define NODE       "mqtt:node:"
 #define KEPT       3 /* lifetime of a callback, in timeouts */
 #define TOPIC_TEXT 1200
-#define PING_MS    2000 /* this instance publishes to its own channel, to check that it receives */
+#define PING_MS    2000 /* how often this instance publishes to its own channel, to check that it receives */
 #define SILENT_MS  7000
 
-/* The TTL of a topic's set is the longest TTL of its members. */
+/* The set of a topic must live as long as each of its members, so its TTL is the longest of theirs. */
 static const char register_text[] =
 	"redis.call('HSET', KEYS[1], 'callbackId', ARGV[1], 'topic', ARGV[2], 'nodeId', ARGV[3], 'timeoutMs', ARGV[4],"
 	" 'registerTime', ARGV[6]) redis.call('PEXPIRE', KEYS[1], ARGV[5]) redis.call('SADD', KEYS[2], ARGV[1])"
@@ -89,7 +89,7 @@ static void unregister(const struct call *c)
 	(void)hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"SREM", topic, c->id, NULL});
 }
 
-/* Ends the call. Returns the request to be answered, or NULL. */
+/* Ends the call. Returns the request that must now be answered, or NULL. */
 static struct evhttp_request *end(struct call *c)
 {
 	c->ended = true;
@@ -129,7 +129,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 	release(c);
 }
 
-/* Answers the call: JSON as it is, other text as a string. */
+/* Answers the call. An answer that is JSON is written unchanged, any other text as a string. */
 static void answer(struct call *c, struct hw_text body)
 {
 	struct hw_json j;
@@ -178,7 +178,7 @@ static void report(struct hw_tasks_call *all, struct hw_text topic, struct hw_te
 	struct call *next;
 	for (struct call *c = all->first; c; c = next) {
 		next = c->next;
-		/* A message that came before the publication answers another request. */
+		/* A message that arrived before this call's message was published answers another request. */
 		if (!c->out || c->reply.len != topic.len || memcmp(c->reply.at, topic.at, topic.len) != 0)
 			continue;
 		answer(c, body);
@@ -190,7 +190,7 @@ static void report(struct hw_tasks_call *all, struct hw_text topic, struct hw_te
 		all->n_look_ups++;
 }
 
-/* Whether quoting the bytes as JSON and unquoting them gives the same bytes. */
+/* Whether the bytes survive being quoted as JSON and unquoted again. */
 static bool is_text(struct hw_text t)
 {
 	size_t n = hw_json_quote(t.len ? t.at : "", t.len, NULL, 0);
@@ -233,7 +233,8 @@ static struct call *find(const struct hw_tasks_call *all, const char *id, size_t
 	return NULL;
 }
 
-/* Finds a string member, and unquotes it into `memory`, which has room for the whole object. False: there is none. */
+/* Finds a member that is a string, and unquotes it into `memory`, which has room for the whole object. Returns false if
+ * there is none. */
 static bool take_text(const char *object, size_t len, const char *name, char *memory, struct hw_text *out)
 {
 	struct hw_json_member m;
@@ -305,7 +306,7 @@ static void on_ear_lost(void *arg, const char *why)
 
 static const struct hw_redis_link_ops ear_ops = {on_ear_ready, on_ear_lost, NULL};
 
-/* A connection that only receives does not notice its loss by itself. So it fails if nothing is received for
+/* A connection that only receives does not notice when it breaks. So it is given up if nothing was received for
  * SILENT_MS. */
 void hw_tasks_call_tick(struct hw_tasks_call *all)
 {
@@ -436,7 +437,7 @@ static struct call *call_new(struct hw_tasks_call *all, const struct hw_call_req
 	return c;
 }
 
-/* Returns what prevents the call, with the HTTP status in *code; NULL: nothing. */
+/* Returns what prevents the call, with the HTTP status in *code. NULL: nothing prevents it. */
 static const char *not_now(const struct hw_tasks_call *all, const struct hw_call_request *q, struct hw_text sender,
                            int *code)
 {

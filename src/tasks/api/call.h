@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * POST /v1/call: publishes a message, and answers with the next message on another topic, whichever instance receives
- * it.
+ * that.
  *
  * Each waiting call is registered in Redis: as hash mqtt:callback:CB, and as member CB of the set mqtt:topic:TOPIC. An
- * instance that receives a message on one of [tasks] answers reads that set. It publishes the message on
- * mqtt:node:NODE_ID for each other instance whose client waits. A callback expires after three times its timeout. So
- * callbacks of a crashed instance are skipped, and expire.
+ * instance that receives a message on one of [tasks] answers reads the set of its topic. It then publishes the message
+ * on mqtt:node:NODE_ID for each other instance whose client waits. A callback expires after three times its timeout. So
+ * the callbacks of a crashed instance are skipped, and expire.
  */
 #ifndef HW_TASKS_CALL_H
 #define HW_TASKS_CALL_H
@@ -15,15 +15,16 @@
 #include <stdint.h>
 
 #define HW_CALLS_MAX         256
-#define HW_CALL_TIMEOUT_MAX  50   /* s; less than the 60 s for which a proxying client waits */
-#define HW_CALL_LOOK_UPS_MAX 1024 /* look-ups under way; beyond, only calls of this instance are answered */
+#define HW_CALL_TIMEOUT_MAX  50   /* in s; less than the 60 s that heartwheeld waits when it forwards the request */
+#define HW_CALL_LOOK_UPS_MAX 1024 /* look-ups at a time; if more are needed, only calls of this instance are answered  \
+	                           */
 
 struct hw_tasks_app;
 struct hw_tasks_call;
 
 /* Subscribes to [tasks] answers. Returns NULL without memory. */
 struct hw_tasks_call *hw_tasks_call_new(struct hw_tasks_app *app);
-/* Call it when all HTTP connections are closed, and the store and the broker are freed. NULL is allowed. */
+/* Called when all HTTP connections are closed, and the store and the broker are freed. NULL is allowed. */
 void hw_tasks_call_free(struct hw_tasks_call *c);
 /* Each second. */
 void hw_tasks_call_tick(struct hw_tasks_call *c);

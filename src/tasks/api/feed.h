@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows the stream task:events for the clients of GET /v1/tasks/events, and for requests that wait for a task's end.
- * It reads the stream every HW_FEED_MS, only while there is a client or a waiting request. A client that wants older
- * entries, or is too slow, gets pages of its own.
+ * Follows the stream task:events for the clients of GET /v1/tasks/events, and for requests that wait until a task ends.
+ * It reads the stream every HW_FEED_MS, but only while there is a client or a waiting request. A client that wants
+ * older entries, or that reads too slowly, gets pages of its own.
  */
 #ifndef HW_TASKS_FEED_H
 #define HW_TASKS_FEED_H
@@ -16,7 +16,7 @@
 struct evhttp_request;
 struct hw_feed;
 
-/* `reads` is borrowed. `key`: of the stream; copied. NULL without memory. */
+/* `reads` is borrowed. `key`: name of the stream; copied. Returns NULL without memory. */
 struct hw_feed *hw_feed_new(struct event_base *base, struct hw_reads *reads, const char *key);
 /* Call it when all HTTP connections are closed. */
 void hw_feed_free(struct hw_feed *f);
@@ -28,16 +28,16 @@ void hw_feed_tick(struct hw_feed *f);
 /* Answers GET /v1/tasks/events. */
 void hw_feed_serve(struct hw_feed *f, struct evhttp_request *req);
 
-/* A request that waits for a task's end, in the caller's storage. */
+/* A request that waits until a task ends. The caller owns the storage. */
 struct hw_feed_wait {
 	struct hw_feed_wait *next, **prev; /* prev NULL: not waiting */
 	struct hw_feed *feed;
 	struct hw_task_id task;    /* the caller sets these three */
-	void (*on_end)(void *arg); /* the task may have ended, or entries were missed. May stop the wait */
+	void (*on_end)(void *arg); /* The task may have ended, or entries were missed. May stop the wait. */
 	void *arg;
 };
-/* Waits from the next read of the stream on. So a caller that afterwards reads the task's state from Redis misses no
- * end. */
+/* Waits from the next reading of the stream on. A caller that reads the task's state from Redis after this call misses
+ * no end. */
 void hw_feed_wait(struct hw_feed *f, struct hw_feed_wait *w);
 /* Stops waiting. Zeroed storage is allowed. */
 void hw_feed_wait_stop(struct hw_feed_wait *w);

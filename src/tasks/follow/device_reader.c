@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See device_reader.h. src/stream/reader.h reads, on a connection of its own.
+ * See device_reader.h. src/stream/reader.h reads the stream, on a connection of its own.
  *
- * The tasks need only the online transitions of device:events. One call of a script makes the tasks of these receivers
- * due, and stores the offset after them in task:at. Reading begins there.
+ * For tasks only the online transitions in device:events matter. One call of a script makes the tasks of several
+ * receivers due, and stores the offset after their entries in task:at. After a start, reading continues there.
  */
 #include "tasks/follow/device_reader.h"
 
@@ -68,7 +68,7 @@ const char *hw_device_reader_why(const struct hw_device_reader *t, char why[HW_D
 	return why;
 }
 
-/* Logs when device:events gets the greatest id: then Redis appends nothing to it. */
+/* Logs if device:events contains the greatest possible id, because Redis then adds no more entries. */
 static void note_whether_full(struct hw_device_reader *t)
 {
 	bool full = hw_stream_id_compare(hw_device_reader_offset(t), HW_STREAM_ID_GREATEST) == 0;
@@ -100,8 +100,8 @@ static bool is_online(const struct hw_device_reader *t, const struct hw_device_t
 	return true;
 }
 
-/* The offset after the next HW_TASK_CALL_ITEMS online transitions from entry `i` on. If there are fewer, it is the
- * offset after all entries. */
+/* Returns the offset after the next HW_TASK_CALL_ITEMS online transitions from entry `i` on. If there are fewer,
+ * returns the offset after all entries. */
 static struct hw_stream_id offset_after(const struct hw_device_reader *t, const struct hw_stream_page *page, size_t i,
                                         int64_t now_ms)
 {
@@ -118,7 +118,7 @@ static struct hw_stream_id offset_after(const struct hw_device_reader *t, const 
 	return offset;
 }
 
-/* Returns whether the dispatcher has accepted all online transitions. */
+/* Passes the online transitions to the dispatcher. Returns whether it has accepted all of them. */
 static bool wake_receivers(struct hw_device_reader *t, const struct hw_stream_page *page, int64_t now_ms)
 {
 	struct hw_device_transition d;
@@ -168,8 +168,8 @@ static void keep_offset(struct hw_device_reader *t, struct hw_stream_id offset, 
 	                         (const char *[]){"SET", at, hw_stream_id_print(offset, text), only_if, NULL});
 }
 
-/* Another program wrote task:at, or the stream was deleted or restored. Online transitions in between are unknown; but
- * held tasks are checked every 10 minutes. */
+/* The stored offset cannot be used: another program wrote task:at, or the stream was deleted or restored. Online
+ * transitions in between are lost, but held tasks are checked every 10 minutes. */
 static void replace_offset(struct hw_device_reader *t, struct hw_stream_id offset)
 {
 	char at[HW_TASKS_KEY_MAX], text[HW_STREAM_ID_TEXT];
@@ -178,8 +178,8 @@ static void replace_offset(struct hw_device_reader *t, struct hw_stream_id offse
 	keep_offset(t, offset, NULL);
 }
 
-/* If the stream was only trimmed, reading goes on with its first entry. A stream that ends before the offset was
- * deleted or restored: it is read from its start. */
+/* If the stream was only trimmed, reading continues with its first entry. If the stream ends before the offset, it was
+ * deleted or restored, and is read from its start. */
 static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
 {
 	struct hw_device_reader *t = arg;
@@ -200,14 +200,14 @@ static void on_refused(void *arg, const char *error, bool reads)
 
 static const struct hw_stream_reader_ops reader_ops = {on_page, on_gap, on_refused};
 
-/* Whether the stored offset is one of this stream: the stream's end is not before it. */
+/* Whether the stored offset belongs to this stream: the stream does not end before it. */
 static bool is_offset(const redisReply *kept, struct hw_stream_id end, struct hw_stream_id *offset)
 {
 	return kept->type == REDIS_REPLY_STRING && hw_stream_id_parse_loose(kept->str, kept->len, offset) == 0 &&
 	       hw_stream_id_compare(*offset, end) <= 0;
 }
 
-/* Whether the reply is usable. An error is reported to the store, and the tick tries again. */
+/* Whether the reply can be used. Reports an error to the store; the tick then tries again. */
 static bool is_answer(struct hw_device_reader *t, const redisReply *reply)
 {
 	if (!reply)
@@ -242,8 +242,8 @@ static void on_offset(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	struct hw_stream_id offset = hw_stream_newest(r->element[1]);
 	if (at->type == REDIS_REPLY_NIL)
-		keep_offset(t, offset,
-		            "NX"); /* the first reader: receivers that are lost after it are read again from there */
+		keep_offset(t, offset, "NX"); /* only the first reader sets it: receivers that are lost later are read
+		                                 again from there */
 	else if (is_offset(at, offset, &kept))
 		offset = kept;
 	else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads device:events: each instance reads each entry, and passes its transition to the hooks of follow and wills.
- * (submitters.h reads task:events, where one instance reads an entry.)
+ * Reads device:events. Each instance reads every entry, and passes its transition to the hooks of followers and wills.
+ * (submitters.h reads task:events, of which only one instance reads an entry.)
  *
- * The reader stores no offsets for its hooks. A hook that must not miss an entry keeps its own offset, and reads from
- * there at `on_up`.
+ * The reader stores no offsets for its hooks. A hook that must not miss an entry stores its own offset, and reads from
+ * there when `on_up` is called.
  */
 #ifndef HW_TASKS_DEVICE_READER_H
 #define HW_TASKS_DEVICE_READER_H
@@ -15,11 +15,12 @@
 struct hw_tasks_app;
 struct hw_device_reader;
 
-/* A consumer of device:events. Embed it, and set the functions that are wanted. It lives as long as the reader. */
+/* A user of device:events. It is embedded in the user's struct, which sets the functions that it needs. It must live as
+ * long as the reader. */
 struct hw_device_hook {
 	void (*on_device)(void *arg, const struct hw_device_transition *d);
-	/* Reading begins: at the start, when Redis is back, and when the stream was replaced. Entries may have been
-	 * missed. */
+	/* Reading begins: at the start, when Redis can be reached again, and when the stream was replaced. Entries may
+	 * have been missed. */
 	void (*on_up)(void *arg);
 	void *arg;
 	struct hw_device_hook *next; /* the list's own */
@@ -37,7 +38,7 @@ void hw_device_reader_tick(struct hw_device_reader *t);
 
 /* The id of the last entry of device:events that was read. */
 struct hw_stream_id hw_device_reader_offset(const struct hw_device_reader *t);
-/* Writes why device:events can get no transition, and returns it; NULL: nothing prevents it. */
+/* Writes why no transition can be added to device:events, and returns that text. NULL: nothing prevents it. */
 #define HW_DEVICE_READER_WHY 400
 const char *hw_device_reader_why(const struct hw_device_reader *t, char why[HW_DEVICE_READER_WHY]);
 

@@ -145,7 +145,7 @@ void hw_followers_remove(struct hw_followers *t, struct hw_follower **at)
 	free(f->filter);
 }
 
-/* The text of a member; false: it is no string, or is longer than any device's id. */
+/* Reads the text of a member. Returns false if it is no string, or is longer than any device's id. */
 static bool text_of(const struct hw_json_member *m, char text[QUOTED_MAX], struct hw_text *out)
 {
 	int len = m->value_len < QUOTED_MAX && m->value[0] == '"' ? hw_json_unquote(m->value, m->value_len, text) : -1;
@@ -162,7 +162,7 @@ static bool has_key(const struct hw_follower_key *keys, size_t n, uint64_t hash)
 	return false;
 }
 
-/* The keys of a filter's ids. Returns false if an id is `*`, which is every device. */
+/* Makes the keys of the ids in a filter. Returns false if one id is `*`, which stands for all devices. */
 static bool id_keys(const struct hw_followers *t, const struct hw_json_member *ids, struct hw_text group,
                     struct hw_follower_key *keys, size_t *n)
 {
@@ -182,7 +182,7 @@ static bool id_keys(const struct hw_followers *t, const struct hw_json_member *i
 	return true;
 }
 
-/* The narrowest keys of a filter. `keys` has room for count_commas() of them. */
+/* Makes the keys of the narrowest member of a filter. `keys` has room for count_commas() of them. */
 static size_t keys_of(const struct hw_followers *t, const char *filter, struct hw_follower_key *keys)
 {
 	struct hw_json_member m, ids = {0};
@@ -262,7 +262,7 @@ static void match_key(const struct hw_followers *t, const struct match *m, enum 
 	}
 }
 
-/* The followers under this name: those of any group, and those of the device's. */
+/* Visits the followers with this key: those that follow any group, and those that follow the device's. */
 static void match_name(const struct hw_followers *t, const struct match *m, enum kind kind, struct hw_text name)
 {
 	match_key(t, m, kind, name, none);

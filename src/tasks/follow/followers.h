@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of followers. It finds a follower by the name of its client, and the followers of a device by their
+ * The table of followers. It finds a follower by the name of its client, and the followers that want a device by their
  * filters.
  *
- * The index has a follower under the narrowest member of its filter, together with its group if it has one: each of its
- * ids, or else its prefix, or else no name. So a transition is compared only with the followers that may want it. Cost
- * of a transition: two look-ups (with the device's group, and of any group) by id, without a name, and for each length
- * of the prefixes in the table.
+ * The index contains a follower under the narrowest member of its filter: under each of its ids, or else under its
+ * prefix, or else without a name. If the filter has a group, the key also contains the group. So a transition is
+ * compared only with the followers that may want it. Each look-up is done twice, with the device's group and for any
+ * group. A transition takes one look-up by id, one without a name, and one for each length of the prefixes in the
+ * table.
  */
 #ifndef HW_TASKS_FOLLOWERS_H
 #define HW_TASKS_FOLLOWERS_H
@@ -39,22 +40,22 @@ struct hw_followers {
 	struct hw_chains clients, keys;
 	struct hw_follower *first;      /* list of all followers */
 	size_t prefixes[HW_ID_MAX + 1]; /* number of prefixes in the index, by length */
-	uint64_t secret;                /* begins each hash, so that no client can choose names that collide */
+	uint64_t secret; /* the key of all hashes, so that no client can choose names with equal hashes */
 };
 
 /* 0 or -errno. */
 int hw_followers_init(struct hw_followers *t);
-/* Call it after every follower was removed. The caller owns the followers. */
+/* Called after every follower was removed. The caller owns the followers. */
 void hw_followers_fini(struct hw_followers *t);
 
 struct hw_follower *hw_followers_find(const struct hw_followers *t, struct hw_text client);
-/* Adds a follower whose client is not in the table yet. Returns 0 or -ENOMEM. */
+/* Adds a follower whose client must not be in the table. Returns 0 or -ENOMEM. */
 int hw_followers_add(struct hw_followers *t, struct hw_follower *f);
-/* Removes the follower `*at`, and frees its filter and its keys. `at` is a link of the list that begins with
+/* Removes the follower `*at`, and frees its filter and its keys. `at` points to a link of the list that begins with
  * `first`. */
 void hw_followers_remove(struct hw_followers *t, struct hw_follower **at);
-/* Gives a follower a copy of a filter, a valid object. Returns 0, or -ENOMEM, and then the follower keeps its old
- * filter. */
+/* Gives a follower a copy of a filter, which must be a valid object. Returns 0, or -ENOMEM, and the follower then keeps
+ * its old filter. */
 int hw_followers_set_filter(struct hw_followers *t, struct hw_follower *f, const char *filter);
 
 /* Calls `fn` once for each follower whose filter matches the transition. `fn` must not change the table. */

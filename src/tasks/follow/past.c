@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See past.h. A gap is a row of `gaps`, or lies before the first transition that history keeps: it is unknown whether
- * an entry is missing there. A gap is returned before the transition that follows it. `ahead` keeps the first gap that
- * was not returned yet. So the rows are searched once per returned gap.
+ * See past.h. A gap is a row in `gaps`, or the time before the first transition that history has kept: it is unknown
+ * whether entries are missing there. A gap is returned before the transition that follows it. `ahead` keeps the first
+ * gap that was not returned yet, so the rows are searched once for each gap that is returned.
  */
 #include "tasks/follow/past.h"
 
@@ -36,7 +36,7 @@ static bool is(const struct hw_json_member *m, const char *key)
 	return m->key_len == strlen(key) && memcmp(m->key, key, m->key_len) == 0;
 }
 
-/* Unquotes a string into `out`, with a NUL. Returns its length; -1: it is no string, or too long. */
+/* Unquotes a string into `out`, with a NUL. Returns its length, or -1 if it is no string or too long. */
 static int text_of(const struct hw_json_member *m, char *out, size_t cap)
 {
 	int len = m->value_len > 1 && m->value_len <= cap && m->value[0] == '"'
@@ -146,13 +146,13 @@ static bool read_hole(const struct hw_json_member *row, struct hw_past_hole *out
 		else if (is(&m, "lost"))
 			out->lost = number_of(&m, -1);
 	}
-	/* There is no gap where another stream replaced this one, or where nothing was lost. */
+	/* This is no gap if another stream has replaced this one there, or if nothing was lost. */
 	return found == 2 && out->lost != 0 && hw_stream_id_compare(out->after, out->before) < 0;
 }
 
 /* --- in order ----------------------------------------------------------------------------------------------------- */
 
-/* Whether entries may lie between the last returned offset and `before`. */
+/* Whether entries may be missing between the last offset that was returned and `before`. */
 static bool is_ahead(const struct hw_past_page *page, struct hw_stream_id before)
 {
 	return hw_stream_id_compare(hw_stream_id_next(page->after), before) < 0;
@@ -204,8 +204,7 @@ bool hw_past_next(struct hw_past_page *page, struct hw_past_item *out)
 	struct hw_past_hole h;
 	size_t behind = page->at;
 	bool there = false;
-	/* Skips rows that cannot be read. Also skips rows up to the offset: they are from another stream that was
-	 * restored. */
+	/* Skips rows that cannot be read, and rows up to the offset, which are from a stream before it was restored. */
 	while (!there && hw_json_array_next(page->events, page->events_len, &behind, &row)) {
 		there = read_event(&row, out) && hw_stream_id_compare(out->id, page->after) > 0;
 		page->at = there ? page->at : behind;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads transitions that Redis has trimmed from device:events, through the socket of heartwheel-history. A page has the
- * transitions in the order of the stream, and the gaps between them. No call blocks. At most HW_FETCH_MAX requests are
- * under way (http/fetch.h). No answer is stored.
+ * Reads transitions that Redis has trimmed from device:events, from heartwheel-history through its socket. A page has
+ * the transitions in the order of the stream, and the gaps between them. No call blocks. At most HW_FETCH_MAX requests
+ * are open at a time (http/fetch.h). No answer is stored.
  */
 #ifndef HW_TASKS_PAST_H
 #define HW_TASKS_PAST_H
@@ -31,33 +31,33 @@ struct hw_past_page {
 	bool searched, any; /* searched: `ahead` was; any: it was found */
 };
 
-/* A transition; or a gap, whose entries neither Redis nor history has. */
+/* A transition, or a gap: entries that neither Redis nor history has. */
 struct hw_past_item {
 	bool hole;
-	struct hw_stream_id id;             /* of the transition; of a gap: the last id that may be missing */
+	struct hw_stream_id id;             /* id of the transition; of a gap: the last id that may be missing */
 	struct hw_device_transition device; /* borrows from `text` */
 	struct hw_stream_id after;          /* of a gap: the offset before it */
 	int64_t lost;                       /* entries in the gap; -1: unknown */
 	char text[5][HW_ID_MAX * 6 + 3];
 };
 
-/* Called with a page, which is valid during the call. NULL: history does not answer, or has nothing. Called from the
- * loop, never from hw_past_ask(). It may call hw_past_ask(). */
+/* Called with a page, which is valid during the call. NULL: history does not answer, or has no transitions. Called from
+ * the loop, and never from hw_past_ask(). It may call hw_past_ask(). */
 typedef void hw_past_done(void *arg, struct hw_past_page *page);
 
 /* `socket` is copied. Returns NULL without memory. */
 struct hw_past *hw_past_new(struct event_base *base, const char *socket);
-/* Cancels all requests; done() is not called. NULL is allowed. */
+/* Cancels all requests without calling done(). NULL is allowed. */
 void hw_past_free(struct hw_past *p);
 
-/* Requests what follows `after`. Returns 0; or -errno (-EBUSY, -ENOMEM), and then does not call done(). */
+/* Requests what follows `after`. Returns 0, or -EBUSY or -ENOMEM, and done() is then not called. */
 int hw_past_ask(struct hw_past *p, struct hw_stream_id after, hw_past_done *done, void *arg);
-/* The next transition or gap, in order: a gap comes before the transition that follows it. Returns false at the end of
+/* Returns the next transition or gap. A gap comes before the transition that follows it. Returns false at the end of
  * the page. */
 bool hw_past_next(struct hw_past_page *page, struct hw_past_item *out);
 
-/* Reads the body of an answer to the request for what follows `after`. Returns false if it is malformed, or if history
- * keeps nothing. */
+/* Reads the body of an answer with what follows `after`. Returns false if it is malformed, or if history has no
+ * transitions. */
 bool hw_past_read(struct hw_past_page *page, struct hw_stream_id after, const char *body, size_t len);
 
 #endif

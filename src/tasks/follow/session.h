@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the two halves of the followers' sessions: sessions.c stores them, session_send.c reads the stream and
- * sends. */
+/* Shared by the two files about sessions of followers: sessions.c stores the sessions, and session_send.c reads the
+ * stream and sends. */
 #ifndef HW_TASKS_SESSION_H
 #define HW_TASKS_SESSION_H
 
@@ -31,10 +31,11 @@
 #define TAIL         500
 #define TAIL_TEXT    "500"
 #define SESSION_TTL  "2592000" /* s: 30 days */
-#define LIST_S       10        /* s between reads of the list, with several instances or after a failed read */
-#define LIST_ALONE_S 60        /* s between reads of the list, and of each session, with one instance */
-#define GLANCES_MAX  32        /* pages requested at a time */
-#define LOADS_MAX    256       /* sessions loaded at a time */
+/* How often, in s, the list is read with several instances, or after it could not be read. */
+#define LIST_S       10
+#define LIST_ALONE_S 60  /* how often, in s, the list and each session are read with one instance */
+#define GLANCES_MAX  32  /* pages requested at a time */
+#define LOADS_MAX    256 /* sessions loaded at a time */
 #define ROOM         (HW_BROKER_WAITING_MAX / 2) /* the other half is left to new transitions and to tasks */
 #define SLOW_MS      1000
 #define BEHIND_MS    10000 /* ms to wait for history's answer, before a gap is sent */
@@ -43,7 +44,7 @@
 #define QUOTED_MAX   (HW_ID_MAX * 6 + 3)
 #define PAYLOAD_MAX  8192
 
-/* The messages that a client has not acknowledged: their number, and the id of every tenth. */
+/* The messages that a client has not acknowledged: how many there are, and the id of every tenth. */
 struct window {
 	struct hw_stream_id samples[UNACKED / SAMPLE_EVERY], last;
 	unsigned n; /* up to nine too many after an ack of a part */
@@ -53,17 +54,18 @@ struct session {
 	struct hw_follower base;
 	struct hw_tasks_sessions *all;
 	struct hw_stream_id acked;
-	struct hw_stream_id read; /* last entry read; a current session has read the tail, if that is later */
+	struct hw_stream_id read; /* the last entry read; for a current session, the tail if that is later */
 	struct window sent;
 	struct hw_stream_id oldest; /* first entry of the stream, as of the last page */
 	struct hw_stream_id asked;  /* offset of the last request to history */
-	int64_t sent_ms, asleep_ms; /* monotonic: when the wait for an ack began; since when offline, 0: it is not */
-	int64_t behind_ms;          /* monotonic: since when history has no answer; 0: it is not waited for */
-	int64_t ends_ms;            /* Redis' clock: when an unproven session ends; 0: nothing was sent to it */
+	int64_t sent_ms, asleep_ms; /* monotonic; sent_ms: when the wait for an ack began; asleep_ms: since when it is
+	                               offline, 0: it is not */
+	int64_t behind_ms;          /* monotonic: since when history has not answered; 0: no answer is awaited */
+	int64_t ends_ms;            /* Redis' clock: when a session without any ack ends; 0: it was sent nothing yet */
 	unsigned asking;            /* answers that are awaited */
 	unsigned timeouts;          /* waits without an ack, in a row */
 	bool known;                 /* its offset is loaded */
-	bool unproven;              /* the client has acknowledged nothing since it asked to follow */
+	bool unproven;              /* the client has not acknowledged any message since it began to follow */
 	bool current;
 	bool begins; /* `oldest` is known */
 	bool later;  /* the next tick continues */
@@ -84,8 +86,9 @@ struct hw_tasks_sessions {
 	struct queue loads;
 	size_t n_glances, n_loads; /* pages and loads under way */
 	size_t n_current;
-	size_t n_new;                         /* clients that asked to follow and are not in the table yet */
-	struct hw_stream_id tail, tail_asked; /* last entry read for the current sessions; `tail` at the last request */
+	size_t n_new;                         /* number of clients that began to follow and are not in the table yet */
+	struct hw_stream_id tail, tail_asked; /* tail: the last entry read for the current sessions. tail_asked: `tail`
+	                                         when the last page was requested */
 	bool tail_due, tail_asking;
 	int64_t listed_ms, left_out_ms;
 	unsigned ticks;
@@ -157,35 +160,35 @@ static inline void quote(struct hw_text t, char out[QUOTED_MAX])
 		snprintf(out, QUOTED_MAX, "\"\"");
 }
 
-/* Counts a received answer. Returns whether no other answer is awaited and the session has not ended. */
+/* Counts an answer that has arrived. Returns whether no other answer is awaited, and the session has not ended. */
 static inline bool done_asking(struct session *s)
 {
 	s->asking--;
 	return !s->gone && s->asking == 0;
 }
 
-/* The last entry of the stream that the session has read. */
+/* The last entry of the stream that was read for this session. */
 static inline struct hw_stream_id read_of(const struct session *s)
 {
 	return s->current && hw_stream_id_compare(s->all->tail, s->read) > 0 ? s->all->tail : s->read;
 }
 
-/* Sets whether the session reads the stream with the other current ones. */
+/* Sets whether the stream is read for this session together with the other current ones. */
 void hw_session_set_current(struct session *s, bool current);
-/* Continues from the last ack: messages without an ack are sent again. */
+/* Continues after the last ack, so that messages without an ack are sent again. */
 void hw_session_rewind(struct session *s);
-/* Call them when the client goes offline, and when it is online again. */
+/* Called when the client becomes offline, and when it becomes online. */
 void hw_session_sleep(struct session *s);
 void hw_session_wake(struct session *s);
-/* Removes the messages up to this offset, which are acknowledged. */
+/* Removes the messages up to this offset, because they are acknowledged. */
 void hw_session_window_ack(struct window *w, struct hw_stream_id offset);
-/* Queues the session for its next page, if the session lags and may be sent messages. */
+/* If the session lags and may be sent messages, queues it for its next page. */
 void hw_session_go_on(struct session *s);
 /* Requests pages as long as there is room. */
 void hw_sessions_pump(struct hw_tasks_sessions *f);
 /* Reads the new entries of the stream for the current sessions. */
 void hw_sessions_read_tail(struct hw_tasks_sessions *f);
-/* Handles a transition of a device that is itself a follower. */
+/* Handles a transition of a device that is a follower itself. */
 void hw_sessions_note_client(struct hw_tasks_sessions *f, const struct hw_device_transition *d);
 
 #endif

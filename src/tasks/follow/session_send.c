@@ -69,7 +69,7 @@ void hw_session_window_ack(struct window *w, struct hw_stream_id offset)
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
-/* The first message to an unproven session starts the time after which the session ends. */
+/* The first message to a session without any ack. It starts the time after which the session ends. */
 static void end_later(struct session *s)
 {
 	struct hw_tasks_sessions *f = s->all;
@@ -79,7 +79,7 @@ static void end_later(struct session *s)
 	(void)ask(f, NULL, NULL, (const char *[]){"ZADD", new_key(f, key), "XX", score, s->client, NULL});
 }
 
-/* Publishes `payload` under this id. Returns false if it must be sent later. */
+/* Publishes `payload` with this id. Returns false if it must be sent later. */
 static bool send_to(struct session *s, struct hw_stream_id id, const char *action, const char *payload)
 {
 	struct hw_tasks_app *a = s->all->app;
@@ -131,7 +131,7 @@ static bool send_event(struct session *s, struct hw_stream_id id, const struct h
 
 /* --- trimmed entries ---------------------------------------------------------------------------------------------- */
 
-/* Everything up to `offset` was sent, or is not for this client. */
+/* Everything up to `offset` was sent, or is not wanted by this client. */
 static void passed(struct session *s, struct hw_stream_id offset)
 {
 	s->behind_ms = 0;
@@ -153,8 +153,8 @@ static bool send_gap(struct session *s, struct hw_stream_id after, struct hw_str
 	return true;
 }
 
-/* Sends the transitions and gaps of a page of history, up to the first entry of the stream. Returns whether it sent
- * all. */
+/* Sends the transitions and gaps of a page of history that are before the first entry of the stream. Returns whether
+ * all were sent. */
 static bool send_past(struct session *s, struct hw_past_page *page)
 {
 	struct hw_past_item item;
@@ -176,8 +176,8 @@ static bool send_past(struct session *s, struct hw_past_page *page)
 	return s->sent.n < UNACKED;
 }
 
-/* History is not usable now: it may be starting, or may soon read the trimmed entries. After BEHIND_MS the entries
- * after `after` are sent as a gap. Returns false if the session must continue later. */
+/* History cannot be used now: perhaps it is starting, or has not read the trimmed entries yet. After BEHIND_MS, the
+ * entries after `after` are reported as a gap. Returns false if the session must wait. */
 static bool wait_for_past(struct session *s, struct hw_stream_id after)
 {
 	int64_t now = now_ms();
@@ -189,8 +189,8 @@ static bool wait_for_past(struct session *s, struct hw_stream_id after)
 	return false;
 }
 
-/* History has no more entries before the stream's first. If it has read up to there, none is missing. Returns false if
- * the session must continue later. */
+/* History has no more entries before the first one of the stream. If it has read up to there, no entry is missing.
+ * Returns false if the session must wait. */
 static bool end_of_past(struct session *s, struct hw_stream_id read)
 {
 	if (hw_stream_id_compare(read, s->oldest) < 0)
@@ -233,14 +233,14 @@ static void bridge(struct session *s)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Reads EXEC's reply to glance(): whether the client is known to be offline, the first entry of the stream, and a page
- * after the session's offset. NULL: the reply is not usable. */
+/* Reads the reply of EXEC to glance(): whether the client is known to be offline, the first entry of the stream, and a
+ * page after the session's offset. NULL: the reply cannot be used. */
 static const redisReply *read_glance(struct session *s, const redisReply *reply)
 {
 	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
 		return NULL;
 	const redisReply *offline = reply->element[0], *oldest = reply->element[1], *page = reply->element[2];
-	/* 0 leaves asleep_ms as it is: a transition may have set it meanwhile. */
+	/* For 0 asleep_ms stays as it is, because a transition may have set it meanwhile. */
 	if (offline->type == REDIS_REPLY_INTEGER && offline->integer)
 		s->asleep_ms = now_ms();
 	s->begins = oldest->type == REDIS_REPLY_ARRAY && oldest->elements == 1 &&
@@ -255,7 +255,7 @@ static void take_glance(struct session *s, const redisReply *reply)
 	int64_t clock_ms = hw_tasks_store_now_ms(s->all->app->store);
 	const redisReply *page = read_glance(s, reply);
 	s->all->n_glances--;
-	s->later |= reply && !page; /* Redis refuses commands now, and no event reports its recovery */
+	s->later |= reply && !page; /* Redis refuses commands now, and does not report when it accepts them again */
 	if (!done_asking(s) || !s->known || s->asleep_ms || !page)
 		return;
 	if (s->begins && hw_stream_is_trimmed(s->read, s->oldest)) {
@@ -268,7 +268,7 @@ static void take_glance(struct session *s, const redisReply *reply)
 			continue;
 		if (s->sent.n == UNACKED)
 			return;
-		/* An entry that is no transition is skipped: another program wrote it. */
+		/* An entry that is no transition is skipped, because another program wrote it. */
 		if (hw_device_transition_read(page->element[i], clock_ms, &d) &&
 		    hw_filter_matches(s->base.filter, &d) && !send_event(s, id, &d))
 			return;
@@ -290,7 +290,7 @@ static void on_glance(void *arg, const redisReply *reply)
 }
 
 /* Reads the first entry of the stream and a page after `read` in one transaction. Otherwise entries that XADD MAXLEN
- * trims in between would be missed. `offline`: a key whose existence is checked first; NULL: none. */
+ * trims between the two would be missed. `offline`: a key whose existence is also checked; NULL: none. */
 static int ask_page(struct hw_tasks_sessions *f, struct hw_stream_id read, const char *count, const char *offline,
                     hw_tasks_answer_fn *fn, void *arg)
 {
@@ -330,7 +330,7 @@ static bool wants_page(const struct session *s)
 	       s->sent.n < UNACKED && is_ours(s);
 }
 
-/* Whether other sessions are served first, because this client has acknowledged nothing for a while. */
+/* Whether other sessions are served before this one, because its client has acknowledged nothing for a while. */
 static bool is_slow(const struct session *s)
 {
 	return s->timeouts || (s->sent.n && now_ms() - s->sent_ms >= SLOW_MS);
@@ -415,8 +415,8 @@ static void send_news(void *arg, struct hw_follower *base)
 	}
 }
 
-/* Reads EXEC's reply: the first entry of the stream, and a page after `tail_asked`. Returns whether there may be
- * more. */
+/* Reads the reply of EXEC: the first entry of the stream, and a page after `tail_asked`. Returns whether there may be
+ * more entries. */
 static bool take_tail(struct hw_tasks_sessions *f, const redisReply *reply)
 {
 	struct hw_stream_id oldest, id;
@@ -430,7 +430,7 @@ static bool take_tail(struct hw_tasks_sessions *f, const redisReply *reply)
 	const redisReply *page = reply->element[1];
 	bool begins = reply->element[0]->elements == 1 && hw_stream_entry_id(reply->element[0]->element[0], &oldest);
 	if (begins && hw_stream_is_trimmed(f->tail, oldest)) {
-		/* Entries may have been trimmed: each session checks this by a page of its own. */
+		/* Entries may have been trimmed. Each session checks this with a page of its own. */
 		for (struct session *s = first_of(f); s; s = next_of(s)) {
 			s->again |= s->current;
 			hw_session_set_current(s, false);
@@ -454,7 +454,7 @@ static void on_tail(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_sessions *f = arg;
 	f->tail_asking = false;
-	/* If Redis refuses, no event reports when it stops: the tick tries again. */
+	/* If Redis refuses, it does not report when it accepts commands again, so the tick tries again. */
 	bool refused = reply && (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2);
 	bool more = take_tail(f, reply);
 	if (more || (f->tail_due && !refused))

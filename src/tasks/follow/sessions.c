@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See sessions.h. A session is current, or it lags. The current sessions have read the stream up to `tail`. One reader
- * serves them all, and the table (followers.h) finds the sessions that want a transition. A lagging session reads pages
- * of its own: after a start, when a full window has stopped it, and when it sends again. It becomes current when a page
- * holds the last entry of the stream. Cost: one transaction per read of new entries, whatever the number of followers;
- * one per page of a lagging session, at most GLANCES_MAX at a time; one HSET per ack. A session stores the number of
- * its unacknowledged messages, and every tenth id. To send again, it reads again from the last ack on.
+ * See sessions.h. A session is current, or it lags. For all current sessions the stream was read up to `tail`. One
+ * reader serves them, and the table (followers.h) finds those that want a transition. A lagging session reads pages of
+ * its own: after a start, after a full window has stopped it, and when it sends again. It becomes current when a page
+ * contains the last entry of the stream. Cost: one transaction for each reading of new entries, whatever the number of
+ * followers; one for each page of a lagging session, with at most GLANCES_MAX at a time; one HSET for each ack. A
+ * session stores how many messages are not acknowledged, and the id of every tenth. To send again, it reads again after
+ * the last ack.
  *
- * Invariant: replies come in the order of the requests, on one connection. So when a session's last page arrives, the
- * session has read at least up to `tail`.
+ * Invariant: replies arrive in the order of the requests, on one connection. So when the last page of a session
+ * arrives, the session has read at least up to `tail`.
  *
- * The transaction of a page also reads the first entry of the stream. If that entry is after the session's offset, the
- * entries in between were trimmed. The session then requests them from heartwheel-history (past.h), page by page.
- * Entries that history does not have are sent as a gap. If history does not answer, or has not read up to the first
- * entry of the stream, the session waits at most BEHIND_MS.
+ * The transaction of a page also reads the first entry of the stream. If that is after the session's offset, entries
+ * between were trimmed. The session then requests these from heartwheel-history (past.h), page by page. Entries that
+ * history does not have are reported as a gap. If history does not answer, or has not read up to the first entry of the
+ * stream, the session waits for at most BEHIND_MS.
  */
 #include "tasks/follow/sessions.h"
 
@@ -61,7 +62,7 @@ static struct session *add(struct hw_tasks_sessions *f, struct hw_text client)
 	return s;
 }
 
-/* Frees the sessions that have ended, once they await no reply and are in no queue. */
+/* Frees the sessions that have ended, when they await no reply and are in no queue. */
 static void reap(struct hw_tasks_sessions *f)
 {
 	for (struct hw_follower **at = &f->table.first; *at;) {
@@ -109,8 +110,8 @@ static void acknowledged(struct session *s, struct hw_stream_id offset)
 	s->again = true;
 }
 
-/* Whether the stream may have reached `offset`. A client may acknowledge an entry that only a faster instance has
- * read. */
+/* Whether the stream may have reached `offset`. A client may acknowledge an entry that this instance has not read,
+ * because a faster instance has sent it. */
 static bool is_reached(const struct hw_tasks_sessions *f, struct hw_stream_id offset)
 {
 	return offset.ms <= (uint64_t)(hw_tasks_store_now_ms(f->app->store) + AHEAD_MS) ||
@@ -135,7 +136,8 @@ static void on_ack(void *arg, struct hw_text from, struct hw_text msg_id)
 
 /* --- stored sessions ---------------------------------------------------------------------------------------------- */
 
-/* Callbacks that load a session from Redis: whether it is unproven, whether its client is offline, filter, offset. */
+/* Callbacks that load a session from Redis: whether the client has acknowledged anything, whether it is offline, its
+ * filter, its offset. */
 static void on_unproven(void *arg, const redisReply *reply)
 {
 	struct session *s = arg;
@@ -179,7 +181,7 @@ static void on_filter(void *arg, const redisReply *reply)
 	(void)hw_followers_set_filter(&s->all->table, &s->base, reply->str);
 }
 
-/* An unusable offset counts as the beginning, so that no event is lost. */
+/* An offset that cannot be used counts as the beginning of the stream, so that no event is lost. */
 static struct hw_stream_id offset_of(struct session *s, const redisReply *reply)
 {
 	struct hw_stream_id offset, none = {0, 0};
@@ -252,7 +254,8 @@ static void load(struct session *s)
 	pump_loads(f);
 }
 
-/* Redis has more followers than max_followers. The known ones are served, and as many others as there is room for. */
+/* Redis has more followers than max_followers. Those that are already known are served, and as many others as there is
+ * room for. */
 static void left_out(struct hw_tasks_sessions *f, size_t n)
 {
 	int64_t now = now_ms();
@@ -299,7 +302,7 @@ static void on_list(void *arg, const redisReply *reply)
 		if (!s->known)
 			load(s);
 	}
-	/* A session that is not listed was ended by another instance, or expired. */
+	/* A session that is not in the list has expired, or another instance has ended it. */
 	for (struct session *s = first_of(f); s; s = next_of(s))
 		s->gone |= !s->listed;
 	left_out(f, n_out);
@@ -318,7 +321,7 @@ struct asking {
 	struct hw_tasks_sessions *all;
 	char client[HW_ID_MAX + 1], msg_id[HW_TASK_MSG_ID_MAX + 1];
 	char *filter;
-	bool fresh;  /* no `from` was given: keeps the old offset, or begins with new events */
+	bool fresh;  /* the request has no `from`: the old offset is kept, or the session begins with new events */
 	bool is_new; /* counted in n_new */
 };
 
@@ -463,7 +466,8 @@ static void on_up(void *arg)
 	list(f);
 }
 
-/* Ends a session that was sent something and got no ack: the client follows by mistake, or no longer exists. */
+/* Ends a session that was sent messages and has acknowledged none: its client follows by mistake, or no longer exists.
+ */
 static void expire(struct session *s)
 {
 	struct hw_tasks_sessions *f = s->all;
@@ -479,7 +483,7 @@ static void expire(struct session *s)
 	s->gone = true;
 }
 
-/* How long the session waits for an ack: twice as long after each wait without one, at most retry_max. */
+/* How long to wait for an ack. The time doubles after each wait without an ack, up to retry_max. */
 static int64_t wait_ms(const struct session *s)
 {
 	const struct hw_tasks_settings *c = s->all->app->conf;
@@ -489,7 +493,7 @@ static int64_t wait_ms(const struct session *s)
 	return wait < c->retry_max_ms ? wait : c->retry_max_ms;
 }
 
-/* Saves the offset if nothing of what the session has read is unacknowledged. Then loads the session from Redis
+/* If everything that was read for the session is acknowledged, saves its offset. Then loads the session from Redis
  * again. */
 static void refresh(struct session *s)
 {
@@ -504,7 +508,7 @@ static void refresh(struct session *s)
 static void tick_session(struct session *s, int64_t now, int64_t redis_now, unsigned period)
 {
 	struct hw_tasks_sessions *f = s->all;
-	/* The load may have been skipped while a reply was awaited. */
+	/* If a reply was awaited, the load may have been skipped. */
 	if (!s->known)
 		load(s);
 	if (s->unproven && s->ends_ms && !s->asleep_ms && redis_now >= s->ends_ms && is_ours(s)) {
@@ -518,7 +522,7 @@ static void tick_session(struct session *s, int64_t now, int64_t redis_now, unsi
 	s->again |= s->later;
 	s->later = false;
 	hw_session_go_on(s);
-	/* Other instances receive acks too. The reply arrives before the next tick. */
+	/* Other instances also receive acks. The reply arrives before the next tick. */
 	if (s->base.by_client.hash % period == f->ticks % period)
 		refresh(s);
 	else if (f->app->conf->several && s->sent.n && !s->timeouts)

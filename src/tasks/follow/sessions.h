@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Followers: clients that only speak MQTT, and receive the transitions of devices as tasks (action `transition`; the
- * msg_id is the event's id). An ack acknowledges all events up to its id. Events without an ack are sent again from the
- * last ack on, so each event is sent at least once. A client's session is s:ol:{client}, s:s:{client} (stream ->
- * filter) and s:t:{client} (stream -> offset). It expires 30 days after the client's last ack. task:follow names the
- * clients, at most `max_followers`. task:follow:new is a sorted set of the clients that have acknowledged nothing. Its
- * score is the time at which the session ends, or +inf before anything was sent. With several instances, a client is
- * served by the first instance in rendezvous order.
+ * Followers: clients that only use MQTT, and receive the transitions of devices as tasks (action `transition`; the
+ * msg_id is the event's id). An ack acknowledges all events up to its id. Events without an ack are sent again, so each
+ * event is sent at least once. A client's session is s:ol:{client}, s:s:{client} (stream -> filter) and s:t:{client}
+ * (stream -> offset). It expires 30 days after the client's last ack. task:follow contains the names of the clients, at
+ * most `max_followers`. task:follow:new is a sorted set of the clients that have not acknowledged anything. Its score
+ * is when the session ends, or +inf until something was sent. With several instances, each client is served by the
+ * first instance in rendezvous order.
  */
 #ifndef HW_TASKS_SESSIONS_H
 #define HW_TASKS_SESSIONS_H
@@ -16,15 +16,16 @@
 struct hw_tasks_app;
 struct hw_tasks_sessions;
 
-/* Registers at the inbox for `follow`, `unfollow`, and acks that name no task. Returns NULL without memory. */
+/* Registers with the inbox for `follow`, `unfollow`, and acks that name no task. Returns NULL without memory. */
 struct hw_tasks_sessions *hw_tasks_sessions_new(struct hw_tasks_app *app);
-/* Call it after the store is freed: no call is under way then. */
+/* Called after the store is freed, when no call is open. */
 void hw_tasks_sessions_free(struct hw_tasks_sessions *f);
 /* Each second. */
 void hw_tasks_sessions_tick(struct hw_tasks_sessions *f);
-/* Call it each turn of the loop, because the broker may have room again. NULL is allowed. */
+/* Called in each turn of the loop, because the broker may have room again. NULL is allowed. */
 void hw_tasks_sessions_turn(struct hw_tasks_sessions *f);
-/* The number of all sessions; of the sessions that have read the stream to its end. */
+/* hw_tasks_sessions_count(): the number of all sessions. The next function: the number of those that have read the
+ * stream to its end. */
 size_t hw_tasks_sessions_count(const struct hw_tasks_sessions *f);
 size_t hw_tasks_sessions_count_current(const struct hw_tasks_sessions *f);
 

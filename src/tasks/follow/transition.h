@@ -15,10 +15,10 @@ struct hw_task_transition {
 	struct hw_task_id task;
 	struct hw_text receiver, sender, msg_id, why, node;
 	struct hw_text action;    /* of a watched task at its end; else empty */
-	enum hw_task_state state; /* with why "late": the state that the late answer reports */
+	enum hw_task_state state; /* with why "late": the state that the late answer reported */
 	bool late;
-	bool watched; /* the entry has a field `watched`: nodes sent one another the task, so submitters.h publishes no
-	                 notice */
+	bool watched; /* The entry has the field `watched`: nodes sent the task to each other, so submitters.h publishes
+	                 no notice. */
 	int64_t time_ms;
 	int64_t waited_ms; /* with `action`: how long the task had waited at its end */
 };
@@ -33,9 +33,9 @@ struct hw_device_transition {
 };
 
 /*
- * Reads an entry's fields into a transition. Returns false if heartwheel cannot have written the entry. A time that is
- * invalid, or more than a day after now_ms, is replaced by the entry's own time or by now_ms. The transition borrows
- * the reply.
+ * Reads the fields of an entry into a transition. Returns false if heartwheel cannot have written the entry. An invalid
+ * time, or one more than a day after now_ms, is replaced by the time in the entry's id or by now_ms. The transition
+ * borrows from the reply.
  */
 bool hw_task_transition_read(const redisReply *entry, int64_t now_ms, struct hw_task_transition *out);
 bool hw_device_transition_read(const redisReply *entry, int64_t now_ms, struct hw_device_transition *out);

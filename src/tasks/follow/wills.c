@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See wills.h. Cost: per page of device:events one XRANGE, one MGET and one SET. */
+/* See wills.h. Cost: for each page of device:events one XRANGE, one MGET and one SET. */
 #include "tasks/follow/wills.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define PAGE    100
 #define KEY_MAX (HW_ID_MAX + 8)
-#define OWNER   "wills" /* the first instance in rendezvous order for this name reads */
+#define OWNER   "wills" /* name for the rendezvous: only the first instance in its order reads */
 
 struct hw_tasks_wills {
 	struct hw_tasks_app *app;
@@ -33,9 +33,9 @@ struct hw_tasks_wills {
 	size_t n_ids, out;          /* out: messages on their way to the broker */
 	struct sent {
 		struct hw_tasks_wills *w;
-		bool done; /* the broker has it or refused it, or it cannot be published */
+		bool done; /* the broker has the message or has refused it, or it cannot be published */
 	} sent[PAGE];      /* for each device of the page */
-	bool failed;       /* a message was lost: the tick sends the undone ones again */
+	bool failed;       /* a message was lost: at the next tick, those that are not done are sent again */
 };
 
 static void go_on(struct hw_tasks_wills *w);
@@ -53,7 +53,7 @@ static bool is_key(const struct hw_json_member *m, const char *name)
 	return m->key_len == strlen(name) && memcmp(m->key, name, m->key_len) == 0;
 }
 
-/* A string is unquoted; any other value is passed on as it is. `memory` has room for the whole text. */
+/* Takes a value: a string is unquoted, any other value stays as it is. `memory` has room for the whole text. */
 static bool take_value(const struct hw_json_member *m, char **memory, struct hw_text *out)
 {
 	*out = (struct hw_text){m->value, m->value_len};
@@ -103,7 +103,7 @@ static struct hw_text name_of(const struct hw_tasks_app *a, struct hw_text id)
 	return (struct hw_text){id.at + len, id.len - len};
 }
 
-/* Checks a will of this device. Returns the error, or NULL; *w borrows `memory` and the text. */
+/* Checks a will of this device. Returns what is wrong, or NULL. *w borrows from `memory` and the text. */
 static const char *judge(const struct hw_tasks_app *a, struct hw_text id, struct hw_text text, char *memory,
                          struct will *w)
 {
@@ -244,7 +244,7 @@ static void ask_page(struct hw_tasks_wills *w)
 	w->asking = ask_stream(w, on_page, &c);
 }
 
-/* The offset in Redis. on_end() judges it: the end of the stream was requested after it. */
+/* The offset that Redis has stored. on_end() checks it, because the end of the stream arrives after it. */
 static void on_offset(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;
@@ -258,8 +258,8 @@ static void on_offset(void *arg, const redisReply *reply)
 		w->kept = KEPT_OFFSET;
 }
 
-/* The end of the stream. If no offset was stored, or the stored one is unusable or after the end, reading begins with
- * new entries. */
+/* The end of the stream. If no offset is stored, or it cannot be used or is after the end, reading begins with new
+ * entries. */
 static void on_end(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;
@@ -401,7 +401,7 @@ struct asked {
 	struct evhttp_request *req;
 };
 
-/* Returns the request; NULL: the HTTP server has freed it. */
+/* Returns the request, or NULL if the HTTP server has freed it. */
 static struct evhttp_request *request_of(struct asked *q, const redisReply *reply)
 {
 	struct evhttp_request *req = !reply && q->app->life.stopping ? NULL : q->req;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held wills: a message that is published at each offline transition of its device. Key s:w:{id} holds it as JSON
+ * Held wills: a message that is published when its device becomes offline, each time. Key s:w:{id} contains it as JSON
  * {"topic","payload","qos","retain"}. The device (action `will`) or an operator (the API) sets it.
  *
  * Offline transitions are read from device:events after the offset in task:wills. The offset advances when the broker
  * has all messages of a page. So each will is published at least once, even if an instance crashes. With several
- * instances only the first in rendezvous order reads.
+ * instances, only the first one in rendezvous order reads.
  */
 #ifndef HW_TASKS_WILLS_H
 #define HW_TASKS_WILLS_H
@@ -15,9 +15,9 @@
 struct hw_tasks_app;
 struct hw_tasks_wills;
 
-/* Registers for the action `will` at the inbox. Returns NULL without memory. */
+/* Registers with the inbox for the action `will`. Returns NULL without memory. */
 struct hw_tasks_wills *hw_tasks_wills_new(struct hw_tasks_app *app);
-/* Call it after the store is freed: no call is under way then. */
+/* Called after the store is freed, when no call is open. */
 void hw_tasks_wills_free(struct hw_tasks_wills *w);
 /* Each second. */
 void hw_tasks_wills_tick(struct hw_tasks_wills *w);

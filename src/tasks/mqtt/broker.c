@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See broker.h. Messages wait here while the publisher has no room. What the broker grants bounds the messages in the
- * publisher. The address of a message is its publish_id, so an answer finds it without a search.
+ * See broker.h. Messages wait here while the publisher has no room. The broker limits how many messages are in the
+ * publisher. The publish_id of a message is its address, so its answer finds it without a search.
  */
 #include "tasks/mqtt/broker.h"
 
@@ -21,10 +21,12 @@
 
 #define SESSION_S    3600
 #define RING_BYTES   (4 << 20)
-#define EVENTS_A_RUN 256   /* per run; then other events of the loop are handled */
-#define BARRIER_MS   5000  /* interval of the barriers */
-#define SILENT_MS    20000 /* the connection is lost if, after a barrier came back, no other does for so long */
-#define NEVER_MS     (INT64_C(366) * 86400000) /* limit of a stall: none, because stalls do not matter here */
+#define EVENTS_A_RUN 256  /* per run; then other events of the loop are handled */
+#define BARRIER_MS   5000 /* interval of the barriers */
+/* If no barrier comes back for so long after another one did, the connection counts as lost. */
+#define SILENT_MS 20000
+/* Limit of a stall: practically none, because stalls do not matter here. */
+#define NEVER_MS (INT64_C(366) * 86400000)
 
 struct put {
 	TAILQ_ENTRY(put) link;
@@ -60,9 +62,10 @@ struct hw_tasks_broker {
 	size_t n, bytes;
 	struct listener *listeners, **listeners_end;
 	bool publisher_up, reader_up, open, filters_due, ending;
-	bool ended, read_out; /* ended: the reader has ended; read_out: no message of it waits */
+	bool ended, read_out; /* ended: the reader has ended. read_out: none of its messages waits */
 	uint64_t barriers, run_id;
-	int64_t barrier_ms, heard_ms; /* monotonic: last barrier sent; last one received on this connection (0: none) */
+	int64_t barrier_ms, heard_ms; /* monotonic: when the last barrier was sent; when one last came back on this
+	                                 connection (0: none) */
 	char why[300], reader_why[300];
 };
 
@@ -190,7 +193,8 @@ static void answered(struct hw_tasks_broker *b, const struct hw_publisher_event 
 	struct put *p = (struct put *)(uintptr_t)ev->publish_id;
 	bool too_long = ev->reason == MQTT_RC_PACKET_TOO_LARGE;
 	if (ev->kind == HW_PUBLISHER_REFUSED && !ev->text[0] && !too_long)
-		answer(b, p, &b->out, HW_PUT_LOST, ""); /* not sent: the publisher sends no such message for a while */
+		answer(b, p, &b->out, HW_PUT_LOST,
+		       ""); /* not sent, because the publisher sends no such message for a while */
 	else if (ev->kind == HW_PUBLISHER_REFUSED)
 		answer(b, p, &b->out, HW_PUT_REFUSED, ev->text[0] ? ev->text : "it is longer than the broker's limit");
 	else
@@ -278,7 +282,8 @@ static void take_message(struct hw_tasks_broker *b, const struct hw_reader_event
 	}
 }
 
-/* Uses a timer and not event_active(): if an event activates itself, the loop does not finish its turn. */
+/* Schedules a reading with a timer. With event_active(), an event that activates itself would keep the loop in the same
+ * turn. */
 static void read_soon(struct hw_tasks_broker *b)
 {
 	(void)event_add(b->go_on, &(struct timeval){0, 0}); /* without memory the tick does it */
@@ -349,8 +354,8 @@ bool hw_tasks_broker_has_ended(struct hw_tasks_broker *b)
 
 /* --- subscriptions ------------------------------------------------------------------------------------------------ */
 
-/* Whether another filter covers that of `l`, which is then not subscribed: a broker may send a message twice that
- * matches both. */
+/* Whether another filter covers that of `l`. If so, it is not subscribed, because a broker may send a message that
+ * matches both twice. */
 static bool is_covered(const struct hw_tasks_broker *b, const struct listener *l)
 {
 	for (const struct listener *o = b->listeners; o; o = o->next)
@@ -359,7 +364,7 @@ static bool is_covered(const struct hw_tasks_broker *b, const struct listener *l
 	return false;
 }
 
-/* The filters to subscribe, each once. The caller frees the array. */
+/* Returns the filters to subscribe, each once. The caller frees the array. */
 static struct hw_mqtt_filter *filters_of(struct hw_tasks_broker *b, size_t *n)
 {
 	size_t count = 0;
@@ -430,8 +435,8 @@ size_t hw_tasks_broker_waiting(const struct hw_tasks_broker *b)
 	return b->n;
 }
 
-/* A half-open connection is noticed by barriers that do not come back. While reading is closed, no barrier can arrive,
- * so that time does not count. */
+/* If the connection is broken without a close, barriers do not come back. While this instance does not read, no barrier
+ * can arrive, so that time does not count. */
 void hw_tasks_broker_tick(struct hw_tasks_broker *b)
 {
 	int64_t now = now_ms();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See inbox.h. A request's sender is the topic's last level, which the broker's ACL binds to the client. If that level
- * is missing, `identity = payload` takes the sender from the payload. */
+/* See inbox.h. The sender of a request is the last level of its topic, which the broker's ACL binds to the client. If
+ * that level is missing, the sender is taken from the payload if `identity = payload`. */
 #include "tasks/mqtt/inbox.h"
 
 #include <errno.h>
@@ -76,8 +76,8 @@ int hw_tasks_notify(struct hw_tasks_app *a, struct hw_text sender, enum hw_task_
 	if (rc)
 		return rc;
 	const struct hw_text topic = {b->topic.at, b->topic.len};
-	/* The acks of a task differ by their states. So each state has its own subject, and an ack is not taken for
-	 * another. */
+	/* A task has several acks, one for each state. Each state has its own subject, so that no ack is taken for
+	 * another one. */
 	const struct hw_tasks_put put = {.topic = topic,
 	                                 .payload = {b->message.at, b->message.len},
 	                                 .qos = 1,
@@ -132,7 +132,7 @@ static const char *why_not(enum hw_task_verdict v, enum hw_tasks_refusal *kind)
 	}
 }
 
-/* Publishes the result of an ended task again, after its submission was repeated. */
+/* Publishes the result of an ended task again, because its submission was repeated. */
 static void on_record(void *arg, const struct hw_task_id *task, int rc, const struct hw_task_record *r)
 {
 	struct asking *q = arg;
@@ -170,7 +170,7 @@ static void taken(struct asking *q, const struct hw_dispatch_result *result)
 	free(q);
 }
 
-/* Without an answer from Redis nothing is published: the submitter submits again. */
+/* If Redis does not answer, nothing is published, and the submitter will submit again. */
 static void on_submitted(void *arg, const struct hw_dispatch_result *result)
 {
 	struct asking *q = arg;
@@ -259,7 +259,7 @@ static void on_queried(void *arg, const struct hw_task_id *task, int rc, const s
 	free(q);
 }
 
-/* Cancels or queries a task of the sender by its msg_id. A sender cannot name a task of another sender. */
+/* Cancels or queries a task by its sender and msg_id. So a sender cannot name another sender's task. */
 static void ask_about(struct hw_tasks_inbox *b, struct hw_text sender, const struct hw_request *q)
 {
 	struct hw_task_cancel c = {.sender = sender, .force = q->force};
@@ -287,7 +287,7 @@ static void serve(struct hw_tasks_inbox *b, struct hw_text sender, struct hw_req
 		hw_tasks_inbox_refuse(b, sender, q->msg_id, "heartwheel-tasks does not know this action");
 }
 
-/* Whether a message is to be read: it is neither retained nor truncated. */
+/* Whether to read a message: it is neither retained nor truncated. */
 static bool is_fit(struct hw_tasks_inbox *b, const struct hw_tasks_got *m)
 {
 	if (m->retained)

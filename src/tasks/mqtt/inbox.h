@@ -14,26 +14,26 @@ struct hw_tasks_inbox;
 struct hw_tasks_inbox *hw_tasks_inbox_new(struct hw_tasks_app *app);
 void hw_tasks_inbox_free(struct hw_tasks_inbox *b);
 
-/* Registers `fn` for an action's requests (FOLLOW, UNFOLLOW, WILL). `sender` is trusted. The arguments are valid during
- * the call. `fn` answers with hw_tasks_inbox_done() or hw_tasks_inbox_refuse(), at once or later. */
+/* Registers `fn` for requests with an action (FOLLOW, UNFOLLOW, WILL). `sender` is trusted. The arguments are valid
+ * during the call. `fn` answers with hw_tasks_inbox_done() or hw_tasks_inbox_refuse(), at once or later. */
 typedef void hw_request_fn(void *arg, struct hw_text sender, const struct hw_request *q);
 void hw_tasks_inbox_take(struct hw_tasks_inbox *b, enum hw_request_action action, hw_request_fn *fn, void *arg);
-/* Registers `fn` for acks whose msg_id names no task, such as followers' acks of events. `from`: the topic's last
- * level, may be empty. */
+/* Registers `fn` for acks whose msg_id names no task, such as followers' acks of events. `from`: the last level of the
+ * topic; may be empty. */
 typedef void hw_stray_fn(void *arg, struct hw_text from, struct hw_text msg_id);
 void hw_tasks_inbox_take_strays(struct hw_tasks_inbox *b, hw_stray_fn *fn, void *arg);
 
-/* Answers the sender of a request on ROOT/SENDER/...: it is done (complete; `value`: JSON, or empty), or refused
- * (failed). */
+/* Answer the sender of a request on ROOT/SENDER/...: the request is done (complete; `value`: JSON, or empty), or is
+ * refused (failed). */
 void hw_tasks_inbox_done(struct hw_tasks_inbox *b, struct hw_text sender, struct hw_text msg_id, struct hw_text value);
 void hw_tasks_inbox_refuse(struct hw_tasks_inbox *b, struct hw_text sender, struct hw_text msg_id, const char *why);
 
-/* Publishes a notice to a sender as `word` (ACK, COMPLETE, FAILED). Returns 0 or the error of
+/* Publishes a notice to a sender on the topic `word` (ACK, COMPLETE, FAILED). Returns 0, or an error of
  * hw_tasks_broker_publish(). */
 int hw_tasks_notify(struct hw_tasks_app *app, struct hw_text sender, enum hw_task_topic word, const struct hw_notice *n,
                     hw_put_fn *fn, void *arg);
 
-/* Whether the sender is a client of the API: `local`, `user:NAME`. Such a sender gets no messages over MQTT. */
+/* Whether the sender is a client of the API: `local` or `user:NAME`. Such a sender gets no messages over MQTT. */
 bool hw_tasks_is_local(struct hw_text sender);
 
 #endif

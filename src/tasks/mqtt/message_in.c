@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See message.h: reads messages. A table of the known names finds the members of an object once. Then each member is
- * read with its type and its bounds. Cost: three passes over the bytes, and one allocation of twice their size.
+ * See message.h: reads messages. The members of an object are found once, with a table of the known names. Then each
+ * member is read with its type and its limits. Cost: three passes over the bytes, and one allocation of twice their
+ * size.
  */
 #include "tasks/mqtt/message.h"
 
@@ -56,7 +57,7 @@ static const char *const names[NAMES] = {
 	[RETAIN] = "retain", [RUN] = "run",         [SENDER] = "sender",   [TIME] = "time",   [TOPIC] = "topic",
 	[VALUE] = "value",   [REPLY] = "reply",     [TIMEOUT] = "timeout", [TASK] = "task"};
 
-/* A message that is being read: its members as raw JSON, and the memory for strings. */
+/* A message that is being read: its members as raw JSON, and the memory for unquoted strings. */
 struct reading {
 	struct hw_text found[NAMES];
 	char *memory; /* end of the part in use */
@@ -100,7 +101,7 @@ static bool is_there(const struct reading *r, enum name k)
 	return r->found[k].at && r->found[k].at[0] != 'n'; /* null is no value */
 }
 
-/* Unquotes a string into `memory`; -EINVAL if it is none. */
+/* Unquotes a string into `memory`. Returns -EINVAL if the value is no string. */
 static int unquote(struct reading *r, struct hw_text raw, struct hw_text *out)
 {
 	if (raw.len < 2 || raw.at[0] != '"')
@@ -122,7 +123,7 @@ static int take_text(struct reading *r, enum name k, struct hw_text *out, const 
 	return 0;
 }
 
-/* Reads an optional number of seconds from 0 to `most`, as ms; without one *out stays as it is. */
+/* Reads an optional number of seconds, from 0 to `most`, as ms. If there is none, *out keeps its value. */
 static int take_seconds(struct reading *r, enum name k, double most, int64_t *out, const char *why)
 {
 	char text[64], *end;
@@ -177,7 +178,8 @@ bool hw_task_msg_id_is_valid(struct hw_text t)
 	return t.len >= 1 && t.len <= HW_TASK_MSG_ID_MAX;
 }
 
-/* Checks a topic with hw_id_valid(), in pieces of at most HW_ID_MAX bytes. The inner loop keeps characters whole. */
+/* Checks a topic with hw_id_valid(), in pieces of at most HW_ID_MAX bytes. The inner loop cuts between whole
+ * characters. */
 static bool is_topic(struct hw_text t)
 {
 	if (t.len == 0 || t.len > TOPIC_MAX || t.at[0] == '$')
@@ -249,7 +251,8 @@ static int read_times(struct reading *r, struct hw_task_submission *t)
 	return 0;
 }
 
-/* To a device the payload is passed on as it is. On a topic a string is published as its bytes. */
+/* Reads the body of a task. To a device the payload is passed on unchanged. On a topic, a string is published as its
+ * bytes. */
 static int read_body(struct reading *r, struct hw_task_submission *t)
 {
 	t->body = r->found[PAYLOAD];
@@ -300,7 +303,7 @@ static int read_ids(struct reading *r, struct hw_request *q)
 	return q->n_ids ? 0 : wrong(r, "ids is empty");
 }
 
-/* Whether a text can be where to begin: "new", "start", or an id of the stream. */
+/* Whether a text can be the value of `from`: "new", "start", or an id of the stream. */
 static bool is_offset(struct hw_text t)
 {
 	struct hw_stream_id id;
@@ -370,7 +373,7 @@ static int read_payload(struct reading *r, struct hw_request *q)
 static int read_request(struct reading *r, struct hw_request *q)
 {
 	struct hw_text action;
-	/* The msg_id and the sender are read first, because an error is answered to them. */
+	/* The msg_id and the sender are read first, because errors are reported to that sender. */
 	int rc = take_msg_id(r, &q->msg_id);
 	if (take_text(r, SENDER, &q->sender, "sender must be a string") != 0)
 		return -EINVAL;
@@ -397,7 +400,8 @@ static int begin(struct reading *r, struct hw_request *q, const void *bytes, siz
 		*why = "the message is not a JSON object";
 		return -EINVAL;
 	}
-	q->memory = r->memory = malloc(2 * len); /* the payload's members are stored as well as the message's */
+	q->memory = r->memory = malloc(
+		2 * len); /* twice the length, because the payload's members are stored as well as the message's */
 	if (!q->memory)
 		return -ENOMEM;
 	collect(r, (struct hw_text){bytes, len});
@@ -518,8 +522,8 @@ int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID
 
 /* --- messages among nodes ----------------------------------------------------------------------------------------- */
 
-/* Reads only what is needed to follow a task. Other members may be missing or differ from ours: the nodes define
- * them. */
+/* Reads only what is needed to follow a task. The nodes decide about the other members, which may be missing or differ
+ * from ours. */
 int hw_overheard_read(struct hw_overheard *s, const void *bytes, size_t len)
 {
 	struct reading r = {.why = NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See message.h: builds messages. Raw values are JSON text that was checked when it arrived; they are copied. */
+/* See message.h: writes messages. Raw values are JSON texts that were checked when they arrived; they are copied. */
 #include "tasks/mqtt/message.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ void hw_message_fini(struct hw_message *m)
 	*m = (struct hw_message){0};
 }
 
-/* Makes room for `more` bytes and a NUL; NULL without memory. */
+/* Returns room for `more` bytes and a NUL; NULL without memory. */
 static char *room(struct hw_message *m, size_t more)
 {
 	if (m->failed)
@@ -63,7 +63,7 @@ static void put_quoted(struct hw_message *m, struct hw_text t)
 	m->len += len;
 }
 
-/* Appends a string after `key`, which includes the JSON around the name: `{"sender":`. */
+/* Appends a string after `key`, which contains the JSON around the member's name: `{"sender":`. */
 static void put_text(struct hw_message *m, const char *key, struct hw_text t)
 {
 	put_word(m, key);
@@ -98,8 +98,8 @@ static void begin(struct hw_message *m)
 	m->failed = false;
 }
 
-/* FD's times are whole seconds, and its devices' types hold no others. Cutting off a fraction makes exp earlier, never
- * late. */
+/* The times in messages are whole seconds, and types in devices have no others. Cutting off the fraction makes exp
+ * earlier, never later. */
 int hw_message_pending(struct hw_message *m, const char *name, const struct hw_task_id *task,
                        const struct hw_task_claimed *c, int64_t now_ms)
 {

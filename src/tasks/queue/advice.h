@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks Redis' setup for tasks: Redis should persist its data, and evict no keys that have no TTL. */
+/* Checks whether Redis' setup suits tasks: Redis should save its data on disk, and evict no keys that have no TTL. */
 #ifndef HW_TASKS_ADVICE_H
 #define HW_TASKS_ADVICE_H
 
@@ -10,8 +10,9 @@ struct hw_tasks_app;
 struct hw_tasks_advice *hw_tasks_advice_new(struct hw_tasks_app *app);
 /* Call it after the store is freed. */
 void hw_tasks_advice_free(struct hw_tasks_advice *v);
-/* Each second. On each new connection, and each hour, it queries Redis and logs a warning for each unsuitable setting,
- * because operators do not read a log from its beginning. If Redis denies a query, that setting is not judged. */
+/* Called each second. On each new connection and each hour it queries Redis, and logs a warning about each unsuitable
+ * setting; it repeats this, because operators do not read a log from its beginning. If Redis refuses a query, there is
+ * no warning about that setting. */
 void hw_tasks_advice_tick(struct hw_tasks_advice *v);
 /* The connection is lost. */
 void hw_tasks_advice_down(struct hw_tasks_advice *v);

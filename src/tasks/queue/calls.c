@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The arguments of the scripts' calls. scripts/places names their positions. */
+/* The arguments of the calls of scripts. scripts/places has names for their positions. */
 #include "tasks/queue/calls.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void put_task(struct hw_eval *e, unsigned place, const struct hw_task_id 
 	hw_eval_put(e, place, text, HW_TASK_TEXT);
 }
 
-/* A negative number means that none is given: the argument is ''. */
+/* Puts an optional number. A negative number means that there is none; the argument is then ''. */
 static void put_given(struct hw_eval *e, unsigned place, int64_t ms)
 {
 	if (ms < 0)

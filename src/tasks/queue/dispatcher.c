@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See dispatcher.h. A request is appended at once to the open call of its kind, in the wire format, so its content is
- * copied once. Answers of devices and watched messages are also kept until Redis has them, because they are not
- * received again soon.
+ * copied once. Answers of devices, and watched messages, are also kept until Redis has them, because they are received
+ * only once.
  */
 #include "tasks/queue/dispatcher.h"
 
@@ -17,7 +17,7 @@
 #include "tasks/queue/turn.h"
 #include "tasks/watch/watch.h"
 
-/* An answer or a watched message that Redis may not have yet. */
+/* An answer or a watched message that Redis perhaps does not have yet. */
 struct kept {
 	struct kept *next;
 	enum hw_dispatch_kind kind; /* ANSWER or WATCH */
@@ -95,7 +95,7 @@ static void keep(struct hw_dispatcher *d, struct kept *k)
 	d->waiting_end = &k->next;
 }
 
-/* Keeps a failed request that must be repeated. False: its callback is called instead. */
+/* Keeps a failed request that must be repeated. Returns false if its callback must be called instead. */
 static bool keeps(struct hw_dispatcher *d, struct item *it, int rc, const char *error)
 {
 	bool again = rc == -ENOTCONN || rc == -ENOMEM || (rc == -EIO && hw_trouble_is_global(hw_trouble_of(error)));
@@ -197,7 +197,8 @@ void hw_dispatcher_flush(struct hw_dispatcher *d)
 		flush(d, (enum hw_dispatch_kind)k);
 }
 
-/* A call begins with the latest time that Redis' clock can have. So it is begun when its first request is there. */
+/* Begins a call. Its first argument is the latest time that Redis' clock can have, so a call begins with its first
+ * request. */
 static struct call *begin(struct hw_dispatcher *d, enum hw_dispatch_kind kind)
 {
 	const struct hw_tasks_app *a = d->app;
@@ -222,7 +223,8 @@ static bool has_task(const struct call *c, const struct hw_task_id *task)
 	return false;
 }
 
-/* The open call of a kind, if it has room for a request of `task` (NULL: of none); otherwise a new call. */
+/* Returns the open call of a kind if it has room for a request about `task` (NULL: about none), otherwise a new call.
+ */
 static struct call *room(struct hw_dispatcher *d, enum hw_dispatch_kind kind, const struct hw_task_id *task)
 {
 	struct call *c = d->open[kind];
@@ -321,7 +323,7 @@ static const struct hw_task_id *task_of(const struct kept *k)
 	return k->kind == HW_DISPATCH_ANSWER ? &k->answer.task : &k->seen.task;
 }
 
-/* Watched messages of one task are processed in their order, so they may share a call. */
+/* Watched messages are processed in their order, so several messages of one task may be in the same call. */
 static int put_kept(struct hw_dispatcher *d, struct kept *k)
 {
 	struct call *c = room(d, k->kind, k->kind == HW_DISPATCH_ANSWER ? task_of(k) : NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads tasks in Redis for the API, by the scripts that only read. It has its own connection, so that API reads and
- * claims do not delay each other. While Redis is away, a request fails at once.
+ * Reads tasks in Redis for the API, with scripts that only read. It has its own connection, so that reads for the API
+ * and claims do not delay each other. While Redis cannot be reached, a request fails at once.
  */
 #ifndef HW_TASKS_READS_H
 #define HW_TASKS_READS_H
@@ -27,17 +27,17 @@ struct hw_reads *hw_reads_new(struct event_base *base, const struct hw_redis_lin
 void hw_reads_free(struct hw_reads *r);
 void hw_reads_tick(struct hw_reads *r);
 bool hw_reads_are_up(const struct hw_reads *r);
-/* Why the connection is down; "" before the first attempt has failed. */
+/* Why the connection is down; "" until the first attempt has failed. */
 const char *hw_reads_why(const struct hw_reads *r);
 struct hw_redis_link *hw_reads_link(struct hw_reads *r);
 
-/* `reply` NULL: there is no answer; `why` is a sentence about it. Both are valid during the call. Never called from the
- * functions below. */
+/* `reply` NULL: there is no answer, and `why` is a sentence about that. Both are valid during the call. Never called
+ * from the functions below. */
 typedef void hw_reads_done(void *arg, const struct hw_tasks_reply *reply, const char *why);
 
-/* Returns 0; or -ENOTCONN, -EBUSY or -ENOMEM, and then does not call done(). */
+/* Returns 0, or -ENOTCONN, -EBUSY or -ENOMEM, and done() is then not called. */
 int hw_reads_list(struct hw_reads *r, const struct hw_task_listing *l, hw_reads_done *done, void *arg);
-/* Shows 1 to HW_TASK_CALL_ITEMS tasks. The reply has one item per task. */
+/* Shows 1 to HW_TASK_CALL_ITEMS tasks. The reply has one item for each task. */
 int hw_reads_show(struct hw_reads *r, const struct hw_task_id *tasks, size_t n, hw_reads_done *done, void *arg);
 
 int hw_reads_count(struct hw_reads *r, const struct hw_task_place *behind, unsigned limit, hw_reads_done *done,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the scripts' answers: scripts/places names the positions, counted from 1. Nothing is trusted: a part of a wrong
- * type is empty or 0, and a malformed item is an error. */
+/* Reads the answers of the scripts. scripts/places has names for the positions, which are counted from 1. No answer is
+ * trusted: a part of a wrong type counts as empty or 0, and a malformed item as an error. */
 #include "tasks/queue/calls.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static int64_t number(const redisReply *r, unsigned place)
 	return p && p->type == REDIS_REPLY_INTEGER ? p->integer : 0;
 }
 
-/* When a task is due. A score may be any number, and Redis converts it to an integer, so the result may be negative. */
+/* When a task is due. A score can be any number, which Redis converts to an integer, so the result may be negative. */
 static int64_t due(const redisReply *r, unsigned place)
 {
 	int64_t ms = number(r, place);
@@ -66,8 +66,8 @@ static const char *const verdict_names[HW_TASK_VERDICTS] = {
 	[HW_TASK_DONE] = "DONE",       [HW_TASK_LATE] = "LATE",   [HW_TASK_FOREIGN] = "FOREIGN",
 	[HW_TASK_RUNNING] = "RUNNING"};
 
-/* Reads the verdict and the state, which begin each item. If the item is an error, *item is NULL and *error is its
- * text. */
+/* Reads the verdict and the state, with which each item begins. If the item is an error, *item is NULL and *error is
+ * its text. */
 static enum hw_task_verdict read_item(const struct hw_tasks_reply *r, size_t i, const redisReply **item,
                                       enum hw_task_state *state, struct hw_text *error)
 {
@@ -166,7 +166,7 @@ bool hw_tasks_wake(const struct hw_tasks_reply *r, size_t k, struct hw_task_wake
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
-/* The number in a text, as fields of a hash and scores of a set are texts; -1: none. */
+/* Returns the number in a text, or -1 if there is none. Fields of a hash and scores of a set are texts. */
 static int64_t number_in(struct hw_text t)
 {
 	char digits[32], *end;

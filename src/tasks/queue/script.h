@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The Lua scripts of tasks, in the order that hw_scripts_init() takes. src/redis/embed.sh puts scripts/NAME.lua into
- * the program. */
+/* The Lua scripts of tasks, in the order for hw_scripts_init(). src/redis/embed.sh compiles scripts/NAME.lua into the
+ * program. */
 #ifndef HW_TASKS_SCRIPT_H
 #define HW_TASKS_SCRIPT_H
 

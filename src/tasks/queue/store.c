@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See store.h. Cost when idle: two small commands per second; with several instances six. */
+/* See store.h. Cost when idle: two small commands in a second, or six with several instances. */
 #include "tasks/queue/store.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define RUN_ID_TTL_S "10" /* TTL of task:node:NODE_ID, which is written each second */
 #define LIVE_MS      10000
-#define REFUSES_MS   5000 /* a refusal counts for so long; a refused write is tried again each second */
+#define REFUSES_MS   5000 /* how long a refusal counts; a refused write is tried again each second */
 #define RUN_ID_LEN   32
 #define WORDS_MAX    16
 
@@ -69,7 +69,7 @@ void hw_tasks_store_trouble(struct hw_tasks_store *s, const char *error)
 		refuse(s, text);
 	if (hw_trouble_due(&s->troubles, k, hw_clock_mono().ns / HW_NS_PER_MS))
 		hw_log(s->app->log, HW_LOG_ERROR, "Redis: %s", text);
-	/* The master has become a replica: a new connection asks the sentinels for the present master. */
+	/* The server has become a replica. A new connection asks the Sentinels for the present master. */
 	if (k == HW_TROUBLE_READONLY && *s->app->conf->redis.sentinels)
 		hw_redis_link_fail(&s->link, error);
 }
@@ -196,9 +196,8 @@ static void on_events_type(void *arg, const redisReply *reply)
 	check_type(arg, reply, "events", "stream");
 }
 
-/* Whether the keys that every task needs can be written. Redis adds no entry to a stream whose last id is the
- * greatest, even if that entry was deleted. Refused writes alone do not show these states: no write may be due for a
- * long time. */
+/* Checks whether the keys that every task needs can be written. Redis adds no entry to a stream that has given out the
+ * greatest id, even if that entry was deleted. This is checked because no write may be due for a long time. */
 static void check_keys(struct hw_tasks_store *s)
 {
 	char key[HW_TASKS_KEY_MAX];
@@ -263,8 +262,8 @@ static void on_secret(void *arg, const redisReply *reply)
 	be_up(s);
 }
 
-/* The secret in Redis counts. If there is none, this run's secret is written, so that names stay the same when Redis
- * came back empty. */
+/* Reads the secret in Redis, which counts. If Redis has none, this run's secret is written, so that names of tasks stay
+ * the same when Redis came back empty. */
 static void greet(struct hw_tasks_store *s)
 {
 	char key[HW_TASKS_KEY_MAX];
@@ -328,7 +327,7 @@ static const struct hw_scripts_ops scripts_ops = {on_loaded, on_refused};
 
 /* --- this run's id, and the other instances ----------------------------------------------------------------------- */
 
-/* The run id disappeared too early. If the secret is missing too, Redis has lost everything; otherwise its clock has
+/* The run id has expired too early. If the secret is missing too, Redis has lost everything; otherwise its clock has
  * jumped. */
 static void on_secret_there(void *arg, const redisReply *reply)
 {
@@ -359,7 +358,7 @@ static void on_run_id(void *arg, const redisReply *reply)
 	}
 }
 
-/* The live instances: their scores in task:nodes are recent. */
+/* The instances that run: their scores in task:nodes are recent. */
 static void on_nodes(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;
@@ -374,7 +373,8 @@ static void on_nodes(void *arg, const redisReply *reply)
 	hw_schedule_instances(s->app->schedule, names, n, self);
 }
 
-/* Counts removed members of task:nodes whose times are in the future: they would stay forever, and keep their ranks. */
+/* Counts the members of task:nodes that were removed because their times are in the future. They would stay for ever
+ * and keep their ranks. */
 static void on_ahead_removed(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;

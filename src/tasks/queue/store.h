@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection to Redis: commands, the scripts, task:secret, and task:node:NODE_ID. That key holds the id of this
- * run. It shows a second instance with the same node_id, and a Redis that came back empty.
+ * The connection to Redis: commands, the scripts, task:secret, and task:node:NODE_ID. That last key contains the id of
+ * this run. It shows whether a second instance has the same node_id, and whether Redis came back empty.
  *
- * The store is up when the scripts are loaded and the secret is known. It goes down when the connection is lost or
- * Redis came back empty. Then everything that is known of Redis is read again.
+ * The store is up when the scripts are loaded and the secret is known. It is down when the connection is lost, and when
+ * Redis came back empty. Then everything about Redis is read again.
  */
 #ifndef HW_TASKS_STORE_H
 #define HW_TASKS_STORE_H
@@ -17,7 +17,7 @@
 struct hw_tasks_app;
 struct hw_tasks_store;
 
-/* Connects on the next turn of the loop. `app` is borrowed. Returns NULL without memory. */
+/* Connects in the next turn of the loop. `app` is borrowed. Returns NULL without memory. */
 struct hw_tasks_store *hw_tasks_store_new(struct hw_tasks_app *app);
 /* Each request without an answer gets NULL. */
 void hw_tasks_store_free(struct hw_tasks_store *s);
@@ -25,7 +25,7 @@ void hw_tasks_store_free(struct hw_tasks_store *s);
 void hw_tasks_store_tick(struct hw_tasks_store *s);
 
 bool hw_tasks_store_is_up(const struct hw_tasks_store *s);
-/* Whether Redis refused all writes in the last seconds, or task:events or task:due cannot be written.
+/* Whether Redis has refused all writes in the last seconds, or task:events or task:due cannot be written.
  * hw_tasks_store_why() has the reason. */
 bool hw_tasks_store_refuses(const struct hw_tasks_store *s);
 /* Why the store is down or refuses, as a sentence; "" if the reason is not known yet. */
@@ -42,23 +42,23 @@ const char *hw_tasks_store_run_id(const struct hw_tasks_store *s);
 int64_t hw_tasks_store_now_ms(const struct hw_tasks_store *s);
 
 /* Called exactly once, from the loop. `reply` is valid during the call. NULL: the connection was lost, and the command
- * may or may not have been executed. The store logs an error reply. */
+ * may have been carried out or not. The store logs an error reply. */
 typedef void hw_tasks_answer_fn(void *arg, const redisReply *reply);
 
-/* Sends any command, in order with the others. Returns 0; or -ENOTCONN or -ENOMEM, and then does not call `fn`. `fn`
+/* Sends any command, in order with the others. Returns 0, or -ENOTCONN or -ENOMEM, and `fn` is then not called. `fn`
  * may be NULL. */
 int hw_tasks_store_command(struct hw_tasks_store *s, hw_tasks_answer_fn *fn, void *arg, int argc, const char **argv,
                            const size_t *len);
 /* The same with words, ended by NULL. */
 int hw_tasks_store_ask(struct hw_tasks_store *s, hw_tasks_answer_fn *fn, void *arg, const char *const *words);
-/* The same, but the store neither logs an error reply nor acts on it. */
+/* The same, but the store neither logs an error reply nor reacts to it. */
 int hw_tasks_store_ask_aside(struct hw_tasks_store *s, hw_tasks_answer_fn *fn, void *arg, const char *const *words);
 /* Sends the script call that `e` holds. */
 int hw_tasks_store_call(struct hw_tasks_store *s, enum hw_tasks_script script, struct hw_eval *e,
                         hw_tasks_answer_fn *fn, void *arg);
-/* Closes the connection. Call it if commands that belong together could not all be sent. */
+/* Closes the connection. Called if commands that belong together could not all be sent. */
 void hw_tasks_store_fail(struct hw_tasks_store *s, const char *why);
-/* Acts on an error reply, and logs its meaning at a limited rate. */
+/* Reacts to an error reply, and logs its meaning at a limited rate. */
 void hw_tasks_store_trouble(struct hw_tasks_store *s, const char *error);
 
 #endif

@@ -14,8 +14,8 @@
 #include "tasks/mqtt/message.h"
 
 #define ORDERS_A_TURN 16
-#define ROOM          1024 /* messages on the way to the broker, from which on nothing is claimed */
-#define AGAIN_MS      5000 /* pause before a task whose claim was an error is claimed again */
+#define ROOM          1024 /* with so many messages on the way to the broker, no task is claimed */
+#define AGAIN_MS      5000 /* pause before a task is claimed again whose last claim failed with an error */
 #define SENT_SLOTS    8192 /* tasks whose acks are timed; a power of two */
 
 struct order {
@@ -118,7 +118,7 @@ void hw_tasks_turn_acked(struct hw_tasks_turn *t, const struct hw_task_id *task)
 	t->sent[n % SENT_SLOTS].ns = 0;
 }
 
-/* Whether the record in Redis can be that of a submission: other programs may have changed it. */
+/* Whether the record in Redis can be that of a submission. Another program may have changed it. */
 static bool is_sendable(const struct hw_task_claimed *c)
 {
 	return hw_task_name_is_valid(c->receiver) && hw_id_valid(c->action.at, c->action.len) &&
@@ -126,7 +126,7 @@ static bool is_sendable(const struct hw_task_claimed *c)
 	       c->body.len <= HW_TASK_BYTES_MAX && hw_json_valid(c->body.at, c->body.len);
 }
 
-/* Makes a device's message, or a topic's own, which the publisher checks. Returns 0, -EINVAL or -ENOMEM. */
+/* Makes a message to a device, or one to a topic, which the publisher checks. Returns 0, -EINVAL or -ENOMEM. */
 static int make(struct hw_tasks_turn *t, const struct hw_task_id *task, const struct hw_task_claimed *c, int64_t now_ms,
                 struct hw_tasks_put *m)
 {
@@ -149,7 +149,7 @@ static int make(struct hw_tasks_turn *t, const struct hw_task_id *task, const st
 	return 0;
 }
 
-/* No message can be made of the task, now or later: the task fails. */
+/* No message can be made of this task, now or later, so the task fails. */
 static void give_up(struct hw_tasks_turn *t, const struct hw_task_id *task)
 {
 	const struct hw_task_answer lost = {.task = *task, .kind = HW_ANSWER_LOST, .from = {"", 0}, .value = {"", 0}};
@@ -160,7 +160,7 @@ static void give_up(struct hw_tasks_turn *t, const struct hw_task_id *task)
 	(void)hw_dispatcher_answer(t->app->dispatcher, &lost, NULL, NULL);
 }
 
-/* Sends a claimed task. If the broker queue is full, the claim stays: the task is due again after its wait. */
+/* Sends a claimed task. If the broker's queue is full, the task stays claimed, and is due again after its wait. */
 static void send_task(struct hw_tasks_turn *t, const struct hw_task_id *task, const struct hw_task_claimed *c,
                       int64_t now_ms)
 {
@@ -197,7 +197,7 @@ static int by_time(const void *a, const void *b)
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
 
-/* The wheel returns tasks that are due together in no order: the oldest is sent first. */
+/* The wheel returns tasks that are due together in any order. The oldest one is sent first. */
 static void claimed(struct hw_tasks_turn *t, const struct hw_schedule_order *o, struct hw_mono asked,
                     const struct hw_tasks_reply *r)
 {
@@ -206,7 +206,8 @@ static void claimed(struct hw_tasks_turn *t, const struct hw_schedule_order *o, 
 	struct hw_task_claimed c;
 	size_t n = 0;
 	struct hw_mono now = hw_tasks_now();
-	/* Redis' clock cannot be later than this. So no message is sent after its exp, however long the reply took. */
+	/* Redis' clock cannot show a later time than this. So no message is sent after its exp, however long the reply
+	 * took. */
 	int64_t latest_ms = r->now_ms + (now.ns - asked.ns) / HW_NS_PER_MS + 1;
 	hw_schedule_clock(t->app->schedule, now, r->now_ms);
 	note_unusable(t, r);
@@ -227,7 +228,7 @@ static void claimed(struct hw_tasks_turn *t, const struct hw_schedule_order *o, 
 	put_wakes(t, r, now);
 }
 
-/* Removes a member of task:due that names no task. Otherwise each page would return it again. */
+/* Removes a member of task:due that names no task. Otherwise each page would contain it again. */
 static void remove_due(struct hw_tasks_turn *t, const redisReply *item)
 {
 	char key[HW_TASKS_KEY_MAX];
@@ -314,7 +315,7 @@ static bool pull(struct hw_tasks_turn *t)
 
 /* --- the turn ----------------------------------------------------------------------------------------------------- */
 
-/* Sleeps until the schedule is due, at most one second. While nothing can be claimed, it sleeps one second. */
+/* Sleeps until the schedule is due, but at most one second. If no task can be claimed now, sleeps one second. */
 static void rest(struct hw_tasks_turn *t)
 {
 	struct hw_mono now = hw_tasks_now();

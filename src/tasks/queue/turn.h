@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The turn takes due tasks from the schedule, claims them in Redis, sends the claimed tasks, and passes the answers of
- * all calls to the schedule. While Redis or the broker is away, the turn takes nothing, because a claimed task has to
+ * all calls to the schedule. While Redis or the broker cannot be reached, it takes no task, because a claimed task must
  * be sent.
  */
 #ifndef HW_TASKS_TURN_H
@@ -20,9 +20,9 @@ void hw_tasks_turn_tick(struct hw_tasks_turn *t);
 void hw_tasks_turn_schedule(struct hw_tasks_turn *t);
 /* Whether each order has its answer. */
 bool hw_tasks_turn_is_idle(const struct hw_tasks_turn *t);
-/* Handles the common part of every script's answer: Redis' clock, wakes, unusable values. */
+/* Handles the part that the answers of all scripts have in common: Redis' clock, wakes, unusable values. */
 void hw_tasks_turn_answered(struct hw_tasks_turn *t, const struct hw_tasks_reply *r);
-/* A device has acknowledged a task. Measures the time since the task was sent, if this instance sent it. */
+/* A device has acknowledged a task. If this instance has sent it, measures the time since then. */
 void hw_tasks_turn_acked(struct hw_tasks_turn *t, const struct hw_task_id *task);
 
 #endif

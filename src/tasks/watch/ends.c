@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See ends.h. Names are written as hw_utf8_show() shows them. The JSON has all members of messages about devices, so
- * that a program that knows only these finds no device in it. */
+/* See ends.h. Names are written as hw_utf8_show() shows them. The JSON has all members that messages about devices
+ * have, so that a program that knows only these finds no device in it. */
 #include "tasks/watch/ends.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "notify/words.h"
 #include "tasks/watch/watch.h"
 
-#define NAME_MAX_SHOWN 200 /* four of them fit into a line of HW_NOTIFIER_BYTES, so none hides the others */
+#define NAME_MAX_SHOWN 200 /* four names fit into a line of HW_NOTIFIER_BYTES, so that none hides the others */
 #define SUMMARY_MAX    2400
 
 enum how { UNTAKEN, UNFINISHED, REFUSED, HOWS };
@@ -154,7 +154,8 @@ void hw_tasks_ends_add(struct hw_tasks_ends *e, const struct hw_task_transition 
 
 /* --- the message -------------------------------------------------------------------------------------------------- */
 
-/* The count of watch may be a second old. This message's tasks are watched too, so it is at least their number. */
+/* The number of watched tasks may be a second old. The tasks in this message are watched too, so it is at least their
+ * number. */
 static uint64_t known(const struct hw_tasks_ends *e)
 {
 	uint64_t n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See submitters.h. src/stream/group.h reads, on a connection of its own; acknowledgements use the store's connection.
- * If OUT_MAX messages wait for the broker, reading pauses until the broker has some of them.
+ * See submitters.h. src/stream/group.h reads, on a connection of its own. Acknowledgements use the store's connection.
+ * While OUT_MAX messages wait for the broker, no more entries are read.
  */
 #include "tasks/watch/submitters.h"
 
@@ -40,8 +40,8 @@ struct hw_submitters {
 	struct hw_redis_link link;
 	struct hw_stream_group group;
 	char events[HW_TASKS_KEY_MAX];
-	bool ready, asking;          /* asking: the answers to the tasks of the page are requested */
-	struct hw_stream_id ends_at; /* newest end (of a watched task) that notify_people() has handled */
+	bool ready, asking;          /* asking: the answers to the tasks in the page are requested */
+	struct hw_stream_id ends_at; /* the newest end of a watched task that notify_people() has handled */
 	size_t out;                  /* messages on their way to the broker */
 	struct notice *page[PAGE];
 	size_t n_page;
@@ -64,7 +64,7 @@ void hw_submitters_flush(struct hw_submitters *t)
 {
 	if (t->acks.argc == 0)
 		return;
-	/* If the command is lost, the entries are published again: at least once. */
+	/* If the command is lost, the entries are published again: each at least once. */
 	if (hw_tasks_store_command(t->app->store, on_acked, t, t->acks.argc, t->acks.argv, t->acks.len) == 0)
 		t->acking++;
 	t->acks.argc = 0;
@@ -102,7 +102,7 @@ static enum hw_task_topic word_of(enum hw_task_state s)
 	return s == HW_TASK_COMPLETE ? HW_TOPIC_COMPLETE : HW_TOPIC_FAILED;
 }
 
-/* A value or an error was JSON when it arrived. Another program may have overwritten it since. */
+/* Returns a value or an error that was JSON when it arrived. Another program may have overwritten it since. */
 static struct hw_text value_of(struct hw_submitters *t, const redisReply *r)
 {
 	struct hw_text none = {"", 0};
@@ -180,7 +180,8 @@ static struct hw_text put(char **to, struct hw_text from)
 	return out;
 }
 
-/* Whether a transition is published. The instance that passed the submission to Redis publishes the first ack. */
+/* Whether a transition is published to the sender. The first ack is not: the instance that passed the submission to
+ * Redis publishes it. */
 static bool is_for_sender(const struct hw_task_transition *e)
 {
 	return e->state >= HW_TASK_ACKED && !e->watched && e->sender.len && e->msg_id.len &&
@@ -205,9 +206,10 @@ static bool take_entry(struct hw_submitters *t, const struct hw_task_transition 
 }
 
 /*
- * People are notified of an end once, by the first instance that reads its entry, whatever happens to that instance's
- * connections; and again if another instance takes the entry over. `ends_at` is the newest end handled. When this
- * instance reads its entries again, only ends after `ends_at` are new: their first reply was lost.
+ * People are notified of an end once, by the first instance that reads its entry, even if that instance reads it again
+ * after a lost connection. If another instance takes the entry over, people are notified again. `ends_at` is the newest
+ * end that was handled. When this instance reads its entries again, only ends after `ends_at` are new: their first
+ * reply was lost.
  */
 static void notify_people(struct hw_submitters *t, const struct hw_task_transition *e, enum hw_stream_delivery delivery)
 {
@@ -216,7 +218,7 @@ static void notify_people(struct hw_submitters *t, const struct hw_task_transiti
 		return;
 	if (delivery == HW_STREAM_OWN && !behind)
 		return;
-	if (behind) /* also for an entry taken over: entries that are read later come after it */
+	if (behind) /* also for an entry that was taken over: later entries are read after it */
 		t->ends_at = e->id;
 	struct hw_tasks_ends *ends = hw_notifier_gathers(t->app->notifier);
 	if (!ends)
@@ -243,10 +245,10 @@ static void on_entries(void *arg, redisReply *const *entries, size_t n, enum hw_
 		if (whole)
 			notify_people(t, &e, delivery);
 		if (whole && is_for_sender(&e)) {
-			(void)take_entry(t, &e); /* without memory the entry stays pending, and is read again */
+			(void)take_entry(t, &e); /* without memory the entry stays pending, and is read again later */
 			continue;
 		}
-		/* Nothing is to be published, or the entry was trimmed and only its id is left. */
+		/* There is nothing to publish, or the entry was trimmed and only its id is left. */
 		if (hw_stream_entry_id(one, &id))
 			acknowledge(t, id);
 	}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See watch.h. Each message that is seen is reported to Redis, which has a record per task; an instance stores none.
- * Cost: one item of a script's call per message, and one call per second that ends tasks by time.
+ * See watch.h. Each message that is seen is reported to Redis, which has a record for each task. An instance stores
+ * none. Cost: one item of a script's call for each message, and one call each second, which ends tasks by time.
  *
- * With several instances, one instance may report an answer before another, which may be stalled, reports the task. So
- * an answer to an unknown task is reported again, after ever longer pauses. AGAIN_MAX bounds the waiting answers.
+ * With several instances, one instance may report an answer before another one, which was delayed, reports the task. So
+ * an answer to an unknown task is reported again, after growing pauses. At most AGAIN_MAX answers wait for that.
  *
- * An instance that was away or stalled reads late what was answered in time. So an instance ends tasks by time only
- * after it has received everything for SETTLE_MS. Until then it passes the scripts a limit of 0, and they trust no
- * clock.
+ * An instance that was not connected, or was stopped, reads late what was answered in time. So it ends tasks by time
+ * only after it has received everything for SETTLE_MS. Until then it passes a limit of 0 to the scripts, so that they
+ * trust no clock.
  */
 #include "tasks/watch/watch.h"
 
@@ -45,7 +45,7 @@ struct again {
 /* A message on its way to Redis. */
 struct notice {
 	struct hw_tasks_watch *watch;
-	struct again *again; /* owned: to be reported again if its task is unknown; NULL: not repeated */
+	struct again *again; /* owned: reported again if the task is unknown; NULL: not repeated */
 };
 
 struct hw_tasks_watch {
@@ -53,8 +53,9 @@ struct hw_tasks_watch {
 	struct again *waiting, **waiting_end;
 	size_t n_waiting;
 	bool sweeping, known;
-	unsigned sweeps;             /* since the last tick */
-	int64_t ticked_ms, hears_ms; /* monotonic. hears_ms: since when everything is received; 0: it is not */
+	unsigned sweeps; /* since the last tick */
+	int64_t ticked_ms,
+		hears_ms; /* monotonic. hears_ms: since when this instance receives everything; 0: it does not */
 	uint64_t count;
 };
 
@@ -73,7 +74,7 @@ static void keep(struct hw_tasks_watch *w, struct again *a)
 	w->n_waiting++;
 }
 
-/* Keeps an answer to an unknown task for its next report. */
+/* Keeps an answer to an unknown task until its next report. */
 static void wait_with(struct hw_tasks_watch *w, struct again *a)
 {
 	if (a->tries == AGAIN_TRIES || w->n_waiting == AGAIN_MAX) {
@@ -100,7 +101,7 @@ static void on_reported(void *arg, const struct hw_dispatch_result *result)
 	free(t);
 }
 
-/* Reports a message. Takes over `a`, which may be reported again; NULL: it is not. */
+/* Reports a message. Takes over `a`, which may be reported again; NULL: no repetition. */
 static void report(struct hw_tasks_watch *w, const struct hw_task_seen *s, struct again *a)
 {
 	struct notice *t = malloc(sizeof(*t));
@@ -148,7 +149,8 @@ static void report_again(struct hw_tasks_watch *w)
 
 /* --- messages ----------------------------------------------------------------------------------------------------- */
 
-/* Names a watched task. No task of ours has this name, because no sender's name contains a slash. */
+/* Makes the name of a watched task. It never equals that of one of our tasks, because no sender's name contains a
+ * slash. */
 static int name_it(struct hw_tasks_watch *w, struct hw_text sender, struct hw_text msg_id, struct hw_task_id *task)
 {
 	char name[HW_ID_MAX + 2];
@@ -164,7 +166,7 @@ static bool is_us(const struct hw_tasks_watch *w, struct hw_text name)
 	return name.len == strlen(ours) && memcmp(name.at, ours, name.len) == 0;
 }
 
-/* Whether it is the id of a probe of heartwheeld (core/probe.c). A probe is no task: its answer is a heartbeat. */
+/* Whether this is the id of a probe of heartwheeld (core/probe.c). A probe is no task: its answer is a heartbeat. */
 static bool is_probe(struct hw_text id)
 {
 	size_t n = 0;
@@ -173,8 +175,8 @@ static bool is_probe(struct hw_text id)
 	return id.len == 30 && n == 30;
 }
 
-/* The sender of a task: the last level of a bound topic, or else the payload's sender. Empty: the task is not
- * followed. */
+/* The sender of a task: the topic's last level if the ACL binds it, or else the sender in the payload. Empty: the task
+ * is not followed. */
 static struct hw_text sender_of(struct hw_tasks_watch *w, const struct hw_overheard *seen, struct hw_text last)
 {
 	struct hw_text none = {"", 0}, sender = last.len ? last : seen->sender;
@@ -244,7 +246,8 @@ static bool hears(const struct hw_tasks_watch *w, int64_t now)
 bool hw_tasks_watch_is_settled(const struct hw_tasks_watch *w)
 {
 	int64_t now = now_ms();
-	int64_t half = w->app->conf->keep_ms / 2; /* no record is kept longer than `keep` after its task's time */
+	int64_t half =
+		w->app->conf->keep_ms / 2; /* no record is kept for longer than `keep` after its task's last time */
 	return hears(w, now) && w->hears_ms && now - w->hears_ms >= (half < SETTLE_MS ? half : SETTLE_MS);
 }
 
