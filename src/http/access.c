@@ -131,7 +131,7 @@ static bool admit(struct hw_access *a, struct evhttp_request *req, const struct 
 	return true;
 }
 
-/* The key of the client's address; clients with an unknown address share one key. */
+/* Makes the key of the client's address. All clients with an unknown address share one key. */
 static void read_address(const struct hw_access *a, struct evhttp_request *req, unsigned char from[HW_IP_BYTES])
 {
 	const char *forwarded = evhttp_find_header(evhttp_request_get_input_headers(req), "X-Forwarded-For");

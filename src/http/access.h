@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a request at an address is admitted. The token stands in `Authorization: Bearer TOKEN`, or is the password of
+ * Whether a request at an address is admitted. The API token is in `Authorization: Bearer TOKEN`, or is the password of
  * Basic with the user's name. A request without a token gets 401. An address that sends many wrong tokens is closed:
- * further wrong tokens get 429, but a right token is admitted. A token has 256 random bits, so closing only limits the
- * load of guessing.
+ * further wrong tokens get 429, but a right token is still admitted. A token has 256 random bits, so closing only
+ * limits the load that guessing causes.
  */
 #ifndef HW_HTTP_ACCESS_H
 #define HW_HTTP_ACCESS_H
@@ -32,14 +32,14 @@ struct hw_access {
 	struct hw_proxies proxies;   /* proxies whose X-Forwarded-For is trusted */
 	struct hw_attempts attempts;
 	struct hw_access_stats stats;
-	int64_t expired_s;    /* Unix time up to which tokens have been checked for expiry */
+	int64_t expired_s;    /* Unix time up to which expired tokens were looked for */
 	uint64_t closings;    /* how often an address was closed */
 	char last_closed[64]; /* address of the last closing */
 };
 
 /* Whether the request is admitted; if not, it has been answered. `mono_ms`: a monotonic clock; `wall_s`: Unix time. */
 bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms, int64_t wall_s);
-/* Whether an admitted request would still be admitted. Neither answers nor counts the request. */
+/* Whether a request that was admitted would still be admitted. Neither answers nor counts the request. */
 bool hw_access_still_admits(const struct hw_access *a, struct evhttp_request *req, int64_t wall_s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See accounts.h. Hashes are compared, so the time of a comparison reveals nothing about a token. */
+/* See accounts.h. Hashes are compared, so the time that a comparison takes reveals nothing about a token. */
 #include "http/accounts.h"
 
 #include <errno.h>
@@ -117,8 +117,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-/* The state of reading a file. The trees find an earlier user in logarithmic time: a file of 16 MiB must not block the
- * loop. They point into a->at, which has room for HW_ACCOUNTS_MAX users and does not move. */
+/* The state while a file is read. The trees find an earlier user in logarithmic time, because a file of 16 MiB must not
+ * block the loop. They point into a->at, which has room for HW_ACCOUNTS_MAX users and does not move. */
 struct reading {
 	struct hw_accounts *a;
 	void *names, *hashes; /* trees of tsearch() */
@@ -171,7 +171,7 @@ static void report_rest(const struct reading *r)
 	r->wrong(r->arg, 0, text);
 }
 
-/* Adds a line. Returns 0 or -errno; -EINVAL was reported. */
+/* Adds a line. Returns 0 or -errno. With -EINVAL, the fault was already reported. */
 static int take(struct reading *r, unsigned number, const char *line)
 {
 	struct hw_account one;
@@ -209,7 +209,7 @@ static void keep(void *account)
 	(void)account;
 }
 
-/* Sorts the users and returns the memory that they do not need. */
+/* Sorts the users and frees the memory that they do not need. */
 static void finish(struct hw_accounts *a)
 {
 	struct hw_account *less = a->n ? realloc(a->at, a->n * sizeof(*less)) : NULL;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The users that an address admits: the file of [http] users, with a line for each user,
- *
- *     NAME:ROLE:SHA256[:EXPIRES]
- *
- * where SHA256 is the hash of the user's token in hexadecimal digits, and EXPIRES is Unix time in seconds. Empty lines
+ * The users that an address admits: the file of [http] users, with one line for each user: NAME:ROLE:SHA256[:EXPIRES].
+ * SHA256 is the hash of the user's API token in hexadecimal digits, and EXPIRES is a Unix time in seconds. Empty lines
  * and lines that begin with '#' or ';' are ignored. A token has 256 random bits, so the file does not reveal the
  * tokens.
  */
@@ -34,15 +31,15 @@ struct hw_accounts {
 	size_t n;
 };
 
-/* Called for each wrong line: its number (from 1) and what is wrong. After HW_CONF_ERRORS_MAX lines it is called once
- * more, with 0 and the number of further errors. */
+/* Called for each wrong line, with its number (from 1) and what is wrong. After HW_CONF_ERRORS_MAX lines it is called
+ * once more, with 0 and the number of further errors. */
 typedef void hw_accounts_wrong(void *arg, unsigned line, const char *what);
 
-/* Reads the file into the caller's storage. Returns 0, -EINVAL if lines were wrong (they were reported to `wrong`), or
+/* Reads the file into the caller's storage. Returns 0, -EINVAL if lines were wrong (each was reported to `wrong`), or
  * -errno if the file could not be read. */
 int hw_accounts_load(struct hw_accounts *a, const char *path, hw_accounts_wrong *wrong, void *arg);
 void hw_accounts_fini(struct hw_accounts *a);
-/* Writes the users that differ: "+eve -otto ~ann" (added, removed, changed role, token or expiry); "" if none. Users
+/* Writes which users differ: "+eve -otto ~ann" (added, removed, changed role, token or expiry); "" if none does. Users
  * that do not fit are counted: "and 3 more". NULL is an empty list of users. `cap`: at least 32 bytes. */
 void hw_accounts_diff(const struct hw_accounts *from, const struct hw_accounts *to, char *text, size_t cap);
 /* Whether a token expires in (from_s, to_s]. */
@@ -56,10 +53,10 @@ const char *hw_role_name(enum hw_role role);
 /* False: `text` is not a role. */
 bool hw_role_parse(const char *text, enum hw_role *role);
 
-/* SHA-256 of a token's text (FIPS 180-4). False: no memory. */
+/* SHA-256 of a token's text (FIPS 180-4). Returns false without memory. */
 bool hw_api_token_hash(const char *token, size_t len, unsigned char hash[HW_API_TOKEN_HASH]);
-/* Finds the user of a token, expired or not. `name` (NULL: any) must be the user's name. Returns NULL if the token
- * belongs to no user. Cost: a hash and a binary search. */
+/* Finds the user of a token, which may be expired. `name`: the user's name, which must match; NULL: any. Returns NULL
+ * if the token belongs to no such user. Cost: a hash and a binary search. */
 const struct hw_account *hw_accounts_find(const struct hw_accounts *a, const char *name, size_t name_len,
                                           const char *token, size_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See ask.h. A handle is created at its first use and reused with its connection. */
+/* See ask.h. A libcurl handle is created at its first use, and is reused with its connection. */
 #include "http/ask.h"
 
 #include <errno.h>

@@ -8,7 +8,8 @@ void hw_attempts_key(const unsigned char address[HW_IP_BYTES], unsigned char fro
 {
 	memcpy(from, address, HW_IP_BYTES);
 	if (!hw_ip_is_four(address))
-		memset(from + 8, 0, 8); /* one customer's network: the customer chooses the host part */
+		memset(from + 8, 0,
+		       8); /* The first 8 bytes name one customer's network. The customer chooses the rest. */
 }
 
 static bool is_old(const struct hw_attempt *a, int64_t now_ms)
@@ -32,7 +33,7 @@ int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from
 	return a->at[i].last_ms + HW_ATTEMPTS_CLOSED_MS - now_ms;
 }
 
-/* A slot for a new address: a free slot, or the slot of the address with the oldest wrong token. */
+/* Returns a slot for a new address: a free one, or that of the address whose last wrong token is the oldest. */
 static struct hw_attempt *place(struct hw_attempts *a, const unsigned char from[HW_IP_BYTES])
 {
 	size_t oldest = 0;

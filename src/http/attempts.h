@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts wrong tokens per client address. Ten wrong tokens, each within a minute of the last, close the address for a
- * minute. Pure: time is a parameter. The table is bounded: a new address replaces the address with the oldest wrong
- * token. So a flood from many addresses mostly replaces its own entries.
+ * Counts the wrong API tokens from each client address. Ten wrong tokens, each within a minute of the last, close the
+ * address for a minute. Pure: time is a parameter. The table has a limit: a new address replaces the one whose last
+ * wrong token is the oldest. So a flood from many addresses mostly replaces its own entries.
  */
 #ifndef HW_HTTP_ATTEMPTS_H
 #define HW_HTTP_ATTEMPTS_H
@@ -18,7 +18,7 @@
 #define HW_ATTEMPTS_ADDRESSES 1024
 
 struct hw_attempt {
-	unsigned char from[HW_IP_BYTES]; /* an IPv4 address, mapped; or the /64 network of an IPv6 address */
+	unsigned char from[HW_IP_BYTES]; /* an IPv4 address, mapped to IPv6; or the /64 network of an IPv6 address */
 	int64_t last_ms;
 	unsigned n; /* wrong tokens */
 };
@@ -30,7 +30,7 @@ struct hw_attempts {
 
 /* The key of an address. All addresses of an IPv6 /64 network share a key. */
 void hw_attempts_key(const unsigned char address[HW_IP_BYTES], unsigned char from[HW_IP_BYTES]);
-/* For how many ms the address is still closed; 0: not closed. */
+/* For how many more ms the address is closed; 0: it is not closed. */
 int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms);
 /* Counts a wrong token. Returns true if it closes the address. */
 bool hw_attempts_wrong(struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See capacity.h. The kernel lists the connections and how long each has been sent no data, so no list is kept here. */
+/* See capacity.h. The kernel lists the connections, with the time since each last received data from us, so this code
+ * keeps no list. */
 #include "http/capacity.h"
 
 #include <linux/tcp.h>
@@ -34,7 +35,8 @@ struct idle {
 	unsigned ms;
 };
 
-/* How long the connection has been sent no data, or how old it is. False: not a connection of this port. */
+/* Returns for how long the connection was sent no data, or how old it is. Returns false if it is no connection of this
+ * port. */
 static bool read_idle(int fd, in_port_t port, struct idle *out)
 {
 	struct sockaddr_storage sa = {0};
@@ -50,7 +52,7 @@ static bool read_idle(int fd, in_port_t port, struct idle *out)
 	return true;
 }
 
-/* Keeps the longest idle connections, sorted, longest first. */
+/* Keeps the connections that were sent no data for the longest time, sorted, the longest first. */
 static void keep(struct idle *list, size_t *n, struct idle one)
 {
 	size_t at = *n;

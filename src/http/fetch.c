@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See fetch.h. A handle is created at its first use and reused with its connection. */
+/* See fetch.h. A libcurl handle is created at its first use, and is reused with its connection. */
 #include "http/fetch.h"
 
 #include <errno.h>

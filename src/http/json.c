@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON into an evbuffer. Invariant: `fresh` is true if the next key or bracket needs no comma before it. Cost: a copy
- * into the writer's buffer, and one evbuffer_add() per 4 KiB.
+ * JSON into an evbuffer. Invariant: `fresh` is true if no comma is needed before the next key or bracket. Cost: one
+ * copy to the writer's buffer, and one evbuffer_add() for each 4 KiB.
  */
 #include "http/json.h"
 
@@ -205,7 +205,7 @@ void hw_json_report(struct hw_json *j, const struct hw_report *r)
 		return;
 	}
 	hw_report_json(r, text, n + 1);
-	/* The text begins with a comma, which the first member must not have. */
+	/* The text begins with a comma, which is left out before the first member. */
 	put(j, text + (j->fresh ? 1 : 0), n - (j->fresh ? 1 : 0));
 	j->fresh = false;
 	free(text);

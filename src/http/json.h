@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes JSON into an evbuffer through a small buffer, so that a reply with a thousand devices needs few allocations.
- * The writer adds the commas. It remembers a failed allocation: hw_json_end() returns -ENOMEM, and the text must not be
- * sent.
+ * Writes JSON into an evbuffer through a small buffer, so that an answer with a thousand devices needs few allocations.
+ * The writer adds the commas. If an allocation fails, the writer notes that: hw_json_end() then returns -ENOMEM, and
+ * the text must not be sent.
  */
 #ifndef HW_HTTP_JSON_H
 #define HW_HTTP_JSON_H
@@ -24,9 +24,9 @@ struct hw_json {
 
 /* Begins to append to `out`. */
 void hw_json_begin(struct hw_json *j, struct evbuffer *out);
-/* The same for further elements of an array without its brackets, which hw_json_array() writes later. */
+/* The same, to append elements of an array without its brackets. hw_json_array() writes the array later. */
 void hw_json_append(struct hw_json *j, struct evbuffer *elements);
-/* Flushes to the evbuffer; the writer may still be used. Returns 0, or -ENOMEM if anything was lost since
+/* Writes all to the evbuffer; the writer may still be used. Returns 0, or -ENOMEM if anything was lost since
  * hw_json_begin(). */
 int hw_json_end(struct hw_json *j);
 
@@ -47,7 +47,7 @@ void hw_json_text(struct hw_json *j, const char *key, const char *text);
 void hw_json_bytes(struct hw_json *j, const char *key, const char *text, size_t len);
 void hw_json_int(struct hw_json *j, const char *key, int64_t v);
 void hw_json_uint(struct hw_json *j, const char *key, uint64_t v);
-/* Writes the shortest exact form. NaN and infinity become null. */
+/* Writes the shortest text that gives the same number. NaN and infinity become null. */
 void hw_json_number(struct hw_json *j, const char *key, double v);
 void hw_json_bool(struct hw_json *j, const char *key, bool v);
 void hw_json_null(struct hw_json *j, const char *key);
@@ -55,7 +55,7 @@ void hw_json_null(struct hw_json *j, const char *key);
 void hw_json_raw(struct hw_json *j, const char *key, const char *text, size_t len);
 /* A key, and the '{' or '[' of its value. */
 void hw_json_open_member(struct hw_json *j, const char *key, char bracket);
-/* Writes an array; takes its elements out of the evbuffer. NULL: an empty array. */
+/* Writes an array, and takes its elements out of the evbuffer. NULL: an empty array. */
 void hw_json_array(struct hw_json *j, const char *key, struct evbuffer *elements);
 /* Writes the fields that the report has. */
 void hw_json_report(struct hw_json *j, const struct hw_report *r);

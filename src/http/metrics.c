@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Prometheus text format. The caller writes a family's samples directly after its hw_metric_family(). Cost: one
- * evbuffer_add_printf() per line. Without memory, lines are missing; Prometheus scrapes again.
+ * The Prometheus text format. The caller writes the samples of a family directly after hw_metric_family(). Cost: one
+ * evbuffer_add_printf() for each line. Without memory lines are missing, until Prometheus scrapes again.
  */
 #include "http/metrics.h"
 
@@ -16,7 +16,7 @@
 
 #define PREFIX "heartwheel_"
 
-/* In HELP text backslash and line feed are escaped; in a label's value also the quote. */
+/* Escapes backslash and line feed, as in a HELP text, and with `quote` also the quote, as in a label's value. */
 static void add_escaped(struct evbuffer *b, const char *text, bool quote)
 {
 	const char *special = quote ? "\\\n\"" : "\\\n";

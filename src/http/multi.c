@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See multi.h. Invariant: `base` is set while curl's global state is held, from hw_multi_init() to hw_multi_fini(). */
+/* See multi.h. Invariant: `base` is set from hw_multi_init() to hw_multi_fini(), during which this object counts as a
+ * user of curl's global state. */
 #include "http/multi.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	check(m);
 }
 
-/* libcurl's socket callback. `kept` is the socket's event; each change replaces it. */
+/* libcurl's socket callback. `kept` is the event for the socket; each change replaces the event. */
 static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *kept)
 {
 	struct hw_multi *m = arg;
@@ -57,7 +58,7 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *kept)
 			e = NULL;
 		}
 	}
-	/* Without memory the socket has no event, and the transfer ends by its timeout. */
+	/* Without memory the socket has no event, and its transfer ends by its timeout. */
 	curl_multi_assign(m->curl, fd, e);
 	return 0;
 }
@@ -94,7 +95,8 @@ static size_t throw_away(char *bytes, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
-/* libcurl keeps each header and each trailer, and bounds only the headers. Less than all bytes ends the transfer. */
+/* libcurl keeps each header and each trailer, but limits only the headers. If this returns less than all bytes, the
+ * transfer ends. */
 static size_t count_header(char *bytes, size_t size, size_t n, void *arg)
 {
 	size_t *total = arg;

@@ -10,7 +10,7 @@
 struct event;
 struct event_base;
 
-/* A transfer has ended and left the multi handle. The callback may free it or add it again. */
+/* A transfer has ended and was removed from the multi handle. The callback may free it or add it again. */
 typedef void hw_multi_done(void *arg, CURL *easy, CURLcode code);
 
 struct hw_multi {
@@ -21,19 +21,19 @@ struct hw_multi {
 	void *arg;
 };
 
-/* Initialises the caller's storage. Returns 0 or -ENOMEM; hw_multi_fini() is needed in both cases. */
+/* Initialises the caller's storage. Returns 0 or -ENOMEM. hw_multi_fini() must be called in both cases. */
 int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *done, void *arg);
 /*
- * Returns a handle for requests to foreign web servers, of which only the status is used. The body is discarded,
+ * Returns a handle for requests to other web servers, of whose answers only the status is used. The body is discarded,
  * redirections are not followed, and no proxy is used, whatever the environment contains. libcurl resolves names in a
- * thread; a timeout does not wait for that thread. If the headers and trailers of an answer exceed
+ * thread, and a timeout does not wait for that thread. If the headers and trailers of an answer are longer than
  * HW_MULTI_HEADERS_MAX, the transfer ends with CURLE_WRITE_ERROR. `header_bytes` counts them: the caller sets it to 0
- * before each transfer, and it outlives the handle. Returns NULL without memory. The caller frees the handle by
- * curl_easy_cleanup().
+ * before each transfer, and it must live as long as the handle. Returns NULL without memory. The caller frees the
+ * handle with curl_easy_cleanup().
  */
 CURL *hw_multi_outward(size_t *header_bytes);
-/* Returns a handle for requests to another of our programs on a unix socket, or NULL without memory. The caller frees
- * it by curl_easy_cleanup(). */
+/* Returns a handle for requests to another of our daemons on a unix socket, or NULL without memory. The caller frees it
+ * with curl_easy_cleanup(). */
 CURL *hw_multi_inward(const char *socket);
 /* Sets the next request's path, which is sent unchanged, and query (may be NULL). Returns 0 or -ENOMEM. */
 int hw_multi_set_path(CURL *easy, const char *path, const char *query);
@@ -41,9 +41,9 @@ int hw_multi_set_path(CURL *easy, const char *path, const char *query);
 long hw_multi_status(CURL *easy, CURLcode code);
 /* Starts a transfer; the caller still owns `easy`. Returns 0 or -ENOMEM. */
 int hw_multi_add(struct hw_multi *m, CURL *easy);
-/* Cancels a transfer without calling done(). Must not be called from a libcurl callback of `easy`. */
+/* Cancels a transfer without calling done(). Must not be called from a callback of libcurl for `easy`. */
 void hw_multi_remove(struct hw_multi *m, CURL *easy);
-/* Call after all transfers are removed and cleaned up. Zeroed storage is allowed. */
+/* Called after all transfers are removed and cleaned up. Zeroed storage is allowed. */
 void hw_multi_fini(struct hw_multi *m);
 
 #endif

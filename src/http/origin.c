@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See origin.h. Cost: a scan of the list of names, if the request came by a name. */
+/* See origin.h. Cost: a scan of the list of names, if the client used a name. */
 #include "http/origin.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static bool has_name(const char *names, struct slice name)
 	return false;
 }
 
-/* An authority without its port: "[::1]:80" becomes "::1". A final dot is removed. */
+/* Returns an authority without its port: "[::1]:80" becomes "::1". A dot at the end is removed. */
 static struct slice without_port(struct slice authority)
 {
 	struct slice name = authority;

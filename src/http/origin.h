@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Protects the address from pages of other web servers. A browser sends the name that it loaded a page from as Host,
- * and the page's origin as Origin. By DNS rebinding, a foreign page can reach a server on this machine, but under the
- * foreign page's own name. Pure.
+ * Protects the address from pages of other web servers. A browser sends the name from which it loaded a page in the
+ * header Host, and the page's origin in Origin. By DNS rebinding, another server's page can reach a server on this
+ * machine, but only under the other server's name. Pure.
  */
 #ifndef HW_HTTP_ORIGIN_H
 #define HW_HTTP_ORIGIN_H
@@ -13,18 +13,19 @@
 #define HW_ORIGIN_NAMES_MAX 1024 /* length of the list in bytes */
 
 /*
- * Whether the header `host` (name or address, with or without port) names this server. It does if it is:
- * - localhost, or a name in `names` (separated by commas or blanks);
- * - `local`, the numeric address that the client connected to, or any loopback address if `local` is one;
- * - any address, if `any`: the server listens on all addresses, possibly with address translation.
+ * Whether the header `host` (name or address, with or without port) names this server. It does if it is one of these:
+ *
+ * - localhost, or a name in `names` (separated by commas or blanks)
+ * - `local`, the numeric address to which the client connected; or any loopback address if `local` is one
+ * - any address, if `any`: the server listens on all addresses, perhaps behind an address translation
  */
 bool hw_origin_is_host(const char *host, const char *names, const char *local, bool any);
-/* Whether a page of `origin` ("https://name:port") may write to the server that it calls `host`: both have the same
- * authority, or the origin's name is in `names`. */
+/* Whether a page of `origin` ("https://name:port") may send requests that change something to the server that it calls
+ * `host`: both have the same authority, or the origin's name is in `names`. */
 bool hw_origin_may_write(const char *origin, const char *host, const char *names);
-/* Returns NULL, or the first item of the list that cannot be a host name, and its length in *len. */
+/* Returns NULL, or the first item of the list that cannot be the name of a host, with its length in *len. */
 const char *hw_origin_wrong_name(const char *names, size_t *len);
-/* Whether the header Content-Type is application/json. A form of a foreign page cannot send this type. */
+/* Whether the header Content-Type is application/json. A form in another server's page cannot send this type. */
 bool hw_origin_is_json(const char *type);
 
 #endif

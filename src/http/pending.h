@@ -7,12 +7,13 @@
 struct evhttp_request;
 
 struct hw_pending {
-	struct evhttp_request *req; /* NULL: the client has disconnected, or hw_pending_take() took the request */
+	struct evhttp_request
+		*req; /* NULL: the client has disconnected, or hw_pending_take() has returned the request */
 	void (*on_gone)(void *arg); /* NULL: no callback */
 	void *arg;
 };
 
-/* `p` must live until hw_pending_take() or on_gone(), also when the server is closed. on_gone() may free `p`. */
+/* `p` must live until hw_pending_take() or on_gone(), even if the server is closed before. on_gone() may free `p`. */
 void hw_pending_begin(struct hw_pending *p, struct evhttp_request *req, void (*on_gone)(void *arg), void *arg);
 /* Returns the request, which the caller must answer now; or NULL. */
 struct evhttp_request *hw_pending_take(struct hw_pending *p);

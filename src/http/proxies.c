@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See proxies.h. Cost: a scan of the proxies for each address of the header up to the first that is not a proxy. */
+/* See proxies.h. Cost: a scan of the proxies for each address in the header, up to the first one that is no proxy. */
 #include "http/proxies.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trusted proxies of the address: their X-Forwarded-For is used, so that each client behind them has its own
+ * The trusted proxies of the address. Their X-Forwarded-For is used, so that each client behind a proxy has its own
  * address. Pure.
  */
 #ifndef HW_HTTP_PROXIES_H
@@ -28,9 +28,9 @@ struct hw_proxies {
  * or what is wrong with the list. */
 const char *hw_proxies_parse(struct hw_proxies *p, const char *text);
 /*
- * Finds the client's address, IPv4 mapped. `peer`: the numeric address that connected. `forwarded`: the header
- * X-Forwarded-For, or NULL; it is read from its end as long as each address belongs to a proxy. False: `peer` is not an
- * address.
+ * Finds the address of the client; IPv4 is mapped. `peer`: the numeric address that has connected. `forwarded`: the
+ * header X-Forwarded-For, or NULL. It is read from its end, as long as each address is that of a proxy. Returns false
+ * if `peer` is no address.
  */
 bool hw_proxies_client(const struct hw_proxies *p, const char *peer, const char *forwarded,
                        unsigned char client[HW_IP_BYTES]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See proxy.h. A request is one transfer. It ends when the answer is complete, when either side disconnects, or when
- * the other program is silent for too long. end() alone frees it. libcurl forbids removing a transfer inside its
+ * the other daemon is silent for too long. Only end() frees it. libcurl does not allow removing a transfer in its
  * callbacks, so the callbacks only write.
  */
 #include "http/proxy.h"
@@ -70,7 +70,7 @@ static void end(struct transfer *t)
 
 /* --- the client ------------------------------------------------------------------------------------------------- */
 
-/* The client disconnected, read nothing for too long, or the server stops. */
+/* The client has disconnected or read nothing for too long, or the server stops. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct transfer *t = arg;
@@ -87,7 +87,7 @@ static struct evhttp_connection *client(const struct transfer *t)
 	return evhttp_request_get_connection(t->req);
 }
 
-/* Gives the request to evhttp alone and ends the transfer. */
+/* Leaves the request to evhttp, and ends the transfer. */
 static void let_go(struct transfer *t)
 {
 	if (client(t)) {
@@ -104,8 +104,8 @@ static void clear(struct evkeyvalq *headers)
 			;
 }
 
-/* The other program failed. If the answer has begun, the connection is closed, so that the client notices the
- * failure. */
+/* The other daemon has failed. If the answer has already begun, the connection is closed, so that the client notices
+ * the failure. */
 static void fail(struct transfer *t, const char *why)
 {
 	struct evhttp_request *req = t->req;
@@ -128,7 +128,7 @@ static void begin(struct transfer *t)
 	long status = 0;
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
 	t->begun = true;
-	/* HTTP/1.0 has no chunks: without a length, closing the connection ends the answer, even if keep-alive was
+	/* HTTP/1.0 has no chunks. Without a length, the end of the connection ends the answer, even if keep-alive was
 	 * requested. */
 	if (t->req->major == 1 && t->req->minor == 0)
 		evhttp_remove_header(asked, "Connection");
@@ -251,7 +251,7 @@ static int add_headers(struct transfer *t)
 	t->headers = curl_slist_append(NULL, "Expect:");
 	for (size_t i = 0; t->headers && i < sizeof(there) / sizeof(*there); i++) {
 		const char *value = evhttp_find_header(asked, there[i]);
-		/* "NAME:" without a value removes the header that libcurl would add. */
+		/* "NAME:" without a value removes a header that libcurl would add itself. */
 		int n = snprintf(line, sizeof(line), value && *value ? "%s: %s" : "%s:", there[i], value);
 		if (n >= (int)sizeof(line))
 			continue;
@@ -281,7 +281,7 @@ static const char *method_name(const struct evhttp_request *req)
 	}
 }
 
-/* libcurl reads the body from the request's own buffer, without a copy. */
+/* libcurl reads the body directly from the request's buffer, without a copy. */
 static int add_body(struct transfer *t)
 {
 	struct evbuffer *in = evhttp_request_get_input_buffer(t->req);
@@ -338,7 +338,7 @@ static struct transfer *transfer_new(struct hw_proxy *p, struct evhttp_request *
 
 void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 {
-	/* GET requests may last for hours, so they leave room for requests that change something. */
+	/* A GET may last for hours, so these leave room for requests that change something. */
 	bool reads = evhttp_request_get_command(req) == EVHTTP_REQ_GET;
 	if (p->stats.now >= (reads ? HW_PROXY_READS_MAX : HW_PROXY_MAX)) {
 		p->stats.refused++;
@@ -355,8 +355,8 @@ void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 }
 
 /*
- * Includes a GET whose answer has not begun, since it may become a stream. Other requests end soon, and their change
- * may already be made.
+ * Ends transfers. Includes a GET whose answer has not begun, because it may become a stream. Other requests end soon,
+ * and may already have changed something.
  */
 unsigned hw_proxy_break_off(struct hw_proxy *p, bool (*keeps)(const void *arg, struct evhttp_request *req),
                             const void *arg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Strict parsing of percent-encoded text. evhttp's own decoder keeps a broken `%zz`, and `%00` ends a string early. */
+/* Strict parsing of percent-encoded text. evhttp's own decoder keeps a broken `%zz`, and ends a string at `%00`. */
 #ifndef HW_HTTP_QUERY_H
 #define HW_HTTP_QUERY_H
 
@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * Decodes `len` bytes into `out`, which may be `text` itself; `plus`: '+' means a space, as in queries. Returns the
- * length (a NUL is appended), -EINVAL for a broken sequence or a NUL, or -ENAMETOOLONG if `cap` is too small.
+ * Decodes `len` bytes into `out`, which may be `text` itself. `plus`: '+' means a space, as in queries. Appends a NUL.
+ * Returns the length, -EINVAL for a broken sequence or a NUL in the text, or -ENAMETOOLONG if `cap` is too small.
  */
 int hw_percent_decode(const char *text, size_t len, bool plus, char *out, size_t cap);
 

@@ -17,8 +17,8 @@ static const char name[] = "transfer-encoding";
 #define NAME_LEN (sizeof(name) - 1)
 
 /*
- * Drains `n` bytes, although the front of the output may be frozen. A plain bufferevent unfreezes the front for each
- * write. A TLS bufferevent does not: with a frozen front it would send the same bytes forever.
+ * Removes `n` bytes, although the front of the buffer may be frozen. A plain bufferevent unfreezes the front for each
+ * write. A TLS bufferevent does not: it would send the same bytes for ever if the front were frozen.
  */
 static void drain(struct evbuffer *out, size_t n)
 {
@@ -67,8 +67,8 @@ static bool peek(struct evbuffer *out, size_t from, size_t n, char *to)
 
 /*
  * Replaces evhttp's own error pages. evhttp answers a malformed or too large request with HTML, and this libevent has
- * no hook for that. All answers pass through the connection's output buffer. An error page is recognised by its end,
- * which no answer of ours has, and is replaced before any byte is written.
+ * no hook to change that. All answers pass through the connection's output buffer. An error page is recognised by its
+ * end, which none of our answers has, and is replaced before any byte is written.
  */
 static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 {
@@ -85,8 +85,8 @@ static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info,
 	rewrite(out, page);
 }
 
-/* Makes the header name invalid in each of `n` bytes' lines that begins with it. `matched`: matched bytes of the name,
- * -1: other name. `first`: where the name begins. */
+/* In the `n` bytes, makes the header name invalid in each line that begins with it. `matched`: how many bytes of the
+ * name have matched; -1: the line has another name. `first`: where the name begins. */
 static void spoil_lines(char *bytes, size_t n, int *matched, char **first)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -109,10 +109,10 @@ static void spoil_lines(char *bytes, size_t n, int *matched, char **first)
 }
 
 /*
- * evhttp limits the body of a request, but not the line that announces a chunk. An endless line would fill the input to
- * its limit, and libevent would then call evhttp again and again. Chunks are not needed: a byte of the header's name is
- * replaced by one that evhttp refuses. evhttp consumes whole lines, so the input begins with a line. Invariant: no
- * complete Transfer-Encoding header line reaches evhttp.
+ * Makes requests with Transfer-Encoding invalid. evhttp limits the body of a request, but not the line that announces a
+ * chunk. An endless line would fill the input to its limit, and libevent would then call evhttp without end. Chunks are
+ * not needed, so one byte of the header's name is replaced by one that evhttp refuses. evhttp consumes whole lines, so
+ * the input always begins with a line. Invariant: no complete Transfer-Encoding line reaches evhttp.
  */
 static void on_input(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
 {

@@ -9,7 +9,7 @@
 #include "heartwheel/topic.h"
 #include "http/reply.h"
 
-#define REST_MAX (3 * HW_ID_MAX + 4) /* an id and one byte more, all encoded; longer texts are cut */
+#define REST_MAX (3 * HW_ID_MAX + 4) /* an id and one more byte, with each byte encoded; a longer text is cut */
 
 bool hw_http_is_open(const struct hw_http_table *t, const char *path)
 {
@@ -22,7 +22,7 @@ bool hw_http_is_open(const struct hw_http_table *t, const char *path)
 	return false;
 }
 
-/* Whether the path matches the route; `rest` gets the open level, still encoded. */
+/* Whether the path matches the route. `rest` receives the open level, still encoded. */
 static bool match(const struct hw_http_route *r, const char *path, char rest[REST_MAX])
 {
 	size_t len = strlen(r->path);

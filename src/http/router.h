@@ -8,31 +8,31 @@
 #include <stddef.h>
 
 /*
- * Answers a request, now or in a later turn of the loop. `arg`: the program's argument. `rest`: the path's text in
- * place of the route's open level, still percent-encoded; "" if the route has none. Valid during the call.
+ * Answers a request, at once or in a later turn of the loop. `arg`: the program's argument. `rest`: the level of the
+ * path that the route leaves open, still percent-encoded; "" if the route has none. Valid during the call.
  */
 typedef void hw_http_handler(void *arg, struct evhttp_request *req, const char *rest);
 
 struct hw_http_route {
 	enum evhttp_cmd_type method; /* EVHTTP_REQ_GET includes HEAD */
-	const char *path;            /* with a final '/': matches one more level, then `tail`; otherwise exact */
-	const char *tail;            /* NULL: matches the path and everything below it */
+	const char *path; /* with a '/' at its end: one more level and `tail` follow; otherwise the exact path */
+	const char *tail; /* NULL: matches the path and everything below it */
 	hw_http_handler *serve;
 };
 
 struct hw_http_table {
 	const struct hw_http_route *routes;
 	size_t n;
-	const char *const *open; /* paths without a token, matched like routes; NULL ends; NULL: none */
+	const char *const *open; /* paths that need no API token, matched like routes; ends with NULL; NULL: none */
 };
 
 /* Whether the path needs no token. */
 bool hw_http_is_open(const struct hw_http_table *t, const char *path);
 
-/* Whether the route's handler may run now. False: the request has been answered. */
+/* Whether the handler of a route may run now. If false, the request was answered. */
 typedef bool hw_http_admits(void *arg, struct evhttp_request *req, const struct hw_http_route *route);
 
-/* Calls the handler, or answers 404 or 405. `read_only`: only GET has handlers. `admits` NULL: every request is
+/* Calls the handler, or answers 404 or 405. `read_only`: only routes for GET count. `admits` NULL: every request is
  * admitted. */
 void hw_http_route(const struct hw_http_table *t, hw_http_admits *admits, bool read_only, struct evhttp_request *req,
                    void *arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See server.h. Invariant: every request that evhttp hands over is answered exactly once. */
+/* See server.h. Invariant: every request that evhttp passes on is answered exactly once. */
 #include "http/server.h"
 
 #include <errno.h>
@@ -40,13 +40,14 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* False for a connection from before a reload, and for one that evhttp made itself because ours had no memory. */
+/* Whether the request came by TLS. False for a connection from before a reload, and for one that evhttp itself created
+ * because there was no memory for ours. */
 static bool is_encrypted(struct evhttp_request *req)
 {
 	return bufferevent_openssl_get_ssl(evhttp_connection_get_bufferevent(evhttp_request_get_connection(req)));
 }
 
-/* Whether the client runs as our user or as root. Such a process has our rights anyway. */
+/* Whether the client runs as our user or as root. Such a process has our rights in any case. */
 static bool is_family(struct evhttp_request *req)
 {
 	struct bufferevent *bev = evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
@@ -78,7 +79,8 @@ static void read_local_address(struct evhttp_request *req, char *text, size_t ca
 		*text = '\0';
 }
 
-/* Checks Host. A browser always sends Host, so a request without Host is not from a browser. False: answered. */
+/* Checks the header Host. A browser always sends it, so a request without it does not come from a browser. If false,
+ * the request was answered. */
 static bool admit_host(struct hw_http_front *front, struct evhttp_request *req)
 {
 	struct hw_http *h = front->h;
@@ -93,8 +95,8 @@ static bool admit_host(struct hw_http_front *front, struct evhttp_request *req)
 }
 
 /*
- * Checks a writing request. A foreign page can make a browser send a POST with the user's Basic credentials, but not
- * with another Origin or with this content type. False: answered.
+ * Checks a request that changes something. A page of another server can make a browser send a POST with the user's
+ * Basic credentials, but only with its own Origin, and not with this content type. If false, the request was answered.
  */
 static bool admit_writer(struct hw_http *h, struct evhttp_request *req)
 {
@@ -129,7 +131,7 @@ static void on_request(struct evhttp_request *req, void *arg)
 		return;
 	}
 	bool asks = front->remote && h->access;
-	/* Refuse: a user's action must not be taken for an action of a local client. */
+	/* Refused, because a user's action must not pass for an action of a local client. */
 	if (h->believes_family && !front->remote && !is_family(req) &&
 	    evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER)) {
 		hw_reply_error(req, HTTP_FORBIDDEN,
@@ -145,7 +147,7 @@ static void on_request(struct evhttp_request *req, void *arg)
 	hw_http_route(h->table, h->admits, front->remote && !h->access, req, h->arg);
 }
 
-/* Pauses the listener; clients wait in the listening socket's queue. */
+/* Pauses the listener. New clients wait in the queue of the listening socket. */
 static void pause_front(struct hw_http_front *front, int64_t ms)
 {
 	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
@@ -155,7 +157,7 @@ static void pause_front(struct hw_http_front *front, int64_t ms)
 	event_del(front->pending);
 }
 
-/* The address has used its share of descriptors. Closes connections, and pauses until their descriptors are free. */
+/* The address uses its share of the descriptors. Closes connections, and pauses until their descriptors are free. */
 static void make_room(struct hw_http_front *front)
 {
 	front->h->crowded += hw_capacity_make_room(evconnlistener_get_fd(front->listener));
@@ -175,7 +177,7 @@ static struct bufferevent *make_bev(struct event_base *base, struct hw_http_fron
 }
 
 /*
- * Creates the connection as evhttp would, but limits its input. While evhttp writes an answer it keeps reading, and
+ * Creates a connection as evhttp would, but limits its input. While evhttp writes an answer it continues to read, and
  * would buffer everything that a client sends.
  */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
@@ -186,16 +188,16 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 		make_room(front);
 	if (!bev)
 		return NULL;
-	/* evhttp needs a whole body in its input. More than that would be requests sent ahead. */
+	/* evhttp needs a whole body in the input. What follows the body are requests that were sent ahead. */
 	bufferevent_setwatermark(bev, EV_READ, 0, front->h->body_max + 2 * HEADERS_MAX);
 	hw_refusal_watch(bev);
 	return bev;
 }
 
 /*
- * A client connects. Without a free descriptor, the listening socket would stay readable and the loop would spin, so
- * the listener pauses for a second. This runs before the listener's own callback. The listener's error callback is not
- * used, because it does not get the front.
+ * A client is about to connect. Without a free descriptor the listening socket would stay readable and the loop would
+ * spin, so the listener pauses for a second. This runs before the listener's own callback. The listener's error
+ * callback is not used, because it does not receive the front.
  */
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {

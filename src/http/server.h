@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP server on the loop, with libevent's evhttp: on a unix socket, whose mode controls access, and on an address.
- * The address is read-only unless users with tokens are configured; TLS is optional. Limits per client: size of headers
- * and body, bytes read ahead of an answer, and 30 s without a byte.
+ * An HTTP server on the loop, with libevent's evhttp: on a unix socket, whose file mode controls access, and on an
+ * address. The address is read-only unless users with API tokens are configured. TLS is optional. Limits for each
+ * client: the size of headers and body, the bytes that are read before an answer is sent, and 30 s without a byte.
  */
 #ifndef HW_HTTP_SERVER_H
 #define HW_HTTP_SERVER_H
@@ -27,10 +27,11 @@ struct hw_http_front {
 	struct hw_http *h;
 	struct evhttp *http;             /* owns the listener and the connections */
 	struct evconnlistener *listener; /* borrowed from http */
-	struct event *pending; /* a client connects: checks for a free descriptor before the listener accepts */
+	struct event *pending; /* a client is about to connect: runs before the listener accepts, and checks for a free
+	                          descriptor */
 	struct event *again;   /* ends a pause of the listener */
-	bool remote;           /* an address: read-only unless users are configured, optionally with TLS */
-	bool any;              /* the address is a wildcard: all addresses of the machine */
+	bool remote;           /* this is an address: read-only unless users are configured, perhaps with TLS */
+	bool any;              /* the address stands for all addresses of the machine */
 	bool unarmed;          /* event_add of `again` failed: hw_http_tick() repeats it */
 };
 
@@ -45,21 +46,21 @@ struct hw_http {
 	void *arg;                         /* of the handlers */
 	size_t body_max;                   /* may be set before the server listens */
 	/* Trust HW_USER_HEADER on the unix socket if the client runs as this process's user or as root, as the daemon
-	 * that forwards requests does. Set by the program. */
+	 * does that forwards requests. The program sets this. */
 	bool believes_family;
 	struct hw_http_front local;  /* the unix socket */
 	struct hw_http_front remote; /* .http NULL: no address */
 	struct hw_socket socket;
 	struct hw_access *access; /* owned; NULL: each client of the address may read */
-	char *names;              /* owned; host names of the address for hw_origin_is_host(); NULL: none */
-	uint64_t crowded;         /* connections of the address that were closed to make room */
+	char *names;              /* owned; names of this server's host, for hw_origin_is_host(); NULL: none */
+	uint64_t crowded;         /* how many connections of the address were closed to make room */
 	uint64_t foreign;         /* requests with a foreign Host or Origin */
 	struct hw_tls *tls;       /* owned; NULL: TLS was never configured */
 	bool encrypted;           /* new connections of the address use TLS */
 };
 
-/* Initialises the caller's storage without listening. The process must ignore SIGPIPE, because libevent may write to a
- * closed connection. */
+/* Initialises the caller's storage; does not listen yet. The process must ignore SIGPIPE, because libevent may write to
+ * a closed connection. */
 void hw_http_init(struct hw_http *h, struct event_base *base, const struct hw_http_table *table, void *arg);
 /* Serves the unix socket `path`. Returns as hw_socket_listen(). */
 int hw_http_listen(struct hw_http *h, const char *path, const char *group);
@@ -73,7 +74,7 @@ struct hw_http_safety {
 	const char *names;              /* see origin.h */
 	const char *trusted_proxies;    /* see proxies.h */
 };
-/* Reports an error: the key of [http], the line in the key's file (0: the whole file), and what is wrong. */
+/* Reports an error: the key of [http], the line in that key's file (0: the whole file), and what is wrong. */
 typedef void hw_http_wrong(void *arg, const char *key, unsigned line, const char *what);
 /* The content of these files, all owned. Zeroed: empty. */
 struct hw_http_plan {
@@ -83,15 +84,16 @@ struct hw_http_plan {
 	struct ssl_ctx_st *files;
 };
 /*
- * hw_http_plan() reads these files. It returns 0, or -errno after each error was reported. hw_http_take() applies the
- * plan to later requests and connections, and cannot fail. It writes the users that differ into `users` (`cap` at least
- * 32), as hw_accounts_diff() does. Call hw_http_plan_fini() in any case.
+ * hw_http_plan() reads these files, and returns 0, or -errno after each error was reported. hw_http_take() applies the
+ * plan to later requests and connections, and cannot fail. It writes which users differ to `users` (`cap`: at least
+ * 32), as hw_accounts_diff() does. hw_http_plan_fini() must be called in any case.
  */
 int hw_http_plan(struct hw_http *h, const struct hw_http_safety *s, struct hw_http_plan *out, hw_http_wrong *wrong,
                  void *arg);
 void hw_http_take(struct hw_http *h, struct hw_http_plan *p, char *users, size_t cap);
 void hw_http_plan_fini(struct hw_http_plan *p);
-/* Whether a request that got a handler would still get it: its user may have lost the right. For long answers. */
+/* Whether a request that a handler is answering would still be admitted. For long answers, during which the user may
+ * lose the right. */
 bool hw_http_still_admits(const struct hw_http *h, struct evhttp_request *req);
 /* Both steps at once, before hw_http_listen_tcp(). */
 int hw_http_secure(struct hw_http *h, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
@@ -108,12 +110,12 @@ struct hw_http_refused hw_http_refused(const struct hw_http *h);
 
 /* Whether a token has expired since the last call. */
 bool hw_http_api_token_expired(struct hw_http *h);
-/* Call once a second: cuts slow handshakes, and repeats an event_add that failed. */
+/* Called once a second. Ends slow handshakes, and repeats an event_add() that failed. */
 void hw_http_tick(struct hw_http *h);
 /*
- * The listening sockets alone, for another server of this process, possibly on another loop. hw_http_keep() is called
- * before hw_http_fini(), which then leaves the socket file; clients that connect meanwhile wait. On error, nothing has
- * changed owner: hw_http_keep() returns -errno, hw_http_resume() -ENOMEM.
+ * Only the listening sockets, for another server in this process, perhaps on another loop. hw_http_keep() is called
+ * before hw_http_fini(), which then leaves the socket file; clients that connect meanwhile wait. On an error the
+ * sockets keep their owner: hw_http_keep() returns -errno, hw_http_resume() -ENOMEM.
  */
 struct hw_http_kept {
 	struct hw_socket socket;

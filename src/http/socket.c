@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The listening sockets. Invariant: from bind() on, the mode of the unix socket is never wider than its final mode.
- * Linux takes the mode of the socket file from the socket, so fchmod() before bind() works like a umask. The umask
- * itself is shared by all threads.
+ * The listening sockets. Invariant: from bind() on, the file mode of the unix socket is never wider than its final
+ * mode. On Linux the socket file gets the mode of the socket, so fchmod() before bind() acts like a umask. The real
+ * umask is shared by all threads.
  */
 #include "http/socket.h"
 
@@ -46,7 +46,7 @@ static int open_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Removes a socket file that no process answers on; returns an error for anything else. */
+/* Removes a socket file on which no process answers. Returns an error for any other file. */
 static int clear_stale(const struct sockaddr_un *sa)
 {
 	struct stat st;
@@ -59,7 +59,7 @@ static int clear_stale(const struct sockaddr_un *sa)
 		return fd;
 	int rc = connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 ? errno : 0;
 	close(fd);
-	/* A full backlog (EAGAIN) means that a process listens. EPROTOTYPE: a socket of another type. */
+	/* With EAGAIN, a process listens but its queue is full. EPROTOTYPE: it is a socket of another type. */
 	if (rc == 0 || rc == EAGAIN || rc == EPROTOTYPE)
 		return -EADDRINUSE;
 	if (rc != ECONNREFUSED)
@@ -67,7 +67,7 @@ static int clear_stale(const struct sockaddr_un *sa)
 	return unlink(sa->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* `fd`: the socket's file (O_PATH); its mode can only be changed through /proc. */
+/* `fd`: the socket's file (O_PATH). Its mode can only be changed through /proc. */
 static int set_owner(int fd, const char *group)
 {
 	char path[32];
@@ -83,7 +83,7 @@ static int set_owner(int fd, const char *group)
 	return chmod(path, 0660) < 0 ? -errno : 0;
 }
 
-/* Opens the socket's directory. If root binds the socket, only root can redirect the path. */
+/* Opens the socket's directory. If root binds the socket, no other user can redirect the path. */
 static int open_parent(const char *path, const char **name)
 {
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
@@ -96,7 +96,7 @@ static int open_parent(const char *path, const char **name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Checks the file that bind() has made. The directory, or one above, may belong to another user, who could have
+/* Checks the file that bind() has created. The directory, or one above it, may belong to another user, who could have
  * replaced the file by a link. */
 static int adopt(struct hw_socket *s, int dir, const char *name, const char *group)
 {

@@ -34,7 +34,7 @@ void hw_stream_head(struct evhttp_request *req)
 	hw_reply_as(req, HTTP_OK, NULL, NULL);
 }
 
-/* The client disconnected, was too slow, or the server stops. */
+/* The client has disconnected or was too slow, or the server stops. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct hw_stream *s = arg;
@@ -62,7 +62,7 @@ void hw_stream_begin(struct hw_stream *s, struct evhttp_request *req, const stru
 	evhttp_add_header(headers, "Content-Type", "text/event-stream");
 	evhttp_add_header(headers, "Cache-Control", "no-store");
 	evhttp_add_header(headers, "X-Accel-Buffering", "no");
-	/* HTTP/1.0 has no chunks: closing the connection ends the answer, even if keep-alive was requested. */
+	/* HTTP/1.0 has no chunks: the end of the connection ends the answer, even if keep-alive was requested. */
 	if (req->major == 1 && req->minor == 0)
 		evhttp_remove_header(evhttp_request_get_input_headers(req), "Connection");
 	evhttp_send_reply_start(req, HTTP_OK, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A client of server-sent events. Handles the head of the answer, the events, a limit on unread bytes, and the end by
- * either side. The program decides what is sent and where a client continues.
+ * either side. The program decides what is sent, and after which event a client continues.
  */
 #ifndef HW_HTTP_STREAM_H
 #define HW_HTTP_STREAM_H
@@ -14,12 +14,13 @@
 struct evbuffer;
 struct evhttp_request;
 
-#define HW_STREAM_WAITING_MAX (1024 * 1024) /* most bytes that wait for a client; more: it is disconnected */
-#define HW_STREAM_TIMEOUT_S   10            /* how long a client may read nothing */
+/* The most bytes that may wait for a client; with more, it is disconnected. */
+#define HW_STREAM_WAITING_MAX (1024 * 1024)
+#define HW_STREAM_TIMEOUT_S   10 /* how long a client may read nothing */
 
 struct hw_stream_ops {
 	void (*on_drained)(void *arg); /* the client has read everything */
-	void (*on_gone)(void *arg);    /* the client or the server closed the connection; may free the stream */
+	void (*on_gone)(void *arg);    /* the client or the server has closed the connection; may free the stream */
 };
 
 struct hw_stream {
@@ -29,9 +30,9 @@ struct hw_stream {
 };
 
 /*
- * The id that the client wants to continue after: the header Last-Event-ID, which browsers send when they reconnect, or
- * `after` in the query. *text is NULL if there is none. `p` stores the text. Returns what is wrong with the query, or
- * NULL.
+ * The id after which the client wants to continue: the header Last-Event-ID, which browsers send when they reconnect,
+ * or `after` in the query. *text is NULL if there is none. `p` stores the text. Returns what is wrong with the query,
+ * or NULL.
  */
 const char *hw_stream_place(struct evhttp_request *req, const char **text, struct hw_param *p);
 /* Answers HEAD. */
@@ -41,17 +42,18 @@ void hw_stream_head(struct evhttp_request *req);
 void hw_stream_begin(struct hw_stream *s, struct evhttp_request *req, const struct hw_stream_ops *ops, void *arg);
 /* Bytes that the client has not read yet. */
 size_t hw_stream_waiting(const struct hw_stream *s);
-/* Sends and empties `body`. False: over the limit; the client is disconnected and the stream is freed. */
+/* Sends `body` and empties it. Returns false if too many bytes wait: the client is then disconnected, and the stream is
+ * freed. */
 bool hw_stream_send(struct hw_stream *s, struct evbuffer *body);
 /* The same for a text; does nothing without memory. */
 bool hw_stream_send_text(struct hw_stream *s, const char *text, size_t len);
-/* Sends a comment. Regular comments keep middleboxes from closing a quiet connection, and detect clients that have
- * disconnected. False: the client is disconnected. */
+/* Sends a comment. Regular comments keep proxies and firewalls from closing a quiet connection, and show whether the
+ * client has disconnected. Returns false if it has. */
 bool hw_stream_comment(struct hw_stream *s);
 /* Disconnects the client; on_gone() is called. */
 void hw_stream_cut(struct hw_stream *s);
 
-/* Writes an event up to its data. The caller appends the data without a line feed, then calls hw_stream_event_end().
+/* Writes the beginning of an event. The caller appends the data without a line feed, then calls hw_stream_event_end().
  * `id` NULL: a client that reconnects continues after the last event with an id. */
 void hw_stream_event(struct evbuffer *out, const char *name, const char *id);
 void hw_stream_event_end(struct evbuffer *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tls.h. Invariant: an open handshake is in the list from hw_tls_accept() until it completes or its SSL is freed,
+ * See tls.h. Invariant: an open handshake is in the list from hw_tls_accept() until it is complete or its SSL is freed,
  * whichever comes first. libssl reports both.
  */
 #include "http/tls.h"
@@ -31,7 +31,7 @@ struct hw_tls {
 	int index;                   /* ex_data index of the struct handshake in an SSL */
 	TAILQ_HEAD(, handshake) all; /* oldest first */
 	struct hw_tls_stats stats;
-	int64_t next_ms; /* pace: when the next handshake would be due without bursts */
+	int64_t next_ms; /* limits the rate: when the next handshake would be due without bursts */
 };
 
 static void done(struct handshake *h)
@@ -152,7 +152,7 @@ void hw_tls_free(struct hw_tls *t)
 	struct handshake *h;
 	if (!t)
 		return;
-	while ((h = TAILQ_FIRST(&t->all))) { /* libevent frees the SSL of a connection later, with the loop */
+	while ((h = TAILQ_FIRST(&t->all))) { /* libevent frees the SSL of a connection later, together with the loop. */
 		SSL_set_ex_data(h->ssl, t->index, NULL);
 		done(h);
 	}
@@ -162,7 +162,7 @@ void hw_tls_free(struct hw_tls *t)
 
 /* --- connections ------------------------------------------------------------------------------------------------ */
 
-/* Shuts the connection down; the server then notices the end and closes it. */
+/* Shuts the connection down. The server then sees the end and closes it. */
 static void cut(struct hw_tls *t, const struct handshake *h)
 {
 	t->stats.cut++;
@@ -185,8 +185,8 @@ static bool begin(struct hw_tls *t, SSL *ssl, int64_t now_ms)
 	return true;
 }
 
-/* Cuts the oldest handshakes above the limit. Cut handshakes stay in the list until the server closes them, so they are
- * counted. */
+/* Ends the oldest handshakes above the limit. These stay in the list until the server closes them, so they are counted.
+ */
 static void make_room(struct hw_tls *t)
 {
 	const struct handshake *h = TAILQ_FIRST(&t->all);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TLS for clients of an address. A handshake costs the loop about a millisecond, so handshakes are paced: at most
- * HW_TLS_A_SECOND per second, and HW_TLS_AT_ONCE open. Beyond that, the oldest open handshake is cut. In a flood of
- * silent clients, these are the flood's own. A handshake over HW_TLS_PATIENCE_MS is cut as well.
+ * TLS for the clients of an address. A handshake takes the loop about a millisecond, so their rate is limited: at most
+ * HW_TLS_A_SECOND in a second, and HW_TLS_AT_ONCE open at a time. With more, the oldest open handshake is ended. In a
+ * flood of silent clients, that is one of the flood's own. A handshake that takes longer than HW_TLS_PATIENCE_MS is
+ * also ended.
  */
 #ifndef HW_HTTP_TLS_H
 #define HW_HTTP_TLS_H
@@ -40,8 +41,7 @@ void hw_tls_rebase(struct hw_tls *t, struct event_base *base);
 /* Call after all its connections are closed. */
 void hw_tls_free(struct hw_tls *t);
 
-/* Returns a connection that begins with a handshake, to which the server assigns its descriptor. NULL without
- * memory. */
+/* Returns a connection that begins with a handshake. The server assigns its descriptor. NULL without memory. */
 struct bufferevent *hw_tls_accept(struct hw_tls *t, int64_t now_ms);
 /* How many ms the next handshake must wait; 0: none. */
 int64_t hw_tls_wait(struct hw_tls *t, int64_t now_ms);

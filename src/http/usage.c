@@ -54,7 +54,7 @@ static bool read_usage(struct usage *u)
 	return parse(text, u);
 }
 
-/* Open descriptors, without the one of opendir(); -1: unknown. */
+/* Counts open descriptors, except that of opendir() itself; -1: unknown. */
 static int count_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
