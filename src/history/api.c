@@ -20,9 +20,9 @@ static const char *const stream_names[HW_STREAMS] = {
 /* --- as of ------------------------------------------------------------------------------------------------------ */
 
 /*
- * The time up to which SQL has all entries about devices; tasks do not count. Only an answer of Redis advances it, so
- * it stands still while Redis, SQL or this process does. Until both streams have been read, it is the time of the last
- * entry.
+ * The time up to which SQL has all entries about devices; tasks do not count. Only an answer of Redis advances it. So
+ * it stands still while Redis or SQL cannot be reached, and while this process is stopped. Until both streams were read
+ * once, it is the time of the last entry.
  */
 int64_t hw_history_as_of(void *arg)
 {

@@ -173,7 +173,7 @@ static const char *take_param(struct hw_report_asked *a, int takes, const struct
 	return "unknown parameter";
 }
 
-/* Fills *a from the query and the path (a device, if there is one). On error, replies 400 and returns false. */
+/* Fills *a from the query and from the path, which may name a device. On an error, answers 400 and returns false. */
 static bool read_query(struct evhttp_request *req, const char *rest, int takes, struct hw_report_asked *a)
 {
 	int64_t now_ms = hw_clock_now().wall_ms;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See bars.h. A bar has the lengths of its parts in three sets: known, known and seen, and seen while down. A current
- * outage, and the time since the device was forgotten, come from the device's row, which retention never deletes.
+ * See bars.h. A bar has the lengths of its parts from three sets of times: known; known and seen; seen and down. A
+ * current outage, and the time since the device was forgotten, are in the device's row, which is never deleted.
  */
 #include "history/bars.h"
 
@@ -12,7 +12,7 @@
 #include "history/seen.h"
 #include "history/spans.h"
 
-#define SHOWN_MS INT64_C(360000) /* a monitor records every five minutes that it sees the fleet */
+#define SHOWN_MS INT64_C(360000) /* a monitor writes every five minutes that it sees the fleet */
 
 struct reading {
 	struct hw_sql *sql;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A device's time in bars of equal length: how long the device was known, seen and down per bar (terms of uptime.h).
- * The last bar ends with the window. Cost: sightings and outages are read once, independent of the number of bars.
+ * A device's time in bars of equal length: for how long the device was known, seen and down in each (terms of
+ * uptime.h). The last bar ends with the window. Cost: sightings and outages are read once, whatever the number of bars.
  */
 #ifndef HW_HISTORY_BARS_H
 #define HW_HISTORY_BARS_H
@@ -22,9 +22,9 @@ struct hw_bars {
 };
 
 /*
- * Reads asked->device, [since, until), step_ms. A monitor records every five minutes that it sees the fleet. With
- * asked->live, the time after a monitor's latest sighting counts as seen if that sighting is not older. Returns 0,
- * -ENOENT (no such device), -ENOMEM, or -EIO if SQL failed. Call hw_bars_fini() in any case.
+ * Reads asked->device, [since, until), step_ms. A monitor writes every five minutes that it sees the fleet. With
+ * asked->live, the time since a monitor's last such entry also counts as seen, if that entry is recent enough. Returns
+ * 0, -ENOENT (no such device), -ENOMEM, or -EIO if SQL failed. hw_bars_fini() must be called in any case.
  */
 int hw_bars_read(struct hw_sql *sql, const struct hw_report_asked *asked, struct hw_bars *out);
 void hw_bars_fini(struct hw_bars *b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See counts.h. Each span of a device's time adds 1 at the first sample in it, and subtracts 1 at the first sample
- * after it. The sum of these differences up to a sample is the count.
+ * after it. Summing these numbers up to a sample gives the count there.
  */
 #include "history/counts.h"
 
@@ -16,8 +16,8 @@
 struct reading {
 	struct hw_sql *sql;
 	const struct hw_report_asked *a;
-	struct hw_count
-		*at; /* differences. `online`: all known devices, until sum_up(); `offline`: devices that are down */
+	struct hw_count *at; /* differences between samples. `online`: all known devices, until sum_up() subtracts those
+	                        that are down */
 	size_t n;
 	struct hw_spans seen, missing;
 	int rc; /* result of a callback */

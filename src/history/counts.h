@@ -3,7 +3,7 @@
  * How many devices were online and offline at equally spaced times. A count is unknown if no monitor saw the fleet at
  * that time, if entries around that time are missing, or if the database does not reach that time yet.
  *
- * Cost: a row per device and the cost of hw_outages_read(), independent of the number of counts.
+ * Cost: one row for each device, and the cost of hw_outages_read(), whatever the number of counts.
  */
 #ifndef HW_HISTORY_COUNTS_H
 #define HW_HISTORY_COUNTS_H
@@ -26,8 +26,9 @@ struct hw_counts {
 };
 
 /*
- * Counts all devices at asked->since_ms and each asked->step_ms later, before asked->until_ms. `as_of_ms`: the database
- * is complete up to this time. Returns 0, -ENOMEM, or -EIO if SQL failed. Call hw_counts_fini() in any case.
+ * Counts all devices at asked->since_ms, and each asked->step_ms later, up to asked->until_ms. `as_of_ms`: the time up
+ * to which the database is complete. Returns 0, -ENOMEM, or -EIO if SQL failed. hw_counts_fini() must be called in any
+ * case.
  */
 int hw_counts_read(struct hw_sql *sql, const struct hw_report_asked *asked, int64_t as_of_ms, struct hw_counts *out);
 void hw_counts_fini(struct hw_counts *c);

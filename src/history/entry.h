@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The streams that heartwheel-history reads, and a copy of one entry. The copy outlives the Redis reply. */
+/* The streams that heartwheel-history reads, and a copy of one entry, which stays valid after the Redis reply is freed.
+ */
 #ifndef HW_HISTORY_ENTRY_H
 #define HW_HISTORY_ENTRY_H
 
@@ -15,7 +16,7 @@ enum hw_stream { HW_STREAM_SIGHT, HW_STREAM_EVENTS, HW_STREAM_TASKS, HW_STREAMS 
 #define HW_ENTRY_NAME 256
 
 #define HW_EARLIEST_MS INT64_C(946684800000)  /* 2000-01-01: a transition before this time is wrong */
-#define HW_LATEST_MS   INT64_C(4102444800000) /* 2100-01-01: an entry id after this time is not used as a clock */
+#define HW_LATEST_MS   INT64_C(4102444800000) /* 2100-01-01: the time in an entry's id is not trusted if it is later */
 #define HW_ENTRIES_MAX (INT64_C(1) << 53)     /* only XSETID makes a stream report more entries */
 
 struct hw_entry {

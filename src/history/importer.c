@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See importer.h. Invariant: the importer's offset of a stream is the one that SQL returned, or the one of its own last
- * successful commit. After any SQL failure the importer reconnects and reads the offsets from SQL. So a batch whose
- * COMMIT was not answered is found if it was written.
+ * See importer.h. Invariant: the importer's offset of a stream is the one that SQL returned, or the one of the
+ * importer's last successful commit. After any SQL failure the importer reconnects and reads the offsets from SQL. So
+ * if the answer to a COMMIT was lost, the importer finds out whether the batch was written.
  */
 #include "history/importer.h"
 
@@ -25,12 +25,12 @@
 #define LINES_MAX     64
 #define AGAIN_MAX_S   60
 #define EXPIRE_MS     60000 /* pause between expiry runs that delete everything old */
-#define EXPIRE_ROUNDS 8     /* while many entries wait, old rows are deleted once per so many rounds */
+#define EXPIRE_ROUNDS 8     /* while many entries wait, old rows are deleted only once in so many rounds */
 #define LAG_MS        1000
 #define REDIS_MS      1000
 #define MOMENT_MS     1000
 
-/* The parts of Redis that are read: the streams, and the devices' hashes. */
+/* The parts of Redis that are read: the streams, and the hashes of devices. */
 enum { HASHES = HW_STREAMS, PARTS };
 
 static const char *const part_names[PARTS] = {"device:sight", "device:events", "task:events", "device:state:*"};
@@ -63,11 +63,11 @@ struct hw_importer {
 	bool cursors_known; /* true after the offsets were read from SQL once */
 	unsigned again_s, rounds;
 	int64_t sql_at_ms, expire_at_ms, lag_at_ms; /* monotonic */
-	int64_t pending_ms;                         /* time of the gap after which hashes are to be read; 0: none */
-	bool refused[PARTS];                        /* Redis refuses to let this part be read */
-	char refusal[HW_SQL_WHY];                   /* text of the last refusal */
-	int64_t hashes_at_ms;                       /* monotonic; after a refusal, hashes are not read before */
-	bool emptied;                               /* see hw_ledger_read_pending() */
+	int64_t pending_ms;       /* time of the gap after which the hashes must be read; 0: there is none */
+	bool refused[PARTS];      /* Redis refuses to let this part be read */
+	char refusal[HW_SQL_WHY]; /* text of the last refusal */
+	int64_t hashes_at_ms;     /* monotonic; after a refusal, hashes are not read before */
+	bool emptied;             /* see hw_ledger_read_pending() */
 	bool half_reported, redis_reported;
 	int64_t odd_reported_ms[HW_ODD_KINDS]; /* monotonic */
 };
@@ -129,7 +129,7 @@ static int64_t mono_ms(void)
 	return hw_clock_mono().ns / HW_NS_PER_MS;
 }
 
-/* Updates the view: `redis` is true if Redis is connected and all parts can be read. */
+/* Updates the view: `redis` is true if Redis is connected and all parts could be read. */
 static void show_redis(struct hw_importer *c, bool up)
 {
 	bool all = up;
@@ -151,7 +151,8 @@ static void show_redis(struct hw_importer *c, bool up)
 	c->redis_reported = up;
 }
 
-/* Logs when Redis begins or stops to refuse reading a part. `rc`: result of the read; hw_source_why() has the text. */
+/* Logs when Redis begins or ceases to refuse the reading of a part. `rc`: the result of the read; hw_source_why() has
+ * the text. */
 static void note_refusal(struct hw_importer *c, int part, int rc)
 {
 	bool refused = rc == -EACCES, before = c->refused[part];
@@ -292,8 +293,8 @@ static void report_odd(struct hw_importer *c, int part, const struct hw_source_p
 }
 
 /*
- * Updates the time up to which SQL has the whole stream. If the page was the last one, that is the time of the request;
- * else the time of the last entry. It never goes back, unless our wall clock does.
+ * Updates the time up to which SQL has the whole stream. If the page was the last one, this is when it was requested,
+ * otherwise the time of its last entry. It never goes back, unless our wall clock does.
  */
 static void note_until(int64_t *until_ms, const struct hw_source_page *p)
 {
@@ -336,10 +337,10 @@ static bool is_moved(const struct hw_source_page *p)
 }
 
 /*
- * Writes further pages in the same transaction, up to a batch; *p becomes the last page. Rows of devices are spread
- * over the tables, so a larger batch costs less per entry. The loop ends at a page that cannot be read (the next round
- * meets the error again), at a gap, and after MOMENT_MS, because other workers wait. After an SQL failure each page has
- * its own transaction, since the disk may be nearly full.
+ * Writes further pages in the same transaction, up to the size of a batch. *p becomes the last page. The rows of
+ * devices are spread over the tables, so a larger batch costs less for each entry. The loop ends at a page that cannot
+ * be read (the next round gets the error again), at a gap, and after MOMENT_MS, because other workers wait. After an
+ * SQL failure, each page has its own transaction, because the disk may be nearly full.
  */
 static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_source_page *p, uint64_t *fresh)
 {
@@ -350,8 +351,8 @@ static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_sour
 		struct hw_source_page next;
 		if (hw_source_read(c->source, stream, &p->to, &next) != 0)
 			break;
-		if (!is_moved(&next)) { /* The page before was full and the last one. A move to the same offset would
-			                   change no row in MariaDB. */
+		if (!is_moved(&next)) { /* The previous page was full and also the last one. MariaDB would report no
+			                   changed row for a move to the same offset. */
 			p->more = next.more;
 			break;
 		}
@@ -365,8 +366,8 @@ static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_sour
 	return rc;
 }
 
-/* Writes one transaction; *p becomes its last page. Returns 0; or -EIO, after which it is unknown whether the commit
- * happened. */
+/* Writes one transaction; *p becomes its last page. Returns 0, or -EIO, and it is then unknown whether it was
+ * committed. */
 static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_source_page *p)
 {
 	struct hw_mono began = hw_clock_mono();
@@ -398,8 +399,8 @@ static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_s
 }
 
 /*
- * Writes a batch of the entries after a stream's offset; *more if entries are left. Returns 0; -ENOTCONN; -EACCES if
- * Redis refuses, which is logged; or -EIO if SQL failed.
+ * Writes a batch of entries after a stream's offset. *more: whether entries are left. Returns 0, -ENOTCONN, -EACCES if
+ * Redis refuses (which is logged), or -EIO if SQL failed.
  */
 static int copy_batch(struct hw_importer *c, enum hw_stream stream, bool *more)
 {
@@ -451,7 +452,7 @@ static int write_found(struct hw_importer *c, const struct hw_entry *entries, si
 	return rc;
 }
 
-/* Keeps only the devices without a hash, in place, then reads the events to their end. Returns 0 or as
+/* Keeps only the devices without a hash in the array, then reads the events to their end. Returns 0, or as
  * read_to_end(). */
 static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_t *n)
 {
@@ -464,13 +465,14 @@ static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_
 			entries[left++] = entries[i];
 	*n = left;
 	free(has);
-	/* Entries that were written before the check are imported first. Entries written later have a newer seq. */
+	/* Entries that were written before the check are imported first. An entry that is written later has a newer
+	 * seq. */
 	return rc == 0 && left > 0 ? read_to_end(c) : rc;
 }
 
 /*
- * A device that was forgotten within a gap has no hash. If the stream is still the same stream, a known device without
- * a hash was forgotten; the begin of the gap is used as the time.
+ * Finds devices that were forgotten in a gap. If the stream is still the same one, a known device that has no hash was
+ * forgotten. The begin of the gap is used as the time.
  */
 static int find_forgotten(struct hw_importer *c, int64_t gap_ms)
 {
@@ -501,8 +503,9 @@ static void account_hashes(struct hw_importer *c, const struct hw_source_page *p
 }
 
 /*
- * After a gap, each device's hash has its last transition. Redis writes the hash and the stream's entry atomically. So
- * if the stream is read to its end after the hash, a transition that only the hash has was lost in the gap.
+ * After a gap, reads the hash of each device, which contains its last transition. Redis writes the hash and the
+ * stream's entry in one step. So if the stream was read to its end after the hash, a transition that only the hash
+ * contains was lost in the gap.
  */
 static int read_back(struct hw_importer *c)
 {
@@ -534,13 +537,13 @@ static int read_back(struct hw_importer *c)
 
 /* --- rounds ----------------------------------------------------------------------------------------------------- */
 
-/* The refusal is already logged; the caller continues with its other work. */
+/* A refusal is already logged, and the caller continues with its other work, so it counts as success. */
 static int unless_refused(int rc)
 {
 	return rc == -EACCES ? 0 : rc;
 }
 
-/* Updates the lag. Without SQL no entries are read, so the age of the last written entry is derived from the lag. */
+/* Updates the lag, from which the age of the last written entry follows. Without SQL, entries are not read. */
 static int check_lag(struct hw_importer *c)
 {
 	int64_t lag[HW_STREAMS] = {0};
@@ -613,7 +616,7 @@ static int one_round(struct hw_importer *c)
 	return unless_refused(rc);
 }
 
-/* Without SQL: reconnects when the time has come, and updates the lag until then. */
+/* Without SQL: reconnects when it is time, and updates the lag until then. */
 static void wait_for_sql(struct hw_importer *c)
 {
 	int64_t left_ms = c->sql_at_ms - mono_ms();

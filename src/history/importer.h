@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The importer: a thread that reads the streams from Redis and writes them into SQL in batches until it is stopped. It
- * is a thread because the disk or the server decides how long a COMMIT takes: neither the watchdog nor a request may
- * wait.
+ * The importer: a thread that reads the streams from Redis and writes them to SQL in batches, until it is stopped. It
+ * is a thread because a COMMIT may take long, and neither the watchdog nor a request may wait for it.
  *
- * Its log lines and its view go to the loop by value, under one lock. If SQL is away or refuses, the importer
- * reconnects after 1 s, doubling to 60 s. Meanwhile the entries stay in Redis.
+ * The loop gets the importer's log lines and its view as copies, under one lock. If SQL cannot be reached or refuses,
+ * the importer reconnects after 1 s, then after growing times up to 60 s. Meanwhile the entries stay in Redis.
  */
 #ifndef HW_HISTORY_IMPORTER_H
 #define HW_HISTORY_IMPORTER_H
@@ -40,15 +39,15 @@ struct hw_importer_view {
 	struct hw_stream_cursor cursor[HW_STREAMS];
 	int64_t lag_entries[HW_STREAMS]; /* -1: unknown */
 	int64_t lag_ms[HW_STREAMS];
-	int64_t until_ms[HW_STREAMS]; /* SQL had all entries of Redis at this Unix ms; 0: this run has not read the
-	                                 stream yet */
+	int64_t until_ms[HW_STREAMS]; /* the Unix ms up to which SQL has all entries of Redis; 0: the stream was not
+	                                 read yet in this run */
 	int64_t gaps, lost;           /* all that SQL holds */
 	uint64_t rows[HW_ROWS_KINDS], odd[HW_ODD_KINDS], yielded, sql_losses;
 	struct hw_histogram batch;
 	bool pending; /* hashes are still to be read after a gap */
 };
 
-/* Starts the thread. `conf` is copied; its texts and `ops` are borrowed. Returns NULL without memory. */
+/* Starts the thread. `conf` is copied, but its texts are borrowed, and so is `ops`. Returns NULL without memory. */
 struct hw_importer *hw_importer_new(struct event_base *base, const struct hw_importer_conf *conf,
                                     const struct hw_importer_ops *ops, void *arg);
 /* Stops after the batch that is being written. `c` may be NULL. */

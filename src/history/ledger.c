@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See ledger.h. Cost of a transition: five or six prepared statements, each a search in a tree that is mostly in
+ * See ledger.h. Cost of a transition: five or six prepared statements, each with a search in a tree that is mostly in
  * memory.
  */
 #include "history/ledger.h"
@@ -18,7 +18,7 @@
 
 #define PIECE "1000" /* rows deleted per statement */
 
-/* A summand read from a column. Another program may have written the column, and MariaDB refuses a sum that
+/* A column whose value is added to others. Another program may have written it, and MariaDB refuses a sum that
  * overflows. */
 #define SANE(column) "CASE WHEN " column " BETWEEN 0 AND 1000000000000000 THEN " column " ELSE 0 END"
 
@@ -59,7 +59,7 @@ static const char *const texts[QUERIES][2] = {
 		"INSERT INTO position (stream, at, n) VALUES (?, ?, -1) ON DUPLICATE KEY UPDATE stream = stream"},
 	[PLACE] = {"SELECT at, n FROM position WHERE stream = ?", NULL},
 	[PLACE_RESET] = {"UPDATE position SET at = '0-0', n = -1 WHERE stream = ?", NULL},
-	/* SQLite columns hold values of any type, and SQLite compares the type as well. */
+	/* A column in SQLite may contain a value of any type, and SQLite compares the type as well. */
 	[MOVE] = {"UPDATE position SET at = ?, n = ? WHERE stream = ? AND CAST(at AS TEXT) = ? AND CAST(n AS INTEGER) = ?",
 		"UPDATE position SET at = ?, n = ? WHERE stream = ? AND at = ? AND n = ?"},
 	[DEVICE] = {"SELECT dev, state, since_ms, seq FROM device WHERE id = ?", NULL},
@@ -92,7 +92,7 @@ static const char *const texts[QUERIES][2] = {
 	[TASK_SET] = {"UPDATE task SET state = ?, why = ?, sent_ms = COALESCE(sent_ms, ?), acked_ms = COALESCE(acked_ms, ?),"
 		" ended_ms = ?, tries = " SANE("tries") " + ?, entry = ? WHERE task = ? AND entry < ? AND ended_ms IS NULL", NULL},
 	[GAP_NEW] = {"INSERT INTO gap (stream, `after`, `before`, lost, found_ms) VALUES (?, ?, ?, ?, ?)", NULL},
-	/* After `emptied`, a missing hash does not prove that the device was forgotten. */
+	/* `emptied` stays: after it, a missing hash does not prove that the device was forgotten. */
 	[SET_PENDING] = {"UPDATE position SET at = CASE WHEN at = 'emptied' THEN at ELSE ? END, n = ? WHERE stream = 'device:state'", NULL},
 	[READ_PENDING] = {"SELECT n, at FROM position WHERE stream = 'device:state' AND at <> 'paid'", NULL},
 	[PAID] = {"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at <> 'paid' AND CAST(n AS INTEGER) = ?",
@@ -209,7 +209,7 @@ void hw_ledger_close(struct hw_ledger *l)
 
 /* --- offsets ---------------------------------------------------------------------------------------------------- */
 
-/* The largest ids are longer than the column, and are stored in hexadecimal digits. */
+/* The largest ids are longer than the column. They are stored in hexadecimal digits. */
 static void offset_text(struct hw_stream_id at, char buf[HW_STREAM_ID_TEXT])
 {
 	if (strlen(hw_stream_id_print(at, buf)) > HW_ENTRY_WORD)
@@ -223,7 +223,7 @@ static int offset_parse(const char *text, size_t len, struct hw_stream_id *out)
 	return hw_stream_id_parse(text, len, out);
 }
 
-/* Whether hw_ledger_move() would match the row with the offset that was parsed from it. */
+/* Whether the stored text is the one that hw_ledger_move() would compare with. */
 static bool is_offset(const char *at, size_t len, const struct hw_stream_cursor *p)
 {
 	char text[HW_STREAM_ID_TEXT];
@@ -302,7 +302,7 @@ static int add_month(struct hw_ledger *l, int64_t dev, int month, int64_t outage
 	return hw_sql_do(q) < 0 ? -EIO : 0;
 }
 
-/* A device becomes offline or is forgotten: its row in `outage` begins. */
+/* A device becomes offline or is forgotten: adds a row in `outage` that has no end yet. */
 static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const char *reason, bool is_outage)
 {
 	struct hw_sql_stmt *q = l->q[OUTAGE_NEW];
@@ -310,7 +310,8 @@ static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const ch
 	hw_sql_int(q, 2, at_ms);
 	hw_sql_text(q, 3, reason);
 	int64_t n = hw_sql_do(q);
-	if (n == 0) { /* A row of length 0 began in the same millisecond: reopen it with the new reason. */
+	if (n ==
+	    0) { /* If a row of length 0 began in the same millisecond, that row is opened again with the new reason. */
 		q = l->q[OUTAGE_AGAIN];
 		hw_sql_text(q, 1, reason);
 		hw_sql_int(q, 2, dev);
@@ -322,15 +323,15 @@ static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const ch
 	return is_outage ? add_month(l, dev, hw_month_of(at_ms), 1, 0, 0) : 0;
 }
 
-/* Closes open rows with length 0: their real length is unknown, so no month gets a length. */
+/* Closes rows without an end, with length 0. Their real length is unknown, so it is not added to a month. */
 static int close_outages(struct hw_ledger *l, int64_t dev)
 {
 	hw_sql_int(l->q[OUTAGE_CLOSE], 1, dev);
 	return hw_sql_do(l->q[OUTAGE_CLOSE]) < 0 ? -EIO : 0;
 }
 
-/* Ends an outage, or the time for which a device was forgotten, and adds its length to each month. If no row began at
- * from_ms, another program has changed the row. */
+/* Ends an outage, or the time for which a device was forgotten, and adds its length to each month. If there is no row
+ * that began at from_ms, another program has changed it. */
 static int end_outage(struct hw_ledger *l, int64_t dev, int64_t from_ms, int64_t to_ms, bool is_outage)
 {
 	struct hw_sql_stmt *q = l->q[OUTAGE_END];
@@ -357,8 +358,8 @@ static bool is(const char *state, const char *name)
 	return strcmp(state, name) == 0;
 }
 
-/* Discards impossible values, which another program may have written. An impossible time would give an outage of
- * thousands of months. After an impossible seq, every transition would count as old. */
+/* Discards impossible values that another program may have written. With an impossible time, an outage would have
+ * thousands of months. With an impossible seq, every transition would count as old. */
 static void check_device(struct hw_ledger *l, const struct hw_entry *e, struct device *d)
 {
 	int64_t earliest_ms = e->time_ms >= HW_EARLIEST_MS ? HW_EARLIEST_MS : 0;
@@ -431,8 +432,8 @@ static int set_device(struct hw_ledger *l, const struct device *d, const struct 
 	return hw_sql_do(q) < 0 ? -EIO : 0;
 }
 
-/* Applies a change of state: ends the old row in `outage` and begins the new one. If the state is the same, since_ms
- * stays. */
+/* Applies a change of state: ends the old row in `outage` and begins a new one. If the state is the same, since_ms does
+ * not change. */
 static int change(struct hw_ledger *l, const struct device *d, const struct hw_entry *e)
 {
 	int64_t at_ms = e->time_ms > d->since_ms ? e->time_ms : d->since_ms;
@@ -567,7 +568,8 @@ int hw_ledger_read_pending(struct hw_ledger *l, int64_t *gap_ms, bool *emptied)
 	return rc < 0 ? -EIO : 0;
 }
 
-/* Reads the begin and end of a gap in stream ms; 0: unknown. Returns 1; 0: no such gap; or -EIO. */
+/* Reads the begin and the end of a gap, as ms in the stream's ids; 0: unknown. Returns 1, 0 if there is no such gap, or
+ * -EIO. */
 static int find_gap(struct hw_ledger *l, int64_t gap_ms, int64_t *after_ms, int64_t *before_ms)
 {
 	struct hw_sql_stmt *q = l->q[GAP];

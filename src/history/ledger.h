@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes batches of entries into SQL. One transaction holds the batch and the new offset of its stream. If another
+ * Writes batches of entries to SQL. One transaction contains the batch and the new offset of its stream. If another
  * worker has moved the offset, nothing is written.
  *
- *   hw_ledger_begin()   begins the transaction and moves the offset; returns 0 if another worker was quicker
- *   hw_ledger_...()     write the batch
- *   hw_ledger_commit()
+ * - hw_ledger_begin() begins the transaction and moves the offset; returns 0 if another worker has moved it
+ * - hw_ledger_...() write the batch
+ * - hw_ledger_commit()
  *
- * A transition whose seq is not newer than the seq in the device's row does not change the device. If the transition is
- * from the stream, its own row is written unless it exists. The times of a device's outages never decrease, even if a
- * clock goes back.
+ * A transition whose seq is not newer than that in the device's row does not change the device. A transition from the
+ * stream gets a row of its own, unless that row exists. The times of a device's outages never decrease, even if a clock
+ * goes back.
  */
 #ifndef HW_HISTORY_LEDGER_H
 #define HW_HISTORY_LEDGER_H
@@ -19,7 +19,7 @@
 
 struct hw_ledger; /* opaque */
 
-/* Connects and creates or upgrades the tables. Returns NULL with the reason in `why` on error. */
+/* Connects, and creates or upgrades the tables. On an error returns NULL, with the reason in `why`. */
 struct hw_ledger *hw_ledger_open(const struct hw_sql_conf *c, char why[HW_SQL_WHY]);
 void hw_ledger_close(struct hw_ledger *l);
 const char *hw_ledger_error(struct hw_ledger *l);
@@ -32,41 +32,42 @@ uint64_t hw_ledger_odd(struct hw_ledger *l, char row[HW_ENTRY_NAME]);
 /* Reads the stored offset of a stream. Returns 0 or -EIO. */
 int hw_ledger_cursor(struct hw_ledger *l, enum hw_stream stream, struct hw_stream_cursor *out);
 
-/* Compare-and-set. Returns 1: the offset was `from`, and the transaction is open. 0: it was not, and no transaction is
- * open. Or -EIO. */
+/* Compares and sets the offset. Returns 1 if the stored offset was `from`; the transaction is then open. Returns 0 if
+ * not, with no open transaction. Or returns -EIO. */
 int hw_ledger_begin(struct hw_ledger *l, enum hw_stream stream, const struct hw_stream_cursor *from,
                     const struct hw_stream_cursor *to);
-/* The same for a later page, within the open transaction. 0: the stored offset is not `from`. */
+/* The same for a later page, in the open transaction. 0: the stored offset is not `from`. */
 int hw_ledger_move(struct hw_ledger *l, enum hw_stream stream, const struct hw_stream_cursor *from,
                    const struct hw_stream_cursor *to);
-/* Return 1 if the row is new, 0 if it was there, or -EIO. `found`: read from a hash instead of the stream. */
+/* Each returns 1 if the row is new, 0 if it existed, or -EIO. `found`: read from a hash, not from the stream. */
 int hw_ledger_event(struct hw_ledger *l, const struct hw_entry *e, bool found);
 int hw_ledger_sight(struct hw_ledger *l, const struct hw_entry *e);
 int hw_ledger_task(struct hw_ledger *l, const struct hw_entry *e);
-/* Records a gap. After a gap in the events, the hashes are pending to be read. Returns 0 or -EIO. */
+/* Records a gap. After a gap in the events, the hashes must be read. Returns 0 or -EIO. */
 int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_stream_gap *gap, int64_t now_ms);
-/* Returns 0; or -EIO, after which it is unknown whether the commit happened. */
+/* Returns 0, or -EIO, and it is then unknown whether the transaction was committed. */
 int hw_ledger_commit(struct hw_ledger *l);
 
-/* Returns the time of the gap after which hashes are still to be read (0: none). *emptied: since then, a stream was
- * also replaced by another one, so that a device without a hash may be known but not written again yet. Returns 0 or
- * -EIO. */
+/* Returns in *gap_ms the time of the gap after which the hashes must still be read; 0: none. *emptied: since then, a
+ * stream was also replaced by another one, so a known device may have no hash because it was not written again yet.
+ * Returns 0 or -EIO. */
 int hw_ledger_read_pending(struct hw_ledger *l, int64_t *gap_ms, bool *emptied);
 /*
  * Lists known devices after *dev that had no transition since the end of the gap, and moves *dev on. Each is returned
- * as an entry `forgotten` at the begin of the gap. If Redis has no hash of the device, the caller writes the entry with
- * hw_ledger_event(), found. *n is 0 after the last device. Returns 0 or -EIO.
+ * as an entry `forgotten` at the begin of the gap. If Redis has no hash of the device, the caller writes this entry
+ * with hw_ledger_event(), with `found`. *n is 0 after the last device. Returns 0 or -EIO.
  */
 int hw_ledger_silent(struct hw_ledger *l, int64_t gap_ms, int64_t *dev, struct hw_entry *out, size_t cap, size_t *n);
-/* Begins a transaction for entries from hashes, without moving an offset. */
+/* Begins a transaction for entries that come from hashes. It moves no offset. */
 int hw_ledger_begin_found(struct hw_ledger *l);
-/* Records that all hashes were read after the gap of that time. Returns 0 or -EIO. */
+/* Records that all hashes were read after the gap with that time. Returns 0 or -EIO. */
 int hw_ledger_paid(struct hw_ledger *l, int64_t gap_ms);
 
-/* Counts the recorded gaps and their lost entries, as far as the numbers are known. Returns 0 or -EIO. */
+/* Counts the recorded gaps, and the entries lost in them as far as that is known. Returns 0 or -EIO. */
 int hw_ledger_gaps(struct hw_ledger *l, int64_t *gaps, int64_t *lost);
 
-/* Deletes a limited number of older rows; a time of 0 keeps all. Returns 1 if there may be more, 0 if not, or -EIO. */
+/* Deletes a limited number of rows that are older than the times; 0: deletes none. Returns 1 if there may be more, 0 if
+ * not, or -EIO. */
 int hw_ledger_expire(struct hw_ledger *l, int64_t before_ms, int64_t outages_before_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheel-history: reads the command line, daemonizes and keeps the history. See heartwheel-history(8). */
+/* heartwheel-history: reads the command line, becomes a daemon, and keeps the history. See heartwheel-history(8). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -108,7 +108,7 @@ static int listen_local(struct app *a, struct hw_daemon *d)
 	return rc;
 }
 
-/* Creates the directory of a SQLite file as well; the parent of that directory must exist. */
+/* Also creates the directory of a SQLite file. The parent of that directory must exist. */
 static int start(struct app *a, struct hw_daemon *d)
 {
 	const struct hw_history_settings *c = a->conf;

@@ -9,7 +9,7 @@
 #include "heartwheel/event.h"
 #include "history/calendar.h"
 
-/* Takes a row with the columns from_ms to_ms reason, beginning at `column`. */
+/* Reads a row with the columns from_ms, to_ms, reason, which begin at `column`. */
 static void take_row(struct hw_sql_stmt *q, int64_t dev, int column, const struct hw_outages_ops *ops)
 {
 	size_t len;
@@ -40,7 +40,7 @@ static int read_begun(struct hw_sql *sql, const char *device, int64_t from_ms, i
 	return row;
 }
 
-/* Reads the outages that cover `at_ms`. For each device that was down or forgotten in that month, the last outage
+/* Reads the outages that last at `at_ms`: for each device that was down or forgotten in that month, the last outage
  * before at_ms. */
 static int read_crossing(struct hw_sql *sql, int64_t at_ms, const struct hw_outages_ops *ops)
 {
@@ -87,7 +87,7 @@ int hw_gaps_read(struct hw_sql *sql, int64_t from_ms, int64_t to_ms, hw_gap_take
 		bool fine = hw_stream_id_parse(text, len, &after) == 0;
 		text = hw_sql_column_text(q, 1, &len);
 		fine &= hw_stream_id_parse(text, len, &before) == 0;
-		/* A restored stream continues with an earlier id: the gap covers the time between the two ids. */
+		/* A restored stream continues with an earlier id. The gap then covers the time between both ids. */
 		uint64_t first = after.ms < before.ms ? after.ms : before.ms;
 		uint64_t last = after.ms < before.ms ? before.ms : after.ms;
 		int64_t from = first < INT64_MAX ? (int64_t)first : INT64_MAX - 1;

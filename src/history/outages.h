@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows that several reports read: ended outages, and gaps of the event stream. A current outage is in its device's row
- * (state, since_ms). Both functions run in the caller's transaction and return 0, or -EIO if SQL failed.
+ * Rows that several reports read: outages that have ended, and gaps of the event stream. A current outage is in its
+ * device's row (state, since_ms). Both functions run in the caller's transaction, and return 0, or -EIO if SQL failed.
  */
 #ifndef HW_HISTORY_OUTAGES_H
 #define HW_HISTORY_OUTAGES_H
@@ -17,21 +17,23 @@ struct hw_outage {
 };
 
 struct hw_outages_ops {
-	bool (*wants)(const void *arg, int64_t dev); /* false: skip the query for this device. NULL: all devices */
+	bool (*wants)(const void *arg,
+	              int64_t dev); /* returns false to skip the query for a device; NULL: all devices */
 	void (*take)(void *arg, const struct hw_outage *o);
 	void *arg;
 };
 
 /*
  * Calls ops->take for each ended outage that overlaps [from_ms, to_ms), in any order. `device`: only this id; "": all.
- * ops->take may also get outages that ended earlier, and outages of devices that ops->wants refuses.
+ * ops->take may also get outages that ended earlier, and outages of devices for which ops->wants returns false.
  *
- * Cost: a row per outage that began in the window, and a query per device that was down in the month of `from_ms`.
+ * Cost: one row for each outage that began in the window, and one query for each device that was down in the month of
+ * `from_ms`.
  */
 int hw_outages_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                     const struct hw_outages_ops *ops);
 
-/* Times of the entries around a gap, and how many entries were lost. */
+/* Gets the times of the entries before and after a gap, and how many entries were lost. */
 typedef void hw_gap_taker(void *arg, int64_t from_ms, int64_t to_ms, int64_t lost);
 
 /* Calls `take` with each gap of device:events that touches [from_ms, to_ms). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See query_worker.h. A query belongs to the worker's thread from its start to its answer, and to the loop otherwise.
- * If the client disconnects, the query loses its request, and its answer is discarded.
+ * See query_worker.h. A query belongs to the worker's thread from its start until its answer, and otherwise to the
+ * loop. If the client disconnects, the query has no request any more, and its answer is discarded.
  */
 #include "history/query_worker.h"
 
@@ -71,7 +71,7 @@ static struct question *pop(struct queue *q)
 
 /* --- the thread ------------------------------------------------------------------------------------------------- */
 
-/* Checks for the tables, which the importer creates, until they exist. Returns 0 or -EIO. */
+/* Waits for the tables, which the importer creates, by checking for them. Returns 0 or -EIO. */
 static int find_tables(struct hw_query_worker *d, struct hw_sql *sql, struct hw_query_result *a)
 {
 	int rc = d->tables ? 1 : hw_schema_is_there(sql);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The query worker: a thread with its own SQL connection that answers one query after the other. So neither the loop
- * nor the importer waits for a report. A query is a function and its arguments by value. The function fills an
- * evbuffer; the loop sends the evbuffer if the client is still connected.
+ * nor the importer waits for a report. A query is a function and a copy of its arguments. The function fills an
+ * evbuffer, which the loop sends if the client is still connected.
  */
 #ifndef HW_HISTORY_QUERY_WORKER_H
 #define HW_HISTORY_QUERY_WORKER_H
@@ -25,14 +25,14 @@ struct hw_query_result {
 	struct evbuffer *body;
 	int code;         /* HTTP status */
 	const char *type; /* of the body */
-	char next[64];    /* `after` of the next page, for the header Heartwheel-Next; "": last page */
-	int64_t as_of_ms; /* the database was complete up to this Unix ms when the query arrived; 0: unknown */
-	bool old;         /* the report covers time after as_of_ms: the header Heartwheel-As-Of is sent */
-	const char *why;  /* an error: {"error":why} is sent. May point into why_text */
+	char next[64];    /* `after` of the next page, for the header Heartwheel-Next; "": this is the last page */
+	int64_t as_of_ms; /* the Unix ms up to which the database was complete when the query arrived; 0: unknown */
+	bool old;         /* the report covers time after as_of_ms, so the header Heartwheel-As-Of is sent */
+	const char *why;  /* an error, sent as {"error":why}; may point into why_text */
 	char why_text[HW_SQL_WHY];
 };
 
-/* Runs in the worker's thread once the tables exist. Returns 0; or -EIO if SQL failed, and the worker reconnects. */
+/* Runs in the worker's thread when the tables exist. Returns 0, or -EIO if SQL failed; the worker then reconnects. */
 typedef int hw_query_fn(struct hw_sql *sql, const void *args, struct hw_query_result *out);
 
 /* Called on the loop for each query. Returns the Unix ms up to which the database is complete. */
@@ -41,7 +41,7 @@ typedef int64_t hw_query_as_of_fn(void *arg);
 /* `conf` is copied, its texts are borrowed. Returns NULL without memory. */
 struct hw_query_worker *hw_query_worker_new(struct event_base *base, const struct hw_sql_conf *conf,
                                             hw_query_as_of_fn *as_of, void *arg);
-/* Call after hw_http_fini(), when no request waits for an answer. */
+/* Called after hw_http_fini(), when no request waits for an answer. */
 void hw_query_worker_free(struct hw_query_worker *d);
 /* Passes a request to the worker, which answers it. */
 void hw_query_worker_ask(struct hw_query_worker *d, struct evhttp_request *req, hw_query_fn *question, const void *args,

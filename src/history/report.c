@@ -17,7 +17,7 @@
 #include "history/sheet.h"
 #include "history/uptime.h"
 
-#define OLD_MS 5000 /* a report up to now is old if the database ends this much earlier */
+#define OLD_MS 5000 /* a report up to now counts as old if the database ends this much earlier */
 
 static void put_column(struct hw_sheet *s, const char *key, struct hw_sql_stmt *q, int i)
 {
@@ -46,7 +46,7 @@ static void note_old(struct hw_query_result *out, const struct hw_report_asked *
 	out->old = out->as_of_ms > 0 && out->as_of_ms < a->until_ms - OLD_MS;
 }
 
-/* Writes up to when the database is complete. A report that ends before that time is complete. */
+/* Writes up to when the database is complete. A report about an earlier time is complete. */
 static void put_as_of(struct hw_query_result *out, struct hw_sheet *s, const struct hw_report_asked *a)
 {
 	note_old(out, a);
@@ -56,7 +56,7 @@ static void put_as_of(struct hw_query_result *out, struct hw_sheet *s, const str
 		hw_json_null(&s->j, "as_of_ms");
 }
 
-/* Ends the report, with the begin of the next page if there is one. `number`: `next` is a number in JSON. */
+/* Ends the report, with the begin of the next page if there is one. `number`: `next` is written as a number in JSON. */
 static int finish(struct hw_query_result *out, struct hw_sheet *s, const struct hw_report_asked *a, bool more,
                   const char *next, bool number)
 {
@@ -102,7 +102,7 @@ static void put_transition(struct hw_sheet *s, struct hw_sql_stmt *q)
 		hw_sheet_text(s, "event", event, strlen(event));
 }
 
-/* Writes a device's data before its transitions. Columns: dev id grp state since_ms first_ms gone_ms. */
+/* Writes a device's data before its transitions. The columns are dev, id, grp, state, since_ms, first_ms, gone_ms. */
 static void put_device(struct hw_sheet *s, struct hw_sql_stmt *d)
 {
 	put_column(s, "id", d, 1);
@@ -152,9 +152,9 @@ int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_query_
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
 /*
- * How complete a page of events is: `at` is the offset that the importer has reached, `from` the oldest stored entry.
- * Both are read before the rows. So an entry that is written or expires meanwhile may be reported as missing, but never
- * as present. The gaps after the begin of the page are written as well.
+ * How complete a page of events is. `at` is the offset that the importer has reached, `from` the oldest stored entry.
+ * Both are read before the rows. So an entry that is written or expires meanwhile may be reported as missing, but a
+ * missing one is never reported as present. The gaps after the begin of the page are also written.
  */
 struct reach {
 	char at[HW_STREAM_ID_TEXT], from[HW_STREAM_ID_TEXT]; /* "": none */
@@ -163,8 +163,8 @@ struct reach {
 static int read_reach(struct hw_sql *sql, struct reach *r)
 {
 	struct hw_sql_stmt *at = hw_sql_prepare(sql, "SELECT at FROM position WHERE stream = 'device:events'");
-	/* Rows from hashes have no id in the stream: entry is 0. The condition on `entry` skips them by index: there
-	 * can be many. */
+	/* Rows from hashes have no id in the stream: their entry is 0. There may be many, and the condition on `entry`
+	 * skips them by index. */
 	struct hw_sql_stmt *from = hw_sql_prepare(
 		sql, "SELECT entry FROM transition WHERE entry > 0 AND found = 0 ORDER BY entry LIMIT 1");
 	size_t len;
@@ -179,7 +179,7 @@ static int read_reach(struct hw_sql *sql, struct reach *r)
 	return row < 0 ? row : 0;
 }
 
-/* Writes the gaps that end after the entry number `after`. */
+/* Writes the gaps that end after the entry with number `after`. */
 static int put_gaps(struct hw_sheet *s, struct hw_sql *sql, int64_t after)
 {
 	struct hw_sql_stmt *q =
@@ -272,7 +272,7 @@ static struct hw_sql_stmt *ask_outages(struct hw_sql *sql, const struct hw_repor
 	return q;
 }
 
-/* The time up to which a current outage is known to last. */
+/* The time until which a current outage certainly lasts. */
 static int64_t lasts_to(const struct hw_report_asked *a, const struct hw_query_result *out, int64_t from)
 {
 	int64_t to = out->as_of_ms > 0 && out->as_of_ms < a->until_ms ? out->as_of_ms : a->until_ms;
@@ -505,7 +505,7 @@ int hw_report_badge(struct hw_sql *sql, const void *args, struct hw_query_result
 	const char *colour = "#777";
 	int rc = read_uptimes(sql, a, &u);
 	if (rc == 0 && u.n == 1 && u.at[0].seen_ms > 0) {
-		/* Rounded down: a device with an outage never shows 100 %. */
+		/* Rounded down, so that a device with an outage never shows 100 %. */
 		int64_t parts = (u.at[0].seen_ms - u.at[0].down_ms) * 10000 / u.at[0].seen_ms;
 		snprintf(value, sizeof(value), "%d.%02d %%", (int)(parts / 100), (int)(parts % 100));
 		colour = parts >= 9950 ? "#2a7a2a" : parts >= 9500 ? "#8a6d00" : "#b02a1a";

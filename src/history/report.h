@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reports. Each one is a function for the query worker (query_worker.h); its argument is a struct
- * hw_report_asked. */
+/* The reports. Each is a function for the query worker (query_worker.h) with a struct hw_report_asked as its argument.
+ */
 #ifndef HW_HISTORY_REPORT_H
 #define HW_HISTORY_REPORT_H
 
@@ -13,8 +13,8 @@ struct hw_report_asked {
 	char device[256], group[256];  /* "": all devices, all groups */
 	int64_t since_ms, until_ms;    /* [since, until) */
 	bool since_given, until_given; /* the query has this parameter */
-	bool month, csv;               /* the window is a month, up to now if the month has not ended */
-	int64_t after, after_dev;      /* pages: rows after this position; INT64_MAX: the first page */
+	bool month, csv;               /* the window is a month, or its part up to now if the month has not ended */
+	int64_t after, after_dev;      /* pages: only rows after this position; INT64_MAX: the first page */
 	int64_t min_ms;                /* only outages of at least this length */
 	unsigned limit, offset;
 	bool by_outages; /* sort by the number of outages instead of by down time */

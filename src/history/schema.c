@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See schema.h. Every statement of a step can be run again: in MariaDB and MySQL, DDL ends a transaction, so a kill may
- * leave a step half done.
+ * See schema.h. Every statement of a step can be repeated: in MariaDB and MySQL, DDL ends a transaction, so if the
+ * program is killed, a step may be half done.
  */
 #include "history/schema.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-/* NULL: no statement. MySQL's indexes are part of its CREATE TABLE, because it has no CREATE INDEX IF NOT EXISTS. */
+/* NULL: no statement for this backend. MySQL's indexes are in its CREATE TABLE, because it has no CREATE INDEX IF NOT
+ * EXISTS. */
 struct step {
 	const char *sqlite, *mysql;
 };
@@ -38,21 +39,22 @@ static const struct step version_1[] = {
          " PRIMARY KEY (dev, seq), INDEX transition_at (at_ms), INDEX transition_entry (entry))" KIND},
 	{"CREATE INDEX IF NOT EXISTS transition_at ON transition (at_ms)", NULL},
 	{"CREATE INDEX IF NOT EXISTS transition_entry ON transition (entry)", NULL},
-	/* to_ms NULL: the outage lasts. reason `forgotten`: no outage; the device was unknown */
+	/* to_ms NULL: the outage has not ended. reason `forgotten`: the time in which the device was forgotten, which
+         * is no outage */
 	{"CREATE TABLE IF NOT EXISTS outage (dev INTEGER NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER, reason "
          "TEXT NOT NULL,"
          " PRIMARY KEY (dev, from_ms)) WITHOUT ROWID",
          "CREATE TABLE IF NOT EXISTS outage (dev " BIG ", from_ms " BIG ", to_ms BIGINT, reason " NAME ","
          " PRIMARY KEY (dev, from_ms), INDEX outage_from (from_ms))" KIND},
 	{"CREATE INDEX IF NOT EXISTS outage_from ON outage (from_ms)", NULL},
-	/* Sums per month for reports. outages: all that began; down_ms: ended outages; gone_ms: how long the device was
-         * forgotten */
+	/* Sums for each month, for reports. outages: all that began; down_ms: length of ended outages; gone_ms: for how
+         * long the device was forgotten */
 	{"CREATE TABLE IF NOT EXISTS month (dev INTEGER NOT NULL, month INTEGER NOT NULL, outages INTEGER NOT NULL,"
          " down_ms INTEGER NOT NULL, gone_ms INTEGER NOT NULL, PRIMARY KEY (month, dev)) WITHOUT ROWID",
          "CREATE TABLE IF NOT EXISTS month (dev " BIG ", month INT NOT NULL, outages " BIG ", down_ms " BIG
          ", gone_ms " BIG ","
          " PRIMARY KEY (month, dev))" KIND},
-	/* cause: '' while the node saw the fleet; else `stopped`, `down` or the cause of blindness */
+	/* cause: '' if the node saw the fleet; else `stopped`, `down` or the cause of blindness */
 	{"CREATE TABLE IF NOT EXISTS sight (node TEXT NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL,"
          " cause TEXT NOT NULL, PRIMARY KEY (node, from_ms)) WITHOUT ROWID",
          "CREATE TABLE IF NOT EXISTS sight (node " NAME ", from_ms " BIG ", to_ms " BIG ", cause " WORD ","
@@ -77,7 +79,7 @@ static const struct step version_1[] = {
 	{"CREATE INDEX IF NOT EXISTS task_ended ON task (ended_ms)", NULL},
 	{NULL, NULL}};
 
-/* MariaDB and MySQL treat 'a' and 'a ' as equal in character columns. Columns that are compared are bytes instead. */
+/* In columns of characters, 'a' and 'a ' are equal for MariaDB and MySQL. So columns that are compared have bytes. */
 static const struct step version_2[] = {{NULL, "ALTER TABLE device MODIFY grp " ID},
                                         {NULL, "ALTER TABLE sight MODIFY node " ID},
                                         {NULL, "ALTER TABLE task MODIFY task " ID},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables, and the upgrade from an older version. The version is stored in column n of row `schema` of `position`.
+ * The tables, and the upgrade from an older version. The version is in column n of row `schema` of the table
+ * `position`.
  */
 #ifndef HW_HISTORY_SCHEMA_H
 #define HW_HISTORY_SCHEMA_H
@@ -9,7 +10,7 @@
 
 #define HW_SCHEMA_VERSION 2
 
-/* Creates or upgrades the tables. Returns 0, -EIO, or -ENOTSUP if a newer program has made the tables. `why` has the
+/* Creates or upgrades the tables. Returns 0, -EIO, or -ENOTSUP if a newer program has created the tables. `why` has the
  * reason. */
 int hw_schema_ready(struct hw_sql *s, char why[HW_SQL_WHY]);
 

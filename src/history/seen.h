@@ -9,8 +9,9 @@
 #include "history/sql.h"
 
 /*
- * Adds to `seen`, in order, the parts of [since, until) that at least one monitor saw. *sees_until (may be NULL): the
- * end of the latest sighting if its monitor saw the fleet; else 0. Returns 0, -ENOMEM, or -EIO if SQL failed.
+ * Adds to `seen`, in order, the parts of [since, until) in which at least one monitor saw the fleet. *sees_until (may
+ * be NULL): the end of the latest such part that a monitor has written, if that monitor was not blind then; else 0.
+ * Returns 0, -ENOMEM, or -EIO if SQL failed.
  */
 int hw_seen_read(struct hw_sql *sql, int64_t since_ms, int64_t until_ms, struct hw_spans *seen, int64_t *sees_until);
 

@@ -54,7 +54,7 @@ static void put_field(struct hw_sheet *s, const char *text, size_t len)
 	evbuffer_add(s->out, "\"", 1);
 }
 
-/* A spreadsheet treats a text that begins with one of these characters as a formula. */
+/* Whether a spreadsheet would treat the text as a formula, by its first character. */
 static bool is_formula(const char *text, size_t len)
 {
 	return len > 0 && memchr("=+-@\t\r", text[0], 6);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of a report in the client's format: objects of a JSON array, or lines of CSV (RFC 4180). The cells of a row are
- * written in the order of the columns. In JSON, each cell has its column's name.
+ * The rows of a report in the client's format: objects of a JSON array, or lines of CSV (RFC 4180). The cells of a row
+ * are written in the order of the columns. In JSON, each cell has the name of its column.
  */
 #ifndef HW_HISTORY_SHEET_H
 #define HW_HISTORY_SHEET_H
@@ -15,7 +15,7 @@
 struct evbuffer;
 
 struct hw_sheet {
-	struct hw_json j;     /* an object; the caller writes its members other than the rows */
+	struct hw_json j;     /* a JSON object, whose members other than the rows the caller writes */
 	struct evbuffer *out; /* borrowed */
 	bool csv;
 	bool fresh; /* the next cell is the first of its row */
@@ -30,7 +30,7 @@ void hw_sheet_int(struct hw_sheet *s, const char *key, int64_t v);
 void hw_sheet_bool(struct hw_sheet *s, const char *key, bool v);
 /* Takes milliseconds and writes seconds. */
 void hw_sheet_seconds(struct hw_sheet *s, const char *key, int64_t ms);
-/* Writes over / under × unit, or null (CSV: an empty cell) if `under` is 0. `decimals` applies to CSV. */
+/* Writes over / under × unit, or null (in CSV an empty cell) if `under` is 0. `decimals` is used only in CSV. */
 void hw_sheet_ratio(struct hw_sheet *s, const char *key, int64_t over, int64_t under, double unit, int decimals);
 /* Writes null; in CSV an empty cell. */
 void hw_sheet_null(struct hw_sheet *s, const char *key);

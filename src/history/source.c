@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See source.h. hiredis frees a reply when the callback returns, so callbacks copy each reply into own entries. Cost: a
- * round trip per page; two if the entry at the offset was trimmed.
+ * See source.h. hiredis frees a reply when the callback returns, so callbacks copy what is needed. Cost: one round trip
+ * for each page, or two if the entry at the offset was trimmed.
  */
 #include "history/source.h"
 
@@ -23,7 +23,7 @@
 #include "stream/entries.h"
 
 #define KEY_MAX   160
-#define SCAN_MORE 2 /* SCAN is asked for a quarter of a page and may return more keys */
+#define SCAN_MORE 2 /* SCAN is requested for a quarter of a page, and may return more keys */
 
 struct hw_source {
 	struct event_base *base; /* owned */
@@ -39,7 +39,7 @@ struct hw_source {
 	bool linked, up, timed_out;
 	unsigned awaited; /* answers that are still missing */
 	int failed;       /* first error of the awaited answers: 0 or -errno */
-	int64_t redis_ms; /* Redis' clock with the current answer; 0: Redis refused TIME */
+	int64_t redis_ms; /* Redis' clock, from the reply to TIME; 0: Redis has refused TIME */
 	char why[HW_TROUBLE_TEXT + 200];
 };
 
@@ -47,7 +47,8 @@ struct hw_source {
 
 static void on_bell(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what, (void)arg; /* not read, so the fd stays readable and each later turn ends at once */
+	(void)fd, (void)what,
+		(void)arg; /* The byte is not read, so the fd stays readable and each later wait ends at once. */
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -135,7 +136,7 @@ struct question {
 	struct hw_source *s;
 	reader *read; /* NULL: any reply but an error is fine */
 	void *arg;
-	bool one_of_many; /* skip a key of another type; the other answers still count */
+	bool one_of_many; /* this key may have another type, and is then skipped; other answers count */
 	bool may_fail;    /* ignore an error */
 };
 
@@ -182,7 +183,7 @@ static void send_question(struct question *q, int argc, const char **argv)
 	s->awaited += s->failed == 0;
 }
 
-/* Waits for all answers, because later callbacks would use the caller's stack. */
+/* Waits for all answers. A later callback would use memory of the caller's stack that is no longer valid. */
 static int answers(struct hw_source *s)
 {
 	while (s->awaited > 0 && turn(s))
@@ -223,7 +224,7 @@ static bool read_clock(void *arg, const redisReply *reply)
 	return true;
 }
 
-/* Reads Redis' clock together with the next command. `q` must live as long as that command. */
+/* Requests Redis' clock together with the next command. `q` must live as long as that of the command. */
 static void send_clock(struct hw_source *s, struct question *q)
 {
 	s->redis_ms = 0;
@@ -231,8 +232,8 @@ static void send_clock(struct hw_source *s, struct question *q)
 	send_question(q, 1, (const char *[]){"TIME"});
 }
 
-/* The clock to compare times with: the later one of Redis' clock and ours, since either may be behind. If Redis refuses
- * TIME, the entry's id replaces Redis' clock. */
+/* The clock with which times are compared: the later one of Redis' and ours, because either may be behind. If Redis
+ * refuses TIME, the time in the entry's id is used in its place. */
 static int64_t clock_ms(const struct hw_source *s, struct hw_stream_id at)
 {
 	int64_t ours = hw_clock_now().wall_ms, theirs = s->redis_ms;
@@ -284,8 +285,8 @@ static bool is_state(const char *state)
 	return strcmp(state, "online") == 0 || strcmp(state, "offline") == 0 || strcmp(state, "forgotten") == 0;
 }
 
-/* Why an entry is skipped; HW_ODD_KINDS: it is kept. Names are not corrected: a corrected name could be another
- * device's. */
+/* Why an entry is skipped; HW_ODD_KINDS: it is kept. A name is not corrected, because a corrected name could be that of
+ * another device. */
 static enum hw_source_odd odd_of(enum hw_stream stream, struct hw_entry *e, int64_t now_ms, bool same_names)
 {
 	if (!*e->state || !same_names)
@@ -318,7 +319,7 @@ static bool is_name(enum hw_stream stream, const char *field)
 }
 
 /* Replaces the time of a transition before the year 2000 by the time in the entry's id. Such a time comes from a clock
- * that was never set or from another program, and would begin an outage of hundreds of months. Returns true if
+ * that was never set, or from another program, and would cause an outage of hundreds of months. Returns whether it was
  * replaced. */
 static bool correct_early(struct hw_entry *e, enum hw_stream stream, int64_t now_ms)
 {
@@ -389,7 +390,7 @@ static bool read_page(void *arg, const redisReply *reply)
 	return r->gone || take_page(r, &page);
 }
 
-/* A number of entries; -1 if it is impossible. XSETID can make a stream report any number. */
+/* Reads a number of entries; -1 if it is impossible. By XSETID a stream can report any number. */
 static int64_t number_of_entries(const redisReply *r)
 {
 	bool good = r->type == REDIS_REPLY_INTEGER && r->integer >= 0 && r->integer <= HW_ENTRIES_MAX;
@@ -420,7 +421,7 @@ static bool read_info(struct reading *r, const redisReply *info)
 	return r->info.length >= 0;
 }
 
-/* Reads the reply of EXEC: XINFO STREAM, then XRANGE from the start. */
+/* Reads the reply of EXEC: those to XINFO STREAM and to XRANGE from the start. */
 static bool read_whole(void *arg, const redisReply *reply)
 {
 	struct reading *r = arg;
@@ -438,8 +439,8 @@ static bool read_whole(void *arg, const redisReply *reply)
 	return hw_stream_page_read(start, p->to.id, r->s->page, &page) && take_page(r, &page);
 }
 
-/* The entry at the offset is missing: reads the stream's data and first entries in one transaction, which is one
- * snapshot. */
+/* The entry at the offset is missing: reads the data about the stream and its first entries in one transaction, so that
+ * they match. */
 static int read_whole_stream(struct hw_source *s, struct reading *r)
 {
 	char count[16];
@@ -590,7 +591,7 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	return rc;
 }
 
-/* Reads the reply of HMGET with one field that each hash has. EXISTS would need one more ACL right. */
+/* Reads the reply to an HMGET of a field that each hash has. EXISTS would need another right. */
 static bool read_has(void *arg, const redisReply *reply)
 {
 	bool *has = arg, whole = reply->type == REDIS_REPLY_ARRAY && reply->elements == 1;

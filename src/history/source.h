@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocking access to Redis for the importer's thread: each call sends a command and waits for the answer. It uses
- * link/link.h on its own event loop, which runs only during a wait. hw_source_wake() from any thread ends every wait.
+ * Access to Redis for the importer's thread, which blocks: each call sends a command and waits for the answer. It uses
+ * link/link.h on its own event loop, which runs only during a wait. hw_source_wake(), from any thread, ends every wait.
  *
- * A page is requested together with the entry that it continues from. If that entry is missing, the stream's own data
- * show why. Either the stream was trimmed past our offset: entries-added less length less the entries read (Redis 7) is
- * the loss. Or it is another stream (Redis was emptied or restored): it is read from its start.
+ * A page is requested together with the entry after which it continues. If that entry is missing, the data about the
+ * stream show why. If the stream was trimmed past our offset, the number of lost entries is entries-added less length
+ * less the entries read (Redis 7). If it is another stream, because Redis was emptied or restored, it is read from its
+ * start.
  */
 #ifndef HW_HISTORY_SOURCE_H
 #define HW_HISTORY_SOURCE_H
@@ -27,8 +28,8 @@ struct hw_source_conf {
 	unsigned page; /* entries per request, which Redis answers in one go */
 };
 
-/* What is wrong with an entry or a hash. Such an entry is skipped, except that a text, or a transition's time before
- * the year 2000, is corrected. */
+/* What is wrong with an entry or a hash. Such an entry is skipped, with two exceptions, which are corrected: a text,
+ * and a transition's time before the year 2000. */
 enum hw_source_odd {
 	HW_ODD_FIELDS,
 	HW_ODD_TIME,
@@ -55,7 +56,7 @@ struct hw_source_page {
 /* Does not connect yet. `conf` is copied. Returns NULL without memory. */
 struct hw_source *hw_source_new(const struct hw_source_conf *conf);
 void hw_source_free(struct hw_source *s);
-/* Call once, from any thread: every wait ends, now and later. */
+/* Ends every wait, now and later. Called once, from any thread. */
 void hw_source_wake(struct hw_source *s);
 bool hw_source_is_woken(const struct hw_source *s);
 
@@ -66,18 +67,20 @@ const char *hw_source_why(const struct hw_source *s);
 /* Waits for `ms`. */
 void hw_source_pause(struct hw_source *s, int ms);
 
-/* Returns 0; -ENOTCONN if the connection was lost; or -EACCES if Redis refuses: see hw_source_why(). */
+/* Returns 0, -ENOTCONN if the connection was lost, or -EACCES if Redis refuses: see hw_source_why(). */
 int hw_source_read(struct hw_source *s, enum hw_stream stream, const struct hw_stream_cursor *from,
                    struct hw_source_page *out);
-/* Waits up to a second for an entry after one of the offsets, except of the streams in `but`. Returns as above. */
+/* Waits for up to a second for an entry after one of the offsets, except in the streams of `but`. Returns as
+ * hw_source_read(). */
 int hw_source_wait(struct hw_source *s, const struct hw_stream_cursor at[HW_STREAMS], const bool but[HW_STREAMS]);
-/* Counts the entries after an offset; -1: unknown (before Redis 7). Returns as above. */
+/* Counts the entries after an offset; -1: unknown (before Redis 7). Returns as hw_source_read(). */
 int hw_source_lag(struct hw_source *s, enum hw_stream stream, const struct hw_stream_cursor *at, int64_t *out);
 
-/* Reads the hashes of all devices in parts, as entries of the devices' last transitions. *cursor begins as "0", and is
- * "0" again after the last part. A key of another type is skipped. The page's offsets are not set. Returns as above. */
+/* Reads the hashes of all devices in parts, as entries with the devices' last transitions. *cursor begins as "0", and
+ * is "0" again after the last part. A key of another type is skipped. The page's offsets are not set. Returns as
+ * hw_source_read(). */
 int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *out);
-/* Checks whether the key of each device's hash exists; n is at most a page. Returns as above. */
+/* Checks for each device whether its hash exists; n is at most a page. Returns as hw_source_read(). */
 int hw_source_has(struct hw_source *s, const struct hw_entry *devices, bool *has, size_t n);
 
 #endif

@@ -8,7 +8,7 @@
 
 struct hw_span {
 	int64_t from, to;
-	int64_t before; /* total length of the earlier spans; set by hw_spans_order() */
+	int64_t before; /* total length of the spans before this one; hw_spans_order() sets it */
 };
 
 /* Zeroed storage is an empty set. */
@@ -17,9 +17,9 @@ struct hw_spans {
 	size_t n, cap;
 };
 
-/* Adds a span: in any order, overlapping or empty. Returns 0 or -ENOMEM. */
+/* Adds a span. Spans may come in any order, overlap, or be empty. Returns 0 or -ENOMEM. */
 int hw_spans_add(struct hw_spans *s, int64_t from, int64_t to);
-/* Sorts and merges the spans. All functions below require this. */
+/* Sorts and merges the spans. Must be called before each function below. */
 void hw_spans_order(struct hw_spans *s);
 /* Appends the parts of `a` that are not in `b` to `out`. Returns 0 or -ENOMEM. */
 int hw_spans_minus(const struct hw_spans *a, const struct hw_spans *b, struct hw_spans *out);

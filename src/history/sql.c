@@ -9,9 +9,9 @@
 
 #include "history/sql_backend.h"
 
-/* --- the place of a database ------------------------------------------------------------------------------------ */
+/* --- the text that names a database ----------------------------------------------------------------------------- */
 
-/* Copies the text up to `end`; false if it is empty or too long. */
+/* Copies the text up to `end`. Returns false if it is empty or too long. */
 static bool take(const char **text, const char *end, char *to, size_t cap)
 {
 	size_t len = end ? (size_t)(end - *text) : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MariaDB and MySQL through libmariadb's prepared statements. Each column is read as text, which the library also makes
- * of numbers; there are few columns. A result is stored whole, so that the next statement may run before it is read.
+ * MariaDB and MySQL, through the prepared statements of libmariadb. Each column is read as text, which the library also
+ * makes of numbers, because there are few columns. A result is stored as a whole, so that the next statement may run
+ * before it is read.
  */
 #include <errno.h>
 #include <mysql.h>

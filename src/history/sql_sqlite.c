@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQLite with a write-ahead log, so that reports read while a batch is written, and with synchronous = NORMAL, so that
- * a batch costs no fsync. A crash of the machine may lose the last batches, each with its offset; the importer then
- * reads their entries again.
+ * SQLite with a write-ahead log, so that reports can read while a batch is written, and with synchronous = NORMAL, so
+ * that a batch needs no fsync. If the machine crashes, the last batches may be lost, each with its offset. The importer
+ * then reads their entries again.
  */
 #include <errno.h>
 #include <sqlite3.h>

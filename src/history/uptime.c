@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See uptime.h. Ended outages are read from `outage`, or for a whole month from the sums in `month`. A current outage,
- * and the time since a device was forgotten, are read from the device's row.
+ * See uptime.h. Outages that have ended are read from `outage`, or for a whole month from the sums in `month`. A
+ * current outage, and the time since a device was forgotten, are in the device's row.
  */
 #include "history/uptime.h"
 
@@ -14,12 +14,12 @@
 #include "history/seen.h"
 #include "history/spans.h"
 
-#define UNSEEN_MAX 8 /* with more unseen spans, the outages of a month are read one by one */
+#define UNSEEN_MAX 8 /* if a month has more unseen spans, its outages are read one by one */
 
 /* A device of the report. */
 struct subject {
 	struct hw_uptime u;
-	int64_t gone_ms; /* how long the device was forgotten between two times at which it was known */
+	int64_t gone_ms; /* for how long the device was forgotten between times at which it was known */
 };
 
 struct reading {
@@ -44,7 +44,7 @@ static int64_t sooner(int64_t a, int64_t b)
 
 /* --- devices ---------------------------------------------------------------------------------------------------- */
 
-/* Fills in a subject from the device's row: columns dev first_ms gone_ms state since_ms. */
+/* Fills in a device from its row, with the columns dev, first_ms, gone_ms, state, since_ms. */
 static void begin_subject(const struct reading *r, struct hw_sql_stmt *q, struct subject *s)
 {
 	size_t len;
@@ -158,7 +158,7 @@ static int read_outages(struct reading *r)
 
 /* --- a whole month ---------------------------------------------------------------------------------------------- */
 
-/* `month` has the whole length of an outage: subtracts its unseen part. */
+/* `month` has the whole length of an outage. Subtracts the part that no monitor saw. */
 static void take_unseen(void *arg, const struct hw_outage *o)
 {
 	const struct reading *r = arg;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long devices were up and down. A device is known from its first transition until it is forgotten. Only time that
- * a monitor saw counts as up or down; unseen time is neither.
+ * For how long devices were up and down. A device is known from its first transition until it is forgotten. Only time
+ * in which a monitor saw the fleet counts as up or down.
  *
- *   known  the part of the window in which the device was known
- *   seen   the part of `known` that a monitor saw
- *   down   the part of `seen` between an offline transition and the next online transition
+ * - known: the part of the window in which the device was known
+ * - seen: the part of `known` in which a monitor saw the fleet
+ * - down: the part of `seen` between an offline transition and the next online transition
  *
- * Uptime is (seen - down) / seen. The share of time seen is seen / known. The mean time between failures is (seen -
- * down) / outages, the mean time to repair is down / outages. An outage counts in the window in which it begins.
+ * Uptime is (seen - down) / seen. The share of time that was seen is seen / known. The mean time between failures is
+ * (seen - down) / outages. The mean time to repair is down / outages. An outage counts in the window in which it
+ * begins.
  *
- * Cost: one row per device. A whole month adds one row per device that was down, any other window one row per outage.
- * For each unseen span of a whole month, the outages of that span are read as well.
+ * Cost: one row for each device. A whole month adds one row for each device that was down; any other window adds one
+ * row for each outage. For each unseen span of a whole month, the outages in that span are also read.
  */
 #ifndef HW_HISTORY_UPTIME_H
 #define HW_HISTORY_UPTIME_H
@@ -24,7 +25,7 @@
 
 struct hw_uptime_window {
 	int64_t since_ms, until_ms;
-	bool month;                 /* the window begins with a month, and ends with the month or now */
+	bool month;                 /* the window is a month, or the part of the present month up to now */
 	const char *device, *group; /* "": all devices, all groups */
 };
 
@@ -38,10 +39,10 @@ struct hw_uptimes {
 	struct hw_uptime *at; /* sorted by dev; owned */
 	size_t n;
 	struct hw_uptime all; /* sums */
-	int64_t gaps, lost;   /* of the events, within the window; the sums do not contain lost transitions */
+	int64_t gaps, lost;   /* of the events in the window; the sums do not include lost transitions */
 };
 
-/* Returns 0, -ENOMEM, or -EIO if SQL failed. Call hw_uptimes_fini() in any case. */
+/* Returns 0, -ENOMEM, or -EIO if SQL failed. hw_uptimes_fini() must be called in any case. */
 int hw_uptimes_read(struct hw_sql *sql, const struct hw_uptime_window *w, struct hw_uptimes *out);
 void hw_uptimes_fini(struct hw_uptimes *u);
 
