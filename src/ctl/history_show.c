@@ -151,7 +151,7 @@ void hw_show_outages(const struct hw_ctl *ctl, const cJSON *rows, bool first)
 
 /* --- uptime ----------------------------------------------------------------------------------------------------- */
 
-/* Rounded down: a device with an outage never shows 100 %. */
+/* Rounded down, so that a device with an outage never shows 100 %. */
 static char *percent(const cJSON *u, const char *key, char *buf)
 {
 	const cJSON *share = cJSON_GetObjectItemCaseSensitive(u, key);
