@@ -18,10 +18,10 @@
 #define HW_CONF_ERRORS_MAX 1000 /* more are only counted: it is probably the wrong file */
 
 struct hw_conf_head {
-	const struct hw_conf_table *table;    /* borrowed */
-	char *path;                           /* path of the file; owned */
-	unsigned *lines;                      /* line of each key: see hw_conf_line(); owned */
-	unsigned foreign[HW_CONF_FAMILY_MAX]; /* lines of other programs' sections; 0: not in the file */
+	const struct hw_conf_table *table;     /* borrowed */
+	char *path;                            /* path of the file; owned */
+	unsigned *lines;                       /* line of each key: see hw_conf_line(); owned */
+	unsigned sections[HW_CONF_FAMILY_MAX]; /* first line of each section of the family; 0: not in the file */
 };
 
 /*
@@ -50,6 +50,9 @@ void hw_conf_free(void *conf);
 /* The line of a key that is not in a named section; 0: the file does not have the key. For checks that depend on the
  * machine. */
 unsigned hw_conf_line(const void *conf, const char *section, const char *key);
+
+/* Whether the file has that section, of this program or another one. */
+bool hw_conf_has_section(const void *conf, const char *section);
 
 /* Prints to stderr, in the same form, an error about a value that depends on the machine. `path`: the file. */
 void hw_conf_report_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,

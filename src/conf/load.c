@@ -158,10 +158,18 @@ void hw_conf_print(const void *conf, FILE *out)
 void hw_conf_print_foreign(const void *conf, FILE *out)
 {
 	const struct hw_conf_head *head = conf;
-	for (size_t i = 0; hw_conf_family[i].section; i++)
-		if (head->foreign[i])
+	for (int i = 0; hw_conf_family[i].section; i++)
+		if (head->sections[i] && hw_conf_is_foreign(head->table, i))
 			fprintf(out, "# [%s] in line %u belongs to another program\n", hw_conf_family[i].section,
-			        head->foreign[i]);
+			        head->sections[i]);
+}
+
+bool hw_conf_has_section(const void *conf, const char *section)
+{
+	for (size_t i = 0; hw_conf_family[i].section; i++)
+		if (strcmp(hw_conf_family[i].section, section) == 0)
+			return ((const struct hw_conf_head *)conf)->sections[i] != 0;
+	return false;
 }
 
 void hw_conf_report_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,

@@ -160,14 +160,14 @@ static char *name_of_named(const struct hw_conf_named *kind, char *header)
 	return skip_white(header + n);
 }
 
-/* Skips a section that another program reads. Returns false if there is no such section. */
+/* Notes a section of the family. Skips it if only another program reads it; false: there is no such section. */
 static bool enter_foreign(struct reading *r, const char *name)
 {
-	int at = hw_conf_foreign_find(r->draft->table, name);
-	if (at < 0)
+	int at = hw_conf_family_find(name);
+	if (at >= 0 && !r->draft->conf->sections[at])
+		r->draft->conf->sections[at] = r->line;
+	if (at < 0 || !hw_conf_is_foreign(r->draft->table, at))
 		return false;
-	if (!r->draft->conf->foreign[at])
-		r->draft->conf->foreign[at] = r->line;
 	r->section = hw_conf_family[at].section; /* some of its keys may be borrowed */
 	r->foreign = true;
 	return true;
@@ -206,6 +206,8 @@ static void enter_section(struct reading *r, char *header, bool indented)
 		wrong_section(r, name, "the line is indented: a section must start at the beginning of its line");
 	if (*skip_white(end + 1))
 		wrong_section(r, name, "there is text after the ]: put it on a line of its own, or after ' ;'");
+	if (enter_foreign(r, name))
+		return;
 	const struct hw_conf_named *kinds = r->draft->table->named;
 	for (size_t i = 0; i < HW_CONF_KINDS_MAX && kinds[i].kind; i++) {
 		const char *own = name_of_named(&kinds[i], name);
@@ -214,8 +216,6 @@ static void enter_section(struct reading *r, char *header, bool indented)
 			return;
 		}
 	}
-	if (enter_foreign(r, name))
-		return;
 	int first = hw_conf_option_find(r->draft->table, name, NULL);
 	if (first < 0) {
 		hw_conf_unknown_section(r->draft->table, name, why, sizeof(why));

@@ -33,7 +33,7 @@ int hw_conf_option_find(const struct hw_conf_table *t, const char *section, cons
 	return -1;
 }
 
-int hw_conf_foreign_find(const struct hw_conf_table *t, const char *header)
+int hw_conf_family_find(const char *header)
 {
 	for (int i = 0; hw_conf_family[i].section; i++) {
 		const char *section = hw_conf_family[i].section;
@@ -41,9 +41,14 @@ int hw_conf_foreign_find(const struct hw_conf_table *t, const char *header)
 		if (strncmp(header, section, n) != 0)
 			continue;
 		if (hw_conf_family[i].named ? header[n] == ' ' || header[n] == '\t' : !header[n])
-			return hw_conf_option_find(t, section, NULL) < 0 ? i : -1;
+			return i;
 	}
 	return -1;
+}
+
+bool hw_conf_is_foreign(const struct hw_conf_table *t, int family)
+{
+	return hw_conf_option_find(t, hw_conf_family[family].section, NULL) < 0;
 }
 
 size_t hw_conf_named_count(const struct hw_conf_named *kind, const void *conf)

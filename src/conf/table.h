@@ -109,8 +109,10 @@ struct hw_conf_family {
 extern const struct hw_conf_family hw_conf_family[];
 #define HW_CONF_FAMILY_MAX 16
 
-/* The index in the family of a section header that another program reads; or -1. */
-int hw_conf_foreign_find(const struct hw_conf_table *t, const char *header);
+/* The family's index of a section header; or -1. */
+int hw_conf_family_find(const char *header);
+/* Whether only other programs read this section of the family. */
+bool hw_conf_is_foreign(const struct hw_conf_table *t, int family);
 
 /* The named sections of a kind in a configuration, in the order of the file. */
 size_t hw_conf_named_count(const struct hw_conf_named *kind, const void *conf);

@@ -322,6 +322,15 @@ size_t hw_incidents_members(struct hw_incidents *e, const char *incident, const 
 enum hw_incident_class hw_incidents_class(const struct hw_incidents *e, const char *device, const char **incident);
 /* The weight of a device at the time of the last call. */
 double hw_incidents_weight(const struct hw_incidents *e, const char *device);
+/* Calls `each` for the silences, those of the sections first, until it returns false. A section has an empty id; `name`
+ * is its name, else NULL. */
+struct hw_silence_state {
+	const char *name;
+	bool in_force;
+};
+void hw_incidents_silences(const struct hw_incidents *e,
+                           bool (*each)(void *arg, const struct hw_silence_view *v, const struct hw_silence_state *s),
+                           void *arg);
 bool hw_incidents_is_silenced(struct hw_incidents *e, const char *device);
 
 struct hw_incidents_count {

@@ -251,6 +251,20 @@ void hw_silence_view(const struct hw_silence *s, struct hw_silence_view *v)
 	memcpy(v->id, s->id, sizeof(v->id));
 }
 
+void hw_incidents_silences(const struct hw_incidents *e,
+                           bool (*each)(void *arg, const struct hw_silence_view *v, const struct hw_silence_state *s),
+                           void *arg)
+{
+	struct hw_silence_view v;
+	for (int list = 0; list < 2; list++)
+		for (const struct hw_silence *s = list == 0 ? e->sections : e->adhoc; s; s = s->next) {
+			const struct hw_silence_state state = {s->name, s->in_force};
+			hw_silence_view(s, &v);
+			if (!each(arg, &v, &state))
+				return;
+		}
+}
+
 static void count_offline(struct hw_incidents *e, struct hw_silence *s)
 {
 	s->n_offline = 0;

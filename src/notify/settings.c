@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conf/conf.h"
 #include "conf/suggest.h"
 #include "heartwheel/print.h"
 
@@ -70,6 +71,12 @@ bool hw_notify_address_is_wrong(const char *address)
 static void check_address(struct hw_conf_draft *d, const char *key, const char *value)
 {
 	hw_conf_draft_require(d, !hw_notify_address_is_wrong(value), "notify", key, key, HW_NOTIFY_ADDRESS_WRONG);
+}
+
+void hw_notify_leave_to_alert(const struct hw_conf_draft *d, struct hw_notify_settings *c)
+{
+	if (hw_conf_has_section(d->conf, "alert") || hw_conf_has_section(d->conf, "receiver"))
+		c->exec[0] = c->webhook[0] = '\0';
 }
 
 void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_settings *c)

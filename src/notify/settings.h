@@ -40,6 +40,9 @@ extern const struct hw_conf_choice hw_notify_templates[];
 
 /* Rules for a table's `judge`. */
 void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_settings *c);
+/* After these rules, in the programs other than heartwheel-alert: if the file has [alert] or a [receiver NAME],
+ * heartwheel-alert sends the notifications of [notify], so `exec` and `webhook` become empty here. */
+void hw_notify_leave_to_alert(const struct hw_conf_draft *d, struct hw_notify_settings *c);
 
 /* The name of an enum hw_notify_template: "json", "text", ... */
 const char *hw_notify_template_name(int as);

@@ -41,6 +41,7 @@ static void judge(struct hw_conf_draft *d)
 	hw_conf_judge_mqtt(d, &c->mqtt);
 	hw_conf_judge_redis(d, &c->redis);
 	hw_notify_judge_settings(d, &c->notify);
+	hw_notify_leave_to_alert(d, &c->notify);
 	hw_conf_draft_require(d, is_root(c->root), "tasks", "root", "root",
 	                      "must be the first levels of a topic: no + or #, no slash at either end");
 	hw_conf_draft_require(d, hw_task_name_is_valid((struct hw_text){c->name, strlen(c->name)}), "tasks", "name",

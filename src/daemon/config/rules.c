@@ -403,6 +403,7 @@ void hw_settings_judge(struct hw_conf_draft *d)
 	hw_conf_judge_mqtt(d, &c->mqtt);
 	hw_conf_judge_redis(d, &c->redis);
 	hw_notify_judge_settings(d, &c->notify);
+	hw_notify_leave_to_alert(d, &c->notify);
 	for (size_t i = 0; i < c->n_groups; i++)
 		complete_group(d, &c->groups[i], d->named[0][i]);
 	check_http(d, c);

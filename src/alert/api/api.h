@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* HTTP on the socket: incidents, silences, receivers, health and metrics. See heartwheel-api(7). */
+#ifndef HW_ALERT_API_H
+#define HW_ALERT_API_H
+
+#include "http/router.h"
+
+struct hw_alert_app;
+struct hw_alert_api;
+
+/* The handlers get a struct hw_alert_app. */
+extern const struct hw_http_table hw_alert_routes;
+
+struct hw_alert_api *hw_alert_api_new(struct hw_alert_app *app);
+/* After the server, which has ended all requests. */
+void hw_alert_api_free(struct hw_alert_api *api);
+/* Each second. */
+void hw_alert_api_tick(struct hw_alert_api *api);
+/* A commit was confirmed: requests that wait for it are answered. */
+void hw_alert_api_committed(struct hw_alert_api *api);
+/* The engine is no more: these requests are refused. */
+void hw_alert_api_reset(struct hw_alert_api *api);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heartwheel-alert: the struct that holds all parts, and the functions that run them.
+ *
+ *   settings   the configuration             follow   reads the streams of the monitors
+ *   store      Redis                         watch    sight records, groups: who sees the fleet
+ *   holder     which instance works          turn     engine -> commit -> messages
+ *   loader     the state at a start          outbox   messages until they are taken
+ *   commit     what has changed, to Redis    senders  the receivers (alert/send)
+ *   api        HTTP on the socket            engine   src/incident
+ *
+ * The engine, the outbox and the senders exist only while this instance holds the lease and has loaded the state.
+ * main owns the struct. Each part is known to its files alone; the others call its header's functions.
+ */
+#ifndef HW_ALERT_APP_H
+#define HW_ALERT_APP_H
+
+#include "alert/counts.h"
+#include "alert/send/send.h"
+#include "alert/settings.h"
+#include "alert/state/holder.h"
+#include "alert/state/store.h"
+#include "heartwheel/time.h"
+#include "http/server.h"
+#include "incident/incidents.h"
+#include "run/log.h"
+#include "run/loop.h"
+
+/* Kinds of log lines that outside events can repeat: run/log.h limits each kind. */
+enum hw_alert_limit {
+	HW_ALERT_LIMIT_REDIS,
+	HW_ALERT_LIMIT_EVENTS,
+	HW_ALERT_LIMIT_UNUSABLE,
+	HW_ALERT_LIMIT_SEND,
+	HW_ALERT_LIMIT_LEASE
+};
+
+struct hw_alert_api;
+struct hw_alert_commit;
+struct hw_alert_follow;
+struct hw_alert_loader;
+struct hw_alert_outbox;
+struct hw_alert_turn;
+struct hw_alert_watch;
+
+/* What was found when the lease was taken. */
+struct hw_alert_taken {
+	bool first, clean; /* nothing was ever stored; the last holder stopped cleanly */
+	uint64_t commits;  /* the number of the last commit */
+};
+
+struct hw_alert_app {
+	struct hw_log *log;              /* borrowed */
+	struct hw_alert_settings *conf;  /* owned */
+	struct hw_alert_settings *first; /* owned: those of the start, whose texts the connection borrows */
+	char *redis_password;            /* owned */
+	struct hw_loop loop;
+	struct hw_http http;
+	struct hw_alert_store *store;
+	struct hw_alert_holder *holder;
+	struct hw_alert_follow *follow;
+	struct hw_alert_watch *watch;
+	struct hw_alert_loader *loader;
+	struct hw_alert_commit *commit;
+	struct hw_alert_outbox *outbox;
+	struct hw_alert_turn *turn;
+	struct hw_alert_api *api;
+	struct hw_senders *senders;
+	struct hw_incidents *engine; /* NULL: this instance stands by, or loads */
+	struct hw_alert_counts counts;
+	int64_t started_ms; /* monotonic */
+	struct hw_alert_taken taken;
+	bool reload;    /* the state is loaded again when the commit under way has ended */
+	bool away_news; /* messages were made while Redis is away */
+	bool stopping, released, failed;
+	int64_t stop_by_ms; /* monotonic */
+};
+
+/* BOOTTIME, and the wall clock. */
+struct hw_now hw_alert_now(void);
+/* A random number. */
+uint64_t hw_alert_seed(void);
+
+/* Counts a value in Redis that cannot be used, and logs the text at a limited rate. */
+void hw_alert_unusable(struct hw_alert_app *a, enum hw_alert_unusable kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* --- what happens: each part calls these, and app.c passes them on --- */
+
+/* The lease was taken. */
+void hw_alert_on_taken(struct hw_alert_app *a, const struct hw_alert_taken *taken);
+void hw_alert_on_renewed(struct hw_alert_app *a);
+/* Another run has the lease; `ours`: under the name of this node. */
+void hw_alert_on_fenced(struct hw_alert_app *a, bool ours);
+/* Redis has an older state than was committed. */
+void hw_alert_on_behind(struct hw_alert_app *a);
+void hw_alert_on_store(struct hw_alert_app *a, bool up);
+/* The loader has ended: `engine` is complete, or NULL if it failed and is to begin again. */
+void hw_alert_on_loaded(struct hw_alert_app *a, struct hw_incidents *engine);
+/* Entries of a stream that devices depend on are missing: the state is loaded again. */
+void hw_alert_on_gap(struct hw_alert_app *a);
+/* The engine has no memory: the process ends. */
+void hw_alert_on_no_memory(struct hw_alert_app *a);
+/* A commit was confirmed. */
+void hw_alert_on_committed(struct hw_alert_app *a);
+/* The engine may have something to do. */
+void hw_alert_schedule_turn(struct hw_alert_app *a);
+
+/* Makes all parts. Before, main sets `log`, `conf`, `loop`, `http` and the password. Returns 0 or -errno. main calls
+ * hw_alert_app_fini() in any case. */
+int hw_alert_app_start(struct hw_alert_app *a);
+/* Each second. */
+void hw_alert_app_tick(struct hw_alert_app *a);
+/* Begins a clean stop; the loop ends when all is stored, or after this time. */
+void hw_alert_app_stop(struct hw_alert_app *a, int64_t timeout_ms);
+void hw_alert_app_fini(struct hw_alert_app *a);
+/* Applies settings that a reload may change. Returns 0; or -errno with the reason in `why`, and nothing changed. */
+int hw_alert_app_configure(struct hw_alert_app *a, const struct hw_alert_settings *c, char *why, size_t cap);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fields of entries and hashes in Redis, checked: another program may have written them. The texts borrow the reply.
+ * Pure.
+ */
+#ifndef HW_ALERT_FIELDS_H
+#define HW_ALERT_FIELDS_H
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "incident/incidents.h"
+#include "stream/id.h"
+
+#define HW_ALERT_PARENTS_TEXT (HW_INCIDENT_PARENTS * 256) /* bytes of the ids of all parents */
+#define HW_ALERT_LABELS_TEXT  4096                        /* bytes of all labels of a device */
+#define HW_ALERT_WAIT_MAX_MS  INT64_C(172800000)          /* two days: no parent is waited for longer */
+
+/* The value of a field, where `fields` has names and values, alternating; NULL: none, or no text without NUL. */
+const char *hw_field_text(const redisReply *fields, const char *name);
+/* A text of at most `max` bytes, valid UTF-8 without control characters other than a line feed; else NULL. */
+const char *hw_field_words(const redisReply *fields, const char *name, size_t max);
+/* A decimal number from `min` to `max`; else `otherwise`. */
+int64_t hw_field_number(const redisReply *fields, const char *name, int64_t min, int64_t max, int64_t otherwise);
+int64_t hw_number_of(const char *text, int64_t min, int64_t max, int64_t otherwise);
+/* Whether the text is the id of an incident or of a silence. */
+bool hw_incident_id_is_valid(const char *id);
+
+/* Reads an entry of device:events. `now_ms`: the wall clock. Returns false if it is unusable. */
+bool hw_alert_entry_read(const redisReply *entry, int64_t now_ms, struct hw_incident_entry *out);
+/* Reads the hash device:state:ID (fields and values) of a device in device:offline. Returns false if it is unusable or
+ * does not say "offline". `wait_ms` is the device's timeout if it has parents. */
+bool hw_alert_state_read(const char *id, const redisReply *hash, int64_t now_ms, struct hw_incident_entry *out);
+
+/* An entry of device:parent_heard. */
+struct hw_parent_heard {
+	const char *id;
+	uint64_t seq;
+	int64_t settle_ms;
+};
+bool hw_parent_heard_read(const redisReply *entry, int64_t now_ms, struct hw_parent_heard *out);
+
+/* An entry of task:events: a watched task of a device failed or expired. `text` is its sentence. */
+struct hw_task_notice {
+	const char *device;
+	char text[HW_INCIDENT_TEXT];
+};
+/* Returns false for any other entry. */
+bool hw_task_notice_read(const redisReply *entry, struct hw_task_notice *out);
+
+/* The hash device:incident:ID; `id` is its key's. Returns false if it is unusable. */
+bool hw_alert_incident_read(const char *id, const redisReply *hash, int64_t now_ms, struct hw_incident_view *out);
+/* A field `to:RECEIVER`: "LAST COUNT AT_MS", and "a", "f" or "af" after it: acknowledged, flapping. */
+struct hw_alert_sent {
+	enum hw_news last;
+	bool acknowledged, flapping;
+	uint32_t count;
+	int64_t at_ms;
+};
+bool hw_alert_sent_read(const char *value, int64_t now_ms, struct hw_alert_sent *out);
+/* A member: "CLASS SINCE_MS SEQ". */
+bool hw_alert_member_read(const char *value, int64_t now_ms, enum hw_incident_class *class, int64_t *since_ms);
+/* The hash device:silence:ID. */
+bool hw_alert_silence_read(const char *id, const redisReply *hash, int64_t now_ms, struct hw_silence_view *out);
+
+#endif

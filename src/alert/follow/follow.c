@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* See follow.h. Cost when idle: 25 small commands a second. */
+#include "alert/follow/follow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alert/app.h"
+#include "alert/follow/fields.h"
+#include "alert/follow/watch.h"
+#include "alert/state/commit.h"
+#include "link/trouble.h"
+#include "stream/reader.h"
+
+#define POLL_MS       50
+#define POLL_HEARD_MS 250
+#define POLL_TASKS_MS 1000
+
+struct source {
+	struct hw_alert_app *app;
+	enum hw_alert_stream which;
+	char key[HW_ALERT_KEY_MAX];
+	struct hw_stream_reader reader;
+	bool paused; /* until the commit under way has ended */
+	bool again;  /* the next gap is expected: continue from `from` */
+	struct hw_stream_id from;
+	uint64_t unread_ms; /* the time of the last entry of a page, if more entries follow; 0: all are read */
+	bool read;          /* `done` is valid */
+	struct hw_stream_id done;
+};
+
+struct hw_alert_follow {
+	struct hw_alert_app *app;
+	struct source sources[HW_ALERT_STREAMS];
+	size_t fresh; /* entries since the last commit was built */
+};
+
+const char *hw_alert_stream_name(enum hw_alert_stream s)
+{
+	static const char *const names[] = {
+		[HW_ALERT_EVENTS] = "events", [HW_ALERT_HEARD] = "parent_heard", [HW_ALERT_TASKS] = "tasks"};
+	return names[s];
+}
+
+const char *hw_alert_stream_key(const struct hw_alert_app *a, enum hw_alert_stream s, char *buf)
+{
+	const char *prefix = s == HW_ALERT_TASKS ? a->conf->task_prefix : a->conf->redis.key_prefix;
+	snprintf(buf, HW_ALERT_KEY_MAX, "%s%s", prefix, s == HW_ALERT_HEARD ? "parent_heard" : "events");
+	return buf;
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------------ */
+
+static int read_event(struct hw_alert_app *a, const redisReply *r, struct hw_now now)
+{
+	struct hw_incident_entry entry;
+	if (!hw_alert_entry_read(r, now.wall_ms, &entry)) {
+		hw_alert_unusable(a, HW_ALERT_UNUSABLE_ENTRY, "%sevents: an entry that is no transition was skipped",
+		                  a->conf->redis.key_prefix);
+		return 0;
+	}
+	hw_alert_watch_node(a->watch, entry.node);
+	return hw_incidents_entry(a->engine, now, &entry);
+}
+
+static void read_heard(struct hw_alert_app *a, const redisReply *r, struct hw_now now)
+{
+	struct hw_parent_heard heard;
+	if (hw_parent_heard_read(r, now.wall_ms, &heard))
+		hw_incidents_parent_heard(a->engine, now, heard.id, heard.seq, heard.settle_ms);
+	else
+		hw_alert_unusable(a, HW_ALERT_UNUSABLE_ENTRY, "%sparent_heard: an unusable entry was skipped",
+		                  a->conf->redis.key_prefix);
+}
+
+/* A watched task that failed or expired. */
+static int read_task(struct hw_alert_app *a, const redisReply *r, struct hw_now now)
+{
+	struct hw_task_notice notice;
+	if (!hw_task_notice_read(r, &notice))
+		return 0;
+	return hw_incidents_task(a->engine, now, notice.device, NULL, notice.text);
+}
+
+static int read_entry(struct source *s, const redisReply *r, struct hw_now now)
+{
+	switch (s->which) {
+	case HW_ALERT_EVENTS:
+		return read_event(s->app, r, now);
+	case HW_ALERT_HEARD:
+		read_heard(s->app, r, now);
+		break;
+	case HW_ALERT_TASKS:
+		return read_task(s->app, r, now);
+	case HW_ALERT_STREAMS:
+		break;
+	}
+	return 0;
+}
+
+static bool on_page(void *arg, const struct hw_stream_page *page)
+{
+	struct source *s = arg;
+	struct hw_alert_app *a = s->app;
+	struct hw_now now = hw_alert_now();
+	int rc = 0;
+	if (page->n > 0 && a->follow->fresh >= HW_ALERT_PAGE && hw_alert_commit_is_busy(a->commit)) {
+		s->paused = true;
+		hw_stream_reader_stop(&s->reader);
+		return false;
+	}
+	for (size_t i = 0; i < page->n && rc == 0; i++)
+		rc = read_entry(s, page->entries[i], now);
+	if (rc) {
+		hw_alert_on_no_memory(a);
+		return false;
+	}
+	s->read = true;
+	s->done = page->last;
+	s->unread_ms = page->more ? page->last.ms : 0;
+	a->follow->fresh += page->n;
+	a->counts.entries += page->n;
+	if (page->n > 0)
+		hw_alert_schedule_turn(a);
+	return true;
+}
+
+/* Of the streams other than device:events, what is missing only costs time, or a notice. */
+static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
+{
+	struct source *s = arg;
+	if (s->again) {
+		s->again = false;
+		return s->from;
+	}
+	s->app->counts.gaps++;
+	if (s->which == HW_ALERT_EVENTS) {
+		hw_log(s->app->log, HW_LOG_WARNING,
+		       "entries of %s were trimmed before they were read: the state is loaded again", s->key);
+		hw_stream_reader_stop(&s->reader);
+		hw_alert_on_gap(s->app);
+		return end;
+	}
+	return hw_stream_id_compare(offset, end) < 0 ? offset : end;
+}
+
+static void on_refused(void *arg, const char *error, bool reads)
+{
+	struct source *s = arg;
+	char text[HW_TROUBLE_TEXT];
+	(void)reads;
+	hw_trouble_text(error, text);
+	hw_log_limited(s->app->log, HW_ALERT_LIMIT_EVENTS, HW_LOG_ERROR, "%s cannot be read: %s", s->key, text);
+}
+
+static const struct hw_stream_reader_ops reader_ops = {on_page, on_gap, on_refused};
+
+/* --- the interface ------------------------------------------------------------------------------------------------ */
+
+void hw_alert_follow_begin(struct hw_alert_follow *f, const struct hw_alert_offset offsets[HW_ALERT_STREAMS])
+{
+	f->fresh = 0;
+	for (int k = 0; k < HW_ALERT_STREAMS; k++) {
+		struct source *s = &f->sources[k];
+		s->paused = s->again = false;
+		s->unread_ms = 0;
+		s->done = offsets[k].id;
+		s->read = true;
+		hw_stream_reader_from(&s->reader, offsets[k].id);
+	}
+}
+
+void hw_alert_follow_end(struct hw_alert_follow *f)
+{
+	for (int k = 0; k < HW_ALERT_STREAMS; k++)
+		hw_stream_reader_stop(&f->sources[k].reader);
+}
+
+void hw_alert_follow_again(struct hw_alert_follow *f, int64_t ms)
+{
+	for (int k = 0; k < HW_ALERT_STREAMS; k++) {
+		struct source *s = &f->sources[k];
+		s->paused = false;
+		s->again = true;
+		s->from = (struct hw_stream_id){ms > 0 ? (uint64_t)ms : 0, 0};
+		hw_stream_reader_recover(&s->reader);
+	}
+}
+
+void hw_alert_follow_resume(struct hw_alert_follow *f)
+{
+	f->fresh = 0;
+	for (int k = 0; k < HW_ALERT_STREAMS; k++) {
+		struct source *s = &f->sources[k];
+		if (!s->paused)
+			continue;
+		s->paused = false;
+		hw_stream_reader_from(&s->reader, s->done);
+	}
+}
+
+void hw_alert_follow_offsets(const struct hw_alert_follow *f, struct hw_alert_offset out[HW_ALERT_STREAMS])
+{
+	for (int k = 0; k < HW_ALERT_STREAMS; k++)
+		out[k] = (struct hw_alert_offset){f->sources[k].done, f->sources[k].read};
+}
+
+int64_t hw_alert_follow_lag_ms(const struct hw_alert_follow *f, int64_t redis_ms)
+{
+	int64_t lag = 0;
+	for (int k = 0; k < HW_ALERT_STREAMS; k++) {
+		uint64_t ms = f->sources[k].unread_ms;
+		if (ms && redis_ms > 0 && ms < (uint64_t)redis_ms && redis_ms - (int64_t)ms > lag)
+			lag = redis_ms - (int64_t)ms;
+	}
+	return lag;
+}
+
+void hw_alert_follow_store(struct hw_alert_follow *f, bool up)
+{
+	for (int k = 0; k < HW_ALERT_STREAMS; k++)
+		if (up)
+			hw_stream_reader_up(&f->sources[k].reader);
+		else
+			hw_stream_reader_down(&f->sources[k].reader);
+}
+
+void hw_alert_follow_tick(struct hw_alert_follow *f)
+{
+	for (int k = 0; k < HW_ALERT_STREAMS; k++)
+		hw_stream_reader_tick(&f->sources[k].reader);
+}
+
+struct hw_alert_follow *hw_alert_follow_new(struct hw_alert_app *app)
+{
+	struct hw_alert_follow *f = calloc(1, sizeof(*f));
+	static const int poll_ms[HW_ALERT_STREAMS] = {POLL_MS, POLL_HEARD_MS, POLL_TASKS_MS};
+	bool failed = !f;
+	for (int k = 0; f && k < HW_ALERT_STREAMS; k++) {
+		struct source *s = &f->sources[k];
+		s->app = app;
+		s->which = (enum hw_alert_stream)k;
+		hw_alert_stream_key(app, s->which, s->key);
+		const struct hw_stream_reader_conf conf = {.link = hw_alert_store_link(app->store),
+		                                           .key = s->key,
+		                                           .count = HW_ALERT_PAGE,
+		                                           .poll_ms = poll_ms[k]};
+		failed |= hw_stream_reader_init(&s->reader, app->loop.base, &conf, &reader_ops, s) != 0;
+	}
+	if (f)
+		f->app = app;
+	if (!failed)
+		return f;
+	hw_alert_follow_free(f);
+	return NULL;
+}
+
+void hw_alert_follow_free(struct hw_alert_follow *f)
+{
+	if (!f)
+		return;
+	for (int k = 0; k < HW_ALERT_STREAMS; k++)
+		hw_stream_reader_fini(&f->sources[k].reader);
+	free(f);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads device:events, device:parent_heard and task:events for the engine, in order and without a gap. If entries of
+ * device:events were trimmed, the state is loaded again.
+ *
+ * At most HW_ALERT_PAGE entries are read beyond what the commit under way contains: then the readers wait for it.
+ */
+#ifndef HW_ALERT_FOLLOW_H
+#define HW_ALERT_FOLLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stream/id.h"
+
+#define HW_ALERT_PAGE 1000
+
+struct hw_alert_app;
+struct hw_alert_follow;
+
+enum hw_alert_stream { HW_ALERT_EVENTS, HW_ALERT_HEARD, HW_ALERT_TASKS, HW_ALERT_STREAMS };
+/* "events", "parent_heard", "tasks": the field `at:NAME` of device:alert. */
+const char *hw_alert_stream_name(enum hw_alert_stream s);
+/* The stream's key, in a buffer of HW_ALERT_KEY_MAX bytes. */
+const char *hw_alert_stream_key(const struct hw_alert_app *a, enum hw_alert_stream s, char *buf);
+
+struct hw_alert_offset {
+	struct hw_stream_id id;
+	bool known;
+};
+
+struct hw_alert_follow *hw_alert_follow_new(struct hw_alert_app *app);
+void hw_alert_follow_free(struct hw_alert_follow *f);
+void hw_alert_follow_store(struct hw_alert_follow *f, bool up);
+
+/* Begins to read after these offsets, or stops. The engine exists from then on. */
+void hw_alert_follow_begin(struct hw_alert_follow *f, const struct hw_alert_offset offsets[HW_ALERT_STREAMS]);
+void hw_alert_follow_end(struct hw_alert_follow *f);
+/* Redis was emptied or has failed over: reads again from `ms` (Redis' clock) on, whatever is there. */
+void hw_alert_follow_again(struct hw_alert_follow *f, int64_t ms);
+/* A commit has ended, so readers that waited for it go on. */
+void hw_alert_follow_resume(struct hw_alert_follow *f);
+
+void hw_alert_follow_offsets(const struct hw_alert_follow *f, struct hw_alert_offset out[HW_ALERT_STREAMS]);
+/* For how many ms the oldest unread entry has waited; 0: none is unread. `redis_ms`: Redis' clock. */
+int64_t hw_alert_follow_lag_ms(const struct hw_alert_follow *f, int64_t redis_ms);
+/* Each second. */
+void hw_alert_follow_tick(struct hw_alert_follow *f);
+
+#endif

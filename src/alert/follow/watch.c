@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See watch.h. The names of the monitors are those in device:sight and in the entries of device:events. Cost: one MGET
+ * a second, a small hash every 2 s, the newest entries of device:sight every 5 s.
+ */
+#include "alert/follow/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alert/app.h"
+#include "alert/follow/fields.h"
+#include "heartwheel/bounds.h"
+#include "stream/entries.h"
+
+#define GROUPS_MAX   4096
+#define GROUP_NAME   65
+#define NODE_NAME    65
+#define STILL_MS     5000 /* a record that has not grown for that long: the monitor is blind */
+#define GROUPS_EVERY 2
+#define NODES_EVERY  5
+#define SIGHT_NEWEST "64"
+
+struct node {
+	char name[NODE_NAME];
+	int64_t seen_ms;  /* of its record; 0: none */
+	int64_t grown_ns; /* BOOTTIME: when it last grew */
+};
+
+struct group {
+	char name[GROUP_NAME];
+	uint64_t online;
+};
+
+struct hw_alert_watch {
+	struct hw_alert_app *app;
+	struct node nodes[HW_INCIDENT_NODES];
+	size_t n_nodes, n_asked;
+	struct group *groups;
+	size_t n_groups;
+	bool asking;
+	unsigned second;
+};
+
+void hw_alert_watch_node(struct hw_alert_watch *w, const char *name)
+{
+	if (!name || !*name || strlen(name) >= NODE_NAME)
+		return;
+	for (size_t k = 0; k < w->n_nodes; k++)
+		if (strcmp(w->nodes[k].name, name) == 0)
+			return;
+	if (w->n_nodes == HW_INCIDENT_NODES)
+		return;
+	struct node *n = &w->nodes[w->n_nodes++];
+	*n = (struct node){.grown_ns = hw_alert_now().mono.ns};
+	strcpy(n->name, name);
+}
+
+/* --- sight records ------------------------------------------------------------------------------------------------ */
+
+/* "RUN MS" or "RUN MS CANARIES"; 0: unusable, or none. */
+static int64_t seen_of(const redisReply *r, int64_t now_ms)
+{
+	char digits[24];
+	const char *s = r->type == REDIS_REPLY_STRING ? strchr(r->str, ' ') : NULL;
+	size_t n = s ? strcspn(s + 1, " ") : 0;
+	if (n == 0 || n >= sizeof(digits))
+		return 0;
+	memcpy(digits, s + 1, n);
+	digits[n] = '\0';
+	return hw_number_of(digits, 1, now_ms + HW_BOUNDS_AHEAD_MS, 0);
+}
+
+static void on_records(void *arg, const redisReply *r)
+{
+	struct hw_alert_watch *w = arg;
+	struct hw_now now = hw_alert_now();
+	w->asking = false;
+	if (!w->app->engine || !r || r->type != REDIS_REPLY_ARRAY || r->elements != w->n_asked)
+		return;
+	for (size_t k = 0; k < w->n_asked; k++) {
+		struct node *n = &w->nodes[k];
+		int64_t seen = seen_of(r->element[k], now.wall_ms);
+		if (seen && seen != n->seen_ms) {
+			n->grown_ns = now.mono.ns;
+			hw_incidents_sight_renewed(w->app->engine, now);
+		}
+		n->seen_ms = seen;
+		hw_incidents_sight(w->app->engine, now, n->name, now.mono.ns - n->grown_ns > STILL_MS * HW_NS_PER_MS);
+	}
+	hw_alert_schedule_turn(w->app);
+}
+
+static void ask_records(struct hw_alert_watch *w)
+{
+	static char keys[HW_INCIDENT_NODES][HW_ALERT_KEY_MAX]; /* of the loop's thread alone */
+	const char *words[HW_INCIDENT_NODES + 2] = {"MGET"};
+	char rest[NODE_NAME + 8];
+	if (w->n_nodes == 0 || w->asking)
+		return;
+	for (size_t k = 0; k < w->n_nodes; k++) {
+		snprintf(rest, sizeof(rest), "monitor:%s", w->nodes[k].name);
+		words[k + 1] = hw_alert_store_key(w->app->store, rest, keys[k]);
+	}
+	words[w->n_nodes + 1] = NULL;
+	w->n_asked = w->n_nodes;
+	w->asking = hw_alert_store_ask(w->app->store, on_records, w, words) == 0;
+}
+
+static void on_sight(void *arg, const redisReply *r)
+{
+	struct hw_alert_watch *w = arg;
+	for (size_t i = 0; r && r->type == REDIS_REPLY_ARRAY && i < r->elements; i++) {
+		const redisReply *fields = hw_stream_entry_fields(r->element[i]);
+		if (fields)
+			hw_alert_watch_node(w, hw_field_words(fields, "node", NODE_NAME - 1));
+	}
+}
+
+/* --- groups ------------------------------------------------------------------------------------------------------- */
+
+/* "ONLINE OFFLINE DEAF_SINCE_MS". */
+static bool read_group(const char *text, int64_t now_ms, uint64_t n[2], int64_t *deaf_ms)
+{
+	char part[3][24];
+	if (strlen(text) > 64 || sscanf(text, "%23s %23s %23s", part[0], part[1], part[2]) != 3)
+		return false;
+	int64_t online = hw_number_of(part[0], 0, INT32_MAX, -1), offline = hw_number_of(part[1], 0, INT32_MAX, -1);
+	*deaf_ms = hw_number_of(part[2], 0, now_ms + HW_BOUNDS_AHEAD_MS, -1);
+	n[0] = (uint64_t)online;
+	n[1] = (uint64_t)offline;
+	return online >= 0 && offline >= 0 && *deaf_ms >= 0;
+}
+
+static void note_group(struct hw_alert_watch *w, const char *name, const char *text)
+{
+	struct hw_now now = hw_alert_now();
+	uint64_t n[2];
+	int64_t deaf_ms;
+	if (strlen(name) >= GROUP_NAME || !*name || !read_group(text, now.wall_ms, n, &deaf_ms)) {
+		hw_alert_unusable(w->app, HW_ALERT_UNUSABLE_GROUP, "%sgroups: an unusable field was skipped",
+		                  w->app->conf->redis.key_prefix);
+		return;
+	}
+	struct group *g = &w->groups[w->n_groups++];
+	strcpy(g->name, name);
+	g->online = n[0];
+	if (hw_incidents_group(w->app->engine, now, name, n[0], n[1], deaf_ms))
+		hw_alert_on_no_memory(w->app);
+}
+
+static void on_groups(void *arg, const redisReply *r)
+{
+	struct hw_alert_watch *w = arg;
+	if (!w->app->engine || !r || r->type != REDIS_REPLY_ARRAY)
+		return;
+	w->n_groups = 0;
+	for (size_t i = 0; i + 1 < r->elements && w->n_groups < GROUPS_MAX; i += 2)
+		if (r->element[i]->type == REDIS_REPLY_STRING && r->element[i + 1]->type == REDIS_REPLY_STRING)
+			note_group(w, r->element[i]->str, r->element[i + 1]->str);
+	hw_alert_schedule_turn(w->app);
+}
+
+uint64_t hw_alert_watch_online(void *watch, const char *group)
+{
+	const struct hw_alert_watch *w = watch;
+	for (size_t k = 0; k < w->n_groups; k++)
+		if (strcmp(w->groups[k].name, group) == 0)
+			return w->groups[k].online;
+	return 0;
+}
+
+/* --- the interface ------------------------------------------------------------------------------------------------ */
+
+void hw_alert_watch_store(struct hw_alert_watch *w, bool up)
+{
+	(void)up;
+	w->asking = false;
+	for (size_t k = 0; k < w->n_nodes; k++)
+		w->nodes[k].grown_ns = hw_alert_now().mono.ns; /* nothing could be read meanwhile */
+}
+
+void hw_alert_watch_tick(struct hw_alert_watch *w)
+{
+	char key[HW_ALERT_KEY_MAX];
+	unsigned second = w->second++;
+	if (!w->app->engine || !hw_alert_store_is_up(w->app->store))
+		return;
+	ask_records(w);
+	hw_alert_store_key(w->app->store, "groups", key);
+	if (second % GROUPS_EVERY == 0)
+		(void)hw_alert_store_ask(w->app->store, on_groups, w, (const char *[]){"HGETALL", key, NULL});
+	hw_alert_store_key(w->app->store, "sight", key);
+	if (second % NODES_EVERY == 0)
+		(void)hw_alert_store_ask(w->app->store, on_sight, w,
+		                         (const char *[]){"XREVRANGE", key, "+", "-", "COUNT", SIGHT_NEWEST, NULL});
+}
+
+struct hw_alert_watch *hw_alert_watch_new(struct hw_alert_app *app)
+{
+	struct hw_alert_watch *w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->app = app;
+	w->groups = calloc(GROUPS_MAX, sizeof(*w->groups));
+	if (w->groups)
+		return w;
+	free(w);
+	return NULL;
+}
+
+void hw_alert_watch_free(struct hw_alert_watch *w)
+{
+	if (!w)
+		return;
+	free(w->groups);
+	free(w);
+}

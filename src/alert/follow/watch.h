@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether the monitors see the fleet: reads their sight records (device:monitor:NODE) each second, and device:groups
+ * each 2 s. A monitor is blind while its record stands still.
+ */
+#ifndef HW_ALERT_WATCH_H
+#define HW_ALERT_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hw_alert_app;
+struct hw_alert_watch;
+
+struct hw_alert_watch *hw_alert_watch_new(struct hw_alert_app *app);
+void hw_alert_watch_free(struct hw_alert_watch *w);
+/* A monitor has written something. `node` may be NULL. */
+void hw_alert_watch_node(struct hw_alert_watch *w, const char *node);
+void hw_alert_watch_store(struct hw_alert_watch *w, bool up);
+/* Each second. */
+void hw_alert_watch_tick(struct hw_alert_watch *w);
+/* How many devices of a group are online; 0: unknown. */
+uint64_t hw_alert_watch_online(void *watch, const char *group);
+
+#endif

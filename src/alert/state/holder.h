@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which of the instances works: the one that holds the lease device:alert:lease. It renews the lease every 2 s. Another
+ * instance takes over when the lease has expired. Each take has a new epoch, and a commit of an older epoch is refused:
+ * that run is fenced.
+ */
+#ifndef HW_ALERT_HOLDER_H
+#define HW_ALERT_HOLDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HW_ALERT_LEASE_MS  30000
+#define HW_ALERT_RENEW_S   2
+#define HW_ALERT_TRY_MS    10000 /* a try begins so long after a renewal that was confirmed (BOOTTIME) */
+#define HW_ALERT_NODE_TEXT 128
+
+struct hw_alert_app;
+struct hw_alert_holder;
+
+/* Why a script refused this run. */
+enum hw_alert_verdict { HW_ALERT_OK, HW_ALERT_FENCED, HW_ALERT_GONE, HW_ALERT_BEHIND, HW_ALERT_UNKNOWN };
+enum hw_alert_verdict hw_alert_verdict_of(const char *text);
+
+struct hw_alert_holder *hw_alert_holder_new(struct hw_alert_app *app);
+void hw_alert_holder_free(struct hw_alert_holder *h);
+/* The store is up, or down. */
+void hw_alert_holder_store(struct hw_alert_holder *h, bool up);
+/* Each second: takes or renews. */
+void hw_alert_holder_tick(struct hw_alert_holder *h);
+/* Renews now: hw_alert_on_renewed() follows, unless Redis was emptied or another run holds the lease. */
+void hw_alert_holder_check(struct hw_alert_holder *h);
+/* A commit was refused: `text` is the name of the other run, or the stored number. */
+void hw_alert_holder_refused(struct hw_alert_holder *h, enum hw_alert_verdict v, const char *text);
+/* Gives the lease back at a clean stop; `done` is called once, also without Redis. */
+void hw_alert_holder_release(struct hw_alert_holder *h, void (*done)(void *arg), void *arg);
+
+bool hw_alert_holder_is(const struct hw_alert_holder *h);
+/* Whether the lease was confirmed within HW_ALERT_TRY_MS. */
+bool hw_alert_holder_is_sure(const struct hw_alert_holder *h);
+/* The node that holds the lease, if it is another one; else "". */
+const char *hw_alert_holder_other(const struct hw_alert_holder *h);
+/* "NODE RUN" and the epoch of this run, as scripts expect them. */
+const char *hw_alert_holder_name(const struct hw_alert_holder *h);
+const char *hw_alert_holder_epoch(const struct hw_alert_holder *h);
+/* Redis' clock: wall time in ms; 0: not known. */
+int64_t hw_alert_holder_redis_ms(const struct hw_alert_holder *h);
+
+#endif

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See loader.h. The steps follow one another; a step sends its commands in batches and goes on when all answers are
+ * there. Redis' pages are bounded, so no answer is large. Cost: a command for each open incident and its members, and
+ * one for each offline device; a million devices take some seconds.
+ *
+ * Texts that are unusable are counted and left out.
+ */
+#include "alert/state/loader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alert/app.h"
+#include "alert/follow/fields.h"
+#include "alert/follow/follow.h"
+#include "alert/follow/watch.h"
+#include "alert/state/commit.h"
+#include "alert/state/message.h"
+#include "alert/state/outbox.h"
+#include "heartwheel/bounds.h"
+#include "heartwheel/topic.h"
+#include "stream/entries.h"
+
+#define BATCH         200    /* commands that wait for their answers */
+#define INCIDENTS_MAX 200000 /* ids in device:incidents that are read */
+#define SILENCES_MAX  1000
+#define SCAN_COUNT    "500"
+#define RECALL_PAGES  100
+#define RECALL_COUNT  "1000"
+#define RESENT_MS     900000 /* alertmanager gets the ends of the last quarter of an hour again */
+#define UNCLEAN_JUMP  100    /* numbers that messages without Redis may have used */
+
+enum step { OFFSETS, IDS, INCIDENTS, RECENT, DEVICES, MEMBERS, SILENCES, RECEIVERS, RECALL, END };
+
+struct list {
+	char **at;
+	size_t n, cap;
+};
+
+struct hw_alert_loader {
+	struct hw_alert_app *app;
+	struct hw_incidents *engine; /* owned until it is loaded */
+	unsigned run;                /* answers to an earlier load are ignored */
+	bool busy, first, clean, skip, failed;
+	uint64_t commits;
+	enum step step;
+	size_t awaited, next; /* next: of the step's list */
+	struct list incidents, recent, silences;
+	char cursor[24]; /* of device:offline */
+	bool scanned;
+	unsigned pages;
+	struct hw_stream_id recalled;
+	struct hw_alert_offset offsets[HW_ALERT_STREAMS];
+	int64_t now_ms;
+};
+
+/* A command that waits for its answer. `name`: of the device, incident, silence or receiver. */
+struct question {
+	struct hw_alert_loader *l;
+	unsigned run;
+	void (*read)(struct hw_alert_loader *l, const char *name, const redisReply *r);
+	char name[];
+};
+
+static void go_on(struct hw_alert_loader *l);
+
+/* --- lists -------------------------------------------------------------------------------------------------------- */
+
+static void list_fini(struct list *t)
+{
+	for (size_t k = 0; k < t->n; k++)
+		free(t->at[k]);
+	free(t->at);
+	*t = (struct list){0};
+}
+
+static void list_add(struct hw_alert_loader *l, struct list *t, const char *text)
+{
+	if (t->n == t->cap) {
+		size_t cap = t->cap ? 2 * t->cap : 256;
+		char **grown = reallocarray(t->at, cap, sizeof(char *));
+		l->failed |= !grown;
+		if (!grown)
+			return;
+		t->at = grown;
+		t->cap = cap;
+	}
+	t->at[t->n] = strdup(text);
+	l->failed |= !t->at[t->n];
+	t->n += t->at[t->n] != NULL;
+}
+
+/* The ids in an array; others are counted and left out. */
+static void list_read(struct hw_alert_loader *l, struct list *t, const redisReply *r, size_t max)
+{
+	for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements && t->n < max; i++) {
+		const redisReply *id = r->element[i];
+		if (id->type == REDIS_REPLY_STRING && hw_incident_id_is_valid(id->str))
+			list_add(l, t, id->str);
+		else
+			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT,
+			                  "an id that heartwheel-alert did not make");
+	}
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+static void stop(struct hw_alert_loader *l)
+{
+	l->run++;
+	l->busy = false;
+	hw_incidents_free(l->engine);
+	l->engine = NULL;
+	list_fini(&l->incidents);
+	list_fini(&l->recent);
+	list_fini(&l->silences);
+}
+
+static void on_answer(void *arg, const redisReply *r)
+{
+	struct question *q = arg;
+	struct hw_alert_loader *l = q->l;
+	if (q->run == l->run && l->busy) {
+		bool error = !r || (r->type == REDIS_REPLY_ERROR && strncmp(r->str, "WRONGTYPE", 9) != 0);
+		l->failed |= error;
+		if (!error && r->type != REDIS_REPLY_ERROR)
+			q->read(l, q->name, r);
+		l->awaited--;
+		if (r && l->awaited == 0)
+			go_on(l);
+	}
+	free(q);
+}
+
+static void ask(struct hw_alert_loader *l,
+                void (*read)(struct hw_alert_loader *l, const char *name, const redisReply *r), const char *name,
+                const char *const *words)
+{
+	struct question *q = malloc(sizeof(*q) + strlen(name) + 1);
+	if (!q) {
+		l->failed = true;
+		return;
+	}
+	*q = (struct question){.l = l, .run = l->run, .read = read};
+	strcpy(q->name, name);
+	if (hw_alert_store_ask(l->app->store, on_answer, q, words) == 0) {
+		l->awaited++;
+		return;
+	}
+	l->failed = true;
+	free(q);
+}
+
+/* Asks for HEAD:NAME:TAIL. */
+static void ask_key(struct hw_alert_loader *l,
+                    void (*read)(struct hw_alert_loader *l, const char *name, const redisReply *r), const char *name,
+                    const char *command, const char *head, const char *tail)
+{
+	char rest[HW_ALERT_KEY_MAX], key[HW_ALERT_KEY_MAX];
+	snprintf(rest, sizeof(rest), "%s%.300s%s", head, name, tail);
+	hw_alert_store_key(l->app->store, rest, key);
+	ask(l, read, name, (const char *[]){command, key, NULL});
+}
+
+/* --- the offsets, the ids ----------------------------------------------------------------------------------------- */
+
+static void read_alert(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	(void)name;
+	for (int k = 0; k < HW_ALERT_STREAMS && !l->skip; k++) {
+		char field[32];
+		snprintf(field, sizeof(field), "at:%s", hw_alert_stream_name((enum hw_alert_stream)k));
+		const char *text = hw_field_text(r, field);
+		struct hw_stream_id id;
+		if (text && hw_stream_id_parse(text, strlen(text), &id) == 0 &&
+		    id.ms <= (uint64_t)(l->now_ms + HW_BOUNDS_AHEAD_MS))
+			l->offsets[k] = (struct hw_alert_offset){id, true};
+		else if (text)
+			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_OFFSET, "the offset %s is unusable", field);
+	}
+}
+
+/* The end of a stream whose offset is unknown. */
+static void read_end(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	for (int k = 0; k < HW_ALERT_STREAMS; k++)
+		if (strcmp(name, hw_alert_stream_name((enum hw_alert_stream)k)) == 0 && !l->offsets[k].known)
+			l->offsets[k] = (struct hw_alert_offset){hw_stream_newest(r), true};
+}
+
+static void ask_offsets(struct hw_alert_loader *l)
+{
+	char key[HW_ALERT_KEY_MAX];
+	ask_key(l, read_alert, "", "HGETALL", "alert", "");
+	for (int k = 0; k < HW_ALERT_STREAMS; k++) {
+		hw_alert_stream_key(l->app, (enum hw_alert_stream)k, key);
+		ask(l, read_end, hw_alert_stream_name((enum hw_alert_stream)k),
+		    (const char *[]){"XREVRANGE", key, "+", "-", "COUNT", "1", NULL});
+	}
+}
+
+static void read_incidents(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	(void)name;
+	list_read(l, &l->incidents, r, INCIDENTS_MAX);
+}
+
+static void read_recent(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	(void)name;
+	list_read(l, &l->recent, r, INCIDENTS_MAX);
+}
+
+static void read_silences(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	(void)name;
+	list_read(l, &l->silences, r, SILENCES_MAX);
+}
+
+static void ask_ids(struct hw_alert_loader *l)
+{
+	char key[HW_ALERT_KEY_MAX], from[24];
+	hw_alert_store_key(l->app->store, "incidents", key);
+	ask(l, read_incidents, "", (const char *[]){"ZRANGE", key, "0", "199999", NULL});
+	hw_alert_store_key(l->app->store, "incidents:closed", key);
+	snprintf(from, sizeof(from), "%lld", (long long)(l->now_ms - RESENT_MS));
+	ask(l, read_recent, "", (const char *[]){"ZRANGEBYSCORE", key, from, "+inf", "LIMIT", "0", "10000", NULL});
+	ask_key(l, read_silences, "", "SMEMBERS", "silences", "");
+}
+
+/* --- incidents ---------------------------------------------------------------------------------------------------- */
+
+static const struct hw_receiver_settings *receiver_of(const struct hw_alert_loader *l, const char *name,
+                                                      struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS])
+{
+	size_t n = hw_alert_receivers(l->app->conf, list);
+	for (size_t k = 0; k < n; k++)
+		if (strcmp(list[k].name, name) == 0)
+			return &list[k];
+	return NULL;
+}
+
+/* Passes the incident on to an alertmanager that knows it. */
+static void make_known(struct hw_alert_loader *l, const char *receiver, const struct hw_incident_view *v)
+{
+	struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS];
+	const struct hw_receiver_settings *r = receiver_of(l, receiver, list);
+	if (!r || r->type != HW_RECEIVER_ALERTMANAGER)
+		return;
+	const struct hw_alert_writer w = {l->engine, l->app->conf->node_id, NULL, NULL};
+	char *text = hw_alert_incident_text(&w, v);
+	if (text)
+		(void)hw_senders_known(l->app->senders, receiver, text, strlen(text));
+	free(text);
+}
+
+/* Calls `each` for every field to:RECEIVER. */
+static void each_sent(struct hw_alert_loader *l, const redisReply *hash, const struct hw_incident_view *v, bool load)
+{
+	for (size_t i = 0; i + 1 < hash->elements; i += 2) {
+		const redisReply *name = hash->element[i], *value = hash->element[i + 1];
+		struct hw_alert_sent s;
+		if (name->type != REDIS_REPLY_STRING || strncmp(name->str, "to:", 3) != 0)
+			continue;
+		if (value->type != REDIS_REPLY_STRING || !hw_alert_sent_read(value->str, l->now_ms, &s)) {
+			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT,
+			                  "incident %s: the field %.80s is unusable", v->id, name->str);
+			continue;
+		}
+		if (load)
+			l->failed |= hw_incidents_load_sent(l->engine, v->id, name->str + 3, s.last, s.acknowledged,
+			                                    s.flapping, s.count, s.at_ms) != 0;
+		if (s.last != HW_NEWS_NONE)
+			make_known(l, name->str + 3, v);
+	}
+}
+
+static void read_incident(struct hw_alert_loader *l, const char *id, const redisReply *r)
+{
+	struct hw_incident_view v;
+	if (!hw_alert_incident_read(id, r, l->now_ms, &v)) {
+		hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT, "incident %s is unusable and was left out", id);
+		return;
+	}
+	l->failed |= hw_incidents_load(l->engine, &v) != 0;
+	if (v.state != HW_INCIDENT_OPEN)
+		l->failed |= hw_alert_commit_closing(l->app->commit, id) != 0;
+	each_sent(l, r, &v, true);
+}
+
+/* A closed incident that alertmanager gets again. */
+static void read_ended(struct hw_alert_loader *l, const char *id, const redisReply *r)
+{
+	struct hw_incident_view v;
+	if (hw_alert_incident_read(id, r, l->now_ms, &v) && v.state != HW_INCIDENT_OPEN)
+		each_sent(l, r, &v, false);
+}
+
+/* --- devices and members ------------------------------------------------------------------------------------------ */
+
+static void read_state(struct hw_alert_loader *l, const char *id, const redisReply *r)
+{
+	struct hw_incident_entry entry;
+	if (!hw_alert_state_read(id, r, l->now_ms, &entry)) {
+		if (r->type == REDIS_REPLY_ARRAY && r->elements > 0 && !hw_field_text(r, "state"))
+			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_DEVICE,
+			                  "the state of an offline device is unusable");
+		return;
+	}
+	hw_alert_watch_node(l->app->watch, entry.node);
+	l->failed |= hw_incidents_load_device(l->engine, &entry) != 0;
+}
+
+static void read_offline(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	(void)name;
+	bool is = r->type == REDIS_REPLY_ARRAY && r->elements == 2 && r->element[0]->type == REDIS_REPLY_STRING &&
+	          r->element[1]->type == REDIS_REPLY_ARRAY && r->element[0]->len < sizeof(l->cursor);
+	l->scanned = !is || strcmp(r->element[0]->str, "0") == 0;
+	if (!is)
+		return;
+	strcpy(l->cursor, r->element[0]->str);
+	const redisReply *list = r->element[1];
+	for (size_t i = 0; i + 1 < list->elements; i += 2) {
+		const redisReply *id = list->element[i];
+		if (id->type == REDIS_REPLY_STRING && hw_id_valid(id->str, id->len))
+			ask_key(l, read_state, id->str, "HGETALL", "state:", "");
+		else
+			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_DEVICE,
+			                  "device:offline has a member that is no device");
+	}
+}
+
+static void ask_devices(struct hw_alert_loader *l)
+{
+	char key[HW_ALERT_KEY_MAX];
+	hw_alert_store_key(l->app->store, "offline", key);
+	ask(l, read_offline, "", (const char *[]){"ZSCAN", key, l->cursor, "COUNT", SCAN_COUNT, NULL});
+}
+
+static void scan_members(struct hw_alert_loader *l, const char *id, const char *cursor);
+
+static void read_members(struct hw_alert_loader *l, const char *id, const redisReply *r)
+{
+	bool is = r->type == REDIS_REPLY_ARRAY && r->elements == 2 && r->element[0]->type == REDIS_REPLY_STRING &&
+	          r->element[1]->type == REDIS_REPLY_ARRAY;
+	const redisReply *list = is ? r->element[1] : NULL;
+	for (size_t i = 0; list && i + 1 < list->elements; i += 2) {
+		const redisReply *device = list->element[i], *value = list->element[i + 1];
+		enum hw_incident_class class;
+		int64_t since_ms;
+		if (device->type == REDIS_REPLY_STRING && hw_id_valid(device->str, device->len) &&
+		    value->type == REDIS_REPLY_STRING && hw_alert_member_read(value->str, l->now_ms, &class, &since_ms))
+			l->failed |= hw_incidents_load_member(l->engine, id, device->str, class, since_ms) != 0;
+		else
+			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT, "a member of incident %s is unusable",
+			                  id);
+	}
+	if (is && strcmp(r->element[0]->str, "0") != 0)
+		scan_members(l, id, r->element[0]->str);
+}
+
+static void scan_members(struct hw_alert_loader *l, const char *id, const char *cursor)
+{
+	char rest[HW_INCIDENT_ID + 32], key[HW_ALERT_KEY_MAX];
+	snprintf(rest, sizeof(rest), "incident:%s:members", id);
+	hw_alert_store_key(l->app->store, rest, key);
+	ask(l, read_members, id, (const char *[]){"HSCAN", key, cursor, "COUNT", SCAN_COUNT, NULL});
+}
+
+/* --- silences, receivers, transitions ------------------------------------------------------------------------------
+ */
+
+static void read_silence(struct hw_alert_loader *l, const char *id, const redisReply *r)
+{
+	struct hw_silence_view v;
+	int rc = hw_alert_silence_read(id, r, l->now_ms, &v) ? hw_incidents_silence(l->engine, hw_alert_now(), &v)
+	                                                     : -EINVAL;
+	l->failed |= rc == -ENOMEM;
+	if (rc && rc != -ENOMEM)
+		hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_SILENCE, "silence %s is unusable or over, and was left out",
+		                  id);
+}
+
+/* Loads the messages whose sending was begun, one a line. */
+static uint64_t load_sending(struct hw_alert_loader *l, const char *name, const char *text, bool each)
+{
+	uint64_t number, most = 0;
+	char id[HW_INCIDENT_ID + 1];
+	for (const char *s = text; *s;) {
+		size_t len = strcspn(s, "\n");
+		char *one = strndup(s, len);
+		bool is = one && len <= HW_SEND_MESSAGE_MAX && hw_alert_message_number(one, name, &number, id) == 0;
+		s += len + (s[len] == '\n');
+		if (!is) {
+			l->failed |= !one;
+			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT, "receiver %s: a message is unusable",
+			                  name);
+			free(one);
+			continue;
+		}
+		most = number > most ? number : most;
+		l->failed |= hw_incidents_load_sending(l->engine, name, number, each ? id : NULL) != 0 ||
+		             hw_alert_outbox_add(l->app->outbox, name, number, one, true) != 0;
+	}
+	return most;
+}
+
+static void read_receiver(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS];
+	const struct hw_receiver_settings *c = receiver_of(l, name, list);
+	if (!c || r->type != REDIS_REPLY_ARRAY || r->elements == 0)
+		return;
+	int64_t n = hw_field_number(r, "n", 0, INT64_MAX / 4, 0);
+	int64_t from_ms = hw_field_number(r, "from_ms", 0, l->now_ms + HW_BOUNDS_AHEAD_MS, 0);
+	const char *sending = hw_field_text(r, "sending");
+	uint64_t most = sending ? load_sending(l, name, sending, hw_receiver_type_is_each(c->type)) : 0;
+	if ((uint64_t)n < most)
+		n = (int64_t)most;
+	l->failed |=
+		hw_incidents_load_receiver(l->engine, name, (uint64_t)n + (l->clean ? 0 : UNCLEAN_JUMP), from_ms) != 0;
+}
+
+static void ask_receivers(struct hw_alert_loader *l)
+{
+	struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS];
+	size_t n = hw_alert_receivers(l->app->conf, list);
+	for (size_t k = 0; k < n; k++)
+		ask_key(l, read_receiver, list[k].name, "HGETALL", "receiver:", "");
+}
+
+/* A page of transitions, the newest first, for the weights of flapping devices. */
+static void read_recall(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	int64_t oldest = l->now_ms - 4 * l->app->conf->flap_half_ms;
+	struct hw_incident_entry entry;
+	bool more = r->type == REDIS_REPLY_ARRAY && r->elements > 0;
+	(void)name;
+	for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++) {
+		struct hw_stream_id id;
+		if (!hw_stream_entry_id(r->element[i], &id))
+			continue;
+		l->recalled = id;
+		more = (int64_t)id.ms >= oldest;
+		if (more && hw_alert_entry_read(r->element[i], l->now_ms, &entry) && entry.fact <= HW_FACT_OFFLINE)
+			l->failed |= hw_incidents_recall(l->engine, entry.id, entry.time_ms) != 0;
+	}
+	l->pages = more ? l->pages + 1 : RECALL_PAGES;
+}
+
+static void ask_recall(struct hw_alert_loader *l)
+{
+	char key[HW_ALERT_KEY_MAX], to[HW_STREAM_ID_TEXT];
+	hw_alert_stream_key(l->app, HW_ALERT_EVENTS, key);
+	hw_stream_id_print(l->pages ? hw_stream_id_previous(l->recalled) : l->offsets[HW_ALERT_EVENTS].id, to);
+	ask(l, read_recall, "", (const char *[]){"XREVRANGE", key, to, "-", "COUNT", RECALL_COUNT, NULL});
+}
+
+/* --- the steps ---------------------------------------------------------------------------------------------------- */
+
+/* Sends the next batch of a list; false: the list is done. */
+static bool ask_list(struct hw_alert_loader *l, const struct list *t,
+                     void (*read)(struct hw_alert_loader *l, const char *name, const redisReply *r), const char *head)
+{
+	for (size_t k = 0; k < BATCH && l->next < t->n; k++)
+		ask_key(l, read, t->at[l->next++], "HGETALL", head, "");
+	return l->awaited > 0;
+}
+
+static bool ask_members(struct hw_alert_loader *l)
+{
+	for (size_t k = 0; k < BATCH && l->next < l->incidents.n; k++)
+		scan_members(l, l->incidents.at[l->next++], "0");
+	return l->awaited > 0;
+}
+
+/* Sends the next commands of the present step; false: the step has none. */
+static bool ask_step(struct hw_alert_loader *l)
+{
+	switch (l->step) {
+	case OFFSETS:
+		if (l->next++ == 0)
+			ask_offsets(l);
+		break;
+	case IDS:
+		if (l->next++ == 0)
+			ask_ids(l);
+		break;
+	case INCIDENTS:
+		return ask_list(l, &l->incidents, read_incident, "incident:");
+	case RECENT:
+		return ask_list(l, &l->recent, read_ended, "incident:");
+	case DEVICES:
+		if (!l->scanned)
+			ask_devices(l);
+		break;
+	case MEMBERS:
+		return ask_members(l);
+	case SILENCES:
+		return ask_list(l, &l->silences, read_silence, "silence:");
+	case RECEIVERS:
+		if (l->next++ == 0)
+			ask_receivers(l);
+		break;
+	case RECALL:
+		if (l->pages < RECALL_PAGES && l->app->conf->flap_start > 0)
+			ask_recall(l);
+		break;
+	case END:
+		break;
+	}
+	return l->awaited > 0;
+}
+
+static void end(struct hw_alert_loader *l)
+{
+	struct hw_incidents *engine = l->failed ? NULL : l->engine;
+	if (engine)
+		l->engine = NULL;
+	bool first = l->first;
+	stop(l);
+	if (engine && hw_incidents_loaded(engine, hw_alert_now(), first) != 0) {
+		hw_alert_on_no_memory(l->app);
+		hw_incidents_free(engine);
+		return;
+	}
+	if (engine)
+		hw_alert_follow_begin(l->app->follow, l->offsets);
+	hw_alert_on_loaded(l->app, engine);
+}
+
+static void go_on(struct hw_alert_loader *l)
+{
+	while (!l->failed && l->step < END && !ask_step(l)) {
+		l->step++;
+		l->next = 0;
+	}
+	if (l->failed || l->step == END)
+		end(l);
+}
+
+void hw_alert_loader_begin(struct hw_alert_loader *l, const struct hw_alert_taken *taken, bool skip)
+{
+	struct hw_alert_plan plan;
+	stop(l);
+	l->busy = true;
+	l->failed = l->scanned = false;
+	l->first = taken->first;
+	l->clean = taken->clean;
+	l->skip = skip;
+	l->commits = taken->commits;
+	l->step = OFFSETS;
+	l->awaited = l->next = l->pages = 0;
+	strcpy(l->cursor, "0");
+	memset(l->offsets, 0, sizeof(l->offsets));
+	l->now_ms = hw_alert_now().wall_ms;
+	int rc = hw_alert_plan(&plan, l->app->conf);
+	if (rc == 0) {
+		plan.engine.seed = hw_alert_seed();
+		l->engine = hw_incidents_new(&plan.engine, hw_alert_now());
+	}
+	hw_alert_plan_fini(&plan);
+	l->failed = l->engine == NULL;
+	hw_alert_commit_reset(l->app->commit, l->commits);
+	go_on(l);
+}
+
+void hw_alert_loader_stop(struct hw_alert_loader *l)
+{
+	stop(l);
+}
+
+bool hw_alert_loader_is_busy(const struct hw_alert_loader *l)
+{
+	return l->busy;
+}
+
+struct hw_alert_loader *hw_alert_loader_new(struct hw_alert_app *app)
+{
+	struct hw_alert_loader *l = calloc(1, sizeof(*l));
+	if (l)
+		l->app = app;
+	return l;
+}
+
+void hw_alert_loader_free(struct hw_alert_loader *l)
+{
+	if (!l)
+		return;
+	stop(l);
+	free(l);
+}

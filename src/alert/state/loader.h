@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state at a start: what was committed, and what is offline now. The engine is complete at the end, and the readers
+ * continue after the committed offsets; without an offset, after the entries that the stream had when the load began.
+ */
+#ifndef HW_ALERT_LOADER_H
+#define HW_ALERT_LOADER_H
+
+#include <stdbool.h>
+
+struct hw_alert_app;
+struct hw_alert_loader;
+struct hw_alert_taken;
+
+struct hw_alert_loader *hw_alert_loader_new(struct hw_alert_app *app);
+void hw_alert_loader_free(struct hw_alert_loader *l);
+
+/* Begins a load; ends another one. hw_alert_on_loaded() is called at its end. `skip`: entries were trimmed, so the
+ * streams are read from their present end. */
+void hw_alert_loader_begin(struct hw_alert_loader *l, const struct hw_alert_taken *taken, bool skip);
+/* Ends the load without hw_alert_on_loaded(). */
+void hw_alert_loader_stop(struct hw_alert_loader *l);
+bool hw_alert_loader_is_busy(const struct hw_alert_loader *l);
+
+#endif

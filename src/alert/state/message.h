@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* A message as JSON: what is stored, and what the receivers render. */
+#ifndef HW_ALERT_MESSAGE_H
+#define HW_ALERT_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "incident/incidents.h"
+
+struct hw_json;
+
+/* How many devices of a group are online; 0: unknown. For the sentence of an incident. */
+typedef uint64_t hw_alert_online(void *arg, const char *group);
+
+struct hw_alert_writer {
+	struct hw_incidents *engine;
+	const char *node;
+	hw_alert_online *online; /* may be NULL */
+	void *arg;
+};
+
+/* The JSON text of a message on the heap, on one line; NULL without memory. It begins with {"message":"NAME-NUMBER". It
+ * has at most HW_SEND_MESSAGE_MAX bytes: what does not fit is counted in `more`. */
+char *hw_alert_message_text(const struct hw_alert_writer *w, const struct hw_incident_message *m);
+/* The object of an incident, as in a message, on the heap. */
+char *hw_alert_incident_text(const struct hw_alert_writer *w, const struct hw_incident_view *v);
+/* Writes the members of an incident into an object that is open. `max`: ids of devices at most. */
+void hw_alert_incident_write(const struct hw_alert_writer *w, struct hw_json *j, const struct hw_incident_view *v,
+                             size_t max);
+
+/* Reads the number of a message of this receiver, and the id of its first incident ("": none). Returns 0 or -EINVAL. */
+int hw_alert_message_number(const char *text, const char *receiver, uint64_t *number, char id[HW_INCIDENT_ID + 1]);
+
+#endif

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: MIT
+"""heartwheel-alert: what is offline becomes incidents, and each receiver gets one message when one begins and one when
+it ends."""
+import random
+import signal
+import time
+
+from hw_alert import Alert, Inbox, see, set_online
+from hw_wait import throughout, wait_until
+from test_notify import web  # a fixture
+
+
+def test_a_device_stops_and_returns(env, web):
+    """With the real monitor: one message by a program and one by a web server, then one end."""
+    inbox, server = Inbox(env), web()
+    a = Alert(env, receivers={"ops": inbox.receiver(), "hook": {"type": "webhook", "url": server.url, "interval": "100ms"}})
+    d = env.daemon(timeout="500ms")
+    a.start()
+    env.beat("pump-7")
+    wait_until(lambda: d.state("pump-7") == "offline")
+    inbox.wait(("opened", "pump-7"))
+    message = inbox.messages()[0]
+    assert message["message"] == "ops-1" and message["node"] == a.node
+    incident = message["news"][0]["incident"]
+    assert incident["kind"] == "device" and incident["state"] == "open" and incident["devices"] == ["pump-7"]
+    assert incident["sentence"].startswith("device pump-7 of group default is offline since"), incident
+    assert [i["id"] for i in a.incidents()] == [incident["id"]]
+    with env.beating(["pump-7"], 0.1):
+        inbox.wait(("opened", "pump-7"), ("closed", "pump-7"))
+        assert inbox.ids("closed") == [incident["id"]]
+        wait_until(lambda: len(server.requests) == 2, what="both messages of the web server")
+        assert [m["news"][0]["what"] for m in server.messages()] == ["opened", "closed"]
+        assert [r["headers"]["Idempotency-Key"] for r in server.requests] == ["hook-1", "hook-2"]
+        assert a.incidents() == []
+        closed = a.incidents("?state=closed")
+        assert [i["id"] for i in closed] == [incident["id"]]
+        shown = a.json("/v1/incidents/" + incident["id"])
+        assert shown["state"] == "closed" and sorted(s["receiver"] for s in shown["sent"]) == ["hook", "ops"]
+        throughout(lambda: len(inbox.tries()) == 2 and len(server.requests) == 2, 1)
+    assert env.redis.hget(env.key("receiver", "ops"), "sending") == ""
+    assert not env.redis.zcard(env.key("incidents"))
+
+
+def ends_are_right(inbox, closed, open_now=()):
+    """Each opening has one end, unless its incident is open; no end without an opening; a repetition has the same key and
+    content."""
+    tries = {}
+    for key, message in inbox.tries():
+        assert tries.setdefault(key, message) == message, "the key %s came with another content" % key
+    opened = inbox.ids("opened")
+    assert len(set(opened)) == len(opened), "an incident was opened twice"
+    assert len(set(inbox.ids("closed"))) == len(inbox.ids("closed")), "an end came twice"
+    assert set(inbox.ids("closed")) == set(opened) - set(open_now), "ends: %s" % closed
+
+
+def test_kills_at_random_moments(env):
+    """20 kills -9 while devices go offline and return: no end is lost, and a message is repeated only with its key."""
+    rng = random.Random(20261127)
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()}, mass=0, flap_start=0)
+    devices, offline, n_opened = ["d%02d" % k for k in range(12)], set(), 0
+    see(env)
+    a.start()
+    for _ in range(20):
+        until = time.monotonic() + rng.uniform(0.05, 0.7)
+        while time.monotonic() < until:
+            device = rng.choice(devices)
+            set_online(env, device, device in offline)
+            offline ^= {device}
+            see(env)
+            time.sleep(rng.uniform(0.005, 0.06))
+        a.die()
+        a.awaited = True
+        a.start(ready=False)
+    wait_until(a.ready, 20, "the last run to work")
+    for device in sorted(offline):
+        set_online(env, device, True)
+    wait_until(lambda: a.incidents() == [], 20, "no open incident")
+    wait_until(lambda: set(inbox.ids("opened")) == set(inbox.ids("closed")) and
+               not env.redis.hget(env.key("receiver", "ops"), "sending"), 20, "each end")
+    ends_are_right(inbox, inbox.news())
+    assert len(inbox.ids("opened")) > 10
+    assert not env.redis.zcard(env.key("incidents"))
+    throughout(lambda: not env.redis.hget(env.key("receiver", "ops"), "sending"), 0.5)
+
+
+def test_of_two_instances_one_works(env):
+    """The holder is stopped, the other takes over, and the first one stands by when it resumes."""
+    inbox = Inbox(env)
+    receivers = {"ops": inbox.receiver()}
+    a, b = Alert(env, "alert-a", receivers), Alert(env, "alert-b", receivers)
+    see(env)
+    a.start()
+    b.start(ready=False)
+    wait_until(lambda: b.get("/readyz").status == 503 and b"'alert-a' works" in b.get("/readyz").body,
+               what="b to name the holder")
+    assert b.get("/v1/incidents").status == 503
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    a.signal(signal.SIGSTOP)
+    set_online(env, "pump-7", True)
+    env.redis.pexpire(env.key("alert", "lease"), 50)  # as 30 s would
+    wait_until(b.ready, 15, "b to take over")
+    inbox.wait(("opened", "pump-7"), ("closed", "pump-7"))
+    a.signal(signal.SIGCONT)
+    wait_until(lambda: a.get("/readyz").status == 503 and b"'alert-b' works" in a.get("/readyz").body, 15,
+               "a to stand by")
+    set_online(env, "pump-8", False)
+    inbox.wait(("opened", "pump-7"), ("closed", "pump-7"), ("opened", "pump-8"))
+    set_online(env, "pump-8", True)
+    inbox.wait(("opened", "pump-7"), ("closed", "pump-7"), ("opened", "pump-8"), ("closed", "pump-8"))
+    assert len(inbox.tries()) == 4
+    b.stop()
+    wait_until(a.ready, 15, "a to take over")
+
+
+def test_the_same_name_twice(env):
+    """The instance that starts later takes over at once; the first one ends with status 1."""
+    a, b = Alert(env, "twin"), Alert(env, "twin")
+    a.start()
+    b.start()
+    assert a.wait(15) == 1
+    a.awaited = True
+    assert "with this node_id" in a.log()
+    assert b.ready()
+
+
+def test_redis_is_emptied(env):
+    """What is open stays open, and its end is sent once."""
+    env.own_redis()
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()})
+    see(env)
+    a.start()
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    wait_until(lambda: not env.redis.hget(env.key("receiver", "ops"), "sending"), what="the commit after the message")
+    env.redis.flushall()
+    see(env)
+    wait_until(lambda: env.redis.zcard(env.key("incidents")) == 1, 15, "the incident to be written again")
+    assert [i["device"] for i in a.incidents()] == ["pump-7"]
+    set_online(env, "pump-7", True)
+    inbox.wait(("opened", "pump-7"), ("closed", "pump-7"))
+    a.stop()
+    a.start()
+    set_online(env, "pump-8", False)
+    inbox.wait(("opened", "pump-7"), ("closed", "pump-7"), ("opened", "pump-8"))
+    assert len(inbox.tries()) == 3
+    env.check_events = False
+
+
+def test_redis_is_away(env):
+    """Nothing is lost; that Redis is away is news itself."""
+    env.own_redis(options=["--appendonly", "yes"])
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()}, blind_after="2s")
+    see(env)
+    a.start()
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    wait_until(lambda: not env.redis.hget(env.key("receiver", "ops"), "sending"), what="the commit after the message")
+    env.redis_server.kill()
+    wait_until(lambda: ("opened", "blind") in inbox.news(), 20, "news of blindness")
+    env.redis_server.start()
+    see(env)
+    set_online(env, "pump-7", True)
+    def closed():
+        see(env)
+        return sorted(inbox.news()) == sorted([("opened", "pump-7"), ("opened", "blind"), ("closed", "blind"),
+                                               ("closed", "pump-7")])
+    wait_until(closed, 20, "both ends")
+    ends_are_right(inbox, inbox.news())
+
+
+def test_a_trimmed_stream(env):
+    """Entries that nobody has read are gone: what device:offline says counts."""
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()}, mass=0)
+    see(env)
+    a.start()
+    set_online(env, "pump-1", False)
+    set_online(env, "pump-2", False)
+    inbox.wait(("opened", "pump-1"), ("opened", "pump-2"))
+    a.die()
+    a.awaited = True
+    set_online(env, "pump-1", True)
+    set_online(env, "pump-3", False)
+    env.redis.xtrim(env.key("events"), maxlen=0)
+    set_online(env, "pump-4", False)
+    a.start()
+    inbox.wait(("opened", "pump-1"), ("opened", "pump-2"), ("closed", "pump-1"), ("opened", "pump-3"), ("opened", "pump-4"))
+    assert "were trimmed" in a.log()
+    env.check_events = False
+
+
+def test_the_first_start_sends_nothing(env):
+    """What is offline at the first start is listed; neither its opening nor its end is sent."""
+    inbox = Inbox(env)
+    see(env)
+    set_online(env, "old", False)
+    a = Alert(env, receivers={"ops": inbox.receiver()}).start()
+    a.wait_open(1)
+    set_online(env, "new", False)
+    inbox.wait(("opened", "new"))
+    set_online(env, "old", True)
+    set_online(env, "new", True)
+    inbox.wait(("opened", "new"), ("closed", "new"))
+    a.wait_open(0)
+
+
+def test_wrong_values_in_redis(env):
+    """What another program has written is counted and skipped."""
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()})
+    see(env)
+    a.start()
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    a.stop()
+    r = env.redis
+    r.zadd(env.key("incidents"), {"x" * 12: 1, "../../etc": 2, "0" * 12: 3})
+    r.hset(env.key("incident", "x" * 12), mapping={"kind": "device", "state": "open", "opened_ms": "9" * 18})
+    r.set(env.key("incident", "0" * 12), "text")
+    r.zadd(env.key("offline"), {"ghost": 5, "bad\nid": 6, "plus+": 7})
+    r.hset(env.key("alert"), mapping={"at:events": "nonsense", "at:tasks": "99999999999999-0"})
+    r.sadd(env.key("silences"), "a" * 12, "b")
+    r.hset(env.key("silence", "a" * 12), mapping={"match": "wrong term", "until_ms": "x"})
+    r.hset(env.key("receiver", "ops"), "sending", '{"message":"other-1"}\nnonsense')
+    r.hset(env.key("groups"), mapping={"default": "many few -1", "": "1 1 0"})
+    r.set(env.key("monitor", "odd"), b"\xff\xfe")
+    a.start()
+    for fields in ({"id": "x"}, {"id": "a+b", "state": "offline", "seq": 1, "time_ms": 1},
+                   {"id": "y", "state": "exploded", "seq": 1}, {"id": "z", "state": "offline", "seq": "9" * 30}):
+        r.xadd(env.key("events"), fields)
+    set_online(env, "pump-8", False)
+    inbox.wait(("opened", "pump-7"), ("opened", "pump-8"))
+    assert [i.get("device") for i in a.incidents()] == ["pump-8", "pump-7"]
+    wait_until(lambda: a.metrics().get("alert_unusable_total", kind="group"), what="the groups to be counted")
+    for kind in ("entry", "incident", "silence", "offset", "device"):
+        assert a.metrics().get("alert_unusable_total", kind=kind) > 0, kind
+    set_online(env, "pump-7", True)
+    set_online(env, "pump-8", True)
+    inbox.wait(("opened", "pump-7"), ("opened", "pump-8"), ("closed", "pump-7"), ("closed", "pump-8"))
+    env.check_events = False
+
+
+def test_a_notification_comes_once(env):
+    """[notify] exec: heartwheeld sends it, unless the file has [alert]; then heartwheel-alert sends it."""
+    from test_notify import collector
+    path, notes = collector(env)
+    inbox = Inbox(env)
+    env.check_events = False
+    d = env.daemon(timeout="500ms", notify={"exec": path, "notify_interval": "100ms"})
+    a = Alert(env, notify={"exec": inbox.path, "notify_interval": "100ms"}).start()
+    env.beat("pump-7")
+    wait_until(lambda: [n for n in notes() if "pump-7" in str(n)], what="the notification of heartwheeld")
+    inbox.wait(("opened", "pump-7"))
+    d.rewrite(d.conf.read_text() + "\n[alert]\n")
+    d.signal(signal.SIGHUP)
+    wait_until(lambda: "reloaded" in d.log(), what="the reload")
+    before = len(notes())
+    env.beat("pump-8")
+    inbox.wait(("opened", "pump-7"), ("opened", "pump-8"))
+    throughout(lambda: len(notes()) == before, 1)
+    assert inbox.messages()[0]["message"] == "exec-1"
