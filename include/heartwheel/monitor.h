@@ -282,10 +282,17 @@ void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, b
 void hw_monitor_upstreams_asked(struct hw_monitor *m);
 void hw_monitor_upstreams_granted(struct hw_monitor *m);
 
-/* A number for the next run, for hw_monitor_recall_canaries(): in this run, the canary of each filter came back. 0:
- * unknown. With it, the next run notices a right to read that was lost while no monitor ran. */
-uint64_t hw_monitor_canaries(const struct hw_monitor *m);
-void hw_monitor_recall_canaries(struct hw_monitor *m, uint64_t canaries);
+/*
+ * For the next run: filters whose canary came back in this run, or in an earlier one. With it, the next run notices a
+ * right to read that was lost while no monitor ran. Filters share parts by a hash of their canary's topic. A part is 0
+ * if a canary of its filters never came back, and else a hash of these filters: if they change, the part is forgotten.
+ */
+#define HW_CANARY_PARTS 256
+struct hw_canaries {
+	uint32_t part[HW_CANARY_PARTS];
+};
+void hw_monitor_canaries(const struct hw_monitor *m, struct hw_canaries *had);
+void hw_monitor_recall_canaries(struct hw_monitor *m, const struct hw_canaries *had);
 
 /* The connection that publishes barriers is up or lost. Barriers that it has not delivered by then are lost. Starts
  * lost. */

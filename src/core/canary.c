@@ -80,33 +80,44 @@ void hw_canary_back(struct hw_hearing *h, struct hw_mono now, struct hw_mono sen
 	hw_hearing_wake(h);
 }
 
-/* Hash of the canaries' topics, each with its NUL. */
-static uint64_t all_asked(const struct hw_hearing *h)
+static uint64_t hash_of(const struct hw_hearing_filter *f)
 {
-	uint64_t hash = HW_FNV64_BEGIN, n = 0;
-	for (size_t k = 0; k < h->n; k++) {
-		if (!hw_hearing_may_ask(h, k))
-			continue;
-		n++;
-		hash = hw_fnv64(hash, h->filter[k].canary, strlen(h->filter[k].canary) + 1);
-	}
-	return n > 0 ? hash : 0;
+	return hw_fnv64(HW_FNV64_BEGIN, f->canary, strlen(f->canary) + 1);
 }
 
-uint64_t hw_canary_all_had(const struct hw_hearing *h)
+static unsigned part_of(uint64_t hash)
 {
+	return (unsigned)(hash >> 32) % HW_CANARY_PARTS;
+}
+
+/* The parts of all filters with canaries, whether the canaries came back or not. */
+static void all_parts(const struct hw_hearing *h, struct hw_canaries *all)
+{
+	memset(all, 0, sizeof(*all));
+	for (size_t k = 0; k < h->n; k++) {
+		uint64_t hash = hash_of(&h->filter[k]);
+		if (hw_hearing_may_ask(h, k))
+			all->part[part_of(hash)] += (uint32_t)hash | 1;
+	}
+}
+
+void hw_canary_had(const struct hw_hearing *h, struct hw_canaries *had)
+{
+	all_parts(h, had);
 	for (size_t k = 0; k < h->n; k++)
 		if (hw_hearing_may_ask(h, k) && !h->filter[k].ever)
-			return 0;
-	return all_asked(h);
+			had->part[part_of(hash_of(&h->filter[k]))] = 0;
 }
 
-void hw_canary_recall(struct hw_hearing *h, uint64_t all_had)
+void hw_canary_recall(struct hw_hearing *h, const struct hw_canaries *had)
 {
-	if (all_had == 0 || all_had != all_asked(h))
-		return;
-	for (size_t k = 0; k < h->n; k++)
-		h->filter[k].ever |= hw_hearing_may_ask(h, k);
+	struct hw_canaries all;
+	all_parts(h, &all);
+	for (size_t k = 0; k < h->n; k++) {
+		unsigned part = part_of(hash_of(&h->filter[k]));
+		if (had->part[part] != 0 && had->part[part] == all.part[part])
+			h->filter[k].ever |= hw_hearing_may_ask(h, k);
+	}
 	hw_hearing_wake(h);
 }
 

@@ -24,14 +24,10 @@ bool hw_canary_is_topic(const struct hw_hearing *h, const char *topic, size_t le
 /* The broker's answer to the canary on a group's filter. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer);
 
-/*
- * A hash of all filters that have canaries; 0 until a canary has come back on each of them, in this run or a recalled
- * one. The driver stores the hash for the next run, which passes it to hw_canary_recall(). So that run requires
- * canaries even if the right to read was withdrawn before it could receive one. If the filters have changed,
- * hw_canary_recall() does nothing.
- */
-uint64_t hw_canary_all_had(const struct hw_hearing *h);
-void hw_canary_recall(struct hw_hearing *h, uint64_t all_had);
+/* See hw_monitor_canaries(). A run cannot know otherwise that canaries came back before if the right to read is lost by
+ * then. */
+void hw_canary_had(const struct hw_hearing *h, struct hw_canaries *had);
+void hw_canary_recall(struct hw_hearing *h, const struct hw_canaries *had);
 
 /*
  * Whether the canary must come back before the filter's silence is believed. True if a canary has come back in this

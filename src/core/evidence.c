@@ -60,14 +60,14 @@ void hw_monitor_remove_source(struct hw_monitor *m, struct hw_now now, unsigned 
 		follow_links(m, now, hw_sight_remove(&m->sight, now.mono, source));
 }
 
-uint64_t hw_monitor_canaries(const struct hw_monitor *m)
+void hw_monitor_canaries(const struct hw_monitor *m, struct hw_canaries *had)
 {
-	return hw_canary_all_had(&m->hearing);
+	hw_canary_had(&m->hearing, had);
 }
 
-void hw_monitor_recall_canaries(struct hw_monitor *m, uint64_t canaries)
+void hw_monitor_recall_canaries(struct hw_monitor *m, const struct hw_canaries *had)
 {
-	hw_canary_recall(&m->hearing, canaries);
+	hw_canary_recall(&m->hearing, had);
 }
 
 void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up)

@@ -132,7 +132,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 		hw_redis_tick(a->redis);
 	hw_prefix_guard_tick(a);
 	if (a->redis && !a->life.loading) {
-		hw_redis_keep_canaries(a->redis, hw_monitor_canaries(a->monitor));
+		hw_app_keep_canaries(a);
 		hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
 	}
 	hw_app_sightings_tick(a, now);

@@ -172,11 +172,11 @@ struct hw_sight_record {
 	int64_t old_ms;    /* as found at the first connect */
 	int64_t newest_ms; /* the newest time until which any node had seen the fleet, found at the first connect */
 	bool searched;     /* the sight records of all nodes have been read */
-	uint64_t old_canaries;
-	uint64_t canaries;  /* to be written */
-	bool read;          /* old_ms is valid */
-	int64_t written_ms; /* MS in the sight record that Redis confirmed last */
-	bool written;       /* Redis has confirmed a sight record of this run */
+	struct hw_canaries old_canaries;
+	struct hw_canaries canaries; /* to be written */
+	bool read;                   /* old_ms is valid */
+	int64_t written_ms;          /* MS in the sight record that Redis confirmed last */
+	bool written;                /* Redis has confirmed a sight record of this run */
 	/* the last sight record was not written, because another run uses our name and has written its own */
 	bool left;
 	/* an older sight record, or one of another run, was found: the store may have been emptied or replaced

@@ -233,8 +233,8 @@ int64_t hw_redis_old_seen_ms(const struct hw_redis *r);
 void hw_redis_tick(struct hw_redis *r);
 /* hw_redis_keep_canaries(): stores the value of hw_monitor_canaries() in the sight record, for the next run.
  * hw_redis_old_canaries(): returns the value of the previous run; valid after the connection was up once. */
-void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries);
-uint64_t hw_redis_old_canaries(const struct hw_redis *r);
+void hw_redis_keep_canaries(struct hw_redis *r, const struct hw_canaries *canaries);
+const struct hw_canaries *hw_redis_old_canaries(const struct hw_redis *r);
 /* Whether Redis should have a sight record: it has confirmed one of this run, or another run with our name has kept its
  * own. If so, a missing sight record means that Redis was emptied. */
 bool hw_redis_has_sight_record(const struct hw_redis *r);

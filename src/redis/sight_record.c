@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The sight record in device:monitor:NODE_ID is "RUN MS CANARIES". RUN is this run's id. MS is the time until which
- * this run has seen the fleet, in wall-clock milliseconds. CANARIES is hw_monitor_canaries(), which is omitted while it
- * is 0. The sight record of the previous run shows for how long no monitor was watching. The sight record that is found
- * each second shows whether Redis still has our data.
+ * this run has seen the fleet, in wall-clock milliseconds. CANARIES has the parts of hw_monitor_canaries() that are not
+ * 0, each with its index; it is omitted if there are none. The sight record of the previous run shows for how long no
+ * monitor was watching. The sight record that is found each second shows whether Redis still has our data.
  *
  * Invariant: MS is never later than the last state in the store. It stands still while the monitor is blind, and until
  * the load has ended.
@@ -26,22 +26,39 @@
 struct found {
 	bool any, ours;
 	int64_t ms;
-	uint64_t canaries;
+	struct hw_canaries canaries;
 };
+
+#define PART_DIGITS 10 /* two for the index of a part, eight for its value */
+
+/* Reads the parts that are not 0. Canaries in another form count as unknown. */
+static void parse_canaries(const char *text, struct hw_canaries *to)
+{
+	struct hw_canaries read = {{0}};
+	unsigned index, value;
+	int n;
+	for (; *text; text += PART_DIGITS) {
+		n = 0;
+		if (strnlen(text, PART_DIGITS) < PART_DIGITS || sscanf(text, "%2x%8x%n", &index, &value, &n) != 2 ||
+		    n != PART_DIGITS)
+			return;
+		read.part[index] = value;
+	}
+	*to = read;
+}
 
 static struct found parse(const struct hw_redis *r, const redisReply *reply)
 {
 	struct found f = {.any = reply->type == REDIS_REPLY_STRING};
-	uint64_t run, canaries = 0;
+	uint64_t run;
 	int64_t ms;
-	int end = 0, more = 0;
+	int end = 0;
 	if (!f.any || sscanf(reply->str, "%16" SCNx64 " %" SCNd64 "%n", &run, &ms, &end) != 2)
 		return f;
-	if (sscanf(reply->str + end, " %16" SCNx64 "%n", &canaries, &more) == 1)
-		end += more;
-	if ((size_t)end != reply->len)
+	size_t canaries = (size_t)end + (reply->str[end] == ' ');
+	if (canaries + strspn(reply->str + canaries, "0123456789abcdef") != reply->len)
 		return f;
-	f.canaries = canaries;
+	parse_canaries(reply->str + canaries, &f.canaries);
 	f.ours = run == r->conf.run_id;
 	f.ms = ms > 0 ? ms : 0;
 	return f;
@@ -185,12 +202,18 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 static void put(struct hw_redis *r)
 {
 	struct hw_sight_record *k = &r->sight_record;
-	char sight_record[64];
+	char sight_record[64 + PART_DIGITS * HW_CANARY_PARTS];
 	if (!r->up || k->in_flight || hw_scripts_loading(&r->scripts))
 		return;
 	size_t n = hw_print(sight_record, sizeof(sight_record), "%016" PRIx64 " %" PRId64, r->conf.run_id, k->saw_ms);
-	if (k->canaries)
-		n += hw_print(sight_record + n, sizeof(sight_record) - n, " %016" PRIx64, k->canaries);
+	bool any = false;
+	for (unsigned i = 0; i < HW_CANARY_PARTS; i++) {
+		if (k->canaries.part[i] == 0)
+			continue;
+		n += hw_print(sight_record + n, sizeof(sight_record) - n, "%s%02x%08x", any ? "" : " ", i,
+		              (unsigned)k->canaries.part[i]);
+		any = true;
+	}
 	bool new = !hw_redis_has_sight_record(r);
 	struct hw_eval *e = &k->eval;
 	hw_eval_begin(e);
@@ -220,14 +243,14 @@ void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 	put(r);
 }
 
-void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries)
+void hw_redis_keep_canaries(struct hw_redis *r, const struct hw_canaries *canaries)
 {
-	r->sight_record.canaries = canaries;
+	r->sight_record.canaries = *canaries;
 }
 
-uint64_t hw_redis_old_canaries(const struct hw_redis *r)
+const struct hw_canaries *hw_redis_old_canaries(const struct hw_redis *r)
 {
-	return r->sight_record.old_canaries;
+	return &r->sight_record.old_canaries;
 }
 
 void hw_sight_record_lost(struct hw_redis *r)

@@ -539,15 +539,16 @@ void hw_redis_tick(struct hw_redis *r)
 	(void)r;
 }
 
-void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries)
+void hw_redis_keep_canaries(struct hw_redis *r, const struct hw_canaries *canaries)
 {
 	(void)r, (void)canaries;
 }
 
-uint64_t hw_redis_old_canaries(const struct hw_redis *r)
+const struct hw_canaries *hw_redis_old_canaries(const struct hw_redis *r)
 {
+	static const struct hw_canaries none;
 	(void)r;
-	return 0;
+	return &none;
 }
 
 int64_t hw_redis_clock(const struct hw_redis *r, struct hw_mono *at)

@@ -558,17 +558,17 @@ END_TEST
 
 START_TEST(the_mark_keeps_the_canaries)
 {
-	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 1600000003000 00000000000000bb");
+	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 1600000003000 07000000bb");
 	rig_start(g);
 	hw_redis_load(g->r);
 	rig_until(g, rig_is_loaded, IDLE_MS);
-	ck_assert_uint_eq(hw_redis_old_canaries(g->r), 0xbb);
-	hw_redis_keep_canaries(g->r, 0xcc);
+	ck_assert_uint_eq(hw_redis_old_canaries(g->r)->part[7], 0xbb);
+	hw_redis_keep_canaries(g->r, &(struct hw_canaries){.part = {[1] = 0xaa, [255] = UINT32_MAX}});
 	for (int written = 0; !written;) {
 		hw_redis_seen(g->r, rig_now(), false);
 		event_base_loop(g->base, EVLOOP_NONBLOCK);
 		redisReply *mark = rig_ask(g, "GET device:monitor:node-1");
-		written = strstr(mark->str, " 00000000000000cc") != NULL;
+		written = strstr(mark->str, " 01000000aaffffffffff") != NULL;
 		freeReplyObject(mark);
 	}
 }

@@ -46,6 +46,17 @@ static inline void hearing_load_fleet(struct world *v)
 	}
 }
 
+/* How many parts of the canaries the next run is to know. */
+static inline unsigned canaries_had(const struct world *v)
+{
+	struct hw_canaries had;
+	unsigned n = 0;
+	hw_monitor_canaries(v->m, &had);
+	for (int k = 0; k < HW_CANARY_PARTS; k++)
+		n += had.part[k] != 0;
+	return n;
+}
+
 /* The last of this kind that the monitor has said, or NULL. */
 static inline const struct hw_out *last_in(const struct world *v, enum hw_out_kind kind)
 {

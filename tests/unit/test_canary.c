@@ -306,21 +306,56 @@ END_TEST
  */
 START_TEST(test_a_canary_that_the_run_before_had)
 {
-	ck_assert_uint_ne(hw_monitor_canaries(w->m), 0);
+	ck_assert_uint_eq(canaries_had(w), 3);
 	for (int recalled = 0; recalled < 3; recalled++) {
 		struct world *v = hearing_world(10000, true);
+		struct hw_canaries had;
 		v->deny = "";
 		hearing_load_fleet(v);
-		ck_assert_uint_eq(hw_monitor_canaries(v->m), 0);
-		uint64_t had = hw_monitor_canaries(w->m);
-		hw_monitor_recall_canaries(v->m, recalled == 2 ? had + 1 : recalled ? had : 0);
-		ck_assert_uint_eq(hw_monitor_canaries(v->m), recalled == 1 ? had : 0);
+		ck_assert_uint_eq(canaries_had(v), 0);
+		hw_monitor_canaries(w->m, &had);
+		for (int k = 0; k < HW_CANARY_PARTS && recalled != 1; k++)
+			had.part[k] += recalled == 2; /* of other filters */
+		if (recalled > 0)
+			hw_monitor_recall_canaries(v->m, &had);
+		ck_assert_uint_eq(canaries_had(v), recalled == 1 ? 3 : 0);
 		world_connect(v);
 		world_pass(v, 100 * S);
 		ck_assert(hw_monitor_group_is_deaf(v->m, 0) == (recalled == 1));
 		ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), recalled == 1 ? 0 : 3);
 		world_free(v);
 	}
+}
+END_TEST
+
+/* A filter whose canary never came back (0), or a filter that is new since the last run (1), does not make the next run
+ * forget the others. */
+START_TEST(test_one_canary_that_the_run_before_lacked)
+{
+	static const char *const more[] = {"slow/{id}/heartbeat", "new/{id}/heartbeat"};
+	struct hw_monitor_conf conf = hearing_conf();
+	struct hw_canaries had;
+	struct world *u = hearing_world(10000, true), *v;
+	u->deny = _i == 0 ? "slow" : NULL;
+	world_connect(u);
+	world_pass(u, 5 * S);
+	ck_assert_uint_eq(canaries_had(u), _i == 0 ? 2 : 3);
+	hw_monitor_canaries(u->m, &had);
+	world_free(u);
+	v = hearing_world(10000, true);
+	groups[1].heartbeat = more;
+	groups[1].n_heartbeat = _i == 0 ? 1 : 2;
+	ck_assert_int_eq(hw_monitor_reconfigure(v->m, v->now, &conf, groups, 2), 0);
+	v->deny = "heartbeat"; /* of the statuses, the group is heard */
+	hearing_load_fleet(v);
+	hw_monitor_recall_canaries(v->m, &had);
+	ck_assert_uint_eq(canaries_had(v), _i == 0 ? 2 : 3);
+	world_connect(v);
+	world_say(v, "nodes/d/status", "{}", false);
+	world_pass(v, 100 * S);
+	ck_assert(hw_monitor_group_is_deaf(v->m, 0));
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	world_free(v);
 }
 END_TEST
 
@@ -342,6 +377,7 @@ int main(void)
 	tcase_add_test(tc, test_a_canary_that_never_came_where_devices_did);
 	tcase_add_test(tc, test_a_canary_goes_out_as_soon_as_the_right_is_there);
 	tcase_add_test(tc, test_a_canary_that_the_run_before_had);
+	tcase_add_loop_test(tc, test_one_canary_that_the_run_before_lacked, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

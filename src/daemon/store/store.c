@@ -163,9 +163,16 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char
 	struct hw_now now = hw_app_now();
 	hw_app_republish(a, now);
 	/* Writes the sight record. From now on, an emptied store is detected. */
-	hw_redis_keep_canaries(a->redis, hw_monitor_canaries(a->monitor));
+	hw_app_keep_canaries(a);
 	hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
 	hw_app_turn(a);
+}
+
+void hw_app_keep_canaries(struct hw_app *a)
+{
+	struct hw_canaries had;
+	hw_monitor_canaries(a->monitor, &had);
+	hw_redis_keep_canaries(a->redis, &had);
 }
 
 static int status_payload(void *arg, const struct hw_device *device, char *buf, size_t cap)

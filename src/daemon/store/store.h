@@ -18,4 +18,7 @@ const struct hw_redis_conf *hw_app_redis_conf(const struct hw_app *a);
 /* "off", "up", or why Redis takes no writes. */
 const char *hw_app_redis_text(const struct hw_app *a);
 
+/* Keeps in Redis, for the next run, which canaries came back. Valid if there is a store. */
+void hw_app_keep_canaries(struct hw_app *a);
+
 #endif
