@@ -3,7 +3,7 @@
  * The receivers of heartwheel-alert without the daemon. Usage: send_messages FILE, a monitor.conf with [receiver NAME]
  * sections. Commands are lines on standard input; a message's JSON is one line.
  *
- *   take RECEIVER NUMBER JSON | known RECEIVER JSON | test RECEIVER | lease yes|no | reload | show | stats
+ *   take RECEIVER NUMBER JSON | known RECEIVER JSON | test RECEIVER | lease yes|no | reset | reload | show
  *
  * Answers are lines on standard output: "ok", "error NAME", "done RECEIVER NUMBER RESULT WORDS",
  * "trouble RECEIVER TEXT", "show JSON".
@@ -143,6 +143,9 @@ static void obey(char *line)
 	} else if (strcmp(verb, "lease") == 0 && name) {
 		p.lease = strcmp(name, "yes") == 0;
 		hw_senders_wake(p.senders);
+		say("ok", 0);
+	} else if (strcmp(verb, "reset") == 0) {
+		hw_senders_reset(p.senders);
 		say("ok", 0);
 	} else if (strcmp(verb, "reload") == 0) {
 		say("ok", configure());

@@ -266,6 +266,22 @@ def test_reload(env, made):
     in_time(took, 0.9, "tried at once with the new settings")
 
 
+def test_a_lost_lease_drops_what_another_holder_sends(env, made):
+    web = made(Web(503, 200))
+    s = made(Sender(env.dir, section("ops", type="webhook", url=web.url())))
+    s.take("ops", 1)
+    s.take("ops", 2)
+    wait_until(lambda: web.requests)
+    s.ask("lease no")
+    s.ask("reset")
+    s.ask("lease yes")
+    s.take("ops", 3)
+    assert s.result(3)[0] == "sent"
+    throughout(lambda: [r["headers"]["Idempotency-Key"] for r in web.requests] == ["ops-1", "ops-3"], 1.5)
+    assert [m["result"] for m in s.show("ops")["messages"]] == ["sent", "dropped", "dropped"] and len(s.done) == 1
+    assert s.show()["stats"][0]["dropped"] == 2 and s.show()["dropped"] == 0
+
+
 # --- PagerDuty
 
 TOP = {"routing_key", "event_action", "dedup_key", "payload", "client", "client_url", "links", "images"}

@@ -48,7 +48,7 @@ static void record(struct hw_job *job, enum hw_send_result result)
 		return;
 	e->result = result;
 	e->tries = job->tries;
-	e->code = job->best.code;
+	e->code = job->tries > 0 ? job->best.code : -1;
 	if (result != HW_SEND_WAITING)
 		e->ended_ms = hw_senders_wall_ms();
 	memcpy(e->words, job->best.words, sizeof(e->words));
@@ -342,16 +342,19 @@ void hw_jobs_retry(struct hw_sender *s, bool held_alone)
 	hw_jobs_schedule(s);
 }
 
-void hw_jobs_drop(struct hw_sender *s)
+size_t hw_jobs_drop(struct hw_sender *s)
 {
+	size_t n = 0;
 	for (struct hw_job *job; (job = s->jobs ? s->jobs : s->ended);) {
 		if (job->over) {
 			s->ended = job->next;
 		} else {
 			s->jobs = job->next;
-			s->all->dropped += !job->test;
+			n += !job->test;
+			record(job, HW_SEND_DROPPED);
 		}
 		free_job(job);
 	}
 	s->n_jobs = 0;
+	return n;
 }

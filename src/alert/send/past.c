@@ -12,7 +12,7 @@
 
 const char *hw_send_result_name(enum hw_send_result r)
 {
-	static const char *const names[] = {"waiting", "sent", "given_up"};
+	static const char *const names[] = {"waiting", "sent", "given_up", "dropped"};
 	return r < HW_SEND_RESULTS ? names[r] : "?";
 }
 

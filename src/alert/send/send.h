@@ -29,9 +29,9 @@ struct event_base;
 struct hw_json;
 struct hw_senders;
 
-enum hw_send_result { HW_SEND_WAITING, HW_SEND_SENT, HW_SEND_GIVEN_UP, HW_SEND_RESULTS };
+enum hw_send_result { HW_SEND_WAITING, HW_SEND_SENT, HW_SEND_GIVEN_UP, HW_SEND_DROPPED, HW_SEND_RESULTS };
 
-/* "waiting", "sent", "given_up". */
+/* "waiting", "sent", "given_up", "dropped" (hw_senders_reset() alone). */
 const char *hw_send_result_name(enum hw_send_result r);
 
 /* Called from the loop only, never from a function of this header. */
@@ -76,6 +76,13 @@ int hw_senders_known(struct hw_senders *s, const char *receiver, const char *jso
 /* Sends a test message with one try. *number is its number in hw_senders_show(). Returns 0, -ENOENT, -EBUSY (a test is
  * waiting already) or -ENOMEM. There is no done(). */
 int hw_senders_test(struct hw_senders *s, const char *receiver, uint64_t *number);
+
+/*
+ * The lease is lost, or the state is about to be loaded again: drops all messages, without done(), and forgets what
+ * hw_senders_known() and messages made known. Otherwise an instance that gets the lease back would send a message that
+ * the other holder has long sent, after that one's later messages. Not from done().
+ */
+void hw_senders_reset(struct hw_senders *s);
 
 /* try_allowed() may now be true. */
 void hw_senders_wake(struct hw_senders *s);

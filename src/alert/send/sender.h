@@ -87,7 +87,8 @@ void hw_jobs_turn(struct hw_sender *s);
 void hw_jobs_schedule(struct hw_sender *s);
 /* Messages that wait for their next try are tried now: all, or those that wait for the lease. */
 void hw_jobs_retry(struct hw_sender *s, bool held_alone);
-void hw_jobs_drop(struct hw_sender *s);
+/* Drops all messages; their entries show this. Returns how many, without tests. */
+size_t hw_jobs_drop(struct hw_sender *s);
 
 /* posts.c */
 /* Begins the posts of the next minute in a second; stops those under way. Not for other types. */

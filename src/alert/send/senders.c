@@ -182,8 +182,10 @@ int hw_senders_configure(struct hw_senders *s, const struct hw_receiver_settings
 		bool kept = false;
 		for (size_t i = 0; i < n; i++)
 			kept |= at[i] == s->at[k];
-		if (!kept)
-			free_sender(s->at[k]);
+		if (kept)
+			continue;
+		s->dropped += hw_jobs_drop(s->at[k]);
+		free_sender(s->at[k]);
 	}
 	free(s->at);
 	free(p);
@@ -299,6 +301,17 @@ int hw_senders_test(struct hw_senders *s, const char *receiver, uint64_t *number
 	*number = job->past;
 	hw_past_find(&to->past, job->past)->test = true;
 	return 0;
+}
+
+void hw_senders_reset(struct hw_senders *s)
+{
+	for (size_t k = 0; k < s->n; k++) {
+		struct hw_sender *of = s->at[k];
+		of->stats.result[HW_SEND_DROPPED] += hw_jobs_drop(of);
+		of->failing = false;
+		hw_alerts_fini(&of->alerts);
+		hw_posts_restart(of);
+	}
 }
 
 void hw_senders_wake(struct hw_senders *s)
