@@ -31,6 +31,8 @@ void stream_take(struct stream *t)
 {
 	char bytes[65536];
 	ssize_t got;
+	if (t->beside)
+		stream_take(t->beside);
 	while ((got = recv(t->fd, bytes, sizeof(bytes), 0)) > 0) {
 		t->text = realloc(t->text, t->n + (size_t)got + 1);
 		memcpy(t->text + t->n, bytes, (size_t)got);

@@ -13,6 +13,7 @@ struct stream {
 	char *text; /* all that came */
 	size_t n;
 	bool closed;
+	struct stream *beside; /* takes whenever this one does: one that takes nothing for ten seconds is cut off */
 };
 
 /* A client asks for `target`. `place`: its Last-Event-ID, or NULL. */
