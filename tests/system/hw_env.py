@@ -187,6 +187,11 @@ class Env:
         timeout = self.least_timeout()
         return judge(max((g.worst() for g in gaps), default=0.0), timeout) if timeout else None
 
+    def flood_until_dropped(self, raw, topic):
+        """So much for clients that do not read that the broker drops the rest."""
+        batch = [(topic, b"x" * 100)] * 1000
+        wait_until(lambda: raw.publish(*batch) or "are being dropped" in self.broker.log(), what="the broker to drop messages")
+
     def called_dead(self):
         """Whether a device was called dead that was beating, and had been for a timeout: then more is wrong than that a bound
         has passed (hw_again.py)."""

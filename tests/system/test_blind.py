@@ -219,19 +219,16 @@ def test_a_receive_buffer_that_filled(env):
     """The reader was away while the broker had more for it than fits: what did not fit was dropped. That is seen from the
     buffer: between two barriers, which are five seconds apart here, nothing else tells."""
     env.own_broker()
-    d = env.daemon(timeout="1h", monitor={"stall_after": "30s"})
+    d = env.daemon(timeout="1h", monitor={"stall_after": "1m"})
     env.beat("a")
     env.wait_store("a", "online")
     p = Period(env, d, "loss")
     barriers = env.observer("heartwheel/%s/barrier" % env.node)
     wait_until(lambda: barriers.messages, 15, "a barrier", interval=0.01)
     raw = env.raw()
-    flood = [(env.topic("flood"), b"x" * 100)] * 1000
     d.signal(signal.SIGSTOP)
     try:
-        for _ in range(200):
-            raw.publish(*flood)
-        wait_until(lambda: "are being dropped" in env.broker.log(), 10, "the broker to drop messages")
+        env.flood_until_dropped(raw, env.topic("flood"))
     finally:
         d.signal(signal.SIGCONT)
     p.is_over(0.0, 30.0, lossy=True)  # as long as it takes to read what is left

@@ -336,12 +336,9 @@ def test_a_value_that_the_broker_dropped_is_asked_for(env):
     env.beat("a")
     wait_until(lambda: d.status()["devices"] == 1)
     raw = env.raw()
-    flood = [("nodes/a/heartbeat", b"x" * 100)] * 1000
     d.signal(signal.SIGSTOP)
     try:
-        for _ in range(200):
-            raw.publish(*flood)
-        wait_until(lambda: "are being dropped" in env.broker.log(), 10, "the broker to drop messages")
+        env.flood_until_dropped(raw, "nodes/a/heartbeat")
         env.publisher.publish("up/there", b"no", 1, True)
         wait_until(lambda: env.retained("up/there")["up/there"].payload == b"no", 10, "the value to be another")
     finally:
