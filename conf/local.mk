@@ -44,7 +44,10 @@ systemd/tmpfiles.d/heartwheel.conf: conf/heartwheel.tmpfiles Makefile
 # it away only if nobody has changed it.
 pkgsysconfdir = $(sysconfdir)/heartwheel
 
+# The pages' links to ../conf lead to the examples.
 install-data-hook:
+	rm -f '$(DESTDIR)$(docdir)/conf'
+	ln -s examples '$(DESTDIR)$(docdir)/conf'
 	$(MKDIR_P) '$(DESTDIR)$(pkgsysconfdir)'
 	@conf='$(DESTDIR)$(pkgsysconfdir)/monitor.conf'; \
 	if test -e "$$conf"; then echo "$$conf is there already: left as it is"; \

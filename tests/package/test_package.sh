@@ -91,7 +91,7 @@ contents()
 		lib/systemd/system/heartwheel-history.service usr/sbin/heartwheel-history \
 		lib/systemd/system/heartwheel-tasks.service usr/sbin/heartwheel-tasks \
 		usr/bin/heartwheelctl usr/sbin/heartwheeld usr/lib/sysusers.d/heartwheel.conf usr/lib/tmpfiles.d/heartwheel.conf \
-		usr/share/doc/heartwheel/changelog.gz usr/share/doc/heartwheel/copyright usr/share/doc/heartwheel/docs/devices.md \
+		usr/share/doc/heartwheel/changelog.gz usr/share/doc/heartwheel/copyright usr/share/doc/heartwheel/docs/devices.md usr/share/doc/heartwheel/conf \
 		usr/share/doc/heartwheel/examples/{monitor.conf.example,mosquitto-heartwheel.acl,mosquitto-heartwheel.conf,redis-heartwheel.acl} "$@"; do
 		dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -qx "./$f" || {
 			say "it has no /$f"

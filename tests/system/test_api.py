@@ -3,8 +3,8 @@
 `pytest --write` this test writes both."""
 import json
 import os
+import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,9 @@ from hw_api import ALIASES, API, HISTORY, ROUTES
 from hw_build import SRC
 from hw_env import NO_STALL, NO_STANDSTILL, Env
 from hw_history import BUILT, History, Sqlite
-from hw_http import UnixHTTP
+from hw_http import Metrics, UnixHTTP
 from hw_process import free_port
-from hw_tasks import Tasks
+from hw_tasks import Sender, Tasks
 from hw_wait import wait_until
 
 VALIDATOR = Path(os.environ.get("HW_NODE") or "none") / "node_modules/@seriousme/openapi-schema-validator/bin/validate-api-cli.js"
@@ -72,11 +72,14 @@ def programs(base):
     answering.client.on_message = lambda client, _, m: client.publish(m.topic.replace("/get", "/reply"), '{"level":3}')
     answering.subscribe("pumps/+/get")
     env.settle(d)
+    Sender(t, "app-1").ask("follow", {})
     env.prefix, env.node = "other:", "monitor2"  # a node of a cluster, of another fleet, for GET /v1/nodes
     node = env.daemon(timeout="1h", cluster={"mode": "mirror", "lease": "1s"}, http={"listen": "127.0.0.1:%d" % free_port()})
     wait_until(lambda: node.get("/v1/nodes").json()["nodes"][0]["owns"] == 256, what="the node to own all partitions")
     env.prefix, env.node = "device:", "monitor1"
-    yield {"heartwheeld": d, "heartwheel-tasks": t, "heartwheel-history": h, "node": node}
+    found = {"heartwheeld": d, "heartwheel-tasks": t, "heartwheel-history": h, "node": node}
+    found["redis"] = env.redis
+    yield found
     wrong = env.close()
     env.remove()
     if wrong:
@@ -182,3 +185,23 @@ def test_openapi_is_valid(tmp_path):
     (tmp_path / "wrong.json").write_text(json.dumps(wrong))
     r = subprocess.run(["node", str(VALIDATOR), str(tmp_path / "wrong.json")], capture_output=True, text=True, timeout=60)
     assert r.returncode != 0 or '"valid": true' not in r.stdout, "it finds nothing"
+
+
+def test_the_manuals_list_the_metrics_of_heartwheel_tasks(programs):
+    """Those of heartwheeld: test_metrics_files.py; of heartwheel-history: test_history_reports.py."""
+    page = Metrics(programs["heartwheel-tasks"].get("/metrics").body.decode())
+    there = {name.removeprefix("heartwheel_") for name in page.types if name.startswith("heartwheel_")}
+    listed = (SRC / API).read_text().split("\n.Sh TASKS\n")[1].split("\n.Sh ")[0]
+    names = set(re.findall(r"^\.Ql (tasks?(?:_\w+)?)(?:\{\w+\})? ,", listed.split("The metrics are")[1], re.M))
+    assert names == {n for n in there if n.startswith("task")} | {"task_watched"}, "that one with [tasks] watch alone"
+
+
+def test_every_key_in_redis_is_documented(programs, answers):
+    """In docs/redis.md, or in heartwheel-tasks(8) with its prefixes."""
+    redis_md, manual = ((SRC / p).read_text() for p in ("docs/redis.md", "man/heartwheel-tasks.8"))
+    names = set(re.findall(r"device:[\w:]+", " ".join(re.findall(r"^\| (.*?) \|", redis_md, re.M))))
+    names |= {name for line in re.findall(r"^\.It Cm (.*:.*)$", manual, re.M) for name in line.split(" , ")}
+    known = re.compile("|".join(re.sub(r":(?:[A-Z_]+)$", ":[^:]+", name) for name in names) + "$")
+    keys = programs["redis"].keys("*")
+    wrong = [k for k in keys if not known.fullmatch(re.sub(r"^(t\d+:)?task:", "task:", re.sub("^other:", "device:", k)))]
+    assert len(keys) > 20 and not wrong, wrong

@@ -115,3 +115,158 @@ def test_the_example_has_the_defaults(daemon, tmp_path):
         assert r.returncode == 0, r.stderr
         texts.append([line for line in r.stdout.splitlines() if not line.startswith("#")])
     assert texts[0] == texts[1] and len(texts[0]) > 20
+
+
+# --- what programs take and give
+
+
+def rendered(text):
+    """mdoc(7) as plain text, line ends as spaces."""
+    return " ".join(conf_example.plain(line) for line in text.splitlines())
+
+
+def section(manual, name):
+    return re.search(r"^\.Sh %s\n(.*?)(?=^\.Sh |\Z)" % re.escape(name), read(manual), re.M | re.S)[1]
+
+
+@pytest.mark.parametrize("daemon", DAEMONS)
+def test_options_of_the_daemons(daemon):
+    if not (BUILD / daemon).exists():
+        pytest.skip("%s is not built" % daemon)
+    taken = set(re.findall(r"^  -(\w), --(\w+)", run(daemon, "-h").stdout, re.M))
+    text = read("man/%s.8" % daemon)
+    said = set(re.findall(r"^\.It Fl (\w)(?: Ar \w+)? , Fl -(\w+)", text, re.M))
+    assert taken and said == taken
+    assert set("".join(re.findall(r"^\.Op Fl (\w+)", section("man/%s.8" % daemon, "SYNOPSIS"), re.M))) == {s for s, _ in taken}
+
+
+def test_commands_of_heartwheelctl():
+    taken = set(re.findall(r"^  ([a-z]+) ", run("heartwheelctl", "-h").stdout.split("options:")[0], re.M))
+    said = set(re.findall(r"^(?:\.It |\.)Cm ([a-z]+)\b", read("man/heartwheelctl.1"), re.M))
+    assert len(taken) > 15 and not taken - said, taken - said
+    for command in taken:
+        help_ = run("heartwheelctl", command, "--help").stdout
+        text = read("man/heartwheelctl.1")
+        for option in set(re.findall(r"--([a-z-]+)", help_)) - {"help"}:
+            assert re.search(r"Fl -%s\b" % option, text), (command, option)
+
+
+def test_exit_statuses():
+    """The names in the source, and what each manual lists."""
+    assert re.search(r"HW_EXIT_USAGE = 2,[^,}]*HW_EXIT_IN_USE +/", read("src/run/options.h")), "3 is the last one of the daemons"
+    ctl = dict(re.findall(r"HW_EXIT_(\w+) = (\d)", read("src/ctl/ctl.h")))
+    for manual, statuses in (("man/heartwheeld.8", "0123"), ("man/heartwheel-tasks.8", "012"), ("man/heartwheel-history.8", "012"),
+                             ("man/heartwheelctl.1", "".join(sorted(set(ctl.values()) - {ctl["UNKNOWN"]})))):
+        assert "".join(re.findall(r"^\.It (\d)$", section(manual, "EXIT STATUS"), re.M)) == statuses, manual
+
+
+def names_of(path, array):
+    text = re.search(r"\b%s\[\w*\] = \{(.*?)\};" % array, read(path), re.S)[1]
+    found = re.findall(r'"([a-z_]+)"', text)
+    assert found
+    return found
+
+
+def lacking(paper, names):
+    text = read(paper)
+    return [n for n in names if not re.search(r"(`|\.Ql )%s\b" % n, text)]
+
+
+@pytest.mark.parametrize("paper", ["man/heartwheel-api.7", "docs/redis.md", "docs/events.md"])
+def test_papers_name_each_reason(paper):
+    """Each that the core gives; docs/redis.md about statuses, which a forgotten device has not."""
+    core = "".join(p.read_text() for p in (SRC / "src" / "core").glob("*.c") if p.name != "transition.c")
+    names = [n for n in names_of("src/core/transition.c", "reasons") if "HW_REASON_" + n.upper() in core]
+    assert len(names) >= 6
+    assert not lacking(paper, [n for n in names if paper != "docs/redis.md" or n not in ("operator", "forget_after")])
+
+
+@pytest.mark.parametrize("paper", ["man/heartwheel-api.7", "docs/troubleshooting.md"])
+def test_papers_name_each_cause_of_blindness(paper):
+    assert not lacking(paper, names_of("src/core/blind.c", "names"))
+
+
+def test_heartwheeld_8_lists_what_a_reload_applies():
+    """Keys by their names; of a section in which all are live, that section."""
+    text = rendered(re.search(r"^\.It Dv SIGHUP\n(.*?)(?=^\.It )", section("man/heartwheeld.8", "SIGNALS"), re.M | re.S)[1])
+    said = {where: set(re.findall(r"\w+", keys)) for keys, where in re.findall(r"(?:^|[:;] )([^;:]*?) of \[(\w+)\]", text)}
+    live = {}
+    for (where, key), (_, rest) in options().items():
+        if where not in ("tasks", "history"):
+            live.setdefault(where, {})[key] = ".live = true" in rest
+    for where, keys in live.items():
+        for key, is_live in keys.items():
+            if all(keys.values()):
+                assert re.search(r"\[%s\]|%ss\b" % (where, where), text), where
+            else:
+                assert (key in said.get(where, ())) == is_live, (where, key)
+
+
+def test_redis_md_has_every_key():
+    said = read("docs/redis.md")
+    keys = re.findall(r'join\(prefix, "(\w+:?)"', read("src/redis/keys.c")) + ["connected:", "disconnected:", "state:"]
+    lacks = [k for k in keys if "`device:%s" % k not in said]
+    assert len(keys) > 10 and not lacks, lacks
+
+
+# --- links
+
+
+def installed():
+    """{path below the documentation's directory: path in the source} of what `make install` puts there."""
+    found, names = {}, {"docdir": "", "pagesdir": "docs/", "samplesdir": "docs/examples/", "examplesdir": "examples/",
+                    "containersdir": "containers/"}
+    for makefile in ("Makefile.am", "docs/local.mk", "conf/local.mk"):
+        for kind, files in re.findall(r"^dist_(\w+)_DATA = ((?:.*\\\n)*.*)", read(makefile), re.M):
+            where = names.get(kind + "dir", "" if kind == "doc" else None)
+            if where is not None:
+                for name in files.replace("\\\n", " ").split():
+                    found[where + name.rpartition("/")[2]] = name
+    assert "README.md" in found and "docs/redis.md" in found and "examples/monitor.conf.example" in found
+    for name in list(found):
+        if name.startswith("examples/"):  # conf is a link to examples
+            found["conf/" + name.partition("/")[2]] = found[name]
+    return found
+
+
+def anchors(text):
+    """As GitHub makes them of headings."""
+    heads = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", h).lower()).replace(" ", "-") for h in heads}
+
+
+def test_every_page_is_installed():
+    pages = {str(p.relative_to(SRC)) for p in (SRC / "docs").glob("*") if p.is_file() and p.name != "local.mk"}
+    assert pages == {source for name, source in installed().items() if re.fullmatch(r"docs/[^/]+", name)}
+
+
+def test_links_lead_somewhere_in_the_source_and_where_they_are_installed():
+    there, wrong = installed(), []
+    for name, source in there.items():
+        if not source.endswith(".md"):
+            continue
+        text = re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```", "", read(source), flags=re.M | re.S))
+        for target in re.findall(r"\]\((?!\w+:)([^)\s]+)\)", text):
+            path, _, anchor = target.partition("#")
+            at = (SRC / source).parent / path if path else SRC / source
+            if not at.exists():
+                wrong.append("%s: %s is not in the source" % (source, target))
+                continue
+            parts = []
+            for part in (name.rpartition("/")[0] + "/" + path).split("/") if path else []:
+                parts = parts[:-1] if part == ".." else parts + [part] if part not in ("", ".") else parts
+            if path and "/".join(parts) not in there and not path.startswith(("http", "mailto")):
+                wrong.append("%s: %s is not installed" % (source, target))
+            if anchor and at.suffix == ".md" and anchor not in anchors(at.read_text(encoding="utf-8")):
+                wrong.append("%s: %s has no such heading" % (source, target))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_manuals_refer_to_manuals_that_exist():
+    ours = {(p.stem, p.suffix[1:]) for p in (SRC / "man").glob("*.[0-9]")}
+    for page in (SRC / "man").glob("*.[0-9]"):
+        for name, number in re.findall(r"\.Xr (\S+) (\d)", page.read_text()):
+            if name.startswith(("heartwheel", "monitor.conf")):
+                assert (name, number) in ours, (page.name, name, number)
+        for name in re.findall(r"\.Sx ([A-Z ]+?)(?: [.,;:)]|$)", page.read_text(), re.M):
+            assert re.search(r"^\.S[hs] %s$" % name, page.read_text(), re.M), (page.name, name)
