@@ -146,7 +146,7 @@ def main():
             [{"%s(%s)" % (p.stem, p.suffix[1:]): "man/%s.md" % p.name} for p in manuals()]} for part, pages in NAV]
     config = {"site_name": "heartwheel", "docs_dir": str(PAGES), "site_dir": str(SITE), "nav": nav, "strict": True,
               "theme": {"name": "mkdocs", "highlightjs": False, "navigation_depth": 2},
-              "extra_css": ["site.css"], "plugins": ["search"],
+              "extra_css": ["site.css"], "plugins": [{"search": {"prebuild_index": "python"}}],
               "markdown_extensions": ["tables", "fenced_code", "sane_lists", "attr_list", {"toc": {"permalink": True}}]}
     (PAGES / "site.css").write_text((SOURCE / "docs/site.css").read_text())
     (BUILD / "mkdocs.json").write_text(json.dumps(config))  # YAML, as all JSON is

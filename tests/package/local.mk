@@ -3,3 +3,8 @@
 .PHONY: check-package
 check-package:
 	@HW_BUILDDIR='$(abs_builddir)' bash '$(srcdir)/tests/package/test_package.sh'
+
+# The image of containers/Containerfile, by buildah; the same.
+.PHONY: check-containers
+check-containers:
+	@HW_BUILDDIR='$(abs_builddir)' bash '$(srcdir)/tests/package/test_containers.sh'

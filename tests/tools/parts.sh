@@ -137,6 +137,8 @@ packaged()
 	if [ -z "$no_package" ]; then
 		run 'package' 900 "$build/package.out" make -C "$build" check-package
 		tally $? package lines "$build/package.out"
+		run 'containers' 1800 "$build/containers.out" make -C "$build" check-containers
+		tally $? containers lines "$build/containers.out"
 		return
 	fi
 	say "package: skipped, $no_package"
