@@ -10,9 +10,9 @@ dist_examples_DATA = \
 	conf/redis-heartwheel.acl
 
 # What systemd reads, with the directories that configure was told.
-systemd_files = conf/heartwheel-history.service conf/heartwheel-tasks.service conf/heartwheel.sysusers conf/heartwheel.tmpfiles conf/heartwheeld.service
+systemd_files = conf/heartwheel-alert.service conf/heartwheel-history.service conf/heartwheel-tasks.service conf/heartwheel.sysusers conf/heartwheel.tmpfiles conf/heartwheeld.service
 if INSTALL_UNIT
-systemdsystemunit_DATA = systemd/heartwheeld.service systemd/heartwheel-tasks.service
+systemdsystemunit_DATA = systemd/heartwheeld.service systemd/heartwheel-alert.service systemd/heartwheel-tasks.service
 if HAVE_SQLITE
 systemdsystemunit_DATA += systemd/heartwheel-history.service
 endif
@@ -21,12 +21,15 @@ sysusers_DATA = systemd/sysusers.d/heartwheel.conf
 tmpfilesdir = $(prefix)/lib/tmpfiles.d
 tmpfiles_DATA = systemd/tmpfiles.d/heartwheel.conf
 endif
-CLEANFILES += systemd/heartwheel-history.service systemd/heartwheel-tasks.service systemd/heartwheeld.service systemd/sysusers.d/heartwheel.conf systemd/tmpfiles.d/heartwheel.conf
+CLEANFILES += systemd/heartwheel-alert.service systemd/heartwheel-history.service systemd/heartwheel-tasks.service systemd/heartwheeld.service systemd/sysusers.d/heartwheel.conf systemd/tmpfiles.d/heartwheel.conf
 in_place = $(AM_V_GEN)$(MKDIR_P) '$(@D)' && $(SED) -e 's|/usr/sbin/|$(sbindir)/|g' \
 	-e 's|/etc/heartwheel|$(pkgsysconfdir)|g' -e 's|/run/heartwheel|$(runstatedir)/heartwheel|g'
 
 systemd/heartwheel-history.service: conf/heartwheel-history.service Makefile
 	$(in_place) '$(srcdir)/conf/heartwheel-history.service' >$@
+
+systemd/heartwheel-alert.service: conf/heartwheel-alert.service Makefile
+	$(in_place) '$(srcdir)/conf/heartwheel-alert.service' >$@
 
 systemd/heartwheel-tasks.service: conf/heartwheel-tasks.service Makefile
 	$(in_place) '$(srcdir)/conf/heartwheel-tasks.service' >$@

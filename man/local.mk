@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 dist_man_MANS = \
+	man/heartwheel-alert.8 \
 	man/heartwheel-api.7 \
 	man/heartwheel-history.8 \
 	man/heartwheel-tasks.8 \

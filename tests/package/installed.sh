@@ -183,6 +183,9 @@ expect 'systemd finds nothing wrong with it' quiet systemd-analyze verify --man=
 expect 'the service of tasks is there, and not enabled' not test -e \
 	"$tree/etc/systemd/system/multi-user.target.wants/heartwheel-tasks.service"
 expect 'systemd finds nothing wrong with that either' quiet systemd-analyze verify --man=no heartwheel-tasks.service
+expect 'the service of incidents is there, and not enabled' not test -e \
+	"$tree/etc/systemd/system/multi-user.target.wants/heartwheel-alert.service"
+expect 'systemd finds nothing wrong with its unit' quiet systemd-analyze verify --man=no heartwheel-alert.service
 expect 'the broker and Redis come first' says 'mosquitto.service.* redis-server.service' unit_says heartwheeld After
 expect 'and are not required' not grep -E '^(Requires|BindsTo|PartOf|Requisite)=' \
 	"$tree/lib/systemd/system/heartwheeld.service"

@@ -90,6 +90,7 @@ contents()
 	for f in etc/heartwheel/monitor.conf etc/logrotate.d/heartwheel lib/systemd/system/heartwheeld.service \
 		lib/systemd/system/heartwheel-history.service usr/sbin/heartwheel-history \
 		lib/systemd/system/heartwheel-tasks.service usr/sbin/heartwheel-tasks \
+		lib/systemd/system/heartwheel-alert.service usr/sbin/heartwheel-alert \
 		usr/bin/heartwheelctl usr/sbin/heartwheeld usr/lib/sysusers.d/heartwheel.conf usr/lib/tmpfiles.d/heartwheel.conf \
 		usr/share/doc/heartwheel/changelog.gz usr/share/doc/heartwheel/copyright usr/share/doc/heartwheel/docs/devices.md usr/share/doc/heartwheel/conf \
 		usr/share/doc/heartwheel/examples/{monitor.conf.example,mosquitto-heartwheel.acl,mosquitto-heartwheel.conf,redis-heartwheel.acl} "$@"; do

@@ -112,6 +112,7 @@ def set_online(env, device, online, group="default", **more):
     """As heartwheeld would write it: the state, the index and the entry."""
     now = int(time.time() * 1000)
     seq = now + next(_numbers)
+    more = {k: v for k, v in more.items() if v is not None}
     state = "online" if online else "offline"
     p = env.redis.pipeline(transaction=True)
     p.hset(env.key("state", device), mapping={

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from hw_alert import Alert, Inbox, see, set_online
 from hw_build import SRC
 from hw_history import BUILT, History, Sqlite
 from hw_mqtt import Beating
@@ -269,6 +270,34 @@ def test_heartwheel_history_under_its_redis_user(env):
     wait_until(lambda: d.state("x") == "offline")
     wait_until(lambda: history.database.rows("SELECT COUNT(*) FROM transition")[0][0] >= 2, what="both transitions")
     history.stop()
+    assert not env.redis.execute_command("ACL", "LOG"), env.redis.execute_command("ACL", "LOG")
+
+
+def test_heartwheel_alert_under_its_redis_user(env):
+    """A device goes offline and returns; an acknowledgement, a silence, lists, a restart."""
+    guarded_redis(env)
+    env.check_events = False
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()},
+              redis={"username": "heartwheel-alert", "password_file": secret(env, "heartwheel")})
+    a.sections = [(n, {"key_prefix": "task:"} if n == "tasks" else keys) for n, keys in a.sections]
+    a.write()
+    see(env)
+    a.start()
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    incident = a.incidents()[0]["id"]
+    assert a.request("POST", "/v1/incidents/%s/ack" % incident, {"by": "ann"}).status == 204
+    assert a.request("POST", "/v1/silences", {"match": "id:x", "until_online": True}).status == 201
+    a.stop()
+    a.start()
+    assert a.json("/v1/incidents/" + incident)["by"] == "ann"
+    set_online(env, "pump-7", True)
+    wait_until(lambda: ("closed", "pump-7") in inbox.news(), what="the end")
+    assert len(a.incidents("?state=closed")) == 1
+    assert a.incidents("?state=closed&after=" + incident) == []
+    wait_until(lambda: a.metrics().get("alert_commits_total") > 0)
+    a.stop()
     assert not env.redis.execute_command("ACL", "LOG"), env.redis.execute_command("ACL", "LOG")
 
 

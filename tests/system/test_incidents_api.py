@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: MIT
+"""heartwheel-alert: its API, its configuration, parents, mass incidents and silences."""
+import json
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from hw_alert import HEARTWHEEL_ALERT, Alert, Inbox, see, set_online
+from hw_http import UnixHTTP
+from hw_wait import throughout, wait_until
+
+
+@pytest.fixture
+def works(env):
+    """An instance, its inbox, and a monitor that sees."""
+    env.check_events = False
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()}, flap_start=0)
+    see(env)
+    return a, inbox
+
+
+def test_an_acknowledgement(env, works):
+    a, inbox = works
+    a.start()
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    path = "/v1/incidents/%s" % a.incidents()[0]["id"]
+    assert a.request("POST", path + "/ack", {"by": "ann", "note": "on \"my\" way"}).status == 204
+    inbox.wait(("opened", "pump-7"), ("acknowledged", "pump-7"))
+    shown = a.json(path)
+    assert (shown["by"], shown["note"]) == ("ann", "on \"my\" way")
+    assert shown["members"] == [{"id": "pump-7", "class": "down", "since_ms": shown["members"][0]["since_ms"]}]
+    assert a.request("DELETE", path + "/ack").status == 204
+    assert "by" not in a.json(path)
+    assert a.metrics().get("incidents", state="open", kind="device") == 1
+    for body in ("[]", "{", '{"by":1}', '{"other":"x"}', json.dumps({"note": "x" * 2000})):
+        assert a.request("POST", path + "/ack", body).status == 400, body
+    assert a.request("POST", "/v1/incidents/%s/ack" % ("0" * 12)).status == 404
+    assert a.get("/v1/incidents/" + "0" * 12).status == 404
+    assert a.get("/v1/incidents/../x").status in (400, 404)
+    set_online(env, "pump-7", True)
+    wait_until(lambda: a.json(path)["state"] == "closed")
+    assert a.request("POST", path + "/ack").status in (404, 409)
+
+
+def test_pages_of_a_list(env, works):
+    a, inbox = works
+    a.sections = [(n, {**keys, "mass": 0} if n == "alert" else keys) for n, keys in a.sections]
+    a.write()
+    a.start()
+    for k in range(7):
+        set_online(env, "p%d" % k, False, group="odd" if k % 2 else "even")
+    a.wait_open(7)
+    seen, after = [], ""
+    while True:
+        page = a.json("/v1/incidents?limit=3" + after)
+        seen += [i["device"] for i in page["incidents"]]
+        if "next" not in page:
+            break
+        after = "&after=" + page["next"]
+    assert sorted(seen) == ["p%d" % k for k in range(7)]
+    assert sorted(i["device"] for i in a.incidents("?group=odd")) == ["p1", "p3", "p5"]
+    assert a.incidents("?kind=mass") == []
+    for k in range(7):
+        set_online(env, "p%d" % k, True)
+    a.wait_open(0)
+    wait_until(lambda: len(a.incidents("?state=closed")) == 7)
+    first = a.json("/v1/incidents?state=closed&limit=5")
+    second = a.json("/v1/incidents?state=closed&limit=5&after=" + first["next"])
+    assert sorted(i["device"] for i in first["incidents"] + second["incidents"]) == ["p%d" % k for k in range(7)]
+    for query in ("?state=x", "?kind=x", "?limit=0", "?nonsense=1", "?state=closed&after=zzz"):
+        assert a.get("/v1/incidents" + query).status == 400, query
+
+
+def test_a_gateway_with_children(env, works):
+    """The gateway and its children stop, in any order: one message, and one end."""
+    a, inbox = works
+    a.start()
+    set_online(env, "v1", False, parent="gw", wait_ms=3000)
+    set_online(env, "v2", False, parent="gw", wait_ms=3000)
+    throughout(lambda: not inbox.news(), 0.5)
+    set_online(env, "gw", False)
+    set_online(env, "v3", False, parent="gw")
+    inbox.wait(("opened", "gw"))
+    wait_until(lambda: a.incidents()[0]["unreachable"] == 3)
+    assert "3 devices behind it are unreachable" in a.incidents()[0]["sentence"]
+    for device in ("gw", "v1", "v2", "v3"):
+        set_online(env, device, True, parent=None if device == "gw" else "gw")
+    inbox.wait(("opened", "gw"), ("closed", "gw"))
+
+
+def test_a_parent_that_works(env, works):
+    """A child stops alone: its parent is heard, so the child is down itself."""
+    a, inbox = works
+    a.start()
+    set_online(env, "v1", False, parent="gw", wait_ms=60000)
+    throughout(lambda: not inbox.news(), 0.5)
+    entry = env.redis.xrevrange(env.key("events"), count=1)[0][1]
+    env.redis.xadd(env.key("parent_heard"), {"id": "v1", "seq": entry["seq"], "parent": "gw", "settle_ms": 0})
+    inbox.wait(("opened", "v1"))
+
+
+def test_many_devices_of_a_group(env, works):
+    """They are one incident, and one message."""
+    a, inbox = works
+    a.sections = [(n, {**keys, "mass": 5, "mass_share": 10} if n == "alert" else keys) for n, keys in a.sections]
+    a.sections = [(n, {**keys, "interval": "2s"} if n == "receiver ops" else keys) for n, keys in a.sections]
+    a.write()
+    env.redis.hset(env.key("groups"), "default", "20 0 0")
+    a.start()
+    for k in range(12):
+        set_online(env, "p%02d" % k, False)
+    inbox.wait(("opened", "mass"))
+    assert inbox.messages()[0]["news"][0]["incident"]["down"] == 12
+    for k in range(12):
+        set_online(env, "p%02d" % k, True)
+    inbox.wait(("opened", "mass"), ("closed", "mass"))
+
+
+def test_silences(env, works):
+    """What begins during a silence is not sent, what is still down at its end is; an end is always sent."""
+    a, inbox = works
+    a.start()
+    set_online(env, "pump-1", False)
+    inbox.wait(("opened", "pump-1"))
+    body = {"match": "id:pump-*", "until": int(time.time() * 1000) + 600000, "reason": "work", "by": "ann"}
+    answer = a.request("POST", "/v1/silences", body)
+    assert answer.status == 201
+    silence = json.loads(answer.body)["id"]
+    shown, = a.json("/v1/silences")["silences"]
+    assert (shown["id"], shown["match"], shown["in_force"], shown["by"]) == (silence, "id:pump-*", True, "ann")
+    set_online(env, "pump-2", False)
+    set_online(env, "pump-1", True)
+    inbox.wait(("opened", "pump-1"), ("closed", "pump-1"))
+    a.die()
+    a.awaited = True
+    a.start()
+    assert [s["id"] for s in a.json("/v1/silences")["silences"]] == [silence]
+    throughout(lambda: len(inbox.news()) == 2, 1)
+    assert a.request("DELETE", "/v1/silences/" + silence).status == 204
+    inbox.wait(("opened", "pump-1"), ("closed", "pump-1"), ("opened", "pump-2"))
+    assert a.request("DELETE", "/v1/silences/" + silence).status == 404
+    for wrong in ({}, {"match": "x", "until_online": True}, {"match": "id:*"}, {"match": "id:*", "until": 1},
+                  {"match": "id:*", "until": 10 ** 15}, {"match": "id:*", "until": "soon"}):
+        assert a.request("POST", "/v1/silences", wrong).status == 400, wrong
+
+
+def test_a_planned_silence_of_the_file(env):
+    env.check_events = False
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()},
+              silences={"always": {"match": "group:washers", "when": "* 00:00-24:00", "reason": "they rest"}})
+    see(env)
+    a.start()
+    shown, = a.json("/v1/silences")["silences"]
+    assert (shown["id"], shown["file"], shown["in_force"], shown["planned"]) == ("always", True, True, True)
+    assert a.request("DELETE", "/v1/silences/always").status == 409
+    set_online(env, "w1", False, group="washers")
+    set_online(env, "x1", False)
+    inbox.wait(("opened", "x1"))
+    a.wait_open(2)
+    a.sections = [s for s in a.sections if not s[0].startswith("silence")]
+    a.write()
+    a.signal(signal.SIGHUP)
+    inbox.wait(("opened", "x1"), ("opened", "w1"))
+
+
+def events_of(a, after=None, n=1, timeout=20):
+    """The next n server-sent events: [(name, id, object)]."""
+    c = UnixHTTP(a.socket)
+    c.request("GET", "/v1/incidents/events", headers={"Last-Event-ID": after} if after else {})
+    r = c.getresponse()
+    assert r.status == 200
+    found, event = [], {}
+    deadline = time.monotonic() + timeout
+    while len(found) < n and time.monotonic() < deadline:
+        line = r.fp.readline().decode().rstrip("\n")
+        if not line and "data" in event:
+            found.append((event.get("event"), event.get("id"), json.loads(event["data"])))
+            event = {}
+        elif ": " in line and not line.startswith(":"):
+            event.update([line.split(": ", 1)])
+    c.close()
+    return found
+
+
+def test_events(env, works):
+    """A client sees each change, and resumes after the last one that it has seen."""
+    a, inbox = works
+    a.start()
+    found = []
+    t = threading.Thread(target=lambda: found.extend(events_of(a, n=2)))
+    t.start()
+    wait_until(lambda: a.json("/v1/status")["event_clients"] == 1)
+    time.sleep(0.2)
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    t.join(20)
+    assert [e[2]["what"] for e in found] == ["opened", "opened"], found  # the incident; to the receiver
+    assert found[1][2]["receiver"] == "ops"
+    set_online(env, "pump-7", True)
+    inbox.wait(("opened", "pump-7"), ("closed", "pump-7"))
+    again = events_of(a, after=found[0][1], n=2)
+    assert again[0] == found[1] and again[1][2]["what"] == "closed"
+    assert a.get("/v1/incidents/events?after=x").status == 400
+
+
+def test_a_receiver_that_fails(env):
+    """It is tried again, then given up, with the program's own result; other receivers do not wait."""
+    env.check_events = False
+    good, bad = Inbox(env), Inbox(env, "bad", code=3)
+    a = Alert(env, receivers={"good": good.receiver(), "bad": bad.receiver()})
+    see(env)
+    a.start()
+    set_online(env, "pump-7", False)
+    good.wait(("opened", "pump-7"))
+    wait_until(lambda: a.metrics().get("notifications_total", receiver="bad", result="given_up") == 1, 30)
+    set_online(env, "pump-7", True)
+    good.wait(("opened", "pump-7"), ("closed", "pump-7"))
+    receivers = {r["name"]: r for r in a.json("/v1/receivers")["receivers"]}
+    assert set(receivers) == {"good", "bad"}
+    assert a.request("POST", "/v1/receivers/good/test").status == 202
+    wait_until(lambda: len(good.tries()) == 3, what="the test message")
+    assert a.request("POST", "/v1/receivers/none/test").status == 404
+
+
+def test_a_reload(env, works):
+    """A new receiver gets later incidents only; a wrong file changes nothing."""
+    a, inbox = works
+    a.start()
+    set_online(env, "pump-1", False)
+    inbox.wait(("opened", "pump-1"))
+    second = Inbox(env, "second")
+    a.sections.append(("receiver second", second.receiver()))
+    a.write()
+    assert json.loads(a.request("POST", "/v1/reload").body)["changed"] == ["receiver second"]
+    set_online(env, "pump-2", False)
+    second.wait(("opened", "pump-2"))
+    text = a.conf.read_text()
+    a.conf.write_text(text + "[silence x]\nmatch = nonsense\n")
+    answer = a.request("POST", "/v1/reload")
+    assert answer.status == 400 and b"has no window, so it never begins" in answer.body
+    a.conf.write_text(text.replace("[receiver second]", "[receiver third]"))
+    assert a.request("POST", "/v1/reload").status == 200
+    set_online(env, "pump-1", True)
+    inbox.wait(("opened", "pump-1"), ("opened", "pump-2"), ("closed", "pump-1"))
+    assert second.news() == [("opened", "pump-2")]
+
+
+WRONG = """[alert]
+flap_start = 3
+flap_end = 3
+[silence never]
+match = group:a
+[silence night]
+match = washers
+when = Someday 02:00-04:00
+zone = Mars
+[receiver a b]
+type = webhook
+url = https://example.com/x
+[receiver ops]
+type = pagerduty
+[receiver chat]
+type = smoke
+kinds = device fire
+"""
+
+
+def test_what_a_wrong_file_is_told(env):
+    path = env.dir / "wrong.conf"
+    path.write_text(WRONG)
+    found = subprocess.run([HEARTWHEEL_ALERT, "-t", "-c", path], capture_output=True, text=True)
+    assert found.returncode == 2
+    lines = found.stderr.splitlines()
+    for part in (":3: key 'flap_end': must be less than flap_start",
+                 ":4: section 'silence never': has no window, so it never begins",
+                 ":7: key 'match': 'washers' is not a matcher: give terms group:GLOB",
+                 ":8: key 'when': 'Someday 02:00-04:00' is not a window, so it never begins",
+                 ":9: key 'zone': 'Mars' is unknown: give local or utc",
+                 ":10: section 'receiver a b': the name of a receiver has letters",
+                 ":13: ", "key_file", ":16: key 'type': 'smoke' is unknown"):
+        assert any(part in line for line in lines), (part, lines)
+    path.write_text("[alert]\nuser =\n")
+    found = subprocess.run([HEARTWHEEL_ALERT, "-t", "-c", path], capture_output=True, text=True)
+    assert found.returncode == 0 and "there is no receiver" in found.stderr, found.stderr
