@@ -14,10 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HW_CALLS_MAX         256
-#define HW_CALL_TIMEOUT_MAX  50   /* in s; less than the 60 s that heartwheeld waits when it forwards the request */
-#define HW_CALL_LOOK_UPS_MAX 1024 /* look-ups at a time; if more are needed, only calls of this instance are answered  \
-	                           */
+#define HW_CALLS_MAX        256
+#define HW_CALL_TIMEOUT_MAX 50 /* in s; less than the 60 s that heartwheeld waits when it forwards the request */
+#define HW_CALL_LOOK_UPS_MAX                                                                                           \
+	1024 /* look-ups at a time; if more are needed, only calls of this instance are answered                       \
+	      */
 
 struct hw_tasks_app;
 struct hw_tasks_call;
