@@ -54,7 +54,7 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/web/", "", hw_serve_web},
 };
 
-/* Routes that a standby node answers itself. It has no data about the fleet. */
+/* The routes that a standby node answers itself. It has no data about the fleet. */
 static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_overview,   hw_serve_nodes,   serve_reload,
                                            hw_serve_health, hw_serve_ready,      hw_serve_metrics, hw_serve_web,
                                            hw_serve_notify, hw_serve_notify_test};
@@ -86,7 +86,8 @@ static bool admits(void *arg, struct evhttp_request *req, const struct hw_http_r
 	return !owner;
 }
 
-/* Paths without a token: health, and the page's files, which are public. The page itself asks for a token. */
+/* Paths that need no API token: health, and the files of the page, which are public. The page itself asks for a token.
+ */
 static const char *const open_paths[] = {"/healthz", "/", "/web/", NULL};
 
 static const struct hw_http_table table = {routes, sizeof(routes) / sizeof(routes[0]), open_paths};
@@ -101,7 +102,7 @@ static int make_parts(struct hw_control *c)
 	return c->pager && c->hub && c->history && c->samples && c->asks ? 0 : -ENOMEM;
 }
 
-/* Creates a struct that does not listen yet. NULL without memory. */
+/* Creates the object, which does not listen yet. NULL without memory. */
 static struct hw_control *make(struct event_base *base, const struct hw_monitor *m, const struct hw_control_ops *ops,
                                void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The control API: HTTP on a unix socket and on an address, which is read-only unless users are configured. libevent's
- * evhttp serves it on the loop. It reads devices from the core, and everything else through struct hw_control_ops: it
- * contains neither Redis nor MQTT code.
+ * evhttp serves it on the loop. It reads devices from the core, and gets everything else through struct hw_control_ops.
+ * It contains no code for Redis or MQTT.
  */
 #ifndef HW_CONTROL_H
 #define HW_CONTROL_H
@@ -43,13 +43,13 @@ enum hw_forgotten {
 	HW_FORGOTTEN_UNKNOWN, /* no such device */
 	HW_FORGOTTEN_UNOWNED, /* no node owns it now */
 	HW_FORGOTTEN_SILENT,  /* the owner does not answer, or cannot be asked */
-	HW_FORGOTTEN_ASKED    /* the owner was asked: hw_control_forgotten() brings the answer */
+	HW_FORGOTTEN_ASKED    /* the owner was asked; hw_control_forgotten() will report the answer */
 };
 
 struct hw_control_ops {
 	struct hw_now (*now)(void *arg);
 	void (*status)(void *arg, struct hw_control_status *out);
-	/* For DELETE. `ticket` identifies the request to another node. */
+	/* For DELETE. `ticket` identifies the request in another node's answer. */
 	enum hw_forgotten (*forget)(void *arg, uint64_t ticket, const char *id, size_t len);
 	/*
 	 * For POST /v1/reload: appends the JSON body ({"changed":[...],"restart_needed":[...]} or
@@ -64,17 +64,18 @@ struct hw_control_ops {
 	/* For GET /metrics: appends all metrics that are not the core's, with metrics.h. */
 	void (*metrics)(void *arg, struct evbuffer *body);
 	/*
-	 * If a store keeps the event stream (else NULL: hw_control_event() gets every transition). Requests the entries
-	 * after an id, or the end of the stream; hw_control_page() brings them. Returns 0 or -errno. Only one request
-	 * is open at a time. If hw_control_store() reports that the store is away, an open request gets no page.
+	 * If a store keeps the event stream; else NULL, and hw_control_event() gets every transition. Requests the
+	 * entries after an id, or the end of the stream. hw_control_page() brings them. Returns 0 or -errno. Only one
+	 * request is open at a time. If hw_control_store() reports that the connection is lost, an open request gets no
+	 * page.
 	 */
 	int (*events_after)(void *arg, struct hw_stream_id at);
 	int (*events_last)(void *arg);
-	/* With several nodes (else NULL): what this node knows of them, and the owner of a device, borrowed until the
-	 * next turn; NULL: no owner. */
+	/* With several nodes (else NULL): what this node knows of them. The next member: the owner of a device,
+	 * borrowed until the next turn; NULL: no owner. */
 	void (*nodes)(void *arg, struct hw_control_nodes *out);
 	const char *(*owner)(void *arg, const struct hw_device *d);
-	/* With a single owner of the fleet (else NULL): the owner, borrowed until the next turn; "": no owner; NULL:
+	/* If one node owns the whole fleet (else NULL): the owner, borrowed until the next turn. "": no owner. NULL:
 	 * this node. */
 	const char *(*standby)(void *arg);
 };
@@ -86,17 +87,17 @@ struct hw_control_ops {
  */
 int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
                    const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
-/* Takes its listening sockets for another server in this process: see hw_http_keep(). Returns 0 or -errno. */
+/* Keeps the listening sockets for another server in this process: see hw_http_keep(). Returns 0 or -errno. */
 int hw_control_keep(struct hw_control *c, struct hw_http_kept *out);
-/* Like hw_control_new(), with these sockets, which the new server owns. After an error the caller owns the remaining
- * sockets in `kept`. */
+/* Like hw_control_new(), but with these sockets, which the new server then owns. After an error the caller owns those
+ * that are left in `kept`. */
 int hw_control_resume(struct hw_control **out, struct event_base *base, struct hw_http_kept *kept,
                       const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
 /* Forwards the paths of heartwheel-tasks and heartwheel-history to their sockets. Returns 0 or -ENOMEM. */
 int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history);
 /* Configures the address's users and TLS: see hw_http_secure(). */
 int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
-/* The same in two steps; the second cannot fail: see hw_http_plan() and hw_http_take(). */
+/* The same in two steps, of which the second cannot fail: see hw_http_plan() and hw_http_take(). */
 int hw_control_plan(struct hw_control *c, const struct hw_http_safety *s, struct hw_http_plan *out,
                     hw_http_wrong *wrong, void *arg);
 struct hw_control_taken {
@@ -111,35 +112,37 @@ struct hw_control_taken hw_control_take(struct hw_control *c, struct hw_http_pla
 int hw_control_listen(struct hw_control *c, const char *address, bool *local);
 
 /*
- * The event stream, for /v1/events. With a store: its connections and losses, each transition that it has written, and
- * the requested pages, in the order of the store's answers. Without a store: each transition; the id is assigned here.
+ * The event stream, for /v1/events. With a store, these functions report when the connection comes up or is lost, each
+ * transition that the store has written, and the pages that were requested, in the order of the store's answers.
+ * Without a store: each transition, whose id is assigned here.
  */
 void hw_control_store(struct hw_control *c, bool up);
 void hw_control_event(struct hw_control *c, const struct hw_event *e);
 /*
  * With a store: each transition as it happens, before it has an id; and whether the store is late. While it is late,
- * statuses are published without its answer, and clients get these transitions as `pending`.
+ * statuses are published without waiting for it, and clients get these transitions as `pending`.
  */
 void hw_control_pending(struct hw_control *c, const struct hw_event *e);
 void hw_control_late(struct hw_control *c, bool late);
-/* No write to the store is pending: a transition without an id gets none, or another connection brings it. */
+/* No write is pending at the store any more. A transition that has no id by now will get none, or comes over another
+ * connection. */
 void hw_control_settled(struct hw_control *c);
-/* Call when a blindness begins or ends, or its cause changes. */
+/* Called when a blindness begins or ends, or its cause changes. */
 void hw_control_sight(struct hw_control *c);
-/* With several nodes, every entry is passed on, whichever node wrote it, in the order of the stream but independent of
- * the pages. After a gap, `upto` is its end. */
+/* With several nodes: passes on every entry, whichever node wrote it, in the order of the stream but independently of
+ * the pages. hw_control_missed(): there was a gap, which ends at `upto`. */
 void hw_control_missed(struct hw_control *c, struct hw_stream_id upto);
 void hw_control_page(struct hw_control *c, const struct hw_event_page *page);
 
 /* A standby node has become the owner of the fleet. */
 void hw_control_begins(struct hw_control *c, struct hw_now now);
 
-/* Call once a second: updates /v1/samples and the server. */
+/* Called once a second. Updates /v1/samples and the server. */
 void hw_control_tick(struct hw_control *c, struct hw_now now);
-/* A device's silence was detected this long after its deadline. */
+/* The silence of a device was detected `delay_ns` after its deadline. */
 void hw_control_detected(struct hw_control *c, int64_t delay_ns);
 
-/* Another node's answer to a request to forget a device; ignored if no client waits for it. */
+/* Another node has answered a request to forget a device. Ignored if no client waits for that. */
 void hw_control_forgotten(struct hw_control *c, uint64_t ticket, enum hw_forgotten what);
 
 /* For the metrics: clients of /v1/events now, lagging ones, and those refused or disconnected. */

@@ -42,8 +42,8 @@ void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_no
 }
 
 /*
- * Timeout and source are the present ones: the stream does not contain them, and a forgotten device has none. The node
- * is the node that made the transition.
+ * Timeout and source are the present ones, because the stream does not contain them; a forgotten device has none. The
+ * node is the one that made the transition.
  */
 void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e)
 {
@@ -67,7 +67,7 @@ void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct 
 	hw_json_uint(j, "seq", e->seq);
 }
 
-/* Details that only a single device's answer has: its report, and its place in the wheel. */
+/* Writes details that only the answer about a single device has: its report, and its place in the wheel. */
 static void write_details(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d,
                           uint32_t index)
 {

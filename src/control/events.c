@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /v1/events: transitions as server-sent events.
+ * GET /v1/events: transitions as server-sent events. The hub below is the state that all clients share.
  *
- * A client follows or lags. Once per turn of the loop, new transitions go to all followers as the same bytes. A client
- * lags if it does not read what it is sent, or if it resumes from an earlier id. A lagging client gets the stream in
- * pages, each when it has read the one before. At the end it follows. So nothing is skipped in a mass outage faster
- * than the socket. A client that never reads costs FOLLOW_MAX and a page until its write timeout.
+ * A client follows, or it lags. Once in each turn of the loop, new transitions are sent to all clients that follow, as
+ * the same bytes. A client lags if it does not read what it is sent, or if it resumes after an earlier id. A lagging
+ * client gets the stream in pages, each when it has read the one before. At the end of the stream it follows again. So
+ * a client skips nothing if a mass outage is faster than its socket. A client that never reads costs FOLLOW_MAX and a
+ * page of memory until its write timeout.
  *
- * With a store, one page at a time is requested from it. The hub's own requests come first: after the store was away,
- * the hub reads the entries that it missed. Invariant: the store answers in the order in which it wrote. So a client
- * that has reached the end when its page arrives has all that hw_control_event() has passed on, and nothing that comes
- * later.
+ * With a store, one page at a time is requested from it. The hub's own requests are sent first: after the connection to
+ * the store was lost, the hub reads the entries that it missed. Invariant: the store answers in the order in which it
+ * wrote. So a client that reaches the end with a page has all transitions that hw_control_event() has passed on, and
+ * none that come later.
  *
- * With several nodes, another connection reads the transitions, which may be ahead of a page or later. A page that ends
- * before the hub's last id is not the end. Entries of a page after the hub's last id are left to the hub. A client that
- * resumes may have read more from another node than this node has. It waits until the hub has reached the client's id.
+ * With several nodes, the transitions come over another connection, which may be ahead of a page or behind it. A page
+ * that ends before the hub's last id is not the end. Entries of a page after the hub's last id are left to the hub. A
+ * client that resumes may have read more from another node than this node has read. It waits until the hub has reached
+ * the client's id.
  *
- * While the store is late, this node's unwritten transitions are sent as `pending` events, which have no id. A client
- * that resumes gets such a transition again as a transition once the store has it. Each client has a number up to which
- * it got pending events, so a slow client gets them later, or only the newest HW_HISTORY. Once the store has no pending
- * write, the rest will never get an id and is not sent any more.
+ * While the store is late, this node's unwritten transitions are sent as `pending` events, which have no id. When the
+ * store has such a transition, a client that resumes gets it again, with an id. For each client the hub notes up to
+ * which number it got pending events. So a slow client gets them later, or only the newest HW_HISTORY. When no write is
+ * pending at the store, the rest will never get an id and is not sent any more.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -37,11 +39,12 @@
 #define FOLLOW_MAX  (256 * 1024) /* bytes that may wait for a follower */
 #define PAGE        200
 #define COMMENT_S   15
-#define ASIDE_MAX   (64 * 1024) /* bytes that may wait for a client before it gets pending events */
+#define ASIDE_MAX   (64 * 1024) /* if more bytes wait for a client, it gets no pending events now */
 
 /* The last published state of blindness. */
 struct sight_reported {
-	bool blind, starting, back; /* `back`: blind only for the grace after the link came back */
+	bool blind, starting,
+		back; /* `back`: the connection is back, and only the grace after it still makes the monitor blind */
 	enum hw_cause cause;
 };
 
@@ -63,13 +66,13 @@ struct hw_hub {
 	struct hw_stream_id last;                     /* newest id passed on */
 	bool known;                                   /* ... or it is known that there is none */
 	struct hw_stream_id reported;                 /* newest id announced, also while not live */
-	struct hw_stream_id reported_then, last_then; /* `reported` and `last` at the time of the page's request */
+	struct hw_stream_id reported_then, last_then; /* `reported` and `last` when the page was requested */
 	uint64_t begun_ms, n;                         /* without a store: the parts of new ids */
 	struct client *first, **tail;
 	unsigned n_clients, n_lagging;
 	uint64_t refused;
 	bool asked;               /* a page was requested from the store and has not arrived */
-	struct client *asked_for; /* the client that the page was requested for; NULL: for the hub, or that client has
+	struct client *asked_for; /* the client for which the page was requested; NULL: the hub, or the client has
 	                             disconnected */
 	bool asked_for_hub;
 	struct evbuffer *fresh; /* bytes to send to the followers */
@@ -175,7 +178,7 @@ static struct sight_reported sight_now(const struct hw_hub *h)
 	                               .cause = b.cause};
 }
 
-/* Sends a `sight` event. False: the client is disconnected. */
+/* Sends a `sight` event. Returns false if the client was disconnected. */
 static bool report_sight(struct client *cl)
 {
 	const struct sight_reported *s = &cl->hub->sight;
@@ -244,7 +247,7 @@ static void wake(struct hw_hub *h)
 		h->unarmed = event_add(h->flush, &at_once) != 0;
 }
 
-/* Sends a page of pending events. False: the client is disconnected. */
+/* Sends a page of pending events. Returns false if the client was disconnected. */
 static bool report_aside(struct client *cl)
 {
 	struct hw_hub *h = cl->hub;
@@ -301,7 +304,7 @@ void hw_hub_tick(struct hw_hub *h)
 	h->unarmed = false;
 }
 
-/* Sends followers a `reset`: the transitions between are not available. */
+/* Sends `reset` to clients that follow, because the transitions in between are not available. */
 static void reset_all(struct hw_hub *h)
 {
 	if (h->n_clients == h->n_lagging)
@@ -326,7 +329,7 @@ static void to_tail(struct client *cl)
 	h->tail = &cl->next;
 }
 
-/* Whether it has read more, from another node, than the hub has. */
+/* Whether the client has read more, from another node, than the hub has read. */
 static bool is_ahead(const struct client *cl)
 {
 	return hw_stream_id_compare(cl->at, cl->hub->last) > 0;
@@ -356,7 +359,7 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 				write_event(h, body, "transition", &page->events[i]);
 		cl->at = ahead > 0 ? h->last : page->last;
 	}
-	/* The page lacks transitions that were passed on after its request. */
+	/* The page lacks transitions that were passed on after it was requested. */
 	bool behind = ahead < 0 && hw_stream_id_compare(h->last, h->last_then) > 0;
 	if (lost || ahead > 0 || (!page->more && !behind)) {
 		flush(h); /* these bytes are already in its pages */
@@ -376,7 +379,7 @@ static struct client *next_lagging(const struct hw_hub *h)
 	return cl;
 }
 
-/* Sends a page from memory to one client; the flush event serves the next one. */
+/* Sends one client a page from memory. The flush event serves the next client. */
 static void serve_from_memory(struct hw_hub *h, struct client *cl)
 {
 	struct hw_event events[PAGE];
@@ -411,7 +414,8 @@ static void ask_for_hub(struct hw_hub *h, int rc, enum hub_state state)
 	h->state = rc == 0 ? state : HUB_LIVE;
 }
 
-/* The store may be another one, which never reaches these ids; the next pages show this. */
+/* Ends the waits for ids that the store may never reach, because it may be another store now. The next pages show that.
+ */
 static void end_waits(struct hw_hub *h)
 {
 	for (struct client *cl = h->first; cl; cl = cl->next)
@@ -486,7 +490,7 @@ void hw_control_missed(struct hw_control *c, struct hw_stream_id upto)
 	read_on(c->hub);
 }
 
-/* All that was announced before the page's request is on the page or no longer in the stream. */
+/* Everything that was announced before the page was requested is on the page, or no longer in the stream. */
 static void become_live(struct hw_hub *h)
 {
 	h->state = HUB_LIVE;
@@ -494,7 +498,7 @@ static void become_live(struct hw_hub *h)
 		h->reported = h->last;
 }
 
-/* Takes the end of the stream, at the first connection or after a gap. */
+/* The end of the stream is known, at the first connection or after a gap. The hub begins there. */
 static void hub_begins(struct hw_hub *h, const struct hw_event_page *page)
 {
 	bool gap = h->known;
@@ -609,8 +613,8 @@ void hw_serve_events(void *arg, struct evhttp_request *req, const char *rest)
 		return;
 	}
 	cl->at = h->last;
-	/* A client that resumes gets all pending events again, since it may have missed some. It detects repetitions by
-	 * id and seq. */
+	/* A client that resumes gets all pending events again, because it may have missed some. It recognises
+	 * repetitions by id and seq. */
 	cl->aside = place && *place ? 0 : hw_history_end(c->history);
 	hw_stream_begin(&cl->stream, req, &stream_ops, cl);
 	if (h->late)

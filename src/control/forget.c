@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forgets a device. If another node owns the device, this node asks that node and the client waits up to two seconds
- * for the answer. Cost: a look-up, and a timer per waiting client.
+ * Forgets a device. If another node owns the device, this node sends it a request, and the client waits up to two
+ * seconds for the answer. Cost: a look-up, and a timer for each client that waits.
  */
 #include <event2/event.h>
 #include <event2/http.h>
@@ -14,7 +14,7 @@
 #define PATIENCE_S 2
 #define ASKS_MAX   64
 
-/* A request that waits for another node. The list owns it. */
+/* A client's request that waits for another node. The list owns it. */
 struct ask {
 	struct ask *next, **prev;
 	struct hw_asks *asks;

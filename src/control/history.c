@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last HW_HISTORY transitions, in memory: for clients that ask for recent transitions, and as the event stream
- * itself if there is no store. Cost: an allocation per transition, at most about 3 MB in all.
+ * The last HW_HISTORY transitions, in memory: for clients that request recent transitions, and as the event stream
+ * itself if there is no store. Cost: an allocation for each transition, at most about 3 MB in all.
  *
  * With a store, a transition is added at once, without an id. When the store returns its entry, the transition gets the
- * entry's id. So each transition is here once and in order, even if the store is away, or if a new master returns
- * entries that the old master had returned before.
+ * entry's id. So each transition is here once and in order, even if the store cannot be reached, or if a new master
+ * returns entries that the old one had already returned.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -31,10 +31,10 @@ struct item {
 struct hw_history {
 	struct item items[HW_HISTORY];
 	uint32_t heads[HEADS];   /* first item of each list, encoded like `next` */
-	uint64_t n;              /* number of items ever added; the last HW_HISTORY are here */
+	uint64_t n;              /* number of items ever added; the last HW_HISTORY of them are kept */
 	char own[HW_ID_MAX + 1]; /* this node: items of this node wait here */
 	bool cut;                /* the stream has older entries, or may have */
-	int64_t gave_way_ms;     /* latest time of an item that was overwritten while it waited */
+	int64_t gave_way_ms;     /* latest time of an item that was overwritten before it had an id */
 };
 
 struct hw_history *hw_history_new(bool cut)
@@ -59,7 +59,7 @@ void hw_history_free(struct hw_history *h)
 	free(h);
 }
 
-/* seq is wall clock ms for most devices, and unique per device. */
+/* For most devices seq is the wall clock in ms, and it is unique for a device. */
 static uint32_t *head_of(struct hw_history *h, const struct hw_event *e)
 {
 	return &h->heads[(hw_fnv32(e->id, e->id_len) ^ e->seq ^ e->seq >> 12) % HEADS];
@@ -75,7 +75,7 @@ static void unlist(struct hw_history *h, struct item *item)
 	item->listed = false;
 }
 
-/* Finds the item of a transition that the store returns, or NULL. */
+/* Finds the item of a transition that the store has returned; NULL: there is none. */
 static struct item *find(struct hw_history *h, const struct hw_event *e)
 {
 	for (uint32_t at = *head_of(h, e); at; at = h->items[at - 1].next) {
@@ -124,8 +124,9 @@ static void append_listed(struct hw_history *h, const struct hw_event *e, bool w
 	*head = (uint32_t)(n % HW_HISTORY) + 1;
 }
 
-/* Whether a transition of this node is no newer than an item that was overwritten while it waited: the transition must
- * not be added as a new one. Times of other nodes are not compared, since their clocks differ. */
+/* Whether the item of this transition may have been overwritten before it had an id: then the transition must not be
+ * added as a new one. This is so if the transition is of this node, and no newer than an item that was overwritten.
+ * Times of other nodes are not compared, because their clocks differ. */
 static bool gave_way(const struct hw_history *h, const struct hw_event *e)
 {
 	return e->time_ms <= h->gave_way_ms && e->node_len == strlen(h->own) &&
@@ -179,7 +180,7 @@ const struct hw_event *hw_history_waiting(const struct hw_history *h, uint64_t *
 	return NULL;
 }
 
-/* Number of the first item after an id; the items are in the order of their ids. */
+/* Returns the number of the first item after an id. The items are in the order of their ids. */
 static uint64_t first_behind(const struct hw_history *h, struct hw_stream_id at)
 {
 	uint64_t low = oldest(h), high = h->n;
@@ -226,7 +227,7 @@ static const char *read_limit(struct evhttp_request *req, unsigned *limit)
 	return why;
 }
 
-/* Writes the newest first; with `id` only of that device. */
+/* Writes transitions, the newest first. With `id`, writes only those of that device. */
 static void serve(struct hw_control *c, struct evhttp_request *req, const char *id, size_t len)
 {
 	const struct hw_history *h = c->history;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See levels.h. A hash table with a bounded search: a beginning without a free slot in the bound is counted in
- * `rest`. */
+/* See levels.h. A hash table in which a search visits a limited number of slots. If none of these is free, the
+ * beginning of an id is counted in `rest`. */
 #include "control/levels.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct hw_levels {
 	unsigned depth;
 	size_t n;
 	struct level all[HW_LEVELS_MAX];
-	struct level rest;       /* ids without such a level, and beginnings without a slot */
+	struct level rest;       /* ids that have no such level, and beginnings that found no slot */
 	uint16_t places[PLACES]; /* an index into `all` + 1; 0: free */
 };
 
@@ -39,7 +39,7 @@ void hw_levels_free(struct hw_levels *l)
 	free(l);
 }
 
-/* Length of the id's first `depth` levels with the final separator; 0: fewer levels. */
+/* The length of the id's first `depth` levels with the separator after them; 0: the id has fewer levels. */
 static size_t beginning(struct hw_id id, unsigned depth)
 {
 	for (size_t i = 0; i < id.len; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts devices by the beginnings of their ids, up to a level; a level ends with one of the characters / . : _ -.
- * Cost: a look-up per device. At most HW_LEVELS_MAX beginnings are counted separately, the others together.
+ * Counts devices by the beginnings of their ids, up to a level. A level ends with one of the characters / . : _ -.
+ * Cost: one look-up for each device. At most HW_LEVELS_MAX beginnings are counted separately, and the others together.
  */
 #ifndef HW_CONTROL_LEVELS_H
 #define HW_CONTROL_LEVELS_H
@@ -14,12 +14,12 @@
 struct hw_json;
 struct hw_levels;
 
-/* Counts by the first `depth` levels, 1 .. HW_LEVEL_DEEP. NULL without memory. */
+/* Counts by the first `depth` levels, which is 1 to HW_LEVEL_DEEP. NULL without memory. */
 struct hw_levels *hw_levels_new(unsigned depth);
 void hw_levels_free(struct hw_levels *l);
 
 void hw_levels_count(struct hw_levels *l, struct hw_id id, enum hw_state state);
-/* Writes the members "levels", most offline devices first, and "rest". No counting after this call. */
+/* Writes the members "levels", with the most offline devices first, and "rest". After this, nothing may be counted. */
 void hw_levels_write(struct hw_levels *l, struct hw_json *j);
 
 #endif

@@ -2,13 +2,14 @@
 /*
  * The list of devices.
  *
- * The list follows the registry's records, which never move. So a device that stays is listed exactly once, even if
- * other devices are added or removed. A position is a record's index; clients use the id of the last device shown. The
- * positions of the last pages are kept, so that this device may be forgotten before the next request. For a sorted
- * page, all records are scanned, and the first devices after the page before are kept (rank.h).
+ * The list has the order of the registry's records, which never move. So a device that stays is listed exactly once,
+ * even if other devices are added or removed. A position is the index of a record; clients use the id of the last
+ * device that they got. The positions of the last pages are kept, so that this device may be forgotten before the next
+ * request. For a page of a sorted list, all records are scanned, and the first devices after the previous page are kept
+ * (rank.h).
  *
- * Cost: a filter may skip a million records to find one. A request scans a few thousand records at once. Longer scans
- * go to a queue, which processes a fixed number of records per turn of the loop.
+ * Cost: a filter may have to skip a million records to find one. A request scans a few thousand records at once. A
+ * longer scan is queued, and the queue scans a limited number of records in each turn of the loop.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -38,7 +39,7 @@ struct filter {
 	size_t prefix_len, search_len;
 };
 
-/* A list that is being written. Owned by the pager's queue, or by the call that answers it at once. */
+/* A list that is being written. The pager's queue owns it, or the call that answers it at once. */
 struct list {
 	struct list *next, **prev;
 	struct hw_pager *pager;
@@ -49,7 +50,7 @@ struct list {
 	enum hw_order order;
 	bool back;           /* reverse order */
 	struct hw_rank rank; /* of a sorted list */
-	unsigned level;      /* 0: list devices; otherwise count devices by this level of their ids */
+	unsigned level;      /* 0: list devices; otherwise count the devices by this level of their ids */
 	struct hw_levels *levels;
 	char after[HW_ID_MAX + 1];
 	size_t after_len;
@@ -86,8 +87,8 @@ static void remember(struct hw_pager *p, const char *id, size_t len, uint32_t in
 }
 
 /*
- * The record of a page's last device, or HW_NIL. A kept cursor comes first: if the device was forgotten and has
- * returned, its record is another one, but the list must continue at the old one.
+ * The record of a page's last device, or HW_NIL. A kept cursor is looked up first: if the device was forgotten and has
+ * returned, it has another record, but the list must continue at the old one.
  */
 static uint32_t position(const struct hw_pager *p, const char *id, size_t len)
 {
@@ -177,7 +178,7 @@ static const char *set_after(struct list *l, const struct hw_param *p)
 	return l->after_len ? NULL : "'after' must be the 'next' of an earlier page";
 }
 
-/* Returns NULL, or what is wrong. An empty value means not given. */
+/* Returns NULL, or what is wrong. An empty value counts as not given. */
 static const char *read_query(struct list *l, const char *query)
 {
 	static const struct {
@@ -205,7 +206,7 @@ static const char *read_query(struct list *l, const char *query)
 	return rc == -EINVAL ? "the query is malformed" : rc < 0 ? "a part of the query is too long" : NULL;
 }
 
-/* Sets the begin: after the page before. Returns NULL, or what is wrong. */
+/* Sets the begin of the page, which is after the previous page. Returns NULL, or what is wrong. */
 static const char *set_begin(struct list *l)
 {
 	uint32_t index;
@@ -262,7 +263,7 @@ static void write_one(struct list *l, struct hw_now now, const struct hw_device 
 	l->found++;
 }
 
-/* Writes a sorted page after all records were scanned. Skips a device that has gone or no longer matches. */
+/* Writes a sorted page when all records were scanned. Skips a device that was removed or no longer matches. */
 static void write_ranked(struct list *l, struct hw_now now)
 {
 	const struct hw_registry *r = hw_monitor_registry(l->pager->c->monitor);
@@ -370,7 +371,7 @@ static void list_free(struct list *l)
 	free(l);
 }
 
-/* The client disconnected, or the server stops, while the list waited. */
+/* The client has disconnected, or the server stops, while the list waited. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct list *l = arg;
@@ -381,14 +382,14 @@ static void on_close(struct evhttp_connection *conn, void *arg)
 	list_free(l);
 }
 
-/* Answers a list that has waited; its head was sent before. */
+/* Answers a list that has waited. The head of the answer was sent before. */
 static void list_answer_late(struct list *l)
 {
 	struct evhttp_request *req = l->req;
 	struct evhttp_connection *conn = evhttp_request_get_connection(req);
 	evhttp_connection_set_closecb(conn, NULL, NULL);
 	if (list_end(l) < 0) {
-		/* The status 200 was sent: only a closed connection can show the failure. */
+		/* The status 200 was already sent, so only a closed connection can show the failure. */
 		evhttp_connection_free(conn);
 	} else {
 		evhttp_send_reply_chunk(req, l->body);
@@ -429,8 +430,9 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 }
 
 /*
- * Queues the list. The head of the answer is sent now, since evhttp detects a disconnected client only after that. The
- * body has no length: it is chunked, or in HTTP/1.0 ended by closing the connection, even if keep-alive was requested.
+ * Queues the list. The head of the answer is sent now, because evhttp detects a disconnected client only after that.
+ * The answer has no length: it is chunked, or in HTTP/1.0 the end of the connection ends it, even if keep-alive was
+ * requested.
  */
 static void list_wait(struct list *l)
 {

@@ -2,7 +2,7 @@
 /*
  * Several nodes: /v1/nodes, the member `cluster` of /v1/status, the metrics, and readiness. A node's own data come from
  * Redis, where other programs can write. So they are parsed, and only members of the expected type are shown. Cost:
- * parsing a few hundred bytes per node.
+ * parsing a few hundred bytes for each node.
  */
 #include "control/nodes.h"
 
@@ -57,8 +57,8 @@ static unsigned count(const struct hw_control_nodes *n, const char *state)
 
 /* --- data of a node */
 
-/* A member that one of the nodes lacks does not differ. Only texts and numbers can be equal: the time of
- * cJSON_Compare() doubles with each level of nested objects. */
+/* Whether a member differs between two nodes. A member that one of them does not have does not differ. Only texts and
+ * numbers are compared, because the time of cJSON_Compare() doubles with each level of nested objects. */
 static bool differ(const cJSON *ours, const cJSON *theirs, const char *key)
 {
 	const cJSON *a = cJSON_GetObjectItemCaseSensitive(ours, key);
@@ -221,7 +221,7 @@ static const char *state_of(const struct hw_control_nodes *n, const char *node)
 	return NULL;
 }
 
-/* If a single node owns the fleet: whether another node is the owner, the owner's name and its state. */
+/* If one node owns the whole fleet: writes whether that is another node, with its name and state. */
 static void write_standby(struct hw_json *j, const struct hw_control *c, const struct hw_control_nodes *n)
 {
 	if (!c->ops->standby)
@@ -255,7 +255,7 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 	hw_json_close(j, '}');
 }
 
-/* The first member that cannot be in one fleet with this node, and the first reason. */
+/* Returns the first member that cannot watch one fleet with this node, and the first reason. */
 static const struct hw_control_node *stranger(const struct hw_control_nodes *n, const char **what)
 {
 	const struct hw_control_node *self = hw_control_nodes_self(n);

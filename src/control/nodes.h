@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Several nodes, as the control API shows them: members, lost nodes, and how many partitions each owns. The daemon
- * fills the struct on request with this node's view, which may be outdated.
+ * fills the struct on request with what this node knows, which may be outdated.
  */
 #ifndef HW_CONTROL_NODES_H
 #define HW_CONTROL_NODES_H
@@ -31,7 +31,7 @@ struct hw_control_nodes {
 	struct hw_control_node at[HW_CONTROL_NODES_MAX];
 	size_t n;
 	bool member, lapsed;         /* this node */
-	int64_t as_of_ms;            /* wall clock of the last renewal if this node has lapsed; 0: not lapsed */
+	int64_t as_of_ms;            /* wall clock of the last renewal, if this node has lapsed; 0: it has not */
 	bool denied;                 /* may not read the event stream */
 	bool denied_writes;          /* Redis' ACL denies a write that an owner needs */
 	const char *refused;         /* Redis' error for the last renewal; NULL: none */
@@ -49,8 +49,8 @@ struct hw_control_nodes {
 const struct hw_control_node *hw_control_nodes_self(const struct hw_control_nodes *n);
 
 /*
- * The differences between two nodes' own data, as bits. hw_control_difference(i) names bit i; NULL after the last. A
- * bit of HW_NODES_APART keeps the nodes from being in one fleet.
+ * The differences between the data of two nodes, as bits. hw_control_difference(i) returns the name of bit i; NULL
+ * after the last. With a difference of HW_NODES_APART the nodes cannot watch one fleet.
  */
 enum {
 	HW_DIFFERS_NAME = 1,

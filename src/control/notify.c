@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notifications: the sent messages with time and result; and test messages on request. */
+/* Notifications: those that were sent, with time and result, and tests on request. */
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <string.h>
@@ -20,7 +20,7 @@ void hw_serve_notify(void *arg, struct evhttp_request *req, const char *rest)
 	hw_answer_end(req, &j, body);
 }
 
-/* Fills *out with the value of `channel`, "" if not given. Returns NULL, or what is wrong. */
+/* Sets *out to the value of `channel`; "" if it is not given. Returns NULL, or what is wrong. */
 static const char *read_channel(const char *query, struct hw_param *out)
 {
 	struct hw_param p;

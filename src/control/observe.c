@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The daemon as a whole: /v1/status, /v1/groups, /v1/overview, /v1/wheel, /healthz, /readyz, /metrics. It reads the
- * core's counters; the daemon provides the rest. Cost: /metrics is a few lines per group.
+ * core's counters; the daemon provides the rest. Cost: /metrics has a few lines for each group.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -139,7 +139,7 @@ static void reply_ok(struct evhttp_request *req)
 	hw_reply(req, HTTP_OK, body);
 }
 
-/* The handler runs on the loop, so an answer proves that the loop turns. */
+/* This handler runs on the loop, so its answer proves that the loop runs. */
 void hw_serve_health(void *arg, struct evhttp_request *req, const char *rest)
 {
 	(void)arg, (void)rest;
@@ -225,7 +225,7 @@ static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_c
 	return blind->cause_ns[cause] + (lasts ? now.mono.ns - blind->cause_since[cause].ns : 0);
 }
 
-/* A standby node is not meant to receive heartbeats: its time does not count as blindness. */
+/* A standby node is not meant to receive heartbeats, so its time does not count as blindness. */
 void hw_control_begins(struct hw_control *c, struct hw_now now)
 {
 	c->begun = now.mono;
@@ -319,7 +319,7 @@ void hw_serve_groups(void *arg, struct evhttp_request *req, const char *rest)
 	hw_answer_end(req, &j, body);
 }
 
-/* One consistent view for the page: nothing else runs while it is written. */
+/* All parts are of the same moment, because nothing else runs while they are written. */
 void hw_serve_overview(void *arg, struct evhttp_request *req, const char *rest)
 {
 	const struct hw_control *c = arg;

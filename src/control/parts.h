@@ -40,20 +40,20 @@ struct hw_control {
 hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_overview, hw_serve_health, hw_serve_ready, hw_serve_metrics,
 	hw_serve_wheel;
 
-/* Whether it has been blind since its start: devices have not had the time to report. */
+/* Whether the monitor has been blind since its start, so that devices have not had the time to report. */
 bool hw_is_starting(const struct hw_control *c);
-/* While blind: the begin, the duration, and the time left for devices to report. */
+/* While blind: writes when that began, for how long it lasts, and how much time devices have left to report. */
 void hw_write_blind_times(struct hw_json *j, const struct hw_control *c);
 
 /* devices.c: single devices. */
 hw_http_handler hw_serve_device;
-/* Whether the device is shown: neither provisional nor forgotten. */
+/* Whether the device is shown, which means that it is neither provisional nor forgotten. */
 bool hw_device_visible(const struct hw_device *d);
 /* Writes the members of a device. */
 void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_now now, const struct hw_device *d);
 /* Writes the members of a device as of a transition. */
 void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e);
-/* Finds the device that the rest of a path names. Returns NULL after answering the request. */
+/* Finds the device whose id is the rest of the path. If there is none, answers the request and returns NULL. */
 struct hw_device *hw_find_device(struct hw_control *c, struct evhttp_request *req, const char *rest, uint32_t *index);
 
 /* forget.c: forgetting a device, possibly by another node. */
@@ -64,7 +64,7 @@ void hw_asks_free(struct hw_asks *a);
 
 /* nodes.c: several nodes. */
 hw_http_handler hw_serve_nodes;
-/* Fills in what is known of the nodes. False: this is the only node. */
+/* Fills in what this node knows of the nodes. Returns false if there is only this node. */
 bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out);
 /* Whether another node owns the fleet, so that this one has no devices. */
 bool hw_stands_by(const struct hw_control *c);
@@ -72,7 +72,7 @@ bool hw_stands_by(const struct hw_control *c);
 void hw_write_nodes(struct hw_json *j, const struct hw_control *c);
 /* Writes the member `cluster` of /v1/status, if there are several nodes. */
 void hw_write_cluster(struct hw_json *j, const struct hw_control *c);
-/* Appends to `why`, of length `n`, why this node is not ready in the cluster. Returns the new length. */
+/* Appends to `why`, of length `n`, the reasons why this node is not ready in the cluster. Returns the new length. */
 size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap);
 
 /* notify.c: sent notifications, and tests. */
@@ -92,16 +92,16 @@ struct hw_history *hw_history_new(bool cut);
 void hw_history_free(struct hw_history *h);
 /* Adds a transition, overwriting the oldest. Does nothing without memory. */
 void hw_history_append(struct hw_history *h, const struct hw_event *e);
-/* ... from the store. If the transition is already here, by id and seq, it gets its stream id. */
+/* Adds a transition that the store has returned. If it is already here, by id and seq, it gets its stream id. */
 void hw_history_add(struct hw_history *h, const struct hw_event *e);
 /* ... that waits for its stream id. */
 void hw_history_await(struct hw_history *h, const struct hw_event *e);
-/* The first waiting item from number `*number` on; `*number` moves past it. NULL: none. Valid until the next
- * addition. */
+/* The first item without an id from number `*number` on; `*number` moves past it. NULL: there is none. Valid until the
+ * next addition. */
 const struct hw_event *hw_history_waiting(const struct hw_history *h, uint64_t *number);
 /* The number of the next item. */
 uint64_t hw_history_end(const struct hw_history *h);
-/* Whether the stream has older transitions than those here. */
+/* Sets whether the stream has older transitions than those here. */
 void hw_history_set_cut(struct hw_history *h, bool cut);
 /* Copies at most `cap` items after an id into `page` and `events`. Valid until the next hw_history_add(). */
 void hw_history_after(const struct hw_history *h, struct hw_stream_id at, struct hw_event *events, size_t cap,
@@ -111,7 +111,7 @@ void hw_history_after(const struct hw_history *h, struct hw_stream_id at, struct
 hw_http_handler hw_serve_events;
 /* Call once a second: repeats an event_add that failed. */
 void hw_hub_tick(struct hw_hub *h);
-/* Closes the streams of users who have lost the right. Returns their number. */
+/* Closes the streams of users who have lost their right. Returns their number. */
 unsigned hw_hub_cut_unadmitted(struct hw_hub *h);
 /* The same, including forwarded answers. */
 unsigned hw_close_unadmitted(struct hw_control *c);

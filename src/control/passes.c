@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Forwards paths of our other daemons to their sockets; 503 while a daemon is away. */
+/* Forwards the paths of our other daemons to their sockets. Answers 503 while such a daemon cannot be reached. */
 #include <errno.h>
 
 #include "control/parts.h"
 #include "http/proxy.h"
 
-#define PATIENCE_MS 60000 /* a stream sends a comment more often; a request that waits announces a shorter time */
+#define PATIENCE_MS 60000 /* longer than a stream is ever without a comment, and than a waiting request may wait */
 
 static void serve(struct hw_proxy *p, struct evhttp_request *req)
 {

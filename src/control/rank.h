@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first devices of many in an order, for a page of a sorted list. Devices are offered one by one; a device replaces
- * the last kept one if it comes before it (a heap with the last on top). Kept devices are copies, because a device may
- * be removed between two turns of the loop.
+ * Finds the first devices of many in an order, for a page of a sorted list. Devices are offered one by one. A device
+ * replaces the last one that is kept if it comes before that (a heap with the last at the top). Copies are kept,
+ * because a device may be removed between two turns of the loop.
  *
- * Cost: a comparison per offered device, and the logarithm of the page's size per kept device.
+ * Cost: one comparison for each device that is offered, and the logarithm of the page's size for each that is kept.
  */
 #ifndef HW_CONTROL_RANK_H
 #define HW_CONTROL_RANK_H
@@ -41,15 +41,16 @@ struct hw_rank {
 	struct hw_ranked floor; /* only devices after it are kept */
 };
 
-/* Keeps the first `cap` devices of the order, or of its reverse. Returns 0 or -ENOMEM. */
+/* Keeps the first `cap` devices of the order, or of the reverse order. Returns 0 or -ENOMEM. */
 int hw_rank_init(struct hw_rank *r, enum hw_order order, bool back, size_t cap);
 void hw_rank_fini(struct hw_rank *r);
 
 void hw_rank_offer(struct hw_rank *r, const struct hw_device *d, struct hw_ref ref);
-/* Sorts the kept devices into heap[0 .. n). No device may be offered after that. */
+/* Sorts the kept devices into heap[0 .. n). After this, no device may be offered. */
 void hw_rank_sort(struct hw_rank *r);
 
-/* An item's position as text; and the floor from such a text, or -EINVAL. */
+/* hw_rank_place(): writes the position of an item as text. hw_rank_floor(): sets the begin of a page from such a text,
+ * or returns -EINVAL. */
 #define HW_RANK_PLACE_MAX (HW_ID_MAX + 1)
 void hw_rank_place(const struct hw_rank *r, const struct hw_ranked *item, char buf[HW_RANK_PLACE_MAX]);
 int hw_rank_floor(struct hw_rank *r, const char *place, size_t len);

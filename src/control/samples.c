@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last hour: a sample every ten seconds, for the dashboard's charts when no Prometheus scrapes. Cost: 360 samples
- * of 64 bytes.
+ * The last hour: a sample every ten seconds, for the dashboard's charts if there is no Prometheus. Cost: 360 samples of
+ * 64 bytes.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -22,9 +22,8 @@ struct sample {
 	uint64_t heartbeats, transitions; /* since the sample before */
 	uint32_t detected;
 	int64_t delay_sum_ns, delay_max_ns;
-	bool blind; /* blind at some time in it */
-	int64_t blind_from_ms,
-		blind_ms; /* wall clock of the begin; duration: to a second, or exact if it ended sooner */
+	bool blind;                      /* blind at some time in it */
+	int64_t blind_from_ms, blind_ms; /* wall clock when it began; duration, to a second, or exact if it has ended */
 };
 
 struct hw_samples {
@@ -84,7 +83,8 @@ static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct 
 		ms = (now.mono.ns - is.since.ns) / HW_NS_PER_MS;
 	s->blind_ns = blind_ns;
 	if (!s->begun || ms > since_ms)
-		ms = s->begun ? since_ms : 0; /* blindness detected late is in the log and in heartwheel-history */
+		ms = s->begun ? since_ms : 0; /* an earlier blindness that was detected late is in the log and in
+		                                 heartwheel-history */
 	s->now.blind |= is.blind || ms > 0;
 	if (ms <= 0)
 		return;
@@ -94,8 +94,8 @@ static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct 
 }
 
 /*
- * Before the store's devices are loaded, a sample would show no devices. If the store is away at the start, samples
- * begin after the grace.
+ * Before the devices of the store are loaded, a sample would show none. If Redis cannot be reached at the start,
+ * samples begin after the grace.
  */
 static bool is_loading(const struct hw_control *c)
 {
