@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The address of Redis and the account for it: all that a program knows of Redis before it connects. A new kind of
- * address needs a member here and its handling in link.c. No other file reads the members.
+ * The address of Redis and the account there, which is all that a program knows of Redis before it connects. A new kind
+ * of address needs a member here and code in link.c. No other file reads the members.
  */
 #ifndef HW_LINK_ADDRESS_H
 #define HW_LINK_ADDRESS_H
@@ -15,14 +15,14 @@ struct hw_redis_address {
 	const char *host; /* used when unix_socket is "" */
 	int port;
 	const char *unix_socket; /* "": none */
-	/* A list for hw_hosts_parse(), and the name of the master at those Sentinels; NULL or "": no Sentinels. If
-	 * both are set, the Sentinels are asked for the master, and host, port and unix_socket are not used. */
+	/* A list for hw_hosts_parse(), and the name of the master at those Sentinels. NULL or "": no Sentinels. If both
+	 * are set, the Sentinels name the master, and host, port and unix_socket are not used. */
 	const char *sentinels, *master;
 	int db;
-	const char *username, *password; /* "": none. The password has already been read from its file */
+	const char *username, *password; /* "": none. The password was already read from its file */
 };
 
-/* The address in the section [redis]. `password` (NULL: none) and the texts of the section are borrowed. */
+/* Returns the address in the section [redis]. `password` (NULL: none) and the texts of the section are borrowed. */
 struct hw_redis_address hw_redis_address_of(const struct hw_conf_redis *c, const char *password);
 
 /* Copies the texts to the heap. Returns 0 or -ENOMEM; the caller must call hw_redis_address_fini() in both cases. */
@@ -35,7 +35,7 @@ bool hw_redis_address_is_asked_for(const struct hw_redis_address *a);
 void hw_redis_address_text(const struct hw_redis_address *a, char *buf, size_t cap);
 /* Writes the prefix of the channels on which Redis publishes the key events of this db. The event's name follows it. */
 void hw_redis_address_keyevents(const struct hw_redis_address *a, char *buf, size_t cap);
-/* The keys of the section [redis] that set this address, for an error message. */
+/* The keys of [redis] that set this address, for an error message. */
 const char *hw_redis_address_keys(const struct hw_redis_address *a);
 
 #endif

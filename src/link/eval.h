@@ -20,11 +20,11 @@ struct hw_bytes {
 struct hw_eval {
 	struct hw_bytes keys, args, whole;
 	unsigned n_keys, n_args;
-	int item;    /* n_args at the start of the item, so that the next argument has place n_args - item */
+	int item;    /* n_args at the start of the item, so that place = n_args - item for the next argument */
 	bool failed; /* memory ran out: hw_eval_end() returns NULL */
 };
 
-/* Zeroed storage is ready for hw_eval_begin(). Outside an item, the first argument has place 1. */
+/* Zeroed storage is ready for hw_eval_begin(). Outside of an item, the first argument has place 1. */
 void hw_eval_begin(struct hw_eval *e);
 /* Begins an item: the next argument has place 0. */
 void hw_eval_item(struct hw_eval *e);
@@ -32,7 +32,8 @@ void hw_eval_key(struct hw_eval *e, const char *key, size_t len);
 void hw_eval_arg(struct hw_eval *e, const char *arg, size_t len);
 void hw_eval_arg_text(struct hw_eval *e, const char *arg);
 void hw_eval_arg_int(struct hw_eval *e, int64_t arg);
-/* The same for an argument with a named place (HW_AT_WRITE_SEQ, see places.h). Asserts that it is the next place. */
+/* The same for an argument whose place has a name (HW_AT_WRITE_SEQ, see places.h). Asserts that it is the next place.
+ */
 void hw_eval_put(struct hw_eval *e, unsigned place, const char *arg, size_t len);
 void hw_eval_put_text(struct hw_eval *e, unsigned place, const char *arg);
 void hw_eval_put_int(struct hw_eval *e, unsigned place, int64_t arg);
@@ -40,8 +41,8 @@ void hw_eval_put_int(struct hw_eval *e, unsigned place, int64_t arg);
 #define HW_EVAL_COUNT_LEN 3
 size_t hw_eval_put_count(struct hw_eval *e, unsigned place);
 void hw_eval_set_count(struct hw_eval *e, size_t at, unsigned n);
-/* Appends `len` bytes of '0' for a text that is not known yet. Returns the position for hw_eval_fill(), which may
- * overwrite only a part. */
+/* Appends `len` bytes of '0' for a text that is not known yet. Returns their position for hw_eval_fill(), which may
+ * overwrite only a part of them. */
 size_t hw_eval_put_room(struct hw_eval *e, unsigned place, size_t len);
 void hw_eval_fill(struct hw_eval *e, size_t at, const char *text, size_t len);
 /* Bytes of keys and arguments so far. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * There are at most two connections: one to the Sentinel that is being asked, one to the Sentinel that is subscribed
- * to. The question and SUBSCRIBE are sent together, so that a switch is either in the answer or published afterwards. A
- * Sentinel may process the two apart; the repeated question after HW_FOLLOW_AGAIN_MS covers that. Connections are
- * opened from `turn` and `timer` alone, never within a callback of hiredis.
+ * There are at most two connections: one to the Sentinel that is being asked, and one to the Sentinel whose messages
+ * are subscribed to. The question and SUBSCRIBE are sent together, so a change of the master is either in the answer or
+ * is published afterwards. A Sentinel may process the two separately; the question is repeated after HW_FOLLOW_AGAIN_MS
+ * for that case. Connections are opened only from `turn` and `timer`, never in a callback of hiredis.
  */
 #include "link/follow.h"
 
@@ -40,7 +40,7 @@ struct hw_follow {
 	bool asking; /* talk[asked] waits for its answer */
 	unsigned asked;
 	struct talk talk[2]; /* talk[asked], and the subscription: talk[1 - asked] */
-	/* the last trouble of each Sentinel that was reported; HW_SENTINEL_NAMED: none */
+	/* the last fault of each Sentinel that was reported; HW_SENTINEL_NAMED: none */
 	enum hw_sentinel_answer reported[HW_HOSTS_MAX];
 	char why[HW_SENTINEL_WHY]; /* the trouble of the Sentinel that failed last */
 	struct event *turn, *timer;
@@ -75,7 +75,7 @@ static void report(struct hw_follow *f, unsigned who, enum hw_sentinel_answer wh
 		f->ops->on_trouble(f->arg, f->why);
 }
 
-/* The Sentinel that was asked gave no usable answer: ask the next one. */
+/* The Sentinel that was asked has given no usable answer. Asks the next one. */
 static void failed(struct hw_follow *f, enum hw_sentinel_answer what, const char *detail)
 {
 	struct talk *t = &f->talk[f->asked];
@@ -87,7 +87,7 @@ static void failed(struct hw_follow *f, enum hw_sentinel_answer what, const char
 	event_active(f->turn, EV_TIMEOUT, 0);
 }
 
-/* This address of the Sentinel cannot be reached: try its next address, or else the next Sentinel. */
+/* This address of the Sentinel cannot be reached. Tries its next address, or else the next Sentinel. */
 static void unreachable(struct talk *t, const char *why)
 {
 	if (t->address + 1 >= t->n_addresses) {
@@ -133,7 +133,7 @@ static void on_disconnect(const redisAsyncContext *ac, int status)
 
 /* --- answers and messages ---------------------------------------------------------------------------------------- */
 
-/* The Sentinel that was asked has named a master. Its connection becomes the subscription. */
+/* The Sentinel that was asked has named a master. Its connection now serves the subscription. */
 static void named(struct talk *t, const struct hw_host *master)
 {
 	struct hw_follow *f = t->follow;

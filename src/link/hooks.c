@@ -19,7 +19,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	redisAsyncHandleRead(((struct hooks *)arg)->ac);
 }
 
-/* With an error set, hiredis neither reads nor writes, but closes the connection. */
+/* If an error is set, hiredis neither reads nor writes, and closes the connection. */
 static void set_error(redisAsyncContext *ac)
 {
 	ac->c.err = REDIS_ERR_OOM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Connects hiredis to libevent. The adapter of hiredis itself checks no allocation. */
+/* Connects hiredis to libevent. hiredis' own adapter does not check its allocations. */
 #ifndef HW_LINK_HOOKS_H
 #define HW_LINK_HOOKS_H
 
@@ -12,12 +12,12 @@ struct event_base;
  * events, so its owner needs a timeout. */
 int hw_hooks_attach(redisAsyncContext *ac, struct event_base *base);
 
-/* Must be true before each command. hiredis 0.14 does not check the allocation of its output buffer, and reads the
- * buffer at the next command or write. If the buffer is missing, this returns false, and the connection is lost in the
- * next turn of the loop. */
+/* Must return true before each command is sent. hiredis 0.14 does not check the allocation of its output buffer, and
+ * uses the buffer at the next command or write. If there is no buffer, this returns false, and the connection is lost
+ * in the next turn of the loop. */
 bool hw_hooks_can_send(redisAsyncContext *ac);
 
-/* Gives the connection up for lack of memory, in the next turn of the loop. */
+/* Gives the connection up in the next turn of the loop, because there is no memory. */
 void hw_hooks_give_up(redisAsyncContext *ac);
 
 #endif

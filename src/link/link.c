@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection. `ac` becomes NULL as soon as the connection is given up, so that a late callback recognises an old
- * connection. hiredis before 1.0 frees the context itself after a failed connect, and cannot take commands in the
- * connect callback. So the greeting is sent from `turn`.
+ * The connection. `ac` becomes NULL as soon as the connection is given up, so that a late callback can see that its
+ * connection is an old one. hiredis before 1.0 frees the context itself after a failed connect, and accepts no commands
+ * in the connect callback. So the greeting is sent from `turn`.
  */
 #include "link/link.h"
 
@@ -29,7 +29,7 @@ static int64_t mono_ms(void)
 
 /* --- failures and back-off --------------------------------------------------------------------------------------- */
 
-/* xorshift64 (Marsaglia, 2003): the jitter needs nothing better. */
+/* xorshift64 (Marsaglia, 2003), which is good enough to vary the delays. */
 static uint64_t next_random(struct hw_redis_link *l)
 {
 	l->random ^= l->random << 13;
@@ -78,7 +78,7 @@ void hw_redis_link_fail(struct hw_redis_link *l, const char *why)
 	l->ops->on_lost(l->arg, text);
 }
 
-/* This address cannot be reached: try the next one, if there is one. */
+/* This address cannot be reached. Tries the next one, if there is one. */
 static void unreachable(struct hw_redis_link *l, const char *why)
 {
 	char text[512];
@@ -123,8 +123,8 @@ static void on_connect(const redisAsyncContext *ac, int status)
 }
 
 /*
- * Arms the next check of the connection. A connection that answers promptly costs no extra wake-up: each command and
- * each reply moves the check. Returns 0 or -ENOMEM.
+ * Schedules the next check of the connection. Each command and each reply postpones the check, so a connection that
+ * answers promptly causes no extra wake-up. Returns 0 or -ENOMEM.
  */
 static int watch(struct hw_redis_link *l)
 {
@@ -207,7 +207,7 @@ static void look_up(struct hw_redis_link *l)
 
 static void start(struct hw_redis_link *l)
 {
-	l->unarmed = false; /* the link starts now, for whatever reason: the next tick must not start it again */
+	l->unarmed = false; /* The connection is being opened now, so the next tick must not open it again. */
 	if (is_local(l) || l->address < l->n_addresses) {
 		connect_to(l);
 	} else if (!l->follow || l->named) {
@@ -241,7 +241,7 @@ static void on_master(void *arg, const struct hw_host *master, const struct hw_h
 		hw_redis_link_fail(l, text);
 	}
 	l->named = true;
-	hw_redis_link_settled(l); /* the back-off of the old master does not apply to the new one */
+	hw_redis_link_settled(l); /* the delay that the old master caused does not apply to the new one */
 	event_active(l->retry, EV_TIMEOUT, 0);
 }
 
@@ -266,8 +266,8 @@ static const struct hw_follow_ops follow_ops = {on_master, on_nobody, on_trouble
 
 /* --- the greeting ------------------------------------------------------------------------------------------------ */
 
-/* The reply to a step of the greeting. NULL if the link is lost, or if Redis refuses the step: then the link fails
- * here. */
+/* Returns the reply to a step of the greeting. Returns NULL if the connection is lost, or if Redis refuses the step; in
+ * the second case closes the connection. */
 static const redisReply *checked(struct hw_redis_link *l, const redisReply *reply)
 {
 	if (!reply)
@@ -285,7 +285,7 @@ static void ready(struct hw_redis_link *l)
 	l->ops->on_ready(l->arg);
 }
 
-/* A Sentinel that is cut off, or not up to date, may name a server that is a replica now. So ROLE is checked. */
+/* The reply to ROLE. A Sentinel that is cut off, or not up to date, may name a server that is a replica now. */
 static void on_role(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis_link *l = arg;
@@ -305,7 +305,7 @@ static void on_role(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_fail(l, text);
 }
 
-/* An error also counts as an answer: the owner's first command will get the same error and handle it. */
+/* An error also counts as an answer. The owner's first command will get the same error, and the owner handles it. */
 static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
 {
 	(void)ac;
@@ -315,7 +315,7 @@ static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
 	ready(arg);
 }
 
-/* The kernel accepts a connection even if Redis hangs. With `proves`, the link becomes ready only after a reply. */
+/* The kernel accepts a connection even if Redis hangs. With `proves`, the connection is ready only after a reply. */
 static void selected(struct hw_redis_link *l)
 {
 	const char *argv[] = {l->follow ? "ROLE" : "PING"};
@@ -378,8 +378,8 @@ static void on_pong(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_got(arg);
 }
 
-/* A silence must be seen in two checks: after a pause of this process, the first check runs before the socket is
- * read. */
+/* Redis must be silent at two checks in a row: after this process was stopped, the first check runs before the socket
+ * is read. */
 static void check_silence(struct hw_redis_link *l)
 {
 	int64_t now = mono_ms();
@@ -399,7 +399,7 @@ static void check_silence(struct hw_redis_link *l)
 		return;
 	}
 	l->overdue = 0;
-	/* quiet for HW_LINK_QUIET_MS: watch() armed the check for then */
+	/* no reply for HW_LINK_QUIET_MS, after which watch() has scheduled this check */
 	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY)
 		hw_redis_link_command(l, on_pong, l, 1, argv, lens);
 }
@@ -425,7 +425,7 @@ static void on_alive(evutil_socket_t fd, short what, void *arg)
 		watch(l);
 }
 
-/* Without memory, hiredis 0.14 sends a command whose callback it could not queue. The replies would then go to the
+/* Without memory, hiredis 0.14 sends a command whose callback it could not queue. Later replies would then reach the
  * wrong callbacks, so the connection is given up. `last`: the last callback in the queue before the command. */
 static int sent(struct hw_redis_link *l, int rc, const redisCallback *last)
 {

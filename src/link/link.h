@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The connection to Redis. The steps are: ask Sentinels for the master if they are configured, resolve the name,
- * connect, AUTH, SELECT. If a step fails or the connection is lost, the link retries with back-off: 100 ms to 1 s, each
- * delay reduced by a random part of up to half. The link counts as lost if a connect or a reply takes longer than
- * HW_LINK_SILENCE_MS. A quiet connection is tested with PING, unless conf.subscriber is set. The link is ready when
- * Redis has answered the last command of the greeting. This is ROLE with Sentinels, else PING if conf.proves is set,
+ * connect, AUTH, SELECT. If a step fails or the connection is lost, it is opened again after a delay of 100 ms to 1 s,
+ * which is shortened by a random part of up to half. The connection counts as lost if a connect or a reply takes longer
+ * than HW_LINK_SILENCE_MS. A quiet connection is tested with PING, unless conf.subscriber is set. The connection is
+ * ready when Redis has answered the last command of the greeting: ROLE with Sentinels, else PING if conf.proves is set,
  * else the last of AUTH and SELECT, if any.
  *
- * With Sentinels, the link is dropped as soon as a Sentinel reports another master, and connects to that master at
- * once. ROLE must confirm that the server is a master.
+ * With Sentinels, the connection is given up as soon as a Sentinel reports another master, and one to that master is
+ * opened at once. The reply to ROLE must confirm that the server is a master.
  *
- * Each command's callback is called exactly once: with the reply, or with NULL if the link was lost first. After NULL
- * it is unknown whether Redis ran the command. With NULL, the callback may only release its own resources; on_lost()
- * follows.
+ * Each command's callback is called exactly once: with the reply, or with NULL if the connection was lost before it
+ * came. After NULL it is unknown whether Redis has carried out the command. With NULL, the callback may only free its
+ * own resources; on_lost() follows.
  */
 #ifndef HW_LINK_LINK_H
 #define HW_LINK_LINK_H
@@ -30,7 +30,8 @@
 #include "link/resolve.h"
 
 #define HW_LINK_BACKOFF_MIN_MS 100
-#define HW_LINK_BACKOFF_MAX_MS 1000 /* a monitor is back soon after its Redis; one connect a second costs little */
+/* A monitor should work soon after its Redis does, and one connect in a second costs little. */
+#define HW_LINK_BACKOFF_MAX_MS 1000
 #define HW_LINK_SILENCE_MS     5000
 #define HW_LINK_QUIET_MS       2000
 
@@ -56,7 +57,7 @@ struct hw_redis_link_conf {
 struct hw_redis_link_ops {
 	void (*on_ready)(void *arg);                 /* authenticated, and the db is selected */
 	void (*on_lost)(void *arg, const char *why); /* lost, or could not be opened */
-	/* A Sentinel has trouble; `what` names the trouble and the remedy. May be NULL. */
+	/* A Sentinel does not answer as it should. `what` names the fault and the remedy. May be NULL. */
 	void (*on_trouble)(void *arg, const char *what);
 };
 
@@ -67,7 +68,7 @@ struct hw_redis_link {
 	void *arg;
 	enum hw_redis_link_state state;
 	redisAsyncContext *ac;    /* NULL: none */
-	struct hw_guard guard;    /* of ac; not inside the context, because the reader is freed last */
+	struct hw_guard guard;    /* the guard of ac; not inside the context, because the reader is freed last */
 	struct hw_follow *follow; /* NULL: no Sentinels, the address is configured */
 	struct hw_host master;    /* the master that a Sentinel named last */
 	char by[HW_HOST_TEXT];    /* the Sentinel that named it */
@@ -77,30 +78,30 @@ struct hw_redis_link {
 	size_t n_addresses, address;
 	struct event *turn;  /* runs work that a hiredis callback must not do */
 	struct event *retry; /* the next attempt */
-	struct event *alive; /* check: each second while a reply is awaited, else after HW_LINK_QUIET_MS */
-	bool unarmed;        /* `retry` could not be armed: the next hw_redis_link_tick() starts */
+	struct event *alive; /* timer of the check: each second while a reply is awaited, else after HW_LINK_QUIET_MS */
+	bool unarmed; /* there was no memory for `retry`, so the next hw_redis_link_tick() opens the connection */
 	unsigned tries, overdue, in_flight;
 	uint64_t random;
-	int64_t since_ms; /* monotonic: of the last reply, or of the start of the wait for a reply */
+	int64_t since_ms; /* monotonic: when the last reply came, or when the wait for a reply began */
 	uint64_t commands;
 	char where[300];
 };
 
-/* Initialises the caller's storage and starts connecting in the next turn of the loop. 0 or -ENOMEM. */
+/* Initialises the caller's storage. Begins to connect in the next turn of the loop. Returns 0 or -ENOMEM. */
 int hw_redis_link_init(struct hw_redis_link *l, struct event_base *base, const struct hw_redis_link_conf *conf,
                        const struct hw_redis_link_ops *ops, void *arg);
 /* Calls each waiting callback with NULL, but not on_lost(). Must not be called from a callback. */
 void hw_redis_link_fini(struct hw_redis_link *l);
 
-/* Closes the connection, calls on_lost(), and connects again after the back-off. May be called from a reply's
- * callback; no other callback is called with a reply after that. */
+/* Closes the connection, calls on_lost(), and connects again after the delay. May be called in the callback of a reply;
+ * after that, no other callback gets a reply. */
 void hw_redis_link_fail(struct hw_redis_link *l, const char *why);
 
-/* The connection has proved useful: the back-off starts at its minimum again. */
+/* The connection has proved useful, so the next delay is the shortest one again. */
 void hw_redis_link_settled(struct hw_redis_link *l);
 
-/* Sends a command in the wire format. `fn` must call hw_redis_link_got() for each reply. Returns 0; on -ENOTCONN or
- * -ENOMEM `fn` is not called. */
+/* Sends a command in the wire format. `fn` must call hw_redis_link_got() for each reply. Returns 0, or -ENOTCONN or
+ * -ENOMEM, and `fn` is then not called. */
 int hw_redis_link_send(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len);
 /* The same for a list of arguments. */
 int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,

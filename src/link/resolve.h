@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resolves one host name off the loop. getaddrinfo() runs in a thread, so nsswitch.conf applies. The thread shares the
- * request and may outlive its caller.
+ * Resolves one host name in a thread, so that the loop does not wait. It uses getaddrinfo(), so nsswitch.conf applies.
+ * The thread shares the request and may outlive its caller.
  */
 #ifndef HW_LINK_RESOLVE_H
 #define HW_LINK_RESOLVE_H
@@ -16,13 +16,14 @@
 struct event_base;
 struct hw_resolve;
 
-/* `error` is NULL and n > 0; or `error` is the reason for a failure (static text). Called once, from the loop. */
+/* `error` NULL: n > 0 addresses. Otherwise `error` is the reason for the failure (static text). Called once, from the
+ * loop. */
 typedef void hw_resolved(void *arg, const char (*addresses)[HW_ADDRESS_TEXT], size_t n, const char *error);
 
 /* Whether `host` is a numeric address. */
 bool hw_resolve_literal(const char *host);
 
-/* Starts a look-up; NULL if that fails. The request ends when `fn` has been called, or when it is cancelled. */
+/* Starts a look-up. Returns NULL if that fails. The request ends when `fn` was called or when it is cancelled. */
 struct hw_resolve *hw_resolve_start(struct event_base *base, const char *host, hw_resolved *fn, void *arg);
 void hw_resolve_cancel(struct hw_resolve *q);
 

@@ -16,7 +16,7 @@
 struct hw_scripts_ops {
 	/* All scripts are loaded. */
 	void (*on_loaded)(void *arg);
-	/* Redis refused a script; the answers for the others may follow. */
+	/* Redis has refused a script. The answers for other scripts may follow. */
 	void (*on_refused)(void *arg, const char *error);
 };
 
@@ -36,13 +36,13 @@ struct hw_scripts {
  * there. */
 void hw_scripts_init(struct hw_scripts *s, struct hw_redis_link *link, const char *const *texts, unsigned n,
                      const struct hw_scripts_ops *ops, void *arg);
-/* Loads all scripts, unless a load is under way. Without memory, the link fails. */
+/* Loads all scripts, unless they are being loaded. Without memory, the connection is given up. */
 void hw_scripts_load(struct hw_scripts *s);
-/* Whether a load is under way: the caller should send no calls until it ends. */
+/* Whether scripts are being loaded. The caller should send no calls until this ends. */
 bool hw_scripts_loading(const struct hw_scripts *s);
 /* The link is lost: no load is under way any more. */
 void hw_scripts_lost(struct hw_scripts *s);
-/* Ends the call in `e` and sends it. Returns 0; on -ENOTCONN or -ENOMEM `fn` is not called. */
+/* Completes the call in `e` and sends it. Returns 0, or -ENOTCONN or -ENOMEM, and `fn` is then not called. */
 int hw_scripts_call(struct hw_scripts *s, unsigned script, struct hw_eval *e, redisCallbackFn *fn, void *arg);
 
 #endif

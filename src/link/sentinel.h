@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Interprets the answers of Sentinels, without a connection or a clock: which Sentinel to ask next, what an answer
- * means, and when to follow a change of the master.
+ * means, and whether to move to another master.
  */
 #ifndef HW_LINK_SENTINEL_H
 #define HW_LINK_SENTINEL_H
@@ -35,31 +35,32 @@ bool hw_sentinel_read_switch(const char *text, const char *name, struct hw_host 
 
 #define HW_SENTINEL_WHY 400
 
-/* Writes the trouble and the remedy as one line without control characters. `detail`: text of the answer or the
- * connection error. */
+/* Writes the fault and the remedy as one line without control characters. `detail`: the text of the answer, or the
+ * error of the connection. */
 void hw_sentinel_why(enum hw_sentinel_answer what, const struct hw_host *sentinel, const char *name, const char *detail,
                      char why[HW_SENTINEL_WHY]);
 
-/* The Sentinels in turn, each once in a round. A round continues where the last one ended. */
+/* The order in which Sentinels are asked, each once in a round. A round continues where the last one ended. */
 struct hw_sentinel_round {
 	unsigned n, next, left;
 };
 
 void hw_sentinel_round_begin(struct hw_sentinel_round *r);
-/* The index of the next Sentinel to ask; -1: each has been asked in this round. */
+/* The index of the next Sentinel to ask; -1: each was asked in this round. */
 int hw_sentinel_round_next(struct hw_sentinel_round *r);
 
 /*
- * The master in use. A Sentinel that was cut off may still name an old master. So the master in use is left for another
- * server only if two answers in a row name that server. With a single Sentinel, one answer is enough. The two answers
- * come from two Sentinels, unless only one of them answers. A +switch-master message is followed at once.
+ * The master in use. A Sentinel that was cut off may still name an old master. So another server replaces the master in
+ * use only if two answers in a row name it. They come from two Sentinels, unless only one of them answers. With a
+ * single Sentinel, one answer is enough. A +switch-master message takes effect at once.
  */
 struct hw_sentinel_view {
 	struct hw_host in_use, other;
 	unsigned n_named; /* how many answers in a row have named `other` */
 };
 
-/* One of `n` Sentinels has named a master. `wanted`: no master is in use now. Returns whether to connect to it. */
+/* One of `n` Sentinels has named a master. `wanted`: there is no master in use. Returns whether to connect to the named
+ * one. */
 bool hw_sentinel_view_named(struct hw_sentinel_view *v, const struct hw_host *master, unsigned n, bool wanted);
 /* A +switch-master message has named a master. Returns whether to connect to it. */
 bool hw_sentinel_view_switched(struct hw_sentinel_view *v, const struct hw_host *master);

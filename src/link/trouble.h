@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The meaning of an error reply: its kind, whether it concerns Redis as a whole or only the command, and a sentence
- * with the remedy. Each kind is reported at most once per HW_TROUBLE_EVERY_MS.
+ * The meaning of an error reply: its kind, whether it is about Redis as a whole or only about the command, and a
+ * sentence with the remedy. Each kind is reported at most once in HW_TROUBLE_EVERY_MS.
  */
 #ifndef HW_LINK_TROUBLE_H
 #define HW_LINK_TROUBLE_H
@@ -40,25 +40,25 @@ struct hw_troubles {
 	int64_t reported_ms[HW_TROUBLE_KINDS]; /* monotonic; 0: never */
 };
 
-/* The kind of an error reply. Older servers wrap the error that stopped a script, so the code may stand anywhere in
- * the text. */
+/* The kind of an error reply. Older servers put a text around the error that stopped a script, so the code may be
+ * anywhere in the reply. */
 enum hw_trouble hw_trouble_of(const char *reply);
 
-/* Whether the error concerns all of Redis, so that any other command would fail now too. The caller then keeps what
- * failed, and sends it again. */
+/* Whether the error is about all of Redis, so that any other command would also fail now. The caller then keeps what
+ * has failed, and sends it again. */
 bool hw_trouble_is_global(enum hw_trouble k);
 
-/* The name that Redis uses for a kind that can stop a write ("READONLY"); "other" for HW_TROUBLE_OTHER; NULL for
+/* The name that Redis uses for a kind that can prevent a write ("READONLY"); "other" for HW_TROUBLE_OTHER; NULL for
  * other kinds. */
 const char *hw_trouble_name(enum hw_trouble k);
 
-/* Writes the trouble and the remedy as one line without control characters, at most HW_TROUBLE_TEXT bytes with the
- * NUL. */
+/* Writes the meaning and the remedy as one line without control characters, at most HW_TROUBLE_TEXT bytes with the NUL.
+ */
 void hw_trouble_text(const char *reply, char buf[HW_TROUBLE_TEXT]);
 
-/* Whether this kind is due to be reported. If so, it counts as reported now. */
+/* Whether this kind may be reported now. If so, it counts as reported. */
 bool hw_trouble_due(struct hw_troubles *t, enum hw_trouble k, int64_t now_ms);
-/* The same for a report whose last time is *told_ms (monotonic; 0: never). */
+/* The same for a report that was last made at *reported_ms (monotonic; 0: never). */
 bool hw_trouble_due_again(int64_t *reported_ms, int64_t now_ms);
 
 #endif

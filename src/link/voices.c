@@ -15,7 +15,8 @@ struct voice {
 	struct hw_redis_link link;
 	bool begun, ready, waits;
 	struct hw_host named; /* the master in the last answer */
-	/* monotonic: when the open question was sent; when the answered one was, 0: its answer named no master */
+	/* monotonic. asked_ms: when the open question was sent. at_ms: when the answered one was sent; 0: its answer
+	 * named no master */
 	int64_t asked_ms, at_ms;
 	int64_t down_after_ms; /* -1: not known */
 };
@@ -80,7 +81,7 @@ static void on_ready(void *arg)
 	hw_redis_link_command(&v->link, on_details, v, 3, argv, lens);
 }
 
-/* hw_follow reports the trouble of Sentinels, so it is not reported here. */
+/* Faults of Sentinels are not reported here, because hw_follow reports them. */
 static void on_lost(void *arg, const char *why)
 {
 	struct voice *v = arg;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts the Sentinels that confirm a server as the master now. hw_follow trusts one Sentinel at a time, which is
+ * Counts the Sentinels that confirm now that a server is the master. hw_follow trusts one Sentinel at a time, which is
  * enough to find the master. But in a split network, a Sentinel on the wrong side names the old master. So here each
- * Sentinel of the list is asked regularly over its own connection. At most one side of a split network has more than
- * half of the Sentinels.
+ * Sentinel of the list is asked regularly, over a connection of its own. At most one side of a split network has more
+ * than half of the Sentinels.
  *
- * Cost: a connection to each Sentinel, and one question to each per `pace_ms`.
+ * Cost: a connection to each Sentinel, and one question to each in `pace_ms`.
  */
 #ifndef HW_LINK_VOICES_H
 #define HW_LINK_VOICES_H
@@ -19,17 +19,17 @@ struct event_base;
 struct hw_voices; /* opaque */
 
 /* `sentinels`: a list for hw_hosts_parse(). `master`: the name of the master there, borrowed. Each Sentinel is asked
- * every `pace_ms`. `on_answer` is called with `arg` at each answer, never from a function below. NULL without
+ * every `pace_ms`. `on_answer` is called with `arg` at each answer, but never by a function below. Returns NULL without
  * memory. */
 struct hw_voices *hw_voices_new(struct event_base *base, const char *sentinels, const char *master, int64_t pace_ms,
                                 void (*on_answer)(void *arg), void *arg);
 void hw_voices_free(struct hw_voices *v);
 
-/* The number of Sentinels; and the number whose latest answer names `server`, to a question within the last
- * `within_ms`. */
+/* hw_voices_all(): how many Sentinels there are. The next function: how many of them named `server` in their last
+ * answer, to a question within the last `within_ms`. */
 unsigned hw_voices_all(const struct hw_voices *v);
 unsigned hw_voices_for(const struct hw_voices *v, const struct hw_host *server, int64_t within_ms);
-/* The least down-after-milliseconds of all Sentinels: a master that is silent for this long may be replaced. -1: not
+/* The least down-after-milliseconds of all Sentinels: a master that is silent for so long may be replaced. -1: not
  * known. */
 int64_t hw_voices_down_after_ms(const struct hw_voices *v);
 /* Called each second: starts a timer for which there was no memory before. */
