@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handling of answers, common to all commands: check, parse, forward. */
+/* What all commands do with answers: check, parse, forward. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>

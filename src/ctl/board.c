@@ -40,7 +40,7 @@ void hw_board_put(cJSON **place, cJSON *json)
 	*place = json;
 }
 
-/* FNV-1a: comparing hashes avoids most comparisons of ids. */
+/* FNV-1a. Hashes are compared first, which avoids most comparisons of ids. */
 static uint32_t hash(const char *id)
 {
 	uint32_t h = 2166136261u;
@@ -127,8 +127,8 @@ int64_t hw_board_total(const struct hw_board *b)
 	return hw_member_int(b->status, counts[b->view]);
 }
 
-/* If an event was lost, as while Redis is away, the counts keep differing from the list: after OFF_MAX answers it is
- * stale. */
+/* If an event was lost, as can happen while Redis cannot be reached, the counts differ from the list for good. After
+ * OFF_MAX such answers, the list counts as stale. */
 void hw_board_status(struct hw_board *b, cJSON *status)
 {
 	hw_board_put(&b->status, status);
@@ -162,7 +162,7 @@ static struct hw_board_change *nth_change(struct hw_board *b, size_t i)
 	return &b->changes[(b->n_changes - 1 - i) % HW_BOARD_CHANGES];
 }
 
-/* Moves the i-th change to its place after its time has changed; the latest is first. */
+/* Moves the i-th change to its place after its time has changed. The latest change is first. */
 static void order_change(struct hw_board *b, size_t i)
 {
 	size_t n = b->n_changes < HW_BOARD_CHANGES ? (size_t)b->n_changes : HW_BOARD_CHANGES;
@@ -204,7 +204,8 @@ static void add_change(struct hw_board *b, const cJSON *t)
 	order_change(b, 0);
 }
 
-/* The answer was cut before `oldest_ms`: an entry that begins within TOGETHER_MS after it may be incomplete. */
+/* The answer was cut off before `oldest_ms`. A change that begins less than TOGETHER_MS after that may be incomplete.
+ */
 static void mark_cut(struct hw_board *b, int64_t oldest_ms)
 {
 	size_t n = b->n_changes < HW_BOARD_CHANGES ? (size_t)b->n_changes : HW_BOARD_CHANGES;
@@ -216,7 +217,8 @@ void hw_board_transitions(struct hw_board *b, const cJSON *answer)
 {
 	const cJSON *all = cJSON_GetObjectItemCaseSensitive(answer, "transitions");
 	b->n_changes = 0;
-	/* The answer has the newest first. The `prev` of a cJSON array's first item is its last item. */
+	/* The answer has the newest transition first, so it is walked from its end. In cJSON, the `prev` of an array's
+	 * first item is its last item. */
 	const cJSON *t = all && all->child ? all->child->prev : NULL;
 	for (int left = cJSON_GetArraySize(all); left > 0; left--, t = t->prev)
 		add_change(b, t);

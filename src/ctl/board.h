@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The data of heartwheelctl top: the daemon's answers, and lists that events keep up to date. It does no I/O; `stale`
- * marks a list that must be requested again.
+ * means that a list must be requested again.
  *
- * The list has the newest matching devices, newest first. A transition moves its device to the top, or out of the list.
- * So a fleet of any size costs one list at the start, and then only its changes.
+ * The list has the newest devices that match, the newest first. A transition moves its device to the top, or out of the
+ * list. So whatever the size of the fleet, only one list is requested at the start, and then only changes arrive.
  */
 #ifndef HW_CTL_BOARD_H
 #define HW_CTL_BOARD_H
@@ -16,7 +16,7 @@
 
 #define HW_BOARD_ROWS    1000 /* rows of the list: a page of the API */
 #define HW_BOARD_CHANGES 200
-#define HW_BOARD_CUT     1000 /* transitions per request: with this many, older ones may be missing */
+#define HW_BOARD_CUT     1000 /* transitions in a request; if so many come, older ones may be missing */
 #define HW_BOARD_SEARCH  128
 
 struct hw_board_row {
@@ -24,7 +24,7 @@ struct hw_board_row {
 	cJSON *device; /* owned */
 };
 
-/* One entry: transitions of a group to the same state, each within a second of the last one. */
+/* One change: the transitions of a group to the same state, each within a second of the one before. */
 struct hw_board_change {
 	char state[16], reason[16], group[64];
 	char *id;                  /* owned; the last device */
@@ -56,7 +56,7 @@ void hw_board_fini(struct hw_board *b);
 void hw_board_put(cJSON **place, cJSON *json);
 /* Takes a status, and checks whether the list agrees with its counts. */
 void hw_board_status(struct hw_board *b, cJSON *status);
-/* Takes an answer of /v1/devices for this view and search, and its ownership. */
+/* Takes an answer of /v1/devices for this view and search. Owns the answer from now on. */
 void hw_board_list(struct hw_board *b, cJSON *answer);
 /* Takes an answer of /v1/transitions, borrowed. */
 void hw_board_transitions(struct hw_board *b, const cJSON *answer);
@@ -67,7 +67,7 @@ void hw_board_transition(struct hw_board *b, cJSON *device);
 void hw_board_show(struct hw_board *b, enum hw_board_view view, const char *search);
 /* The number of devices in this view, by the daemon's count. */
 int64_t hw_board_total(const struct hw_board *b);
-/* The index of a device in the list; n_rows if it is not there. */
+/* The index of a device in the list; n_rows if it is not in it. */
 size_t hw_board_find(const struct hw_board *b, const char *id);
 /* Change 0 is the newest. NULL after the oldest. */
 const struct hw_board_change *hw_board_change(const struct hw_board *b, size_t i);

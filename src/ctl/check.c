@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heartwheelctl check: one line and an exit status, as Nagios plugins have them. All problems are named, and the worst
- * is the status. Nothing goes to standard error, which such programs do not show.
+ * one determines the status. Nothing is written to standard error, which such programs do not show.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "ctl/words.h"
 #include "heartwheel/print.h"
 
-/* Ordered by precedence: a known problem is more useful than UNKNOWN, so UNKNOWN does not hide CRITICAL. */
+/* In order of precedence. A known problem is more useful than UNKNOWN, so UNKNOWN does not hide CRITICAL. */
 enum level { OK, WARNING, UNKNOWN, CRITICAL };
 static const char *const levels[] = {"OK", "WARNING", "UNKNOWN", "CRITICAL"};
 static const int statuses[] = {0, 1, 3, 2};
@@ -41,7 +41,7 @@ static void __attribute__((format(printf, 3, 4))) report(struct check *c, enum l
 	c->level = level > c->level ? level : c->level;
 }
 
-/* Prints the line. A '|' in the text would begin the figures, so it is replaced. */
+/* Prints the line. A '|' in the text is replaced, because Nagios would take it for the begin of the figures. */
 static int end(struct check *c)
 {
 	for (char *at = c->line; *at; at++)
@@ -52,7 +52,7 @@ static int end(struct check *c)
 	return statuses[c->level];
 }
 
-/* Parses a count, or a percentage of `all`, into a count. False: malformed. */
+/* Converts a number, or a percentage of `all`, to a number. Returns false if it is malformed. */
 static bool read_limit(const char *text, double all, double *limit)
 {
 	char *after;
@@ -65,7 +65,7 @@ static bool read_limit(const char *text, double all, double *limit)
 	return true;
 }
 
-/* Names a few offline devices, the newest first, so that an alerted operator has them at once. */
+/* Names a few offline devices, the newest first, so that an operator who is alerted sees them at once. */
 static void name_offline(struct check *c, int64_t offline)
 {
 	struct hw_path path = {0};
@@ -119,7 +119,7 @@ static enum level blind_level(const struct hw_args *args)
 	return strcmp(word, "critical") == 0 ? CRITICAL : strcmp(word, "warning") == 0 ? WARNING : UNKNOWN;
 }
 
-/* Reports problems of the monitor; `group`: the requested group, or NULL. */
+/* Adds the problems of the monitor. `group`: the group that was requested, or NULL. */
 static void check_monitor(struct check *c, const cJSON *s, const cJSON *group)
 {
 	char words[HW_WORDS_MAX], span[HW_SPAN_MAX];
@@ -164,7 +164,7 @@ static void check_fleet(struct check *c, const cJSON *status, const cJSON *group
 	check_monitor(c, status, group);
 }
 
-/* An unreachable daemon is an outage, unless only this user lacks the right. */
+/* A daemon that cannot be reached is CRITICAL, unless only this user lacks the right to connect. */
 static void report_unreachable(struct check *c)
 {
 	const char *why = hw_client_why(c->ctl->client);

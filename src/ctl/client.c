@@ -114,7 +114,7 @@ static void explain(struct hw_client *c, CURLcode rc)
 int hw_client_prepare(CURL *curl, const char *socket, const char *path)
 {
 	char url[8192];
-	/* The host name is not resolved: it only fills the Host header. */
+	/* The host name only fills the header Host. It is not resolved. */
 	int n = snprintf(url, sizeof(url), "http://heartwheel%s", path);
 	if (n < 0 || (size_t)n >= sizeof(url))
 		return -ENAMETOOLONG;
@@ -263,7 +263,7 @@ int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw
 	}
 	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_stream);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, &s);
-	/* A comment comes every 15 s: a longer silence means that the daemon hangs or is unreachable. */
+	/* A comment comes every 15 s, so a longer silence means that the daemon hangs or cannot be reached. */
 	curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_TIME, 60L);
 	CURLcode rc = curl_easy_perform(c->curl);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A path or an answer under construction. Without memory `text` becomes and stays NULL. */
+/* A path or an answer that is being built. Without memory `text` becomes NULL and stays so. */
 struct hw_path {
 	char *text; /* owned */
 	size_t len, cap;
@@ -24,10 +24,10 @@ struct hw_client; /* opaque */
 /* `socket` is borrowed. NULL without memory. */
 struct hw_client *hw_client_new(const char *socket);
 void hw_client_free(struct hw_client *c);
-/* Sets the program at the socket, and its section of monitor.conf, for error messages. Default: heartwheeld, "http".
- * Borrowed. */
+/* Sets the name of the program at the socket, and its section of monitor.conf, for error messages. The default is
+ * heartwheeld and "http". Borrowed. */
 void hw_client_ask_of(struct hw_client *c, const char *program, const char *section);
-/* Sets the content type of further requests; NULL: JSON. Borrowed. */
+/* Sets the content type that later requests ask for; NULL: JSON. Borrowed. */
 void hw_client_want(struct hw_client *c, const char *type);
 bool hw_client_wants_text(const struct hw_client *c);
 const char *hw_client_program(const struct hw_client *c);
@@ -37,29 +37,30 @@ struct hw_answer {
 	cJSON *json;      /* NULL if there is no body or it is not JSON */
 	const char *text; /* the body, valid until the next request; NULL: none */
 	char next[64];    /* position of the next page; "": last page */
-	int64_t as_of_ms; /* an outdated report of heartwheel-history: complete up to this time; 0: up to date */
+	int64_t as_of_ms; /* of a report of heartwheel-history that is not up to date: the time up to which it is
+	                     complete; else 0 */
 };
 
 /*
- * Reads a stream of lines until it ends. Calls `line` for each, without its line feed; if `line` returns false, the
- * stream ends as well. `last`: NULL, or the value for Last-Event-ID. Returns 0 after the end; -1 if there was no
- * connection or it was lost; 1 if the status in *code is not 200: hw_client_why() has the text.
+ * Reads a stream of lines until it ends. Calls `line` for each, without its line feed; the stream also ends if `line`
+ * returns false. `last`: NULL, or the value for Last-Event-ID. Returns 0 at the end; -1 if there was no connection or
+ * it was lost; 1 if the status in *code is not 200: hw_client_why() has the text.
  */
 typedef bool hw_line(void *arg, const char *line);
 int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code);
 
 /*
- * For callers with their own requests: prepares a libcurl handle for `path` at that socket, which is copied. Returns 0,
- * -ENAMETOOLONG or -ENOMEM.
+ * For callers that make their own requests: prepares a libcurl handle for `path` at that socket; both are copied.
+ * Returns 0, -ENAMETOOLONG or -ENOMEM.
  */
 int hw_client_prepare(CURL *curl, const char *socket, const char *path);
-/* Appends received bytes. False: over the limit, or no memory. */
+/* Appends received bytes. Returns false if there would be too many, or without memory. */
 bool hw_client_keep(struct hw_path *body, const char *bytes, size_t n);
-/* Calls `line` for each complete line of `body` and keeps the rest; returns false as soon as `line` does. */
+/* Calls `line` for each complete line of `body`, and keeps the rest. Returns false as soon as `line` does. */
 bool hw_client_lines(struct hw_path *body, hw_line *line, void *arg);
 
-/* Sends a request. Returns 0, or -1 if no complete answer arrived: see hw_client_why(). The caller frees the answer by
- * hw_answer_fini(). */
+/* Sends a request. Returns 0, or -1 if no complete answer arrived: see hw_client_why(). The caller frees the answer
+ * with hw_answer_fini(). */
 int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a);
 /* Requests `path` with a timeout. */
 int hw_client_get(struct hw_client *c, const char *path, long timeout_s, struct hw_answer *a);
@@ -67,7 +68,7 @@ int hw_client_get(struct hw_client *c, const char *path, long timeout_s, struct 
 int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a);
 void hw_answer_fini(struct hw_answer *a);
 const char *hw_client_why(const struct hw_client *c);
-/* Whether the other side may have processed the last request, although no complete answer arrived. */
+/* Whether the daemon may have handled the last request although no complete answer arrived. */
 bool hw_client_may_have_asked(const struct hw_client *c);
 
 #endif

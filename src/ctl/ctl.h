@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of heartwheelctl: a command's arguments and its error handling. */
+/* Shared by the files of heartwheelctl: the arguments of a command, and how it handles errors. */
 #ifndef HW_CTL_CTL_H
 #define HW_CTL_CTL_H
 
@@ -33,7 +33,7 @@ struct hw_args {
 	/* What follows the options. Commands may modify the texts. */
 	char **words;
 	int n_words;
-	char *id; /* the first word: a device, a channel, a user or a task; NULL: none */
+	char *id; /* the first word: a device, a channel, a user or a task; NULL: there is none */
 };
 
 /* A command. Returns the exit status. */
@@ -47,34 +47,35 @@ hw_command hw_cmd_user_add, hw_cmd_user_list, hw_cmd_user_remove; /* user.c */
 /* Return what is wrong with the arguments, or NULL. */
 const char *hw_history_judge(const struct hw_args *args);
 
-/* Prints what is wrong with a command line, and how to learn more. NULL: no command is known. Returns HW_EXIT_USAGE. */
+/* Prints what is wrong with a command line, and how to get help. NULL: the command is not known. Returns HW_EXIT_USAGE.
+ */
 int hw_usage(const struct hw_command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints "heartwheelctl: ..." with untrusted text escaped. Returns HW_EXIT_FAILED. */
 int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Sends a request and requires the status `want` (and JSON if `want` is 200). Returns 0; or HW_EXIT_FAILED after
- * printing the error and freeing the answer.
+ * Sends a request and requires the status `want`, and JSON if `want` is 200. Returns 0, or HW_EXIT_FAILED after it has
+ * printed the error and freed the answer.
  */
 int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, struct hw_answer *a);
 
-/* Requests a constructed path and frees it. Like hw_ask(), with 200. */
+/* Sends a request for a path that was built, and frees the path. Like hw_ask(), with status 200. */
 int hw_ask_path(struct hw_ctl *ctl, const char *method, struct hw_path *path, struct hw_answer *a);
-/* Requests `path` and prints the answer, as JSON or by `show`. Returns the exit status. */
+/* Requests `path` and prints the answer, as JSON or with `show`. Returns the exit status. */
 int hw_ask_and_show(struct hw_ctl *ctl, const char *path, bool json,
                     void (*show)(const struct hw_ctl *ctl, const cJSON *answer));
 
-/* Returns 0 if `group` is NULL or exists; or HW_EXIT_FAILED after printing an error with a similar name. */
+/* Returns 0 if `group` is NULL or exists. Otherwise prints an error with a similar name, and returns HW_EXIT_FAILED. */
 int hw_need_group(struct hw_ctl *ctl, const char *group);
 
 /* "/v1/devices/ID", percent-encoded; .text is NULL without memory. */
 struct hw_path hw_device_path(const char *id);
 
-/* A number times `factor` as an integer; 0 if it is not a number or over 9e15, so that sums and products of two do not
- * overflow. */
+/* Returns a number times `factor` as an integer. Returns 0 if it is no number, or over 9e15, so that the sum or product
+ * of two results does not overflow. */
 int64_t hw_number_int(const cJSON *item, double factor);
-/* Members of a JSON object: "" or 0 if missing or of another type. */
+/* Members of a JSON object. "" or 0 if the member is missing or of another type. */
 const char *hw_member_text(const cJSON *object, const char *key);
 int64_t hw_member_int(const cJSON *object, const char *key);
 /* Whether the member exists and is not null. */

@@ -18,8 +18,8 @@ static bool contains(const cJSON *array, const char *text)
 	return false;
 }
 
-/* Prints the texts of an array, one per line. `answer` (may be NULL) has the added and removed ones. Returns their
- * number. */
+/* Prints the texts of an array, one in a line. `answer` (may be NULL) contains which were added and removed. Returns
+ * their number. */
 static int print_lines(const struct hw_ctl *ctl, FILE *f, const char *title, const cJSON *array, const cJSON *answer)
 {
 	const cJSON *item;

@@ -27,7 +27,7 @@ static bool in_keys(const cJSON *device)
 	return wheel && strcmp(wheel, "keys") == 0;
 }
 
-/* Draws the slots of the device's level: its own slot, and the cursor's. */
+/* Draws the slots of the level of the wheel that contains the device, with its own slot and the cursor. */
 static void print_place(struct hw_ctl *ctl, const cJSON *device)
 {
 	struct hw_answer a;
@@ -190,8 +190,8 @@ static int ask_once(struct hw_ctl *ctl, const char *method, const char *id, stru
 }
 
 /*
- * Requests one device; an error names an unknown one. `id` is the device's id, or, if there is no such device, the id
- * as shown on a terminal: then its escapes are decoded, in place.
+ * Requests one device. If the device is unknown, the error names it. `id` may also be an id as it is shown on a
+ * terminal: if there is no device `id`, its escapes are decoded, in place.
  */
 static int ask_device(struct hw_ctl *ctl, const char *method, char *id, long want, struct hw_answer *a)
 {
@@ -248,7 +248,7 @@ static int forget(struct hw_ctl *ctl, char *id)
 	return rc;
 }
 
-/* Forgets the ids on standard input, one per line, as list --names writes them. */
+/* Forgets the devices whose ids are on standard input, one in a line, as list --names writes them. */
 static int forget_lines(struct hw_ctl *ctl)
 {
 	char *line = NULL;

@@ -17,17 +17,17 @@ struct hw_event_read {
 	struct hw_recent recent; /* transitions already returned */
 };
 
-/* Takes a line. True: the event is complete, and must be used before the next line. */
+/* Takes a line. Returns true if the event is complete; it must be used before the next line. */
 bool hw_event_read_line(struct hw_event_read *e, const char *line);
 /* Drops an incomplete event; `recent` and `last` stay. */
 void hw_event_read_drop(struct hw_event_read *e);
 void hw_event_read_fini(struct hw_event_read *e);
 
 /*
- * The device of a transition, with its new state; the caller frees it by cJSON_Delete(). NULL if the event is not a
- * transition, or if the transition was returned before. It may come several times: as `pending` while Redis is away,
- * again after a reconnect, when Redis has it, and when a new master gets the entries that it lacks. Repetitions are
- * detected by id, seq and state, at least for the last HW_RECENT.
+ * Returns the device of a transition, with its new state. The caller frees it with cJSON_Delete(). Returns NULL if the
+ * event is no transition, or if this transition was returned before. A transition may come several times: as `pending`
+ * while Redis cannot be reached, again after a reconnect, when Redis has it, and when a new master gets the entries
+ * that it lacks. Repetitions are recognised by id, seq and state, at least among the last HW_RECENT.
  */
 cJSON *hw_event_transition(struct hw_event_read *e);
 /* Records a transition from another source. Returns whether it was recorded before. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heartwheelctl history, outages, uptime: reports of heartwheel-history. The default socket is the one in section
- * [history] of monitor.conf. heartwheeld's socket works as well, since heartwheeld forwards the requests. Rows are
+ * [history] of monitor.conf. heartwheeld's socket works too, because heartwheeld forwards the requests. Rows are
  * requested and shown page by page.
  */
 #include "ctl/history.h"
@@ -49,7 +49,7 @@ static void add_query(struct hw_path *path, const struct hw_args *args, uint64_t
 	add(path, '&', "group", args->group);
 }
 
-/* Prints lines of CSV after the first `skip`, at most `most` (0: all). Returns their number. */
+/* Prints lines of CSV after the first `skip`, at most `most` (0: all). Returns how many it has printed. */
 static uint64_t print_csv(const struct hw_ctl *ctl, const char *text, size_t skip, uint64_t most)
 {
 	uint64_t n = 0;
@@ -79,7 +79,7 @@ static int print_rows(const struct hw_ctl *ctl, const cJSON *rows)
 	return rc;
 }
 
-/* Warns on stderr, so that the rows on stdout stay as a program expects them. */
+/* Warns on stderr, because programs read the rows on stdout. */
 static void warn_if_old(const struct hw_ctl *ctl, const struct hw_answer *a)
 {
 	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
@@ -162,7 +162,7 @@ static int list_all(struct hw_ctl *ctl, const struct hw_args *args, struct list 
 	return rc;
 }
 
-/* 'history status'; a device of that name stands after '--'. */
+/* Whether the command is 'history status'. A device of that name is given after '--'. */
 static bool is_status(const struct hw_args *args)
 {
 	return strcmp(args->command->name, "history") == 0 && strcmp(args->id, "status") == 0 &&
@@ -181,7 +181,7 @@ const char *hw_history_judge(const struct hw_args *args)
 int hw_cmd_history(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct list l = {.path = "/v1/history/devices/", .rows = "transitions", .of_device = true};
-	/* the newest state lasts until now; in an earlier window its end is unknown */
+	/* the newest state lasts until now; with a window that ends earlier, its end is not known */
 	if (is_status(args))
 		return hw_ask_and_show(ctl, "/v1/history/status", args->json, hw_show_history_status);
 	l.before_ms = args->until ? 0 : hw_wall_ms();
@@ -196,7 +196,7 @@ int hw_cmd_outages(struct hw_ctl *ctl, const struct hw_args *args)
 
 /* --- uptime ----------------------------------------------------------------------------------------------------- */
 
-/* Requests a page. Later pages have the window of the first one, which ended at its time. */
+/* Requests a page. Later pages have the window of the first one, which ended when that was requested. */
 static int ask_uptime(struct hw_ctl *ctl, const struct hw_args *args, const cJSON *first, uint64_t left,
                       struct hw_answer *a)
 {
@@ -248,7 +248,7 @@ int hw_cmd_uptime(struct hw_ctl *ctl, const struct hw_args *args)
 	uint64_t n = (uint64_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(first.json, "devices"));
 	if (n == 0 && args->group)
 		rc = hw_failed(ctl, "the database has nothing about group '%s' at that time", args->group);
-	/* The next offset must equal the number of devices so far. Another value could make the loop endless. */
+	/* The next offset must equal the number of devices so far; with another value the loop might never end. */
 	bool more = hw_member_int(first.json, "next_offset") == (int64_t)n;
 	while (rc == 0 && n > 0 && more && (args->limit == 0 || n < args->limit)) {
 		rc = ask_uptime(ctl, args, first.json, args->limit ? args->limit - n : 0, &page);

@@ -5,7 +5,7 @@
 
 #include "ctl/ctl.h"
 
-/* Print a page of transitions or outages. `before_ms`: time of the row above; 0: none. */
+/* Print a page of transitions or outages. `before_ms`: time in the row above; 0: there is none. */
 void hw_show_device_head(const struct hw_ctl *ctl, const cJSON *answer);
 void hw_show_transitions(const struct hw_ctl *ctl, const cJSON *rows, int64_t *before_ms);
 void hw_show_outages(const struct hw_ctl *ctl, const cJSON *rows, bool first);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heartwheelctl history, outages, uptime: readable rows. The id, which may be long, is last in its line. On a narrow
- * terminal the least important columns are left out, so that a row stays one line.
+ * terminal the least important columns are omitted, so that a row is one line.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "ctl/words.h"
 #include "heartwheel/print.h"
 
-/* Terminal widths below which a column or detail is left out. */
+/* If the terminal is narrower than this, a column or detail is omitted. */
 enum {
 	FIRST_SEEN = 100, /* below: gets its own line */
 	OUTAGE_REASON = 100,
@@ -44,7 +44,7 @@ static int put_when(const struct hw_ctl *ctl, int64_t at_ms, int column)
 	return printf("%s", has_room(ctl, column) ? hw_text_clock(at_ms, clock) : hw_text_minute(at_ms, clock));
 }
 
-/* Prints the device after `used` columns. The group is left out before the id is cut. */
+/* Prints the device after `used` columns. The group is omitted before the id is shortened. */
 static void put_device(const struct hw_ctl *ctl, const cJSON *row, int used)
 {
 	char text[1024];
@@ -121,7 +121,7 @@ static void print_outages_head(const struct hw_ctl *ctl)
 	puts("ID (GROUP)");
 }
 
-/* Prints an outage. If there is no column for the end, a lasting outage's length is red. */
+/* Prints an outage. If there is no column for its end, the length of an outage that has not ended is red. */
 static void print_outage(const struct hw_ctl *ctl, const cJSON *o)
 {
 	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];

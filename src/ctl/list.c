@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heartwheelctl list, groups. Pages are shown one by one, so a million devices need no more memory than a thousand.
- * Columns have the width that the first page needs; a later page may widen them. On a terminal, groups and ids are
- * shortened to fit. If too little of the ids would be left, the least important columns are left out.
+ * Columns are as wide as the first page needs; a later page may widen them. On a terminal, groups and ids are shortened
+ * to fit. If too little of the ids would be left, the least important columns are omitted.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 
 enum { COL_ID, COL_STATE, COL_SINCE, COL_SEEN, COL_TIMEOUT, COL_REASON, COL_GROUP, COLS };
 #define GAP      2
-#define ID_LEAST 24    /* minimal columns for an id before other columns are left out */
+#define ID_LEAST 24    /* if less than this would be left for the id, other columns are omitted */
 #define PAGE     1000u /* most rows per page of the API: heartwheel-api(7) */
 
 static const char *const titles[COLS] = {"ID", "STATE", "SINCE", "LAST-SEEN", "TIMEOUT", "REASON", "GROUP"};
 
-/* Order of removal on a narrow terminal; id and state stay. */
+/* The order in which columns are omitted on a narrow terminal. Id and state are always shown. */
 static const int least_important[] = {COL_TIMEOUT, COL_SEEN, COL_GROUP, COL_REASON, COL_SINCE};
 #define N_LEAST (sizeof(least_important) / sizeof(least_important[0]))
 
@@ -63,8 +63,8 @@ static void shrink(size_t *width, size_t least, size_t *excess)
 	*excess -= by;
 }
 
-/* Gives each column its width, without the `dropped` least important ones. Returns the columns that exceed the
- * terminal. */
+/* Gives each column its width, without the `dropped` least important ones. Returns by how many columns the result
+ * exceeds the terminal. */
 static size_t lay_out(struct table *t, const struct hw_screen *s, size_t dropped)
 {
 	size_t line = 0;
@@ -199,7 +199,7 @@ static struct hw_path page_path(const struct hw_args *args, uint64_t limit, cons
 	return path;
 }
 
-/* Prints to stderr that the list is empty, because a program may read stdout. */
+/* Prints that the list is empty to stderr, because a program may read stdout. */
 static void print_empty(const struct hw_args *args)
 {
 	bool filtered = args->state || args->group || args->prefix || args->search;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Non-blocking requests to the daemon: several at a time and one event stream, each on its own persistent connection,
- * with libcurl's multi interface.
+ * Requests to the daemon that do not block: several at a time and one event stream, each on a connection of its own
+ * that stays open. Uses libcurl's multi interface.
  */
 #ifndef HW_CTL_LIVE_H
 #define HW_CTL_LIVE_H
@@ -15,7 +15,8 @@ struct hw_live; /* opaque */
 
 /* Called only from hw_live_wait(). */
 struct hw_live_ops {
-	/* An answer. `code` 0: none within ten seconds, or no connection. `json` may be NULL; the callback owns it. */
+	/* An answer. `code` 0: there was none within ten seconds, or no connection. `json` may be NULL; the callback
+	 * owns it. */
 	void (*on_answer)(void *arg, unsigned ask, long code, cJSON *json);
 	void (*on_line)(void *arg, const char *line); /* a line of the stream */
 	void (*on_end)(void *arg, long code);         /* the stream ended; 0: no connection */
@@ -25,10 +26,10 @@ struct hw_live_ops {
 struct hw_live *hw_live_new(const struct hw_live_ops *ops, void *arg);
 void hw_live_free(struct hw_live *l);
 
-/* Requests `path` at that socket as request number `ask` (below HW_LIVE_ASKS). Returns 0 or -errno; -EBUSY: that
- * request is open. */
+/* Requests `path` at that socket as request number `ask`, which is less than HW_LIVE_ASKS. Returns 0 or -errno; -EBUSY:
+ * a request with that number is open. */
 int hw_live_ask(struct hw_live *l, unsigned ask, const char *socket, const char *path);
-/* Opens the stream after the id `last`; "": from now on. Returns 0 or -errno; -EBUSY: it is open. */
+/* Opens the stream after the id `last`; "": only new events. Returns 0 or -errno; -EBUSY: it is open. */
 int hw_live_follow(struct hw_live *l, const char *socket, const char *path, const char *last);
 bool hw_live_follows(const struct hw_live *l);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heartwheelctl: sends requests to a running daemon through its control socket, and shows the answers. One table has
- * all commands: name, function, options, words, help text. options.c has the options.
+ * all commands, with name, function, options, words and help text. options.c has the options.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -181,7 +181,7 @@ static const struct hw_command commands[] = {
 	{.name = NULL},
 };
 
-/* The word that begins the command line: the family's, or the command's own. */
+/* The word with which the command line begins: that of the family, or the command's own. */
 static const char *first_word(const struct hw_command *c)
 {
 	return c->family->name ? c->family->name : c->name;
@@ -217,8 +217,8 @@ static void print_help(void)
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
-/* Runs a command with a client of its daemon. `given`: the socket on the command line, or NULL. It may be
- * heartwheeld's, which forwards the requests to the other daemons. Returns the exit status. */
+/* Runs a command with a client of its daemon. `given`: the socket in the command line, or NULL. This may be
+ * heartwheeld's socket, because heartwheeld forwards the requests to the other daemons. Returns the exit status. */
 static int run(const struct hw_args *args, const char *given, const char *config)
 {
 	const struct hw_command_family *f = args->command->family;
@@ -294,7 +294,7 @@ int main(int argc, char **argv)
 		return hw_usage(NULL, meant ? "unknown command '%s'; did you mean '%s'?" : "unknown command '%s'", name,
 		                meant);
 	int rc = hw_options_read(commands, c, argc - optind, argv + optind, &args);
-	/* Monitoring programs read exit status 2 as CRITICAL, and only standard output. */
+	/* Monitoring programs take exit status 2 for CRITICAL, and read only standard output. */
 	if (rc == HW_EXIT_USAGE && c->run == hw_cmd_check) {
 		puts("HEARTWHEEL UNKNOWN - wrong usage: see heartwheelctl check --help");
 		rc = HW_EXIT_UNKNOWN;

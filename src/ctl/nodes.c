@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl nodes: the nodes, their states, how much each owns, and problems. */
+/* heartwheelctl nodes: the nodes, their states, how many partitions each owns, and problems. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { COL_NODE, COL_STATE, COL_SINCE, COL_OWNS, COL_DEVICES, COL_PENDING, COL_V
 
 static const char *const titles[COLS] = {"NODE", "STATE", "SINCE", "OWNS", "DEVICES", "OWED", "VERSION"};
 
-/* Order of removal on a narrow terminal; name, state and ownership stay. */
+/* The order in which columns are omitted on a narrow terminal. Name, state and ownership are always shown. */
 static const int least_important[] = {COL_VERSION, COL_DEVICES, COL_SINCE, COL_PENDING};
 #define NODE_LEAST 5 /* minimal columns of a name, which is shortened last */
 
@@ -91,7 +91,7 @@ static enum hw_paint paint_of(const cJSON *node)
 	               : HW_WARN;
 }
 
-/* Columns of a line; a column that is left out has width 0. */
+/* How many columns a line takes. A column of the table that is omitted has width 0. */
 static size_t line_width(const size_t *widths)
 {
 	size_t line = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl notify: the sent notifications and their results, of heartwheeld and of heartwheel-tasks if it runs;
- * and a test. */
+/* heartwheelctl notify: the notifications that were sent and their results, of heartwheeld and of heartwheel-tasks if
+ * it runs. Also sends a test. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -64,9 +64,9 @@ static void print_entry(const struct hw_ctl *ctl, const cJSON *e)
 	putchar('\n');
 }
 
-/* Requests the notifications of heartwheel-tasks, through heartwheeld; the caller owns the result. NULL:
- * heartwheel-tasks does not run or has another version, and nothing is printed; or it does not answer, which is
- * printed, and *rc is a failure. */
+/* Requests the notifications of heartwheel-tasks through heartwheeld; the caller owns the result. Returns NULL and
+ * prints nothing if heartwheel-tasks does not run or has another version. If it does not answer, returns NULL, prints
+ * that, and sets *rc to a failure. */
 static cJSON *ask_tasks(struct hw_ctl *ctl, int *rc)
 {
 	struct hw_answer a;

@@ -9,14 +9,14 @@
 #include <string.h>
 
 #define AT(member) offsetof(struct hw_args, member)
-#define FIRST      256 /* getopt_long() returns FIRST and the number of the option in the table, or its letter */
+#define FIRST      256 /* getopt_long() returns the option's letter, or FIRST plus its number in the table */
 
 static const struct row {
 	const char *name;
-	size_t at;                    /* its member of struct hw_args: a bool, or a text if the option has a value */
-	bool flag;                    /* has no value */
-	char letter;                  /* 0: none */
-	const char *help;             /* of commands whose help text is made of those of their options */
+	size_t at;        /* offset of its member in struct hw_args: a bool, or a text if the option has a value */
+	bool flag;        /* has no value */
+	char letter;      /* 0: none */
+	const char *help; /* for commands whose help is composed of the help texts of their options */
 	const char *help_lines;       /* the same with HW_OPT_LINES; NULL: the same text */
 	const char *const choices[9]; /* the values; none: any */
 	const char *wrong;            /* the error for another value */
@@ -137,7 +137,8 @@ const char *hw_command_meant(const struct hw_command *table, const struct hw_com
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
-/* Fills the array of getopt_long(): a wrong option is named in full if another command of the family takes it. */
+/* Fills the array for getopt_long(). It also contains options of other commands of the family, so that the error about
+ * a wrong one can name it in full. */
 static void list_options(uint64_t known, struct option *out)
 {
 	for (int i = 0; i < HW_OPTIONS; i++)
@@ -193,7 +194,7 @@ static bool is_choice(const struct row *r, const char *value)
 	return r->choices[i] || i == 0;
 }
 
-/* Returns what is wrong with the options' values, or NULL. */
+/* Checks the values of options. Returns what is wrong, or NULL. */
 static const char *judge_values(struct hw_args *args, uint64_t given)
 {
 	const char *limit = args->most;
@@ -226,7 +227,8 @@ static const char *judge_words(const struct hw_command *c, const struct hw_args 
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
-/* The command of a family with a name, by the word after it. NULL: none, and *rc is the exit status. */
+/* Finds the command of a family by the word after the family's name. NULL: there is none, and *rc is the exit status.
+ */
 static const struct hw_command *find_of_family(const struct hw_command *table, const struct hw_command *any,
                                                const char *name, int *rc)
 {

@@ -39,13 +39,14 @@ enum hw_option {
 	HW_OPT_EXPIRES,
 	HW_OPT_FILE,
 	HW_OPTIONS,
-	HW_OPT_LINES = HW_OPTIONS /* no option: --json and --names print a line for each device, or row */
+	HW_OPT_LINES =
+		HW_OPTIONS /* no option: commands in which --json and --names print a line for each device or row */
 };
 #define HW_TAKES(name) (UINT64_C(1) << HW_OPT_##name)
 
-/* Commands of one daemon. Their options are parsed by the same rules. */
+/* Commands of one daemon. Their options follow the same rules. */
 struct hw_command_family {
-	const char *name;    /* the word before the command's name, such as "task"; NULL: none */
+	const char *name;    /* the word before the command's name, such as "task"; NULL: there is none */
 	const char *brief;   /* with `name`: one line for the list of commands */
 	const char *choices; /* with `name`: the commands */
 	const char *help;    /* with `name`: the help text of all commands */
@@ -71,14 +72,14 @@ struct hw_command {
 	const char *(*judge)(const struct hw_args *args); /* returns a further error, or NULL. NULL: none */
 };
 
-/* Parses the arguments from the first command word on. `table` ends with a name of NULL; `c` is the command of that
- * word, or any command of the family. Returns -1, and sets *args, whose `command` is the one to run; or an exit status
- * after printing help or an error. */
+/* Parses the arguments from the first command word on. `table` ends with a NULL name. `c` is the command of that word,
+ * or any command of the family. Returns -1 and sets *args, whose `command` is the one to run. Or returns an exit status
+ * after it has printed help or an error. */
 int hw_options_read(const struct hw_command *table, const struct hw_command *c, int argc, char **argv,
                     struct hw_args *args);
 
-/* The command that `name` probably means; NULL: none. Only commands of `family`, by their own names; NULL: all words
- * that begin a command. */
+/* Returns the command that `name` probably means; NULL: none. With `family`, only among its commands; NULL: among all
+ * words with which a command line can begin. */
 const char *hw_command_meant(const struct hw_command *table, const struct hw_command_family *family, const char *name);
 
 #endif

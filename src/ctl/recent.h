@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hashes of transitions that heartwheelctl has shown: at least the last HW_RECENT, at most twice as many. Constant
- * time. Each of the two tables takes a quarter of a megabyte and is allocated at its first use.
+ * The hashes of transitions that heartwheelctl has shown: at least the last HW_RECENT, and at most twice as many. Takes
+ * constant time. Each of the two tables has a quarter of a megabyte, and is allocated at its first use.
  */
 #ifndef HW_CTL_RECENT_H
 #define HW_CTL_RECENT_H
@@ -13,7 +13,7 @@
 
 /* Zeroed at first. */
 struct hw_recent {
-	uint64_t *young, *old; /* owned; open addressing, 0: free. `old` is the last full `young` */
+	uint64_t *young, *old; /* owned; open addressing, 0: a free slot. `old` was `young` until it was full */
 	unsigned n;            /* number of hashes in `young` */
 };
 

@@ -9,7 +9,7 @@
 #include "heartwheel/print.h"
 
 #define BAR_MAX    40
-#define GROUPS_MAX 8 /* with more groups the rest would scroll away: `groups` lists them all */
+#define GROUPS_MAX 8 /* with more groups, the text above them would scroll out of sight; `groups` lists them all */
 
 static void name(const struct hw_ctl *ctl, const char *text)
 {
@@ -31,7 +31,7 @@ static double number(const cJSON *s, const char *key)
 	return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-/* Counts are dimmed while the monitor is blind, because they may be outdated. */
+/* Counts are shown dimmed while the monitor is blind, because they may be outdated. */
 static const char *count_paint(const struct hw_ctl *ctl, const cJSON *s, enum hw_paint paint)
 {
 	return hw_paint(&ctl->screen, hw_words_true(s, "blind") ? HW_DIM : paint);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heartwheelctl task: sends, lists, shows, cancels and watches tasks. The default socket is the one in section [tasks]
- * of monitor.conf. heartwheeld's socket works as well, since heartwheeld forwards the requests.
+ * of monitor.conf. heartwheeld's socket works too, because heartwheeld forwards the requests.
  *
- * The msg_id of a new task is made here. So the task can be submitted again, to wait for its end, and stays one task.
+ * The msg_id of a new task is made here. So the task can be submitted repeatedly, to wait for its end, and is still one
+ * task.
  */
 #include "ctl/task.h"
 
@@ -49,7 +50,7 @@ static bool make_id(char id[40])
 	return true;
 }
 
-/* Returns the body, owned by the caller; or NULL with an exit status in *rc. */
+/* Returns the body, which the caller owns; or NULL with an exit status in *rc. */
 static char *make_body(const struct hw_ctl *ctl, const struct hw_args *r, const char *id, int *rc)
 {
 	int64_t after_ms = 0, exp_ms = 0;
@@ -89,7 +90,7 @@ static bool has_ended(const cJSON *task)
 	       strcmp(state, "cancelled") == 0;
 }
 
-/* The task may have been accepted: sending it again without its msg_id would make a second task. */
+/* The task may have been accepted. Sending it again without its msg_id would make a second task. */
 static int not_known(const struct hw_ctl *ctl, const char *why, const char *id)
 {
 	hw_failed(ctl, "%s", why);
@@ -97,7 +98,7 @@ static int not_known(const struct hw_ctl *ctl, const char *why, const char *id)
 	                 id);
 }
 
-/* Submits the task repeatedly until it has ended or `wait_ms` are over. Returns 0 with the last answer, or an exit
+/* Submits the task repeatedly until it has ended or `wait_ms` have passed. Returns 0 with the last answer, or an exit
  * status. */
 static int submit(struct hw_ctl *ctl, const char *body, const char *id, int64_t wait_ms, struct hw_answer *a)
 {
@@ -206,7 +207,8 @@ int hw_cmd_task_list(struct hw_ctl *ctl, const struct hw_args *r)
 	return rc;
 }
 
-/* Returns 0, or an exit status after printing that `name` is malformed: paths below /v1/tasks/ are not only tasks. */
+/* Returns 0, or prints that `name` is malformed and returns an exit status. Not every path below /v1/tasks/ is a task.
+ */
 static int need_task(const struct hw_ctl *ctl, const char *name)
 {
 	if (strlen(name) == 36 && strspn(name, "0123456789abcdef-") == 36)
@@ -254,7 +256,8 @@ int hw_cmd_task_cancel(struct hw_ctl *ctl, const struct hw_args *r)
 	return rc;
 }
 
-/* Counts are refreshed only on request, so the first answer may be old; about a second later it is fresh. */
+/* Counts are updated only when they are requested. So the first answer may be old, and about a second later it is new.
+ */
 static bool is_counting(const cJSON *status)
 {
 	bool old = !hw_member_has(status, "waiting") || hw_member_int(status, "counted_ago_s") > HW_COUNTED_LATELY_S;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl task: readable output of heartwheel-tasks' answers. */
+/* heartwheelctl task: readable output of the answers of heartwheel-tasks. */
 #ifndef HW_CTL_TASK_H
 #define HW_CTL_TASK_H
 

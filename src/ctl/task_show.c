@@ -99,8 +99,10 @@ void hw_show_task(const struct hw_ctl *ctl, const cJSON *task)
 	print_json(ctl, task, "error", "error");
 }
 
-#define WIDE   100 /* terminal width with room for all columns */
-#define NARROW 76  /* below, a task's name has its own line, since the whole name is needed to refer to it */
+#define WIDE 100 /* terminal width with room for all columns */
+/* On a narrower terminal, a task's name has a line of its own, because the whole name is needed to refer to the
+ * task. */
+#define NARROW 76
 
 static void print_task_head(const struct hw_ctl *ctl)
 {

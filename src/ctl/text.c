@@ -55,7 +55,7 @@ static size_t decode(const char *text, uint32_t *c)
 	return *c < least[len] || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff) ? 0 : len;
 }
 
-/* Characters that a terminal may execute, or that are invisible or reorder text. */
+/* Whether a terminal may execute the character, or it is invisible or changes the direction of text. */
 static bool unsafe(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x061c || c == 0x180e ||
@@ -63,7 +63,7 @@ static bool unsafe(uint32_t c)
 	       c == 0xfeff;
 }
 
-/* Writes the next character of *text as shown and moves on. Returns its columns. */
+/* Writes the next character of *text as it is shown, and moves past it. Returns how many columns it takes. */
 static size_t next_shown(const struct hw_screen *s, const char **text, char out[16])
 {
 	uint32_t c;
@@ -93,7 +93,7 @@ static size_t measure(const struct hw_screen *s, const char *text)
 	return columns;
 }
 
-/* Appends up to `max` columns of `text` as shown, after its first `skip` columns. */
+/* Appends up to `max` columns of `text` as it is shown, after its first `skip` columns. */
 static size_t append(const struct hw_screen *s, const char *text, size_t skip, size_t max, char *out)
 {
 	size_t columns = 0, at = 0;
@@ -111,7 +111,7 @@ static size_t append(const struct hw_screen *s, const char *text, size_t skip, s
 	return columns;
 }
 
-/* Cuts in the middle: the ends distinguish ids with a common prefix, so they get as much room as the begins. */
+/* Shortens in the middle. Ids with a common prefix differ at their ends, so the end gets as much room as the begin. */
 char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width)
 {
 	const char *dots = s->ascii ? "..." : "\u2026";

@@ -24,12 +24,13 @@ bool hw_screen_narrower(const struct hw_screen *s, size_t columns);
 
 /*
  * Returns a copy of `text` that is safe to show: control characters, invalid UTF-8 and direction marks become escapes
- * like `\x1b` and `\u202e`. A text over `max` columns (0: no limit) gets an ellipsis in its middle. *width (may be
- * NULL) is the columns used. NULL without memory. The caller frees it.
+ * like `\x1b` and `\u202e`. A text of more than `max` columns (0: no limit) gets an ellipsis in its middle. *width (may
+ * be NULL) receives its columns. NULL without memory. The caller frees it.
  */
 char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width);
 
-/* Decodes the escapes of hw_text_clean() in place. False, with `text` unchanged, if it has none or an invalid one. */
+/* Decodes the escapes of hw_text_clean() in place. Returns false, with `text` unchanged, if there is none or an invalid
+ * one. */
 bool hw_text_unescape(char *text);
 
 /* The edit distance of two words: letters to change, delete, insert, or swap with a neighbour. */
@@ -41,17 +42,17 @@ bool hw_text_may_mean(const char *word, const char *name);
 void hw_text_print(FILE *f, const struct hw_screen *s, const char *text);
 /* The same in a column of stdout, padded to `width` columns. Returns the columns used. */
 int hw_text_column(const struct hw_screen *s, int width, const char *text);
-/* Prints a line with a name: unchanged into a pipe, for a program. A name has no line feed. */
+/* Prints a line with a name. In a pipe the name is unchanged, for a program. A name has no line feed. */
 void hw_text_print_name(const struct hw_screen *s, const char *name);
-/* Prints the last text of a line with `used` columns. A terminal's line is cut to fit, unless almost nothing would
- * remain. */
+/* Prints the last text of a line with `used` columns. On a terminal it is shortened to fit, unless almost nothing would
+ * be left. */
 void hw_text_print_rest(FILE *f, const struct hw_screen *s, size_t used, const char *text);
 
 /* Prints JSON text with the same characters as \uXXXX escapes. `s`: for this screen; NULL: for a program, which accepts
  * UTF-8. */
 void hw_text_print_json(FILE *f, const struct hw_screen *s, const char *json);
 
-/* The escape sequence for the colour of the following text; "" without colours. */
+/* Returns the escape sequence for the colour of the text that follows; "" if colours are off. */
 enum hw_paint { HW_PLAIN, HW_GOOD, HW_BAD, HW_WARN, HW_DIM, HW_STRONG };
 const char *hw_paint(const struct hw_screen *s, enum hw_paint p);
 /* The colour of a device's state. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl top: the whole terminal, live. Events keep its lists up to date. The stream begins where the first
- * answer ended, so no event is missed. The status is requested every second, other data less often. Signals are read
- * from a descriptor, so no signal interrupts drawing. Every end except SIGKILL restores the terminal.
+ * heartwheelctl top: uses the whole terminal, and is live. Events keep its lists up to date. The stream begins where
+ * the first answer ended, so no event is missed. The status is requested every second, other data less often. Signals
+ * are read from a descriptor, so no signal interrupts drawing. However it ends, except by SIGKILL, it restores the
+ * terminal.
  */
 #include <errno.h>
 #include <ncurses.h>
@@ -58,15 +59,15 @@ static int64_t mono_ms(void)
 static void on_device(struct top *t, long code, cJSON *json)
 {
 	t->view.gone = code == 404;
-	/* Drop an answer about a device that is no longer chosen. */
+	/* An answer about a device that is no longer selected is dropped. */
 	if (code == 200 && strcmp(hw_member_text(json, "id"), t->view.chosen) == 0)
 		hw_board_put(&t->board.device, json);
 	else
 		cJSON_Delete(json);
 }
 
-/* The stream continues where this answer ends. Transitions without an id, or after it, may come again, so they are
- * recorded. */
+/* The stream continues where this answer ends. It may repeat transitions without an id, or later ones, so those in the
+ * answer are noted. */
 static void begin(struct top *t, cJSON *answer)
 {
 	const cJSON *each;
@@ -181,7 +182,7 @@ static bool is_wanted(const struct top *t, unsigned ask)
 	}
 }
 
-/* Sends the requests that are due. Returns the ms until the next. */
+/* Sends the requests that are due. Returns in how many ms the next one is due. */
 static int64_t ask_all(struct top *t, int64_t now_ms)
 {
 	int64_t next_ms = TICK_MS;
@@ -191,7 +192,7 @@ static int64_t ask_all(struct top *t, int64_t now_ms)
 		if (t->due_ms[ask] <= now_ms) {
 			struct hw_path path = ask_path(t, ask);
 			t->due_ms[ask] = now_ms + periods_ms[ask];
-			/* A change during the request marks the list stale again. */
+			/* If something changes during the request, the list becomes stale again. */
 			if (path.text && hw_live_ask(t->live, ask, t->ctl->socket, path.text) == 0 && ask == ASK_LIST)
 				t->board.stale = false;
 			hw_path_fini(&path);
@@ -406,7 +407,7 @@ static void read_signals(struct top *t)
 	}
 }
 
-/* A terminal that has hung up is always readable and returns nothing. */
+/* Whether the terminal has hung up: it is then always readable, and returns nothing. */
 static bool terminal_is_gone(void)
 {
 	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -475,7 +476,7 @@ int hw_cmd_top(struct hw_ctl *ctl, const struct hw_args *args)
 	struct top *t = calloc(1, sizeof(*t));
 	if (!t)
 		return hw_failed(ctl, "out of memory");
-	/* Report an unreachable daemon like other commands do, before the screen is cleared. */
+	/* If the daemon cannot be reached, reports that like other commands, before the screen is cleared. */
 	int rc = hw_ask(ctl, "GET", "/v1/status", 200, &a);
 	if (rc == 0) {
 		t->ctl = ctl;

@@ -12,7 +12,7 @@
 #include "heartwheel/print.h"
 
 #define NARROW   60  /* below so many columns, details are left out */
-#define WIDE     130 /* from so many columns on, groups and changes stand next to the list */
+#define WIDE     130 /* with so many columns, groups and changes are shown beside the list */
 #define GAP      2
 #define ID_LEAST 24
 
@@ -102,7 +102,7 @@ static void fill(int y, int x, int width, attr_t attributes)
 	attrset(A_NORMAL);
 }
 
-/* Writes as many of the texts as fit completely. Returns the next column. */
+/* Writes those of the texts that fit completely. Returns the next column. */
 static int put_whole(const struct hw_top_view *f, int y, int x, attr_t attributes, const char *const *texts, size_t n)
 {
 	for (size_t i = 0; i < n && x + (int)strlen(texts[i]) <= COLS; i++)
@@ -110,7 +110,7 @@ static int put_whole(const struct hw_top_view *f, int y, int x, attr_t attribute
 	return x;
 }
 
-/* The first line of a part: its title, and a remark at the right. */
+/* Writes the first line of a part: its title, and a remark on the right. */
 static void heading(const struct hw_top_view *f, struct box b, const char *title, const char *remark)
 {
 	int taken = put(f, b.y, b.x, b.w, A_BOLD | A_UNDERLINE, title);
@@ -148,7 +148,7 @@ static const char *alarm_words(const struct hw_top_view *f, const struct hw_boar
 	return f->feed_lost ? "no event arrives: the list may be some seconds late" : NULL;
 }
 
-/* On a narrow screen, drops the words around the cause and the time. */
+/* On a narrow screen, removes the words around the cause and the time. */
 static void fit_alarm(char *words, size_t room)
 {
 	static const char *const ends[] = {"; no device is judged", "; its devices are not judged"};
@@ -189,13 +189,14 @@ static void draw_title(const struct hw_top_view *f, const struct hw_board *b)
 	put(f, 1, 1, COLS - 2, paint(f, HW_BAD) | A_REVERSE | A_BOLD, alarm);
 }
 
-/* Counts are dimmed while the monitor is blind or unreachable, because they may be outdated. */
+/* Counts are shown dimmed while the monitor is blind or cannot be reached, because they may be outdated. */
 static attr_t count_paint(const struct hw_top_view *f, const struct hw_board *b, enum hw_paint p)
 {
 	return f->lost_ms > 0 || hw_words_true(b->status, "blind") ? paint(f, HW_DIM) : paint(f, p);
 }
 
-/* The counts that fit completely; on a narrow screen the offline count comes first. Returns the next column. */
+/* Writes the counts that fit completely. On a narrow screen the number of offline devices comes first. Returns the next
+ * column. */
 static int draw_totals(const struct hw_top_view *f, const struct hw_board *b)
 {
 	static const char *const keys[] = {"devices", "online", "offline"};
@@ -214,7 +215,7 @@ static int draw_totals(const struct hw_top_view *f, const struct hw_board *b)
 	return x;
 }
 
-/* The reason for a lost connection is only shown if there is room. */
+/* The reason for a lost connection is shown only if there is room. */
 static const char *state_of_link(const char *state, bool well)
 {
 	return !well && COLS < NARROW ? "away" : state;
@@ -242,7 +243,7 @@ static int draw_counts(const struct hw_top_view *f, const struct hw_board *b)
 	return 4;
 }
 
-/* The number of waiting tasks, lost connections of heartwheel-tasks, and, if there is room, tasks per state. */
+/* Writes how many tasks wait, lost connections of heartwheel-tasks, and, if there is room, the tasks in each state. */
 static void draw_tasks(const struct hw_top_view *f, const cJSON *tasks, int y, int x)
 {
 	static const char *const links[] = {"mqtt", "redis"};
@@ -264,7 +265,7 @@ static void draw_tasks(const struct hw_top_view *f, const cJSON *tasks, int y, i
 		putf(f, y, x, COLS - x, paint(f, HW_BAD), "  on hold: the clock has jumped");
 }
 
-/* Nodes and tasks, if there are any. Returns the next line. */
+/* Draws nodes and tasks, if there are any. Returns the next line. */
 static int draw_others(const struct hw_top_view *f, const struct hw_board *b, int y)
 {
 	char words[HW_WORDS_MAX];
@@ -376,7 +377,8 @@ static int id_need(const struct hw_top_view *f, const struct hw_board *b)
 	return (int)need;
 }
 
-/* Sets the widths of the columns; 0: left out. Rank: part of the id, other columns, the whole id, last seen. */
+/* Sets the widths of the columns; 0: it is omitted. Room is given in this order: a part of the id, other columns, the
+ * whole id, last seen. */
 static void lay_out(const struct hw_top_view *f, const struct hw_board *b, int width, int widths[N_COLS])
 {
 	static const int least_important[] = {COL_SEEN, COL_GROUP, COL_REASON, COL_SINCE};
@@ -524,7 +526,7 @@ static int field_time(const struct hw_top_view *f, int y, const char *name, int6
 	return field(f, y, name, A_NORMAL, at_ms == 0 ? "never" : text);
 }
 
-/* The device's report: text without quotes, other types as JSON. */
+/* Draws what the device has reported: text without quotes, other types as JSON. */
 static int draw_report(const struct hw_top_view *f, const cJSON *device, int y)
 {
 	static const char *const names[] = {"battery", "rssi", "ip", "version", "data", "node"};
@@ -620,7 +622,7 @@ static int n_groups(const struct hw_board *b)
 	return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(b->groups, "groups"));
 }
 
-/* Arranges the parts below each other, or the list next to the others. */
+/* Places the parts below each other, or the list beside the others. */
 static void draw_parts(struct hw_top_view *f, const struct hw_board *b, int y)
 {
 	int h = LINES - 1 - y, groups = n_groups(b) > 1 ? 1 + n_groups(b) : 0;

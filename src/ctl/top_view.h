@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Draws heartwheelctl top on the whole terminal, with ncurses. Each colour is accompanied by a word. On a narrow
- * terminal, details are left out.
+ * Draws heartwheelctl top on the whole terminal, with ncurses. Each colour comes with a word of the same meaning. On a
+ * narrow terminal, details are omitted.
  */
 #ifndef HW_CTL_TOP_VIEW_H
 #define HW_CTL_TOP_VIEW_H
@@ -27,7 +27,7 @@ struct hw_top_view {
 	bool feed_lost;   /* the event stream is closed */
 };
 
-/* Starts drawing on the terminal. False: unknown terminal type, or one whose cursor cannot be moved. */
+/* Begins to draw on the terminal. Returns false if its type is unknown, or if its cursor cannot be moved. */
 bool hw_top_view_begin(struct hw_top_view *f);
 void hw_top_view_end(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl user: the file of [http] users. A change writes a copy that replaces the file, with its directory
- * locked. So readers always see a complete file, and concurrent changes are both applied.
+ * heartwheelctl user: the file of [http] users. A change writes a copy that replaces the file, while its directory is
+ * locked. So readers always see a complete file, and of two changes at the same time none is lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 
 /* --- the file --------------------------------------------------------------------------------------------------- */
 
-/* Locks the file's directory until the descriptor is closed. Returns it, or -errno. */
+/* Locks the directory of the file until the returned descriptor is closed. Returns the descriptor or -errno. */
 static int lock_directory(const char *file)
 {
 	const char *slash = strrchr(file, '/');
@@ -37,7 +37,8 @@ static int lock_directory(const char *file)
 	return rc;
 }
 
-/* Copies owner and mode of the replaced file. A new file is readable for the daemon's group, if the group exists. */
+/* Copies the owner and the mode of the replaced file. A new file gets mode and group so that the daemon's group can
+ * read it, if that group exists. */
 static int dress(int fd, const char *file)
 {
 	struct stat st;
@@ -50,7 +51,7 @@ static int dress(int fd, const char *file)
 	return fchmod(fd, given ? 0640 : 0644) < 0 ? -errno : 0;
 }
 
-/* Copies the lines of `from` (NULL: none) except those of user `without`, and adds `line` unless it is NULL. */
+/* Copies the lines of `from` (NULL: none) except those of the user `without`. Adds `line` unless it is NULL. */
 static int write_lines(FILE *to, FILE *from, const char *without, const char *line)
 {
 	char *text = NULL;
@@ -69,7 +70,7 @@ static int write_lines(FILE *to, FILE *from, const char *without, const char *li
 	return ferror(to) || fflush(to) != 0 || fsync(fileno(to)) < 0 ? -EIO : 0;
 }
 
-/* Replaces the file by a changed copy. Returns 0 or -errno. */
+/* Replaces the file with a changed copy. Returns 0 or -errno. */
 static int rewrite(const char *file, const char *without, const char *line)
 {
 	char *path;
@@ -114,8 +115,8 @@ static void on_wrong(void *arg, unsigned line, const char *what)
 		hw_failed(u->ctl, "%s: %s", u->file, what);
 }
 
-/* Loads the users; without `must_be`, a missing file has none. Returns 0, or an exit status after printing the
- * error. Call close_users() in any case. */
+/* Loads the users. Without `must_be`, a missing file counts as empty. Returns 0, or prints the error and returns an
+ * exit status. close_users() must be called in any case. */
 static int open_users(struct users *u, const struct hw_ctl *ctl, const struct hw_args *args, bool locked, bool must_be)
 {
 	*u = (struct users){.ctl = ctl, .file = args->file ? args->file : DEFAULT_FILE, .lock = -1};
@@ -171,7 +172,7 @@ static bool make(const struct hw_args *args, int64_t expires_s, char token[2 * T
 	return true;
 }
 
-/* Replaces the file without a user's line, or with one more. Returns an exit status. */
+/* Replaces the file with one without a user's line, or with one more. Returns an exit status. */
 static int change(struct users *u, const char *without, const char *line)
 {
 	int rc = rewrite(u->file, without, line);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl watch: the event stream, one line per transition. After a lost connection it resumes after the last
- * printed event, so a restart of the daemon skips nothing. A repeated transition (events.h) is printed once.
+ * heartwheelctl watch: the event stream, one line for each transition. After a lost connection it continues after the
+ * last printed event, so a restart of the daemon skips nothing. A repeated transition (events.h) is printed once.
  */
 #include <inttypes.h>
 #include <stdlib.h>

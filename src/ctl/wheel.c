@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl wheel: a picture of the four levels, and of the wheel of keys if there is one. Each slot is a column;
- * the fullest slot of a level has the full height. The sign below is the cursor, which moves right.
+ * heartwheelctl wheel: a picture of the four levels of the wheel, and of the wheel of keys if there is one. Each slot
+ * is a column; the fullest slot of a level has the full height. The sign below it is the cursor, which moves to the
+ * right.
  */
 #include <inttypes.h>
 #include <stdlib.h>

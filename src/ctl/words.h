@@ -11,15 +11,16 @@
 
 /*
  * Why and since when the monitor is blind: "cannot hear devices: broker connection lost 17s ago; no device is judged",
- * or that the monitor is starting. False, with an empty text, if it is not blind. `out` holds HW_WORDS_MAX bytes.
+ * or that the monitor is starting. Returns false, with an empty text, if it is not blind. `out` has room for
+ * HW_WORDS_MAX bytes.
  */
 bool hw_words_blind(const cJSON *status, char *out);
 
-/* Heartbeats per second; 0 while the broker connection is lost, since the daemon's value is a mean of the last
+/* Heartbeats per second; 0 while the connection to the broker is lost, because the daemon's value is a mean of the last
  * seconds. */
 double hw_words_rate(const cJSON *status);
 
-/* Whether Redis works or is not used; if not, `redis` in the status has the reason. */
+/* Whether Redis works or is not used. If false, `redis` in the status has the reason. */
 bool hw_words_redis_well(const cJSON *status);
 
 /* For a standby node: "'a' owns the fleet", and problems of the owner or this node. False if there are problems. */
