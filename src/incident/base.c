@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every file of the engine uses: its time, texts, ids, events, and the lists of what has changed. */
+/* What every file of the engine uses: time, texts, ids, events, and the lists of what has changed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

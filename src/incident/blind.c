@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blindness: of a node, which stops the waits of pending devices; and of heartwheel, which is an incident. That is so
- * if for blind_after no monitor has renewed its sight record, a group is deaf, or Redis does not answer. While Redis is
- * away no sight record can be read, so that time does not count against the monitors.
+ * Blindness. If a node is blind, the waits of its pending devices stop. If heartwheel as a whole is blind, that is an
+ * incident: for blind_after no monitor has renewed its sight record, or a group is deaf, or Redis does not answer.
+ * While Redis cannot be reached, no sight record can be read, so that time does not count against the monitors.
  */
 #include <string.h>
 
@@ -92,7 +92,7 @@ static void follow(struct hw_incidents *e, struct hw_incident **i, int64_t since
 	}
 }
 
-/* The time since which no sight record has been renewed; 0: a record was renewed within blind_after. */
+/* Since when no sight record was renewed; 0: one was renewed within blind_after. */
 static int64_t not_renewed_since(const struct hw_incidents *e)
 {
 	int64_t after = e->conf.blind_after_ms;

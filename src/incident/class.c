@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classes of devices, and which incident each of them belongs to. Invariants, between two calls from outside:
+ * The classes of devices, and the incident to which each device belongs. Invariants, between two calls from outside:
  *
- *   - A down device is in exactly one open incident.
- *   - An unreachable device whose parents are all away is in the incident of the parent that went away last, or in none
- *     if that parent is in none. An unreachable device that settles may be in any open incident.
- *   - A pending or returned device is in none.
+ * - A down device is in exactly one open incident.
+ * - An unreachable device whose parents are all away is in the incident of the parent that went away last, or in none
+ *   if that parent is in none. An unreachable device that settles may be in any open incident.
+ * - A pending or returned device is in no incident.
  *
- * So a device that changes its incident takes along the unreachable devices behind it. Links have no circle, so that
+ * If a device moves to another incident, the unreachable devices behind it move too. Links have no circle, so this
  * ends.
  */
 #include "incident/incidents_priv.h"
@@ -49,7 +49,7 @@ static bool is_mass(const struct hw_incidents *e, const struct hw_incident_group
 /* --- moving ---------------------------------------------------------------------------------------------------------
  */
 
-/* The devices behind `d` whose incident follows that of `d`. */
+/* The devices behind `d` that are in the same incident because of `d`. */
 static void take_along(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	for (struct hw_link *l = d->children; l; l = l->next)
@@ -58,7 +58,8 @@ static void take_along(struct hw_incidents *e, struct hw_incident_device *d)
 			hw_class_place(e, l->child);
 }
 
-/* A mass incident of few devices; they open their own, so there must be room. */
+/* Whether a mass incident has become small. Its devices then open incidents of their own, so there must be room for
+ * these. */
 static bool is_small(const struct hw_incidents *e, const struct hw_incident *i)
 {
 	return i->kind == HW_INCIDENT_MASS && i->down < (e->conf.mass ? e->conf.mass : 1) && i->down * 10 < i->most &&
@@ -80,7 +81,8 @@ static void move(struct hw_incidents *e, struct hw_incident_device *d, struct hw
 	take_along(e, d);
 }
 
-/* The unreachable members that are left leave; those with a parent in another incident join that. */
+/* The unreachable devices that are left in the incident leave it. Those with a parent in another incident join that
+ * one. */
 static void dismiss(struct hw_incidents *e, struct hw_incident *i)
 {
 	while (i->members) {
@@ -93,7 +95,8 @@ static void dismiss(struct hw_incidents *e, struct hw_incident *i)
 	}
 }
 
-/* Down members of `i` have moved to `into`, which may be NULL: an incident without any is merged, or is none. */
+/* Down devices of `i` have moved to `into`, or have left (`into` NULL). If `i` has none left, it is merged into `into`,
+ * or ends. */
 static void emptied(struct hw_incidents *e, struct hw_incident *i, struct hw_incident *into)
 {
 	if (!i || i->state != HW_INCIDENT_OPEN || i->down > 0)
@@ -119,7 +122,7 @@ static struct hw_incident *open_mass(struct hw_incidents *e, struct hw_incident_
 	return i;
 }
 
-/* The devices of the group's window move to a new mass incident. */
+/* Moves the devices in the group's window to a new mass incident. */
 static void gather_mass(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	struct hw_incident_group *g = d->group;
@@ -176,7 +179,7 @@ static void join_unseen(struct hw_incidents *e, struct hw_incident_device *d)
 	move(e, d, i);
 }
 
-/* `alone`: the device was in a mass incident that has ended, so it counts for no new one. */
+/* Finds the incident of a down device. `alone`: its mass incident has ended, so the device counts for no new one. */
 static void place_down(struct hw_incidents *e, struct hw_incident_device *d, bool alone)
 {
 	if (d->fact == HW_FACT_UNSEEN) {
@@ -209,7 +212,7 @@ void hw_class_place(struct hw_incidents *e, struct hw_incident_device *d)
 /* --- classes --------------------------------------------------------------------------------------------------------
  */
 
-/* Members are counted by their class, so a device leaves before its class changes. */
+/* Members are counted by class, so a device leaves its incident before its class changes. */
 static void set_class(struct hw_incidents *e, struct hw_incident_device *d, enum hw_incident_class class)
 {
 	struct hw_incident *was = d->in;
@@ -225,7 +228,7 @@ static void set_class(struct hw_incidents *e, struct hw_incident_device *d, enum
 		take_along(e, d);
 }
 
-/* A pending or unreachable device is down after that, not counting the time in which its node is blind. */
+/* A pending or unreachable device becomes down after `ms`, not counting the time in which its node is blind. */
 static void wait(struct hw_incidents *e, struct hw_incident_device *d, int64_t ms)
 {
 	d->class_end = e->now + ms;
@@ -241,7 +244,7 @@ void hw_class_settle(struct hw_incidents *e, struct hw_incident_device *d)
 void hw_class_begin(struct hw_incidents *e, struct hw_incident_device *d, int64_t wait_ms)
 {
 	struct hw_incident *was = d->in;
-	if (d->class != HW_CLASS_NONE) /* it was unseen and is now offline, or another entry was lost */
+	if (d->class != HW_CLASS_NONE) /* it was unseen and is offline now, or an entry about its return was lost */
 		set_class(e, d, HW_CLASS_NONE);
 	if (hw_device_parents_away(d)) {
 		set_class(e, d, HW_CLASS_UNREACHABLE);
@@ -314,8 +317,8 @@ static struct hw_incident_device *first_down(struct hw_incident_device *d)
 	return d;
 }
 
-/* The down members of a mass incident that has become small open their own. Devices behind them go along, so the next
- * down member is found before one leaves. */
+/* A mass incident has become small: each of its down devices opens an incident of its own. Devices behind them move
+ * too, so the next down device is found before one moves. */
 static void split(struct hw_incidents *e, struct hw_incident *i)
 {
 	i->group->mass = NULL; /* no device joins it any more */
@@ -382,7 +385,7 @@ void hw_class_flaps(struct hw_incidents *e, struct hw_incident_device *d)
 static void class_due(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	int64_t left = d->seen_end - hw_blind_seen(e, d->node);
-	if (left > 0) { /* the node was blind; while it is, the wait is compared again at least each second */
+	if (left > 0) { /* the node was blind; while it is blind, this is checked again at least each second */
 		d->class_end = e->now + (left > 1000 ? left : 1000);
 		return;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices, their parents, and their weights. A record exists while its device is offline or unseen, is the parent of
- * one that is, has an incident, or has a weight of at least 1/16. The weight halves each flap_half. So a start that
- * reads the last four flap_half of the stream knows every weight again, but for a sixteenth.
+ * Devices, their parents, and their weights. A record exists while its device is offline or unseen, is a parent of such
+ * a device, has an incident, or has a weight of at least 1/16. The weight halves each flap_half. So after a start, the
+ * last four flap_half of the stream give every weight again, except for a sixteenth.
  */
 #include <errno.h>
 #include <math.h>
@@ -80,7 +80,8 @@ void hw_device_free(struct hw_incidents *e, struct hw_incident_device *d)
 	free(d);
 }
 
-/* When the weight has fallen below `to`; after the present time, so that no rounding makes a timer spin. */
+/* When the weight will be below `to`. This is always after the present time, so that rounding cannot make a timer spin.
+ */
 static int64_t falls_at(const struct hw_incidents *e, const struct hw_incident_device *d, double to)
 {
 	double ms = (double)d->weight > to ? (double)e->conf.flap_half_ms * log2((double)d->weight / to) : 0;
@@ -143,7 +144,8 @@ struct hw_incident_device *hw_device_latest_parent(const struct hw_incident_devi
 	return latest;
 }
 
-/* A parent may return for one heartbeat and fail again. Its new deadline is then over before `settle` is. */
+/* How long a device waits after its parent has returned. The parent may return for one heartbeat and fail again; this
+ * time is long enough for the parent's new deadline to pass. */
 int64_t hw_device_settle_ms(const struct hw_incident_device *d)
 {
 	int64_t longest = 0;
@@ -154,8 +156,8 @@ int64_t hw_device_settle_ms(const struct hw_incident_device *d)
 	return ms > HW_INCIDENT_SETTLE ? ms : HW_INCIDENT_SETTLE;
 }
 
-/* Whether `d` is `above` or one of its ancestors. `*left`: how many ancestors may still be visited; true without any
- * left. */
+/* Whether `d` is `above` or has it as an ancestor. `*left`: how many more ancestors may be visited. Returns true if
+ * none may. */
 static bool is_ancestor(const struct hw_incident_device *d, const struct hw_incident_device *above, int *left)
 {
 	if (d == above || --*left <= 0)
@@ -232,7 +234,7 @@ void hw_device_unlink(struct hw_incidents *e, struct hw_incident_device *d)
 	d->parents = NULL;
 }
 
-/* The parent's record stays, because the caller walks through its children. */
+/* Removes a link. The parent's record stays, because the caller walks through its children. */
 void hw_link_remove(struct hw_incidents *e, struct hw_link *l)
 {
 	struct hw_incident_device *d = l->child;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A binary heap of due times. The entries are embedded in the structs of the caller, and an entry knows its position,
- * so that it can be moved or removed. hw_dues_reserve() allocates; no other function can fail.
+ * A binary heap of due times. An entry is embedded in the caller's struct and contains its position in the heap, so
+ * that it can be moved or removed. hw_dues_reserve() allocates memory; no other function can fail.
  *
- * Cost: O(log n) for each change, 8 bytes for each entry besides the entry itself.
+ * Cost: O(log n) for each change, and 8 bytes for each entry in addition to the entry itself.
  */
 #ifndef HW_INCIDENT_DUE_H
 #define HW_INCIDENT_DUE_H
@@ -26,7 +26,7 @@ struct hw_dues {
 void hw_dues_fini(struct hw_dues *q);
 /* Makes room for `n` entries. Returns 0 or -ENOMEM. */
 int hw_dues_reserve(struct hw_dues *q, size_t n);
-/* Sets the time of an entry; HW_DUE_NEVER removes it. The room must be reserved. */
+/* Sets the time of an entry; HW_DUE_NEVER removes it. Room for it must be reserved. */
 void hw_dues_set(struct hw_dues *q, struct hw_due *d, int64_t at);
 /* The entry that is due first; NULL: none. */
 struct hw_due *hw_dues_first(const struct hw_dues *q);

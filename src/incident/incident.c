@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An incident and its members. `down`, `unreachable` and the list of members always agree. The survey (loud,
- * loud_since, mask) is made again only where it is needed, because it visits all members; a join keeps it right in
- * constant time.
+ * loud_since, mask) visits all members, so it is made again only when it is needed. When a device joins, it is updated
+ * in constant time.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The incidents of a fleet: which fault a device belongs to, and which news each receiver gets. Pure: no socket, clock,
+ * The incidents of a fleet: to which fault a device belongs, and which news each receiver gets. Pure: no socket, clock,
  * log or thread. The caller passes in what it reads, and takes out changes and messages:
  *
- *     hw_incidents_entry(), hw_incidents_parent_heard(), ...    for each entry that was read, up to 1,000
- *     while (hw_incidents_step(e, now)) ...                     after that, and at hw_incidents_due()
- *     while (hw_incidents_message(e, now, &message)) ...        renders each message
- *     while (hw_incidents_change(e, &change)) ...               writes all changes and the offsets in one script
- *     the script has succeeded: sends the messages; hw_incidents_done() when one has ended
+ * - hw_incidents_entry(), hw_incidents_parent_heard() and others: for each entry that was read, up to 1,000
+ * - while (hw_incidents_step(e, now)): after that, and at hw_incidents_due()
+ * - while (hw_incidents_message(e, now, &message)): renders each message
+ * - while (hw_incidents_change(e, &change)): writes all changes and the offsets in one script
+ * - when the script has succeeded, sends the messages; hw_incidents_done() when one has ended
  *
- * The rule: a notification may be suppressed, the truth never. An offline device is in an incident, or its class says
- * why not yet:
+ * The rule: a notification may be suppressed, the truth never. An offline device is in an incident, or its class shows
+ * why it is not in one yet:
  *
- *     pending      a parent may be the cause; no incident
- *     unreachable  all its known parents are offline or unseen, or a parent has just returned: in the incident of the
- *                  parent that went offline last, or in none until that parent has one
- *     down         otherwise: in exactly one incident. A down device stays down until it returns, or until all its
- *                  parents are offline and no receiver knows its incident
+ * - pending: a parent may be the cause; in no incident
+ * - unreachable: all its known parents are offline or unseen, or a parent has just returned; in the incident of the
+ *   parent that became offline last, or in none until that parent has one
+ * - down: all other cases; in exactly one incident. A down device stays down until it returns, or until all its parents
+ *   are offline and no receiver has been sent its incident
  *
  * Messages are not queued. What a receiver was sent last is compared with the incident, and the difference is its news.
- * So the state stays bounded, however long a receiver fails.
+ * So the state is limited, however long a receiver fails.
  *
- * Time: `now.mono` is BOOTTIME, which no clock step moves. All waits run on it. The engine's own times are the wall
- * time of hw_incidents_new() plus the BOOTTIME since then.
+ * Time: `now.mono` is BOOTTIME, which is not changed when the clock is set. All waits use it. The engine's own times
+ * are the wall clock at hw_incidents_new() plus the BOOTTIME since then.
  *
- * Cost: an entry takes constant time, besides the children of its device and the silences. Memory is bounded by the
- * devices that are offline, that have children offline, or whose weight is over 1/16, by `max_incidents`, and by the
- * constants below. README says how many bytes each of them takes.
+ * Cost: an entry takes constant time, plus time for the children of its device and for the silences. The memory depends
+ * on the number of devices that are offline, that have offline children, or whose weight is over 1/16, on
+ * `max_incidents`, and on the constants below. README has the bytes for each.
  *
- * Without memory a function returns -ENOMEM, and the engine is then of no use: the caller ends without a commit, and
- * its next run continues from the last commit.
+ * Without memory a function returns -ENOMEM, and the engine cannot be used any more: the caller ends without a commit,
+ * and its next run continues from the last commit.
  */
 #ifndef HW_INCIDENTS_H
 #define HW_INCIDENTS_H
@@ -53,16 +53,16 @@
 #define HW_INCIDENT_NODES      64   /* the blindness of further nodes is not known */
 #define HW_INCIDENT_STEP       1000 /* devices and incidents that one hw_incidents_step() visits */
 #define HW_INCIDENT_WAIT_MORE  10000
-#define HW_INCIDENT_BEHIND     5000 /* less than WAIT_MORE: a parent's entry that is unread ends no wait */
+#define HW_INCIDENT_BEHIND     5000 /* less than WAIT_MORE, so no wait ends while a parent's entry is unread */
 #define HW_INCIDENT_SETTLE     60000
 #define HW_INCIDENT_GROWN      60000
-#define HW_INCIDENT_SMALL      300000  /* a mass incident that has become small closes after that */
-#define HW_INCIDENT_UNSEEN     60000   /* devices that become unseen within that of the last one share an incident */
-#define HW_INCIDENT_NOTICE     3600000 /* a task's notice that no receiver takes is dropped after that */
-#define HW_INCIDENT_RETURNED   60000   /* a silence until online ends so long after the last return */
+#define HW_INCIDENT_SMALL      300000  /* a mass incident that has become small ends after this time */
+#define HW_INCIDENT_UNSEEN     60000   /* devices that become unseen within this time of each other share an incident */
+#define HW_INCIDENT_NOTICE     3600000 /* a notice about a task that no receiver takes is dropped after this time */
+#define HW_INCIDENT_RETURNED   60000   /* a silence until online ends this long after the last return */
 #define HW_INCIDENT_UNTIL_MAX  INT64_C(31622400000) /* a silence ends within a year */
 #define HW_INCIDENT_ONLINE_MAX INT64_C(2592000000)  /* one until online alone: within 30 days */
-#define HW_INCIDENT_TEXT       1024 /* bytes of a sentence, a note, a reason or an author, with its NUL */
+#define HW_INCIDENT_TEXT       1024 /* bytes of a sentence, a note, a reason or an author, with the NUL */
 
 enum hw_incident_kind {
 	HW_INCIDENT_DEVICE,
@@ -75,12 +75,12 @@ enum hw_incident_kind {
 
 enum hw_incident_state { HW_INCIDENT_OPEN, HW_INCIDENT_CLOSED, HW_INCIDENT_MERGED };
 
-/* A device's state as an entry of device:events names it. */
+/* The state of a device in an entry of device:events. */
 enum hw_incident_fact { HW_FACT_ONLINE, HW_FACT_OFFLINE, HW_FACT_UNSEEN, HW_FACT_FORGOTTEN };
 
 enum hw_incident_class { HW_CLASS_NONE, HW_CLASS_PENDING, HW_CLASS_UNREACHABLE, HW_CLASS_DOWN };
 
-/* What a receiver was sent last of an incident, or is to be sent. */
+/* What a receiver was last sent about an incident, or will be sent. */
 enum hw_news {
 	HW_NEWS_NONE,
 	HW_NEWS_OPENED,
@@ -113,7 +113,7 @@ struct hw_receiver_conf {
 	uint32_t kinds;    /* a bit for each kind: 1 << enum hw_incident_kind */
 	int64_t interval_ms, notify_after_ms, remind_ms;
 	bool each;         /* a message has one news; else all that is due */
-	unsigned parallel; /* of `each`: messages at a time, never two of an incident; 1 .. HW_INCIDENT_PARALLEL */
+	unsigned parallel; /* of `each`: messages at a time, never two about one incident; 1 to HW_INCIDENT_PARALLEL */
 };
 
 struct hw_silence_conf {
@@ -144,8 +144,8 @@ struct hw_incidents; /* opaque */
 /* Copies the configuration. Returns NULL without memory, or if hw_incidents_configure() would refuse it. */
 struct hw_incidents *hw_incidents_new(const struct hw_incidents_conf *conf, struct hw_now now);
 void hw_incidents_free(struct hw_incidents *e);
-/* A reload. Returns 0, -EINVAL (too many receivers or sections, a wrong matcher) or -ENOMEM. After -EINVAL nothing has
- * changed. A receiver is known by its name; a new one gets the news of later incidents only. */
+/* A reload. Returns 0, -EINVAL (too many receivers or sections, or a wrong matcher) or -ENOMEM. After -EINVAL nothing
+ * has changed. A receiver is identified by its name; a new one gets only the news of later incidents. */
 int hw_incidents_configure(struct hw_incidents *e, struct hw_now now, const struct hw_incidents_conf *conf);
 
 /* --- the state after a start: incidents, then sent, devices, members, silences, receivers, and hw_incidents_loaded() -
@@ -153,29 +153,30 @@ int hw_incidents_configure(struct hw_incidents *e, struct hw_now now, const stru
 
 struct hw_incident_view; /* below */
 
-/* An incident of device:incidents, or a closed one whose end some receiver still gets. The texts are copied. */
+/* An incident of device:incidents, or a closed one whose end a receiver must still be sent. The texts are copied. */
 int hw_incidents_load(struct hw_incidents *e, const struct hw_incident_view *v);
 /* A field `to:RECEIVER`. Unknown receivers are ignored. */
 int hw_incidents_load_sent(struct hw_incidents *e, const char *incident, const char *receiver, enum hw_news last,
                            bool acknowledged, bool flapping, uint32_t count, int64_t at_ms);
-/* A receiver's hash. `from_ms` 0: unknown. For each message whose sending was begun, hw_incidents_load_sending(). */
+/* The data in a receiver's hash. `from_ms` 0: unknown. hw_incidents_load_sending() follows for each message whose
+ * sending had begun. */
 int hw_incidents_load_receiver(struct hw_incidents *e, const char *receiver, uint64_t n, int64_t from_ms);
-/* `incident`: the one of the message of an `each` receiver; else NULL. */
+/* `incident`: for an `each` receiver, the incident of the message; else NULL. */
 int hw_incidents_load_sending(struct hw_incidents *e, const char *receiver, uint64_t number, const char *incident);
 
 struct hw_incident_entry; /* below */
-/* A device of device:offline or device:unseen as Redis has it now. `wait_ms` is its parent's timeout, or -1;
- * `settle` is added to it. */
+/* A device in device:offline or device:unseen, as Redis has it now. `wait_ms` is its parent's timeout, to which
+ * `settle` is added; -1: none. */
 int hw_incidents_load_device(struct hw_incidents *e, const struct hw_incident_entry *entry);
-/* A member. A device that is not loaded has returned, so it leaves. */
+/* A member of an incident. If the device is not loaded, it has returned, and leaves. */
 int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const char *device,
                              enum hw_incident_class class, int64_t since_ms);
 /* A transition of the last four `flap_half`, for the weight alone. */
 int hw_incidents_recall(struct hw_incidents *e, const char *device, int64_t time_ms);
-/* All is loaded. Devices without an incident are classified. `first`: nothing was ever stored, so what is offline is
- * listed, but neither its opening nor its end is sent. */
+/* All is loaded. Devices without an incident are classified. `first`: nothing was stored before, so incidents of
+ * devices that are offline now are listed, but neither their begin nor their end is sent. */
 int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first);
-/* Redis was emptied or failed over: hw_incidents_change() gives all again. */
+/* Redis was emptied or failed over: hw_incidents_change() returns everything again. */
 void hw_incidents_rewrite(struct hw_incidents *e);
 
 /* --- what is read ------------------------------------------------------------------------------------------------- */
@@ -192,7 +193,7 @@ struct hw_incident_entry {
 
 /* An entry of device:events. An entry with a known seq is skipped. Returns 0 or -ENOMEM. */
 int hw_incidents_entry(struct hw_incidents *e, struct hw_now now, const struct hw_incident_entry *entry);
-/* An entry of device:parent_heard. Of another transition than the device's last one it is ignored. */
+/* An entry of device:parent_heard. It is ignored unless it is about the device's last transition. */
 void hw_incidents_parent_heard(struct hw_incidents *e, struct hw_now now, const char *id, uint64_t seq,
                                int64_t settle_ms);
 /* device:sight: a node has become blind, or sees again. */
@@ -204,18 +205,18 @@ int hw_incidents_group(struct hw_incidents *e, struct hw_now now, const char *gr
 void hw_incidents_sight_renewed(struct hw_incidents *e, struct hw_now now);
 /* Redis answers, or does not. */
 void hw_incidents_redis(struct hw_incidents *e, struct hw_now now, bool up);
-/* The oldest unread entry of a stream is over HW_INCIDENT_BEHIND old: only news of blindness is sent. */
+/* The oldest unread entry of a stream is older than HW_INCIDENT_BEHIND. Only news of blindness are sent then. */
 void hw_incidents_behind(struct hw_incidents *e, bool behind);
-/* Group and labels of a device, if it is known here; useful also for parents. Returns 0 or -ENOMEM. */
+/* The group and labels of a device, if the device is known here; also useful for parents. Returns 0 or -ENOMEM. */
 int hw_incidents_describe(struct hw_incidents *e, struct hw_now now, const char *id, const char *group,
                           const char *labels);
-/* A task of the device has failed or expired: a notice, without an end. `text` is its sentence. */
+/* A task of the device has failed or expired. This is a notice, which has no end. `text` is its sentence. */
 int hw_incidents_task(struct hw_incidents *e, struct hw_now now, const char *device, const char *group,
                       const char *text);
 
 /* --- what operators do -------------------------------------------------------------------------------------------- */
 
-/* 0, -ENOENT, or -EEXIST: it is closed. `on` false takes the acknowledgement back. */
+/* Returns 0, -ENOENT, or -EEXIST if it is closed. `on` false removes the acknowledgement. */
 int hw_incidents_acknowledge(struct hw_incidents *e, struct hw_now now, const char *incident, bool on, const char *by,
                              const char *note);
 
@@ -223,26 +224,26 @@ struct hw_silence_view {
 	char id[HW_INCIDENT_ID + 1]; /* of a section: empty, and `reason` begins with its name */
 	const char *match, *reason, *by;
 	int64_t until_ms;                        /* 0: none */
-	bool until_online, planned, was_offline; /* was_offline: a matched device was offline since the begin */
+	bool until_online, planned, was_offline; /* was_offline: a device that it matches was offline since it began */
 	int64_t at_ms;
 };
 
-/* Begins a silence; writes its id. An empty `id` gets a new one; a loaded one keeps its id and `at_ms`. Returns 0,
- * -EINVAL (no end, an end too late, a wrong matcher), -ENOSPC or -ENOMEM. */
+/* Begins a silence and writes its id. An empty `id` becomes a new one; a loaded silence keeps its id and `at_ms`.
+ * Returns 0, -EINVAL (no end, too late an end, or a wrong matcher), -ENOSPC or -ENOMEM. */
 int hw_incidents_silence(struct hw_incidents *e, struct hw_now now, struct hw_silence_view *s);
 /* 0 or -ENOENT. */
 int hw_incidents_unsilence(struct hw_incidents *e, struct hw_now now, const char *id);
 
 /* --- what follows ------------------------------------------------------------------------------------------------- */
 
-/* Carries out what is due, HW_INCIDENT_STEP visits at most. Returns whether more is due: then call it again before
- * messages are taken. */
+/* Does the work that is due, with at most HW_INCIDENT_STEP visits. Returns whether more is due; the caller then calls
+ * it again before it takes messages. */
 bool hw_incidents_step(struct hw_incidents *e, struct hw_now now);
 /* When to call hw_incidents_step() and hw_incidents_message() if nothing else happens. */
 struct hw_mono hw_incidents_due(const struct hw_incidents *e);
 
-/* An incident as it is shown and stored. The texts are borrowed until the next call that changes the engine; NULL:
- * none. */
+/* An incident as it is shown and stored. The texts are borrowed until the next call that changes the engine. NULL:
+ * there is none. */
 struct hw_incident_view {
 	char id[HW_INCIDENT_ID + 1], into[HW_INCIDENT_ID + 1];
 	enum hw_incident_kind kind;
@@ -250,7 +251,7 @@ struct hw_incident_view {
 	bool flapping, listed, acknowledged; /* listed: of the first start, so it is never sent */
 	const char *group, *device, *labels;
 	const char *cause; /* blind: monitor, deaf or redis; task: its sentence */
-	int64_t since_ms;  /* the begin of the fault; opened_ms is that of the incident */
+	int64_t since_ms;  /* when the fault began; opened_ms: when the incident was opened */
 	int64_t opened_ms, closed_ms;
 	uint32_t down, unreachable, most, silenced;
 	const char *ack_by, *note;
@@ -272,15 +273,15 @@ struct hw_incident_message {
 	uint64_t more[HW_NEWS_KINDS];       /* news beyond HW_INCIDENT_NEWS */
 };
 
-/* The next message to send; its news count as sent from now on. The caller sends it after the commit, with the same key
- * and content until it is taken or given up. Returns false: none. */
+/* Returns the next message to send. Its news count as sent from now on. The caller sends it after the commit, with the
+ * same key and content until it is accepted or given up. Returns false if there is none. */
 bool hw_incidents_message(struct hw_incidents *e, struct hw_now now, struct hw_incident_message *out);
 /* The message was taken, or is given up. */
 void hw_incidents_done(struct hw_incidents *e, struct hw_now now, const char *receiver, uint64_t number);
 
 enum hw_change_kind {
-	HW_CHANGE_INCIDENT, /* write `incident`, and move it between the zsets by its state */
-	HW_CHANGE_DROPPED,  /* delete `id`: no receiver knows it, and its members have moved */
+	HW_CHANGE_INCIDENT, /* write `incident`, and move it to the sorted set of its state */
+	HW_CHANGE_DROPPED,  /* delete `id`: no receiver needs it, and its members have moved */
 	HW_CHANGE_SENT,     /* field `to:RECEIVER` of `id` */
 	HW_CHANGE_JOINED,   /* write `device` to the members of `id` */
 	HW_CHANGE_LEFT,     /* remove `device` from the members of `id` */
@@ -306,8 +307,8 @@ struct hw_change {
 	uint32_t count;
 };
 
-/* The next change since the last call that returned false. All of them, in this order, give the present state. The
- * texts live until the next call. */
+/* Returns the next change since the last call that returned false. All changes, in this order, give the present state.
+ * The texts are valid until the next call. */
 bool hw_incidents_change(struct hw_incidents *e, struct hw_change *out);
 
 /* --- queries ------------------------------------------------------------------------------------------------------ */
@@ -316,7 +317,7 @@ bool hw_incidents_change(struct hw_incidents *e, struct hw_change *out);
 void hw_incidents_list(const struct hw_incidents *e, bool (*each)(void *arg, const struct hw_incident_view *v),
                        void *arg);
 bool hw_incidents_find(const struct hw_incidents *e, const char *id, struct hw_incident_view *out);
-/* Writes up to `max` ids of members that are not silenced, down ones first. Returns how many. */
+/* Writes up to `max` ids of members that are not silenced, those that are down first. Returns how many. */
 size_t hw_incidents_members(struct hw_incidents *e, const char *incident, const char **ids, size_t max);
 /* The class of a device; *incident is its incident's id or NULL. */
 enum hw_incident_class hw_incidents_class(const struct hw_incidents *e, const char *device, const char **incident);
@@ -334,14 +335,14 @@ void hw_incidents_silences(const struct hw_incidents *e,
 bool hw_incidents_is_silenced(struct hw_incidents *e, const char *device);
 
 struct hw_incidents_count {
-	uint64_t devices, links, incidents, open, refused,
-		bytes; /* refused: devices that share an incident for want of room */
+	uint64_t devices, links, incidents, open, refused, bytes; /* refused: number of devices that share an incident
+	                                                             because there was no room for more incidents */
 };
 struct hw_incidents_count hw_incidents_count(const struct hw_incidents *e);
 
 /*
- * The sentence of an incident, as page, top, status and every message show it: "gateway ga is offline since 14:39:16:
- * 25 devices behind it are unreachable". `online` is the number of online devices of the group, if known (0: unknown).
+ * Writes the sentence about an incident, as the page, top, the status and every message show it: "gateway ga is offline
+ * since 14:39:16: 25 devices behind it are unreachable". `online`: number of online devices of the group; 0: unknown.
  * Returns `buf`.
  */
 const char *hw_incident_sentence(const struct hw_incident_view *v, uint64_t online, hw_window_clock *clock, char *buf,

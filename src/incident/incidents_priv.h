@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of the engine, for its own files. A file calls those that are named before it, and none after it:
+ * The parts of the engine, for its own files. A file calls only those that are named before it:
  *
- *     base.c      time, texts, ids, events, what has changed
- *     device.c    devices, their links to parents, weights      silence.c   silences, and which devices are silenced
- *     incident.c  members join and leave, incidents begin and end
- *     blind.c     the sight of nodes, incidents of blindness
- *     class.c     classes, and which incident a device belongs to
- *     inputs.c, load.c                   what is passed in
- *     news.c      the table of news      message.c  receivers and messages      changes.c   what is written
- *     engine.c    the object, the configuration, hw_incidents_step()
+ * - base.c: time, texts, ids, events, what has changed
+ * - device.c: devices, their links to parents, weights
+ * - silence.c: silences, and which devices are silenced
+ * - incident.c: members join and leave, incidents begin and end
+ * - blind.c: the sight of nodes, incidents of blindness
+ * - class.c: classes, and the incident to which a device belongs
+ * - inputs.c, load.c: what is passed in
+ * - news.c: the table of news
+ * - message.c: receivers and messages
+ * - changes.c: what must be written
+ * - engine.c: the object, the configuration, hw_incidents_step()
  *
- * A pointer is owned where its comment says so; all others are borrowed.
+ * A pointer is owned if its comment says so; all others are borrowed.
  */
 #ifndef HW_INCIDENTS_PRIV_H
 #define HW_INCIDENTS_PRIV_H
@@ -104,7 +107,7 @@ struct hw_incident {
 	uint32_t due_mask;       /* receivers that have news */
 	struct hw_due due;       /* closing */
 	struct hw_due check_due; /* news that is due by time */
-	struct hw_sent *sent;    /* owned; HW_INCIDENT_RECEIVERS of them, or NULL: no receiver was sent anything */
+	struct hw_sent *sent;    /* owned; HW_INCIDENT_RECEIVERS of them, or NULL: no receiver was sent anything yet */
 };
 
 struct hw_silence {
@@ -116,7 +119,7 @@ struct hw_silence {
 	int64_t at_ms, until_ms;
 	bool until_online, planned, was_offline, in_force, changed, ended;
 	int64_t begin_ms;   /* of the present time in force */
-	int64_t quiet_from; /* until_online: since when no matched device is offline; 0: one is, or none was */
+	int64_t quiet_from; /* until_online: since when no device that it matches is offline; 0: one is, or none was */
 	size_t n_offline;   /* until_online: matched devices that are offline */
 	struct hw_window windows[HW_INCIDENT_WINDOWS];
 	size_t n_windows;
@@ -132,7 +135,7 @@ struct hw_receiver {
 	unsigned parallel, position;
 	uint64_t n;         /* the last message's number */
 	int64_t gather_end; /* 0: nothing is gathered */
-	bool waits;         /* the news that are left wait for a message that is being sent, or for a stream */
+	bool waits;         /* the other news wait until a message is sent, or a stream is read */
 	unsigned n_sending;
 	struct {
 		uint64_t number;
@@ -140,7 +143,7 @@ struct hw_receiver {
 	} sending[HW_INCIDENT_PARALLEL];
 };
 
-/* An event that was not yet taken by hw_incidents_change(). */
+/* An event that hw_incidents_change() has not returned yet. */
 struct hw_incident_record {
 	struct hw_incident_record *next;
 	const char *what; /* static; "planned": of an outage */
@@ -153,7 +156,7 @@ struct hw_incident_record {
 struct hw_incident_node {
 	char name[128];
 	bool blind;
-	int64_t since, blind_ms; /* since: of the present blindness; blind_ms: of all earlier ones */
+	int64_t since, blind_ms; /* since: begin of the present blindness; blind_ms: length of all earlier ones */
 };
 
 struct hw_incidents {
@@ -180,13 +183,14 @@ struct hw_incidents {
 	struct hw_silence *sections, *adhoc, *gone; /* gone: ended, to be given as changes */
 	size_t n_adhoc;
 	uint32_t silence_epoch;
-	int64_t minute; /* of the wall clock, at which the sections were last compared with it */
+	int64_t minute; /* minute of the wall clock at which the sections were last compared with it */
 	bool rechecking;
 	size_t recheck_at;
 	struct hw_incident_node nodes[HW_INCIDENT_NODES];
 	size_t n_nodes;
 	struct hw_incident *blind_monitor, *blind_redis;
-	int64_t sight_at, redis_at; /* when a sight record was renewed last; since when Redis is away, 0: it is not */
+	int64_t sight_at, redis_at; /* sight_at: when a sight record was last renewed. redis_at: since when Redis cannot
+	                               be reached; 0: it can */
 	bool behind, loading;
 	bool quiet; /* what is loaded is written already */
 	/* hw_incidents_change() is at these. */
@@ -198,7 +202,7 @@ struct hw_incidents {
 
 /* --- base.c ------------------------------------------------------------------------------------------------------- */
 
-/* Sets the engine's time. Every public function that has `now` begins with it. */
+/* Sets the engine's time. Every public function with `now` calls it first. */
 void hw_incidents_tick(struct hw_incidents *e, struct hw_now now);
 /* Records that memory is missing, and returns -ENOMEM. */
 int hw_incidents_fail(struct hw_incidents *e);
@@ -222,7 +226,7 @@ void hw_device_changed(struct hw_incidents *e, struct hw_incident_device *d);
 struct hw_incident_group *hw_incident_group(struct hw_incidents *e, const char *name); /* NULL: no memory, or no name */
 struct hw_incident_device *hw_device_find(const struct hw_incidents *e, const char *id);
 struct hw_incident_device *hw_device_get(struct hw_incidents *e, const char *id); /* NULL: no memory */
-/* Frees the record if nothing needs it, else sets when it is due. Call it last. */
+/* If the record is not needed, frees it; otherwise sets when it is due. Must be the last call about the record. */
 void hw_device_settle_record(struct hw_incidents *e, struct hw_incident_device *d);
 void hw_device_free(struct hw_incidents *e, struct hw_incident_device *d);
 void hw_device_link(struct hw_incidents *e, struct hw_incident_device *d, const char *parents);
@@ -238,15 +242,16 @@ void hw_device_weigh(struct hw_incidents *e, struct hw_incident_device *d, int64
 /* --- silence.c ---------------------------------------------------------------------------------------------------- */
 
 struct hw_silence *hw_silence_of(struct hw_incidents *e, struct hw_incident_device *d);
-/* The device went offline, or is no longer: silences until online count it. */
+/* The device became offline, or is no longer offline. Silences until online count it. */
 void hw_silence_offline(struct hw_incidents *e, struct hw_incident_device *d, bool offline);
-/* What the device is may have changed: its silence and receivers are found again, for its children, too. */
+/* The data that matchers compare may have changed. Determines the device's silence and receivers again, and those of
+ * its children. */
 void hw_silence_refresh(struct hw_incidents *e, struct hw_incident_device *d);
 /* Compares the planned silence of a device's outage with the present one; `ends`: the outage is over. */
 void hw_silence_plan(struct hw_incidents *e, struct hw_incident_device *d, bool ends);
 int hw_silence_configure(struct hw_incidents *e, const struct hw_incidents_conf *conf);
 void hw_silence_step(struct hw_incidents *e);
-/* Visits devices after the silences in force have changed. Returns whether devices are left. */
+/* Visits devices after the silences in force have changed. Returns whether devices are left to visit. */
 bool hw_silence_recheck(struct hw_incidents *e);
 int64_t hw_silence_due(const struct hw_incidents *e);
 void hw_silence_free(struct hw_silence *s);
@@ -254,7 +259,7 @@ void hw_silence_view(const struct hw_silence *s, struct hw_silence_view *v);
 
 /* --- incident.c --------------------------------------------------------------------------------------------------- */
 
-/* NULL: no memory. `device` and `cause` may be NULL. A new one is not yet written. */
+/* Creates an incident that is not written yet. NULL without memory. `device` and `cause` may be NULL. */
 struct hw_incident *hw_incident_new(struct hw_incidents *e, enum hw_incident_kind kind, struct hw_incident_group *group,
                                     const char *device, const char *cause);
 struct hw_incident *hw_incident_open(struct hw_incidents *e, enum hw_incident_kind kind,
@@ -267,7 +272,7 @@ void hw_incident_drop(struct hw_incidents *e, struct hw_incident *i);
 bool hw_incident_is_known(const struct hw_incident *i); /* some receiver was sent something */
 bool hw_incident_is_over(const struct hw_incident *i);  /* no receiver waits for its end */
 void hw_incident_survey(struct hw_incidents *e, struct hw_incident *i);
-/* Takes an incident that nothing needs any more out of the engine. Call it last. */
+/* Removes an incident that is no longer needed from the engine. Must be the last call about the incident. */
 void hw_incident_reap(struct hw_incidents *e, struct hw_incident *i);
 void hw_incident_free(struct hw_incident *i);
 void hw_incident_view(const struct hw_incident *i, struct hw_incident_view *v);
@@ -280,19 +285,20 @@ void hw_class_end(struct hw_incidents *e, struct hw_incident_device *d); /* it i
 void hw_class_heard(struct hw_incidents *e, struct hw_incident_device *d, int64_t settle_ms);
 /* An unreachable device whose parent has returned is down after `settle`. */
 void hw_class_settle(struct hw_incidents *e, struct hw_incident_device *d);
-/* The device has become away, or is no longer: its children follow. */
+/* The device has become away, or is no longer away. Its children follow. */
 void hw_class_parent_away(struct hw_incidents *e, struct hw_incident_device *parent);
 void hw_class_parent_back(struct hw_incidents *e, struct hw_incident_device *parent);
 /* Gives a member the place that its class demands. */
 void hw_class_place(struct hw_incidents *e, struct hw_incident_device *d);
-/* Closes what is to be closed, or sets when to check again. */
+/* Closes the incident if it is over; otherwise sets when to check again. */
 void hw_class_check_end(struct hw_incidents *e, struct hw_incident *i);
 void hw_class_flaps(struct hw_incidents *e, struct hw_incident_device *d); /* its weight has changed */
 void hw_class_device_due(struct hw_incidents *e, struct hw_incident_device *d);
 
 /* --- news.c, message.c -------------------------------------------------------------------------------------------- */
 
-/* The news of an incident for a receiver. If there is none, *when is when there may be some without a change. */
+/* Returns the news about an incident for a receiver. If there are none, *when is when there may be some without a
+ * change. */
 enum hw_news hw_news_of(struct hw_incidents *e, struct hw_incident *i, unsigned receiver, int64_t *when);
 /* Compares an incident with all receivers. */
 void hw_news_check(struct hw_incidents *e, struct hw_incident *i);
@@ -306,7 +312,7 @@ int64_t hw_message_due(const struct hw_incidents *e);
 void hw_blind_step(struct hw_incidents *e);
 int64_t hw_blind_due(const struct hw_incidents *e);
 unsigned hw_blind_node(struct hw_incidents *e, const char *name); /* HW_INCIDENT_NODES: unknown */
-/* The time that a node has seen: it stands while the node is blind. */
+/* For how long a node has seen the fleet. This time stands still while the node is blind. */
 int64_t hw_blind_seen(const struct hw_incidents *e, unsigned node);
 
 #endif

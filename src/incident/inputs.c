@@ -12,7 +12,8 @@ static void set_text(struct hw_incidents *e, char **to, const char *text)
 	*to = hw_incidents_text(e, text && *text ? text : NULL);
 }
 
-/* What an entry says of a device, besides its state. A group is kept: a window of the group may have the device. */
+/* Applies what an entry contains about a device, besides its state. The group does not change, because a window of that
+ * group may contain the device. */
 static void describe(struct hw_incidents *e, struct hw_incident_device *d, const char *group, const char *labels)
 {
 	if (group && (!d->group || !d->in_window))

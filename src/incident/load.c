@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state after a start. What Redis has now counts for devices, and what was committed counts for incidents: a member
- * that is no longer offline leaves, and a device without an incident is classified again. While loading, nothing closes
- * and nothing is sent.
+ * The state after a start. For devices, the present content of Redis counts. For incidents, what was last committed
+ * counts: a member that is no longer offline leaves, and a device without an incident is classified again. While
+ * loading, no incident is closed and nothing is sent.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static int64_t not_later(const struct hw_incidents *e, int64_t ms)
 	return ms < e->now ? ms : e->now;
 }
 
-/* Makes the group's or the device's pointer to its open incident. */
+/* Sets the pointer of the group or the device to its open incident. */
 static void attach(struct hw_incidents *e, struct hw_incident *i)
 {
 	if (i->kind == HW_INCIDENT_DEVICE && i->device) {
@@ -127,8 +127,8 @@ int hw_incidents_recall(struct hw_incidents *e, const char *device, int64_t time
 	return e->failed;
 }
 
-/* A device whose incident is known, or which is classified for the first time. It may be one whose parent had just
- * returned, so it waits for `settle`, too. */
+/* Starts a device whose incident is known, or that is classified for the first time. Its parent may just have returned,
+ * so the device waits for `settle` too. */
 static void start_device(struct hw_incidents *e, struct hw_incident_device *d, bool first)
 {
 	if (hw_device_is_away(d)) {
@@ -154,7 +154,7 @@ int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first)
 	for (size_t k = 0; k < e->devices.n_slots; k++)
 		for (struct hw_named *n = e->devices.slots[k]; n; n = n->next)
 			start_device(e, (struct hw_incident_device *)n, first);
-	for (size_t k = 0; k < e->devices.n_slots; k++) /* entries that are not read again may have made them away */
+	for (size_t k = 0; k < e->devices.n_slots; k++) /* entries that are not read again may have made devices away */
 		for (struct hw_named *n = e->devices.slots[k]; n; n = n->next)
 			if (hw_device_is_away((struct hw_incident_device *)n))
 				hw_class_parent_away(e, (struct hw_incident_device *)n);

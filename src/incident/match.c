@@ -42,7 +42,8 @@ bool hw_glob(const char *glob, const char *text, size_t len)
 	return *glob == '\0';
 }
 
-/* Copies the next term of a line without its quotes to *to, and moves both on. Returns the term; NULL: none. */
+/* Copies the next term of a line, without its quotes, to *to, and moves both pointers. Returns the term; NULL: there is
+ * none. */
 static char *take_term(const char **in, char **to)
 {
 	while (**in == ' ' || **in == '\t')

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which devices a silence or a receiver means. A matcher has lines, and a line has terms: `group:GLOB`, `id:GLOB` and
+ * Which devices a silence or a receiver is for. A matcher has lines, and a line has terms: `group:GLOB`, `id:GLOB` and
  * `label:NAME=GLOB`. A device matches if it matches all terms of at least one line. In a glob `*` stands for any text
- * and `?` for one byte. A term with blanks stands in double quotes, also only its value. A matcher without lines
- * matches every device.
+ * and `?` for one byte. A term with blanks, or only its value, is put in double quotes. A matcher without lines matches
+ * every device.
  */
 #ifndef HW_INCIDENT_MATCH_H
 #define HW_INCIDENT_MATCH_H
@@ -16,7 +16,7 @@
 
 struct hw_match; /* opaque */
 
-/* What a matcher reads of a device. `labels` has a line NAME=VALUE for each label. NULL: unknown or none. */
+/* The values of a device that are compared. `labels` has a line NAME=VALUE for each label. NULL: unknown or none. */
 struct hw_match_subject {
 	const char *id, *group, *labels;
 };

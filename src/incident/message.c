@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receivers and their messages. A receiver gathers for `interval` from its first news on. Then all is worked out again,
- * and what is still news goes into one message, or, for an `each` receiver, into a message for each incident. News
- * count as sent when the message is made, and the message is sent after that was committed: at least once, with the
- * same number and content. No receiver waits for another one.
+ * Receivers and their messages. A receiver gathers for `interval`, from its first news on. Then its news are determined
+ * again, and what is still news is sent in one message, or, for an `each` receiver, in one message for each incident.
+ * News count as sent when the message is made. The message is sent after that was committed: at least once, each time
+ * with the same number and content. No receiver waits for another one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void take_conf(struct hw_incidents *e, struct hw_receiver *r, const struc
 	r->kept = true;
 }
 
-/* What the receiver of a freed slot was sent means nothing to the next one. */
+/* Clears a slot. What its last receiver was sent is of no use for the next one. */
 static void clear_slot(struct hw_incidents *e, unsigned slot)
 {
 	for (struct hw_incident *i = e->all; i; i = i->next) {
@@ -150,7 +150,7 @@ static void unmark(struct hw_incidents *e, struct hw_incident *i, uint32_t bit)
 		i->due_next->due_prev = i->due_prev;
 }
 
-/* Gathers the news of a receiver. Returns whether news are left for the next message. */
+/* Gathers the news for a receiver. Returns whether there are more news for the next message. */
 static bool gather(struct hw_incidents *e, unsigned receiver, struct hw_incident_message *out)
 {
 	const struct hw_receiver *r = &e->receivers[receiver];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of news: an incident is compared with what a receiver was sent last. hw_news_of() is the table, and no
- * other code decides what is sent. hw_news_check() notes which receivers have news, and when there may be news without
- * a change.
+ * The table of news: compares an incident with what a receiver was sent last. hw_news_of() is this table, and no other
+ * code decides what is sent. hw_news_check() notes which receivers have news, and when there may be news even without a
+ * change.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static bool has_members(const struct hw_incident *i)
 	return i->kind != HW_INCIDENT_BLIND && i->kind != HW_INCIDENT_TASK;
 }
 
-/* Whether all that is down is silenced. A flapping device that is online counts as down. */
+/* Whether all devices of the incident that are down are silenced. A flapping device that is online counts as down. */
 static bool is_silent(struct hw_incidents *e, struct hw_incident *i)
 {
 	if (!has_members(i))

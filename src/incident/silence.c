@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Silences: those of operators, and the planned windows of [silence] sections. A silence changes no class; it only
- * decides whether a member counts for news. A device is silenced if a silence in force matches it, or if all its known
+ * decides whether a device counts for news. A device is silenced if a silence in force matches it, or if all its known
  * parents are silenced.
  *
- * Each change of what is in force has a number, silence_epoch. A device keeps the answer for that number, so a device
- * is matched once for each change. After a change hw_silence_recheck() visits all devices in bounded steps, and no
- * message is made until it is through.
+ * Each change of the silences in force has a number, silence_epoch. A device stores the result for that number, so it
+ * is matched once for each change. After a change, hw_silence_recheck() visits all devices in limited steps, and no
+ * message is made until it has finished.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ uint32_t hw_receiver_mask(const struct hw_incidents *e, const struct hw_incident
 	return mask;
 }
 
-/* A planned silence comes before another one, because it is written down for the outage. */
+/* Of several silences, a planned one is chosen first, because it is recorded with the outage. */
 static struct hw_silence *own_silence(const struct hw_incidents *e, const struct hw_incident_device *d)
 {
 	struct hw_silence *found = NULL;
@@ -64,7 +64,7 @@ struct hw_silence *hw_silence_of(struct hw_incidents *e, struct hw_incident_devi
 	return found;
 }
 
-/* The survey of its incident is made again, and its planned outage is compared. */
+/* The survey of the device's incident must be made again, and its planned outage must be compared. */
 static void resurvey(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	if (d->in) {
@@ -167,7 +167,7 @@ static bool is_over(const struct hw_incidents *e, const struct hw_silence *s)
 	return s->until_online && s->was_offline && s->n_offline == 0 && e->now - s->quiet_from >= HW_INCIDENT_RETURNED;
 }
 
-/* The record lives until hw_incidents_change() and all devices have let go of it. */
+/* Ends a silence. Its record stays until hw_incidents_change() has returned it and no device refers to it. */
 static void end_silence(struct hw_incidents *e, struct hw_silence **at)
 {
 	struct hw_silence *s = *at;
