@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries one message at a time to its target: a program (exec.c) or a web server (webhook.c). Internal to src/notify.
+ * Delivers one message at a time to its target: a program (exec.c) or a web server (webhook.c). Internal to src/notify.
  */
 #ifndef HW_CARRIER_H
 #define HW_CARRIER_H

@@ -63,8 +63,8 @@ static void gather_begin(struct hw_notifier *n, struct hw_gather *g)
 	b->gathered = true;
 }
 
-/* A blindness of the fleet is reported once it has lasted blind_notify_after; a shorter one is not reported. A
- * blindness of a group is reported at once, because several groups may be blind at a time. */
+/* A blindness of the fleet is reported when it has lasted for blind_notify_after; a shorter one is not reported. A
+ * blindness of a group is reported at once, because several groups may be blind at the same time. */
 void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out)
 {
 	struct hw_gather *g = hw_notifier_gathers(n);

@@ -74,8 +74,8 @@ static void write_blind(bool begun, enum hw_cause cause, int64_t length_ms, char
 
 /* --- gathering ---------------------------------------------------------------- */
 
-/* Adds a device to the set of those that are counted. Returns true if it was not in the set. Without memory it always
- * returns true: then a device may be counted twice. */
+/* Adds a device to a set of those that are counted. Returns whether it was not in the set before. Without memory
+ * returns true, and a device may then be counted twice. */
 static bool is_new(struct hw_digest *d, unsigned which, uint32_t index)
 {
 	size_t need = (size_t)index / 8 + 1;
@@ -150,7 +150,7 @@ void hw_digest_blind(struct hw_digest *d, struct hw_now now, const struct hw_out
 
 /* --- the fields --------------------------------------------------------------- */
 
-/* Writes "2,000 offline, 3 online": the counts per state. Returns the length. */
+/* Writes "2,000 offline, 3 online": how many devices changed to each state. Returns the length. */
 static size_t write_counts(const struct hw_digest *d, char *out, size_t cap)
 {
 	static const enum hw_state order[] = {HW_STATE_OFFLINE, HW_STATE_ONLINE, HW_STATE_FORGOTTEN};
@@ -224,7 +224,7 @@ static char *text_of_now(const struct hw_digest *d)
 	return strdup(text);
 }
 
-/* Sets the fields for the device: its name, or a text for several devices or none. */
+/* Sets the fields about the device: its name, or a text that stands for several devices or for none. */
 static void write_device(const struct hw_digest *d, struct hw_fields *f)
 {
 	char text[160], count[32], group[160];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The readable content of a message while it is gathered: the changed devices, their groups and states, and a summary
- * sentence. A device that has changed twice counts once per state. Internal to src/notify.
+ * sentence. A device that changes twice counts once for each state. Internal to src/notify.
  *
  * Cost: a transition sets two bits, and adds a line of text until the list is full.
  */
@@ -22,7 +22,8 @@
 struct hw_digest {
 	const struct hw_monitor *m; /* borrowed */
 	struct hw_lines list;
-	/* A bit per device, by its index: changed into this state; the last array: changed at all. */
+	/* One bit for each device, by its index: it has changed to this state. The last array: it has changed at all.
+	 */
 	uint8_t *seen[HW_STATES + 1];
 	size_t seen_bytes;
 	uint64_t devices, changes;   /* number of changed devices, and of changes */
@@ -46,7 +47,7 @@ void hw_digest_fini(struct hw_digest *d);
 void hw_digest_transition(struct hw_digest *d, struct hw_now now, const struct hw_device *device,
                           const struct hw_transition *t);
 void hw_digest_blind(struct hw_digest *d, struct hw_now now, const struct hw_out *out);
-/* Writes the fields and starts again empty. Returns 0 or -ENOMEM; hw_fields_fini() is needed in both cases. */
+/* Writes the fields and starts empty again. Returns 0 or -ENOMEM. hw_fields_fini() must be called in both cases. */
 int hw_digest_seal(struct hw_digest *d, const char *node, int64_t from_ms, struct hw_fields *out);
 /* Writes the fields of a test message. Returns as above. */
 int hw_digest_test(const struct hw_digest *d, const char *node, int64_t now_ms, struct hw_fields *out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passes a message to a program's standard input. The program runs without a shell, in its own process group, so that
- * it is killed together with its children. Exit status 0 means success, even if the program has not read everything.
- * Its standard output is discarded; its standard error is the daemon's.
+ * Passes a message to a program on standard input. The program runs without a shell, and in a process group of its own,
+ * so that it is killed together with its children. Exit status 0 means success, even if the program has not read all of
+ * its input. Its standard output is discarded; its standard error is the daemon's.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -108,8 +108,8 @@ struct hw_exec *hw_exec_new(struct event_base *base, hw_carrier_done *done, void
 	return NULL;
 }
 
-/* Kills the program and waits for it, since the process may go on (hw_app_restart()) and nothing else reaps it. The
- * wait is bounded, because the program may be stuck in the kernel. */
+/* Kills the program and waits for it, because this process may continue (hw_app_restart()), and then no other code
+ * waits for it. The wait is limited, because the program may hang in the kernel. */
 static void end_program(pid_t pid)
 {
 	const struct timespec pause = {.tv_nsec = REAP_PAUSE_MS * 1000000};
@@ -132,7 +132,7 @@ void hw_exec_free(struct hw_exec *p)
 	free(p);
 }
 
-/* The child's descriptors: `in`, /dev/null, the daemon's standard error, and no other. */
+/* Sets the child's descriptors: `in`, /dev/null, the daemon's standard error, and no others. */
 static int file_actions(posix_spawn_file_actions_t *a, int in)
 {
 	int rc = posix_spawn_file_actions_adddup2(a, in, STDIN_FILENO);
@@ -163,7 +163,7 @@ static int attributes(posix_spawnattr_t *a)
 
 #define VARIABLES_MAX 32
 
-/* The child's environment: PATH, locale and time zone. The daemon's other variables may be secret. */
+/* Sets the child's environment: PATH, locale and time zone. The daemon's other variables may be secret. */
 static void fill_environment(char *to[VARIABLES_MAX + 3], char *variable)
 {
 	static const char *const passed[] = {"PATH=", "LANG=", "LC_", "TZ="};
@@ -217,7 +217,7 @@ int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *not
 	p->timeout_ms = timeout_ms;
 	p->late = false;
 	p->writable = event_new(p->base, p->in, EV_WRITE | EV_PERSIST, on_writable, p);
-	/* SIGCHLD is watched before the child starts, so that its end is not missed. */
+	/* SIGCHLD is watched before the child starts, so that the end of the child is not missed. */
 	rc = p->writable && !event_add(p->writable, NULL) && !event_add(p->on_child, NULL) &&
 	                     !event_add(p->deadline, &limit)
 	             ? spawn(p, path, variable, fds[0])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See gather.h. The list's text is written at each event, so that sealing is one copy. */
+/* See gather.h. The text of the list is written at each event, so that making the message is one copy. */
 #include "notify/gather.h"
 
 #include <errno.h>

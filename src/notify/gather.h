@@ -2,7 +2,7 @@
 /*
  * A message while it is gathered: all events are counted, and the first ones are listed. Internal to src/notify.
  *
- * Cost: a transition is a line of text until HW_NOTIFIER_LIST are listed, then an addition.
+ * Cost: a transition is a line of text until HW_NOTIFIER_LIST are listed; after that it is one addition.
  */
 #ifndef HW_GATHER_H
 #define HW_GATHER_H
@@ -12,7 +12,7 @@
 
 struct evbuffer;
 
-/* A blindness of the fleet. Its begin is held back, because the blindness may be short. */
+/* A blindness of the fleet. Its begin is not reported at once, because it may be short. */
 struct hw_gather_blindness {
 	bool waits, gathered; /* the begin is held back, or was gathered; never both */
 	struct hw_out begin;
@@ -39,7 +39,7 @@ int hw_gather_init(struct hw_gather *g, const struct hw_monitor *m);
 void hw_gather_fini(struct hw_gather *g);
 void hw_gather_transition(struct hw_gather *g, struct hw_now now, const struct hw_transition *t);
 void hw_gather_blind(struct hw_gather *g, struct hw_now now, const struct hw_out *out);
-/* Makes the message and starts again empty. Returns 0; or -ENOMEM with nothing in `out`, and the gathered events are
+/* Makes the message and starts empty again. Returns 0, or -ENOMEM with nothing in `out`; the gathered events are then
  * lost. */
 int hw_gather_seal(struct hw_gather *g, const char *node_id, struct hw_notification *out);
 /* Makes a test message; the gathered events stay. Returns as above. */

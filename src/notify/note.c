@@ -2,7 +2,7 @@
 /*
  * See note.h. Invariant: no text from a device can end a header line, a JSON string or the headers of a mail. Such
  * texts pass through header(), hw_json_bytes() or quoted_printable(). Mail addresses come from the configuration, which
- * was checked to be printable ASCII.
+ * allows only printable ASCII in them.
  */
 #include "notify/note.h"
 
@@ -44,7 +44,7 @@ static char *filled(const char *format, const struct hw_fields *f)
 
 /* --- headers ------------------------------------------------------------------ */
 
-/* The length of the whole characters in the first `max` bytes of `text`, at least one character. */
+/* The length of the whole characters in the first `max` bytes of `text`, but at least one character. */
 static size_t whole_characters(const char *text, size_t len, size_t max)
 {
 	size_t n = 0, more;
@@ -106,8 +106,8 @@ static void add_text(struct evbuffer *b, const char *title, const char *text)
 	evbuffer_add_printf(b, "%s\n%s%s%s", title, *text ? "\n" : "", text, *text ? "\n" : "");
 }
 
-/* Escapes Slack markup: https://docs.slack.dev/messaging/formatting-message-text, "Escaping text". An invisible space
- * follows each @: otherwise a device named "@everyone" would notify everyone on Discord and Mattermost. */
+/* Escapes Slack markup: https://docs.slack.dev/messaging/formatting-message-text, "Escaping text". Adds an invisible
+ * space after each @: otherwise a device named "@everyone" would notify everyone on Discord and Mattermost. */
 static void add_escaped(struct evbuffer *b, const char *text)
 {
 	static const char special[] = "&<>@";
@@ -153,7 +153,7 @@ static char *ntfy_headers(const char *title, bool bad)
 	return text;
 }
 
-/* RFC 2045, section 6.7: encodes text in lines of printable ASCII, which no mail server changes. */
+/* Encodes a text in lines of printable ASCII, which no mail server changes (RFC 2045, section 6.7). */
 static void quoted_printable(struct evbuffer *b, const char *text)
 {
 	size_t column = 0;
@@ -180,7 +180,7 @@ static void quoted_printable(struct evbuffer *b, const char *text)
 	evbuffer_add(b, "\r\n", 2);
 }
 
-/* The names in "Date:" are English in every locale (RFC 5322, section 3.3). */
+/* The names in "Date:" must be English, whatever the locale (RFC 5322, section 3.3). */
 static void add_date(struct evbuffer *b, int64_t now_ms)
 {
 	static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -247,7 +247,7 @@ static const char *type_of(enum hw_notify_template as)
 	return types[as];
 }
 
-/* Writes the readable message into `b`. Returns 0, or a negative number without memory. */
+/* Writes the readable message to `b`. Returns 0, or a negative number without memory. */
 static int write_note(struct evbuffer *b, const struct hw_style *s, const char *title, const char *text, int64_t now_ms)
 {
 	if (s->as == HW_NOTIFY_SLACK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The content of a message, made by its source: JSON for programs, and fields for readers. */
+/* The content of a message, which its source makes: JSON for programs, and fields for people. */
 #ifndef HW_NOTIFY_NOTIFICATION_H
 #define HW_NOTIFY_NOTIFICATION_H
 
@@ -25,7 +25,7 @@ struct hw_notification {
 int hw_fields_are_whole(const struct hw_fields *f);
 void hw_fields_fini(struct hw_fields *f);
 
-/* Returns 0 if `rc`, the result of filling the fields, is 0 and the JSON exists. Otherwise frees the content and
+/* `rc`: the result of filling the fields. Returns 0 if it is 0 and the JSON exists. Otherwise frees the content and
  * returns -ENOMEM. */
 int hw_notification_finish(struct hw_notification *m, int rc);
 void hw_notification_fini(struct hw_notification *m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notifier: see notify.h. Invariant: an idle target with a message has its retry timer set, or gets the next
- * message in this turn.
+ * The notifier: see notify.h. Invariant: a target that has a message and is not sending has its retry timer set, or
+ * sends its next message in this turn.
  */
 #include "notify/notify.h"
 
@@ -73,7 +73,7 @@ static int64_t wall_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Copies `text`, cut to whole characters if it does not fit. */
+/* Copies `text`. If it does not fit, cuts it after a whole character. */
 static void keep_text(char *out, size_t cap, const char *text)
 {
 	size_t len = strlen(text);
@@ -112,7 +112,7 @@ const struct hw_notifier_entry *hw_notifier_entry(const struct hw_notifier *n, u
 	return entry_of((struct hw_notifier *)(uintptr_t)n, number); /* the caller only reads */
 }
 
-/* Records the result of a try, or of a message that gets no try. */
+/* Records the result of a try, or of a message that is dropped without a try. */
 static void note_result(struct hw_notifier *n, uint64_t number, enum hw_notifier_result r, int code, const char *why)
 {
 	struct hw_notifier_entry *e = entry_of(n, number);
@@ -146,7 +146,7 @@ static int start(struct target *t)
 	                                   : hw_webhook_start(n->webhook, t->address, note, n->timeout_ms);
 }
 
-/* The first message did not arrive: schedules a retry or gives up. */
+/* The target's first message did not arrive. Schedules a retry, or gives up. */
 static void failed(struct target *t, int code, const char *why)
 {
 	struct hw_notifier *n = t->notifier;
@@ -209,7 +209,7 @@ static void drop(struct target *t, unsigned at, const char *why)
 	pop(t, at);
 }
 
-/* Inserts a message at `at` and owns it. The queue must have room. */
+/* Inserts a message at position `at` and owns it. The queue must have room. */
 static void insert(struct target *t, unsigned at, struct hw_note *note)
 {
 	memmove(t->queue + at + 1, t->queue + at, (t->n - at) * sizeof(*t->queue));
@@ -227,7 +227,7 @@ static void put(struct target *t, struct hw_note *note)
 	insert(t, t->n, note);
 }
 
-/* Makes the message for this target, and its entry. NULL without memory. */
+/* Makes the message for this target, and its entry in the past. NULL without memory. */
 static struct hw_note *note_for(struct target *t, const struct hw_notification *m, bool test)
 {
 	struct hw_notifier *n = t->notifier;
@@ -379,7 +379,7 @@ void hw_notifier_free(struct hw_notifier *n)
 	free(n);
 }
 
-/* Empties a removed target. The message in delivery may still arrive; the waiting ones are dropped. */
+/* Empties the queue of a removed target. The message that is being sent may still arrive; the others are dropped. */
 static void empty(struct target *t)
 {
 	evtimer_del(t->retry);

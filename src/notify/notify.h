@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notifier: gathers events over an interval into one message, as JSON or readable text. It passes the message to a
- * program on standard input, and to a web server by POST. A mass outage is one message, whatever its size. A source
- * defines the events and their texts: transitions of devices (devices.h), or tasks that failed.
+ * The notifier: gathers the events of an interval into one message, as JSON or readable text. It passes the message to
+ * a program on standard input, or to a web server by POST. A mass outage is one message, whatever its size. A source
+ * determines the events and their texts: transitions of devices (devices.h), or tasks that failed.
  *
- * The notifier never blocks: the program is a child, watched by SIGCHLD; libcurl's multi interface runs on the loop,
- * and libcurl resolves names in a thread. Each target gets one message at a time, in order. Its queue holds
- * HW_NOTIFIER_QUEUE messages; if it is full, the oldest waiting message is dropped. The results of the last
+ * The notifier never blocks: the program is a child process whose end SIGCHLD reports; libcurl's multi interface runs
+ * on the loop, and libcurl resolves names in a thread. Each target gets one message at a time, in order. Its queue has
+ * room for HW_NOTIFIER_QUEUE messages; if it is full, the oldest waiting message is dropped. The results of the last
  * HW_NOTIFIER_PAST messages are kept in memory.
  */
 #ifndef HW_NOTIFY_H
@@ -27,14 +27,14 @@ struct event_base;
 struct hw_notifier;
 struct hw_notification;
 
-/* The source of messages. `of` is the argument of hw_notifier_new(). */
+/* The source of messages. `of` is the argument that hw_notifier_new() got. */
 struct hw_notifier_source {
 	/* Whether anything was gathered. */
 	bool (*any)(const void *of);
-	/* Makes the message and starts again empty. Returns 0; or -ENOMEM with nothing in `out`: the gathered events
-	 * are lost. */
+	/* Makes the message and starts empty again. Returns 0, or -ENOMEM with nothing in `out`; the gathered events
+	 * are then lost. */
 	int (*seal)(void *of, const char *node_id, struct hw_notification *out);
-	/* Makes a test message; the gathered events stay. Returns as above. NULL: no tests. */
+	/* Makes a test message; the gathered events stay. Returns as `seal`. NULL: there are no tests. */
 	int (*test)(void *of, const char *node_id, int64_t now_ms, struct hw_notification *out);
 	void (*free)(void *of);
 };
@@ -54,7 +54,7 @@ struct hw_notifier_conf {
 	int64_t interval_ms;             /* from the first gathered event to the message */
 	int64_t blind_after_ms;          /* a shorter blindness is not reported */
 	int64_t timeout_ms;              /* of the program, and of each try of the webhook */
-	int64_t retry_ms;                /* before the second try; four times as long before the third */
+	int64_t retry_ms; /* delay before the second try; the delay before the third is four times as long */
 };
 
 struct hw_notifier_stats {
@@ -86,8 +86,8 @@ struct hw_notifier_entry {
 /* Called when a message is given up or dropped, with a text for the log. Must not call the notifier. */
 typedef void hw_notifier_trouble(void *arg, enum hw_notifier_kind kind, const char *text);
 
-/* Inactive until it is configured. `of` is owned, and freed on failure as well; the rest is borrowed. Returns NULL
- * without memory or if `of` is NULL. */
+/* Inactive until it is configured. `of` is owned, and is freed on failure too; the other arguments are borrowed.
+ * Returns NULL without memory or if `of` is NULL. */
 struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_notifier_source *source, void *of,
                                     hw_notifier_trouble *trouble, void *arg);
 /* Kills a running program. */
@@ -101,16 +101,16 @@ int hw_notifier_configure(struct hw_notifier *n, const struct hw_notifier_conf *
 void *hw_notifier_gathers(struct hw_notifier *n);
 /* The configured blind_after_ms. */
 int64_t hw_notifier_blind_after_ms(const struct hw_notifier *n);
-/* Call after an event was gathered: the message is sent an interval after its first event. */
+/* Called after an event was gathered. The message is sent one interval after its first event. */
 void hw_notifier_gathered(struct hw_notifier *n);
 
-/* Sends a test message before those that wait, with a single try. Returns 0 and its number; -ENOENT: no such target, or
- * no tests by this source; -EBUSY: the queue is full; or -ENOMEM. */
+/* Sends a test message before those that wait, with a single try. Returns 0 and its number; -ENOENT: there is no such
+ * target, or the source has no tests; -EBUSY: the queue is full; or -ENOMEM. */
 int hw_notifier_test(struct hw_notifier *n, enum hw_notifier_kind kind, uint64_t *number);
 
 /* The number of the last message; 0: none. */
 uint64_t hw_notifier_last(const struct hw_notifier *n);
-/* The result of a message; NULL: no longer kept. Valid until the next turn. */
+/* The result of a message; NULL: it is not kept any more. Valid until the next turn. */
 const struct hw_notifier_entry *hw_notifier_entry(const struct hw_notifier *n, uint64_t number);
 
 /* Call once a second: repeats an event_add that failed. */

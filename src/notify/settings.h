@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* [notify] of monitor.conf, which several programs read: its struct, rows and rules, in the style of conf/shared.h. */
+/* [notify] in monitor.conf, which several programs read: its struct, rows and rules, in the way of conf/shared.h. */
 #ifndef HW_NOTIFY_SETTINGS_H
 #define HW_NOTIFY_SETTINGS_H
 

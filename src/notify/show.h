@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Configures a daemon's notifier from [notify]; writes its part of the API and metrics. */
+/* Configures a daemon's notifier from [notify], and writes its part of the API and the metrics. */
 #ifndef HW_NOTIFY_SHOW_H
 #define HW_NOTIFY_SHOW_H
 
@@ -14,7 +14,7 @@ int hw_notify_configure(struct hw_notifier *n, const struct hw_notify_settings *
 
 void hw_notify_metrics(const struct hw_notifier *n, struct evbuffer *b);
 
-/* Writes the members `channels` and `notifications` into an open object. Of a URL only the origin is shown. */
+/* Writes the members `channels` and `notifications` to an open object. Of a URL, only the origin is shown. */
 void hw_notify_show(const struct hw_notifier *n, const struct hw_notify_settings *c, struct hw_json *j);
 /* Sends a test to a channel ("": to all), and writes the member `tests`. Returns the HTTP status: 200, or 404 if there
  * is no such channel. */

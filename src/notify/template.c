@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See template.h. Checking and filling use the same parser, so that they always agree. */
+/* See template.h. Checking and filling use the same parser, so they always agree. */
 #include "notify/template.h"
 
 #include <stdbool.h>
@@ -39,7 +39,7 @@ static struct piece wrong(enum hw_notify_fault fault)
 	return (struct piece){.text = "", .field = -1, .fault = fault};
 }
 
-/* Parses the piece at *format and moves *format on. Not at the format's end. */
+/* Parses the piece at *format, and moves *format past it. Must not be called at the end of the format. */
 static struct piece next(const char **format)
 {
 	const char *at = *format;

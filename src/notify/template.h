@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The forms of a message: named templates, and formats, which are text with {fields}. Pure; the checks of monitor.conf
- * use it.
+ * The forms of a message: templates with names, and formats, which are texts with {fields}. Pure; the checks of
+ * monitor.conf use it.
  */
 #ifndef HW_NOTIFY_TEMPLATE_H
 #define HW_NOTIFY_TEMPLATE_H
@@ -41,11 +41,11 @@ enum hw_notify_fault {
 	HW_NOTIFY_ESCAPE   /* a \ before another character than n and \ */
 };
 
-/* Checks a format. `name` gets the unknown field, as far as it fits. */
+/* Checks a format. `name` receives the unknown field, as far as it fits. */
 enum hw_notify_fault hw_notify_judge(const char *format, char *name, size_t cap);
 
 typedef void hw_notify_put(void *arg, const char *text, size_t len);
-/* Passes a valid format's text to `put` piece by piece, with `values` (by enum hw_notify_field) in place of its
+/* Passes the text of a valid format to `put`, piece by piece, with `values` (by enum hw_notify_field) in place of the
  * fields. */
 void hw_notify_fill(const char *format, const char *const *values, hw_notify_put *put, void *arg);
 

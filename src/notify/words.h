@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readable names, numbers and times, and a bounded list of lines: shared by the messages about devices (digest.c) and
- * others.
+ * Readable names, numbers and times, and a limited list of lines. The messages about devices (digest.c) and those about
+ * tasks use it.
  */
 #ifndef HW_NOTIFY_WORDS_H
 #define HW_NOTIFY_WORDS_H
@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HW_NOTIFIER_LINES 20   /* lines in {list} */
-#define HW_NOTIFIER_BYTES 1500 /* most bytes of these lines: Discord refuses messages over 2000 characters */
+#define HW_NOTIFIER_LINES 20 /* lines in {list} */
+/* The most bytes in these lines, because Discord refuses messages over 2000 characters. */
+#define HW_NOTIFIER_BYTES 1500
 
 struct evbuffer;
 
@@ -37,7 +38,7 @@ int hw_lines_init(struct hw_lines *l);
 void hw_lines_fini(struct hw_lines *l);
 /* Adds a line with its time (0: without one), or counts it as left out. */
 void hw_lines_add(struct hw_lines *l, int64_t wall_ms, const char *what);
-/* Returns the list without its last line end, on the heap, and empties it; NULL without memory. */
+/* Returns the list without its last line end, in heap memory, and empties it; NULL without memory. */
 char *hw_lines_take(struct hw_lines *l);
 
 #endif
