@@ -198,12 +198,12 @@ static int add(struct users *u, const struct hw_args *args, int64_t ms)
 
 int hw_cmd_user_add(struct hw_ctl *ctl, const struct hw_args *args)
 {
-	enum hw_role role;
+	enum hw_user_role role;
 	int64_t ms = 0;
 	struct users u;
 	if (!hw_account_name_is_right(args->id))
 		return hw_usage(args->command, "a name must be 1 to 64 letters, digits, '.', '_' and '-'");
-	if (!args->role || !hw_role_parse(args->role, &role))
+	if (!args->role || !hw_user_role_parse(args->role, &role))
 		return hw_usage(args->command, "--role must be 'read' or 'operate'");
 	if (args->expires && (hw_conf_duration_parse(args->expires, &ms) < 0 || ms < 1000))
 		return hw_usage(args->command, "--expires must be a duration of 1s or more, such as 90d");
@@ -232,15 +232,15 @@ static void print(const struct hw_args *args, const struct hw_account *a)
 	char when[HW_SPAN_MAX];
 	bool over = a->expires_s && a->expires_s * 1000 <= hw_wall_ms();
 	if (args->json && a->expires_s)
-		printf("{\"name\":\"%s\",\"role\":\"%s\",\"expires\":%" PRId64 "}\n", a->name, hw_role_name(a->role),
-		       a->expires_s);
+		printf("{\"name\":\"%s\",\"role\":\"%s\",\"expires\":%" PRId64 "}\n", a->name,
+		       hw_user_role_name(a->role), a->expires_s);
 	else if (args->json)
-		printf("{\"name\":\"%s\",\"role\":\"%s\",\"expires\":null}\n", a->name, hw_role_name(a->role));
+		printf("{\"name\":\"%s\",\"role\":\"%s\",\"expires\":null}\n", a->name, hw_user_role_name(a->role));
 	else if (a->expires_s)
-		printf("%-20s %-8s %s %s\n", a->name, hw_role_name(a->role), over ? "expired" : "until",
+		printf("%-20s %-8s %s %s\n", a->name, hw_user_role_name(a->role), over ? "expired" : "until",
 		       hw_text_clock(a->expires_s * 1000, when));
 	else
-		printf("%-20s %s\n", a->name, hw_role_name(a->role));
+		printf("%-20s %s\n", a->name, hw_user_role_name(a->role));
 }
 
 int hw_cmd_user_list(struct hw_ctl *ctl, const struct hw_args *args)

@@ -101,7 +101,7 @@ static bool has_expired(const struct hw_account *who, int64_t wall_s)
 
 static bool is_allowed(const struct hw_account *who, struct evhttp_request *req)
 {
-	return who->role != HW_ROLE_READ || reads(req);
+	return who->role != HW_USER_ROLE_READ || reads(req);
 }
 
 /* The user whose token the request carries, or NULL. */

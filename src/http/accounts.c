@@ -13,20 +13,20 @@
 #include "conf/conf.h"
 #include "conf/file.h"
 
-static const char *const roles[] = {[HW_ROLE_READ] = "read", [HW_ROLE_OPERATE] = "operate"};
+static const char *const roles[] = {[HW_USER_ROLE_READ] = "read", [HW_USER_ROLE_OPERATE] = "operate"};
 
 static const char name_bytes[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-const char *hw_role_name(enum hw_role role)
+const char *hw_user_role_name(enum hw_user_role role)
 {
 	return roles[role];
 }
 
-bool hw_role_parse(const char *text, enum hw_role *role)
+bool hw_user_role_parse(const char *text, enum hw_user_role *role)
 {
 	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
 		if (strcmp(text, roles[i]) == 0) {
-			*role = (enum hw_role)i;
+			*role = (enum hw_user_role)i;
 			return true;
 		}
 	}
@@ -74,7 +74,7 @@ static const char *judge(struct hw_account *a, char *field[4], size_t n)
 		return "a line must be NAME:ROLE:SHA256 or NAME:ROLE:SHA256:EXPIRES";
 	if (!hw_account_name_is_right(field[0]))
 		return "a name must be 1 to 64 letters, digits, '.', '_' and '-'";
-	if (!hw_role_parse(field[1], &a->role))
+	if (!hw_user_role_parse(field[1], &a->role))
 		return "a role must be 'read' or 'operate'";
 	if (!parse_hash(field[2], a->hash))
 		return "SHA256 must be 64 hexadecimal digits: 'heartwheelctl user add' writes such lines";

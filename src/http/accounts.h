@@ -17,11 +17,11 @@
 #define HW_API_TOKEN_HASH   32  /* bytes */
 #define HW_API_TOKEN_MAX    512 /* longest token in bytes; a longer token is wrong */
 
-enum hw_role { HW_ROLE_READ, HW_ROLE_OPERATE };
+enum hw_user_role { HW_USER_ROLE_READ, HW_USER_ROLE_OPERATE };
 
 struct hw_account {
 	char name[HW_ACCOUNT_NAME_MAX + 1];
-	enum hw_role role;
+	enum hw_user_role role;
 	unsigned char hash[HW_API_TOKEN_HASH];
 	int64_t expires_s; /* Unix time; 0: never */
 };
@@ -49,9 +49,9 @@ bool hw_accounts_expire(const struct hw_accounts *a, int64_t from_s, int64_t to_
  * *what. */
 int hw_account_parse(struct hw_account *account, const char *line, const char **what);
 bool hw_account_name_is_right(const char *name);
-const char *hw_role_name(enum hw_role role);
+const char *hw_user_role_name(enum hw_user_role role);
 /* False: `text` is not a role. */
-bool hw_role_parse(const char *text, enum hw_role *role);
+bool hw_user_role_parse(const char *text, enum hw_user_role *role);
 
 /* SHA-256 of a token's text (FIPS 180-4). Returns false without memory. */
 bool hw_api_token_hash(const char *token, size_t len, unsigned char hash[HW_API_TOKEN_HASH]);

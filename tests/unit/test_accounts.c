@@ -52,11 +52,11 @@ START_TEST(test_whose_token)
 	const struct hw_account *otto = hw_accounts_find(&a, NULL, 0, "alpha", 5);
 	ck_assert_ptr_nonnull(otto);
 	ck_assert_str_eq(otto->name, "otto");
-	ck_assert_int_eq(otto->role, HW_ROLE_OPERATE);
+	ck_assert_int_eq(otto->role, HW_USER_ROLE_OPERATE);
 	ck_assert_int_eq(otto->expires_s, 0);
 	const struct hw_account *rita = hw_accounts_find(&a, "rita", 4, "beta", 4);
 	ck_assert_ptr_nonnull(rita);
-	ck_assert_int_eq(rita->role, HW_ROLE_READ);
+	ck_assert_int_eq(rita->role, HW_USER_ROLE_READ);
 	ck_assert_int_eq(rita->expires_s, 1700000000);
 	ck_assert_ptr_null(hw_accounts_find(&a, "otto", 4, "beta", 4));
 	ck_assert_ptr_null(hw_accounts_find(&a, "rit", 3, "beta", 4));
