@@ -126,10 +126,10 @@ int hw_sentinel_round_next(struct hw_sentinel_round *r)
 {
 	if (r->left == 0)
 		return -1;
-	unsigned who = r->next;
+	unsigned next = r->next;
 	r->left--;
 	r->next = (r->next + 1) % r->n;
-	return (int)who;
+	return (int)next;
 }
 
 static bool go(struct hw_sentinel_view *v, const struct hw_host *master)

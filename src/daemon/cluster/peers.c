@@ -123,14 +123,15 @@ int hw_peer_print_known(const char *cluster, const char *node, uint64_t seq,
 
 int hw_peer_print_offline(const char *cluster, const char *node, const char *by, int64_t wall_ms, char *buf, size_t cap)
 {
-	char whose[512], name[512], who[512];
-	if (!quote(node, whose, sizeof(whose)) || !quote(cluster, name, sizeof(name)) || !quote(by, who, sizeof(who)))
+	char node_text[512], cluster_text[512], by_text[512];
+	if (!quote(node, node_text, sizeof(node_text)) || !quote(cluster, cluster_text, sizeof(cluster_text)) ||
+	    !quote(by, by_text, sizeof(by_text)))
 		return -1;
 	int n = snprintf(
 		buf, cap,
 		"{\"time\":%lld,\"online\":false,\"blind\":false,\"version\":\"%s\",\"uptime\":0,\"devices\":0,"
 		"\"offline\":0,\"by\":%s,\"seq\":%lld,\"cluster\":%s,\"state\":\"gone\",\"claims\":\"\","
 		"\"evicted_by\":%s}",
-		(long long)(wall_ms / 1000), HW_VERSION, whose, (long long)wall_ms, name, who);
+		(long long)(wall_ms / 1000), HW_VERSION, node_text, (long long)wall_ms, cluster_text, by_text);
 	return n > 0 && (size_t)n < cap ? n : -1;
 }
