@@ -20,7 +20,7 @@ function item(n, all) {
 	const share = all.partitions ? n.owns / all.partitions : 0;
 	const facts = [`owns ${count(n.owns)} of ${count(all.partitions)}`, n.state === "lost" ? `lost ${ago(n.since_ms)}` : `for ${span(now() - n.since_ms)}`];
 	if (n.owed)
-		facts.push(`owes ${count(n.owed)}`);
+		facts.push(`${count(n.owed)} pending`);
 	if (n.differs.length)
 		facts.push(`different ${n.differs.join(", ")}`);
 	const meter = element("meter", { max: 1, value: share, "aria-label": `share of ${n.node}` });
