@@ -164,11 +164,27 @@ closing()
 			exit failed > 0 || passed == 0 }' "$results.names" "$results"
 }
 
+# chosen DIR TESTS: which of these test programs, named by variables of Makefile.am, are run. With HW_HALF=0 or 1: of all
+# programs each other one, from the second or the first on. If none is found, a name that make does not know.
+chosen()
+{
+	if [ -z "${HW_HALF-}" ]; then
+		printf '%s' "$2"
+		return
+	fi
+	make -s --no-print-directory -C "$1" hw-chosen \
+		--eval "hw-chosen: ; @printf '%s\\n' \$(check_PROGRAMS); echo; printf '%s\\n' $2" |
+		awk -v half="$HW_HALF" '!NF { asked = 1 } !asked && NR % 2 == half { have[$1] } asked && $1 in have { print; n++ }
+		END { if (!n) print "no-test-program-is-chosen" }' | tr '\n' ' '
+}
+
 # The test programs of one build, so that nothing has to be built while they run. $1: its directory; $2: put before the
 # suites' names.
 test_programs()
 {
-	run "${2}test programs" 900 "$1/programs.out" make -C "$1" -k -s -j2 check TESTS=
+	local programs=()
+	[ -z "${HW_HALF-}" ] || programs=("check_PROGRAMS=$(chosen "$1" "\$(check_PROGRAMS)")")
+	run "${2}test programs" 900 "$1/programs.out" make -C "$1" -k -s -j2 check TESTS= "${programs[@]}"
 	note "${2}test programs" $?
 }
 
@@ -176,13 +192,16 @@ test_programs()
 # kinds.
 checks()
 {
-	local name=$1 prefix=$2 dir=$3 jobs=$4 tests=$5 out rc kind logs
+	local name=$1 prefix=$2 dir=$3 jobs=$4 tests out rc kind logs programs=()
 	out=$dir/check-${name##* }.out
+	tests=$(chosen "$dir" "$5")
+	[ -z "${HW_HALF-}" ] || programs=("check_PROGRAMS=$tests")
 	shift 5
 	for kind; do
 		rm -f "$dir/tests/$kind"/*.log "$dir/tests/$kind"/*.trs
 	done
-	run "$prefix$name" 1800 "$out" make -C "$dir" -k "-j$jobs" check "TESTS=$tests" "TEST_SUITE_LOG=$out.log" VERBOSE=1
+	run "$prefix$name" 1800 "$out" make -C "$dir" -k "-j$jobs" check "TESTS=$tests" "${programs[@]}" \
+		"TEST_SUITE_LOG=$out.log" VERBOSE=1
 	rc=$?
 	for kind; do
 		[ "$rc" -eq 0 ] || [ "$kind" != system ] || late_again "$prefix" "$dir"
@@ -211,7 +230,7 @@ late_again()
 	done
 	for try in 1 2 3; do
 		run "${prefix}bounds on time had passed: again, alone, $try of 3" 1800 "$dir/check-again.out" make -C "$dir" check \
-			"TESTS=${failed[*]}" TEST_SUITE_LOG=check-again.log VERBOSE=1 || return
+			"check_PROGRAMS=${failed[*]}" "TESTS=${failed[*]}" TEST_SUITE_LOG=check-again.log VERBOSE=1 || return
 	done
 	printf "flaky: ${prefix}system: %s\n" "${failed[@]}" | tee -a "$results.names"
 }
