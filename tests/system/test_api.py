@@ -139,6 +139,33 @@ def test_the_manuals_show_each_route_as_it_is(answers, request):
     assert not wrong, "run this test with --write"
 
 
+def members(v):
+    if isinstance(v, dict):
+        return set(v) | {k for x in v.values() for k in members(x)}
+    return {k for x in v for k in members(x)} if isinstance(v, list) else set()
+
+
+def test_the_manuals_describe_each_member(answers):
+    """Above its answer, at a device, or at the events."""
+    everywhere = members(json.loads(next(a.body for r, a in answers.items() if r.name == "GET /v1/devices"))) | {"now_ms", "error"}
+    windows = {"as_of_ms", "since_ms", "until_ms"}  # below the list of reports
+    head, texts = r"^\.It (?:Cm )?(?:GET|POST|PUT|DELETE) ", {}
+    for manual in (API, HISTORY):
+        for item in re.findall(head + r".*?(?=%s|^\.Sh )" % head, (SRC / manual).read_text(), re.M | re.S):
+            for daemon, name, _ in hw_api.BLOCK.findall(item):
+                texts[daemon, name] = hw_api.BLOCK.sub("", item)
+    texts["heartwheel-tasks", "GET /v1/tasks"] += texts["heartwheel-tasks", "GET /v1/tasks/TASK"]  # to which it points
+    lacks = {}
+    for route, answer in answers.items():
+        if answer.kind.startswith("application/json") and not route.name.endswith(("/overview", "/reload")):
+            of_tests = {"level", "open"} if route.daemon == "heartwheel-tasks" else windows if route.daemon == "heartwheel-history" else set()
+            missing = {m for m in members(json.loads(answer.body)) - everywhere - of_tests
+                       if not re.search(r"(?<![\w])%s\b" % m, texts[route.key])}
+            if missing:
+                lacks[route.key] = missing
+    assert not lacks, "\n".join("%s %s: %s" % (*key, " ".join(sorted(missing))) for key, missing in lacks.items())
+
+
 def test_openapi_says_the_same(answers, request):
     text = hw_api.openapi(answers)
     if request.config.getoption("--write"):
