@@ -177,10 +177,9 @@ void hw_alert_on_fenced(struct hw_alert_app *a, bool ours)
 	       ours ? " with this node_id" : "",
 	       ours ? "ends; give each instance its own node_id in [monitor]" : "stands by");
 	drop_engine(a);
-	hw_senders_free(a->senders);
-	a->senders = NULL;
+	hw_senders_reset(a->senders);
 	hw_alert_commit_reset(a->commit, 0);
-	if (ours || new_outbox(a) || make_senders(a))
+	if (ours || new_outbox(a))
 		end_with_failure(a);
 }
 

@@ -2,7 +2,6 @@
 /* Every key of monitor.conf that heartwheel-alert reads. */
 #include "alert/settings.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,22 +78,8 @@ static void judge_windows(struct hw_conf_draft *d, const struct hw_silence_setti
 		              "has no match: give one, such as match = group:washers; id:* matches every device");
 }
 
-/* The name is part of a key in Redis, of a header of HTTP and of JSON. */
-static void judge_name(struct hw_conf_draft *d, const char *name, const struct hw_conf_origins *origins)
-{
-	char section[HW_CONF_NAME_MAX + 16];
-	snprintf(section, sizeof(section), "receiver %s", name);
-	for (const char *s = name; *s; s++)
-		if (!isalnum((unsigned char)*s) && !strchr("._-", *s)) {
-			hw_conf_wrong(&d->errors, origins->section, "section", section,
-			              "the name of a receiver has letters, digits, '.', '_' and '-' only");
-			return;
-		}
-}
-
 static void judge_receiver(struct hw_conf_draft *d, struct hw_receiver_settings *r, struct hw_conf_origins *origins)
 {
-	judge_name(d, r->name, origins);
 	hw_conf_draft_defaults(d, hw_conf_kind_find(d->table, "receiver"), r, origins);
 	if (d->errors.no_memory)
 		return;

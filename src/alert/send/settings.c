@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "alert/send/secret.h"
-#include "incident/match.h"
 
 const struct hw_conf_choice hw_receiver_types[] = {{"exec", HW_RECEIVER_EXEC},
                                                    {"webhook", HW_RECEIVER_WEBHOOK},
@@ -227,23 +226,12 @@ static void check_texts(const struct judging *j)
 static void check_choice(const struct judging *j)
 {
 	const struct hw_receiver_settings *r = j->r;
-	const unsigned *lines = j->origins->lines[hw_conf_option_find(j->d->table, "receiver", "match")];
 	char name[32], why[128];
 	bool good = hw_receiver_kinds(r->kinds, name, sizeof(name));
 	snprintf(why, sizeof(why), "there is no kind '%s'; there are device, mass, blind, unseen, task", name);
 	require(j, good, "kinds", why);
 	require(j, r->remind_ms == 0 || r->remind_ms >= HW_CONF_MINUTE, "remind",
 	        "must be 0 (no reminders) or at least 1m");
-	for (size_t i = 0; i < r->n_match; i++) {
-		struct hw_match *m = NULL;
-		int rc = hw_match_parse(r->match[i], &m);
-		hw_match_free(m);
-		j->d->errors.no_memory |= rc == -ENOMEM;
-		if (rc == -EINVAL)
-			hw_conf_wrong(&j->d->errors, lines ? lines[i] : 0, "key", "match",
-			              "'%s' is not a list of terms group:GLOB, id:GLOB and label:NAME=GLOB",
-			              r->match[i]);
-	}
 }
 
 void hw_receiver_judge(struct hw_conf_draft *d, const struct hw_receiver_settings *r, struct hw_conf_origins *origins)
