@@ -47,6 +47,14 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_DELETE, "/v1/tasks", NULL, hw_serve_tasks},
 	{EVHTTP_REQ_POST, "/v1/call", "", hw_serve_tasks},
 	{EVHTTP_REQ_GET, "/v1/history", NULL, hw_serve_durable},
+	{EVHTTP_REQ_GET, "/v1/incidents", NULL, hw_serve_alert},
+	{EVHTTP_REQ_POST, "/v1/incidents", NULL, hw_serve_alert},
+	{EVHTTP_REQ_DELETE, "/v1/incidents", NULL, hw_serve_alert},
+	{EVHTTP_REQ_GET, "/v1/silences", NULL, hw_serve_alert},
+	{EVHTTP_REQ_POST, "/v1/silences", NULL, hw_serve_alert},
+	{EVHTTP_REQ_DELETE, "/v1/silences", NULL, hw_serve_alert},
+	{EVHTTP_REQ_GET, "/v1/receivers", NULL, hw_serve_alert},
+	{EVHTTP_REQ_POST, "/v1/receivers", NULL, hw_serve_alert},
 	{EVHTTP_REQ_GET, "/healthz", "", hw_serve_health},
 	{EVHTTP_REQ_GET, "/readyz", "", hw_serve_ready},
 	{EVHTTP_REQ_GET, "/metrics", "", hw_serve_metrics},
@@ -169,6 +177,8 @@ unsigned hw_close_unadmitted(struct hw_control *c)
 		n += hw_proxy_break_off(c->tasks, keeps, &c->http);
 	if (c->durable)
 		n += hw_proxy_break_off(c->durable, keeps, &c->http);
+	if (c->alert)
+		n += hw_proxy_break_off(c->alert, keeps, &c->http);
 	return n;
 }
 
@@ -202,5 +212,6 @@ void hw_control_free(struct hw_control *c)
 	hw_asks_free(c->asks);
 	hw_proxy_free(c->tasks);
 	hw_proxy_free(c->durable);
+	hw_proxy_free(c->alert);
 	free(c);
 }

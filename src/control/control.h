@@ -93,8 +93,9 @@ int hw_control_keep(struct hw_control *c, struct hw_http_kept *out);
  * that are left in `kept`. */
 int hw_control_resume(struct hw_control **out, struct event_base *base, struct hw_http_kept *kept,
                       const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
-/* Forwards the paths of heartwheel-tasks and heartwheel-history to their sockets. Returns 0 or -ENOMEM. */
-int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history);
+/* Forwards the paths of heartwheel-tasks, heartwheel-history and heartwheel-alert to their sockets. Returns 0 or
+ * -ENOMEM. */
+int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history, const char *alert);
 /* Configures the address's users and TLS: see hw_http_secure(). */
 int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
 /* The same in two steps, of which the second cannot fail: see hw_http_plan() and hw_http_take(). */

@@ -26,8 +26,8 @@ struct hw_control {
 	struct hw_history *history;
 	struct hw_samples *samples;
 	struct hw_asks *asks;
-	struct hw_proxy *tasks, *durable; /* NULL: that daemon's paths are not forwarded */
-	const struct hw_monitor *monitor; /* borrowed */
+	struct hw_proxy *tasks, *durable, *alert; /* NULL: that daemon's paths are not forwarded */
+	const struct hw_monitor *monitor;         /* borrowed */
 	const struct hw_control_ops *ops;
 	void *arg;
 	struct hw_mono begun;        /* of a former standby: owner since then; 0: unknown */
@@ -120,8 +120,8 @@ struct hw_hub *hw_hub_new(struct hw_control *c);
 /* Call after all connections are closed. */
 void hw_hub_free(struct hw_hub *h);
 
-/* passes.c: paths of the other daemons: tasks and history. */
-hw_http_handler hw_serve_tasks, hw_serve_durable;
+/* passes.c: paths of the other daemons: tasks, history and alert. */
+hw_http_handler hw_serve_tasks, hw_serve_durable, hw_serve_alert;
 
 /* samples.c: the last hour. */
 hw_http_handler hw_serve_samples;

@@ -29,9 +29,17 @@ void hw_serve_durable(void *arg, struct evhttp_request *req, const char *rest)
 	serve(c->durable, req);
 }
 
-int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history)
+void hw_serve_alert(void *arg, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_control *c = arg;
+	(void)rest;
+	serve(c->alert, req);
+}
+
+int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history, const char *alert)
 {
 	c->tasks = hw_proxy_new(c->base, "heartwheel-tasks", tasks, PATIENCE_MS);
 	c->durable = hw_proxy_new(c->base, "heartwheel-history", history, PATIENCE_MS);
-	return c->tasks && c->durable ? 0 : -ENOMEM;
+	c->alert = hw_proxy_new(c->base, "heartwheel-alert", alert, PATIENCE_MS);
+	return c->tasks && c->durable && c->alert ? 0 : -ENOMEM;
 }

@@ -357,7 +357,7 @@ int hw_app_listen(struct hw_app *a)
 		       "cannot open the control socket %s: %s; see [http] socket and socket_group", c->http_socket,
 		       hw_socket_error(-rc));
 	if (!rc)
-		rc = hw_control_proxy_to(a->control, c->tasks_socket, c->history_socket);
+		rc = hw_control_proxy_to(a->control, c->tasks_socket, c->history_socket, c->alert_socket);
 	return rc ? rc : listen_remote(a);
 }
 
@@ -414,7 +414,7 @@ static int start_again(struct hw_app *a, struct kept *k)
 	if (!rc)
 		hw_app_reports_resume(a);
 	if (!rc)
-		rc = hw_control_proxy_to(a->control, a->start->tasks_socket, a->start->history_socket);
+		rc = hw_control_proxy_to(a->control, a->start->tasks_socket, a->start->history_socket, a->start->alert_socket);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot reopen the control socket: %s", strerror(-rc));
 	else

@@ -167,9 +167,9 @@ int hw_control_new(struct hw_control **out, struct event_base *base, const char 
 	return 0;
 }
 
-int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history)
+int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history, const char *alert)
 {
-	(void)c, (void)tasks, (void)history;
+	(void)c, (void)tasks, (void)history, (void)alert;
 	return 0;
 }
 

@@ -251,6 +251,27 @@ def test_a_reload(env, works):
     assert second.news() == [("opened", "pump-2")]
 
 
+def test_the_monitor_passes_requests_on(env, works):
+    """Also for users of its address: who may only read acknowledges nothing."""
+    a, inbox = works
+    d = env.configure(timeout="1h")
+    d.rewrite(d.conf.read_text() + "\n[alert]\nsocket = %s\n" % a.socket)
+    d.start()
+    assert d.get("/v1/incidents").status == 503
+    a.start()
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    found, = json.loads(d.get("/v1/incidents").body)["incidents"]
+    assert found["device"] == "pump-7"
+    assert d.request("POST", "/v1/incidents/%s/ack" % found["id"], {"by": "ann"}).status == 204
+    assert json.loads(d.get("/v1/incidents/" + found["id"]).body)["by"] == "ann"
+    answer = d.request("POST", "/v1/silences", {"match": "id:*", "until_online": True})
+    assert answer.status == 201
+    assert len(json.loads(d.get("/v1/silences").body)["silences"]) == 1
+    assert d.request("DELETE", "/v1/silences/" + json.loads(answer.body)["id"]).status == 204
+    assert [r["name"] for r in json.loads(d.get("/v1/receivers").body)["receivers"]] == ["ops"]
+
+
 WRONG = """[alert]
 flap_start = 3
 flap_end = 3

@@ -79,6 +79,7 @@ static const struct hw_conf_option options[] = {
 
 	{"tasks", "socket", HW_CONF_PATH, AT(tasks_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/tasks.sock", .borrowed = true},
 	{"history", "socket", HW_CONF_PATH, AT(history_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/history.sock", .borrowed = true},
+	{"alert", "socket", HW_CONF_PATH, AT(alert_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/alert.sock", .borrowed = true},
 
 	HW_NOTIFY_ROWS(struct hw_settings, notify),
 

@@ -91,7 +91,7 @@ struct hw_settings {
 	char *http_trusted_proxies; /* see http/proxies.h */
 
 	/* Sockets of the other daemons, to which their requests are proxied. */
-	char *tasks_socket, *history_socket;
+	char *tasks_socket, *history_socket, *alert_socket;
 
 	/* [notify] */
 	struct hw_notify_settings notify;
