@@ -12,8 +12,9 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 SECTIONS = {"MQTT": "mqtt", "HTTP": "http", "GROUPS": "group default", "REDIS": "redis", "STORE": "store", "NOTIFY": "notify",
-            "KEYSPACE": "keyspace", "CLUSTER": "cluster", "THE HISTORY": "history", "TASKS": "tasks", "MONITOR": "monitor"}
-MACROS = {"Ql", "Cm", "Ic", "Pa", "Xr", "Sx", "Dv", "Em", "No", "Ar", "Dq", "Po", "Pc", "Ns", "Fl", "Va"}
+            "KEYSPACE": "keyspace", "CLUSTER": "cluster", "THE HISTORY": "history", "TASKS": "tasks", "ALERT": "alert", "SILENCES": "silence NAME",
+            "RECEIVERS": "receiver NAME", "MONITOR": "monitor"}
+MACROS = {"Ql", "Cm", "Ic", "Pa", "Xr", "Sx", "Dv", "Em", "No", "Ar", "Dq", "Po", "Pc", "Ns", "Fl", "Va", "Ev"}
 ENOUGH = 200  # characters of a comment, after which no further sentence begins
 HEAD = """\
 # monitor.conf.example: every key of monitor.conf with its default. monitor.conf(5) describes each key in full.
@@ -89,16 +90,17 @@ def comment(words, default):
 
 
 def example(manual):
-    out, last = [HEAD], None
+    out, last, named = [HEAD], None, False
     for section, keys, words, values, default in items(manual):
         if section != last:
-            out.append("\n[%s]\n" % section)
+            named = section.endswith(" NAME") or section == "alert"  # not there by default: its presence has an effect
+            out.append("\n%s[%s]\n" % ("#" if named else "", section))
             last = section
         out.append("\n" + comment(words, default) + "\n")
         if section == "group default" and keys == ["heartbeat"]:
             values = ["nodes/{id}/heartbeat", "nodes/{id}/status"]
             keys = keys * 2
-        out += ["%s%s =%s\n" % ("" if value else "#", key, " " + value if value else "") for key, value in zip(keys, values)]
+        out += ["%s%s =%s\n" % ("" if value and not named else "#", key, " " + value if value else "") for key, value in zip(keys, values)]
     return "".join(out)
 
 

@@ -12,7 +12,7 @@ from hw_build import BUILD, SRC
 sys.path.insert(0, str(SRC / "tests" / "style"))
 import conf_example  # noqa: E402
 
-DAEMONS = ("heartwheeld", "heartwheel-tasks", "heartwheel-history")
+DAEMONS = ("heartwheeld", "heartwheel-tasks", "heartwheel-history", "heartwheel-alert")
 PROGRAMS = DAEMONS + ("heartwheelctl",)
 
 
@@ -27,8 +27,9 @@ def run(program, *args):
 
 # --- monitor.conf(5)
 
+NAMED = ("group", "silence", "receiver")
 TABLES = ("src/daemon/config/settings.c", "src/conf/shared.h", "src/notify/settings.h", "src/tasks/settings.c",
-          "src/history/settings.c")
+          "src/history/settings.c", "src/alert/settings.c", "src/alert/send/settings.h")
 ROW = re.compile(r'^\t\{"(\w+)", "(\w+)", HW_CONF_(\w+), (.*)\}', re.M)
 
 
@@ -53,7 +54,7 @@ def test_the_manual_has_every_key():
 
 def test_the_manual_says_which_keys_a_reload_applies():
     for where, (kind, rest) in options().items():
-        if where[0] != "group":  # all are live, which their section says
+        if where[0] not in NAMED:  # all are live, which their section says
             assert (" Live." in " " + items()[where][0]) == (".live = true" in rest), where
         else:
             assert ".live = true" in rest, where
@@ -73,7 +74,7 @@ def test_the_manual_has_the_ranges(tmp_path):
     keys = {where: kind for where, (kind, _) in options().items() if kind in ("INT", "DURATION")}
     conf, lines, at = tmp_path / "wrong.conf", [], {}
     for section in dict.fromkeys(section for section, _ in keys):
-        lines.append("[%s]" % ("group default" if section == "group" else section))
+        lines.append("[%s%s]" % (section, " default" if section in NAMED else ""))
         for where in keys:
             if where[0] == section:
                 lines.append("%s = x" % where[1])
@@ -91,7 +92,7 @@ def test_the_manual_has_the_ranges(tmp_path):
 
 
 def test_the_manual_has_the_lengths():
-    names = {"HW_CONF_SOCKET_MAX": 107, "HW_CONF_SENTINELS_MAX": 2048, "URL_MAX": 2048, "HW_NOTIFY_URL_MAX": 2048,
+    names = {"HW_CONF_SOCKET_MAX": 107, "HW_CONF_SENTINELS_MAX": 2048, "URL_MAX": 2048, "HW_NOTIFY_URL_MAX": 2048, "HW_RECEIVER_URL_MAX": 2048,
              "HW_NOTIFY_FORMAT_MAX": 1000, "HW_ORIGIN_NAMES_MAX": 1024, "HW_PROXIES_TEXT_MAX": 1024, "HW_CONF_NAME_MAX": 64}
     said = items()
     for where, (kind, rest) in options().items():
@@ -108,7 +109,7 @@ def test_the_example_has_the_defaults(daemon, tmp_path):
         pytest.skip("%s is not built" % daemon)
     texts = []
     for text in (re.sub(r"^user = .*", "user =", read("conf/monitor.conf.example"), flags=re.M),
-                 "".join("[%s]\nuser =\n" % s for s in ("monitor", "tasks", "history"))):
+                 "".join("[%s]\nuser =\n" % s for s in ("monitor", "tasks", "history", "alert"))):
         conf = tmp_path / "m.conf"
         conf.write_text(text)
         r = run(daemon, "-t", "-v", "-c", conf)
@@ -192,7 +193,7 @@ def test_heartwheeld_8_lists_what_a_reload_applies():
     said = {where: set(re.findall(r"\w+", keys)) for keys, where in re.findall(r"(?:^|[:;] )([^;:]*?) of \[(\w+)\]", text)}
     live = {}
     for (where, key), (_, rest) in options().items():
-        if where not in ("tasks", "history"):
+        if where not in ("tasks", "history", "alert", "silence", "receiver"):
             live.setdefault(where, {})[key] = ".live = true" in rest
     for where, keys in live.items():
         for key, is_live in keys.items():
