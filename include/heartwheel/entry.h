@@ -25,10 +25,14 @@ enum hw_entry_name {
 	HW_ENTRY_NODE,
 	HW_ENTRY_SEQ,
 	HW_ENTRY_EPOCH,
+	HW_ENTRY_PARENT,
+	HW_ENTRY_TIMEOUT,
+	HW_ENTRY_WAIT,
 	HW_ENTRY_NAMES
 };
 
-/* "id", "state", "reason", "time_ms", "last_seen_ms", "group", "node", "seq", "epoch": an API for scripts. */
+/* "id", "state", "reason", "time_ms", "last_seen_ms", "group", "node", "seq", "epoch", "parent", "timeout_ms",
+ * "wait_ms": an API for scripts. */
 const char *hw_entry_name(enum hw_entry_name n);
 
 struct hw_entry {

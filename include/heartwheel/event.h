@@ -22,6 +22,9 @@ struct hw_event {
 	enum hw_state state;
 	enum hw_reason reason;
 	int64_t time_ms, last_seen_ms; /* wall clock */
+	const char *parents;           /* ids of its known parents, with newlines between; borrowed; may be NULL */
+	size_t parents_len;
+	int64_t timeout_ms, wait_ms; /* with known parents: see struct hw_transition; otherwise -1 */
 	uint64_t seq;
 	uint64_t epoch; /* fencing epoch of the owner that made the transition; 0: a single node */
 	uint64_t form;  /* form of the group on that node; 0: unknown. Not a field of the stream */

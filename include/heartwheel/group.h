@@ -11,12 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heartwheel/pattern.h"
 #include "heartwheel/payload.h"
 #include "heartwheel/topic.h"
 
 #define HW_GROUPS_MAX       4096 /* a record has 12 bits for the index */
 #define HW_PROBES_MAX       3
 #define HW_ONLINE_AFTER_MAX 20
+#define HW_PARENTS_MAX      4
+
+/* What happens to an online device when no known parent is online any more. */
+enum hw_parent_death {
+	HW_PARENT_NOTE, /* it is only noted */
+	HW_PARENT_TAKE  /* the device goes offline too */
+};
 
 /* How the payloads of a group's heartbeats are read. */
 enum hw_format {
@@ -63,6 +71,11 @@ struct hw_group_spec {
 	size_t n_whiles;
 	const char *const *field; /* in the syntax of hw_field_compile() */
 	size_t n_field;
+	const char *const *parents; /* at most HW_PARENTS_MAX, in the syntax of hw_pattern_compile(): ids of devices
+	                               that this group's devices depend on */
+	size_t n_parents;
+	enum hw_parent_death parent_death;
+	bool child_proves;     /* heartbeats of this group's devices count for their parents' deadlines */
 	const char *status;    /* template without wildcards, with the captures of the id; NULL or "": none */
 	const char *id;        /* template of the id, without wildcards; NULL or "": {id} */
 	const char *id_prefix; /* NULL or "": none */
@@ -92,6 +105,12 @@ struct hw_group {
 	size_t n_ignore;
 	struct hw_while *whiles;
 	size_t n_whiles;
+	/* Patterns over the captures of the form and of `more` names, in this order. */
+	struct hw_pattern *parents;
+	unsigned n_parents;
+	uint64_t parents_hash; /* of the patterns; never 0 */
+	enum hw_parent_death parent_death;
+	bool child_proves;      /* also if parent_death is take */
 	bool sorts;             /* has goodbye or ignore filters, which are matched first */
 	struct hw_topic status; /* status.filter == NULL: none */
 	struct hw_topic form;   /* template of the id; its captures are the values of all other templates */

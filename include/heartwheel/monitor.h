@@ -107,6 +107,8 @@ enum hw_out_kind {
 	HW_OUT_UPSTREAM,       /* .upstream: the upstream of a group went down, or is up again */
 	HW_OUT_UNWRITTEN,      /* .device: the store may lack its state, even if it has this seq: raise the seq with
 	                          hw_monitor_adopt_seq(), and make the state pending */
+	HW_OUT_PARENTS,        /* .device: its parents have changed, and the store has the old ones */
+	HW_OUT_PARENT_HEARD,   /* .parent_heard: the first heartbeat of a parent after the device went offline */
 	HW_OUT_PROBE           /* .probe: send the device its group's probe; a lost probe is not repeated */
 };
 
@@ -125,6 +127,13 @@ struct hw_out {
 		struct hw_ref device;
 		uint64_t barrier;
 		unsigned source;
+		struct {
+			struct hw_ref device;
+			uint64_t seq; /* of the device's last transition */
+			struct hw_ref parent;
+			int64_t settle_ms; /* 0: the device is offline by itself; else it may still return with the
+			                      parent, within this time */
+		} parent_heard;
 		struct {
 			struct hw_ref device;
 			int64_t left_ns; /* time until the device's deadline; above 0 */
@@ -175,12 +184,14 @@ enum hw_refused {
 	HW_REFUSED_BATCH,    /* a batch that is no JSON array or is cut off, or an element without an id */
 	HW_REFUSED_STRANGER, /* several nodes: presence of a node that is no member */
 	HW_REFUSED_EPOCH,  /* several nodes: a fencing token whose epoch is too far ahead, in a presence or in Redis */
+	HW_REFUSED_PARENT, /* a parent's id is invalid, or the parent closes a circle or a line of over
+	                      HW_ANCESTORS_MAX: it is ignored */
 	HW_REFUSED_STORED, /* a value in the store is out of bounds: see hw_monitor_load() */
 	HW_REFUSED_KINDS
 };
 
 /* "id", "max_devices", "timeout", "stale", "retained", "flagged", "monitor", "topic", "memory", "probe", "batch",
- * "stranger", "epoch", "stored". */
+ * "stranger", "epoch", "parent", "stored". */
 const char *hw_refused_name(enum hw_refused k);
 /* Adds refusals by the caller to the count. */
 void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t n);
@@ -213,6 +224,9 @@ struct hw_monitor_stats {
 	 * an unknown Homie state; "$size": cut off; NULL: no JSON. */
 	char fault_id[HW_ID_MAX + 1];
 	const char *fault;
+	/* The last parent that was ignored: the device, and the reason. */
+	char parent_of[HW_ID_MAX + 1];
+	const char *parent_fault;
 	uint16_t flagged_group; /* group of the last HW_REFUSED_FLAGGED */
 	/* A message of another monitor or node on a heartbeat filter, for hw_monitor_left_out_logged(). */
 	bool left_out;
@@ -393,7 +407,8 @@ struct hw_stored {
 	unsigned source;   /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;      /* 0: the record has none */
 	bool once;
-	int64_t ahead_ms;        /* how far the store's clock is ahead of this machine's; 0: behind, or unknown */
+	int64_t ahead_ms;    /* how far the store's clock is ahead of this machine's; 0: behind, or unknown */
+	const char *parents; /* ids, each but the last followed by a newline; NULL: none. For a group with parents */
 	struct hw_report report; /* the caller's; the monitor may take fields out */
 };
 
@@ -439,6 +454,7 @@ enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_AUTHORITATIVE };
  */
 void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch);
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d);
+bool hw_monitor_owns_partition(const struct hw_monitor *m, unsigned p);
 /* Number of messages of other nodes on the filters; their statuses arrive all the time. */
 uint64_t hw_monitor_peer_messages(const struct hw_monitor *m);
 /* The partitions whose devices are not all taken over yet. */
@@ -492,6 +508,36 @@ bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e)
  */
 int hw_monitor_reread_begin(struct hw_monitor *m, bool other);
 bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_ref *gone);
+
+/* --- parents ------------------------------------------------------------------- */
+
+/*
+ * A device depends on its parents, the devices whose ids its group's `parents` give for its last heartbeat. A parent is
+ * known while it is online or offline. The index is this node's own (src/core/parents.h).
+ *
+ * A child of a group with child_proves lengthens the deadline of an online parent: its heartbeat counts like one of the
+ * parent's, but last_seen stays. In a group with parent_death = take, an online child goes offline when no known parent
+ * is online any more, unless the child was heard after the parent's goodbye or deadline. No such sweep follows from
+ * loading or from a takeover, and a lossy blindness ends it (src/core/parent_death.c).
+ */
+#define HW_ANCESTORS_MAX 8
+
+struct hw_parent_view {
+	struct hw_id id; /* valid until the next call that takes input */
+	bool known;
+	enum hw_state state; /* if known */
+	int64_t since_ms;    /* if known */
+};
+/* The parents of a device, in the order of the configuration; returns their number. */
+unsigned hw_monitor_parents(const struct hw_monitor *m, const struct hw_device *d,
+                            struct hw_parent_view parents[HW_PARENTS_MAX]);
+/* Writes the ids of the known parents, with newlines between, without a NUL; returns their length, 0: none is known. */
+#define HW_PARENTS_TEXT (HW_PARENTS_MAX * (HW_ID_MAX + 1))
+size_t hw_monitor_known_parents(const struct hw_monitor *m, const struct hw_device *d, char text[HW_PARENTS_TEXT]);
+/* The known parent that went offline last, if all known ones are offline. False: there is none. */
+bool hw_monitor_dead_parent(const struct hw_monitor *m, const struct hw_device *d, struct hw_parent_view *parent);
+/* The number of devices that have this one as a parent. */
+uint32_t hw_monitor_children(const struct hw_monitor *m, const struct hw_device *d);
 
 /* --- forms -------------------------------------------------------------------- */
 
@@ -610,6 +656,8 @@ const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, siz
 /* The first `while` without a value so far, and its group; NULL: there is none. */
 const struct hw_while *hw_monitor_unknown_upstream(const struct hw_monitor *m, size_t *group);
 bool hw_monitor_group_is_deaf(const struct hw_monitor *m, size_t group);
+/* Since when the group is deaf, monotonic; {0}: it is not. */
+struct hw_mono hw_monitor_group_deaf_since(const struct hw_monitor *m, size_t group);
 const struct hw_monitor_stats *hw_monitor_stats(const struct hw_monitor *m);
 const struct hw_group_stats *hw_monitor_group_stats(const struct hw_monitor *m, size_t group);
 

@@ -38,6 +38,9 @@ struct hw_topic {
 	bool wild;   /* it has `+` or `#` */
 	char *text;  /* owned: the template */
 	unsigned n_captures;
+	/* Where its captures begin and end, for hw_topic_span(): bytes of text, or levels if there are wildcards. */
+	uint16_t before, after, levels;
+	bool wild_before, wild_after;
 	unsigned tail;                 /* number of levels after the {name...} */
 	uint8_t slot[HW_CAPTURES_MAX]; /* per capture, in order: the index of its value; HW_SLOT_NONE: none */
 };
@@ -68,9 +71,19 @@ bool hw_value_lacks_level(struct hw_value v);
 /* The name of capture `k`, and whether it is a {name...}. */
 struct hw_value hw_topic_capture(const struct hw_topic *t, unsigned k, bool *several);
 
-/* Gives each capture the value index of the capture of the same name in `form`. Returns 0, or -EINVAL with `*why`: a
- * capture of the form is missing, or the template has one that is neither in the form nor {id}. */
-int hw_topic_bind(struct hw_topic *t, const struct hw_topic *form, const char **why);
+/* The value index of a name among the captures of a form and the names of `more`, or HW_SLOT_NONE. */
+uint8_t hw_topic_find_value(const struct hw_topic *form, const struct hw_value *more, unsigned n_more,
+                            struct hw_value name);
+
+/* Gives each capture the value index of the capture of the same name in `form`, or of the same name in `more`, whose
+ * indices follow those of the form. Returns 0, or -EINVAL with `*why`: one of these names is missing, or the template
+ * has one that is neither of them nor {id}. */
+int hw_topic_bind(struct hw_topic *t, const struct hw_topic *form, const struct hw_value *more, unsigned n_more,
+                  const char **why);
+
+/* The part of a topic from its first capture to its last. The topic matches. Where a wildcard stands between them, or
+ * after a {name...}, the part has more than the captures. */
+struct hw_value hw_topic_span(const struct hw_topic *t, const char *topic, size_t len);
 
 /*
  * Whether `topic` (`len` bytes, no NUL needed) matches. If so, `*id`, `*id_len` name the bytes of its first value. They

@@ -39,6 +39,7 @@ struct hw_transition {
 	int64_t time_ms;      /* wall clock, time of the transition */
 	int64_t last_seen_ms; /* wall clock, of the last heartbeat */
 	uint64_t seq;         /* grows with each transition of a device */
+	int64_t wait_ms;      /* offline, with an online parent: for so long the cause is open; -1: it is not */
 	int64_t delay_ns;     /* monotonic time since the deadline; -1: no deadline was involved */
 };
 

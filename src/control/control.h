@@ -119,6 +119,9 @@ int hw_control_listen(struct hw_control *c, const char *address, bool *local);
  */
 void hw_control_store(struct hw_control *c, bool up);
 void hw_control_event(struct hw_control *c, const struct hw_event *e);
+/* A parent of an offline device was heard (struct hw_out): clients get the event `parent_heard`. */
+void hw_control_parent_heard(struct hw_control *c, struct hw_id id, uint64_t seq, struct hw_id parent,
+                             int64_t settle_ms);
 /*
  * With a store: each transition as it happens, before it has an id; and whether the store is late. While it is late,
  * statuses are published without waiting for it, and clients get these transitions as `pending`.

@@ -41,6 +41,42 @@ void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_no
 	hw_json_uint(j, "seq", d->seq);
 }
 
+static void write_ids(struct hw_json *j, const char *name, const char *text, size_t len)
+{
+	hw_json_open_member(j, name, '[');
+	for (const char *end; len > 0; len -= (size_t)(end - text), text = end) {
+		const char *newline = memchr(text, '\n', len);
+		end = newline ? newline + 1 : text + len;
+		hw_json_item_bytes(j, text, (size_t)((newline ? newline : end) - text));
+	}
+	hw_json_close(j, ']');
+}
+
+static void write_event_parents(struct hw_json *j, const struct hw_event *e)
+{
+	if (e->parents_len == 0)
+		return;
+	write_ids(j, "parents", e->parents, e->parents_len);
+	if (e->wait_ms >= 0)
+		hw_json_int(j, "wait_ms", e->wait_ms);
+}
+
+/* An unknown parent has the state null. */
+static void write_parents(struct hw_json *j, const struct hw_monitor *m, const struct hw_device *d)
+{
+	struct hw_parent_view v[HW_PARENTS_MAX];
+	unsigned n = hw_monitor_parents(m, d, v);
+	hw_json_open_member(j, "parents", '[');
+	for (unsigned k = 0; k < n; k++) {
+		hw_json_open(j, '{');
+		hw_json_bytes(j, "id", v[k].id.text, v[k].id.len);
+		hw_json_text(j, "state", v[k].known ? hw_state_name(v[k].state) : NULL);
+		hw_json_close(j, '}');
+	}
+	hw_json_close(j, ']');
+	hw_json_uint(j, "children", hw_monitor_children(m, d));
+}
+
 /*
  * Timeout and source are the present ones, because the stream does not contain them; a forgotten device has none. The
  * node is the one that made the transition.
@@ -65,6 +101,7 @@ void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct 
 	if (c->ops->owner)
 		hw_json_bytes(j, "node", e->node, e->node_len);
 	hw_json_uint(j, "seq", e->seq);
+	write_event_parents(j, e);
 }
 
 /* Writes details that only the answer about a single device has: its report, and its place in the wheel. */
@@ -124,6 +161,7 @@ void hw_serve_device(void *arg, struct evhttp_request *req, const char *rest)
 	if (!body)
 		return;
 	hw_write_device(&j, c, now, d);
+	write_parents(&j, c->monitor, d);
 	write_details(&j, c->monitor, now, d, index);
 	hw_answer_end(req, &j, body);
 }

@@ -456,6 +456,27 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	/* otherwise it was already read, or the hub will read it from the stream */
 }
 
+/* It has no id, so a client that resumes does not get it again. Clients that lag do not get it. */
+void hw_control_parent_heard(struct hw_control *c, struct hw_id id, uint64_t seq, struct hw_id parent,
+                             int64_t settle_ms)
+{
+	struct hw_hub *h = c->hub;
+	struct hw_json j;
+	if (h->n_clients == h->n_lagging)
+		return;
+	hw_stream_event(h->fresh, "parent_heard", NULL);
+	hw_json_begin(&j, h->fresh);
+	hw_json_open(&j, '{');
+	hw_json_bytes(&j, "id", id.text, id.len);
+	hw_json_uint(&j, "seq", seq);
+	hw_json_bytes(&j, "parent", parent.text, parent.len);
+	hw_json_int(&j, "settle_ms", settle_ms);
+	hw_json_close(&j, '}');
+	hw_json_end(&j);
+	hw_stream_event_end(h->fresh);
+	wake(h);
+}
+
 void hw_control_pending(struct hw_control *c, const struct hw_event *e)
 {
 	struct hw_hub *h = c->hub;

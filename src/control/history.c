@@ -22,7 +22,7 @@
 
 struct item {
 	struct hw_event event;
-	char *texts;   /* owned: id, group and node */
+	char *texts;   /* owned: id, group, node and parents */
 	bool waits;    /* has no id of the stream yet */
 	bool listed;   /* in the list of its head */
 	uint32_t next; /* next item of that list: index + 1; 0: none */
@@ -90,13 +90,15 @@ static struct item *find(struct hw_history *h, const struct hw_event *e)
 void hw_history_append(struct hw_history *h, const struct hw_event *e)
 {
 	struct item *item = &h->items[h->n % HW_HISTORY];
-	char *texts = malloc(e->id_len + e->group_len + e->node_len + 1);
+	char *texts = malloc(e->id_len + e->group_len + e->node_len + e->parents_len + 1);
 	if (!texts)
 		return;
 	memcpy(texts, e->id, e->id_len);
 	memcpy(texts + e->id_len, e->group, e->group_len);
 	if (e->node_len)
 		memcpy(texts + e->id_len + e->group_len, e->node, e->node_len);
+	if (e->parents_len)
+		memcpy(texts + e->id_len + e->group_len + e->node_len, e->parents, e->parents_len);
 	if (item->waits && item->event.time_ms > h->gave_way_ms)
 		h->gave_way_ms = item->event.time_ms;
 	if (item->listed)
@@ -106,6 +108,7 @@ void hw_history_append(struct hw_history *h, const struct hw_event *e)
 	item->event.id = texts;
 	item->event.group = texts + e->id_len;
 	item->event.node = texts + e->id_len + e->group_len;
+	item->event.parents = item->event.node + e->node_len;
 	h->n++;
 }
 

@@ -37,6 +37,8 @@ struct filter {
 	int group; /* or -1: any */
 	char prefix[HW_ID_MAX + 1], search[HW_ID_MAX + 1];
 	size_t prefix_len, search_len;
+	char parent[HW_ID_MAX]; /* one of its parents */
+	size_t parent_len;
 };
 
 /* A list that is being written. The pager's queue owns it, or the call that answers it at once. */
@@ -147,6 +149,15 @@ static const char *set_search(struct list *l, const struct hw_param *p)
 	return NULL;
 }
 
+static const char *set_parent(struct list *l, const struct hw_param *p)
+{
+	if (!hw_id_valid(p->value, p->value_len))
+		return "'parent' must be the id of a device";
+	memcpy(l->filter.parent, p->value, p->value_len);
+	l->filter.parent_len = p->value_len;
+	return NULL;
+}
+
 static const char *set_sort(struct list *l, const struct hw_param *p)
 {
 	static const char *const names[] = {"known", "id", "newest", "oldest"};
@@ -185,8 +196,9 @@ static const char *read_query(struct list *l, const char *query)
 		const char *key;
 		const char *(*set)(struct list *l, const struct hw_param *p);
 	} keys[] = {
-		{"state", set_state}, {"group", set_group}, {"prefix", set_prefix}, {"search", set_search},
-		{"sort", set_sort},   {"after", set_after}, {"limit", set_limit},   {"level", set_level},
+		{"state", set_state},   {"group", set_group}, {"prefix", set_prefix},
+		{"search", set_search}, {"sort", set_sort},   {"after", set_after},
+		{"limit", set_limit},   {"level", set_level}, {"parent", set_parent},
 	};
 	const size_t n_keys = sizeof(keys) / sizeof(keys[0]);
 	struct hw_param p;
@@ -244,10 +256,21 @@ static bool contains(const struct filter *f, struct hw_id id)
 	return false;
 }
 
-static bool matches(const struct filter *f, const struct hw_device *d)
+static bool has_parent(const struct filter *f, const struct hw_monitor *m, const struct hw_device *d)
+{
+	struct hw_parent_view v[HW_PARENTS_MAX];
+	for (unsigned n = hw_monitor_parents(m, d, v); n > 0; n--)
+		if (v[n - 1].id.len == f->parent_len && memcmp(v[n - 1].id.text, f->parent, f->parent_len) == 0)
+			return true;
+	return false;
+}
+
+static bool matches(const struct filter *f, const struct hw_monitor *m, const struct hw_device *d)
 {
 	if (!hw_device_visible(d) || (f->state >= 0 && (int)hw_device_state(d) != f->state) ||
 	    (f->group >= 0 && d->group != (unsigned)f->group))
+		return false;
+	if (f->parent_len > 0 && !has_parent(f, m, d))
 		return false;
 	if (f->prefix_len + f->search_len == 0)
 		return true;
@@ -272,7 +295,7 @@ static void write_ranked(struct list *l, struct hw_now now)
 	for (size_t i = 0; i < l->rank.n && i < l->limit; i++) {
 		const struct hw_ranked *item = l->rank.heap[i];
 		const struct hw_device *d = hw_registry_get(r, item->device);
-		if (d && matches(&l->filter, d))
+		if (d && matches(&l->filter, l->pager->c->monitor, d))
 			write_one(l, now, d);
 	}
 	if (l->more) {
@@ -315,7 +338,7 @@ static bool list_go_on(struct list *l, unsigned *budget)
 			return false;
 		--*budget;
 		const struct hw_device *d = hw_registry_at(r, l->at);
-		if (d && matches(&l->filter, d) && !take(l, now, d))
+		if (d && matches(&l->filter, l->pager->c->monitor, d) && !take(l, now, d))
 			return true;
 	}
 	if (!l->levels && l->order != HW_ORDER_KNOWN)

@@ -13,6 +13,8 @@
 #include "gate.h"
 #include "key.h"
 #include "out.h"
+#include "parent_death.h"
+#include "parent_wait.h"
 #include "probe.h"
 
 /* --- states ------------------------------------------------------------------- */
@@ -39,6 +41,8 @@ void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enu
 	hw_device_set_state(d, state, reason);
 	if (was != state && state == HW_STATE_OFFLINE)
 		d->goodbye_period = 0;
+	if (state != HW_STATE_OFFLINE)
+		hw_parent_is_up(m, i);
 	if (state == HW_STATE_FORGOTTEN)
 		unlearn(d);
 }
@@ -57,6 +61,9 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	enum hw_state was = hw_device_state(d);
 	if (was == HW_STATE_PROVISIONAL)
 		hw_monitor_no_longer_provisional(d);
+	int64_t wait_ms = state == HW_STATE_OFFLINE ? hw_parent_wait_ms(m, now, i) : -1;
+	if (state == HW_STATE_OFFLINE)
+		hw_parent_goes_down(m, now, i, reason, delay_ns);
 	if (!hw_state_is_gone(was) && hw_state_is_gone(state) && d->last_heard_ms != HW_NEVER_MS)
 		hw_device_set_heard_ms(d, hw_device_last_seen_ms(d, now));
 	hw_monitor_place(m, i, state, reason);
@@ -66,6 +73,10 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	d->since_ms = (int64_t)wall & HW_SINCE_MAX;
 	d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED);
 	hw_monitor_arm(m, now, i);
+	if (state == HW_STATE_ONLINE)
+		hw_parent_returns(m, now, i);
+	if (wait_ms >= 0)
+		hw_parent_wait(m, now, i);
 	m->stats.transitions[reason]++;
 	hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_TRANSITION,
 	                                    .transition = {.device = hw_registry_ref(m->registry, i),
@@ -74,6 +85,7 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	                                                   .time_ms = d->since_ms,
 	                                                   .last_seen_ms = hw_device_last_seen_ms(d, now),
 	                                                   .seq = d->seq,
+	                                                   .wait_ms = wait_ms,
 	                                                   .delay_ns = delay_ns}});
 }
 
@@ -119,9 +131,10 @@ void hw_monitor_void_goodbye(struct hw_monitor *m, uint32_t i)
 static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
-	bool put_off = hw_probe_heard(m, i);
+	bool put_off = hw_probe_heard(m, i), paced = d->flags & HW_FLAG_PACED;
 	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
-	if (d->flags & HW_FLAG_SILENT || put_off)
+	/* The turn of a paced device may be later than its new deadline. */
+	if (d->flags & HW_FLAG_SILENT || put_off || paced)
 		hw_monitor_arm(m, now, i);
 	/* The device was due for a probe, not for a refresh. */
 	if (put_off)
@@ -196,6 +209,7 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->flags |= HW_FLAG_GOODBYE;
+	hw_parent_says_goodbye(m, now, i);
 	d->goodbye_period = hw_monitor_periods(m, d->group) & 0x3fU;
 	if (!hold) {
 		hw_monitor_suspect(m, i, now.mono);
@@ -315,6 +329,14 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_monitor_arm_offline(m, now, i, 0);
 }
 
+static void suspect(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
+{
+	if (e->event == HW_EVENT_GOODBYE)
+		take_goodbye(m, now, i, false);
+	else
+		hw_monitor_suspect(m, i, needs_since(m, now, i, e));
+}
+
 bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	remember(m, now, i, e);
@@ -339,10 +361,7 @@ bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, c
 		transition(m, now, i, HW_STATE_FORGOTTEN, v->reason, -1);
 		return true;
 	case HW_ACT_SUSPECT:
-		if (e->event == HW_EVENT_GOODBYE)
-			take_goodbye(m, now, i, false);
-		else
-			hw_monitor_suspect(m, i, needs_since(m, now, i, e));
+		suspect(m, now, i, e);
 		break;
 	case HW_ACT_HOLD:
 		take_goodbye(m, now, i, true);

@@ -12,6 +12,9 @@
 #include "form.h"
 #include "key.h"
 #include "out.h"
+#include "parent_death.h"
+#include "parent_intake.h"
+#include "parent_wait.h"
 #include "probe.h"
 
 #define REFRESH_CHUNK   256 /* records per step of the sweep while blind */
@@ -228,13 +231,15 @@ static bool is_unheard(const struct hw_monitor *m, const struct hw_device *d)
 }
 
 /* Judges the first suspect, if its barriers are back. */
-static bool judge(struct hw_monitor *m, struct hw_now now)
+static bool judge(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 {
 	uint32_t i = m->suspects.head;
 	if (i == HW_NIL || hw_monitor_is_blind(m) || !hw_sight_proven(&m->sight, hw_wheel_node(&m->wheel, i)->due))
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_mono sent = hw_sight_pair_sent(&m->sight, d->node.due);
+	if (!hw_parent_prove(m, now, i, budget))
+		return true;
 	int64_t deadline_ns = hw_monitor_deadline(m, now, d).ns;
 	bool has_key = hw_monitor_has_key(m, d);
 	struct hw_evidence e = {.event = HW_EVENT_PROVEN,
@@ -269,7 +274,12 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 			i); /* Before the device is checked: otherwise it would be forgotten although it was heard. */
 		return true;
 	}
+	if (!hw_parent_prove(m, now, i, budget)) {
+		hw_monitor_arm_at(m, i, hw_seen_add(seen, HW_NS_PER_S / HW_TICKS_PER_S));
+		return true;
+	}
 	struct hw_evidence e = {.event = HW_EVENT_DUE,
+	                        .orphaned = d->flags & HW_FLAG_PACED && hw_parent_orphaned(m, i),
 	                        .by_key = hw_monitor_is_keyed(m, d),
 	                        .deaf = is_unheard(m, d),
 	                        .late_ns = seen.ns - hw_monitor_deadline(m, now, d).ns};
@@ -351,9 +361,12 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		return true;
 	}
 	i = sweep_next(m, &m->relink, budget);
-	if (i != HW_NIL)
+	if (i != HW_NIL) {
 		hw_monitor_relink(m, now, i);
-	return i != HW_NIL;
+		hw_parent_relink(m, i);
+		return true;
+	}
+	return hw_parent_take_next(m, now, budget) || hw_parent_check_next(m, now, budget);
 }
 
 /*
@@ -411,8 +424,8 @@ static void refresh_blind(struct hw_monitor *m, struct hw_now now)
 /* Does one unit of work and emits its results. Returns false if there is none. */
 static bool work(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 {
-	if (judge(m, now)) {
-		(*budget)--;
+	if (judge(m, now, budget)) {
+		*budget -= *budget > 0;
 		return true;
 	}
 	return take_key_due(m, now, budget) || take_due(m, now, budget) || sweep(m, now, budget);
@@ -450,11 +463,13 @@ bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mon
 	struct hw_mono hearing = hw_hearing_next(&m->hearing, &m->sight, now.mono);
 	*at = hw_sight_next(&m->sight, now.mono, last_tag(m), pace_of(m));
 	*at = hearing.ns < at->ns ? hearing : *at;
-	bool blind = hw_monitor_is_blind(m);
+	bool blind = hw_monitor_is_blind(m), taking = m->family.head != HW_NIL && !blind;
+	struct hw_mono check = hw_parent_check_at(m, now);
+	*at = check.ns < at->ns ? check : *at;
 	uint32_t head = m->suspects.head;
 	bool judging = head != HW_NIL && !blind && hw_sight_proven(&m->sight, hw_wheel_node(&m->wheel, head)->due);
 	if (m->outs_n || m->settle.active || m->gate.sweep.active || m->rearm.active || m->relink.active || judging ||
-	    blind_changed(m)) {
+	    taking || blind_changed(m)) {
 		*at = now.mono;
 		return true;
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* See entry.h. Cost: a field's name is compared with at most nine names. */
+/* See entry.h. Cost: a field's name is compared with at most twelve names. */
 #include "heartwheel/entry.h"
 
 #include <string.h>
 
+#include "heartwheel/group.h"
 #include "heartwheel/topic.h"
 #include "heartwheel/utf8.h"
 
@@ -17,6 +18,9 @@ static const char *const names[HW_ENTRY_NAMES] = {
 	[HW_ENTRY_NODE] = "node",
 	[HW_ENTRY_SEQ] = "seq",
 	[HW_ENTRY_EPOCH] = "epoch",
+	[HW_ENTRY_PARENT] = "parent",
+	[HW_ENTRY_TIMEOUT] = "timeout_ms",
+	[HW_ENTRY_WAIT] = "wait_ms",
 };
 
 #define WHOLE ((1U << HW_ENTRY_ID) | (1U << HW_ENTRY_STATE) | (1U << HW_ENTRY_REASON))
@@ -28,7 +32,8 @@ const char *hw_entry_name(enum hw_entry_name n)
 
 void hw_entry_begin(struct hw_entry *e)
 {
-	*e = (struct hw_entry){.event = {.id = "", .group = "", .node = ""}};
+	*e = (struct hw_entry){
+		.event = {.id = "", .group = "", .node = "", .parents = "", .timeout_ms = -1, .wait_ms = -1}};
 }
 
 static bool take_number(const char *text, size_t len, uint64_t *out)
@@ -71,6 +76,22 @@ static bool is_name(const char *text, size_t len)
 	return len <= HW_ID_MAX;
 }
 
+/* Whether the text is a list of at most HW_PARENTS_MAX ids, with newlines between. */
+static bool are_ids(const char *text, size_t len)
+{
+	for (unsigned k = 0; k < HW_PARENTS_MAX; k++) {
+		const char *end = memchr(text, '\n', len);
+		size_t n = end ? (size_t)(end - text) : len;
+		if (!hw_id_valid(text, n))
+			return false;
+		if (!end)
+			return true;
+		text += n + 1;
+		len -= n + 1;
+	}
+	return false;
+}
+
 static bool take_text(const char *value, size_t len, const char **text, size_t *text_len)
 {
 	*text = value;
@@ -96,6 +117,12 @@ static bool take(struct hw_event *e, enum hw_entry_name name, const char *value,
 		return is_name(value, len) && take_text(value, len, &e->group, &e->group_len);
 	case HW_ENTRY_NODE:
 		return is_name(value, len) && take_text(value, len, &e->node, &e->node_len);
+	case HW_ENTRY_PARENT:
+		return are_ids(value, len) && take_text(value, len, &e->parents, &e->parents_len);
+	case HW_ENTRY_TIMEOUT:
+		return take_ms(value, len, &e->timeout_ms);
+	case HW_ENTRY_WAIT:
+		return take_ms(value, len, &e->wait_ms);
 	case HW_ENTRY_EPOCH:
 		return take_number(value, len, &e->epoch);
 	default:

@@ -24,6 +24,7 @@
 #include "heartwheel/bounds.h"
 #include "key.h"
 #include "out.h"
+#include "parent_death.h"
 #include "probe.h"
 
 #define EVIDENCE_FLAGS                                                                                                 \
@@ -129,6 +130,22 @@ uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint
 	return d && d->seq ? d->seq : now.wall_ms > 0 ? (uint64_t)now.wall_ms : 1;
 }
 
+/* Applies an entry of another node to a device. Only here, not where a state is loaded, do the children of a device
+ * learn of its death. */
+static void follow_entry(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first,
+                         uint64_t form)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	enum hw_state was = hw_device_state(d);
+	if (was == HW_STATE_ONLINE && t->state == HW_STATE_OFFLINE && (first || t->seq >= d->seq))
+		hw_parent_goes_down(m, now, i, t->reason, -1);
+	if (!hw_follow_stored(m, now, i, t, first) || t->state != HW_STATE_ONLINE)
+		return;
+	hw_form_learn(m, i, form);
+	if (was != HW_STATE_ONLINE)
+		hw_parent_returns(m, now, i);
+}
+
 int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_event *e)
 {
 	struct hw_transition t = {.state = e->state,
@@ -160,8 +177,7 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	if (rc)
 		return rc;
 	hw_gate_found_in_store(m, i, t.seq);
-	if (hw_follow_stored(m, now, i, &t, first) && e->state == HW_STATE_ONLINE)
-		hw_form_learn(m, i, e->form);
+	follow_entry(m, now, i, &t, first, e->form);
 	return 0;
 }
 

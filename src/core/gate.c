@@ -92,6 +92,11 @@ bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d)
 	return hw_gate_owns(m, d);
 }
 
+bool hw_monitor_owns_partition(const struct hw_monitor *m, unsigned p)
+{
+	return m->gate.all || hw_partitions_has(&m->gate.owned, p);
+}
+
 bool hw_monitor_is_authoritative(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_gate_is_authoritative(m, d);

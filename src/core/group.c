@@ -47,6 +47,9 @@ static void group_free(struct hw_group *group)
 	for (size_t i = 0; i < group->reading.n; i++)
 		hw_field_fini(&group->field[i]);
 	free(group->field);
+	for (unsigned i = 0; i < group->n_parents; i++)
+		hw_pattern_fini(&group->parents[i]);
+	free(group->parents);
 	hw_topic_fini(&group->status);
 	hw_topic_fini(&group->form);
 	free(group->probe);
@@ -63,6 +66,20 @@ void hw_groups_fini(struct hw_groups *g)
 	free(g->all);
 	free(g->order);
 	memset(g, 0, sizeof(*g));
+}
+
+/* Does not depend on the order of the list. */
+static uint64_t hash_list(uint64_t h, const char *const *list, size_t n)
+{
+	uint64_t sum = n;
+	for (size_t i = 0; i < n; i++)
+		sum += hw_fnv64(HW_FNV64_BEGIN, list[i], strlen(list[i]));
+	return hw_fnv64(h, &sum, sizeof(sum));
+}
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+	return hw_fnv64(h, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
 static int compile_goodbyes(struct hw_group *group, const struct hw_group_spec *spec)
@@ -143,10 +160,51 @@ static int compile_widened(struct hw_topic *t, const char *text, const struct hw
 	return rc;
 }
 
+/* Gives each name of the parents the index of its value. Names that are not in the form are added to `more`. */
+static int bind_parents(struct hw_group *group, struct hw_value more[HW_CAPTURES_MAX], unsigned *n_more)
+{
+	*n_more = 0;
+	for (unsigned i = 0; i < group->n_parents; i++) {
+		for (unsigned k = 0; k < group->parents[i].n_names; k++) {
+			struct hw_value name = hw_pattern_name(&group->parents[i], k);
+			uint8_t at = hw_topic_find_value(&group->form, more, *n_more, name);
+			if (at == HW_SLOT_NONE) {
+				at = (uint8_t)(group->form.n_captures + *n_more);
+				if (at >= HW_CAPTURES_MAX || group->batch)
+					return -EINVAL;
+				more[(*n_more)++] = name;
+			}
+			group->parents[i].slot[k] = at;
+		}
+	}
+	return 0;
+}
+
+static int compile_parents(struct hw_group *group, const struct hw_group_spec *spec)
+{
+	const char *why;
+	if (spec->n_parents == 0)
+		return 0;
+	if (spec->n_parents > HW_PARENTS_MAX)
+		return -EINVAL;
+	group->parents = calloc(spec->n_parents, sizeof(*group->parents));
+	if (!group->parents)
+		return -ENOMEM;
+	for (; group->n_parents < spec->n_parents; group->n_parents++) {
+		int rc = hw_pattern_compile(&group->parents[group->n_parents], spec->parents[group->n_parents], &why);
+		if (rc != 0)
+			return rc;
+	}
+	group->parents_hash = hash_list(hash_text(HW_FNV64_BEGIN, spec->name), spec->parents, spec->n_parents) | 1;
+	group->parent_death = spec->parent_death;
+	group->child_proves = spec->child_proves || spec->parent_death == HW_PARENT_TAKE;
+	return 0;
+}
+
 static int bind_status(struct hw_group *group)
 {
 	const char *why;
-	int rc = hw_topic_bind(&group->status, &group->form, &why);
+	int rc = hw_topic_bind(&group->status, &group->form, NULL, 0, &why);
 	for (unsigned k = 0; rc == 0 && k < group->status.n_captures; k++)
 		if (group->status.slot[k] == HW_SLOT_NONE)
 			rc = -EINVAL;
@@ -162,10 +220,13 @@ static int compile_id(struct hw_group *group, const struct hw_group_spec *spec)
 		return rc;
 	group->assembled = group->form.n_captures != 1 || strchr(group->form.text, '/');
 	group->as_it_stands = !group->assembled && group->id_prefix_len == 0 && group->format != HW_FORMAT_HOMIE;
-	if (group->batch)
+	struct hw_value more[HW_CAPTURES_MAX];
+	unsigned n_more;
+	rc = bind_parents(group, more, &n_more);
+	if (rc == 0 && group->batch)
 		return group->assembled ? -EINVAL : 0;
 	for (size_t i = 0; rc == 0 && i < group->n_heartbeat + group->n_goodbye; i++)
-		rc = hw_topic_bind((struct hw_topic *)(uintptr_t)filter_at(group, i), &group->form, &why);
+		rc = hw_topic_bind((struct hw_topic *)(uintptr_t)filter_at(group, i), &group->form, more, n_more, &why);
 	return rc;
 }
 
@@ -229,25 +290,13 @@ static int compile_topics(struct hw_group *group, const struct hw_group_spec *sp
 	if (rc == 0)
 		rc = compile_fields(group, spec);
 	if (rc == 0)
+		rc = compile_parents(group, spec);
+	if (rc == 0)
 		rc = compile_id(group, spec);
 	if (rc != 0 || !spec->status || !*spec->status)
 		return rc;
 	rc = compile_widened(&group->status, spec->status, group, HW_TOPIC_FORM);
 	return rc == 0 ? bind_status(group) : rc;
-}
-
-/* Does not depend on the order of the list. */
-static uint64_t hash_list(uint64_t h, const char *const *list, size_t n)
-{
-	uint64_t sum = n;
-	for (size_t i = 0; i < n; i++)
-		sum += hw_fnv64(HW_FNV64_BEGIN, list[i], strlen(list[i]));
-	return hw_fnv64(h, &sum, sizeof(sum));
-}
-
-static uint64_t hash_text(uint64_t h, const char *text)
-{
-	return hw_fnv64(h, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
 static uint64_t form_of(const struct hw_group_spec *spec)

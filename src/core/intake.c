@@ -14,6 +14,7 @@
 #include "door.h"
 #include "form.h"
 #include "out.h"
+#include "parent_intake.h"
 #include "probe.h"
 
 #define AGAIN_NS         (HW_NS_PER_S / 4)
@@ -23,8 +24,9 @@
 struct intake {
 	enum hw_match match;
 	uint16_t group;
-	uint32_t filter; /* index among the filters of all groups, as in hw_hearing.brought[] */
-	const char *id;  /* with the group's prefix */
+	const struct hw_topic *by; /* the template that matched */
+	uint32_t filter;           /* index among the filters of all groups, as in hw_hearing.brought[] */
+	const char *id;            /* with the group's prefix */
 	size_t id_len;
 };
 
@@ -170,6 +172,14 @@ static struct hw_payload *read_goodbye(const struct hw_group *g, const struct hw
 	return p;
 }
 
+/* A heartbeat of the device `i` was applied. Its filter may be of a group that has not taken the device. */
+static void note_parents(struct hw_monitor *m, const struct intake *in, const struct hw_message *msg, uint32_t i,
+                         bool was_online)
+{
+	if (hw_monitor_at(m, i)->group == in->group)
+		hw_parent_heartbeat(m, i, &(struct hw_parent_source){in->by, {msg->topic, msg->topic_len}}, was_online);
+}
+
 /* Notes that a filter has delivered a message. A monitor's messages do not count, because monitors often publish just
  * after a device has stopped. */
 static void brought(struct hw_monitor *m, const struct intake *in)
@@ -177,8 +187,8 @@ static void brought(struct hw_monitor *m, const struct intake *in)
 	m->hearing.brought[in->filter] = hw_sight_sent_after(&m->sight).ns;
 }
 
-static void take_device(struct hw_monitor *m, struct hw_now now, const struct intake *in, uint32_t i,
-                        struct hw_payload *payload)
+static void take_device(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
+                        uint32_t i, struct hw_payload *payload)
 {
 	brought(m, in);
 	if (i == HW_NIL && !hw_id_valid(in->id, in->id_len)) {
@@ -189,10 +199,17 @@ static void take_device(struct hw_monitor *m, struct hw_now now, const struct in
 	 * created the record meanwhile. */
 	if (i == HW_NIL)
 		i = hw_registry_find(m->registry, in->id, in->id_len);
-	if (unread(m, payload, i))
+	if (unread(m, payload, i)) {
 		hw_intake_refuse(m, HW_REFUSED_MEMORY);
-	else
-		hw_beat_apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, payload);
+		return;
+	}
+	bool was_online = i != HW_NIL && hw_device_state(hw_monitor_at(m, i)) == HW_STATE_ONLINE;
+	hw_beat_apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, payload);
+	if (!m->family.any || (payload && payload->goodbye))
+		return;
+	i = i == HW_NIL ? hw_registry_find(m->registry, in->id, in->id_len) : i;
+	if (i != HW_NIL)
+		note_parents(m, in, msg, i, was_online);
 }
 
 static void take_canary(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
@@ -346,7 +363,7 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 	} else if (history) {
 		hw_intake_refuse(m, HW_REFUSED_RETAINED);
 	} else if (!is_flagged(m, msg, in->group) || counts_flagged(m, now, msg, in, i, payload)) {
-		take_device(m, now, in, i, payload);
+		take_device(m, now, msg, in, i, payload);
 	}
 	if (payload)
 		hw_payload_fini(payload);
@@ -374,6 +391,21 @@ static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw
 
 /* --- batches ----------------------------------------------------------------- */
 
+/* A heartbeat of a device in a list. */
+static void take_listed(struct hw_monitor *m, struct hw_now now, uint16_t group, struct hw_id id, struct hw_payload *p)
+{
+	size_t prefix = m->groups.all[group]->id_prefix_len;
+	uint32_t i = m->family.any ? hw_registry_find(m->registry, id.text, id.len) : HW_NIL;
+	bool was_online = i != HW_NIL && hw_device_state(hw_monitor_at(m, i)) == HW_STATE_ONLINE;
+	hw_monitor_heartbeat(m, now, group, id.text, id.len, p);
+	if (!m->family.any || p->goodbye)
+		return;
+	i = hw_registry_find(m->registry, id.text, id.len);
+	if (i != HW_NIL && hw_monitor_at(m, i)->group == group)
+		hw_parent_heartbeat(m, i, &(struct hw_parent_source){NULL, {id.text + prefix, id.len - prefix}},
+		                    was_online);
+}
+
 static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group, const struct hw_element *e)
 {
 	const struct hw_group *g = m->groups.all[group];
@@ -391,7 +423,7 @@ static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group
 	else if (n == 0 || (size_t)n >= room)
 		hw_intake_refuse(m, HW_REFUSED_ID);
 	else
-		hw_monitor_heartbeat(m, now, group, id, g->id_prefix_len + (size_t)n, &p);
+		take_listed(m, now, group, (struct hw_id){id, g->id_prefix_len + (size_t)n}, &p);
 	hw_payload_fini(&p);
 }
 
@@ -472,6 +504,7 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 	if (in->match != HW_MATCH_HEARTBEAT && in->match != HW_MATCH_GOODBYE && in->match != HW_MATCH_STATUS)
 		return;
 	const struct hw_group *g = m->groups.all[in->group];
+	in->by = by;
 	in->filter = hw_hearing_filter_of(&m->hearing, in->group, hw_group_heartbeat_of(g, by));
 	if (g->as_it_stands)
 		return;
@@ -530,6 +563,9 @@ static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t 
 		b->asked[k] = hw_registry_prefetch(m->registry, b->ids[k].text, b->ids[k].len);
 	}
 	hw_registry_find_prefetched(m->registry, b->ids, b->asked, n, b->found);
+	for (size_t k = 0; m->family.any && k < n; k++)
+		if (b->found[k] != HW_NIL)
+			hw_parent_prefetch(m, b->found[k]);
 	if (m->conf.probe_answers)
 		find_answers(m, msgs, n, b);
 }
@@ -553,6 +589,8 @@ static bool take_plain(struct hw_monitor *m, const struct hw_moment *t, const st
 	hw_beat_heard(m, d, t);
 	m->stats.heartbeats++;
 	m->group_stats[in->group].heartbeats++;
+	if (m->family.any)
+		note_parents(m, in, msg, i, true);
 	return true;
 }
 

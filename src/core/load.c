@@ -14,6 +14,7 @@
 #include "form.h"
 #include "heartwheel/bounds.h"
 #include "out.h"
+#include "parent_intake.h"
 
 static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
 {
@@ -83,6 +84,7 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 	set_once(d, s->once);
 	fill_in_extra(m, i, s);
 	hw_monitor_no_longer_provisional(d);
+	hw_parent_load(m, i, s->parents);
 	hw_monitor_place(m, i, s->state, s->reason);
 	if (s->state == HW_STATE_OFFLINE && s->reason == HW_REASON_WILL && !d->will_on)
 		d->will_on = HW_WILL_ANYWHERE;
@@ -214,6 +216,7 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	bool known = d->since_ms == (s->since_ms & HW_SINCE_MAX);
 	int64_t gone_ms = known ? hw_monitor_gone_ms(m, now, d) : -1; /* as this node has seen */
 	fill_in_extra(m, i, s);
+	hw_parent_load(m, i, s->parents);
 	fill_in_timeout(m, i, s->own_timeout_ms);
 	fill_in_source(d, s);
 	if (hw_follow_stored(m, now, i, &t, first)) {

@@ -35,7 +35,12 @@ libheartwheel_a_SOURCES = \
 	src/core/out.c \
 	src/core/pace.c \
 	src/core/pages.c \
+	src/core/parent_death.c \
+	src/core/parent_intake.c \
+	src/core/parent_wait.c \
+	src/core/parents.c \
 	src/core/partition.c \
+	src/core/pattern.c \
 	src/core/payload.c \
 	src/core/probe.c \
 	src/core/probe_time.c \

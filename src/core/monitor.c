@@ -12,6 +12,7 @@
 
 #include "form.h"
 #include "monitor_priv.h"
+#include "parent_intake.h"
 
 #define PACE_MIN_NS (250 * HW_NS_PER_MS)
 #define PACE_MAX_NS (5 * HW_NS_PER_S)
@@ -112,6 +113,7 @@ static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_g
 	hw_monitor_note_upstream(m, now);
 	hw_form_end(m, now, was, n_was);
 	free(was);
+	hw_parent_configure(m);
 	set_pace(m);
 	return 0;
 }
@@ -139,6 +141,7 @@ struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const stru
 	m->own_timeout.in_force_ms = m->own_timeout.noted_ms = INT64_MAX;
 	hw_groups_init(&m->groups);
 	hw_queue_init(&m->suspects);
+	m->family.head = HW_NIL;
 	hw_sight_init(&m->sight, conf, now.mono);
 	hw_hearing_init(&m->hearing, now);
 	m->reported.begun = true;
@@ -171,6 +174,8 @@ void hw_monitor_free(struct hw_monitor *m)
 	free(m->form);
 	free(m->gate.reread.found);
 	free(m->gate.reread.missing);
+	hw_parents_fini(&m->parents);
+	free(m->family.waits);
 	free(m);
 }
 
@@ -240,6 +245,7 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
 	hw_device_set_source(d, HW_SOURCE_MQTT);
 	m->stats.count[HW_STATE_PROVISIONAL]++;
 	m->group_stats[group].count[HW_STATE_PROVISIONAL]++;
+	hw_parent_added(m, *i);
 	return 0;
 }
 
@@ -261,6 +267,7 @@ void hw_monitor_reap(struct hw_monitor *m, struct hw_ref ref)
 		return;
 	m->stats.count[HW_STATE_FORGOTTEN]--;
 	m->group_stats[d->group].count[HW_STATE_FORGOTTEN]--;
+	hw_parent_removed(m, ref.index);
 	hw_registry_remove(m->registry, ref.index);
 }
 
@@ -341,6 +348,11 @@ bool hw_monitor_group_is_deaf(const struct hw_monitor *m, size_t group)
 	return hw_hearing_is_deaf(&m->hearing, (uint16_t)group);
 }
 
+struct hw_mono hw_monitor_group_deaf_since(const struct hw_monitor *m, size_t group)
+{
+	return hw_monitor_group_is_deaf(m, group) ? m->hearing.group[group].blind.since : (struct hw_mono){0};
+}
+
 static const struct hw_while *while_of(const struct hw_monitor *m, const struct hw_upstream_value *v)
 {
 	return &m->groups.all[v->of]->whiles[v->index];
@@ -390,7 +402,7 @@ const char *hw_refused_name(enum hw_refused k)
 {
 	static const char *const names[HW_REFUSED_KINDS] = {"id",      "max_devices", "timeout", "stale",  "retained",
 	                                                    "flagged", "monitor",     "topic",   "memory", "probe",
-	                                                    "batch",   "stranger",    "epoch",   "stored"};
+	                                                    "batch",   "stranger",    "epoch",   "parent", "stored"};
 	return (unsigned)k < HW_REFUSED_KINDS ? names[k] : "unknown";
 }
 

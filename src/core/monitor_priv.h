@@ -11,6 +11,7 @@
 
 #include "hearing.h"
 #include "heartwheel/monitor.h"
+#include "parents.h"
 #include "sight.h"
 #include "upstream.h"
 
@@ -74,6 +75,25 @@ struct hw_gate {
 	struct hw_partitions swept;
 	struct hw_partitions waiting; /* to be swept after `swept` */
 	struct hw_reread reread;
+};
+
+/* A device that went offline while a parent was online, until that parent is heard (parent_wait.c). */
+struct hw_parent_wait {
+	struct hw_ref device;
+	int64_t since_ms; /* of its transition, as in its record: another transition ends the wait */
+	int64_t mono_ms;
+};
+
+/* What follows from the parents of devices. */
+struct hw_family {
+	bool any, proving, taking;    /* a group has parents; ... child_proves; ... parent_death = take */
+	uint32_t head, tail;          /* the queue of parents whose children are to be taken; HW_NIL: empty */
+	struct hw_parent_wait *waits; /* owned */
+	uint32_t n_waits, waits_cap;
+	/* The check of all parents and waits, once a second: when it began, and how far it is. */
+	struct hw_mono checked;
+	bool checking;
+	uint32_t at_parent, at_wait, kept;
 };
 
 struct hw_monitor {
@@ -140,6 +160,8 @@ struct hw_monitor {
 	int64_t pace_ns;        /* between two steady barriers */
 	unsigned outs_head, outs_n;
 	struct hw_out outs[HW_OUTS];
+	struct hw_parents parents;
+	struct hw_family family;
 	uint64_t peer_messages; /* at the end, so that the members that each transition uses share cache lines */
 	struct {
 		struct hw_mono at;

@@ -193,6 +193,27 @@ static void write_filter(struct hw_topic *t)
 		t->last = end[-1];
 }
 
+static unsigned count_slashes(const char *s, const char *end)
+{
+	unsigned n = 0;
+	for (; s < end; s++)
+		n += *s == '/';
+	return n;
+}
+
+static void find_span(struct hw_topic *t)
+{
+	const char *end = t->text + strlen(t->text), *first = strchr(t->text, '{'), *last = strrchr(t->text, '}');
+	if (!first || !last)
+		return;
+	last++;
+	t->wild_before = memchr(t->text, '+', (size_t)(first - t->text));
+	t->before = (uint16_t)(t->wild_before ? count_slashes(t->text, first) : (size_t)(first - t->text));
+	t->wild_after = strpbrk(last, "+#");
+	t->after = (uint16_t)(end - last);
+	t->levels = (uint16_t)(count_slashes(first, last) + 1);
+}
+
 int hw_topic_compile(struct hw_topic *t, const char *text, enum hw_topic_kind kind, const char **why)
 {
 	memset(t, 0, sizeof(*t));
@@ -205,6 +226,7 @@ int hw_topic_compile(struct hw_topic *t, const char *text, enum hw_topic_kind ki
 		return rc;
 	}
 	write_filter(t);
+	find_span(t);
 	return 0;
 }
 
@@ -237,20 +259,57 @@ static uint8_t find_capture(const struct hw_topic *t, struct hw_value name)
 	return HW_SLOT_NONE;
 }
 
-int hw_topic_bind(struct hw_topic *t, const struct hw_topic *form, const char **why)
+uint8_t hw_topic_find_value(const struct hw_topic *form, const struct hw_value *more, unsigned n_more,
+                            struct hw_value name)
+{
+	uint8_t at = find_capture(form, name);
+	for (unsigned k = 0; at == HW_SLOT_NONE && k < n_more; k++)
+		if (same(more[k], name))
+			at = (uint8_t)(form->n_captures + k);
+	return at;
+}
+
+int hw_topic_bind(struct hw_topic *t, const struct hw_topic *form, const struct hw_value *more, unsigned n_more,
+                  const char **why)
 {
 	bool several;
 	*why = NULL;
 	for (unsigned k = 0; k < t->n_captures; k++) {
 		struct hw_value name = hw_topic_capture(t, k, &several);
-		t->slot[k] = find_capture(form, name);
+		t->slot[k] = hw_topic_find_value(form, more, n_more, name);
 		if (t->slot[k] == HW_SLOT_NONE && !same(name, (struct hw_value){"id", 2}))
-			*why = "has a name in braces that the id does not use";
+			*why = "has a name in braces that neither the id nor a parent uses";
 	}
-	for (unsigned k = 0; k < form->n_captures; k++)
-		if (find_capture(t, hw_topic_capture(form, k, &several)) == HW_SLOT_NONE)
-			*why = "lacks a name in braces that the id uses";
+	for (unsigned k = 0; k < form->n_captures + n_more; k++) {
+		bool is_form = k < form->n_captures;
+		struct hw_value name = is_form ? hw_topic_capture(form, k, &several) : more[k - form->n_captures];
+		if (find_capture(t, name) == HW_SLOT_NONE)
+			*why = is_form ? "lacks a name in braces that the id uses"
+			               : "lacks a name in braces that a parent uses";
+	}
 	return *why ? -EINVAL : 0;
+}
+
+/* Skips `n` levels with their slashes. */
+static const char *skip_levels(const char *s, const char *end, unsigned n)
+{
+	for (; n > 0 && s < end; n--) {
+		const char *slash = memchr(s, '/', (size_t)(end - s));
+		s = slash ? slash + 1 : end;
+	}
+	return s;
+}
+
+struct hw_value hw_topic_span(const struct hw_topic *t, const char *topic, size_t len)
+{
+	const char *end = topic + len, *from = topic + (t->before < len ? t->before : len);
+	if (t->wild_before)
+		from = skip_levels(topic, end, t->before);
+	if (!t->wild_after)
+		end -= t->after < end - from ? t->after : end - from;
+	else if (t->tail == 0)
+		end = skip_levels(from, end, t->levels);
+	return (struct hw_value){from, (size_t)(end - from)};
 }
 
 /* --- matching ---------------------------------------------------------------- */

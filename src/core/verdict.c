@@ -82,6 +82,8 @@ static struct hw_verdict on_due(const struct hw_device *d, const struct hw_evide
 {
 	if (hw_device_state(d) == HW_STATE_OFFLINE)
 		return forgotten(HW_REASON_FORGET_AFTER);
+	if (e->orphaned)
+		return offline(HW_REASON_PARENT, -1);
 	if (e->by_key && !has_goodbye(d))
 		return act(HW_ACT_ASK_KEY);
 	if (e->deaf)
@@ -150,6 +152,8 @@ struct hw_verdict hw_verdict(const struct hw_device *d, const struct hw_evidence
 		return state == HW_STATE_OFFLINE && e->heard && !e->too_few ? online() : act(HW_ACT_NONE);
 	case HW_EVENT_SETTLED:
 		return on_settled(d, e);
+	case HW_EVENT_ORPHANED:
+		return state == HW_STATE_ONLINE ? offline(HW_REASON_PARENT, -1) : act(HW_ACT_NONE);
 	default:
 		return state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE ? forgotten(HW_REASON_OPERATOR)
 		                                                             : act(HW_ACT_NONE);

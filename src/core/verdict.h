@@ -23,6 +23,7 @@ enum hw_verdict_event {
 	HW_EVENT_KEY_GONE, /* the device's key is missing in the store */
 	HW_EVENT_STORED,   /* the store has a record of the device, whose state becomes the device's */
 	HW_EVENT_SETTLED,  /* the store has no record of the device */
+	HW_EVENT_ORPHANED, /* no known parent of the device is online, and its group wants it to go offline too */
 	HW_EVENT_FORGET    /* an operator requests to forget the device */
 };
 
@@ -38,6 +39,7 @@ struct hw_evidence {
 	bool by_key;    /* LIFE: a key proves it. DUE: only a key can prove life. PROVEN: a key was the last to keep the
 	                   device online. KEY_GONE: another program's key was known */
 	bool deaf;      /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
+	bool orphaned;  /* DUE: as HW_EVENT_ORPHANED; the device has waited for its turn */
 	bool unheard;   /* PROVEN: it is not known yet whether the whole group is silent */
 	bool key_lives; /* PROVEN: the device's key keeps it online */
 	bool beats;     /* KEY_GONE: the device also sends heartbeats */

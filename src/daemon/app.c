@@ -135,6 +135,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 		hw_app_keep_canaries(a);
 		hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
 	}
+	hw_app_groups_tick(a, now);
 	hw_app_sightings_tick(a, now);
 	hw_app_cluster_tick(a, now);
 	hw_app_unjudged_tick(a, now);

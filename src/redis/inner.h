@@ -233,6 +233,15 @@ struct hw_refusal {
 	char text[HW_TROUBLE_TEXT + 32];
 };
 
+#define HW_HINTS_MAX 10000
+
+/* parent_heard.c */
+struct hw_hints {
+	unsigned in_flight;
+	bool groups_cleared;
+	int64_t reported_ms;
+};
+
 #define HW_SIGHTINGS_MAX 1024
 
 struct hw_sightings {
@@ -261,6 +270,7 @@ struct hw_redis {
 	struct hw_watched watched;
 	struct hw_monitors monitors;
 	struct hw_sightings sightings;
+	struct hw_hints hints;
 	struct hw_scripts scripts;
 	bool up, was_up;
 	char server[HW_SERVER_RUN_ID + 1]; /* hw_redis_server() */
@@ -387,6 +397,9 @@ void hw_sightings_send(struct hw_redis *r);
 /* Each second. */
 void hw_sightings_tick(struct hw_redis *r);
 void hw_sightings_lost(struct hw_redis *r);
+
+/* parent_heard.c */
+void hw_hints_lost(struct hw_redis *r);
 
 /* sight_record.c */
 /* Reads the sight record before this run writes one; then calls `then`. */

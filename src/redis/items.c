@@ -103,6 +103,15 @@ static void add_keys(struct hw_redis *r, const char *id, size_t len)
 		add_key(r, (enum hw_device_key)k, id, len);
 }
 
+/* Adds the field `parent`, the ids of the known parents. transition.lua reads it and `timeout`, if it is the first. */
+static void pair_parents(struct hw_eval *e, const char *text, size_t len)
+{
+	if (len == 0)
+		return;
+	hw_eval_arg_text(e, "parent");
+	hw_eval_arg(e, text, len);
+}
+
 /* In a cluster: adds the form (form_hash) of the group in which the device was last heard. If this node does not know
  * it, the stored form stays. */
 static void add_form(struct hw_redis *r, uint64_t form)
@@ -122,6 +131,14 @@ static void add_payload(struct hw_redis *r, const struct hw_device *d, bool want
 	bool has = len >= 0 && (size_t)len <= sizeof(payload);
 	hw_eval_put(&r->sink.eval, HW_AT_WRITE_OUTBOX, has ? "1" : "0", 1);
 	hw_eval_put(&r->sink.eval, HW_AT_WRITE_PAYLOAD, payload, has ? (size_t)len : 0);
+}
+
+static void put_wait(struct hw_eval *e, const struct hw_transition *t, bool has_parents)
+{
+	if (has_parents && t->state == HW_STATE_OFFLINE && t->wait_ms >= 0)
+		hw_eval_put_int(e, HW_AT_WRITE_WAIT, t->wait_ms);
+	else
+		hw_eval_put(e, HW_AT_WRITE_WAIT, "", 0);
 }
 
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
@@ -146,10 +163,16 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	hw_eval_put(e, HW_AT_WRITE_MINE, mine(r, d), 1);
 	add_payload(r, d, payload);
 	uint64_t epoch = r->sink.owner.epoch, form = hw_monitor_form(r->m, d);
-	hw_eval_put_int(e, HW_AT_WRITE_N, (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + extra_args(d));
+	char parents[HW_PARENTS_TEXT];
+	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
+	put_wait(e, t, parents_len > 0);
+	hw_eval_put_int(e, HW_AT_WRITE_N,
+	                (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) +
+	                        extra_args(d));
+	pair_parents(e, parents, parents_len);
+	pair_int(e, "timeout", timeout_ms);
 	if (epoch)
 		pair_int(e, "epoch", (int64_t)epoch);
-	pair_int(e, "timeout", timeout_ms);
 	pair(e, "source", source_of(d));
 	pair_watched(e, watched, len);
 	add_form(r, form);
@@ -176,6 +199,7 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
 	hw_eval_put(e, HW_AT_WRITE_MINE, r->conf.keyspace ? "0" : "1", 1);
 	hw_eval_put(e, HW_AT_WRITE_OUTBOX, "0", 1);
 	hw_eval_put(e, HW_AT_WRITE_PAYLOAD, "", 0);
+	hw_eval_put(e, HW_AT_WRITE_WAIT, "", 0);
 	hw_eval_put_int(e, HW_AT_WRITE_N, epoch ? 2 : 0);
 	if (epoch)
 		pair_int(e, "epoch", (int64_t)epoch);
@@ -200,6 +224,7 @@ void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_r
 		.time_ms = d->since_ms,
 		.last_seen_ms = just_heard ? d->since_ms : hw_device_last_seen_ms(d, now),
 		.seq = d->seq,
+		.wait_ms = -1,
 	};
 	bool payload = (as_transition || t->state == HW_STATE_FORGOTTEN) && hw_device_noted(d, HW_PENDING_STATUS);
 	hw_item_write(r, as_transition ? "E" : "W", d, t, payload);
@@ -223,11 +248,15 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	hw_eval_put_int(e, HW_AT_FULL_SINCE, d->since_ms);
 	hw_eval_put_int(e, HW_AT_FULL_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_FULL_MINE, mine(r, d), 1);
-	hw_eval_put_int(e, HW_AT_FULL_N, (form ? 10U : 8U) + (len > 0 ? 2U : 0U) + extra_args(d));
+	char parents[HW_PARENTS_TEXT];
+	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
+	hw_eval_put_int(e, HW_AT_FULL_N,
+	                (form ? 10U : 8U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) + extra_args(d));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
 	pair(e, "source", source_of(d));
+	pair_parents(e, parents, parents_len);
 	pair_watched(e, watched, len);
 	add_form(r, form);
 	add_extra(r, d);

@@ -48,6 +48,8 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->outbox = join(prefix, "outbox", "");
 	k->events = join(prefix, "events", "");
 	k->sight = join(prefix, "sight", "");
+	k->parent_heard = join(prefix, "parent_heard", "");
+	k->groups = join(prefix, "groups", "");
 	k->watched = join(prefix, "watched", "");
 	k->monitor = join(prefix, "monitor:", node_id);
 	k->monitors = join(prefix, "monitors", "");
@@ -59,9 +61,9 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->self_match = match_of(prefix, "self:*");
 	for (int i = 0; i < 3; i++)
 		k->no_device[i] = join(prefix, device_part[i], "+");
-	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->watched && k->monitor && k->monitors &&
-	    k->nodes && k->owners && k->nodes_left && k->state_match && k->connected_match && k->self_match &&
-	    k->no_device[0] && k->no_device[1] && k->no_device[2])
+	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->parent_heard && k->groups &&
+	    k->watched && k->monitor && k->monitors && k->nodes && k->owners && k->nodes_left && k->state_match &&
+	    k->connected_match && k->self_match && k->no_device[0] && k->no_device[1] && k->no_device[2])
 		return 0;
 	hw_keys_fini(k);
 	return -ENOMEM;
@@ -74,6 +76,8 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->outbox);
 	free(k->events);
 	free(k->sight);
+	free(k->parent_heard);
+	free(k->groups);
 	free(k->watched);
 	free(k->monitor);
 	free(k->monitors);

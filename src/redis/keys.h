@@ -3,7 +3,8 @@
  * The names of all keys in Redis. No other file builds one. With the prefix `device:` they are:
  *
  * - of each device: device:connected:ID, device:disconnected:ID, device:state:ID
- * - shared: device:offline, device:outbox, device:events, device:sight, device:watched
+ * - shared: device:offline, device:outbox, device:events, device:sight, device:watched,
+ *   device:parent_heard, device:groups
  * - of this monitor: device:monitor:NODE_ID
  * - of standalone monitors: device:monitors
  * - a channel of this run: device:self:NODE_ID:RUN
@@ -25,6 +26,7 @@ struct hw_keys {
 	char *state_match;     /* pattern for SCAN that matches all state hashes; the prefix is escaped */
 	char *connected_match; /* ... of all connected keys */
 	char *self_match;      /* the pattern of the channels device:self:* of all runs */
+	char *parent_heard, *groups;
 	char *nodes, *owners, *nodes_left;
 	char *no_device[3]; /* by enum hw_device_key: keys that no device can have, because no id contains '+' */
 };

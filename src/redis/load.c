@@ -36,14 +36,16 @@ enum field {
 	F_ONCE,
 	F_WATCHED,
 	F_FORM,
+	F_PARENT,
 	F_REPORTED, /* followed by hw_report_fields[] */
 	FIELDS = F_REPORTED + HW_REPORT_FIELDS
 };
 
 static const char *field_name(int f)
 {
-	static const char *const names[F_REPORTED] = {"state",  "since", "last_seen", "own_timeout", "reason", "group",
-	                                              "source", "seq",   "once",      "watched",     "form"};
+	static const char *const names[F_REPORTED] = {"state",  "since",   "last_seen", "own_timeout",
+	                                              "reason", "group",   "source",    "seq",
+	                                              "once",   "watched", "form",      "parent"};
 	return f < F_REPORTED ? names[f] : hw_report_fields[f - F_REPORTED].name;
 }
 
@@ -189,6 +191,8 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 	s->source = read_source(field(reply, F_SOURCE));
 	s->form = read_form(field(reply, F_FORM));
 	s->once = number(field(reply, F_ONCE), 1, 0) == 1;
+	const redisReply *parent = field(reply, F_PARENT);
+	s->parents = parent ? parent->str : NULL;
 	return true;
 }
 

@@ -21,6 +21,7 @@ libredis_a_SOURCES = \
 	src/redis/sight_records.c \
 	src/redis/monitors.c \
 	src/redis/page.c \
+	src/redis/parent_heard.c \
 	src/redis/plan.c \
 	src/redis/redis.c \
 	src/redis/refusal.c \

@@ -42,6 +42,7 @@ static void on_lost(void *arg, const char *why)
 	hw_sight_record_lost(r);
 	hw_monitors_lost(r);
 	hw_sightings_lost(r);
+	hw_hints_lost(r);
 	if (!was && strcmp(text, r->reported) == 0)
 		return;
 	snprintf(r->reported, sizeof(r->reported), "%s", text);
@@ -187,6 +188,13 @@ void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
 {
 	hw_dues_add(r, &r->sink.refresh, device.index);
 	hw_plan_pump(r);
+}
+
+void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device)
+{
+	if (device.index < r->sink.n_noted)
+		r->sink.noted[device.index] &= (uint8_t)~HW_NOTED_FULL;
+	hw_redis_refresh(r, device);
 }
 
 void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref device)

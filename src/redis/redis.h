@@ -184,6 +184,12 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device);
 /* The same, but does nothing if only the TTL of the connected key would be refreshed. */
 void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref device);
+/* The parents of a device have changed: the next refresh, which is queued, writes all fields of its hash. */
+void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device);
+/* Adds an entry to the stream device:parent_heard (see struct hw_out), and writes the hash device:groups. Neither is
+ * repeated if Redis does not take it. */
+void hw_redis_parent_heard(struct hw_redis *r, struct hw_id id, uint64_t seq, struct hw_id parent, int64_t settle_ms);
+void hw_redis_groups(struct hw_redis *r, struct hw_now now);
 /* The broker has acknowledged a device's retained status with this `seq`: removes the status from the outbox if it is
  * still the current one. The device is named by `id`, because it may have been forgotten. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared);

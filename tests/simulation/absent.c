@@ -248,6 +248,12 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	(void)c, (void)e;
 }
 
+void hw_control_parent_heard(struct hw_control *c, struct hw_id id, uint64_t seq, struct hw_id parent,
+                             int64_t settle_ms)
+{
+	(void)c, (void)id, (void)seq, (void)parent, (void)settle_ms;
+}
+
 void hw_control_pending(struct hw_control *c, const struct hw_event *e)
 {
 	(void)c, (void)e;
@@ -515,6 +521,21 @@ void hw_publisher_set_broker(struct hw_publisher *p, bool lacks_qos)
 void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref device)
 {
 	(void)r, (void)now, (void)device;
+}
+
+void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device)
+{
+	hw_redis_refresh(r, device); /* each says all */
+}
+
+void hw_redis_parent_heard(struct hw_redis *r, struct hw_id id, uint64_t seq, struct hw_id parent, int64_t settle_ms)
+{
+	(void)r, (void)id, (void)seq, (void)parent, (void)settle_ms;
+}
+
+void hw_redis_groups(struct hw_redis *r, struct hw_now now)
+{
+	(void)r, (void)now;
 }
 
 const char *hw_redis_refusal(const struct hw_redis *r)

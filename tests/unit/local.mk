@@ -18,6 +18,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_pending_writes \
 	tests/unit/test_event \
 	tests/unit/test_evidence \
+	tests/unit/test_family \
 	tests/unit/test_form \
 	tests/unit/test_gate \
 	tests/unit/test_gate_key \
@@ -46,6 +47,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_origin \
 	tests/unit/test_pace \
 	tests/unit/test_packet \
+	tests/unit/test_parents \
 	tests/unit/test_pages \
 	tests/unit/test_past \
 	tests/unit/test_payload \

@@ -121,11 +121,11 @@ START_TEST(names_and_ids)
 	       "s/{id}\n"
 	       "[group b]\nheartbeat = b/{id...}\ngoodbye = b/{id}/{a...}\nstatus = {x}/{id}\n"
 	       "[group c]\nheartbeat = x/{place}/{id}\nid = {place}/{id}+\n",
-	       ":2: key 'heartbeat': {floor} is not used by id", ":3: key 'goodbye': lacks {id}, which id uses",
-	       ":5: key 'ignore': {q} is not used by id", ":6: key 'status': lacks {site}",
-	       ":9: key 'goodbye': {a} is not used by id", ":9: key 'goodbye': a group may have one name with ...}",
-	       "~{id...} is above", ":10: key 'status': {x} is not part of the id",
-	       ":13: key 'id': {id} must be a whole level");
+	       ":2: key 'heartbeat': {floor} is not used by id",
+	       ":3: key 'goodbye': lacks {id}, which id or parent uses", ":5: key 'ignore': {q} is not used by id",
+	       ":6: key 'status': lacks {site}", ":9: key 'goodbye': {a} is not used by id",
+	       ":9: key 'goodbye': a group may have one name with ...}", "~{id...} is above",
+	       ":10: key 'status': {x} is not part of the id", ":13: key 'id': {id} must be a whole level");
 	REFUSE("[group a]\nheartbeat = a\nbatch = yes\nid = {id}\n", ":4: key 'id': the device ids of a");
 	REFUSE("[group a]\nheartbeat = a/{id}\nid =\n", ":3: key 'id': is empty");
 }

@@ -179,6 +179,8 @@ static const char *company(const struct hw_conf_option *o)
 {
 	if (strcmp(o->key, "payload") == 0) /* whose default of retained depends on it */
 		return "timeout_max = 3650d\nretained = ignore\n";
+	if (strcmp(o->key, "parent_death") == 0 || strcmp(o->key, "child_proves") == 0)
+		return "parent = p\n";
 	if (hw_conf_option_is_named(&hw_settings_table, o))
 		return "timeout_max = 3650d\n";
 	if (strcmp(o->section, "mqtt") == 0)

@@ -24,6 +24,9 @@ static void fill(struct hw_entry *e)
 	field(e, "group", "");
 	field(e, "node", "n-1");
 	field(e, "epoch", "7");
+	field(e, "parent", "a\nb");
+	field(e, "timeout_ms", "20000");
+	field(e, "wait_ms", "1");
 }
 
 START_TEST(an_entry_is_a_transition)
@@ -43,6 +46,24 @@ START_TEST(an_entry_is_a_transition)
 	ck_assert_uint_eq(e.event.node_len, 3);
 	ck_assert_uint_eq(e.event.seq, UINT64_MAX);
 	ck_assert_uint_eq(e.event.epoch, 7);
+	ck_assert_uint_eq(e.event.parents_len, 3);
+	ck_assert_int_eq(e.event.timeout_ms, 20000);
+	ck_assert_int_eq(e.event.wait_ms, 1);
+}
+END_TEST
+
+START_TEST(wrong_parents_are_none)
+{
+	static const char *const wrong[] = {"", "\n", "a\n", "\na", "a\n\nb", "a+", "a\nb\nc\nd\ne", "\xff"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct hw_entry e;
+		hw_entry_begin(&e);
+		field(&e, "parent", wrong[i]);
+		field(&e, "wait_ms", "-1");
+		ck_assert_uint_eq(e.has, 0);
+		ck_assert_uint_eq(e.event.parents_len, 0);
+		ck_assert_int_eq(e.event.wait_ms, -1);
+	}
 }
 END_TEST
 
@@ -92,6 +113,7 @@ int main(void)
 	Suite *s = suite_create("event");
 	TCase *t = tcase_create("all");
 	tcase_add_test(t, an_entry_is_a_transition);
+	tcase_add_test(t, wrong_parents_are_none);
 	tcase_add_test(t, an_entry_without_what_matters_is_none);
 	tcase_add_test(t, values_that_are_none_are_left_out);
 	suite_add_tcase(s, t);

@@ -53,6 +53,11 @@ START_TEST(the_stream_has_the_codecs_fields)
 	const char *at = strstr(hw_script_transition_text, "'XADD'");
 	for (int i = 0; i < HW_ENTRY_NAMES; i++) {
 		char quoted[32];
+		if (i >= HW_ENTRY_PARENT) { /* those of a child alone stand before */
+			snprintf(quoted, sizeof(quoted), "'%s'", hw_entry_name((enum hw_entry_name)i));
+			ck_assert_ptr_nonnull(strstr(hw_script_transition_text, quoted));
+			continue;
+		}
 		ck_assert_ptr_nonnull(at);
 		snprintf(quoted, sizeof(quoted), ", '%s',", hw_entry_name((enum hw_entry_name)i));
 		at = strstr(at, quoted);

@@ -301,10 +301,10 @@ static const struct {
 	{"{id}/+/+", "{id}", NULL, "a"},
 	{"{x}/{y}/{z}", "{z}/{x}/{y}", NULL, "c,a,b"},
 	{"{x}/{id}/{z}", "{z}/{x}", NULL, "c,a"}, /* {id} may be left over */
-	{"{x}/{y}/{z}", "{z}/{x}", "has a name in braces that the id does not use", NULL},
+	{"{x}/{y}/{z}", "{z}/{x}", "has a name in braces that neither the id nor a parent uses", NULL},
 	{"{x}/+/{z}", "{z}/{x}/{y}", "lacks a name in braces that the id uses", NULL},
 	{"{id}/b/c", "fixed", NULL, ""},
-	{"{x}/b/c", "fixed", "has a name in braces that the id does not use", NULL},
+	{"{x}/b/c", "fixed", "has a name in braces that neither the id nor a parent uses", NULL},
 	{"{x...}/c", "{x}", NULL, "a/b"},
 };
 
@@ -316,7 +316,7 @@ START_TEST(binding)
 	char joined[64] = "";
 	ck_assert_int_eq(hw_topic_compile(&form, bound[_i].form, HW_TOPIC_FORM, &why), 0);
 	ck_assert_int_eq(hw_topic_compile(&t, bound[_i].text, HW_TOPIC_HEARTBEAT, &why), 0);
-	ck_assert_int_eq(hw_topic_bind(&t, &form, &why), bound[_i].why ? -EINVAL : 0);
+	ck_assert_int_eq(hw_topic_bind(&t, &form, NULL, 0, &why), bound[_i].why ? -EINVAL : 0);
 	if (bound[_i].why) {
 		ck_assert_str_eq(why, bound[_i].why);
 	} else {

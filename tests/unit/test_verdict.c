@@ -18,14 +18,14 @@ enum { NO = 1, YES = 2, ANY = 3 };
 #define FORGOTTEN   (1u << HW_STATE_FORGOTTEN)
 #define EVERY       (PROVISIONAL | ONLINE | OFFLINE | FORGOTTEN)
 
-#define EVIDENCES 4096
+#define EVIDENCES 8192
 
 /* What is not said to be NO or YES is ANY (0 as well). */
 struct sentence {
 	enum hw_verdict_event event;
 	unsigned states;
 	int goodbye, loading, heard, blind, delay, touched, outrun, by_key, key_lives, beats, deaf, unheard, late;
-	int overdue, suspect, excused, too_few;
+	int overdue, suspect, excused, too_few, orphaned;
 	enum hw_act act;
 	enum hw_reason reason;
 };
@@ -49,6 +49,7 @@ static const struct sentence rule[] = {
 	{HW_EVENT_GOODBYE, FORGOTTEN, .act = HW_ACT_OFFLINE, .reason = HW_REASON_WILL},
 	/* its time has come */
 	{HW_EVENT_DUE, OFFLINE, .act = HW_ACT_FORGOTTEN, .reason = HW_REASON_FORGET_AFTER},
+	{HW_EVENT_DUE, ONLINE, .orphaned = YES, .act = HW_ACT_OFFLINE, .reason = HW_REASON_PARENT},
 	{HW_EVENT_DUE, ONLINE, .goodbye = NO, .by_key = YES, .act = HW_ACT_ASK_KEY},
 	{HW_EVENT_DUE, ONLINE, .deaf = YES, .act = HW_ACT_REST},
 	{HW_EVENT_DUE, ONLINE, .goodbye = YES, .act = HW_ACT_SUSPECT},
@@ -79,6 +80,9 @@ static const struct sentence rule[] = {
 	{HW_EVENT_SETTLED, PROVISIONAL, .goodbye = YES, .heard = NO, .act = HW_ACT_OFFLINE, .reason = HW_REASON_WILL},
 	{HW_EVENT_SETTLED, PROVISIONAL, .act = HW_ACT_ONLINE, .reason = HW_REASON_HEARTBEAT},
 	{HW_EVENT_SETTLED, ONLINE | OFFLINE | FORGOTTEN, .act = HW_ACT_NONE},
+	/* its parents are offline */
+	{HW_EVENT_ORPHANED, ONLINE, .act = HW_ACT_OFFLINE, .reason = HW_REASON_PARENT},
+	{HW_EVENT_ORPHANED, EVERY, .act = HW_ACT_NONE},
 	/* an operator's word */
 	{HW_EVENT_FORGET, ONLINE | OFFLINE, .act = HW_ACT_FORGOTTEN, .reason = HW_REASON_OPERATOR},
 	{HW_EVENT_FORGET, EVERY, .act = HW_ACT_NONE},
@@ -99,7 +103,8 @@ static const struct sentence *sentence_of(const struct hw_device *d, const struc
 		    fits(s->touched, e->touched) && fits(s->outrun, e->outrun) && fits(s->by_key, e->by_key) &&
 		    fits(s->key_lives, e->key_lives) && fits(s->beats, e->beats) && fits(s->deaf, e->deaf) &&
 		    fits(s->unheard, e->unheard) && fits(s->late, e->late_ns >= 0) && fits(s->overdue, e->overdue) &&
-		    fits(s->suspect, e->suspect) && fits(s->excused, e->excused) && fits(s->too_few, e->too_few))
+		    fits(s->suspect, e->suspect) && fits(s->excused, e->excused) && fits(s->too_few, e->too_few) &&
+		    fits(s->orphaned, e->orphaned))
 			return s;
 	}
 	return NULL;
@@ -125,6 +130,7 @@ static struct hw_evidence evidence(enum hw_verdict_event event, unsigned bits, i
 	                            .deaf = bits & 512,
 	                            .unheard = bits & 1024,
 	                            .too_few = bits & 2048,
+	                            .orphaned = bits & 4096,
 	                            .late_ns = late_ns};
 }
 
@@ -163,7 +169,8 @@ START_TEST(test_the_rule_sentence_by_sentence)
 }
 END_TEST
 
-/* What a device is taken offline by: nothing but its barriers, its key, or, where it was not online, a goodbye. */
+/* What a device is taken offline by: nothing but its barriers, its key, its parents, or, where it was not online, a
+ * goodbye. */
 START_TEST(test_nothing_else_takes_a_device_offline)
 {
 	for (int event = 0; event <= (int)HW_EVENT_FORGET; event++)
@@ -172,7 +179,8 @@ START_TEST(test_nothing_else_takes_a_device_offline)
 			struct hw_evidence e = evidence((enum hw_verdict_event)event, bits, 5);
 			hw_device_set_state(&d, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
 			if (hw_verdict(&d, &e).act == HW_ACT_OFFLINE)
-				ck_assert(event == HW_EVENT_PROVEN || event == HW_EVENT_KEY_GONE);
+				ck_assert(event == HW_EVENT_PROVEN || event == HW_EVENT_KEY_GONE ||
+				          event == HW_EVENT_ORPHANED || e.orphaned);
 		}
 }
 END_TEST

@@ -36,12 +36,13 @@ static uint64_t hash_list(uint64_t h, char *const *list, size_t n)
 
 static uint64_t hash_group(uint64_t h, const struct hw_settings_group *g)
 {
-	const int64_t numbers[] = {g->timeout_ms, g->timeout_max_ms,   g->goodbye_delay_ms,
-	                           g->max_age_ms, g->max_offline_rate, g->payload,
-	                           g->batch,      g->online_after};
+	const int64_t numbers[] = {
+		g->timeout_ms, g->timeout_max_ms, g->goodbye_delay_ms, g->max_age_ms,   g->max_offline_rate,
+		g->payload,    g->batch,          g->online_after,     g->parent_death, g->child_proves};
 	h = hash_text(hash_text(hash_text(hash_text(h, g->name), g->status), g->id), g->id_prefix);
 	h = hash_list(hash_list(h, g->heartbeat, g->n_heartbeat), g->goodbye, g->n_goodbye);
 	h = hash_list(hash_list(h, g->ignore, g->n_ignore), g->field, g->n_field);
+	h = hash_list(h, g->parents, g->n_parents);
 	h = hw_fnv64(h, numbers, sizeof(numbers));
 	if (!*g->probe)
 		return h;

@@ -37,7 +37,7 @@ bool hw_names_any(const char *text)
 	return hw_names_next(&text, text + strlen(text), &name, &len, &several);
 }
 
-static bool has(const char *text, const char *end, const char *name, size_t len)
+bool hw_names_has(const char *text, const char *end, const char *name, size_t len)
 {
 	const char *other;
 	size_t n;
@@ -53,7 +53,7 @@ static bool find_missing(const char *id, const char *text, const char *end, cons
 {
 	bool several;
 	for (const char *id_end = id + strlen(id); hw_names_next(&id, id_end, name, len, &several);)
-		if (!has(text, end, *name, *len))
+		if (!hw_names_has(text, end, *name, *len))
 			return true;
 	return false;
 }
@@ -64,7 +64,7 @@ static bool find_unused(const char *text, const char *end, const char *id, bool 
 	bool several;
 	while (hw_names_next(&text, end, name, len, &several)) {
 		bool spare = !all && *len == 2 && memcmp(*name, "id", 2) == 0;
-		if (!spare && !has(id, id + strlen(id), *name, *len))
+		if (!spare && !hw_names_has(id, id + strlen(id), *name, *len))
 			return true;
 	}
 	return false;
@@ -76,17 +76,19 @@ bool hw_names_wrong(const char *text, const char *id, enum hw_names_of of, char 
 	size_t len;
 	if (find_unused(text, end, id, of == HW_NAMES_STATUS, &name, &len)) {
 		snprintf(why, cap,
-		         of == HW_NAMES_STATUS ? "{%.*s} is not part of the id, from which the topic is built: use it "
-		                                 "in id, or remove it"
-		                               : "{%.*s} is not used by id: use it there, or write + in its place",
+		         of == HW_NAMES_STATUS
+		                 ? "{%.*s} is not part of the id, from which the topic is built: use it "
+		                   "in id, or remove it"
+		                 : "{%.*s} is not used by id or parent: use it there, or write + in its place",
 		         (int)len, name);
 		return true;
 	}
 	if (of == HW_NAMES_IGNORE || !find_missing(id, text, end, &name, &len))
 		return false;
 	snprintf(why, cap,
-	         of == HW_NAMES_STATUS ? "lacks {%.*s}: several devices would share one retained status"
-	                               : "lacks {%.*s}, which id uses: each filter of a group has the same names",
+	         of == HW_NAMES_STATUS
+	                 ? "lacks {%.*s}: several devices would share one retained status"
+	                 : "lacks {%.*s}, which id or parent uses: each filter of a group has the same names",
 	         (int)len, name);
 	return true;
 }

@@ -199,6 +199,84 @@ static void check_list(struct hw_conf_draft *d, struct hw_conf_origins *origins,
 			check_template(d, lines[i], key, list[i], kind, id, names);
 }
 
+/* Filter i of all filters with names, in one list, so that they can be compared. */
+static const char *filter_at(const struct hw_settings_group *g, size_t i)
+{
+	return i < g->n_heartbeat ? g->heartbeat[i] : g->goodbye[i - g->n_heartbeat];
+}
+
+/* Whether any filter of the group has this name. */
+static bool in_filters(const struct hw_settings_group *g, struct hw_value name)
+{
+	for (size_t i = 0; i < g->n_heartbeat + g->n_goodbye; i++) {
+		enum hw_names_of of = i < g->n_heartbeat ? HW_NAMES_FILTER : HW_NAMES_GOODBYE;
+		const char *text = filter_at(g, i);
+		if (hw_names_has(text, hw_names_filter_end(text, of), name.text, name.len))
+			return true;
+	}
+	return false;
+}
+
+/* Checks the names of a parent, and adds them to the names that each filter must have. */
+static const char *check_parent_names(const struct hw_settings_group *g, const struct hw_pattern *p,
+                                      struct hw_value *unknown, char **names)
+{
+	for (unsigned k = 0; k < p->n_names; k++) {
+		struct hw_value name = hw_pattern_name(p, k);
+		bool is_id = name.len == 2 && memcmp(name.text, "id", 2) == 0;
+		*unknown = name;
+		if (g->batch && !is_id)
+			return "a message of a batch is from several devices, so its topic names no parent of each: "
+			       "use {id} and text";
+		if (g->batch)
+			continue;
+		if (!in_filters(g, name))
+			return "no filter of this group has it: put it in place of a + in each filter";
+		char *more;
+		if (asprintf(&more, "%s/{%.*s}", *names, (int)name.len, name.text) < 0)
+			return NULL;
+		free(*names);
+		*names = more;
+	}
+	return NULL;
+}
+
+/* Returns the id, followed by the names of the parents as levels; each filter must have all of them. On the heap; NULL
+ * without memory. */
+static char *check_parents(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
+{
+	const unsigned *lines = origins->lines[hw_conf_option_find(d->table, "group", "parent")];
+	char *names = strdup(g->id);
+	for (size_t i = 0; names && lines && i < g->n_parents; i++) {
+		struct hw_pattern p;
+		struct hw_value unknown;
+		const char *why;
+		if (i >= HW_PARENTS_MAX) {
+			hw_conf_wrong(&d->errors, lines[i], "key", "parent", "a group has at most %d: remove this one",
+			              HW_PARENTS_MAX);
+			break;
+		}
+		int rc = hw_pattern_compile(&p, g->parents[i], &why);
+		if (rc == -EINVAL)
+			hw_conf_wrong(&d->errors, lines[i], "key", "parent", "%s", why);
+		d->errors.no_memory |= rc == -ENOMEM;
+		if (rc != 0)
+			continue;
+		why = check_parent_names(g, &p, &unknown, &names);
+		if (why)
+			hw_conf_wrong(&d->errors, lines[i], "key", "parent", "{%.*s}: %s", (int)unknown.len,
+			              unknown.text, why);
+		hw_pattern_fini(&p);
+	}
+	bool rules = g->child_proves || g->parent_death != HW_PARENT_NOTE;
+	const char *key = g->child_proves ? "child_proves" : "parent_death";
+	if (rules && g->n_parents == 0 && origin(d, origins, key)->line)
+		hw_conf_wrong(&d->errors, origin(d, origins, key)->line, "key", key,
+		              "the devices of this group have no parent: add parent, or remove this line");
+	d->errors.no_memory |= !names;
+	return names;
+}
+
 /* Returns the line of a preset whose filters do not have the names in the group's id, or 0. The error is reported once,
  * and not for each filter of the preset, because these are not in the file. */
 static unsigned check_preset(struct hw_conf_draft *d, const struct hw_settings_group *g,
@@ -216,12 +294,6 @@ static unsigned check_preset(struct hw_conf_draft *d, const struct hw_settings_g
 		return line;
 	}
 	return 0;
-}
-
-/* Filter i of all filters with names, in one list, so that they can be compared. */
-static const char *filter_at(const struct hw_settings_group *g, size_t i)
-{
-	return i < g->n_heartbeat ? g->heartbeat[i] : g->goodbye[i - g->n_heartbeat];
 }
 
 /* Refuses two different {name...} in a group, because an id that contains both could not be split again. */
@@ -251,7 +323,8 @@ static void check_several(struct hw_conf_draft *d, const struct hw_settings_grou
 static void check_filters(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	/* A refused id is not used to check other keys. */
-	const char *id = g->batch || origin(d, origins, "id")->bad ? NULL : g->id;
+	char *names = check_parents(d, g, origins);
+	const char *id = g->batch || origin(d, origins, "id")->bad ? NULL : names;
 	unsigned unfit = check_preset(d, g, origins, id);
 	if (!origin(d, origins, "batch")->bad)
 		check_list(d, origins, "heartbeat", g->heartbeat, g->n_heartbeat,
@@ -261,6 +334,7 @@ static void check_filters(struct hw_conf_draft *d, const struct hw_settings_grou
 		           id, unfit);
 	check_list(d, origins, "goodbye", g->goodbye, g->n_goodbye, TEMPLATE_GOODBYE, id, unfit);
 	check_list(d, origins, "ignore", g->ignore, g->n_ignore, TEMPLATE_IGNORE, id, unfit);
+	free(names);
 	check_list(d, origins, "field", g->field, g->n_field, TEMPLATE_FIELD, NULL, unfit);
 	check_several(d, g, origins);
 	if (g->batch && g->n_goodbye > 0)

@@ -34,9 +34,13 @@ struct hw_settings_group {
 	char *id_prefix; /* "" : none */
 	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
 	int64_t max_offline_rate; /* per second; 0: off */
-	int64_t online_after;     /* heartbeats that bring an offline device back */
-	char *probe;              /* an action or an http(s) URL; "": none */
-	int64_t probe_after_ms;   /* 0: see hw_settings_probe_after_ms() */
+	char **parents;           /* ids with names in braces */
+	size_t n_parents;
+	int parent_death; /* enum hw_parent_death */
+	bool child_proves;
+	int64_t online_after;   /* heartbeats that bring an offline device back */
+	char *probe;            /* an action or an http(s) URL; "": none */
+	int64_t probe_after_ms; /* 0: see hw_settings_probe_after_ms() */
 	int64_t probes;
 	int payload; /* enum hw_format */
 	bool batch;

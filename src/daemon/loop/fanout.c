@@ -13,9 +13,12 @@
 
 /* --- the core's output ------------------------------------------------------- */
 
+/* `parents` takes the ids of its parents, which the event borrows. */
 static struct hw_event event_of(const struct hw_app *a, struct hw_stream_id at, const struct hw_device *d,
-                                const struct hw_transition *t)
+                                const struct hw_transition *t, char parents[HW_PARENTS_TEXT])
 {
+	size_t parents_len = hw_monitor_known_parents(a->monitor, d, parents);
+	bool offline = parents_len > 0 && t->state == HW_STATE_OFFLINE;
 	struct hw_id id = hw_device_id(d);
 	const char *group = hw_monitor_group_of(a->monitor, d)->name;
 	return (struct hw_event){.at = at,
@@ -29,6 +32,10 @@ static struct hw_event event_of(const struct hw_app *a, struct hw_stream_id at, 
 	                         .reason = t->reason,
 	                         .time_ms = t->time_ms,
 	                         .last_seen_ms = t->last_seen_ms,
+	                         .parents = parents,
+	                         .parents_len = parents_len,
+	                         .timeout_ms = offline ? hw_monitor_timeout_ms(a->monitor, d) : -1,
+	                         .wait_ms = offline ? t->wait_ms : -1,
 	                         .seq = t->seq};
 }
 
@@ -37,14 +44,16 @@ void hw_app_publish_to_clients(struct hw_app *a, struct hw_stream_id at, const s
 	const struct hw_device *d = hw_app_device(a, t->device);
 	if (!d)
 		return;
-	struct hw_event e = event_of(a, at, d, t);
+	char parents[HW_PARENTS_TEXT];
+	struct hw_event e = event_of(a, at, d, t, parents);
 	hw_control_event(a->control, &e);
 }
 
 /* Passes a transition that the store has not confirmed yet to the control API, which does not wait for the store. */
 static void await_store(struct hw_app *a, const struct hw_device *d, const struct hw_transition *t)
 {
-	struct hw_event e = event_of(a, (struct hw_stream_id){0}, d, t);
+	char parents[HW_PARENTS_TEXT];
+	struct hw_event e = event_of(a, (struct hw_stream_id){0}, d, t, parents);
 	if (hw_device_noted(d, HW_PENDING_STORE))
 		hw_control_pending(a->control, &e);
 }
@@ -78,6 +87,18 @@ static void set_pending_again(struct hw_app *a, struct hw_ref ref)
 	const struct hw_device *d = hw_app_device(a, ref);
 	if (d)
 		hw_app_store_newer(a, ref, d->seq);
+}
+
+static void on_parent_heard(struct hw_app *a, const struct hw_out *out)
+{
+	const struct hw_device *d = hw_app_device(a, out->parent_heard.device);
+	const struct hw_device *parent = hw_app_device(a, out->parent_heard.parent);
+	if (!d || !parent)
+		return;
+	struct hw_id id = hw_device_id(d), parent_id = hw_device_id(parent);
+	if (a->redis)
+		hw_redis_parent_heard(a->redis, id, out->parent_heard.seq, parent_id, out->parent_heard.settle_ms);
+	hw_control_parent_heard(a->control, id, out->parent_heard.seq, parent_id, out->parent_heard.settle_ms);
 }
 
 void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *out)
@@ -127,6 +148,13 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		break;
 	case HW_OUT_UNWRITTEN:
 		set_pending_again(a, out->device);
+		break;
+	case HW_OUT_PARENTS:
+		if (a->redis)
+			hw_redis_rewrite(a->redis, out->device);
+		break;
+	case HW_OUT_PARENT_HEARD:
+		on_parent_heard(a, out);
 		break;
 	case HW_OUT_PROBE:
 		hw_app_probe(a, now, out);

@@ -63,6 +63,9 @@ static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *tex
 		         "that write there, and their clocks",
 		         *a->reports->odd_id ? ", the first of '" : "", a->reports->odd_id,
 		         *a->reports->odd_id ? "'" : "");
+	else if (k == HW_REFUSED_PARENT)
+		snprintf(text, cap, ": a parent of device '%s' is ignored: %s; check the `parent` of its group",
+		         hw_monitor_stats(a->monitor)->parent_of, hw_monitor_stats(a->monitor)->parent_fault);
 	else if (k == HW_REFUSED_EPOCH)
 		snprintf(text, cap,
 		         ": the epoch of a fencing token is more than a day ahead of Redis' clock; the token is "
@@ -95,6 +98,7 @@ static void report_refused(struct hw_app *a)
 			continue;
 		}
 		bool first = a->reports->refused_logged[k] == 0;
+		expected |= k == HW_REFUSED_PARENT && !first; /* one warning suffices, the others are counted */
 		a->reports->refused_logged[k] = s->refused[k];
 		if (!explain_refused(a, (enum hw_refused)k, why, sizeof(why)))
 			continue;

@@ -4,6 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Writes the parent whose death explains that the device is offline. Returns the length, which may exceed `cap`. */
+static size_t write_parent(const struct hw_retained_sink *s, const struct hw_device *d, char *buf, size_t cap)
+{
+	static const char name[] = ",\"parent\":";
+	struct hw_parent_view parent;
+	if (hw_device_state(d) != HW_STATE_OFFLINE || !hw_monitor_dead_parent(s->m, d, &parent))
+		return 0;
+	size_t len = sizeof(name) - 1;
+	if (len >= cap)
+		return len;
+	memcpy(buf, name, len);
+	return len + hw_json_quote(parent.id.text, parent.id.len, buf + len, cap - len);
+}
+
 int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const struct hw_device *d, char *buf,
                       size_t cap)
 {
@@ -28,6 +42,9 @@ int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const
 	if (n < 0 || (size_t)n + 2 > cap)
 		return -1;
 	size_t len = (size_t)n;
+	len += write_parent(s, d, buf + len, cap - len);
+	if (len + 2 > cap)
+		return -1;
 	struct hw_report report = hw_device_report(d);
 	len += hw_report_json(&report, buf + len, cap - len);
 	if (len + 2 > cap)

@@ -47,6 +47,7 @@ void hw_app_store_newer(struct hw_app *a, struct hw_ref ref, uint64_t stored_seq
 	                                .time_ms = d->since_ms,
 	                                .last_seen_ms = hw_device_last_seen_ms(d, now),
 	                                .seq = d->seq,
+	                                .wait_ms = -1,
 	                                .delay_ns = -1};
 	hw_retained_add(hw_app_status_sink(a), ref.index);
 	hw_app_set_store_pending(a, now, d, &rewrite);

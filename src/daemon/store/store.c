@@ -267,6 +267,15 @@ int hw_app_store_start(struct hw_app *a)
 	return standby ? 0 : hw_app_start_keyspace(a);
 }
 
+void hw_app_groups_tick(struct hw_app *a, struct hw_now now)
+{
+	if (!a->redis || a->life.loading || !hw_monitor_owns_partition(a->monitor, 0))
+		return;
+	a->store->skips_groups = !a->store->skips_groups;
+	if (a->store->skips_groups)
+		hw_redis_groups(a->redis, now);
+}
+
 bool hw_app_redis_is_up(const struct hw_app *a)
 {
 	return a->store->up;

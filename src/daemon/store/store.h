@@ -20,5 +20,7 @@ const char *hw_app_redis_text(const struct hw_app *a);
 
 /* Keeps in Redis, for the next run, which canaries came back. Valid if there is a store. */
 void hw_app_keep_canaries(struct hw_app *a);
+/* Each second: writes the hash device:groups, every other time, on the owner of partition 0. */
+void hw_app_groups_tick(struct hw_app *a, struct hw_now now);
 
 #endif

@@ -9,7 +9,8 @@
 struct hw_app_store {
 	struct hw_redis_conf conf;
 	bool up, ever_up;
-	char why[512]; /* the cause while `up` is false */
+	bool skips_groups; /* the next tick writes no device:groups */
+	char why[512];     /* the cause while `up` is false */
 
 	/* pending.c */
 	uint64_t pending;    /* devices with HW_PENDING_STORE */

@@ -7,8 +7,10 @@
 --   ARGV  events_max, node, self; then for each item either
 --           'A', id, seq, cleared ('1' or '0')
 --         or
---           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, outbox ('1' or '0'), payload, n,
---                 and n arguments: further fields of the state hash, each with its value
+--           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, outbox ('1' or '0'), payload, wait,
+--                 n, and n arguments: further fields of the state hash, each with its value. A device with parents
+--                 begins them with `parent` and `timeout`, which its entry in the stream has too; `wait` is the entry's
+--                 wait_ms, or ''
 --
 -- 'E' is a transition: it is written once, with an entry in the stream. 'W' is a snapshot: it overwrites the stored
 -- state unless that is newer, without an entry. 'A': the broker has the retained status as of seq, or its clearing.
@@ -44,7 +46,7 @@ local SEQ_MAX = 281474976710655
 local AHEAD_MS, NO_CLOCK_MS = 86400000, 315360000000 -- a day; ten years
 local ALWAYS = 7 -- fields that every state hash has
 -- Fields that a state hash may have. embed.sh replaces REPORT_FIELDS by the list in core/report.c.
-local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', REPORT_FIELDS }
+local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', 'parent', REPORT_FIELDS }
 
 -- By item: the positions of its arguments and keys, and its answer.
 local arg_at, key_at, answer = {}, {}, {}
@@ -107,10 +109,32 @@ local function fenced_fields(i)
 	end
 end
 
+-- The additional fields of an entry of a device with known parents.
+local function fields_of_child(i, a)
+	local f = { 'parent', ARGV[a + WRITE.next + 1] }
+	if ARGV[a + WRITE.state] == 'offline' then
+		f[3], f[4] = 'timeout_ms', ARGV[a + WRITE.next + 3]
+		if ARGV[a + WRITE.wait] ~= '' then
+			f[5], f[6] = 'wait_ms', ARGV[a + WRITE.wait]
+		end
+	end
+	if LETTERS then
+		f[#f + 1], f[#f + 2] = fenced_fields(i)
+	end
+	return unpack(f)
+end
+
+local function more_fields(i, a)
+	if ARGV[a + WRITE.n] ~= '0' and ARGV[a + WRITE.next] == 'parent' then
+		return fields_of_child(i, a)
+	end
+	return fenced_fields(i)
+end
+
 local function add_event(i, a)
 	return try('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', ARGV[a + WRITE.id], 'state', ARGV[a + WRITE.state], 'reason',
 		ARGV[a + WRITE.reason], 'time_ms', ARGV[a + WRITE.since], 'last_seen_ms', ARGV[a + WRITE.last_seen], 'group', ARGV[a + WRITE.group], 'node', NODE, 'seq',
-		ARGV[a + WRITE.seq], fenced_fields(i))
+		ARGV[a + WRITE.seq], more_fields(i, a))
 end
 
 -- --- many at once ----------------------------------------------------------------------------------------------------

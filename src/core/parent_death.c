@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The death of parents: see parent_death.h, and monitor.h for the rules.
+ *
+ * Invariant: `down_ms` of a parent is set only while it is offline, and only if this run has learned of its death. So
+ * neither a loaded state nor a takeover takes a child.
+ *
+ * A child that waits for its turn under max_offline_rate stands in the wheel like every paced device; whether it is
+ * still an orphan is decided anew when its turn comes.
+ *
+ * Cost: a transition of a device costs a look-up of its id if any device has a parent. A sweep spends one unit of the
+ * budget for each child.
+ */
+#include "parent_death.h"
+
+#include "arm.h"
+#include "door.h"
+#include "form.h"
+#include "parent_wait.h"
+
+#define SCAN_MAX 16384 /* children that one step of a scan looks at */
+
+static struct hw_parent *parent_of(struct hw_monitor *m, uint32_t i, uint32_t *parent)
+{
+	if (!m->parents.names)
+		return NULL;
+	*parent = hw_parents_find(&m->parents, hw_device_id(hw_monitor_at(m, i)));
+	return *parent == HW_NIL ? NULL : &m->parents.parent[*parent];
+}
+
+/* --- death of a parent ---------------------------------------------------------- */
+
+static void queue(struct hw_monitor *m, uint32_t parent)
+{
+	struct hw_family *f = &m->family;
+	struct hw_parent *p = &m->parents.parent[parent];
+	hw_parents_walk(p, &p->sweep);
+	if (p->queued)
+		return;
+	p->queued = true;
+	p->next = HW_NIL;
+	if (f->head == HW_NIL)
+		f->head = parent;
+	else
+		m->parents.parent[f->tail].next = parent;
+	f->tail = parent;
+}
+
+/*
+ * The moment of a device's goodbye or deadline. Another node's decision has no moment that this machine's clock could
+ * name: then it is the deadline by what this node has read, if that is past, and now otherwise. A device that its own
+ * parent's death takes has stopped when that parent did.
+ */
+static int64_t down_ms(const struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_parent *p,
+                       enum hw_reason reason, int64_t delay_ns)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	int64_t now_ms = now.mono.ns / HW_NS_PER_MS, latest_ms = INT64_MIN;
+	if (reason == HW_REASON_WILL && p->goodbye_ms != INT64_MIN && p->goodbye_ms >= d->last_heard_ms)
+		return p->goodbye_ms;
+	const struct hw_parent_bond *e = reason == HW_REASON_PARENT ? hw_parents_first(&m->parents, i) : NULL;
+	for (; e; e = hw_parents_next(&m->parents, e->next)) {
+		int64_t ms = m->parents.parent[e->parent].down_ms;
+		latest_ms = ms > latest_ms ? ms : latest_ms;
+	}
+	if (latest_ms != INT64_MIN)
+		return latest_ms;
+	int64_t late_ns = hw_monitor_seen(m, now).ns - hw_monitor_deadline(m, now, d).ns;
+	if (delay_ns < 0 && reason == HW_REASON_TIMEOUT)
+		delay_ns = late_ns;
+	return now_ms - (delay_ns > 0 ? delay_ns / HW_NS_PER_MS : 0);
+}
+
+void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_reason reason, int64_t delay_ns)
+{
+	uint32_t parent;
+	struct hw_parent *p = parent_of(m, i, &parent);
+	if (!p)
+		return;
+	p->down_ms = down_ms(m, now, i, p, reason, delay_ns);
+	p->down_seen_ns = hw_monitor_seen(m, now).ns;
+	if (m->family.taking)
+		queue(m, parent);
+}
+
+void hw_parent_is_up(struct hw_monitor *m, uint32_t i)
+{
+	uint32_t parent;
+	struct hw_parent *p = parent_of(m, i, &parent);
+	if (p)
+		p->down_ms = INT64_MIN;
+}
+
+void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	uint32_t parent;
+	struct hw_parent *p = parent_of(m, i, &parent);
+	if (!p)
+		return;
+	p->goodbye_ms = INT64_MIN;
+	p->returned_ms = p->heard_ms = now.mono.ns / HW_NS_PER_MS;
+}
+
+void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	uint32_t parent;
+	struct hw_parent *p = parent_of(m, i, &parent);
+	if (p)
+		p->goodbye_ms = now.mono.ns / HW_NS_PER_MS;
+}
+
+/* --- the children of an offline parent ------------------------------------------ */
+
+/* The death of the parent that went offline last; NULL: a known parent is not offline, or none has died in this run. */
+static const struct hw_parent *last_death(const struct hw_monitor *m, uint32_t child)
+{
+	const struct hw_parent *last = NULL;
+	const struct hw_parent_bond *e = hw_parents_first(&m->parents, child);
+	for (; e; e = hw_parents_next(&m->parents, e->next)) {
+		const struct hw_parent *p = &m->parents.parent[e->parent];
+		enum hw_state state =
+			p->record == HW_NIL ? HW_STATE_FORGOTTEN : hw_device_state(hw_monitor_at(m, p->record));
+		if (state == HW_STATE_ONLINE || state == HW_STATE_PROVISIONAL)
+			return NULL;
+		if (state == HW_STATE_OFFLINE && p->down_ms != INT64_MIN && (!last || p->down_ms > last->down_ms))
+			last = p;
+	}
+	return last;
+}
+
+bool hw_parent_orphaned(const struct hw_monitor *m, uint32_t i)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	if (m->groups.all[d->group]->parent_death != HW_PARENT_TAKE || hw_device_state(d) != HW_STATE_ONLINE ||
+	    d->flags & HW_FLAG_GOODBYE || hw_monitor_has_key(m, d) || !hw_gate_is_authoritative(m, d) ||
+	    hw_hearing_is_blind(&m->hearing, d->group) || !hw_form_judges(m, d))
+		return false;
+	const struct hw_parent *p = last_death(m, i);
+	return p && d->last_heard_ms <= p->down_ms && m->sight.blind.lossy_end.ns < p->down_seen_ns;
+}
+
+static void next_parent(struct hw_monitor *m)
+{
+	struct hw_family *f = &m->family;
+	uint32_t done = f->head;
+	f->head = m->parents.parent[done].next;
+	hw_parents_unqueued(&m->parents, done);
+}
+
+bool hw_parent_take_next(struct hw_monitor *m, struct hw_now now, unsigned *budget)
+{
+	struct hw_parents *ps = &m->parents;
+	uint32_t parent = m->family.head;
+	if (parent == HW_NIL || hw_monitor_is_blind(m) || *budget == 0)
+		return false;
+	(*budget)--;
+	struct hw_parent *p = &ps->parent[parent];
+	bool over = p->down_ms == INT64_MIN || m->sight.blind.lossy_end.ns >= p->down_seen_ns;
+	uint32_t bond = over ? 0 : hw_parents_step(ps, parent, &p->sweep);
+	if (!bond) {
+		next_parent(m);
+		return true;
+	}
+	uint32_t child = ps->bond[bond - 1].child;
+	__builtin_prefetch(hw_monitor_at(m, ps->bond[p->sweep.at - 1].child), 1);
+	if (hw_parent_orphaned(m, child))
+		hw_monitor_rule(m, now, child, &(struct hw_evidence){.event = HW_EVENT_ORPHANED});
+	return true;
+}
+
+/* --- children that prove their parent ---------------------------------------------- */
+
+/*
+ * Counts the heartbeat of a child as the parent's. The child's age is monotonic time, of which blindness may be a part:
+ * so the heartbeat counts for no later moment than that at which it was read. Returns whether the parent's deadline is
+ * not past any more.
+ */
+static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *parent, uint32_t child)
+{
+	const struct hw_device *c = hw_monitor_at(m, child);
+	if (hw_device_state(c) != HW_STATE_ONLINE || c->last_heard_ms == HW_NEVER_MS ||
+	    !m->groups.all[c->group]->child_proves)
+		return false;
+	int64_t age_ns = now.mono.ns - c->last_heard_ms * HW_NS_PER_MS;
+	int64_t seen_ns = hw_monitor_group_seen(m, now, parent->group).ns - age_ns;
+	if (age_ns < 0 || seen_ns <= parent->last_seen_ns)
+		return false;
+	parent->last_seen_ns = seen_ns;
+	return hw_monitor_deadline(m, now, parent).ns > hw_monitor_seen(m, now).ns;
+}
+
+bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned *budget)
+{
+	uint32_t parent;
+	struct hw_device *d = hw_monitor_at(m, i);
+	if (!m->family.proving || hw_device_state(d) != HW_STATE_ONLINE || d->flags & HW_FLAG_GOODBYE ||
+	    hw_monitor_deadline(m, now, d).ns > hw_monitor_seen(m, now).ns)
+		return true;
+	struct hw_parent *p = parent_of(m, i, &parent);
+	if (!p)
+		return true;
+	if (p->scan.left == 0)
+		hw_parents_walk(p, &p->scan);
+	uint32_t n = 0, bond = 0;
+	while (n < SCAN_MAX && (bond = hw_parents_step(&m->parents, parent, &p->scan)) != 0) {
+		n++;
+		__builtin_prefetch(hw_monitor_at(m, m->parents.bond[p->scan.at - 1].child));
+		if (!proves(m, now, d, m->parents.bond[bond - 1].child))
+			continue;
+		p->first = bond;
+		p->scan.left = 0;
+		break;
+	}
+	*budget -= n / HW_PARENT_SCAN < *budget ? n / HW_PARENT_SCAN : *budget;
+	return p->scan.left == 0;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From heartbeats to the index of parents. See parent_intake.h.
+ *
+ * Rule: a device's parents are those of its last heartbeat on a filter of its own group. A parent is ignored if its id
+ * is invalid, if it is the device itself or depends on it, or if it has HW_ANCESTORS_MAX ancestors or more. A link is
+ * checked when it is made, towards the ancestors alone: a link that is made above it later may make a line longer.
+ *
+ * Cost: a heartbeat compares a hash. A changed parent costs a look-up and a walk to its ancestors.
+ */
+#include "parent_intake.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "out.h"
+
+#define ANCESTORS_CHECKED 256 /* of one parent; a tangle of more is refused like a line that is too long */
+
+enum line { LINE_FITS, LINE_CIRCLE, LINE_LONG };
+
+/* Whether the device `record`, the ancestor at this depth, and its ancestors may stand above `child`. */
+static enum line check_line(const struct hw_monitor *m, uint32_t record, uint32_t child, unsigned depth, unsigned *left)
+{
+	enum line line = LINE_FITS;
+	if (record == child)
+		return LINE_CIRCLE;
+	if (depth > HW_ANCESTORS_MAX || (*left)-- == 0)
+		return LINE_LONG;
+	const struct hw_parent_bond *e = record == HW_NIL ? NULL : hw_parents_first(&m->parents, record);
+	for (; e && line == LINE_FITS; e = hw_parents_next(&m->parents, e->next))
+		line = check_line(m, m->parents.parent[e->parent].record, child, depth + 1, left);
+	return line;
+}
+
+static const char *wrong_parent(const struct hw_monitor *m, uint32_t child, struct hw_id id)
+{
+	unsigned left = ANCESTORS_CHECKED;
+	if (!hw_id_valid(id.text, id.len))
+		return "its id is no valid id of a device";
+	switch (check_line(m, hw_registry_find(m->registry, id.text, id.len), child, 1, &left)) {
+	case LINE_CIRCLE:
+		return "it depends on the device itself";
+	case LINE_LONG:
+		return "it has 8 ancestors or more";
+	default:
+		return NULL;
+	}
+}
+
+static void ignore(struct hw_monitor *m, uint32_t child, const char *why)
+{
+	struct hw_id id = hw_device_id(hw_monitor_at(m, child));
+	m->stats.refused[HW_REFUSED_PARENT]++;
+	m->stats.parent_fault = why;
+	memcpy(m->stats.parent_of, id.text, id.len);
+	m->stats.parent_of[id.len] = '\0';
+}
+
+/* The parents that were found so far. */
+struct found {
+	struct hw_id ids[HW_PARENTS_MAX];
+	unsigned n;
+};
+
+static void add(struct hw_monitor *m, uint32_t child, struct found *f, struct hw_id id)
+{
+	for (unsigned k = 0; k < f->n; k++)
+		if (f->ids[k].len == id.len && memcmp(f->ids[k].text, id.text, id.len) == 0)
+			return;
+	const char *why = wrong_parent(m, child, id);
+	if (why)
+		ignore(m, child, why);
+	else if (f->n < HW_PARENTS_MAX)
+		f->ids[f->n++] = id;
+}
+
+static bool set(struct hw_monitor *m, uint32_t i, const struct found *f, uint32_t hash)
+{
+	bool changed;
+	int rc = hw_parents_set(&m->parents, m->registry, m->probe.key, i, f->ids, f->n, hash, &changed);
+	if (rc != 0)
+		m->stats.refused[HW_REFUSED_MEMORY]++;
+	return changed;
+}
+
+void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_source *s, uint32_t hash,
+                      bool was_online)
+{
+	const struct hw_group *g = m->groups.all[hw_monitor_at(m, i)->group];
+	struct hw_value values[HW_CAPTURES_MAX] = {s->text};
+	char text[HW_PARENTS_MAX][HW_ID_MAX];
+	struct found f = {.n = 0};
+	if (s->by && !hw_topic_values(s->by, s->text.text, s->text.len, values))
+		return;
+	for (unsigned k = 0; k < g->n_parents; k++) {
+		size_t len = hw_pattern_compose(&g->parents[k], values, text[k], sizeof(text[k]));
+		add(m, i, &f, (struct hw_id){text[k], len});
+	}
+	if (set(m, i, &f, hash) && was_online)
+		hw_monitor_emit_device(m, HW_OUT_PARENTS, i);
+}
+
+void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids)
+{
+	const struct hw_group *g = m->groups.all[hw_monitor_at(m, i)->group];
+	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
+	struct found f = {.n = 0};
+	if (!ids || g->n_parents == 0 || (c && c->hash))
+		return;
+	for (unsigned k = 0; *ids && k < HW_PARENTS_MAX; k++) {
+		size_t len = strcspn(ids, "\n");
+		add(m, i, &f, (struct hw_id){ids, len});
+		ids += len + (ids[len] == '\n');
+	}
+	set(m, i, &f, 0);
+}
+
+void hw_parent_relink(struct hw_monitor *m, uint32_t i)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
+	if (!c || !c->hash || m->groups.all[d->group]->n_parents > 0)
+		return;
+	bool had = c->first;
+	hw_parents_clear(&m->parents, i);
+	if (had && hw_device_state(d) == HW_STATE_ONLINE)
+		hw_monitor_emit_device(m, HW_OUT_PARENTS, i);
+}
+
+void hw_parent_configure(struct hw_monitor *m)
+{
+	struct hw_family *f = &m->family;
+	f->any = f->proving = f->taking = false;
+	for (size_t k = 0; k < m->groups.n_order; k++) {
+		const struct hw_group *g = m->groups.all[m->groups.order[k]];
+		f->any |= g->n_parents > 0;
+		f->proving |= g->child_proves;
+		f->taking |= g->parent_death == HW_PARENT_TAKE;
+	}
+}
+
+void hw_parent_added(struct hw_monitor *m, uint32_t i)
+{
+	if (m->parents.names)
+		hw_parents_added(&m->parents, i, hw_device_id(hw_monitor_at(m, i)));
+}
+
+void hw_parent_removed(struct hw_monitor *m, uint32_t i)
+{
+	if (m->parents.names)
+		hw_parents_removed(&m->parents, i, hw_device_id(hw_monitor_at(m, i)));
+}
+
+/* --- views -------------------------------------------------------------------- */
+
+static uint32_t index_of(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return (uint32_t)(d - hw_registry_base(m->registry));
+}
+
+static bool is_known(const struct hw_device *d)
+{
+	return hw_device_state(d) == HW_STATE_ONLINE || hw_device_state(d) == HW_STATE_OFFLINE;
+}
+
+unsigned hw_monitor_parents(const struct hw_monitor *m, const struct hw_device *d,
+                            struct hw_parent_view parents[HW_PARENTS_MAX])
+{
+	const struct hw_parents *p = &m->parents;
+	unsigned n = 0;
+	for (const struct hw_parent_bond *e = hw_parents_first(p, index_of(m, d)); e; e = hw_parents_next(p, e->next)) {
+		uint32_t record = p->parent[e->parent].record;
+		const struct hw_device *is = record == HW_NIL ? NULL : hw_monitor_at(m, record);
+		parents[n] = (struct hw_parent_view){.id = hw_parents_id(p, e->parent)};
+		if (is && is_known(is)) {
+			parents[n].known = true;
+			parents[n].state = hw_device_state(is);
+			parents[n].since_ms = is->since_ms;
+		}
+		n++;
+	}
+	return n;
+}
+
+size_t hw_monitor_known_parents(const struct hw_monitor *m, const struct hw_device *d, char text[HW_PARENTS_TEXT])
+{
+	struct hw_parent_view v[HW_PARENTS_MAX];
+	unsigned n = hw_monitor_parents(m, d, v);
+	size_t at = 0;
+	for (unsigned k = 0; k < n; k++) {
+		if (!v[k].known)
+			continue;
+		if (at > 0)
+			text[at++] = '\n';
+		memcpy(text + at, v[k].id.text, v[k].id.len);
+		at += v[k].id.len;
+	}
+	return at;
+}
+
+bool hw_monitor_dead_parent(const struct hw_monitor *m, const struct hw_device *d, struct hw_parent_view *parent)
+{
+	struct hw_parent_view v[HW_PARENTS_MAX];
+	unsigned n = hw_monitor_parents(m, d, v);
+	bool any = false;
+	for (unsigned k = 0; k < n; k++) {
+		if (v[k].known && v[k].state == HW_STATE_ONLINE)
+			return false;
+		if (!v[k].known || (any && v[k].since_ms <= parent->since_ms))
+			continue;
+		*parent = v[k];
+		any = true;
+	}
+	return any;
+}
+
+uint32_t hw_monitor_children(const struct hw_monitor *m, const struct hw_device *d)
+{
+	uint32_t parent = hw_parents_find(&m->parents, hw_device_id(d));
+	return parent == HW_NIL ? 0 : m->parents.parent[parent].children;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The index of parents: which devices depend on which. A child is a record of the monitor's registry; a parent is an
+ * id, which may be that of no record. Private to the core.
+ *
+ * Invariants: each bond is in the list of its child and in the ring of its parent. A parent has children: without any
+ * it is removed.
+ *
+ * A child costs a cell of 8 bytes and an bond of 20 bytes for each parent. Cells stand in blocks for 16 neighbouring
+ * records, so a record beside a child costs a cell as well. A monitor without parents has no index.
+ */
+#ifndef HW_PARENTS_H
+#define HW_PARENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "heartwheel/group.h"
+#include "heartwheel/registry.h"
+
+#define HW_PARENT_CELLS 16
+
+/* Of a record: the hash of what its parents were made from (0: unknown), and its first bond. */
+struct hw_parent_cell {
+	uint32_t hash;
+	uint32_t first; /* index of the bond, from 1; 0: it has no parent */
+};
+
+struct hw_parent_bond {
+	uint32_t child;      /* index of its record; HW_NIL: a free bond */
+	uint32_t parent;     /* index of the parent */
+	uint32_t next;       /* the child's next bond, or the next free one, from 1; 0: none */
+	uint32_t succ, pred; /* the parent's ring of bonds */
+};
+
+/* A walk over the children of a parent, in pieces: the next bond, and how many bonds are left. */
+struct hw_parent_walk {
+	uint32_t at, left;
+};
+
+/* What is known of a parent. Instants in ms are monotonic; INT64_MIN: never. */
+struct hw_parent {
+	uint32_t record;   /* of the device with this id; HW_NIL: there is none */
+	uint32_t first;    /* the bond with which a scan of the children begins */
+	uint32_t children; /* 0: a free parent */
+	uint32_t next;     /* in the queue of those whose children are to be taken; HW_NIL: the last, or not in it */
+	bool queued;
+	struct hw_parent_walk sweep; /* takes the children of an offline parent */
+	struct hw_parent_walk scan;  /* looks for the child that proves an online parent */
+	int64_t heard_ms;            /* its last heartbeat, as of the last check */
+	int64_t returned_ms;         /* when it last came back, or ended a silence of over half its timeout */
+	int64_t goodbye_ms;          /* when its last goodbye was read */
+	int64_t down_ms;             /* its goodbye or deadline, when it went offline in this run */
+	int64_t down_seen_ns;        /* monitor's seeing clock, when this node learned that */
+};
+
+struct hw_parents {
+	struct hw_registry *names;   /* owned: the ids of the parents; an index names the same parent in `parent`. NULL:
+	                                there was no parent yet */
+	struct hw_parent *parent;    /* owned */
+	uint32_t n_parents;          /* room in `parent` */
+	struct hw_parent_bond *bond; /* owned */
+	uint32_t n_bonds, used_bonds, free_bond;
+	uint32_t *block_of; /* owned: per HW_PARENT_CELLS records, the number of their block, from 1; 0: none */
+	uint32_t n_block_of;
+	struct hw_parent_cell (*block)[HW_PARENT_CELLS]; /* owned */
+	uint32_t n_blocks, used_blocks;
+};
+
+void hw_parents_fini(struct hw_parents *p);
+
+/* The cell of a record, or NULL. */
+static inline struct hw_parent_cell *hw_parents_cell(const struct hw_parents *p, uint32_t record)
+{
+	uint32_t at = record / HW_PARENT_CELLS;
+	if (at >= p->n_block_of || !p->block_of[at])
+		return NULL;
+	return &p->block[p->block_of[at] - 1][record % HW_PARENT_CELLS];
+}
+
+/* The first bond of a child, or NULL; and the next. */
+static inline struct hw_parent_bond *hw_parents_next(const struct hw_parents *p, uint32_t bond)
+{
+	return bond ? &p->bond[bond - 1] : NULL;
+}
+
+static inline struct hw_parent_bond *hw_parents_first(const struct hw_parents *p, uint32_t record)
+{
+	const struct hw_parent_cell *c = hw_parents_cell(p, record);
+	return c ? hw_parents_next(p, c->first) : NULL;
+}
+
+/* The parent of this id, or HW_NIL. */
+uint32_t hw_parents_find(const struct hw_parents *p, struct hw_id id);
+struct hw_id hw_parents_id(const struct hw_parents *p, uint32_t parent);
+
+/*
+ * Makes these ids the parents of a child, in this order; they differ. `key`: of the hash of ids. `hash` is noted in the
+ * child's cell. `records` finds the record of an id that is new here. *changed: the parents are others than before.
+ * Returns 0 or -ENOMEM, after which the child has some of both.
+ */
+int hw_parents_set(struct hw_parents *p, const struct hw_registry *records, const uint8_t key[16], uint32_t child,
+                   const struct hw_id *ids, unsigned n, uint32_t hash, bool *changed);
+
+/* A record is new, and may be a parent's; or is removed. */
+void hw_parents_added(struct hw_parents *p, uint32_t record, struct hw_id id);
+void hw_parents_removed(struct hw_parents *p, uint32_t record, struct hw_id id);
+/* The child has no parents any more. */
+void hw_parents_clear(struct hw_parents *p, uint32_t child);
+
+/* Bytes in use. For tests and the benchmark. */
+/* Begins a walk. hw_parents_step() returns the next bond, from 1; 0: the walk is over. A child that leaves meanwhile
+ * may make the walk meet another one twice, and none is left out but those that join. */
+void hw_parents_walk(const struct hw_parent *p, struct hw_parent_walk *w);
+uint32_t hw_parents_step(const struct hw_parents *p, uint32_t parent, struct hw_parent_walk *w);
+/* The parent is not in the queue of the taken any more. */
+void hw_parents_unqueued(struct hw_parents *p, uint32_t parent);
+
+size_t hw_parents_bytes(const struct hw_parents *p);
+
+#endif

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: MIT */
+/* Parents of devices in the core: from heartbeats, and what follows from their states (src/core/parent_*.c). */
+#include "../suite.h"
+#include "gate_world.h"
+
+static const char *const gateways[] = {"gw/{id}/up"};
+static const char *const valves[] = {"plant/{gw}/{id}/up", "plant/{gw}/{id}/temp"};
+static const char *const one_parent[] = {"gateway-{gw}"};
+static const char *const two_parents[] = {"gateway-{gw}", "backup"};
+static const char *const own_prefix[] = {"{id}"};
+
+static struct hw_group_spec groups[2];
+
+static void make_groups(enum hw_parent_death death, bool proves)
+{
+	groups[0] = world_group("gateways", 30000);
+	groups[0].heartbeat = gateways;
+	groups[0].n_heartbeat = 1;
+	groups[0].status = "gw/{id}/status";
+	groups[1] = world_group("valves", 20000);
+	groups[1].heartbeat = valves;
+	groups[1].n_heartbeat = 2;
+	groups[1].status = "valves/{id}/status";
+	groups[1].parents = one_parent;
+	groups[1].n_parents = 1;
+	groups[1].parent_death = death;
+	groups[1].child_proves = proves;
+}
+
+static void start(const struct hw_monitor_conf *conf)
+{
+	w = world_new(conf, groups, 2);
+	world_connect(w);
+}
+
+static void begin(enum hw_parent_death death, bool proves)
+{
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(death, proves);
+	start(&conf);
+}
+
+static void gateway(const char *id)
+{
+	char topic[64];
+	snprintf(topic, sizeof(topic), "gw/%s/up", id);
+	world_say(w, topic, "", false);
+}
+
+static void valve(const char *gw, const char *id)
+{
+	char topic[64];
+	snprintf(topic, sizeof(topic), "plant/%s/%s/up", gw, id);
+	world_say(w, topic, "", false);
+}
+
+/* The parents of a device as "id id", with a ? after an unknown one. */
+static const char *parents_of(const char *id)
+{
+	static char text[512];
+	struct hw_parent_view v[HW_PARENTS_MAX];
+	size_t at = 0;
+	unsigned n = hw_monitor_parents(w->m, world_device(w, id), v);
+	text[0] = '\0';
+	for (unsigned k = 0; k < n; k++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s%s", k ? " " : "", (int)v[k].id.len,
+		                       v[k].id.text, v[k].known ? "" : "?");
+	return text;
+}
+
+static uint64_t ignored(void)
+{
+	return hw_monitor_stats(w->m)->refused[HW_REFUSED_PARENT];
+}
+
+/* --- from heartbeats ------------------------------------------------------------ */
+
+START_TEST(test_the_last_heartbeat_names_the_parent)
+{
+	begin(HW_PARENT_NOTE, false);
+	valve("a", "v");
+	ck_assert_str_eq(parents_of("v"), "gateway-a?");
+	gateway("gateway-a");
+	ck_assert_str_eq(parents_of("v"), "gateway-a");
+	ck_assert_uint_eq(hw_monitor_children(w->m, world_device(w, "gateway-a")), 1);
+	ck_assert_uint_eq(world_count(w, HW_OUT_PARENTS, 0), 0); /* the transition writes the first */
+	valve("b", "v");
+	ck_assert_str_eq(parents_of("v"), "gateway-b?");
+	ck_assert_uint_eq(hw_monitor_children(w->m, world_device(w, "gateway-a")), 0);
+	ck_assert_uint_eq(world_count(w, HW_OUT_PARENTS, 0), 1);
+	world_say(w, "plant/b/v/temp", "21", false); /* the other filter has the same captures */
+	ck_assert_uint_eq(world_count(w, HW_OUT_PARENTS, 0), 1);
+	world_say(w, "plant/c/v/up", "{\"online\":false}", false); /* a goodbye is no heartbeat */
+	ck_assert_str_eq(parents_of("v"), "gateway-b?");
+}
+END_TEST
+
+START_TEST(test_a_device_is_no_ancestor_of_itself)
+{
+	static const char *const chain[] = {"chain/{up}/{id}"};
+	static const char *const up[] = {"{up}"};
+	begin(HW_PARENT_NOTE, false);
+	teardown();
+	groups[1].heartbeat = chain;
+	groups[1].n_heartbeat = 1;
+	groups[1].parents = up;
+	struct hw_monitor_conf conf = world_conf();
+	start(&conf);
+	world_say(w, "chain/x/x", "", false);
+	ck_assert_str_eq(parents_of("x"), "");
+	ck_assert_uint_eq(ignored(), 1);
+	world_say(w, "chain/x/x", "", false); /* it is known by now */
+	ck_assert_uint_eq(ignored(), 1);
+	world_say(w, "chain/b/a", "", false);
+	world_say(w, "chain/c/b", "", false);
+	world_say(w, "chain/a/c", "", false); /* closes a circle of three */
+	ck_assert_str_eq(parents_of("c"), "");
+	ck_assert_str_eq(parents_of("b"), "c");
+	ck_assert_uint_eq(ignored(), 2);
+	ck_assert_str_eq(hw_monitor_stats(w->m)->parent_of, "c");
+	for (int k = 0; k < 12; k++) { /* a line grows downwards: 8 ancestors are the most */
+		char topic[32], id[8];
+		snprintf(topic, sizeof(topic), "chain/l%d/l%d", k, k + 1);
+		world_say(w, topic, "", false);
+		snprintf(id, sizeof(id), "l%d", k + 1);
+		ck_assert_msg((*parents_of(id) != '\0') == (k % 9 != 8), "%d", k);
+	}
+}
+END_TEST
+
+START_TEST(test_hostile_captures)
+{
+	begin(HW_PARENT_NOTE, false);
+	valve("", "v");
+	ck_assert_str_eq(parents_of("v"), "");
+	char topic[512], gw[400];
+	memset(gw, 'g', sizeof(gw));
+	snprintf(topic, sizeof(topic), "plant/%.*s/u/up", 300, gw);
+	world_say(w, topic, "", false);
+	ck_assert_str_eq(parents_of("u"), "");
+	ck_assert_uint_eq(ignored(), 2);
+	valve("\xff", "x");
+	ck_assert_str_eq(parents_of("x"), "");
+	ck_assert_uint_eq(ignored(), 3);
+}
+END_TEST
+
+START_TEST(test_a_reload_takes_parents_away)
+{
+	struct hw_monitor_conf conf = world_conf();
+	begin(HW_PARENT_NOTE, false);
+	valve("a", "v");
+	groups[1].parents = two_parents;
+	groups[1].n_parents = 2;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_drain(w);
+	valve("a", "v");
+	ck_assert_str_eq(parents_of("v"), "gateway-a? backup?");
+	static const char *const plain[] = {"plant/+/{id}/up"};
+	groups[1].heartbeat = plain;
+	groups[1].n_heartbeat = 1;
+	groups[1].n_parents = 0;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, S);
+	ck_assert_str_eq(parents_of("v"), "");
+	ck_assert_uint_eq(world_count(w, HW_OUT_PARENTS, 0), 2);
+}
+END_TEST
+
+START_TEST(test_the_parents_of_a_batch)
+{
+	static const char *const lists[] = {"lists/+/up"};
+	begin(HW_PARENT_NOTE, false);
+	teardown();
+	struct hw_monitor_conf conf = world_conf();
+	groups[1].heartbeat = lists;
+	groups[1].n_heartbeat = 1;
+	groups[1].batch = true;
+	groups[1].parents = own_prefix;
+	groups[1].id_prefix = "unit-";
+	start(&conf);
+	world_say(w, "lists/x/up", "[\"a\",\"b\"]", false);
+	ck_assert_str_eq(parents_of("unit-a"), "a?");
+	ck_assert_str_eq(parents_of("unit-b"), "b?");
+}
+END_TEST
+
+START_TEST(test_stored_parents)
+{
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_NOTE, false);
+	start(&conf);
+	struct hw_stored s = {.id = "v",
+	                      .id_len = 1,
+	                      .group = "valves",
+	                      .state = HW_STATE_OFFLINE,
+	                      .reason = HW_REASON_TIMEOUT,
+	                      .parents = "gateway-a\n+bad\nv\ngateway-a\nb\nc\nd\ne",
+	                      .seq = 5};
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+	ck_assert_str_eq(parents_of("v"), "gateway-a?");
+	ck_assert_uint_eq(ignored(), 2);
+	valve("z", "v");
+	ck_assert_str_eq(parents_of("v"), "gateway-z?");
+}
+END_TEST
+
+START_TEST(test_a_forgotten_parent_is_unknown)
+{
+	begin(HW_PARENT_NOTE, false);
+	gateway("gateway-a");
+	valve("a", "v");
+	ck_assert(hw_monitor_forget(w->m, w->now, "gateway-a", 9));
+	world_drain(w);
+	ck_assert_str_eq(parents_of("v"), "gateway-a?");
+	struct hw_ref ref = world_last(w, NULL)->device;
+	hw_monitor_reap(w->m, ref);
+	ck_assert_str_eq(parents_of("v"), "gateway-a?");
+	gateway("gateway-a");
+	ck_assert_str_eq(parents_of("v"), "gateway-a");
+}
+END_TEST
+
+/* --- waiting --------------------------------------------------------------------- */
+
+static const struct hw_out *heard(void)
+{
+	for (size_t k = w->n_log; k-- > 0;)
+		if (w->log[k].kind == HW_OUT_PARENT_HEARD)
+			return &w->log[k];
+	return NULL;
+}
+
+/* The gateway beats each 5 s, and the valve stops: it is offline by itself with the next heartbeat of the gateway. */
+START_TEST(test_a_heard_parent_ends_the_wait)
+{
+	begin(HW_PARENT_NOTE, false);
+	gateway("gateway-a");
+	world_pass(w, 61 * S); /* it has not just come back */
+	gateway("gateway-a");
+	valve("a", "v");
+	for (int k = 0; k < 5; k++) {
+		world_pass(w, 5 * S);
+		ck_assert(k == 4 || world_is(w, "v", k < 4 ? HW_STATE_ONLINE : HW_STATE_OFFLINE));
+		gateway("gateway-a");
+	}
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "v", HW_STATE_OFFLINE));
+	const struct hw_out *out = heard();
+	ck_assert_ptr_nonnull(out);
+	ck_assert_int_eq(out->parent_heard.settle_ms, 0);
+	ck_assert_uint_eq(out->parent_heard.seq, world_device(w, "v")->seq);
+	ck_assert_int_eq((int)world_count(w, HW_OUT_PARENT_HEARD, 0), 1);
+}
+END_TEST
+
+START_TEST(test_wait_until_the_parents_deadline)
+{
+	begin(HW_PARENT_NOTE, false);
+	gateway("gateway-a");
+	world_pass(w, 65 * S);
+	gateway("gateway-a");
+	world_pass(w, S);
+	gateway("gateway-a"); /* both are silent from here on */
+	valve("a", "v");
+	world_pass(w, 21 * S);
+	ck_assert(world_is(w, "v", HW_STATE_OFFLINE));
+	ck_assert_int_ge(world_last(w, NULL)->wait_ms, 9900);
+	ck_assert_int_le(world_last(w, NULL)->wait_ms, 10000);
+	world_pass(w, 11 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(w, NULL)->wait_ms, -1); /* the gateway has no parent */
+	gateway("gateway-a");
+	world_pass(w, 3 * S);
+	ck_assert_ptr_null(heard()); /* the parent was offline: that ended the wait */
+}
+END_TEST
+
+/* The parent has ended a silence of over half its timeout: the device may come back with it. */
+START_TEST(test_a_long_silence_leaves_time_to_settle)
+{
+	begin(HW_PARENT_NOTE, false);
+	gateway("gateway-a");
+	world_pass(w, 65 * S);
+	gateway("gateway-a");
+	world_pass(w, 2 * S);
+	valve("a", "v");
+	world_pass(w, 16 * S);
+	gateway("gateway-a"); /* after 18 s of 30 s */
+	world_pass(w, 6 * S);
+	ck_assert(world_is(w, "v", HW_STATE_OFFLINE));
+	/* settle = max(60 s, 20 s + 30 s + 10 s), less the 4 s since */
+	ck_assert_int_ge(world_last(w, NULL)->wait_ms, 55000);
+	ck_assert_int_le(world_last(w, NULL)->wait_ms, 56100);
+	gateway("gateway-a");
+	world_pass(w, 2 * S);
+	ck_assert_int_eq(heard()->parent_heard.settle_ms, 0);
+}
+END_TEST
+
+START_TEST(test_a_long_silence_that_ends_later)
+{
+	begin(HW_PARENT_NOTE, false);
+	gateway("gateway-a");
+	world_pass(w, 65 * S);
+	gateway("gateway-a");
+	valve("a", "v");
+	world_pass(w, 22 * S);
+	ck_assert(world_is(w, "v", HW_STATE_OFFLINE));
+	gateway("gateway-a");
+	world_pass(w, 2 * S);
+	ck_assert_int_eq(heard()->parent_heard.settle_ms, 60000);
+}
+END_TEST
+
+START_TEST(test_without_a_known_parent_nothing_is_written)
+{
+	begin(HW_PARENT_NOTE, false);
+	valve("a", "v");
+	world_pass(w, 21 * S);
+	ck_assert_int_eq(world_last(w, NULL)->wait_ms, -1);
+	ck_assert_int_eq(world_last(w, NULL)->state, HW_STATE_OFFLINE);
+}
+END_TEST
+
+/* --- children that prove ------------------------------------------------------------ */
+
+START_TEST(test_a_child_proves_its_parent)
+{
+	begin(HW_PARENT_NOTE, true);
+	gateway("gateway-a");
+	int64_t heard_ms = w->now.wall_ms;
+	valve("a", "v");
+	valve("a", "u");
+	for (int k = 0; k < 10; k++) {
+		world_pass(w, 10 * S);
+		valve("a", "v");
+	}
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "gateway-a"), w->now), heard_ms);
+	ck_assert(world_is(w, "u", HW_STATE_OFFLINE));
+	world_pass(w, 29 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+	world_pass(w, 10 * S);
+	valve("a", "v"); /* a child brings no parent back */
+	world_pass(w, S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(test_a_child_voids_no_goodbye)
+{
+	begin(HW_PARENT_NOTE, true);
+	gateway("gateway-a");
+	valve("a", "v");
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	valve("a", "v");
+	world_pass(w, S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(test_without_child_proves_a_child_proves_nothing)
+{
+	begin(HW_PARENT_NOTE, false);
+	gateway("gateway-a");
+	for (int k = 0; k < 4; k++) {
+		valve("a", "v");
+		world_pass(w, 10 * S);
+	}
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+/* --- take --------------------------------------------------------------------------- */
+
+static void many(int n, const char *gw)
+{
+	char id[16];
+	for (int k = 0; k < n; k++) {
+		snprintf(id, sizeof(id), "v%d", k);
+		valve(gw, id);
+	}
+}
+
+static unsigned taken(void)
+{
+	return (unsigned)hw_monitor_stats(w->m)->transitions[HW_REASON_PARENT];
+}
+
+START_TEST(test_a_dead_parent_takes_its_children)
+{
+	begin(HW_PARENT_TAKE, false);
+	gateway("gateway-a");
+	gateway("gateway-b");
+	many(100, "a");
+	valve("b", "other");
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	world_pass(w, S);
+	ck_assert_uint_eq(taken(), 100);
+	ck_assert(world_is(w, "other", HW_STATE_ONLINE));
+	ck_assert_int_eq(hw_device_reason(world_device(w, "v7")), HW_REASON_PARENT);
+	valve("a", "v7"); /* its next heartbeat brings it back, and it stays */
+	world_pass(w, 5 * S);
+	ck_assert(world_is(w, "v7", HW_STATE_ONLINE));
+	ck_assert_uint_eq(taken(), 100);
+}
+END_TEST
+
+START_TEST(test_a_child_that_was_heard_since_stays)
+{
+	begin(HW_PARENT_TAKE, false);
+	gateway("gateway-a");
+	many(3, "a");
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	world_until(w, w->now.mono.ns + MS); /* its barriers are not back yet */
+	valve("a", "v1");
+	world_pass(w, S);
+	ck_assert_uint_eq(taken(), 2);
+	ck_assert(world_is(w, "v1", HW_STATE_ONLINE));
+}
+END_TEST
+
+START_TEST(test_another_parent_keeps_a_child)
+{
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_TAKE, false);
+	groups[1].parents = two_parents;
+	groups[1].n_parents = 2;
+	start(&conf);
+	gateway("gateway-a");
+	gateway("backup");
+	many(3, "a");
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	world_pass(w, S);
+	ck_assert_uint_eq(taken(), 0);
+	world_say(w, "gw/backup/up", "{\"online\":false}", false);
+	world_pass(w, S);
+	ck_assert_uint_eq(taken(), 3);
+}
+END_TEST
+
+START_TEST(test_a_taken_parent_takes_its_own_children)
+{
+	static const char *const chain[] = {"chain/{up}/{id}"};
+	static const char *const up[] = {"{up}"};
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_TAKE, false);
+	groups[1].heartbeat = chain;
+	groups[1].n_heartbeat = 1;
+	groups[1].parents = up;
+	start(&conf);
+	gateway("top");
+	world_say(w, "chain/top/middle", "", false);
+	world_say(w, "chain/middle/leaf", "", false);
+	world_say(w, "gw/top/up", "{\"online\":false}", false);
+	world_pass(w, S);
+	ck_assert(world_is(w, "middle", HW_STATE_OFFLINE));
+	ck_assert(world_is(w, "leaf", HW_STATE_OFFLINE));
+}
+END_TEST
+
+/* The sweep obeys max_offline_rate; a child that is heard before its turn stays. */
+START_TEST(test_a_sweep_is_paced)
+{
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_TAKE, false);
+	groups[1].max_offline_rate = 10;
+	groups[1].timeout_ms = 60000;
+	start(&conf);
+	gateway("gateway-a");
+	many(50, "a");
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	world_pass(w, 2 * S);
+	ck_assert_uint_ge(taken(), 18);
+	ck_assert_uint_le(taken(), 22);
+	many(50, "a"); /* all of them live */
+	world_pass(w, S);
+	unsigned before = taken();
+	world_pass(w, 10 * S);
+	ck_assert_uint_eq(taken(), before);
+	world_pass(w, 45 * S);
+	ck_assert_uint_eq(taken(), before);
+	world_pass(w, 12 * S); /* their own deadlines are found in time, though turns were reserved later */
+	ck_assert(world_is(w, "v49", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(test_a_lossy_blindness_ends_a_sweep)
+{
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_TAKE, false);
+	groups[1].max_offline_rate = 10;
+	groups[1].timeout_ms = 60000;
+	start(&conf);
+	gateway("gateway-a");
+	many(50, "a");
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	world_pass(w, S);
+	unsigned before = taken();
+	ck_assert_uint_gt(before, 0);
+	hw_monitor_link(w->m, w->now, 0, false);
+	world_pass(w, 3 * S);
+	ck_assert_uint_eq(taken(), before);
+	hw_monitor_link(w->m, w->now, 0, true);
+	world_pass(w, 30 * S);
+	ck_assert_uint_eq(taken(), before);
+}
+END_TEST
+
+START_TEST(test_a_parent_that_returns_ends_a_sweep)
+{
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_TAKE, false);
+	groups[1].max_offline_rate = 10;
+	groups[1].timeout_ms = 60000;
+	start(&conf);
+	gateway("gateway-a");
+	many(50, "a");
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	world_pass(w, S);
+	gateway("gateway-a");
+	unsigned before = taken();
+	world_pass(w, 20 * S);
+	ck_assert_uint_eq(taken(), before);
+}
+END_TEST
+
+static void load(const char *id, const char *group, enum hw_state state, const char *parents)
+{
+	struct hw_stored s = {.id = id,
+	                      .id_len = strlen(id),
+	                      .group = group,
+	                      .state = state,
+	                      .reason = state == HW_STATE_ONLINE ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT,
+	                      .since_ms = w->now.wall_ms - 5000,
+	                      .last_seen_ms = w->now.wall_ms - 4000,
+	                      .parents = parents,
+	                      .seq = 5};
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+	world_drain(w);
+}
+
+START_TEST(test_loaded_states_take_no_child)
+{
+	begin(HW_PARENT_TAKE, false);
+	load("gateway-a", "gateways", HW_STATE_OFFLINE, NULL);
+	load("v", "valves", HW_STATE_ONLINE, "gateway-a");
+	world_pass(w, 5 * S);
+	ck_assert(world_is(w, "v", HW_STATE_ONLINE));
+}
+END_TEST
+
+static void own(const char *id)
+{
+	hw_monitor_role(w->m, hw_partition_of(id, strlen(id)), HW_ROLE_AUTHORITATIVE, 7);
+	world_drain(w);
+}
+
+static struct hw_event other(const char *id, enum hw_state state, uint64_t seq)
+{
+	struct hw_event e = entry(id, state, seq);
+	e.group = "gateways";
+	e.group_len = 8;
+	return e;
+}
+
+/* Another node decides for the gateway, this one for a valve: the stream tells it. */
+START_TEST(test_the_owner_of_the_child_decides)
+{
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_TAKE, false);
+	conf.several = true;
+	start(&conf);
+	own("v1");
+	ck_assert_uint_ne(hw_partition_of("v1", 2), hw_partition_of("v2", 2));
+	ck_assert_uint_ne(hw_partition_of("v1", 2), hw_partition_of("gateway-a", 9));
+	gateway("gateway-a");
+	struct hw_event e = other("gateway-a", HW_STATE_ONLINE, 1);
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
+	valve("a", "v1");
+	valve("a", "v2");
+	world_pass(w, S);
+	e = other("gateway-a", HW_STATE_OFFLINE, 2);
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
+	world_pass(w, S);
+	ck_assert(world_is(w, "v1", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(taken(), 1);
+	own("v2"); /* a takeover takes no child */
+	world_pass(w, S);
+	ck_assert_uint_eq(taken(), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("family");
+	TCase *t = tcase_create("heartbeats");
+	tcase_add_checked_fixture(t, NULL, teardown);
+	tcase_add_test(t, test_the_last_heartbeat_names_the_parent);
+	tcase_add_test(t, test_a_device_is_no_ancestor_of_itself);
+	tcase_add_test(t, test_hostile_captures);
+	tcase_add_test(t, test_a_reload_takes_parents_away);
+	tcase_add_test(t, test_the_parents_of_a_batch);
+	tcase_add_test(t, test_stored_parents);
+	tcase_add_test(t, test_a_forgotten_parent_is_unknown);
+	suite_add_tcase(s, t);
+	t = tcase_create("waiting");
+	tcase_add_checked_fixture(t, NULL, teardown);
+	tcase_add_test(t, test_a_heard_parent_ends_the_wait);
+	tcase_add_test(t, test_wait_until_the_parents_deadline);
+	tcase_add_test(t, test_a_long_silence_leaves_time_to_settle);
+	tcase_add_test(t, test_a_long_silence_that_ends_later);
+	tcase_add_test(t, test_without_a_known_parent_nothing_is_written);
+	suite_add_tcase(s, t);
+	t = tcase_create("proofs");
+	tcase_add_checked_fixture(t, NULL, teardown);
+	tcase_add_test(t, test_a_child_proves_its_parent);
+	tcase_add_test(t, test_a_child_voids_no_goodbye);
+	tcase_add_test(t, test_without_child_proves_a_child_proves_nothing);
+	suite_add_tcase(s, t);
+	t = tcase_create("take");
+	tcase_add_checked_fixture(t, NULL, teardown);
+	tcase_add_test(t, test_a_dead_parent_takes_its_children);
+	tcase_add_test(t, test_a_child_that_was_heard_since_stays);
+	tcase_add_test(t, test_another_parent_keeps_a_child);
+	tcase_add_test(t, test_a_taken_parent_takes_its_own_children);
+	tcase_add_test(t, test_a_sweep_is_paced);
+	tcase_add_test(t, test_a_lossy_blindness_ends_a_sweep);
+	tcase_add_test(t, test_a_parent_that_returns_ends_a_sweep);
+	tcase_add_test(t, test_loaded_states_take_no_child);
+	tcase_add_test(t, test_the_owner_of_the_child_decides);
+	suite_add_tcase(s, t);
+	return suite_run(s);
+}
