@@ -12,7 +12,7 @@ enum { COL_NODE, COL_STATE, COL_SINCE, COL_OWNS, COL_DEVICES, COL_PENDING, COL_V
 #define GAP 2
 #define MAX 64 /* above the API's limit */
 
-static const char *const titles[COLS] = {"NODE", "STATE", "SINCE", "OWNS", "DEVICES", "OWED", "VERSION"};
+static const char *const titles[COLS] = {"NODE", "STATE", "SINCE", "OWNS", "DEVICES", "PENDING", "VERSION"};
 
 /* The order in which columns are omitted on a narrow terminal. Name, state and ownership are always shown. */
 static const int least_important[] = {COL_VERSION, COL_DEVICES, COL_SINCE, COL_PENDING};
