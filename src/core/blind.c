@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Before every instant, and far enough from the type's limit for arithmetic. */
+/* An instant before all others. It is so far from the type's limit that calculations with it do not overflow. */
 #define LONG_AGO (INT64_MIN / 4)
 
 static const char *const names[HW_CAUSES] = {

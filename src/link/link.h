@@ -30,7 +30,7 @@
 #include "link/resolve.h"
 
 #define HW_LINK_BACKOFF_MIN_MS 100
-/* A monitor should work soon after its Redis does, and one connect in a second costs little. */
+/* A short limit, so that a monitor works soon after its Redis works again. One connect in a second costs little. */
 #define HW_LINK_BACKOFF_MAX_MS 1000
 #define HW_LINK_SILENCE_MS     5000
 #define HW_LINK_QUIET_MS       2000

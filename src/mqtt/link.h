@@ -81,8 +81,8 @@ int hw_link_socket(const struct hw_link *l);
 bool hw_link_wants_write(const struct hw_link *l);
 /* Reads about `budget` packets; calls callbacks. */
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget);
-/* Lets the library read one packet, or the part of it that is in the socket. Unlike hw_link_read(), the owner may call
- * this and also read past the library. */
+/* Lets the library read one packet, or the part of it that is in the socket. Between two of these calls the owner may
+ * read past the library, which it may not do with hw_link_read(). */
 enum hw_link_read hw_link_read_one(struct hw_link *l);
 /* 0, or -1 with `why`. */
 int hw_link_write(struct hw_link *l);

@@ -45,8 +45,8 @@ static void report_limits(struct hw_sender *s)
 
 /* --- the connection */
 
-/* Takes from the loss what it shows about the broker's limits. Returns true if a limit fully explains the loss: the
- * next attempt then respects it. */
+/* Learns the broker's limits from the loss of a connection. Returns true if a limit fully explains the loss: the next
+ * attempt then respects that limit. */
 static bool learn(struct hw_sender *s, int64_t now)
 {
 	const struct hw_link *l = &s->link;

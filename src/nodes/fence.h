@@ -90,7 +90,7 @@ void hw_fence_session(struct hw_fence *f, bool up);
 /* up: reader 0 is subscribed to presences, and the retained ones follow. down: it is lost, or may have lost messages.
  */
 void hw_fence_reader(struct hw_fence *f, bool up);
-/* A renewal was confirmed that was sent when f->sessions had the value `sessions`. */
+/* A renewal was confirmed. `sessions`: the value of f->sessions when the renewal was sent. */
 void hw_fence_confirm(struct hw_fence *f, uint64_t sessions);
 
 /*

@@ -61,8 +61,9 @@ static unsigned pending_calls(const struct hw_redis *r)
 	return pending;
 }
 
-/* A kind of write has succeeded. Kinds of which nothing is pending count as succeeded too: a refused call may have been
- * dropped with its device, and then no call of its kind may follow. The sight record is always pending. */
+/* A kind of write has succeeded. If nothing of another refused kind is pending, that kind also counts as succeeded: its
+ * call may have been dropped together with its device, and another call of that kind may never come. The sight record
+ * is always pending. */
 void hw_refusal_end(struct hw_redis *r, unsigned write)
 {
 	struct hw_refusal *f = &r->refusal;

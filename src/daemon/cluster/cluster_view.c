@@ -359,7 +359,7 @@ void hw_app_cluster_lost(struct hw_app *a, const struct hw_partitions *set)
 void hw_app_cluster_became_authoritative(struct hw_app *a, int64_t after_ns)
 {
 	a->cluster->seen.takeover_s_last = (double)after_ns / 1e9;
-	hw_log(a->log, HW_LOG_DEBUG, "nodes: this node is authoritative %.3f s after it won the claim",
+	hw_log(a->log, HW_LOG_DEBUG, "nodes: this node decides for its new partitions, %.3f s after it won them",
 	       (double)after_ns / 1e9);
 }
 

@@ -39,7 +39,7 @@ static size_t n_heard(const struct hw_group *g)
 	return g->n_heartbeat + g->n_goodbye;
 }
 
-/* The place of the filter that is looked at. */
+/* The position of the filter that is being compared. */
 struct place {
 	struct lint *l;
 	size_t group, filter;
@@ -55,7 +55,8 @@ static bool count(void *arg, size_t earlier)
 	return false;
 }
 
-/* The first earlier group that takes or ignores each topic of the group's filters. Returns `at` if there is none. */
+/* Finds the first earlier group whose filters take or ignore every topic that this group's filters match. Returns `at`
+ * if there is none. */
 static size_t find_shadow(struct lint *l, size_t at)
 {
 	const struct hw_group *g = l->groups.all[at];

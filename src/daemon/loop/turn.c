@@ -212,7 +212,7 @@ int hw_app_run(struct hw_app *a)
 	hw_app_turn(a);
 	int rc = hw_loop_run(&a->loop);
 	if (rc < 0)
-		hw_log(a->log, HW_LOG_ERROR, "the event loop failed");
+		hw_log(a->log, HW_LOG_ERROR, "the event loop failed: heartwheeld ends");
 	else
 		hw_log(a->log, HW_LOG_NOTICE, "stopped");
 	return rc < 0 ? 1 : a->life.failed;
