@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # What fuzzing starts from and what it has found is fed to its targets once in `make check`.
-FUZZ_TARGETS = conf http packet payload redis_reply task_body task_message topic
+FUZZ_TARGETS = alert_message conf http packet payload redis_reply task_body task_message topic
 FUZZ_TESTS = \
+	tests/fuzz/replay_alert_message \
 	tests/fuzz/replay_conf \
 	tests/fuzz/replay_http \
 	tests/fuzz/replay_packet \
@@ -11,6 +12,8 @@ FUZZ_TESTS = \
 	tests/fuzz/replay_task_message \
 	tests/fuzz/replay_topic
 fuzz_common = tests/fuzz/replay.c
+tests_fuzz_replay_alert_message_SOURCES = tests/fuzz/fuzz_alert_message.c $(fuzz_common)
+tests_fuzz_replay_alert_message_LDADD = $(SEND_LIBS) $(CORE_LIBS)
 tests_fuzz_replay_conf_SOURCES = tests/fuzz/fuzz_conf.c $(fuzz_common)
 tests_fuzz_replay_conf_LDADD = $(SETTINGS_LIBS)
 tests_fuzz_replay_http_SOURCES = tests/fuzz/fuzz_http.c $(fuzz_common)
@@ -38,4 +41,5 @@ fuzz: $(BUILT_SOURCES)
 		'$(HIREDIS_LIBS) $(EVENT_SSL_LIBS) $(EVENT_EXTRA_LIBS) $(EVENT_LIBS) $(SSL_LIBS) $(CRYPTO_LIBS) $(CURL_LIBS) $(CJSON_LIBS) $(MOSQUITTO_LIBS) -lm -lpthread' \
 		$(libheartwheel_a_SOURCES) $(libconf_a_SOURCES) $(libcontrol_a_SOURCES) $(libhttp_a_SOURCES) \
 		$(liblink_a_SOURCES) $(libnodes_a_SOURCES) $(libredis_a_SOURCES) $(libsettings_a_SOURCES) $(libtasks_a_SOURCES) \
+		src/incident/sentence.c src/incident/window.c $(libsend_a_SOURCES) src/notify/exec.c src/notify/note.c src/notify/notification.c src/notify/words.c \
 		src/mqtt/packet.c src/mqtt/properties.c src/notify/settings.c src/notify/template.c src/run/log.c src/run/user.c $(nodist_libtasks_a_SOURCES) $(nodist_libredis_a_SOURCES) $(nodist_libcontrol_a_SOURCES)
