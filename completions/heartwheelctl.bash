@@ -61,7 +61,7 @@ _heartwheelctl_task()
 _heartwheelctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' verb='' i
-	local commands='status top list show watch wheel groups nodes check forget notify reload version history outages uptime task user'
+	local commands='status top list show watch wheel groups nodes check forget notify reload version history outages uptime incidents incident ack unack silence silences unsilence task user'
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -113,7 +113,7 @@ _heartwheelctl()
 		mapfile -t COMPREPLY < <(compgen -W 'unknown warning critical' -- "$cur")
 		return
 		;;
-	--prefix | --search | --limit | --expires | --warning | --critical | --since | --until | --month | --min) return ;;
+	-m | --message | --for | --prefix | --search | --limit | --expires | --warning | --critical | --since | --until | --month | --min) return ;;
 	esac
 	case $command:$cur in
 	:-*) mapfile -t COMPREPLY < <(compgen -W '-s --socket -c --config -V --version -h --help' -- "$cur") ;;
@@ -133,6 +133,12 @@ _heartwheelctl()
 		;;
 	uptime:-*)
 		mapfile -t COMPREPLY < <(compgen -W '--group --month --since --until --limit --json --csv --help' -- "$cur")
+		;;
+	incidents:-*) mapfile -t COMPREPLY < <(compgen -W '--all --group --json --help' -- "$cur") ;;
+	incident:-* | silences:-*) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$cur") ;;
+	ack:-*) mapfile -t COMPREPLY < <(compgen -W '--message --help' -- "$cur") ;;
+	silence:-*)
+		mapfile -t COMPREPLY < <(compgen -W '--for --until-online --planned --message --json --help' -- "$cur")
 		;;
 	user:-*) mapfile -t COMPREPLY < <(compgen -W '--role --expires --file --json --help' -- "$cur") ;;
 	user:*) [[ $prev == user ]] && mapfile -t COMPREPLY < <(compgen -W 'add list remove' -- "$cur") ;;

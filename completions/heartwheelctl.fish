@@ -16,7 +16,7 @@ function __heartwheelctl_ids
 	__heartwheelctl_ask list --names --limit 200 --prefix=(commandline -ct)
 end
 
-set -l commands status top list show watch wheel groups nodes check forget notify reload version history outages uptime task user
+set -l commands status top list show watch wheel groups nodes check forget notify reload version history outages uptime incidents incident ack unack silence silences unsilence task user
 complete -c heartwheelctl -f
 complete -c heartwheelctl -s s -l socket -r -F -d 'the control socket'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -s c -l config -r -F -d 'where the socket of the history is looked up'
@@ -42,6 +42,20 @@ complete -c heartwheelctl -n '__fish_seen_subcommand_from history outages uptime
 complete -c heartwheelctl -n '__fish_seen_subcommand_from outages' -l min -x -d 'only those that were so long'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from uptime' -l month -x -d 'of a month, 2026-11'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from outages uptime' -l group -x -a '(__heartwheelctl_ask groups --names)'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a incidents -d 'what is wrong now'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a incident -d 'everything about one incident'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a ack -d 'somebody takes care of an incident'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a unack -d 'takes an acknowledgement back'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a silence -d 'no messages about some devices for a while'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a silences -d 'the silences'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a unsilence -d 'ends a silence'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from incidents' -l all -d 'closed incidents too'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from incidents' -l group -x -a '(__heartwheelctl_ask groups --names)'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from incidents incident silence silences' -l json -d 'as JSON'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from ack silence' -s m -l message -x -d 'a note, or the reason'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from silence' -l for -x -d 'for so long'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from silence' -l until-online -d 'until a device is online again'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from silence' -l planned -d 'the outages are planned'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a user -d 'users of [http] listen'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from user' -a 'add list remove'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from user' -l role -x -a 'read operate' -d 'what the user may do'

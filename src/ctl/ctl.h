@@ -23,17 +23,19 @@ struct hw_command;
 struct hw_args {
 	const struct hw_command *command;
 	/* The options, see options.c; NULL, false or 0: not given. */
-	bool json, names, test, csv, no_hold, watched, force;
+	bool json, names, test, csv, no_hold, watched, force, all, until_online, planned;
 	const char *state, *group, *prefix, *search, *sort, *warning, *critical, *blind;
 	const char *since, *until, *month, *min;
 	const char *at, *after, *exp, *msg_id, *wait, *receiver;
 	const char *role, *expires, *file;
-	const char *most; /* --limit, and as a number: */
+	const char *note, *lasts; /* --message; --for */
+	const char *most;         /* --limit, and as a number: */
 	uint64_t limit;
 	/* What follows the options. Commands may modify the texts. */
 	char **words;
 	int n_words;
-	char *id; /* the first word: a device, a channel, a user or a task; NULL: there is none */
+	char *id; /* the first word: a device, a channel, a user, a task, an incident or a silence; NULL: there is none
+	           */
 };
 
 /* A command. Returns the exit status. */
@@ -44,8 +46,11 @@ hw_command hw_cmd_history, hw_cmd_outages, hw_cmd_uptime; /* history.c */
 hw_command hw_cmd_task_send, hw_cmd_task_list, hw_cmd_task_show, hw_cmd_task_cancel, hw_cmd_task_watch,
 	hw_cmd_task_status;                                       /* task.c */
 hw_command hw_cmd_user_add, hw_cmd_user_list, hw_cmd_user_remove; /* user.c */
+hw_command hw_cmd_incidents, hw_cmd_incident, hw_cmd_ack, hw_cmd_unack, hw_cmd_silence, hw_cmd_silences,
+	hw_cmd_unsilence; /* incident.c */
 /* Return what is wrong with the arguments, or NULL. */
 const char *hw_history_judge(const struct hw_args *args);
+const char *hw_silence_judge(const struct hw_args *args);
 
 /* Prints what is wrong with a command line, and how to get help. NULL: the command is not known. Returns HW_EXIT_USAGE.
  */

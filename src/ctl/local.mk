@@ -10,6 +10,7 @@ heartwheelctl_SOURCES = \
 	src/ctl/events.c \
 	src/ctl/history.c \
 	src/ctl/history_show.c \
+	src/ctl/incident.c \
 	src/ctl/list.c \
 	src/ctl/live.c \
 	src/ctl/main.c \

@@ -22,6 +22,7 @@
 static const struct hw_command_family
 	daemon_family = {.name = NULL},
 	history_family = {.program = "heartwheel-history", .section = "history"},
+	alert_family = {.program = "heartwheel-alert", .section = "alert"},
 	task_family = {"task",
                        "commands to devices",
                        "send, list, show, cancel, watch or status",
@@ -78,7 +79,12 @@ static const struct hw_command_words nothing = {0}, device = {1, 1, "which devic
                                                     "the device id is empty"},
 				     channel = {0, 1, NULL, "the channel's name is empty"},
 				     action = {2, 3, "give a receiver and an action", NULL},
-				     task = {1, 1, "which task?", NULL}, user = {1, 1, "which user?", NULL};
+				     task = {1, 1, "which task?", NULL},
+				     incident = {1, 1, "which incident?", "the incident's id is empty"},
+				     silence = {1, 1, "which silence?", "the silence's id is empty"},
+				     match = {1, 64, "which devices? give terms such as group:pumps or id:pump-7",
+                                              "a term is empty"},
+				     user = {1, 1, "which user?", NULL};
 
 static const char *judge_notify(const struct hw_args *args)
 {
@@ -161,6 +167,29 @@ static const struct hw_command commands[] = {
                  "was watching. The device that was offline longest comes first. The default is this\n"
                  "month.\n",
          .judge = hw_history_judge},
+	{"incidents", hw_cmd_incidents, HW_TAKES(ALL) | HW_TAKES(GROUP) | HW_TAKES(JSON) | HW_TAKES(LINES), &nothing,
+         &alert_family, .synopsis = "incidents [OPTION]...", .brief = "what is wrong now",
+         .more = "Lists the open incidents, the newest first.\n"},
+	{"incident", hw_cmd_incident, HW_TAKES(JSON), &incident, &alert_family, .synopsis = "incident ID [--json]",
+         .brief = "everything about one incident",
+         .more = "Shows an incident, its devices, and what each receiver was sent.\n"},
+	{"ack", hw_cmd_ack, HW_TAKES(MESSAGE), &incident, &alert_family, .synopsis = "ack ID [-m NOTE]",
+         .brief = "somebody takes care of an incident",
+         .more = "Acknowledges an incident: the receivers get to know it, and no reminder follows.\n"},
+	{"unack", hw_cmd_unack, 0, &incident, &alert_family, .synopsis = "unack ID",
+         .brief = "takes an acknowledgement back", .more = "Takes an acknowledgement back.\n"},
+	{"silence", hw_cmd_silence,
+         HW_TAKES(FOR) | HW_TAKES(UNTIL_ONLINE) | HW_TAKES(PLANNED) | HW_TAKES(MESSAGE) | HW_TAKES(JSON), &match,
+         &alert_family, .synopsis = "silence MATCH... --for D|--until-online [OPTION]...",
+         .brief = "no messages about some devices for a while",
+         .more = "Begins a silence for the devices that match all terms: group:GLOB, id:GLOB or\n"
+                 "label:NAME=GLOB. The end of an incident is sent nevertheless, and what is still\n"
+                 "down at the end of the silence. Prints the silence's id.\n",
+         .judge = hw_silence_judge},
+	{"silences", hw_cmd_silences, HW_TAKES(JSON), &nothing, &alert_family, .synopsis = "silences [--json]",
+         .brief = "the silences, also those of the file", .more = "Lists the silences, also those of monitor.conf.\n"},
+	{"unsilence", hw_cmd_unsilence, 0, &silence, &alert_family, .synopsis = "unsilence ID",
+         .brief = "ends a silence", .more = "Ends a silence.\n"},
 	{"send", hw_cmd_task_send,
          HW_TAKES(AT) | HW_TAKES(AFTER) | HW_TAKES(EXP) | HW_TAKES(NO_HOLD) | HW_TAKES(ID) | HW_TAKES(WAIT) |
                  HW_TAKES(JSON),
@@ -202,12 +231,12 @@ static void print_help(void)
 	     "commands:");
 	for (const struct hw_command *c = commands; c->name; c++)
 		if (c == find_command(first_word(c)))
-			printf("  %-8s %s\n", first_word(c), c->family->name ? c->family->brief : c->brief);
+			printf("  %-9s %s\n", first_word(c), c->family->name ? c->family->brief : c->brief);
 	puts("\n"
 	     "options:\n"
 	     "  -s, --socket SOCKET  the daemon's control socket (default: that in HEARTWHEEL_SOCKET,\n"
 	     "                       or " DEFAULT_SOCKET ")\n"
-	     "  -c, --config FILE    the file that names the sockets of history, outages, uptime and task\n"
+	     "  -c, --config FILE    the file that names the sockets of the other daemons\n"
 	     "                       (default " DEFAULT_CONFIG ")\n"
 	     "  -V, --version        the version of heartwheelctl\n"
 	     "  -h, --help           this text; after a command: help on the command\n"

@@ -72,6 +72,12 @@ static const struct row {
 	[HW_OPT_ROLE] = {"role", AT(role)},
 	[HW_OPT_EXPIRES] = {"expires", AT(expires)},
 	[HW_OPT_FILE] = {"file", AT(file)},
+	[HW_OPT_ALL] = {"all", AT(all), true, .help = "  --all       closed incidents too"},
+	[HW_OPT_FOR] = {"for", AT(lasts), .help = "  --for D     for so long: 30m, 2h, 7d"},
+	[HW_OPT_UNTIL_ONLINE] = {"until-online", AT(until_online), true,
+                                 .help = "  --until-online  until a device that was offline is online again"},
+	[HW_OPT_PLANNED] = {"planned", AT(planned), true, .help = "  --planned   the outages are planned"},
+	[HW_OPT_MESSAGE] = {"message", AT(note), .letter = 'm', .help = "  -m, --message TEXT  a note, or the reason"},
 };
 
 /* Options of which a command takes only one. */
@@ -166,7 +172,8 @@ static int read_options(const struct hw_command *c, uint64_t known, int argc, ch
 	int o;
 	list_options(known, options);
 	optind = 0; /* GNU extension: restarts with another array */
-	while ((o = getopt_long(argc, argv, has(known, HW_OPT_WARNING) ? ":hw:c:" : ":h", options, NULL)) != -1) {
+	const char *letters = has(known, HW_OPT_WARNING) ? ":hw:c:" : has(known, HW_OPT_MESSAGE) ? ":hm:" : ":h";
+	while ((o = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		if (o == 'h')
 			return print_help(c);
 		if (o == ':')

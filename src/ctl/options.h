@@ -38,6 +38,11 @@ enum hw_option {
 	HW_OPT_ROLE,
 	HW_OPT_EXPIRES,
 	HW_OPT_FILE,
+	HW_OPT_ALL,
+	HW_OPT_FOR,
+	HW_OPT_UNTIL_ONLINE,
+	HW_OPT_PLANNED,
+	HW_OPT_MESSAGE,
 	HW_OPTIONS,
 	HW_OPT_LINES =
 		HW_OPTIONS /* no option: commands in which --json and --names print a line for each device or row */

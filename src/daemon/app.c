@@ -415,7 +415,8 @@ static int start_again(struct hw_app *a, struct kept *k)
 	if (!rc)
 		hw_app_reports_resume(a);
 	if (!rc)
-		rc = hw_control_proxy_to(a->control, a->start->tasks_socket, a->start->history_socket, a->start->alert_socket);
+		rc = hw_control_proxy_to(a->control, a->start->tasks_socket, a->start->history_socket,
+		                         a->start->alert_socket);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot reopen the control socket: %s", strerror(-rc));
 	else

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from hw_alert import HEARTWHEEL_ALERT, Alert, Inbox, see, set_online
+from hw_build import HEARTWHEELCTL
 from hw_http import UnixHTTP
 from hw_wait import throughout, wait_until
 
@@ -251,6 +252,44 @@ def test_a_reload(env, works):
     assert second.news() == [("opened", "pump-2")]
 
 
+def ctl(a, *words):
+    r = subprocess.run([HEARTWHEELCTL, "-c", a.conf, *words], capture_output=True, text=True)
+    return r.returncode, r.stdout, r.stderr
+
+
+def test_heartwheelctl(env, works):
+    a, inbox = works
+    assert ctl(a, "incidents")[0] == 1
+    a.start()
+    assert ctl(a, "incidents") == (0, "no open incident\n", "")
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    incident = a.incidents()[0]["id"]
+    code, out, _ = ctl(a, "incidents")
+    assert code == 0 and out.startswith(incident + "  open") and "pump-7 of group default is offline since" in out
+    assert ctl(a, "ack", incident, "-m", "I look") == (0, "", "")
+    code, out, _ = ctl(a, "incident", incident)
+    assert code == 0 and "note          I look\n" in out and "down          pump-7, since" in out, out
+    assert "acknowledged" in ctl(a, "incidents")[1]
+    assert ctl(a, "unack", incident)[0] == 0
+    code, silence, _ = ctl(a, "silence", "group:default", "id:pump-*", "--for", "2h", "--message", "work")
+    assert code == 0
+    shown, = a.json("/v1/silences")["silences"]
+    assert (shown["id"], shown["match"], shown["reason"]) == (silence.strip(), "group:default id:pump-*", "work")
+    assert "in force" in ctl(a, "silences")[1]
+    assert ctl(a, "unsilence", silence.strip())[0] == 0
+    assert ctl(a, "silences")[1] == "no silence\n"
+    set_online(env, "pump-7", True)
+    a.wait_open(0)
+    wait_until(lambda: "closed" in ctl(a, "incidents", "--all")[1])
+    for words, why in ((("silence", "id:x"), "--for D"), (("silence", "--for", "2h"), "which devices?"),
+                       (("silence", "id:x", "--for", "soon"), "must be a duration"), (("ack",), "which incident?")):
+        code, _, err = ctl(a, *words)
+        assert code == 2 and why in err, (words, err)
+    code, _, err = ctl(a, "ack", "0" * 12)
+    assert code == 1 and "no such incident" in err
+
+
 def test_the_monitor_passes_requests_on(env, works):
     """Also for users of its address: who may only read acknowledges nothing."""
     a, inbox = works
@@ -303,7 +342,7 @@ def test_what_a_wrong_file_is_told(env):
                  ":7: key 'match': 'washers' is not a matcher: give terms group:GLOB",
                  ":8: key 'when': 'Someday 02:00-04:00' is not a window, so it never begins",
                  ":9: key 'zone': 'Mars' is unknown: give local or utc",
-                 ":10: section 'receiver a b': the name of a receiver has letters",
+                 ":10: section 'receiver a b': a receiver's name may have letters",
                  ":13: ", "key_file", ":16: key 'type': 'smoke' is unknown"):
         assert any(part in line for line in lines), (part, lines)
     path.write_text("[alert]\nuser =\n")
