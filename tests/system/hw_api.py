@@ -6,10 +6,11 @@ import re
 
 from hw_build import SRC
 
-API, HISTORY = "man/heartwheel-api.7", "man/heartwheel-history.8"
+API, HISTORY, ALERT = "man/heartwheel-api.7", "man/heartwheel-history.8", "man/heartwheel-alert.8"
 TABLES = {"heartwheeld": "src/control/control.c", "heartwheel-tasks": "src/tasks/api/api.c",
-          "heartwheel-history": "src/history/api.c"}
-LAST = {"/v1/devices/": "ID", "/v1/tasks/": "TASK", "/v1/history/devices/": "ID", "/v1/history/badge/": "ID.svg"}
+          "heartwheel-history": "src/history/api.c", "heartwheel-alert": "src/alert/api/api.c"}
+LAST = {"/v1/devices/": "ID", "/v1/tasks/": "TASK", "/v1/history/devices/": "ID", "/v1/history/badge/": "ID.svg", "/v1/incidents/": "ID",
+        "/v1/silences/": "ID", "/v1/receivers/": "NAME"}
 # Routes that are described at another one: a file of the page; the same answer in another place.
 ALIASES = {("heartwheeld", "GET /web/"): None,
            ("heartwheel-tasks", "GET /v1/status"): ("heartwheel-tasks", "GET /v1/tasks/status"),
@@ -101,6 +102,24 @@ ROUTES = [Route("heartwheeld", *args, **more) for args, more in (
     (("GET /healthz", "Whether heartwheel-history runs"), {}),
     (("GET /readyz", "Whether SQL and Redis are there"), {}),
     (("GET /v1/history/metrics", "Metrics for Prometheus"), {}))] + [
+    Route("heartwheel-alert", *args, **more) for args, more in (
+    (("GET /v1/incidents", "Open or closed incidents, newest first"), {"query": {
+        "state": ("open or closed", "open"), "group": ("a group's name", "default"), "kind": ("a kind of incident", "device"), **PAGE}}),
+    (("GET /v1/incidents/ID", "An incident and a page of its members", "/v1/incidents/{incident}"), {}),
+    (("POST /v1/incidents/ID/ack", "Acknowledges an incident", "/v1/incidents/{incident}/ack"), {
+        "body": {"by": "ann", "note": "on my way"}}),
+    (("DELETE /v1/incidents/ID/ack", "Takes an acknowledgement back", "/v1/incidents/{incident}/ack"), {}),
+    (("GET /v1/incidents/events", "Changes of incidents as server-sent events"), {}),
+    (("POST /v1/silences", "Begins a silence"), {"body": {"match": "group:pumps", "until_online": True, "reason": "new pumps"}}),
+    (("GET /v1/silences", "The silences"), {}),
+    (("DELETE /v1/silences/ID", "Ends a silence", "/v1/silences/{silence}"), {}),
+    (("GET /v1/receivers", "The receivers and their last messages"), {}),
+    (("POST /v1/receivers/NAME/test", "Sends a test message", "/v1/receivers/program/test"), {}),
+    (("GET /v1/status", "heartwheel-alert"), {}),
+    (("POST /v1/reload", "Reads the configuration again"), {}),
+    (("GET /healthz", "Whether heartwheel-alert runs"), {}),
+    (("GET /readyz", "Whether it holds the lease and follows the fleet"), {}),
+    (("GET /metrics", "Metrics for Prometheus"), {}))] + [
     Route("heartwheeld", "DELETE /v1/devices/ID", "Forgets a device", "/v1/devices/pump-9")]
 
 
@@ -164,7 +183,7 @@ def skeleton(lines):
     text = "".join(line.strip() for line in lines)
     head, _, rest = text.partition("{") if "{" in text else (text, "", "")
     rest = re.sub(r'(?<=[:\[,])("(?:[^"\\]|\\.)*"|-?[\d.e+-]+|true|false|null)(?=[,}\]])(?!:)', "_", rest)
-    return re.sub(r"[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}|\d{6,}(-\d+)?|heartwheel_build_info.*", "N", head) + _ + re.sub(r"id: [\d-]+", "id: N", rest)
+    return re.sub(r"[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}|\b0m[a-z\d]{10}(?=200|204|/|$)|\d{6,}(-\d+)?|heartwheel_build_info.*", "N", head) + _ + re.sub(r"id: [\d-]+", "id: N", rest)
 
 
 def roff(lines):
@@ -205,7 +224,7 @@ NULL = {"blind_cause": "string", "blind_for_ms": "integer", "judges_in_ms": "int
         "n": "integer", "counted_ago_s": "number", "sql": "string", "at": "string", "battery": "number", "rssi": "number",
         "ip": "string", "version": "string", "data": "object", "reload": "string", "member": "boolean", "lapsed": "boolean",
         "detected": "integer", "time_ms": "integer", "cursor_tick": "integer",
-        "gone_ms": "integer"}
+        "gone_ms": "integer", "words": "string"}
 
 
 def schema(v, name=""):
@@ -236,7 +255,7 @@ def operation(route, answer):
     op = {"operationId": re.sub(r"\W+", "_", route.name.replace("/v1/", "").lower()).strip("_"), "summary": route.summary,
           "tags": [route.daemon],
           "parameters": [{"name": p, "in": "path", "required": True, "schema": {"type": "string"}}
-                         for p in re.findall(r"\b(ID|TASK)\b", route.pattern)] +
+                         for p in re.findall(r"\b(ID|TASK|NAME)\b", route.pattern)] +
                         [{"name": q, "in": "query", "description": what, "schema": {"type": "string"}}
                          for q, (what, _) in route.query.items()],
           "responses": {str(answer.status): good, "default": {"$ref": "#/components/responses/Error"}}}
@@ -250,7 +269,7 @@ def openapi(answers):
     """{route: answer} as the text of docs/openapi.json."""
     paths = {}
     for route, answer in answers.items():
-        at = paths.setdefault(re.sub(r"\b(ID|TASK)\b", r"{\1}", route.pattern), {})
+        at = paths.setdefault(re.sub(r"\b(ID|TASK|NAME)\b", r"{\1}", route.pattern), {})
         at.setdefault(route.method.lower(), operation(route, answer))
     version = re.search(r"^AC_INIT\(\[heartwheel\], \[(.*?)\]\)", (SRC / "configure.ac").read_text(), re.M)[1]
     return json.dumps({

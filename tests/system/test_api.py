@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import hw_api
-from hw_api import ALIASES, API, HISTORY, ROUTES
+from hw_alert import Alert
+from hw_api import ALERT, ALIASES, API, HISTORY, ROUTES
 from hw_build import SRC
 from hw_env import NO_STALL, NO_STANDSTILL, Env
 from hw_history import BUILT, History, Sqlite
@@ -66,6 +67,11 @@ def programs(base):
     env.wait_store("pump-9", "offline")
     h = History(env, db).start()
     t = Tasks(env, allow="* * *", publish=["pumps/#", "nodes/+/set"], answers=["pumps/+/reply"]).start()
+    a = Alert(env, receivers={"program": {"type": "exec", "program": "/bin/true"}}).start()
+    env.beat("pump-8")
+    env.wait_store("pump-8", "online")
+    env.beat("pump-8", {"online": False})
+    wait_until(lambda: a.incidents(), what="an incident")
     wait_until(lambda: h.get("/v1/history/devices/pump-9").json().get("transitions"), what="the history to have the outage")
     wait_until(lambda: d.get("/v1/samples").json()["samples"], 20, "a sample")
     answering = env.client()
@@ -77,7 +83,7 @@ def programs(base):
     node = env.daemon(timeout="1h", cluster={"mode": "mirror", "lease": "1s"}, http={"listen": "127.0.0.1:%d" % free_port()})
     wait_until(lambda: node.get("/v1/nodes").json()["nodes"][0]["owns"] == 256, what="the node to own all partitions")
     env.prefix, env.node = "device:", "monitor1"
-    found = {"heartwheeld": d, "heartwheel-tasks": t, "heartwheel-history": h, "node": node}
+    found = {"heartwheeld": d, "heartwheel-tasks": t, "heartwheel-history": h, "heartwheel-alert": a, "node": node}
     found["redis"] = env.redis
     yield found
     wrong = env.close()
@@ -98,7 +104,9 @@ def answers(programs):
                 ask(programs["heartwheeld"], "GET", path).body)["notifications"]), what="a message to be sent")
         if route.name == "GET /v1/tasks/status":
             wait_until(lambda: json.loads(ask(programs[route.daemon], "GET", path).body)["waiting"] == 1, what="a count")
-        if route.name == "GET /v1/tasks/events":
+        if route.name == "GET /v1/incidents":
+            names["incident"] = programs[route.daemon].incidents()[0]["id"]
+        if route.name in ("GET /v1/tasks/events", "GET /v1/incidents/events"):
             path += "?after=0-0" if "after" in route.query else ""
             answer = first_task_event(programs[route.daemon], path)
         else:
@@ -106,6 +114,8 @@ def answers(programs):
         assert answer.status < 300, (route.name, answer.status, answer.body)
         if route.name == "POST /v1/tasks":
             names["task"] = json.loads(answer.body)["task"]
+        if route.name == "POST /v1/silences":
+            names["silence"] = json.loads(answer.body)["id"]
         found[route] = answer
     return found
 
@@ -130,9 +140,9 @@ def test_the_table_has_every_route():
 def test_the_manuals_show_each_route_as_it_is(answers, request):
     made = {r.key: hw_api.shown(r, a) for r, a in answers.items()}
     if request.config.getoption("--write"):
-        for manual in (API, HISTORY):
+        for manual in (API, HISTORY, ALERT):
             hw_api.write_pairs(manual, made)
-    found = {**hw_api.pairs(API), **hw_api.pairs(HISTORY)}
+    found = {**hw_api.pairs(API), **hw_api.pairs(HISTORY), **hw_api.pairs(ALERT)}
     assert set(found) == set(made), "marks .\\\" pair DAEMON METHOD PATH"
     wrong = {key: (hw_api.skeleton(found[key]), hw_api.skeleton(made[key])) for key in made
              if hw_api.skeleton(found[key]) != hw_api.skeleton(made[key])}
@@ -150,7 +160,7 @@ def test_the_manuals_describe_each_member(answers):
     everywhere = members(json.loads(next(a.body for r, a in answers.items() if r.name == "GET /v1/devices"))) | {"now_ms", "error"}
     windows = {"as_of_ms", "since_ms", "until_ms"}  # below the list of reports
     head, texts = r"^\.It (?:Cm )?(?:GET|POST|PUT|DELETE) ", {}
-    for manual in (API, HISTORY):
+    for manual in (API, HISTORY, ALERT):
         for item in re.findall(head + r".*?(?=%s|^\.Sh )" % head, (SRC / manual).read_text(), re.M | re.S):
             for daemon, name, _ in hw_api.BLOCK.findall(item):
                 texts[daemon, name] = hw_api.BLOCK.sub("", item)
@@ -228,7 +238,7 @@ def test_every_key_in_redis_is_documented(programs, answers):
     redis_md, manual = ((SRC / p).read_text() for p in ("docs/redis.md", "man/heartwheel-tasks.8"))
     names = set(re.findall(r"device:[\w:]+", " ".join(re.findall(r"^\| (.*?) \|", redis_md, re.M))))
     names |= {name for line in re.findall(r"^\.It Cm (.*:.*)$", manual, re.M) for name in line.split(" , ")}
-    known = re.compile("|".join(re.sub(r":(?:[A-Z_]+)$", ":[^:]+", name) for name in names) + "$")
+    known = re.compile("|".join(re.sub(r":(?:[A-Z_]+)(?=:|$)", ":[^:]+", name) for name in names) + "$")
     keys = programs["redis"].keys("*")
     wrong = [k for k in keys if not known.fullmatch(re.sub(r"^(t\d+:)?task:", "task:", re.sub("^other:", "device:", k)))]
     assert len(keys) > 20 and not wrong, wrong
