@@ -12,6 +12,7 @@ bench_programs = \
 	bench/lines \
 	bench/oldway \
 	bench/pace \
+	bench/parents \
 	bench/publisher \
 	bench/script \
 	bench/timers_libev \
@@ -30,6 +31,8 @@ bench_detect_LDADD = $(MOSQUITTO_LIBS) $(HIREDIS_LIBS) -lpthread
 bench_oldway_LDADD = $(MOSQUITTO_LIBS) $(HIREDIS_LIBS) -lpthread
 bench_pace_LDADD =
 bench_fleet = bench/common.c bench/fleet.c
+bench_parents_SOURCES = bench/parents.c bench/common.c
+bench_parents_LDADD = $(CORE_LIBS)
 bench_core_SOURCES = bench/core.c $(bench_fleet)
 bench_core_LDADD = $(CORE_LIBS)
 bench_growth_SOURCES = bench/growth.c $(bench_fleet)

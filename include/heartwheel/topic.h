@@ -30,9 +30,11 @@ struct hw_value {
 struct hw_topic {
 	char *filter; /* owned: the MQTT filter */
 	size_t filter_len;
-	size_t id_at; /* position in `filter` of the `+` of the only capture; filter_len: none, or `walked` */
-	bool plain;   /* no other wildcard: matched by comparing the text before and after the `+` */
-	char last;    /* last byte of every matching topic; NUL: any */
+	size_t id_at;    /* position in `filter` of the `+` of the only capture; filter_len: none, or `walked` */
+	size_t value_at; /* ... of the capture of the first value, if there are several */
+	bool by_levels;  /* `walked`, and can be matched by its filter, because it has no {name...} */
+	bool plain;      /* no other wildcard: matched by comparing the text before and after the `+` */
+	char last;       /* last byte of every matching topic; NUL: any */
 
 	bool walked; /* several captures or a {name...}: matched level by level along `text` */
 	bool wild;   /* it has `+` or `#` */

@@ -18,7 +18,7 @@
 #include "form.h"
 #include "parent_wait.h"
 
-#define SCAN_MAX 16384 /* children that one step of a scan looks at */
+#define SCAN_MAX 65536 /* children that one step of a scan looks at */
 
 static struct hw_parent *parent_of(struct hw_monitor *m, uint32_t i, uint32_t *parent)
 {

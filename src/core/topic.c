@@ -184,6 +184,7 @@ static void write_filter(struct hw_topic *t)
 	}
 	*to = '\0';
 	t->filter_len = (size_t)(to - t->filter);
+	t->value_at = t->id_at;
 	if (t->walked || t->n_captures == 0)
 		t->id_at = t->filter_len;
 	t->plain = !t->wild && !t->walked;
@@ -191,6 +192,22 @@ static void write_filter(struct hw_topic *t)
 	if ((t->plain || t->walked) && t->n_captures > 0 && !is_capture(level) && !is(level, '+') && !is(level, '#') &&
 	    !s)
 		t->last = end[-1];
+}
+
+/* Where the filter has the capture of the first value. Without a {name...} it can then be matched by its filter. */
+static void find_first_value(struct hw_topic *t)
+{
+	unsigned k = 0, level = 0;
+	const char *s = t->text, *end = s + strlen(s);
+	struct hw_value one;
+	t->by_levels = t->walked && strlen(t->filter) == t->filter_len && !strstr(t->text, DOTS "}");
+	for (; t->by_levels && next_level(&s, end, &one); level++)
+		if (is_capture(one) && t->slot[k++] == 0)
+			break;
+	const char *f = t->filter;
+	for (; t->by_levels && level > 0; level--)
+		f = strchr(f, '/') + 1;
+	t->value_at = t->by_levels ? (size_t)(f - t->filter) : t->value_at;
 }
 
 static unsigned count_slashes(const char *s, const char *end)
@@ -227,6 +244,7 @@ int hw_topic_compile(struct hw_topic *t, const char *text, enum hw_topic_kind ki
 	}
 	write_filter(t);
 	find_span(t);
+	find_first_value(t);
 	return 0;
 }
 
@@ -287,6 +305,7 @@ int hw_topic_bind(struct hw_topic *t, const struct hw_topic *form, const struct 
 			*why = is_form ? "lacks a name in braces that the id uses"
 			               : "lacks a name in braces that a parent uses";
 	}
+	find_first_value(t);
 	return *why ? -EINVAL : 0;
 }
 
@@ -344,7 +363,7 @@ static bool match_levels(const struct hw_topic *t, const char *topic, size_t len
 		const char *slash = memchr(s, '/', (size_t)(end - s));
 		size_t n = (size_t)((slash ? slash : end) - s);
 		if (*f == '+') {
-			if (f == t->filter + t->id_at) {
+			if (f == t->filter + t->value_at) {
 				found = s;
 				found_len = n;
 			}
@@ -445,7 +464,8 @@ bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, con
 	if (topic[0] == '$' && (t->filter[0] == '+' || t->filter[0] == '#'))
 		return false;
 	if (!t->plain)
-		return t->walked ? match_walked(t, topic, len, id, id_len) : match_levels(t, topic, len, id, id_len);
+		return t->walked && !t->by_levels ? match_walked(t, topic, len, id, id_len)
+		                                  : match_levels(t, topic, len, id, id_len);
 	return t->id_at < t->filter_len ? match_plain(t, topic, len, id, id_len)
 	                                : match_whole(t, topic, len, id, id_len);
 }
