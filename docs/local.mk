@@ -28,6 +28,7 @@ dist_pages_DATA = \
 	docs/guarantees.md \
 	docs/history.md \
 	docs/homeassistant.md \
+	docs/incidents.md \
 	docs/install.md \
 	docs/keyspace.md \
 	docs/nodes.md \

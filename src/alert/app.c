@@ -223,6 +223,7 @@ void hw_alert_on_gap(struct hw_alert_app *a)
 void hw_alert_on_committed(struct hw_alert_app *a)
 {
 	a->taken.first = false;
+	a->taken.clean = true; /* a load of this run knows the numbers of all messages */
 	a->taken.commits = hw_alert_commit_number(a->commit);
 	hw_alert_outbox_committed(a->outbox);
 	hw_alert_follow_resume(a->follow);

@@ -149,6 +149,39 @@ def test_redis_is_emptied(env):
     env.check_events = False
 
 
+def test_redis_is_put_back(env):
+    """As after a failover to a replica that was behind: memory is newer, and is written again."""
+    env.own_redis()
+    env.check_events = False
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()}, mass=0)
+    see(env)
+    a.start()
+    set_online(env, "pump-1", False)
+    inbox.wait(("opened", "pump-1"))
+    wait_until(lambda: not env.redis.hget(env.key("receiver", "ops"), "sending"), what="the commit after the message")
+    env.redis.save()
+    set_online(env, "pump-1", True)
+    set_online(env, "pump-2", False)
+    inbox.wait(("opened", "pump-1"), ("closed", "pump-1"), ("opened", "pump-2"))
+    env.redis_server.signal(signal.SIGKILL)
+    env.redis_server.wait()
+    env.redis_server.start()
+    assert env.redis.zcard(env.key("incidents")) == 1
+    see(env)
+    wait_until(lambda: "older state" in a.log(), 20, "the loss to be noticed")
+    wait_until(lambda: [i["device"] for i in a.incidents()] == ["pump-2"], 20)
+    open_ids = [i["id"] for i in a.incidents()]
+    wait_until(lambda: env.redis.zrange(env.key("incidents"), 0, -1) == open_ids, 20, "the incidents to be written again")
+    set_online(env, "pump-1", True)  # as the monitor writes its devices again
+    set_online(env, "pump-2", False)
+    a.stop()
+    a.start()
+    set_online(env, "pump-2", True)
+    inbox.wait(("opened", "pump-1"), ("closed", "pump-1"), ("opened", "pump-2"), ("closed", "pump-2"))
+    throughout(lambda: len(inbox.news()) == 4 and len(inbox.tries()) == len(inbox.messages()), 1)
+
+
 def test_redis_is_away(env):
     """Nothing is lost; that Redis is away is news itself."""
     env.own_redis(options=["--appendonly", "yes"])

@@ -342,7 +342,7 @@ def test_what_a_wrong_file_is_told(env):
                  ":7: key 'match': 'washers' is not a matcher: give terms group:GLOB",
                  ":8: key 'when': 'Someday 02:00-04:00' is not a window, so it never begins",
                  ":9: key 'zone': 'Mars' is unknown: give local or utc",
-                 ":10: section 'receiver a b': a receiver's name may have letters",
+                 ":10: section 'a b': a receiver's name may have letters",
                  ":13: ", "key_file", ":16: key 'type': 'smoke' is unknown"):
         assert any(part in line for line in lines), (part, lines)
     path.write_text("[alert]\nuser =\n")

@@ -21,6 +21,10 @@
 #define TRIM_LIMIT 100    /* incidents that a call removes */
 #define TRIM_S     10
 
+/* Items of a commit: about a second of Redis' time. Only a rewrite has more; the rest follows in the next commits, and
+ * a crash between them is mended by the next load. */
+#define ITEMS_MAX 100000
+
 #define CLOSING_CHECKED 2000 /* closed incidents that a commit looks up in the engine */
 
 /* An incident in device:incidents that is closed. */
@@ -279,7 +283,7 @@ static int build(struct hw_alert_commit *c)
 	hw_eval_put_int(e, HW_AT_COMMIT_EVENTS_MAX, EVENTS_MAX);
 	c->items = 0;
 	put_offsets(c);
-	while (rc == 0 && hw_incidents_change(c->app->engine, &h))
+	while (rc == 0 && c->items < ITEMS_MAX && hw_incidents_change(c->app->engine, &h))
 		rc = put_change(c, &h);
 	put_ended(c);
 	hw_alert_outbox_built(c->app->outbox);

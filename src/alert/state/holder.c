@@ -9,6 +9,7 @@
 
 #include "alert/app.h"
 #include "alert/follow/fields.h"
+#include "alert/state/commit.h"
 #include "alert/state/places.h"
 
 #define RUN_LEN    16
@@ -113,6 +114,10 @@ static void on_renewed(void *arg, const redisReply *r)
 		return;
 	}
 	h->confirmed_ns = h->asked_ns;
+	const char *commits = part(r, HW_AT_RENEWED_COMMITS);
+	if (h->app->engine &&
+	    (uint64_t)hw_number_of(commits, 0, INT64_MAX / 2, 0) < hw_alert_commit_number(h->app->commit))
+		hw_alert_holder_refused(h, HW_ALERT_BEHIND, commits);
 	hw_alert_on_renewed(h->app);
 }
 
