@@ -3,11 +3,14 @@
 import base64
 import json
 import os
+import random
+import re
 import threading
 import time
 
 import pytest
 
+from hw_build import SRC
 from hw_send import Hostile, Sender, Web, can_trust, message
 from hw_wait import in_time, pass_time, throughout, wait_until
 
@@ -41,6 +44,17 @@ def hook(env, text):
     path.write_text("#!/bin/sh\n" + text)
     os.chmod(path, 0o755)
     return path
+
+
+def test_the_examples_of_the_docs(env):
+    """All that is wrong with them is that the files with the secrets are not there."""
+    text = (SRC / "docs" / "notify.md").read_text()
+    [example] = [b for b in re.findall(r"```ini\n(.*?)```", text, re.S) if "[receiver" in b]
+    s = Sender.__new__(Sender)
+    with pytest.raises(AssertionError) as wrong:
+        s.__init__(env.dir, example)
+    assert "[receiver chat] key_file: cannot read /etc/heartwheel/chat-url: No such file or directory" in str(wrong.value)
+    s.kill()
 
 
 # --- a program
@@ -143,6 +157,27 @@ def test_another_status_is_given_up_in_its_words(env, made, status):
     assert s.result(2)[0] == "sent"
     assert len(web.requests) == 2
     assert s.show("ops")["messages"][1]["code"] == status
+
+
+def test_a_server_that_dies_with_the_message(env, made):
+    """It has taken the message or not, and dies before it answers: nothing is lost, and what comes twice has the same key."""
+    seed = int(time.time())
+    print("seed", seed)
+    dice = random.Random(seed)
+
+    def dies(request, n):
+        if dice.random() < 0.3:
+            raise ConnectionAbortedError
+        return 200
+    web = made(Web(dies))
+    s = made(Sender(env.dir, section("ops", type="webhook", url=web.url())))
+    for n in range(30):
+        s.take("ops", n)
+    for n in range(30):
+        assert s.result(n, timeout=120) == ("sent", "")
+    keys = [r["headers"]["Idempotency-Key"] for r in web.requests]
+    assert list(dict.fromkeys(keys)) == ["ops-%d" % n for n in range(30)] and keys == sorted(keys, key=lambda k: int(k[4:])), "in order"
+    assert len({(k, r["body"]) for k, r in zip(keys, web.requests)}) == 30
 
 
 def test_a_redirection_is_not_followed(env, made):
