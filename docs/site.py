@@ -18,7 +18,7 @@ NAV = (
     ("Start", (("heartwheel", "index"), ("Start", "start"), ("Install", "install"), ("Containers", "containers"),
                ("Coming from another scheme", "coming-from"), ("Why not …", "why-not"), ("Questions", "faq"), ("Glossary", "glossary"))),
     ("Connect", (("Devices", "devices"), ("Brokers", "brokers"), ("Home Assistant", "homeassistant"), ("Keys in Redis", "keyspace"))),
-    ("Operate", (("Sizing", "sizing"), ("Security", "security"), ("Notifications", "notify"), ("The page", "dashboard"),
+    ("Operate", (("Sizing", "sizing"), ("Security", "security"), ("Notifications", "notify"), ("Incidents", "incidents"), ("The page", "dashboard"),
                  ("Runbook", "runbook"), ("Backup, upgrade, move", "operate"), ("Troubleshooting", "troubleshooting"),
                  ("Tuning", "tuning"), ("Several monitors", "nodes"))),
     ("Integrate", (("Recipes", "recipes"), ("Keys and statuses", "redis"), ("Event stream", "events"), ("History", "history"),
@@ -153,7 +153,8 @@ def main():
     subprocess.run(["mkdocs", "--quiet", "build", "--clean", "--strict", "-f", BUILD / "mkdocs.json"], check=True)
     for name in ("sitemap.xml", "sitemap.xml.gz"):
         (SITE / name).unlink(missing_ok=True)  # they need the address at which the site will stand
-    wrong = checked()
+    wrong = checked() + ["docs/site.py: NAV lacks %s" % p for p in {p.stem for p in (SOURCE / "docs").glob("*.md")} -
+                         {name for _, pages in NAV for _, name in pages}]
     if wrong:
         sys.exit("\n".join(wrong))
     print("site: %d pages in %s" % (len(list(SITE.rglob("index.html"))), SITE))
