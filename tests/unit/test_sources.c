@@ -240,24 +240,7 @@ START_TEST(test_without_any_there_is_no_sight)
 }
 END_TEST
 
-/* What is said of a number that no source has is passed over; there is an end to them; and a number is used again,
- * without what was known of who had it. */
-/* The old last will of a device that has connected again may be read after its first heartbeat. */
-START_TEST(test_a_goodbye_right_after_a_heartbeat_is_void_with_several)
-{
-	links(comes(), true);
-	world_pass(w, 16 * S);
-	world_beat(w, "a", "");
-	world_pass(w, 3 * MS);
-	world_beat(w, "a", "{\"online\":false}");
-	assert_lives(TIMEOUT_MS - 50);
-	world_beat(w, "a", "");
-	world_pass(w, 8 * MS);
-	world_beat(w, "a", "{\"online\":false}");
-	ck_assert_int_le(lives_ms(), 1000);
-}
-END_TEST
-
+/* With one source the order is known; test_goodbye.c has two. */
 START_TEST(test_a_goodbye_right_after_a_heartbeat_counts_with_one)
 {
 	world_beat(w, "a", "");
@@ -266,6 +249,8 @@ START_TEST(test_a_goodbye_right_after_a_heartbeat_counts_with_one)
 }
 END_TEST
 
+/* What is reported of a number that no source has is ignored. There is a limit of sources. A number is used again,
+ * without what was known of the source before. */
 START_TEST(test_numbers)
 {
 	unsigned peer = comes();
@@ -306,7 +291,6 @@ int main(void)
 	tcase_add_test(tc, test_one_that_goes_after_it_was_lost_leaves_a_grace);
 	tcase_add_test(tc, test_a_grace_that_lasts_is_neither_cut_nor_begun_anew);
 	tcase_add_test(tc, test_without_any_there_is_no_sight);
-	tcase_add_test(tc, test_a_goodbye_right_after_a_heartbeat_is_void_with_several);
 	tcase_add_test(tc, test_a_goodbye_right_after_a_heartbeat_counts_with_one);
 	tcase_add_test(tc, test_numbers);
 	suite_add_tcase(suite, tc);
