@@ -84,6 +84,49 @@ def test_kills_at_random_moments(env):
     throughout(lambda: not env.redis.hget(env.key("receiver", "ops"), "sending"), 0.5)
 
 
+def test_kills_of_the_server_too(env, web):
+    """The web server of a receiver goes away and fails at random, and heartwheel-alert is killed: each end arrives, and a
+    repetition has the same key and content."""
+    rng = random.Random(27)
+    server = web(200)
+    requests, port = server.requests, server.server_address[1]
+    a = Alert(env, receivers={"hook": {"type": "webhook", "url": server.url, "interval": "100ms"}}, mass=0, flap_start=0)
+    see(env)
+    a.start()
+    offline = set()
+    for _ in range(8):
+        until = time.monotonic() + rng.uniform(0.2, 0.8)
+        while time.monotonic() < until:
+            device = "d%d" % rng.randrange(6)
+            set_online(env, device, device in offline)
+            offline ^= {device}
+            see(env)
+            time.sleep(rng.uniform(0.01, 0.08))
+        server.close()
+        if rng.random() < 0.6:
+            a.die()
+            a.awaited = True
+            a.start(ready=False)
+        server = web(rng.choice((200, 500, 429)), 200, port=port)
+        server.requests = requests
+    wait_until(a.ready, 20, "the last run to work")
+    for device in sorted(offline):
+        set_online(env, device, True)
+    wait_until(lambda: a.incidents() == [], 20, "no open incident")
+
+    def ids(what):
+        return {n["incident"]["id"] for r in requests for n in r["json"]["news"] if n["what"] == what}
+    wait_until(lambda: ids("opened") and ids("opened") == ids("closed") and
+               not env.redis.hget(env.key("receiver", "hook"), "sending"), 60, "each end")
+    seen = {}
+    for r in requests:
+        key = r["headers"]["Idempotency-Key"]
+        assert seen.setdefault(key, r["json"]) == r["json"], "the key %s came with another content" % key
+    for what in ("opened", "closed"):
+        found = [n["incident"]["id"] for m in seen.values() for n in m["news"] if n["what"] == what]
+        assert len(set(found)) == len(found), "%s came twice" % what
+
+
 def test_of_two_instances_one_works(env):
     """The holder is stopped, the other takes over, and the first one stands by when it resumes."""
     inbox = Inbox(env)
@@ -97,6 +140,7 @@ def test_of_two_instances_one_works(env):
     assert b.get("/v1/incidents").status == 503
     set_online(env, "pump-7", False)
     inbox.wait(("opened", "pump-7"))
+    wait_until(lambda: not env.redis.hget(env.key("receiver", "ops"), "sending"), what="the commit after the message")
     a.signal(signal.SIGSTOP)
     set_online(env, "pump-7", True)
     env.redis.pexpire(env.key("alert", "lease"), 50)  # as 30 s would
