@@ -49,9 +49,13 @@ enum sim_lie {
 	SIM_TOGETHER = SIM_LIES, /* barriers and canaries are sent on the connection of the statuses */
 	SIM_ANSWERED,            /* barriers are said to be acknowledged, and their connection is not opened again */
 	SIM_UNTOLD,              /* the state of a bridge is not passed on */
-	SIM_RETURNS_LIES,        /* such as only a fleet with online_after can find out */
+	/* Such as only a fleet with online_after, or one with parents, can find out. */
+	SIM_RETURNS_LIES,
 	SIM_EAGER = SIM_RETURNS_LIES, /* one heartbeat brings every device back */
 	SIM_COY,                      /* two more than was asked for do */
+	SIM_PARENT_LIES,
+	SIM_PROVEN = SIM_PARENT_LIES, /* children prove their parent, although child_proves is not asked for */
+	SIM_ORPHANED,                 /* ... are taken by it */
 	SIM_ALL_LIES
 };
 

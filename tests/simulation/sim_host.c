@@ -344,6 +344,10 @@ static void configure(struct sim *s)
 		h->group[g].timeout_max_ms = spec[g].timeout_max_ms;
 		h->group[g].goodbye_delay_ms = spec[g].goodbye_delay_ms;
 		h->group[g].online_after = spec[g].online_after;
+		h->group[g].parents = (char **)(uintptr_t)spec[g].parents;
+		h->group[g].n_parents = spec[g].n_parents;
+		h->group[g].child_proves = spec[g].child_proves;
+		h->group[g].parent_death = spec[g].parent_death;
 		h->group[g].canary = spec[g].canary;
 	}
 	h->settings.max_devices = conf->max_devices;

@@ -10,6 +10,7 @@
 #define GATEWAYS 0.15 /* of the seeds have some */
 #define BARRIERS 0.3  /* ... have troubles of barriers' own */
 #define RETURNS  0.3  /* ... have devices that return after several heartbeats */
+#define PARENTS  0.3  /* ... have a device that is the parent of all */
 #define BRIDGES  0.15 /* ... have a group that a bridge brings */
 
 /* --- drawing ----------------------------------------------------------------- */
@@ -238,6 +239,9 @@ void sim_plan_draw(struct sim *s)
 	draw_barriers(s);
 	draw_bridge(s);
 	draw_online_after(s);
+	/* Parents are checked each second, which are too many checks in years. */
+	p->parent = p->tick_ns == HW_NS_PER_S &&
+	            sim_chance(&(struct sim_random){.state = s->seed ^ UINT64_C(0x706172656e74)}, PARENTS);
 }
 
 void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind)
@@ -296,6 +300,19 @@ static unsigned online_after(const struct sim *s, int g)
 	return s->lie == SIM_EAGER ? 1 : s->lie == SIM_COY ? after + 2 : after;
 }
 
+/* d0, where it is planned, is the parent of all, and of itself, which the core ignores. That alone changes no verdict.
+ */
+static void add_parent(const struct sim *s, struct hw_group_spec *g)
+{
+	static const char *const parents[] = {"d0"};
+	if (!s->plan.parent)
+		return;
+	g->parents = parents;
+	g->n_parents = 1;
+	g->child_proves = s->lie == SIM_PROVEN;
+	g->parent_death = s->lie == SIM_ORPHANED ? HW_PARENT_TAKE : HW_PARENT_NOTE;
+}
+
 size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROUPS_MAX])
 {
 	static const char *const nodes[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
@@ -326,6 +343,8 @@ size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROU
 		                                   .goodbye_delay_ms = p->goodbye_delay_ms,
 		                                   .online_after = online_after(s, g),
 		                                   .canary = !p->no_canary[g]};
+	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+		add_parent(s, &groups[g]);
 	return p->groups;
 }
 

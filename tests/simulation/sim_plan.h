@@ -58,6 +58,7 @@ struct sim_plan {
 	int64_t timeout_was_ns[SIM_GROUPS_MAX]; /* before the last reload; 0: there was none */
 	bool no_canary[SIM_GROUPS_MAX];
 	unsigned online_after[SIM_GROUPS_MAX];
+	bool parent;                 /* the first device is the parent of all */
 	bool batch[SIM_GROUPS_MAX];  /* its devices are behind gateways */
 	bool bridge[SIM_GROUPS_MAX]; /* ... are brought by a bridge, whose state the group names (`while`) */
 	uint32_t gateways;           /* so many in each of these groups, as far as there are devices */

@@ -116,15 +116,16 @@ static unsigned breaches_of(enum sim_lie lie, bool gateways)
 	return n;
 }
 
-/* Devices that die and come back, where three heartbeats bring one back. */
-static unsigned breaches_of_returns(enum sim_lie lie)
+/* Devices that die and come back, where three heartbeats bring one back, and one device is the parent of all. */
+static unsigned breaches_of_returns(enum sim_lie lie, uint64_t seed)
 {
 	struct sim s;
-	sim_init(&s, 7);
+	sim_init(&s, seed);
 	sim_plan_steady(&s, 10, 0, 3500, 100 * HW_NS_PER_S);
 	s.plan.calm_ns = 60 * HW_NS_PER_S;
 	s.plan.deaths = 1;
-	s.plan.online_after[0] = 3;
+	s.plan.online_after[0] = lie >= SIM_PARENT_LIES ? 1 : 3;
+	s.plan.parent = true;
 	s.lie = lie;
 	sim_run(&s);
 	unsigned n = s.breaches;
@@ -134,9 +135,14 @@ static unsigned breaches_of_returns(enum sim_lie lie)
 
 START_TEST(test_the_oracle_counts_what_brings_a_device_back)
 {
-	ck_assert_uint_eq(breaches_of_returns(SIM_NO_LIE), 0);
-	for (int lie = SIM_RETURNS_LIES; lie < SIM_ALL_LIES; lie++)
-		ck_assert_msg(breaches_of_returns((enum sim_lie)lie) > 0, "lie %d", lie);
+	for (int lie = SIM_RETURNS_LIES; lie < SIM_ALL_LIES; lie++) {
+		unsigned found = 0;
+		for (uint64_t seed = 1; seed <= 2 * TRIES && found == 0; seed++) {
+			ck_assert_uint_eq(breaches_of_returns(SIM_NO_LIE, seed), 0);
+			found = breaches_of_returns((enum sim_lie)lie, seed);
+		}
+		ck_assert_msg(found > 0, "lie %d", lie);
+	}
 }
 END_TEST
 
