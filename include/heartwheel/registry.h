@@ -91,7 +91,8 @@ struct hw_device {
 enum hw_form_heard {
 	HW_FORM_UNSAID, /* unknown: the store does not name it */
 	HW_FORM_OURS,   /* the form on this node, heard by this node or by the node that wrote it to the store */
-	HW_FORM_OTHER   /* by another node in another form: this node may not receive the device */
+	HW_FORM_OTHER,  /* by another node in another form: this node may not receive the device */
+	HW_FORM_MOVED /* as OURS, after a move to a later group of the file; the timeout of the old one still counts */
 };
 
 #define HW_WILL_ANYWHERE 7 /* will_on: beyond the sixth filter of the group, or unknown */

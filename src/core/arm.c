@@ -18,16 +18,19 @@ static int64_t longer(int64_t a, int64_t b)
 }
 
 /* After a reload that changed the filters, a device may belong to another group. Until the next heartbeat shows the
- * group, the longer of the old and the new timeout counts. */
+ * group, the longer of the old and the new timeout counts. It also counts if that heartbeat has moved the device to a
+ * later group of the file, until one timeout has shown that the device is not heard in the earlier one. */
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
 	const struct hw_form *f = &m->form[d->group];
 	bool before = hw_form_is_older(m, d);
+	int64_t moved = d->form == HW_FORM_MOVED ? f->moved_timeout_ms : 0;
 	int64_t own = hw_device_own_timeout_ms(d);
 	int64_t most = longer(longer(g->timeout_max_ms, f->timeout_max_ms), before ? f->was_timeout_max_ms : 0);
 	if (own <= 0)
-		return longer(longer(g->timeout_ms, f->timeout_ms), before ? f->was_timeout_ms : 0);
+		return longer(longer(g->timeout_ms, f->timeout_ms), longer(before ? f->was_timeout_ms : 0, moved));
+	most = longer(most, moved);
 	if (own > most)
 		own = most;
 	return own < HW_TIMEOUT_MIN_MS ? HW_TIMEOUT_MIN_MS : own;

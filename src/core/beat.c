@@ -3,6 +3,7 @@
 #include "beat.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "arm.h"
 #include "door.h"
@@ -68,9 +69,11 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_moment t = hw_moment(m, now);
-	bool older = hw_form_is_older(m, d), too_few = needs_more(m, now, d);
+	bool older = hw_form_is_older(m, d), too_few = needs_more(m, now, d), moved = d->form == HW_FORM_MOVED;
 	hw_beat_heard(m, d, &t);
-	if (older) /* the timeout before this may have been longer */
+	if (moved && d->last_seen_ns < m->form[d->group].moved_until_ns)
+		d->form = HW_FORM_MOVED;
+	if (older || moved) /* the timeout before this may have been longer */
 		hw_monitor_arm_earlier(m, now, i);
 	if (hw_device_source(d) == HW_SOURCE_KEY)
 		known_by_both(m, now, i);
@@ -119,16 +122,47 @@ static bool stale(const struct hw_monitor *m, struct hw_now now, uint16_t group,
 	       (double)wall_ms(m, now) - p->time_s * 1000 > (double)max_age_ms;
 }
 
-/* A device stays with the first group of the file that has matched it, unless a reload has removed that group. */
+/* Whether a filter of the device's group has delivered a heartbeat of the device since the filters last changed. A key
+ * proves the group of keys. */
+static bool is_heard_in_group(const struct hw_monitor *m, const struct hw_device *d)
+{
+	const struct hw_group *g = m->groups.all[d->group];
+	return !g->retired &&
+	       (hw_form_is_ours(m, d) || (hw_monitor_has_key(m, d) && strcmp(g->name, m->conf.key_group) == 0));
+}
+
+/* The group that the device has left may still hear it, on a filter with a longer interval. So the timeout `was_ms` of
+ * that group stays in force until the device could have been heard there. */
+static void keep_timeout(struct hw_monitor *m, struct hw_now now, struct hw_device *d, int64_t was_ms)
+{
+	struct hw_form *f = &m->form[d->group];
+	int64_t seen_ns = hw_monitor_group_seen(m, now, d->group).ns, was_ns = was_ms * HW_NS_PER_MS;
+	if (was_ms <= hw_monitor_timeout_ms(m, d))
+		return;
+	bool over = seen_ns >= f->moved_until_ns + f->moved_timeout_ms * HW_NS_PER_MS;
+	if (over || f->moved_timeout_ms < was_ms)
+		f->moved_timeout_ms = was_ms;
+	if (over || f->moved_until_ns < seen_ns + was_ns)
+		f->moved_until_ns = seen_ns + was_ns;
+	d->form = HW_FORM_MOVED;
+}
+
+/* A device stays with the first group of the file that hears it. After a reload or a restart, a heartbeat moves it to a
+ * later group if its own has not heard it since. */
 static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (d->group == group)
 		return;
-	const struct hw_group *has = m->groups.all[d->group], *wants = m->groups.all[group];
-	if (!has->retired && has->rank <= wants->rank)
+	const struct hw_group *has = m->groups.all[d->group];
+	bool later = has->retired || has->rank <= m->groups.all[group]->rank;
+	if (later && is_heard_in_group(m, d))
 		return;
+	int64_t was_ms = hw_monitor_timeout_ms(m, d);
 	hw_monitor_move(m, now, i, group);
+	d->form = HW_FORM_UNSAID;
+	if (later)
+		keep_timeout(m, now, d, was_ms);
 	hw_monitor_arm_earlier(m, now, i);
 }
 
@@ -161,8 +195,11 @@ void hw_beat_apply(struct hw_monitor *m, struct hw_now now, uint16_t group, stru
 
 void hw_beat_answered(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
-	const struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_device *d = hw_monitor_at(m, i);
+	bool heard = hw_form_is_ours(m, d);
 	hw_beat_apply(m, now, d->group, hw_device_id(d), i, NULL);
+	if (!heard) /* no filter has delivered the answer */
+		d->form = HW_FORM_UNSAID;
 }
 
 void hw_monitor_answered(struct hw_monitor *m, struct hw_now now, struct hw_ref device)

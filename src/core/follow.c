@@ -75,7 +75,7 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 	if (t->state != HW_STATE_ONLINE || !heard)
 		set_heard(d, now, t->state, t->last_seen_ms);
 	if (t->state == HW_STATE_ONLINE && !heard) {
-		if (d->form == HW_FORM_OURS && !hw_form_is_ours(m, d))
+		if (d->form != HW_FORM_UNSAID && !hw_form_is_ours(m, d))
 			d->form = HW_FORM_OTHER;
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
 	}

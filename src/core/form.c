@@ -31,7 +31,8 @@ void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form)
 		g->form_hash = form;
 	if (form == g->form_hash) {
 		int64_t heard_ns = m->form[d->group].heard_ns;
-		d->form = HW_FORM_OURS;
+		if (d->form != HW_FORM_MOVED)
+			d->form = HW_FORM_OURS;
 		d->last_seen_ns = d->last_seen_ns > heard_ns ? d->last_seen_ns : heard_ns;
 	} else if (!hw_form_is_ours(m, d)) {
 		d->form = HW_FORM_OTHER;

@@ -30,7 +30,7 @@ static inline bool hw_form_is_older(const struct hw_monitor *m, const struct hw_
 /* Whether a device was last heard in the form that its group has on this node. */
 static inline bool hw_form_is_ours(const struct hw_monitor *m, const struct hw_device *d)
 {
-	return d->form == HW_FORM_OURS && !hw_form_is_older(m, d);
+	return (d->form == HW_FORM_OURS || d->form == HW_FORM_MOVED) && !hw_form_is_older(m, d);
 }
 
 /* Whether a device's silence may be taken as its own. */

@@ -582,6 +582,7 @@ static bool take_plain(struct hw_monitor *m, const struct hw_moment *t, const st
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (!hw_device_is_plainly_online(d) || hw_device_source(d) == HW_SOURCE_KEY || d->group != in->group ||
+	    d->form == HW_FORM_MOVED ||
 	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_SILENT) ||
 	    hw_form_is_older(m, d))
 		return false;

@@ -47,6 +47,9 @@ struct hw_form {
 	int64_t silent_ns; /* silence of a device that was last heard before heard_ns counts from here */
 	int64_t timeout_ms, timeout_max_ms;         /* the longest timeouts of the group on other nodes; 0: unknown */
 	int64_t was_timeout_ms, was_timeout_max_ms; /* values before heard_ns, for devices not heard since */
+	/* The longest timeout of the groups that its HW_FORM_MOVED devices had before. Such a device, heard here after
+	 * moved_until_ns (group's seeing clock), has the timeout of this group. */
+	int64_t moved_timeout_ms, moved_until_ns;
 	uint32_t unjudged, counted;        /* number of unjudged devices: in the last round, and so far in this one */
 	struct hw_group_judging is, found; /* likewise; regardless of the form */
 };

@@ -436,3 +436,25 @@ def test_a_storm_of_signals(env):
         d.signal((signal.SIGHUP, signal.SIGUSR1)[k % 2])
     env.settle(d)
     assert d.status()["devices"] == 1
+
+
+def test_a_filter_goes_to_a_later_group(env):
+    """The devices on it follow with their next heartbeat, and stay there over a restart; all others stay."""
+    first = {"heartbeat": [env.root + "/{id}/a", env.root + "/{id}/b"], "timeout": "1h", "status": env.root + "s/{id}"}
+    d = env.daemon(groups=[("lamps", first)])
+
+    def beat():
+        env.beat("x", last="a")
+        env.beat("y", last="b")
+        both = [d.device("x"), d.device("y")]
+        return all(both) and [one["group"] for one in both]
+    wait_until(lambda: beat() == ["lamps", "lamps"], 10, "both in the first group")
+    filter_b = "heartbeat = %s/{id}/b\n" % env.root
+    d.edit(filter_b, "")
+    d.conf.write_text(d.conf.read_text() + "[group slow]\n" + filter_b + "timeout = 2h\n")
+    assert d.request("POST", "/v1/reload").status == 200
+    wait_until(lambda: beat() == ["lamps", "slow"], 10, "the second device to be in the second group")
+    assert beat() == ["lamps", "slow"]
+    d.stop()
+    d.start()
+    wait_until(lambda: beat() == ["lamps", "slow"], 10, "the same after a restart")

@@ -447,6 +447,84 @@ START_TEST(a_shorter_timeout_waits_until_the_device_is_heard)
 }
 END_TEST
 
+static const char *const both_filters[] = {"a/{id}", "b/{id}"}, *const b_filter[] = {"b/{id}"};
+static const struct hw_group_spec lamps = {
+	.name = "lamps", .heartbeat = both_filters, .n_heartbeat = 2, .timeout_ms = 60000, .timeout_max_ms = 60000};
+
+static const char *group_of(struct world *one, const char *id)
+{
+	return hw_monitor_group_of(one->m, world_device(one, id))->name;
+}
+
+/* The second filter of "lamps" goes to a new group after it in the file. */
+static void split_lamps(struct world *one, int64_t timeout_ms)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec next[] = {lamps, {.name = "slow", .heartbeat = b_filter, .n_heartbeat = 1}};
+	next[0].n_heartbeat = 1;
+	next[1].timeout_ms = next[1].timeout_max_ms = timeout_ms;
+	world_pass(one, S);
+	ck_assert_int_eq(hw_monitor_reconfigure(one->m, one->now, &conf, next, 2), 0);
+	world_drain(one);
+}
+
+/* A device that its group no longer hears moves with its next heartbeat, also after the restart of a monitor whose
+ * store names the old group. A device that both groups hear stays with the first. */
+START_TEST(a_filter_that_goes_to_a_later_group_takes_its_devices_along)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct world *one = world_new(&conf, &lamps, 1);
+	world_connect(one);
+	world_say(one, "b/only", "", false);
+	world_say(one, "b/both", "", false);
+	struct hw_stored s = {.id = "old", .id_len = 3, .state = HW_STATE_ONLINE, .group = "lamps", .seq = 5};
+	ck_assert_int_eq(hw_monitor_load(one->m, one->now, &s), 0);
+	split_lamps(one, 90000);
+	ck_assert_str_eq(group_of(one, "only"), "lamps");
+	for (int k = 0; k < 3; k++) {
+		world_say(one, "b/only", "", false);
+		world_say(one, "b/old", "", false);
+		world_say(one, "b/both", "", false);
+		ck_assert_str_eq(group_of(one, "only"), "slow");
+		ck_assert_str_eq(group_of(one, "old"), "slow");
+		ck_assert_str_eq(group_of(one, "both"), k == 0 ? "slow" : "lamps");
+		world_say(one, "a/both", "", false);
+		ck_assert_str_eq(group_of(one, "both"), "lamps");
+		ck_assert_int_eq(hw_monitor_timeout_ms(one->m, world_device(one, "only")), 90000);
+		world_pass(one, S);
+	}
+	world_free(one);
+}
+END_TEST
+
+/* The group that the device has left may still hear it, and less often than the timeout of the new one. */
+START_TEST(a_move_to_a_later_group_keeps_the_longer_timeout_for_that_long)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct world *one = world_new(&conf, &lamps, 1);
+	world_connect(one);
+	world_say(one, "a/both", "", false);
+	world_say(one, "b/only", "", false);
+	split_lamps(one, 10000);
+	world_say(one, "b/both", "", false);
+	for (int k = 0; k < 5; k++) {
+		world_say(one, "b/only", "", false);
+		ck_assert_int_eq(hw_monitor_timeout_ms(one->m, world_device(one, "only")), 60000);
+		world_pass(one, 11 * S);
+	}
+	ck_assert(world_is(one, "only", HW_STATE_ONLINE) && world_is(one, "both", HW_STATE_ONLINE));
+	ck_assert_str_eq(group_of(one, "both"), "slow");
+	world_say(one, "a/both", "", false);
+	ck_assert_str_eq(group_of(one, "both"), "lamps");
+	world_pass(one, 6 * S);
+	world_say(one, "b/only", "", false);
+	ck_assert_int_eq(hw_monitor_timeout_ms(one->m, world_device(one, "only")), 10000);
+	world_pass(one, 11 * S);
+	ck_assert(world_is(one, "only", HW_STATE_OFFLINE) && world_is(one, "both", HW_STATE_ONLINE));
+	world_free(one);
+}
+END_TEST
+
 /* --- timeouts --------------------------------------------------------------------- */
 
 START_TEST(of_the_timeouts_that_nodes_have_the_longest_is_in_force)
@@ -504,6 +582,8 @@ int main(void)
 	tcase_add_test(judged, an_offline_device_that_is_heard_here_is_untold);
 	tcase_add_test(judged, a_reload_that_changes_the_form_has_devices_heard_again);
 	tcase_add_test(judged, a_shorter_timeout_waits_until_the_device_is_heard);
+	tcase_add_test(judged, a_filter_that_goes_to_a_later_group_takes_its_devices_along);
+	tcase_add_test(judged, a_move_to_a_later_group_keeps_the_longer_timeout_for_that_long);
 	tcase_add_checked_fixture(longest, setup, teardown);
 	tcase_add_test(longest, of_the_timeouts_that_nodes_have_the_longest_is_in_force);
 	tcase_add_test(longest, a_shorter_timeout_elsewhere_is_not_in_force);
