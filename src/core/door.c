@@ -41,7 +41,7 @@ void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enu
 	hw_device_set_state(d, state, reason);
 	if (was != state && state == HW_STATE_OFFLINE)
 		d->goodbye_period = 0;
-	if (state != HW_STATE_OFFLINE)
+	if (m->parents.names && state != HW_STATE_OFFLINE)
 		hw_parent_is_up(m, i);
 	if (state == HW_STATE_FORGOTTEN)
 		unlearn(d);
@@ -61,8 +61,9 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	enum hw_state was = hw_device_state(d);
 	if (was == HW_STATE_PROVISIONAL)
 		hw_monitor_no_longer_provisional(d);
-	int64_t wait_ms = state == HW_STATE_OFFLINE ? hw_parent_wait_ms(m, now, i) : -1;
-	if (state == HW_STATE_OFFLINE)
+	bool any_parent = m->parents.names, down = any_parent && state == HW_STATE_OFFLINE;
+	int64_t wait_ms = down ? hw_parent_wait_ms(m, now, i) : -1;
+	if (down)
 		hw_parent_goes_down(m, now, i, reason, delay_ns);
 	if (!hw_state_is_gone(was) && hw_state_is_gone(state) && d->last_heard_ms != HW_NEVER_MS)
 		hw_device_set_heard_ms(d, hw_device_last_seen_ms(d, now));
@@ -73,7 +74,7 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	d->since_ms = (int64_t)wall & HW_SINCE_MAX;
 	d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED);
 	hw_monitor_arm(m, now, i);
-	if (state == HW_STATE_ONLINE)
+	if (any_parent && state == HW_STATE_ONLINE)
 		hw_parent_returns(m, now, i);
 	if (wait_ms >= 0)
 		hw_parent_wait(m, now, i);

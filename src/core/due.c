@@ -238,7 +238,7 @@ static bool judge(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_mono sent = hw_sight_pair_sent(&m->sight, d->node.due);
-	if (!hw_parent_prove(m, now, i, budget))
+	if (m->family.proving && !hw_parent_prove(m, now, i, budget))
 		return true;
 	int64_t deadline_ns = hw_monitor_deadline(m, now, d).ns;
 	bool has_key = hw_monitor_has_key(m, d);
@@ -274,7 +274,7 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 			i); /* Before the device is checked: otherwise it would be forgotten although it was heard. */
 		return true;
 	}
-	if (!hw_parent_prove(m, now, i, budget)) {
+	if (m->family.proving && !hw_parent_prove(m, now, i, budget)) {
 		hw_monitor_arm_at(m, i, hw_seen_add(seen, HW_NS_PER_S / HW_TICKS_PER_S));
 		return true;
 	}
@@ -366,6 +366,8 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		hw_parent_relink(m, i);
 		return true;
 	}
+	if (!m->parents.names)
+		return false;
 	return hw_parent_take_next(m, now, budget) || hw_parent_check_next(m, now, budget);
 }
 

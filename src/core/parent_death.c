@@ -193,7 +193,7 @@ bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, unsign
 {
 	uint32_t parent;
 	struct hw_device *d = hw_monitor_at(m, i);
-	if (!m->family.proving || hw_device_state(d) != HW_STATE_ONLINE || d->flags & HW_FLAG_GOODBYE ||
+	if (hw_device_state(d) != HW_STATE_ONLINE || d->flags & HW_FLAG_GOODBYE ||
 	    hw_monitor_deadline(m, now, d).ns > hw_monitor_seen(m, now).ns)
 		return true;
 	struct hw_parent *p = parent_of(m, i, &parent);
