@@ -58,6 +58,8 @@ struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now
 		from = m->started.ns - timeout_ns;
 	if (d->last_seen_ns < f->silent_ns && from < f->silent_ns)
 		from = f->silent_ns;
+	if (from < f->heard_by_heirs_ns && hw_form_may_have_heirs(m, d))
+		from = f->heard_by_heirs_ns;
 	int64_t from_loss = (lossy_end > from ? lossy_end : from) + timeout_ns;
 	int64_t bound = from + 3 * timeout_ns;
 	int64_t due = from_loss < bound ? from_loss : bound;

@@ -135,21 +135,40 @@ void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 	}
 }
 
-static struct hw_out upstream_over(struct hw_monitor *m, uint16_t group)
+/* A group is no longer blind. The silence of devices that it may hear as an heir starts again. */
+static void end_blindness(struct hw_monitor *m, struct hw_now now, uint16_t group)
+{
+	m->rearm = (struct hw_sweep){.active = true};
+	for (size_t g = 0; g < m->groups.n; g++)
+		if (hw_hearing_has_heir(&m->hearing, g, group))
+			m->form[g].heard_by_heirs_ns = hw_monitor_group_seen(m, now, (uint16_t)g).ns;
+}
+
+static struct hw_out upstream_over(struct hw_monitor *m, struct hw_now now, uint16_t group)
 {
 	const struct hw_blind *b = &m->hearing.group[group].blind;
-	m->rearm = (struct hw_sweep){.active = true};
+	end_blindness(m, now, group);
 	return (struct hw_out){
 		.kind = HW_OUT_UPSTREAM,
 		.upstream = {.group = group, .length_ns = hw_blind_now(b) ? 0 : b->until.ns - b->since.ns}};
 }
 
 /* A group is no longer deaf. Its clock runs again, and its devices are armed again by it. */
-static struct hw_out deaf_over(struct hw_monitor *m, uint16_t group)
+static struct hw_out deaf_over(struct hw_monitor *m, struct hw_now now, uint16_t group)
 {
 	const struct hw_blind *b = &m->hearing.group[group].blind;
-	m->rearm = (struct hw_sweep){.active = true};
+	end_blindness(m, now, group);
 	return (struct hw_out){.kind = HW_OUT_DEAF, .deaf = {.group = group, .length_ns = b->until.ns - b->since.ns}};
+}
+
+/* The online devices whose heartbeats the group may receive, as their group or as an heir of it. */
+static uint32_t count_online(const struct hw_monitor *m, uint16_t group)
+{
+	uint32_t online = m->group_stats[group].count[HW_STATE_ONLINE];
+	for (size_t g = 0; g < m->groups.n; g++)
+		if (m->groups.all[g]->retired && hw_hearing_has_heir(&m->hearing, g, group))
+			online += m->group_stats[g].count[HW_STATE_ONLINE];
+	return online;
 }
 
 static void count_heard(struct hw_monitor *m, struct hw_now now)
@@ -157,7 +176,7 @@ static void count_heard(struct hw_monitor *m, struct hw_now now)
 	for (size_t g = 0; m->hearing.deaf_groups && g < m->hearing.n_groups; g++)
 		if (hw_hearing_is_deaf(&m->hearing, (uint16_t)g))
 			hw_hearing_count(&m->hearing, now.mono, (uint16_t)g, m->group_stats[g].heartbeats,
-			                 m->group_stats[g].count[HW_STATE_ONLINE]);
+			                 count_online(m, (uint16_t)g));
 }
 
 static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out *out)
@@ -165,15 +184,15 @@ static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out 
 	count_heard(m, now);
 	struct hw_hearing_do todo = hw_hearing_step(&m->hearing, &m->sight, now.mono);
 	while (todo.what == HW_HEARING_BACK && m->groups.all[todo.group]->retired) {
-		upstream_over(m, todo.group);
+		upstream_over(m, now, todo.group);
 		todo = hw_hearing_step(&m->hearing, &m->sight, now.mono);
 	}
 	if (todo.what == HW_HEARING_NOTHING)
 		return false;
 	if (todo.what == HW_HEARING_BACK)
-		*out = upstream_over(m, todo.group);
+		*out = upstream_over(m, now, todo.group);
 	else if (todo.what == HW_HEARING_OVER)
-		*out = deaf_over(m, todo.group);
+		*out = deaf_over(m, now, todo.group);
 	else if (todo.what == HW_HEARING_MUTE)
 		*out = deaf_out(m, now, todo.filter);
 	else
@@ -209,8 +228,13 @@ static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_devic
 	struct hw_mono need = needed(m, now, d, sent, e->late_ns);
 	uint32_t online = m->group_stats[d->group].count[HW_STATE_ONLINE];
 	size_t filter = 0;
+	struct hw_hearing *h = &m->hearing;
+	const struct hw_hearing_group *g = &h->group[d->group];
 	enum hw_hearing_verdict heard =
-		hw_hearing_judge(&m->hearing, &m->sight, now.mono, d->group, need, online, &e->wait_ns, &filter);
+		hw_hearing_judge(h, &m->sight, now.mono, d->group, need, online, &e->wait_ns, &filter);
+	for (size_t k = 0; k < g->n_heirs && heard == HW_HEARING_HEARS && hw_form_may_have_heirs(m, d); k++)
+		heard = hw_hearing_judge(h, &m->sight, now.mono, h->heir[g->heir + k], need, online, &e->wait_ns,
+		                         &filter);
 	e->unheard = heard == HW_HEARING_UNSURE;
 	e->deaf = heard >= HW_HEARING_DEAF;
 	if (heard == HW_HEARING_HEARS)
@@ -227,7 +251,7 @@ static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_devic
 /* Whether the device's silence proves nothing: its group is blind, or only other nodes can hear the device. */
 static bool is_unheard(const struct hw_monitor *m, const struct hw_device *d)
 {
-	return hw_hearing_is_blind(&m->hearing, d->group) || !hw_form_judges(m, d);
+	return hw_form_is_blind(m, d) || !hw_form_judges(m, d);
 }
 
 /* Judges the first suspect, if its barriers are back. */

@@ -41,6 +41,19 @@ static inline bool hw_form_judges(const struct hw_monitor *m, const struct hw_de
 	return !m->conf.several || d->form == HW_FORM_UNSAID || hw_form_is_ours(m, d);
 }
 
+/* Whether a reload may have given the filters that the device uses to other groups, the heirs of its group. */
+static inline bool hw_form_may_have_heirs(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return m->hearing.group[d->group].n_heirs > 0 && (m->groups.all[d->group]->retired || hw_form_is_older(m, d));
+}
+
+/* Whether the filters that the device may use are blind. */
+static inline bool hw_form_is_blind(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return hw_hearing_is_blind(&m->hearing, d->group) ||
+	       (hw_form_may_have_heirs(m, d) && hw_hearing_is_heir_blind(&m->hearing, d->group));
+}
+
 /* Returns the index of the group of that name. Creates the group if the configuration has none. Returns an error of
  * hw_groups_name(). */
 int hw_form_group(struct hw_monitor *m, const char *name, size_t len);

@@ -247,7 +247,8 @@ void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, 
 	int64_t timeouts = g->counted.ns ? (now.ns - g->counted.ns) / g->timeout_ns : 0;
 	if (g->counted.ns && timeouts == 0)
 		return;
-	g->heard = timeouts > 0 && 2 * (heartbeats - g->heartbeats) >= (uint64_t)timeouts * online;
+	uint64_t n = heartbeats - g->heartbeats;
+	g->heard = timeouts > 0 && n > 0 && 2 * n >= (uint64_t)timeouts * online;
 	g->counted = now;
 	g->heartbeats = heartbeats;
 }

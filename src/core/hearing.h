@@ -98,6 +98,16 @@ static inline bool hw_hearing_is_blind(const struct hw_hearing *h, uint16_t grou
 	return h->group[group].deaf_filters > 0 || h->group[group].upstream;
 }
 
+/* Whether one of the group's heirs (hearing_table.h) is blind. */
+static inline bool hw_hearing_is_heir_blind(const struct hw_hearing *h, uint16_t group)
+{
+	const struct hw_hearing_group *g = &h->group[group];
+	for (size_t k = g->heir; k < g->heir + g->n_heirs; k++)
+		if (hw_hearing_is_blind(h, h->heir[k]))
+			return true;
+	return false;
+}
+
 /* Whether the upstream is up and the group is blind only for the grace. */
 static inline bool hw_hearing_returns(const struct hw_hearing *h, uint16_t group)
 {

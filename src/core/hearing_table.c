@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/filter_index.h"
+
 #define PACKET      64                 /* maximum size of a canary without its topic and the monitor's name */
 #define BELIEVED_NS (30 * HW_NS_PER_S) /* least time before a silence is believed without a canary */
 
@@ -29,6 +31,7 @@ void hw_hearing_fini(struct hw_hearing *h)
 {
 	free_filters(h->filter, h->n);
 	free(h->brought);
+	free(h->heir);
 	free(h->group);
 }
 
@@ -94,6 +97,90 @@ static int build(const struct hw_hearing *h, const struct hw_groups *groups, con
 	return 0;
 }
 
+/* The heirs of all groups, while the new table is made. */
+struct heirs {
+	const struct hw_hearing *old;
+	struct hw_hearing_filter *filter; /* of the new table */
+	struct hw_filter_index index;     /* of these */
+	uint16_t *heir;                   /* owned */
+	size_t n, cap;
+	size_t *first;  /* owned; by group of the old table, and one more: where its heirs begin */
+	uint16_t group; /* the group whose heirs are collected */
+	const struct hw_hearing_filter *was;
+	int rc;
+};
+
+static bool is_kept(void *arg, size_t k)
+{
+	const struct heirs *x = arg;
+	return x->filter[k].group == x->group;
+}
+
+/* The filter `was` is in the new table at `k`, and its group lacks it. A canary that came back on it is required from
+ * its new group too. */
+static bool add_heir(void *arg, size_t k)
+{
+	struct heirs *x = arg;
+	struct hw_hearing_filter *f = &x->filter[k];
+	if (strcmp(f->canary, x->was->canary) == 0)
+		f->ever |= x->was->ever;
+	for (size_t i = x->first[x->group]; i < x->n; i++)
+		if (x->heir[i] == f->group)
+			return false;
+	if (x->n == x->cap) {
+		size_t cap = x->cap ? 2 * x->cap : 16;
+		uint16_t *heir = reallocarray(x->heir, cap, sizeof(*heir));
+		if (!heir) {
+			x->rc = -ENOMEM;
+			return true;
+		}
+		x->heir = heir;
+		x->cap = cap;
+	}
+	x->heir[x->n++] = f->group;
+	return false;
+}
+
+static void add_heirs(struct heirs *x, uint16_t from)
+{
+	const struct hw_hearing_group *g = &x->old->group[from];
+	for (size_t k = g->first; k < g->first + g->n && x->rc == 0; k++) {
+		x->was = &x->old->filter[k];
+		if (!hw_filter_index_equal(&x->index, x->was->filter, is_kept, x))
+			hw_filter_index_equal(&x->index, x->was->filter, add_heir, x);
+	}
+}
+
+/* Finds the heirs of each group of the old table, by its filters and by those of its heirs so far. 0 or -ENOMEM. */
+static int find_heirs(struct heirs *x, size_t n)
+{
+	const struct hw_hearing *h = x->old;
+	x->first = calloc(h->n_groups + 1, sizeof(*x->first));
+	x->rc = x->first ? 0 : -ENOMEM;
+	for (size_t k = 0; k < n && h->n > 0 && x->rc == 0; k++)
+		x->rc = hw_filter_index_add(&x->index, x->filter[k].filter, k);
+	for (size_t g = 0; g < h->n_groups && x->rc == 0; g++) {
+		x->group = (uint16_t)g;
+		x->first[g] = x->n;
+		add_heirs(x, (uint16_t)g);
+		for (size_t k = 0; k < h->group[g].n_heirs; k++)
+			add_heirs(x, h->heir[h->group[g].heir + k]);
+		x->first[g + 1] = x->n;
+	}
+	hw_filter_index_fini(&x->index);
+	return x->rc;
+}
+
+static void install_heirs(struct hw_hearing *h, struct heirs *x)
+{
+	for (size_t g = 0; g < h->n_groups; g++) {
+		h->group[g].heir = x->first[g];
+		h->group[g].n_heirs = x->first[g + 1] - x->first[g];
+	}
+	free(h->heir);
+	h->heir = x->heir;
+}
+
 static size_t count_filters(const struct hw_groups *groups, const char *node)
 {
 	size_t n = 0;
@@ -154,13 +241,22 @@ int hw_hearing_set_filters(struct hw_hearing *h, const struct hw_groups *groups,
 	h->group = group;
 	struct hw_hearing_filter *filter = calloc(n + 1, sizeof(*filter));
 	int64_t *brought = calloc(n + 1, sizeof(*brought));
-	if (!filter || !brought || (node && build(h, groups, node, now, filter, brought))) {
+	struct heirs heirs = {.old = h, .filter = filter};
+	int rc = filter && brought ? 0 : -ENOMEM;
+	if (rc == 0 && node)
+		rc = build(h, groups, node, now, filter, brought);
+	if (rc == 0)
+		rc = find_heirs(&heirs, n);
+	if (rc == 0) {
+		install_heirs(h, &heirs);
+		install(h, groups, filter, brought, n);
+	} else {
 		free_filters(filter, n);
 		free(brought);
-		return -ENOMEM;
+		free(heirs.heir);
 	}
-	install(h, groups, filter, brought, n);
-	return 0;
+	free(heirs.first);
+	return rc;
 }
 
 struct hw_mono hw_hearing_proven(const struct hw_hearing *h, size_t k)

@@ -3,6 +3,10 @@
  * The table of the heartbeat filters of all groups, for hearing.h: when each filter last delivered, how that is proven,
  * and the state of its canary. Private to the core.
  *
+ * Heirs: a reload may give filters of a group to other groups, its heirs: it renames or splits the group. A device that
+ * has not been heard since is still of the old group, and its messages arrive by the filters of the heirs. So it is
+ * judged only if the heirs hear too.
+ *
  * A heartbeat carries no send time. It was published after the last barrier that was back when the heartbeat was read,
  * so the send time of that barrier is its `brought`. The `seq` of a canary is its own send time.
  */
@@ -47,10 +51,11 @@ struct hw_hearing_filter {
 };
 
 struct hw_hearing_group {
-	size_t first, n;     /* its filters; none: the group is never deaf */
-	bool canary;         /* the group may send canaries */
-	bool asked;          /* a device of the group waits to be judged */
-	struct hw_mono want; /* the filters must be proven since this */
+	size_t first, n;      /* its filters; none: the group is never deaf */
+	size_t heir, n_heirs; /* its heirs are `heir`[heir .. heir + n_heirs) of struct hw_hearing */
+	bool canary;          /* the group may send canaries */
+	bool asked;           /* a device of the group waits to be judged */
+	struct hw_mono want;  /* the filters must be proven since this */
 	int64_t timeout_ns;
 	unsigned deaf_filters;
 	bool upstream;          /* the upstream is down, or is up but its grace lasts */
@@ -72,6 +77,7 @@ struct hw_hearing {
 	int64_t *brought; /* owned; for each filter, the send time that its last message proves; each heartbeat writes
 	                     it */
 	size_t n;
+	uint16_t *heir;              /* owned; those of each group stand together */
 	int64_t started_ns, base_us; /* origin of the canaries' seq */
 	bool is_busy;                /* a canary or a deafness may need work */
 	bool asked;                  /* a group has `asked` */
@@ -120,6 +126,16 @@ static inline uint32_t hw_hearing_filter_of(const struct hw_hearing *h, uint16_t
 {
 	const struct hw_hearing_group *g = &h->group[group];
 	return (uint32_t)(index < g->n ? g->first + index : h->n);
+}
+
+/* Whether filters of `group` belong to the group `heir` since a reload. */
+static inline bool hw_hearing_has_heir(const struct hw_hearing *h, size_t group, uint16_t heir)
+{
+	const struct hw_hearing_group *g = &h->group[group];
+	size_t k = g->heir, end = g->heir + g->n_heirs;
+	while (k < end && h->heir[k] != heir)
+		k++;
+	return k < end;
 }
 
 /* Makes the next hw_hearing_step() check all filters, even if one in this turn has done so. */

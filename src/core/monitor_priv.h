@@ -47,6 +47,7 @@ struct hw_form {
 	int64_t silent_ns; /* silence of a device that was last heard before heard_ns counts from here */
 	int64_t timeout_ms, timeout_max_ms;         /* the longest timeouts of the group on other nodes; 0: unknown */
 	int64_t was_timeout_ms, was_timeout_max_ms; /* values before heard_ns, for devices not heard since */
+	int64_t heard_by_heirs_ns; /* likewise of a device that may be heard by an heir: since then no heir is blind */
 	/* The longest timeout of the groups that its HW_FORM_MOVED devices had before. Such a device, heard here after
 	 * moved_until_ns (group's seeing clock), has the timeout of this group. */
 	int64_t moved_timeout_ms, moved_until_ns;

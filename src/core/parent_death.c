@@ -133,7 +133,7 @@ bool hw_parent_orphaned(const struct hw_monitor *m, uint32_t i)
 	const struct hw_device *d = hw_monitor_at(m, i);
 	if (m->groups.all[d->group]->parent_death != HW_PARENT_TAKE || hw_device_state(d) != HW_STATE_ONLINE ||
 	    d->flags & HW_FLAG_GOODBYE || hw_monitor_has_key(m, d) || !hw_gate_is_authoritative(m, d) ||
-	    hw_hearing_is_blind(&m->hearing, d->group) || !hw_form_judges(m, d))
+	    hw_form_is_blind(m, d) || !hw_form_judges(m, d))
 		return false;
 	const struct hw_parent *p = last_death(m, i);
 	return p && d->last_heard_ms <= p->down_ms && m->sight.blind.lossy_end.ns < p->down_seen_ns;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "arm.h"
+#include "form.h"
 #include "out.h"
 #include "probe_time.h"
 #include "siphash.h"
@@ -83,7 +84,7 @@ bool hw_probe_is_wanted(const struct hw_monitor *m, struct hw_now now, struct hw
 {
 	const struct hw_device *d = hw_registry_get(m->registry, ref);
 	if (!d || hw_device_state(d) != HW_STATE_ONLINE || !hw_device_is_probed(d) || hw_monitor_is_blind(m) ||
-	    hw_hearing_is_blind(&m->hearing, d->group) || !hw_gate_owns(m, d))
+	    hw_form_is_blind(m, d) || !hw_gate_owns(m, d))
 		return false;
 	*left_ns = hw_monitor_deadline(m, now, d).ns - hw_monitor_seen(m, now).ns;
 	return *left_ns > 0;

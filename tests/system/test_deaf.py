@@ -128,6 +128,24 @@ def test_the_right_to_read_is_taken_and_given_back(env, protocol, restarts):
         report("%s, the right to read lost, %s restarted" % (protocol, restarts), f, ROUNDS)
 
 
+def test_a_deaf_group_is_renamed(env):
+    """No heartbeat moves its devices to the new name, so they are still of the old one."""
+    with Fleet(env, "5") as f:
+        f.set_acl(acl(read=False))
+        f.is_deaf()
+        f.d.edit("[group default]", "[group renamed]")
+        assert f.d.request("POST", "/v1/reload").status == 200
+        f.is_deaf()
+        wait_until(lambda: lines(f.d, r"blind \(deaf\).* group 'renamed'"), 20, "the new name to be deaf")
+        f.stays_deaf()
+        assert f.false_offlines() == 0
+        f.set_acl(acl())
+        f.hears()
+        pass_time(TIMEOUT * 1.2)
+        assert f.false_offlines() == 0
+        assert {f.d.device(i)["group"] for i in DEVICES} == {"renamed"}
+
+
 def test_the_right_to_read_is_lost_while_no_monitor_runs(env):
     """MQTT 3.1.1 tells nothing of it: what the run before had is kept in Redis, past every bound."""
     with Fleet(env, "3.1.1") as f:

@@ -693,6 +693,72 @@ START_TEST(test_a_reload_ends_it_with_the_filter)
 }
 END_TEST
 
+/* A reload renames a deaf group (0), or the right is lost at the reload (1). Nothing is heard that would move the
+ * devices to the group that has their filters now. */
+START_TEST(test_a_renamed_group_stays_deaf)
+{
+	struct hw_monitor_conf conf = hearing_conf();
+	live(20);
+	if (_i == 0) {
+		lose_right();
+		world_pass(w, 30 * S);
+		ck_assert(deaf());
+	}
+	for (int k = 0; k < 2; k++) {
+		groups[0].name = k == 0 ? "renamed" : "again";
+		ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+		lose_right();
+		world_pass(w, 60 * S);
+		ck_assert(!deaf());
+		ck_assert(hw_monitor_group_is_deaf(w->m, 2 + (size_t)k));
+		ck_assert_uint_eq(offline(), 0);
+	}
+	w->deny = NULL;
+	world_pass(w, 9 * S);
+	ck_assert(!hw_monitor_group_is_deaf(w->m, 3));
+	ck_assert_uint_eq(offline(), 0);
+	world_beat(w, "a", "");
+	ck_assert_str_eq(hw_monitor_group_of(w->m, world_device(w, "a"))->name, "again");
+	world_pass(w, 9 * S);
+	ck_assert_uint_eq(offline(), 2);
+	world_pass(w, 2 * S);
+	ck_assert_uint_eq(offline(), 3);
+}
+END_TEST
+
+/* A reload gives a filter to a later group, which hears nothing: it is deaf (0), or its upstream is away (1). */
+START_TEST(test_a_filter_goes_to_a_group_that_does_not_hear)
+{
+	static const char *const keeps[] = {"nodes/{id}/status"}, *const gives[] = {"nodes/{id}/heartbeat"};
+	static const char *const whiles[] = {"$SYS/bridge on"};
+	struct hw_monitor_conf conf = hearing_conf();
+	struct hw_group_spec next[] = {groups[0], groups[1]};
+	next[0].heartbeat = keeps;
+	next[1].heartbeat = gives;
+	next[0].n_heartbeat = next[1].n_heartbeat = 1;
+	next[1].whiles = whiles;
+	next[1].n_whiles = _i == 1;
+	live(20);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, next, 2), 0);
+	if (_i == 0)
+		lose_right();
+	world_say(w, "$SYS/bridge", "off", false);
+	world_say(w, "nodes/d/status", "up", false); /* its group's own filter brings it */
+	world_pass(w, 60 * S);
+	ck_assert(world_is(w, "d", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(offline(), 1);
+	ck_assert(hw_monitor_blindness(w->m).blind);
+	w->deny = NULL;
+	world_say(w, "$SYS/bridge", "on", false);
+	world_pass(w, 9 * S);
+	ck_assert_uint_eq(offline(), 1);
+	world_beat(w, "a", "");
+	ck_assert_str_eq(hw_monitor_group_of(w->m, world_device(w, "a"))->name, "slow");
+	world_pass(w, 60 * S);
+	ck_assert_uint_eq(offline(), 4);
+}
+END_TEST
+
 /* Its clock is another than that of the group that it comes from. */
 START_TEST(test_a_device_that_moves_takes_its_silence_along)
 {
@@ -1050,6 +1116,8 @@ int main(void)
 	tcase_add_test(tc, test_nobody_is_deaf_while_barriers_are_away);
 	tcase_add_test(tc, test_lost_with_the_broker);
 	tcase_add_test(tc, test_a_reload_ends_it_with_the_filter);
+	tcase_add_loop_test(tc, test_a_renamed_group_stays_deaf, 0, 2);
+	tcase_add_loop_test(tc, test_a_filter_goes_to_a_group_that_does_not_hear, 0, 2);
 	tcase_add_test(tc, test_a_device_that_moves_takes_its_silence_along);
 	tcase_add_test(tc, test_another_monitors_canary_is_no_proof_of_time);
 	suite_add_tcase(suite, tc);
