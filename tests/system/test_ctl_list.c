@@ -137,10 +137,10 @@ START_TEST(nodes_of_several)
 	server_stop(&s);
 	server_start_with_nodes(&s);
 	ck_assert_int_eq(ctl("nodes"), 0);
-	ck_assert_str_eq(out, "NODE      STATE        SINCE      OWNS        DEVICES  OWED  VERSION\n"
-	                      "a (this)  ready        1m ago     131 (51 %)  -        -     1.2.3\n"
-	                      "b         blind: link  1h ago     125 (49 %)  3        0     1.2.4\n"
-	                      "c         lost         2m13s ago  -           -        -     -\n"
+	ck_assert_str_eq(out, "NODE      STATE        SINCE      OWNS        DEVICES  PENDING  VERSION\n"
+	                      "a (this)  ready        1m ago     131 (51 %)  -        -        1.2.3\n"
+	                      "b         blind: link  1h ago     125 (49 %)  3        0        1.2.4\n"
+	                      "c         lost         2m13s ago  -           -        -        -\n"
 	                      "node c was lost 2m13s ago; the other nodes watch its devices\n"
 	                      "node b differs from this one: version, config\n");
 	s.nodes.at[2].owns = 7;
@@ -177,9 +177,9 @@ static size_t columns_of(const char *line)
 /* Where there is no room for all of it: the node, its state and what it owns. */
 START_TEST(nodes_on_a_narrow_terminal)
 {
-	static const int widths[] = {30, 40, 60, 90};
-	static const char *const there[] = {"OWNS", "OWNS", "OWED", "VERSION"}, *const gone[] = {"SINCE", "SINCE",
-	                                                                                         "VERSION", "none"};
+	static const int widths[] = {30, 40, 64, 90};
+	static const char *const there[] = {"OWNS", "OWNS", "PENDING", "VERSION"}, *const gone[] = {"SINCE", "SINCE",
+	                                                                                            "VERSION", "none"};
 	server_stop(&s);
 	server_start_with_nodes(&s);
 	s.nodes.at[1].node = "a-node-with-a-long-name";
