@@ -453,7 +453,8 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	h->reported = e->at;
 	if (h->state == HUB_LIVE && hw_stream_id_compare(e->at, h->last) > 0)
 		report(h, e);
-	/* otherwise it was already read, or the hub will read it from the stream */
+	/* A hub that is not live reads the event from the stream later. A live hub has already passed on an event up to
+	 * `last`. */
 }
 
 /* It has no id, so a client that resumes does not get it again. Clients that lag do not get it. */

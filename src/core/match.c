@@ -52,8 +52,9 @@ static const struct hw_topic *status_at(const struct hw_groups *g, size_t i)
 	return &g->all[group_at(g, i)]->status;
 }
 
-/* Whether the template matches every topic that its filter matches. A {name...} needs at least one level, and then the
- * levels that follow it; its filter does not. */
+/* Whether the template matches every topic that its filter matches. False for a template with {name...} that does not
+ * end in `#`: the template needs at least one level for the name, and the levels that follow it in the template. Its
+ * filter ends in `#` and needs neither. */
 static bool is_whole(const struct hw_topic *t)
 {
 	return t->filter[t->filter_len - 1] != '#' || t->text[strlen(t->text) - 1] == '#';

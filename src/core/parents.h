@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index of parents: which devices depend on which. A child is a record of the monitor's registry; a parent is an
- * id, which may be that of no record. Private to the core.
+ * The index of parents: which devices depend on which. A child is a device of the monitor's registry. A parent is an
+ * id; a device with that id need not exist. A bond joins a child and a parent. Private to the core.
  *
- * Invariants: each bond is in the list of its child and in the ring of its parent. A parent has children: without any
- * it is removed.
+ * Invariants: each bond is in the list of its child and in the ring of its parent. A parent without children is
+ * removed. If it is queued, it is removed when it leaves the queue.
  *
- * A child costs a cell of 8 bytes and an bond of 20 bytes for each parent. Cells stand in blocks for 16 neighbouring
- * records, so a record beside a child costs a cell as well. A monitor without parents has no index.
+ * Cost: a cell of 8 bytes for each child, and a bond of 20 bytes for each parent of a child. Cells are allocated in
+ * blocks for 16 neighbouring records, so a block with one child costs 16 cells. A monitor without parents has no index.
  */
 #ifndef HW_PARENTS_H
 #define HW_PARENTS_H
@@ -108,14 +108,14 @@ void hw_parents_removed(struct hw_parents *p, uint32_t record, struct hw_id id);
 /* The child has no parents any more. */
 void hw_parents_clear(struct hw_parents *p, uint32_t child);
 
-/* Bytes in use. For tests and the benchmark. */
-/* Begins a walk. hw_parents_step() returns the next bond, from 1; 0: the walk is over. A child that leaves meanwhile
- * may make the walk meet another one twice, and none is left out but those that join. */
+/* Begins a walk. hw_parents_step() returns the next bond, from 1; 0: the walk is over. If a child leaves during the
+ * walk, the walk may meet another child twice. The walk leaves out only children that join during the walk. */
 void hw_parents_walk(const struct hw_parent *p, struct hw_parent_walk *w);
 uint32_t hw_parents_step(const struct hw_parents *p, uint32_t parent, struct hw_parent_walk *w);
-/* The parent is not in the queue of the taken any more. */
+/* The parent has left the queue. Removes a parent without children. */
 void hw_parents_unqueued(struct hw_parents *p, uint32_t parent);
 
+/* Bytes in use. For tests and the benchmark. */
 size_t hw_parents_bytes(const struct hw_parents *p);
 
 #endif

@@ -13,9 +13,9 @@
 
 #include "heartwheel/group.h"
 
-/* Completes the form_hash of groups[0 .. n), which are in the order of the file. Before the call each form_hash covers
- * the group's own settings. The order of the filters in a group does not matter. A form has eight hexadecimal digits
- * and is never 0. Returns 0 or -ENOMEM. */
+/* Adds to each form_hash the filters of earlier groups that overlap with the group's own filters. On entry, a form_hash
+ * covers only the group's own settings. `groups` is in the order of the file. The order of the filters in a group does
+ * not matter. Afterwards form_hash is a number of 32 bits and never 0. Returns 0 or -ENOMEM. */
 int hw_takers_add(struct hw_group *const *groups, size_t n);
 
 #endif

@@ -81,8 +81,8 @@ static void check_loading(struct hw_app *a, struct hw_now now)
 	    now.mono.ns - a->life.started.ns < LOAD_PATIENCE_NS)
 		return;
 	hw_log(a->log, HW_LOG_WARNING,
-	       "Redis is away; devices are watched as their heartbeats arrive; devices that stopped before the start "
-	       "are found when Redis returns");
+	       "Redis cannot be reached; each device is watched from its first heartbeat on; a device that stopped "
+	       "before this start is detected only after Redis returns; check Redis");
 	a->life.loading = false;
 	hw_monitor_loaded(a->monitor);
 	hw_app_republish(a, now);

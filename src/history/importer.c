@@ -399,8 +399,9 @@ static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_s
 }
 
 /*
- * Writes a batch of entries after a stream's offset. *more: whether entries are left. Returns 0, -ENOTCONN, -EACCES if
- * Redis refuses (which is logged), or -EIO if SQL failed.
+ * Copies a batch of a stream's entries from Redis to SQL: the next ones after the stored offset. Sets *more if the
+ * stream has further entries. Returns 0; -ENOTCONN; -EACCES if Redis refuses the read (logged here); -EIO if SQL
+ * failed.
  */
 static int copy_batch(struct hw_importer *c, enum hw_stream stream, bool *more)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When at least one monitor saw the fleet, from the table `sight`. */
+/* Reads from table `sight` the times in which at least one monitor was not blind. */
 #ifndef HW_HISTORY_SEEN_H
 #define HW_HISTORY_SEEN_H
 

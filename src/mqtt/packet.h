@@ -45,7 +45,7 @@ struct hw_packet_ack {
 	uint8_t reason; /* 0: accepted */
 };
 
-/* Parses the first packet of a connection that waits for acknowledgements. */
+/* Parses the first packet in `bytes`, which were received on a connection that waits for acknowledgements (PUBACK). */
 enum hw_packet_ack_kind hw_packet_peek_ack(const void *bytes, size_t n, bool v5, struct hw_packet_ack *a);
 
 /* A message to send. All pointers are borrowed. */

@@ -57,7 +57,7 @@ struct hw_fence {
 	bool session, reader; /* the publisher is connected; reader 0 is subscribed */
 	bool confirmed;       /* rule 2 */
 	uint64_t sessions;    /* number of the present session, or of the last one */
-	uint64_t begun; /* how often the proof has started again; while this is unchanged, no message was missed */
+	uint64_t begun; /* number of times the proof has started again; while unchanged, reader 0 missed no presence */
 	uint64_t claims[HW_PARTITIONS];
 
 	bool recalled; /* the tokens that an earlier run published were read: see hw_fence_recalled() */

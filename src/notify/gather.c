@@ -130,7 +130,8 @@ static void add_counts(struct hw_gather *g, struct hw_json *j)
 	hw_json_close(j, ']');
 }
 
-/* Writes the message; the lists are empty then. Returns 0 or -ENOMEM. */
+/* Writes the message as JSON. Moves the lists `devices` and `blind` into the message, so both are empty afterwards.
+ * Returns 0 or -ENOMEM. */
 static int write_json(struct hw_gather *g, const char *node_id, bool test, struct evbuffer *b)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(g->m);

@@ -206,10 +206,10 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
 }
 
 /*
- * Appends a snapshot. It does not change the outbox, because it has no news for the broker, and an emptied Redis is no
- * reason to publish again. Exception: if the broker has not acknowledged a clearing, the outbox gets it, because no
- * other record of it would exist after a restart. A snapshot that is written as a transition changes the outbox as that
- * transition would.
+ * Appends a snapshot. A snapshot leaves the outbox unchanged: the state is not new, and the loss of Redis's data is no
+ * reason to publish the state again. Exception: the device is forgotten, and the broker has not acknowledged the
+ * clearing of its retained status. The clearing then enters the outbox, because nothing else records it after a
+ * restart. With `as_transition`, the outbox changes as for a transition.
  */
 void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
                       bool as_transition, struct hw_pending_write *pending)

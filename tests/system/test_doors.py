@@ -149,7 +149,7 @@ def test_streams_of_users_who_are_removed_end(env, users):  # noqa: F811
     a = d.request("POST", "/v1/reload").json()
     assert a["changed"] == ["http.users"], a
     assert a["users"] == "+eve -gone -otto, 1 stream closed", a
-    assert "reload: users: +eve -gone -otto, 1 stream closed" in d.log()
+    assert "reload: [http] users: +eve -gone -otto, 1 stream closed" in d.log()
     wait_until(lambda: streams["otto"].ended, what="the stream of a user who was removed to end")
     env.beat("x")
     wait_until(lambda: b'"id":"x"' in streams["rita"].read, what="the other stream to go on")

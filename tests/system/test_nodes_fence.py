@@ -157,7 +157,7 @@ def test_what_an_old_owner_has_under_way(env, pair, protocol, qos, readers, fate
             after = retained(env, before)
             return agrees(env, DEVICES) and all(after[d][0] > before[d][0] and after[d][2] for d in before)
         wait_until(are_told, what="all to be told online by the new owner")
-        wait_until(lambda: "'%s', whose claims are older, was disconnected" % OLD in new.log(), what="a line about the old one")
+        wait_until(lambda: "disconnected the publisher of node '%s'" % OLD in new.log(), what="a line about the old one")
         assert new.metrics().get("evictions_total") >= 1
         if fate == "alive":
             old.signal(signal.SIGCONT)
@@ -300,7 +300,7 @@ def test_a_peer_is_cut_off_by_the_client_id_that_it_says(env, prefix, lie):
     wait_until(lambda: claims() == said, what="the old owner's claims, and not its will")
     wait_until(lambda: set(owners(env).values()) == {NEW}, what="the new owner")
     wait_until(publisher.is_closed, what="the old owner's publisher to be cut off")
-    wait_until(lambda: "'%s', whose claims are older, was disconnected" % OLD in new.log(), what="a line about it")
+    wait_until(lambda: "disconnected the publisher of node '%s'" % OLD in new.log(), what="a line about it")
     assert not json.loads(claims())["online"] and not innocent.is_closed()
     old.signal(signal.SIGCONT)
     wait_owned(env, {OLD, NEW})

@@ -352,7 +352,7 @@ def test_a_node_that_may_not_write_leaves_its_partitions_to_the_other(env, right
     pair.wait_settled([a, b])
     wait_until(lambda: a.get("/readyz").status == 200)
     assert all(states(env, i) == ["online", "offline"] for i in devices)
-    assert a.log().count("has no right to write devices") <= 1
+    assert a.log().count("Redis refuses this node's writes of devices") <= 1
 
 
 def test_no_node_may_write(env):
@@ -366,7 +366,7 @@ def test_no_node_may_write(env):
     with env.beating([i, j], 0.2):
         wait_until(lambda: env.in_store(i) == env.in_store(j) == "online")
         grant(env, "-zadd")
-        wait_until(lambda: all("has no right to write devices" in d.log() for d in (a, b)))
+        wait_until(lambda: all("Redis refuses this node's writes of devices" in d.log() for d in (a, b)))
     wait_until(lambda: a.state(i) == b.state(j) == "offline")
     throughout(lambda: pair.owners() == before, 3, "no partition to move")
     b.stop()

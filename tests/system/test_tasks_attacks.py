@@ -268,4 +268,4 @@ def test_a_will_that_the_broker_minds(env):
     alice, d1 = Sender(t), Device(t, "d1")
     alice.wait(alice.submit("d1"), "complete")
     assert not out.on(env.root + "/out/long") and len(d1.done) == 1
-    wait_until(lambda: "the broker refused a will" in t.log(), what="it to say so")
+    wait_until(lambda: "the broker refused to publish the will of" in t.log(), what="it to say so")

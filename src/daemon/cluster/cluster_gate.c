@@ -48,8 +48,9 @@ static void unsay(struct hw_app *a, struct hw_ref ref)
 	hw_app_cluster_reread(a, false);
 }
 
-/* Keeps a device whose transition was refused. Without memory, the device keeps the refused state until the stream has
- * a newer entry about it. */
+/* Puts a device whose transition Redis refused on the list `unsaid`. unsay_kept() withdraws the transition after the
+ * partition is lost. If memory is exhausted, the device is not listed: the device keeps the refused state until the
+ * stream has a newer entry about it. */
 static void keep_unsaid(struct hw_cluster_gate *g, struct hw_ref ref)
 {
 	if (g->n_unsaid == g->cap_unsaid) {

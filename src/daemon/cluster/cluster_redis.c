@@ -43,8 +43,8 @@ static void report_denied(struct hw_app *a)
 	snprintf(r->denied, sizeof(r->denied), "%s", denied ? r->answer->denied : "");
 	if (denied)
 		hw_log(a->log, HW_LOG_ERROR,
-		       "nodes: this node has no right to write devices: %s; it releases its partitions to nodes that "
-		       "have the right, or keeps them while no node has it",
+		       "nodes: Redis refuses this node's writes of devices: %s; this node hands its partitions over to "
+		       "nodes that may write, or keeps them while no node may; check the ACL of the Redis user",
 		       r->denied);
 	else
 		hw_log(a->log, HW_LOG_NOTICE, "nodes: this node may write devices again");

@@ -153,7 +153,7 @@ static void end(struct hw_app *a)
 	struct hw_cluster_standby *s = standby_of(a);
 	a->life.restarts = true;
 	hw_log(a->log, HW_LOG_WARNING, "nodes: this node no longer owns the fleet%s; it stands by again",
-	       s->goes_blind ? ", because it has received no heartbeat" : "");
+	       s->goes_blind ? ", because it could not watch the devices" : "");
 	hw_app_schedule_turn(a);
 }
 
@@ -241,5 +241,7 @@ void hw_app_cluster_go_on(struct hw_app *a, const struct hw_cluster_kept *kept)
 	s->shy = kept->was_blind;
 	s->shy_until = hw_mono_add(hw_app_now().mono, SHY_NS);
 	if (s->shy)
-		hw_log(a->log, HW_LOG_NOTICE, "nodes: this node leaves the fleet to other ready nodes for an hour");
+		hw_log(a->log, HW_LOG_NOTICE,
+		       "nodes: this node owned the fleet but could not watch the devices; for an hour it takes the "
+		       "fleet only if no other node is ready; check its subscriptions and its rights at the broker");
 }

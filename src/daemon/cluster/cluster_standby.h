@@ -7,10 +7,10 @@
  * When a node has won all partitions, it begins with the fleet as after a start: it subscribes to the fleet's filters
  * and reads Redis. Silence counts from the end of reconnect_grace.
  *
- * A node gives the fleet up if another node owns a part of it, or if it has released the fleet. It also gives the fleet
- * up if it has lost a part and is blind for a lease. Its data about the devices is then useless. So the daemon stops
- * everything except its sockets, and starts over (hw_app_restart()). No heartbeat, pending write or request of before
- * can remain by mistake.
+ * A node gives the fleet up if another node owns one of its partitions, or if it has handed over all partitions (a
+ * release). It also gives the fleet up if it has lost a partition and has been blind for the length of a lease, or if
+ * it cannot begin. Its data about the devices is then out of date. So the daemon stops everything except its sockets,
+ * and starts over (hw_app_restart()): no heartbeat, pending write or request from before the restart remains.
  *
  * If Redis was flushed, partitions are lost although no other node owns them. They are claimed again, because no other
  * node knows their devices.
@@ -34,7 +34,7 @@ struct hw_cluster_standby {
 	bool again;             /* partitions were won again since the begin */
 	bool saw;               /* since the beginning a barrier came back, so the connections deliver messages */
 	bool shy;               /* see hw_app_standby_ready() */
-	bool goes_blind;        /* given up because this node never received its messages */
+	bool goes_blind;        /* given up because this node could not watch it */
 	struct hw_mono at;      /* the time of the begin */
 	struct hw_mono unheard; /* when this node was last blind, apart from a grace */
 	struct hw_mono blind_since, shy_until; /* 0: not blind; the end of `shy` */
@@ -55,7 +55,8 @@ bool hw_app_standby_blind(struct hw_app *a, struct hw_now now);
 void hw_app_standby_won(struct hw_app *a);
 void hw_app_standby_lost(struct hw_app *a);
 void hw_app_standby_released(struct hw_app *a);
-/* Whether Redis was read completely for the partitions that become authoritative now. No comparison is needed then. */
+/* Whether the partitions that become authoritative now were read completely from Redis in this run. If so, the caller
+ * compares neither the outbox nor the keys, and publishes no status again (make_good()). */
 bool hw_app_standby_loaded(struct hw_app *a);
 /* Called once a turn, after the orders. Begins with the fleet, or gives it up. */
 void hw_app_standby_turn(struct hw_app *a, struct hw_now now);

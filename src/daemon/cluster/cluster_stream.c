@@ -117,8 +117,8 @@ static void on_trouble(void *arg, const char *what)
 {
 	struct hw_app *a = arg;
 	hw_log(a->log, HW_LOG_ERROR, "nodes: event stream: %s%s", what,
-	       hw_app_cluster_is_denied(a) ? "; this node is not ready while it may not read the stream, and releases "
-	                                     "its devices to nodes that are"
+	       hw_app_cluster_is_denied(a) ? "; this node is not ready and hands its devices over to ready nodes; "
+	                                     "allow the Redis user to read the stream"
 	                                   : "");
 	hw_app_schedule_turn(a);
 }

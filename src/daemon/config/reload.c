@@ -204,7 +204,7 @@ static void take_safety(struct hw_app *a, struct changes *c, struct hw_http_plan
 		if (!c->users)
 			add_item(c->live, "http.users");
 		users_text(&c->taken, text, sizeof(text));
-		hw_log(a->log, HW_LOG_NOTICE, "reload: users: %s", text);
+		hw_log(a->log, HW_LOG_NOTICE, "reload: [http] users: %s", text);
 	}
 	if (!*a->conf->http_users && had_users && !hw_socket_is_local(a->start->http_listen))
 		hw_log(a->log, HW_LOG_WARNING,

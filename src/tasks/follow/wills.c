@@ -143,8 +143,11 @@ static void on_put(void *arg, enum hw_put what, const char *text)
 	sent->done = what != HW_PUT_LOST;
 	w->failed |= !sent->done;
 	if (what == HW_PUT_REFUSED)
-		hw_log_limited(w->app->log, HW_TASKS_LIMIT_FOLLOW, HW_LOG_WARNING, "the broker refused a will: %.200s",
-		               text);
+		hw_log_limited(w->app->log, HW_TASKS_LIMIT_FOLLOW, HW_LOG_WARNING,
+		               "follow: the broker refused to publish the will of '%.100s': %.200s; the will is "
+		               "dropped; check "
+		               "the rights of heartwheel-tasks at the broker",
+		               w->ids[sent - w->sent], text);
 	if (w->out == 0)
 		end_page(w);
 }
