@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Alerts for Alertmanager's API v2. A label's name is [a-zA-Z_][a-zA-Z0-9_]*; the labels of a device may have any
- * names, so other bytes become '_', and a name that is ours gets "label_" before it. Alertmanager refuses a whole
- * request for one label name that is wrong.
+ * Alerts for Alertmanager's API v2. Alertmanager allows [a-zA-Z_][a-zA-Z0-9_]* as the name of a label, and refuses a
+ * whole request because of one wrong name. A device's labels may have any names. So each other byte of a name becomes
+ * '_', and a name that heartwheel itself uses gets the prefix "label_".
  */
 #include <ctype.h>
 #include <errno.h>

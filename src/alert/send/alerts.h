@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an alertmanager receiver was sent: each alert is posted to each server once a minute, since Alertmanager forgets
- * alerts over a restart of its own. An open alert ends in a day, so it does not end when heartwheel-alert stops; a
- * closed one ends when its incident closed, and is posted for 15 min. Internal to src/alert/send.
+ * The alerts of an alertmanager receiver. heartwheel-alert posts each alert to each server once a minute, because a
+ * restarted Alertmanager has lost its alerts. An open alert is posted with an end a day ahead, so it stays open while
+ * heartwheel-alert is stopped. A closed alert ends at the time when its incident closed, and is posted for 15 min more.
+ * Internal to src/alert/send.
  *
  * Cost: about 1 KB an alert; a look-up is a search in a sorted array.
  */
@@ -30,7 +31,7 @@ struct hw_alerts {
 
 /* Adds or changes an alert; its labels stay. Returns the alert, or NULL without memory. */
 struct hw_alert *hw_alerts_put(struct hw_alerts *a, const struct hw_send_incident *i, int64_t now_ms);
-/* Removes those that closed long ago. */
+/* Removes alerts that closed more than 15 min ago. */
 void hw_alerts_expire(struct hw_alerts *a, int64_t now_ms);
 /* Appends up to HW_ALERT_BATCH alerts whose ids are greater than `after` to `b`, and moves `after` on. Returns how
  * many, or -ENOMEM. */

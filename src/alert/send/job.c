@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tries of a message. Invariant: a message of the list runs, or has its timer set, or may not start yet because of
- * the messages before it. A receiver's first messages run together, as many as its type allows; of one incident, and
- * for most types of all, the first one alone. Tests run at once, whatever waits.
+ * The tries of a message. Invariant: each message of the list runs, or has its timer set, or waits for earlier messages
+ * of the list. The first messages of a receiver run at the same time, as many as its type allows (most types: one). Of
+ * the messages about one incident only the first runs. A test message runs at once, even if other messages wait.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -137,7 +137,8 @@ static void end_try(struct hw_job *job)
 		try_later(job);
 }
 
-/* Of several servers: taken by any; else tried again if any may take it later. */
+/* With several servers: the message is taken if any server took it. Otherwise it is tried again if any server may take
+ * it later. */
 static void on_try(void *arg, const struct hw_try_result *r)
 {
 	struct hw_job *job = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A message's JSON as a struct. Every text may come from a stranger who writes to Redis: it is valid UTF-8 and has
- * at most the length of the message, nothing else is known of it. Internal to src/alert/send.
+ * A message's JSON as a struct. Another program that writes to Redis may have written any of the texts. Only this is
+ * certain: a text is valid UTF-8, and no longer than the message. Internal to src/alert/send.
  */
 #ifndef HW_ALERT_SEND_MESSAGE_H
 #define HW_ALERT_SEND_MESSAGE_H

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends messages to the receivers of heartwheel-alert. A message is the JSON text of design 15.2; each type of receiver
- * renders it in its own form. A receiver gets one message at a time, in order (pagerduty: HW_INCIDENT_PARALLEL at a
- * time, never two of one incident). No receiver waits for another, and nothing blocks the loop.
+ * Sends messages to the receivers of heartwheel-alert. A message is a JSON text (state/message.h). Each type of
+ * receiver renders the message in its own form. A receiver gets one message at a time, in order. Exception: pagerduty
+ * gets HW_INCIDENT_PARALLEL messages at a time, but never two about one incident. No receiver waits for another
+ * receiver, and no call blocks the loop.
  *
- * A try lasts HW_SEND_TRY_MS at most. No answer, or 408, 425, 429, 5xx: the next try follows after 1 s, doubling to
- * HW_SEND_WAIT_MAX_MS; a Retry-After is obeyed up to that. Another status, or the third failure of a program: the
- * message is given up. Each repetition has the same key RECEIVER-NUMBER: header Idempotency-Key, or for a program the
- * variable IDEMPOTENCY_KEY.
+ * A try lasts at most HW_SEND_TRY_MS. After no answer, or the status 408, 425, 429 or 5xx, the message is tried again:
+ * after 1 s, then after twice the last wait, up to HW_SEND_WAIT_MAX_MS. A Retry-After of the server is obeyed up to
+ * that limit. After another error status, or the third failure of a program, the message is given up. All tries of a
+ * message have the same key RECEIVER-NUMBER, in the header Idempotency-Key, or for a program in the variable
+ * IDEMPOTENCY_KEY.
  */
 #ifndef HW_ALERT_SEND_H
 #define HW_ALERT_SEND_H
@@ -53,9 +55,10 @@ struct hw_senders *hw_senders_new(struct event_base *base, const struct hw_sende
 void hw_senders_free(struct hw_senders *s);
 
 /*
- * At the start and at a reload: reads the secret files, and copies `list`. A receiver is known by its name. Messages of
- * a removed receiver are dropped, without done(), and counted; those of a receiver whose type changed are rendered for
- * the new type at their next try. Returns 0; or -errno with everything unchanged and the reason in `why`.
+ * Called at the start and at a reload. Reads the secret files, and copies `list`. A receiver is known by its name. The
+ * messages of a removed receiver are dropped without done(), and counted. If the type of a receiver changed, its
+ * messages are rendered for the new type at their next try. Returns 0; or -errno, with the reason in `why` and nothing
+ * changed.
  */
 int hw_senders_configure(struct hw_senders *s, const struct hw_receiver_settings *list, size_t n, char *why,
                          size_t cap);
@@ -67,9 +70,10 @@ int hw_senders_configure(struct hw_senders *s, const struct hw_receiver_settings
 int hw_senders_take(struct hw_senders *s, const char *receiver, uint64_t number, const char *json, size_t len);
 
 /*
- * After a start, for each incident that this receiver was sent and that is open or was closed within the last 15
- * minutes: `json` is its object as in a message ({"id":..,"kind":..}). Only alertmanager needs it: it gets all these
- * alerts each minute. Incidents of messages are remembered without this call. Returns 0; -ENOENT; -EINVAL; -ENOMEM.
+ * Adds an incident to an alertmanager receiver's alerts, which it gets each minute. Called after a start, for each
+ * incident that was sent to this receiver and is open, or has closed within the last 15 minutes. `json`: the incident's
+ * object as in a message ({"id":..,"kind":..}). Other types of receivers ignore the call. Incidents of new messages are
+ * added without this call. Returns 0; -ENOENT; -EINVAL; -ENOMEM.
  */
 int hw_senders_known(struct hw_senders *s, const char *receiver, const char *json, size_t len);
 
@@ -78,9 +82,9 @@ int hw_senders_known(struct hw_senders *s, const char *receiver, const char *jso
 int hw_senders_test(struct hw_senders *s, const char *receiver, uint64_t *number);
 
 /*
- * The lease is lost, or the state is about to be loaded again: drops all messages, without done(), and forgets what
- * hw_senders_known() and messages made known. Otherwise an instance that gets the lease back would send a message that
- * the other holder has long sent, after that one's later messages. Not from done().
+ * Drops all messages without done(), and all alerts. Called when the lease is lost, or before the state is loaded
+ * again. Why: the other holder of the lease sends these messages, and later ones. An instance that gets the lease back
+ * must not send an old message again after the later ones. Must not be called from done().
  */
 void hw_senders_reset(struct hw_senders *s);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See transfer.h. A server's answer counts as soon as its final status line and headers are complete: a body that never
- * ends does not make a message that was taken be sent again.
+ * See transfer.h. A server's answer counts as soon as its final status line and headers are complete. So a message that
+ * the server took is not sent again, even if the body of the answer never ends.
  */
 #include "alert/send/transfer.h"
 
@@ -117,9 +117,9 @@ static size_t on_upload(char *buf, size_t size, size_t n, void *arg)
 }
 
 /*
- * At the end of a connection libcurl sends QUIT and waits for its reply, up to two minutes, in a loop of its own: a
- * mail server that is silent then would stop the daemon. Nothing of that reply is needed. So when QUIT has been sent,
- * reading is shut down, and libcurl finds the connection's end at once.
+ * At the end of a connection to a mail server libcurl sends QUIT, and waits up to two minutes for the reply, in a loop
+ * of its own. A silent mail server would block the daemon for that time. The reply is not needed. So when libcurl has
+ * sent QUIT, the socket is shut down for reading, and libcurl sees the end of the connection at once.
  */
 static int on_debug(CURL *easy, curl_infotype type, char *text, size_t n, void *arg)
 {
@@ -198,7 +198,7 @@ static void judge_post(struct hw_try *t, CURLcode code, struct hw_try_result *r)
 		snprintf(r->words, sizeof(r->words), "a header of the answer is longer than 100 KiB");
 }
 
-/* A refused recipient among others does not make the mail fail; the server's words of it are kept. */
+/* If the server refuses only some of the recipients, the mail is sent, and the server's words about them are kept. */
 static void judge_mail(struct hw_try *t, CURLcode code, struct hw_try_result *r)
 {
 	long reply = 0;
@@ -371,7 +371,8 @@ struct hw_try *hw_try_post(struct hw_multi *m, const struct hw_try_target *to, c
 
 /* --- a mail ----------------------------------------------------------------------------------------------------- */
 
-/* The address alone: of "Name <address>" what stands in the brackets. Sets its length. */
+/* Returns the address in "Name <address>", or without brackets the text without outer
+ * blanks. Sets the length of the address. */
 static const char *bare_address(const char *text, size_t *len)
 {
 	const char *open = memchr(text, '<', *len),
@@ -409,8 +410,9 @@ static int set_addresses(struct hw_try *t, const struct hw_receiver_settings *c)
 }
 
 /*
- * With a username TLS must succeed, with a certificate of the server's name, before the password is sent. Without one,
- * TLS is used if the server offers it, whatever its certificate (RFC 7435): in the clear would be worse.
+ * With a username, the connection must have TLS and a valid certificate of the server's name before the password is
+ * sent. Without a username, TLS is used if the server offers it, with any certificate (RFC 7435): a connection without
+ * TLS would be less safe.
  */
 static void set_tls(struct hw_try *t, const struct hw_receiver_settings *c)
 {

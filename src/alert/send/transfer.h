@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One try of a message: a POST to a web server, a mail to a mail server, or a run of a program. It lasts HW_SEND_TRY_MS
- * at most, and what a server sends is bounded: headers and trailers by HW_MULTI_HEADERS_MAX, a body by
- * HW_TRY_BODY_MAX, of which the first bytes are its words. Internal to src/alert/send.
+ * One try of a message: a POST to a web server, a mail to a mail server, or a run of a program. A try lasts at most
+ * HW_SEND_TRY_MS. A server's answer has bounds: HW_MULTI_HEADERS_MAX for headers and trailers, HW_TRY_BODY_MAX for the
+ * body. The first bytes of the body are shown as the server's words. Internal to src/alert/send.
  */
 #ifndef HW_ALERT_SEND_TRANSFER_H
 #define HW_ALERT_SEND_TRANSFER_H
