@@ -32,17 +32,18 @@ enum hw_cause {
 const char *hw_cause_name(enum hw_cause c);
 
 struct hw_blind {
-	int64_t blind_ns;            /* total length of the periods that are over */
-	unsigned active;             /* one bit per active cause */
-	enum hw_cause first;         /* began the current or last period; HW_CAUSE_BARRIER replaces it */
-	bool lossy;                  /* the current or last period is lossy */
-	bool ended_lossy;            /* the last finished period was lossy */
-	struct hw_mono since;        /* begin of the current or last period */
-	struct hw_mono until;        /* end of the last period; the next one begins no earlier */
-	uint64_t periods;            /* number of periods begun so far */
-	struct hw_seen begun;        /* seeing clock at the begin of the current or last period */
-	struct hw_seen lossy_end;    /* seeing clock at the end of the last lossy period; INT64_MIN / 4: none */
-	int64_t cause_ns[HW_CAUSES]; /* total time of each cause, without a spell that still lasts */
+	int64_t blind_ns;         /* total length of the periods that are over */
+	unsigned active;          /* one bit per active cause */
+	enum hw_cause first;      /* began the current or last period; HW_CAUSE_BARRIER replaces it */
+	bool lossy;               /* the current or last period is lossy */
+	bool ended_lossy;         /* the last finished period was lossy */
+	struct hw_mono since;     /* begin of the current or last period */
+	struct hw_mono until;     /* end of the last period; the next one begins no earlier */
+	uint64_t periods;         /* number of periods begun so far */
+	struct hw_mono marks[2];  /* begin of the last period whose number is a multiple of 16, and of the one before */
+	struct hw_seen begun;     /* seeing clock at the begin of the current or last period */
+	struct hw_seen lossy_end; /* seeing clock at the end of the last lossy period; INT64_MIN / 4: none */
+	int64_t cause_ns[HW_CAUSES];           /* total time of each cause, without a spell that still lasts */
 	struct hw_mono cause_since[HW_CAUSES]; /* begin of an active cause, end of an inactive one */
 };
 
@@ -62,6 +63,12 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at);
 static inline bool hw_blind_now(const struct hw_blind *b)
 {
 	return b->active != 0;
+}
+
+/* Whether 16 to 32 periods or more have begun since `since`: always true from 32 on, never below 16. */
+static inline bool hw_blind_many_since(const struct hw_blind *b, struct hw_mono since)
+{
+	return b->marks[1].ns > since.ns;
 }
 
 /* What the seeing clock shows at `now`. A past moment is exact as far back as the end of the last period but one. */

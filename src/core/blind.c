@@ -36,6 +36,7 @@ void hw_blind_init(struct hw_blind *b)
 	b->since.ns = b->until.ns = LONG_AGO;
 	b->begun.ns = LONG_AGO;
 	b->lossy_end.ns = LONG_AGO;
+	b->marks[0].ns = b->marks[1].ns = INT64_MIN; /* also before HW_NEVER_MS */
 	for (int c = 0; c < HW_CAUSES; c++)
 		b->cause_since[c].ns = LONG_AGO;
 }
@@ -51,6 +52,10 @@ bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, 
 	b->cause_since[cause] = hw_mono_later(at, b->cause_since[cause]);
 	b->active |= 1U << cause;
 	b->periods += begins;
+	if (begins && b->periods % 16 == 0) {
+		b->marks[1] = b->marks[0];
+		b->marks[0] = at;
+	}
 	/* A broker that refuses barriers looks like a standstill until HW_CAUSE_BARRIER is detected. */
 	if (begins || cause == HW_CAUSE_BARRIER)
 		b->first = cause;

@@ -254,6 +254,15 @@ static bool is_unheard(const struct hw_monitor *m, const struct hw_device *d)
 	return hw_form_is_blind(m, d) || !hw_form_judges(m, d);
 }
 
+/* Whether there was blindness since the device's goodbye. The record counts periods modulo 64 only. So after very many
+ * periods since the last heartbeat, which was before the goodbye, it is assumed. */
+static bool was_blind_since_goodbye(const struct hw_monitor *m, const struct hw_device *d)
+{
+	struct hw_mono heard = {d->last_heard_ms * HW_NS_PER_MS};
+	return d->goodbye_period != hw_monitor_periods(m, d->group) || hw_blind_many_since(&m->sight.blind, heard) ||
+	       hw_blind_many_since(&m->hearing.group[d->group].blind, heard);
+}
+
 /* Judges the first suspect, if its barriers are back. */
 static bool judge(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 {
@@ -267,7 +276,7 @@ static bool judge(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	int64_t deadline_ns = hw_monitor_deadline(m, now, d).ns;
 	bool has_key = hw_monitor_has_key(m, d);
 	struct hw_evidence e = {.event = HW_EVENT_PROVEN,
-	                        .touched = d->goodbye_period != hw_monitor_periods(m, d->group),
+	                        .touched = was_blind_since_goodbye(m, d),
 	                        .outrun = hw_blind_seen(&m->sight.blind, sent).ns < deadline_ns,
 	                        .by_key = has_key && hw_monitor_key_was_last(m, now, d),
 	                        .key_lives = has_key && hw_monitor_key_lives(m, now, i),

@@ -376,6 +376,29 @@ START_TEST(test_a_goodbye_is_no_sign_of_life)
 }
 END_TEST
 
+/* The record counts blind periods modulo 64: as many as that since the goodbye are blindness all the same. */
+START_TEST(test_a_held_goodbye_and_64_blind_periods)
+{
+	struct world *v = world_of_two_readers();
+	uint64_t sent = 0;
+	pass_for_both(v, 7 * S, &sent);
+	world_beat(v, "a", "");
+	world_pass(v, 4 * MS);
+	world_beat(v, "a", "{\"online\":false}");
+	uint64_t periods = hw_monitor_blind(v->m)->periods;
+	for (int k = 0; k < 64; k++) {
+		hw_monitor_link(v->m, v->now, 1, false);
+		pass_for_both(v, 10 * MS, &sent);
+		hw_monitor_link(v->m, v->now, 1, true);
+		pass_for_both(v, 20 * MS, &sent);
+	}
+	ck_assert_uint_eq(hw_monitor_blind(v->m)->periods, periods + 64);
+	pass_for_both(v, 20 * S, &sent);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_free(v);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("goodbye");
@@ -396,6 +419,7 @@ int main(void)
 	tcase_add_test(tc, test_goodbyes_are_doubted_after_what_may_hide_a_standstill);
 	tcase_add_test(tc, test_a_goodbye_is_held_while_another_reader_is_behind);
 	tcase_add_test(tc, test_a_goodbye_right_behind_a_heartbeat_is_held);
+	tcase_add_test(tc, test_a_held_goodbye_and_64_blind_periods);
 	tcase_add_test(tc, test_doubts_do_not_shrink);
 	tcase_add_test(tc, test_a_goodbye_said_again_is_not_put_off);
 	tcase_add_test(tc, test_a_goodbye_of_who_is_offline_has_its_status_told_again);
