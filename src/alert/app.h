@@ -10,7 +10,8 @@
  *   api        HTTP on the socket            engine   src/incident
  *
  * The engine, the outbox and the senders exist only while this instance holds the lease and has loaded the state.
- * main owns the struct. Each part is known to its files alone; the others call its header's functions.
+ * main owns the struct. Only a part's own files know the members of its struct; other files call its header's
+ * functions.
  */
 #ifndef HW_ALERT_APP_H
 #define HW_ALERT_APP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fields of entries and hashes in Redis, checked: another program may have written them. The texts borrow the reply.
- * Pure.
+ * Parses and checks the fields of entries and hashes in Redis. Another program may have written them. The texts borrow
+ * the reply. Pure.
  */
 #ifndef HW_ALERT_FIELDS_H
 #define HW_ALERT_FIELDS_H

@@ -126,7 +126,8 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 	return true;
 }
 
-/* Of the streams other than device:events, what is missing only costs time, or a notice. */
+/* Missing entries of device:events make the state load again. Missing entries of the other streams only delay an
+ * incident, or cost the notice of a task. */
 static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
 {
 	struct source *s = arg;

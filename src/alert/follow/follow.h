@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads device:events, device:parent_heard and task:events for the engine, in order and without a gap. If entries of
- * device:events were trimmed, the state is loaded again.
+ * Reads the streams device:events, device:parent_heard and task:events for the engine, in order and without a gap. If
+ * entries of device:events were trimmed before they were read, the state is loaded again.
  *
- * At most HW_ALERT_PAGE entries are read beyond what the commit under way contains: then the readers wait for it.
+ * While a commit is under way, the readers read at most HW_ALERT_PAGE entries that the commit does not contain. Then
+ * the readers wait until the commit has ended.
  */
 #ifndef HW_ALERT_FOLLOW_H
 #define HW_ALERT_FOLLOW_H
@@ -36,7 +37,7 @@ void hw_alert_follow_store(struct hw_alert_follow *f, bool up);
 /* Begins to read after these offsets, or stops. The engine exists from then on. */
 void hw_alert_follow_begin(struct hw_alert_follow *f, const struct hw_alert_offset offsets[HW_ALERT_STREAMS]);
 void hw_alert_follow_end(struct hw_alert_follow *f);
-/* Redis was emptied or has failed over: reads again from `ms` (Redis' clock) on, whatever is there. */
+/* Redis was emptied or has failed over: reads again the entries since `ms` (Redis' clock), with or without a gap. */
 void hw_alert_follow_again(struct hw_alert_follow *f, int64_t ms);
 /* A commit has ended, so readers that waited for it go on. */
 void hw_alert_follow_resume(struct hw_alert_follow *f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the monitors see the fleet: reads their sight records (device:monitor:NODE) each second, and device:groups
- * each 2 s. A monitor is blind while its record stands still.
+ * Finds out whether the monitors see the fleet. Reads the sight record of each monitor (device:monitor:NODE) each
+ * second, and device:groups each 2 s. A monitor is blind while its record does not grow.
  */
 #ifndef HW_ALERT_WATCH_H
 #define HW_ALERT_WATCH_H

@@ -21,8 +21,8 @@
 #define TRIM_LIMIT 100    /* incidents that a call removes */
 #define TRIM_S     10
 
-/* Items of a commit: about a second of Redis' time. Only a rewrite has more; the rest follows in the next commits, and
- * a crash between them is mended by the next load. */
+/* The most items of a commit: about a second of Redis' time. Only a rewrite has more items; the next commits write the
+ * rest. If heartwheel-alert crashes between these commits, the next load repairs the state. */
 #define ITEMS_MAX 100000
 
 #define CLOSING_CHECKED 2000 /* closed incidents that a commit looks up in the engine */
@@ -221,7 +221,8 @@ static int put_change(struct hw_alert_commit *c, const struct hw_change *h)
 	return 0;
 }
 
-/* Removes from device:incidents what the engine has let go of. Checks CLOSING_CHECKED of them, in turn. */
+/* Removes from device:incidents the closed incidents that the engine no longer has. Checks at most CLOSING_CHECKED
+ * incidents a commit, in turn. */
 static void put_ended(struct hw_alert_commit *c)
 {
 	struct hw_incident_view v;
@@ -389,7 +390,7 @@ void hw_alert_commit_reset(struct hw_alert_commit *c, uint64_t number)
 	memset(c->offsets, 0, sizeof(c->offsets)); /* the first commit writes all */
 }
 
-/* The messages of a commit that was not confirmed are still in the outbox; all receivers are written again. */
+/* Drops the unconfirmed commit. Its messages are still in the outbox, and the next commit writes all receivers. */
 void hw_alert_commit_rewrite(struct hw_alert_commit *c)
 {
 	c->built = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the instances works: the one that holds the lease device:alert:lease. It renews the lease every 2 s. Another
- * instance takes over when the lease has expired. Each take has a new epoch, and a commit of an older epoch is refused:
- * that run is fenced.
+ * The lease device:alert:lease decides which of several instances works. The holder renews the lease every 2 s. When
+ * the lease has expired, another instance takes it, with a new epoch. The script refuses a commit with an older epoch,
+ * so the previous holder can change nothing: it is fenced.
  */
 #ifndef HW_ALERT_HOLDER_H
 #define HW_ALERT_HOLDER_H
@@ -12,7 +12,7 @@
 
 #define HW_ALERT_LEASE_MS  30000
 #define HW_ALERT_RENEW_S   2
-#define HW_ALERT_TRY_MS    10000 /* a try begins so long after a renewal that was confirmed (BOOTTIME) */
+#define HW_ALERT_TRY_MS    10000 /* a try begins at most this long after a confirmed renewal (BOOTTIME) */
 #define HW_ALERT_NODE_TEXT 128
 
 struct hw_alert_app;

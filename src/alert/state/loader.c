@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See loader.h. The steps follow one another; a step sends its commands in batches and goes on when all answers are
- * there. Redis' pages are bounded, so no answer is large. Cost: a command for each open incident and its members, and
- * one for each offline device; a million devices take some seconds.
+ * See loader.h. The steps run one after the other. A step sends its commands in batches, and ends when all answers have
+ * arrived. Each command reads a bounded page, so no answer is large. Cost: a command for each open incident and its
+ * members, and one for each offline device; a million devices take some seconds.
  *
- * Texts that are unusable are counted and left out.
+ * A text in Redis that cannot be used is counted and left out.
  */
 #include "alert/state/loader.h"
 

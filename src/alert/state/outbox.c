@@ -94,8 +94,8 @@ void hw_alert_outbox_built(struct hw_alert_outbox *o)
 		m->built = true;
 }
 
-/* A message that the senders cannot take is given up: each case is a fault of this program, or a reload that has
- * removed the receiver. */
+/* Hands a message to the senders. A message that the senders refuse is given up: a reload has removed its receiver, or
+ * this program has a fault. */
 static void hand_over(struct hw_alert_outbox *o, struct message *m)
 {
 	int rc = hw_senders_take(o->app->senders, m->receiver, m->number, m->json, strlen(m->json));
