@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the first devices of many in an order, for a page of a sorted list. Devices are offered one by one. A device
- * replaces the last one that is kept if it comes before that (a heap with the last at the top). Copies are kept,
- * because a device may be removed between two turns of the loop.
+ * Finds the first devices of many in an order, for a page of a sorted list. The caller offers the devices one by one.
+ * When the page is full, an offered device replaces the last device of the page if it comes before that device (a heap
+ * with the last device at the top). The page has copies, because a device may be removed between two turns of the loop.
  *
- * Cost: one comparison for each device that is offered, and the logarithm of the page's size for each that is kept.
+ * Cost: one comparison for each offered device, and the logarithm of the page's size for each device that enters the
+ * page.
  */
 #ifndef HW_CONTROL_RANK_H
 #define HW_CONTROL_RANK_H

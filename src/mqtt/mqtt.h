@@ -198,9 +198,10 @@ struct hw_publication {
 
 /* Hands a message over; copies it. False if there is no room or no connection. */
 bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *what);
-/* Hands over a barrier. It is sent before statuses, is not retained, and has conf.qos. If that is 0, it has QoS 1
- * unless such a barrier is unanswered: the broker then acknowledges it, which shows that the broker reads this
- * connection, and in MQTT 5 reports a refusal. Discarded without a connection. Payload: see barrier.h. */
+/* Hands over a barrier. The barrier is sent before statuses, is not retained, and has the QoS conf.qos. If conf.qos is
+ * 0, the barrier has QoS 1, unless an earlier barrier with QoS 1 is unacknowledged. The broker's acknowledgement shows
+ * that the broker reads this connection, and in MQTT 5 it reports a refusal. Without a connection the barrier is
+ * discarded. Payload: see barrier.h. */
 void hw_publisher_barrier(struct hw_publisher *p, uint64_t run_id, uint64_t number);
 /*
  * Hands over a message on the share topic, to which readers with a share group subscribe in that group. A barrier with

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A resync: a TTL query for every connected key, to find changes that no notification reported. It first queries the
- * keys that exist (SCAN, a page at a time). It then queries the devices that are online by their key but whose key the
- * SCAN did not return. The results are handled like those of other TTL queries.
+ * A resync: a TTL query for every connected key, to find changes that no notification reported. The resync first
+ * queries the keys that exist (SCAN, a page at a time). It then queries the keys that SCAN did not return although
+ * their devices are online by their key. The results are handled like those of other TTL queries.
  *
- * Only one resync runs at a time; a new request starts it over. It pauses while many queries wait, so it never fills
- * their queue. Cost: one query for each key, in pages. At a slow pace, one page every 50 ms.
+ * Only one resync runs at a time. A new request starts the resync over. The resync pauses while many queries wait, so
+ * it never fills the queue of queries. Cost: one query for each key, in pages. At a slow pace, one page every 50 ms.
  */
 #ifndef HW_REDIS_RESYNC_H
 #define HW_REDIS_RESYNC_H

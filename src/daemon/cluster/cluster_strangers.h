@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Members that differ from this node. A member with another [cluster] name, mode or protocol cannot watch one fleet
- * with this node: neither hands partitions over to the other, and each keeps its own until it leaves. A member with
- * another configuration or version can, which a rolling change needs. All differences are logged.
+ * with this node: neither hands partitions over to the other, and each keeps its own partitions until it leaves. A
+ * member with another configuration or version can watch the fleet with this node, so that nodes can be changed one
+ * after another. All differences are logged.
  */
 #ifndef HW_CLUSTER_STRANGERS_H
 #define HW_CLUSTER_STRANGERS_H
