@@ -122,7 +122,7 @@ static void check(struct hw_app *a, int64_t down_after_ms)
 	else if (s->to_write == 0)
 		hw_log(a->log, HW_LOG_WARNING,
 		       "nodes: min-replicas-to-write of Redis at %s is 0: a master without its replicas still accepts "
-		       "writes, and they are lost at the fail-over; set it to 1",
+		       "writes, and they are lost at the fail-over; set it to 1 if it has two replicas",
 		       where);
 	else if (s->lag_s == 0 || s->lag_s * 1000 >= down_after_ms)
 		hw_log(a->log, HW_LOG_WARNING,
