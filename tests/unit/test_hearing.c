@@ -910,7 +910,7 @@ END_TEST
 START_TEST(test_many_upstreams)
 {
 	enum { MANY = 40 };
-	static char topics[MANY][16];
+	static char topics[MANY][24];
 	const char *whiles[MANY];
 	struct hw_monitor_conf conf = hearing_conf();
 	for (int k = 0; k < MANY; k++) {
