@@ -372,7 +372,7 @@ START_TEST(a_match_does_not_depend_on_the_number_of_groups)
 {
 	enum { GROUPS = 4000, FILTERS = 10, MATCHES = 20000 };
 	static struct hw_group_spec specs[GROUPS];
-	static char names[GROUPS][8], texts[GROUPS][FILTERS][32];
+	static char names[GROUPS][12], texts[GROUPS][FILTERS][48];
 	static const char *lists[GROUPS][FILTERS];
 	uint16_t group;
 	const char *id;
