@@ -262,7 +262,8 @@ def test_a_stop_does_not_flood_redis(env):
     before, at = calls(), time.monotonic()
     d.stop()
     assert time.monotonic() - at > 3, "it did not wait"
-    assert calls() - before < 60, env.redis.info("commandstats")
+    # About 17 a second; a flood of 50 a second of one of them alone would be 200.
+    assert calls() - before < 120, env.redis.info("commandstats")
 
 
 def test_stop_while_everything_is_away(env):
