@@ -2,8 +2,8 @@
 /*
  * How long the cause of an offline child is open: see design in docs/incidents.md, and parent_wait.h.
  *
- * While a parent of an offline device is online, nobody can know yet whether the device stopped by itself or because of
- * that parent: the parent may be found silent at its deadline; or it has just come back, and the device is about to.
+ * While a parent of an offline device is online, it is open whether the device stopped by itself or because of that
+ * parent: the parent may be found silent at its deadline, or it has just come back, and the device will return soon.
  * The first heartbeat that the parent sends after the device's transition decides this. heartwheel checks parents
  * once a second, so that a heartbeat costs nothing.
  *

@@ -265,14 +265,14 @@ static void pump_line(struct hw_retained_sink *s, struct hw_now now, unsigned *b
 
 static bool is_swept(const struct hw_retained_sink *s, const struct hw_device *d)
 {
-	return hw_monitor_owns(s->m, d) && (s->everybody || hw_partitions_has(&s->swept, hw_device_partition(d)));
+	return hw_monitor_owns(s->m, d) && (s->all || hw_partitions_has(&s->swept, hw_device_partition(d)));
 }
 
 /* Ends a sweep, and begins the next one if one waits. */
 static bool next_sweep(struct hw_retained_sink *s)
 {
 	s->sweeping = s->again;
-	s->everybody = s->again = false;
+	s->all = s->again = false;
 	s->swept = s->waiting;
 	s->waiting = (struct hw_partitions){{0}};
 	s->sweep_at = 0;
@@ -320,7 +320,7 @@ struct hw_partitions hw_retained_unswept(const struct hw_retained_sink *s)
 	struct hw_partitions set = s->cut;
 	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++) {
 		if (s->sweeping)
-			set.bits[k] |= s->everybody ? UINT64_MAX : s->swept.bits[k];
+			set.bits[k] |= s->all ? UINT64_MAX : s->swept.bits[k];
 		if (s->again)
 			set.bits[k] |= s->waiting.bits[k];
 	}
@@ -334,12 +334,12 @@ void hw_retained_end_sweeps(struct hw_retained_sink *s)
 }
 
 /* Begins a new sweep at the first record. A sweep that is running ends. */
-static void begin_sweep(struct hw_retained_sink *s, bool everybody, int64_t now_ms)
+static void begin_sweep(struct hw_retained_sink *s, bool all, int64_t now_ms)
 {
 	if (s->sweep.rate <= 0)
 		return;
 	s->sweeping = true;
-	s->everybody = everybody;
+	s->all = all;
 	s->again = false;
 	s->swept = s->waiting = (struct hw_partitions){{0}};
 	s->sweep_at = 0;

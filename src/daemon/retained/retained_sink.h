@@ -103,7 +103,7 @@ struct hw_retained_sink {
 	uint64_t next_publish_id;
 	unsigned in_flight;
 
-	bool sweeping, everybody; /* sweeping: messages are published again. everybody: those of all devices, else only
+	bool sweeping, all; /* sweeping: messages are published again. all: those of all devices, else only
 	                             those in `swept` */
 	struct hw_partitions swept;
 	bool again;                   /* another sweep follows ... */

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Takes the lease for this run: if nobody has it, if this run has it, or, when this run starts, if a run of the same
+-- Takes the lease for this run: if no run has it, if this run has it, or, when this run starts, if a run of the same
 -- node has it. The new epoch is greater than the stored one, and at least Redis' time in seconds, so that it also grows
 -- if Redis was emptied.
 --
