@@ -584,8 +584,25 @@ struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t gr
 /* Partitions where this node hears devices that the owner has not reported for two rounds, so the owner may not hear
  * them. Empty while all members have the same groups. */
 struct hw_partitions hw_monitor_unstored_in(const struct hw_monitor *m);
+/* All unjudged devices, also those without a record here. */
 uint32_t hw_monitor_unjudged(const struct hw_monitor *m);
 uint32_t hw_monitor_unjudged_of(const struct hw_monitor *m, size_t group);
+
+/* --- devices without a record -------------------------------------------------- */
+
+/*
+ * Devices that exist in the store or for other nodes, and have no record here, because max_devices or the memory did
+ * not allow it. Number and partitions are of all nodes. The online ones in this node's partitions are unjudged
+ * devices; hw_monitor_left_out_of() is their number, of a group, in the last round of hw_monitor_count_unjudged().
+ */
+uint32_t hw_monitor_left_out(const struct hw_monitor *m);
+struct hw_partitions hw_monitor_left_out_in(const struct hw_monitor *m);
+uint32_t hw_monitor_left_out_of(const struct hw_monitor *m, size_t group);
+/* Whether the caller should read the store again, because there may be room now. Around that reading it calls
+ * hw_monitor_left_out_begin() and, if the reading was complete, hw_monitor_left_out_end(). */
+bool hw_monitor_left_out_fits(const struct hw_monitor *m, struct hw_now now);
+void hw_monitor_left_out_begin(struct hw_monitor *m, struct hw_now now);
+void hw_monitor_left_out_end(struct hw_monitor *m);
 
 /* --- operator ----------------------------------------------------------------- */
 

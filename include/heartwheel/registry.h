@@ -163,6 +163,9 @@ int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_re
 /* The key's data, made if missing; *made: it is new and zeroed. NULL without memory. */
 struct hw_key *hw_registry_key(struct hw_registry *r, uint32_t index, bool *made);
 
+/* A hash of any id under the table's random key. */
+uint64_t hw_registry_hash(const struct hw_registry *r, const char *id, size_t len);
+
 /* The array, for hw_wheel_rebase(); its stride is sizeof(struct hw_device). */
 struct hw_device *hw_registry_base(const struct hw_registry *r);
 

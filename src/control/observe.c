@@ -71,6 +71,15 @@ static void write_blindness(struct hw_json *j, const struct hw_control *c, struc
 	hw_json_bool(j, "starting", blind && hw_is_starting(c));
 }
 
+/* Unjudged devices of this node for which it has no room. */
+static uint64_t left_out_of(const struct hw_monitor *m)
+{
+	uint64_t n = 0;
+	for (size_t g = 0; g < hw_monitor_groups(m)->n; g++)
+		n += hw_monitor_left_out_of(m, g);
+	return n;
+}
+
 /* Devices of this node that cannot be judged, and their groups. */
 static void write_unjudged(struct hw_json *j, const struct hw_control *c, bool stands_by)
 {
@@ -81,6 +90,7 @@ static void write_unjudged(struct hw_json *j, const struct hw_control *c, bool s
 		if (hw_monitor_unjudged_of(c->monitor, i))
 			hw_json_item(j, groups->all[i]->name);
 	hw_json_close(j, ']');
+	write_count(j, "left_out", stands_by, left_out_of(c->monitor));
 }
 
 static void write_status(struct hw_json *j, const struct hw_control *c)
@@ -165,6 +175,11 @@ void hw_serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 		n += hw_print(why + n, sizeof(why) - n,
 		              "%s%" PRIu64 " states of devices pending, the oldest for %" PRId64 " s", n ? "; " : "",
 		              s.pending, s.pending_oldest_ms / 1000);
+	uint64_t left_out = hw_stands_by(c) ? 0 : left_out_of(c->monitor);
+	if (left_out > 0)
+		n += hw_print(why + n, sizeof(why) - n,
+		              "%sno room for %" PRIu64 " devices, which are not judged: raise [monitor] max_devices",
+		              n ? "; " : "", left_out);
 	n = hw_nodes_trouble(c, why, n, sizeof(why));
 	if (n == 0)
 		reply_ok(req);
@@ -194,9 +209,9 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 			hw_metric_sample(b, "devices", labels, s->count[states[k]]);
 		}
 	}
-	hw_metric_family(
-		b, "unjudged", "gauge",
-		"Devices that are not judged, because their group is not configured here or has another form.");
+	hw_metric_family(b, "unjudged", "gauge",
+	                 "Devices that are not judged: their group is not configured here or has another form, or "
+	                 "there is no room for them.");
 	for (size_t i = 0; i < groups->n; i++) {
 		const char *labels[] = {"group", groups->all[i]->name, NULL};
 		if (shown(groups, hw_monitor_group_stats(m, i), i))

@@ -8,6 +8,7 @@
 #include "arm.h"
 #include "door.h"
 #include "form.h"
+#include "left_out.h"
 #include "out.h"
 
 /* --- heartbeats -------------------------------------------------------------- */
@@ -179,8 +180,15 @@ void hw_beat_apply(struct hw_monitor *m, struct hw_now now, uint16_t group, stru
 	}
 	bool is_new = i == HW_NIL;
 	if (is_new) {
-		if (hw_monitor_add(m, group, id.text, id.len, &i))
+		if (hw_left_out_is_stored(m, id.text, id.len)) {
+			hw_intake_refuse(m, HW_REFUSED_MAX_DEVICES);
 			return;
+		}
+		if (hw_monitor_add(m, group, id.text, id.len, &i)) {
+			if (m->conf.several)
+				hw_left_out_note(m, group, id.text, id.len, HW_STATE_PROVISIONAL);
+			return;
+		}
 		hw_monitor_at(m, i)->flags |= HW_FLAG_ONCE;
 	} else {
 		regroup(m, now, i, group);

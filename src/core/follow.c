@@ -23,6 +23,7 @@
 #include "gate.h"
 #include "heartwheel/bounds.h"
 #include "key.h"
+#include "left_out.h"
 #include "out.h"
 #include "parent_death.h"
 #include "probe.h"
@@ -170,12 +171,16 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 			hw_follow_surpass(m, i, t.seq); /* our own, from before another Redis was read */
 		return 0;
 	}
-	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN)
+	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN) {
+		hw_left_out_remove(m, e->id, e->id_len);
 		return 0;
+	}
 	int group = i == HW_NIL ? hw_form_group(m, e->group, e->group_len) : 0;
 	int rc = group < 0 ? group : i == HW_NIL ? hw_monitor_add(m, (uint16_t)group, e->id, e->id_len, &i) : 0;
-	if (rc)
+	if (rc) {
+		hw_left_out_note(m, group, e->id, e->id_len, e->state);
 		return rc;
+	}
 	hw_gate_found_in_store(m, i, t.seq);
 	follow_entry(m, now, i, &t, first, e->form);
 	return 0;

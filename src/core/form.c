@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "arm.h"
+#include "left_out.h"
 
 /* --- forms ---------------------------------------------------------------------- */
 
@@ -161,6 +162,7 @@ static void end_round(struct hw_monitor *m)
 {
 	struct hw_unjudged *u = &m->unjudged;
 	u->n = 0;
+	hw_left_out_count(m);
 	for (size_t g = 0; g < m->groups.n; g++) {
 		m->form[g].unjudged = m->form[g].counted;
 		m->form[g].is = m->form[g].found;
@@ -168,7 +170,7 @@ static void end_round(struct hw_monitor *m)
 		u->n += m->form[g].unjudged;
 	}
 	u->in = u->found_in;
-	u->any = u->found > 0 || u->differ;
+	u->any = u->found > 0 || u->differ || m->left_out.n > 0;
 	u->rounds++;
 	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
 		u->unstored_in.bits[k] = u->differ ? u->heard_in.bits[k] & u->found_heard.bits[k] : 0;

@@ -13,6 +13,7 @@
 #include "follow.h"
 #include "form.h"
 #include "heartwheel/bounds.h"
+#include "left_out.h"
 #include "out.h"
 #include "parent_intake.h"
 
@@ -30,8 +31,8 @@ static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
  * can have been silent for at most one timeout, so the silence is limited to one. Of the three timeouts that limit a
  * deadline (monitor.h), two are then left, and a device that sends is heard in them.
  *
- * One of several nodes also reads the store after loading. It then treats the device as if the stream had reported it:
- * silence counts from now, because the store may lack recent heartbeats.
+ * The store is also read after loading: by one of several nodes, and when there is room for devices that were left out.
+ * Silence then counts from now, because the store may lack recent heartbeats.
  */
 static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_device *d, const struct hw_stored *s)
 {
@@ -44,7 +45,7 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 	/* The seeing clock began at `started`, so that is used as its value then. The clock cannot compute it, because
 	 * it drops old blind periods. */
 	d->last_seen_ns = m->started.ns - silence_ms * HW_NS_PER_MS;
-	if (m->conf.several && !m->conf.loading)
+	if (!m->conf.loading)
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
 	int64_t heard_ms = s->last_seen_ms;
 	if (s->state == HW_STATE_ONLINE)
@@ -118,8 +119,10 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 		m->stats.refused[HW_REFUSED_STORED]++;
 	}
 	int rc = g < 0 ? g : hw_monitor_add(m, (uint16_t)g, s->id, s->id_len, &i);
-	if (rc)
+	if (rc) {
+		hw_left_out_note(m, g, s->id, s->id_len, s->state);
 		return rc;
+	}
 	hw_gate_found_in_store(m, i, s->seq);
 	fill_in(m, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);

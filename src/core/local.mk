@@ -28,6 +28,7 @@ libheartwheel_a_SOURCES = \
 	src/core/intake.c \
 	src/core/key.c \
 	src/core/key_intake.c \
+	src/core/left_out.c \
 	src/core/load.c \
 	src/core/match.c \
 	src/core/monitor.c \

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "form.h"
+#include "left_out.h"
 #include "monitor_priv.h"
 #include "parent_intake.h"
 
@@ -173,6 +174,7 @@ void hw_monitor_free(struct hw_monitor *m)
 	free(m->group_stats);
 	free(m->offline_free_ns);
 	free(m->form);
+	free(m->left_out.all);
 	free(m->gate.reread.found);
 	free(m->gate.reread.missing);
 	hw_parents_fini(&m->parents);
@@ -215,6 +217,8 @@ int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct
 	bool loading = m->conf.loading, several = m->conf.several;
 	hw_monitor_begin_relink(m);
 	unsigned readers = m->conf.readers;
+	if (conf->max_devices > m->conf.max_devices)
+		m->left_out.next.ns = 0;
 	m->conf = *conf;
 	m->conf.loading = loading;
 	m->conf.several = several;
@@ -237,6 +241,7 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
 		m->stats.refused[HW_REFUSED_MEMORY]++;
 		return rc;
 	}
+	hw_left_out_remove(m, id, len);
 	hw_wheel_rebase(&m->wheel, hw_registry_base(m->registry));
 	hw_wheel_rebase(&m->key_wheel, hw_registry_base(m->registry));
 	struct hw_device *d = hw_monitor_at(m, *i);

@@ -51,6 +51,7 @@ struct hw_form {
 	/* The longest timeout of the groups that its HW_FORM_MOVED devices had before. Such a device, heard here after
 	 * moved_until_ns (group's seeing clock), has the timeout of this group. */
 	int64_t moved_timeout_ms, moved_until_ns;
+	uint32_t left_out;                 /* number of unjudged devices without a record, in the last round */
 	uint32_t unjudged, counted;        /* number of unjudged devices: in the last round, and so far in this one */
 	struct hw_group_judging is, found; /* likewise; regardless of the form */
 };
@@ -67,6 +68,23 @@ struct hw_unjudged {
 	/* Partitions in which this node hears devices that no node has reported: in the last round, so far in this
 	 * round, and in the last two rounds together. */
 	struct hw_partitions heard_in, found_heard, unstored_in;
+};
+
+/* A device without a record here (left_out.h). */
+struct hw_left_out_device {
+	uint64_t hash; /* of its id, odd; 0: this slot is free */
+	uint16_t group;
+	uint8_t partition, state;
+	bool found; /* the present reading of the store has returned it, or it was noted since */
+};
+
+struct hw_left_out {
+	struct hw_left_out_device *all; /* owned; `cap` slots, `n` of them in use */
+	uint32_t n, cap;
+	uint32_t in[HW_PARTITIONS]; /* how many of them are in each partition */
+	struct hw_partitions more,
+		more_found;  /* partitions with further ones; and those noted in the present reading */
+	struct hw_mono next; /* they are not read again before this */
 };
 
 /* The partitions that this node owns and decides for (gate.h). */
@@ -109,6 +127,7 @@ struct hw_monitor {
 	struct hw_group_stats *group_stats; /* an element per group: groups.n of them */
 	struct hw_form *form;               /* likewise */
 	struct hw_unjudged unjudged;
+	struct hw_left_out left_out;
 	int64_t *offline_free_ns; /* for each group: when max_offline_rate allows the next transition, on the seeing
 	                             clock */
 	struct hw_sight sight;

@@ -61,9 +61,14 @@ struct hw_registry {
 	struct hw_idstore ids;
 };
 
+uint64_t hw_registry_hash(const struct hw_registry *r, const char *id, size_t len)
+{
+	return hw_siphash(1, 3, r->key, id, len);
+}
+
 static uint32_t hash_of(const struct hw_registry *r, const char *id, size_t len)
 {
-	return (uint32_t)hw_siphash(1, 3, r->key, id, len);
+	return (uint32_t)hw_registry_hash(r, id, len);
 }
 
 /* --- one table ---------------------------------------------------------------------------------------------------- */

@@ -96,8 +96,13 @@ static void print_unjudged(const struct hw_ctl *ctl, const cJSON *s)
 	if (n == 0)
 		return;
 	join_groups(s, groups, sizeof(groups));
-	hw_print(text, sizeof(text), "%s device%s whose heartbeats this monitor does not receive, of %s",
-	         hw_text_count(n, count), n == 1 ? "" : "s", groups);
+	if (hw_member_int(s, "left_out") > 0)
+		hw_print(text, sizeof(text),
+		         "%s device%s, of %s; for %" PRId64 " of them there is no room (max_devices)",
+		         hw_text_count(n, count), n == 1 ? "" : "s", groups, hw_member_int(s, "left_out"));
+	else
+		hw_print(text, sizeof(text), "%s device%s whose heartbeats this monitor does not receive, of %s",
+		         hw_text_count(n, count), n == 1 ? "" : "s", groups);
 	line(ctl, "unjudged", HW_BAD, text);
 }
 

@@ -139,6 +139,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_app_sightings_tick(a, now);
 	hw_app_cluster_tick(a, now);
 	hw_app_unjudged_tick(a, now);
+	hw_app_left_out_tick(a, now);
 	hw_app_retained_tick(a, now);
 }
 

@@ -20,6 +20,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_evidence \
 	tests/unit/test_family \
 	tests/unit/test_form \
+	tests/unit/test_left_out \
 	tests/unit/test_gate \
 	tests/unit/test_gate_key \
 	tests/unit/test_goodbye \

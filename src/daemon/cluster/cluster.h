@@ -104,9 +104,9 @@ bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition);
 /* `pending`: a write of this device has become pending, or is no longer pending. */
 void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
 /* Requests that the whole store is read again. `keeps`: devices that are missing there are not forgotten. */
-void hw_app_cluster_reread(struct hw_app *a, bool keeps);
+bool hw_app_cluster_reread(struct hw_app *a, bool keeps);
 /* The loader has read the whole store. Returns whether this was not the first load. */
-bool hw_app_cluster_reloaded(struct hw_app *a);
+bool hw_app_cluster_reloaded(struct hw_app *a, bool complete);
 /* The hashes now come over a new connection. The stream's connection changes at another time. If the stream has changed
  * to another Redis, the hashes may still be those of the previous Redis, and are read again. */
 void hw_app_cluster_linked(struct hw_app *a);

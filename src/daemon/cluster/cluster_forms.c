@@ -74,6 +74,14 @@ static void add_unjudged(const struct hw_app *a, cJSON *entry)
 	}
 }
 
+/* Devices that the owner of the fleet needs room for. */
+static int64_t n_known(const struct hw_app *a)
+{
+	return hw_app_stands_by(a)
+	               ? 0
+	               : (int64_t)hw_registry_count(hw_monitor_registry(a->monitor)) + hw_monitor_left_out(a->monitor);
+}
+
 static void decide(struct hw_app *a);
 
 void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
@@ -86,6 +94,8 @@ void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
 	if (*f->better)
 		cJSON_AddStringToObject(entry, "better", f->better);
 	add_set(entry, "untold", &unstored);
+	cJSON_AddNumberToObject(entry, "max_devices", (double)a->conf->max_devices);
+	cJSON_AddNumberToObject(entry, "known", (double)n_known(a));
 	add_unjudged(a, entry);
 	hw_app_unjudged_add(a, entry);
 }
@@ -135,6 +145,13 @@ static void read_set(const cJSON *item, const struct hw_partitions *otherwise, s
 	const char *text = cJSON_GetStringValue(item);
 	if (!text || hw_partitions_parse(text, strlen(text), set) < 0)
 		*set = *otherwise;
+}
+
+static int64_t read_count(const cJSON *item)
+{
+	return cJSON_IsNumber(item) && item->valuedouble > 0 && item->valuedouble <= UINT32_MAX
+	               ? (int64_t)item->valuedouble
+	               : 0;
 }
 
 /* A node that still loads, or that has an older version, does not publish the set. */
@@ -227,6 +244,10 @@ void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *js
 		read_set(cJSON_GetObjectItemCaseSensitive(entry, "untold"), &none, &f->of[i].unstored);
 		read_unjudged(f, i, cJSON_GetObjectItemCaseSensitive(entry, "unjudged_in"));
 	}
+	if (i < f->n) {
+		f->of[i].max_devices = read_count(cJSON_GetObjectItemCaseSensitive(entry, "max_devices"));
+		f->of[i].devices = read_count(cJSON_GetObjectItemCaseSensitive(entry, "known"));
+	}
 	const char *better = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "better"));
 	if (i < f->n)
 		snprintf(f->of[i].better, sizeof(f->of[i].better), "%s", better ? better : "");
@@ -298,12 +319,13 @@ static struct hw_group_use use_of(const struct hw_app *a, size_t g)
 	return use;
 }
 
-/* NULL if no device is unjudged. */
+/* NULL if every device is judged and has a record. */
 static struct hw_group_use *uses(const struct hw_app *a, size_t *n)
 {
 	const struct hw_partitions any = hw_monitor_unjudged_in(a->monitor);
 	size_t n_groups = hw_monitor_groups(a->monitor)->n;
-	struct hw_group_use *all = hw_partitions_any(&any) ? calloc(n_groups, sizeof(*all)) : NULL;
+	bool is = hw_partitions_any(&any) || hw_monitor_left_out(a->monitor) > 0;
+	struct hw_group_use *all = is ? calloc(n_groups, sizeof(*all)) : NULL;
 	for (*n = 0; all && *n < n_groups; ++*n)
 		all[*n] = use_of(a, *n);
 	return all;
@@ -321,7 +343,7 @@ static const struct hw_member *member(const struct hw_app *a, size_t i)
 }
 
 /* Mirror: the partitions that another member should own. It judges devices there that this node cannot judge, or
- * receives devices there that no owner reports. */
+ * receives devices there that no owner reports, or may have room for devices that this node has left out. */
 static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
@@ -333,12 +355,14 @@ static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struc
 		if (member(a, i))
 			add_all(&set, &more);
 	}
+	const struct hw_partitions left_out = hw_monitor_left_out_in(a->monitor);
+	add_all(&set, &left_out);
 	return set;
 }
 
 /*
- * Standby: the ready member that can judge all that the owner judges, and more. Of several, the one with the greatest
- * weight.
+ * Standby: the ready member that can judge all that the owner judges, and more, or has room for more. Of several, the
+ * one with the greatest weight.
  */
 static const char *better(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {
@@ -349,7 +373,8 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 		if (!m || !m->ready || !hw_judging_all(use, n, f->of[i].all, f->of[i].n))
 			continue;
 		const struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
-		if (hw_partitions_any(&more) &&
+		bool roomier = hw_monitor_left_out(a->monitor) > 0 && f->of[i].max_devices > a->conf->max_devices;
+		if ((hw_partitions_any(&more) || roomier) &&
 		    (!*best || hw_partition_weight(0, m->node) > hw_partition_weight(0, best)))
 			best = m->node;
 	}
@@ -376,7 +401,8 @@ static bool may_take_fleet(const struct hw_app *a)
 	size_t i = find(f, owner, strlen(owner));
 	if (i < f->n && member(a, i) && *f->of[i].better)
 		return strcmp(f->of[i].better, a->start->node_id) == 0;
-	return has_groups_of(a, owner);
+	bool has_room = i == f->n || !member(a, i) || f->of[i].devices <= a->conf->max_devices;
+	return has_room && has_groups_of(a, owner);
 }
 
 static void decide(struct hw_app *a)

@@ -20,6 +20,10 @@
  * owner judges, and more. The owner names that node in its entry, and releases the fleet when all ready members have
  * read the entry.
  *
+ * A node that has left devices out for want of room (hw_monitor_left_out()) names their partitions too, so a node with
+ * room owns them. In standby, the owner then names a member with a greater max_devices, and a member with too few for
+ * the owner's devices does not take the fleet.
+ *
  * A node's groups count until that node publishes others, even if the node has left or is lost, because its devices
  * still exist.
  */
@@ -46,6 +50,7 @@ struct hw_cluster_forms {
 		struct hw_node_group *all; /* owned */
 		size_t n;
 		struct hw_partitions unstored;   /* hw_monitor_unstored_in() */
+		int64_t max_devices, devices;    /* devices: known there or left out; as an owner of the fleet */
 		char better[HW_NODE_ID_MAX + 1]; /* that node's `better`, as below */
 	} of[HW_CLUSTER_FORMS_MAX];
 	char *own;            /* owned: this node's groups as its entry contains them; NULL: not published yet */

@@ -127,15 +127,14 @@ static const struct hw_tail_ops tail_ops = {on_link, on_page, on_gap, on_trouble
 
 /* --- reading again ------------------------------------------------------------------------------------------------ */
 
-void hw_app_cluster_reread(struct hw_app *a, bool keeps)
+bool hw_app_cluster_reread(struct hw_app *a, bool keeps)
 {
-	if (!a->cluster)
-		return;
-	struct hw_cluster_stream *s = stream_of(a);
-	if (!s->tail) /* mode = standby: if a part of the fleet is lost, everything is discarded */
-		return;
+	struct hw_cluster_stream *s = a->cluster ? stream_of(a) : NULL;
+	if (!s || !s->tail) /* mode = standby: if a part of the fleet is lost, everything is discarded */
+		return false;
 	s->wanted = true;
 	s->keeps |= keeps;
+	return true;
 }
 
 /* Writes this run's sight record before the first load. So on_fenced() detects if the store is emptied during the load.
@@ -196,6 +195,7 @@ static void on_fenced(void *arg, bool known, bool has_record)
 	s->wanted = s->keeps = false;
 	s->reading = HW_CLUSTER_REREADS;
 	s->rereads++;
+	hw_monitor_left_out_begin(a->monitor, hw_app_now());
 	hw_redis_load(a->redis);
 }
 
@@ -231,12 +231,14 @@ static void prove(struct hw_app *a)
 		on_proven(a, false, false);
 }
 
-bool hw_app_cluster_reloaded(struct hw_app *a)
+bool hw_app_cluster_reloaded(struct hw_app *a, bool complete)
 {
 	if (!a->cluster || !stream_of(a)->tail)
 		return false;
 	struct hw_cluster_stream *s = stream_of(a);
 	bool again = s->reading == HW_CLUSTER_REREADS;
+	if (again && complete)
+		hw_monitor_left_out_end(a->monitor);
 	s->keeps |= !hw_redis_has_sight_record(
 		a->redis); /* without the sight record, an emptied store would not be detected */
 	if (again && !s->keeping)

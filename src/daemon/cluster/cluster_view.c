@@ -53,8 +53,8 @@ static uint64_t hash_group(uint64_t h, const struct hw_settings_group *g)
 /* A hash of the settings that must be equal on all nodes: otherwise nodes would report different states of a device. */
 static uint64_t hash_config(const struct hw_settings *c)
 {
-	const int64_t numbers[] = {c->forget_after_ms, c->forget_once_after_ms, c->redis.ttl_factor,
-	                           c->cluster_lease_ms, c->mqtt.homeassistant};
+	const int64_t numbers[] = {c->forget_after_ms,  c->forget_once_after_ms, c->redis.ttl_factor,
+	                           c->cluster_lease_ms, c->mqtt.homeassistant,   c->max_devices};
 	uint64_t h = hw_fnv64(HW_FNV64_BEGIN, numbers, sizeof(numbers));
 	for (size_t i = 0; i < c->n_groups; i++)
 		h = hash_group(h, &c->groups[i]);

@@ -153,8 +153,15 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char
 		       "Redis: %llu records could not be used, the first is the record of '%s'; another program has "
 		       "overwritten them, or they are no devices",
 		       (unsigned long long)unusable, first);
-	if (hw_app_cluster_reloaded(a))
+	if (hw_app_cluster_reloaded(a, complete))
 		return;
+	if (a->store->again) {
+		a->store->again = false;
+		if (complete)
+			hw_monitor_left_out_end(a->monitor);
+		hw_app_turn(a);
+		return;
+	}
 	a->life.loading = false;
 	hw_monitor_recall_canaries(a->monitor, hw_redis_old_canaries(a->redis));
 	hw_monitor_loaded(a->monitor);
@@ -265,6 +272,18 @@ int hw_app_store_start(struct hw_app *a)
 		return -ENOMEM;
 	hw_prefix_guard_start(a);
 	return standby ? 0 : hw_app_start_keyspace(a);
+}
+
+void hw_app_left_out_tick(struct hw_app *a, struct hw_now now)
+{
+	if (!a->redis || a->life.loading || a->life.stopping || hw_app_stands_by(a) || a->store->again ||
+	    !a->store->up || !hw_monitor_left_out_fits(a->monitor, now))
+		return;
+	hw_monitor_left_out_begin(a->monitor, now);
+	if (hw_app_cluster_reread(a, false))
+		return;
+	a->store->again = true;
+	hw_redis_load(a->redis);
 }
 
 void hw_app_groups_tick(struct hw_app *a, struct hw_now now)

@@ -22,5 +22,7 @@ const char *hw_app_redis_text(const struct hw_app *a);
 void hw_app_keep_canaries(struct hw_app *a);
 /* Each second: writes the hash device:groups, every other time, on the owner of partition 0. */
 void hw_app_groups_tick(struct hw_app *a, struct hw_now now);
+/* Each second: reads the store again if there is room for devices that were left out. */
+void hw_app_left_out_tick(struct hw_app *a, struct hw_now now);
 
 #endif

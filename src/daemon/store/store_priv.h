@@ -10,6 +10,7 @@ struct hw_app_store {
 	struct hw_redis_conf conf;
 	bool up, ever_up;
 	bool skips_groups; /* the next tick writes no device:groups */
+	bool again;        /* the store is read again for devices that were left out */
 	char why[512];     /* the cause while `up` is false */
 
 	/* pending.c */

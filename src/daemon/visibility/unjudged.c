@@ -16,6 +16,12 @@ static void report(struct hw_app *a, size_t g, uint32_t n)
 	const struct hw_group *group = hw_monitor_groups(a->monitor)->all[g];
 	if (n == 0)
 		hw_log(a->log, HW_LOG_NOTICE, "group '%s': all its devices are judged again", group->name);
+	else if (hw_monitor_left_out_of(a->monitor, g))
+		hw_log(a->log, HW_LOG_WARNING,
+		       "group '%s': unjudged: %u device%s: this node has no room for %u of them; they keep their "
+		       "state; "
+		       "raise [monitor] max_devices, or forget devices",
+		       group->name, n, n == 1 ? "" : "s", hw_monitor_left_out_of(a->monitor, g));
 	else if (group->unheard)
 		hw_log(a->log, HW_LOG_WARNING,
 		       "group '%s': unjudged: %u device%s: the configuration has no such group, so this node does not "
