@@ -28,6 +28,7 @@ web_files = \
 	src/control/web/icon.svg \
 	src/control/web/index.html \
 	src/control/web/feed.js \
+	src/control/web/incidents.js \
 	src/control/web/icon-blind.svg \
 	src/control/web/icon-offline.svg \
 	src/control/web/nodes.js \

@@ -13,6 +13,7 @@
 #include "heartwheel/print.h"
 #include "http/json.h"
 #include "http/metrics.h"
+#include "http/proxy.h"
 #include "http/usage.h"
 
 #define PENDING_MAX_MS 10000 /* /readyz fails if a state is pending for longer */
@@ -353,6 +354,8 @@ void hw_serve_overview(void *arg, struct evhttp_request *req, const char *rest)
 	hw_json_open_member(&j, "nodes", '{');
 	hw_write_nodes(&j, c);
 	hw_json_close(&j, '}');
+	hw_json_bool(&j, "alert", c->alert && hw_proxy_is_there(c->alert));
+	hw_json_bool(&j, "may_write", hw_http_may_write(&c->http, req));
 	hw_answer_end(req, &j, body);
 }
 

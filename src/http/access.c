@@ -118,6 +118,14 @@ bool hw_access_still_admits(const struct hw_access *a, struct evhttp_request *re
 	return who && !has_expired(who, wall_s) && is_allowed(who, req);
 }
 
+bool hw_access_may_write(const struct hw_access *a, struct evhttp_request *req)
+{
+	struct pass_word p;
+	read_pass_word(&p, req);
+	const struct hw_account *who = find_user(a, &p);
+	return !who || who->role != HW_USER_ROLE_READ;
+}
+
 static bool admit(struct hw_access *a, struct evhttp_request *req, const struct hw_account *who)
 {
 	if (!is_allowed(who, req)) {

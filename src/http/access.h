@@ -41,5 +41,7 @@ struct hw_access {
 bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms, int64_t wall_s);
 /* Whether a request that was admitted would still be admitted. Neither answers nor counts the request. */
 bool hw_access_still_admits(const struct hw_access *a, struct evhttp_request *req, int64_t wall_s);
+/* Whether the role of the admitted request's user allows requests that change something. */
+bool hw_access_may_write(const struct hw_access *a, struct evhttp_request *req);
 
 #endif

@@ -119,6 +119,13 @@ static bool admit_writer(struct hw_http *h, struct evhttp_request *req)
 	return true;
 }
 
+bool hw_http_may_write(const struct hw_http *h, struct evhttp_request *req)
+{
+	char local[INET6_ADDRSTRLEN];
+	read_local_address(req, local, sizeof(local));
+	return !*local || (h->access && hw_access_may_write(h->access, req));
+}
+
 static void on_request(struct evhttp_request *req, void *arg)
 {
 	struct hw_http_front *front = arg;

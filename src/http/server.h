@@ -95,6 +95,8 @@ void hw_http_plan_fini(struct hw_http_plan *p);
 /* Whether a request that a handler is answering would still be admitted. For long answers, during which the user may
  * lose the right. */
 bool hw_http_still_admits(const struct hw_http *h, struct evhttp_request *req);
+/* Whether the client of this request may also send requests that change something. */
+bool hw_http_may_write(const struct hw_http *h, struct evhttp_request *req);
 /* Both steps at once, before hw_http_listen_tcp(). */
 int hw_http_secure(struct hw_http *h, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
 

@@ -193,24 +193,25 @@ struct hw_mono hw_incidents_due(const struct hw_incidents *e)
 /* --- queries --------------------------------------------------------------------------------------------------------
  */
 
-void hw_incidents_list(const struct hw_incidents *e, bool (*each)(void *arg, const struct hw_incident_view *v),
-                       void *arg)
+void hw_incidents_list(struct hw_incidents *e, bool (*each)(void *arg, const struct hw_incident_view *v), void *arg)
 {
 	struct hw_incident_view v;
-	for (const struct hw_incident *i = e->all; i; i = i->next) {
+	for (struct hw_incident *i = e->all; i; i = i->next) {
 		if (i->dropped)
 			continue;
+		hw_incident_survey(e, i);
 		hw_incident_view(i, &v);
 		if (!each(arg, &v))
 			return;
 	}
 }
 
-bool hw_incidents_find(const struct hw_incidents *e, const char *id, struct hw_incident_view *out)
+bool hw_incidents_find(struct hw_incidents *e, const char *id, struct hw_incident_view *out)
 {
-	const struct hw_incident *i = (const struct hw_incident *)(const void *)hw_names_find(&e->incidents, id);
+	struct hw_incident *i = (struct hw_incident *)(void *)hw_names_find(&e->incidents, id);
 	if (!i || i->dropped)
 		return false;
+	hw_incident_survey(e, i);
 	hw_incident_view(i, out);
 	return true;
 }
@@ -245,6 +246,12 @@ bool hw_incidents_is_silenced(struct hw_incidents *e, const char *device)
 {
 	struct hw_incident_device *d = hw_device_find(e, device);
 	return d && hw_silence_of(e, d) != NULL;
+}
+
+const char *hw_incidents_parent(const struct hw_incidents *e, const char *device)
+{
+	const struct hw_incident_device *d = hw_device_find(e, device);
+	return d && hw_device_parents_away(d) ? hw_device_latest_parent(d)->text : NULL;
 }
 
 struct hw_incidents_count hw_incidents_count(const struct hw_incidents *e)

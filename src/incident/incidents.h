@@ -314,9 +314,8 @@ bool hw_incidents_change(struct hw_incidents *e, struct hw_change *out);
 /* --- queries ------------------------------------------------------------------------------------------------------ */
 
 /* Calls `each` for the incidents in memory, until it returns false. */
-void hw_incidents_list(const struct hw_incidents *e, bool (*each)(void *arg, const struct hw_incident_view *v),
-                       void *arg);
-bool hw_incidents_find(const struct hw_incidents *e, const char *id, struct hw_incident_view *out);
+void hw_incidents_list(struct hw_incidents *e, bool (*each)(void *arg, const struct hw_incident_view *v), void *arg);
+bool hw_incidents_find(struct hw_incidents *e, const char *id, struct hw_incident_view *out);
 /* Writes up to `max` ids of members that are not silenced, those that are down first. Returns how many. */
 size_t hw_incidents_members(struct hw_incidents *e, const char *incident, const char **ids, size_t max);
 /* The class of a device; *incident is its incident's id or NULL. */
@@ -333,6 +332,8 @@ void hw_incidents_silences(const struct hw_incidents *e,
                            bool (*each)(void *arg, const struct hw_silence_view *v, const struct hw_silence_state *s),
                            void *arg);
 bool hw_incidents_is_silenced(struct hw_incidents *e, const char *device);
+/* The known parent of an offline device that went offline last, while all its known parents are offline; else NULL. */
+const char *hw_incidents_parent(const struct hw_incidents *e, const char *device);
 
 struct hw_incidents_count {
 	uint64_t devices, links, incidents, open, refused, bytes; /* refused: number of devices that share an incident

@@ -84,7 +84,7 @@ class Env:
     # the daemon
 
     def sections(self, timeout="1s", group=None, groups=None, monitor=None, mqtt=None, store=None, redis=None,
-                 http=None, directory=None, keyspace=None, notify=None, cluster=None, history=None, tasks=None):
+                 http=None, directory=None, keyspace=None, notify=None, cluster=None, history=None, tasks=None, alert=None):
         d = directory or self.dir
         default = {"heartbeat": [self.root + "/{id}/heartbeat", self.root + "/{id}/status"],
                    "status": self.root + "/{id}/status", "timeout": timeout}
@@ -101,6 +101,7 @@ class Env:
             *([("cluster", cluster)] if cluster else []),
             *([("history", history)] if history else []),
             *([("tasks", tasks)] if tasks else []),
+            *([("alert", alert)] if alert else []),
         ] + [("group " + n, keys) for n, keys in (groups or [("default", {**default, **(group or {})})])]
 
     def text(self, **options):

@@ -88,6 +88,9 @@ def test_a_gateway_with_children(env, works):
     set_online(env, "v3", False, parent="gw")
     inbox.wait(("opened", "gw"))
     wait_until(lambda: a.incidents()[0]["unreachable"] == 3)
+    shown = a.json("/v1/incidents/" + a.incidents()[0]["id"])
+    assert sorted((m["id"], m["class"], m.get("parent")) for m in shown["members"]) == [
+        ("gw", "down", None), *((v, "unreachable", "gw") for v in ("v1", "v2", "v3"))]
     assert "3 devices behind it are unreachable" in a.incidents()[0]["sentence"]
     for device in ("gw", "v1", "v2", "v3"):
         set_online(env, device, True, parent=None if device == "gw" else "gw")
@@ -134,6 +137,9 @@ def test_silences(env, works):
     silence = json.loads(answer.body)["id"]
     shown, = a.json("/v1/silences")["silences"]
     assert (shown["id"], shown["match"], shown["in_force"], shown["by"]) == (silence, "id:pump-*", True, "ann")
+    assert a.incidents()[0]["silenced"] == 1
+    shown = a.json("/v1/incidents/" + a.incidents()[0]["id"])
+    assert shown["silenced"] == 1 and shown["members"][0]["silenced"] is True
     set_online(env, "pump-2", False)
     set_online(env, "pump-1", True)
     inbox.wait(("opened", "pump-1"), ("closed", "pump-1"))

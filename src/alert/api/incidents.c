@@ -211,11 +211,13 @@ static struct read *read_new(struct hw_alert_app *a, struct evhttp_request *req,
 /* An incident of Redis, unless it is unusable. */
 static bool write_stored(struct read *r, const char *id, const redisReply *hash, size_t devices, bool is_listed)
 {
-	struct hw_incident_view v;
+	struct hw_incident_view v, present;
 	const struct hw_alert_writer w = hw_alert_api_writer(r->app);
 	if (!r->app->engine || !hw_alert_incident_read(id, hash, hw_alert_now().wall_ms, &v) ||
 	    (is_listed && !is_wanted(&r->q, &v)))
 		return false;
+	if (hw_incidents_find(r->app->engine, id, &present))
+		v.silenced = present.silenced;
 	if (is_listed)
 		hw_json_open(&r->j, '{');
 	hw_alert_incident_write(&w, &r->j, &v, devices);
@@ -342,6 +344,17 @@ static void write_sent(struct read *r, const redisReply *hash)
 	hw_json_close(&r->j, ']');
 }
 
+/* Where a member stands: the parent that it is behind, and whether a silence covers it. */
+static void write_place(struct read *r, const char *id)
+{
+	struct hw_incidents *engine = r->app->engine;
+	const char *parent = engine ? hw_incidents_parent(engine, id) : NULL;
+	if (parent)
+		hw_json_text(&r->j, "parent", parent);
+	if (engine && hw_incidents_is_silenced(engine, id))
+		hw_json_bool(&r->j, "silenced", true);
+}
+
 /* A page of HSCAN: members with their class. */
 static void on_members(void *arg, const redisReply *reply)
 {
@@ -365,6 +378,7 @@ static void on_members(void *arg, const redisReply *reply)
 		hw_json_text(&r->j, "id", id->str);
 		hw_json_text(&r->j, "class", hw_incident_class_name(class));
 		hw_json_int(&r->j, "since_ms", since_ms);
+		write_place(r, id->str);
 		hw_json_close(&r->j, '}');
 	}
 	hw_json_close(&r->j, ']');

@@ -5,6 +5,7 @@
 import * as banner from "./banner.js";
 import * as charts from "./charts.js";
 import * as feed from "./feed.js";
+import * as incidents from "./incidents.js";
 import * as nodes from "./nodes.js";
 import * as notify from "./notify.js";
 import * as pages from "./pages.js";
@@ -83,7 +84,7 @@ function showStandby(s) {
 }
 
 // One answer of the monitor is of one moment: so tiles, list, groups and nodes never contradict one another.
-function showAll({ status: s, groups, nodes: all }) {
+function showAll({ status: s, groups, nodes: all, alert, may_write: mayWrite }) {
 	const stood = standing;
 	setNow(s.now_ms);
 	setText(byId("node"), `${s.node} · ${s.version} · up ${span(s.uptime_s * 1000)}`);
@@ -95,6 +96,7 @@ function showAll({ status: s, groups, nodes: all }) {
 		everything();
 	last = s;
 	banner.status(s, pages.title());
+	incidents.status(alert, mayWrite);
 	showOffline(s);
 	table.setCounts(s);
 	table.setGroups(groups);
@@ -133,6 +135,7 @@ async function status() {
 		pages.status(null);
 		banner.silent(last.now_ms ?? null);
 		nodes.silent();
+		incidents.silent();
 	}
 }
 
@@ -201,7 +204,7 @@ const told = () => Promise.all([ask("v1/notify").then(notify.mark), notify.askTa
 function everything() {
 	if (standing)
 		return;
-	for (const f of [() => feed.renew(FEED), extremes, samples, places.levels, told])
+	for (const f of [() => feed.renew(FEED), extremes, samples, places.levels, told, incidents.look])
 		quietly(f);
 	table.refresh(true);
 }
@@ -233,6 +236,7 @@ wheel.start();
 feed.start(pages.open);
 table.start(pages.open);
 pages.start();
+incidents.start();
 follow((where) => {
 	if (where.view === "overview") {
 		table.setFilters(where.query);
@@ -254,6 +258,8 @@ every(SAMPLES_MS, samples);
 every(SAMPLES_MS, extremes);
 every(SAMPLES_MS, levels);
 every(SAMPLES_MS, told);
+every(SAMPLES_MS, incidents.look);
 every(WHEEL_MS, turnWheel);
 every(AGES_MS, table.draw);
+every(AGES_MS, incidents.ages);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) status().then(everything); });

@@ -4,7 +4,7 @@
 
 import * as bars from "./bars.js";
 import { to } from "./route.js";
-import { UNKNOWN, ago, ask, because, element, isAway, moment, now, oldness, setClass, setText, span, visible } from "./text.js";
+import { UNKNOWN, ago, ask, because, count, element, isAway, moment, now, oldness, setClass, setText, span, visible } from "./text.js";
 
 const FIRST = 10, MORE = 100, HISTORY_MS = 30000, SOON_MS = 1500;
 let page = null; // what is shown; null: another page
@@ -45,6 +45,23 @@ function reported(d) {
 	if ("data" in d)
 		all.push(["Data", visible(JSON.stringify(d.data))]);
 	return all;
+}
+
+// --- its parents, and the devices behind it
+
+const CHILDREN = 50;
+const relative = (d) => [element("a", { href: to("device", d.id) }, visible(d.id)), ` (${d.state ?? "not known"})`];
+const relatives = (all) => all.flatMap((d, i) => [i ? ", " : "", ...relative(d)]);
+
+async function readFamily(p) {
+	const { parents, children } = p.device;
+	const behind = children ? (await ask(`v1/devices?${new URLSearchParams({ parent: p.id, sort: "id", limit: CHILDREN })}`)).devices : [];
+	const said = JSON.stringify([parents, children, behind.map((d) => [d.id, d.state])]);
+	if (!isMine(p) || said === p.family.dataset.said)
+		return;
+	p.family.dataset.said = said;
+	p.family.replaceChildren(...(parents.length ? [element("p", {}, "Parents: ", ...relatives(parents))] : []),
+		...(children ? [element("p", {}, children === 1 ? "1 device is behind it: " : `${count(children)} devices are behind it: `, ...relatives(behind), children > behind.length ? ", …" : "")] : []));
 }
 
 // Elements stay where they are: a text that somebody marks stays marked.
@@ -171,6 +188,7 @@ async function readDevice(p) {
 		p.device = d;
 		p.gone = p.away = false;
 		p.asked = now();
+		readFamily(p).catch(() => {}); // the page says above if the monitor is away
 	} catch (error) {
 		p.away = isAway(error) || error.status >= 500;
 		p.gone = error.status === 404 || error.status === 400;
@@ -324,13 +342,14 @@ function make(id) {
 	part("taskRows", "tbody");
 	part("noTask", "p", { class: "note" }).textContent = "No task waits for it.";
 	part("oldTasks", "p", { class: "note warn", hidden: true });
+	part("family", "div", { class: "family" });
 	p.group = element("p", { class: "note" }, "Group ", element("a", { href: "#/" }));
 	p.outageTable = table(p.outageRows, [["From"], ["To"], ["For"], ["Reason", "wide"]]);
 	p.taskTable = table(p.taskRows, [["Action"], ["State"], ["For when"], ["From", "wide"]]);
 	p.more = element("button", { type: "button", class: "plain", hidden: true, onclick: again(moreTransitions) }, "Earlier ones");
 	p.moreOutages = element("button", { type: "button", class: "plain", hidden: true, onclick: again(moreOutages) }, "Earlier ones");
 	p.legend = bars.legend();
-	p.nowCard = card("Now", p.facts, element("h3", {}, "What it reports"), p.reported, p.nothing);
+	p.nowCard = card("Now", p.facts, p.family, element("h3", {}, "What it reports"), p.reported, p.nothing);
 	p.barCard = card("Online and offline", p.pastNote, p.old, p.unknown, p.day, p.quarter, p.legend,
 		element("p", { class: "note" }, `Times are of ${Intl.DateTimeFormat().resolvedOptions().timeZone ?? "this browser"}.`));
 	p.taskCard = card("Tasks", p.oldTasks, p.taskTable, p.noTask);
