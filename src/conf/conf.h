@@ -31,9 +31,9 @@ struct hw_conf_head {
 struct hw_conf_errors {
 	char **lines;
 	size_t n;
-	bool no_memory; /* memory ran out: the list is incomplete, and the file may be right */
-	/* The values that could be read, with defaults for the others. The caller checks those that depend on the
-	 * machine, such as the user or a file. NULL: no value could be read. */
+	bool no_memory; /* no memory: errors may be missing from the list; if it is empty, the file may be right */
+	/* For checks of values that depend on the machine, such as a user or a file: the program's struct with the
+	 * values that could be read, and defaults for the others. NULL: no value could be read. */
 	void *rest;
 };
 
@@ -43,18 +43,20 @@ struct hw_conf_errors {
  * caller frees it with hw_conf_errors_fini().
  */
 void *hw_conf_load(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors);
-/* The same for a reload, which must not block: only a regular file of at most HW_FILE_MAX is read (conf/file.h). */
+/* Like hw_conf_load(), but for a reload, which must not block: it reads only a regular file of at most HW_FILE_MAX
+ * bytes (conf/file.h). */
 void *hw_conf_load_again(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors);
 void hw_conf_free(void *conf);
 
-/* The line of a key that is not in a named section; 0: the file does not have the key. For checks that depend on the
- * machine. */
+/* Returns the line of a key that is outside named sections; 0: the file does not have the key. The caller uses it to
+ * report a value that does not fit the machine. */
 unsigned hw_conf_line(const void *conf, const char *section, const char *key);
 
-/* Whether the file has that section, of this program or another one. */
+/* Whether the file has this section. It may be a section of another program that reads the file. */
 bool hw_conf_has_section(const void *conf, const char *section);
 
-/* Prints to stderr, in the same form, an error about a value that depends on the machine. `path`: the file. */
+/* Prints an error about a value that does not fit the machine to stderr, in the form of struct hw_conf_errors.
+ * `path` is the configuration file. */
 void hw_conf_report_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,
                           ...) __attribute__((format(printf, 5, 6)));
 

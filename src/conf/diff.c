@@ -12,7 +12,8 @@
 
 struct diff {
 	const struct hw_conf_table *table;
-	const struct hw_conf_named *kind; /* of the named sections that are compared; NULL: all other keys */
+	const struct hw_conf_named *kind; /* kind of the named sections that are compared now; NULL: keys outside
+	                                   * named sections */
 	void (*each)(void *arg, const char *key, enum hw_conf_change change, bool live);
 	void *arg;
 };
@@ -42,7 +43,8 @@ static void report(const struct diff *d, const char *section, const char *own_na
 	d->each(d->arg, name, change, live);
 }
 
-/* `own_name`: the name of a section of d->kind whose structs are compared; NULL: the programs' structs. */
+/* Compares the keys of two structs and reports the differences. `own_name` NULL: the structs are those of the
+ * programs. Otherwise they are those of two sections of d->kind, and `own_name` is the name of both. */
 static void diff_keys(const struct diff *d, const char *own_name, const void *from, const void *to)
 {
 	for (size_t i = 0; i < d->table->n_options; i++) {
@@ -63,7 +65,8 @@ static const char *next_common(const struct diff *d, const void *conf, const voi
 	return NULL;
 }
 
-/* Compares the sections that are in both. So a section that was added or removed does not count as a new order. */
+/* Compares the named sections that both configurations have, in their order. Only these are considered, so a section
+ * that was added or removed does not count as a change of the order. */
 static void diff_common(const struct diff *d, const void *from, const void *to)
 {
 	const char *a, *b;

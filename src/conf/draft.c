@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See draft.h. If memory runs out, the list of errors notes it. A caller that gets -ENOMEM need not report it again. */
+/* See draft.h. If memory runs out, the functions here note that in the list of errors. Their callers need not report
+ * -ENOMEM again. */
 #include "conf/draft.h"
 
 #include <errno.h>

@@ -23,8 +23,7 @@ struct hw_conf_origin {
 struct hw_conf_origins {
 	unsigned section; /* line of the named section's header */
 	struct hw_conf_origin key[HW_CONF_OPTIONS_MAX];
-	unsigned *lines[HW_CONF_OPTIONS_MAX]; /* of a list: the line number of each value; heap memory; NULL: these are
-	                                         defaults */
+	unsigned *lines[HW_CONF_OPTIONS_MAX]; /* of a list: line of each value; owned; NULL: the values are defaults */
 };
 
 struct hw_conf_draft {
@@ -46,8 +45,8 @@ int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_origin
                       unsigned line, char *why, size_t cap);
 
 /*
- * Sets defaults for keys that were not given or were refused, so that each field has a value: of the section of a kind
- * at `base`, or (NULL) of all keys outside of named sections.
+ * Sets the default of each key that the file does not have or whose value was refused, so that each field has a value.
+ * `base` is the struct of a named section of `kind`. If it is NULL, the keys outside named sections get their defaults.
  */
 void hw_conf_draft_defaults(struct hw_conf_draft *d, const struct hw_conf_named *kind, void *base,
                             struct hw_conf_origins *origins);

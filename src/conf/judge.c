@@ -272,9 +272,10 @@ static int set_node_id(const struct hw_conf_option *o, const char *text, void *f
 /* --- lists -------------------------------------------------------------------------------------------------------- */
 
 /*
- * A list with `n` elements has a block with room for `cap` elements, the least sufficient power of two. In the block, a
- * hash table of 2 * cap slots follows, with open addressing. A slot contains 1 + the index of an element, or 0. So a
- * file with many lines of one key is read in linear time.
+ * The memory of a list of `n` elements is one block. It begins with an array for `cap` elements: `cap` is the least
+ * power of two that is at least `n` and FEWEST. A hash table of 2 * cap slots with open addressing follows. A slot
+ * contains 1 + the index of an element; 0: the slot is free. The table finds repeated elements, so a file with many
+ * lines of one key is read in linear time.
  */
 #define FEWEST 8
 

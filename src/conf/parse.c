@@ -27,7 +27,7 @@ struct reading {
 
 	const char *section;              /* the table's name of the current section; NULL before the first section */
 	const struct hw_conf_named *kind; /* of the current section; NULL: no named one */
-	bool skip;                        /* the keys are skipped, because the section is wrong or another program's */
+	bool skip;                        /* skip the keys: the section is wrong, or only another program reads it */
 	bool foreign;                     /* another program's section, of which only the borrowed keys are read */
 	unsigned headers[HW_CONF_OPTIONS_MAX]; /* line of each section's header, by the index of the section's first key
 	                                        */
@@ -181,8 +181,8 @@ static void enter_known(struct reading *r, int first)
 	if (r->headers[first]) {
 		hw_conf_wrong(&d->errors, r->line, "section", name, "is already in line %u: join the two",
 		              r->headers[first]);
-		/* The values of a repeated section are checked, but its keys are not reported as given twice, because
-		 * the error about the section says so. */
+		/* The values of a repeated section are checked too. Its keys are not reported as given twice,
+		 * because the error about the repeated section is enough. */
 		for (size_t i = 0; i < d->table->n_options; i++)
 			if (strcmp(d->table->options[i].section, name) == 0)
 				d->origins.key[i] = (struct hw_conf_origin){0};

@@ -62,7 +62,7 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/web/", "", hw_serve_web},
 };
 
-/* The routes that a standby node answers itself. It has no data about the fleet. */
+/* The paths that a standby node answers itself. It has no data about the fleet, so the owner must answer all others. */
 static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_overview,   hw_serve_nodes,   serve_reload,
                                            hw_serve_health, hw_serve_ready,      hw_serve_metrics, hw_serve_web,
                                            hw_serve_notify, hw_serve_notify_test};

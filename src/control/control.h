@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control API: HTTP on a unix socket and on an address, which is read-only unless users are configured. libevent's
- * evhttp serves it on the loop. It reads devices from the core, and gets everything else through struct hw_control_ops.
- * It contains no code for Redis or MQTT.
+ * The control API: HTTP on a unix socket and on an address. The address is read-only unless users are configured.
+ * libevent's evhttp serves the API on the loop. The API reads devices from the core, and gets everything else through
+ * struct hw_control_ops. It has no code for Redis or MQTT.
  */
 #ifndef HW_CONTROL_H
 #define HW_CONTROL_H
@@ -49,7 +49,7 @@ enum hw_forgotten {
 struct hw_control_ops {
 	struct hw_now (*now)(void *arg);
 	void (*status)(void *arg, struct hw_control_status *out);
-	/* For DELETE. `ticket` identifies the request in another node's answer. */
+	/* For DELETE. `ticket` is the number of the request; an owner's answer to this node contains it. */
 	enum hw_forgotten (*forget)(void *arg, uint64_t ticket, const char *id, size_t len);
 	/*
 	 * For POST /v1/reload: appends the JSON body ({"changed":[...],"restart_needed":[...]} or
@@ -64,19 +64,21 @@ struct hw_control_ops {
 	/* For GET /metrics: appends all metrics that are not the core's, with metrics.h. */
 	void (*metrics)(void *arg, struct evbuffer *body);
 	/*
-	 * If a store keeps the event stream; else NULL, and hw_control_event() gets every transition. Requests the
-	 * entries after an id, or the end of the stream. hw_control_page() brings them. Returns 0 or -errno. Only one
-	 * request is open at a time. If hw_control_store() reports that the connection is lost, an open request gets no
-	 * page.
+	 * The source of the event stream if a store keeps it. NULL: there is no store, and hw_control_event() gets
+	 * every transition.
+	 *
+	 * Requests the entries after an id, or the end of the stream; hw_control_page() brings them. Returns 0 or
+	 * -errno. Only one request is open at a time. If hw_control_store() reports a lost connection, the open request
+	 * gets no page.
 	 */
 	int (*events_after)(void *arg, struct hw_stream_id at);
 	int (*events_last)(void *arg);
-	/* With several nodes (else NULL): what this node knows of them. The next member: the owner of a device,
-	 * borrowed until the next turn; NULL: no owner. */
+	/* NULL without several nodes. `nodes` fills in what this node knows of the nodes. `owner` (below) returns
+	 * the owner of a device, borrowed until the next turn; NULL: no owner. */
 	void (*nodes)(void *arg, struct hw_control_nodes *out);
 	const char *(*owner)(void *arg, const struct hw_device *d);
-	/* If one node owns the whole fleet (else NULL): the owner, borrowed until the next turn. "": no owner. NULL:
-	 * this node. */
+	/* NULL unless one node owns the whole fleet. Returns that owner, borrowed until the next turn; "": there is
+	 * no owner; NULL: this node is the owner. */
 	const char *(*standby)(void *arg);
 };
 
@@ -89,8 +91,8 @@ int hw_control_new(struct hw_control **out, struct event_base *base, const char 
                    const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
 /* Keeps the listening sockets for another server in this process: see hw_http_keep(). Returns 0 or -errno. */
 int hw_control_keep(struct hw_control *c, struct hw_http_kept *out);
-/* Like hw_control_new(), but with these sockets, which the new server then owns. After an error the caller owns those
- * that are left in `kept`. */
+/* Like hw_control_new(), but uses the sockets in `kept`, which the new server then owns. After an error, the caller
+ * still owns the sockets that are left in `kept`. */
 int hw_control_resume(struct hw_control **out, struct event_base *base, struct hw_http_kept *kept,
                       const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
 /* Forwards the paths of heartwheel-tasks, heartwheel-history and heartwheel-alert to their sockets. Returns 0 or
@@ -98,7 +100,7 @@ int hw_control_resume(struct hw_control **out, struct event_base *base, struct h
 int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history, const char *alert);
 /* Configures the address's users and TLS: see hw_http_secure(). */
 int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
-/* The same in two steps, of which the second cannot fail: see hw_http_plan() and hw_http_take(). */
+/* hw_control_secure() in two steps, of which the second cannot fail: see hw_http_plan() and hw_http_take(). */
 int hw_control_plan(struct hw_control *c, const struct hw_http_safety *s, struct hw_http_plan *out,
                     hw_http_wrong *wrong, void *arg);
 struct hw_control_taken {
@@ -107,15 +109,19 @@ struct hw_control_taken {
 };
 struct hw_control_taken hw_control_take(struct hw_control *c, struct hw_http_plan *p);
 /*
- * Also serves a TCP address, read-only unless users are configured: "127.0.0.1:8731" or "[::1]:8731". *local: the
- * address is loopback. Returns 0; -EINVAL for a malformed address; or -errno (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES).
+ * Also serves a TCP address ("127.0.0.1:8731", "[::1]:8731"), which is read-only unless users are configured. Sets
+ * *local to whether the address is loopback. Returns 0; -EINVAL for a malformed address; or -errno (-EADDRINUSE,
+ * -EADDRNOTAVAIL, -EACCES).
  */
 int hw_control_listen(struct hw_control *c, const char *address, bool *local);
 
 /*
- * The event stream, for /v1/events. With a store, these functions report when the connection comes up or is lost, each
- * transition that the store has written, and the pages that were requested, in the order of the store's answers.
- * Without a store: each transition, whose id is assigned here.
+ * The input of the event stream, for /v1/events.
+ *
+ * With a store, the daemon reports here when the connection comes up or is lost, each transition that the store has
+ * written, and each page that was requested. All are in the order of the store's answers.
+ *
+ * Without a store, the daemon reports each transition, and the API assigns its id.
  */
 void hw_control_store(struct hw_control *c, bool up);
 void hw_control_event(struct hw_control *c, const struct hw_event *e);
@@ -123,18 +129,19 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e);
 void hw_control_parent_heard(struct hw_control *c, struct hw_id id, uint64_t seq, struct hw_id parent,
                              int64_t settle_ms);
 /*
- * With a store: each transition as it happens, before it has an id; and whether the store is late. While it is late,
- * statuses are published without waiting for it, and clients get these transitions as `pending`.
+ * With a store: hw_control_pending() reports each transition when it happens, before it has an id. hw_control_late()
+ * reports whether the store is late. While it is, statuses are published without waiting for the store, and clients get
+ * these transitions as `pending`.
  */
 void hw_control_pending(struct hw_control *c, const struct hw_event *e);
 void hw_control_late(struct hw_control *c, bool late);
-/* No write is pending at the store any more. A transition that has no id by now will get none, or comes over another
- * connection. */
+/* No write is pending at the store any more. A transition that still has no id never gets one, or its id comes over
+ * another connection. */
 void hw_control_settled(struct hw_control *c);
 /* Called when a blindness begins or ends, or its cause changes. */
 void hw_control_sight(struct hw_control *c);
-/* With several nodes: passes on every entry, whichever node wrote it, in the order of the stream but independently of
- * the pages. hw_control_missed(): there was a gap, which ends at `upto`. */
+/* With several nodes: reports every entry, whichever node wrote it, in the order of the stream. Pages may be ahead
+ * of these entries or behind them. hw_control_missed(): entries are missing, the last at `upto`. */
 void hw_control_missed(struct hw_control *c, struct hw_stream_id upto);
 void hw_control_page(struct hw_control *c, const struct hw_event_page *page);
 
@@ -146,7 +153,7 @@ void hw_control_tick(struct hw_control *c, struct hw_now now);
 /* The silence of a device was detected `delay_ns` after its deadline. */
 void hw_control_detected(struct hw_control *c, int64_t delay_ns);
 
-/* Another node has answered a request to forget a device. Ignored if no client waits for that. */
+/* Another node has answered a request to forget a device. The answer is ignored if no client waits for it. */
 void hw_control_forgotten(struct hw_control *c, uint64_t ticket, enum hw_forgotten what);
 
 /* For the metrics: clients of /v1/events now, lagging ones, and those refused or disconnected. */

@@ -78,8 +78,8 @@ static void write_parents(struct hw_json *j, const struct hw_monitor *m, const s
 }
 
 /*
- * Timeout and source are the present ones, because the stream does not contain them; a forgotten device has none. The
- * node is the one that made the transition.
+ * Timeout and source are those of the device now, because the stream does not contain them. For a forgotten device they
+ * are left out. `node` is the node that made the transition.
  */
 void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e)
 {
@@ -104,7 +104,7 @@ void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct 
 	write_event_parents(j, e);
 }
 
-/* Writes details that only the answer about a single device has: its report, and its place in the wheel. */
+/* Writes what only the answer about a single device contains: its report, and its place in the wheel. */
 static void write_details(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d,
                           uint32_t index)
 {

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /v1/events: transitions as server-sent events. The hub below is the state that all clients share.
+ * GET /v1/events: transitions as server-sent events. The hub (struct hw_hub) is the state that all clients share.
  *
- * A client follows, or it lags. Once in each turn of the loop, new transitions are sent to all clients that follow, as
- * the same bytes. A client lags if it does not read what it is sent, or if it resumes after an earlier id. A lagging
- * client gets the stream in pages, each when it has read the one before. At the end of the stream it follows again. So
- * a client skips nothing if a mass outage is faster than its socket. A client that never reads costs FOLLOW_MAX and a
- * page of memory until its write timeout.
+ * A client follows or lags. In each turn of the loop, all clients that follow get the new transitions, as the same
+ * bytes. A client lags if it does not read what it is sent, or if it resumes after an earlier id. A lagging client gets
+ * the stream in pages, each when it has read the page before. At the end of the stream it follows again. So a client
+ * misses nothing, even in a mass outage that is faster than its socket. A client that never reads costs FOLLOW_MAX and
+ * a page of memory until its write timeout.
  *
- * With a store, one page at a time is requested from it. The hub's own requests are sent first: after the connection to
- * the store was lost, the hub reads the entries that it missed. Invariant: the store answers in the order in which it
- * wrote. So a client that reaches the end with a page has all transitions that hw_control_event() has passed on, and
- * none that come later.
+ * With a store, one page at a time is requested. The hub's own requests come first: when the connection to the store is
+ * back, the hub reads the entries that it has missed. Invariant: the store answers in the order in which it wrote. So a
+ * client that has read the last page has exactly the transitions that hw_control_event() has reported so far.
  *
- * With several nodes, the transitions come over another connection, which may be ahead of a page or behind it. A page
- * that ends before the hub's last id is not the end. Entries of a page after the hub's last id are left to the hub. A
- * client that resumes may have read more from another node than this node has read. It waits until the hub has reached
- * the client's id.
+ * With several nodes, the entries come over another connection, which may be ahead of a page or behind it. So a page
+ * that ends before the hub's last id is not the last page. Entries after the hub's last id are cut off a page; the hub
+ * sends them later. A client may resume here after it has read more from another node than this node has read. It waits
+ * until the hub has reached its id.
  *
- * While the store is late, this node's unwritten transitions are sent as `pending` events, which have no id. When the
- * store has such a transition, a client that resumes gets it again, with an id. For each client the hub notes up to
- * which number it got pending events. So a slow client gets them later, or only the newest HW_HISTORY. When no write is
- * pending at the store, the rest will never get an id and is not sent any more.
+ * While the store is late, this node's unwritten transitions are sent as `pending` events without an id. When the store
+ * has written such a transition, clients that resume get it again, with an id. For each client the hub notes the number
+ * of the last pending event that was sent. So a slow client gets the others later, but at most the newest HW_HISTORY.
+ * When no write is pending at the store, the remaining ones will never get an id, and are not sent.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -39,12 +38,12 @@
 #define FOLLOW_MAX  (256 * 1024) /* bytes that may wait for a follower */
 #define PAGE        200
 #define COMMENT_S   15
-#define ASIDE_MAX   (64 * 1024) /* if more bytes wait for a client, it gets no pending events now */
+#define ASIDE_MAX   (64 * 1024) /* a client that has not read this many bytes gets no pending events now */
 
 /* The last published state of blindness. */
 struct sight_reported {
-	bool blind, starting,
-		back; /* `back`: the connection is back, and only the grace after it still makes the monitor blind */
+	bool blind, starting, back; /* `back`: only the grace after a lost connection, which is up again, still makes
+	                             * the monitor blind */
 	enum hw_cause cause;
 };
 
@@ -304,7 +303,7 @@ void hw_hub_tick(struct hw_hub *h)
 	h->unarmed = false;
 }
 
-/* Sends `reset` to clients that follow, because the transitions in between are not available. */
+/* Sends `reset` to all clients that follow, because some transitions cannot be read any more. */
 static void reset_all(struct hw_hub *h)
 {
 	if (h->n_clients == h->n_lagging)
@@ -329,7 +328,7 @@ static void to_tail(struct client *cl)
 	h->tail = &cl->next;
 }
 
-/* Whether the client has read more, from another node, than the hub has read. */
+/* Whether the client has read more than the hub, from another node. */
 static bool is_ahead(const struct client *cl)
 {
 	return hw_stream_id_compare(cl->at, cl->hub->last) > 0;
@@ -359,7 +358,7 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 				write_event(h, body, "transition", &page->events[i]);
 		cl->at = ahead > 0 ? h->last : page->last;
 	}
-	/* The page lacks transitions that were passed on after it was requested. */
+	/* The hub reported transitions after the page was requested, so the page lacks them. */
 	bool behind = ahead < 0 && hw_stream_id_compare(h->last, h->last_then) > 0;
 	if (lost || ahead > 0 || (!page->more && !behind)) {
 		flush(h); /* these bytes are already in its pages */
@@ -379,7 +378,7 @@ static struct client *next_lagging(const struct hw_hub *h)
 	return cl;
 }
 
-/* Sends one client a page from memory. The flush event serves the next client. */
+/* Sends one client a page from memory. When the client's flush event comes, the next client gets its page. */
 static void serve_from_memory(struct hw_hub *h, struct client *cl)
 {
 	struct hw_event events[PAGE];
@@ -414,8 +413,8 @@ static void ask_for_hub(struct hw_hub *h, int rc, enum hub_state state)
 	h->state = rc == 0 ? state : HUB_LIVE;
 }
 
-/* Ends the waits for ids that the store may never reach, because it may be another store now. The next pages show that.
- */
+/* Stops waiting for ids that the hub may never reach: the store may be another one now. The next pages show whether
+ * it is. */
 static void end_waits(struct hw_hub *h)
 {
 	for (struct client *cl = h->first; cl; cl = cl->next)
@@ -453,11 +452,11 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	h->reported = e->at;
 	if (h->state == HUB_LIVE && hw_stream_id_compare(e->at, h->last) > 0)
 		report(h, e);
-	/* A hub that is not live reads the event from the stream later. A live hub has already passed on an event up to
-	 * `last`. */
+	/* A hub that is not live reads this event from the stream later. A live hub has already sent each event up
+	 * to `last`. */
 }
 
-/* It has no id, so a client that resumes does not get it again. Clients that lag do not get it. */
+/* This event has no id: a client that resumes does not get it again, and a client that lags does not get it at all. */
 void hw_control_parent_heard(struct hw_control *c, struct hw_id id, uint64_t seq, struct hw_id parent,
                              int64_t settle_ms)
 {
@@ -512,7 +511,7 @@ void hw_control_missed(struct hw_control *c, struct hw_stream_id upto)
 	read_on(c->hub);
 }
 
-/* Everything that was announced before the page was requested is on the page, or no longer in the stream. */
+/* All transitions that were reported before the page was requested are on the page, or no longer in the stream. */
 static void become_live(struct hw_hub *h)
 {
 	h->state = HUB_LIVE;
@@ -520,7 +519,7 @@ static void become_live(struct hw_hub *h)
 		h->reported = h->last;
 }
 
-/* The end of the stream is known, at the first connection or after a gap. The hub begins there. */
+/* The end of the stream is known, at the first connection or after a gap. The hub sends the entries that follow it. */
 static void hub_begins(struct hw_hub *h, const struct hw_event_page *page)
 {
 	bool gap = h->known;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forgets a device. If another node owns the device, this node sends it a request, and the client waits up to two
- * seconds for the answer. Cost: a look-up, and a timer for each client that waits.
+ * Forgets a device. If another node owns the device, this node asks the owner, and the client waits up to two seconds
+ * for the owner's answer. Cost: a look-up, and a timer for each client that waits.
  */
 #include <event2/event.h>
 #include <event2/http.h>
@@ -49,7 +49,8 @@ static void on_close(struct evhttp_connection *conn, void *arg)
 	struct evhttp_request *req = a->req;
 	(void)conn;
 	end(a);
-	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
+	/* evhttp frees a request that still has its connection. A request that evhttp has detached from its
+	 * connection is freed here. */
 	if (!evhttp_request_get_connection(req))
 		evhttp_request_free(req);
 }

@@ -3,9 +3,9 @@
  * The last HW_HISTORY transitions, in memory: for clients that request recent transitions, and as the event stream
  * itself if there is no store. Cost: an allocation for each transition, at most about 3 MB in all.
  *
- * With a store, a transition is added at once, without an id. When the store returns its entry, the transition gets the
- * entry's id. So each transition is here once and in order, even if the store cannot be reached, or if a new master
- * returns entries that the old one had already returned.
+ * With a store, a transition is added at once, without an id. When the store returns the transition's entry, the
+ * transition gets the entry's id. So each transition is here once and in order, even if the store cannot be reached, or
+ * if a new master returns entries that the old one had already returned.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -34,7 +34,7 @@ struct hw_history {
 	uint64_t n;              /* number of items ever added; the last HW_HISTORY of them are kept */
 	char own[HW_ID_MAX + 1]; /* this node: items of this node wait here */
 	bool cut;                /* the stream has older entries, or may have */
-	int64_t gave_way_ms;     /* latest time of an item that was overwritten before it had an id */
+	int64_t gave_way_ms;     /* latest time of an item that was overwritten while it had no id */
 };
 
 struct hw_history *hw_history_new(bool cut)
@@ -127,9 +127,9 @@ static void append_listed(struct hw_history *h, const struct hw_event *e, bool w
 	*head = (uint32_t)(n % HW_HISTORY) + 1;
 }
 
-/* Whether the item of this transition may have been overwritten before it had an id: then the transition must not be
- * added as a new one. This is so if the transition is of this node, and no newer than an item that was overwritten.
- * Times of other nodes are not compared, because their clocks differ. */
+/* Whether the item of this transition may have been overwritten while it had no id. If so, the transition must not
+ * be added again as a new one. True if this node made the transition, and if it is not newer than an item that was
+ * overwritten. The times of other nodes are not compared, because their clocks differ. */
 static bool gave_way(const struct hw_history *h, const struct hw_event *e)
 {
 	return e->time_ms <= h->gave_way_ms && e->node_len == strlen(h->own) &&

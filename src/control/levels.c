@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See levels.h. A hash table in which a search visits a limited number of slots. If none of these is free, the
- * beginning of an id is counted in `rest`. */
+/* See levels.h. A hash table in which a search visits a limited number of slots. If none of these slots is free, the
+ * beginning of the id is counted in `rest`. */
 #include "control/levels.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct hw_levels {
 	unsigned depth;
 	size_t n;
 	struct level all[HW_LEVELS_MAX];
-	struct level rest;       /* ids that have no such level, and beginnings that found no slot */
+	struct level rest;       /* counts the ids without such a level, and the beginnings that found no free slot */
 	uint16_t places[PLACES]; /* an index into `all` + 1; 0: free */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts devices by the beginnings of their ids, up to a level. A level ends with one of the characters / . : _ -.
- * Cost: one look-up for each device. At most HW_LEVELS_MAX beginnings are counted separately, and the others together.
+ * Counts devices by their ids' beginnings up to a level, for example "site-3/". A level ends with one of the characters
+ * / . : _ -. At most HW_LEVELS_MAX beginnings have counts of their own; all others share one count. Cost: one look-up
+ * for each device.
  */
 #ifndef HW_CONTROL_LEVELS_H
 #define HW_CONTROL_LEVELS_H

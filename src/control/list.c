@@ -3,12 +3,12 @@
  * The list of devices.
  *
  * The list has the order of the registry's records, which never move. So a device that stays is listed exactly once,
- * even if other devices are added or removed. A position is the index of a record; clients use the id of the last
- * device that they got. The positions of the last pages are kept, so that this device may be forgotten before the next
- * request. For a page of a sorted list, all records are scanned, and the first devices after the previous page are kept
- * (rank.h).
+ * even if other devices are added or removed. A client that requests the next page names the last device that it got.
+ * The list continues after that device's record. The records of the last pages are kept, so that the list can continue
+ * even if the device was forgotten meanwhile. For a page of a sorted list, all records are scanned, and the first
+ * devices after the previous page are kept (rank.h).
  *
- * Cost: a filter may have to skip a million records to find one. A request scans a few thousand records at once. A
+ * Cost: a filter may skip a million records to find one. A request scans at most a few thousand records at once. A
  * longer scan is queued, and the queue scans a limited number of records in each turn of the loop.
  */
 #include <errno.h>
@@ -41,7 +41,7 @@ struct filter {
 	size_t parent_len;
 };
 
-/* A list that is being written. The pager's queue owns it, or the call that answers it at once. */
+/* A list that is being written. Its owner is the pager's queue, or the call that answers it at once. */
 struct list {
 	struct list *next, **prev;
 	struct hw_pager *pager;
@@ -89,8 +89,8 @@ static void remember(struct hw_pager *p, const char *id, size_t len, uint32_t in
 }
 
 /*
- * The record of a page's last device, or HW_NIL. A kept cursor is looked up first: if the device was forgotten and has
- * returned, it has another record, but the list must continue at the old one.
+ * Returns the record of the last device of a page, or HW_NIL. The kept pages are searched first: if the device was
+ * forgotten and came back, it has another record now, but the list must continue at the old one.
  */
 static uint32_t position(const struct hw_pager *p, const char *id, size_t len)
 {
@@ -399,7 +399,8 @@ static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct list *l = arg;
 	(void)conn;
-	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
+	/* evhttp frees a request that still has its connection. A request that evhttp has detached from its
+	 * connection is freed here. */
 	if (!evhttp_request_get_connection(l->req))
 		evhttp_request_free(l->req);
 	list_free(l);
@@ -453,9 +454,9 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 }
 
 /*
- * Queues the list. The head of the answer is sent now, because evhttp detects a disconnected client only after that.
- * The answer has no length: it is chunked, or in HTTP/1.0 the end of the connection ends it, even if keep-alive was
- * requested.
+ * Queues the list. The head of the answer is sent now, because evhttp notices only after that if the client
+ * disconnects. The answer has no length: it is chunked. In HTTP/1.0, the end of the connection ends it, even if the
+ * client requested keep-alive.
  */
 static void list_wait(struct list *l)
 {

@@ -57,8 +57,8 @@ static unsigned count(const struct hw_control_nodes *n, const char *state)
 
 /* --- data of a node */
 
-/* Whether a member differs between two nodes. A member that one of them does not have does not differ. Only texts and
- * numbers are compared, because the time of cJSON_Compare() doubles with each level of nested objects. */
+/* Whether a member differs between two nodes. If one of them lacks the member, there is no difference. Only texts
+ * and numbers are compared, because the time of cJSON_Compare() doubles with each level of nested objects. */
 static bool differ(const cJSON *ours, const cJSON *theirs, const char *key)
 {
 	const cJSON *a = cJSON_GetObjectItemCaseSensitive(ours, key);
@@ -221,7 +221,7 @@ static const char *state_of(const struct hw_control_nodes *n, const char *node)
 	return NULL;
 }
 
-/* If one node owns the whole fleet: writes whether that is another node, with its name and state. */
+/* For nodes of which one owns the whole fleet: writes whether another node is the owner, with its name and state. */
 static void write_standby(struct hw_json *j, const struct hw_control *c, const struct hw_control_nodes *n)
 {
 	if (!c->ops->standby)
@@ -255,7 +255,7 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 	hw_json_close(j, '}');
 }
 
-/* Returns the first member that cannot watch one fleet with this node, and the first reason. */
+/* Returns the first member that cannot watch one fleet together with this node, and the first reason why not. */
 static const struct hw_control_node *stranger(const struct hw_control_nodes *n, const char **what)
 {
 	const struct hw_control_node *self = hw_control_nodes_self(n);

@@ -31,7 +31,7 @@ struct hw_control_nodes {
 	struct hw_control_node at[HW_CONTROL_NODES_MAX];
 	size_t n;
 	bool member, lapsed;         /* this node */
-	int64_t as_of_ms;            /* wall clock of the last renewal, if this node has lapsed; 0: it has not */
+	int64_t as_of_ms;            /* if this node's entry has lapsed: wall clock of its last renewal; otherwise 0 */
 	bool denied;                 /* may not read the event stream */
 	bool denied_writes;          /* Redis' ACL denies a write that an owner needs */
 	const char *refused;         /* Redis' error for the last renewal; NULL: none */

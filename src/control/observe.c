@@ -228,7 +228,7 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 	}
 }
 
-/* Time in which a cause was active for the fleet or for any group. */
+/* Returns for how long a cause was active for the whole fleet or for any group. */
 static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_cause cause)
 {
 	const struct hw_blind *blind = hw_monitor_blind(m);
@@ -241,7 +241,7 @@ static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_c
 	return blind->cause_ns[cause] + (lasts ? now.mono.ns - blind->cause_since[cause].ns : 0);
 }
 
-/* A standby node is not meant to receive heartbeats, so its time does not count as blindness. */
+/* A standby node does not receive heartbeats, so the time as standby does not count as blindness. */
 void hw_control_begins(struct hw_control *c, struct hw_now now)
 {
 	c->begun = now.mono;

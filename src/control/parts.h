@@ -40,9 +40,10 @@ struct hw_control {
 hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_overview, hw_serve_health, hw_serve_ready, hw_serve_metrics,
 	hw_serve_wheel;
 
-/* Whether the monitor has been blind since its start, so that devices have not had the time to report. */
+/* Whether the monitor has been blind since its start. Devices have not had the time to send then. */
 bool hw_is_starting(const struct hw_control *c);
-/* While blind: writes when that began, for how long it lasts, and how much time devices have left to report. */
+/* Only while the monitor is blind: writes since when and for how long, and how much time devices have left to
+ * report. */
 void hw_write_blind_times(struct hw_json *j, const struct hw_control *c);
 
 /* devices.c: single devices. */
@@ -56,7 +57,7 @@ void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct 
 /* Finds the device whose id is the rest of the path. If there is none, answers the request and returns NULL. */
 struct hw_device *hw_find_device(struct hw_control *c, struct evhttp_request *req, const char *rest, uint32_t *index);
 
-/* forget.c: forgetting a device, possibly by another node. */
+/* forget.c: forgets a device, or asks the node that owns it. */
 hw_http_handler hw_serve_forget;
 struct hw_asks *hw_asks_new(struct hw_control *c);
 /* Call after all connections are closed. */
@@ -66,13 +67,14 @@ void hw_asks_free(struct hw_asks *a);
 hw_http_handler hw_serve_nodes;
 /* Fills in what this node knows of the nodes. Returns false if there is only this node. */
 bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out);
-/* Whether another node owns the fleet, so that this one has no devices. */
+/* Whether another node owns the fleet. This node then has no devices. */
 bool hw_stands_by(const struct hw_control *c);
 /* Writes the members of /v1/nodes. */
 void hw_write_nodes(struct hw_json *j, const struct hw_control *c);
 /* Writes the member `cluster` of /v1/status, if there are several nodes. */
 void hw_write_cluster(struct hw_json *j, const struct hw_control *c);
-/* Appends to `why`, of length `n`, the reasons why this node is not ready in the cluster. Returns the new length. */
+/* Appends to `why` the reasons why this node is not ready in the cluster. `n` is the length of `why`; returns the
+ * new length. */
 size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap);
 
 /* notify.c: sent notifications, and tests. */
@@ -92,16 +94,17 @@ struct hw_history *hw_history_new(bool cut);
 void hw_history_free(struct hw_history *h);
 /* Adds a transition, overwriting the oldest. Does nothing without memory. */
 void hw_history_append(struct hw_history *h, const struct hw_event *e);
-/* Adds a transition that the store has returned. If it is already here, by id and seq, it gets its stream id. */
+/* Adds a transition that the store has returned. If the history has a transition with this device and seq already,
+ * that one gets the stream id. */
 void hw_history_add(struct hw_history *h, const struct hw_event *e);
 /* ... that waits for its stream id. */
 void hw_history_await(struct hw_history *h, const struct hw_event *e);
-/* The first item without an id from number `*number` on; `*number` moves past it. NULL: there is none. Valid until the
- * next addition. */
+/* Returns the first item without an id whose number is at least `*number`, and sets `*number` to the next number.
+ * NULL: there is no such item. Valid until the next addition. */
 const struct hw_event *hw_history_waiting(const struct hw_history *h, uint64_t *number);
 /* The number of the next item. */
 uint64_t hw_history_end(const struct hw_history *h);
-/* Sets whether the stream has older transitions than those here. */
+/* Sets whether the stream has transitions that are older than all in the history. */
 void hw_history_set_cut(struct hw_history *h, bool cut);
 /* Copies at most `cap` items after an id into `page` and `events`. Valid until the next hw_history_add(). */
 void hw_history_after(const struct hw_history *h, struct hw_stream_id at, struct hw_event *events, size_t cap,
@@ -111,7 +114,7 @@ void hw_history_after(const struct hw_history *h, struct hw_stream_id at, struct
 hw_http_handler hw_serve_events;
 /* Call once a second: repeats an event_add that failed. */
 void hw_hub_tick(struct hw_hub *h);
-/* Closes the streams of users who have lost their right. Returns their number. */
+/* Closes the streams of users who have lost their rights. Returns how many streams it has closed. */
 unsigned hw_hub_cut_unadmitted(struct hw_hub *h);
 /* The same, including forwarded answers. */
 unsigned hw_close_unadmitted(struct hw_control *c);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the first devices of many in an order, for a page of a sorted list. The caller offers the devices one by one.
- * When the page is full, an offered device replaces the last device of the page if it comes before that device (a heap
- * with the last device at the top). The page has copies, because a device may be removed between two turns of the loop.
+ * Finds the first devices of many in a certain order, for a page of a sorted list. The caller offers the devices one by
+ * one. When the page is full and an offered device comes before the last device of the page, it replaces that device.
+ * (The page is a heap with the last device at the top.) The page has copies, because a device may be removed between
+ * two turns of the loop.
  *
  * Cost: one comparison for each offered device, and the logarithm of the page's size for each device that enters the
  * page.

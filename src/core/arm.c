@@ -17,9 +17,10 @@ static int64_t longer(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* After a reload that changed the filters, a device may belong to another group. Until the next heartbeat shows the
- * group, the longer of the old and the new timeout counts. It also counts if that heartbeat has moved the device to a
- * later group of the file, until one timeout has shown that the device is not heard in the earlier one. */
+/* After a reload that changed the filters, a device may belong to another group. Until its next heartbeat shows the
+ * group, the longer of the old and the new timeout is in force. If this heartbeat moves the device to a later group
+ * of the file, the device may still be heard in the earlier group too. So the old timeout stays in force until it
+ * has passed once without a heartbeat in the earlier group. */
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];

@@ -9,10 +9,11 @@
 
 #include "monitor_priv.h"
 
-/* When a silent device is overdue, on the monitor's seeing clock. The deadline is calculated on the group's own clock,
- * which shows less because it also stands still while the group alone is blind. */
+/* Returns the deadline of a device, on the monitor's seeing clock. The deadline is calculated on the clock of the
+ * device's group and then converted, because the group's clock also stands still while only the group is blind. */
 struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Where an online device's entry belongs: at its deadline, or at an earlier probe, and at most HW_ARM_MAX_NS ahead. */
+/* When to check an online device next: at its deadline, or at its next probe if that is earlier, but at most
+ * HW_ARM_MAX_NS from now. */
 struct hw_seen hw_monitor_arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Arms a device for its state: for its deadline, for its forgetting, or not at all. Removes it from any other place. */
 void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i);
@@ -34,7 +35,7 @@ void hw_monitor_unlink(struct hw_monitor *m, uint32_t i);
  * filter of its group must also have delivered a message published after `need`. */
 void hw_monitor_suspect(struct hw_monitor *m, uint32_t i, struct hw_mono need);
 
-/* Arms a device in the keys' wheel for an instant of the keys' clock. */
+/* Arms a device in the wheel of keys. `at` is an instant on the keys' clock. */
 void hw_monitor_key_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
 /* Arms a device in the keys' wheel for `at_ns` on the keys' clock. The device is armed in the heartbeats' wheel instead
  * if its heartbeats have a nearer deadline, or if its key is missing and overdue. */
@@ -45,12 +46,12 @@ void hw_monitor_key_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_
 /* A key's deadline on the keys' clock: the end of its time to live, or the end of its excuse (the next function) if
  * that is later. */
 int64_t hw_monitor_key_deadline_ns(const struct hw_monitor *m, const struct hw_key *k);
-/* Until when a missing key is excused: it is no evidence against its device. Repeated blindness extends an excuse by at
- * most two times to live. */
+/* A missing key is excused until this instant on the keys' clock: until then its absence does not show that the
+ * device is offline. Repeated blindness extends an excuse by at most two times to live. */
 int64_t hw_monitor_key_excused_ns(const struct hw_monitor *m, const struct hw_key *k);
 /* Time until the deadline of a device's key, on the keys' clock. */
 int64_t hw_monitor_key_left_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Whether the key, and not heartbeats, was the last to keep the device online. */
+/* Whether the key kept the device online until last, and not the heartbeats. */
 bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Whether the device's heartbeats keep it online. False from the moment at which the monitor has judged the device as
  * silent over MQTT. */

@@ -13,7 +13,7 @@
 
 /* --- heartbeats -------------------------------------------------------------- */
 
-/* A device of which only the key was known sends heartbeats now. */
+/* The device was known only by its key. Now it also sends heartbeats. */
 static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
@@ -46,15 +46,17 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 		x->own_timeout_ms = HW_TIMEOUT_MIN_MS;
 	if (x->own_timeout_ms == 0 && provisional)
 		x->own_timeout_ms = HW_OWN_TIMEOUT_OVER;
-	/* Written at once, because a monitor that restarts while the device sleeps needs the device's own timeout. */
+	/* The device's own timeout is written to the store at once. If the monitor restarts while the device sleeps,
+	 * it needs this timeout. */
 	if (x->own_timeout_ms != was_ms && hw_device_state(d) == HW_STATE_ONLINE)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 	hw_monitor_note_own_timeout(m, now, x->own_timeout_ms);
 	hw_monitor_arm_earlier(m, now, i);
 }
 
-/* Counts a heartbeat that is about to be noted in the record of an offline device: it continues the count if it is read
- * within one timeout of the one before. Returns whether the device needs more of them. */
+/* Counts a heartbeat of an offline device, before the record notes the heartbeat. The count goes on if the previous
+ * heartbeat was read at most one timeout ago; otherwise it starts at one. Returns whether the device needs more
+ * heartbeats to be online. */
 static bool needs_more(const struct hw_monitor *m, struct hw_now now, struct hw_device *d)
 {
 	if (hw_device_state(d) != HW_STATE_OFFLINE || !hw_monitor_needs_several(m, d))
@@ -108,8 +110,8 @@ void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good
 	m->wall.at = now.mono;
 }
 
-/* Returns the earlier of two wall clocks: the present one, and the last trusted one continued. The wall clock may have
- * been set since it was last trusted. */
+/* Returns the wall clock, or the last trusted wall clock plus the time since then, whichever is earlier. The wall
+ * clock may have been set ahead since it was trusted. */
 static int64_t wall_ms(const struct hw_monitor *m, struct hw_now now)
 {
 	int64_t good_ms = m->wall.ms + (now.mono.ns - m->wall.at.ns) / HW_NS_PER_MS;
@@ -132,8 +134,8 @@ static bool is_heard_in_group(const struct hw_monitor *m, const struct hw_device
 	       (hw_form_is_ours(m, d) || (hw_monitor_has_key(m, d) && strcmp(g->name, m->conf.key_group) == 0));
 }
 
-/* The group that the device has left may still hear it, on a filter with a longer interval. So the timeout `was_ms` of
- * that group stays in force until the device could have been heard there. */
+/* The group that the device has left may still receive its heartbeats, on a filter with a longer interval. So that
+ * group's timeout `was_ms` stays in force until a heartbeat there would have arrived. */
 static void keep_timeout(struct hw_monitor *m, struct hw_now now, struct hw_device *d, int64_t was_ms)
 {
 	struct hw_form *f = &m->form[d->group];
@@ -148,8 +150,8 @@ static void keep_timeout(struct hw_monitor *m, struct hw_now now, struct hw_devi
 	d->form = HW_FORM_MOVED;
 }
 
-/* A device stays with the first group of the file that hears it. After a reload or a restart, a heartbeat moves it to a
- * later group if its own has not heard it since. */
+/* A device belongs to the first group of the file that receives its heartbeats. After a reload or a restart, a
+ * heartbeat moves the device to a later group only if no filter of its present group has delivered one since. */
 static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group)
 {
 	struct hw_device *d = hw_monitor_at(m, i);

@@ -10,7 +10,7 @@ static inline void hw_intake_refuse(struct hw_monitor *m, enum hw_refused kind)
 	m->stats.refused[kind]++;
 }
 
-/* The instant that a heartbeat writes into its record; one value per batch. */
+/* The instant of a batch, which its heartbeats write into their devices' records. */
 struct hw_moment {
 	struct hw_seen seen;
 	int64_t mono_ms;

@@ -56,7 +56,8 @@ bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, 
 		b->marks[1] = b->marks[0];
 		b->marks[0] = at;
 	}
-	/* A broker that refuses barriers looks like a standstill until HW_CAUSE_BARRIER is detected. */
+	/* A broker that refuses barriers is first taken for a standstill. When HW_CAUSE_BARRIER is found, it becomes
+	 * the named cause. */
 	if (begins || cause == HW_CAUSE_BARRIER)
 		b->first = cause;
 	if (begins || at.ns < b->since.ns) {
@@ -76,7 +77,8 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 	b->active &= ~(1U << cause);
 	if (b->active)
 		return false;
-	/* Another cause that ended earlier in this loop may have a later end. */
+	/* The blindness ends with the cause that ended last, which need not be the one that was handled last in this
+	 * turn. */
 	for (int c = 0; c < HW_CAUSES; c++)
 		at = hw_mono_later(at, b->cause_since[c]);
 	b->blind_ns += at.ns - b->since.ns;
@@ -89,7 +91,7 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 
 struct hw_seen hw_blind_seen(const struct hw_blind *b, struct hw_mono now)
 {
-	/* The clock is still known for instants in the last blind period, and for those just before it. */
+	/* The clock can also be calculated for instants within the last blind period and just before it. */
 	if (b->active || now.ns < b->until.ns)
 		return now.ns < b->since.ns ? hw_seen_add(b->begun, now.ns - b->since.ns) : b->begun;
 	return (struct hw_seen){now.ns - b->blind_ns};

@@ -12,8 +12,9 @@
 #define REPORT_AFTER_NS (4 * HW_NS_PER_S) /* long enough to see whether the lost canary makes the group deaf */
 /* Two, because after a reload the first canary may be sent before the subscription. */
 #define TRIES 2
-/* The most bytes of canaries that are sent before a later barrier is back. If 4 KiB of canaries follow a barrier,
- * mosquitto 2.1 reads the next barrier in the same turn. The second barrier of the pair then proves nothing. */
+/* The most bytes of canaries that are sent until a later barrier is back. If 4 KiB of canaries followed a barrier,
+ * mosquitto 2.1 would read the next barrier in the same turn, and that barrier, the second of its pair, would prove
+ * nothing. */
 #define BURST 3500
 /* At most one burst in this time, because the fleet's traffic has priority. */
 #define BURST_EVERY_NS (20 * HW_NS_PER_MS)
@@ -21,8 +22,8 @@
 
 /* --- what comes back ------------------------------------------------------------ */
 
-/* A canary came back. If it is the missed one, that canary was only slow. If it is a later one, the missed canary is
- * lost, although the filter delivers now. */
+/* A canary came back. If it is the missed one, it was only slow. If it was sent later, the missed canary is lost,
+ * although the filter delivers again. */
 static void find_missed(struct hw_hearing_filter *f, struct hw_mono sent)
 {
 	if (!f->missed.ns || sent.ns < f->missed.ns)
@@ -90,7 +91,7 @@ static unsigned part_of(uint64_t hash)
 	return (unsigned)(hash >> 32) % HW_CANARY_PARTS;
 }
 
-/* The parts of all filters with canaries, whether the canaries came back or not. */
+/* Calculates hw_canaries as if the canaries of all filters that may have one came back. */
 static void all_parts(const struct hw_hearing *h, struct hw_canaries *all)
 {
 	memset(all, 0, sizeof(*all));
@@ -121,7 +122,8 @@ void hw_canary_recall(struct hw_hearing *h, const struct hw_canaries *had)
 	hw_hearing_wake(h);
 }
 
-/* If `index` is from before a reload, it names another filter now. That filter's own answer will follow. */
+/* If `index` is from before a reload, it may now be the index of another filter. That filter will get its own
+ * answer. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer)
 {
 	if (group >= h->n_groups || index >= h->group[group].n)
@@ -218,8 +220,8 @@ void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k)
 	f->mute = false;
 }
 
-/* Returns how many canaries to send before giving up. One more is sent if a canary is missed although other messages
- * have arrived on the filter since: perhaps only the canary's topic does not deliver. */
+/* Returns how many canaries are sent before the monitor gives up. While a canary is missed, it is one more if the
+ * filter has delivered other messages since: perhaps only the canary's topic does not deliver. */
 static unsigned tries_of(const struct hw_hearing *h, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];

@@ -24,43 +24,51 @@ bool hw_canary_is_topic(const struct hw_hearing *h, const char *topic, size_t le
 /* The broker's answer to the canary on a group's filter. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer);
 
-/* See hw_monitor_canaries(). A run cannot know otherwise that canaries came back before if the right to read is lost by
- * then. */
+/* Note, and set at start, on which filters canaries have come back in this run or the last (hw_monitor_canaries()).
+ * If the right to read is lost between two runs, the second run could not learn this by itself. */
 void hw_canary_had(const struct hw_hearing *h, struct hw_canaries *had);
 void hw_canary_recall(struct hw_hearing *h, const struct hw_canaries *had);
 
 /*
- * Whether the canary must come back before the filter's silence is believed. True if a canary has come back in this
- * run. Also true if the broker accepted the canary and the group has never received a message: then the right to read
- * must be missing. False if devices were heard but a canary never was: then only the canary's topic cannot be read. The
- * silence is then believed, because a fleet that stops as a whole must become offline.
+ * Whether the filter's silence proves nothing until its canary is back.
+ *
+ * True if a canary has come back in this run or the last. Also true if the broker accepted the canary but the group has
+ * never received a message: this monitor then probably lacks the right to read.
+ *
+ * False if devices were heard but a canary never was: probably only the canary's topic cannot be read. The silence then
+ * counts, because a fleet that stops as a whole must become offline.
  */
 bool hw_canary_can_be_had(const struct hw_hearing *h, size_t k);
 
 /*
- * Whether to send a canary, so that a device of the group can be judged by what the filter has delivered since `need`.
- * False if the filter is proven since `need`. Also false if a canary is already on its way that was sent after the last
- * barrier, or that was sent after `need` and that no returned barrier has overtaken. A later suspect does not wait for
- * an earlier canary, which proves nothing for that suspect. Its own canary comes back before its pair of barriers.
+ * Whether to send a canary, so that devices of the group can be judged. They need a delivery of the filter from after
+ * `need`.
+ *
+ * False if the filter has delivered since `need`, or if a useful canary is on its way. A canary is useful if it was
+ * sent after the last barrier. It is also useful if it was sent after `need` and each barrier that is back was sent
+ * before it.
+ *
+ * A later suspect needs a canary of its own, because an earlier canary proves nothing for it. Its own canary comes back
+ * before its pair of barriers.
  */
 bool hw_canary_is_pending(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k);
-/* Sends the canary if it is due. Returns true, and the canary's number, if so. Limits the bytes of canaries that are
- * sent before a later barrier is back. */
+/* Sends the canary if it is due. Returns whether it did; the canary's number is then in `*seq`. Limits how many
+ * bytes of canaries are sent until a later barrier is back (BURST in canary.c). */
 bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, int64_t *seq);
-/* How long to wait until a device that needs proof of this filter is checked again. 0: until the next pair of barriers.
- * The wait grows each time that the canary is not back. */
+/* After what time to check again a device that needs a delivery of this filter. 0: with the next pair of barriers.
+ * The time grows each time that the canary is not back. */
 int64_t hw_canary_wait(const struct hw_hearing *h, size_t k, struct hw_mono now);
 /*
- * A device needs proof of this filter, and its pair of barriers is back. Notes the canary that should have come back
- * before the pair. Notes none if no canary has ever come back, or if canaries are known not to come back: if only the
- * canary's topic cannot be read, a missing canary proves nothing about the filter.
+ * A device needs a delivery of this filter, and its pair of barriers is back. The canary that was sent before the pair
+ * is not back, and is noted as missed. No canary is noted as missed if none has ever come back, or if canaries are
+ * known not to come back: perhaps only their topic cannot be read, and this proves nothing about the filter.
  */
 void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k);
 /* Gives up the canary that is out, if it is overdue. */
 void hw_canary_give_up(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k);
-/* Whether to report now that this filter's canaries do not come back. Reported some seconds after the last canary was
- * given up, and once until a canary comes back. Not reported if the group is deaf by then, because the report of the
- * deafness says so. */
+/* Whether to report now that canaries do not come back on this filter. Reports some seconds after the last canary
+ * was given up, and not again until a canary comes back. If the group is deaf by then, the report of the deafness is
+ * enough. */
 bool hw_canary_report(struct hw_hearing *h, struct hw_mono now, size_t k);
 /* The first instant at which a canary may have to be sent, reported or given up. */
 struct hw_mono hw_canary_next(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k);

@@ -134,7 +134,7 @@ static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool put_off = hw_probe_heard(m, i), paced = d->flags & HW_FLAG_PACED;
 	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
-	/* The turn of a paced device may be later than its new deadline. */
+	/* The device's turn under max_offline_rate may come later than its new deadline. */
 	if (d->flags & HW_FLAG_SILENT || put_off || paced)
 		hw_monitor_arm(m, now, i);
 	/* The device was due for a probe, not for a refresh. */
@@ -159,7 +159,8 @@ static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 		goes_on(m, now, i);
 }
 
-/* From an offline device, at least two messages have now arrived. From a forgotten device, this is the first. */
+/* HW_FLAG_ONCE: only one message of the device has arrived. An offline device was online before, so this is at least
+ * its second message. For a forgotten device, it is the first. */
 static void go_online(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -183,8 +184,8 @@ static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, cons
 	return true;
 }
 
-/* How long a goodbye is held. If it may be older than the device's last heartbeat: for half the timeout, because a
- * device that goes on sends its next heartbeat in that time. */
+/* How long a goodbye is held before the device is judged. If the goodbye may be older than the device's last
+ * heartbeat, half the timeout: a device that still runs sends its next heartbeat within that time. */
 static int64_t hold_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t delay_ms = m->groups.all[d->group]->goodbye_delay_ms, half_ms = hw_monitor_timeout_ms(m, d) / 2;
@@ -217,8 +218,8 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 		return;
 	}
 	struct hw_seen held = held_until(m, now, d);
-	/* The hold may delay the check at which the device would be refreshed. Goodbyes and heartbeats in turn could
-	 * delay it again and again, so the device is refreshed now. */
+	/* Holding the goodbye may delay the check that refreshes the device's keys. Alternating goodbyes and
+	 * heartbeats could delay that check again and again, so the keys are refreshed now. */
 	bool puts_off =
 		d->node.place > HW_PLACE_LEVEL3 || d->flags & HW_FLAG_KEYED || d->node.due < hw_tick_ceil(held).n;
 	d->flags |= HW_FLAG_HELD;
@@ -239,8 +240,8 @@ static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
  * least four timeouts: the two steps from the previous check to the next one take at most two timeouts. (Steps are
  * shorter than a timeout if a device's heartbeat interval does not divide its timeout.)
  *
- * If the device was armed otherwise since, its next check refreshes. A reload or blindness since the previous check may
- * have shortened the planned life of the keys, so the check then refreshes too.
+ * If the device was armed for another reason since, its next check refreshes the keys. A reload or blindness since the
+ * previous check may have shortened the planned life of the keys, so the check then refreshes too.
  */
 static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
@@ -267,8 +268,8 @@ static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	d->skips_refresh = !skip && is_seen_soon(m, now, d);
 }
 
-/* The device cannot be judged, because its group is deaf or this node cannot hear the device. A goodbye does not count.
- * The device's keys in the store must outlive that time, so the device is refreshed. */
+/* The device cannot be judged now, because its group is deaf or this node cannot hear the device. Its goodbye does
+ * not count. Its keys in the store must not expire meanwhile, so the device is refreshed. */
 static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	if (hw_monitor_at(m, i)->flags & HW_FLAG_GOODBYE)
@@ -277,8 +278,8 @@ static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* A goodbye does not count. If the goodbye was already noted or waited to be judged, it had replaced the device's
- * deadline. The device is then armed for its deadline again. */
+/* Discards a goodbye that does not count. If the goodbye was noted before, or waited to be judged, it had replaced
+ * the device's deadline; the device is armed for its deadline again. */
 static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	if (e->key_lives && !e->touched)
@@ -299,7 +300,7 @@ static void refresh(struct hw_monitor *m, struct hw_now now, uint32_t i, const s
 		hw_monitor_arm(m, now, i);
 }
 
-/* Judges the suspect again after `wait_ns`, or with the next pair of barriers if that is 0. */
+/* Judges the suspect again after `wait_ns`. If `wait_ns` is 0, judges it when the next pair of barriers is back. */
 static void wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t wait_ns)
 {
 	if (wait_ns == 0)
@@ -308,9 +309,9 @@ static void wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t wa
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), wait_ns));
 }
 
-/* The time after which the group's filters must have delivered a message, so that the device's silence is its own: its
- * deadline if that has passed, otherwise now. The goodbyes of a group that wait to be judged share the time of the
- * first. */
+/* A canary or message of the group's filters that was published after this time shows that the device itself is
+ * silent. The time is the device's deadline if that has passed, and now otherwise. All goodbyes of a group that wait
+ * to be judged share the time of the first one. */
 static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now, uint32_t i,
                                   const struct hw_evidence *e)
 {

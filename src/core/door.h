@@ -12,8 +12,8 @@
 /* Gets the verdict for an event of a device and applies it. Returns whether the device's state has changed. Under
  * max_offline_rate a change to offline may wait for its turn. */
 bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e);
-/* Applies a verdict that the caller already has: on a suspect (HW_EVENT_PROVEN), or on a device whose key is missing
- * (HW_EVENT_KEY_GONE). Returns as hw_monitor_rule(). */
+/* Applies a verdict that the caller already has about a suspect (HW_EVENT_PROVEN), or about a device whose key is
+ * missing (HW_EVENT_KEY_GONE). Returns the same as hw_monitor_rule(). */
 bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e,
                           const struct hw_verdict *v);
 

@@ -118,7 +118,8 @@ static struct hw_out deaf_out(const struct hw_monitor *m, struct hw_now now, siz
 	                                .answer = f->answer}};
 }
 
-/* A retired group is not reported: its conditions are those of groups of the file, which are. */
+/* A retired group has only conditions (`while`) that groups of the file have too. These groups are reported, so the
+ * retired group is not. */
 void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 {
 	for (size_t k = 0; k < m->groups.n; k++) {
@@ -135,7 +136,8 @@ void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 	}
 }
 
-/* A group is no longer blind. The silence of devices that it may hear as an heir starts again. */
+/* A group is no longer blind. It may be the heir of other groups (hearing_table.h): the silence of their devices
+ * then counts from now. */
 static void end_blindness(struct hw_monitor *m, struct hw_now now, uint16_t group)
 {
 	m->rearm = (struct hw_sweep){.active = true};
@@ -201,12 +203,12 @@ static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out 
 }
 
 /*
- * The time after which a filter must have delivered a message, so that later silence is the device's own. This is the
- * device's deadline. For a goodbye it is the sending of the barriers that prove it, if that is earlier.
+ * If a filter has delivered a message from after this time, later silence is the device's own. The time is the device's
+ * deadline. For a goodbye, it is the sending of its pair of barriers if that is earlier.
  *
- * The waiting goodbyes of a group share the time of the first one, until the first is judged. With a time for each
- * goodbye, a canary that is slower than barriers would prove none of them. In a group without canaries, the later
- * goodbyes wait for the filter's next message, but at most until their devices' deadlines.
+ * All waiting goodbyes of a group share the time of the first one until that one is judged. If each had its own time, a
+ * canary that is slower than barriers could prove none of them. In a group without canaries, the later goodbyes wait
+ * for the filter's next message, but at most until their devices' deadlines.
  */
 static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                              int64_t late_ns)
@@ -220,8 +222,8 @@ static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const stru
 	return need.ns > m->sight.blind.until.ns ? need : m->sight.blind.until;
 }
 
-/* Whether the group would have received a heartbeat of a device that is about to become offline. If not, or if this is
- * not known yet, marks the evidence accordingly. */
+/* Whether the group would have received a heartbeat of a device that is about to become offline. If it would not
+ * have, or if this is not known yet, notes that in the evidence. */
 static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                   struct hw_evidence *e)
 {
@@ -248,14 +250,15 @@ static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_devic
 
 /* --- the judgement ----------------------------------------------------------- */
 
-/* Whether the device's silence proves nothing: its group is blind, or only other nodes can hear the device. */
+/* Whether the device's silence proves nothing, because its group is blind or because only other nodes can hear the
+ * device. */
 static bool is_unheard(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_form_is_blind(m, d) || !hw_form_judges(m, d);
 }
 
-/* Whether there was blindness since the device's goodbye. The record counts periods modulo 64 only. So after very many
- * periods since the last heartbeat, which was before the goodbye, it is assumed. */
+/* Whether the group was blind since the device's goodbye. The record stores the number of blind periods modulo 64.
+ * So if very many periods have passed since the last heartbeat, the answer is yes without a comparison. */
 static bool was_blind_since_goodbye(const struct hw_monitor *m, const struct hw_device *d)
 {
 	struct hw_mono heard = {d->last_heard_ms * HW_NS_PER_MS};
@@ -302,9 +305,7 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		return false;
 	const struct hw_device *d = hw_monitor_at(m, i);
 	if ((d->flags & HW_FLAG_HEARD) && hw_gate_is_authoritative(m, d)) {
-		hw_follow_take_over(
-			m, now,
-			i); /* Before the device is checked: otherwise it would be forgotten although it was heard. */
+		hw_follow_take_over(m, now, i); /* first of all: a check would forget a device that was heard */
 		return true;
 	}
 	if (m->family.proving && !hw_parent_prove(m, now, i, budget)) {
@@ -359,9 +360,9 @@ static void settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
 }
 
 /*
- * A deafness is detected late. The group's clock then goes back to the instant at which the deaf filter last delivered,
- * perhaps by hours. A device that was heard on another filter since then has a last_seen_ns ahead of the clock. Its
- * last_seen_ns becomes the clock's present value.
+ * The deafness of a group is found late. The group's clock then goes back to the last delivery of the deaf filter,
+ * perhaps by hours. If a device was heard on another filter since, its last_seen_ns is ahead of the clock. Such a
+ * last_seen_ns is set to the clock's new value.
  */
 static void take_back(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {

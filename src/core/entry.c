@@ -56,7 +56,8 @@ static bool take_ms(const char *text, size_t len, int64_t *out)
 	return true;
 }
 
-/* Copies a name, which may be that of a state or a reason, and adds a NUL. Returns "" if no such name is as long. */
+/* Copies a text that may be the name of a state or a reason, and adds a NUL. Returns "" if the text is longer than
+ * each of these names. */
 static const char *word(const char *text, size_t len, char buf[32])
 {
 	if (len > 31)

@@ -189,7 +189,8 @@ static bool equals(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
-/* Compares the searched filter with each filter, or with only those that are not in the tree. */
+/* Compares the searched filter with every stored filter one by one, or only with the filters that are not in the
+ * tree. */
 static bool compare(const struct search *s, const char *filter, bool each,
                     bool (*fits)(const char *stored, const char *filter))
 {

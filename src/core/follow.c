@@ -3,13 +3,14 @@
  * The decisions of other nodes, as read from the event stream, and the take-over of their devices. See monitor.h and
  * gate.h.
  *
- * Rule: a state from the stream is accepted, but is no evidence. The clocks of other machines are not compared. So a
- * device that becomes online gets a full timeout from the moment of reading, unless this node has heard it. A device
- * that becomes offline counts as heard again only by messages that are read afterwards; if it still sends, a heartbeat
- * follows soon. The time until such a device is forgotten also begins with the reading.
+ * Rule: this node accepts a state from the stream, but does not use it as evidence, because the clocks of two machines
+ * are not compared. A device that becomes online gets a full timeout from the moment of reading, unless this node has
+ * heard it itself. A device that becomes offline is noted as heard only by a message that is read afterwards; if the
+ * device still sends, a heartbeat follows soon. The time until an offline device is forgotten also begins with the
+ * reading.
  *
- * At a take-over, this node makes a transition only if its note about a device differs from the state in the stream. A
- * device noted as silent is judged again, by barriers that are sent from now on.
+ * At a take-over, this node makes a transition only if its own note about a device differs from the state in the
+ * stream. A device that is noted as silent is judged again, by barriers that are sent from now on.
  */
 #include "follow.h"
 
@@ -33,8 +34,8 @@
 
 /* --- following ----------------------------------------------------------------- */
 
-/* Converts last_seen_ms, another machine's wall clock, to the form that the device's state needs. The value is only
- * displayed. */
+/* Stores last_seen_ms, which is the wall clock of another machine: as monotonic time for an online device, as wall
+ * time for others. The value is only displayed. */
 static void set_heard(struct hw_device *d, struct hw_now now, enum hw_state state, int64_t last_seen_ms)
 {
 	int64_t ms = last_seen_ms;
@@ -95,8 +96,8 @@ bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const
 	return true;
 }
 
-/* With several nodes, this node may lose the device before it has written its state, and then no store would have that
- * state. So the state is pending like a transition, until the store has confirmed it. */
+/* With several nodes, another node may take the device over before this node has written the raised seq, and then
+ * the store would never have it. So the state is pending like a transition, until the store has confirmed it. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 {
 	if (m->conf.several) {
@@ -221,7 +222,7 @@ int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 	return r->found ? 0 : -ENOMEM;
 }
 
-/* Whether this reading of the store, which ends now, has not returned a device that the store should have. */
+/* Whether the reading of the store, which ends now, has not returned a device that the store should have. */
 static bool is_missing(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_device *d = hw_registry_at(m->registry, i);
@@ -292,7 +293,7 @@ uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget)
 	return HW_NIL;
 }
 
-/* Whether an online device is still kept online, by its key or by its heartbeats. */
+/* Whether a key or heartbeats still keep an online device online. */
 static bool lives(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
@@ -314,8 +315,8 @@ static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_arm_offline(m, now, i, hw_monitor_gone_ms(m, now, d));
 }
 
-/* Takes over a device about which no node has decided. If the device was heard and is silent by now, there is nothing
- * to report. A record with notes (HW_NOTE()) stays, because the driver uses it. */
+/* Takes over a device that no node has decided about. If it was heard but is silent by now, there is nothing to
+ * report. A record with notes (HW_NOTE()) is not removed, because the driver uses it. */
 static void take_over_new(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;

@@ -12,15 +12,16 @@
 void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t);
 
 /*
- * Applies the state of a device in the store if that is not older than the known state. `first`: applies it in any
- * case, because the store may have lost the known state. The previous owner had published the lost state, so the next
- * owner makes the present state pending. Returns whether the state was applied.
+ * Applies the state of a device in the store, unless the known state is newer. With `first`, applies it in any case:
+ * the known state may have been lost with the data of another store. The previous owner had published that state, so
+ * the next owner has to publish the present one. Returns whether the state was applied.
  */
 bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first);
 /* The store has a newer state of a device for which this node is authoritative. Raises the seq of this node's state, so
  * that this state is newer. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq);
-/* Returns a device's seq, to replace an invalid one. Returns the wall clock if `i` is HW_NIL or the seq is 0. */
+/* Returns the seq that replaces an invalid one: the device's known seq. If there is none (`i` is HW_NIL, or the seq
+ * is 0), returns the wall clock. */
 uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 /* The next record to take over; HW_NIL: none is left, or the budget is used up. */

@@ -53,7 +53,8 @@ int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was)
 	return *was ? 0 : -ENOMEM;
 }
 
-/* The timeouts from before the earlier of two reloads may still be in use when the second follows soon. */
+/* If a second reload follows soon, the timeouts from before the first one may still be in use. The longer ones are
+ * kept then. */
 static void note_timeouts(const struct hw_monitor *m, struct hw_form *f, const struct hw_form_was *was, int64_t seen_ns)
 {
 	int64_t lasts_ms = m->conf.grace_ms + f->was_timeout_ms;
@@ -126,11 +127,12 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 {
 	struct hw_unjudged *u = &m->unjudged;
 	enum hw_state state = hw_device_state(d);
+	/* A device that only this node hears: no node has reported it. */
 	bool unstored = state == HW_STATE_PROVISIONAL && d->last_heard_ms != HW_NEVER_MS;
-	/* The same is true of a device that was in a store that has since been emptied, if its owner does not hear it.
-	 */
+	/* Also a device that is missing in the store since the store was emptied, if its owner does not hear
+	 * it. */
 	unstored |= state == HW_STATE_ONLINE && hw_form_is_ours(m, d) && hw_gate_is_missing_in_store(m, i);
-	/* The same is true of an offline device that is heard here but not by its owner, whatever its form. */
+	/* Also an offline device that is heard here but not by its owner, whatever its form. */
 	unstored |= state == HW_STATE_OFFLINE && (d->flags & HW_FLAG_HEARD);
 	if (unstored && !hw_gate_owns(m, d))
 		hw_partitions_add(&u->found_heard, hw_device_partition(d));

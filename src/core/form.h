@@ -59,8 +59,8 @@ static inline bool hw_form_is_blind(const struct hw_monitor *m, const struct hw_
 int hw_form_group(struct hw_monitor *m, const char *name, size_t len);
 /* Notes the form in which another node heard the device; 0: unknown. */
 void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form);
-/* Around a change of the groups: hw_form_begin() notes the forms before the change, and hw_form_end() applies the
- * difference. The caller frees `was`. hw_form_begin() returns 0 or -ENOMEM. */
+/* Called before and after a change of the groups. hw_form_begin() notes the forms before the change, and
+ * hw_form_end() applies the difference. The caller frees `was`. hw_form_begin() returns 0 or -ENOMEM. */
 struct hw_form_was {
 	uint64_t form;
 	int64_t timeout_ms, timeout_max_ms;

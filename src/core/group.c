@@ -137,7 +137,8 @@ static int find_several(const struct hw_group *group, struct hw_value *name)
 	return 0;
 }
 
-/* Compiles a template. {name} counts as {name...} if a filter of the group has {name...}. */
+/* Compiles a template of a group. If any filter of the group has {name...}, a plain {name} in this template counts
+ * as {name...}. */
 static int compile_widened(struct hw_topic *t, const char *text, const struct hw_group *group, enum hw_topic_kind kind)
 {
 	struct hw_value name;
@@ -160,7 +161,8 @@ static int compile_widened(struct hw_topic *t, const char *text, const struct hw
 	return rc;
 }
 
-/* Gives each name of the parents the index of its value. Names that are not in the form are added to `more`. */
+/* Resolves the names in the parents' patterns to indexes of values. A name that the group's id does not use is added
+ * to `more`. */
 static int bind_parents(struct hw_group *group, struct hw_value more[HW_CAPTURES_MAX], unsigned *n_more)
 {
 	*n_more = 0;
@@ -368,7 +370,8 @@ static int find_from(const struct hw_groups *g, size_t *hint, const char *name)
 	return -1;
 }
 
-/* Makes the table after the reload: fresh groups for those that stay or are new, the old group for each other index. */
+/* Makes the table after the reload. A group that stays or is new gets a newly made struct; each other index keeps
+ * its old one. */
 static int lay_out(const struct hw_groups *g, struct hw_groups_draft *d)
 {
 	struct hw_groups *next = &d->next;
@@ -438,8 +441,8 @@ static bool has_filter(const struct hw_groups *g, const struct hw_topic *by)
 	return false;
 }
 
-/* Whether no configured group has the filters of this one any more; a renamed group is still heard. `filters` NULL:
- * there was no memory for the index, so all groups are compared. */
+/* Whether the group is retired and no group of the file has its filters. (A renamed group is still heard.) `filters`
+ * NULL: there was no memory for the index, so all groups are compared. */
 static bool is_unheard(const struct hw_groups *g, const struct hw_group *group, const struct hw_filter_index *filters)
 {
 	bool heard = group->n_heartbeat > 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See hearing.h. Invariants: a group's deaf_filters is the number of its deaf filters. deaf_groups is the number of
- * groups with at least one. A group's own clock stands still exactly while the group has a deaf filter or its upstream
- * is down.
+ * See hearing.h. Invariants: in each group, deaf_filters is the number of its deaf filters. deaf_groups is the number
+ * of groups with a deaf filter. A group's own clock stands still exactly while the group has a deaf filter or its
+ * upstream is down.
  */
 #include "hearing.h"
 
@@ -16,8 +16,8 @@ struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t k)
 	return hw_canary_can_be_had(h, k) ? HW_MONO_NEVER : hw_hearing_believed_at(h, k);
 }
 
-/* Whether the devices' messages on the filter may arrive although its canary does not: the broker has not confirmed the
- * canary. */
+/* Whether the broker has not confirmed the canary. The canary may then be missing because it was never sent, while
+ * the devices' messages still arrive. */
 static bool may_be_unsent(const struct hw_hearing_filter *f)
 {
 	return f->ever && f->answer != HW_CANARY_TAKEN;
@@ -44,14 +44,14 @@ static void count_deaf(struct hw_hearing *h, struct hw_mono since, struct hw_mon
 	}
 }
 
-/* Makes the group deaf. Returns whether to report this. It is not reported if the group is deaf already. If the end of
- * its last deafness is not reported yet, that report is cancelled, and this begin is not reported either. */
+/* Makes the group deaf. Returns whether to report this. It is not reported if the group is deaf already. It is also
+ * not reported if the end of the group's last deafness was not reported yet: both reports are omitted then. */
 static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, struct hw_mono since)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
 	struct hw_hearing_group *g = &h->group[f->group];
 	struct hw_seen seen = hw_blind_seen(&s->blind, since);
-	if (seen.ns < f->seen.ns) /* The clock no longer knows the blindness in which the filter was subscribed. */
+	if (seen.ns < f->seen.ns) /* the clock forgets old blind periods, perhaps that of the subscription */
 		seen = f->seen;
 	bool is_news = g->deaf_filters == 0 && !g->over;
 	g->over = false;
@@ -239,8 +239,8 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
 	return all;
 }
 
-/* Notes whether a deaf group receives half as many heartbeats as its online devices should send, one for each timeout.
- * Then the group is not deaf as a whole. */
+/* Called for a deaf group. Notes whether it receives at least half of the heartbeats that its online devices should
+ * send, one each timeout. If it does, the group is not deaf as a whole. */
 void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, uint64_t heartbeats, uint32_t online)
 {
 	struct hw_hearing_group *g = &h->group[group];
@@ -255,8 +255,8 @@ void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, 
 
 /* --- steps ---------------------------------------------------------------------- */
 
-/* A filter that a suspect needs gets a canary. If a canary is on its way, the next one is due after the next barrier is
- * sent. */
+/* Requests a canary on each filter that a suspect needs. If a canary is already on its way, the next one is due
+ * after the next barrier is sent. */
 static void take_asks(struct hw_hearing *h, const struct hw_sight *s)
 {
 	h->asked = false;
@@ -299,9 +299,9 @@ static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct h
 	}
 }
 
-/* A canary is lost that a device waited for. This makes the group deaf from the last message on the filter before that
- * canary. Heartbeats since then may be lost, even if the filter delivers now. Returns whether to report the deafness.
- */
+/* A canary that a device waited for is lost. The group is deaf since the last message on the filter before that
+ * canary, because heartbeats since then may be lost even if the filter delivers now. Returns whether to report the
+ * deafness. */
 static bool take_mute(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
@@ -406,6 +406,6 @@ struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight
 	for (size_t g = 0; h->upstream_groups > 0 && g < h->n_groups; g++)
 		if (h->group[g].returned)
 			at = hw_mono_sooner(at, h->group[g].back);
-	/* At most one pass for each instant. A barrier that comes back in the same instant is left to the next pass. */
+	/* At most one pass for each instant. If a barrier comes back in the same instant, the next pass handles it. */
 	return hw_mono_later(at, h->checked.ns == now.ns ? hw_mono_add(now, 1) : now);
 }

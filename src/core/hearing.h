@@ -5,12 +5,13 @@
  *
  * A granted subscription proves nothing: a broker may withdraw the right to read and still grant the subscription. So
  * before a device goes offline, each filter of its group must have delivered a message that was published after the
- * deadline. This is a heartbeat of another device, or a canary that the monitor publishes (canary.h). If a canary was
- * sent for this purpose and a later barrier is back, the canary must come back too. If it never does, the filter was
- * mute, perhaps for less than a timeout. Heartbeats that arrive later prove nothing about the messages before them.
+ * deadline. This message is a heartbeat of another device, or a canary that the monitor publishes (canary.h). If a
+ * canary was sent for this purpose, it must come back too: a later heartbeat proves nothing about the messages before
+ * it. If a later barrier is back and the canary never is, the filter did not deliver for some time, perhaps for less
+ * than a timeout.
  *
- * A group's seeing clock is the monitor's, less the time in which only the group was deaf or its upstream was down. It
- * is a second struct hw_blind that subtracts from the first. hw_device.last_seen_ns is a value of the group's clock.
+ * A group's seeing clock is the monitor's, less the time in which only the group was deaf or its upstream was down. A
+ * second struct hw_blind counts this time. hw_device.last_seen_ns is a value of the group's clock.
  *
  * Cost: one store for each heartbeat. A step is constant if no canary is due or on its way and no group is deaf;
  * otherwise it is linear in the filters, once a turn.
@@ -29,8 +30,8 @@ enum hw_hearing_verdict {
 	HW_HEARING_HEARS,  /* the silence is the device's own */
 	HW_HEARING_UNSURE, /* unknown: check again later */
 	HW_HEARING_DEAF,
-	HW_HEARING_STILL_DEAF /* Deaf again before the end of the last deafness was reported: that report is cancelled.
-	                       */
+	HW_HEARING_STILL_DEAF /* deaf again before the end of the last deafness was reported; both reports are
+	                       * omitted */
 };
 
 /* What a step found or requests, and for which filter. */
@@ -66,9 +67,9 @@ static inline void hw_hearing_ask(struct hw_hearing *h, uint16_t group, struct h
 	hw_hearing_wake(h);
 }
 
-/* Whether silence since `need` is the device's own. `online`: number of online devices of the group. Unsure: check
- * again after `*wait_ns`, or with the next pair of barriers if that is 0. Deaf: the group is deaf from now on, because
- * of `*filter`. */
+/* Judges whether silence since `need` is that of the device, and not of a filter. `online` is the number of online
+ * devices of the group. Unsure: check again after `*wait_ns`, or, if that is 0, with the next pair of barriers.
+ * Deaf: the group is deaf from now on, because of `*filter`. */
 enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now,
                                          uint16_t group, struct hw_mono need, uint32_t online, int64_t *wait_ns,
                                          size_t *filter);
@@ -83,8 +84,8 @@ struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight
 
 /* When the deafness of this filter ends if no message arrives; INT64_MAX: never. */
 struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t filter);
-/* The same if the group's devices are heard on other filters until then. INT64_MAX: other filters do not end this
- * deafness. */
+/* When the deafness of this filter ends if other filters of the group deliver its devices' heartbeats until then.
+ * INT64_MAX: they do not end this deafness. */
 struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_mono now, size_t filter);
 
 /* The upstream of a group is down, or is up. After it is up again, a grace passes before the group is no longer blind.

@@ -54,8 +54,8 @@ static bool is_same(const struct hw_hearing_filter *a, const struct hw_hearing_f
 	return a->group == b->group && strcmp(a->filter, b->filter) == 0 && strcmp(a->canary, b->canary) == 0;
 }
 
-/* The index of this filter in the old table, if it has the same group and the same canary topic; h->n: none. `at` is
- * the index in the new table and is tried first, because most reloads change no index. */
+/* Returns the index of this filter in the old table: a filter of the same group with the same canary topic. h->n:
+ * there is none. The index in the new table, `at`, is tried first, because most reloads change no index. */
 static size_t known(const struct hw_hearing *h, const struct hw_hearing_filter *f, size_t at)
 {
 	size_t k = at < h->n && is_same(&h->filter[at], f) ? at : 0;
@@ -104,7 +104,7 @@ struct heirs {
 	struct hw_filter_index index;     /* of these */
 	uint16_t *heir;                   /* owned */
 	size_t n, cap;
-	size_t *first;  /* owned; by group of the old table, and one more: where its heirs begin */
+	size_t *first;  /* owned; for each group of the old table: the index of its first heir; then the end */
 	uint16_t group; /* the group whose heirs are collected */
 	const struct hw_hearing_filter *was;
 	int rc;
@@ -116,8 +116,8 @@ static bool is_kept(void *arg, size_t k)
 	return x->filter[k].group == x->group;
 }
 
-/* The filter `was` is in the new table at `k`, and its group lacks it. A canary that came back on it is required from
- * its new group too. */
+/* The filter x->was of an old group is at `k` of the new table, in another group. That group is an heir of the old
+ * one. If a canary came back on the filter before, it is required in the new group too. */
 static bool add_heir(void *arg, size_t k)
 {
 	struct heirs *x = arg;

@@ -35,10 +35,10 @@ struct hw_hearing_filter {
 	struct hw_mono retry;  /* while deaf: when the next canary is due */
 	unsigned tries;        /* canaries lost in a row */
 	struct hw_mono tried;  /* send time of the first of these */
-	struct hw_mono lost;   /* send time of the last lost canary; 0: none, or a later one came back */
-	struct hw_mono missed; /* send time of a canary that a device waited for and a barrier overtook; 0: none */
-	struct hw_mono gap;    /* the last delivery of the filter before that canary was sent */
-	bool mute;             /* the missed canary is lost, so messages published with it are lost too */
+	struct hw_mono lost;   /* send time of the last lost canary; 0: none is lost, or a later one came back */
+	struct hw_mono missed; /* send time of a canary that did not come back before a device's barriers; 0: none */
+	struct hw_mono gap;    /* when the filter last delivered before the missed canary was sent */
+	bool mute;             /* the missed canary is lost, so other messages of that time may be lost too */
 	bool own;              /* the canary's topic contains the monitor's name, so no device uses it */
 	bool due, ever;        /* ever: a canary came back in this run or the last one, and is required */
 	enum hw_canary_answer answer;
@@ -52,7 +52,7 @@ struct hw_hearing_filter {
 
 struct hw_hearing_group {
 	size_t first, n;      /* its filters; none: the group is never deaf */
-	size_t heir, n_heirs; /* its heirs are `heir`[heir .. heir + n_heirs) of struct hw_hearing */
+	size_t heir, n_heirs; /* the group's heirs are heir[heir] to heir[heir + n_heirs - 1] of struct hw_hearing */
 	bool canary;          /* the group may send canaries */
 	bool asked;           /* a device of the group waits to be judged */
 	struct hw_mono want;  /* the filters must be proven since this */
@@ -64,9 +64,9 @@ struct hw_hearing_group {
 	bool again;             /* the end of the upstream's absence is not reported yet */
 	struct hw_mono counted; /* while deaf: when the current count of heartbeats began; 0: no count */
 	uint64_t heartbeats;    /* heartbeats of the group at `counted` */
-	bool heard;             /* the last timeout had at least one heartbeat for two online devices */
+	bool heard;             /* the last timeout had at least half as many heartbeats as online devices */
 	bool over;              /* the end of the deafness is not reported yet */
-	struct hw_mono need;    /* the waiting goodbyes need a delivery after this; 0: no goodbye waits */
+	struct hw_mono need;    /* waiting goodbyes need a delivery from after this time; 0: no goodbye waits */
 	struct hw_blind blind;
 };
 
@@ -74,8 +74,8 @@ struct hw_hearing {
 	struct hw_hearing_group *group; /* owned; one per group, as in struct hw_groups */
 	size_t n_groups;
 	struct hw_hearing_filter *filter; /* owned */
-	int64_t *brought; /* owned; for each filter, the send time that its last message proves; each heartbeat writes
-	                     it */
+	int64_t *brought; /* owned; for each filter, a time after which its last message was sent; each heartbeat
+	                   * writes it */
 	size_t n;
 	uint16_t *heir;              /* owned; those of each group stand together */
 	int64_t started_ns, base_us; /* origin of the canaries' seq */
@@ -86,7 +86,7 @@ struct hw_hearing {
 	struct hw_mono checking;     /* the turn in which a pass began last */
 	size_t at;                   /* next position in that pass */
 	size_t from;                 /* filter at which that pass begins */
-	size_t sent_last;            /* filter whose canary was sent last; the next pass begins after it */
+	size_t sent_last;            /* the filter whose canary was sent last; the next search begins after it */
 	uint64_t burst;              /* the next burst of canaries may begin when this barrier is back */
 	struct hw_mono burst_since;  /* begin of the current burst */
 	size_t in_burst;             /* bytes in the current burst */
@@ -108,16 +108,16 @@ int hw_hearing_fit_groups(struct hw_hearing *h, size_t n);
  * filters. Returns 0, or -ENOMEM with nothing changed. */
 int hw_hearing_set_filters(struct hw_hearing *h, const struct hw_groups *groups, const char *node, struct hw_mono now);
 
-/* Of filter k. hw_hearing_proven(): until when its delivery is proven. hw_hearing_last(): when it last delivered or was
- * subscribed. */
+/* hw_hearing_proven(): until when filter k is proven to deliver. hw_hearing_last(): when filter k last delivered, or
+ * was subscribed if it never did. */
 struct hw_mono hw_hearing_proven(const struct hw_hearing *h, size_t k);
 struct hw_mono hw_hearing_last(const struct hw_hearing *h, size_t k);
 /* Whether the filter's silence counts as silence of its devices, without a proof that the filter delivers. */
 bool hw_hearing_believes(const struct hw_hearing *h, size_t k);
 /*
- * When the filter's silence is believed if no message arrives. A silent device is then offline three timeouts, and at
- * least 30 s, after the filter's last message. The group is deaf until one timeout before that; the last timeout passes
- * on the group's clock.
+ * When the filter's silence counts as silence of its devices, if no message arrives until then. A silent device thus
+ * becomes offline three timeouts, but at least 30 s, after the filter's last message. The group is deaf until one
+ * timeout before that. The last timeout passes on the group's clock.
  */
 struct hw_mono hw_hearing_believed_at(const struct hw_hearing *h, size_t k);
 
@@ -138,7 +138,7 @@ static inline bool hw_hearing_has_heir(const struct hw_hearing *h, size_t group,
 	return k < end;
 }
 
-/* Makes the next hw_hearing_step() check all filters, even if one in this turn has done so. */
+/* Makes the next hw_hearing_step() check all filters, even if an earlier step of this turn has checked them. */
 static inline void hw_hearing_wake(struct hw_hearing *h)
 {
 	h->is_busy = true;

@@ -42,8 +42,8 @@ static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
 		hw_intake_refuse(m, HW_REFUSED_MONITOR);
 }
 
-/* Counts a monitor's message on a heartbeat or goodbye filter of a group. Perhaps a device sends messages of this form,
- * so the driver logs the first of each group. */
+/* Counts a monitor's message on a heartbeat or goodbye filter of a group. A device may send messages that look like
+ * a monitor's, so the driver logs the first one in each group. */
 static void leave_out(struct hw_monitor *m, const struct hw_payload *p, uint16_t group)
 {
 	uint64_t own = m->stats.own_messages;
@@ -172,7 +172,8 @@ static struct hw_payload *read_goodbye(const struct hw_group *g, const struct hw
 	return p;
 }
 
-/* A heartbeat of the device `i` was applied. Its filter may be of a group that has not taken the device. */
+/* A heartbeat of the device `i` was applied. If its filter belongs to another group than the device, its captures do
+ * not name the device's parents. */
 static void note_parents(struct hw_monitor *m, const struct intake *in, const struct hw_message *msg, uint32_t i,
                          bool was_online)
 {
@@ -249,8 +250,9 @@ static void refuse_flagged(struct hw_monitor *m, uint16_t group)
 	hw_intake_refuse(m, HW_REFUSED_FLAGGED);
 }
 
-/* Whether a message has the retain flag and its group does not accept such messages. A bridge that reconnects publishes
- * all retained messages of its other broker with the flag, also those of devices that stopped long ago. */
+/* Whether a message has the retain flag and its group does not accept such messages. A bridge that reconnects
+ * publishes all retained messages of its other broker with this flag. They include messages of devices that stopped
+ * long ago. */
 static bool is_flagged(const struct hw_monitor *m, const struct hw_message *msg, uint16_t group)
 {
 	return msg->retained && !m->groups.all[group]->retained;
@@ -605,14 +607,14 @@ static void skip_byte_order_mark(struct hw_message *msg)
 	msg->payload_len -= sizeof(mark);
 }
 
-/* Handles a message on a topic of a group's `while`. Returns true if no further handling is needed: no device's filter
- * matches, or the message is an old retained one. The retain flag shows the latter only after the retained values have
- * arrived. */
+/* Handles a message on a topic of a group's `while`. Returns true if this is all: the message matches no device's
+ * filter, or it is an old retained message. While the retained values still arrive, the retain flag does not show
+ * that a message is old. */
 static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
                           const struct intake *in)
 {
-	/* A source of heartbeats may deliver an older value later than this source, because a group's filter matches
-	 * the topic too. */
+	/* If a group's filter matches the topic too, a source of heartbeats may deliver an older value later. Only
+	 * the source of the upstreams counts. */
 	if (msg->source != HW_UPSTREAM_SOURCE)
 		return false;
 	if (!hw_upstream_take(&m->upstream, &m->groups, msg->topic, msg->topic_len, msg->payload, msg->payload_len))

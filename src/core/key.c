@@ -2,13 +2,15 @@
 /*
  * Devices that are known by a key that another program writes. See key.h, and monitor.h for the rule.
  *
- * A key's deadline is the end of its time to live, or the end of its excuse if that is later. After a blindness or an
- * eviction, a missing key is excused for one more time to live. After a removal of the key device:disconnected, it is
- * excused for one timeout. When the deadline has passed, the keys' wheel causes a check. If the check finds the key,
- * the deadline moves. If the key is missing, this is the evidence against the device. As with heartbeats, renewing a
- * key leaves its entry in the wheel (lazy re-arm).
+ * A key's deadline is the end of its time to live, or the end of its excuse if that is later. A missing key is excused
+ * for one more time to live after a blindness or an eviction, and for one timeout after a removal of the key
+ * device:disconnected.
  *
- * A device that also sends heartbeats is in the wheel with the nearer deadline. If its heartbeats stop, the key alone
+ * When the deadline has passed, the keys' wheel causes a check. If the check finds the key, the key gets a later
+ * deadline. If the key is missing, this is the evidence against the device. As with heartbeats, renewing a key leaves
+ * the entry in the wheel (lazy re-arm).
+ *
+ * A device that also sends heartbeats is in the wheel with the nearer deadline. If its heartbeats stop, only the key
  * keeps it online (struct hw_key.silent_ns). If the key then expires, the device is judged like any silent device.
  *
  * Invariant: an online device with HW_SOURCE_KEY is in one of the wheels or is a suspect. So it is checked again even

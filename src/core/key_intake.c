@@ -9,8 +9,8 @@
 #include "key.h"
 #include "out.h"
 
-#define AFTER_MS 2           /* so much later the time to live is surely over, however the store rounds its clock */
-#define SLACK_NS HW_NS_PER_S /* deadlines of an unchanged key, from two checks, differ by less */
+#define AFTER_MS 2           /* added to a time to live, so that it is over however the store rounds its clock */
+#define SLACK_NS HW_NS_PER_S /* two checks of an unchanged key find deadlines that differ by less than this */
 #define LOST     (HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED)
 
 /* --- present keys ------------------------------------------------------------ */
@@ -32,8 +32,8 @@ static void note_present(struct hw_monitor *m, struct hw_now now, struct hw_devi
 		until = hw_monitor_key_seen(m, now).ns + (ttl_ms + AFTER_MS) * HW_NS_PER_MS;
 	bool reported = why & (HW_KEY_WRITTEN | HW_KEY_TTL), fresh = k->until_ns == HW_KEY_NEVER;
 	bool later = until > k->until_ns + SLACK_NS, sooner = until < k->until_ns - SLACK_NS;
-	/* During a blindness the time to live runs while the seeing clock stands still. So an earlier end that a
-	 * blindness explains is not counted as a missed notification. */
+	/* During a blindness the seeing clock stands still, but the key's time to live runs on. So the key may
+	 * expire earlier on the seeing clock than expected, which is not counted as a missed notification. */
 	if (!why && !fresh && (later || !k->present || (sooner && k->proved_ns >= m->key_blind.lossy_end.ns)))
 		m->stats.keys_missed++;
 	if (reported)
@@ -56,7 +56,7 @@ static void alive(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned 
 	if (!k)
 		return;
 	if (state == HW_STATE_ONLINE && (source & HW_SOURCE_MQTT) && (why & LOST) && !(why & HW_KEY_WRITTEN)) {
-		k->present = false; /* the monitor has written its own key in place of the lost one */
+		k->present = false; /* the monitor has replaced the lost key with one of its own */
 		return;
 	}
 	note_present(m, now, d, k, why, ttl_ms);
@@ -87,8 +87,8 @@ static void appeared(struct hw_monitor *m, struct hw_now now, struct hw_id id, u
 
 /* --- missing keys ------------------------------------------------------------ */
 
-/* The evidence of a missing key. If a program removed the key, it counts at once. Otherwise it counts unless the device
- * is excused. `k` NULL: no key of the device is known. */
+/* Returns the evidence of a missing key. If a program has removed the key, the evidence counts at once. Otherwise it
+ * counts unless the key is excused. `k` NULL: no key of the device is known. */
 static struct hw_evidence key_gone(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d,
                                    const struct hw_key *k, unsigned why)
 {
@@ -111,8 +111,8 @@ static bool convicted(struct hw_monitor *m, struct hw_now now, struct hw_key *k,
 	int64_t seen = hw_monitor_key_seen(m, now).ns;
 	bool missed = !why && k->present && seen < k->until_ns;
 	m->stats.keys_missed += missed;
-	/* The deadline of a missing key cannot be calculated any more. It is kept here, because the verdict may wait
-	 * and then needs the time since the deadline. */
+	/* The deadline of a missing key cannot be calculated later. The verdict may have to wait, and then needs the
+	 * time since the deadline, so excused_ns keeps the deadline. */
 	k->excused_ns = late_ns > 0 ? seen - late_ns : seen;
 	return missed;
 }
@@ -159,7 +159,7 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 		k->present = false;
 		k->checked = now.mono;
 	}
-	/* The key was written and is missing, although no program removed it. The monitor itself deleted it, when it
+	/* The key was written and is missing now, and no program removed it: the monitor itself deleted it, when it
 	 * wrote the device's offline state at the same time. */
 	if ((why & HW_KEY_WRITTEN) && !(why & LOST) && (hw_device_source(d) & HW_SOURCE_MQTT)) {
 		struct hw_id id = hw_device_id(d);
@@ -171,8 +171,9 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 /* --- inputs ------------------------------------------------------------------ */
 
 /*
- * Whether a key that caused no notification may be one that the device's owner wrote. The owner may have written it
- * before its transition reached this node. Only for a device that is known by a key is it surely another program's.
+ * A key is found that caused no notification. Returns whether the device's owner may have written it: the owner may
+ * write a key before its transition reaches this node. If the device is known by a key already, another program has
+ * written it.
  */
 static bool may_be_the_owners(const struct hw_monitor *m, uint32_t i, unsigned why, const char *id, size_t len)
 {

@@ -24,12 +24,12 @@ static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
 
 /*
  * Sets last_seen from the store. The silence so far is the age of last_seen by wall clock when this run began, less the
- * time without a monitor. Since then the seeing clock counts.
+ * time without a monitor. From then on the seeing clock counts.
  *
- * The age may also contain a blindness of the previous run and changes of the wall clock, which are no silence. The
- * stored last_seen may be older than the last heartbeat, because a refresh may be a PEXPIRE alone. But an online device
- * can have been silent for at most one timeout, so the silence is limited to one. Of the three timeouts that limit a
- * deadline (monitor.h), two are then left, and a device that sends is heard in them.
+ * The age may also contain a blindness of the previous run, or a change of the wall clock; neither is silence. The
+ * stored last_seen may be older than the last heartbeat, because a refresh may be only a PEXPIRE. But an online device
+ * can have been silent for at most one timeout, so the silence is limited to one timeout. A deadline is at most three
+ * timeouts after last_seen (monitor.h). So at least two timeouts are left, in which a running device is heard.
  *
  * The store is also read after loading: by one of several nodes, and when there is room for devices that were left out.
  * Silence then counts from now, because the store may lack recent heartbeats.
@@ -42,8 +42,8 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 	silence_ms = silence_ms > s->down_ms ? silence_ms - s->down_ms : 0;
 	if (silence_ms > most_ms)
 		silence_ms = most_ms;
-	/* The seeing clock began at `started`, so that is used as its value then. The clock cannot compute it, because
-	 * it drops old blind periods. */
+	/* The seeing clock began at `started`, so `started` is its value at that instant. It cannot be calculated,
+	 * because the clock forgets old blind periods. */
 	d->last_seen_ns = m->started.ns - silence_ms * HW_NS_PER_MS;
 	if (!m->conf.loading)
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
@@ -56,7 +56,8 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 		hw_device_set_heard_ms(d, heard_ms);
 }
 
-/* Fills in stored fields, except those that the device has reported since. */
+/* Takes the reported fields and the own timeout from the store, except those that the device has reported in this
+ * run. */
 static void fill_in_extra(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 {
 	if (!s->report.has && s->own_timeout_ms <= 0)
@@ -93,7 +94,8 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 		hw_device_set_source(d, s->source);
 }
 
-/* Returns the group with the longest id_prefix of the id. Of several as long, returns the first in the file. */
+/* Returns the group whose id_prefix is the longest that the id begins with. If several prefixes have this length,
+ * returns the first group in the file. */
 static uint16_t guess_group(const struct hw_groups *g, const char *id, size_t len)
 {
 	uint16_t best = g->order[0];
@@ -142,8 +144,7 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
 	int64_t heard_ms = hw_device_last_seen_ms(d, now);
 	fill_in(m, i, s);
-	/* The stored state is online, so the note that the device was heard after it became offline is no longer
-	 * needed. */
+	/* The stored state is online, so the note that the device was heard while offline is obsolete. */
 	d->flags &= (uint16_t)~HW_FLAG_HEARD;
 	if (was_heard)
 		d->flags &= (uint16_t)~HW_FLAG_ONCE;
@@ -153,7 +154,7 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 		hw_form_learn(m, i, s->form);
 	if (goodbye)
 		hw_monitor_void_goodbye(m, i);
-	/* A restart resets the count of online_after: what was read before this record counts no more. */
+	/* A restart resets the count of online_after: heartbeats that were read before this record do not count. */
 	bool too_few = s->state == HW_STATE_OFFLINE && was_heard && hw_monitor_needs_several(m, d);
 	if (too_few)
 		hw_device_set_heard_ms(d, heard_ms);
@@ -175,9 +176,9 @@ static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeou
 		x->own_timeout_ms = own_timeout_ms;
 }
 
-/* A stream entry does not contain the device's source, so the source is assumed to be MQTT. The stored source replaces
- * this assumption: if the device does send heartbeats, the next one adds MQTT again. A key that was found since then is
- * kept. */
+/* A stream entry does not contain the device's source, so the source was assumed to be MQTT. The stored source
+ * replaces this assumption. If the device does send heartbeats, the next one adds MQTT again. HW_SOURCE_KEY stays if
+ * a key was found since. */
 static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 {
 	unsigned had = hw_device_source(d);
@@ -187,8 +188,8 @@ static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 		hw_device_set_source(d, had | s->source);
 }
 
-/* Arms an online device for its present deadline. The stored values may have made that later, so a device noted as
- * silent may no longer be. */
+/* Arms an online device for its present deadline. The stored values may have made the deadline later, so a device
+ * that was noted as silent may not be silent any more. */
 static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
@@ -204,9 +205,9 @@ static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
 
 /*
  * Applies a stored record to a known device for which another node decides. If only the stream has reported the device,
- * most fields of the hash are missing in the record. So these fields are taken even if the hash is older than the last
- * stream entry. `first`: the last entry was written to another store, which may be lost. Then seq continues from the
- * value in this store.
+ * the known record lacks most fields of the hash. So these fields are taken even if the hash is older than the last
+ * stream entry. `first`: the last entry may have been written to another store, which may be lost. Then seq continues
+ * from the value in this store.
  */
 static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s, bool first)
 {
@@ -243,8 +244,8 @@ static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		load_again(m, now, i, s, first);
 		return;
 	}
-	/* The device is known, and its heartbeats make this node's state the newer one, so its seq must be greater. The
-	 * next refresh writes what differs. */
+	/* This node hears the device, so its state is newer than the stored one and must have a greater seq. The
+	 * next refresh writes the differences. */
 	if (s->hearsay)
 		fill_in_source(hw_monitor_at(m, i), s);
 	if (s->seq > hw_monitor_at(m, i)->seq)
@@ -260,9 +261,9 @@ static void correct_state(const struct hw_monitor *m, uint32_t i, struct hw_stor
 	s->reason = offline ? hw_device_reason(d) : HW_REASON_HEARTBEAT;
 }
 
-/* Limits the time for which monitors have seen a device offline to the time since it became offline by wall clock. So
- * another program's value cannot make heartwheel forget a device early. A wrong wall clock can only delay forgetting.
- * Returns whether the stored value was too large. */
+/* Limits the time for which monitors have seen a device offline to the time since it became offline by wall clock.
+ * So a wrong value from another program cannot make heartwheel forget a device too early, and a wrong wall clock can
+ * only make it forget later. Returns whether the stored value was too large. */
 static bool correct_gone(struct hw_stored *s, int64_t clock_ms)
 {
 	int64_t offline_ms = age_ms(clock_ms, s->since_ms);

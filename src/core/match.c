@@ -52,9 +52,9 @@ static const struct hw_topic *status_at(const struct hw_groups *g, size_t i)
 	return &g->all[group_at(g, i)]->status;
 }
 
-/* Whether the template matches every topic that its filter matches. False for a template with {name...} that does not
- * end in `#`: the template needs at least one level for the name, and the levels that follow it in the template. Its
- * filter ends in `#` and needs neither. */
+/* Whether the template matches every topic that its filter matches. A template with {name...} does so only if it
+ * ends in `#`. Otherwise it needs at least one level for the name, and then its own last levels, but its filter has
+ * `#` in their place and matches without them. */
 static bool is_whole(const struct hw_topic *t)
 {
 	return t->filter[t->filter_len - 1] != '#' || t->text[strlen(t->text) - 1] == '#';
@@ -75,7 +75,7 @@ static bool is_whole_status(void *arg, size_t value)
 static int add_filter(struct hw_match_index *x, uint16_t group, const struct hw_topic *t, enum hw_match kind)
 {
 	x->place[x->n] = (struct place){t, kind, group};
-	/* An equal filter before this one takes all its messages. */
+	/* Another template with the same filter comes first and takes all its messages. */
 	if (hw_filter_index_equal(&x->filters, t->filter, is_whole_filter, x))
 		return 0;
 	return hw_filter_index_add(&x->filters, t->filter, x->n++);
@@ -179,8 +179,9 @@ static bool search(struct search *s, const struct hw_filter_index *x, hw_filter_
 
 /* --- matching ------------------------------------------------------------------- */
 
-/* The first group whose status topic this is, as group_at() counts; SIZE_MAX: none. A separate function, like the other
- * searches in the index, so that the path of a heartbeat is short if there are few filters. */
+/* Returns the first group whose status topic this is, as the number for group_at(); SIZE_MAX: there is none. Like
+ * the other searches in the index, this is a separate function. So the path of a heartbeat stays short if there are
+ * few filters. */
 static __attribute__((noinline)) size_t find_status(const struct hw_groups *g, const char *topic, size_t len,
                                                     const char **id, size_t *id_len)
 {
@@ -200,9 +201,9 @@ static inline size_t find_status_in_order(const struct hw_groups *g, size_t n, c
 }
 
 /*
- * Matches a clearing: an empty payload on the status topic of any group. A clearing counts as such even if another
- * group's heartbeat filter matches, because it must never make a device online. It also counts for a retired group,
- * whose devices can still be forgotten.
+ * Matches a clearing: an empty payload on the status topic of a group, which removes the retained status. It is a
+ * clearing even if another group's heartbeat filter matches, because it must never make a device online. Status topics
+ * of retired groups match too, because their devices may still be forgotten.
  */
 static bool match_clearing(const struct hw_groups *g, const char *topic, size_t len, uint16_t *group, const char **id,
                            size_t *id_len)

@@ -43,8 +43,8 @@ int hw_monitor_fit_groups(struct hw_monitor *m, size_t n)
 	return 0;
 }
 
-/* The pace is a quarter of the shortest timeout in use, within limits. So a standstill is detected before a device is
- * judged because of it. */
+/* The pace is a quarter of the shortest timeout in use, within limits. So a standstill of the broker is detected
+ * before the timeout of a device ends because of it. */
 static void set_pace(struct hw_monitor *m)
 {
 	int64_t shortest_ms = m->own_timeout.in_force_ms;
@@ -72,7 +72,7 @@ void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_
 		set_pace(m);
 }
 
-/* A reload adds topics of `while`. Their retained values arrive soon, and before two more barriers are back. */
+/* A reload adds topics of `while`. Their retained values arrive before the second barrier from now is back. */
 static void expect_upstreams(struct hw_monitor *m)
 {
 	if (m->upstream.asking && m->upstream.after == UINT64_MAX)
@@ -199,7 +199,7 @@ static void note_lives(struct hw_monitor *m, struct hw_now now)
 
 void hw_monitor_begin_relink(struct hw_monitor *m)
 {
-	/* If the sweep of an earlier reload still runs, some records have the settings of before that reload. */
+	/* If the sweep of an earlier reload still runs, some records still use the settings from before that reload. */
 	if (!m->relink.active) {
 		m->forget_was_ms = m->conf.forget_after_ms;
 		m->forget_once_was_ms = m->conf.forget_once_after_ms;

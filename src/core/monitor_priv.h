@@ -17,8 +17,9 @@
 
 #define HW_OUTS       1024                 /* outputs between two drains: at most 3 per message or batch element */
 #define HW_ELEMENTS   128                  /* elements of batches that are applied between two drains */
-#define HW_ARM_MAX_NS (3600 * HW_NS_PER_S) /* an online device is checked and refreshed at least this often */
-/* own_timeout_ms of a provisional device that has asked for the group's timeout. The stored timeout is then ignored. */
+#define HW_ARM_MAX_NS (3600 * HW_NS_PER_S) /* an online device is checked and refreshed at least once in this time */
+/* The own_timeout_ms of a provisional device that has asked for the group's timeout. A timeout in the store is then
+ * ignored. */
 #define HW_OWN_TIMEOUT_OVER (-1)
 #define HW_SEQ_MAX          ((UINT64_C(1) << 48) - 1)
 
@@ -28,9 +29,9 @@ struct hw_sweep {
 	uint32_t at;
 };
 
-/* Two bits for each record. `found`: the present reading of the store has returned the record. `missing`: the store has
- * not returned the record since the store was replaced or emptied. `missing` is kept after the reading ends. The
- * store's first value of a missing record counts even if its seq is smaller. */
+/* Two bits for each record. `found`: the present reading of the store has returned the record. `missing`: the store
+ * has not returned the record since the store was replaced or emptied. `missing` stays set after the reading. If a
+ * record is missing, the store's next value of it is accepted even if its seq is smaller. */
 struct hw_reread {
 	uint64_t *found;       /* owned; NULL: the store is not being read again */
 	uint64_t *missing;     /* owned; NULL: no record is missing */
@@ -41,32 +42,35 @@ struct hw_reread {
 
 /* Known facts about a group's form (form.h). */
 struct hw_form {
-	int64_t heard_ns; /* group's seeing clock: a device that was last heard before this was heard in an earlier form
-	                   */
-	uint64_t other;   /* another form in which a device of the group was last heard; 0: none is known */
-	int64_t silent_ns; /* silence of a device that was last heard before heard_ns counts from here */
+	int64_t heard_ns;  /* group's seeing clock: a device last heard before this was heard in an earlier form */
+	uint64_t other;    /* another form in which a device of the group was last heard; 0: none is known */
+	int64_t silent_ns; /* a device that was last heard before heard_ns is silent since this instant */
 	int64_t timeout_ms, timeout_max_ms;         /* the longest timeouts of the group on other nodes; 0: unknown */
 	int64_t was_timeout_ms, was_timeout_max_ms; /* values before heard_ns, for devices not heard since */
-	int64_t heard_by_heirs_ns; /* likewise of a device that may be heard by an heir: since then no heir is blind */
-	/* The longest timeout of the groups that its HW_FORM_MOVED devices had before. Such a device, heard here after
-	 * moved_until_ns (group's seeing clock), has the timeout of this group. */
+	int64_t heard_by_heirs_ns; /* a device that an heir may hear is silent since this instant: from then on no
+	                            * heir was blind */
+	/* Of devices that a heartbeat moved into this group from an earlier one (HW_FORM_MOVED): the longest timeout
+	 * of their old groups. A device that is heard in this group after moved_until_ns (group's seeing clock) has
+	 * this group's timeout alone. */
 	int64_t moved_timeout_ms, moved_until_ns;
 	uint32_t left_out;                 /* number of unjudged devices without a record, in the last round */
 	uint32_t unjudged, counted;        /* number of unjudged devices: in the last round, and so far in this one */
 	struct hw_group_judging is, found; /* likewise; regardless of the form */
 };
 
-/* Devices that this node cannot judge. They are counted in rounds while there may be any. */
+/* Counts of devices that this node cannot judge. The devices are counted again and again, in rounds, while there may
+ * be any. */
 struct hw_unjudged {
 	bool any;    /* there may be such devices */
-	bool differ; /* other nodes have other groups; while this holds, `any` is true */
+	bool differ; /* other nodes have other groups; then `any` is true */
 	uint32_t at; /* the next record of this round */
 	uint64_t rounds;
 	uint32_t found;                    /* so far in this round, of every node */
 	uint32_t n;                        /* of this node's devices, in the last round */
-	struct hw_partitions in, found_in; /* partitions of those devices: in the last round, and so far in this one */
-	/* Partitions in which this node hears devices that no node has reported: in the last round, so far in this
-	 * round, and in the last two rounds together. */
+	struct hw_partitions in, found_in; /* partitions with unjudged devices: in the last round, and so far in this
+	                                    * one */
+	/* Partitions in which this node hears devices that no node has reported. heard_in: in the last round;
+	 * found_heard: so far in this round; unstored_in: in both of the last two rounds. */
 	struct hw_partitions heard_in, found_heard, unstored_in;
 };
 
@@ -99,20 +103,21 @@ struct hw_gate {
 	struct hw_reread reread;
 };
 
-/* A device that went offline while a parent was online, until that parent is heard (parent_wait.c). */
+/* A device that went offline while a parent was online. It waits for a heartbeat of that parent (parent_wait.c). */
 struct hw_parent_wait {
 	struct hw_ref device;
-	int64_t since_ms; /* of its transition, as in its record: another transition ends the wait */
+	int64_t since_ms; /* since_ms of its record at the transition; the wait ends if the record has another one */
 	int64_t mono_ms;
 };
 
 /* What follows from the parents of devices. */
 struct hw_family {
-	bool any, proving, taking;    /* a group has parents; ... child_proves; ... parent_death = take */
-	uint32_t head, tail;          /* the queue of parents whose children are to be taken; HW_NIL: empty */
+	bool any, proving, taking;    /* any: a group has parents; proving: a group has child_proves; taking: a group
+	                               * has parent_death = take */
+	uint32_t head, tail;          /* the queue of dead parents whose children go offline too; HW_NIL: it is empty */
 	struct hw_parent_wait *waits; /* owned */
 	uint32_t n_waits, waits_cap;
-	/* The check of all parents and waits, once a second: when it began, and how far it is. */
+	/* The check of all parents and waits, once a second: when the check began, and the next element to check. */
 	struct hw_mono checked;
 	bool checking;
 	uint32_t at_parent, at_wait, kept;
@@ -135,7 +140,8 @@ struct hw_monitor {
 	struct hw_upstream upstream;
 	struct hw_blind key_blind; /* the seeing clock of keys */
 	struct hw_wheel key_wheel; /* online devices whose key deadline is nearer than their heartbeat deadline */
-	struct hw_queue suspects;  /* tag: the barrier that must be proven first; never decreases along the queue */
+	struct hw_queue suspects;  /* tag: the suspect is judged when this barrier is proven; tags never decrease
+	                            * along the queue */
 	struct hw_monitor_stats stats;
 	struct hw_mono started;
 
@@ -146,8 +152,8 @@ struct hw_monitor {
 		struct hw_mono since; /* when that period began */
 	} reported;
 	/*
-	 * The shortest timeout that a device has set for itself; INT64_MAX: none. A device's own timeout is noted when
-	 * the device is armed, at least once in HW_ARM_MAX_NS. A timeout that is noted in one window of this length
+	 * The shortest timeout that a device has set for itself; INT64_MAX: none. Each time that a device is armed, at
+	 * least once in HW_ARM_MAX_NS, its own timeout is noted. Notes are kept in windows of HW_ARM_MAX_NS; a note
 	 * counts until the end of the next window.
 	 */
 	struct {
@@ -155,17 +161,16 @@ struct hw_monitor {
 		int64_t until_ns; /* seeing clock: the window ends */
 	} own_timeout;
 
-	struct hw_sweep relink; /* after a reload: deadlines that are earlier now */
-	struct hw_sweep
-		rearm; /* after deafness: arms the devices whose deadline is before the tick for which they are armed */
+	struct hw_sweep relink;   /* after a reload: deadlines that are earlier now */
+	struct hw_sweep rearm;    /* after deafness: arms each device whose deadline is now earlier than its entry */
 	struct hw_sweep settle;   /* after loading: gives provisional devices the state that their messages prove */
 	uint32_t refresh_at;      /* next record to refresh in a blindness, paced */
 	struct hw_mono refreshed; /* when the last chunk was due */
-	int64_t within_was_ms; /* duration of a round of refreshes before a reload; counts until `was_until`, when the
-	                          old keys have expired */
+	int64_t within_was_ms;    /* time for a round of refreshes before a reload; in force until `was_until`, when old
+	                           * keys have expired */
 	struct hw_mono was_until;
-	struct hw_mono skips_from; /* no refresh is skipped before this, because earlier ones were planned with other
-	                              timeouts */
+	struct hw_mono skips_from; /* no refresh is skipped before this: earlier refreshes were planned with other
+	                            * timeouts */
 	int64_t forget_was_ms, forget_once_was_ms; /* values before the reload that the relink sweep serves */
 
 	struct {
@@ -185,11 +190,11 @@ struct hw_monitor {
 	struct hw_out outs[HW_OUTS];
 	struct hw_parents parents;
 	struct hw_family family;
-	uint64_t peer_messages; /* at the end, so that the members that each transition uses share cache lines */
+	uint64_t peer_messages; /* at the end of the struct, so that the members for transitions share cache lines */
 	struct {
 		struct hw_mono at;
 		struct hw_ref device;
-	} again; /* the last goodbye with the retain flag that may be a repeated one (intake.c) */
+	} again; /* the last goodbye with the retain flag that may be a repetition (intake.c) */
 };
 
 /* Creates a record for an id in a group, in HW_STATE_PROVISIONAL, and counts it. Returns 0, or -ENOSPC or -ENOMEM,
@@ -216,7 +221,8 @@ static inline struct hw_seen hw_monitor_group_seen(const struct hw_monitor *m, s
 	return hw_hearing_seen(&m->hearing, group, hw_monitor_seen(m, now));
 }
 
-/* A counter of the group's blind periods. If it differs when a goodbye is judged, the group was blind meanwhile. */
+/* A counter of the group's blind periods, noted with a goodbye. If it has another value when the goodbye is judged,
+ * the group was blind meanwhile. */
 static inline uint8_t hw_monitor_periods(const struct hw_monitor *m, uint16_t group)
 {
 	return (m->sight.blind.periods + m->hearing.group[group].blind.periods) & 0x3f;
@@ -227,8 +233,8 @@ static inline struct hw_seen hw_monitor_key_seen(const struct hw_monitor *m, str
 	return hw_blind_seen(&m->key_blind, now.mono);
 }
 
-/* hw_monitor_has_key(): whether a device is known by a key. hw_monitor_is_keyed(): whether it is known by a key alone.
- * Both are false if keys are not watched, because only heartbeats can judge a device then. */
+/* hw_monitor_has_key(): whether a key of the device is known. hw_monitor_is_keyed(): whether the device is known
+ * only by a key. Both are false if keys are not watched, because then only heartbeats count. */
 static inline bool hw_monitor_has_key(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return m->conf.key_group && (hw_device_source(d) & HW_SOURCE_KEY);
@@ -247,7 +253,7 @@ static inline bool hw_monitor_needs_several(const struct hw_monitor *m, const st
 	       hw_device_reason(d) != HW_REASON_PARENT;
 }
 
-/* The wheel has the address of the registry's array, so this needs no call. */
+/* Returns the record at an index. The wheel has the address of the registry's array, so no call is needed. */
 static inline struct hw_device *hw_monitor_at(const struct hw_monitor *m, uint32_t i)
 {
 	return (struct hw_device *)(void *)m->wheel.nodes + i;
@@ -278,8 +284,9 @@ static inline bool hw_gate_is_authoritative(const struct hw_monitor *m, const st
 	return m->gate.all || hw_partitions_has(&m->gate.authoritative, hw_device_partition(d));
 }
 
-/* Whether this node alone writes the devices of partition p. Then neither the stream nor the store can correct this
- * node's records: no other node writes them, and a new master after a failover can only lack their newest values. */
+/* Whether only this node writes the devices of partition p. If so, this node's records are the newest: no other node
+ * writes them, and a new master after a failover can only lack the newest values. Neither the stream nor the store
+ * can then correct them. */
 static inline bool hw_gate_is_sole_writer(const struct hw_monitor *m, unsigned p)
 {
 	return m->gate.all || hw_partitions_has(&m->gate.sole_writer, p);
@@ -290,9 +297,9 @@ static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_devi
 	return m->gate.all || hw_partitions_has(&m->gate.owned, hw_device_partition(d));
 }
 
-/* Whether the store has not returned a record since the store was replaced or emptied. The owner may still have to
- * write the record, and a later owner may not know of it. The store's first value then counts even if its seq is
- * smaller, because the store may have lost the newer value. */
+/* Whether the store has not returned a record since the store was replaced or emptied. Such a record may still have
+ * to be written by its owner, and a later owner may not know this. The store's next value is accepted even if its
+ * seq is smaller, because the newer value may be lost. */
 static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_reread *r = &m->gate.reread;
@@ -300,12 +307,12 @@ static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint3
 }
 
 /*
- * The store or the stream has returned a record with this seq, so the store has the record. Exception: if this node is
- * the sole writer and has a greater seq, the record still counts as missing, because this node may lose the partition
- * before it writes the greater one.
+ * The store or the stream has returned a record with this seq, so the store has the record. Exception: if only this
+ * node writes the record and its own seq is greater, the record still counts as missing. This node may lose the
+ * partition before it has written the greater seq.
  *
- * The writer of the record has also published its status, so no status is pending. Exception: in the first reading of
- * another store.
+ * The node that wrote the record has also published its status, so the status is no longer pending. Exception: while
+ * another store is read for the first time.
  */
 static inline void hw_gate_found_in_store(struct hw_monitor *m, uint32_t i, uint64_t seq)
 {
@@ -321,9 +328,9 @@ static inline void hw_gate_found_in_store(struct hw_monitor *m, uint32_t i, uint
 		hw_monitor_at(m, i)->flags &= (uint16_t)~HW_FLAG_TOUCHED;
 }
 
-/* Whether a check that comes less than a timeout after another may skip its refresh. Whenever the monitor stops, the
- * keys must live for two more timeouts, as the time for a restart. The default time to live, three timeouts, leaves no
- * room to skip. */
+/* Whether a check may skip its refresh if the last check was less than a timeout ago. The keys must always live for
+ * two more timeouts, so that a monitor that stops can restart in time. The default time to live, three timeouts,
+ * leaves no room for skipping. */
 static inline bool hw_monitor_skips_refreshes(const struct hw_monitor *m)
 {
 	return m->conf.ttl_factor >= 4;

@@ -183,9 +183,9 @@ static size_t take_digits(struct cursor *c, uint64_t *number)
 }
 
 /*
- * Reads a number without strtod(). A double holds the digits of nearly every number that devices send, and the power of
- * ten that divides them. One division then rounds as strtod() does (Clinger, "How to read floating point numbers
- * accurately", PLDI 1990).
+ * Reads a number without strtod(). A double holds the digits of nearly every number that devices send, and also the
+ * power of ten of its decimals. The quotient of the two is then rounded as strtod() rounds (Clinger, "How to read
+ * floating point numbers accurately", PLDI 1990).
  */
 static bool take_number(struct cursor *c, double *number)
 {
@@ -307,7 +307,7 @@ static bool next_in_tree(const cJSON *object, struct hw_walk *w)
 	return true;
 }
 
-/* Reads the next member of an object that is a value in a plain text. */
+/* Moves to the next member of an object in a plain text. */
 static bool next_in_text(const struct hw_value *object, struct hw_walk *w)
 {
 	struct hw_json_member m;

@@ -24,7 +24,7 @@ enum hw_value_kind {
 
 struct cJSON;
 
-/* A value points into its object and is valid as long as the object. */
+/* A value. It points into its object, and is valid as long as the object. */
 struct hw_value {
 	enum hw_value_kind kind;
 	const char *text; /* kind TEXT: its bytes, valid UTF-8 without NUL; other kinds: the source text, if `tree` is

@@ -10,8 +10,8 @@ void hw_monitor_emit(struct hw_monitor *m, const struct hw_out *out)
 	m->outs[(m->outs_head + m->outs_n++) % HW_OUTS] = *out;
 }
 
-/* Whether only a device's owner emits this kind of output. HW_OUT_KEY_CHECK is not such a kind, because any node may
- * check keys. */
+/* Whether only the owner of a device emits this kind of output. Any node may emit HW_OUT_KEY_CHECK, because any node
+ * may check keys. */
 static bool is_the_owners(enum hw_out_kind kind)
 {
 	return kind == HW_OUT_REFRESH || kind == HW_OUT_REFRESH_LIGHT || kind == HW_OUT_STATUS;

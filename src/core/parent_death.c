@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The death of parents: see parent_death.h, and monitor.h for the rules.
+ * The death of parents: what it means for their children, and how children prove that their parent lives. See
+ * parent_death.h, and monitor.h for the rules.
  *
- * Invariant: `down_ms` of a parent is set only while it is offline, and only if this run has learned of its death. So
- * neither a loaded state nor a takeover takes a child.
+ * Invariant: `down_ms` of a parent is set only while the parent is offline, and only if this run saw it become offline.
+ * So a state that was loaded or taken over makes no child go offline.
  *
- * A child that waits for its turn under max_offline_rate stands in the wheel like every paced device; whether it is
- * still an orphan is decided anew when its turn comes.
+ * A child that waits for its turn under max_offline_rate is in the wheel, like every paced device. When its turn comes,
+ * hw_parent_orphaned() decides again whether it goes offline.
  *
- * Cost: a transition of a device costs a look-up of its id if any device has a parent. A sweep spends one unit of the
- * budget for each child.
+ * Cost: if any device has a parent, each transition looks up the id of its device among the parents. A sweep costs one
+ * unit of the budget for each child.
  */
 #include "parent_death.h"
 
@@ -47,9 +48,11 @@ static void queue(struct hw_monitor *m, uint32_t parent)
 }
 
 /*
- * The moment of a device's goodbye or deadline. Another node's decision has no moment that this machine's clock could
- * name: then it is the deadline by what this node has read, if that is past, and now otherwise. A device that its own
- * parent's death takes has stopped when that parent did.
+ * Returns when a device stopped, in monotonic time: at its goodbye or at its deadline.
+ *
+ * A device that goes offline because its own parents are offline stopped when the last of them did. If another node
+ * decided, its clock cannot be compared with this one. The deadline that this node has calculated is then used if it
+ * has passed, otherwise now.
  */
 static int64_t down_ms(const struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_parent *p,
                        enum hw_reason reason, int64_t delay_ns)
@@ -111,7 +114,8 @@ void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i)
 
 /* --- the children of an offline parent ------------------------------------------ */
 
-/* The death of the parent that went offline last; NULL: a known parent is not offline, or none has died in this run. */
+/* Returns the parent of a child that stopped last. NULL: a known parent is not offline, or no parent has stopped in
+ * this run. */
 static const struct hw_parent *last_death(const struct hw_monitor *m, uint32_t child)
 {
 	const struct hw_parent *last = NULL;
@@ -171,9 +175,9 @@ bool hw_parent_take_next(struct hw_monitor *m, struct hw_now now, unsigned *budg
 /* --- children that prove their parent ---------------------------------------------- */
 
 /*
- * Counts the heartbeat of a child as the parent's. The child's age is monotonic time, of which blindness may be a part:
- * so the heartbeat counts for no later moment than that at which it was read. Returns whether the parent's deadline is
- * not past any more.
+ * Counts the heartbeat of a child as a heartbeat of its parent. The age of the child's heartbeat is monotonic time, and
+ * blindness may be a part of it. So the heartbeat may count as older than it is, but never as newer. Returns whether
+ * the parent's deadline is in the future now.
  */
 static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *parent, uint32_t child)
 {

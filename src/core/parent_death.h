@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What the states of parents mean for their children, and the heartbeats of children for their parents. Private to the
- * core. */
+/* What a parent's death means for its children, and how children's heartbeats prove that their parent is online.
+ * Private to the core. */
 #ifndef HW_PARENT_DEATH_H
 #define HW_PARENT_DEATH_H
 
 #include "monitor_priv.h"
 
 /*
- * A device that may be a parent goes offline, by a transition or an entry of the stream: the call comes before its
- * state changes. `delay_ns` as in struct hw_transition. Its children are taken if their group wants it.
+ * Called before a device becomes offline, by a decision of this node or by an entry of the stream. If the device is a
+ * parent, its children go offline too if their group has parent_death = take. `delay_ns` as in struct hw_transition.
  */
 void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_reason reason, int64_t delay_ns);
 /* Its state is another than offline now. */
@@ -17,15 +17,15 @@ void hw_parent_is_up(struct hw_monitor *m, uint32_t i);
 void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i);
 void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
-/* Whether an online child is to go offline because no known parent is online. */
+/* Whether an online child must go offline, because no known parent of it is online. */
 bool hw_parent_orphaned(const struct hw_monitor *m, uint32_t i);
-/* One step of the sweep over the children of offline parents. False: there is none now. */
+/* Handles one child of an offline parent. Returns false if there is nothing to do now. */
 bool hw_parent_take_next(struct hw_monitor *m, struct hw_now now, unsigned *budget);
 
 /*
- * For an online device at its deadline: looks for a child whose heartbeat is newer than the device's own, and counts it
- * as the device's. False: not all children were looked at; call again. Spends a unit of the budget for each
- * HW_PARENT_SCAN children.
+ * Called for an online device whose deadline has passed. Searches for a child whose heartbeat is newer than the
+ * device's own, and counts this heartbeat as the device's. Returns false if some children are not checked yet: call
+ * again. Costs a unit of the budget for each HW_PARENT_SCAN children.
  */
 #define HW_PARENT_SCAN 16
 bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned *budget);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From heartbeats to the index of parents. See parent_intake.h.
+ * Reads the parents of a device from its heartbeats. See parent_intake.h.
  *
  * Rule: a device's parents are those of its last heartbeat on a filter of its own group. A parent is ignored if its id
- * is invalid, if it is the device itself or depends on it, or if it has HW_ANCESTORS_MAX ancestors or more. A link is
- * checked when it is made, towards the ancestors alone: a link that is made above it later may make a line longer.
+ * is invalid, if the parent is the device itself or depends on the device, or if the parent has HW_ANCESTORS_MAX
+ * ancestors or more. The ancestors are checked only when a device gets a parent. If one of the ancestors gets a parent
+ * later, a line may become longer than that.
  *
- * Cost: a heartbeat compares a hash. A changed parent costs a look-up and a walk to its ancestors.
+ * Cost: a heartbeat compares a hash. A changed parent costs a look-up and a walk through its ancestors.
  */
 #include "parent_intake.h"
 
@@ -15,11 +16,11 @@
 
 #include "out.h"
 
-#define ANCESTORS_CHECKED 256 /* of one parent; a tangle of more is refused like a line that is too long */
+#define ANCESTORS_CHECKED 256 /* of one parent; more are refused like a line that is too long */
 
 enum line { LINE_FITS, LINE_CIRCLE, LINE_LONG };
 
-/* Whether the device `record`, the ancestor at this depth, and its ancestors may stand above `child`. */
+/* Checks the device `record`, which is an ancestor of `child` at this depth, and all its ancestors. */
 static enum line check_line(const struct hw_monitor *m, uint32_t record, uint32_t child, unsigned depth, unsigned *left)
 {
 	enum line line = LINE_FITS;

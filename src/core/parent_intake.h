@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* From heartbeats to the index of parents. Private to the core. */
+/* Reads the parents of a device from its heartbeats. Private to the core. */
 #ifndef HW_PARENT_INTAKE_H
 #define HW_PARENT_INTAKE_H
 
 #include "core/siphash.h"
 #include "monitor_priv.h"
 
-/* What the parents of a heartbeat follow from: the captures of its topic; in a batch, the id of its element. */
+/* The text from which the parents of a heartbeat are made: its topic, or, for an element of a batch, the id. */
 struct hw_parent_source {
 	const struct hw_topic *by; /* NULL: an element of a batch */
 	struct hw_value text;      /* the topic, or the id */
 };
 
-/* The hash of the captures of a message. Not keyed: a device that finds two texts with one hash keeps its own parents,
- * no other device's. */
+/* Returns the hash of the captures of a message. It has no secret key: a device that sends two texts with the same
+ * hash only keeps its own old parents. */
 static inline uint32_t hw_parent_hash(uint64_t seed, struct hw_value v)
 {
 	const uint8_t *p = (const uint8_t *)v.text;
@@ -33,11 +33,12 @@ static inline void hw_parent_prefetch(const struct hw_monitor *m, uint32_t i)
 		__builtin_prefetch(&p->block[p->block_of[i / HW_PARENT_CELLS] - 1][i % HW_PARENT_CELLS]);
 }
 
-/* The parents of the device `i` are those of this heartbeat. `was_online`: the device was, before the heartbeat. */
+/* Sets the parents of the device `i` to those of its heartbeat. `was_online`: the device was online before the
+ * heartbeat. */
 void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_source *s, uint32_t hash,
                       bool was_online);
 
-/* A heartbeat of the device `i` on a filter of its own group. */
+/* Called for a heartbeat of the device `i` on a filter of its own group. Sets its parents if they may have changed. */
 static inline void hw_parent_heartbeat(struct hw_monitor *m, uint32_t i, const struct hw_parent_source *s,
                                        bool was_online)
 {
@@ -51,9 +52,10 @@ static inline void hw_parent_heartbeat(struct hw_monitor *m, uint32_t i, const s
 		hw_parent_change(m, i, s, hash, was_online);
 }
 
-/* The store's parents of a device that has not been heard: ids with newlines between. */
+/* Sets the parents that the store has for a device, unless the device was heard in this run. `ids` are separated by
+ * newlines. */
 void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids);
-/* After a reload: a device whose group has no parents any more has none. */
+/* Called after a reload: removes the parents of a device whose group has no parents any more. */
 void hw_parent_relink(struct hw_monitor *m, uint32_t i);
 /* The groups have changed. */
 void hw_parent_configure(struct hw_monitor *m);

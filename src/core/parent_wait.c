@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long the cause of an offline child is open: see design in docs/incidents.md, and parent_wait.h.
+ * How long the cause of a device's death is unknown because a parent may be the cause. See docs/incidents.md and
+ * parent_wait.h.
  *
- * While a parent of an offline device is online, it is open whether the device stopped by itself or because of that
- * parent: the parent may be found silent at its deadline, or it has just come back, and the device will return soon.
- * The first heartbeat that the parent sends after the device's transition decides this. heartwheel checks parents
- * once a second, so that a heartbeat costs nothing.
+ * If a device becomes offline while a parent is online, there are two explanations. The device stopped by itself; or
+ * the parent has stopped too and is found silent at its deadline, or has just come back and the device follows soon.
+ * The first heartbeat of the parent after the device's transition decides: the parent did not stop. heartwheel checks
+ * parents once a second, so heartbeats cost nothing.
  *
- * A wait that finds no room is dropped: then the cause is open for the whole of wait_ms, which costs only time.
+ * If there is no memory or room for a wait, the cause stays unknown for the whole of wait_ms.
  */
 #include "parent_wait.h"
 
@@ -33,8 +34,8 @@ static const struct hw_device *online(const struct hw_monitor *m, const struct h
 	return d && hw_device_state(d) == HW_STATE_ONLINE ? d : NULL;
 }
 
-/* Notes the end of a silence of over half the parent's timeout. Between two checks several heartbeats may have come, so
- * that the silence seems longer by up to a second. */
+/* Notes when a parent was heard again after a silence of more than half its timeout. Several heartbeats may arrive
+ * between two checks, so a silence may seem up to a second longer than it was. */
 static void check_parent(struct hw_monitor *m, struct hw_parent *p)
 {
 	const struct hw_device *d = online(m, p);
@@ -45,7 +46,7 @@ static void check_parent(struct hw_monitor *m, struct hw_parent *p)
 	p->heard_ms = d->last_heard_ms;
 }
 
-/* How long the devices behind a parent may take to return after it. */
+/* Returns how long the devices that depend on a parent may take to come back after it. */
 static int64_t settle_ms(const struct hw_monitor *m, uint32_t i)
 {
 	int64_t longest_ms = 0;
@@ -94,7 +95,7 @@ void hw_parent_wait(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	                                                 .mono_ms = now.mono.ns / HW_NS_PER_MS};
 }
 
-/* Whether the wait goes on. If a parent was heard, the wait is over, and says so. */
+/* Whether the wait continues. Emits HW_OUT_PARENT_HEARD if a parent was heard; the wait is over then. */
 static bool goes_on(struct hw_monitor *m, const struct hw_parent_wait *w)
 {
 	const struct hw_device *d = hw_registry_get(m->registry, w->device);

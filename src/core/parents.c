@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See parents.h. Cost: constant for each bond, and a look-up of the id where a parent changes. */
+/* See parents.h. Cost: constant for each bond. A parent that is new for a child also costs a look-up of its id. */
 #include "parents.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ void hw_parents_fini(struct hw_parents *p)
 	*p = (struct hw_parents){.names = NULL};
 }
 
-/* Grows an array of `*n` elements so that it has the index `at`. False: without memory. */
+/* Grows an array of `*n` elements so that the index `at` is valid. Returns false without memory. */
 static bool fit(void **array, uint32_t *n, uint32_t at, size_t size)
 {
 	if (at < *n)
@@ -82,7 +82,7 @@ static int make_parent(struct hw_parents *p, const struct hw_registry *records, 
 	return 0;
 }
 
-/* A parent that waits in the queue of the taken is removed when its turn comes. */
+/* A parent that is in the queue is not removed now, but when it leaves the queue. */
 static void drop_unused(struct hw_parents *p, uint32_t parent)
 {
 	if (p->parent[parent].children == 0 && !p->parent[parent].queued)
@@ -111,7 +111,8 @@ static uint32_t take_bond(struct hw_parents *p)
 	return ++p->used_bonds;
 }
 
-/* A new child stands before the ring's first, so that a scan that has begun there does not meet it. */
+/* A new bond is inserted before the first of the ring. So a scan that began at the first is over before it reaches
+ * the new bond. */
 static void join(struct hw_parents *p, uint32_t bond, uint32_t parent)
 {
 	struct hw_parent *to = &p->parent[parent];
@@ -182,7 +183,7 @@ static void drop_bonds(struct hw_parents *p, struct hw_parent_cell *c)
 	}
 }
 
-/* The ids may be those of parents that are removed with the bonds before, so these are dropped last. */
+/* `ids` may point to ids of old parents, so the old bonds, and with them these parents, are removed last. */
 int hw_parents_set(struct hw_parents *p, const struct hw_registry *records, const uint8_t key[16], uint32_t child,
                    const struct hw_id *ids, unsigned n, uint32_t hash, bool *changed)
 {

@@ -20,7 +20,7 @@
 
 #define HW_PARENT_CELLS 16
 
-/* Of a record: the hash of what its parents were made from (0: unknown), and its first bond. */
+/* The part of a record: the hash of the text from which its parents were made (0: unknown), and its first bond. */
 struct hw_parent_cell {
 	uint32_t hash;
 	uint32_t first; /* index of the bond, from 1; 0: it has no parent */
@@ -29,39 +29,40 @@ struct hw_parent_cell {
 struct hw_parent_bond {
 	uint32_t child;      /* index of its record; HW_NIL: a free bond */
 	uint32_t parent;     /* index of the parent */
-	uint32_t next;       /* the child's next bond, or the next free one, from 1; 0: none */
+	uint32_t next;       /* next bond of the child, or next free bond; counted from 1; 0: none */
 	uint32_t succ, pred; /* the parent's ring of bonds */
 };
 
-/* A walk over the children of a parent, in pieces: the next bond, and how many bonds are left. */
+/* A walk through the children of a parent, which can stop after each: the next bond, and the number of bonds left. */
 struct hw_parent_walk {
 	uint32_t at, left;
 };
 
-/* What is known of a parent. Instants in ms are monotonic; INT64_MIN: never. */
+/* A parent. Instants in ms are monotonic; INT64_MIN: never. */
 struct hw_parent {
 	uint32_t record;   /* of the device with this id; HW_NIL: there is none */
 	uint32_t first;    /* the bond with which a scan of the children begins */
 	uint32_t children; /* 0: a free parent */
-	uint32_t next;     /* in the queue of those whose children are to be taken; HW_NIL: the last, or not in it */
+	uint32_t next;     /* next in the queue of offline parents; HW_NIL: the last, or not in the queue */
 	bool queued;
 	struct hw_parent_walk sweep; /* takes the children of an offline parent */
 	struct hw_parent_walk scan;  /* looks for the child that proves an online parent */
 	int64_t heard_ms;            /* its last heartbeat, as of the last check */
-	int64_t returned_ms;         /* when it last came back, or ended a silence of over half its timeout */
+	int64_t returned_ms;         /* when it was last heard again after being offline, or after a silence of over
+	                              * half its timeout */
 	int64_t goodbye_ms;          /* when its last goodbye was read */
-	int64_t down_ms;             /* its goodbye or deadline, when it went offline in this run */
+	int64_t down_ms;             /* when it went offline in this run: at its goodbye or deadline */
 	int64_t down_seen_ns;        /* monitor's seeing clock, when this node learned that */
 };
 
 struct hw_parents {
-	struct hw_registry *names;   /* owned: the ids of the parents; an index names the same parent in `parent`. NULL:
-	                                there was no parent yet */
+	struct hw_registry *names;   /* owned: the ids of the parents, with the same indexes as `parent`; NULL: there
+	                              * is no parent */
 	struct hw_parent *parent;    /* owned */
 	uint32_t n_parents;          /* room in `parent` */
 	struct hw_parent_bond *bond; /* owned */
 	uint32_t n_bonds, used_bonds, free_bond;
-	uint32_t *block_of; /* owned: per HW_PARENT_CELLS records, the number of their block, from 1; 0: none */
+	uint32_t *block_of; /* owned: for each HW_PARENT_CELLS records the number of their block, from 1; 0: no block */
 	uint32_t n_block_of;
 	struct hw_parent_cell (*block)[HW_PARENT_CELLS]; /* owned */
 	uint32_t n_blocks, used_blocks;
@@ -95,9 +96,9 @@ uint32_t hw_parents_find(const struct hw_parents *p, struct hw_id id);
 struct hw_id hw_parents_id(const struct hw_parents *p, uint32_t parent);
 
 /*
- * Makes these ids the parents of a child, in this order; they differ. `key`: of the hash of ids. `hash` is noted in the
- * child's cell. `records` finds the record of an id that is new here. *changed: the parents are others than before.
- * Returns 0 or -ENOMEM, after which the child has some of both.
+ * Makes the ids, which are all different, the parents of a child, in this order. `key` is the key for the hashes of
+ * ids. `hash` is stored in the child's cell. `records` finds the record of a parent that is new. *changed: whether the
+ * child had other parents before. Returns 0 or -ENOMEM; after -ENOMEM the child has some old and some new parents.
  */
 int hw_parents_set(struct hw_parents *p, const struct hw_registry *records, const uint8_t key[16], uint32_t child,
                    const struct hw_id *ids, unsigned n, uint32_t hash, bool *changed);
@@ -108,8 +109,9 @@ void hw_parents_removed(struct hw_parents *p, uint32_t record, struct hw_id id);
 /* The child has no parents any more. */
 void hw_parents_clear(struct hw_parents *p, uint32_t child);
 
-/* Begins a walk. hw_parents_step() returns the next bond, from 1; 0: the walk is over. If a child leaves during the
- * walk, the walk may meet another child twice. The walk leaves out only children that join during the walk. */
+/* hw_parents_walk() begins a walk. hw_parents_step() returns the next bond, counted from 1; 0: the walk is over. If
+ * a child leaves during the walk, the walk may return another child twice. It never omits a child, except those that
+ * join during the walk. */
 void hw_parents_walk(const struct hw_parent *p, struct hw_parent_walk *w);
 uint32_t hw_parents_step(const struct hw_parents *p, uint32_t parent, struct hw_parent_walk *w);
 /* The parent has left the queue. Removes a parent without children. */

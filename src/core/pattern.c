@@ -9,7 +9,7 @@
 
 #include "heartwheel/utf8.h"
 
-/* The next part of the text: a name in braces, or the text up to one. False: nothing is left. */
+/* Finds the next part of a pattern: a name in braces, or the text before the next brace. Returns false at the end. */
 static bool next_part(const char **s, struct hw_value *part, bool *is_name)
 {
 	if (!**s)
@@ -31,7 +31,7 @@ static const char *check_name(struct hw_value name)
 	return NULL;
 }
 
-/* Each brace opens or closes a name, so that next_part() finds the end of each. */
+/* Checks that each opening brace has a closing one, so that next_part() finds the end of each name. */
 static const char *check_braces(const char *s)
 {
 	for (const char *open = NULL; *s || open; s++) {

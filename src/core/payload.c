@@ -130,7 +130,7 @@ static bool is_finite_number(const struct hw_value *v)
 	return v->kind == HW_VALUE_NUMBER && isfinite(v->number);
 }
 
-/* Records the first member whose type or length is wrong, for the report. */
+/* Notes the first member with a wrong type or length, for the counter and the log. */
 static void blame(struct hw_payload *p, enum field f)
 {
 	if (!p->malformed)
@@ -178,7 +178,7 @@ static void take_text(struct hw_payload *p, const struct hw_value *v, int k)
 
 static void take_json(struct hw_payload *p, const struct hw_value *v, int k)
 {
-	/* + 64: before it prints, cJSON demands room for the longest possible number, and for a NUL per level. */
+	/* 64 bytes more: before cJSON prints, it requires room for the longest number, and for a NUL on each level */
 	char text[HW_REPORT_DATA_MAX + 64], **out = hw_report_string(&p->report, k);
 	int n = hw_value_print(v, text, sizeof(text));
 	if (n >= 0 && n <= HW_REPORT_DATA_MAX)

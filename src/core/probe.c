@@ -34,8 +34,8 @@ static void ask(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t lef
 	                                    .probe = {.device = hw_registry_ref(m->registry, i), .left_ns = left_ns}});
 }
 
-/* Sends a probe as probe_rate allows, or reserves the device's next turn. If that turn comes after the deadline, the
- * probe is dropped, because turns are given in order and no earlier one is free. */
+/* Sends a probe now if probe_rate allows, or else reserves the next turn for the device. If that turn comes after
+ * the deadline, the probe is dropped: turns are given in order, so no earlier turn is free. */
 static void ask_in_turn(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t left_ns)
 {
 	struct hw_seen seen = hw_monitor_seen(m, now), turn = {m->probe.free_ns}, deadline = hw_seen_add(seen, left_ns);
@@ -55,9 +55,9 @@ static void ask_in_turn(struct hw_monitor *m, struct hw_now now, uint32_t i, int
 }
 
 /*
- * A probe is due if one of the device's moments lies between the tick for which the device was armed and now. Probes
- * that were already sent in this silence belong to earlier moments. If the device was heard since, all its moments are
- * in the future.
+ * Whether a probe is due: one of the device's moments must be between the tick for which it was armed and now. Probes
+ * that were sent in this silence already had earlier moments. If the device was heard since, all its moments are in the
+ * future.
  */
 bool hw_probe_due(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
@@ -138,7 +138,7 @@ bool hw_probe_id(const struct hw_monitor *m, struct hw_ref ref, char id[HW_PROBE
 	return true;
 }
 
-/* Whether the silence that caused the probe still lasts, or ended less than a timeout ago. */
+/* Whether an answer counts: the silence that caused the probe still lasts, or ended less than a timeout ago. */
 static bool is_fresh(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	enum hw_state state = hw_device_state(d);

@@ -32,9 +32,9 @@ bool hw_probe_due(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 bool hw_probe_heard(struct hw_monitor *m, uint32_t i);
 
 /*
- * This node becomes authoritative for a device. Only the previous owner received the answers to its probes. So if the
- * first probe is overdue, the device counts as silent for probe_after only, and is probed before it is judged. Returns
- * whether the device must be armed again.
+ * This node becomes authoritative for a device. Only the previous owner received the answers to its own probes. So if
+ * the first probe is overdue, the device counts as silent for probe_after only, and gets a probe before it is judged.
+ * Returns whether the device must be armed again.
  */
 bool hw_probe_taken_over(struct hw_monitor *m, struct hw_now now, uint32_t i);
 

@@ -18,7 +18,7 @@
 #include "heartwheel/registry.h"
 #include "heartwheel/time.h"
 
-/* The moments of one silence, on the monitor's seeing clock. */
+/* What determines the moments of one silence, on the monitor's seeing clock. */
 struct hw_probe_moments {
 	int64_t first_ns, step_ns;
 	unsigned n;
@@ -31,8 +31,9 @@ struct hw_probe_moments hw_probe_moments(const struct hw_group *g, const struct 
 bool hw_probe_last(const struct hw_probe_moments *m, struct hw_tick now, struct hw_tick *at);
 
 /*
- * The time for which an online device is armed: its next moment, or its deadline. A heartbeat does not move the armed
- * entry. So the time is never later than the device's first moment would be if it were heard now.
+ * Returns the instant for which an online device is armed: its next moment, or its deadline. A heartbeat does not move
+ * the armed entry to a later tick. So the instant is not later than the first moment that the device would have if it
+ * were heard now.
  */
 struct hw_seen hw_probe_point(const struct hw_group *g, const struct hw_device *d, int64_t timeout_ms,
                               struct hw_seen deadline, struct hw_seen now);

@@ -96,8 +96,8 @@ static void table_drop(struct table *t)
 }
 
 /*
- * Returns the record of the first slot with this hash, from `*at` on, or HW_NIL. The first search for a hash begins
- * with `*at` equal to the hash. Sets `*at` to the position after the slot that was found.
+ * Searches for a slot with this hash from position `*at` on. Returns the slot's record, or HW_NIL, and sets `*at` to
+ * the position after the slot. The first search for a hash begins with `*at` equal to the hash.
  */
 static uint32_t table_seek(const struct table *t, uint32_t hash, uint32_t *at)
 {
@@ -212,8 +212,9 @@ static int reserve_slot(struct hw_registry *r)
 	return 0;
 }
 
-/* Touches a part of `next` after an insertion, so that no single insertion pays for all page faults. This begins in the
- * last sixteenth before the doubling, so that memory is not taken early, and ends before it. */
+/* Touches a part of the next table after an insertion, so that no single insertion pays for all page faults.
+ * Touching begins when the table is 11/16 full, so that memory is not used early. It ends before the doubling at
+ * 12/16. */
 static void touch_next(struct hw_registry *r)
 {
 	uint64_t size = (uint64_t)r->young.mask + 1;
@@ -359,9 +360,9 @@ uint32_t hw_registry_prefetch(const struct hw_registry *r, const char *id, size_
 	return hash;
 }
 
-/* Returns the record of the first slot with this hash, which is nearly always the right one. Branches are faster here
- * than a fixed number of compares without branches: the CPU predicts them, and starts the next look-ups while memory is
- * being fetched. */
+/* Returns the record of the first slot with this hash. It is nearly always the right record. Branches are faster
+ * here than a fixed number of compares: the CPU predicts them, and begins the next look-ups while memory is being
+ * fetched. */
 static uint32_t guess(const struct hw_registry *r, uint32_t hash)
 {
 	uint32_t at = hash, index = table_seek(&r->young, hash, &at);
@@ -372,8 +373,9 @@ static uint32_t guess(const struct hw_registry *r, uint32_t hash)
 }
 
 /*
- * Each pass prefetches the cache lines that the next pass reads: first the records of the slots with the right hash,
- * then ids that are outside of the record. The last pass finds all of them in the cache. A wrong guess costs only time.
+ * Finds the records of a block of ids in several passes. Each pass prefetches the cache lines that the next pass reads:
+ * first the records of the slots with the right hash, then ids that are outside of the record. The last pass finds all
+ * of them in the cache. A wrong guess costs only time.
  */
 static void find_block(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *hash, size_t n,
                        uint32_t *out)
@@ -454,7 +456,7 @@ struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index)
 	return d->is.far.extra;
 }
 
-/* If a device's new report has the same lengths as the previous one, as most have, no memory is allocated. */
+/* Most new reports of a device have the same lengths as its last report, and then no memory is allocated. */
 int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_report *reported)
 {
 	struct hw_extra *x = hw_registry_extra(r, index);

@@ -5,10 +5,10 @@
  * Invariant: a known task is in exactly one place: in the wheel, in the queue of due tasks (`ready`), or in a claim
  * that is not answered yet. The answer to a claim puts the task back into the wheel or removes it.
  *
- * The time on Redis' clock is estimated as `now` plus an offset. Each answer of Redis contains its time. The answer
- * took some time to arrive, so the offset that follows from it is too small. The greatest of the last few is the best
- * one. An offset that is too small delays tasks by the difference. If an offset is too great, the answer to the claim
- * shows it. So no task runs early.
+ * The time on Redis' clock is estimated as `now` plus an offset. Each answer of Redis contains its time. Each answer is
+ * late, so each offset that follows from an answer is too small. The greatest of the last few offsets is the best one.
+ * An offset that is too small only delays tasks. An offset that is too great makes a claim too early: Redis then
+ * refuses the claim, and its answer contains the right time. So no task runs early.
  */
 #include "heartwheel/schedule.h"
 
@@ -118,7 +118,8 @@ int64_t hw_schedule_redis_ms(const struct hw_schedule *s, struct hw_mono now)
 	return s->n_offsets ? ms_of(now) + s->offset_ms : 0;
 }
 
-/* Converts Redis' time to the wheel's. A time before the base is negative: such a task is due at tick 0. */
+/* Converts Redis' time to the wheel's time. If a time is before the base, the result is negative, and the task is
+ * due at tick 0. */
 static struct hw_seen since_base(const struct hw_schedule *s, int64_t redis_ms)
 {
 	int64_t ms = redis_ms - s->base_ms;
@@ -177,9 +178,9 @@ static void forget_offsets(struct hw_schedule *s)
 	s->n_offsets = s->next_offset = 0;
 }
 
-/* Only an answer ends a hold: one after `hold_until`, or one with the time of before the step. If there is no answer
- * for HW_ORDER_PATIENCE_MS, the hold starts again: this process may have been stopped, and may have missed that the
- * clock was set back and ahead again. */
+/* Holds the clock after it seems to have stepped ahead. Only an answer ends the hold: an answer after `hold_until`,
+ * or one with the time from before the step. If no answer comes for HW_ORDER_PATIENCE_MS, the hold starts again.
+ * This process may have been stopped, and the clock may have been set back and ahead again in that time. */
 static void hold_clock(struct hw_schedule *s, struct hw_mono now, int64_t offset)
 {
 	if (!s->held && s->n_offsets && offset - s->offset_ms > HW_CLOCK_STEP_MS) {
@@ -219,9 +220,9 @@ static void take_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_
 }
 
 /*
- * Takes the clock from the answer to an order. An answer that took longer than HW_ORDER_PATIENCE_MS is ignored, because
- * its time is old, for example if this process was stopped. After several such answers, the next good one would look as
- * if the clock had been set ahead.
+ * Takes the clock from the answer to an order. An answer that took longer than HW_ORDER_PATIENCE_MS is ignored: its
+ * time is old, for example because this process was stopped. After several such answers, the next good one would seem
+ * to show that the clock was set ahead.
  */
 static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct hw_mono asked, int64_t redis_ms)
 {
@@ -488,7 +489,7 @@ void hw_schedule_claimed(struct hw_schedule *s, struct hw_mono now, uint64_t ser
 			continue;
 		*slot = HW_NIL;
 		sent += tasks[k].sent;
-		/* From now on this instance tries the task when its rank allows, as the other instances do. */
+		/* From now on this instance tries the task in the order of ranks, as the other instances do. */
 		at(s, i)->node.user &= (uint8_t)~HW_ENTRY_OWN;
 		if (tasks[k].due_ms > 0)
 			put_back(s, i, tasks[k].due_ms);
@@ -545,9 +546,9 @@ static bool order_page(struct hw_schedule *s, struct hw_mono now, struct hw_sche
 	return true;
 }
 
-/* Continues the walk after this page, or ends it. Tasks that are due in the same millisecond have no order, so the next
- * page skips as many as were read. If one of them is added or removed meanwhile, another may be missed; OVERDUE finds
- * it later. */
+/* Continues the walk after this page, or ends it. Tasks that are due in the same millisecond have no order, so the
+ * next page skips as many of them as were read. If one of these tasks is added or removed meanwhile, the walk may
+ * miss another one; OVERDUE finds it later. */
 static void walk_on(struct hw_schedule *s, struct walk *w, const struct hw_schedule_found *tasks, size_t n)
 {
 	bool is_last = n < s->page_count;

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
-#define SKEW_MS 5 /* messages that two sources deliver within this time may have been sent in the other order */
+#define SKEW_MS 5 /* messages within this time from two sources may have been sent in the other order */
 #define LOSSY_AFTER_NS                                                                                                 \
-	(5 * HW_NS_PER_S) /* a longer pause exceeds the devices' keepalives, so messages may be lost in it */
+	(5 * HW_NS_PER_S) /* after a longer pause, keepalives may have run out and messages may be lost */
 #define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest keepalive is 1 s, and brokers add half of it */
 #define RECONNECT_MAX_NS   (60 * HW_NS_PER_S)
-/* Barrier timeouts: no backlog is older, so a barrier that is not back by then was refused. */
+/* In barrier timeouts. No backlog is older than this, so a barrier that is not back by then was refused. */
 #define DENIED_AFTER 12
 
 static int64_t max64(int64_t a, int64_t b)
@@ -62,7 +62,7 @@ static uint64_t back_on_all(const struct hw_sight *s)
 	return back;
 }
 
-/* When a barrier was sent. Only for barriers that are not back, and for the last one that came back. */
+/* Returns when a barrier was sent. Only known for barriers that are not back, and for the last one that came back. */
 static struct hw_mono sent_at(const struct hw_sight *s, uint64_t number)
 {
 	return s->out[number % HW_BARRIERS_KEPT].at;
@@ -125,7 +125,7 @@ static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono no
 		end_cause(s, cause, now, lossy);
 }
 
-/* A source delivers again. The standstill ends when no source stands still any more. */
+/* A source delivers again. If no other source stands still, the standstill is over. */
 static void moves(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	if (!r->still)
@@ -138,8 +138,8 @@ static void moves(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono 
 	end_pause(s, HW_CAUSE_STANDSTILL, now);
 }
 
-/* When every source is up, ends the blindness of lost connections, after a grace if one was lost. Returns whether all
- * sources are up again after one was lost. */
+/* If all sources are up, ends the blindness of lost connections, after a grace if a connection was lost. Returns
+ * whether all sources are up again after one was lost. */
 static bool end_link(struct hw_sight *s, struct hw_mono now)
 {
 	bool lost = s->lost;
@@ -171,7 +171,7 @@ bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool
 	}
 	s->lost = true;
 	begin_cause(s, HW_CAUSE_LINK, now, true);
-	moves(s, r, now); /* From now on the lost connection is the cause of the blindness, and not the standstill. */
+	moves(s, r, now); /* the lost connection replaces the standstill as the cause of the blindness */
 	return false;
 }
 
@@ -202,7 +202,7 @@ void hw_sight_refused(struct hw_sight *s, bool refused)
 	s->refused = refused;
 }
 
-/* Whether a barrier that is not back is late. This takes less time than a standstill. */
+/* Whether a barrier that is not back is late. A barrier is late sooner than it shows a standstill. */
 static bool is_late(const struct hw_sight *s, struct hw_mono now, struct hw_mono sent)
 {
 	return now.ns - sent.ns > max64(4 * s->rtt_ns, TICK_NS);
@@ -210,9 +210,11 @@ static bool is_late(const struct hw_sight *s, struct hw_mono now, struct hw_mono
 
 /*
  * A broker that stands still for longer than the shortest keepalive disconnects devices, and publishes their wills when
- * it works again. Such goodbyes are doubted. How long the broker stood still before a barrier was sent is unknown, so
- * the time since the last message counts. In a silent fleet each barrier follows a long silence. So a late barrier is
- * also required, which shows that the broker did stand still.
+ * it works again. Such goodbyes are doubted.
+ *
+ * The monitor cannot know how long the broker stood still before a barrier was sent. So it uses the time since the last
+ * message. In a silent fleet that time is long before every barrier. So a barrier must be late, too: only this shows
+ * that the broker stood still.
  */
 static void doubt_after_silence(struct hw_sight *s, const struct hw_sight_source *r, struct hw_mono now)
 {
@@ -233,8 +235,8 @@ void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source)
 		moves(s, &s->source[source], now);
 }
 
-/* Makes the monitor blind for the past time from `from` until now. Messages may have been lost then, which looks like
- * silence. */
+/* Makes the monitor blind for the time from `from` until now. Messages of that time may be lost, and their devices
+ * look silent. */
 static void lost_between(struct hw_sight *s, struct hw_mono from, struct hw_mono now)
 {
 	hw_blind_begin(&s->blind, HW_CAUSE_LOSS, from, true);
@@ -287,7 +289,7 @@ void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, u
 		return;
 	struct hw_mono sent = sent_at(s, number);
 	int64_t rtt = now.ns - sent.ns;
-	if (sent.ns >= s->awake.ns) /* Otherwise the barrier was delayed by this process, not by the broker. */
+	if (sent.ns >= s->awake.ns) /* Otherwise this process may have delayed the barrier, and not the broker. */
 		s->rtt_ns = s->rtt_ns ? s->rtt_ns + (rtt - s->rtt_ns) / 8 : rtt;
 	if (number > r->back + 1)
 		lost_between(s, r->good, now);
@@ -374,24 +376,24 @@ uint64_t hw_sight_tag(const struct hw_sight *s)
 	return s->sent + 2;
 }
 
-/* The tag that must be proven in place of `tag`. Barriers up to `floor` may be lost and prove nothing, so two later
- * ones must be back. */
+/* Returns the tag that must be proven instead of `tag`. Barriers up to `floor` may be lost and prove nothing. So if
+ * `tag` is one of them, two later barriers must be back. */
 static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 {
 	uint64_t least = s->floor + 2;
 	return tag > least ? tag : least;
 }
 
-/* Whether a source is behind. Readers that share a subscription have no common order. So a source that is behind may
- * deliver messages that are older than the messages of the other sources. */
+/* Whether a source is behind the others. Readers that share a subscription have no common order, so a source that is
+ * behind may deliver older messages than the other sources. */
 static bool one_is_behind(const struct hw_sight *s, struct hw_mono now)
 {
 	uint64_t back = back_on_all(s);
 	return s->sent > back && now.ns - sent_at(s, back + 1).ns > TICK_NS;
 }
 
-/* A message that is read now passed the broker after the last barrier that is back on every source. So what was read
- * before that barrier was sent is older than the message, whatever source brought it. */
+/* A message that is read now passed the broker after the last barrier that is back on every source was sent. So the
+ * message is newer than all that was read before that barrier was sent, whatever source delivered it. */
 bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
 {
 	int64_t age_ms = now.ns / HW_NS_PER_MS - heard_ms;
@@ -406,8 +408,8 @@ bool hw_sight_doubts_goodbye(const struct hw_sight *s)
 	return !s->publisher_up || back_on_all(s) < s->doubt;
 }
 
-/* The greatest tag that this barrier proves when it is back. Of a pair, the first barrier was back before the second
- * was sent. */
+/* Returns the greatest tag that is proven when this barrier is back. In each pair, the first barrier was back before
+ * the second was sent. */
 static uint64_t proves(const struct hw_sight *s, uint64_t number)
 {
 	return s->out[number % HW_BARRIERS_KEPT].behind + 1;
@@ -440,10 +442,10 @@ static struct hw_mono barrier_due(const struct hw_sight *s, uint64_t tag, int64_
 		return steady;
 	if (back == s->sent || back + 1 >= in_force(s, tag))
 		return (struct hw_mono){0};
-	/* The first barrier of this tag's pair is sent and not back, so another barrier now proves nothing for this
-	 * tag. But if a barrier came back since the last one was sent, it may be the first of another tag's pair, and
-	 * the second of that pair is sent early. It is not sent at once, because then each returned barrier would cause
-	 * another without end. */
+	/* The first barrier of this tag's pair is sent and not back, so another barrier would prove nothing for this
+	 * tag. But if a barrier came back since the last one was sent, it may be the first of another tag's pair.
+	 * The second barrier of that pair is then sent early, but not at once: otherwise each barrier that is back
+	 * would cause another one without end. */
 	if (s->sent + 1 >= in_force(s, tag) && back <= s->out[s->sent % HW_BARRIERS_KEPT].behind)
 		return steady;
 	return hw_mono_sooner(steady, hw_mono_add(last, max64(s->rtt_ns / 4, TICK_NS)));
@@ -487,8 +489,9 @@ static void check_publisher(struct hw_sight *s, struct hw_mono now, uint64_t tag
 }
 
 /*
- * When the oldest unanswered barrier was sent: it is not back, and the broker has sent nothing on the barriers'
- * connection since. HW_MONO_NEVER: there is none. A barrier before the broker's last answer is only slow.
+ * Returns when the oldest unanswered barrier was sent. A barrier is unanswered if it is not back, and if the broker has
+ * sent nothing on the barriers' connection since. HW_MONO_NEVER: there is none. A barrier from before the broker's last
+ * answer is only slow.
  */
 static struct hw_mono unanswered_at(const struct hw_sight *s)
 {
@@ -580,8 +583,8 @@ static int64_t still_after(const struct hw_sight *s)
 
 /*
  * Notes that a source stands still. If the oldest barrier that is not back is the same as in the previous standstill,
- * other messages came since but this barrier did not. Then only this monitor's publishes are stuck. Each gap between
- * two heartbeats would be a new standstill, so only a barrier ends this one.
+ * other messages have arrived since then and only this barrier has not. Then only this monitor's publishes are stuck.
+ * Only a barrier ends such a standstill; otherwise each pause between two heartbeats would be a new one.
  */
 static void stand_still(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono quiet)
 {
@@ -600,7 +603,7 @@ static struct hw_mono hangs_at(const struct hw_sight *s, const struct hw_sight_s
 	return (struct hw_mono){out_ns + s->timeout_ns};
 }
 
-/* Checks a source for a standstill and for refused barriers. Returns whether to reopen its connection. */
+/* Checks a source for a standstill and for refused barriers. Returns whether to close and reopen its connection. */
 static bool check_source(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	struct hw_mono quiet = quiet_since(s, r);

@@ -33,11 +33,12 @@ struct hw_sight_barrier {
 /* A source. An unused element counts as up, with every barrier back. */
 struct hw_sight_source {
 	bool there;
-	bool fresh; /* added while the monitor runs and not up yet, so no message of it is lost */
+	bool fresh; /* was added while the monitor runs, and is not up yet: no message can be lost on it */
 	bool up;
 	bool still;                  /* a barrier is out and nothing arrives: a standstill */
 	bool lasts;                  /* only a barrier ends this standstill */
-	uint64_t stood;              /* the oldest barrier that was not back in the last standstill; 0: none */
+	uint64_t stood;              /* the oldest barrier that was not back in the last standstill; 0: there was
+	                              * none */
 	bool ever;                   /* a barrier has come back since the subscription */
 	uint64_t back;               /* the last barrier that came back, or for which the source need not wait */
 	struct hw_mono arrived;      /* when anything last arrived */
@@ -112,7 +113,7 @@ void hw_sight_publisher(struct hw_sight *s, bool up);
 void hw_sight_answered(struct hw_sight *s, struct hw_mono at);
 /* Reports whether the broker refused the last barrier. If so, barriers that are not back are lost, not late. */
 void hw_sight_refused(struct hw_sight *s, bool refused);
-/* Whether the broker does not answer on the barriers' connection. */
+/* when the last stall of this process was found; a delay before it may be this process's own */
 bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now);
 void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source);
 void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, uint64_t number);
@@ -121,14 +122,13 @@ void hw_sight_stall(struct hw_sight *s, struct hw_mono planned, struct hw_mono n
 void hw_sight_drained(struct hw_sight *s, struct hw_mono now);
 void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono now);
 
-/* The tag for a device that becomes a suspect now: the barrier that must be proven before the device is judged. Never
- * decreases. */
+/* until this barrier is back, a goodbye may be a will of a broker that stood still */
 uint64_t hw_sight_tag(const struct hw_sight *s);
 /* Whether a goodbye that is read now may be a will that a broker publishes after a standstill. Without a publisher
  * every goodbye may be one. */
 bool hw_sight_doubts_goodbye(const struct hw_sight *s);
-/* Whether a message that is read now may be older than the last heartbeat of its device, because another source may
- * have brought that. `heard_ms`: when the heartbeat was read, by the monotonic clock, or HW_NEVER_MS. */
+/* Whether a message that is read now may be older than its device's last heartbeat, because another source may have
+ * delivered the heartbeat. `heard_ms`: when the heartbeat was read, in monotonic time, or HW_NEVER_MS. */
 bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms);
 /* Whether a suspect with this tag may be judged. */
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag);
@@ -143,11 +143,11 @@ struct hw_mono hw_sight_grace_end(const struct hw_sight *s);
 bool hw_sight_all_up(const struct hw_sight *s);
 /* The last barrier that is back on every source. */
 uint64_t hw_sight_back(const struct hw_sight *s);
-/* When the last barrier was sent that is back on every source. A message that is read now passed the broker after that.
- * {0}: unknown. */
+/* Returns when the last barrier that is back on every source was sent. A message that is read now passed the broker
+ * after that. {0}: unknown. */
 struct hw_mono hw_sight_sent_after(const struct hw_sight *s);
-/* When the newest barrier was sent that did come back on every source. hw_sight_sent_after() also counts barriers for
- * which sources no longer wait. */
+/* Returns when the newest barrier that came back on every source was sent. hw_sight_sent_after() also counts
+ * barriers for which sources no longer wait. */
 struct hw_mono hw_sight_later(const struct hw_sight *s);
 
 /*

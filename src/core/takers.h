@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takers: filters of earlier groups that take topics from a later group. The first group in the file that matches a
+ * Takers: filters of earlier groups that also match topics of a later group. The first group in the file that matches a
  * topic takes it, even if that group ignores the topic. So a group's form also depends on the filters of earlier groups
- * that overlap with its own.
+ * that overlap with its own filters.
  *
  * Cost: that of filter_index.h. Private to the core.
  */

@@ -188,13 +188,14 @@ static void write_filter(struct hw_topic *t)
 	if (t->walked || t->n_captures == 0)
 		t->id_at = t->filter_len;
 	t->plain = !t->wild && !t->walked;
-	/* If the last level is fixed text, a topic must end with the same byte as its template. */
+	/* If the last level is fixed text, a topic can match only if it ends with the last byte of its template. */
 	if ((t->plain || t->walked) && t->n_captures > 0 && !is_capture(level) && !is(level, '+') && !is(level, '#') &&
 	    !s)
 		t->last = end[-1];
 }
 
-/* Where the filter has the capture of the first value. Without a {name...} it can then be matched by its filter. */
+/* Finds the capture of the first value in the filter. If the template has no {name...}, its filter can then match
+ * topics by itself. */
 static void find_first_value(struct hw_topic *t)
 {
 	unsigned k = 0, level = 0;

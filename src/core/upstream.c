@@ -53,7 +53,8 @@ struct making {
 	const struct hw_upstream *old;
 	struct hw_filter_index old_topics;
 	const struct hw_groups *groups;
-	struct hw_filter_index filters; /* heartbeat filters of the groups of the file that have a condition */
+	struct hw_filter_index filters; /* the heartbeat filters of all groups of the file that have conditions
+	                                 * (`while`) */
 	uint16_t group;                 /* the retired group whose conditions are collected */
 	bool *in_file;                  /* owned; by group */
 	int rc;
@@ -110,7 +111,7 @@ static int add_values(struct making *m, uint16_t group, uint16_t of)
 	return rc;
 }
 
-/* Adds the conditions of a group that has a filter of the retired group. */
+/* Gives the retired group the conditions of a group that has one of its filters. */
 static bool inherit(void *arg, size_t of)
 {
 	struct making *m = arg;

@@ -44,24 +44,25 @@ struct hw_upstream {
 	struct hw_upstream_part *part; /* owned; by group */
 	size_t n_parts;
 	struct hw_filter_index topics; /* of the values; empty if they are few */
-	bool asking;                   /* the retained values were requested, and some may still arrive */
-	uint64_t after; /* while asking: they arrive before each barrier above this; UINT64_MAX: not granted yet */
+	bool asking;                   /* the retained values were requested, and some may not have arrived yet */
+	uint64_t after; /* while asking: the retained values arrive before any barrier above this one; UINT64_MAX:
+	                 * not granted yet */
 };
 
 /* Creates the table for these groups, with the last values of `old`. Returns 0 or -ENOMEM. */
 int hw_upstream_make(struct hw_upstream *u, const struct hw_upstream *old, const struct hw_groups *groups);
 void hw_upstream_fini(struct hw_upstream *u);
 
-/* Applies a message on one of the topics. Returns whether the message is on one. */
+/* Applies a message if its topic is one of the topics of `while`. Returns whether it is. */
 bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const char *topic, size_t len,
                       const void *payload, size_t payload_len);
 
-/* The retained values are requested. Each value counts as old until the broker sends it again. */
+/* The retained values were requested. Until the broker sends a value again, it counts as old. */
 void hw_upstream_ask(struct hw_upstream *u);
 /* The broker has granted the request. `sent` is the last barrier that was sent before that. */
 void hw_upstream_granted(struct hw_upstream *u, uint64_t sent);
-/* A barrier is back. If it is the first one after the retained values, the broker has no value for the topics that are
- * still old, and these become unknown. Returns whether there was such a topic. */
+/* A barrier is back. After the first barrier that follows the retained values, a topic whose value is still old has
+ * no value at the broker; its value becomes unknown. Returns whether there was such a topic. */
 bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number);
 
 /* The first value of this group that differs, or NULL. */

@@ -54,7 +54,7 @@ static struct hw_verdict on_life(const struct hw_device *d, const struct hw_evid
 	}
 }
 
-/* An online device sends a goodbye. If it has already sent one, the repeated goodbye must not delay the judgement. */
+/* An online device sends a goodbye. If it sent one before, the repeated goodbye must not delay the judgement. */
 static struct hw_verdict on_goodbye_online(const struct hw_device *d, const struct hw_evidence *e)
 {
 	if (e->blind)
@@ -94,11 +94,11 @@ static struct hw_verdict on_due(const struct hw_device *d, const struct hw_evide
 }
 
 /*
- * The pair of barriers is back. The device stays online if it was heard since, or if the monitor was blind after its
- * goodbye; otherwise it becomes offline.
+ * The pair of barriers is back. The device stays online if it was heard since it became a suspect, or if the monitor
+ * was blind after its goodbye; otherwise it becomes offline.
  *
- * If messages arrive late, the deadline may have moved and passed again before the pair came back. The pair proves
- * nothing about messages that were sent after its first barrier, so another pair is needed.
+ * If messages arrive late, the deadline may have moved, and may have passed again before the pair came back. The pair
+ * proves nothing about messages that were sent after its first barrier, so another pair is needed.
  */
 static struct hw_verdict on_proven(const struct hw_device *d, const struct hw_evidence *e)
 {
@@ -119,8 +119,9 @@ static struct hw_verdict on_proven(const struct hw_device *d, const struct hw_ev
 	return e->by_key ? offline(HW_REASON_KEYSPACE, -1) : offline(HW_REASON_TIMEOUT, e->late_ns);
 }
 
-/* The key of an online device is missing. Heartbeats keep the device online if it sends them, or if no key of another
- * program was known. A device that sent heartbeats and is overdue is judged by the rule for heartbeats. */
+/* The key of an online device is missing. The device stays online by its heartbeats if it sends any, and also if no
+ * key of another program was known. A device that has sent heartbeats and is overdue is judged by the rule for
+ * heartbeats. */
 static struct hw_verdict on_key_gone(const struct hw_evidence *e)
 {
 	if (!e->by_key || (e->beats && !e->overdue))

@@ -23,29 +23,29 @@ enum hw_verdict_event {
 	HW_EVENT_KEY_GONE, /* the device's key is missing in the store */
 	HW_EVENT_STORED,   /* the store has a record of the device, whose state becomes the device's */
 	HW_EVENT_SETTLED,  /* the store has no record of the device */
-	HW_EVENT_ORPHANED, /* no known parent of the device is online, and its group wants it to go offline too */
+	HW_EVENT_ORPHANED, /* the group has parent_death = take, and no known parent of the device is online */
 	HW_EVENT_FORGET    /* an operator requests to forget the device */
 };
 
 struct hw_evidence {
 	enum hw_verdict_event event;
-	bool loading;   /* LIFE, GOODBYE: the device's stored record may not have been read yet */
-	bool too_few;   /* LIFE, STORED: an offline device returns only after more heartbeats */
-	bool heard;     /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
-	bool blind;     /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
-	bool delay;     /* GOODBYE: hold it, for a while or until the group's grace ends */
-	bool touched;   /* PROVEN: there was blindness since the goodbye */
-	bool outrun;    /* PROVEN: the pair was sent before the present deadline */
-	bool by_key;    /* LIFE: a key proves it. DUE: only a key can prove life. PROVEN: a key was the last to keep the
-	                   device online. KEY_GONE: another program's key was known */
-	bool deaf;      /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
-	bool orphaned;  /* DUE: as HW_EVENT_ORPHANED; the device has waited for its turn */
-	bool unheard;   /* PROVEN: it is not known yet whether the whole group is silent */
-	bool key_lives; /* PROVEN: the device's key keeps it online */
-	bool beats;     /* KEY_GONE: the device also sends heartbeats */
-	bool overdue;   /* KEY_GONE: the heartbeat deadline has passed */
-	bool suspect;   /* KEY_GONE: the device is a suspect */
-	bool excused;   /* KEY_GONE: a missing key is no evidence yet */
+	bool loading;    /* LIFE, GOODBYE: the device's stored record may not have been read yet */
+	bool too_few;    /* LIFE, STORED: an offline device returns only after more heartbeats */
+	bool heard;      /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
+	bool blind;      /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
+	bool delay;      /* GOODBYE: hold the goodbye, for a while or until the group's grace ends */
+	bool touched;    /* PROVEN: there was blindness since the goodbye */
+	bool outrun;     /* PROVEN: the pair was sent before the present deadline */
+	bool by_key;     /* LIFE: a key proves it. DUE: only a key can prove life. PROVEN: until last, a key kept the
+	                  * device online. KEY_GONE: another program's key was known */
+	bool deaf;       /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
+	bool orphaned;   /* DUE: like HW_EVENT_ORPHANED, for a device that had to wait for its turn */
+	bool unheard;    /* PROVEN: it is not known yet whether the whole group is silent */
+	bool key_lives;  /* PROVEN: the device's key keeps it online */
+	bool beats;      /* KEY_GONE: the device also sends heartbeats */
+	bool overdue;    /* KEY_GONE: the heartbeat deadline has passed */
+	bool suspect;    /* KEY_GONE: the device is a suspect */
+	bool excused;    /* KEY_GONE: a missing key is no evidence yet */
 	int64_t wait_ns; /* PROVEN with `unheard`: time to wait; 0: wait for another pair of barriers */
 	int64_t late_ns; /* DUE, PROVEN, KEY_GONE: time since the deadline on the device's seeing clock; negative:
 	                    before the deadline */
@@ -78,7 +78,7 @@ static inline bool hw_act_changes(enum hw_act a)
 struct hw_verdict {
 	enum hw_act act;
 	enum hw_reason reason; /* ONLINE, OFFLINE, FORGOTTEN */
-	int64_t delay_ns;      /* OFFLINE: since the deadline; -1: no deadline was involved */
+	int64_t delay_ns;      /* OFFLINE: time since the deadline; -1: the device had no deadline */
 };
 
 struct hw_verdict hw_verdict(const struct hw_device *d, const struct hw_evidence *e);

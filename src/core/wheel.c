@@ -134,7 +134,8 @@ static uint64_t next_stop(const struct hw_wheel *w, unsigned level)
 		return UINT64_MAX;
 	unsigned here = slot_of(w->cursor, level);
 	uint32_t ahead = (occupied >> here | occupied << (HW_WHEEL_SLOTS - here)) & ALL_SLOTS;
-	/* The cursor's own slot was cascaded when the cursor entered it. Its present entries are due one turn later. */
+	/* The cursor's own slot was cascaded when the cursor entered it. Entries that are in the slot now are due
+	 * one turn of the level later. */
 	if (level > w->entering)
 		ahead &= ~UINT32_C(1);
 	unsigned distance = ahead != 0 ? (unsigned)__builtin_ctz(ahead) : HW_WHEEL_SLOTS;
@@ -196,7 +197,8 @@ uint32_t hw_wheel_take(struct hw_wheel *w, struct hw_tick now, unsigned *budget)
 			hw_wheel_del(w, i);
 			return i;
 		}
-		/* The cursor stops at `until`. So an entry that is armed for that tick now is still taken in it. */
+		/* The cursor does not pass `until`. So an entry that is armed for that tick later in this turn is
+		 * still found there. */
 		if (w->cursor == until)
 			break;
 		uint64_t stop = next_stop_of_all(w);
@@ -220,7 +222,7 @@ struct hw_wheel_spot hw_wheel_where(const struct hw_wheel *w, uint32_t i)
 	struct hw_wheel_spot spot = {.level = (int)n->place, .slot = (int)n->slot, .rounds = 0};
 	if (n->place == HW_PLACE_LEVEL3) {
 		uint64_t ahead = n->due / span[3] - w->cursor / span[3];
-		/* After the slot at the cursor is entered, its entries are a whole turn ahead. */
+		/* Once the slot at the cursor is entered, its entries are a whole turn of the level ahead. */
 		bool pending = ahead == 0 || w->entering == HW_WHEEL_LEVELS - 1;
 		spot.rounds = (pending ? ahead : ahead - 1) / HW_WHEEL_SLOTS;
 	}

@@ -127,8 +127,8 @@ int64_t hw_board_total(const struct hw_board *b)
 	return hw_member_int(b->status, counts[b->view]);
 }
 
-/* If an event was lost, as can happen while Redis cannot be reached, the counts differ from the list for good. After
- * OFF_MAX such answers, the list counts as stale. */
+/* If an event was lost, for example while Redis could not be reached, the counts differ from the list until the list
+ * is read again. After OFF_MAX such answers, the list counts as stale. */
 void hw_board_status(struct hw_board *b, cJSON *status)
 {
 	hw_board_put(&b->status, status);
@@ -204,8 +204,7 @@ static void add_change(struct hw_board *b, const cJSON *t)
 	order_change(b, 0);
 }
 
-/* The answer was cut off before `oldest_ms`. A change that begins less than TOGETHER_MS after that may be incomplete.
- */
+/* The answer was cut off at `oldest_ms`. Changes that begin less than TOGETHER_MS later may be incomplete. */
 static void mark_cut(struct hw_board *b, int64_t oldest_ms)
 {
 	size_t n = b->n_changes < HW_BOARD_CHANGES ? (size_t)b->n_changes : HW_BOARD_CHANGES;
@@ -217,8 +216,8 @@ void hw_board_transitions(struct hw_board *b, const cJSON *answer)
 {
 	const cJSON *all = cJSON_GetObjectItemCaseSensitive(answer, "transitions");
 	b->n_changes = 0;
-	/* The answer has the newest transition first, so it is walked from its end. In cJSON, the `prev` of an array's
-	 * first item is its last item. */
+	/* In the answer the newest transition is first, so this loop begins at the end. In cJSON, the `prev` of an
+	 * array's first item is its last item. */
 	const cJSON *t = all && all->child ? all->child->prev : NULL;
 	for (int left = cJSON_GetArraySize(all); left > 0; left--, t = t->prev)
 		add_change(b, t);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of heartwheelctl top: the daemon's answers, and lists that events keep up to date. It does no I/O; `stale`
- * means that a list must be requested again.
+ * The data of heartwheelctl top: the daemon's answers, and lists that events keep up to date. This file does no I/O. If
+ * a list is `stale`, the caller must request it again.
  *
- * The list has the newest devices that match, the newest first. A transition moves its device to the top, or out of the
- * list. So whatever the size of the fleet, only one list is requested at the start, and then only changes arrive.
+ * The list contains the newest devices that match, the newest first. A transition moves its device to the top, or
+ * removes it from the list. So only one list is requested at the start, whatever the size of the fleet; afterwards only
+ * changes arrive.
  */
 #ifndef HW_CTL_BOARD_H
 #define HW_CTL_BOARD_H
@@ -16,7 +17,7 @@
 
 #define HW_BOARD_ROWS    1000 /* rows of the list: a page of the API */
 #define HW_BOARD_CHANGES 200
-#define HW_BOARD_CUT     1000 /* transitions in a request; if so many come, older ones may be missing */
+#define HW_BOARD_CUT     1000 /* transitions in a request; if the answer has so many, older ones may be missing */
 #define HW_BOARD_SEARCH  128
 
 struct hw_board_row {
@@ -44,7 +45,7 @@ struct hw_board {
 	bool more;    /* more devices match than the list holds */
 	bool stale;   /* the list must be requested again */
 	bool listed;  /* the list was received for this view and search */
-	unsigned off; /* consecutive status answers whose count differs from the list */
+	unsigned off; /* number of successive status answers whose count differs from the list */
 	struct hw_board_change changes[HW_BOARD_CHANGES]; /* a ring */
 	uint64_t n_changes;                               /* total so far */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl check: one line and an exit status, as Nagios plugins have them. All problems are named, and the worst
- * one determines the status. Nothing is written to standard error, which such programs do not show.
+ * heartwheelctl check: one line and an exit status, like a Nagios plugin. The line names all problems, and the worst
+ * one determines the exit status. Nothing is written to standard error, which monitoring programs do not show.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "ctl/words.h"
 #include "heartwheel/print.h"
 
-/* In order of precedence. A known problem is more useful than UNKNOWN, so UNKNOWN does not hide CRITICAL. */
+/* In ascending order of precedence. A known problem is more useful than UNKNOWN, so CRITICAL precedes UNKNOWN. */
 enum level { OK, WARNING, UNKNOWN, CRITICAL };
 static const char *const levels[] = {"OK", "WARNING", "UNKNOWN", "CRITICAL"};
 static const int statuses[] = {0, 1, 3, 2};

@@ -37,21 +37,21 @@ struct hw_answer {
 	cJSON *json;      /* NULL if there is no body or it is not JSON */
 	const char *text; /* the body, valid until the next request; NULL: none */
 	char next[64];    /* position of the next page; "": last page */
-	int64_t as_of_ms; /* of a report of heartwheel-history that is not up to date: the time up to which it is
-	                     complete; else 0 */
+	int64_t as_of_ms; /* of a report of heartwheel-history that is not up to date: it is complete up to this
+	                   * time; otherwise 0 */
 };
 
 /*
- * Reads a stream of lines until it ends. Calls `line` for each, without its line feed; the stream also ends if `line`
- * returns false. `last`: NULL, or the value for Last-Event-ID. Returns 0 at the end; -1 if there was no connection or
- * it was lost; 1 if the status in *code is not 200: hw_client_why() has the text.
+ * Reads a stream of lines until it ends. Calls `line` for each, without its line feed. If `line` returns false, reading
+ * ends. `last`: the value for Last-Event-ID, or NULL. Returns 0 at the end; -1 if there was no connection or it was
+ * lost; 1 if the status in *code is not 200 (hw_client_why() then has the text).
  */
 typedef bool hw_line(void *arg, const char *line);
 int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code);
 
 /*
- * For callers that make their own requests: prepares a libcurl handle for `path` at that socket; both are copied.
- * Returns 0, -ENAMETOOLONG or -ENOMEM.
+ * For callers that make requests themselves: prepares a libcurl handle for `path` at that socket. Both texts are
+ * copied. Returns 0, -ENAMETOOLONG or -ENOMEM.
  */
 int hw_client_prepare(CURL *curl, const char *socket, const char *path);
 /* Appends received bytes. Returns false if there would be too many, or without memory. */
@@ -68,7 +68,7 @@ int hw_client_get(struct hw_client *c, const char *path, long timeout_s, struct 
 int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a);
 void hw_answer_fini(struct hw_answer *a);
 const char *hw_client_why(const struct hw_client *c);
-/* Whether the daemon may have handled the last request although no complete answer arrived. */
+/* Whether the daemon may have carried out the last request, although no complete answer arrived. */
 bool hw_client_may_have_asked(const struct hw_client *c);
 
 #endif

@@ -24,10 +24,12 @@ void hw_event_read_drop(struct hw_event_read *e);
 void hw_event_read_fini(struct hw_event_read *e);
 
 /*
- * Returns the device of a transition, with its new state. The caller frees it with cJSON_Delete(). Returns NULL if the
- * event is no transition, or if this transition was returned before. A transition may come several times: as `pending`
- * while Redis cannot be reached, again after a reconnect, when Redis has it, and when a new master gets the entries
- * that it lacks. Repetitions are recognised by id, seq and state, at least among the last HW_RECENT.
+ * Returns the device of a transition, with its new state; the caller frees it with cJSON_Delete(). Returns NULL if the
+ * event is no transition, or if the same transition was returned before.
+ *
+ * A transition may come several times: as `pending` while Redis cannot be reached, when Redis has written it, after a
+ * reconnect, and when a new master gets entries that it lacked. Repetitions are recognised by id, seq and state, at
+ * least among the last HW_RECENT.
  */
 cJSON *hw_event_transition(struct hw_event_read *e);
 /* Records a transition from another source. Returns whether it was recorded before. */

@@ -162,7 +162,7 @@ static int list_all(struct hw_ctl *ctl, const struct hw_args *args, struct list 
 	return rc;
 }
 
-/* Whether the command is 'history status'. A device of that name is given after '--'. */
+/* Whether the command is 'history status'. For a device named 'status', the user writes -- before the name. */
 static bool is_status(const struct hw_args *args)
 {
 	return strcmp(args->command->name, "history") == 0 && strcmp(args->id, "status") == 0 &&
@@ -181,7 +181,7 @@ const char *hw_history_judge(const struct hw_args *args)
 int hw_cmd_history(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct list l = {.path = "/v1/history/devices/", .rows = "transitions", .of_device = true};
-	/* the device still has its newest state; if the window ended earlier, the end of that state is unknown */
+	/* The end of a device's newest state is not known if the window ended earlier. */
 	if (is_status(args))
 		return hw_ask_and_show(ctl, "/v1/history/status", args->json, hw_show_history_status);
 	l.before_ms = args->until ? 0 : hw_wall_ms();
@@ -196,7 +196,8 @@ int hw_cmd_outages(struct hw_ctl *ctl, const struct hw_args *args)
 
 /* --- uptime ----------------------------------------------------------------------------------------------------- */
 
-/* Requests a page. Later pages have the window of the first one, which ended when that was requested. */
+/* Requests a page. All later pages have the same window as the first one, which ended when the first page was
+ * requested. */
 static int ask_uptime(struct hw_ctl *ctl, const struct hw_args *args, const cJSON *first, uint64_t left,
                       struct hw_answer *a)
 {
@@ -248,7 +249,8 @@ int hw_cmd_uptime(struct hw_ctl *ctl, const struct hw_args *args)
 	uint64_t n = (uint64_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(first.json, "devices"));
 	if (n == 0 && args->group)
 		rc = hw_failed(ctl, "the database has nothing about group '%s' at that time", args->group);
-	/* The next offset must equal the number of devices so far; with another value the loop might never end. */
+	/* The next page must begin after the devices that were read so far. With any other value, the loop might
+	 * never end. */
 	bool more = hw_member_int(first.json, "next_offset") == (int64_t)n;
 	while (rc == 0 && n > 0 && more && (args->limit == 0 || n < args->limit)) {
 		rc = ask_uptime(ctl, args, first.json, args->limit ? args->limit - n : 0, &page);

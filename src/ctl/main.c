@@ -246,8 +246,8 @@ static void print_help(void)
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
-/* Runs a command with a client of its daemon. `given`: the socket in the command line, or NULL. This may be
- * heartwheeld's socket, because heartwheeld forwards the requests to the other daemons. Returns the exit status. */
+/* Runs a command with a client of the command's daemon. `given`: the socket in the command line, or NULL. It may be
+ * heartwheeld's socket, because heartwheeld forwards requests to the other daemons. Returns the exit status. */
 static int run(const struct hw_args *args, const char *given, const char *config)
 {
 	const struct hw_command_family *f = args->command->family;

@@ -143,8 +143,8 @@ const char *hw_command_meant(const struct hw_command *table, const struct hw_com
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
-/* Fills the array for getopt_long(). It also contains options of other commands of the family, so that the error about
- * a wrong one can name it in full. */
+/* Fills the array for getopt_long(). The array also contains the options of the family's other commands, so that an
+ * error about one of them can show its full name. */
 static void list_options(uint64_t known, struct option *out)
 {
 	for (int i = 0; i < HW_OPTIONS; i++)

@@ -44,8 +44,8 @@ enum hw_option {
 	HW_OPT_PLANNED,
 	HW_OPT_MESSAGE,
 	HW_OPTIONS,
-	HW_OPT_LINES =
-		HW_OPTIONS /* no option: commands in which --json and --names print a line for each device or row */
+	/* not an option: marks a command in which --json and --names print a line for each device or row */
+	HW_OPT_LINES = HW_OPTIONS
 };
 #define HW_TAKES(name) (UINT64_C(1) << HW_OPT_##name)
 
@@ -56,7 +56,7 @@ struct hw_command_family {
 	const char *choices; /* with `name`: the commands */
 	const char *help;    /* with `name`: the help text of all commands */
 	const char *program,
-		*section; /* the daemon, and the section of monitor.conf with its socket; NULL: heartwheeld */
+		*section; /* the daemon, and the section of monitor.conf with its socket; NULL: heartwheeld, [http] */
 };
 
 /* A command's words: what follows the options. */
@@ -77,14 +77,14 @@ struct hw_command {
 	const char *(*judge)(const struct hw_args *args); /* returns a further error, or NULL. NULL: none */
 };
 
-/* Parses the arguments from the first command word on. `table` ends with a NULL name. `c` is the command of that word,
- * or any command of the family. Returns -1 and sets *args, whose `command` is the one to run. Or returns an exit status
- * after it has printed help or an error. */
+/* Parses the arguments, beginning with the first word of the command. `table` ends with a NULL name. `c` is the
+ * command of that word, or any command of its family. If a command is to run, sets *args, with the command in
+ * `command`, and returns -1. Otherwise help or an error was printed, and an exit status is returned. */
 int hw_options_read(const struct hw_command *table, const struct hw_command *c, int argc, char **argv,
                     struct hw_args *args);
 
-/* Returns the command that `name` probably means; NULL: none. With `family`, only among its commands; NULL: among all
- * words with which a command line can begin. */
+/* Returns the command that a wrong `name` probably means; NULL: there is none. If `family` is not NULL, only its
+ * commands are compared; otherwise all words that may begin a command line. */
 const char *hw_command_meant(const struct hw_command *table, const struct hw_command_family *family, const char *name);
 
 #endif

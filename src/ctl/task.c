@@ -3,8 +3,8 @@
  * heartwheelctl task: sends, lists, shows, cancels and watches tasks. The default socket is the one in section [tasks]
  * of monitor.conf. heartwheeld's socket works too, because heartwheeld forwards the requests.
  *
- * The msg_id of a new task is made here. So the task can be submitted repeatedly, to wait for its end, and is still one
- * task.
+ * This program makes the msg_id of a new task. So it can submit the task repeatedly to wait for its end, and
+ * heartwheel-tasks accepts it only once.
  */
 #include "ctl/task.h"
 
@@ -90,7 +90,7 @@ static bool has_ended(const cJSON *task)
 	       strcmp(state, "cancelled") == 0;
 }
 
-/* The task may have been accepted. Sending it again without its msg_id would make a second task. */
+/* The task may have been accepted. If the user sent it again without this msg_id, there would be two tasks. */
 static int not_known(const struct hw_ctl *ctl, const char *why, const char *id)
 {
 	hw_failed(ctl, "%s", why);
@@ -256,8 +256,8 @@ int hw_cmd_task_cancel(struct hw_ctl *ctl, const struct hw_args *r)
 	return rc;
 }
 
-/* Counts are updated only when they are requested. So the first answer may be old, and about a second later it is new.
- */
+/* heartwheel-tasks updates counts only after a request for them. So the first answer may have old counts; about a
+ * second later the counts are new. */
 static bool is_counting(const cJSON *status)
 {
 	bool old = !hw_member_has(status, "waiting") || hw_member_int(status, "counted_ago_s") > HW_COUNTED_LATELY_S;

@@ -42,14 +42,15 @@ bool hw_text_may_mean(const char *word, const char *name);
 void hw_text_print(FILE *f, const struct hw_screen *s, const char *text);
 /* The same in a column of stdout, padded to `width` columns. Returns the columns used. */
 int hw_text_column(const struct hw_screen *s, int width, const char *text);
-/* Prints a line with a name. In a pipe the name is unchanged, for a program. A name has no line feed. */
+/* Prints a line that consists of a name. In a pipe the name is unchanged, so that a program can use it. Names
+ * contain no line feeds. */
 void hw_text_print_name(const struct hw_screen *s, const char *name);
 /* Prints the last text of a line with `used` columns. On a terminal it is shortened to fit, unless almost nothing would
  * be left. */
 void hw_text_print_rest(FILE *f, const struct hw_screen *s, size_t used, const char *text);
 
-/* Prints JSON text with the same characters as \uXXXX escapes. `s`: for this screen; NULL: for a program, which accepts
- * UTF-8. */
+/* Prints JSON text. Characters that are unsafe on this screen become \uXXXX escapes. `s` NULL: for a program, which
+ * accepts UTF-8. */
 void hw_text_print_json(FILE *f, const struct hw_screen *s, const char *json);
 
 /* Returns the escape sequence for the colour of the text that follows; "" if colours are off. */

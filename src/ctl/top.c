@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl top: uses the whole terminal, and is live. Events keep its lists up to date. The stream begins where
- * the first answer ended, so no event is missed. The status is requested every second, other data less often. Signals
- * are read from a descriptor, so no signal interrupts drawing. However it ends, except by SIGKILL, it restores the
- * terminal.
+ * heartwheelctl top: shows the fleet live on the whole terminal. Events keep the lists up to date. The event stream
+ * begins where the first answer ended, so no event is missed. The status is requested every second, other data less
+ * often. Signals are read from a descriptor, so no signal interrupts drawing. The terminal is restored at the end,
+ * except after SIGKILL.
  */
 #include <errno.h>
 #include <ncurses.h>
@@ -66,8 +66,8 @@ static void on_device(struct top *t, long code, cJSON *json)
 		cJSON_Delete(json);
 }
 
-/* The stream continues where this answer ends. It may repeat transitions without an id, or later ones, so those in the
- * answer are noted. */
+/* The stream continues after the newest id of this answer. It may repeat transitions of the answer that have no id
+ * yet, or that are newer. So all transitions of the answer are noted. */
 static void begin(struct top *t, cJSON *answer)
 {
 	const cJSON *each;
@@ -192,7 +192,7 @@ static int64_t ask_all(struct top *t, int64_t now_ms)
 		if (t->due_ms[ask] <= now_ms) {
 			struct hw_path path = ask_path(t, ask);
 			t->due_ms[ask] = now_ms + periods_ms[ask];
-			/* If something changes during the request, the list becomes stale again. */
+			/* If something changes while the request is open, the list becomes stale again. */
 			if (path.text && hw_live_ask(t->live, ask, t->ctl->socket, path.text) == 0 && ask == ASK_LIST)
 				t->board.stale = false;
 			hw_path_fini(&path);

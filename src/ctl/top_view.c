@@ -377,8 +377,8 @@ static int id_need(const struct hw_top_view *f, const struct hw_board *b)
 	return (int)need;
 }
 
-/* Sets the widths of the columns; 0: it is omitted. Room is given in this order: a part of the id, other columns, the
- * whole id, last seen. */
+/* Sets the widths of the columns; a column of width 0 is omitted. Room is given in this order: a part of the id, the
+ * other columns, the whole id, last seen. */
 static void lay_out(const struct hw_top_view *f, const struct hw_board *b, int width, int widths[N_COLS])
 {
 	static const int least_important[] = {COL_SEEN, COL_GROUP, COL_REASON, COL_SINCE};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl user: the file of [http] users. A change writes a copy that replaces the file, while its directory is
- * locked. So readers always see a complete file, and of two changes at the same time none is lost.
+ * heartwheelctl user: changes the file of [http] users. A change writes a copy that replaces the file. The directory is
+ * locked meanwhile. So a reader always sees a complete file, and if two changes are made at the same time, neither is
+ * lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,8 +38,8 @@ static int lock_directory(const char *file)
 	return rc;
 }
 
-/* Copies the owner and the mode of the replaced file. A new file gets mode and group so that the daemon's group can
- * read it, if that group exists. */
+/* Gives the new file the owner and mode of the file that it replaces. If there was no file, the daemon's group gets
+ * the right to read the new one, if that group exists. */
 static int dress(int fd, const char *file)
 {
 	struct stat st;
@@ -172,7 +173,7 @@ static bool make(const struct hw_args *args, int64_t expires_s, char token[2 * T
 	return true;
 }
 
-/* Replaces the file with one without a user's line, or with one more. Returns an exit status. */
+/* Replaces the file with a copy without one user's line, or with one more line. Returns an exit status. */
 static int change(struct users *u, const char *without, const char *line)
 {
 	int rc = rewrite(u->file, without, line);

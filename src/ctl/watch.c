@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl watch: the event stream, one line for each transition. After a lost connection it continues after the
- * last printed event, so a restart of the daemon skips nothing. A repeated transition (events.h) is printed once.
+ * heartwheelctl watch: prints the event stream, one line for each transition. After a lost connection, the stream
+ * continues after the last printed event, so nothing is missed when the daemon restarts. A repeated transition
+ * (events.h) is printed once.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts the wrong API tokens from each client address. Ten wrong tokens, each within a minute of the last, close the
- * address for a minute. Pure: time is a parameter. The table has a limit: a new address replaces the one whose last
- * wrong token is the oldest. So a flood from many addresses mostly replaces its own entries.
+ * Counts the wrong API tokens of each client address. An address is closed for a minute after ten wrong tokens, each
+ * less than a minute after the one before. The table has a limit: a new address replaces the one whose last wrong token
+ * is the oldest. So a flood from many addresses mostly replaces its own entries. Pure: time is a parameter.
  */
 #ifndef HW_HTTP_ATTEMPTS_H
 #define HW_HTTP_ATTEMPTS_H

@@ -205,7 +205,7 @@ void hw_json_report(struct hw_json *j, const struct hw_report *r)
 		return;
 	}
 	hw_report_json(r, text, n + 1);
-	/* The text begins with a comma, which is left out before the first member. */
+	/* `text` begins with a comma, which is left out before the first member of an object or array. */
 	put(j, text + (j->fresh ? 1 : 0), n - (j->fresh ? 1 : 0));
 	j->fresh = false;
 	free(text);

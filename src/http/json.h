@@ -24,7 +24,8 @@ struct hw_json {
 
 /* Begins to append to `out`. */
 void hw_json_begin(struct hw_json *j, struct evbuffer *out);
-/* The same, to append elements of an array without its brackets. hw_json_array() writes the array later. */
+/* Like hw_json_begin(), but the caller appends elements of an array, without its brackets. hw_json_array() later
+ * writes the array. */
 void hw_json_append(struct hw_json *j, struct evbuffer *elements);
 /* Writes all to the evbuffer; the writer may still be used. Returns 0, or -ENOMEM if anything was lost since
  * hw_json_begin(). */

@@ -16,7 +16,7 @@
 
 #define PREFIX "heartwheel_"
 
-/* Escapes backslash and line feed, as in a HELP text, and with `quote` also the quote, as in a label's value. */
+/* Escapes backslash and line feed for a HELP text. With `quote`, also escapes the quote, as in the value of a label. */
 static void add_escaped(struct evbuffer *b, const char *text, bool quote)
 {
 	const char *special = quote ? "\\\n\"" : "\\\n";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See multi.h. Invariant: `base` is set from hw_multi_init() to hw_multi_fini(), during which this object counts as a
- * user of curl's global state. */
+/* See multi.h. Invariant: from hw_multi_init() to hw_multi_fini() `base` is set, and this object counts as a user of
+ * curl's global state. */
 #include "http/multi.h"
 
 #include <errno.h>
@@ -95,8 +95,8 @@ static size_t throw_away(char *bytes, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
-/* libcurl keeps each header and each trailer, but limits only the headers. If this returns less than all bytes, the
- * transfer ends. */
+/* libcurl keeps each header and each trailer, but limits only the headers. This callback limits both: if it returns
+ * less than all bytes, the transfer ends. */
 static size_t count_header(char *bytes, size_t size, size_t n, void *arg)
 {
 	size_t *total = arg;

@@ -10,7 +10,7 @@
 struct event;
 struct event_base;
 
-/* A transfer has ended and was removed from the multi handle. The callback may free it or add it again. */
+/* A transfer has ended, and was removed from the multi handle. The callback may free its handle or start it again. */
 typedef void hw_multi_done(void *arg, CURL *easy, CURLcode code);
 
 struct hw_multi {
@@ -24,12 +24,15 @@ struct hw_multi {
 /* Initialises the caller's storage. Returns 0 or -ENOMEM. hw_multi_fini() must be called in both cases. */
 int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *done, void *arg);
 /*
- * Returns a handle for requests to other web servers, of whose answers only the status is used. The body is discarded,
- * redirections are not followed, and no proxy is used, whatever the environment contains. libcurl resolves names in a
- * thread, and a timeout does not wait for that thread. If the headers and trailers of an answer are longer than
- * HW_MULTI_HEADERS_MAX, the transfer ends with CURLE_WRITE_ERROR. `header_bytes` counts them: the caller sets it to 0
- * before each transfer, and it must live as long as the handle. Returns NULL without memory. The caller frees the
- * handle with curl_easy_cleanup().
+ * Returns a handle for requests to other web servers, of whose answers only the status is used. Returns NULL without
+ * memory. The caller frees the handle with curl_easy_cleanup().
+ *
+ * The body is discarded, redirections are not followed, and no proxy is used, whatever the environment contains.
+ * libcurl resolves names in a thread, and a timeout does not wait for that thread.
+ *
+ * `header_bytes` counts the bytes of an answer's headers and trailers. If there are more than HW_MULTI_HEADERS_MAX, the
+ * transfer ends with CURLE_WRITE_ERROR. The caller sets the number to 0 before each transfer, and it must live as long
+ * as the handle.
  */
 CURL *hw_multi_outward(size_t *header_bytes);
 /* Returns a handle for requests to another of our daemons on a unix socket, or NULL without memory. The caller frees it

@@ -16,7 +16,8 @@ static void on_close(struct evhttp_connection *conn, void *arg)
 	struct evhttp_request *req = p->req;
 	(void)conn;
 	p->req = NULL;
-	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
+	/* evhttp frees a request that still has its connection. A request that evhttp has detached from its
+	 * connection is freed here. */
 	if (!evhttp_request_get_connection(req))
 		evhttp_request_free(req);
 	if (p->on_gone)

@@ -28,9 +28,9 @@ struct hw_proxies {
  * or what is wrong with the list. */
 const char *hw_proxies_parse(struct hw_proxies *p, const char *text);
 /*
- * Finds the address of the client; IPv4 is mapped. `peer`: the numeric address that has connected. `forwarded`: the
- * header X-Forwarded-For, or NULL. It is read from its end, as long as each address is that of a proxy. Returns false
- * if `peer` is no address.
+ * Finds the address of the client; IPv4 is mapped to IPv6. `peer` is the numeric address that has connected.
+ * `forwarded` is the header X-Forwarded-For, or NULL. The header is read from its end until an address is not that of a
+ * proxy. Returns false if `peer` is no address.
  */
 bool hw_proxies_client(const struct hw_proxies *p, const char *peer, const char *forwarded,
                        unsigned char client[HW_IP_BYTES]);

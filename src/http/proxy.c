@@ -77,7 +77,8 @@ static void on_close(struct evhttp_connection *conn, void *arg)
 	struct evhttp_request *req = t->req;
 	(void)conn;
 	end(t);
-	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
+	/* evhttp frees a request that still has its connection. A request that evhttp has detached from its
+	 * connection is freed here. */
 	if (!evhttp_request_get_connection(req))
 		evhttp_request_free(req);
 }
@@ -338,7 +339,8 @@ static struct transfer *transfer_new(struct hw_proxy *p, struct evhttp_request *
 
 void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 {
-	/* A GET may last for hours, so these leave room for requests that change something. */
+	/* A GET may last for hours. So GETs may not use all transfers: some are left for requests that change
+	 * something. */
 	bool reads = evhttp_request_get_command(req) == EVHTTP_REQ_GET;
 	if (p->stats.now >= (reads ? HW_PROXY_READS_MAX : HW_PROXY_MAX)) {
 		p->stats.refused++;
@@ -355,8 +357,8 @@ void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 }
 
 /*
- * Ends transfers. Includes a GET whose answer has not begun, because it may become a stream. Other requests end soon,
- * and may already have changed something.
+ * Ends transfers of clients that have lost their rights: each answer that has begun, and each GET, because its answer
+ * may become a stream. Other requests end soon, and may already have changed something.
  */
 unsigned hw_proxy_break_off(struct hw_proxy *p, bool (*keeps)(const void *arg, struct evhttp_request *req),
                             const void *arg)

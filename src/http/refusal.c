@@ -67,8 +67,8 @@ static bool peek(struct evbuffer *out, size_t from, size_t n, char *to)
 
 /*
  * Replaces evhttp's own error pages. evhttp answers a malformed or too large request with HTML, and this libevent has
- * no hook to change that. All answers pass through the connection's output buffer. An error page is recognised by its
- * end, which none of our answers has, and is replaced before any byte is written.
+ * no hook to change that. But all answers pass through the connection's output buffer. An error page ends like no
+ * answer of ours. By its end it is recognised, and it is replaced before any byte is written.
  */
 static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 {
@@ -85,8 +85,9 @@ static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info,
 	rewrite(out, page);
 }
 
-/* In the `n` bytes, makes the header name invalid in each line that begins with it. `matched`: how many bytes of the
- * name have matched; -1: the line has another name. `first`: where the name begins. */
+/* Searches the `n` bytes for lines that begin with the header name, and makes the name in them invalid. `matched`:
+ * how many bytes of the name have matched in this line so far; -1: the line has another name. `first`: where the
+ * name begins. */
 static void spoil_lines(char *bytes, size_t n, int *matched, char **first)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -38,8 +38,8 @@ void hw_reply_as(struct evhttp_request *req, int code, const char *content_type,
 	char length[24];
 	evhttp_add_header(headers, "Cache-Control", "no-store");
 	if (body) {
-		/* In an answer to CONNECT, evhttp sends no length but keeps the connection open, so the length is added
-		 * here. */
+		/* evhttp's answer to CONNECT has no length, but evhttp keeps the connection open. So the length is
+		 * added here. */
 		snprintf(length, sizeof(length), "%zu", evbuffer_get_length(body));
 		evhttp_add_header(headers, "Content-Length", length);
 		evhttp_add_header(headers, "Content-Type", content_type);

@@ -9,7 +9,7 @@
 #include "heartwheel/topic.h"
 #include "http/reply.h"
 
-#define REST_MAX (3 * HW_ID_MAX + 4) /* an id and one more byte, with each byte encoded; a longer text is cut */
+#define REST_MAX (3 * HW_ID_MAX + 4) /* room for an id and one more byte, all percent-encoded; a longer text is cut */
 
 bool hw_http_is_open(const struct hw_http_table *t, const char *path)
 {

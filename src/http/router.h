@@ -15,8 +15,8 @@ typedef void hw_http_handler(void *arg, struct evhttp_request *req, const char *
 
 struct hw_http_route {
 	enum evhttp_cmd_type method; /* EVHTTP_REQ_GET includes HEAD */
-	const char *path; /* with a '/' at its end: one more level and `tail` follow; otherwise the exact path */
-	const char *tail; /* NULL: matches the path and everything below it */
+	const char *path;            /* exact path; if it ends with '/', one more level and then `tail` must follow */
+	const char *tail;            /* NULL: matches the path and everything below it */
 	hw_http_handler *serve;
 };
 

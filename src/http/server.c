@@ -40,14 +40,14 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Whether the request came by TLS. False for a connection from before a reload, and for one that evhttp itself created
- * because there was no memory for ours. */
+/* Whether the request came by TLS. False for connections from before the reload that enabled TLS, and for a
+ * connection that evhttp created itself because our on_connection() had no memory. */
 static bool is_encrypted(struct evhttp_request *req)
 {
 	return bufferevent_openssl_get_ssl(evhttp_connection_get_bufferevent(evhttp_request_get_connection(req)));
 }
 
-/* Whether the client runs as our user or as root. Such a process has our rights in any case. */
+/* Whether the client runs as this process's user or as root. Such a client has our rights in any case. */
 static bool is_family(struct evhttp_request *req)
 {
 	struct bufferevent *bev = evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
@@ -96,7 +96,8 @@ static bool admit_host(struct hw_http_front *front, struct evhttp_request *req)
 
 /*
  * Checks a request that changes something. A page of another server can make a browser send a POST with the user's
- * Basic credentials, but only with its own Origin, and not with this content type. If false, the request was answered.
+ * Basic credentials. But the browser then sends that page's Origin, and the page cannot choose this content type. If
+ * false, the request was answered.
  */
 static bool admit_writer(struct hw_http *h, struct evhttp_request *req)
 {
@@ -138,7 +139,7 @@ static void on_request(struct evhttp_request *req, void *arg)
 		return;
 	}
 	bool asks = front->remote && h->access;
-	/* Refused, because a user's action must not pass for an action of a local client. */
+	/* Refused: otherwise an action of a remote user would look like an action of a local client. */
 	if (h->believes_family && !front->remote && !is_family(req) &&
 	    evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER)) {
 		hw_reply_error(req, HTTP_FORBIDDEN,
@@ -184,8 +185,8 @@ static struct bufferevent *make_bev(struct event_base *base, struct hw_http_fron
 }
 
 /*
- * Creates a connection as evhttp would, but limits its input. While evhttp writes an answer it continues to read, and
- * would buffer everything that a client sends.
+ * Creates a connection as evhttp would, but limits its input. While evhttp writes an answer, it reads on, and without a
+ * limit it would buffer everything that the client sends.
  */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
@@ -195,7 +196,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 		make_room(front);
 	if (!bev)
 		return NULL;
-	/* evhttp needs a whole body in the input. What follows the body are requests that were sent ahead. */
+	/* evhttp needs the whole body in the input. Requests that the client sent ahead may follow the body. */
 	bufferevent_setwatermark(bev, EV_READ, 0, front->h->body_max + 2 * HEADERS_MAX);
 	hw_refusal_watch(bev);
 	return bev;

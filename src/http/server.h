@@ -45,8 +45,8 @@ struct hw_http {
 	hw_http_admits *admits;            /* may be NULL; set by the program */
 	void *arg;                         /* of the handlers */
 	size_t body_max;                   /* may be set before the server listens */
-	/* Trust HW_USER_HEADER on the unix socket if the client runs as this process's user or as root, as the daemon
-	 * does that forwards requests. The program sets this. */
+	/* Trust HW_USER_HEADER on the unix socket, if the client runs as this process's user or as root, like the
+	 * daemon that forwards requests. Set by the program. */
 	bool believes_family;
 	struct hw_http_front local;  /* the unix socket */
 	struct hw_http_front remote; /* .http NULL: no address */
@@ -115,9 +115,9 @@ bool hw_http_api_token_expired(struct hw_http *h);
 /* Called once a second. Ends slow handshakes, and repeats an event_add() that failed. */
 void hw_http_tick(struct hw_http *h);
 /*
- * Only the listening sockets, for another server in this process, perhaps on another loop. hw_http_keep() is called
- * before hw_http_fini(), which then leaves the socket file; clients that connect meanwhile wait. On an error the
- * sockets keep their owner: hw_http_keep() returns -errno, hw_http_resume() -ENOMEM.
+ * Passes the listening sockets to another server in this process, perhaps on another loop. hw_http_keep() is called
+ * before hw_http_fini(), which then does not remove the socket file. Clients that connect meanwhile wait. After an
+ * error the sockets stay where they are: hw_http_keep() returns -errno, hw_http_resume() returns -ENOMEM.
  */
 struct hw_http_kept {
 	struct hw_socket socket;

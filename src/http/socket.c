@@ -59,7 +59,8 @@ static int clear_stale(const struct sockaddr_un *sa)
 		return fd;
 	int rc = connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 ? errno : 0;
 	close(fd);
-	/* With EAGAIN, a process listens but its queue is full. EPROTOTYPE: it is a socket of another type. */
+	/* With EAGAIN, a process listens on the socket, but its queue is full. With EPROTOTYPE, the socket is of
+	 * another type. */
 	if (rc == 0 || rc == EAGAIN || rc == EPROTOTYPE)
 		return -EADDRINUSE;
 	if (rc != ECONNREFUSED)

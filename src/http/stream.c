@@ -39,7 +39,8 @@ static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct hw_stream *s = arg;
 	(void)conn;
-	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
+	/* evhttp frees a request that still has its connection. A request that evhttp has detached from its
+	 * connection is freed here. */
 	if (!evhttp_request_get_connection(s->req))
 		evhttp_request_free(s->req);
 	s->ops->on_gone(s->arg);

@@ -30,9 +30,9 @@ struct hw_stream {
 };
 
 /*
- * The id after which the client wants to continue: the header Last-Event-ID, which browsers send when they reconnect,
- * or `after` in the query. *text is NULL if there is none. `p` stores the text. Returns what is wrong with the query,
- * or NULL.
+ * Finds the id after which the client wants to continue: in the header Last-Event-ID, which browsers send when they
+ * reconnect, or in `after` of the query. Sets *text, which points into `p`; NULL: there is no id. Returns what is wrong
+ * with the query, or NULL.
  */
 const char *hw_stream_place(struct evhttp_request *req, const char **text, struct hw_param *p);
 /* Answers HEAD. */

@@ -31,7 +31,7 @@ struct hw_tls {
 	int index;                   /* ex_data index of the struct handshake in an SSL */
 	TAILQ_HEAD(, handshake) all; /* oldest first */
 	struct hw_tls_stats stats;
-	int64_t next_ms; /* limits the rate: when the next handshake would be due without bursts */
+	int64_t next_ms; /* for the rate: when the next handshake would be due if handshakes came at equal distances */
 };
 
 static void done(struct handshake *h)
@@ -185,8 +185,8 @@ static bool begin(struct hw_tls *t, SSL *ssl, int64_t now_ms)
 	return true;
 }
 
-/* Ends the oldest handshakes above the limit. These stay in the list until the server closes them, so they are counted.
- */
+/* Ends the oldest handshakes if there are more than the limit. An ended handshake stays in the list until the server
+ * closes its connection, so it still counts. */
 static void make_room(struct hw_tls *t)
 {
 	const struct handshake *h = TAILQ_FIRST(&t->all);

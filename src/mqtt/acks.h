@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads acknowledgements from the socket past the library, many at a time. They belong to messages that were published
- * past the library (outlet.h), which the library therefore does not know. The library must not read such an
- * acknowledgement. It must not read a received message either, for two reasons: it could write its answer within a
- * packet that heartwheel writes past it, and it would then have a message in flight. This connection has no
- * subscription, but some brokers subscribe their clients by themselves; messages from such a broker are discarded. The
+ * past the library (outlet.h), so the library does not know these messages.
+ *
+ * The library must read neither such an acknowledgement nor a received message. It would answer the message, perhaps
+ * within a packet that heartwheel writes past it, and the message would be in flight. This connection has no
+ * subscription, but some brokers subscribe their clients by themselves. Messages from such a broker are discarded. The
  * library reads every other packet.
  *
  * Invariant: the next byte of the socket begins a packet, or belongs to a packet whose rest is being skipped. The
- * library reads only when a whole packet of another kind is in the socket. It then reads that packet alone, because it
- * has no message in flight.
+ * library reads only when a whole packet of another kind is in the socket. It reads that packet alone, because it has
+ * no message in flight.
  */
 #ifndef HW_MQTT_ACKS_H
 #define HW_MQTT_ACKS_H
@@ -25,7 +26,7 @@ struct hw_acks {
 	/* called for each acknowledgement, with the owner of the link */
 	void (*take)(void *owner, uint16_t id, uint8_t reason);
 	size_t skip;    /* remaining bytes of a packet that is being discarded */
-	size_t awaited; /* bytes that the socket must contain before it is worth reading again */
+	size_t awaited; /* how many bytes the socket must contain before the next read can succeed */
 	unsigned char seen[HW_RECEIVE_PEEK];
 };
 

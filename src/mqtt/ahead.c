@@ -6,10 +6,10 @@
  * in the order of the stream. Messages that `take` has accepted are discarded from the socket before anything else is
  * read.
  *
- * Cost: two system calls for up to HW_RECEIVE_PEEK bytes of packets; each byte is copied once. Inspecting more at a
- * time would be slower. A broker writes packet by packet and the kernel keeps them separate, so each peek walks past
- * all earlier ones, and the cost grows with the square of the size. Measured with mosquitto and packets of 36 bytes:
- * with 64 KiB, the thread needed 1.1 us for each message.
+ * Cost: two system calls for up to HW_RECEIVE_PEEK bytes of packets; each byte is copied once. Peeking at more bytes
+ * would be slower. A broker writes packet by packet, and the kernel keeps the packets separate. Each peek walks past
+ * all packets that were seen before, so its cost grows with the square of its size. Measured with mosquitto, packets of
+ * 36 bytes and peeks of 64 KiB: 1.1 us of the thread for each message.
  */
 #include "mqtt/ahead.h"
 
@@ -24,7 +24,7 @@
 
 #define PACKETS 32   /* about as many heartbeats fit in HW_RECEIVE_PEEK */
 #define LONGEST 2048 /* a longer packet is left to the library */
-#define GLANCE  64   /* bytes of a peek after a packet for the library, which often comes with many of its kind */
+#define GLANCE  64   /* bytes of a peek after a packet for the library: often more such packets follow */
 
 struct hw_ahead {
 	struct hw_link *link;
@@ -69,8 +69,8 @@ void hw_ahead_begin(struct hw_ahead *a)
 }
 
 /*
- * Only a part of a packet is in the socket. The thread must not wake for this part again. If the stream has ended, the
- * library is called, which reads the end.
+ * Only a part of a packet is in the socket, and the thread must not wake up for this part again. If the stream has
+ * ended, the library is called to read the end.
  */
 static void await(struct hw_ahead *a, size_t bytes)
 {

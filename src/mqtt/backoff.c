@@ -7,8 +7,8 @@
 /* if the connection was up for this long, no other client has caused its end */
 #define KICKED_NS  (10 * HW_NS_PER_S)
 #define STEADY_NS  HW_NS_PER_S /* after this long, a link may be tried again at once */
-#define AT_ONCE_MS 1           /* shorter than any restart of a broker, so a broker that restarts is unreachable then */
-/* attempts at once in a row; after so many it is known whether another client has the same id */
+#define AT_ONCE_MS 1           /* shorter than any restart: an attempt fails while the broker restarts */
+/* most attempts at once in a row; after these, another client with the same id is known */
 #define AT_ONCE      KICKS
 #define QUICK_MS     50
 #define SOON_MS      500
@@ -22,8 +22,8 @@ bool hw_backoff_kicked(struct hw_backoff *b, int64_t up_ns)
 		b->kicks = 0;
 	else if (b->at_once)
 		b->kicks++;
-	else /* After a longer delay, a broker that was restarted would look like another client. But one more sign is
-	        enough if another client is known already. */
+	else /* After a longer delay, the broker may have restarted, which looks like another client. But if another
+	      * client is already known, one more such close is enough. */
 		b->kicks = b->refusals > 0 ? KICKS - 1 : 1;
 	return b->kicks >= KICKS;
 }
@@ -33,7 +33,7 @@ static int64_t between(int64_t least, int64_t most, uint32_t random)
 	return least + random % (most - least + 1);
 }
 
-/* 1 s, 2 s, 4 s and so on up to a minute, each longer or shorter by up to a quarter. */
+/* 1 s, 2 s, 4 s and so on up to a minute. Each delay is changed at random by up to a quarter. */
 static int64_t refused_ms(unsigned times, uint32_t random)
 {
 	int64_t ms = times > 6 ? REFUSED_MAX : INT64_C(1000) << (times - 1);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The delay before the next connection attempt, which depends on the reason of the last failure. If the broker is only
- * unreachable, an attempt is made every second or two, for any length of time, because the monitor is blind meanwhile.
- * The delay grows if the broker refuses the client, or if another client with the same id disconnects it again and
- * again.
+ * Calculates the delay before the next connection attempt from the reason of the last failure. If the broker is only
+ * unreachable, the delay is always one or two seconds, because the monitor is blind meanwhile. The delay grows if the
+ * broker refuses the client, or if another client with the same id disconnects it again and again.
  *
- * Some brokers report in MQTT 5 that another client with the same id has connected (mosquitto 2.0 does not); no broker
- * does in 3.1.1. So the other client is inferred from this: KICKS times in a row, the connection was closed soon after
- * it was up, and the broker accepted the next one at once. A broker that restarts would be unreachable in between.
+ * A broker need not report that another client with the same id has connected: MQTT 3.1.1 has no such report, and
+ * mosquitto 2.0 does not send the one of MQTT 5. So another client is assumed after this has happened KICKS times in a
+ * row: the connection was closed soon after it was up, and the broker accepted the next one at once. A broker that
+ * restarts would be unreachable in between.
  *
- * This is no proof: a proxy, or a broker that does not allow an action of the client, may close connections in the same
- * way. So the monitor logs the suspicion and waits longer, but never stops trying because of it.
+ * This is no proof: a proxy, or a broker that forbids something that the client does, may close connections in the same
+ * way. So the monitor logs the suspicion and waits longer, but never stops trying.
  *
  * Pure: no clock and no random numbers.
  */
@@ -33,7 +33,8 @@ enum hw_fault {
 /* All zero at first. */
 struct hw_backoff {
 	unsigned tries;    /* failed attempts since the last connection that was up for a second */
-	bool at_once;      /* the next attempt follows a loss at once, to see whether the broker is still there */
+	bool at_once;      /* the next attempt follows at once after a loss, and shows whether the broker is still
+	                    * there */
 	unsigned refusals; /* in a row */
 	unsigned kicks;    /* in a row */
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An eventfd that one thread writes and another one polls. It stays readable until hw_bell_hush(). Header only. */
+/* The broker has closed a connection that was up for `up_ns`, and gave no reason. Returns true if another client
+ * with the same id is the likely cause. */
 #ifndef HW_MQTT_BELL_H
 #define HW_MQTT_BELL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See copies.h. Cost: nothing if no filters overlap. If all that overlap are filters without wildcards, a message is
- * compared with these. Otherwise it is matched with every filter. */
+/* See copies.h. Cost: nothing if no filters overlap. If a filter without wildcards is part of each overlap, a
+ * message is compared with these filters. Otherwise it is matched with every filter. */
 #include "mqtt/copies.h"
 
 #include <errno.h>

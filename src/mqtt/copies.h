@@ -3,8 +3,9 @@
  * Detects copies. In MQTT 5 a broker may deliver a message once for each matching subscription, one copy directly after
  * the other (MQTT 5.0, 3.3.4). If filters overlap and none covers the other, all copies but the first are skipped.
  *
- * A broker that delivers a single copy is not affected, with one exception: if a device sends the same message twice in
- * a row within HW_COPIES_WITHIN_MS, it counts once. Messages longer than HW_COPIES_BYTES are not compared.
+ * If a broker delivers a single copy, nothing is skipped, with one exception: two equal messages of a device, one
+ * directly after the other within HW_COPIES_WITHIN_MS, count once. Messages longer than HW_COPIES_BYTES are not
+ * compared.
  */
 #ifndef HW_MQTT_COPIES_H
 #define HW_MQTT_COPIES_H
@@ -22,7 +23,8 @@
 struct hw_copies {
 	char **filters; /* owned */
 	size_t n;       /* 0: nothing overlaps */
-	bool wild; /* two filters with wildcards overlap; if false, only a topic that is itself a filter has copies */
+	bool wild;      /* two filters with wildcards overlap; false: only a message whose topic is itself a filter has
+	                 * copies */
 };
 
 /* The last message of one reader, and how many copies of it may follow. */
@@ -40,7 +42,7 @@ void hw_copies_fini(struct hw_copies *c);
 /* Whether a message is a copy of the one before. `now_ms`: monotonic. Without memory, no message counts as a copy. */
 bool hw_copies_is_one(const struct hw_copies *c, struct hw_copies_of *of, const struct hw_reader_event *message,
                       int64_t now_ms);
-/* Call this before the broker delivers its retained messages again: they are no copies of the ones before. */
+/* Must be called before the broker delivers its retained messages again. They are no copies of the messages before. */
 void hw_copies_of_forget(struct hw_copies_of *of);
 void hw_copies_of_fini(struct hw_copies_of *of);
 

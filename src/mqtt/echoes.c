@@ -46,8 +46,8 @@ int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns)
 	return ns > 0 ? (int)(ns / HW_NS_PER_MS) + 1 : 0;
 }
 
-/* If messages are sent one at a time, notes this one, for whose answer the next ones wait. `topic`: hash of a canary's
- * topic; 0: the message is no canary. */
+/* If messages are sent one at a time, notes that the next ones wait for the answer to this one. `topic`: hash of a
+ * canary's topic; 0: the message is no canary. */
 static void hold(struct hw_echoes *e, int mid, uint64_t topic)
 {
 	if (!hw_refused_topics_careful(&e->refused))
@@ -143,12 +143,12 @@ static void barrier_answered(struct hw_echoes *e, int mid, int reason)
 	if (mid == e->asked)
 		e->asked = 0;
 	if (e->link->conf.protocol != 5 || e->barriers == (taken ? HW_BARRIERS_ARE_TAKEN : HW_BARRIERS_NOT_TAKEN))
-		return; /* Before MQTT 5 an acknowledgement may mean that the broker has refused the message. */
+		return; /* before MQTT 5, a broker may also acknowledge a message that it refuses */
 	e->barriers = taken ? HW_BARRIERS_ARE_TAKEN : HW_BARRIERS_NOT_TAKEN;
 	hw_handover_answer(e->handover, HW_PUBLISHER_BARRIERS, taken, 0, "");
 }
 
-/* A message with QoS 0 is also answered: when the library or the outlet has written it. */
+/* A message with QoS 0 gets an answer too: from the library or the outlet, when it is written. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 {
 	uint64_t publish_id, topic;
@@ -156,7 +156,8 @@ void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 		e->alone = 0;
 	if (hw_canaries_take(&e->canaries, mid, &publish_id, &topic)) {
 		hw_refused_topics_acknowledged(&e->refused, topic);
-		if (e->link->conf.protocol == 5) /* before MQTT 5, an acknowledgement may also mean a refusal */
+		if (e->link->conf.protocol == 5) /* before MQTT 5, a broker may also acknowledge a message that it
+		                                  * refuses */
 			/* A canary that is longer than the broker's limit counts as not sent, because changing access
 			 * rights would not help. */
 			hw_handover_answer(e->handover, HW_PUBLISHER_CANARY, publish_id,
@@ -171,8 +172,8 @@ void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 	}
 }
 
-/* More than `most` messages are unanswered. There are fewer statuses than that, so one is an echo. No unanswered
- * message is newer than `sent_ns`. */
+/* At least `most` messages are unanswered, and fewer than `most` of them are statuses. So at least one is an echo.
+ * The newest unanswered message was sent at `sent_ns` or earlier. */
 bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns)
 {
 	return e->outlet->unanswered >= most && hw_link_unanswered(e->link, e->sent_ns, now_ns);

@@ -24,11 +24,12 @@ struct hw_echoes {
 	struct hw_handover *handover;
 	enum { HW_BARRIERS_NOT_ANSWERED, HW_BARRIERS_NOT_TAKEN, HW_BARRIERS_ARE_TAKEN } barriers;
 	int shared;      /* mid of the last message on the share topic; its answer proves nothing about barriers */
-	int asked;       /* mid of a barrier sent with QoS 1 only for its acknowledgement; 0: none */
+	int asked;       /* mid of a barrier that has QoS 1 only to be acknowledged; 0: none */
 	int64_t sent_ns; /* when the last message was sent */
 	struct hw_canaries canaries;
 	struct hw_refused_topics refused; /* kept across connections */
-	int alone;                        /* mid of the message for whose answer all later ones wait; 0: none */
+	int alone;                        /* mid of the message that must be answered before later ones are sent; 0:
+	                                   * none */
 	int64_t alone_until_ns;           /* the end of that wait */
 	uint64_t alone_topic;             /* hash of that message's topic if it is a canary, else 0 */
 	char canary[128];                 /* topic of the last canary */
@@ -36,8 +37,8 @@ struct hw_echoes {
 
 /* A new connection. */
 void hw_echoes_begin(struct hw_echoes *e);
-/* The broker has closed the connection. If a canary was the only unanswered message, returns true: the next attempt may
- * follow at once, and shows whether the canary is the cause. Changes `why` if the canary is the cause. */
+/* The broker has closed the connection. Returns true if a canary was the only unanswered message: the next attempt
+ * may follow at once, and will show whether the canary was the cause. If it is known to be the cause, changes `why`. */
 bool hw_echoes_closed(struct hw_echoes *e, int64_t now_ns, char why[HW_WHY_TEXT]);
 /* For how many more ms all messages wait for the answer to one; 0: they do not wait. */
 int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns);
@@ -46,7 +47,7 @@ int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns);
 int hw_echoes_send(struct hw_echoes *e, unsigned most);
 /* The broker's answer to message `mid`, which is not a status. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason);
-/* Like hw_link_unanswered(). True if so many messages have been unanswered for so long that no barrier can be sent. */
+/* Like hw_link_unanswered(): true if so many messages are unanswered, for so long, that no barrier can be sent. */
 bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See evict.h. Invariant: each eviction makes one attempt and has one result. It does not repeat, because the evicted
- * node may reconnect at once and would disconnect this connection in turn. */
+/* See evict.h. Invariant: an eviction makes one attempt and has one result. There is no second attempt, because the
+ * evicted node may reconnect at once, and the two connections would disconnect each other again and again. */
 #include "mqtt/evict.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The subscriptions of a reader. Each has its own SUBSCRIBE, because their options differ and a refusal must name the
- * filter. SUBACKs arrive in the order of the requests, so the filter of the next one is searched from the last one on.
+ * The subscriptions of a reader. Each filter has a SUBSCRIBE of its own, because the options differ and an error must
+ * name the refused filter. SUBACKs arrive in the order of the requests. So the search for a SUBACK's filter begins at
+ * the previous one.
  */
 #include "mqtt/filters.h"
 

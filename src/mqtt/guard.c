@@ -10,7 +10,7 @@
 #include "mqtt/properties.h"
 #include "mqtt/receive.h"
 
-#define LONGEST (1 << 18) /* the most bytes of a packet that are checked: more than its topic and properties need */
+#define LONGEST (1 << 18) /* most bytes of a packet that are checked; its topic and properties never need as many */
 
 static enum hw_guard_answer stop(const struct hw_packet_check *c, struct hw_why *why)
 {
@@ -26,8 +26,8 @@ static enum hw_guard_answer stop(const struct hw_packet_check *c, struct hw_why 
 	return HW_GUARD_STOP;
 }
 
-/* `seen` bytes are in the socket, but `bytes` are needed. If the stream has ended, the library is called, which reads
- * the end. */
+/* `seen` bytes are in the socket, but `bytes` are needed. If the stream has ended, the library is called to read the
+ * end. */
 static enum hw_guard_answer wait_for(struct hw_guard *g, int fd, size_t seen, size_t bytes)
 {
 	if (hw_receive_ended(fd))

@@ -17,7 +17,8 @@
 struct hw_guard {
 	unsigned sound; /* number of checked whole packets at the start of the socket's data */
 	bool midway;    /* the library is within a payload */
-	bool awaits;    /* an incomplete packet: the socket is not readable until enough bytes to check it are here */
+	bool awaits;    /* a packet is incomplete: the socket becomes readable only when enough bytes for the check
+	                 * are here */
 };
 
 enum hw_guard_answer {

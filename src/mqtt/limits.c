@@ -10,7 +10,7 @@
 #define NO_RETAIN        0x9a
 #define NO_QOS           0x9b
 
-#define CALM       100 /* so many acknowledged statuses in a row end the sending of one at a time */
+#define CALM       100 /* so many acknowledged statuses in a row end the time of one status at a time */
 #define BAN_NS     (60 * HW_NS_PER_S)
 #define BAN_SHIFTS 6 /* about an hour */
 
@@ -39,7 +39,7 @@ bool hw_limits_failed(struct hw_limits *l, int refusal)
 		return next_form(l, HW_FORM_NO_WILL);
 	if (refusal)
 		return false;
-	/* The broker has answered a CONNECT of this form before, so the form is not the cause. */
+	/* The broker has answered a CONNECT of this form before, so another cause made it close the connection. */
 	if (l->form == HW_FORM_ASK || l->form == HW_FORM_NO_WILL || (l->settled && l->form != HW_FORM_WHOLE))
 		return next_form(l, HW_FORM_WHOLE);
 	return next_form(l, l->form + 1);
@@ -97,7 +97,7 @@ void hw_limits_taken(struct hw_limits *l, uint64_t subject, size_t bytes)
 		l->thrown_out = l->banned = 0;
 }
 
-/* Notes that the broker does not accept this status, whatever the reason. */
+/* Notes that the broker does not accept this status, for whatever reason. */
 static void leave_out(struct hw_limits *l, size_t bytes, int64_t now_ns)
 {
 	l->suspect = 0;

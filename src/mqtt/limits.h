@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The broker's limits that matter to the publisher: whether it accepts retained messages, QoS 1 and a last will, and
- * the greatest packet size. MQTT 5 brokers report them in the CONNACK. An MQTT 3.1.1 broker closes the connection on a
- * message beyond its limits. Both may close it on a CONNECT whose will is beyond the limits. So after a CONNECT without
- * an answer, the next CONNECT has no will. If the broker answers this one, the will was the cause. At most five more
- * connects then find out which property of the will the broker refuses.
+ * What the broker limits: whether it accepts retained messages, QoS 1 and a last will, and the greatest packet size. An
+ * MQTT 5 broker reports these limits in the CONNACK. An MQTT 3.1.1 broker closes the connection on a message beyond its
+ * limits.
+ *
+ * Both may close the connection on a CONNECT whose will is beyond the limits. So if a CONNECT gets no answer, the next
+ * one has no will. If the broker answers the CONNECT without a will, the will was the cause. At most five more CONNECTs
+ * then find out which property of the will the broker refuses.
  *
  * A status on which the broker closes the connection is found in a similar way. From the second close on, statuses are
  * sent one at a time. If the same status was alone in flight at two closes, and was not acknowledged between them, the
- * publisher does not send it any more. If a smaller status was accepted before, the publisher also skips all statuses
- * of at least that size. Otherwise it sends no status for a minute, then for two, up to an hour. Barriers are still
- * sent.
+ * publisher stops sending it. If a smaller status was accepted before, the publisher also skips all statuses of at
+ * least that size. Otherwise it sends no status for a minute, then for two, up to an hour. Barriers are still sent.
  *
  * Pure: no clock, no connection, no library.
  */
@@ -57,8 +58,8 @@ struct hw_limits {
 
 /* The form of the next CONNECT. False: without a will. */
 bool hw_limits_will(const struct hw_limits *l, bool *retain, int *qos);
-/* A CONNECT got no answer (refusal 0), or this refusing code of an MQTT 5 CONNACK. Returns true if another form must be
- * tried at once, without a report. */
+/* A CONNECT failed: it got no answer (`refusal` 0), or an MQTT 5 CONNACK with this reason code. Returns true if
+ * another form must be tried at once, without a report. */
 bool hw_limits_failed(struct hw_limits *l, int refusal);
 /* A CONNECT was accepted with these limits (packet_max 0: not reported). Returns false if it was only the test without
  * the will. */

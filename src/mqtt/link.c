@@ -21,13 +21,14 @@
 #include "mqtt/clock.h"
 
 #define HANDSHAKE_NS (10 * HW_NS_PER_S)
-/* at most one hw_link_tend() in this time, if the thread wakes for other reasons */
+/* hw_link_tend() is called at most once in this time, however often the thread wakes up */
 #define TEND_NS             HW_NS_PER_S
 #define KEEPALIVE_MIN_S     5 /* minimum of the library */
 #define RECEIVE_MAX_DEFAULT 65535
 #define UNANSWERED_NS       (10 * HW_NS_PER_S)
 
-/* The library initialises TLS once in a process, without a lock. So the first connection opens while no other does. */
+/* The library initialises TLS once in the process, without a lock. So no other connection is opened at the same time
+ * as the first one. */
 static pthread_mutex_t tls_gate = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- callbacks of the library */
@@ -70,7 +71,7 @@ static void on_disconnect(struct mosquitto *m, void *arg, int reason, const mosq
 	hw_why_disconnected(&l->why, reason);
 }
 
-/* Used only until the CONNACK, because with a log callback the library formats a line for every message. */
+/* Used only until the CONNACK: with a log callback, the library formats a line for every message. */
 static void on_log(struct mosquitto *m, void *arg, int level, const char *line)
 {
 	struct hw_link *l = arg;
@@ -118,15 +119,14 @@ int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf)
 	}
 	if (l->conf.keepalive_s < KEEPALIVE_MIN_S)
 		l->conf.keepalive_s = KEEPALIVE_MIN_S;
-	/* the library counts these calls without a lock, and all come from the loop's thread */
+	/* the library counts these calls without a lock, so all are made by the loop's thread */
 	if (ok && mosquitto_lib_init() == MOSQ_ERR_SUCCESS)
 		return 0;
 	drop_strings(&l->conf);
 	return -ENOMEM;
 }
 
-/* mosquitto_lib_cleanup() is not called: a thread that still waits in name resolution, and was left behind, may use the
- * library later. */
+/* Does not call mosquitto_lib_cleanup(): a thread that was left in name resolution may still use the library later. */
 void hw_link_fini(struct hw_link *l)
 {
 	if (l->m)
@@ -188,7 +188,7 @@ static int set_options(struct hw_link *l)
 	if (!rc)
 		/* acknowledgements must not be delayed either */
 		rc = mosquitto_int_option(l->m, MOSQ_OPT_TCP_NODELAY, 1);
-	if (!rc) /* the limit is the broker's max_inflight_messages, and not the library's default of 20 */
+	if (!rc) /* otherwise the library's limit of 20 messages would apply, and not the broker's */
 		rc = mosquitto_int_option(l->m, MOSQ_OPT_RECEIVE_MAXIMUM, RECEIVE_MAX_DEFAULT);
 	if (!rc && (c->username[0] || c->password[0]))
 		rc = mosquitto_username_pw_set(l->m, c->username, c->password[0] ? c->password : NULL);
@@ -309,8 +309,8 @@ static enum hw_link_read read_some(struct hw_link *l, unsigned budget)
 
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget)
 {
-	/* While the connection opens, read only once: a TLS handshake calls no callback, so further reads could not see
-	 * that no data is left. */
+	/* While the connection opens, reads only once. A TLS handshake calls no callback, so further reads could not
+	 * find out that no data is left. */
 	enum hw_link_read got = read_some(l, l->state == HW_LINK_OPENING ? 1 : budget);
 	l->guard.sound = 0;
 	if (got == HW_LINK_MORE && l->state == HW_LINK_OPEN)
@@ -347,15 +347,16 @@ static bool is_midway(const struct hw_link *l)
 
 /*
  * mosquitto_loop_misc() closes a working connection if the PINGRESP is still behind other data in the socket. So it is
- * called only when all data is read. Otherwise this sends an UNSUBSCRIBE from a filter that was never subscribed, which
- * needs no right, and whose answer shows that the connection works.
+ * called only when all data is read. Otherwise this function sends an UNSUBSCRIBE for a filter that was never
+ * subscribed. This needs no right, and the answer shows that the connection works.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 {
 	int64_t quiet_ns = now_ns - l->misc_ns;
 	if (l->state != HW_LINK_OPEN || quiet_ns < (drained ? TEND_NS : tend_within_ns(l)))
 		return 0;
-	if (is_midway(l)) { /* try again soon: until then the owner completes its packet, or gives the connection up */
+	if (is_midway(l)) { /* try again soon; the owner then has written the rest of its packet, or has given the
+		             * connection up */
 		l->misc_ns = now_ns - tend_within_ns(l) + TEND_NS;
 		return 0;
 	}
@@ -376,8 +377,8 @@ int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 }
 
 /*
- * The library checks its keepalive only when it is called, so a PINGREQ may be late by a quarter of the keepalive. The
- * broker allows half of it.
+ * The library checks its keepalive only when it is called, so a PINGREQ may be a quarter of the keepalive late. Brokers
+ * wait for another half.
  */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns)
 {

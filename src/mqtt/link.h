@@ -68,9 +68,9 @@ int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf);
 void hw_link_fini(struct hw_link *l);
 
 /*
- * Whether packets may be read and written past the library. This requires that nothing between the socket and this code
- * holds bytes back: no TLS, and a library that reads only to the end of a packet (2.1 has its own buffer). The second
- * function names what holds bytes back, or returns NULL.
+ * Whether packets may be read and written past the library: nothing between the socket and this code may hold bytes
+ * back. So there must be no TLS, and the library must read only to the end of a packet (2.1 has a buffer of its own).
+ * The second function returns what holds bytes back, or NULL.
  */
 bool hw_link_is_bare(const struct hw_link *l);
 const char *hw_link_layer(const struct hw_mqtt_conf *conf);
@@ -81,8 +81,8 @@ int hw_link_socket(const struct hw_link *l);
 bool hw_link_wants_write(const struct hw_link *l);
 /* Reads about `budget` packets; calls callbacks. */
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget);
-/* Lets the library read one packet, or the part of it that is in the socket. Between two of these calls the owner may
- * read past the library, which it may not do with hw_link_read(). */
+/* Lets the library read one packet, or the part of it that is in the socket. Between two calls of this function, the
+ * owner may read past the library; with hw_link_read() it must not. */
 enum hw_link_read hw_link_read_one(struct hw_link *l);
 /* 0, or -1 with `why`. */
 int hw_link_write(struct hw_link *l);
@@ -95,8 +95,8 @@ int hw_link_write(struct hw_link *l);
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
 /* How long an open connection does not need hw_link_tend(): a quarter of the keepalive after the last call. */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
-/* Returns true, and sets `why`, if an acknowledgement is overdue. It will not come, and its message would occupy a
- * place in the window for ever. */
+/* Returns true, and sets `why`, if an acknowledgement is overdue. It will never come, and its message would use up a
+ * place in the window. */
 bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns);
 /* True, with `why`, if a CONNACK or SUBACK is overdue. */
 bool hw_link_overdue(struct hw_link *l, int64_t now_ns);

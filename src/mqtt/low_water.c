@@ -5,9 +5,9 @@
 #include <sys/socket.h>
 
 #define PUBACK_BYTES 4  /* at least; a PUBACK may be longer */
-#define VAIN_MOST    2  /* after so many waits in a row without a byte, the first byte wakes the thread */
-#define WEIGHT       16 /* weight of a wait that ended with too few bytes; a successful wait has 1 */
-#define FAILED_MOST  48 /* from this weight on, the connection gathers no acknowledgements any more */
+#define VAIN_MOST    2  /* after so many waits in a row in which no byte arrived, the first byte wakes the thread */
+#define WEIGHT       16 /* a wait that ends with too few bytes adds this; a successful one subtracts 1 */
+#define FAILED_MOST  48 /* from this weight on, acknowledgements are not gathered any more on this connection */
 
 void hw_low_water_begin(struct hw_low_water *w)
 {

@@ -28,7 +28,7 @@ struct hw_low_water {
 
 /* A new connection. */
 void hw_low_water_begin(struct hw_low_water *w);
-/* A status was acknowledged, so the broker is not silent. */
+/* A status was acknowledged: the broker is not silent. */
 void hw_low_water_answered(struct hw_low_water *w);
 /* Called before the wait. `acks`: the number of acknowledgements to gather; 0: any data of at least `least` bytes
  * wakes the thread. */

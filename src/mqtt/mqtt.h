@@ -23,7 +23,7 @@ struct hw_mqtt_conf {
 	const char *password;                    /* "": none; read from its file by the caller */
 	const char *tls_ca, *tls_cert, *tls_key; /* "": none. If tls_ca is set, TLS is used, always with verification */
 	const char *client_id;                   /* of this connection */
-	bool evictable;            /* another node may evict this one, by connecting with this client id */
+	bool evictable;            /* another node may evict this one, by connecting with the client id of this one */
 	const char *barrier_topic; /* "heartwheel/NODE_ID/barrier" */
 	const char *share_topic;   /* "heartwheel/NODE_ID/share" */
 	int qos;                   /* of heartbeats and barriers */
@@ -52,7 +52,7 @@ enum hw_reader_event_kind {
 	HW_READER_DOWN,
 	HW_READER_REFUSED,  /* a subscription was refused; .text names the filter */
 	HW_READER_STALL,    /* the thread woke up later than planned while messages came; .planned_ns (monotonic) */
-	HW_READER_DRAINED,  /* the socket was empty after a stall, or after hw_reader_drain() */
+	HW_READER_DRAINED,  /* the socket was found empty after a stall, or after hw_reader_drain() */
 	HW_READER_REPLAYED, /* after hw_reader_replay(): the broker has granted the request; retained messages have come
 	                       or will follow */
 	HW_READER_NEARLY_FULL /* the receive buffer was 90 % full, so the broker may be discarding messages */
@@ -94,13 +94,12 @@ int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, con
  * 2.0.11". */
 void hw_reader_path(const struct hw_mqtt_conf *conf, char *text, size_t size);
 #define HW_READER_PATH_TEXT 160
-/* hw_reader_end() orders the thread to disconnect and end. hw_reader_ended() returns whether the thread has ended. If
- * the thread is blocked in name resolution or in a connect, it ends after that call has returned and the CONNECT is
- * sent. */
+/* hw_reader_end() orders the thread to disconnect and end. hw_reader_ended() returns whether it has. A thread that
+ * is blocked in name resolution or in a connect ends later: after that call has returned and a CONNECT was sent. */
 void hw_reader_end(struct hw_reader *r);
 bool hw_reader_ended(struct hw_reader *r);
-/* Stops the thread, disconnects, joins, frees. Waits for a limited time: a thread that is blocked in name resolution is
- * left behind. After hw_reader_end() this does not wait. */
+/* Stops the thread, disconnects, joins, frees. The wait is limited: a thread that is still blocked in name
+ * resolution then is left to end by itself. After hw_reader_end() this function does not wait. */
 void hw_reader_stop(struct hw_reader *r);
 
 /* Readable when events wait. */
@@ -126,8 +125,8 @@ void hw_reader_drain(struct hw_reader *r);
 /* Without a connection, tries to connect at once although the delay is not over, because another connection has just
  * reached the broker. */
 void hw_reader_retry(struct hw_reader *r);
-/* A barrier is in flight. Until `until_ns` (CLOCK_MONOTONIC), the reader reads messages at once and does not gather
- * them. 0: the barrier is back. */
+/* A barrier is in flight. Until `until_ns` (CLOCK_MONOTONIC), the reader reads each message at once, without waiting
+ * for more. 0: the barrier is back. */
 void hw_reader_expect(struct hw_reader *r, int64_t until_ns);
 struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);
 
@@ -141,9 +140,9 @@ enum hw_publisher_event_kind {
 	 * event */
 	HW_PUBLISHER_DOWN,
 	HW_PUBLISHER_ACKED, /* .publish_id: the broker has acknowledged it; with QoS 0: it was sent */
-	/* .publish_id, .text: a reason code >= 0x80, or the library refused the message. Without a text, the cause is a
-	 * limit that LIMIT has reported. Then .reason is 0x95 if the message is too long, or 0 if no status is tried
-	 * for a while */
+	/* .publish_id, .text: the broker answered with a reason code >= 0x80, or the library refused the message. If
+	 * there is no text, a limit that LIMIT has reported is the cause. .reason is then 0x95 if the message is too
+	 * long, or 0 if the publisher sends no status for a while */
 	HW_PUBLISHER_REFUSED,
 	HW_PUBLISHER_LIMIT, /* .text: a limit of the broker and its consequence; once for each */
 	/* .publish_id; .text: "" if the broker accepted it (MQTT 5 only), else the reason. .reason 0: it could not be
@@ -180,7 +179,7 @@ void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms);
 int hw_publisher_fd(const struct hw_publisher *p);
 bool hw_publisher_take(struct hw_publisher *p, struct hw_publisher_event *ev);
 
-/* How many more statuses may be handed over now. This limits the number in flight. 0 without a connection. */
+/* Returns how many more statuses may be handed over now, so that not too many are in flight. 0 without a connection. */
 unsigned hw_publisher_room(const struct hw_publisher *p);
 /* A message to publish. The flags apply as far as the broker accepts them. */
 struct hw_publication {
@@ -191,8 +190,9 @@ struct hw_publication {
 	int qos;             /* 0 or 1; with 0, ACKED means that it was sent */
 	uint32_t expiry_s;   /* expiry interval at the broker (MQTT 5 only); 0: none */
 	uint64_t publish_id; /* returned in ACKED or REFUSED */
-	/* Identifies the content: the same if the message is published again, and different for any other message. By
-	 * it the publisher finds a message on which the broker closes the connection each time. 0: not searched for. */
+	/* Identifies the content. It is the same number if the message is published again, and another number for
+	 * any other message. The publisher uses it to find a message on which the broker closes the connection again
+	 * and again. 0: this message is not suspected. */
 	uint64_t subject;
 };
 
@@ -219,9 +219,8 @@ void hw_publisher_flush(struct hw_publisher *p);
 void hw_publisher_retry(struct hw_publisher *p);
 /* Whether the broker accepts only QoS 0. A connection with a last will finds this out when it comes up. */
 bool hw_publisher_is_without_qos(const struct hw_publisher *p);
-/* For a connection without a last will: the result of another connection, which is that the broker answers, and whether
- * it accepts only QoS 0. Before MQTT 5, a connection without a will cannot find this out, and assumes QoS 0 until this
- * call. */
+/* For a connection without a last will. Another connection has found that the broker answers, and whether it accepts
+ * only QoS 0. Before MQTT 5, a connection without a will cannot find this out, and uses QoS 0 until this call. */
 void hw_publisher_set_broker(struct hw_publisher *p, bool lacks_qos);
 /* Closes the connection and opens it again. */
 void hw_publisher_reconnect(struct hw_publisher *p);

@@ -95,7 +95,7 @@ static int by_library(struct hw_outlet *o, const struct hw_message *m, int *mid)
 	return rc;
 }
 
-/* The faults of a message, for which the library would also refuse it. */
+/* Returns the fault for which the library would refuse the message too; 0: none. */
 static int fault_of(const struct hw_outlet *o, const struct hw_message *m, size_t size)
 {
 	const struct hw_granted *g = &o->link->granted;

@@ -35,8 +35,8 @@ enum hw_packet_ack_kind {
 	HW_PACKET_NO_ACK    /* another kind of packet, whole or not; or a malformed or too long packet */
 };
 
-/* Longest packet in bytes on a connection that waits for acknowledgements. A packet for the library must be in the
- * socket as a whole, and a longer packet of any kind delays the acknowledgements after it. */
+/* Longest packet, in bytes, on a connection that waits for acknowledgements. A packet for the library must be in the
+ * socket as a whole before it is read. A longer packet of any kind would delay the acknowledgements after it. */
 #define HW_PACKET_ACK_MOST (1 << 17)
 
 struct hw_packet_ack {

@@ -35,12 +35,12 @@
 
 #define READ_BUDGET  4096 /* packets, before orders and the ring are checked again */
 #define GATHER_MS    2
-#define GATHER_BELOW 16384               /* with more bytes than this in the socket, the thread reads at once */
+#define GATHER_BELOW 16384               /* with more bytes in the socket, the thread does not wait for more */
 #define COUNT_NS     (50 * HW_NS_PER_MS) /* the period over which messages are counted */
-#define THICK        25                  /* so many messages in COUNT_NS are a high rate: one in 2 ms */
-/* poll timeout between messages; a timeout that ends late shows that the thread was stopped */
+#define THICK        25                  /* this many messages in COUNT_NS, or one in 2 ms, are a high rate */
+/* poll timeout between messages; if it ends late, the thread was stopped */
 #define LULL_MS 500
-/* after so many timeouts without a message the reader is idle, and a late wake-up does not matter */
+/* after so many timeouts without a message, the reader is idle, and a late wake-up is no stall */
 #define LULLS             2
 #define HANDSHAKE_MS      100
 #define STOP_MS           2000
@@ -103,8 +103,8 @@ static bool has_room(void *owner)
 }
 
 /*
- * Waits for room in the ring. This is needed for events while the ring is full, and for messages that the library
- * delivers although it was asked to stop. Returns false if the thread must end.
+ * Waits for room in the ring. Needed for events while the ring is full. Also needed for messages that the library
+ * delivers after it was asked to stop. Returns false if the thread must end.
  */
 static bool wait_for_room(struct hw_reader *r)
 {
@@ -187,8 +187,8 @@ static int prepare(struct hw_link *l)
 /* --- events of the connection */
 
 /*
- * Reads the clock, and reports a stall if this call comes later than the previous one planned. The caller plans the
- * next call: now, unless it is about to wait. So no stall is missed.
+ * Reads the clock, and reports a stall if this call is later than planned. Each caller plans the next call: at once,
+ * unless the thread is about to wait. So no stall is missed.
  */
 static int64_t watch_clock(struct hw_reader *r)
 {

@@ -43,11 +43,12 @@ size_t hw_receive_waiting(int fd)
 }
 
 /*
- * The kernel stops receiving when the packets use as much memory as getsockopt() reports for the buffer. That is twice
- * the size that was set, because packets have overhead. SO_MEMINFO reports both the used and the allowed memory. The
- * number of payload bytes is less exact. Measured over loopback, small messages reach 99 % of the allowed size; packets
- * from a real network may fill the buffer with half as many bytes. So without SO_MEMINFO, half of the size counts as
- * full: the warning is then early, but not late.
+ * The kernel stops receiving when the packets use as much memory as getsockopt() reports for the buffer. (This is twice
+ * the size that was set, because packets have overhead.) SO_MEMINFO reports the used memory and the limit.
+ *
+ * Without SO_MEMINFO only the number of payload bytes is known. Over loopback, small messages can fill 99 % of the
+ * size; packets from a real network may fill the buffer with half as many bytes. So half of the size counts as full.
+ * The warning may then come too early, but not too late.
  */
 unsigned hw_receive_percent(int fd, size_t waiting)
 {
@@ -76,10 +77,9 @@ bool hw_receive_ended(int fd)
 }
 
 /*
- * A broker without TCP_NODELAY (mosquitto's default) holds small packets back until TCP has acknowledged the packets
- * before them. Usually the kernel acknowledges at each read. But if two segments have the same size, it takes the
- * second for a full segment, and acknowledges only after 40 ms. The kernel forgets this option, so it is set after each
- * read.
+ * A broker without TCP_NODELAY (mosquitto's default) holds a small packet back until TCP has acknowledged the packets
+ * before it. Usually the kernel acknowledges at each read. But it takes the second of two segments of equal size for a
+ * full segment, and acknowledges only after 40 ms. The kernel forgets this option, so it is set after each read.
  */
 void hw_receive_acknowledge(int fd)
 {

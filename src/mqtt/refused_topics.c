@@ -4,7 +4,7 @@
 
 #include "heartwheel/time.h"
 
-#define CALM       100 /* so many acknowledged canaries in a row end the sending of one message at a time */
+#define CALM       100 /* so many acknowledged canaries in a row end the time of one message at a time */
 #define PROOF      2   /* closes that prove a refusal */
 #define REFUSED_NS (60 * HW_NS_PER_S)
 #define LONGEST_NS (600 * HW_NS_PER_S)
@@ -14,7 +14,7 @@ bool hw_refused_topics_careful(const struct hw_refused_topics *r)
 	return r->closed || r->n > 0;
 }
 
-/* The index of a topic, or of the entry that stands for it; r->n: there is none. */
+/* Returns the index of a topic's entry, or of the entry for all other topics; r->n: there is none. */
 static unsigned find(const struct hw_refused_topics *r, uint64_t topic)
 {
 	unsigned i = 0;
@@ -38,7 +38,7 @@ void hw_refused_topics_acknowledged(struct hw_refused_topics *r, uint64_t topic)
 		r->closed = false;
 }
 
-/* Each attempt may end a connection. So there is one attempt in a minute, however many topics are refused. */
+/* Each attempt may end a connection. So at most one attempt is made in a minute, however many topics are refused. */
 static void space_tries(struct hw_refused_topics *r, int64_t now_ns)
 {
 	for (unsigned i = 0; i < r->n; i++)

@@ -23,12 +23,12 @@
 #include "mqtt/clock.h"
 #include "mqtt/receive.h"
 
-/* Places of the broker's window that statuses do not use, so that a barrier with QoS 1 need not wait for them. */
+/* places of the broker's window that are not for statuses, so that barriers with QoS 1 need not wait */
 #define BARRIER_SLOTS 2
-/* While statuses wait, so many answers are reported together, so that the loop does not wake for each. */
+/* while statuses wait, this many answers are reported together, so that the loop wakes up less often */
 #define ANSWERS     64
 #define READ_BUDGET 1024
-#define NAP_NS      6000 /* time for each message of a full window: less than any broker needs */
+#define NAP_NS      6000 /* how long to wait for each message of a full window: less than any broker needs */
 #define NAP_WINDOW  10
 #define WAITING_MS  1000 /* while an acknowledgement is awaited */
 #define BUSY_MS     100  /* during a handshake, or while stopping */
@@ -60,8 +60,8 @@ static bool learn(struct hw_sender *s, int64_t now)
 	return false;
 }
 
-/* Takes from the loss what it shows about canaries. Changes `why` if a canary is the cause. Returns true if the next
- * attempt must follow at once. */
+/* Learns from the loss of a connection which canaries the broker refuses. If a canary is the cause, changes `why`.
+ * Returns true if the next attempt must follow at once. */
 static bool learn_of_canaries(struct hw_sender *s, int64_t now, char why[HW_WHY_TEXT])
 {
 	const struct hw_link *l = &s->link;
@@ -151,7 +151,7 @@ static int prepare(struct hw_link *l)
 	return rc ? -1 : 0;
 }
 
-/* The connection is accepted. Without its will it was only a test: see limits.h. */
+/* The connection is accepted. If it has no will although one was wanted, it was only a test: see limits.h. */
 static void be_up(struct hw_sender *s)
 {
 	struct hw_link *l = &s->link;
@@ -177,16 +177,16 @@ static void be_up(struct hw_sender *s)
 
 /* --- a turn */
 
-/* Delays the writes of several messages, so that they are sent together although the library writes each message
- * separately. */
+/* Makes the kernel hold small writes back, so that several messages are sent together although the library writes
+ * each separately. */
 static void hold_back(struct hw_sender *s, int on)
 {
 	if (!s->outlet.past)
 		setsockopt(hw_link_socket(&s->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
 }
 
-/* Echoes are sent only while fewer messages than this are unanswered. So even many echoes leave a status its place in
- * the window. */
+/* Returns the number of unanswered messages from which on no echo is sent. So echoes never use all places of the
+ * window, and statuses can be sent. */
 static unsigned echoes_most(const struct hw_sender *s)
 {
 	unsigned quota = s->outlet.quota, window = s->handover->window;
@@ -223,9 +223,9 @@ static int read_all(struct hw_sender *s)
 }
 
 /*
- * Keeps the connection alive. Past the library, hw_link_tend() is not called while data is left to read, because it
- * would then send a packet with a packet id of the library. It is not needed then, because the data shows that the
- * connection works. Returns -1 if the connection is lost.
+ * Keeps the connection alive. Past the library, hw_link_tend() is not called while data is left to read: it would send
+ * a packet with a packet id of the library. Nor is it needed then, because the data shows that the connection works.
+ * Returns -1 if the connection is lost.
  */
 static int tend(struct hw_sender *s, int64_t now)
 {
@@ -252,8 +252,8 @@ static int serve(struct hw_sender *s)
 	return over || hw_echoes_overdue(&s->echoes, echoes_most(s), now) ? -1 : 0;
 }
 
-/* Reports answers to the loop. They are kept back only while further acknowledgements arrive, because more answers then
- * follow. */
+/* Reports answers to the loop. While further acknowledgements arrive, answers are kept back, because more answers
+ * will follow soon. */
 static void report_some(struct hw_sender *s, bool waited_in_vain)
 {
 	struct hw_handover *h = s->handover;
@@ -276,9 +276,9 @@ static int rest_ms(const struct hw_sender *s)
 
 /*
  * Waits a little if the broker's acknowledgements cannot be gathered (low_water.h). Otherwise each acknowledgement
- * would wake this thread, which would send one message, while the broker is busy with a full window. During the wait
- * only a barrier or an order wakes the thread. Such a broker sends further acknowledgements only when the next message
- * shows that the first was read. So only every other turn begins with a wait.
+ * would wake this thread to send one message, while the broker is busy with a full window. During the wait, only a
+ * barrier or an order wakes the thread. Such a broker sends further acknowledgements only when the next message shows
+ * that the first was read. So only every other turn begins with a wait.
  */
 static void nap(struct hw_sender *s, const struct pollfd *orders, const struct pollfd *barriers)
 {
@@ -303,8 +303,8 @@ static void turn(struct hw_sender *s)
 	bool up = l->up_ns != 0, room = up && hw_outlet_room(&s->outlet), open = room && s->statuses.n < window;
 	int held_ms = hw_echoes_held_ms(&s->echoes, hw_mqtt_clock_ns());
 	bool echoes = room && !held_ms && s->outlet.unanswered < echoes_most(s);
-	/* With a full window the thread does not poll for new statuses, because only an acknowledgement can make room.
-	 */
+	/* With a full window the thread does not wake up for new statuses, because only an acknowledgement makes
+	 * room for them. */
 	bool idle = !s->more && !(echoes && !hw_ring_rest(h->barriers)) && !(open && !hw_ring_rest(h->statuses));
 	bool full = window > 1 && s->statuses.n >= h->window;
 	bool writes = hw_link_wants_write(l) || hw_outlet_waits(&s->outlet);
@@ -324,8 +324,8 @@ static void turn(struct hw_sender *s)
 	if (fds[0].revents)
 		hw_bell_hush(h->orders.fd);
 	hw_low_water_judge(&s->low_water, fd, fds[1].revents);
-	/* Below the low-water mark, the socket is not readable although it may contain bytes. So while the mark is set,
-	 * each wake-up reads. */
+	/* Below the low-water mark, the socket does not become readable although it may contain bytes. So while the
+	 * mark is set, the thread reads at each wake-up. */
 	bool reads = fds[1].revents || ready == 0 || s->low_water.bytes > 1 || s->more || !up;
 	if ((reads && read_all(s)) || serve(s))
 		lost(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The publisher's thread, with its connection to the broker, on which it sends statuses, barriers and canaries. Only
- * that thread uses this struct. The loop communicates with it through the handover alone.
+ * The publisher's thread: it has the connection to the broker, and sends statuses, barriers and canaries on it. Only
+ * that thread uses this struct. The loop communicates with the thread only through the handover.
  */
 #ifndef HW_MQTT_SENDER_H
 #define HW_MQTT_SENDER_H
@@ -39,7 +39,8 @@ struct hw_sender {
 int hw_sender_init(struct hw_sender *s, struct hw_handover *handover, const struct hw_mqtt_conf *conf,
                    const char *will_topic, const void *will_payload, size_t will_len);
 void hw_sender_fini(struct hw_sender *s);
-/* Runs until HW_ORDER_STOP is given and then until all messages are acknowledged, or the time for that is over. */
+/* Runs until HW_ORDER_STOP is given. It then ends when all messages are acknowledged, or when the time for that is
+ * over. */
 void hw_sender_run(struct hw_sender *s);
 
 #endif

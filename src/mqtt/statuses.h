@@ -2,8 +2,9 @@
 /*
  * The statuses in flight: sent, but not acknowledged yet. Used by the publisher's thread only.
  *
- * Invariant: at most `handover.window` statuses are in flight. So the library never queues one. Its queue has no limit,
- * is scanned for each publish, and survives a reconnect. Each status that is handed over gets one answer, or a DOWN.
+ * Invariant: at most `handover.window` statuses are in flight. So the library never queues a status. (The library's
+ * queue has no limit, is scanned for each publish, and survives a reconnect.) Each status that is handed over gets one
+ * answer, or a DOWN.
  */
 #ifndef HW_MQTT_STATUSES_H
 #define HW_MQTT_STATUSES_H
@@ -18,9 +19,9 @@
 #include "mqtt/outlet.h"
 
 /*
- * How many statuses may be in flight. A greater number is not faster: mosquitto answers one packet in a turn, and the
- * library scans its list of messages in flight for each. MQTT 5 brokers may grant fewer (mosquitto:
- * max_inflight_messages, 20 by default).
+ * How many statuses may be in flight. More would not be faster: mosquitto answers one packet in a turn, and the library
+ * scans its list of messages in flight for each. MQTT 5 brokers may allow fewer (mosquitto: max_inflight_messages, 20
+ * by default).
  */
 #define HW_STATUSES_WINDOW 100
 

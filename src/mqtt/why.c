@@ -53,8 +53,8 @@ static void set_errno(struct hw_why *w, int err)
 }
 
 /*
- * Asks the TLS library that libmosquitto has loaded for the result of checking the peer's certificate; 0: none. The
- * function is looked up at run time, because one sentence does not justify a dependency.
+ * Asks the TLS library that libmosquitto has loaded for the result of the check of the peer's certificate; 0: there is
+ * none. The function is looked up at run time: one sentence for the log does not justify a dependency.
  */
 static long certificate_verdict(struct mosquitto *m)
 {
@@ -264,7 +264,7 @@ void hw_why_disconnected(struct hw_why *w, int reason)
 
 void hw_why_log(struct hw_why *w, struct mosquitto *m, const char *line)
 {
-	if (w->tls_verdict == 0) /* Asked now, because the library frees the TLS session if connect() itself fails. */
+	if (w->tls_verdict == 0) /* the library frees the TLS session if connect() fails, so the result is read now */
 		w->tls_verdict = certificate_verdict(m);
 	if (w->tls[0] || !w->conf->tls_ca[0]) /* the first error is the cause */
 		return;

@@ -42,13 +42,13 @@ static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *
 		hw_scripts_load(&r->scripts);
 	else if (trouble == HW_TROUBLE_NOAUTH ||
 	         ((trouble == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
-		/* A new connection may reach the new master. It also authenticates again, and its answers match its
-		 * calls again. */
+		/* A new connection may reach the new master. It authenticates again, and each answer belongs to the
+		 * right call again. */
 		hw_redis_link_fail(&r->link, error);
 }
 
-/* The store has seq `stored`, which is greater than the `seq` sent. If the device's seq is now `stored`, this node
- * wrote that state. If the device still has the seq that was sent, another node wrote it. */
+/* The store has seq `stored`, which is greater than the `seq` that was sent. If the device's seq is `stored` by now,
+ * this node wrote that state. If it is still the one that was sent, another node wrote the stored state. */
 static void newer(struct hw_redis *r, struct hw_ref ref, uint64_t seq, uint64_t stored)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), ref);
@@ -126,8 +126,8 @@ static unsigned judge_transitions(struct hw_redis *r, const struct hw_call *c, c
 	return first;
 }
 
-/* All items are written. If a transition before them has failed, they are sent again nevertheless; the script then
- * skips them. */
+/* All items are written. If a transition before them has failed, they are sent again nevertheless, and the script
+ * then skips them. */
 static void transitions_done(struct hw_redis *r, const struct hw_call *c)
 {
 	struct hw_sink *s = &r->sink;
@@ -165,7 +165,7 @@ void hw_call_on_transitions(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	hw_redis_link_got(&r->link);
 	const char *error = call_error(reply, c);
-	/* The slot of c is free from now on. Its contents stay valid until the next call is built. */
+	/* From now on the slot of `c` is free. Its contents stay valid until the next call is built. */
 	hw_call_undo(r, c);
 	if (error) {
 		r->sink.rewind = true;
@@ -182,9 +182,9 @@ void hw_call_on_transitions(redisAsyncContext *ac, void *answer, void *arg)
 
 /* --- refreshes and snapshots -------------------------------------------------------------------------------------- */
 
-/* Reports an error that is about one item alone. The device's next refresh corrects its data in the store. If a
- * snapshot was to be written as a transition, it is retried as a plain snapshot, and the transition counts as dropped.
- */
+/* Reports an error that concerns one item only. The device's next refresh corrects its data in the store. If the
+ * item was a snapshot that was to be written as a transition, a plain snapshot is sent next, and the transition
+ * counts as dropped. */
 static void item_failed(struct hw_redis *r, const struct hw_call *c, unsigned i, const char *error)
 {
 	hw_refusal_trouble(r, error);
@@ -194,8 +194,8 @@ static void item_failed(struct hw_redis *r, const struct hw_call *c, unsigned i,
 	hw_dues_add(r, &r->sink.snapshot, c->items[i].ref.index);
 }
 
-/* Settles the items that failed in a call without an error of its own. Items that failed because of Redis as a whole
- * are queued again; the first such error is returned. */
+/* Handles the failed items of a call that itself succeeded. Items that failed because of Redis as a whole are queued
+ * again; the first such error is returned. */
 static const char *settle_items(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
 {
 	const char *global = NULL;

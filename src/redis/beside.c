@@ -15,7 +15,7 @@ static uint64_t hash_of(const redisReply *reply)
 	return h;
 }
 
-/* If this monitor has no right to read the key, it takes no notice of a cluster. */
+/* Without the right to read the key, this monitor cannot notice a cluster. */
 static void on_nodes(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fencing tokens in the calls of a cluster's node. A call contains one token for each partition of its items, and
- * for each item the letter of its token (scripts/fence.lua). The calls of a standalone monitor have no tokens.
+ * The fencing tokens in the calls of a cluster's node. A call contains one token for each partition of its items. Each
+ * item contains the letter of its token (scripts/fence.lua). The calls of a standalone monitor have no tokens.
  *
- * A transition is written with the token that was valid when it happened, or it is not written. If the partition was
- * lost and won again since, the present token is a new one, and the owner in between has written other transitions.
+ * A transition is written with the token that was valid when it happened, or not at all. If the partition was lost and
+ * won again since, the present token is another one, and the owner in between has written other transitions.
  */
 #include <inttypes.h>
 #include <stdio.h>

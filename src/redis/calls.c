@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds calls: up to HW_CALL_ITEMS items in one EVALSHA. Two transitions of one device are never in two calls in
- * flight. Otherwise the first call might fail and the second succeed (Redis has no memory for a moment, or a replica
- * becomes master), and the first transition could get no entry in the stream any more.
+ * Builds calls: up to HW_CALL_ITEMS items in one EVALSHA.
+ *
+ * Invariant: two transitions of one device are never in two calls in flight. Otherwise the first call might fail and
+ * the second succeed, for example because Redis has no memory for a moment. The first transition could then get no
+ * entry in the stream any more.
  */
 #include <string.h>
 
@@ -27,16 +29,15 @@ static bool is_full(const struct hw_redis *r, const struct hw_call *c)
 	return c->n == HW_CALL_ITEMS || hw_eval_size(&r->sink.eval) >= HW_CALL_BYTES;
 }
 
-/* Whether this node owns the device, so that the next item of the call may be about it. If so, sets the item's token.
- */
+/* Whether this node owns the device, so that it can be the next item of the call. If so, sets the item's token. */
 static bool is_ours(struct hw_redis *r, const struct hw_call *c, const struct hw_device *d, uint64_t epoch)
 {
 	struct hw_id id = hw_device_id(d);
 	return hw_call_owner_add(r, c->n, id.text, id.len, epoch);
 }
 
-/* Notes the item that was added to the call. `stateless`: it writes no device's state, so its success confirms no
- * device. */
+/* Notes the item that was added to the call. `stateless`: the item writes no device's state, so its success confirms
+ * no device's state. */
 static void note_item(struct hw_call *c, const struct hw_pending_write *e, uint64_t place, bool stateless)
 {
 	c->items[c->n].ref = e->t.device;
@@ -58,14 +59,14 @@ static void add_by_id(struct hw_redis *r, struct hw_call *c, uint64_t place)
 	note_item(c, e, place, true);
 }
 
-/* Whether a transition that is sent again must be skipped because its device was forgotten later. The store may already
- * have the transition. As the device's hash is deleted, the script could not see that. */
+/* Whether a transition that is sent again must be skipped because its device was forgotten since. The store may
+ * already have the transition. The script could not notice that, because the device's hash is deleted. */
 static bool is_over(const struct hw_pending_write *e, const struct hw_device *d)
 {
 	return e->again && hw_device_state(d) == HW_STATE_FORGOTTEN && e->t.state != HW_STATE_FORGOTTEN;
 }
 
-/* Adds the entry at `place`. Returns false if the entry must wait for an answer first. */
+/* Adds the entry at `place` of the ring. Returns false if an answer must arrive before the entry can be sent. */
 static bool add_pending_write(struct hw_redis *r, struct hw_call *c, uint64_t place)
 {
 	struct hw_sink *s = &r->sink;

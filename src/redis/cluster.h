@@ -39,7 +39,8 @@ struct hw_cluster {
 /* The data of an order. The pointers are borrowed for the call. Each is read only for the kinds of order named. */
 struct hw_cluster_with {
 	const char *json;                 /* JOIN, RENEW: a JSON object; its "state" is "ready" if the order says so */
-	const uint64_t *claims;           /* RENEW: HW_PARTITIONS epochs of our fencing tokens; 0: another node's */
+	const uint64_t *claims;           /* RENEW: HW_PARTITIONS epochs, those of our fencing tokens; 0: another
+	                                   * node owns the partition */
 	const struct hw_record *expected; /* CLAIM: HW_PARTITIONS records */
 	const struct hw_fencing_token *given; /* RELEASE: HW_PARTITIONS tokens */
 };

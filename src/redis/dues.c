@@ -65,9 +65,9 @@ static void pass_over(struct hw_redis *r, uint32_t index, bool snapshot)
 }
 
 /*
- * Takes the next device of a queue that exists, that may be written now, and that this node still owns. NULL: there is
- * none. A snapshot waits until the device's transitions in flight are answered. Otherwise, if these failed and the
- * snapshot succeeded, the store would have their seq without their entries.
+ * Takes the next device from a queue. NULL: there is none. The device exists, may be written now, and still belongs to
+ * this node. A snapshot waits until the device's transitions in flight are answered. If they failed and the snapshot
+ * succeeded, the store would have their seq without their entries.
  */
 const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool snapshot, struct hw_ref *ref)
 {

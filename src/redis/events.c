@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the event stream, a page at a time. Commands and answers keep their order on the connection. So a transition
- * that on_event() reports before a page arrives is on that page or an earlier one. A transition that on_event() reports
- * later comes after that page.
+ * Reads the event stream, a page at a time.
+ *
+ * Commands and answers keep their order on the connection. So a transition that on_event() reports before a page
+ * arrives is on this page or an earlier one. A transition that on_event() reports afterwards is on a later page.
  *
  * Cost: Redis finds an id in logarithmic time.
  */

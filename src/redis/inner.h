@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of the Redis code share this header and one struct hw_redis, which redis.c owns. Each part has its own
- * member of the struct and changes only that. It calls the functions below for the members of others.
+ * The parts of the Redis code share this header and one struct hw_redis, which redis.c owns. Each part has a member of
+ * the struct and changes only that member. For the members of other parts, it calls the functions below.
  *
- * When the connection is lost, hiredis calls back with NULL. Callbacks then only free their own memory. Afterwards the
+ * When the connection is lost, hiredis calls all callbacks with NULL, and they only free their own memory. Then the
  * *_lost() function of each part restores its state.
  */
 #ifndef HW_REDIS_INNER_H
@@ -37,12 +37,13 @@
 #define HW_CALLS            (HW_TRANSITION_CALLS + HW_REFRESH_CALLS + HW_SNAPSHOT_CALLS)
 
 #define HW_RETRY_MIN_MS 100
-#define HW_RETRY_MAX_MS 1000 /* so writes resume within about a second after Redis recovers */
-/* from this retry delay on, leaves a read-only replica: the name may lead to the new master by now */
+#define HW_RETRY_MAX_MS 1000 /* short, so that writes resume within about a second after Redis recovers */
+/* When the retry delay is this long and Redis is a read-only replica, the connection is closed: the server's name
+ * may lead to the new master by now. */
 #define HW_REPLICA_MS   1000
-#define HW_POISON_TRIES 5 /* so many failures of one transition alone, and it is given up */
+#define HW_POISON_TRIES 5 /* a transition that failed alone this many times is given up */
 
-#define HW_PLAIN_TURNS    16      /* of so many refreshes of a device without reported fields, one writes last_seen */
+#define HW_PLAIN_TURNS    16      /* of this many refreshes of a device without reported fields, one writes last_seen */
 #define HW_REFRESH_MAX_MS 3600000 /* a device is refreshed at least this often */
 
 #define HW_SWEEP_EVERY_MS    50
@@ -51,7 +52,7 @@
 
 #define HW_STATUS_PAYLOAD_MAX 16384
 
-/* A queue of indices of devices, each at most once. An entry is about the device that has the index when the entry is
+/* A queue of devices' indices, each at most once. An entry means the device that has the index when the entry is
  * taken. */
 struct hw_dues {
 	uint32_t *at;
@@ -59,9 +60,13 @@ struct hw_dues {
 	uint8_t bit; /* the bit of this queue in hw_sink.noted */
 };
 
-/* Bits for each index of a device. FULL: since the last full refresh, only light or plain ones have followed. With
- * FULL, these bits are set if the last refresh contained: the field ONCE, the field OWN_TIMEOUT, and with FORM this
- * node's `form`. AS_TRANSITION: the ring was full at the device's last transition, so its snapshot is written as that
+/* Bits for each index of a device.
+ *
+ * FULL: since the device's last full refresh, only light or plain ones have followed. The next bits are valid only
+ * with FULL: they tell whether that refresh contained the fields ONCE and OWN_TIMEOUT, and, with FORM, this node's
+ * `form`.
+ *
+ * AS_TRANSITION: the ring was full at the device's last transition, so the device's snapshot will be written as that
  * transition. */
 enum {
 	HW_NOTED_REFRESH = 1,
@@ -90,7 +95,7 @@ struct hw_call {
 		struct hw_ref ref;
 		uint64_t seq;
 		uint64_t at;        /* HW_CALL_TRANSITIONS: position in the ring */
-		bool stateless;     /* the item writes no device's state, so its success confirms no device */
+		bool stateless;     /* the item writes no device's state, so its success confirms no device's state */
 		bool as_transition; /* HW_CALL_SNAPSHOT: the snapshot is written as this transition */
 		struct hw_pending_write pending; /* of an `as_transition` item */
 	} items[HW_CALL_ITEMS];
@@ -137,7 +142,8 @@ struct hw_sink {
 	char *key; /* buffer for the name of a device's key */
 	struct hw_call calls[HW_CALLS];
 	unsigned in_flight[HW_CALL_SNAPSHOT + 1];
-	bool rewind;        /* a transition has failed: when all answers are in, send again from the ring's head */
+	bool rewind;        /* a transition has failed: once all answers are in, all from the ring's head on are sent
+	                     * again */
 	unsigned held;      /* kinds of calls that wait for the timer `retry`: HW_HOLD() bits */
 	unsigned retry_ms;  /* the last delay; 0: no failure */
 	uint64_t poison_at; /* position of the transition that last failed alone; poison_tries: how often it failed */
@@ -151,8 +157,8 @@ struct hw_sink {
 };
 
 struct hw_load {
-	/* AGAIN: only the outbox is read again, after a reconnect or for hw_redis_compare(). The outbox of a Redis that
-	 * was restored may be older than the broker's acknowledgements. */
+	/* AGAIN: only the outbox is read, after a reconnect or for hw_redis_compare(). The outbox of a Redis that
+	 * was restored from a copy may list statuses that the broker has acknowledged since. */
 	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE, HW_LOAD_AGAIN } stage;
 	char cursor[32];
 	bool scanning;    /* a page is requested */
@@ -168,19 +174,19 @@ struct hw_load {
 };
 
 struct hw_sight_record {
-	int64_t saw_ms;    /* until when this monitor, or the run before it, has seen the fleet; 0: never */
+	int64_t saw_ms;    /* until when this monitor has seen the fleet, in this run or the last one; 0: never */
 	int64_t old_ms;    /* as found at the first connect */
-	int64_t newest_ms; /* the newest time until which any node had seen the fleet, found at the first connect */
+	int64_t newest_ms; /* at the first connect: the newest time until which any node had seen the fleet */
 	bool searched;     /* the sight records of all nodes have been read */
 	struct hw_canaries old_canaries;
 	struct hw_canaries canaries; /* to be written */
 	bool read;                   /* old_ms is valid */
 	int64_t written_ms;          /* MS in the sight record that Redis confirmed last */
 	bool written;                /* Redis has confirmed a sight record of this run */
-	/* the last sight record was not written, because another run uses our name and has written its own */
+	/* the sight record was not written: another run with our name has written one */
 	bool left;
-	/* an older sight record, or one of another run, was found: the store may have been emptied or replaced
-	 * meanwhile */
+	/* an old sight record, or one of another run, was found: the store may be another one, or was emptied in
+	 * between */
 	bool doubted;
 	bool sees; /* the monitor is not blind, and the load has ended */
 	bool in_flight;
@@ -209,7 +215,7 @@ struct hw_monitors {
 	struct hw_exclusive exclusive;
 	uint64_t count; /* number of renewals of this run's entry */
 	uint64_t born;  /* BORN of this run's entry; 0: none yet */
-	/* asked: when the last renewal was sent. renewed: when the last answered renewal was sent */
+	/* asked: when the last renewal was sent; renewed: when the last renewal with an answer was sent */
 	struct hw_mono asked, renewed;
 	bool in_flight, leaves, left;
 	bool reported; /* the refusal of the entry has been reported */
@@ -282,8 +288,9 @@ struct hw_redis {
 };
 
 /* redis.c */
-/* Returns the id to keep for a transition to `forgotten`, which may be sent again when the device's record no longer
- * exists (pending_writes.h). NULL: no id is needed, or there is no memory. The caller owns it. */
+/* Returns the id that must be kept for a transition to `forgotten`, because the transition may be sent again when
+ * the device's record no longer exists (pending_writes.h). NULL: no id is needed, or there is no memory. The caller
+ * owns it. */
 uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *t);
 
 /* refusal.c */
@@ -330,10 +337,10 @@ bool hw_call_owner_add(struct hw_redis *r, unsigned item, const char *id, size_t
 void hw_call_owner_end(struct hw_redis *r);
 /* Whether this node owns the device, and with which epoch. */
 bool hw_call_owner_epoch(const struct hw_redis *r, const char *id, size_t len, uint64_t *epoch);
-/* Whether an item was refused because Redis has a greater fencing token. If so, reports that token. The item is not
- * sent again. */
+/* Whether an item was refused because Redis has a greater fencing token. If so, reports that token. Such an item is
+ * not sent again. */
 bool hw_call_owner_refused(struct hw_redis *r, const redisReply *item);
-/* Reports that another node owns this device now. What is pending for the device up to `seq` is dropped. */
+/* Reports that another node owns this device now. The pending writes of the device, up to `seq`, are dropped. */
 void hw_call_owner_drop(struct hw_redis *r, struct hw_ref ref, uint64_t seq);
 
 /* call.c */
@@ -372,7 +379,7 @@ void hw_sink_keep(struct hw_redis *r, const struct hw_pending_write *e);
  * device's status is written to the outbox. */
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
                    bool payload);
-/* Appends a snapshot. `as_transition`: it is written as a transition, which `transition` receives. */
+/* Appends a snapshot. With `as_transition`, it is written as a transition, which is then stored in `*transition`. */
 void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
                       bool as_transition, struct hw_pending_write *pending);
 /* Whether the device's refresh would be plain: it only extends the TTL of the connected key. */
@@ -417,8 +424,8 @@ void hw_monitors_lost(struct hw_redis *r);
 int hw_watched_read(struct hw_redis *r);
 /* Sets the clock to `ms`; negative: not known. */
 void hw_watched_set(struct hw_redis *r, struct hw_now now, int64_t ms);
-/* Takes Redis' clock from the answer to a command that was sent at `asked_ms` (monotonic). Ignores an answer that took
- * too long. */
+/* Takes Redis' clock from the answer to a command that was sent at `asked_ms` (monotonic). Ignores the answer if it
+ * took too long. */
 void hw_watched_compare(struct hw_redis *r, struct hw_now now, int64_t asked_ms, int64_t redis_ms);
 void hw_watched_clock(struct hw_redis *r, struct hw_now now, int64_t redis_ms);
 /* Writes the field `watched` of an offline device. Returns its length; 0 if the clock is not known or the device is not

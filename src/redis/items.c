@@ -103,7 +103,8 @@ static void add_keys(struct hw_redis *r, const char *id, size_t len)
 		add_key(r, (enum hw_device_key)k, id, len);
 }
 
-/* Adds the field `parent`, the ids of the known parents. transition.lua reads it and `timeout`, if it is the first. */
+/* Adds the field `parent`, the ids of the known parents. If it is the first field, transition.lua also writes it,
+ * and the `timeout` that follows, to the entry of the stream. */
 static void pair_parents(struct hw_eval *e, const char *text, size_t len)
 {
 	if (len == 0)
@@ -122,8 +123,8 @@ static void add_form(struct hw_redis *r, uint64_t form)
 		pair(&r->sink.eval, "form", text);
 }
 
-/* Adds the payload for the outbox, which has only the status of the device's current state. The status of an older
- * transition is never published. */
+/* Adds the payload for the outbox. The outbox has only the status of a device's present state: the status of an
+ * older transition is never published. */
 static void add_payload(struct hw_redis *r, const struct hw_device *d, bool wanted)
 {
 	char payload[HW_STATUS_PAYLOAD_MAX];
@@ -320,8 +321,8 @@ static void refresh_plain(struct hw_redis *r, const struct hw_device *d)
 }
 
 /*
- * Whether this refresh should write the device's last_seen, which is so once in HW_PLAIN_TURNS timeouts. A timeout of
- * more than an hour counts as an hour. The index spreads the devices evenly over the turns.
+ * Whether this refresh should write the device's last_seen. It does so once in HW_PLAIN_TURNS timeouts, where a timeout
+ * of more than an hour counts as an hour. The turns of the devices are spread evenly by their indices.
  */
 static bool is_its_turn(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {

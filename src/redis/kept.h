@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transitions that the store has confirmed, and that are kept for a while. If a master fails, it may have confirmed
- * transitions that its successor never received. So after a reconnect, the kept transitions are put before all pending
- * ones and are sent again in their order. The script skips those that are already stored (scripts/transition.lua).
+ * Transitions that the store has confirmed and that are kept for a while. A master that fails may have confirmed
+ * transitions that its successor never received. So after a reconnect, the kept transitions are sent again in their
+ * order, before all pending ones. The script skips those that are stored (scripts/transition.lua).
  *
  * A transition is kept for HW_KEPT_MS, and at most the newest HW_KEPT_MAX are kept. Invariant: from the oldest to the
  * newest, the time of confirmation never decreases. Cost: constant for each transition, and 80 bytes, which are freed
@@ -33,8 +33,8 @@ void hw_kept_add(struct hw_kept *k, const struct hw_pending_write *e, int64_t no
 /* Drops what is older than HW_KEPT_MS. */
 void hw_kept_expire(struct hw_kept *k, int64_t now_ns);
 
-/* Moves all entries to the front of `q`, of which no entry may be in flight. `now_ns` becomes their time in the queue.
- * Without memory, drops the oldest. Returns the number moved. */
+/* Moves all entries to the front of `q`. No entry of `q` may be in flight. `now_ns` becomes the time of each entry
+ * in `q`. Without memory, drops the oldest entries. Returns how many were moved. */
 uint32_t hw_kept_put_back(struct hw_kept *k, struct hw_pending_writes *q, int64_t now_ns);
 
 #endif

@@ -28,7 +28,8 @@ struct hw_keys {
 	char *self_match;      /* the pattern of the channels device:self:* of all runs */
 	char *parent_heard, *groups;
 	char *nodes, *owners, *nodes_left;
-	char *no_device[3]; /* by enum hw_device_key: keys that no device can have, because no id contains '+' */
+	char *no_device[3]; /* by enum hw_device_key: the name of a key that no device has, because an id contains no
+	                     * '+' */
 };
 
 /* Initialises the caller's storage; the strings are copied. On -ENOMEM nothing is left to free. */
@@ -44,7 +45,7 @@ size_t hw_keys_device(const struct hw_keys *k, enum hw_device_key key, const cha
 /* Whether `key` is the name of a state hash. If so, *id points to the id within `key`, and *id_len may be 0. */
 bool hw_keys_state_id(const struct hw_keys *k, const char *key, size_t len, const char **id, size_t *id_len);
 
-/* The same for a connected or disconnected key. Sets *which to its kind. */
+/* Like hw_keys_state_id(), for a connected or disconnected key. Sets *which to the kind of the key. */
 bool hw_keys_device_id(const struct hw_keys *k, const char *key, size_t len, enum hw_device_key *which, const char **id,
                        size_t *id_len);
 

@@ -125,9 +125,11 @@ static void on_error(void *arg, const char *reply)
 }
 
 /*
- * The result of the fence, which reads the sight record (device:monitor:NODE_ID) after the TTL queries. If Redis was
- * emptied before them, the sight record is missing, or the sink has written it again. In the second case the sink has
- * called on_emptied(), or will when its write is answered; the fence waits for that answer.
+ * The fence has an answer: it has read the sight record (device:monitor:NODE_ID) after the TTL queries.
+ *
+ * If Redis was emptied before the queries, the sight record is missing, or the sink has written a new one. In the
+ * second case the sink has already called on_emptied(), or will call it when the write is answered. The fence waits for
+ * that answer.
  */
 static void on_fenced(void *arg, bool known, bool has_record)
 {
@@ -221,8 +223,8 @@ static void begin_listening(struct hw_keyspace *ks)
 	hw_resync_want(&ks->resync, false);
 }
 
-/* A message on the channel of a node: '+' or '-' from its scripts, or the time at which this monitor sent a message to
- * itself. The time is never sent within a script. */
+/* A message on the channel of a node. '+' and '-' come from the node's scripts. A time comes from this monitor,
+ * which sends it to itself; it is never sent within a script. */
 static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 {
 	ks->own = text[0] == '+';
@@ -262,8 +264,8 @@ static void on_message(redisAsyncContext *ac, void *answer, void *arg)
 	if (!reply)
 		return;
 	hw_redis_link_got(&ks->hear_link);
-	size_t n =
-		reply->elements; /* A message that matched a pattern contains the pattern as an additional element. */
+	size_t n = reply->elements; /* If a message matched a pattern, its reply has the pattern as an additional
+	                             * element. */
 	if (reply->type != REDIS_REPLY_ARRAY || (n != 3 && n != 4) || reply->element[n - 2]->type != REDIS_REPLY_STRING)
 		return;
 	if (reply->element[n - 1]->type == REDIS_REPLY_STRING) {
@@ -462,7 +464,7 @@ static void on_hear_ready(void *arg)
 	const int first =
 		ks->conf.several
 			? 1
-			: 2; /* the pattern also matches our own channel, so that is not subscribed separately */
+			: 2; /* in a cluster the pattern matches our own channel too, so it needs no subscription */
 	const char *argv[HW_KEYSPACE_EVENTS + 2] = {"SUBSCRIBE", ks->self};
 	size_t len[HW_KEYSPACE_EVENTS + 2] = {9, strlen(ks->self)};
 	char names[HW_KEYSPACE_EVENTS][64];

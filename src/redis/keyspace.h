@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keyspace listener: detects when other programs write or remove connected keys of devices, and when such keys
- * expire, and reports the state of each key. It has two connections: one is subscribed to Redis' notifications, the
- * other sends TTL queries (ttl_queries.h).
+ * The keyspace listener. It notices when other programs write or remove connected keys of devices and when such keys
+ * expire, and it reports the state of each key. It has two connections: one receives Redis' notifications, the other
+ * sends TTL queries (ttl_queries.h).
  *
  * A notification only causes a TTL query. A resync queries all keys, and so finds changes whose notifications were lost
- * or never sent. It runs when listening begins, when TTL queries had to be dropped, and every hour at a slow pace. It
- * runs every minute while notifications do not arrive.
+ * or never sent. A resync runs when listening begins, and when TTL queries had to be dropped. It also runs every hour
+ * at a slow pace, and every minute while notifications do not arrive.
  *
  * The scripts of redis.h publish '+' and '-' on this run's own channel, before and after their writes. Notifications
  * between the two are ignored. Notifications and these messages arrive on one connection, in the order in which they
  * happened. In a cluster, each node subscribes to the channels of all nodes, and so ignores the writes of every node.
  *
  * This code changes no device, logs nothing and never blocks. Cost: one TTL query for each notification about another
- * program's write, except those that are merged; and one message to itself each second.
+ * program's write, except those that are merged; and each second one message that the monitor sends to itself.
  */
 #ifndef HW_REDIS_KEYSPACE_H
 #define HW_REDIS_KEYSPACE_H
@@ -54,7 +54,7 @@ struct hw_keyspace_conf {
 	bool several;                      /* this is a node of a cluster */
 	int64_t resync_ms;                 /* how often a paced resync runs */
 	int64_t resync_deaf_ms;            /* ... while notifications do not arrive */
-	int64_t deaf_ms;                   /* a message to itself that takes longer than this causes a reconnect */
+	int64_t deaf_ms;                   /* if a message to itself takes longer than this, the listener reconnects */
 	uint32_t queries_max;              /* how many TTL queries may wait; default HW_TTL_QUERIES_MAX */
 };
 

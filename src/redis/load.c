@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader. It reads the names of all state hashes with SCAN, a page at a time, and the hashes of each page with
- * pipelined HMGETs. Then it reads the outbox with HSCAN, so that the devices of its entries are known. The next SCAN is
- * sent before the HMGETs of a page, so that Redis, which does nearly all of the work, is never idle. After a lost
- * connection, or an error that is about Redis as a whole, the load starts over. Devices are then reported twice, which
- * the owner allows. So SCAN may also return a key twice.
+ * Loads the devices of the store.
+ *
+ * SCAN reads the names of all state hashes, a page at a time, and pipelined HMGETs read the hashes of each page. Then
+ * HSCAN reads the outbox; by then the devices of its entries are known. The next SCAN is sent before the HMGETs of a
+ * page, so that Redis, which does nearly all of the work, is never idle.
+ *
+ * After a lost connection, or an error that concerns Redis as a whole, the load starts over. SCAN may also return a key
+ * twice. In both cases a device is reported twice, which the owner allows.
  *
  * Cost: at most one SCAN and the HMGETs of two pages are in flight. A turn of the loop handles what one read()
  * returned.
@@ -89,7 +92,7 @@ static unsigned real(const redisReply *e, double *to, unsigned bit)
 	return end == e->str + e->len && isfinite(*to) ? bit : 0;
 }
 
-/* Accepts only a text that a device could have reported, because the text is published in the retained status. */
+/* Accepts only a text that a device could have reported, because the text will be published in the retained status. */
 static unsigned text(const redisReply *e, char **to, unsigned bit)
 {
 	char plain[HW_REPORT_TEXT_MAX];
@@ -169,9 +172,9 @@ static uint64_t seq_of(const redisReply *e)
 	return seq == 0 && digits && e->str[0] != '0' ? INT64_MAX : (uint64_t)seq;
 }
 
-/* Whether the hash is a device's record, which has a state or a seq. One of the two may be malformed, if another
- * program wrote it or the stream refused an entry (transition.lua). The core then replaces it. All other fields have
- * defaults. */
+/* Whether the hash is a device's record, which has a state or a seq. One of the two may be malformed: another
+ * program may have written it, or the stream has refused an entry (transition.lua). The core then replaces it. All
+ * other fields have defaults. */
 static bool read_device(const redisReply *reply, struct hw_stored *s)
 {
 	const redisReply *state = field(reply, F_STATE), *reason = field(reply, F_REASON),
@@ -246,7 +249,7 @@ static void finish(struct hw_redis *r)
 {
 	r->load.stage = HW_LOAD_DONE;
 	r->ops->on_loaded(r->arg, r->load.devices, r->load.unusable, r->load.first_unusable, true);
-	hw_plan_sweep(r); /* keys may have expired, or been lost, while no monitor ran */
+	hw_plan_sweep(r); /* keys may have expired or been deleted while no monitor ran */
 	hw_plan_pump(r);
 }
 
@@ -257,7 +260,7 @@ static void go_on(struct hw_redis *r)
 	if (l->scanning || l->waiting > 0)
 		return;
 	if (l->stage == HW_LOAD_AGAIN) {
-		l->stage = HW_LOAD_DONE; /* if that failed, the outbox is read again on the next connection */
+		l->stage = HW_LOAD_DONE; /* if reading the outbox failed, the next connection reads it again */
 		if (l->next)
 			hw_redis_load(r);
 		return;
@@ -431,7 +434,7 @@ static void scan(struct hw_redis *r)
 	l->failed |= !l->scanning;
 }
 
-/* If the right to read Redis' clock is missing, times are compared with our own clock. */
+/* Without the right to read Redis' clock, times are compared with the clock of this machine. */
 static void on_clock(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;
@@ -517,8 +520,8 @@ void hw_redis_load(struct hw_redis *r)
 		r->load.unarmed = event_add(r->load.again, &now) != 0;
 }
 
-/* Reads the sight records of the other nodes again, before the load. If the connection is lost meanwhile, the reconnect
- * does so. */
+/* Reads the sight records of the other nodes again, before the load. If the connection is lost meanwhile, they are
+ * read after the reconnect. */
 void hw_redis_load_late(struct hw_redis *r)
 {
 	r->started_wall_ms = hw_clock_now().wall_ms;

@@ -23,7 +23,7 @@ static bool is_text(const redisReply *e, size_t most)
 	return e->type == REDIS_REPLY_STRING && e->len > 0 && e->len < most && !memchr(e->str, '\0', e->len);
 }
 
-/* `more`: receives the details for the report; may be NULL. */
+/* Parses an entry. `more`: receives the details that only the report needs; may be NULL. */
 static bool parse(const redisReply *run, const redisReply *text, struct hw_exclusive_entry *e,
                   struct hw_redis_monitor *more)
 {
@@ -51,8 +51,8 @@ static bool mourn(struct hw_monitors *m, const redisReply *run, const redisReply
 	return true;
 }
 
-/* Reports why the entry could not be written. If Redis refuses all writes, the sight record, which is also written each
- * second, reports that. Only a missing right may be about this key alone. */
+/* Reports why the entry could not be written. The sight record is also written each second: if Redis refuses all
+ * writes, that is reported there. Only a missing right may concern this key alone. */
 static void report(struct hw_redis *r, const char *error)
 {
 	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 128];
@@ -133,8 +133,8 @@ static void on_entered(redisAsyncContext *ac, void *answer, void *arg)
 	on_entries(r, reply);
 }
 
-/* If the entry was not renewed for this long, another run may have removed it. This run then enters itself as the
- * youngest. */
+/* If the entry was not renewed for this long, another run may have removed it. This run then counts as the youngest
+ * again. */
 static uint64_t born_of(const struct hw_monitors *m)
 {
 	return m->asked.ns - m->renewed.ns < HW_EXCLUSIVE_LEASE_NS / 2 ? m->born : 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What heartwheel-alert reads beside the event stream: the stream device:parent_heard, and the hash device:groups.
+ * Writes what heartwheel-alert reads in addition to the event stream: the stream device:parent_heard, and the hash
+ * device:groups.
  *
- * Both are hints. An entry that Redis does not take is not written again: without it the cause of a device stays open a
- * while longer. So at most HW_HINTS_MAX commands are in flight, and more are dropped.
+ * Both only make heartwheel-alert faster. If Redis does not accept an entry, the entry is not written again; the cause
+ * of an outage then stays unknown a while longer. So at most HW_HINTS_MAX commands are in flight, and further ones are
+ * dropped.
  *
- * Cost: one XADD an entry; one HSET each two seconds.
+ * Cost: one XADD for each entry, and one HSET in two seconds.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +65,7 @@ void hw_redis_parent_heard(struct hw_redis *r, struct hw_id id, uint64_t seq, st
 	write_hint(r, 14, argv, len);
 }
 
-/* The groups of the file, or those that are only known because devices were in them. */
+/* Adds the groups of the file, or (`retired`) those that exist only because devices were in them. */
 static unsigned add_groups(const struct hw_redis *r, bool retired, const struct hw_now now, const char **argv,
                            char (*value)[VALUE_MAX])
 {
@@ -94,7 +96,7 @@ static void send_groups(struct hw_redis *r, const char *command, unsigned n, con
 	write_hint(r, (int)n, argv, len);
 }
 
-/* The first time after a connect, the groups of earlier runs are removed. */
+/* The first call after a connect also removes the groups of earlier runs. */
 void hw_redis_groups(struct hw_redis *r, struct hw_now now)
 {
 	size_t n_groups = hw_monitor_groups(r->m)->n, room = 2 * n_groups + 2;

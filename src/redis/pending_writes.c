@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring of transitions. Cost: constant for each entry. It uses chunks, because one array that doubles would copy
- * some 14 MB in a turn of the loop when many devices stop or return at once.
+ * The ring of transitions. Cost: constant for each entry. The ring consists of chunks. A single array that doubles
+ * would copy some 14 MB in a turn of the loop when many devices stop or return at once.
  */
 #include "redis/pending_writes.h"
 

@@ -2,8 +2,10 @@
 /*
  * The ring of writes that Redis has not confirmed: transitions, and acknowledgements of the broker. Both share one
  * ring, because an acknowledgement must not overtake a transition of its device. Positions only grow: head <= sent <=
- * tail. The ring has up to HW_PENDING_WRITES_MAX entries, in chunks that are allocated when needed. Confirmed
- * transitions that are sent again (kept.h) are put before the head, and do not count towards that limit.
+ * tail.
+ *
+ * The ring has up to HW_PENDING_WRITES_MAX entries, in chunks that are allocated when needed. Confirmed transitions
+ * that are sent again (kept.h) are put before the head, and do not count towards that limit.
  */
 #ifndef HW_REDIS_PENDING_WRITES_H
 #define HW_REDIS_PENDING_WRITES_H
@@ -22,8 +24,8 @@ struct hw_pending_write {
 	struct hw_transition t; /* of an acknowledgement: only seq is used */
 	int64_t queued_ns;      /* monotonic */
 	uint64_t epoch;         /* in a cluster: epoch of the fencing token when the transition happened; else 0 */
-	/* A length byte, then the id. Acknowledgements have it, and transitions that may outlive the device's record;
-	 * in the latter the group's name follows the id. NULL: no id is needed */
+	/* A length byte, then the id. Only for an acknowledgement, and for a transition that may outlive the
+	 * device's record; the group's name then follows. NULL: no id is needed */
 	uint8_t *id;
 	bool acknowledges; /* this entry is an acknowledgement, not a transition */
 	bool cleared;
@@ -35,8 +37,9 @@ struct hw_pending_writes {
 	struct hw_pending_write *chunk[HW_PENDING_WRITES_CHUNKS]; /* NULL: an unused chunk */
 	uint64_t head, sent, tail;
 	uint32_t transitions; /* number of transitions */
-	uint32_t again;       /* number of entries that are sent again; these are the first ones */
-	uint32_t ends;        /* number of new transitions to a state other than online, which no heartbeat caused */
+	uint32_t again;       /* how many entries are sent again: the first ones of the ring */
+	uint32_t ends;        /* how many new transitions lead to another state than online, so that no heartbeat
+	                       * caused them */
 };
 
 void hw_pending_writes_fini(struct hw_pending_writes *q);
@@ -45,7 +48,7 @@ void hw_pending_writes_fini(struct hw_pending_writes *q);
  * e->id. */
 int hw_pending_writes_push(struct hw_pending_writes *q, const struct hw_pending_write *e);
 
-/* Inserts *e before all other entries, of which none may be in flight. Returns as hw_pending_writes_push(). */
+/* Inserts *e before all other entries. No entry may be in flight. Returns as hw_pending_writes_push(). */
 int hw_pending_writes_put_before(struct hw_pending_writes *q, const struct hw_pending_write *e);
 
 /* Returns the entry at a position from head to tail - 1. Its address is valid until the entry is confirmed. */

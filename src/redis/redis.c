@@ -3,9 +3,9 @@
  * The object hw_redis. It owns the parts, starts and stops them when the connection comes up or is lost, and implements
  * redis.h.
  *
- * When the connection comes up, these steps follow in order: it is authenticated; one of several nodes asks which
- * server this is; the scripts are loaded; the sight record is read; on_link() is called. When it is lost,
- * hw_redis_link_ops.on_lost is called once for each connection or attempt.
+ * Each time that the connection comes up, these steps follow in order: the connection is authenticated; one of several
+ * nodes asks which server this is; the scripts are loaded; the sight record is read; on_link() is called. When a
+ * connection or an attempt ends, hw_redis_link_ops.on_lost is called once.
  */
 #include "redis/redis.h"
 
@@ -25,8 +25,8 @@ static void on_lost(void *arg, const char *why)
 	bool was = r->up;
 	char text[sizeof(r->refusal.text)];
 	if (r->refusal.kind != hw_trouble_of(why))
-		r->refusal.writes = 0; /* whether Redis will still refuse writes after a reconnect is not known */
-	/* The text of a refusal is Redis' own. Any other `why` is a sentence of the connection. */
+		r->refusal.writes = 0; /* after a reconnect it is not known whether Redis still refuses writes */
+	/* If Redis refuses writes, `why` is Redis' own text. Otherwise it is a sentence of the connection. */
 	if (r->refusal.writes)
 		snprintf(text, sizeof(text), "%s", r->refusal.text);
 	else if (hw_trouble_of(why) != HW_TROUBLE_OTHER || strncmp(why, "ERR ", 4) == 0)
@@ -154,8 +154,8 @@ uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *
 	return copy_id(id.text, id.len, hw_monitor_group_of(r->m, d)->name);
 }
 
-/* The ring has no room for a transition. The device's snapshot is then written as that transition, unless another
- * transition follows first. */
+/* The ring has no room for a transition. So the device's next snapshot is written as this transition, unless the
+ * device makes another transition before. */
 static void leave_to_rewrite(struct hw_redis *r, uint32_t index)
 {
 	if (hw_dues_add(r, &r->sink.snapshot, index))

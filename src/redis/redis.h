@@ -8,10 +8,11 @@
  * (sight_record.c).
  *
  * Transitions pass through a bounded ring in their order. A transition leaves the ring when Redis has confirmed it.
- * After a lost connection, unconfirmed ones are sent again, which is harmless because the script compares seq. If the
- * ring overflows, this is counted, and the device's snapshot is written instead. If Sentinels name the master, the
- * transitions that were confirmed in the last minute are also sent again after each reconnect, because a failed master
- * may have confirmed transitions that its successor never received. This code logs nothing and never blocks.
+ * After a lost connection, transitions that are not confirmed are sent again; this is harmless, because the script
+ * compares seq. If the ring is full, this is counted, and the device's snapshot is written instead. If Sentinels name
+ * the master, a failed master may have confirmed transitions that its successor never received. So after each
+ * reconnect, the transitions that were confirmed in the last minute are sent again too. This code logs nothing and
+ * never blocks.
  */
 #ifndef HW_REDIS_H
 #define HW_REDIS_H
@@ -38,11 +39,12 @@ struct hw_redis_conf {
 	int64_t events_max;
 	bool refresh_last_seen; /* true: each refresh writes last_seen; false: only one in several does */
 	uint64_t run_id;        /* random run id of this run */
-	/* identifies the lock on the pid file, which only one run has at a time; 0: not known */
+	/* identifies the lock on the pid file, which only one run can hold at a time; 0: not known */
 	uint64_t place;
-	/* added to the TTL of connected keys, because a take-over by another node may need this time */
+	/* added to the TTL of connected keys: a take-over by another node may take this long */
 	int64_t ttl_more_ms;
-	/* a keyspace listener runs: the scripts announce their own writes and respect keys of other programs */
+	/* a keyspace listener runs: the scripts announce this monitor's writes, and do not overwrite keys of other
+	 * programs */
 	bool keyspace;
 };
 
@@ -65,15 +67,16 @@ struct hw_redis_ops {
 	/* An entry of the outbox, read after all devices: the payload that the broker has not acknowledged ("": a
 	 * clearing). Not NUL-terminated. */
 	void (*on_outbox)(void *arg, const char *id, size_t id_len, const char *payload, size_t len);
-	/* The load has ended. Arguments: how many devices there are, how many records are unusable, the id of the first
-	 * of these, and whether all were read. */
+	/* The load has ended: how many devices there are; how many records are unusable, and the id of the first of
+	 * these; whether everything was read. */
 	void (*on_loaded)(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete);
 	/* The store holds this device's state as of `seq`. */
 	void (*on_confirmed)(void *arg, struct hw_ref device, uint64_t seq);
 	/* The store holds a newer seq than ours. */
 	void (*on_newer)(void *arg, struct hw_ref device, uint64_t stored_seq);
-	/* A transition was written to the event stream with this id. Called before its on_confirmed(). Not called if
-	 * the answer was lost: the entry then comes with hw_redis_events_after(). May be NULL. */
+	/* A transition was written to the event stream with this id. Called before on_confirmed() for the same
+	 * transition. Not called if the answer was lost: the entry is then returned by hw_redis_events_after(). May
+	 * be NULL. */
 	void (*on_event)(void *arg, struct hw_stream_id at, const struct hw_transition *t);
 	/* The answer to hw_redis_events_after() or hw_redis_events_last(). May be NULL if neither function is called.
 	 */
@@ -105,8 +108,8 @@ struct hw_redis_ops {
 	/* Redis has a greater fencing token for this partition. It has refused our writes for the partition, and they
 	 * will not be repeated. */
 	void (*on_fenced)(void *arg, unsigned partition, const struct hw_fencing_token *newer);
-	/* This device's state up to `seq` was not written and will not be, because another node owns the device, or
-	 * owned it meanwhile. Must not call a function of this header. May be NULL. */
+	/* A state of this device was not written and never will be, with all states up to `seq`: another node owns
+	 * the device, or owned it in between. Must not call a function of this header. May be NULL. */
 	void (*on_dropped)(void *arg, struct hw_ref device, uint64_t seq);
 	/* A request of hw_redis_read_device() failed: the connection was lost, or Redis cannot serve it. Must not call
 	 * a function of this header. May be NULL. */
@@ -118,8 +121,8 @@ struct hw_redis_stats {
 	uint32_t transitions_waiting, refreshes_waiting;
 	int64_t script_ns; /* smoothed round trip of a transition script */
 	uint64_t fenced;   /* items refused because of another node's greater token */
-	/* waiting: entries of the ring without those that are sent again. waiting_ends: transitions among them to a
-	 * state other than online. done: position of the ring's head. room: how many more entries fit. */
+	/* waiting: entries of the ring, without those that are sent again. waiting_ends: how many of these lead to
+	 * another state than online. done: position of the ring's head. room: how many more entries fit. */
 	uint64_t waiting, waiting_ends, done, room;
 	int64_t oldest_transition_ms; /* age of the oldest unconfirmed transition; 0: none */
 };
@@ -134,17 +137,18 @@ void hw_redis_free(struct hw_redis *r);
 /* Reads every device and the outbox when the connection is up. Must be called before any transition. A node of a
  * cluster calls it again if it cannot follow the stream, but not before on_loaded(). */
 void hw_redis_load(struct hw_redis *r);
-/* The first load of a monitor that has waited until now, perhaps with a connection for long. Reads the sight records
- * again, as if the object were new. */
+/* The first load of a monitor that has waited with loading, perhaps for long and while connected. Reads the sight
+ * records again, as a new object would. */
 void hw_redis_load_late(struct hw_redis *r);
 
-/* In a cluster: reads the stored state of a device that is known only from other nodes' transitions. on_device() or
- * on_unlooked() follows. On -ENOTCONN, -ENOMEM or -ENOBUFS (too many requests in flight) neither is called. */
+/* In a cluster: reads the stored state of a device that this node knows only from other nodes' transitions.
+ * on_device() or on_unlooked() follows. On -ENOTCONN, -ENOMEM or -ENOBUFS (too many requests in flight) neither is
+ * called. */
 #define HW_READ_DEVICES_MAX 1024
 int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len);
 
-/* Checks whether there are members of a cluster on this prefix. `fn` is called with the ops' argument. `any`: there is
- * a member. `hash` changes as long as a member runs. On -ENOTCONN or -ENOMEM, or if the connection is lost, `fn` is not
+/* Checks whether a cluster uses this prefix. `fn` is called with the ops' argument. `any`: the cluster has a member.
+ * `hash` changes as long as a member runs. On -ENOTCONN or -ENOMEM, or if the connection is lost, `fn` is not
  * called. */
 typedef void hw_redis_nodes_seen(void *arg, bool any, uint64_t hash);
 int hw_redis_read_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn);
@@ -155,23 +159,24 @@ struct hw_redis_monitor {
 	long pid;
 };
 /*
- * Called each second: enters this run among the standalone monitors of this prefix, or renews its entry. Returns
- * whether a command was sent; none is sent while an answer is awaited. `fn` is called with the ops' argument, the
- * verdict on the entries, and the older monitor (NULL if this one is the first). It is not called if the connection is
- * lost. If Redis refuses the entry, this monitor counts as the first.
+ * Called each second: adds this run to the standalone monitors of this prefix, or renews its entry. Returns whether a
+ * command was sent; none is sent while an answer is awaited.
+ *
+ * `fn` is called with the ops' argument, the verdict on the entries, and the older monitor (NULL if this one is the
+ * first). It is not called if the connection is lost. If Redis refuses the entry, this monitor counts as the first.
  */
 typedef void hw_redis_monitors_seen(void *arg, enum hw_exclusive_verdict v, const struct hw_redis_monitor *older);
 bool hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn);
-/* The same for a node of a cluster, which has no entry. Each standalone monitor counts as older. */
+/* Like hw_redis_enter(), for a node of a cluster, which has no entry. Each standalone monitor counts as older. */
 bool hw_redis_read_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn);
-/* Removes the entry for good. Returns whether it is removed, or cannot be removed; the caller repeats the call until
- * then. When it is removed, the `fn` of hw_redis_enter() is called once more. */
+/* Removes the entry for good. Returns true if it is removed, or if it cannot be removed. The caller repeats the call
+ * until then. After the removal, the `fn` of hw_redis_enter() is called once more. */
 bool hw_redis_leave(struct hw_redis *r);
 
-/* Another node has ended, perhaps with pending writes. Reads the outbox again, and gradually compares every device that
- * this node owns with the store. */
+/* Called when another node has ended, perhaps with pending writes. Reads the outbox again, and gradually compares
+ * every device that this node owns with the store. */
 void hw_redis_compare(struct hw_redis *r);
-/* Whether such a comparison, or the one after a reconnect, still runs. */
+/* Whether a comparison of all devices still runs: by hw_redis_compare(), or after a reconnect. */
 bool hw_redis_is_comparing(const struct hw_redis *r);
 
 /* The configuration of devices has changed: the next refresh of each device writes all fields of its hash. */
@@ -182,12 +187,12 @@ void hw_redis_reconfigured(struct hw_redis *r);
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);
 /* Queues a refresh of an online device's keys. Several requests for a device become one refresh. */
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device);
-/* The same, but does nothing if only the TTL of the connected key would be refreshed. */
+/* Like hw_redis_refresh(), but does nothing if the refresh would only extend the TTL of the connected key. */
 void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref device);
-/* The parents of a device have changed: the next refresh, which is queued, writes all fields of its hash. */
+/* The parents of a device have changed. Queues a refresh that writes all fields of its hash. */
 void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device);
-/* Adds an entry to the stream device:parent_heard (see struct hw_out), and writes the hash device:groups. Neither is
- * repeated if Redis does not take it. */
+/* hw_redis_parent_heard() adds an entry to the stream device:parent_heard (see struct hw_out). hw_redis_groups()
+ * writes the hash device:groups. If Redis does not accept one of these, it is not sent again. */
 void hw_redis_parent_heard(struct hw_redis *r, struct hw_id id, uint64_t seq, struct hw_id parent, int64_t settle_ms);
 void hw_redis_groups(struct hw_redis *r, struct hw_now now);
 /* The broker has acknowledged a device's retained status with this `seq`: removes the status from the outbox if it is
@@ -206,8 +211,8 @@ bool hw_redis_up(const struct hw_redis *r);
 /*
  * hw_redis_refusal(): while Redis refuses writes, the reason and the remedy. hw_redis_refusal_name(): the kind of
  * refusal, by hw_trouble_name(). Both return NULL while writes succeed, and after the connection was lost for another
- * reason. Only a successful write ends a refusal, also if the connection is closed because of it. The sight record is
- * written each second, so an idle monitor notices a refusal too.
+ * reason. A refusal ends only with a successful write, even if the connection was closed because of the refusal. The
+ * sight record is written each second, so an idle monitor notices a refusal too.
  */
 const char *hw_redis_refusal(const struct hw_redis *r);
 const char *hw_redis_refusal_name(const struct hw_redis *r);
@@ -241,18 +246,18 @@ void hw_redis_tick(struct hw_redis *r);
  * hw_redis_old_canaries(): returns the value of the previous run; valid after the connection was up once. */
 void hw_redis_keep_canaries(struct hw_redis *r, const struct hw_canaries *canaries);
 const struct hw_canaries *hw_redis_old_canaries(const struct hw_redis *r);
-/* Whether Redis should have a sight record: it has confirmed one of this run, or another run with our name has kept its
- * own. If so, a missing sight record means that Redis was emptied. */
+/* Whether Redis should have a sight record: Redis has confirmed one of this run, or another run with our name has
+ * written its own. If the sight record is then missing, Redis was emptied. */
 bool hw_redis_has_sight_record(const struct hw_redis *r);
 /* Whether a sight record is being written. Its answer shows whether Redis was emptied before. */
 bool hw_redis_is_writing_sight_record(const struct hw_redis *r);
-/* Whether since the last call a sight record of another run, or an older one of this run, was found. The store may then
+/* Whether an old sight record of this run, or one of another run, was found since the last call. The store may then
  * have been emptied or replaced unnoticed. */
 bool hw_redis_doubts(struct hw_redis *r);
 /*
- * Reads the sight record after all commands that were sent before. So if Redis was emptied before now, on_emptied() is
- * called first, and then `fn`. `has_record`: the sight record exists, or is not expected yet. `known`: false if the
- * connection was lost. On -ENOTCONN or -ENOMEM `fn` is not called. Otherwise `fn` is called, at the latest by
+ * Reads the sight record after all commands that were sent before. If Redis was emptied by then, on_emptied() is called
+ * first. Then `fn` is called. `has_record`: the sight record exists, or is not expected yet. `known`: false if the
+ * connection was lost. On -ENOTCONN or -ENOMEM, `fn` is not called. Otherwise it is called once, at the latest by
  * hw_redis_free().
  */
 typedef void hw_redis_fenced(void *arg, bool known, bool has_record);

@@ -61,8 +61,8 @@ static unsigned pending_calls(const struct hw_redis *r)
 	return pending;
 }
 
-/* A kind of write has succeeded. If nothing of another refused kind is pending, that kind also counts as succeeded: its
- * call may have been dropped together with its device, and another call of that kind may never come. The sight record
+/* A kind of write has succeeded. Other kinds that Redis has refused also count as successful if no call of the kind
+ * is pending. (The call may have been dropped with its device, and there may never be another one.) The sight record
  * is always pending. */
 void hw_refusal_end(struct hw_redis *r, unsigned write)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A resync: a TTL query for every connected key, to find changes that no notification reported. The resync first
- * queries the keys that exist (SCAN, a page at a time). It then queries the keys that SCAN did not return although
- * their devices are online by their key. The results are handled like those of other TTL queries.
+ * A resync: TTL queries for all connected keys, which find changes that no notification has reported. The first queries
+ * are for the keys that exist (SCAN, a page at a time). More queries follow for keys that SCAN did not return although
+ * their devices are online by their keys. Results are handled like those of other TTL queries.
  *
- * Only one resync runs at a time. A new request starts the resync over. The resync pauses while many queries wait, so
- * it never fills the queue of queries. Cost: one query for each key, in pages. At a slow pace, one page every 50 ms.
+ * Only one resync runs at a time; a new request starts it over. The resync pauses while many queries wait, so it never
+ * fills their queue. Cost: one query for each key, in pages. At a slow pace, one page in 50 ms.
  */
 #ifndef HW_REDIS_RESYNC_H
 #define HW_REDIS_RESYNC_H
@@ -55,14 +55,14 @@ void hw_resync_tick(struct hw_resync *r);
 void hw_resync_want(struct hw_resync *r, bool paced);
 /* The connection works, and results may be reported: a requested resync may begin. */
 void hw_resync_ready(struct hw_resync *r);
-/* The connection is lost. A resync is requested for when it returns. */
+/* The connection is lost. When it is up again, a resync runs. */
 void hw_resync_lost(struct hw_resync *r);
 /* Whether no resync has run for `every_ns`. */
 bool hw_resync_is_due(const struct hw_resync *r, struct hw_mono now, int64_t every_ns);
 
 /*
- * Whether an existing connected key is evidence about its device. It is not if heartbeats alone keep the device online,
- * because then we have written the key. It is not either if the device has just become offline and Redis has not
+ * Whether a connected key that exists is evidence about its device. It is not if only heartbeats keep the device
+ * online: this monitor then wrote the key itself. Nor is it if the device has just become offline and Redis has not
  * confirmed that yet.
  */
 bool hw_resync_is_of_interest(const struct hw_monitor *m, const char *id, size_t len);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The sight record in device:monitor:NODE_ID is "RUN MS CANARIES". RUN is this run's id. MS is the time until which
- * this run has seen the fleet, in wall-clock milliseconds. CANARIES has the parts of hw_monitor_canaries() that are not
- * 0, each with its index; it is omitted if there are none. The sight record of the previous run shows for how long no
- * monitor was watching. The sight record that is found each second shows whether Redis still has our data.
+ * this run has seen the fleet, in wall-clock milliseconds. CANARIES are the parts of hw_monitor_canaries() that are not
+ * 0, each with its index; it is omitted if there are none.
  *
- * Invariant: MS is never later than the last state in the store. It stands still while the monitor is blind, and until
+ * The sight record of the previous run shows how long no monitor was watching. This run reads its own sight record each
+ * second, which shows whether Redis still has our data.
+ *
+ * Invariant: MS is never later than the last state in the store. MS stands still while the monitor is blind, and until
  * the load has ended.
  *
  * In a cluster, only the run that is a member under the name NODE_ID writes the sight record. A run that waits until
- * its predecessor is removed leaves the predecessor's sight record. That one also shows whether Redis was emptied.
+ * its predecessor is removed does not change the predecessor's record, which also shows whether Redis was emptied.
  *
- * Each second the sight record also shows whether Redis accepts writes. Its script has a second key, that of the clock
- * of watching (watched.c), so that a Redis Cluster refuses it as it would refuse a transition.
+ * Each write also shows whether Redis accepts writes. The script has a second key, that of the clock of watching
+ * (watched.c), so that a Redis Cluster refuses it as it would refuse a transition.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -85,8 +87,8 @@ static void compare(struct hw_redis *r, const struct found *f)
 		               "another run of this monitor has written its run id: a second monitor has the same "
 		               "node_id, or Redis was restored from a copy");
 		if (r->sink.sweep)
-			return; /* otherwise two monitors that overwrite each other's sight record would restart the
-			           sweep for ever */
+			return; /* otherwise two monitors that overwrite each other's record would restart the sweep
+			         * for ever */
 	} else if (f->ms >= k->written_ms) {
 		return;
 	} else {
@@ -143,8 +145,8 @@ static void refused(struct hw_redis *r, const char *error)
 		hw_redis_link_fail(&r->link, error); /* a new connection may reach the new master */
 }
 
-/* Another run uses our name, so our sight record was not written. The store has the other run's sight record, or none.
- * If Redis had refused our last one, the other run's record proves that Redis has accepted a write since. */
+/* Another run uses our name, so our sight record was not written. The store has that run's record, or none. If Redis
+ * refused our last write, the other record proves that Redis accepts writes again. */
 static void on_left(struct hw_redis *r, const redisReply *found)
 {
 	struct found f = parse(r, found);
@@ -188,12 +190,12 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	int64_t ms = k->sent_ms;
 	compare(r, &f); /* this may send the next sight record */
 	if (!is_put) {
-		put(r); /* this run's sight record should have been there, and is missing */
+		put(r); /* Redis had confirmed this run's sight record, and it is missing now */
 		return;
 	}
 	hw_refusal_end(r, HW_REFUSED_SIGHT_RECORD);
 	if (k->left && !k->written_ms)
-		k->doubted = false; /* another run used our name until now, so no sight record of ours was lost */
+		k->doubted = false; /* another run used our name until now, so none of our sight records is missing */
 	k->written = true;
 	k->left = false;
 	k->written_ms = ms;

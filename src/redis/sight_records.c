@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the newest time until which any node of a cluster has seen the fleet. It is read once, before the load. The
- * names of the sight records are those of the members and of the last owners of partitions. A node that saw the fleet
- * later than all of these would have owned some partitions. A sight record that cannot be read counts as none, so the
- * time without a monitor counts as longer.
+ * Finds the newest time until which any node of a cluster has seen the fleet. It is read once, before the load.
+ *
+ * The sight records of the members and of the last owners of partitions are read. This is enough: a node that saw the
+ * fleet later than all of these would have owned some partitions. If a sight record cannot be read, the time without a
+ * monitor counts as longer than it was.
  *
  * Cost: two rounds of commands: first 2, then one for each name.
  */

@@ -3,14 +3,14 @@
  * The sink: the writes that are pending at the store, and the order in which they are sent.
  *
  * Transitions and acknowledgements are sent first, in their order, with up to HW_TRANSITION_CALLS calls in flight.
- * Refreshes follow. One call of refreshes may be in flight while transitions wait, so that device:connected keys do not
- * expire during a storm. Snapshots are sent only when every transition was sent: a snapshot writes a newer seq, and the
- * script would skip transitions that come after it.
+ * Refreshes follow. While transitions wait, one call of refreshes may be in flight, so that device:connected keys do
+ * not expire during a storm. Snapshots are sent only when every transition was sent: a snapshot writes a newer seq, and
+ * the script would skip transitions that come after it.
  *
  * If Sentinels name the master, confirmed transitions are kept for a while (kept.h). When the connection is back, they
  * are sent before all others.
  *
- * If a call fails, its transitions and all later ones are sent again when all answers are in, which the scripts make
+ * If a call fails, its transitions and all later ones are sent again when all answers are in; the scripts make this
  * harmless. Only calls of the same kind wait: a Redis without memory refuses transitions, but accepts refreshes.
  */
 #include <errno.h>
@@ -41,7 +41,7 @@ static void pump(struct hw_redis *r)
 		s->pending_writes.sent = s->pending_writes.head;
 		s->rewind = false;
 	}
-	/* The number of tries is limited, because all entries of the ring may belong to other nodes by now, and be
+	/* The tries are limited: all entries of the ring may belong to other nodes by now, and each of them must be
 	 * skipped. */
 	unsigned tries = 0;
 	while (!s->rewind && may_send(s, HW_CALL_TRANSITIONS, HW_TRANSITION_CALLS) && tries < HW_TRANSITION_TRIES &&
@@ -101,8 +101,7 @@ void hw_sink_keep(struct hw_redis *r, const struct hw_pending_write *e)
 	hw_kept_add(&r->sink.kept, &kept, hw_clock_now().mono.ns);
 }
 
-/* This is done whatever the reason of the lost connection, because the same server may have been another's replica
- * meanwhile. */
+/* This is done whatever the reason of the lost connection was: the same server may have been a replica in between. */
 void hw_sink_send_again(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;
@@ -114,16 +113,16 @@ void hw_sink_send_again(struct hw_redis *r)
 
 /* --- the sweep --------------------------------------------------------------------------------------------------- */
 
-/* How many devices one step of the sweep visits: enough to finish before keys expire, whose TTLs also ran while the
- * monitor or Redis was down. */
+/* Returns how many devices one step of the sweep visits. The sweep must end before keys expire, whose time to live
+ * also ran while the monitor or Redis was down. */
 static uint32_t bite(const struct hw_redis *r, uint32_t bound)
 {
 	uint64_t n = (uint64_t)bound * HW_SWEEP_EVERY_MS / (uint64_t)hw_monitor_refresh_within_ms(r->m) + 1;
 	return n < HW_SWEEP_BITE ? HW_SWEEP_BITE : n < HW_SWEEP_WAITING_MAX ? (uint32_t)n : HW_SWEEP_WAITING_MAX;
 }
 
-/* One step of the sweep, which queues refreshes. If the store has other data of a device, the answer to the refresh
- * demands a snapshot. */
+/* One step of the sweep: queues refreshes. If the store's data of a device differ, the answer to its refresh
+ * requests a snapshot. */
 static void sweep(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;

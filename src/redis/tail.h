@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Follows the event stream from a given offset, on a connection of its own. Reports the entries of all nodes in their
- * order and without a gap. If a gap cannot be avoided, reports it with the offset at which reading continues. The
- * caller must then read earlier transitions from the hashes. If it reads the hashes after on_gap(), it misses nothing.
+ * order and without a gap. If a gap cannot be avoided, reports the gap and the offset at which reading continues. The
+ * caller then reads the hashes, after on_gap(), and so misses no transition.
  *
  * stream/reader.h describes how the stream is read, and what happens if it was trimmed, emptied or replaced.
  *
- * A server with another run id (a failover or a restart) also counts as a gap, because it may lack entries that its
- * predecessor had.
+ * A server with another run id (after a failover or a restart) also counts as a gap, because it may lack entries that
+ * its predecessor had.
  *
  * This code logs nothing and never blocks. Cost: two commands for each page; two in a second while nothing arrives.
  */
@@ -31,8 +31,8 @@ struct hw_tail_conf {
 };
 
 enum hw_tail_gap {
-	/* the entry at the offset is not in the stream any more: it was trimmed or deleted, or the stream was restored
-	 * from a copy */
+	/* the entry at the offset is no longer in the stream: it was trimmed or deleted, or the stream was restored
+	 * from an old copy */
 	HW_TAIL_LOST,
 	HW_TAIL_SERVER /* this is another server, or it was restarted */
 };
@@ -40,9 +40,9 @@ enum hw_tail_gap {
 struct hw_tail_ops {
 	/* Following has begun, or has ended. `why` names the reason and the remedy. */
 	void (*on_link)(void *arg, bool up, const char *why);
-	/* The entries after the last page. Also called without entries when the end is reached (!page->more). */
+	/* The entries after the last page. When the end is reached (!page->more), also called without entries. */
 	void (*on_page)(void *arg, const struct hw_event_page *page);
-	/* Entries up to `from` are unknown; reading continues after it. `why` is a sentence. */
+	/* Entries are unknown, the last at `from`; reading continues after it. `why` is a sentence. */
 	void (*on_gap)(void *arg, enum hw_tail_gap gap, struct hw_stream_id from, const char *why);
 	/* Redis refuses a command. Called at most once in 10 s for each kind. A missing right to read the stream is
 	 * reported once, when it begins. */
@@ -64,8 +64,8 @@ void hw_tail_free(struct hw_tail *t);
 void hw_tail_from(struct hw_tail *t, struct hw_stream_id offset);
 /* The offset up to which entries have been reported. */
 struct hw_stream_id hw_tail_offset(const struct hw_tail *t);
-/* The run id of the Redis server to which the offset belongs. "": not known yet, or a change will be reported as a gap.
- * "?": Redis does not report it. */
+/* The run id of the Redis server to which the offset belongs. "": it is not known yet, or a gap is about to be
+ * reported. "?": Redis does not report it. */
 const char *hw_tail_server(const struct hw_tail *t);
 /* Whether the offset was the end of the stream when it was last checked. */
 bool hw_tail_at_end(const struct hw_tail *t);

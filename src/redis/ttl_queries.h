@@ -6,13 +6,13 @@
  *
  * If the key has expired, PTTL makes Redis delete it at once and send its notification. The answer is -2.
  *
- * A key may also be missing because the store was emptied. So answers of -2 are held until a fence ends. The fence
- * shows that the store was not emptied; if it was, the owner is informed first. One fence serves all answers that are
+ * A key may also be missing because the store was emptied. So each answer of -2 is held until a fence ends. The fence
+ * shows whether the store was emptied; if it was, the owner learns this first. One fence serves all answers that are
  * held when it is sent.
  *
- * A Redis that was stopped may serve this connection before that of the program that renews the key. So after an answer
- * that took HW_TTL_QUERIES_SLOW_NS, no query is sent for HW_TTL_QUERIES_CALM_NS. Each -2 in that time is queried once
- * more.
+ * A Redis that hung may serve this connection before that of the program that renews the key. So after an answer that
+ * took HW_TTL_QUERIES_SLOW_NS, no query is sent for HW_TTL_QUERIES_CALM_NS. Each key that was missing in that time is
+ * queried once more.
  */
 #ifndef HW_REDIS_TTL_QUERIES_H
 #define HW_REDIS_TTL_QUERIES_H
@@ -55,7 +55,7 @@ struct hw_ttl_queries {
 	unsigned in_flight;
 	int64_t calm_ns;                       /* monotonic: no query is sent before */
 	struct hw_ttl_query *gone, **gone_end; /* queries that wait for a fence, oldest first */
-	/* the end of the held answers that the fence in flight covers; NULL: no fence is in flight */
+	/* where the held answers end that the fence in flight covers; NULL: no fence is in flight */
 	struct hw_ttl_query **covered;
 	uint32_t n_gone;
 	unsigned stale; /* fences in flight whose queries were all dropped */

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock of watching, which Redis keeps (scripts/sight_record.lua): for how many milliseconds monitors have seen the
- * fleet. The time after which an offline device is forgotten is measured by this clock, not by a wall clock. So it
- * continues over restarts and from node to node.
+ * The clock of watching: for how many milliseconds monitors have seen the fleet. Redis keeps it
+ * (scripts/sight_record.lua). The time after which an offline device is forgotten is measured by this clock, not by a
+ * wall clock. So the time continues over restarts and from node to node.
  *
- * Between two answers of Redis, this code advances the clock by the monotonic clock. So its value here is never behind
+ * Between two answers of Redis, this code advances the clock by the monotonic clock. So the value here is never behind
  * that in Redis. If Redis could not be reached, a device counts as offline for a shorter time than it was, and is
  * forgotten later.
  *
  * The hash of an offline device has the field `watched`, "MS SEQ": the value of this clock when the device became
- * offline. It is valid only with the hash's own seq. An older version of heartwheel that does not know the field leaves
- * it unchanged but writes a new seq.
+ * offline. It is valid only if SEQ is the hash's seq: an old version of heartwheel does not know the field, and changes
+ * seq alone.
  *
- * While one group is blind, this clock stands still, but the offline devices of other groups age. So a device may have
- * been offline for longer than this clock shows. Its `watched` is then 0, and the device is forgotten later after a
- * restart.
+ * While one group is blind, this clock stands still for all groups, but the offline devices of other groups age. So a
+ * device may have been offline for longer than this clock shows. Its `watched` is then 0, and the device is forgotten
+ * later after a restart.
  *
  * Other programs may write these values, so they are limited. The clock is at most the time since CLOCK_SINCE_MS. A
  * device's `watched` is at most a day ahead of the clock, because another node's clock may have advanced while Redis
- * could not be reached. A value beyond its limit counts as unknown: the device then counts as offline since now, and is
- * forgotten later.
+ * could not be reached. If a value is beyond its limit, the device counts as offline since now, and is forgotten later.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +31,7 @@
 #define ANSWER_SOON_MS 5000                   /* an answer that took longer does not show the present time */
 #define CLOCK_SINCE_MS INT64_C(1704067200000) /* 2024-01-01; sight_record.lua has the same value */
 #define STEP_MS        10000                  /* the same in sight_record.lua */
-/* a clock of watching that starts over is logged if it loses more than this */
+/* if the clock of watching starts over and loses more than this, that is logged */
 #define BACK_MS INT64_C(60000)
 
 static void report_lost(struct hw_redis *r)
