@@ -18,7 +18,9 @@ enum {
 	OUTAGE_REASON = 100,
 	OUTAGE_TO = 76,
 	OUTAGE_SECONDS = 46, /* seconds and year of the begin */
-	BETWEEN = 100,       /* MTBF and MTTR */
+	OUTAGE_PLANNED = 110,
+	BETWEEN = 110, /* MTBF and MTTR */
+	PLANNED = 80,
 	SEEN = 60,
 	OUTAGES = 46,
 	NODE = 76,
@@ -54,6 +56,21 @@ static void put_device(const struct hw_ctl *ctl, const cJSON *row, int used)
 	hw_text_print_rest(stdout, &ctl->screen, (size_t)used,
 	                   room > 0 && width + (size_t)used > room ? hw_member_text(row, "id") : text);
 	putchar('\n');
+}
+
+static char *seconds(const cJSON *u, const char *key, char *buf)
+{
+	const cJSON *s = cJSON_GetObjectItemCaseSensitive(u, key);
+	if (cJSON_IsNumber(s))
+		return hw_text_span(hw_number_int(s, 1e3), buf);
+	return strcpy(buf, "-");
+}
+
+/* The planned part of the time offline; "" if there is none. */
+static const char *planned(const cJSON *u, char *buf)
+{
+	return hw_number_int(cJSON_GetObjectItemCaseSensitive(u, "planned_s"), 1e3) > 0 ? seconds(u, "planned_s", buf)
+	                                                                                : "";
 }
 
 /* --- transitions, outages --------------------------------------------------------------------------------------- */
@@ -116,6 +133,8 @@ static void print_outages_head(const struct hw_ctl *ctl)
 	if (has_room(ctl, OUTAGE_TO))
 		printf("%-19s  ", "TO");
 	printf("%9s  ", "DOWN");
+	if (has_room(ctl, OUTAGE_PLANNED))
+		printf("%9s  ", "PLANNED");
 	if (has_room(ctl, OUTAGE_REASON))
 		printf("%-9s  ", "REASON");
 	puts("ID (GROUP)");
@@ -136,6 +155,8 @@ static void print_outage(const struct hw_ctl *ctl, const cJSON *o)
 	else if (to)
 		printf("%s  ", hw_text_clock(hw_member_int(o, "to_ms"), clock));
 	printf("%s%9s%s  ", lasts && !to ? bad : "", hw_text_span(ms, span), lasts && !to ? plain : "");
+	if (has_room(ctl, OUTAGE_PLANNED))
+		used += printf("%9s  ", planned(o, span));
 	if (reason)
 		used += hw_text_column(&ctl->screen, 9, hw_member_text(o, "reason")) - 9 + printf("  ") - 2;
 	put_device(ctl, o, used + (to ? 21 : 0) + (reason ? 11 : 0));
@@ -162,14 +183,6 @@ static char *percent(const cJSON *u, const char *key, char *buf)
 	return buf;
 }
 
-static char *seconds(const cJSON *u, const char *key, char *buf)
-{
-	const cJSON *s = cJSON_GetObjectItemCaseSensitive(u, key);
-	if (cJSON_IsNumber(s))
-		return hw_text_span(hw_number_int(s, 1e3), buf);
-	return strcpy(buf, "-");
-}
-
 /* Prints the row except its last column. Returns the columns used. */
 static int print_uptime(const struct hw_ctl *ctl, const cJSON *u)
 {
@@ -178,6 +191,8 @@ static int print_uptime(const struct hw_ctl *ctl, const cJSON *u)
 	if (has_room(ctl, SEEN))
 		used += printf("%10s  ", percent(u, "seen", seen));
 	used += printf("%9s  ", seconds(u, "down_s", down));
+	if (has_room(ctl, PLANNED))
+		used += printf("%9s  ", planned(u, down));
 	if (has_room(ctl, OUTAGES))
 		used += printf("%7" PRId64 "  ", hw_member_int(u, "outages"));
 	if (has_room(ctl, BETWEEN))
@@ -191,6 +206,8 @@ static void print_uptime_head(const struct hw_ctl *ctl)
 	if (has_room(ctl, SEEN))
 		printf("%10s  ", "SEEN");
 	printf("%9s  ", "DOWN");
+	if (has_room(ctl, PLANNED))
+		printf("%9s  ", "PLANNED");
 	if (has_room(ctl, OUTAGES))
 		printf("%7s  ", "OUTAGES");
 	if (has_room(ctl, BETWEEN))
@@ -249,7 +266,8 @@ static void print_stream(const struct hw_ctl *ctl, const cJSON *s)
 	const char *stream = hw_member_text(s, "stream");
 	const char *title = strcmp(stream, "device:events") == 0  ? "events"
 	                    : strcmp(stream, "device:sight") == 0 ? "sight"
-	                                                          : "tasks";
+	                    : strcmp(stream, "task:events") == 0  ? "tasks"
+	                                                          : "incidents";
 	line(ctl, title, behind ? HW_WARN : HW_PLAIN, text);
 }
 

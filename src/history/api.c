@@ -14,9 +14,6 @@
 #include "http/usage.h"
 #include "link/clock.h"
 
-static const char *const stream_names[HW_STREAMS] = {
-	[HW_STREAM_SIGHT] = "device:sight", [HW_STREAM_EVENTS] = "device:events", [HW_STREAM_TASKS] = "task:events"};
-
 /* --- as of ------------------------------------------------------------------------------------------------------ */
 
 /*
@@ -77,7 +74,7 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 	hw_json_open_member(&j, "streams", '[');
 	for (int i = 0; i < HW_STREAMS; i++) {
 		hw_json_open(&j, '{');
-		hw_json_text(&j, "stream", stream_names[i]);
+		hw_json_text(&j, "stream", hw_entry_stream_name((enum hw_stream)i));
 		put_cursor(&j, &v, i);
 		hw_json_close(&j, '}');
 	}
@@ -113,10 +110,11 @@ static void add_lags(struct evbuffer *b, const struct hw_importer_view *v)
 {
 	hw_metric_family(b, "history_lag_seconds", "gauge", "Age of the last written entry while more entries wait");
 	for (int i = 0; i < HW_STREAMS; i++)
-		hw_metric_labelled(b, "history_lag_seconds", "stream", stream_names[i], (double)v->lag_ms[i] / 1e3);
+		hw_metric_labelled(b, "history_lag_seconds", "stream", hw_entry_stream_name((enum hw_stream)i),
+		                   (double)v->lag_ms[i] / 1e3);
 	hw_metric_family(b, "history_lag_entries", "gauge", "Entries that wait in Redis; NaN: not known");
 	for (int i = 0; i < HW_STREAMS; i++)
-		hw_metric_labelled(b, "history_lag_entries", "stream", stream_names[i],
+		hw_metric_labelled(b, "history_lag_entries", "stream", hw_entry_stream_name((enum hw_stream)i),
 		                   v->lag_entries[i] < 0 ? (double)NAN : (double)v->lag_entries[i]);
 }
 
@@ -159,6 +157,7 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/history/status", "", serve_status},
 	{EVHTTP_REQ_GET, "/v1/history/devices/", "", hw_serve_transitions_of},
 	{EVHTTP_REQ_GET, "/v1/history/outages", "", hw_serve_outages},
+	{EVHTTP_REQ_GET, "/v1/history/incidents", "", hw_serve_old_incidents},
 	{EVHTTP_REQ_GET, "/v1/history/uptime", "", hw_serve_uptime},
 	{EVHTTP_REQ_GET, "/v1/history/bars", "", hw_serve_bars},
 	{EVHTTP_REQ_GET, "/v1/history/counts", "", hw_serve_counts},

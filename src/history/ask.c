@@ -35,7 +35,8 @@ enum {
 	TAKES_OFFSET = 256,
 	TAKES_SORT = 512,
 	TAKES_STEP = 1024,
-	TAKES_LIVE = 2048
+	TAKES_LIVE = 2048,
+	TAKES_INCIDENT = 4096
 };
 
 static bool parse_number(const char *text, int64_t *out)
@@ -154,6 +155,9 @@ static const char *take_param(struct hw_report_asked *a, int takes, const struct
 		return take_count(&a->offset, p->value, 1000000000, "'offset' is not a number");
 	if (takes & TAKES_EVENT && strcmp(p->key, "after") == 0)
 		return take_event(a, p);
+	if (takes & TAKES_INCIDENT && strcmp(p->key, "after") == 0)
+		return p->value_len < sizeof(a->incident) ? (memcpy(a->incident, p->value, p->value_len + 1), NULL)
+		                                          : "'after' must be the 'next' of an earlier page";
 	if (takes & TAKES_PAGE && !(takes & TAKES_OFFSET) && strcmp(p->key, "after") == 0)
 		return take_offset(a, p->value);
 	if (takes & TAKES_MIN && strcmp(p->key, "min") == 0)
@@ -223,6 +227,13 @@ void hw_serve_outages(void *arg, struct evhttp_request *req, const char *rest)
 	struct hw_report_asked a;
 	if (read_query(req, rest, TAKES_DEVICE | TAKES_GROUP | TAKES_WINDOW | TAKES_PAGE | TAKES_MIN, &a))
 		pass_on(arg, req, hw_report_outages, &a);
+}
+
+void hw_serve_old_incidents(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_report_asked a;
+	if (read_query(req, rest, TAKES_DEVICE | TAKES_GROUP | TAKES_WINDOW | TAKES_PAGE | TAKES_INCIDENT, &a))
+		pass_on(arg, req, hw_report_incidents, &a);
 }
 
 void hw_serve_uptime(void *arg, struct evhttp_request *req, const char *rest)

@@ -8,6 +8,7 @@ struct evhttp_request;
 /* Handlers for hw_history_routes; `arg` is a struct hw_history_api. */
 void hw_serve_transitions_of(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_outages(void *arg, struct evhttp_request *req, const char *rest);
+void hw_serve_old_incidents(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_uptime(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_bars(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_counts(void *arg, struct evhttp_request *req, const char *rest);

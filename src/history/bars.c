@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See bars.h. A bar has the lengths of its parts from three sets of times: known; known and seen; seen and down. A
+ * See bars.h. A bar has the lengths of its parts from four sets of times: known; known and seen; seen and down; down
+ * and not planned. A
  * current outage, and the time since the device was forgotten, are in the device's row, which is never deleted.
  */
 #include "history/bars.h"
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "history/outages.h"
 #include "history/seen.h"
 #include "history/spans.h"
 
@@ -18,9 +20,10 @@ struct reading {
 	struct hw_sql *sql;
 	const struct hw_report_asked *a;
 	int64_t dev, first_ms, end_ms;
-	struct hw_spans unseen, down, gone; /* as read */
-	struct hw_spans known, seen, away;  /* the sets that the bars are measured with */
-	int64_t *begins;                    /* begins of outages, sorted */
+	struct hw_spans unseen, down, gone, planned;  /* as read */
+	struct hw_spans known, seen, away, unplanned; /* the sets that the bars are measured with */
+	bool failed;
+	int64_t *begins; /* begins of outages, sorted */
 	size_t n, cap;
 };
 
@@ -89,6 +92,20 @@ static int read_outages(struct reading *r)
 	return rc ? rc : row;
 }
 
+static void take_planned(void *arg, const struct hw_outage *o)
+{
+	struct reading *r = arg;
+	r->failed |= hw_spans_add(&r->planned, o->from_ms, o->to_ms) != 0;
+}
+
+static int read_planned(struct reading *r)
+{
+	const struct hw_outages_ops ops = {NULL, take_planned, r};
+	int rc = hw_planned_read(r->sql, r->a->device, r->a->since_ms, r->a->until_ms, &ops);
+	hw_spans_order(&r->planned);
+	return r->failed ? -ENOMEM : rc;
+}
+
 static int read_unseen(struct reading *r)
 {
 	const struct hw_report_asked *a = r->a;
@@ -118,6 +135,9 @@ static int put_together(struct reading *r)
 	if (rc == 0)
 		rc = hw_spans_minus(&r->down, &rest, &r->away);
 	hw_spans_order(&r->away);
+	if (rc == 0)
+		rc = hw_spans_minus(&r->away, &r->planned, &r->unplanned);
+	hw_spans_order(&r->unplanned);
 	hw_spans_fini(&rest);
 	return rc;
 }
@@ -136,6 +156,7 @@ static int measure(const struct reading *r, struct hw_bars *out)
 		b->known_ms = hw_spans_measure(&r->known, b->from_ms, b->to_ms);
 		b->seen_ms = hw_spans_measure(&r->seen, b->from_ms, b->to_ms);
 		b->down_ms = hw_spans_measure(&r->away, b->from_ms, b->to_ms);
+		b->planned_ms = b->down_ms - hw_spans_measure(&r->unplanned, b->from_ms, b->to_ms);
 		for (; k < r->n && r->begins[k] < b->to_ms; k++)
 			b->outages += r->begins[k] >= b->from_ms;
 	}
@@ -153,6 +174,8 @@ int hw_bars_read(struct hw_sql *sql, const struct hw_report_asked *asked, struct
 	if (rc == 0)
 		rc = read_outages(&r);
 	if (rc == 0)
+		rc = read_planned(&r);
+	if (rc == 0)
 		rc = read_unseen(&r);
 	if (rc == 0)
 		rc = put_together(&r);
@@ -160,7 +183,7 @@ int hw_bars_read(struct hw_sql *sql, const struct hw_report_asked *asked, struct
 		rc = -EIO;
 	if (rc == 0)
 		rc = measure(&r, out);
-	struct hw_spans *all[] = {&r.unseen, &r.down, &r.gone, &r.known, &r.seen, &r.away};
+	struct hw_spans *all[] = {&r.unseen, &r.down, &r.gone, &r.planned, &r.known, &r.seen, &r.away, &r.unplanned};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		hw_spans_fini(all[i]);
 	free(r.begins);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A device's time in bars of equal length: for how long the device was known, seen and down in each (terms of
+ * A device's time in bars of equal length: for how long the device was known, seen, down and planned in each (terms of
  * uptime.h). The last bar ends with the window. Cost: sightings and outages are read once, whatever the number of bars.
  */
 #ifndef HW_HISTORY_BARS_H
@@ -13,7 +13,7 @@
 #include "history/sql.h"
 
 struct hw_bar {
-	int64_t from_ms, to_ms, known_ms, seen_ms, down_ms, outages;
+	int64_t from_ms, to_ms, known_ms, seen_ms, down_ms, planned_ms, outages;
 };
 
 struct hw_bars {

@@ -33,7 +33,10 @@
 /* The parts of Redis that are read: the streams, and the hashes of devices. */
 enum { HASHES = HW_STREAMS, PARTS };
 
-static const char *const part_names[PARTS] = {"device:sight", "device:events", "task:events", "device:state:*"};
+static const char *part_name(int part)
+{
+	return part == HASHES ? "device:state:*" : hw_entry_stream_name((enum hw_stream)part);
+}
 
 static const double batch_bounds[] = {.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10};
 
@@ -159,12 +162,12 @@ static void note_refusal(struct hw_importer *c, int part, int rc)
 	if (rc && !refused)
 		return;
 	if (refused)
-		snprintf(c->refusal, sizeof(c->refusal), "%s cannot be read: %s", part_names[part],
+		snprintf(c->refusal, sizeof(c->refusal), "%s cannot be read: %s", part_name(part),
 		         hw_source_why(c->source));
 	if (refused && !before)
 		report(c, HW_LOG_ERROR, "Redis: %s", c->refusal);
 	else if (!refused && before)
-		report(c, HW_LOG_NOTICE, "Redis: %s can be read again", part_names[part]);
+		report(c, HW_LOG_NOTICE, "Redis: %s can be read again", part_name(part));
 	c->refused[part] = refused;
 	if (refused != before)
 		show_redis(c, true);
@@ -247,8 +250,9 @@ static void open_sql(struct hw_importer *c)
 
 static int put(struct hw_importer *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t *fresh)
 {
-	int (*const into[])(struct hw_ledger *, const struct hw_entry *) = {
-		[HW_STREAM_SIGHT] = hw_ledger_sight, [HW_STREAM_TASKS] = hw_ledger_task};
+	int (*const into[])(struct hw_ledger *, const struct hw_entry *) = {[HW_STREAM_SIGHT] = hw_ledger_sight,
+	                                                                    [HW_STREAM_TASKS] = hw_ledger_task,
+	                                                                    [HW_STREAM_INCIDENTS] = hw_ledger_incident};
 	for (size_t i = 0; i < p->n; i++) {
 		const struct hw_entry *e = &p->entries[i];
 		int rc = stream == HW_STREAM_EVENTS ? hw_ledger_event(c->ledger, e, false) : into[stream](c->ledger, e);
@@ -268,11 +272,11 @@ static void report_gap(struct hw_importer *c, enum hw_stream stream, const struc
 		report(c, HW_LOG_WARNING,
 		       "%s is not the stream that was read before: it was emptied or restored; heartwheel-history "
 		       "reads it from its start, and %s earlier entries are lost",
-		       part_names[stream], lost);
+		       part_name((int)stream), lost);
 	else
 		report(c, HW_LOG_WARNING,
 		       "%s entries of %s were trimmed before heartwheel-history read them; see [redis] events_max",
-		       lost, part_names[stream]);
+		       lost, part_name((int)stream));
 }
 
 /* Logs each kind at most once in 10 s. */
@@ -288,7 +292,7 @@ static void report_odd(struct hw_importer *c, int part, const struct hw_source_p
 	hw_stream_id_print(p->odd_at, at);
 	for (int i = 0; i < HW_ODD_KINDS; i++)
 		if (p->odd[i] && hw_trouble_due_again(&c->odd_reported_ms[i], mono_ms()))
-			report(c, HW_LOG_WARNING, "%s: %" PRIu64 " entries %s; one is at %s", part_names[part],
+			report(c, HW_LOG_WARNING, "%s: %" PRIu64 " entries %s; one is at %s", part_name(part),
 			       p->odd[i], whats[i], at);
 }
 
@@ -308,7 +312,8 @@ static void note_until(int64_t *until_ms, const struct hw_source_page *p)
 static void account(struct hw_importer *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t fresh,
                     double s)
 {
-	static const enum hw_importer_rows kinds[] = {HW_ROWS_SIGHT, HW_ROWS_TRANSITION, HW_ROWS_TASK};
+	static const enum hw_importer_rows kinds[] = {HW_ROWS_SIGHT, HW_ROWS_TRANSITION, HW_ROWS_TASK,
+	                                              HW_ROWS_INCIDENT};
 	int64_t now_ms = hw_clock_now().wall_ms;
 	int64_t lag_ms = p->to.id.ms < (uint64_t)now_ms ? now_ms - (int64_t)p->to.id.ms : 0;
 	report_odd(c, (int)stream, p);
@@ -589,8 +594,11 @@ static int one_round(struct hw_importer *c)
 {
 	bool more = false, more_events = false;
 	int rc = 0;
+	/* The entries about a planned outage come after the transitions of its device, so the device is known. */
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
-		rc = unless_refused(copy_batch(c, (enum hw_stream)i, i == HW_STREAM_EVENTS ? &more_events : &more));
+		if (i != HW_STREAM_INCIDENTS || !more_events)
+			rc = unless_refused(
+				copy_batch(c, (enum hw_stream)i, i == HW_STREAM_EVENTS ? &more_events : &more));
 	if (rc == 0 && c->pending_ms && !more_events && mono_ms() >= c->hashes_at_ms) {
 		rc = read_back(c);
 		if (rc == -EACCES)
@@ -659,7 +667,7 @@ void hw_importer_view(struct hw_importer *c, struct hw_importer_view *out)
 
 const char *hw_importer_rows_name(enum hw_importer_rows kind)
 {
-	static const char *const names[] = {"transition", "found", "sight", "task"};
+	static const char *const names[] = {"transition", "found", "sight", "task", "incident"};
 	return names[kind];
 }
 

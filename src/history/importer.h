@@ -31,7 +31,14 @@ struct hw_importer_ops {
 	void (*on_line)(void *arg, enum hw_log_level level, const char *text);
 };
 
-enum hw_importer_rows { HW_ROWS_TRANSITION, HW_ROWS_FOUND, HW_ROWS_SIGHT, HW_ROWS_TASK, HW_ROWS_KINDS };
+enum hw_importer_rows {
+	HW_ROWS_TRANSITION,
+	HW_ROWS_FOUND,
+	HW_ROWS_SIGHT,
+	HW_ROWS_TASK,
+	HW_ROWS_INCIDENT,
+	HW_ROWS_KINDS
+};
 
 struct hw_importer_view {
 	bool sql, redis;                                 /* redis: connected, and all parts can be read */

@@ -39,6 +39,11 @@ enum query {
 	SIGHT_PUT,
 	TASK_NEW,
 	TASK_SET,
+	INCIDENT_NEW,
+	INCIDENT_SET,
+	INCIDENT_DROP,
+	PLANNED_NEW,
+	PLANNED_LAST,
 	GAP_NEW,
 	SET_PENDING,
 	READ_PENDING,
@@ -50,6 +55,8 @@ enum query {
 	EXPIRE_TASKS,
 	EXPIRE_OUTAGES,
 	EXPIRE_SIGHT,
+	EXPIRE_PLANNED,
+	EXPIRE_INCIDENTS,
 	QUERIES
 };
 
@@ -74,12 +81,14 @@ static const char *const texts[QUERIES][2] = {
 	[OUTAGE_AGAIN] = {"UPDATE outage SET to_ms = NULL, reason = ? WHERE dev = ? AND from_ms = ?", NULL},
 	[OUTAGE_END] = {"UPDATE outage SET to_ms = ? WHERE dev = ? AND from_ms = ?", NULL},
 	[OUTAGE_CLOSE] = {"UPDATE outage SET to_ms = from_ms WHERE dev = ? AND to_ms IS NULL", NULL},
-	[MONTH_ADD] = {"INSERT INTO month (dev, month, outages, down_ms, gone_ms) VALUES (?, ?, ?, ?, ?)"
+	[MONTH_ADD] = {"INSERT INTO month (dev, month, outages, down_ms, gone_ms, planned_ms) VALUES (?, ?, ?, ?, ?, ?)"
 		" ON CONFLICT (month, dev) DO UPDATE SET outages = " SANE("outages") " + excluded.outages,"
-		" down_ms = " SANE("down_ms") " + excluded.down_ms, gone_ms = " SANE("gone_ms") " + excluded.gone_ms",
-		"INSERT INTO month (dev, month, outages, down_ms, gone_ms) VALUES (?, ?, ?, ?, ?)"
+		" down_ms = " SANE("down_ms") " + excluded.down_ms, gone_ms = " SANE("gone_ms") " + excluded.gone_ms,"
+		" planned_ms = " SANE("planned_ms") " + excluded.planned_ms",
+		"INSERT INTO month (dev, month, outages, down_ms, gone_ms, planned_ms) VALUES (?, ?, ?, ?, ?, ?)"
 		" ON DUPLICATE KEY UPDATE outages = " SANE("outages") " + VALUES(outages),"
-		" down_ms = " SANE("down_ms") " + VALUES(down_ms), gone_ms = " SANE("gone_ms") " + VALUES(gone_ms)"},
+		" down_ms = " SANE("down_ms") " + VALUES(down_ms), gone_ms = " SANE("gone_ms") " + VALUES(gone_ms),"
+		" planned_ms = " SANE("planned_ms") " + VALUES(planned_ms)"},
 	/* If two entries begin at the same time, blindness takes precedence. */
 	[SIGHT_PUT] = {"INSERT INTO sight (node, from_ms, to_ms, cause) VALUES (?, ?, ?, ?) ON CONFLICT (node, from_ms) DO UPDATE SET"
 		" to_ms = max(to_ms, excluded.to_ms), cause = CASE WHEN cause = '' THEN excluded.cause ELSE cause END",
@@ -91,6 +100,17 @@ static const char *const texts[QUERIES][2] = {
 		" VALUES (?, ?, ?, NULL, ?, '', 0, '', -1) ON DUPLICATE KEY UPDATE task = task"},
 	[TASK_SET] = {"UPDATE task SET state = ?, why = ?, sent_ms = COALESCE(sent_ms, ?), acked_ms = COALESCE(acked_ms, ?),"
 		" ended_ms = ?, tries = " SANE("tries") " + ?, entry = ? WHERE task = ? AND entry < ? AND ended_ms IS NULL", NULL},
+	[INCIDENT_NEW] = {"INSERT INTO incident (incident, kind, grp, device, opened_ms, state, messages, entry)"
+		" VALUES (?, ?, ?, ?, ?, 'open', 0, -1) ON CONFLICT DO NOTHING",
+		"INSERT INTO incident (incident, kind, grp, device, opened_ms, state, messages, entry)"
+		" VALUES (?, ?, ?, ?, ?, 'open', 0, -1) ON DUPLICATE KEY UPDATE incident = incident"},
+	[INCIDENT_SET] = {"UPDATE incident SET state = COALESCE(?, state), closed_ms = COALESCE(closed_ms, ?),"
+		" acked_ms = COALESCE(acked_ms, ?), acked_by = COALESCE(acked_by, ?), messages = " SANE("messages") " + ?,"
+		" entry = ? WHERE incident = ? AND entry < ?", NULL},
+	[INCIDENT_DROP] = {"DELETE FROM incident WHERE incident = ?", NULL},
+	[PLANNED_NEW] = {"INSERT INTO planned (dev, from_ms, to_ms, silence) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		"INSERT INTO planned (dev, from_ms, to_ms, silence) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE dev = dev"},
+	[PLANNED_LAST] = {"SELECT to_ms FROM planned WHERE dev = ? AND from_ms <= ? ORDER BY from_ms DESC LIMIT 1", NULL},
 	[GAP_NEW] = {"INSERT INTO gap (stream, `after`, `before`, lost, found_ms) VALUES (?, ?, ?, ?, ?)", NULL},
 	/* `emptied` stays: after it, a missing hash does not prove that the device was forgotten. */
 	[SET_PENDING] = {"UPDATE position SET at = CASE WHEN at = 'emptied' THEN at ELSE ? END, n = ? WHERE stream = 'device:state'", NULL},
@@ -111,11 +131,14 @@ static const char *const texts[QUERIES][2] = {
 	[EXPIRE_SIGHT] = {"DELETE FROM sight WHERE (node, from_ms) IN"
 		" (SELECT node, from_ms FROM sight WHERE to_ms < ? LIMIT " PIECE ")",
 		"DELETE FROM sight WHERE to_ms < ? LIMIT " PIECE},
+	[EXPIRE_PLANNED] = {"DELETE FROM planned WHERE (dev, from_ms) IN"
+		" (SELECT dev, from_ms FROM planned WHERE from_ms < ? AND to_ms < ? ORDER BY from_ms LIMIT " PIECE ")",
+		"DELETE FROM planned WHERE from_ms < ? AND to_ms < ? ORDER BY from_ms LIMIT " PIECE},
+	[EXPIRE_INCIDENTS] = {"DELETE FROM incident WHERE incident IN"
+		" (SELECT incident FROM incident WHERE closed_ms < ? LIMIT " PIECE ")",
+		"DELETE FROM incident WHERE closed_ms < ? LIMIT " PIECE},
 };
 /* clang-format on */
-
-static const char *const stream_names[HW_STREAMS] = {
-	[HW_STREAM_SIGHT] = "device:sight", [HW_STREAM_EVENTS] = "device:events", [HW_STREAM_TASKS] = "task:events"};
 
 struct hw_ledger {
 	struct hw_sql *sql; /* owned */
@@ -176,7 +199,7 @@ static int ready(struct hw_ledger *l, char why[HW_SQL_WHY])
 			rc = -EIO;
 	}
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
-		rc = add_offset(l, stream_names[i], "0-0");
+		rc = add_offset(l, hw_entry_stream_name((enum hw_stream)i), "0-0");
 	if (rc == 0)
 		rc = add_offset(l, "device:state", "paid");
 	if (rc == -EIO && !*why)
@@ -235,7 +258,7 @@ int hw_ledger_cursor(struct hw_ledger *l, enum hw_stream stream, struct hw_strea
 {
 	struct hw_sql_stmt *q = l->q[PLACE];
 	size_t len;
-	hw_sql_text(q, 1, stream_names[stream]);
+	hw_sql_text(q, 1, hw_entry_stream_name(stream));
 	int rc = hw_sql_step(q) == 1 ? 0 : -EIO;
 	bool good = true;
 	if (rc == 0) {
@@ -246,9 +269,9 @@ int hw_ledger_cursor(struct hw_ledger *l, enum hw_stream stream, struct hw_strea
 	hw_sql_reset(q);
 	if (good)
 		return rc;
-	note_odd(l, stream_names[stream]);
+	note_odd(l, hw_entry_stream_name(stream));
 	*out = (struct hw_stream_cursor){{0, 0}, -1};
-	hw_sql_text(l->q[PLACE_RESET], 1, stream_names[stream]);
+	hw_sql_text(l->q[PLACE_RESET], 1, hw_entry_stream_name(stream));
 	return hw_sql_do(l->q[PLACE_RESET]) < 0 ? -EIO : 0;
 }
 
@@ -261,7 +284,7 @@ int hw_ledger_move(struct hw_ledger *l, enum hw_stream stream, const struct hw_s
 	offset_text(to->id, new);
 	hw_sql_text(q, 1, new);
 	hw_sql_int(q, 2, to->added);
-	hw_sql_text(q, 3, stream_names[stream]);
+	hw_sql_text(q, 3, hw_entry_stream_name(stream));
 	hw_sql_text(q, 4, old);
 	hw_sql_int(q, 5, from->added);
 	int64_t n = hw_sql_do(q);
@@ -291,15 +314,28 @@ int hw_ledger_begin_found(struct hw_ledger *l)
 
 /* --- outages and months ----------------------------------------------------------------------------------------- */
 
-static int add_month(struct hw_ledger *l, int64_t dev, int month, int64_t outages, int64_t down_ms, int64_t gone_ms)
+/* What is added to the row of a month. */
+struct month_sums {
+	int64_t outages, down_ms, gone_ms, planned_ms;
+};
+
+static int add_month(struct hw_ledger *l, int64_t dev, int month, struct month_sums sums)
 {
 	struct hw_sql_stmt *q = l->q[MONTH_ADD];
 	hw_sql_int(q, 1, dev);
 	hw_sql_int(q, 2, month);
-	hw_sql_int(q, 3, outages);
-	hw_sql_int(q, 4, down_ms);
-	hw_sql_int(q, 5, gone_ms);
+	hw_sql_int(q, 3, sums.outages);
+	hw_sql_int(q, 4, sums.down_ms);
+	hw_sql_int(q, 5, sums.gone_ms);
+	hw_sql_int(q, 6, sums.planned_ms);
 	return hw_sql_do(q) < 0 ? -EIO : 0;
+}
+
+/* The end of the part of [from, to) that is in the month of `from`. */
+static int64_t end_in_month(int64_t from_ms, int64_t to_ms)
+{
+	int64_t end_ms = hw_month_begin(hw_month_next(hw_month_of(from_ms)));
+	return end_ms < to_ms ? end_ms : to_ms;
 }
 
 /* A device becomes offline or is forgotten: adds a row in `outage` that has no end yet. */
@@ -320,7 +356,7 @@ static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const ch
 	}
 	if (n < 0)
 		return -EIO;
-	return is_outage ? add_month(l, dev, hw_month_of(at_ms), 1, 0, 0) : 0;
+	return is_outage ? add_month(l, dev, hw_month_of(at_ms), (struct month_sums){.outages = 1}) : 0;
 }
 
 /* Closes rows without an end, with length 0. Their real length is unknown, so it is not added to a month. */
@@ -340,13 +376,11 @@ static int end_outage(struct hw_ledger *l, int64_t dev, int64_t from_ms, int64_t
 	hw_sql_int(q, 3, from_ms);
 	int64_t ended = hw_sql_do(q);
 	int rc = ended < 0 ? -EIO : ended == 0 ? close_outages(l, dev) : 0;
-	for (int month = hw_month_of(from_ms); rc == 0 && from_ms < to_ms; month = hw_month_next(month)) {
-		int64_t end_ms = hw_month_begin(hw_month_next(month));
-		if (end_ms > to_ms)
-			end_ms = to_ms;
+	for (int64_t end_ms; rc == 0 && from_ms < to_ms; from_ms = end_ms) {
+		end_ms = end_in_month(from_ms, to_ms);
 		int64_t ms = end_ms - from_ms;
-		rc = add_month(l, dev, month, 0, is_outage ? ms : 0, is_outage ? 0 : ms);
-		from_ms = end_ms;
+		rc = add_month(l, dev, hw_month_of(from_ms),
+		               is_outage ? (struct month_sums){.down_ms = ms} : (struct month_sums){.gone_ms = ms});
 	}
 	return rc;
 }
@@ -536,6 +570,87 @@ int hw_ledger_task(struct hw_ledger *l, const struct hw_entry *e)
 	return n < 0 ? -EIO : n > 0;
 }
 
+/* --- incidents and planned outages ------------------------------------------------------------------------------ */
+
+static int add_planned_part(struct hw_ledger *l, int64_t dev, int64_t from_ms, int64_t to_ms, const char *silence)
+{
+	struct hw_sql_stmt *q = l->q[PLANNED_NEW];
+	hw_sql_int(q, 1, dev);
+	hw_sql_int(q, 2, from_ms);
+	hw_sql_int(q, 3, to_ms);
+	hw_sql_text(q, 4, silence);
+	int64_t n = hw_sql_do(q);
+	if (n <= 0)
+		return n < 0 ? -EIO : 0;
+	return add_month(l, dev, hw_month_of(from_ms), (struct month_sums){.planned_ms = to_ms - from_ms}) ? -EIO : 1;
+}
+
+/* A part that an earlier row has, for example because a restored Redis repeats an entry, is not written again. A device
+ * without a row was never down. */
+static int add_planned(struct hw_ledger *l, const struct hw_entry *e)
+{
+	struct device d;
+	int64_t from_ms = e->time_ms, to_ms = e->last_seen_ms;
+	int rc = find_device(l, e, &d), fresh = 0;
+	if (rc <= 0)
+		return rc;
+	struct hw_sql_stmt *q = l->q[PLANNED_LAST];
+	hw_sql_int(q, 1, d.dev);
+	hw_sql_int(q, 2, from_ms);
+	rc = hw_sql_step(q);
+	if (rc == 1 && hw_sql_column_int(q, 0) > from_ms)
+		from_ms = hw_sql_column_int(q, 0);
+	hw_sql_reset(q);
+	for (int64_t end_ms; rc >= 0 && from_ms < to_ms; from_ms = end_ms) {
+		end_ms = end_in_month(from_ms, to_ms);
+		rc = add_planned_part(l, d.dev, from_ms, end_ms, e->why);
+		fresh |= rc > 0;
+	}
+	return rc < 0 ? rc : fresh;
+}
+
+static void bind_text_if(struct hw_sql_stmt *q, int i, bool holds, const char *text)
+{
+	if (holds)
+		hw_sql_text(q, i, text);
+	else
+		hw_sql_null(q, i);
+}
+
+/* `what` of an entry without a receiver is a change of the incident; with a receiver, it is a message. */
+int hw_ledger_incident(struct hw_ledger *l, const struct hw_entry *e)
+{
+	bool message = *e->receiver, ends = !message && (is(e->state, "closed") || is(e->state, "merged"));
+	bool acked = !message && is(e->state, "acknowledged");
+	int64_t n = 0;
+	if (is(e->state, "planned"))
+		return add_planned(l, e);
+	if (is(e->state, "silenced") || is(e->state, "unsilenced"))
+		return 0;              /* of a silence */
+	if (is(e->state, "dropped")) { /* before any receiver was sent a message */
+		hw_sql_text(l->q[INCIDENT_DROP], 1, e->incident);
+		return hw_sql_do(l->q[INCIDENT_DROP]) < 0 ? -EIO : 0;
+	}
+	struct hw_sql_stmt *q = l->q[INCIDENT_NEW];
+	const char *const about[] = {e->incident, e->why, e->group, e->id};
+	for (int i = 0; i < 4; i++)
+		hw_sql_text(q, i + 1, about[i]);
+	hw_sql_int(q, 5, e->time_ms);
+	if (hw_sql_do(q) < 0)
+		return -EIO;
+	q = l->q[INCIDENT_SET];
+	bind_text_if(q, 1, ends, e->state);
+	bind_if(q, 2, ends, e->time_ms);
+	bind_if(q, 3, acked, e->time_ms);
+	bind_text_if(q, 4, acked, e->node);
+	hw_sql_int(q, 5, message);
+	hw_sql_int(q, 6, hw_entry_number(e->at));
+	hw_sql_text(q, 7, e->incident);
+	hw_sql_int(q, 8, hw_entry_number(e->at));
+	n = hw_sql_do(q);
+	return n < 0 ? -EIO : n > 0;
+}
+
 /* --- gaps ------------------------------------------------------------------------------------------------------- */
 
 int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_stream_gap *gap, int64_t now_ms)
@@ -544,7 +659,7 @@ int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_st
 	struct hw_sql_stmt *q = l->q[GAP_NEW];
 	offset_text(gap->after, after);
 	offset_text(gap->before, before);
-	hw_sql_text(q, 1, stream_names[stream]);
+	hw_sql_text(q, 1, hw_entry_stream_name(stream));
 	hw_sql_text(q, 2, after);
 	hw_sql_text(q, 3, before);
 	bind_if(q, 4, gap->lost >= 0, gap->lost);
@@ -652,6 +767,12 @@ int hw_ledger_expire(struct hw_ledger *l, int64_t before_ms, int64_t outages_bef
 	all = n > all ? n : all;
 	if (n >= 0)
 		n = expire(l, EXPIRE_SIGHT, outages_before_ms, 1);
+	all = n > all ? n : all;
+	if (n >= 0)
+		n = expire(l, EXPIRE_PLANNED, outages_before_ms, 2);
+	all = n > all ? n : all;
+	if (n >= 0)
+		n = expire(l, EXPIRE_INCIDENTS, outages_before_ms, 1);
 	all = n > all ? n : all;
 	if (n < 0 || (all > 0 && !hw_sql_is_mysql(l->sql) && hw_sql_run(l->sql, "PRAGMA incremental_vacuum(256)") != 0))
 		return -EIO;

@@ -43,6 +43,7 @@ int hw_ledger_move(struct hw_ledger *l, enum hw_stream stream, const struct hw_s
 int hw_ledger_event(struct hw_ledger *l, const struct hw_entry *e, bool found);
 int hw_ledger_sight(struct hw_ledger *l, const struct hw_entry *e);
 int hw_ledger_task(struct hw_ledger *l, const struct hw_entry *e);
+int hw_ledger_incident(struct hw_ledger *l, const struct hw_entry *e);
 /* Records a gap. After a gap in the events, the hashes must be read. Returns 0 or -EIO. */
 int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_stream_gap *gap, int64_t now_ms);
 /* Returns 0, or -EIO, and it is then unknown whether the transaction was committed. */

@@ -20,14 +20,19 @@ static void take_row(struct hw_sql_stmt *q, int64_t dev, int column, const struc
 	ops->take(ops->arg, &o);
 }
 
-/* Reads the outages that begin in the window. */
-static int read_begun(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
+/* Reads the rows of a table that begin in the window. */
+static int read_begun(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms, bool planned,
                       const struct hw_outages_ops *ops)
 {
-	struct hw_sql_stmt *q = hw_sql_prepare(
-		sql, *device ? "SELECT o.dev, o.from_ms, o.to_ms, o.reason FROM device d JOIN outage o ON o.dev = d.dev"
-			       " WHERE o.from_ms >= ? AND o.from_ms < ? AND d.id = ?"
-			     : "SELECT dev, from_ms, to_ms, reason FROM outage WHERE from_ms >= ? AND from_ms < ?");
+	static const char *const all[] = {
+		"SELECT dev, from_ms, to_ms, reason FROM outage WHERE from_ms >= ? AND from_ms < ?",
+		"SELECT dev, from_ms, to_ms, '' FROM planned WHERE from_ms >= ? AND from_ms < ?"};
+	static const char *const one[] = {
+		"SELECT o.dev, o.from_ms, o.to_ms, o.reason FROM device d JOIN outage o ON o.dev = d.dev"
+		" WHERE o.from_ms >= ? AND o.from_ms < ? AND d.id = ?",
+		"SELECT p.dev, p.from_ms, p.to_ms, '' FROM device d JOIN planned p ON p.dev = d.dev"
+		" WHERE p.from_ms >= ? AND p.from_ms < ? AND d.id = ?"};
+	struct hw_sql_stmt *q = hw_sql_prepare(sql, (*device ? one : all)[planned]);
 	int row = -EIO;
 	if (!q)
 		return -EIO;
@@ -69,8 +74,14 @@ static int read_crossing(struct hw_sql *sql, int64_t at_ms, const struct hw_outa
 int hw_outages_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                     const struct hw_outages_ops *ops)
 {
-	int rc = read_begun(sql, device, from_ms, to_ms, ops);
+	int rc = read_begun(sql, device, from_ms, to_ms, false, ops);
 	return rc < 0 ? rc : read_crossing(sql, from_ms, ops);
+}
+
+int hw_planned_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
+                    const struct hw_outages_ops *ops)
+{
+	return read_begun(sql, device, hw_month_begin(hw_month_of(from_ms)), to_ms, true, ops);
 }
 
 int hw_gaps_read(struct hw_sql *sql, int64_t from_ms, int64_t to_ms, hw_gap_taker *take, void *arg)

@@ -33,6 +33,11 @@ struct hw_outages_ops {
 int hw_outages_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                     const struct hw_outages_ops *ops);
 
+/* The same for the planned parts of outages. They do not overlap, and are complete: those of a current outage are there
+ * as far as their silences have ended. Cost: the rows from the begin of the month of `from_ms` on. */
+int hw_planned_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
+                    const struct hw_outages_ops *ops);
+
 /* Gets the times of the entries before and after a gap, and how many entries were lost. */
 typedef void hw_gap_taker(void *arg, int64_t from_ms, int64_t to_ms, int64_t lost);
 

@@ -279,29 +279,98 @@ static int64_t lasts_to(const struct hw_report_asked *a, const struct hw_query_r
 	return to > from ? to : from;
 }
 
+/* Sums the planned parts of an outage. Returns 1, 0 or -EIO, as hw_sql_step(). */
+static int read_planned(struct hw_sql_stmt *q, int64_t dev, int64_t from_ms, int64_t to_ms, int64_t *ms)
+{
+	hw_sql_int(q, 1, dev);
+	hw_sql_int(q, 2, from_ms);
+	hw_sql_int(q, 3, to_ms);
+	int row = hw_sql_step(q);
+	*ms = row == 1 ? hw_sql_column_ms(q, 0) : 0;
+	hw_sql_reset(q);
+	return row;
+}
+
 int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	const struct hw_report_asked *a = args;
 	struct hw_sheet s;
 	char next[48] = "";
 	unsigned n = 0;
-	int row;
+	int row, sum = 0;
+	int64_t planned_ms;
 	struct hw_sql_stmt *q = ask_outages(sql, a);
-	if (!q)
+	struct hw_sql_stmt *planned = hw_sql_prepare(sql, "SELECT COALESCE(SUM(to_ms - from_ms), 0) FROM planned WHERE"
+	                                                  " dev = ? AND from_ms >= ? AND from_ms < ?");
+	if (!q || !planned)
 		return -EIO;
 	begin(out, &s, a->csv);
-	hw_sheet_open(&s, "outages", "id,group,from_ms,to_ms,down_s,reason");
-	while ((row = hw_sql_step(q)) == 1 && n++ < a->limit) {
+	hw_sheet_open(&s, "outages", "id,group,from_ms,to_ms,down_s,planned_s,reason");
+	while (sum >= 0 && (row = hw_sql_step(q)) == 1 && n++ < a->limit) {
 		int64_t begin = hw_sql_column_int(q, 2), from = hw_sql_column_ms(q, 2);
 		bool lasts = hw_sql_column_is_null(q, 3);
+		int64_t to = lasts ? lasts_to(a, out, from) : hw_sql_column_ms(q, 3);
+		sum = read_planned(planned, hw_sql_column_int(q, 5), begin, to, &planned_ms);
 		snprintf(next, sizeof(next), "%" PRId64 ".%" PRId64, begin, hw_sql_column_int(q, 5));
 		hw_sheet_row(&s);
 		put_column(&s, "id", q, 0);
 		put_column(&s, "group", q, 1);
 		hw_sheet_int(&s, "from_ms", from);
 		put_ms(&s, "to_ms", q, 3);
-		hw_sheet_seconds(&s, "down_s", (lasts ? lasts_to(a, out, from) : hw_sql_column_ms(q, 3)) - from);
+		hw_sheet_seconds(&s, "down_s", to - from);
+		hw_sheet_seconds(&s, "planned_s", planned_ms < to - from ? planned_ms : to - from);
 		put_column(&s, "reason", q, 4);
+		hw_sheet_row_end(&s);
+	}
+	hw_sheet_close(&s);
+	row = sum < 0 ? sum : row;
+	return row < 0 ? row : finish(out, &s, a, row == 1, next, false);
+}
+
+/* --- incidents ------------------------------------------------------------------------------------------------- */
+
+/* The ids of incidents are in the order of their openings. */
+int hw_report_incidents(struct hw_sql *sql, const void *args, struct hw_query_result *out)
+{
+	const struct hw_report_asked *a = args;
+	static const char *const texts[] = {"id", "kind", "group", "device", "state", "acked_by"};
+	static const char *const times[] = {"opened_ms", "closed_ms", "acked_ms", "messages"};
+	const char *name = *a->device ? a->device : a->group;
+	char text[512], next[sizeof(a->incident)] = "";
+	struct hw_sheet s;
+	unsigned n = 0;
+	size_t len;
+	int row, i = 1;
+	snprintf(text, sizeof(text),
+	         "SELECT incident, kind, grp, device, state, acked_by, opened_ms, closed_ms, acked_ms, messages FROM "
+	         "incident WHERE opened_ms < ? AND (closed_ms IS NULL OR closed_ms > ?)%s%s ORDER BY incident DESC "
+	         "LIMIT ?",
+	         *a->incident ? " AND incident < ?" : "",
+	         *a->device  ? " AND device = ?"
+	         : *a->group ? " AND grp = ?"
+	                     : "");
+	struct hw_sql_stmt *q = hw_sql_prepare(sql, text);
+	if (!q)
+		return -EIO;
+	hw_sql_int(q, i++, a->until_ms);
+	hw_sql_int(q, i++, a->since_ms);
+	if (*a->incident)
+		hw_sql_text(q, i++, a->incident);
+	if (*name)
+		hw_sql_text(q, i++, name);
+	hw_sql_int(q, i, a->limit + 1);
+	begin(out, &s, a->csv);
+	hw_sheet_open(&s, "incidents", "id,kind,group,device,state,acked_by,opened_ms,closed_ms,acked_ms,messages");
+	while ((row = hw_sql_step(q)) == 1 && n++ < a->limit) {
+		snprintf(next, sizeof(next), "%s", hw_sql_column_text(q, 0, &len));
+		hw_sheet_row(&s);
+		for (int k = 0; k < 6; k++)
+			if (hw_sql_column_is_null(q, k))
+				hw_sheet_null(&s, texts[k]);
+			else
+				put_column(&s, texts[k], q, k);
+		for (int k = 0; k < 4; k++)
+			put_ms(&s, times[k], q, 6 + k);
 		hw_sheet_row_end(&s);
 	}
 	hw_sheet_close(&s);
@@ -333,6 +402,7 @@ static void put_uptime(struct hw_sheet *s, const struct hw_uptime *u)
 	if (!s->csv)
 		hw_sheet_seconds(s, "window_s", u->seen_ms);
 	hw_sheet_seconds(s, "down_s", u->down_ms);
+	hw_sheet_seconds(s, "planned_s", u->planned_ms);
 	hw_sheet_int(s, "outages", u->outages);
 	hw_sheet_ratio(s, "mtbf_s", u->seen_ms - u->down_ms, u->outages, 1e3, 3);
 	hw_sheet_ratio(s, "mttr_s", u->down_ms, u->outages, 1e3, 3);
@@ -342,7 +412,7 @@ static int put_devices(struct hw_sheet *s, struct hw_sql *sql, size_t from, size
 {
 	struct hw_sql_stmt *q = hw_sql_prepare(sql, "SELECT id, grp FROM device WHERE dev = ?");
 	int row = q ? 0 : -EIO;
-	hw_sheet_open(s, "devices", "id,group,uptime,seen,down_s,outages,mtbf_s,mttr_s,gaps");
+	hw_sheet_open(s, "devices", "id,group,uptime,seen,down_s,planned_s,outages,mtbf_s,mttr_s,gaps");
 	for (size_t i = from; row >= 0 && i < to; i++) {
 		hw_sql_int(q, 1, u->at[i].dev);
 		row = hw_sql_step(q);
@@ -423,6 +493,7 @@ static void put_bar(struct hw_sheet *s, const struct hw_bar *b)
 	hw_sheet_seconds(s, "known_s", b->known_ms);
 	hw_sheet_seconds(s, "seen_s", b->seen_ms);
 	hw_sheet_seconds(s, "down_s", b->down_ms);
+	hw_sheet_seconds(s, "planned_s", b->planned_ms);
 	hw_sheet_int(s, "outages", b->outages);
 	hw_sheet_row_end(s);
 }
@@ -442,7 +513,7 @@ int hw_report_bars(struct hw_sql *sql, const void *args, struct hw_query_result 
 			hw_json_int(&s.j, "since_ms", a->since_ms);
 			hw_json_int(&s.j, "until_ms", a->until_ms);
 		}
-		hw_sheet_open(&s, "bars", "from_ms,to_ms,known_s,seen_s,down_s,outages");
+		hw_sheet_open(&s, "bars", "from_ms,to_ms,known_s,seen_s,down_s,planned_s,outages");
 		for (size_t i = 0; i < bars.n; i++)
 			put_bar(&s, &bars.at[i]);
 		hw_sheet_close(&s);

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* NULL: no statement for this backend. MySQL's indexes are in its CREATE TABLE, because it has no CREATE INDEX IF NOT
- * EXISTS. */
+/* NULL: no statement for this backend. A query after "? " is accepted only after the next statement, which cannot be
+ * repeated. MySQL's indexes are in its CREATE TABLE, because it has no CREATE INDEX IF NOT EXISTS. */
 struct step {
 	const char *sqlite, *mysql;
 };
@@ -85,7 +85,31 @@ static const struct step version_2[] = {{NULL, "ALTER TABLE device MODIFY grp " 
                                         {NULL, "ALTER TABLE task MODIFY task " ID},
                                         {NULL, NULL}};
 
-static const struct step *const versions[] = {version_1, version_2};
+static const struct step version_3[] = {
+	/* planned_ms: length of the planned outages, a part of down_ms */
+	{"? SELECT planned_ms FROM month", "? SELECT planned_ms FROM month"},
+	{"ALTER TABLE month ADD COLUMN planned_ms INTEGER NOT NULL DEFAULT 0",
+         "ALTER TABLE month ADD COLUMN planned_ms BIGINT NOT NULL DEFAULT 0"},
+	/* The part of an outage that a planned silence covered. A row ends with the month at the latest; the next row
+         * continues. The rows of a device do not overlap. */
+	{"CREATE TABLE IF NOT EXISTS planned (dev INTEGER NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL,"
+         " silence TEXT NOT NULL, PRIMARY KEY (dev, from_ms)) WITHOUT ROWID",
+         "CREATE TABLE IF NOT EXISTS planned (dev " BIG ", from_ms " BIG ", to_ms " BIG ", silence " NAME ","
+         " PRIMARY KEY (dev, from_ms), INDEX planned_from (from_ms))" KIND},
+	{"CREATE INDEX IF NOT EXISTS planned_from ON planned (from_ms)", NULL},
+	/* entry: the last entry about the incident. messages: how many were sent. acked: first acknowledgement */
+	{"CREATE TABLE IF NOT EXISTS incident (incident TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, grp TEXT NOT "
+         "NULL, device TEXT NOT NULL, opened_ms INTEGER NOT NULL, closed_ms INTEGER, state TEXT NOT NULL, acked_ms "
+         "INTEGER, acked_by TEXT, messages INTEGER NOT NULL, entry INTEGER NOT NULL) WITHOUT ROWID",
+         "CREATE TABLE IF NOT EXISTS incident (incident VARBINARY(40) PRIMARY KEY, kind " WORD ", grp " ID
+         ", device " ID ", opened_ms " BIG ", closed_ms BIGINT, state " WORD ", acked_ms BIGINT,"
+         " acked_by VARCHAR(255), messages " BIG ", entry " BIG ", INDEX incident_opened (opened_ms),"
+         " INDEX incident_closed (closed_ms))" KIND},
+	{"CREATE INDEX IF NOT EXISTS incident_opened ON incident (opened_ms)", NULL},
+	{"CREATE INDEX IF NOT EXISTS incident_closed ON incident (closed_ms)", NULL},
+	{NULL, NULL}};
+
+static const struct step *const versions[] = {version_1, version_2, version_3};
 _Static_assert(sizeof(versions) / sizeof(*versions) == HW_SCHEMA_VERSION, "a way to each version");
 
 static int failed(struct hw_sql *s, char why[HW_SQL_WHY])
@@ -111,7 +135,9 @@ static int upgrade(struct hw_sql *s, int64_t from)
 	for (int64_t v = from; v < HW_SCHEMA_VERSION; v++) {
 		for (const struct step *step = versions[v]; step->sqlite || step->mysql; step++) {
 			const char *statement = hw_sql_pick(s, step->sqlite, step->mysql);
-			if (statement && hw_sql_run(s, statement) != 0)
+			if (statement && *statement == '?')
+				step += hw_sql_prepare(s, statement + 2) != NULL;
+			else if (statement && hw_sql_run(s, statement) != 0)
 				return -EIO;
 		}
 		snprintf(text, sizeof(text), "UPDATE position SET n = %d WHERE stream = 'schema'", (int)v + 1);

@@ -8,7 +8,7 @@
 
 #include "history/sql.h"
 
-#define HW_SCHEMA_VERSION 2
+#define HW_SCHEMA_VERSION 3
 
 /* Creates or upgrades the tables. Returns 0, -EIO, or -ENOTSUP if a newer program has created the tables. `why` has the
  * reason. */

@@ -258,15 +258,19 @@ static bool take_field(enum hw_stream stream, struct hw_entry *e, const char *na
 	} fields[] = {
 #define TEXT(field)   offsetof(struct hw_entry, field), sizeof(((struct hw_entry *)0)->field)
 #define NUMBER(field) offsetof(struct hw_entry, field), 0
-		{{"", "id", "receiver"}, TEXT(id)},
-		{{"node", "node", "sender"}, TEXT(node)},
-		{{"", "group", "task"}, TEXT(group)},
-		{{"state", "state", "state"}, TEXT(state)},
-		{{"", "reason", "why"}, TEXT(why)},
-		{{"cause", "", ""}, offsetof(struct hw_entry, why), HW_ENTRY_WORD + 1},
-		{{"from_ms", "time_ms", "time_ms"}, NUMBER(time_ms)},
-		{{"to_ms", "last_seen_ms", ""}, NUMBER(last_seen_ms)},
-		{{"", "seq", ""}, NUMBER(seq)},
+		{{"", "id", "receiver", "device"}, TEXT(id)},
+		{{"node", "node", "sender", "by"}, TEXT(node)},
+		{{"", "group", "task", "group"}, TEXT(group)},
+		{{"state", "state", "state", "what"}, TEXT(state)},
+		{{"", "reason", "why", "kind"}, TEXT(why)},
+		{{"cause", "", "", ""}, offsetof(struct hw_entry, why), HW_ENTRY_WORD + 1},
+		{{"", "", "", "silence"}, TEXT(why)},
+		{{"", "", "", "id"}, TEXT(incident)},
+		{{"", "", "", "receiver"}, TEXT(receiver)},
+		{{"from_ms", "time_ms", "time_ms", "at_ms"}, NUMBER(time_ms)},
+		{{"", "", "", "from_ms"}, NUMBER(time_ms)},
+		{{"to_ms", "last_seen_ms", "", "to_ms"}, NUMBER(last_seen_ms)},
+		{{"", "seq", "", ""}, NUMBER(seq)},
 	};
 	bool same = true;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
@@ -283,6 +287,15 @@ static bool take_field(enum hw_stream stream, struct hw_entry *e, const char *na
 static bool is_state(const char *state)
 {
 	return strcmp(state, "online") == 0 || strcmp(state, "offline") == 0 || strcmp(state, "forgotten") == 0;
+}
+
+static enum hw_source_odd odd_of_incident(const struct hw_entry *e)
+{
+	if (strcmp(e->state, "planned") != 0)
+		return *e->incident ? HW_ODD_KINDS : HW_ODD_FIELDS;
+	if (!hw_id_valid(e->id, strlen(e->id)))
+		return HW_ODD_FIELDS;
+	return e->time_ms >= HW_EARLIEST_MS && e->last_seen_ms > 0 ? HW_ODD_KINDS : HW_ODD_TIME;
 }
 
 /* Why an entry is skipped; HW_ODD_KINDS: it is kept. A name is not corrected, because a corrected name could be that of
@@ -302,6 +315,8 @@ static enum hw_source_odd odd_of(enum hw_stream stream, struct hw_entry *e, int6
 		return *e->node && e->last_seen_ms > 0 ? HW_ODD_KINDS : HW_ODD_FIELDS;
 	if (stream == HW_STREAM_TASKS)
 		return *e->group && *e->id ? HW_ODD_KINDS : HW_ODD_FIELDS;
+	if (stream == HW_STREAM_INCIDENTS)
+		return odd_of_incident(e);
 	if (!hw_id_valid(e->id, strlen(e->id)) || !is_state(e->state))
 		return HW_ODD_FIELDS;
 	return e->seq > 0 && hw_bounds_seq((uint64_t)e->seq, now_ms) ? HW_ODD_KINDS : HW_ODD_SEQ;
@@ -315,7 +330,11 @@ static void note_odd(struct hw_source_page *p, enum hw_source_odd odd, struct hw
 
 static bool is_name(enum hw_stream stream, const char *field)
 {
-	return strcmp(field, stream == HW_STREAM_EVENTS ? "id" : "receiver") == 0 || strcmp(field, "task") == 0;
+	static const char *const names[HW_STREAMS][2] = {[HW_STREAM_EVENTS] = {"id", "id"},
+	                                                 [HW_STREAM_TASKS] = {"receiver", "task"},
+	                                                 [HW_STREAM_INCIDENTS] = {"id", "device"}};
+	const char *const *n = names[stream];
+	return n[0] && (strcmp(field, n[0]) == 0 || strcmp(field, n[1]) == 0);
 }
 
 /* Replaces the time of a transition before the year 2000 by the time in the entry's id. Such a time comes from a clock
@@ -633,6 +652,7 @@ static int make(struct hw_source *s, const struct hw_source_conf *c)
 {
 	snprintf(s->keys[HW_STREAM_SIGHT], KEY_MAX, "%.100ssight", c->key_prefix);
 	snprintf(s->keys[HW_STREAM_EVENTS], KEY_MAX, "%.100sevents", c->key_prefix);
+	snprintf(s->keys[HW_STREAM_INCIDENTS], KEY_MAX, "%.100sincident_events", c->key_prefix);
 	snprintf(s->keys[HW_STREAM_TASKS], KEY_MAX, "%.100sevents", c->task_prefix);
 	snprintf(s->state_prefix, KEY_MAX, "%.100sstate:", c->key_prefix);
 	escape(s->state_prefix, s->state_match);

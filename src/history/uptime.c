@@ -132,6 +132,15 @@ static void take_seen(void *arg, const struct hw_outage *o)
 	}
 }
 
+static void take_planned(void *arg, const struct hw_outage *o)
+{
+	const struct reading *r = arg;
+	struct subject *s = find(r, o->dev);
+	if (s)
+		s->u.planned_ms +=
+			hw_spans_measure(&r->seen, later(o->from_ms, s->u.from_ms), sooner(o->to_ms, s->u.to_ms));
+}
+
 static int take_lasting(const struct reading *r)
 {
 	struct hw_sql_stmt *q = hw_sql_prepare(r->sql, "SELECT dev, from_ms FROM outage WHERE from_ms >= ? AND from_ms "
@@ -152,11 +161,29 @@ static int take_lasting(const struct reading *r)
 static int read_outages(struct reading *r)
 {
 	const struct hw_outages_ops ops = {is_subject, take_seen, r};
+	const struct hw_outages_ops planned = {is_subject, take_planned, r};
 	int rc = hw_outages_read(r->sql, r->w->device, r->w->since_ms, r->w->until_ms, &ops);
+	if (rc == 0)
+		rc = hw_planned_read(r->sql, r->w->device, r->w->since_ms, r->w->until_ms, &planned);
 	return rc < 0 ? rc : take_lasting(r);
 }
 
 /* --- a whole month ---------------------------------------------------------------------------------------------- */
+
+/* The length of the part of an outage that is in the unseen span. */
+static int64_t unseen_ms(const struct reading *r, const struct hw_outage *o, const struct subject *s)
+{
+	int64_t from = later(later(o->from_ms, r->span->from), s->u.from_ms);
+	return later(0, sooner(sooner(o->to_ms, r->span->to), s->u.to_ms) - from);
+}
+
+static void take_planned_unseen(void *arg, const struct hw_outage *o)
+{
+	const struct reading *r = arg;
+	struct subject *s = find(r, o->dev);
+	if (s)
+		s->u.planned_ms -= unseen_ms(r, o, s);
+}
 
 /* `month` has the whole length of an outage. Subtracts the part that no monitor saw. */
 static void take_unseen(void *arg, const struct hw_outage *o)
@@ -165,8 +192,7 @@ static void take_unseen(void *arg, const struct hw_outage *o)
 	struct subject *s = find(r, o->dev);
 	if (!s)
 		return;
-	int64_t from = later(later(o->from_ms, r->span->from), s->u.from_ms);
-	int64_t ms = later(0, sooner(sooner(o->to_ms, r->span->to), s->u.to_ms) - from);
+	int64_t ms = unseen_ms(r, o, s);
 	if (o->gone)
 		s->u.seen_ms += ms;
 	else
@@ -176,7 +202,7 @@ static void take_unseen(void *arg, const struct hw_outage *o)
 static int read_month(struct reading *r)
 {
 	struct hw_sql_stmt *q =
-		hw_sql_prepare(r->sql, "SELECT dev, outages, down_ms, gone_ms FROM month WHERE month = ?");
+		hw_sql_prepare(r->sql, "SELECT dev, outages, down_ms, gone_ms, planned_ms FROM month WHERE month = ?");
 	int row;
 	if (!q)
 		return -EIO;
@@ -189,11 +215,14 @@ static int read_month(struct reading *r)
 		s->u.down_ms += hw_sql_column_ms(q, 2);
 		s->gone_ms += hw_sql_column_ms(q, 3);
 		s->u.seen_ms -= hw_sql_column_ms(q, 3);
+		s->u.planned_ms += hw_sql_column_ms(q, 4);
 	}
-	const struct hw_outages_ops ops = {is_subject, take_unseen, r};
+	const struct hw_outages_ops ops = {is_subject, take_unseen, r}, planned = {is_subject, take_planned_unseen, r};
 	for (size_t i = 0; row == 0 && i < r->unseen.n; i++) {
 		r->span = &r->unseen.at[i];
 		row = hw_outages_read(r->sql, "", r->span->from, r->span->to, &ops);
+		if (row == 0)
+			row = hw_planned_read(r->sql, "", r->span->from, r->span->to, &planned);
 	}
 	return row;
 }
@@ -220,10 +249,12 @@ static int sum_up(struct reading *r)
 		u->known_ms = u->to_ms - u->from_ms - r->subjects[i].gone_ms;
 		if (u->known_ms <= 0)
 			continue;
+		u->planned_ms = later(0, sooner(u->planned_ms, u->down_ms));
 		out->at[out->n++] = *u;
 		out->all.known_ms += u->known_ms;
 		out->all.seen_ms += u->seen_ms;
 		out->all.down_ms += u->down_ms;
+		out->all.planned_ms += u->planned_ms;
 		out->all.outages += u->outages;
 	}
 	return 0;

@@ -6,6 +6,7 @@
  * - known: the part of the window in which the device was known
  * - seen: the part of `known` in which a monitor saw the fleet
  * - down: the part of `seen` between an offline transition and the next online transition
+ * - planned: the part of `down` that a planned silence covered. While both last, it is not known yet
  *
  * Uptime is (seen - down) / seen. The share of time that was seen is seen / known. The mean time between failures is
  * (seen - down) / outages. The mean time to repair is down / outages. An outage counts in the window in which it
@@ -32,7 +33,7 @@ struct hw_uptime_window {
 struct hw_uptime {
 	int64_t dev;
 	int64_t from_ms, to_ms; /* when the device was known, within the window */
-	int64_t known_ms, seen_ms, down_ms, outages;
+	int64_t known_ms, seen_ms, down_ms, planned_ms, outages;
 };
 
 struct hw_uptimes {

@@ -166,14 +166,11 @@ static bool give_record(struct hw_incidents *e, struct hw_change *out)
 	                          .at_ms = r->at_ms,
 	                          .from_ms = r->from_ms,
 	                          .to_ms = r->to_ms};
-	if (planned) {
-		out->device = r->text;
-		out->id = r->text + strlen(r->text) + 1; /* the silence */
-	} else {
-		out->id = r->id;
-		out->by = r->text[0] ? r->text : NULL;
-		out->receiver = r->receiver[0] ? r->receiver : NULL;
-	}
+	out->id = planned ? r->text + strlen(r->text) + 1 : r->id;
+	*(planned || r->kind ? &out->device : &out->by) = r->text[0] ? r->text : NULL;
+	out->receiver = r->receiver[0] ? r->receiver : NULL;
+	out->incident_kind = r->kind;
+	out->group = r->group;
 	return true;
 }
 

@@ -78,7 +78,11 @@ struct hw_incident *hw_incident_open(struct hw_incidents *e, enum hw_incident_ki
 	struct hw_incident *i = hw_incident_new(e, kind, group, device, cause);
 	if (!i)
 		return NULL;
-	hw_incidents_record(e, "opened", i->id, NULL, NULL);
+	struct hw_incident_record *r = hw_incidents_record(e, "opened", i->id, device, NULL);
+	if (r) {
+		r->kind = hw_incident_kind_name(kind);
+		r->group = group ? group->text : NULL;
+	}
 	hw_incident_changed(e, i);
 	return i;
 }

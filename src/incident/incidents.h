@@ -288,7 +288,8 @@ enum hw_change_kind {
 	HW_CHANGE_RECEIVER, /* write `number` and `from_ms` of `receiver` */
 	HW_CHANGE_SILENCE,  /* write `silence` */
 	HW_CHANGE_UNSILENCE,
-	HW_CHANGE_EVENT,  /* append `what` to device:incident_events, with `id`, `by`, `receiver` */
+	HW_CHANGE_EVENT,  /* append `what` to device:incident_events, with `id`, `by`, `receiver`; of "opened" also with
+	                     `incident_kind`, `group`, `device` */
 	HW_CHANGE_PLANNED /* append `device from_ms to_ms silence` there */
 };
 
@@ -297,7 +298,7 @@ struct hw_change {
 	const char *id; /* of the incident or the silence */
 	struct hw_incident_view incident;
 	struct hw_silence_view silence;
-	const char *device, *receiver, *what, *by;
+	const char *device, *receiver, *what, *by, *incident_kind, *group;
 	enum hw_incident_class class;
 	bool unseen; /* of a down member: its class is shown as "unseen" */
 	int64_t since_ms, from_ms, to_ms, at_ms;

@@ -150,7 +150,8 @@ struct hw_incident_record {
 	char id[HW_INCIDENT_ID + 1];
 	char receiver[64];
 	int64_t at_ms, from_ms, to_ms;
-	char text[]; /* `by`, or the device and, after its NUL, the silence */
+	const char *kind, *group; /* of "opened"; borrowed, never freed. NULL: none */
+	char text[];              /* `by` or, of "opened" and "planned", the device; after its NUL the silence */
 };
 
 struct hw_incident_node {

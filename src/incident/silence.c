@@ -103,14 +103,14 @@ void hw_silence_offline(struct hw_incidents *e, struct hw_incident_device *d, bo
 /* --- planned outages ------------------------------------------------------------------------------------------------
  */
 
-static void write_planned(struct hw_incidents *e, struct hw_incident_device *d)
+static void write_planned(struct hw_incidents *e, struct hw_incident_device *d, int64_t to_ms)
 {
 	const struct hw_silence *s = d->planned;
 	struct hw_incident_record *r = hw_incidents_record(e, "planned", NULL, d->text, s->name ? s->name : s->id);
 	if (!r)
 		return;
 	r->from_ms = d->planned_from_ms;
-	r->to_ms = e->now > r->from_ms ? e->now : r->from_ms;
+	r->to_ms = to_ms > r->from_ms ? to_ms : r->from_ms;
 }
 
 void hw_silence_plan(struct hw_incidents *e, struct hw_incident_device *d, bool ends)
@@ -124,8 +124,11 @@ void hw_silence_plan(struct hw_incidents *e, struct hw_incident_device *d, bool 
 		return;
 	int64_t from = !s ? 0 : d->since_ms > s->begin_ms ? d->since_ms : s->begin_ms;
 	if (d->planned) {
-		write_planned(e, d);
-		from = e->now; /* one silence follows another */
+		/* A transition, which ends the outage, has set since_ms. Else the silence ends, or another one follows
+		 * it. */
+		int64_t to = ends && d->since_ms < e->now ? d->since_ms : e->now;
+		write_planned(e, d, to);
+		from = to;
 	}
 	d->planned = s;
 	d->planned_from_ms = from;

@@ -88,6 +88,8 @@ ROUTES = [Route("heartwheeld", *args, **more) for args, more in (
     (("GET /v1/history/outages", "Outages, latest first", "/v1/history/outages?device=pump-9"), {"query": {
         "device": ("an id", "pump-9"), "group": ("a group's name", "default"), "min": ("at least this long", "5m"),
         **WINDOW, **PAGE}}),
+    (("GET /v1/history/incidents", "Incidents, newest first", "/v1/history/incidents?limit=1"), {"query": {
+        "device": ("an id", "pump-8"), "group": ("a group's name", "default"), **WINDOW, **PAGE}}),
     (("GET /v1/history/uptime", "Uptime of devices", "/v1/history/uptime?device=pump-9"), {"query": {
         "device": ("an id", "pump-9"), "group": ("a group's name", "default"), "month": ("a month", "2026-11"),
         "sort": ("outages: most outages first", "outages"), "limit": PAGE["limit"], "offset": ("rows to skip", 0), **WINDOW}}),
@@ -224,7 +226,7 @@ NULL = {"blind_cause": "string", "blind_for_ms": "integer", "judges_in_ms": "int
         "n": "integer", "counted_ago_s": "number", "sql": "string", "at": "string", "battery": "number", "rssi": "number",
         "ip": "string", "version": "string", "data": "object", "reload": "string", "member": "boolean", "lapsed": "boolean",
         "detected": "integer", "time_ms": "integer", "cursor_tick": "integer",
-        "gone_ms": "integer", "words": "string"}
+        "gone_ms": "integer", "words": "string", "closed_ms": "integer", "acked_ms": "integer", "acked_by": "string"}
 
 
 def schema(v, name=""):

@@ -124,6 +124,7 @@ class Scribe:
     def __init__(self, env, seed=None, devices=50, start_ms=None, groups=2):
         self.env, self.random = env, random.Random(seed)
         self.stream, self.sight, self.tasks = env.key("events"), env.key("sight"), "task:events"
+        self.incidents = env.key("incident_events")
         self.devices = ["d%d" % i for i in range(devices)]
         self.group = {d: "g%d" % (i % groups) for i, d in enumerate(self.devices)}
         self.now, self.state, self.seq = start_ms or now_ms() - 40 * 86_400_000, {}, {}
@@ -166,6 +167,10 @@ class Scribe:
     def saw(self, state, from_ms, to_ms, cause="", node="n"):
         self.env.redis.xadd(self.sight, {"node": node, "state": state, "cause": cause, "from_ms": from_ms, "to_ms": to_ms})
 
+    def plan(self, device, from_ms, to_ms, silence="wash"):
+        """An outage that a planned silence covered, as heartwheel-alert writes it."""
+        self.env.redis.xadd(self.incidents, {"what": "planned", "device": device, "from_ms": from_ms, "to_ms": to_ms, "silence": silence})
+
 
 FIELDS = "id", "seq", "time_ms", "state", "reason", "last_seen_ms", "group", "node"
 
@@ -187,7 +192,7 @@ def gaps(db):
 
 def wait_read(h, env, stream="device:events", timeout=None):
     """Waits until the worker has read the stream to its end."""
-    key = env.key("events") if stream == "device:events" else env.key("sight") if stream == "device:sight" else stream
+    key = env.key(stream[len("device:"):]) if stream.startswith("device:") else stream
 
     def read():
         last = env.redis.xinfo_stream(key)["last-generated-id"] if env.redis.exists(key) else "0-0"

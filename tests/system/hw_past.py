@@ -12,7 +12,8 @@ PUMP = "hall 2/pump-7"
 
 
 def write_past(env, now):
-    """pump-7 was down for 2 h ten days ago, and 3 times for a minute today; nobody saw day 20 and an hour of yesterday; flappy
+    """pump-7 was down for 2 h ten days ago, and 3 times for a minute today; the outage ten days
+    ago was planned for half of its time; nobody saw day 20 and an hour of yesterday; flappy
     changed 60 times this week; the fans are up but for one that is away since yesterday."""
     s = Scribe(env, 7, devices=0)
     s.group = {PUMP: "pumps", "flappy": "pumps"}
@@ -35,6 +36,7 @@ def write_past(env, now):
     s.saw("seeing", now - 25 * HOUR, now - 12 * HOUR)
     s.saw("blind", now - 12 * HOUR, now - 11 * HOUR, "link")
     s.saw("seeing", now - 11 * HOUR, now)
+    s.plan(PUMP, now - 10 * DAY, now - 10 * DAY + HOUR)
     return s
 
 
@@ -49,5 +51,6 @@ def start_with_past(env):
     d = env.daemon(http={"listen": "127.0.0.1:%d" % port}, history={"socket": history.socket}, groups=groups, **QUIET_TIMES)
     d.url, d.history, d.scribe = "http://127.0.0.1:%d/" % port, history, scribe
     wait_read(history, env)
+    wait_read(history, env, "device:incident_events")
     wait_until(lambda: d.status()["devices"] == 6, what="the devices to be loaded")
     return d

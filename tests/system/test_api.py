@@ -73,6 +73,7 @@ def programs(base):
     env.beat("pump-8", {"online": False})
     wait_until(lambda: a.incidents(), what="an incident")
     wait_until(lambda: h.get("/v1/history/devices/pump-9").json().get("transitions"), what="the history to have the outage")
+    wait_until(lambda: h.get("/v1/history/incidents").json().get("incidents"), what="the history to have an incident")
     wait_until(lambda: d.get("/v1/samples").json()["samples"], 20, "a sample")
     answering = env.client()
     answering.client.on_message = lambda client, _, m: client.publish(m.topic.replace("/get", "/reply"), '{"level":3}')

@@ -63,6 +63,8 @@ def test_a_device_with_a_past(env, browser):
     day, quarter = heights(b, 0), heights(b, 1)
     assert sum("down" in c for c in day) == 3 and 4 <= sum("unseen" in c for c in day) <= 7
     assert quarter[:48] == [["none"]] * 48 and quarter[52:60] == [["up"]] * 8 and sum("down" in c for c in quarter) in (2, 3)
+    outage = "".join(b.get('[...document.querySelectorAll(".bars")[1].parentNode.querySelectorAll(".words li")].map((w) => w.textContent)'))
+    assert sum("planned" in c for c in quarter) in (1, 2) and not any("planned" in c for c in day) and "planned" in outage, (quarter, outage)
     # What the bars say is there in words.
     label = b.get('document.querySelectorAll(".bars")[0].getAttribute("aria-label")')
     assert "3 outages, down 3 m" in label and "seen 95." in label

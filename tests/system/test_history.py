@@ -400,11 +400,109 @@ def test_tasks_are_followed_to_their_end(env, redis):
     assert db.rows("SELECT state, tries FROM task WHERE task = 't1'") == [("complete", 2)], "what has ended never changes"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_incidents_and_planned_outages_are_kept(env, redis, kind):
+    """Also those that a restored Redis repeats; those of devices that were never down are not."""
+    db, s = database(env, kind), Scribe(env, 12)
+    t = s.now
+    s.write([s.entry("d1", "online", t), s.entry("d1", "offline", t + 1000), s.entry("d1", "online", t + 9000)])
+
+    def event(incident, what, at, **more):
+        env.redis.xadd(s.incidents, {"id": incident, "what": what, "at_ms": t + at, "by": "", "receiver": "", **more})
+
+    def write():
+        event("0mabcdefg001", "opened", 1000, kind="device", group="g1", device="d1")
+        event("0mabcdefg001", "opened", 1100, receiver="ops")
+        event("0mabcdefg001", "acknowledged", 2000, by="ann")
+        event("0mabcdefg001", "unacknowledged", 2500, by="bob")
+        event("0mabcdefg001", "acknowledged", 3000, by="bob")
+        event("0mabcdefg001", "closed", 9000)
+        event("0mabcdefg001", "closed", 9100, receiver="ops")
+        event("0mabcdefg002", "opened", 1000, kind="mass", group="g2")
+        event("0mabcdefg003", "opened", 1000, kind="device", group="g2", device="d2")
+        event("0mabcdefg003", "dropped", 1500)
+        event("0mabcdefg004", "silenced", 1500, by="ann")
+        s.plan("d1", t + 2000, t + 5000)
+        s.plan("d1", t + 4000, t + 6000, "other")
+        s.plan("unknown", t + 2000, t + 5000)
+    write()
+    h = History(env, db).start()
+    incidents, planned = ("SELECT incident, kind, grp, device, opened_ms, closed_ms, state, acked_ms, acked_by, messages FROM incident ORDER BY incident",
+                          "SELECT d.id, p.from_ms, p.to_ms, p.silence FROM planned p JOIN device d ON d.dev = p.dev ORDER BY p.from_ms")
+    have = [("0mabcdefg001", "device", "g1", "d1", t + 1000, t + 9000, "closed", t + 2000, "ann", 2),
+            ("0mabcdefg002", "mass", "g2", "", t + 1000, None, "open", None, None, 0)]
+    parts = [("d1", t + 2000, t + 5000, "wash"), ("d1", t + 5000, t + 6000, "other")]
+    wait_read(h, env, "device:incident_events")
+    assert db.rows(incidents) == have and db.rows(planned) == parts
+    page = h.get("/v1/history/incidents?since=0&limit=1").json()
+    assert [i["id"] for i in page["incidents"]] == ["0mabcdefg002"] == [page["next"]]
+    last, = h.get("/v1/history/incidents?since=0&after=" + page["next"]).json()["incidents"]
+    assert last == {"id": "0mabcdefg001", "kind": "device", "group": "g1", "device": "d1", "state": "closed", "acked_by": "ann",
+                    "opened_ms": t + 1000, "closed_ms": t + 9000, "acked_ms": t + 2000, "messages": 2}
+    assert [i["id"] for i in h.get("/v1/history/incidents?since=0&group=g2").json()["incidents"]] == ["0mabcdefg002"]
+    assert h.get("/v1/history/incidents?since=0&device=d2").json()["incidents"] == []
+    one, = h.get("/v1/history/outages?since=0&device=d1").json()["outages"]
+    assert (one["down_s"], one["planned_s"]) == (8, 4)
+    assert db.rows("SELECT SUM(planned_ms) FROM month") == [(4000,)]
+    env.redis.delete(s.incidents)
+    write()  # as a restored Redis
+    wait_read(h, env, "device:incident_events")
+    assert db.rows(planned) == parts and db.rows("SELECT SUM(planned_ms) FROM month") == [(4000,)]
+    h.stop()
+
+
+def test_planned_outages_wait_for_the_transitions_of_their_devices(env, redis):
+    db, s = database(env), Scribe(env, 13)
+    s.some(3000)
+    down = [e for e in s.written.values() if e["state"] == "offline"]
+    for e in down:
+        s.plan(e["id"], int(e["time_ms"]), int(e["time_ms"]) + 1)
+    h = History(env, db, batch=100).start()
+    wait_read(h, env, "device:incident_events")
+    assert db.rows("SELECT COUNT(*) FROM planned") == [(len(down),)] and len(down) > 1000
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["whole", "half"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_older_tables_are_updated(env, redis, kind, half):
+    """Those of version 2. half: the program was killed in the midst of the update."""
+    db, s = database(env, kind), Scribe(env, 15)
+    h = History(env, db).start()
+    s.some(100)
+    wait_read(h, env)
+    h.stop()
+    months = db.rows("SELECT dev, month, outages, down_ms, gone_ms FROM month ORDER BY dev, month")
+    for table in "planned", "incident":
+        db.change("DROP TABLE " + table)
+    if not half:
+        db.change("ALTER TABLE month DROP COLUMN planned_ms")
+    db.change("UPDATE position SET n = 2 WHERE stream = 'schema'")
+    db.change("DELETE FROM position WHERE stream = 'device:incident_events'")
+    h.start()
+    s.some(100)
+    s.plan("d1", s.now, s.now + 5)
+    wait_read(h, env)
+    wait_read(h, env, "device:incident_events")
+    assert db.rows("SELECT n FROM position WHERE stream = 'schema'") == [(3,)]
+    assert in_sql(db) == s.written and db.rows("SELECT SUM(planned_ms) FROM month") == [(5,)]
+    assert len(db.rows("SELECT dev FROM month")) >= len(months) > 0
+    check_outages(db)
+    h.stop()
+
+
 def test_old_rows_go_and_months_stay(env, redis):
     db, s = database(env), Scribe(env, 11, start_ms=1_700_000_000_000)
     s.some(3000)
+    down = next(e for e in s.written.values() if e["state"] == "offline")
+    s.plan(down["id"], int(down["time_ms"]), int(down["time_ms"]) + 7)
+    for incident, what in ("0mabcdefg001", "opened"), ("0mabcdefg001", "closed"), ("0mabcdefg002", "opened"):
+        env.redis.xadd(s.incidents, {"id": incident, "what": what, "at_ms": s.now, "kind": "mass", "group": "g1"})
     h = History(env, db, keep="1d", keep_outages="1d").start()
     wait_read(h, env)
+    wait_read(h, env, "device:incident_events")
+    wait_until(lambda: db.rows("SELECT COUNT(*) FROM planned") == [(0,)], what="old planned outages to go")
+    wait_until(lambda: db.rows("SELECT incident FROM incident") == [("0mabcdefg002",)], what="closed incidents to go")
+    assert db.rows("SELECT SUM(planned_ms) FROM month") == [(7,)]
     wait_until(lambda: db.rows("SELECT COUNT(*) FROM transition") == [(0,)], what="old transitions to go")
     wait_until(lambda: db.rows("SELECT COUNT(*) FROM outage WHERE to_ms IS NOT NULL") == [(0,)], what="old outages to go")
     assert db.rows("SELECT COUNT(*) FROM device") == [(len(s.state),)]
@@ -430,17 +528,18 @@ def test_the_queries_of_the_documentation_say_what_was(env, redis, kind):
              s.entry("pump-7", "offline", october + 90_000), s.entry("pump-7", "online", october + 91_000)])
     s.saw("blind", october, october + 5, "link")
     s.saw("seeing", october + 5, noon)
+    s.plan("pump-7", october + 10_000, october + 19_000)
     h = History(env, db, keep="0", keep_outages="0").start()
-    wait_read(h, env)
-    wait_read(h, env, "device:sight")
+    for stream in "device:events", "device:sight", "device:incident_events":
+        wait_read(h, env, stream)
     h.stop()
     s.some(60, maxlen=10)
     h.start()
     wait_read(h, env)
     h.stop()
     said = {title: db.rows(query) for title, query in documented()}
-    assert len(said) == 10, list(said)
-    how_often, when, away, flapped, groups, noon_away, together, why, unseen, missing = said.values()
+    assert len(said) == 11, list(said)
+    how_often, when, away, flapped, groups, planned, noon_away, together, why, unseen, missing = said.values()
     assert [(n, float(d)) for n, d in how_often] == [(2, 16.5)]
     assert [(a, b, float(d), why) for a, b, d, why in when] == [(october + 90_000, october + 91_000, 1.0, "timeout"),
                                                                 (october + 10_000, october + 25_500, 15.5, "timeout")]
@@ -448,6 +547,8 @@ def test_the_queries_of_the_documentation_say_what_was(env, redis, kind):
     assert ("pump-7", 2) in flapped and [x[1] for x in flapped] == sorted((x[1] for x in flapped), reverse=True)
     north = [x for x in groups if x[0] == "north"]
     assert [x[:4] for x in north] == [("north", 202610, 1, 2)] and abs(float(north[0][4]) - 16.5 / 3600) < 1e-4  # MariaDB rounds
+    assert [x[0] for x in planned] == sorted(x[0] for x in planned)
+    assert [(abs(float(a) - 16.5 / 3600) < 1e-4, abs(float(b) - 9 / 3600) < 1e-4) for g, a, b in planned if g == "north"] == [(True, True)]
     assert noon_away == [(12,)]
     assert (noon - 60_000, 12) in together or (noon - 9000 - (noon - 9000) % 60_000, 12) in together
     assert dict(why)["will"] == 12 and dict(why)["timeout"] >= 2
@@ -688,7 +789,7 @@ def test_names_that_differ_by_a_space_are_two(env, redis, kind):
         tasks("b", "b ")
         assert db.rows("SELECT COUNT(*) FROM task") == db.rows("SELECT COUNT(*) FROM sight") == [(2,)]
         h.stop()
-    assert db.rows("SELECT n FROM position WHERE stream = 'schema'") == [(2,)]
+    assert db.rows("SELECT n FROM position WHERE stream = 'schema'") == [(3,)]
 
 
 def test_a_stream_that_tells_any_number_of_entries(env, redis):

@@ -10,6 +10,7 @@ import pytest
 
 from hw_alert import HEARTWHEEL_ALERT, Alert, Inbox, see, set_online
 from hw_build import HEARTWHEELCTL
+from hw_history import BUILT, History, Sqlite
 from hw_http import UnixHTTP
 from hw_wait import throughout, wait_until
 
@@ -174,6 +175,31 @@ def test_a_planned_silence_of_the_file(env):
     a.write()
     a.signal(signal.SIGHUP)
     inbox.wait(("opened", "x1"), ("opened", "w1"))
+
+
+@pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built")
+def test_a_planned_outage_in_the_history(env):
+    """Its part of the outage is planned, to the millisecond; another outage has none. Incidents are kept, too."""
+    env.check_events = False
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()}, silences={"always": {"match": "group:washers", "when": "* 00:00-24:00"}})
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    see(env)
+    a.start()
+    for online in True, False, True:
+        set_online(env, "w1", online, group="washers")
+        set_online(env, "x1", online)
+        if not online:
+            inbox.wait(("opened", "x1"))
+            a.wait_open(2)
+    inbox.wait(("opened", "x1"), ("closed", "x1"))
+    a.wait_open(0)
+    rows = wait_until(lambda: h.database.rows("SELECT kind, grp, device, state, messages FROM incident WHERE closed_ms > 0 ORDER BY device")[1:] and
+                      h.database.rows("SELECT kind, grp, device, state, messages FROM incident ORDER BY device"), what="the incidents")
+    assert rows == [("device", "washers", "w1", "closed", 0), ("device", "default", "x1", "closed", 2)]
+    wait_until(lambda: h.database.rows("SELECT 1 FROM planned"), what="the planned outage")
+    outages = {o["id"]: o for o in h.get("/v1/history/outages?since=1h").json()["outages"]}
+    assert outages["w1"]["planned_s"] == outages["w1"]["down_s"] > 0 == outages["x1"]["planned_s"]
 
 
 def events_of(a, after=None, n=1, timeout=20):

@@ -267,6 +267,45 @@ START_TEST(a_planned_outage_is_what_outage_and_silence_share)
 }
 END_TEST
 
+/* The entries are read 2 s after the transitions. */
+START_TEST(a_planned_outage_ends_with_the_outage)
+{
+	struct hw_incident_entry entry = {.id = "p", .group = "pumps", .fact = HW_FACT_OFFLINE, .wait_ms = -1};
+	rig_start();
+	struct hw_silence_view s = {.match = "id:p", .planned = true, .until_ms = BEGIN_MS + now_ms + 600 * S};
+	silence(&s);
+	for (int i = 0; i < 2; i++) {
+		run(10 * S);
+		entry.time_ms = BEGIN_MS + now_ms - 2 * S;
+		entry.seq++;
+		ck_assert_int_eq(hw_incidents_entry(engine, rig_now(), &entry), 0);
+		entry.fact = HW_FACT_ONLINE;
+	}
+	run(S);
+	ck_assert_int_eq(planned_ms("p"), 10 * S);
+}
+END_TEST
+
+static bool opened_is(const char *kind, const char *group, const char *device)
+{
+	struct hw_change c;
+	bool found = false;
+	while (hw_incidents_change(engine, &c))
+		if (c.kind == HW_CHANGE_EVENT && c.incident_kind)
+			found = strcmp(c.what, "opened") == 0 && strcmp(c.incident_kind, kind) == 0 && c.group &&
+			        strcmp(c.group, group) == 0 && c.device && strcmp(c.device, device) == 0 && !c.by;
+	return found;
+}
+
+START_TEST(an_opening_names_kind_group_and_device)
+{
+	rig_start();
+	rig_off("p");
+	run(S);
+	ck_assert(opened_is("device", "pumps", "p"));
+}
+END_TEST
+
 static void utc(int64_t wall_ms, bool is_utc, struct tm *out)
 {
 	(void)is_utc;
@@ -524,6 +563,8 @@ int main(void)
 		a_wrong_silence_is_refused,
 		a_silence_until_online_ends_after_30_days,
 		a_planned_outage_is_what_outage_and_silence_share,
+		a_planned_outage_ends_with_the_outage,
+		an_opening_names_kind_group_and_device,
 		a_section_silences_in_its_windows,
 		a_failing_receiver_gets_what_is_true_once,
 		an_each_receiver_gets_a_message_an_incident,

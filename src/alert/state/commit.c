@@ -181,6 +181,9 @@ static void put_record(struct hw_alert_commit *c, const struct hw_change *h)
 	hw_eval_put_int(&c->eval, HW_AT_EVENT_AT, h->at_ms);
 	put(c, HW_AT_EVENT_BY, h->by);
 	put(c, HW_AT_EVENT_RECEIVER, h->receiver);
+	put(c, HW_AT_EVENT_KIND, h->incident_kind);
+	put(c, HW_AT_EVENT_GROUP, h->group);
+	put(c, HW_AT_EVENT_DEVICE, h->device);
 }
 
 /* Returns 0 or -ENOMEM. */

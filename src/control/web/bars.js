@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A device's time as bars: up, down, not seen by any monitor, and not known yet. What the bars say is there in words too.
+// A device's time as bars: up, down, down as planned, not seen by any monitor, and not known yet. What the bars say is there in words too.
 
 import { ask, count, element, moment, span } from "./text.js";
 
@@ -47,10 +47,10 @@ const views = {
 
 // A sum over some bars, with what follows from it.
 export function sum(bars) {
-	const all = { length_ms: 0, known_ms: 0, seen_ms: 0, down_ms: 0, outages: 0 };
+	const all = { length_ms: 0, known_ms: 0, seen_ms: 0, down_ms: 0, planned_ms: 0, outages: 0 };
 	for (const b of bars) {
 		all.length_ms += b.to_ms - b.from_ms;
-		for (const key of ["known", "seen", "down"])
+		for (const key of ["known", "seen", "down", "planned"])
 			all[`${key}_ms`] += b[`${key}_s`] * 1000;
 		all.outages += b.outages;
 	}
@@ -60,6 +60,8 @@ export function sum(bars) {
 
 export const times = (n) => (n === 1 ? "1 outage" : `${count(n)} outages`);
 
+const down = (s) => `down ${span(s.down_ms)}${s.planned_ms < 1 ? "" : s.down_ms - s.planned_ms < 1 ? ", planned" : `, ${span(s.planned_ms)} of it planned`}`;
+
 // What of a bar is worth a word.
 function said(s) {
 	const parts = [];
@@ -67,7 +69,7 @@ function said(s) {
 		return "no data";
 	if (s.seen_ms < 1)
 		return "not seen";
-	parts.push(s.down_ms < 1 ? "up" : `down ${span(s.down_ms)}`);
+	parts.push(s.down_ms < 1 ? "up" : down(s));
 	if (s.outages)
 		parts.push(times(s.outages));
 	if (s.known_ms - s.seen_ms >= 1000)
@@ -77,10 +79,10 @@ function said(s) {
 
 const isPlain = (s) => s.known_ms < 1 || (s.down_ms < 1 && s.outages === 0 && s.known_ms - s.seen_ms < 1000);
 
-// From the top: not known, not seen, down, up. What is there at all can be seen.
+// From the top: not known, not seen, down, down as planned, up. What is there at all can be seen.
 function column(s) {
-	const parts = [["none", s.length_ms - s.known_ms], ["unseen", s.known_ms - s.seen_ms], ["down", s.down_ms],
-		["up", s.seen_ms - s.down_ms]].filter(([, ms]) => ms >= 1);
+	const parts = [["none", s.length_ms - s.known_ms], ["unseen", s.known_ms - s.seen_ms], ["down", s.down_ms - s.planned_ms],
+		["planned", s.planned_ms], ["up", s.seen_ms - s.down_ms]].filter(([, ms]) => ms >= 1);
 	return element("span", {}, ...parts.map(([kind, ms]) => {
 		const part = element("i", { class: kind });
 		part.style.flexGrow = ms;
@@ -99,7 +101,7 @@ function words(view, bars) {
 
 const summary = (all) => (all.known_ms < 1 ? "no data" : all.seen_ms < 1 ? "no monitor was watching"
 	: all.seen_ms - all.down_ms < 1 ? `offline all the time${all.seen < 1 ? ` that was seen, ${percent(all.seen)} of it` : ""}`
-	: `up ${percent(all.uptime)}, ${times(all.outages)}${all.down_ms >= 1 ? `, down ${span(all.down_ms)}` : ""}` +
+	: `up ${percent(all.uptime)}, ${times(all.outages)}${all.down_ms >= 1 ? `, ${down(all)}` : ""}` +
 		(all.seen < 1 ? `; seen ${percent(all.seen)} of the time` : ""));
 
 function draw(at, view, bars) {
@@ -130,7 +132,7 @@ function draw(at, view, bars) {
 }
 
 export function legend() {
-	const kinds = [["up", "up"], ["down", "down"], ["unseen", "not seen: no monitor was watching"], ["none", "no data: not known yet, or forgotten"]];
+	const kinds = [["up", "up"], ["down", "down"], ["planned", "down, as planned: a planned silence covered it"], ["unseen", "not seen: no monitor was watching"], ["none", "no data: not known yet, or forgotten"]];
 	return element("ul", { class: "legend" }, ...kinds.map(([kind, text]) => element("li", {}, element("i", { class: kind }), text)));
 }
 

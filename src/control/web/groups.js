@@ -42,7 +42,7 @@ const month = (i) => {
 
 function monthRow(name, { all, gaps }) {
 	return element("tr", {}, element("th", { scope: "row" }, name), ...cells(percent(all.uptime),
-		[gaps ? `at least ${count(all.outages)}` : count(all.outages), "wide"], seconds(all.mtbf_s), seconds(all.mttr_s), percent(all.seen), [count(all.devices), "wide"]));
+		[gaps ? `at least ${count(all.outages)}` : count(all.outages), "wide"], seconds(all.mtbf_s), seconds(all.mttr_s), [all.planned_s ? seconds(all.planned_s) : "–", "wide"], percent(all.seen), [count(all.devices), "wide"]));
 }
 
 // The worst first: whoever was down at all.
@@ -91,7 +91,7 @@ async function fillNow(name, note, isStill) {
 
 export function group(name, isStill) {
 	const rows = element("tbody"), note = element("p", { class: "note" }, "Looking …"), state = element("p", { class: "note" });
-	const months = table(rows, [["Month"], ["Uptime"], ["Outages", "wide"], ["Between failures"], ["To repair"], ["Seen"],
+	const months = table(rows, [["Month"], ["Uptime"], ["Outages", "wide"], ["Between failures"], ["To repair"], ["Planned", "wide"], ["Seen"],
 		["Devices", "wide"]]);
 	const worstOnes = element("div");
 	months.hidden = true;

@@ -142,8 +142,15 @@ local kinds = {
 		return UNSILENCE.next
 	end,
 	E = function(a)
-		put('XADD', EVENTS, 'MAXLEN', '~', ARGV[COMMIT.events_max], '*', 'id', ARGV[a + EVENT.id], 'what', ARGV[a + EVENT.what], 'at_ms',
-			ARGV[a + EVENT.at], 'by', ARGV[a + EVENT.by], 'receiver', ARGV[a + EVENT.receiver])
+		local entry = { 'id', ARGV[a + EVENT.id], 'what', ARGV[a + EVENT.what], 'at_ms', ARGV[a + EVENT.at], 'by', ARGV[a + EVENT.by], 'receiver',
+			ARGV[a + EVENT.receiver] }
+		local about = { kind = ARGV[a + EVENT.kind], group = ARGV[a + EVENT.group], device = ARGV[a + EVENT.device] } -- of an opening
+		for name, value in pairs(about) do
+			if value ~= '' then
+				entry[#entry + 1], entry[#entry + 2] = name, value
+			end
+		end
+		put('XADD', EVENTS, 'MAXLEN', '~', ARGV[COMMIT.events_max], '*', unpack(entry))
 		return EVENT.next
 	end,
 	P = function(a)
