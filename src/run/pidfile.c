@@ -4,13 +4,32 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "heartwheel/print.h"
+
+/* A program that a killed daemon was about to start shares the lock until its execve(): it is waited for, a second at
+ * most. */
+#define TRIES   50
+#define WAIT_NS 20000000
+
+/* Locks the file. Returns -EAGAIN if another process has the lock, and the pid that the file names in *holder. */
+static int take(int fd, pid_t *holder)
+{
+	char text[32] = "";
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	int error = errno;
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	*holder = n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+	return error == EWOULDBLOCK ? -EAGAIN : -error;
+}
 
 int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder)
 {
@@ -22,13 +41,14 @@ int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder)
 		close(fd);
 		return -EMEDIUMTYPE;
 	}
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		int error = errno;
-		char text[32] = "";
-		ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-		*holder = n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+	int rc = take(fd, holder);
+	for (int n = 0; n < TRIES && rc == -EAGAIN && *holder > 0 && kill(*holder, 0) < 0 && errno == ESRCH; n++) {
+		nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+		rc = take(fd, holder);
+	}
+	if (rc < 0) {
 		close(fd);
-		return error == EWOULDBLOCK ? -EAGAIN : -error;
+		return rc;
 	}
 	return fd;
 }

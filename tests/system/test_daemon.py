@@ -74,6 +74,20 @@ def test_second_instance_names_the_first(env):
     assert d.status()["node"] == env.node and d.pid_file.read_text().strip() == str(d.pid)
 
 
+def test_the_lock_of_a_daemon_that_was_killed(env):
+    """A program that it was about to start may share the lock for a moment."""
+    d = env.daemon()
+    d.signal(signal.SIGKILL)
+    pid = d.pid
+    d.wait()
+    with open(d.pid_file) as f:
+        assert f.read().strip() == str(pid)
+        fcntl.flock(f, fcntl.LOCK_EX)
+        threading.Timer(0.3, fcntl.flock, (f, fcntl.LOCK_UN)).start()
+        d.start()
+    assert d.pid_file.read_text().strip() == str(d.pid)
+
+
 def test_busy_control_socket(env):
     d = env.daemon()
     other = env.configure(text=d.conf.read_text().replace(str(d.pid_file), str(env.dir / "other.pid")))
