@@ -146,6 +146,13 @@ faults-history: $(sbin_PROGRAMS)
 	@HW_ROUNDS=100 HW_TRIMS=20 HW_DEVICES=1000 sh '$(srcdir)/tests/tools/system-tests.sh' '$(abs_builddir)' -s -v \
 	 '$(srcdir)/tests/system/test_history.py' '$(srcdir)/tests/system/test_history_reports.py' $(FAULTS)
 
+# heartwheel-alert and the servers of its receivers, each killed 100 times: no end is lost.
+.PHONY: faults-alert
+
+faults-alert: $(sbin_PROGRAMS)
+	@HW_ROUNDS=100 sh '$(srcdir)/tests/tools/system-tests.sh' '$(abs_builddir)' -s \
+	 '$(srcdir)/tests/system/test_incidents_kills.py' $(FAULTS)
+
 # Faults of two and three nodes. NODES_ROUNDS: of each kind; NODES_MODE: mirror or standby; FAULTS=--full: the counts
 # that faults/nodes.py --list says.
 NODES_ROUNDS = 2

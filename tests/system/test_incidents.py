@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-alert: what is offline becomes incidents, and each receiver gets one message when one begins and one when
 it ends."""
-import random
 import signal
-import time
 
 from hw_alert import Alert, Inbox, see, set_online
 from hw_wait import throughout, wait_until
@@ -51,80 +49,6 @@ def ends_are_right(inbox, closed, open_now=()):
     assert len(set(opened)) == len(opened), "an incident was opened twice"
     assert len(set(inbox.ids("closed"))) == len(inbox.ids("closed")), "an end came twice"
     assert set(inbox.ids("closed")) == set(opened) - set(open_now), "ends: %s" % closed
-
-
-def test_kills_at_random_moments(env):
-    """20 kills -9 while devices go offline and return: no end is lost, and a message is repeated only with its key."""
-    rng = random.Random(20261127)
-    inbox = Inbox(env)
-    a = Alert(env, receivers={"ops": inbox.receiver()}, mass=0, flap_start=0)
-    devices, offline, n_opened = ["d%02d" % k for k in range(12)], set(), 0
-    see(env)
-    a.start()
-    for _ in range(20):
-        until = time.monotonic() + rng.uniform(0.05, 0.7)
-        while time.monotonic() < until:
-            device = rng.choice(devices)
-            set_online(env, device, device in offline)
-            offline ^= {device}
-            see(env)
-            time.sleep(rng.uniform(0.005, 0.06))
-        a.die()
-        a.awaited = True
-        a.start(ready=False)
-    wait_until(a.ready, 20, "the last run to work")
-    for device in sorted(offline):
-        set_online(env, device, True)
-    wait_until(lambda: a.incidents() == [], 20, "no open incident")
-    wait_until(lambda: set(inbox.ids("opened")) == set(inbox.ids("closed")) and
-               not env.redis.hget(env.key("receiver", "ops"), "sending"), 20, "each end")
-    ends_are_right(inbox, inbox.news())
-    assert len(inbox.ids("opened")) > 10
-    assert not env.redis.zcard(env.key("incidents"))
-    throughout(lambda: not env.redis.hget(env.key("receiver", "ops"), "sending"), 0.5)
-
-
-def test_kills_of_the_server_too(env, web):
-    """The web server of a receiver goes away and fails at random, and heartwheel-alert is killed: each end arrives, and a
-    repetition has the same key and content."""
-    rng = random.Random(27)
-    server = web(200)
-    requests, port = server.requests, server.server_address[1]
-    a = Alert(env, receivers={"hook": {"type": "webhook", "url": server.url, "interval": "100ms"}}, mass=0, flap_start=0)
-    see(env)
-    a.start()
-    offline = set()
-    for _ in range(8):
-        until = time.monotonic() + rng.uniform(0.2, 0.8)
-        while time.monotonic() < until:
-            device = "d%d" % rng.randrange(6)
-            set_online(env, device, device in offline)
-            offline ^= {device}
-            see(env)
-            time.sleep(rng.uniform(0.01, 0.08))
-        server.close()
-        if rng.random() < 0.6:
-            a.die()
-            a.awaited = True
-            a.start(ready=False)
-        server = web(rng.choice((200, 500, 429)), 200, port=port)
-        server.requests = requests
-    wait_until(a.ready, 20, "the last run to work")
-    for device in sorted(offline):
-        set_online(env, device, True)
-    wait_until(lambda: a.incidents() == [], 20, "no open incident")
-
-    def ids(what):
-        return {n["incident"]["id"] for r in requests for n in r["json"]["news"] if n["what"] == what}
-    wait_until(lambda: ids("opened") and ids("opened") == ids("closed") and
-               not env.redis.hget(env.key("receiver", "hook"), "sending"), 60, "each end")
-    seen = {}
-    for r in requests:
-        key = r["headers"]["Idempotency-Key"]
-        assert seen.setdefault(key, r["json"]) == r["json"], "the key %s came with another content" % key
-    for what in ("opened", "closed"):
-        found = [n["incident"]["id"] for m in seen.values() for n in m["news"] if n["what"] == what]
-        assert len(set(found)) == len(found), "%s came twice" % what
 
 
 def test_of_two_instances_one_works(env):

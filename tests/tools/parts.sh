@@ -98,6 +98,13 @@ tasked()
 	tally $? 'make faults-tasks' lines "$build/faults-tasks.out"
 }
 
+# heartwheel-alert and the servers of its receivers, killed 100 times each. They mostly wait.
+alerted()
+{
+	run 'make faults-alert' 1200 "$build/faults-alert.out" make -C "$build" -s faults-alert
+	tally $? 'make faults-alert' pytest "$build/faults-alert.out"
+}
+
 # Brokers that others wrote, in short; one that cannot be had is skipped under its name. They wait more than they work.
 brokered()
 {

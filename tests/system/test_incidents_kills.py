@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""heartwheel-alert and the servers of its receivers are killed at random moments while devices come and go: no end is lost, and
+a message is repeated only with its key and its content. HW_ROUNDS: kills of heartwheel-alert, and as many of servers;
+`make faults-alert` makes 100 of each."""
+import collections
+import contextlib
+import email
+import json
+import os
+import random
+import re
+import threading
+import time
+
+from hw_alert import Alert, Inbox, see, set_online
+from hw_hook import Hook
+from hw_send import Alertmanager, Exim
+from hw_wait import NotWithin, throughout, wait_until
+
+ROUNDS = int(os.environ.get("HW_ROUNDS", "12"))
+DEVICES = ["d%d" % k for k in range(9)]  # two news of each fit into the 20 lines of a message
+BEGIN, END = re.compile(r"device (d\d) of group default is offline"), re.compile(r"device (d\d) of group default was offline")
+
+
+class Servers:
+    """Those that are installed: {receiver: server}, what each receiver was sent, and the sections of monitor.conf."""
+
+    def __init__(self, env):
+        self.env, self.of, self.keys = env, {}, {}
+        self.inbox = Inbox(env)
+        self.keys["ops"] = self.inbox.receiver()
+        for name in ("webhook", "ntfy"):
+            self.add(name + "s", Hook(env.own_dir(name)), {"type": name, **({"text": "{list}"} if name == "ntfy" else {})})
+        if Alertmanager.program:
+            self.add("am", Alertmanager(env.own_dir("am"), "http://127.0.0.1:1"), {"type": "alertmanager"})
+        if Exim.program and os.geteuid() == 0:
+            nothing = env.dir / "nothing"
+            nothing.write_text("")
+            exim = Exim(env.own_dir("mail"), nothing, nothing, must_authenticate=False, offers_tls=False)
+            exim.url = "smtp://127.0.0.1:%d" % exim.port
+            self.add("post", exim, {"type": "smtp", "text": "{list}", "mail_from": "hub@example.org", "mail_to": "ops@example.org"})
+
+    def add(self, name, server, keys):
+        self.of[name] = server.start()
+        self.keys[name] = {"interval": "100ms", "url": server.url, **keys}
+        self.env.servers.append(server)
+
+    def messages(self, name):
+        """{number: content} of a receiver. A repetition must have the same content."""
+        found = {}
+        for key, content in self.received(name):
+            assert key.startswith(name + "-"), key
+            assert found.setdefault(int(key.rsplit("-", 1)[1]), content) == content, "%s came with another content" % key
+        return found
+
+    def received(self, name):
+        if name == "ops":
+            return [(k, m) for k, m in self.inbox.tries()]
+        if name == "post":
+            mails = [email.message_from_bytes(m) for m in self.of["post"].mails()]
+            return [(m["Message-ID"].split(".")[1], m.get_payload(decode=True).decode()) for m in mails]
+        return self.of[name].posts()
+
+    def news(self, name):
+        """[(begins?, incident or device)] in the order of the messages."""
+        found = []
+        for _, content in sorted(self.messages(name).items()):
+            if name in ("ops", "webhooks"):
+                message = json.loads(content) if name == "webhooks" else content
+                found += [(n["what"] == "opened", n["incident"]["id"]) for n in message["news"]]
+                continue
+            assert "more" not in content, content
+            # A message may have the end of one incident of a device and the begin of the next one.
+            lines = content.splitlines()
+            found += [(False, m[1]) for m in map(END.match, lines) if m]
+            found += [(True, m[1]) for m in map(BEGIN.match, lines) if m]
+        return found
+
+
+def check(news):
+    """Each begin has one end, and each end follows its begin. Returns how many begins."""
+    open_now = collections.Counter()
+    for begins, name in news:
+        open_now[name] += 1 if begins else -1
+        assert 0 <= open_now[name] <= 1, "%s %s" % (name, "began twice" if begins else "ended without a begin, or twice")
+    return sum(begins for begins, _ in news)
+
+
+class Churn:
+    """Devices that come and go, in a thread."""
+
+    def __init__(self, env, rng):
+        self.env, self.rng, self.offline, self.stopping = env, rng, set(), threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.stopping.is_set():
+            device = self.rng.choice(DEVICES)
+            set_online(self.env, device, device in self.offline)
+            self.offline ^= {device}
+            see(self.env)
+            self.stopping.wait(self.rng.uniform(0.02, 0.25))
+
+    def stop(self):
+        self.stopping.set()
+        self.thread.join()
+
+
+def pass_some(rng, least, most):
+    time.sleep(rng.uniform(least, most))
+
+
+def kill_some(alert, servers, rng):
+    """One kill of heartwheel-alert and one of a server, in any order; either may be away when the other one is killed."""
+    name = rng.choice(sorted(servers.of))
+    server, away = servers.of[name], rng.uniform(0, 0.8)
+    first = rng.random() < 0.5
+    for k in (first, not first):
+        pass_some(rng, 0.02, 0.5)
+        if k:
+            alert.die()
+            alert.awaited = True
+            pass_some(rng, 0, 0.2)
+            alert.start(ready=False)
+        else:
+            server.kill()
+            if rng.random() < 0.5:
+                time.sleep(away)
+                server.start()
+    if not server.alive:
+        server.start()
+    return name
+
+
+def test_kills_at_random_moments(env):
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    rng = random.Random(seed)
+    servers = Servers(env)
+    a = Alert(env, receivers=servers.keys, mass=0, flap_start=0)
+    see(env)
+    a.start()
+    churn, killed = Churn(env, random.Random(seed + 1)), collections.Counter()
+    try:
+        for _ in range(ROUNDS):
+            killed[kill_some(a, servers, rng)] += 1
+    finally:
+        churn.stop()
+    wait_until(a.ready, 20, "the last run to work")
+    shown = servers.of.get("am")
+    if shown and churn.offline:
+        see(env)
+        wait_until(lambda: {x["labels"]["incident"] for x in shown.alerts()} == {i["id"] for i in a.incidents()}, 90,
+                   "Alertmanager to have the open incidents")
+    for device in sorted(churn.offline):
+        set_online(env, device, True)
+    see(env)
+
+    names = [n for n in servers.keys if n != "am"]
+
+    def counts(of_begins):
+        return {n: sum(b == of_begins for b, _ in servers.news(n)) for n in names}
+
+    def is_over():
+        see(env)
+        return a.incidents() == [] and not any(env.redis.hget(env.key("receiver", n), "sending") for n in servers.keys)
+    with contextlib.suppress(NotWithin):  # a lost end is no matter of time
+        wait_until(lambda: is_over() and counts(True) == counts(False), 90)
+    begins = {n: check(servers.news(n)) for n in names}
+    assert counts(False) == begins and min(begins.values()) > ROUNDS / 2, (begins, counts(False))
+    if shown:
+        wait_until(lambda: shown.alerts() == [], 90, "no alert of Alertmanager to be left")
+    tries = {n: len(servers.received(n)) - len(servers.messages(n)) for n in names}
+    print("%d kills of heartwheel-alert; of servers %s; incidents sent %s; messages %s, repeated %s" % (
+        ROUNDS, dict(killed), begins, {n: len(servers.messages(n)) for n in names}, tries))
+    assert not env.redis.zcard(env.key("incidents"))
+    throughout(is_over, 0.5)
