@@ -330,6 +330,17 @@ static bool is_kept(void *arg, const char *receiver)
 	return false;
 }
 
+static void warn(void *arg, unsigned line, const char *text)
+{
+	struct hw_alert_app *a = arg;
+	hw_log(a->log, HW_LOG_WARNING, "%s:%u: a matcher matches nothing: %s", a->conf->head.path, line, text);
+}
+
+void hw_alert_app_lint(struct hw_alert_app *a)
+{
+	hw_alert_lint(a->conf, warn, a);
+}
+
 int hw_alert_app_configure(struct hw_alert_app *a, const struct hw_alert_settings *c, char *why, size_t cap)
 {
 	struct hw_alert_plan p;

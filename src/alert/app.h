@@ -115,6 +115,8 @@ void hw_alert_app_tick(struct hw_alert_app *a);
 /* Begins a clean stop; the loop ends when all is stored, or after this time. */
 void hw_alert_app_stop(struct hw_alert_app *a, int64_t timeout_ms);
 void hw_alert_app_fini(struct hw_alert_app *a);
+/* Logs a warning for each matcher that matches nothing: at the start and after a reload. */
+void hw_alert_app_lint(struct hw_alert_app *a);
 /* Applies settings that a reload may change. Returns 0; or -errno with the reason in `why`, and nothing changed. */
 int hw_alert_app_configure(struct hw_alert_app *a, const struct hw_alert_settings *c, char *why, size_t cap);
 

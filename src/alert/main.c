@@ -54,6 +54,11 @@ static struct hw_program_conf common(const void *conf)
 	return (struct hw_program_conf){c->user, c->pid_file, c->log, c->log_level};
 }
 
+static void warn_of(void *path, unsigned line, const char *text)
+{
+	fprintf(stderr, "%s:%u: warning: %s\n", (const char *)path, line, text);
+}
+
 static void warn(const char *path, const void *conf)
 {
 	struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS];
@@ -61,6 +66,7 @@ static void warn(const char *path, const void *conf)
 		hw_conf_report_wrong(conf, path, "alert", "socket",
 		                     "warning: there is no receiver: heartwheel-alert follows the incidents and sends "
 		                     "nothing; add a section [receiver NAME]");
+	hw_alert_lint(conf, warn_of, (void *)path);
 }
 
 /* --- the daemon --------------------------------------------------------------------------------------------------- */
@@ -141,6 +147,7 @@ static int serve(void *conf, struct hw_daemon *d)
 	if (!rc) {
 		hw_log(a.log, HW_LOG_NOTICE, "heartwheel-alert " HW_VERSION " is running: node '%s', %zu receivers",
 		       c->node_id, hw_senders_count(a.senders));
+		hw_alert_app_lint(&a);
 		hw_daemon_ready(d);
 		rc = hw_loop_run(&a.loop);
 	} else if (!d->log.failed) {

@@ -89,10 +89,12 @@ int hw_alert_reload(struct hw_alert_app *a, struct hw_json *j)
 			hw_log(a->log, HW_LOG_NOTICE, "reloaded %s", a->conf->head.path);
 	}
 	hw_conf_errors_fini(&errors);
-	if (status == HTTP_OK)
+	if (status == HTTP_OK) {
 		take(a, to);
-	else
+		hw_alert_app_lint(a);
+	} else {
 		hw_conf_free(to);
+	}
 	return status;
 }
 

@@ -124,6 +124,69 @@ static void judge(struct hw_conf_draft *d)
 	                      "heartwheel-alert keeps the incidents in Redis: set redis");
 }
 
+/* --- warnings ----------------------------------------------------------------------------------------------------- */
+
+#define LISTED 5 /* groups that a warning names */
+
+struct lint {
+	const struct hw_alert_settings *c;
+	void (*report)(void *arg, unsigned line, const char *text);
+	void *arg;
+};
+
+static bool is_group(const struct hw_alert_settings *c, const char *glob)
+{
+	for (size_t i = 0; i < c->head.n_groups; i++)
+		if (hw_glob(glob, c->head.groups[i], strlen(c->head.groups[i])))
+			return true;
+	return false;
+}
+
+static void lint_group(const struct lint *l, const char *kind, const char *name, unsigned line, const char *glob)
+{
+	char *const *groups = l->c->head.groups;
+	char text[512];
+	if (is_group(l->c, glob))
+		return;
+	const char *near = hw_conf_nearest(glob, (const char *const *)groups);
+	size_t n = hw_print(text, sizeof(text),
+	                    "[%s %s]: no group of this file matches group:%.64s, so this term matches no device; ",
+	                    kind, name, glob);
+	n += hw_print(text + n, sizeof(text) - n, near ? "did you mean group:%s?" : "there are%s", near ? near : "");
+	for (size_t i = 0; !near && i < l->c->head.n_groups && i < LISTED; i++)
+		n += hw_print(text + n, sizeof(text) - n, " group:%s", groups[i]);
+	l->report(l->arg, line, text);
+}
+
+static void lint_match(const struct lint *l, const char *kind, const char *name, unsigned line, char *const *match,
+                       size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct hw_match *m;
+		const char *glob;
+		size_t k = 0;
+		if (hw_match_parse(match[i], &m) != 0)
+			continue;
+		while ((glob = hw_match_group(m, &k)))
+			lint_group(l, kind, name, line, glob);
+		hw_match_free(m);
+	}
+}
+
+void hw_alert_lint(const struct hw_alert_settings *c, void (*report)(void *arg, unsigned line, const char *text),
+                   void *arg)
+{
+	const struct lint l = {c, report, arg};
+	if (c->head.n_groups == 0)
+		return;
+	for (size_t i = 0; i < c->n_silences; i++)
+		lint_match(&l, "silence", c->silences[i].name, c->silences[i].line, c->silences[i].match,
+		           c->silences[i].n_match);
+	for (size_t i = 0; i < c->n_receivers; i++)
+		lint_match(&l, "receiver", c->receivers[i].name, c->receivers[i].line, c->receivers[i].match,
+		           c->receivers[i].n_match);
+}
+
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */

@@ -44,6 +44,11 @@ struct hw_alert_settings {
 
 extern const struct hw_conf_table hw_alert_table;
 
+/* Calls `report` for each term `group:` of a section that no [group NAME] of the file matches. `line`: of the section's
+ * header. A file without groups is not checked: the monitors read another one. */
+void hw_alert_lint(const struct hw_alert_settings *c, void (*report)(void *arg, unsigned line, const char *text),
+                   void *arg);
+
 /*
  * What the settings mean for the engine and the senders. `receivers` are the sections and then those that [notify]
  * names: `exec` and `webhook`. Their texts are borrowed from the settings.

@@ -22,6 +22,8 @@ struct hw_conf_head {
 	char *path;                            /* path of the file; owned */
 	unsigned *lines;                       /* line of each key: see hw_conf_line(); owned */
 	unsigned sections[HW_CONF_FAMILY_MAX]; /* first line of each section of the family; 0: not in the file */
+	char **groups; /* names of the sections [group NAME], if they are another program's, then NULL; owned */
+	size_t n_groups;
 };
 
 /*

@@ -108,6 +108,9 @@ void hw_conf_free(void *conf)
 		}
 		free(hw_conf_named_at(k, conf, 0));
 	}
+	for (size_t i = 0; i < head->n_groups; i++)
+		free(head->groups[i]);
+	free(head->groups);
 	free(head->lines);
 	free(head->path);
 	free(conf);

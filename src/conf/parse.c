@@ -160,8 +160,22 @@ static char *name_of_named(const struct hw_conf_named *kind, char *header)
 	return skip_white(header + n);
 }
 
+/* Keeps the name of a group that another program reads: matchers name groups. */
+static void keep_group(struct hw_conf_draft *d, const char *name)
+{
+	struct hw_conf_head *c = d->conf;
+	char **more = reallocarray(c->groups, c->n_groups + 2, sizeof(*more));
+	if (more)
+		c->groups = more;
+	if (!more || !(more[c->n_groups] = strdup(name))) {
+		d->errors.no_memory = true;
+		return;
+	}
+	c->groups[++c->n_groups] = NULL;
+}
+
 /* Notes a section of the family. Skips it if only another program reads it; false: there is no such section. */
-static bool enter_foreign(struct reading *r, const char *name)
+static bool enter_foreign(struct reading *r, char *name)
 {
 	int at = hw_conf_family_find(name);
 	if (at >= 0 && !r->draft->conf->sections[at])
@@ -170,6 +184,8 @@ static bool enter_foreign(struct reading *r, const char *name)
 		return false;
 	r->section = hw_conf_family[at].section; /* some of its keys may be borrowed */
 	r->foreign = true;
+	if (strcmp(r->section, "group") == 0)
+		keep_group(r->draft, skip_white(name + strlen(r->section)));
 	return true;
 }
 

@@ -124,6 +124,16 @@ void hw_match_free(struct hw_match *m)
 	free(m);
 }
 
+const char *hw_match_group(const struct hw_match *m, size_t *k)
+{
+	while (*k < m->n) {
+		const struct term *t = &m->terms[(*k)++];
+		if (t->field == FIELD_GROUP)
+			return t->glob;
+	}
+	return NULL;
+}
+
 static bool matches_label(const struct term *t, const char *labels)
 {
 	size_t name_len = strlen(t->name);
