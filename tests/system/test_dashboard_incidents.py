@@ -44,7 +44,7 @@ def report(env, d, gw, *valves):
 
 
 def sentences(b):
-    return b.get('[...document.querySelectorAll("#incident-list > li .head > .link")].map((e) => e.textContent)')
+    return b.get('[...document.querySelectorAll("#incident-list > li .line .link")].map((e) => e.textContent)')
 
 
 def badges(b):
@@ -161,7 +161,7 @@ def test_heartwheel_alert_is_away(env, browser):
     b.open(d.url)
     wait_until(lambda: len(sentences(b)) == 1, UNTIL_OFFLINE)
     a.kill()
-    wait_until(lambda: "heartwheel-alert" in note(b) and "these incidents are as of" in note(b), 30)
+    wait_until(lambda: note(b).startswith("As of ") and "heartwheel-alert" in note(b), 30)
     assert b.get('document.getElementById("incidents").classList.contains("old")') and len(sentences(b)) == 1
     report(env, d, "b")
     wait_until(lambda: "gateway-b" in b.rows(), UNTIL_OFFLINE, "the table to go on")
@@ -169,7 +169,7 @@ def test_heartwheel_alert_is_away(env, browser):
     wait_until(lambda: note(b) == "" and len(sentences(b)) == 2, 30)
     assert not b.get('document.getElementById("incidents").classList.contains("old")')
     a.stop()
-    wait_until(lambda: note(b).startswith("heartwheel-alert is not running: these incidents are as of"), 30)
+    wait_until(lambda: note(b).startswith("As of ") and note(b).endswith(": heartwheel-alert is not running."), 30)
 
 
 def test_a_device_shows_its_parent_and_its_children(env, browser):

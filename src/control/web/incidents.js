@@ -106,7 +106,10 @@ function tree(i) {
 	for (const m of byId.values())
 		if (!m.parent)
 			top.push(m);
-	return branch(top.sort((a, b) => below.has(b.id) - below.has(a.id) || (a.id < b.id ? -1 : 1)), below, new Set());
+	const order = (a, b) => below.has(b.id) - below.has(a.id) || (a.id < b.id ? -1 : 1);
+	for (const all of below.values())
+		all.sort(order);
+	return branch(top.sort(order), below, new Set());
 }
 
 async function readMembers(p) {
@@ -118,7 +121,7 @@ async function readMembers(p) {
 		tree(i), ...(mayWrite ? [] : [element("p", { class: "note" }, `This page may only read. heartwheelctl ack ${p.id} acknowledges the incident.`)]), ...(i.next ? [element("p", { class: "note" }, `The first ${count(i.members.length)} of ${count(i.down + i.unreachable)}; GET /v1/incidents/ID has all.`)] : []));
 }
 
-const members = (p) => readMembers(p).catch((error) => { if (!isAway(error)) p.inside.replaceChildren(element("p", { class: "note" }, error.message)); });
+const members = (p) => readMembers(p).catch((error) => { if (!isAway(error) && !p.read) p.inside.replaceChildren(element("p", { class: "note" }, error.message)); });
 
 function toggle(p) {
 	p.inside.hidden = !p.inside.hidden;
@@ -152,7 +155,7 @@ function make(i) {
 	p.ack = button("Acknowledge", acknowledge);
 	p.unack = button("Take back", () => attempt(p, () => change("DELETE", `v1/incidents/${p.id}/ack`)));
 	p.silence = button("Silence", silence);
-	p.item = element("li", {}, element("div", { class: "head" }, element("span", { class: "dot" }), p.sentence, p.badges, p.age, element("span", { class: "acts" }, p.ack, p.unack, p.silence)),
+	p.item = element("li", {}, element("div", { class: "line" }, element("span", { class: "dot" }), element("div", { class: "badges" }, p.sentence, p.badges, p.age), element("span", { class: "acts" }, p.ack, p.unack, p.silence)),
 		p.error, p.form, p.inside);
 	return p;
 }
@@ -222,10 +225,10 @@ function showSilences(silences) {
 
 // --- what is known
 
-// `text`: the one line; "": the incidents are up to date.
+// `text`: the one line about what is wrong; "": the incidents are up to date.
 function say(text) {
 	const old = text !== "" && shown.size > 0;
-	setText(byId("incidents-note"), text ? `${text}${old ? `: these incidents are as of ${clock(asOf)}` : ""}.` : shown.size === 0 ? "None." : "");
+	setText(byId("incidents-note"), text ? `${old ? `As of ${clock(asOf)}: ` : ""}${text}.` : shown.size === 0 ? "None." : "");
 	setClass(byId("incidents-note"), "warn", old);
 	setClass(byId("incidents"), "old", text !== "");
 	byId("incidents").hidden = false;
