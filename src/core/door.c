@@ -322,13 +322,16 @@ static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now,
 	return e->late_ns > 0 ? hw_mono_add(now.mono, -e->late_ns) : now.mono;
 }
 
-/* An offline device was heard, but not often enough to return. It is not forgotten while it sends. */
+/* An offline device was heard, but not often enough to return. It is not forgotten while it sends, also after a restart:
+ * the first heartbeat of each row is stored, so at most one in a timeout. */
 static void count(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	hw_device_set_heard_ms(d, now.wall_ms);
 	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_HEARD);
 	hw_monitor_arm_offline(m, now, i, 0);
+	if (d->goodbye_period <= 1 && hw_gate_is_authoritative(m, d))
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
 static void suspect(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)

@@ -5,6 +5,8 @@
 
 #define AFTER 3
 
+static size_t refreshed; /* HW_OUT_REFRESH before the device was offline */
+
 static struct hw_group_spec group(void)
 {
 	struct hw_group_spec g = world_group("default", 30000);
@@ -104,6 +106,12 @@ START_TEST(test_the_period_of_a_goodbye_is_no_count)
 }
 END_TEST
 
+/* How often the offline device was stored. */
+static size_t refreshes(void)
+{
+	return world_count(w, HW_OUT_REFRESH, 0) - refreshed;
+}
+
 START_TEST(test_it_is_not_forgotten_while_it_sends)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -111,12 +119,16 @@ START_TEST(test_it_is_not_forgotten_while_it_sends)
 	conf.forget_after_ms = conf.forget_once_after_ms = 100000;
 	w = fresh(&conf);
 	go_offline();
-	for (int k = 0; k < 10; k++) {
+	refreshed = world_count(w, HW_OUT_REFRESH, 0);
+	for (size_t k = 0; k < 10; k++) {
 		beats(1, 40 * S);
 		ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
 		ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), w->now.wall_ms);
 		ck_assert_int_eq(hw_monitor_gone_ms(w->m, w->now, world_device(w, "a")), 0);
+		ck_assert_uint_eq(refreshes(), k + 1); /* for a restart */
 	}
+	beats(1, S); /* a second one of the row, which is not stored */
+	ck_assert_uint_eq(refreshes(), 10);
 	world_pass(w, 101 * S);
 	ck_assert(!world_is(w, "a", HW_STATE_OFFLINE));
 }
