@@ -403,7 +403,7 @@ struct hw_stored {
 	bool hearsay;                   /* read because only the stream had named the device: hw_monitor_is_hearsay() */
 	const char *group; /* NULL: the first group. An unconfigured one is kept by name; an invalid name is replaced by
 	                      a guess */
-	uint64_t form;     /* several nodes: form of its group that the device was heard in; 0: unknown */
+	uint64_t form;     /* form of its group that the device was heard in; 0: unknown */
 	unsigned source;   /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;      /* 0: the record has none */
 	bool once;

@@ -322,8 +322,8 @@ static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now,
 	return e->late_ns > 0 ? hw_mono_add(now.mono, -e->late_ns) : now.mono;
 }
 
-/* An offline device was heard, but not often enough to return. It is not forgotten while it sends, also after a restart:
- * the first heartbeat of each row is stored, so at most one in a timeout. */
+/* An offline device was heard, but not often enough to return. It is not forgotten while it sends, also after a
+ * restart: the first heartbeat of each row is stored, so at most one in a timeout. */
 static void count(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);

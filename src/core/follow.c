@@ -176,7 +176,8 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 		hw_left_out_remove(m, e->id, e->id_len);
 		return 0;
 	}
-	int group = i == HW_NIL ? hw_form_group(m, e->group, e->group_len) : 0;
+	int group =
+		i == HW_NIL ? hw_form_group(m, (struct hw_id){e->id, e->id_len}, e->group, e->group_len, e->form) : 0;
 	int rc = group < 0 ? group : i == HW_NIL ? hw_monitor_add(m, (uint16_t)group, e->id, e->id_len, &i) : 0;
 	if (rc) {
 		hw_left_out_note(m, group, e->id, e->id_len, e->state);

@@ -11,12 +11,47 @@
 
 /* --- forms ---------------------------------------------------------------------- */
 
-int hw_form_group(struct hw_monitor *m, const char *name, size_t len)
+uint16_t hw_form_guess_group(const struct hw_groups *g, struct hw_id device)
 {
-	for (size_t g = 0; g < m->groups.n; g++)
-		if (strlen(m->groups.all[g]->name) == len && memcmp(m->groups.all[g]->name, name, len) == 0)
-			return (int)g;
-	if (hw_monitor_fit_groups(m, m->groups.n + 1) || hw_hearing_fit_groups(&m->hearing, m->groups.n + 1))
+	uint16_t best = g->order[0];
+	size_t best_len = 0;
+	bool any = false;
+	for (size_t k = 0; k < g->n_order; k++) {
+		const struct hw_group *one = g->all[g->order[k]];
+		if ((any && one->id_prefix_len <= best_len) || !hw_group_fits(one, device.text, device.len))
+			continue;
+		best = g->order[k];
+		best_len = one->id_prefix_len;
+		any = true;
+	}
+	return best;
+}
+
+/* The index of the group of the file that has this form, or -1. */
+static int find_form(const struct hw_groups *g, uint64_t form)
+{
+	for (size_t k = 0; k < g->n_order && form; k++)
+		if (g->all[g->order[k]]->form_hash == form)
+			return g->order[k];
+	return -1;
+}
+
+int hw_form_group(struct hw_monitor *m, struct hw_id device, const char *name, size_t len, uint64_t form)
+{
+	const struct hw_groups *g = &m->groups;
+	size_t at = 0;
+	while (at < g->n && (strlen(g->all[at]->name) != len || memcmp(g->all[at]->name, name, len) != 0))
+		at++;
+	if (at < g->n && !g->all[at]->retired && g->all[at]->form_hash == form)
+		return (int)at;
+	int of_form = find_form(g, form);
+	if (at < g->n || of_form >= 0)
+		return of_form >= 0 ? of_form : (int)at;
+	if (g->n >= HW_GROUPS_MAX && hw_id_valid(name, len)) {
+		m->stats.refused[HW_REFUSED_STORED]++;
+		return hw_form_guess_group(g, device);
+	}
+	if (hw_monitor_fit_groups(m, g->n + 1) || hw_hearing_fit_groups(&m->hearing, g->n + 1))
 		return -ENOMEM;
 	return hw_groups_name(&m->groups, name, len);
 }
@@ -32,7 +67,7 @@ void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form)
 		g->form_hash = form;
 	if (form == g->form_hash) {
 		int64_t heard_ns = m->form[d->group].heard_ns;
-		if (d->form != HW_FORM_MOVED)
+		if (d->form != HW_FORM_MOVED && m->conf.several)
 			d->form = HW_FORM_OURS;
 		d->last_seen_ns = d->last_seen_ns > heard_ns ? d->last_seen_ns : heard_ns;
 	} else if (!hw_form_is_ours(m, d)) {
@@ -85,12 +120,14 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 }
 
 /* If the device was heard in several forms, this is the last one that was read. A node with that form can judge the
- * device. */
+ * device. A single monitor judges each device of its groups, so it assumes the form of the device's group unless it
+ * knows better. After a restart the form shows which group was renamed. */
 uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d)
 {
-	if (!m->conf.several || d->form == HW_FORM_UNSAID)
+	bool other = d->form == HW_FORM_OTHER || hw_form_is_older(m, d);
+	if (m->conf.several && d->form == HW_FORM_UNSAID)
 		return 0;
-	return hw_form_is_ours(m, d) ? m->groups.all[d->group]->form_hash : m->form[d->group].other;
+	return other ? m->form[d->group].other : m->groups.all[d->group]->form_hash;
 }
 
 /* --- other nodes' timeouts ------------------------------------------------------- */

@@ -54,9 +54,17 @@ static inline bool hw_form_is_blind(const struct hw_monitor *m, const struct hw_
 	       (hw_form_may_have_heirs(m, d) && hw_hearing_is_heir_blind(&m->hearing, d->group));
 }
 
-/* Returns the index of the group of that name. Creates the group if the configuration has none. Returns an error of
- * hw_groups_name(). */
-int hw_form_group(struct hw_monitor *m, const char *name, size_t len);
+/*
+ * Returns the index of the group of a device of which another run or node has reported the name of its group, and the
+ * form (0: unknown). The group of that form has it, because that group's filters deliver the device: the group may have
+ * been renamed. If the configuration has no group of that form, the name decides. If it has none of that name either,
+ * creates a group of that name, whose devices are not judged; if there is no room for one more, guesses the group by
+ * the id. Returns -EINVAL for an invalid name, or -ENOMEM.
+ */
+int hw_form_group(struct hw_monitor *m, struct hw_id device, const char *name, size_t len, uint64_t form);
+/* Returns the group whose id_prefix is the longest that the id begins with. If several prefixes have this length,
+ * returns the first group in the file. */
+uint16_t hw_form_guess_group(const struct hw_groups *g, struct hw_id device);
 /* Notes the form in which another node heard the device; 0: unknown. */
 void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form);
 /* Called before and after a change of the groups. hw_form_begin() notes the forms before the change, and

@@ -94,30 +94,13 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 		hw_device_set_source(d, s->source);
 }
 
-/* Returns the group whose id_prefix is the longest that the id begins with. If several prefixes have this length,
- * returns the first group in the file. */
-static uint16_t guess_group(const struct hw_groups *g, const char *id, size_t len)
-{
-	uint16_t best = g->order[0];
-	size_t best_len = 0;
-	bool any = false;
-	for (size_t k = 0; k < g->n_order; k++) {
-		const struct hw_group *one = g->all[g->order[k]];
-		if ((any && one->id_prefix_len <= best_len) || !hw_group_fits(one, id, len))
-			continue;
-		best = g->order[k];
-		best_len = one->id_prefix_len;
-		any = true;
-	}
-	return best;
-}
-
 static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
 {
-	int g = s->group ? hw_form_group(m, s->group, strlen(s->group)) : m->groups.order[0];
+	struct hw_id id = {s->id, s->id_len};
+	int g = s->group ? hw_form_group(m, id, s->group, strlen(s->group), s->form) : m->groups.order[0];
 	uint32_t i;
 	if (g == -EINVAL) { /* the stored group is not a valid name */
-		g = guess_group(&m->groups, s->id, s->id_len);
+		g = hw_form_guess_group(&m->groups, id);
 		m->stats.refused[HW_REFUSED_STORED]++;
 	}
 	int rc = g < 0 ? g : hw_monitor_add(m, (uint16_t)g, s->id, s->id_len, &i);
@@ -327,7 +310,7 @@ int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t len, 
 		return -EINVAL;
 	if (hw_registry_find(m->registry, id, len) != HW_NIL)
 		return -EEXIST;
-	int rc = hw_monitor_add(m, guess_group(&m->groups, id, len), id, len, &i);
+	int rc = hw_monitor_add(m, hw_form_guess_group(&m->groups, (struct hw_id){id, len}), id, len, &i);
 	if (rc)
 		return rc;
 	hw_monitor_place(m, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);

@@ -113,8 +113,8 @@ static void pair_parents(struct hw_eval *e, const char *text, size_t len)
 	hw_eval_arg(e, text, len);
 }
 
-/* In a cluster: adds the form (form_hash) of the group in which the device was last heard. If this node does not know
- * it, the stored form stays. */
+/* Adds the form (form_hash) of the group in which the device was last heard. If a node of a cluster does not know it,
+ * the stored form stays. */
 static void add_form(struct hw_redis *r, uint64_t form)
 {
 	char text[9];
@@ -271,7 +271,7 @@ static void begin_light(struct hw_redis *r, const struct hw_device *d)
 	struct hw_light c = {.timeout_ms = hw_monitor_timeout_ms(r->m, d),
 	                     .group = hw_monitor_group_of(r->m, d),
 	                     .source = source_of(d),
-	                     .extra = extra_args(d)};
+	                     .extra = extra_args(d) + (hw_monitor_form(r->m, d) ? 2U : 0U)};
 	c.ttl_ms = ttl_ms(r, c.timeout_ms);
 	if (l->n > 0 && l->ttl_ms == c.ttl_ms && l->timeout_ms == c.timeout_ms && l->group == c.group &&
 	    l->source == c.source && l->extra == c.extra)
@@ -298,6 +298,7 @@ static void refresh_light(struct hw_redis *r, const struct hw_device *d, struct 
 	hw_eval_item(e);
 	hw_eval_put_int(e, HW_AT_BEAT_SEQ, (int64_t)d->seq);
 	hw_eval_put_int(e, HW_AT_BEAT_LAST_SEEN, hw_device_last_seen_ms(d, now));
+	add_form(r, hw_monitor_form(r->m, d)); /* always together with the group */
 	add_extra(r, d);
 	hw_eval_set_count(e, r->sink.light.count_at, ++r->sink.light.n);
 }

@@ -458,3 +458,30 @@ def test_a_filter_goes_to_a_later_group(env):
     d.stop()
     d.start()
     wait_until(lambda: beat() == ["lamps", "slow"], 10, "the same after a restart")
+
+
+def test_a_group_that_is_renamed_by_a_restart(env):
+    """Its devices are judged at once by the group that has its filters: also if two groups exchange their names."""
+    groups = [(name, {"heartbeat": "%s/{id}/%s" % (env.root, name), "timeout": timeout, "status": env.root + "s/{id}"})
+              for name, timeout in (("fast", "1s"), ("slow", "1h"))]
+    d = env.daemon(groups=groups)
+
+    def of():
+        return [one and (one["group"], one["state"]) for one in (d.device("f"), d.device("s"))]
+
+    def beat():
+        env.beat("f", last="fast")
+        env.beat("s", last="slow")
+        return of() == [("fast", "online"), ("slow", "online")]
+    wait_until(beat, 10, "both to be online")
+    d.stop()
+    text = d.conf.read_text()
+    d.conf.write_text(text.replace("[group fast]", "[group x]").replace("[group slow]", "[group fast]")
+                      .replace("[group x]", "[group slow]"))
+    d.start()
+    wait_until(lambda: of() == [("slow", "offline"), ("fast", "online")], 15, "the device of the renamed group: %s" % of())
+    assert d.status()["unjudged"] == 0
+    d.stop()
+    d.conf.write_text(text.replace("[group fast]", "[group other]"))
+    d.start()
+    assert of() == [("other", "offline"), ("slow", "online")]

@@ -74,7 +74,7 @@ START_TEST(what_is_ours_is_written_with_our_epoch)
 	ck_assert_str_eq(fields->element[16]->str, "epoch");
 	ck_assert_str_eq(fields->element[17]->str, "50");
 	freeReplyObject(reply);
-	ck_assert_int_eq(rig_number(g, "HLEN device:state:a"), 11); /* with `once` */
+	ck_assert_int_eq(rig_number(g, "HLEN device:state:a"), 12); /* with `once` and `form` */
 	own("a", "50 node-1 ~");                                    /* one that is released is as old as it was */
 	offline(i);
 	settle();

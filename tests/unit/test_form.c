@@ -525,6 +525,83 @@ START_TEST(a_move_to_a_later_group_keeps_the_longer_timeout_for_that_long)
 }
 END_TEST
 
+/* A monitor that starts with other groups finds the devices of the groups that the file named otherwise. */
+static struct world *restarted(const struct hw_group_spec *groups, size_t n)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct world *one = world_new(&conf, groups, n);
+	world_connect(one);
+	return one;
+}
+
+static void load(struct world *one, const char *id, const char *group, uint64_t form)
+{
+	struct hw_stored s = {.id = id,
+	                      .id_len = strlen(id),
+	                      .state = HW_STATE_ONLINE,
+	                      .reason = HW_REASON_HEARTBEAT,
+	                      .group = group,
+	                      .form = form,
+	                      .seq = 5};
+	ck_assert_int_eq(hw_monitor_load(one->m, one->now, &s), 0);
+	world_drain(one);
+}
+
+START_TEST(after_a_restart_the_form_shows_which_group_was_renamed)
+{
+	struct hw_group_spec was[] = {lamps, {.name = "slow", .heartbeat = b_filter, .n_heartbeat = 1}};
+	was[0].n_heartbeat = 1;
+	was[1].timeout_ms = was[1].timeout_max_ms = 5000;
+	struct world *one = restarted(was, 2);
+	world_say(one, "a/a", "", false);
+	world_say(one, "b/b", "", false);
+	uint64_t a_form = hw_monitor_form(one->m, world_device(one, "a")),
+		 b_form = hw_monitor_form(one->m, world_device(one, "b"));
+	ck_assert(a_form && b_form && a_form != b_form);
+	world_free(one);
+	was[0].name = "slow"; /* the name of the other one */
+	was[1].name = "pumps";
+	one = restarted(was, 2);
+	load(one, "a", "lamps", a_form);
+	load(one, "b", "slow", b_form);
+	load(one, "old", "lamps", 0); /* an older version has stored no form */
+	load(one, "other", "slow", OTHER);
+	ck_assert_str_eq(group_of(one, "a"), "slow");
+	ck_assert_str_eq(group_of(one, "b"), "pumps");
+	ck_assert_str_eq(group_of(one, "old"), "lamps");
+	ck_assert_str_eq(group_of(one, "other"), "slow");
+	ck_assert_uint_eq(hw_monitor_form(one->m, world_device(one, "a")), a_form); /* it is stored again */
+	ck_assert_uint_eq(hw_monitor_form(one->m, world_device(one, "other")), OTHER);
+	world_pass(one, 6 * S);
+	ck_assert(world_is(one, "a", HW_STATE_ONLINE) && world_is(one, "b", HW_STATE_OFFLINE));
+	world_pass(one, 60 * S);
+	ck_assert(world_is(one, "a", HW_STATE_OFFLINE) && world_is(one, "other", HW_STATE_OFFLINE));
+	ck_assert(world_is(one, "old", HW_STATE_ONLINE));
+	hw_monitor_count_unjudged(one->m, one->now, UINT32_MAX);
+	ck_assert_uint_eq(hw_monitor_unjudged(one->m), 1);
+	world_free(one);
+}
+END_TEST
+
+/* As many names as there may be groups: a device of one more is still watched. */
+START_TEST(names_of_too_many_groups_are_guessed)
+{
+	struct world *one = restarted(&lamps, 1);
+	char name[16], id[16];
+	for (int k = 0; k <= HW_GROUPS_MAX; k++) {
+		snprintf(name, sizeof(name), "g%d", k);
+		snprintf(id, sizeof(id), "d%d", k);
+		load(one, id, name, 0);
+	}
+	ck_assert_str_eq(group_of(one, "d0"), "g0");
+	ck_assert_str_eq(group_of(one, id), "lamps");
+	ck_assert_uint_eq(hw_monitor_stats(one->m)->refused[HW_REFUSED_STORED], 2);
+	world_pass(one, 61 * S);
+	ck_assert(world_is(one, id, HW_STATE_OFFLINE) && world_is(one, "d0", HW_STATE_ONLINE));
+	world_free(one);
+}
+END_TEST
+
 /* --- timeouts --------------------------------------------------------------------- */
 
 START_TEST(of_the_timeouts_that_nodes_have_the_longest_is_in_force)
@@ -584,6 +661,8 @@ int main(void)
 	tcase_add_test(judged, a_shorter_timeout_waits_until_the_device_is_heard);
 	tcase_add_test(judged, a_filter_that_goes_to_a_later_group_takes_its_devices_along);
 	tcase_add_test(judged, a_move_to_a_later_group_keeps_the_longer_timeout_for_that_long);
+	tcase_add_test(judged, after_a_restart_the_form_shows_which_group_was_renamed);
+	tcase_add_test(judged, names_of_too_many_groups_are_guessed);
 	tcase_add_checked_fixture(longest, setup, teardown);
 	tcase_add_test(longest, of_the_timeouts_that_nodes_have_the_longest_is_in_force);
 	tcase_add_test(longest, a_shorter_timeout_elsewhere_is_not_in_force);

@@ -24,9 +24,9 @@ static void report(struct hw_app *a, size_t g, uint32_t n)
 		       group->name, n, n == 1 ? "" : "s", hw_monitor_left_out_of(a->monitor, g));
 	else if (group->unheard)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "group '%s': unjudged: %u device%s: the configuration has no such group, so this node does not "
-		       "receive their heartbeats; the devices keep their state; configure the group, or forget the "
-		       "devices",
+		       "group '%s': unjudged: %u device%s: the configuration has no such group, and no other group is "
+		       "known to have its filters; the devices keep their state until a heartbeat arrives; configure "
+		       "the group, or forget the devices",
 		       group->name, n, n == 1 ? "" : "s");
 	else
 		hw_log(a->log, HW_LOG_WARNING,
