@@ -12,7 +12,7 @@ heartwheel_alert_SOURCES = \
 	src/alert/main.c \
 	src/alert/reload.c \
 	src/alert/turn.c
-heartwheel_alert_LDADD = $(ALERT_LIBS) $(NOTIFY_LIBS) $(HTTP_LIBS) $(RUN_LIBS) $(CONF_LIBS) $(CORE_LIBS)
+heartwheel_alert_LDADD = $(ALERT_LIBS) $(HTTP_LIBS) $(RUN_LIBS) $(CONF_LIBS) $(CORE_LIBS)
 
 include src/alert/api/local.mk
 include src/alert/follow/local.mk

@@ -265,8 +265,6 @@ size_t hw_alert_receivers(const struct hw_alert_settings *c, struct hw_receiver_
 	                                          .kinds = all_kinds,
 	                                          .interval_ms = n->interval_ms};
 	size_t k = 0;
-	if (!hw_conf_has_section(c, "alert") && !hw_conf_has_section(c, "receiver"))
-		return 0;
 	for (size_t i = 0; i < c->n_receivers; i++)
 		list[k++] = c->receivers[i];
 	if (*n->exec) {

@@ -7,7 +7,6 @@
 #include "conf/conf.h"
 #include "conf/shared.h"
 #include "incident/incidents.h"
-#include "notify/settings.h"
 
 #define HW_ALERT_INCIDENTS_MAX 100000 /* open at a time; more devices share one of their group */
 
@@ -64,11 +63,7 @@ struct hw_alert_plan {
 	size_t n_texts;
 };
 
-/*
- * The receivers of the file. There are none if it has neither [alert] nor a [receiver NAME]: then heartwheeld and
- * heartwheel-tasks send the notifications of [notify]. Otherwise heartwheel-alert alone sends, so nothing is sent
- * twice.
- */
+/* The receivers of the file: its sections, and `exec` and `webhook` of [notify]. */
 size_t hw_alert_receivers(const struct hw_alert_settings *c, struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS]);
 
 /* Returns 0 or -ENOMEM; hw_alert_plan_fini() is needed in both cases. Settings that were loaded without error make a

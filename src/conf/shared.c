@@ -9,6 +9,12 @@
 const struct hw_conf_choice hw_conf_protocols[] = {{"5", 5}, {"3.1.1", 311}, {NULL, 0}};
 const struct hw_conf_choice hw_conf_stores[] = {{"redis", HW_STORE_REDIS}, {"memory", HW_STORE_MEMORY}, {NULL, 0}};
 
+bool hw_conf_is_url(const char *text)
+{
+	size_t n = strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
+	return n && text[n] && text[n] != '/';
+}
+
 static bool may_be_topic(const char *text)
 {
 	return !strpbrk(text, "+#") && text[0] != '$' && text[0] != '/' && text[strlen(text) - 1] != '/';

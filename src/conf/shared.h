@@ -8,6 +8,7 @@
 #ifndef HW_CONF_SHARED_H
 #define HW_CONF_SHARED_H
 
+#include <stdbool.h>
 #include <sys/un.h>
 
 #include "conf/draft.h"
@@ -88,6 +89,9 @@ extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 	{"redis", "refresh_last_seen", HW_CONF_BOOL, HW_CONF_AT(type, member.refresh_last_seen), .dflt = "no"}, \
 	{"redis", "exclusive", HW_CONF_BOOL, HW_CONF_AT(type, member.exclusive), .dflt = "yes"}
 /* clang-format on */
+
+/* Whether `text` is an http:// or https:// URL with a host. */
+bool hw_conf_is_url(const char *text);
 
 /* The rules of [mqtt] and [redis], for a table's `judge`. */
 void hw_conf_judge_mqtt(struct hw_conf_draft *d, const struct hw_conf_mqtt *c);

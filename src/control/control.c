@@ -40,8 +40,6 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/samples", "", hw_serve_samples},
 	{EVHTTP_REQ_GET, "/v1/wheel", "", hw_serve_wheel},
 	{EVHTTP_REQ_POST, "/v1/reload", "", serve_reload},
-	{EVHTTP_REQ_GET, "/v1/notify", "", hw_serve_notify},
-	{EVHTTP_REQ_POST, "/v1/notify/test", "", hw_serve_notify_test},
 	{EVHTTP_REQ_GET, "/v1/tasks", NULL, hw_serve_tasks},
 	{EVHTTP_REQ_POST, "/v1/tasks", NULL, hw_serve_tasks},
 	{EVHTTP_REQ_DELETE, "/v1/tasks", NULL, hw_serve_tasks},
@@ -62,10 +60,11 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/web/", "", hw_serve_web},
 };
 
-/* The paths that a standby node answers itself. It has no data about the fleet, so the owner must answer all others. */
-static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_overview,   hw_serve_nodes,   serve_reload,
-                                           hw_serve_health, hw_serve_ready,      hw_serve_metrics, hw_serve_web,
-                                           hw_serve_notify, hw_serve_notify_test};
+/* The paths that a standby node answers itself or passes on. It has no data about the fleet, so the owner must answer
+ * all others. */
+static hw_http_handler *const its_own[] = {hw_serve_status,  hw_serve_overview, hw_serve_nodes,
+                                           serve_reload,     hw_serve_health,   hw_serve_ready,
+                                           hw_serve_metrics, hw_serve_web,      hw_serve_alert};
 
 static void refer(struct evhttp_request *req, const char *owner)
 {

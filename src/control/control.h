@@ -56,11 +56,6 @@ struct hw_control_ops {
 	 * {"error":...,"lines":[...]}) and returns the HTTP status, 200 or 400.
 	 */
 	int (*reload)(void *arg, struct evbuffer *body);
-	/* For GET /v1/notify: writes the members of the answer. */
-	void (*notify)(void *arg, struct hw_json *j);
-	/* For POST /v1/notify/test: sends a test to the channel ("": to all) and writes the members. Returns 200, or
-	 * 404 if there is no such channel. */
-	int (*notify_test)(void *arg, const char *channel, struct hw_json *j);
 	/* For GET /metrics: appends all metrics that are not the core's, with metrics.h. */
 	void (*metrics)(void *arg, struct evbuffer *body);
 	/*

@@ -10,7 +10,6 @@ libcontrol_a_SOURCES = \
 	src/control/levels.c \
 	src/control/list.c \
 	src/control/nodes.c \
-	src/control/notify.c \
 	src/control/observe.c \
 	src/control/passes.c \
 	src/control/rank.c \

@@ -77,9 +77,6 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c);
  * new length. */
 size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap);
 
-/* notify.c: sent notifications, and tests. */
-hw_http_handler hw_serve_notify, hw_serve_notify_test;
-
 /* list.c: the list, written over several turns of the loop. */
 hw_http_handler hw_serve_list;
 struct hw_pager *hw_pager_new(struct hw_control *c);

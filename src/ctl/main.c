@@ -77,7 +77,7 @@ static const struct hw_command_words nothing = {0}, device = {1, 1, "which devic
 				     past_device = {1, 1,
                                                     "give a device; for a group use outages --group or uptime --group",
                                                     "the device id is empty"},
-				     channel = {0, 1, NULL, "the channel's name is empty"},
+				     receiver = {0, 1, NULL, "the receiver's name is empty"},
 				     action = {2, 3, "give a receiver and an action", NULL},
 				     task = {1, 1, "which task?", NULL},
 				     incident = {1, 1, "which incident?", "the incident's id is empty"},
@@ -133,12 +133,6 @@ static const struct hw_command commands[] = {
          .more = "Removes the devices from the monitor, the store and the broker's retained messages.\n"
                  "If a heartbeat of such a device arrives, it is a new device. '-' reads ids from\n"
                  "standard input, one a line, as list --names writes them.\n"},
-	{"notify", hw_cmd_notify, HW_TAKES(JSON) | HW_TAKES(TEST), &channel, &daemon_family,
-         .synopsis = "notify [--test [CHANNEL]] [--json]", .brief = "the last notifications; sends a test",
-         .more = "Lists the last notifications of [notify]: when each was sent, its text, and whether\n"
-                 "it arrived. --test sends one now through each channel, or through the named one\n"
-                 "(exec or webhook); the exit status is its result.\n",
-         .judge = judge_notify},
 	{"reload", hw_cmd_reload, 0, &nothing, &daemon_family, .synopsis = "reload",
          .brief = "read the configuration again",
          .more = "Prints each change, and which changes need a restart. If the file has errors,\n"
@@ -190,6 +184,12 @@ static const struct hw_command commands[] = {
          .brief = "the silences, also those of the file", .more = "Lists the silences, also those of monitor.conf.\n"},
 	{"unsilence", hw_cmd_unsilence, 0, &silence, &alert_family, .synopsis = "unsilence ID",
          .brief = "ends a silence", .more = "Ends a silence.\n"},
+	{"notify", hw_cmd_notify, HW_TAKES(JSON) | HW_TAKES(TEST), &receiver, &alert_family,
+         .synopsis = "notify [--test [RECEIVER]] [--json]", .brief = "the last notifications; sends a test",
+         .more = "Lists the receivers and the last messages of each: when it was sent, its text, and\n"
+                 "whether it arrived. --test sends one now to each receiver, or to the named one; the\n"
+                 "exit status is its result.\n",
+         .judge = judge_notify},
 	{"send", hw_cmd_task_send,
          HW_TAKES(AT) | HW_TAKES(AFTER) | HW_TAKES(EXP) | HW_TAKES(NO_HOLD) | HW_TAKES(ID) | HW_TAKES(WAIT) |
                  HW_TAKES(JSON),

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl notify: the notifications that were sent and their results, of heartwheeld and of heartwheel-tasks if
- * it runs. Also sends a test. */
+/* heartwheelctl notify: the receivers of heartwheel-alert, their last messages with the results; sends a test. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -8,9 +7,10 @@
 
 #include "ctl/ctl.h"
 
-#define POLL_EVERY_MS 50
-#define TASKS_S       4     /* timeout of heartwheel-tasks: it answers from memory */
-#define PATIENCE_MS   60000 /* three tries of an earlier message, and the test's own */
+#define POLL_EVERY_MS   50
+#define PATIENCE_MS     30000 /* one try, of 15 s at most, which may begin only when the lease is confirmed */
+#define NAME_COLUMN     14
+#define HTTP_STATUS_MIN 100
 
 static enum hw_paint paint_of(const char *result)
 {
@@ -19,133 +19,96 @@ static enum hw_paint paint_of(const char *result)
 	return strcmp(result, "waiting") == 0 ? HW_WARN : HW_BAD;
 }
 
-/* "sent (status 200)", "failed after 3 tries: the server answered with status 500". */
+/* "sent (status 200)", "given up (status 404): no such topic", "given up after 3 tries: it ended with status 3". */
 static void print_result(const struct hw_ctl *ctl, const cJSON *e)
 {
-	const char *result = hw_member_text(e, "result"), *error = hw_member_text(e, "error");
+	const char *result = hw_member_text(e, "result"), *words = hw_member_text(e, "words");
 	int64_t tries = hw_member_int(e, "tries");
 	fputs(hw_paint(&ctl->screen, paint_of(result)), stdout);
-	hw_text_print(stdout, &ctl->screen, result);
+	hw_text_print(stdout, &ctl->screen, strcmp(result, "given_up") == 0 ? "given up" : result);
 	fputs(hw_paint(&ctl->screen, HW_PLAIN), stdout);
-	if (!*error && hw_member_has(e, "http_status"))
-		printf(" (status %" PRId64 ")", hw_member_int(e, "http_status"));
-	if (tries > 1 || (*error && tries == 1 && strcmp(result, "waiting") == 0))
+	if (hw_member_int(e, "code") >= HTTP_STATUS_MIN) /* else the exit status, which is in the words */
+		printf(" (status %" PRId64 ")", hw_member_int(e, "code"));
+	if (tries > 1 || (*words && tries == 1 && strcmp(result, "waiting") == 0))
 		printf(" after %" PRId64 " %s", tries, tries == 1 ? "try" : "tries");
-	if (*error) {
+	if (*words) {
 		fputs(": ", stdout);
-		hw_text_print(stdout, &ctl->screen, error);
+		hw_text_print(stdout, &ctl->screen, words);
 	}
 }
 
-static void print_channel(const struct hw_ctl *ctl, const cJSON *c)
+static void print_receiver(const struct hw_ctl *ctl, const cJSON *r)
 {
 	char count[HW_SPAN_MAX];
-	const char *names[] = {"sent", "failed", "waiting"};
-	bool failing = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(c, "failing"));
-	hw_text_column(&ctl->screen, 9, hw_member_text(c, "name"));
-	hw_text_column(&ctl->screen, 7, hw_member_text(c, "template"));
-	hw_text_print(stdout, &ctl->screen, hw_member_text(c, "target"));
+	const char *members[] = {"sent", "given_up", "waiting"}, *names[] = {"sent", "given up", "waiting"};
+	hw_text_column(&ctl->screen, NAME_COLUMN, hw_member_text(r, "name"));
+	hw_text_column(&ctl->screen, NAME_COLUMN, hw_member_text(r, "type"));
+	hw_text_print(stdout, &ctl->screen, hw_member_text(r, "target"));
 	for (size_t k = 0; k < 3; k++)
-		printf("%s%s %s", k ? ", " : ": ", hw_text_count(hw_member_int(c, names[k]), count), names[k]);
-	if (failing)
+		printf("%s%s %s", k ? ", " : ": ", hw_text_count(hw_member_int(r, members[k]), count), names[k]);
+	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(r, "failing")))
 		printf("; %sthe last one did not arrive%s", hw_paint(&ctl->screen, HW_BAD),
 		       hw_paint(&ctl->screen, HW_PLAIN));
 	putchar('\n');
 }
 
-static void print_entry(const struct hw_ctl *ctl, const cJSON *e)
+static void print_message(const struct hw_ctl *ctl, const char *receiver, const cJSON *e)
 {
 	char when[HW_SPAN_MAX];
 	printf("%s  ", hw_text_clock(hw_member_int(e, "time_ms"), when));
-	hw_text_column(&ctl->screen, 9, hw_member_text(e, "channel"));
+	hw_text_column(&ctl->screen, NAME_COLUMN, receiver);
 	hw_text_print(stdout, &ctl->screen, hw_member_text(e, "about"));
-	fputs("\n                     ", stdout);
+	printf("\n%*s", 12 + NAME_COLUMN, "");
 	print_result(ctl, e);
 	putchar('\n');
 }
 
-/* Requests the notifications of heartwheel-tasks through heartwheeld; the caller owns the result. Returns NULL and
- * prints nothing if heartwheel-tasks does not run or has another version. If it does not answer, returns NULL, prints
- * that, and sets *rc to a failure. */
-static cJSON *ask_tasks(struct hw_ctl *ctl, int *rc)
-{
-	struct hw_answer a;
-	*rc = HW_EXIT_DONE;
-	if (hw_client_get(ctl->client, "/v1/tasks/notify", TASKS_S, &a) != 0) {
-		*rc = hw_failed(ctl, "heartwheel-tasks does not answer: its notifications are not shown");
-		return NULL;
-	}
-	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(a.json, "channels");
-	cJSON *tasks = a.code == 200 && cJSON_GetArraySize(channels) > 0 ? a.json : NULL;
-	if (tasks)
-		a.json = NULL;
-	hw_answer_fini(&a);
-	return tasks;
-}
-
-static void show_tasks(const struct hw_ctl *ctl, const cJSON *answer)
-{
-	const cJSON *past = cJSON_GetObjectItemCaseSensitive(answer, "notifications"), *one;
-	if (cJSON_GetArraySize(past) == 0)
-		return;
-	puts("\nby heartwheel-tasks");
-	cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(answer, "channels")) print_channel(ctl, one);
-	putchar('\n');
-	cJSON_ArrayForEach(one, past) print_entry(ctl, one);
-}
-
 static void show(const struct hw_ctl *ctl, const cJSON *answer)
 {
-	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(answer, "channels"),
-		    *past = cJSON_GetObjectItemCaseSensitive(answer, "notifications"), *one;
-	cJSON_ArrayForEach(one, channels) print_channel(ctl, one);
-	if (cJSON_GetArraySize(channels) == 0)
-		puts("no notification is sent: set exec or webhook in [notify] of monitor.conf, then reload");
-	if (cJSON_GetArraySize(past) == 0)
-		puts("nothing was sent since the daemon was started");
-	else
+	const cJSON *receivers = cJSON_GetObjectItemCaseSensitive(answer, "receivers"), *r, *one;
+	bool any = false;
+	if (cJSON_GetArraySize(receivers) == 0)
+		puts("no notification is sent: add a section [receiver NAME] to monitor.conf, then reload "
+		     "heartwheel-alert");
+	cJSON_ArrayForEach(r, receivers) print_receiver(ctl, r);
+	cJSON_ArrayForEach(r, receivers)
+	{
+		const cJSON *messages = cJSON_GetObjectItemCaseSensitive(r, "messages");
+		if (cJSON_GetArraySize(messages) == 0)
+			continue;
+		any = true;
 		putchar('\n');
-	cJSON_ArrayForEach(one, past) print_entry(ctl, one);
-}
-
-static int show_all(struct hw_ctl *ctl, cJSON *answer, bool json)
-{
-	int rc;
-	if (!json) {
-		show(ctl, answer);
-		fflush(stdout);
+		cJSON_ArrayForEach(one, messages) print_message(ctl, hw_member_text(r, "name"), one);
 	}
-	cJSON *tasks = ask_tasks(ctl, &rc);
-	if (!json) {
-		show_tasks(ctl, tasks);
-		cJSON_Delete(tasks);
-		return rc;
-	}
-	if (tasks && !cJSON_AddItemToObject(answer, "tasks", tasks))
-		cJSON_Delete(tasks);
-	int printed = hw_print_json(ctl, answer);
-	return printed ? printed : rc;
+	if (!any)
+		puts("nothing was sent since heartwheel-alert was started");
 }
 
 /* --- a test ----------------------------------------------------------------------------------------------------- */
 
-static const cJSON *find(const cJSON *answer, int64_t number)
+/* Returns the receiver's message of that number, or NULL. */
+static const cJSON *find(const cJSON *answer, const char *receiver, int64_t number)
 {
-	const cJSON *one;
-	cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(answer, "notifications"))
+	const cJSON *r, *one;
+	cJSON_ArrayForEach(r, cJSON_GetObjectItemCaseSensitive(answer, "receivers"))
 	{
-		if (hw_member_int(one, "number") == number)
-			return one;
+		if (strcmp(hw_member_text(r, "name"), receiver) != 0)
+			continue;
+		cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(r, "messages"))
+		{
+			if (hw_member_int(one, "number") == number)
+				return one;
+		}
 	}
 	return NULL;
 }
 
-static int report(struct hw_ctl *ctl, const cJSON *e, bool json)
+static int report(struct hw_ctl *ctl, const char *receiver, const cJSON *e, bool json)
 {
 	if (json)
 		hw_print_json(ctl, e);
 	else {
-		hw_text_print(stdout, &ctl->screen, hw_member_text(e, "channel"));
+		hw_text_print(stdout, &ctl->screen, receiver);
 		printf(": ");
 		print_result(ctl, e);
 		putchar('\n');
@@ -155,44 +118,54 @@ static int report(struct hw_ctl *ctl, const cJSON *e, bool json)
 }
 
 /* Waits for the result of the test. */
-static int await(struct hw_ctl *ctl, const cJSON *test, bool json)
+static int await(struct hw_ctl *ctl, const char *receiver, int64_t number, bool json)
 {
 	const struct timespec pause = {.tv_nsec = POLL_EVERY_MS * 1000000};
-	const char *channel = hw_member_text(test, "channel");
-	if (!hw_member_has(test, "number"))
-		return hw_failed(ctl, "%s: %s", channel, hw_member_text(test, "error"));
 	for (int i = 0; i < PATIENCE_MS / POLL_EVERY_MS; i++) {
 		struct hw_answer a;
-		if (hw_ask(ctl, "GET", "/v1/notify", 200, &a))
+		if (hw_ask(ctl, "GET", "/v1/receivers", 200, &a))
 			return HW_EXIT_FAILED;
-		const cJSON *e = find(a.json, hw_member_int(test, "number"));
+		const cJSON *e = find(a.json, receiver, number);
 		bool over = !e || strcmp(hw_member_text(e, "result"), "waiting") != 0;
-		int rc = over && e ? report(ctl, e, json) : HW_EXIT_FAILED;
+		int rc = over && e ? report(ctl, receiver, e, json) : HW_EXIT_FAILED;
 		hw_answer_fini(&a);
 		if (over)
-			return e ? rc : hw_failed(ctl, "%s: the result of the test is no longer known", channel);
+			return e ? rc : hw_failed(ctl, "%s: the result of the test is no longer known", receiver);
 		nanosleep(&pause, NULL);
 	}
-	return hw_failed(ctl, "%s: the test has not been sent yet; see 'heartwheelctl notify'", channel);
+	return hw_failed(ctl, "%s: the test has not been sent yet; see 'heartwheelctl notify'", receiver);
 }
 
-static int run_tests(struct hw_ctl *ctl, const char *channel, bool json)
+static int run_test(struct hw_ctl *ctl, const char *receiver, bool json)
 {
 	struct hw_path path = {0};
 	struct hw_answer a;
-	const cJSON *one;
-	hw_path_add(&path, "/v1/notify/test");
-	if (channel) {
-		hw_path_add(&path, "?channel=");
-		hw_path_add_encoded(&path, channel);
-	}
-	int rc = path.text ? hw_ask(ctl, "POST", path.text, 200, &a) : hw_failed(ctl, "out of memory");
+	hw_path_add(&path, "/v1/receivers/");
+	hw_path_add_encoded(&path, receiver);
+	hw_path_add(&path, "/test");
+	int rc = path.text ? hw_ask(ctl, "POST", path.text, 202, &a) : hw_failed(ctl, "out of memory");
 	hw_path_fini(&path);
 	if (rc)
 		return rc;
-	cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(a.json, "tests"))
+	int64_t number = hw_member_int(a.json, "number");
+	hw_answer_fini(&a);
+	return await(ctl, receiver, number, json);
+}
+
+static int run_tests(struct hw_ctl *ctl, bool json)
+{
+	struct hw_answer a;
+	const cJSON *r;
+	int rc = hw_ask(ctl, "GET", "/v1/receivers", 200, &a);
+	if (rc)
+		return rc;
+	const cJSON *receivers = cJSON_GetObjectItemCaseSensitive(a.json, "receivers");
+	if (cJSON_GetArraySize(receivers) == 0)
+		rc = hw_failed(ctl, "there is no receiver: add a section [receiver NAME] to monitor.conf, then reload "
+		                    "heartwheel-alert");
+	cJSON_ArrayForEach(r, receivers)
 	{
-		int last = await(ctl, one, json);
+		int last = run_test(ctl, hw_member_text(r, "name"), json);
 		rc = rc ? rc : last;
 	}
 	hw_answer_fini(&a);
@@ -201,13 +174,7 @@ static int run_tests(struct hw_ctl *ctl, const char *channel, bool json)
 
 int hw_cmd_notify(struct hw_ctl *ctl, const struct hw_args *args)
 {
-	struct hw_answer a;
 	if (args->test)
-		return run_tests(ctl, args->id, args->json);
-	int rc = hw_ask(ctl, "GET", "/v1/notify", 200, &a);
-	if (rc)
-		return rc;
-	rc = show_all(ctl, a.json, args->json);
-	hw_answer_fini(&a);
-	return rc;
+		return args->id ? run_test(ctl, args->id, args->json) : run_tests(ctl, args->json);
+	return hw_ask_and_show(ctl, "/v1/receivers", args->json, show);
 }

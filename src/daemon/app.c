@@ -46,7 +46,6 @@ static void begin_stop(struct hw_app *a, struct hw_now now, int64_t within_ms)
 {
 	a->life.stopping = true;
 	hw_app_presence_set_due(a, hw_app_publisher_is_up(a));
-	hw_notifier_flush(a->notifier);
 	hw_app_retained_end(a);
 	a->life.stop_by = hw_mono_add(now.mono, within_ms * HW_NS_PER_MS);
 	hw_app_feed_stop(a);
@@ -93,8 +92,7 @@ static void check_loading(struct hw_app *a, struct hw_now now)
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis));
-	bool idle = written && hw_app_retained_idle(a) && (hw_notifier_idle(a->notifier) || a->life.restarts) &&
-	            hw_app_cluster_stopped(a);
+	bool idle = written && hw_app_retained_idle(a) && hw_app_cluster_stopped(a);
 	if (a->life.restarts && a->life.stopping && hw_app_standby_is_ending(a)) {
 		if (hw_app_standby_ended(a, now))
 			hw_loop_stop(&a->loop);
@@ -126,8 +124,6 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_app_reports_tick(a);
 	hw_app_wall_clock_tick(a);
 	hw_control_tick(a->control, now);
-	hw_notifier_tick(a->notifier);
-	hw_notifier_blind_tick(a->notifier, now);
 	if (a->redis)
 		hw_redis_tick(a->redis);
 	hw_prefix_guard_tick(a);
@@ -210,19 +206,13 @@ static int make_monitor(struct hw_app *a)
 	return a->monitor ? 0 : -ENOMEM;
 }
 
-static int make_notifier(struct hw_app *a)
-{
-	a->notifier = hw_notifier_of_devices(a->loop.base, a->monitor, hw_app_notify_trouble, a);
-	return a->notifier ? 0 : -ENOMEM;
-}
-
 /* Returns 0 or -errno. */
 static int make_parts(struct hw_app *a)
 {
 	static int (*const makes[])(struct hw_app *) = {
-		hw_app_broker_new,     hw_app_store_new,      hw_app_probes_new,   hw_app_reports_new,
-		hw_app_visibility_new, hw_app_wall_clock_new, hw_prefix_guard_new, make_monitor,
-		hw_app_retained_new,   make_notifier};
+		hw_app_broker_new,   hw_app_store_new,      hw_app_probes_new,
+		hw_app_reports_new,  hw_app_visibility_new, hw_app_wall_clock_new,
+		hw_prefix_guard_new, make_monitor,          hw_app_retained_new};
 	int rc = hw_loop_init(&a->loop, &loop_ops, a);
 	if (!rc)
 		rc = hw_app_turn_new(a, on_due);
@@ -263,7 +253,6 @@ static struct hw_settings *take_apart(struct hw_app *a)
 	if (a->redis)
 		hw_redis_free(a->redis);
 	hw_keyspace_free(a->keyspace);
-	hw_notifier_free(a->notifier);
 	hw_app_probes_free(a);
 	hw_app_visibility_free(a);
 	hw_app_retained_free(a);
@@ -367,8 +356,6 @@ int hw_app_start(struct hw_app *a)
 {
 	hw_app_wall_clock_tick(a);
 	int rc = hw_loop_start(&a->loop);
-	if (!rc)
-		rc = hw_app_configure_notifier(a, a->start);
 	if (!rc)
 		rc = hw_app_store_start(a);
 	if (!rc)

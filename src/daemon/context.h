@@ -11,7 +11,6 @@
 #include "daemon/config/settings.h"
 #include "heartwheel/monitor.h"
 #include "limits.h"
-#include "notify/devices.h"
 #include "redis/keyspace.h"
 #include "redis/redis.h"
 #include "run/loop.h"
@@ -52,7 +51,6 @@ struct hw_app {
 	struct hw_control *control;
 	struct hw_redis *redis;       /* NULL: store = memory */
 	struct hw_keyspace *keyspace; /* NULL: other programs' keys are not used */
-	struct hw_notifier *notifier;
 	struct hw_app_life life;
 
 	/* Owned. Each part is known only to the files that its header names. Other files call the header's functions.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libsettings.a
-SETTINGS_LIBS = libsettings.a libhttp.a libnotify.a librun.a $(CONF_LIBS) $(CORE_LIBS)
+SETTINGS_LIBS = libsettings.a libhttp.a librun.a $(CONF_LIBS) $(CORE_LIBS)
 
 # The configuration of heartwheeld; a library, so that its tests can link it.
 libsettings_a_SOURCES = \
@@ -54,4 +54,4 @@ heartwheeld_SOURCES = \
 	src/daemon/visibility/sightings.c \
 	src/daemon/visibility/unjudged.c \
 	src/daemon/visibility/visibility.c
-heartwheeld_LDADD = libsettings.a $(CONTROL_LIBS) $(NOTIFY_LIBS) $(MQTT_LIBS) $(REDIS_LIBS) $(RUN_LIBS) $(CONF_LIBS) $(CORE_LIBS)
+heartwheeld_LDADD = libsettings.a $(CONTROL_LIBS) $(MQTT_LIBS) $(REDIS_LIBS) $(RUN_LIBS) $(CONF_LIBS) $(CORE_LIBS)

@@ -16,7 +16,6 @@
 #include "daemon/store/pending.h"
 #include "daemon/store/store.h"
 #include "daemon/visibility/probes.h"
-#include "notify/show.h"
 
 static struct hw_now now_of(void *arg)
 {
@@ -223,7 +222,6 @@ static void metrics(void *arg, struct evbuffer *b)
 	redis_metrics(a, b);
 	keyspace_metrics(a, b);
 	mqtt_metrics(a, b);
-	hw_notify_metrics(a->notifier, b);
 	core_metrics(a, b);
 	listen_metrics(a, b);
 }
@@ -253,41 +251,10 @@ static const char *standby(void *arg)
 	return hw_app_stands_by(arg) ? hw_app_standby_owner(arg) : NULL;
 }
 
-/* --- notifications */
-
-int hw_app_configure_notifier(struct hw_app *a, const struct hw_settings *c)
-{
-	/* Only a warning: the program may be installed later. */
-	if (c->notify.exec[0] && access(c->notify.exec, X_OK))
-		hw_log(a->log, HW_LOG_WARNING, "[notify] exec = %s cannot be run: %s", c->notify.exec, strerror(errno));
-	return hw_notify_configure(a->notifier, &c->notify, c->node_id);
-}
-
-void hw_app_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text)
-{
-	struct hw_app *a = arg;
-	/* The URL is not logged: it may contain a secret. */
-	hw_log_limited(a->log, HW_LIMIT_NOTIFY, HW_LOG_WARNING, "[notify] %s: %s", hw_notifier_kind_name(kind), text);
-}
-
-static void show_notify(void *arg, struct hw_json *j)
-{
-	const struct hw_app *a = arg;
-	hw_notify_show(a->notifier, &a->conf->notify, j);
-}
-
-static int test_notify(void *arg, const char *channel, struct hw_json *j)
-{
-	struct hw_app *a = arg;
-	return hw_notify_test(a->notifier, &a->conf->notify, channel, j);
-}
-
 /* The operations that every mode has; those that need a store; those that need other nodes. */
-#define ALWAYS                                                                                                         \
-	.now = now_of, .status = status, .forget = forget, .reload = reload, .notify = show_notify,                    \
-	.notify_test = test_notify, .metrics = metrics
-#define STORE ALWAYS, .events_after = events_after, .events_last = events_last
-#define NODES STORE, .nodes = nodes, .owner = owner
+#define ALWAYS .now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics
+#define STORE  ALWAYS, .events_after = events_after, .events_last = events_last
+#define NODES  STORE, .nodes = nodes, .owner = owner
 
 const struct hw_control_ops hw_app_control_ops = {STORE};
 const struct hw_control_ops hw_app_control_ops_nodes = {NODES};

@@ -10,9 +10,4 @@ extern const struct hw_control_ops hw_app_control_ops_nodes;   /* one of several
 extern const struct hw_control_ops hw_app_control_ops_standby; /* ... if only one node knows the fleet */
 extern const struct hw_control_ops hw_app_control_ops_memory;  /* without a store for the event stream */
 
-/* Passes the configuration to the notifier. Returns 0 or -ENOMEM. */
-int hw_app_configure_notifier(struct hw_app *a, const struct hw_settings *c);
-/* The notifier reports an error. */
-void hw_app_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text);
-
 #endif

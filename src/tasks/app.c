@@ -12,14 +12,12 @@
 #include <unistd.h>
 
 #include "link/clock.h"
-#include "notify/show.h"
 #include "tasks/api/api.h"
 #include "tasks/api/call.h"
 #include "tasks/follow/sessions.h"
 #include "tasks/follow/wills.h"
 #include "tasks/queue/advice.h"
 #include "tasks/queue/turn.h"
-#include "tasks/watch/ends.h"
 #include "tasks/watch/watch.h"
 
 void hw_tasks_unusable(struct hw_tasks_app *a, enum hw_tasks_unusable kind, uint64_t n, const char *format, ...)
@@ -80,7 +78,7 @@ static bool is_done(struct hw_tasks_app *a)
 	bool idle = hw_tasks_broker_has_ended(a->broker) && hw_dispatcher_is_idle(a->dispatcher) &&
 	            hw_tasks_turn_is_idle(a->turn) && hw_tasks_broker_waiting(a->broker) == 0 &&
 	            hw_submitters_is_idle(a->submitters);
-	return (idle && hw_notifier_idle(a->notifier)) || hw_clock_mono().ns / HW_NS_PER_MS >= a->life.stop_by_ms;
+	return idle || hw_clock_mono().ns / HW_NS_PER_MS >= a->life.stop_by_ms;
 }
 
 static void each_second(struct hw_tasks_app *a)
@@ -98,7 +96,6 @@ static void each_second(struct hw_tasks_app *a)
 	hw_tasks_wills_tick(a->wills);
 	hw_tasks_sessions_tick(a->sessions);
 	hw_tasks_watch_tick(a->watch);
-	hw_notifier_tick(a->notifier);
 	hw_tasks_turn_tick(a->turn);
 	hw_tasks_advice_tick(a->advice);
 }
@@ -111,10 +108,8 @@ void hw_tasks_app_tick(struct hw_tasks_app *a)
 		a->life.second_ms = now_ms;
 		each_second(a);
 	}
-	if (a->life.stopping) {
-		hw_notifier_flush(a->notifier);
+	if (a->life.stopping)
 		hw_submitters_flush(a->submitters);
-	}
 	hw_tasks_schedule_turn(a);
 	if (a->life.stopping && is_done(a))
 		hw_loop_stop(&a->loop);
@@ -141,30 +136,6 @@ static void set_rules(struct hw_tasks_app *a)
 	                                  .events_max = (unsigned)c->redis.events_max};
 }
 
-static void on_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text)
-{
-	struct hw_tasks_app *a = arg;
-	/* The URL may contain a secret, so it is not logged. */
-	hw_log_limited(a->log, HW_TASKS_LIMIT_NOTIFY, HW_LOG_WARNING, "[notify] %s: %s", hw_notifier_kind_name(kind),
-	               text);
-}
-
-int hw_tasks_app_notify_by(struct hw_tasks_app *a, const struct hw_notify_settings *c)
-{
-	/* This is no error: the program may be installed later. */
-	if (*c->exec && access(c->exec, X_OK))
-		hw_log(a->log, HW_LOG_WARNING, "[notify] exec = %s cannot be run: %s", c->exec, strerror(errno));
-	return hw_notify_configure(a->notifier, c, a->conf->node_id);
-}
-
-/* 0 or -ENOMEM. */
-static int make_notifier(struct hw_tasks_app *a)
-{
-	a->notifier = hw_notifier_new(a->loop.base, &hw_tasks_ends_source, hw_tasks_ends_new(&a->watch),
-	                              on_notify_trouble, a);
-	return a->notifier ? hw_tasks_app_notify_by(a, &a->conf->notify) : -ENOMEM;
-}
-
 int hw_tasks_app_start(struct hw_tasks_app *a)
 {
 	const struct hw_schedule_conf schedule = {.horizon_ms = a->conf->horizon_ms,
@@ -182,8 +153,6 @@ int hw_tasks_app_start(struct hw_tasks_app *a)
 	a->broker = hw_tasks_broker_new(a);
 	a->advice = hw_tasks_advice_new(a);
 	if (!a->schedule || !a->turn || !a->dispatcher || !a->broker || !a->advice)
-		return -ENOMEM;
-	if (make_notifier(a))
 		return -ENOMEM;
 	hw_schedule_instances(a->schedule, (const char *const[]){a->conf->node_id}, 1, a->conf->node_id);
 	a->store = hw_tasks_store_new(a);
@@ -215,7 +184,6 @@ void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
 	hw_http_fini(&a->http);
 	hw_tasks_broker_free(a->broker, timeout_ms);
 	a->broker = NULL;
-	hw_notifier_free(a->notifier);
 	hw_device_reader_free(a->device_reader);
 	hw_tasks_store_free(a->store); /* answers pending requests, those of the inbox included */
 	hw_submitters_free(a->submitters);

@@ -15,7 +15,6 @@
  * - sessions: followers over MQTT
  * - wills: held wills
  * - watch: tasks that nodes send each other
- * - notifier: watched tasks that expired or failed
  * - advice: warnings about Redis' setup
  * - counts: what the metrics count
  *
@@ -27,7 +26,6 @@
 
 #include "heartwheel/schedule.h"
 #include "http/server.h"
-#include "notify/notify.h"
 #include "run/log.h"
 #include "run/loop.h"
 #include "tasks/counts.h"
@@ -51,7 +49,6 @@ enum hw_tasks_limit {
 	HW_TASKS_LIMIT_EVENTS,
 	HW_TASKS_LIMIT_FOLLOW, /* sessions.c, wills.c, watch.c */
 	HW_TASKS_LIMIT_CALL,   /* call.c */
-	HW_TASKS_LIMIT_NOTIFY,
 	HW_TASKS_LIMIT_UNUSABLE,
 	HW_TASKS_LIMITS
 };
@@ -93,7 +90,6 @@ struct hw_tasks_app {
 	struct hw_tasks_wills *wills;
 	struct hw_tasks_sessions *sessions;
 	struct hw_tasks_watch *watch;
-	struct hw_notifier *notifier;
 	struct hw_tasks_advice *advice;
 	struct hw_tasks_counts counts;
 	struct hw_tasks_life life;
@@ -113,9 +109,6 @@ void hw_tasks_schedule_turn(struct hw_tasks_app *a);
 /* Creates all parts. Before that, main sets `log`, `conf`, `loop`, `http` and the passwords. Returns 0 or -errno. main
  * calls hw_tasks_app_fini() in both cases. */
 int hw_tasks_app_start(struct hw_tasks_app *a);
-/* Applies new [notify] settings. Targets whose settings have not changed keep their state. Returns 0, or -ENOMEM, and
- * the old settings then stay in force. */
-int hw_tasks_app_notify_by(struct hw_tasks_app *a, const struct hw_notify_settings *c);
 /* Each second. */
 void hw_tasks_app_tick(struct hw_tasks_app *a);
 /* Begins no new work from now on. The loop ends when all pending work is done, or after `timeout_ms`. */

@@ -11,9 +11,8 @@ heartwheel_tasks_SOURCES = \
 	src/tasks/app.c \
 	src/tasks/counts.c \
 	src/tasks/main.c \
-	src/tasks/reload.c \
 	src/tasks/settings.c
-heartwheel_tasks_LDADD = $(NOTIFY_LIBS) $(TASKS_LIBS) $(MQTT_LIBS) $(HTTP_LIBS) $(RUN_LIBS) $(CONF_LIBS) $(CORE_LIBS)
+heartwheel_tasks_LDADD = $(TASKS_LIBS) $(MQTT_LIBS) $(HTTP_LIBS) $(RUN_LIBS) $(CONF_LIBS) $(CORE_LIBS)
 
 include src/tasks/api/local.mk
 include src/tasks/follow/local.mk

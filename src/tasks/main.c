@@ -15,7 +15,6 @@
 #include "tasks/api/api.h"
 #include "tasks/app.h"
 #include "tasks/queue/turn.h"
-#include "tasks/reload.h"
 
 #define STOP_MS 3000 /* the most time for pending work, and again for the broker's acknowledgements */
 
@@ -75,7 +74,8 @@ static void on_stop(void *arg, int number)
 
 static void on_reload(void *arg)
 {
-	hw_tasks_reload_on_signal(arg);
+	hw_log(((struct hw_tasks_app *)arg)->log, HW_LOG_NOTICE,
+	       "SIGHUP ignored: settings of [tasks] change only at a restart");
 }
 
 static void on_reopen(void *arg)
@@ -147,10 +147,9 @@ int main(int argc, char **argv)
 	static const struct hw_program program = {
 		.help = {"heartwheel-tasks",
 	                 "Sends commands to devices, at once or at a set time, and follows each to its end.",
-	                 "SIGHUP reloads [notify], SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."},
+	                 "SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."},
 		.section = "tasks",
 		.table = &hw_tasks_table,
-		.reloads = true,
 		.conf = common,
 		.is_right = is_right,
 		.warn = warn,

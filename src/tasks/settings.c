@@ -40,8 +40,6 @@ static void judge(struct hw_conf_draft *d)
 	struct hw_tasks_settings *c = (struct hw_tasks_settings *)d->conf;
 	hw_conf_judge_mqtt(d, &c->mqtt);
 	hw_conf_judge_redis(d, &c->redis);
-	hw_notify_judge_settings(d, &c->notify);
-	hw_notify_leave_to_alert(d, &c->notify);
 	hw_conf_draft_require(d, is_root(c->root), "tasks", "root", "root",
 	                      "must be the first levels of a topic: no + or #, no slash at either end");
 	hw_conf_draft_require(d, hw_task_name_is_valid((struct hw_text){c->name, strlen(c->name)}), "tasks", "name",
@@ -98,8 +96,6 @@ static const struct hw_conf_option options[] = {
 	HW_CONF_STORE_ROWS(struct hw_tasks_settings, store),
 
 	HW_CONF_REDIS_ROWS(struct hw_tasks_settings, redis),
-
-	HW_NOTIFY_ROWS(struct hw_tasks_settings, notify),
 };
 /* clang-format on */
 

@@ -5,7 +5,6 @@
 
 #include "conf/conf.h"
 #include "conf/shared.h"
-#include "notify/settings.h"
 
 enum hw_tasks_identity { HW_IDENTITY_TOPIC, HW_IDENTITY_PAYLOAD };
 
@@ -34,7 +33,6 @@ struct hw_tasks_settings {
 	struct hw_conf_mqtt mqtt;
 	int store;
 	struct hw_conf_redis redis;
-	struct hw_notify_settings notify;
 };
 
 extern const struct hw_conf_table hw_tasks_table;

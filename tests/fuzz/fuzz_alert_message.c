@@ -8,10 +8,10 @@
 
 #include "alert/send/alerts.h"
 #include "alert/send/form.h"
+#include "alert/send/note.h"
 #include "alert/send/transfer.h"
 #include "fuzz.h"
 #include "heartwheel/json.h"
-#include "notify/note.h"
 
 #define NOW_MS INT64_C(1780000000000)
 

@@ -41,5 +41,5 @@ fuzz: $(BUILT_SOURCES)
 		'$(HIREDIS_LIBS) $(EVENT_SSL_LIBS) $(EVENT_EXTRA_LIBS) $(EVENT_LIBS) $(SSL_LIBS) $(CRYPTO_LIBS) $(CURL_LIBS) $(CJSON_LIBS) $(MOSQUITTO_LIBS) -lm -lpthread' \
 		$(libheartwheel_a_SOURCES) $(libconf_a_SOURCES) $(libcontrol_a_SOURCES) $(libhttp_a_SOURCES) \
 		$(liblink_a_SOURCES) $(libnodes_a_SOURCES) $(libredis_a_SOURCES) $(libsettings_a_SOURCES) $(libtasks_a_SOURCES) \
-		src/incident/sentence.c src/incident/window.c $(libsend_a_SOURCES) src/notify/exec.c src/notify/note.c src/notify/notification.c src/notify/words.c \
-		src/mqtt/packet.c src/mqtt/properties.c src/notify/settings.c src/notify/template.c src/run/log.c src/run/user.c $(nodist_libtasks_a_SOURCES) $(nodist_libredis_a_SOURCES) $(nodist_libcontrol_a_SOURCES)
+		src/incident/sentence.c src/incident/window.c $(libsend_a_SOURCES) \
+		src/mqtt/packet.c src/mqtt/properties.c src/run/log.c src/run/user.c $(nodist_libtasks_a_SOURCES) $(nodist_libredis_a_SOURCES) $(nodist_libcontrol_a_SOURCES)

@@ -210,13 +210,19 @@ stop "$history" 'it stops cleanly, too'
 stop_monitor
 
 conf=$tree/etc/heartwheel/monitor.conf
-printf '\n[monitor]\nnode_id = mine\nlog = /var/log/heartwheel/heartwheeld.log\n' >>"$conf"
+printf '\n[monitor]\nnode_id = mine\nlog = /var/log/heartwheel/heartwheeld.log\n[receiver ops]\ntype = exec\nprogram = /bin/true\n' >>"$conf"
+alert=$tree/etc/systemd/system/multi-user.target.wants/heartwheel-alert.service
 cp "$conf" "$tree/tmp/mine.conf"
 must 'an upgrade over a configuration that was changed, without a word of the page' not says 'the page is at' \
 	in_tree dpkg --force-confdef -i /debs/next.deb
 expect 'it is the next version' says '+next$' in_tree dpkg-query -W -f '${Version}\n' heartwheel
 expect 'the configuration is as it was' cmp "$conf" "$tree/tmp/mine.conf"
 expect 'the new one lies beside it' grep -q 'next version' "$conf.dpkg-dist"
+expect 'heartwheel-alert is enabled, because there is a receiver now' test -L "$alert"
+in_tree deb-systemd-helper disable heartwheel-alert.service >/dev/null
+expect 'an operator disables it' not test -e "$alert"
+expect 'it stays disabled when the package is configured again' in_tree /var/lib/dpkg/info/heartwheel.postinst configure 1
+expect 'there is no new link' not test -e "$alert"
 start_monitor 'after the upgrade'
 expect 'the changed configuration is in force' soon says '"online":true' retained heartwheel/mine/status
 expect 'what it knew, it knows' soon says pump-1 ctl list

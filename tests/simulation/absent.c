@@ -82,8 +82,6 @@ struct hw_settings absent_settings(void)
 	                            .http_socket = empty,
 	                            .http_socket_group = empty,
 	                            .http_listen = empty,
-	                            .notify.exec = empty,
-	                            .notify.webhook = empty,
 	                            .mqtt = {.host = sim,
 	                                     .readers = 1,
 	                                     .republish_rate = 5000,
@@ -297,69 +295,6 @@ void hw_control_detected(struct hw_control *c, int64_t delay_ns)
 void hw_histogram_add(struct hw_histogram *h, double seconds)
 {
 	(void)h, (void)seconds;
-}
-
-/* --- hooks ------------------------------------------------------------------------------------------------------- */
-
-struct hw_notifier {
-	int none;
-};
-
-struct hw_notifier *hw_notifier_of_devices(struct event_base *base, const struct hw_monitor *m,
-                                           hw_notifier_trouble *trouble, void *arg)
-{
-	static struct hw_notifier none;
-	(void)base, (void)m, (void)trouble, (void)arg;
-	return &none;
-}
-
-void hw_notifier_free(struct hw_notifier *n)
-{
-	(void)n;
-}
-
-void hw_notifier_transition(struct hw_notifier *n, struct hw_now now, const struct hw_transition *t)
-{
-	(void)n, (void)now, (void)t;
-}
-
-void hw_notifier_blind_tick(struct hw_notifier *n, struct hw_now now)
-{
-	(void)n, (void)now;
-}
-
-void hw_notifier_tick(struct hw_notifier *n)
-{
-	(void)n;
-}
-
-void hw_notifier_flush(struct hw_notifier *n)
-{
-	(void)n;
-}
-
-const struct hw_notifier_stats *hw_notifier_stats(const struct hw_notifier *n)
-{
-	static const struct hw_notifier_stats none;
-	(void)n;
-	return &none;
-}
-
-bool hw_notifier_idle(const struct hw_notifier *n)
-{
-	(void)n;
-	return true;
-}
-
-int hw_app_configure_notifier(struct hw_app *a, const struct hw_settings *c)
-{
-	(void)a, (void)c;
-	return 0;
-}
-
-void hw_app_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text)
-{
-	(void)arg, (void)kind, (void)text;
 }
 
 /* --- keys of other programs -------------------------------------------------------------------------------------- */

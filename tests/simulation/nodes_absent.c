@@ -16,13 +16,6 @@ void absent_trace(const char *text)
 	nw_trace(nw_running->w, "%s: \"%s\"", nw_names[nw_running->name], text);
 }
 
-void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out)
-{
-	(void)n, (void)now;
-	nw_trace(nw_running->w, "%s: %s (%s)", nw_names[nw_running->name], out->blind.begun ? "blind" : "sees",
-	         hw_cause_name(out->blind.cause));
-}
-
 /* --- what is shown of the cluster -------------------------------------------------------------------------------- */
 
 void hw_app_cluster_won(struct hw_app *a, const struct hw_partitions *set, const struct hw_partitions *unclean)

@@ -59,11 +59,6 @@ void absent_trace(const char *text)
 	fprintf(sim_running->trace, "%14.6f  \"%s\"\n", (double)sim_running->now / 1e9, text);
 }
 
-void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out)
-{
-	(void)n, (void)now, (void)out;
-}
-
 /* --- devices ----------------------------------------------------------------- */
 
 bool sim_host_is_behind(const struct sim *s)

@@ -140,13 +140,12 @@ link    link conf heartwheel
 mqtt    mqtt conf heartwheel
 control control stream http run heartwheel
 redis   redis stream link run nodes heartwheel
-notify  notify http run conf heartwheel
-tasks   tasks stream control notify mqtt http link run conf heartwheel
+tasks   tasks stream control mqtt http link run conf heartwheel
 ctl     ctl http conf
 END
 # shellcheck disable=SC2046 # file names are words
 {
-	grep -nE '#include "((run|http|link|mqtt|nodes|incident|redis|control|notify|daemon|conf|ctl)/|stream/[^i])' \
+	grep -nE '#include "((run|http|link|mqtt|nodes|incident|redis|control|daemon|conf|ctl)/|stream/[^i])' \
 		$(grep -E '^(include/|src/core/)' "$work/own") /dev/null
 	while read -r part may; do
 		grep -nE '#include "[a-z]+/' $(grep "^src/$part/" "$work/own") /dev/null |

@@ -44,28 +44,13 @@ static int op_reload(void *arg, struct evbuffer *body)
 	return s->reload_code;
 }
 
-static void op_notify(void *arg, struct hw_json *j)
-{
-	(void)arg;
-	hw_json_int(j, "said", 1);
-}
-
-static int op_notify_test(void *arg, const char *channel, struct hw_json *j)
-{
-	(void)arg;
-	hw_json_text(j, "asked", channel);
-	return strcmp(channel, "none") == 0 ? 404 : 200;
-}
-
 static void op_metrics(void *arg, struct evbuffer *body)
 {
 	(void)arg;
 	evbuffer_add_printf(body, "# HELP heartwheel_more More.\n# TYPE heartwheel_more gauge\nheartwheel_more 1\n");
 }
 
-#define ALWAYS                                                                                                         \
-	.now = op_now, .status = op_status, .forget = op_forget, .reload = op_reload, .notify = op_notify,             \
-	.notify_test = op_notify_test, .metrics = op_metrics
+#define ALWAYS .now = op_now, .status = op_status, .forget = op_forget, .reload = op_reload, .metrics = op_metrics
 
 static const struct hw_control_ops ops = {ALWAYS};
 

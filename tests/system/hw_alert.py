@@ -38,10 +38,10 @@ class Alert(Program):
     def write(self):
         self.conf.write_text(render(self.sections))
 
-    def start(self, ready=True):
+    def start(self, ready=True, env=None):
         """Ready: it holds the lease and has loaded the state."""
         assert not self.alive
-        self.spawn([HEARTWHEEL_ALERT, "-f", "-c", self.conf])
+        self.spawn([HEARTWHEEL_ALERT, "-f", "-c", self.conf], env=env)
         wait_until(lambda: not self.alive or self.answers(), what="heartwheel-alert to answer")
         if ready:
             wait_until(lambda: not self.alive or self.ready(), what="heartwheel-alert to work")

@@ -14,9 +14,7 @@ LAST = {"/v1/devices/": "ID", "/v1/tasks/": "TASK", "/v1/history/devices/": "ID"
 # Routes that are described at another one: a file of the page; the same answer in another place.
 ALIASES = {("heartwheeld", "GET /web/"): None,
            ("heartwheel-tasks", "GET /v1/status"): ("heartwheel-tasks", "GET /v1/tasks/status"),
-           ("heartwheel-tasks", "GET /v1/tasks/notify"): ("heartwheeld", "GET /v1/notify"),
            ("heartwheel-tasks", "GET /v1/tasks/metrics"): ("heartwheel-tasks", "GET /metrics"),
-           ("heartwheel-tasks", "POST /v1/reload"): ("heartwheeld", "POST /v1/reload"),
            ("heartwheel-history", "GET /metrics"): ("heartwheel-history", "GET /v1/history/metrics")}
 
 PAGE = {"limit": ("1 to 1000; default 100", 1), "after": ("next of the page before", None)}
@@ -53,9 +51,6 @@ ROUTES = [Route("heartwheeld", *args, **more) for args, more in (
     (("GET /v1/nodes", "The nodes that watch this fleet"), {}),
     (("GET /v1/wheel", "The timing wheel"), {"brief": True}),
     (("GET /v1/samples", "Numbers of the last hour"), {}),
-    (("GET /v1/notify", "Receivers of notifications, and the last messages"), {}),
-    (("POST /v1/notify/test", "Sends a test message", "/v1/notify/test?channel=exec"), {
-        "query": {"channel": ("exec or webhook; default: each", None)}}),
     (("POST /v1/reload", "Reads the configuration again"), {}),
     (("GET /healthz", "Whether the daemon runs"), {}),
     (("GET /readyz", "Whether the daemon can do its work"), {}),

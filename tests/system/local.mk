@@ -21,8 +21,8 @@ SYSTEM_TESTS = \
 	tests/system/test_mqtt_outlet \
 	tests/system/test_mqtt_publisher \
 	tests/system/test_mqtt_silence \
-	tests/system/test_notify_names \
 	tests/system/test_pass \
+	tests/system/test_send_names \
 	tests/system/test_redis \
 	tests/system/test_redis_cluster \
 	tests/system/test_redis_events \
@@ -84,8 +84,8 @@ tests_system_test_mqtt_silence_SOURCES = \
 	tests/system/test_mqtt_silence.c
 tests_system_test_mqtt_silence_LDADD = $(MQTT_LIBS) $(LDADD)
 tests_system_test_pass_SOURCES = tests/system/test_pass.c tests/system/pass_servers.c
+tests_system_test_send_names_LDADD = $(SEND_LIBS) $(LDADD) -lpthread
 tests_system_test_pass_LDADD = $(HTTP_LIBS) $(CORE_LIBS) $(CHECK_LIBS)
-tests_system_test_notify_names_LDADD = $(NOTIFY_LIBS) $(LDADD) -lpthread
 redis_fixture = tests/system/redis_fixture.c tests/system/redis_rig.c
 tests_system_test_redis_SOURCES = tests/system/test_redis.c $(redis_fixture)
 tests_system_test_redis_LDADD = $(REDIS_LIBS) $(LDADD)

@@ -59,7 +59,7 @@ def programs(base):
     env.own_redis()
     env.root, env.prefix, env.node = "nodes", "device:", "monitor1"
     db = Sqlite(env.own_dir("db"))
-    d = env.daemon(timeout="1h", notify={"exec": "/bin/true"}, monitor=NO_STALL, mqtt=NO_STANDSTILL)
+    d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
     env.beat("pump-7", {"battery": 87, "rssi": -61.5, "version": "1.4.2"})
     env.beat("pump-9")
     env.wait_store("pump-9", "online")
@@ -99,10 +99,6 @@ def answers(programs):
     found, names = {}, {}
     for route in ROUTES:
         path = route.path.format(**names)
-        if route.name == "GET /v1/notify":  # after a message
-            ask(programs[route.daemon], "POST", "/v1/notify/test")
-            wait_until(lambda: all(n["result"] == "sent" for n in json.loads(
-                ask(programs["heartwheeld"], "GET", path).body)["notifications"]), what="a message to be sent")
         if route.name == "GET /v1/tasks/status":
             wait_until(lambda: json.loads(ask(programs[route.daemon], "GET", path).body)["waiting"] == 1, what="a count")
         if route.name == "GET /v1/incidents":

@@ -36,8 +36,6 @@ START_TEST(wrong_methods)
 		{"DELETE", "/v1/devices", "GET, HEAD"},
 		{"PUT", "/v1/devices/a", "GET, HEAD, DELETE"},
 		{"GET", "/v1/reload", "POST"},
-		{"POST", "/v1/notify", "GET, HEAD"},
-		{"GET", "/v1/notify/test", "POST"},
 		{"OPTIONS", "/metrics", "GET, HEAD"},
 		{"PATCH", "/healthz", "GET, HEAD"},
 		{"TRACE", "/readyz", "GET, HEAD"},
@@ -74,14 +72,21 @@ START_TEST(head_is_answered_as_get_is)
 		const char *path;
 		int code;
 		bool same_length; /* of a page that does not change, nor grows while it is written */
-	} cases[] = {{"/v1/status", 200, false},    {"/v1/groups", 200, true},
-	             {"/v1/devices", 200, true},    {"/v1/devices?sort=id", 200, true},
-	             {"/v1/devices/a", 200, false}, {"/v1/devices/nobody", 404, true},
-	             {"/v1/events", 200, false},    {"/v1/transitions", 200, true},
-	             {"/v1/wheel", 200, true},      {"/v1/notify", 200, true},
-	             {"/healthz", 200, true},       {"/readyz", 200, true},
-	             {"/metrics", 200, false},      {"/nowhere", 404, true},
-	             {"/v1/reload", 405, true},     {"/", 200, true}};
+	} cases[] = {{"/v1/status", 200, false},
+	             {"/v1/groups", 200, true},
+	             {"/v1/devices", 200, true},
+	             {"/v1/devices?sort=id", 200, true},
+	             {"/v1/devices/a", 200, false},
+	             {"/v1/devices/nobody", 404, true},
+	             {"/v1/events", 200, false},
+	             {"/v1/transitions", 200, true},
+	             {"/v1/wheel", 200, true},
+	             {"/healthz", 200, true},
+	             {"/readyz", 200, true},
+	             {"/metrics", 200, false},
+	             {"/nowhere", 404, true},
+	             {"/v1/reload", 405, true},
+	             {"/", 200, true}};
 	char request[200], type[64], length[64], got[64];
 
 	server_see(&s);
@@ -206,30 +211,6 @@ START_TEST(reload_passes_the_answer_on)
 	ask(&s, "POST", "/v1/reload", NULL, &r);
 	ck_assert_str_eq(r.body, "{\"error\":\"no\",\"lines\":[\"f:1: x\"]}\n");
 	expect_error(400);
-}
-END_TEST
-
-START_TEST(notify_asks_the_daemon)
-{
-	static const char *const wrong[] = {"/v1/notify/test?chanel=exec", "/v1/notify/test?channel=%zz",
-	                                    "/v1/notify/test?channel=exec&x=1"};
-	ck_assert_int_eq(get(&s, "/v1/notify", &r), 200);
-	ck_assert_str_eq(r.body, "{\"said\":1}\n");
-	reply_fini(&r);
-	ask(&s, "POST", "/v1/notify/test", NULL, &r);
-	ck_assert_int_eq(r.code, 200);
-	ck_assert_str_eq(r.body, "{\"asked\":\"\"}\n");
-	reply_fini(&r);
-	ask(&s, "POST", "/v1/notify/test?channel=e%78ec", NULL, &r);
-	ck_assert_str_eq(r.body, "{\"asked\":\"exec\"}\n");
-	reply_fini(&r);
-	ask(&s, "POST", "/v1/notify/test?channel=none", NULL, &r);
-	ck_assert_ptr_nonnull(strstr(r.body, "no such channel"));
-	expect_error(404);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		ask(&s, "POST", wrong[i], NULL, &r);
-		expect_error(400);
-	}
 }
 END_TEST
 
@@ -514,7 +495,6 @@ int main(void)
 	tcase_add_test(tc, status_says_blind);
 	tcase_add_test(tc, health_and_readiness);
 	tcase_add_test(tc, reload_passes_the_answer_on);
-	tcase_add_test(tc, notify_asks_the_daemon);
 	tcase_add_test(tc, device_says_all);
 	tcase_add_test(tc, device_without_a_place);
 	tcase_add_test(tc, sources_have_names);

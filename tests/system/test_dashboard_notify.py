@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""The dashboard's page of notifications, in a real browser, with a real web server to be told. Needs what test_dashboard.py
-needs."""
+"""The dashboard's page of notifications, in a real browser, with a real heartwheel-alert and a real web server. Needs what
+test_dashboard.py needs."""
 import signal
 
 import pytest
 
+from hw_alert import Alert, set_online
 from hw_browser import missing
 from hw_env import NO_STALL, NO_STANDSTILL
 from hw_wait import wait_until
 from test_dashboard import say_nothing, start
 from test_dashboard_device import axe_finds_nothing, page, visit
-from hw_tasks import Tasks
 from test_notify import script, web  # noqa: F401
-from test_tasks_watch import Node
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+NOT_RUNNING = "heartwheel-alert is not running: no notification is sent"
 
 
 def rows(b, card):
@@ -30,148 +31,93 @@ def link(b):
     return b.text('header nav a[href="#/notify"]')
 
 
-def test_what_was_told_and_what_was_not(env, browser, web):
-    server = web(500)
-    d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
-    b = browser()
+def monitored(env, a):
+    env.check_events = False
+    return start(env, alert={"socket": a.socket}, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
+
+
+def test_what_was_sent_and_what_was_not(env, browser, web):  # noqa: F811
+    server = web(404)
+    a = Alert(env, notify={"exec": script(env, "cat >/dev/null\n"), "webhook": server.url, "webhook_template": "slack",
+                           "notify_interval": "100ms"}).start()
+    d, b = monitored(env, a), browser()
     b.open(d.url)
     b.run('await page.locator("nav a", { hasText: "Notifications" }).click()')
-    wait_until(lambda: "No notification is sent when devices go offline" in page(b), what="the page to say how to be told")
+    wait_until(lambda: len(rows(b, "Receivers")) == 2, what="the receivers")
     assert b.get("location.hash") == "#/notify" and "No message was sent" in page(b) and trouble(b) == ""
-    axe_finds_nothing(b)
-    path = script(env, "cat >/dev/null\n")
-    d.rewrite(d.conf.read_text() + "\n[notify]\nexec = %s\nwebhook = %s\nwebhook_template = slack\nnotify_interval = 100ms\n"
-              % (path, server.url))
-    assert d.request("POST", "/v1/reload").status == 200
-    env.beat("<b>\u202epump")
-    what = "<b>\\u202epump of default is online"
-    wait_until(lambda: ["exec", what, "sent"] in rows(b, "Notifications sent"), what="what was sent")
     assert "No notification is sent when" not in page(b)
-    wait_until(lambda: "Notifications do not arrive through webhook: the last message to the web server did not arrive, the server answered with "
-                       "status 500." in trouble(b), what="the failure, while it is tried again")
-    wait_until(lambda: ["webhook", what, "failed after 3 tries: the server answered with status 500"] in rows(b, "Notifications sent"), 15)
+    axe_finds_nothing(b)
+    set_online(env, "<b>\u202epump", False)
+    wait_until(lambda: [r for r in rows(b, "Notifications sent") if r[0] == "exec" and r[2] == "sent"], what="what was sent")
+    assert rows(b, "Notifications sent")[0][1].startswith("device <b>\\u202epump of group default is offline since"), rows(b, "Notifications sent")
+    wait_until(lambda: trouble(b) == "Notifications do not arrive at receiver webhook: ok.", what="the failure")
+    assert [r[2] for r in rows(b, "Notifications sent") if r[0] == "webhook"] == ["given up, status 404: ok"]
     assert server.url.split("/hook")[0] in page(b) and "secret" not in page(b)
     axe_finds_nothing(b)
     visit(b, d, "#/")
-    assert link(b) == "Notifications fail", "the way there says so on other pages"
+    assert link(b) == "Notifications fail", "the link says so on other pages"
+    visit(b, d, "#/unreliable")
+    b.run("await page.reload()")
+    wait_until(lambda: link(b) == "Notifications fail", 30, "a page that is loaded again to know it")
     server.answers[:] = [200]
     assert d.ctl("notify", "--test", "webhook").returncode == 0
-    wait_until(lambda: link(b) == "Notifications", 15, "the overview to hear that it is over")
+    wait_until(lambda: link(b) == "Notifications", 30, "the overview to know that it is over")
     visit(b, d, "#/notify")
     wait_until(lambda: rows(b, "Notifications sent"), what="the list")
-    assert trouble(b) == ""
-    assert rows(b, "Channels") == [["1", "0", "0"], ["1", "1", "0"]]
+    assert trouble(b) == "" and rows(b, "Receivers") == [["1", "0", "0"], ["0", "1", "0"]], rows(b, "Receivers")
     assert rows(b, "Notifications sent")[0][2] == "sent, status 200"
     say_nothing(b, ["503", "404"])
 
 
-def test_what_heartwheel_tasks_told_stands_below(env, browser, web):
-    """It is asked aside: one that does not run, or stands still, holds nothing up."""
-    server = web()
-    notify = "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\nblind_notify_after = 0\n" % server.url
-    t = Tasks(env, watch="yes")
-    t.conf.write_text(t.conf.read_text() + notify)
-    d = start(env, tasks={"socket": t.socket}, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
-    d.rewrite(d.conf.read_text() + notify)
-    assert d.request("POST", "/v1/reload").status == 200
-    env.beat("pump-1")
-    b = browser()
+def test_heartwheel_alert_is_away(env, browser, web):  # noqa: F811
+    """The page says so and shows what it knows; the monitor's own pages go on."""
+    a = Alert(env, notify={"webhook": web().url, "notify_interval": "100ms"})
+    d, b = monitored(env, a), browser()
     b.open(d.url)
     visit(b, d, "#/notify")
-    wait_until(lambda: rows(b, "Notifications sent"), what="the monitor's own")
-    assert "heartwheel-tasks" not in page(b) and trouble(b) == "", "nobody who has none reads of it"
-    t.start()
-    server.answers[:] = [500]
-    node = Node(t, "anna")
-    node.send("pump-<b>7", 0.5)
-    wait_until(lambda: "of tasks do not arrive through webhook: the last message to the web server did not arrive" in trouble(b), 40, "the failure")
-    wait_until(lambda: rows(b, "By heartwheel-tasks")[1:] and rows(b, "By heartwheel-tasks")[1][2].startswith("failed after 3 tries"), 15)
-    assert rows(b, "By heartwheel-tasks")[1][1].startswith("task 'set' from anna to pump-<b>7: no device accepted it within ")
-    assert "pump-<b>7" not in "".join(r[1] for r in rows(b, "Notifications sent"))
+    wait_until(lambda: trouble(b) == NOT_RUNNING + ".", what="that it does not run")
+    assert "Add lines to monitor.conf" in page(b) and link(b) == "Notifications"
     axe_finds_nothing(b)
-    visit(b, d, "#/")
-    assert link(b) == "Notifications fail"
-    server.answers[:] = [200]
-    node.send("pump-8", 0.5)
-    wait_until(lambda: link(b) == "Notifications", 30, "the overview to hear that it is over")
-    visit(b, d, "#/notify")
-    wait_until(lambda: len(rows(b, "By heartwheel-tasks")) == 3, what="both")
-    t.proc.send_signal(signal.SIGSTOP)
-    wait_until(lambda: trouble(b) == "heartwheel-tasks does not answer: later messages are not shown.", what="it to be named")
-    env.beat("pump-2")
-    wait_until(lambda: "pump-2" in page(b), what="the monitor's own to go on")
-    t.proc.send_signal(signal.SIGCONT)
-    wait_until(lambda: trouble(b) == "", what="it to be back")
-    say_nothing(b, ["503", "404"])
+    a.start()
+    wait_until(lambda: rows(b, "Receivers"), 30, "the receivers")
+    assert trouble(b) == "" and "Add lines to monitor.conf" not in page(b)
+    set_online(env, "pump-7", False)
+    wait_until(lambda: rows(b, "Notifications sent"), what="the message")
+    a.signal(signal.SIGSTOP)
+    wait_until(lambda: trouble(b) == "heartwheel-alert does not answer: later messages are not shown.", what="that it stands still")
+    a.signal(signal.SIGCONT)
+    wait_until(lambda: trouble(b) == "", what="its answers")
+    a.stop()
+    wait_until(lambda: trouble(b) == NOT_RUNNING + ", and earlier ones are shown.", what="that it has stopped")
+    assert len(rows(b, "Notifications sent")) == 1 and b.get('document.querySelector("#page .old").getAttribute("aria-label")') == "Notifications sent"
+    axe_finds_nothing(b)
+    say_nothing(b, ["503", "404", "ERR_INCOMPLETE"])
 
 
-def test_heartwheel_tasks_away_behind_a_restart_of_the_monitor(env, browser, web):
-    """The monitor says the same as before it was away; who is silent after that is heartwheel-tasks. Stopped, it is no trouble."""
-    server = web(500)
-    t = Tasks(env, watch="yes", notify={"webhook": server.url, "notify_interval": "100ms"}).start()
-    d = start(env, tasks={"socket": t.socket}, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
-    Node(t, "anna").send("pump-7", 0.5)
-    b = browser()
+def test_a_failure_is_shown_while_the_monitor_is_away(env, browser, web):  # noqa: F811
+    a = Alert(env, notify={"webhook": web(500).url, "webhook_template": "slack", "notify_interval": "100ms"}).start()
+    d, b = monitored(env, a), browser()
+    set_online(env, "a", False)
     b.open(d.url)
     visit(b, d, "#/notify")
-    failed = "Notifications of tasks do not arrive through webhook"
-    wait_until(lambda: failed in trouble(b) and "failed after 3 tries" in page(b), 40, "the failure")
+    wait_until(lambda: "Notifications do not arrive at receiver webhook" in trouble(b), what="the failure")
     d.stop()
     wait_until(lambda: b.text("#watching") == "No answer", 15, "the page to know")
-    asked = 'state.requests.filter((r) => r.endsWith("notify")).length'
-    n = b.run("return " + asked)
-    wait_until(lambda: b.run("return " + asked) >= n + 4, what="both to have been asked in vain")
-    assert failed in trouble(b)
-    d.start()
-    wait_until(lambda: b.text("#watching") != "No answer", 15, "the monitor to be back")
-    t.proc.send_signal(signal.SIGSTOP)
-    wait_until(lambda: trouble(b) == "heartwheel-tasks does not answer: later messages are not shown.", what="it to be named")
-    axe_finds_nothing(b)
-    t.proc.send_signal(signal.SIGCONT)
-    wait_until(lambda: failed in trouble(b), what="it to be back")
-    t.stop()
-    wait_until(lambda: trouble(b) == "heartwheel-tasks is not running: what it sent before is shown.", what="it to be missed")
-    assert link(b) == "Notifications" and b.get('document.querySelector("#page .old").getAttribute("aria-label")') == "By heartwheel-tasks"
-    axe_finds_nothing(b)
-    t.start()
-    wait_until(lambda: trouble(b) == "" and "By heartwheel-tasks" not in page(b), 30, "the new one, which has told nothing")
-    say_nothing(b, ["503", "404", "ERR_", "Failed to load", "net::"])
-
-
-def test_that_nobody_is_told_stands_there_while_the_monitor_is_away(env, browser, web):
-    server = web(500)
-    d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL,
-              notify={"webhook": server.url, "webhook_template": "slack", "notify_interval": "100ms", "blind_notify_after": "0"})
-    env.beat("a")
-    b = browser()
-    b.open(d.url)
-    visit(b, d, "#/notify")
-    wait_until(lambda: "Notifications do not arrive through webhook" in trouble(b), what="the failure")
-    d.stop()
-    wait_until(lambda: b.text("#watching") == "No answer", 15, "the page to know")
-    asked = 'state.requests.filter((r) => r.endsWith("v1/notify")).length'
+    asked = 'state.requests.filter((r) => r.endsWith("v1/receivers")).length'
     n = b.run("return " + asked)
     wait_until(lambda: b.run("return " + asked) >= n + 2, what="the page to have asked in vain")
-    assert "Notifications do not arrive through webhook" in trouble(b) and link(b) == "Notifications fail"
+    assert "Notifications do not arrive at receiver webhook" in trouble(b) and link(b) == "Notifications fail"
     say_nothing(b, ["503", "404", "ERR_", "Failed to load", "net::"])
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_it_fits(env, browser, web, width):
+def test_it_fits(env, browser, web, width):  # noqa: F811
     server = web()
-    d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
-    notify = "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\nblind_notify_after = 0\n" % server.url
-    t = Tasks(env, watch="yes")
-    t.conf.write_text(t.conf.read_text() + notify)
-    t.start()
-    d.rewrite(d.conf.read_text().replace("[redis]", "[tasks]\nsocket = %s\n[redis]" % t.socket, 1) + notify)
-    d.stop()
-    d.start()
-    env.beat("hall-7.pump-" + "x" * 200)
-    Node(t, "anna").send("pump-" + "y" * 200, 0.5)
-    wait_until(lambda: len(server.requests) >= 2)
-    b = browser(viewport={"width": width, "height": 900})
+    a = Alert(env, notify={"webhook": server.url, "notify_interval": "100ms"}).start()
+    d, b = monitored(env, a), browser(viewport={"width": width, "height": 900})
+    set_online(env, "hall-7.pump-" + "x" * 200, False)
+    wait_until(lambda: server.requests)
     b.open(d.url)
     visit(b, d, "#/notify")
-    wait_until(lambda: rows(b, "Notifications sent") and rows(b, "By heartwheel-tasks"), what="the lists")
+    wait_until(lambda: rows(b, "Notifications sent"), what="the list")
     assert b.get("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"

@@ -76,6 +76,7 @@ import email.policy  # noqa: E402
 
 import pytest  # noqa: E402
 
+from hw_alert import Alert, see, set_online  # noqa: E402
 from hw_build import HEARTWHEELD, SRC  # noqa: E402
 from hw_smtp import MailServer  # noqa: E402
 from hw_wait import wait_until  # noqa: E402
@@ -172,19 +173,20 @@ def numbers():
     return {m[0]: int(m[1]) for m in re.findall(r"#define __NR_(\w+) (\d+)", Path(header).read_text())}
 
 
+def under_filter(d):
+    """The daemon will run under the unit's filters."""
+    known = numbers()
+    allowed = ",".join(str(known[c]) for c in sorted(allowed_calls()) if c in known)
+    spawn = d.spawn
+    d.spawn = lambda argv, env=None: spawn([sys.executable, __file__, allowed, *argv], env)
+    return d
+
+
 @pytest.fixture
 def filtered(env):
     """env.daemon(), under the unit's filters."""
-    known = numbers()
-    allowed = ",".join(str(known[c]) for c in sorted(allowed_calls()) if c in known)
     configure = env.configure
-
-    def under_filter(**options):
-        d = configure(**options)
-        spawn = d.spawn
-        d.spawn = lambda argv, env=None: spawn([sys.executable, __file__, allowed, *argv], env)
-        return d
-    env.configure = under_filter
+    env.configure = lambda **options: under_filter(configure(**options))
     return env
 
 
@@ -270,32 +272,32 @@ def mails():
 
 @needs_systemd
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
-def test_the_mail_example_works_under_the_filter(filtered, mails):
+def test_the_mail_example_works_under_the_filter(env, mails):
     """What docs/notify.md says of mails, word by word but for the path and the port, as the unit runs it: without new
     privileges, and under its filter, which kills what it does not allow."""
-    env = filtered
     program = env.dir / "tell-me"
     assert "smtp://127.0.0.1 " in example("sh")
     program.write_text(example("sh").replace("smtp://127.0.0.1 ", mails.url + " "))
     program.chmod(0o755)
     assert "/usr/local/bin/tell-me\n" in example("ini")
     notify = example("ini").replace("/usr/local/bin/tell-me", str(program))
-    d = env.configure(timeout="500ms")
-    d.rewrite(d.conf.read_text() + "\n" + notify + "notify_interval = 200ms\ntext = .{device}\\n.\\n{list}\n")
-    d.start(env={"ASAN_OPTIONS": "detect_leaks=0"})
-    assert "\nSeccomp:\t2\n" in Path("/proc/%d/status" % d.pid).read_text()
-    assert "\nNoNewPrivs:\t1\n" in Path("/proc/%d/status" % d.pid).read_text()
-    done = d.ctl("notify", "--test")
-    assert (done.returncode, done.stdout) == (0, "exec: sent\n"), d.ctl("notify").stdout + d.log()
-    env.beat("pümp")
+    a = under_filter(Alert(env))
+    a.conf.write_text(a.conf.read_text() + "\n" + notify + "notify_interval = 200ms\ntext = .{device}\\n.\\n{list}\n")
+    see(env)
+    a.start(env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+    assert "\nSeccomp:\t2\n" in Path("/proc/%d/status" % a.pid).read_text()
+    assert "\nNoNewPrivs:\t1\n" in Path("/proc/%d/status" % a.pid).read_text()
+    assert a.request("POST", "/v1/receivers/exec/test").status == 202
+    set_online(env, "pümp", False)
 
     def read():
         return [email.message_from_bytes(m["data"], policy=email.policy.default) for m in list(mails.mails)]
-    dead = wait_until(lambda: [m for m in read() if "pümp of default is offline: silent for " in m.get_content()
+    dead = wait_until(lambda: [m for m in read() if "device pümp of group default is offline since " in m.get_content()
                                and m.get_content().startswith(".pümp")], what="the mail")
     text = dead[0].get_content().replace("\r\n", "\n")
-    assert text.startswith(".pümp\n.\n") and dead[0]["Subject"].startswith("pümp of default "), (text, dead[0]["Subject"])
+    assert text.startswith(".pümp\n.\n") and dead[0]["Subject"].startswith("device pümp of group default "), (text, dead[0]["Subject"])
     assert (dead[0]["From"], dead[0]["To"]) == ("heartwheel@example.org", "ops@example.org")
     assert all((m["from"], m["to"]) == ("<heartwheel@example.org>", ["<ops@example.org>"]) for m in mails.mails)
     assert not [m.defects for m in read() if m.defects] and all(m["Message-ID"] and m["Date"] for m in read())
-    assert d.metrics().get("notify_failed_total") == 0
+    wait_until(lambda: all(m["result"] == "sent" for r in a.json("/v1/receivers")["receivers"] for m in r["messages"]), what="both results")
+    assert len(mails.mails) == 2

@@ -243,24 +243,3 @@ def test_wrong_values_in_redis(env):
     set_online(env, "pump-8", True)
     inbox.wait(("opened", "pump-7"), ("opened", "pump-8"), ("closed", "pump-7"), ("closed", "pump-8"))
     env.check_events = False
-
-
-def test_a_notification_comes_once(env):
-    """[notify] exec: heartwheeld sends it, unless the file has [alert]; then heartwheel-alert sends it."""
-    from test_notify import collector
-    path, notes = collector(env)
-    inbox = Inbox(env)
-    env.check_events = False
-    d = env.daemon(timeout="500ms", notify={"exec": path, "notify_interval": "100ms"})
-    a = Alert(env, notify={"exec": inbox.path, "notify_interval": "100ms"}).start()
-    env.beat("pump-7")
-    wait_until(lambda: [n for n in notes() if "pump-7" in str(n)], what="the notification of heartwheeld")
-    inbox.wait(("opened", "pump-7"))
-    d.rewrite(d.conf.read_text() + "\n[alert]\n")
-    d.signal(signal.SIGHUP)
-    wait_until(lambda: "reloaded" in d.log(), what="the reload")
-    before = len(notes())
-    env.beat("pump-8")
-    inbox.wait(("opened", "pump-7"), ("opened", "pump-8"))
-    throughout(lambda: len(notes()) == before, 1)
-    assert inbox.messages()[0]["message"] == "exec-1"

@@ -212,37 +212,8 @@ def test_it_stands_still_for_longer_than_its_lease(env, make):
     all_in_time(m, t)
 
 
-def children(d):
-    return [int(p) for p in open("/proc/%d/task/%d/children" % (d.proc.pid, d.proc.pid)).read().split()]
-
-
 def threads(d):
     return os.listdir("/proc/%d/task" % d.proc.pid)
-
-
-def test_what_it_announced_is_notified_of(env, make):
-    """Also if the program takes longer than all else does before it stands by; and nothing is left of one that takes too
-    long."""
-    go, got = env.dir / "go", env.dir / "got"
-    hook = env.dir / "hook"
-    hook.write_text("#!/bin/sh\ncat >>%s.part\nuntil [ -e %s ]; do sleep 0.05; done\ncp %s.part %s\n" % (got, go, got, got))
-    os.chmod(hook, 0o755)
-    m, h, t = make(2, cuttable=True, notify={"exec": hook, "notify_interval": "100ms"}, monitor={"stop_timeout": "6s"})
-    head, (other,) = parts(m)
-    h.kill("d0")
-    t.wait()
-    for r in m.from_redis(head):
-        r.cut(silently=False)
-    wait_until(lambda: "stands by again" in head.log(), what="it to stand by again")
-    throughout(lambda: children(head) and head.get("/healthz").status == 200, 2.5, "it to wait for the program")
-    go.touch()
-    wait_until(lambda: got.exists() and '"d0"' in got.read_text(), what="what was announced to be told")
-    for r in m.from_redis(head):
-        r.mend()
-    wait_until(lambda: head.log().count("joined cluster") == 2, what="it to be made anew")
-    wait_until(lambda: stands_by(m, head, other))
-    wait_until(lambda: not children(head), what="the program to be gone")
-    assert "notifications are dropped" not in head.log()
 
 
 def test_it_is_stuck_in_a_connect(env, make):

@@ -28,7 +28,7 @@ def run(program, *args):
 # --- monitor.conf(5)
 
 NAMED = ("group", "silence", "receiver")
-TABLES = ("src/daemon/config/settings.c", "src/conf/shared.h", "src/notify/settings.h", "src/tasks/settings.c",
+TABLES = ("src/daemon/config/settings.c", "src/conf/shared.h", "src/alert/send/notify.h", "src/tasks/settings.c",
           "src/history/settings.c", "src/alert/settings.c", "src/alert/send/settings.h")
 ROW = re.compile(r'^\t\{"(\w+)", "(\w+)", HW_CONF_(\w+), (.*)\}', re.M)
 
@@ -195,7 +195,7 @@ def test_heartwheeld_8_lists_what_a_reload_applies():
     said = {where: set(re.findall(r"\w+", keys)) for keys, where in re.findall(r"(?:^|[:;] )([^;:]*?) of \[(\w+)\]", text)}
     live = {}
     for (where, key), (_, rest) in options().items():
-        if where not in ("tasks", "history", "alert", "silence", "receiver"):
+        if where not in ("tasks", "history", "notify", "alert", "silence", "receiver"):
             live.setdefault(where, {})[key] = ".live = true" in rest
     for where, keys in live.items():
         for key, is_live in keys.items():

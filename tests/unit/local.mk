@@ -42,7 +42,6 @@ VALGRIND_TESTS += \
 	tests/unit/test_nodes \
 	tests/unit/test_nodes_broker \
 	tests/unit/test_nodes_parts \
-	tests/unit/test_notify \
 	tests/unit/test_object \
 	tests/unit/test_online_after \
 	tests/unit/test_origin \
@@ -65,6 +64,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_ring \
 	tests/unit/test_run \
 	tests/unit/test_send_forms \
+	tests/unit/test_send_notes \
 	tests/unit/test_send_settings \
 	tests/unit/test_sentinel \
 	tests/unit/test_siphash \
@@ -112,9 +112,9 @@ tests_unit_test_nodes_broker_LDADD = $(NODES_LIBS) $(CHECK_LIBS)
 tests_unit_test_nodes_LDADD = $(NODES_LIBS) $(CHECK_LIBS)
 tests_unit_test_nodes_parts_LDADD = $(NODES_LIBS) $(CHECK_LIBS)
 tests_unit_test_send_forms_LDADD = $(SEND_LIBS) $(LDADD)
+tests_unit_test_send_notes_LDADD = $(SEND_LIBS) $(LDADD)
 tests_unit_test_send_settings_SOURCES = tests/unit/test_send_settings.c $(conf_rig)
-tests_unit_test_send_settings_LDADD = $(SEND_LIBS) $(SETTINGS_LIBS) $(LDADD)
-tests_unit_test_notify_LDADD = $(NOTIFY_LIBS) $(LDADD)
+tests_unit_test_send_settings_LDADD = $(ALERT_LIBS) $(SETTINGS_LIBS) $(LDADD)
 tests_unit_test_retained_sink_SOURCES = tests/unit/test_retained_sink.c src/daemon/retained/retained_sink.c
 tests_unit_test_packet_LDADD = $(MQTT_LIBS) $(LDADD)
 tests_unit_test_backoff_LDADD = libmqtt.a $(LDADD)

@@ -63,7 +63,7 @@ START_TEST(sections)
 {
 	REFUSE("[mqttt]\nport = x\n", ":1: section 'mqttt': unknown section: did you mean [mqtt]?");
 	REFUSE("[bundle]\n", ":1: section 'bundle': unknown section; there are [monitor] [mqtt] [store] [redis] "
-	                     "[cluster] [keyspace] [http] [notify] [group NAME]");
+	                     "[cluster] [keyspace] [http] [group NAME]");
 	REFUSE("[]\n", ":1: section '': unknown section");
 	REFUSE("[mqtt\nport = x\n", ":1: section 'mqtt': the closing ] is missing");
 	REFUSE("[mqtt ;]\n", ":1: section 'mqtt': the closing ] is missing");

@@ -10,7 +10,6 @@
 #include "conf/value.h"
 #include "conf_rig.h"
 #include "heartwheel/group.h"
-#include "notify/template.h"
 #include "run/log.h"
 
 static void expect_group(const struct hw_settings_group *g, const char *name, int64_t timeout_ms,
@@ -111,60 +110,6 @@ START_TEST(homeassistant_prefixes)
 		snprintf(text, sizeof(text), "[mqtt]\nhomeassistant_prefix = %s\n", bad[i]);
 		REFUSE(text, ":2: key 'homeassistant_prefix': must be one or more levels");
 	}
-}
-END_TEST
-
-START_TEST(notify)
-{
-	static const char *const bad[] = {"example.org", "ftp://a/b",          "http://",
-	                                  "https:///x",  "file:///etc/passwd", "-"};
-	char text[64];
-	struct hw_settings *c = load("[notify]\nexec = /bin/tell\nwebhook = https://a.example/b?c=d\n");
-	ck_assert_str_eq(c->notify.exec, "/bin/tell");
-	ck_assert_str_eq(c->notify.webhook, "https://a.example/b?c=d");
-	ck_assert_int_eq(c->notify.interval_ms, 10000);
-	ck_assert_int_eq(c->notify.blind_after_ms, 5000);
-	hw_conf_free(c);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		snprintf(text, sizeof(text), "[notify]\nwebhook = %s\n", bad[i]);
-		REFUSE(text, ":2: key 'webhook': must be an http:// or https:// URL");
-	}
-	REFUSE("[notify]\nexec = tell\n", ":2: key 'exec': 'tell' must be an absolute path");
-}
-END_TEST
-
-START_TEST(notify_in_words)
-{
-	struct hw_settings *c = load("[notify]\n");
-	ck_assert_int_eq(c->notify.exec_template, HW_NOTIFY_JSON);
-	ck_assert_int_eq(c->notify.webhook_template, HW_NOTIFY_JSON);
-	ck_assert_str_eq(c->notify.title, "{summary}");
-	ck_assert_str_eq(c->notify.text, "{list}\\n{now}.");
-	hw_conf_free(c);
-	c = load("[notify]\nexec_template = mail\nmail_from = a@b\nmail_to = c@d, e@f\nwebhook_template = ntfy\n"
-	         "title = {{{device}}} {status}\\n\ntext =\n");
-	ck_assert_int_eq(c->notify.exec_template, HW_NOTIFY_MAIL);
-	ck_assert_int_eq(c->notify.webhook_template, HW_NOTIFY_NTFY);
-	ck_assert_str_eq(c->notify.mail_to, "c@d, e@f");
-	ck_assert_str_eq(c->notify.text, "");
-	hw_conf_free(c);
-	REFUSE("[notify]\nexec_template = smail\n", ":2: key 'exec_template': ");
-	REFUSE("[notify]\nexec_template = ntfy\n", ":2: key 'exec_template': ntfy is for webhook");
-	REFUSE("[notify]\nwebhook_template = mail\n", ":2: key 'webhook_template': mail is for exec");
-	REFUSE("[notify]\nexec_template = mail\nmail_to = a@b\n",
-	       ":2: key 'exec_template': exec_template = mail needs mail_from");
-	REFUSE("[notify]\nexec_template = mail\nmail_from = a@b\nmail_to = ops\n",
-	       ":4: key 'mail_to': exec_template = mail needs mail_to");
-	REFUSE("[notify]\nmail_from = W\u00e4chter <a@b>\n",
-	       ":2: key 'mail_from': must be printable ASCII; write a name");
-	REFUSE("[notify]\nmail_to = a@b, c@\u00e4\n", ":2: key 'mail_to': must be printable ASCII");
-	REFUSE("[notify]\n\ntitle = {devcie} is gone\n",
-	       ":3: key 'title': there is no field {devcie}; did you mean {device}? there are "
-	       "{summary}, {list}, {now}, {node}, {time}, {count}, {device}, {group}, {status}, {silent}");
-	REFUSE("[notify]\ntext = {xyz}\n", ":2: key 'text': there is no field {xyz}; there are {summary}");
-	REFUSE("[notify]\ntext = {device\n", ":2: key 'text': a brace has no partner");
-	REFUSE("[notify]\ntext = device}\n", ":2: key 'text': a brace has no partner");
-	REFUSE("[notify]\ntext = a\\tb\n", ":2: key 'text': after \\ only n");
 }
 END_TEST
 
@@ -450,18 +395,9 @@ START_TEST(listen_takes_a_numeric_address)
 }
 END_TEST
 
-START_TEST(a_url_may_be_long)
+START_TEST(a_key_may_be_wrong_and_long)
 {
-	char text[4096];
-	struct hw_settings *c;
-	snprintf(text, sizeof(text),
-	         "[notify]\nwebhook = http://127.0.0.1/%02027d?a=b\n[group a]\nheartbeat = a/{id}\n", 1);
-	c = load(text);
-	ck_assert_uint_eq(strlen(c->notify.webhook), 2048);
-	ck_assert_str_eq(c->notify.webhook + 2040, "0001?a=b");
-	hw_conf_free(c);
-	snprintf(text, sizeof(text), "[notify]\nwebhook = http://127.0.0.1/%02028d?a=b\n", 1);
-	REFUSE(text, ":2: key 'webhook': ");
+	char text[400];
 	snprintf(text, sizeof(text), "[mqtt]\n%0300d = 1\nqos = 7\n", 0);
 	REFUSE(text, ":2: key '000", "~no key is that long", ":3: key 'qos': ");
 }
@@ -493,8 +429,6 @@ int main(void)
 	TCase *t = tcase_create("all");
 	tcase_add_test(t, empty_file_has_the_documented_defaults);
 	tcase_add_test(t, homeassistant_prefixes);
-	tcase_add_test(t, notify);
-	tcase_add_test(t, notify_in_words);
 	tcase_add_test(t, probes);
 	tcase_add_test(t, values_of_every_type);
 	tcase_add_test(t, table);
@@ -506,7 +440,7 @@ int main(void)
 	tcase_add_test(t, several_nodes_need_redis);
 	tcase_add_test(t, socket_paths_fit_an_address);
 	tcase_add_test(t, listen_takes_a_numeric_address);
-	tcase_add_test(t, a_url_may_be_long);
+	tcase_add_test(t, a_key_may_be_wrong_and_long);
 	tcase_add_test(t, keys_that_need_each_other);
 	tcase_set_timeout(t, 60);
 	suite_add_tcase(s, t);

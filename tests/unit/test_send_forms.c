@@ -12,11 +12,11 @@
 #include "../suite.h"
 #include "alert/send/alerts.h"
 #include "alert/send/form.h"
+#include "alert/send/note.h"
 #include "alert/send/transfer.h"
 #include "heartwheel/json.h"
 #include "http/buffer.h"
 #include "http/json.h"
-#include "notify/note.h"
 
 #define NOW_MS INT64_C(1700000000000)
 

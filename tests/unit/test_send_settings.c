@@ -11,6 +11,7 @@
 #include "../suite.h"
 #include "alert/send/secret.h"
 #include "alert/send/settings.h"
+#include "alert/settings.h"
 #include "conf_rig.h"
 
 struct some {
@@ -221,6 +222,107 @@ START_TEST(files_that_are_none)
 }
 END_TEST
 
+/* --- [notify] */
+
+START_TEST(notify_section)
+{
+	static const char *const bad[] = {"example.org", "ftp://a/b",          "http://",
+	                                  "https:///x",  "file:///etc/passwd", "-"};
+	char text[64];
+	struct hw_alert_settings *c =
+		rig_load(&hw_alert_table, "[notify]\nexec = /bin/tell\nwebhook = https://a.example/b?c=d\n");
+	ck_assert_str_eq(c->notify.exec, "/bin/tell");
+	ck_assert_str_eq(c->notify.webhook, "https://a.example/b?c=d");
+	ck_assert_int_eq(c->notify.interval_ms, 10000);
+	ck_assert_int_eq(c->notify.blind_after_ms, 5000);
+	hw_conf_free(c);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "[notify]\nwebhook = %s\n", bad[i]);
+		REFUSE_OF(&hw_alert_table, text, ":2: key 'webhook': must be an http:// or https:// URL");
+	}
+	REFUSE_OF(&hw_alert_table, "[notify]\nexec = tell\n", ":2: key 'exec': 'tell' must be an absolute path");
+}
+END_TEST
+
+START_TEST(notify_templates)
+{
+	struct hw_alert_settings *c = rig_load(&hw_alert_table, "[notify]\n");
+	ck_assert_int_eq(c->notify.exec_template, HW_NOTIFY_JSON);
+	ck_assert_int_eq(c->notify.webhook_template, HW_NOTIFY_JSON);
+	ck_assert_str_eq(c->notify.title, "{summary}");
+	ck_assert_str_eq(c->notify.text, "{list}\\n{now}.");
+	hw_conf_free(c);
+	c = rig_load(&hw_alert_table,
+	             "[notify]\nexec_template = mail\nmail_from = a@b\nmail_to = c@d, e@f\nwebhook_template = ntfy\n"
+	             "title = {{{device}}} {status}\\n\ntext =\n");
+	ck_assert_int_eq(c->notify.exec_template, HW_NOTIFY_MAIL);
+	ck_assert_int_eq(c->notify.webhook_template, HW_NOTIFY_NTFY);
+	ck_assert_str_eq(c->notify.mail_to, "c@d, e@f");
+	ck_assert_str_eq(c->notify.text, "");
+	hw_conf_free(c);
+	REFUSE_OF(&hw_alert_table, "[notify]\nexec_template = smail\n", ":2: key 'exec_template': ");
+	REFUSE_OF(&hw_alert_table, "[notify]\nexec_template = ntfy\n", ":2: key 'exec_template': ntfy is for webhook");
+	REFUSE_OF(&hw_alert_table, "[notify]\nwebhook_template = mail\n",
+	          ":2: key 'webhook_template': mail is for exec");
+	REFUSE_OF(&hw_alert_table, "[notify]\nexec_template = mail\nmail_to = a@b\n",
+	          ":2: key 'exec_template': exec_template = mail needs mail_from");
+	REFUSE_OF(&hw_alert_table, "[notify]\nexec_template = mail\nmail_from = a@b\nmail_to = ops\n",
+	          ":4: key 'mail_to': exec_template = mail needs mail_to");
+	REFUSE_OF(&hw_alert_table, "[notify]\nmail_from = W\u00e4chter <a@b>\n",
+	          ":2: key 'mail_from': must be printable ASCII; write a name");
+	REFUSE_OF(&hw_alert_table, "[notify]\nmail_to = a@b, c@\u00e4\n", ":2: key 'mail_to': must be printable ASCII");
+	REFUSE_OF(&hw_alert_table, "[notify]\n\ntitle = {devcie} is gone\n",
+	          ":3: key 'title': there is no field {devcie}; did you mean {device}? there are "
+	          "{summary}, {list}, {now}, {node}, {time}, {count}, {device}, {group}, {status}, {silent}");
+	REFUSE_OF(&hw_alert_table, "[notify]\ntext = {xyz}\n",
+	          ":2: key 'text': there is no field {xyz}; there are {summary}");
+	REFUSE_OF(&hw_alert_table, "[notify]\ntext = {device\n", ":2: key 'text': a brace has no partner");
+	REFUSE_OF(&hw_alert_table, "[notify]\ntext = device}\n", ":2: key 'text': a brace has no partner");
+	REFUSE_OF(&hw_alert_table, "[notify]\ntext = a\\tb\n", ":2: key 'text': after \\ only n");
+}
+END_TEST
+
+START_TEST(a_url_may_be_long)
+{
+	char text[4096];
+	snprintf(text, sizeof(text), "[notify]\nwebhook = http://127.0.0.1/%02027d?a=b\n", 1);
+	struct hw_alert_settings *c = rig_load(&hw_alert_table, text);
+	ck_assert_uint_eq(strlen(c->notify.webhook), 2048);
+	ck_assert_str_eq(c->notify.webhook + 2040, "0001?a=b");
+	hw_conf_free(c);
+	snprintf(text, sizeof(text), "[notify]\nwebhook = http://127.0.0.1/%02028d?a=b\n", 1);
+	REFUSE_OF(&hw_alert_table, text, ":2: key 'webhook': ");
+}
+END_TEST
+
+/* Also in a file without [alert] and [receiver NAME]. */
+START_TEST(notify_has_receivers)
+{
+	struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS];
+	struct hw_alert_settings *c =
+		rig_load(&hw_alert_table, "[notify]\nexec = /bin/tell\nexec_template = text\nnotify_interval = 1s\n");
+	ck_assert_uint_eq(hw_alert_receivers(c, list), 1);
+	ck_assert_str_eq(list[0].name, "exec");
+	ck_assert_str_eq(list[0].program, "/bin/tell");
+	ck_assert_int_eq(list[0].template, HW_NOTIFY_TEXT);
+	ck_assert_int_eq(list[0].interval_ms, 1000);
+	hw_conf_free(c);
+	c = rig_load(&hw_alert_table, "[notify]\nexec = /bin/tell\nwebhook = http://a/b\n"
+	                              "[receiver ops]\ntype = ntfy\nurl = http://c/d\n");
+	ck_assert_uint_eq(hw_alert_receivers(c, list), 3);
+	ck_assert_str_eq(list[0].name, "ops");
+	ck_assert_str_eq(list[2].name, "webhook");
+	ck_assert_int_eq(list[2].type, HW_RECEIVER_WEBHOOK);
+	ck_assert_str_eq(list[2].url, "http://a/b");
+	hw_conf_free(c);
+	c = rig_load(&hw_alert_table, "[notify]\n");
+	ck_assert_uint_eq(hw_alert_receivers(c, list), 0);
+	hw_conf_free(c);
+	REFUSE_OF(&hw_alert_table, "[notify]\nexec = /bin/tell\n[receiver exec]\ntype = exec\nprogram = /bin/other\n",
+	          ":3: section 'receiver exec': [notify] exec is a receiver of that name");
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("send_settings");
@@ -232,6 +334,10 @@ static Suite *suite(void)
 	tcase_add_test(t, wrong_secrets);
 	tcase_add_test(t, files);
 	tcase_add_test(t, files_that_are_none);
+	tcase_add_test(t, notify_section);
+	tcase_add_test(t, notify_templates);
+	tcase_add_test(t, a_url_may_be_long);
+	tcase_add_test(t, notify_has_receivers);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alert/send/words.h"
 #include "heartwheel/bounds.h"
 #include "heartwheel/print.h"
 #include "heartwheel/topic.h"
@@ -169,6 +170,20 @@ static bool is_one(const redisReply *hash, const char *name)
 	return text && strcmp(text, "1") == 0;
 }
 
+/* "no device accepted it within 1 d" */
+static void write_end(const redisReply *fields, const char *state, const char *why, const char *receiver, char *out,
+                      size_t cap)
+{
+	char span[48];
+	hw_words_span(hw_field_number(fields, "waited_ms", 0, INT64_MAX / 2, 0), span);
+	if (strcmp(state, "expired") == 0)
+		hw_print(out, cap, "no device accepted it within %s", span);
+	else if (why && strcmp(why, "run") == 0)
+		hw_print(out, cap, "accepted, but not finished within %s", span);
+	else
+		hw_print(out, cap, "%s reports a failure", receiver);
+}
+
 bool hw_task_notice_read(const redisReply *entry, struct hw_task_notice *out)
 {
 	const redisReply *fields = hw_stream_entry_fields(entry);
@@ -176,13 +191,15 @@ bool hw_task_notice_read(const redisReply *entry, struct hw_task_notice *out)
 	if (!state || !is_one(fields, "watched") || (strcmp(state, "failed") != 0 && strcmp(state, "expired") != 0))
 		return false;
 	out->device = hw_field_text(fields, "receiver");
-	why = hw_field_words(fields, "why", 200);
+	why = hw_field_text(fields, "why");
 	action = hw_field_words(fields, "action", 200);
 	sender = hw_field_words(fields, "sender", 200);
-	if (!out->device || !hw_id_valid(out->device, strlen(out->device)))
+	if (!out->device || !hw_id_valid(out->device, strlen(out->device)) || (why && strcmp(why, "late") == 0))
 		return false;
-	hw_print(out->text, sizeof(out->text), "task%s%s of %s for %s %s%s%s", action ? " " : "", action ? action : "",
-	         sender ? sender : "an unknown sender", out->device, state, why ? ": " : "", why ? why : "");
+	size_t n =
+		hw_print(out->text, sizeof(out->text), "task %s%s%sfrom %s to %s: ", action ? "'" : "",
+	                 action ? action : "", action ? "' " : "", sender ? sender : "an unknown sender", out->device);
+	write_end(fields, state, why, out->device, out->text + n, sizeof(out->text) - n);
 	return true;
 }
 

@@ -41,12 +41,13 @@ struct hw_parent_heard {
 };
 bool hw_parent_heard_read(const redisReply *entry, int64_t now_ms, struct hw_parent_heard *out);
 
-/* An entry of task:events: a watched task of a device failed or expired. `text` is its sentence. */
+/* An entry of task:events: a watched task of a device failed or expired. `text` is its sentence: "task 'set' from anna
+ * to pump-7: no device accepted it within 1 d". */
 struct hw_task_notice {
 	const char *device;
 	char text[HW_INCIDENT_TEXT];
 };
-/* Returns false for any other entry. */
+/* Returns false for any other entry, such as the answer to a task that had ended before. */
 bool hw_task_notice_read(const redisReply *entry, struct hw_task_notice *out);
 
 /* The hash device:incident:ID; `id` is its key's. Returns false if it is unusable. */

@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "alert/send/form.h"
+#include "alert/send/note.h"
 #include "heartwheel/print.h"
 #include "heartwheel/utf8.h"
 #include "http/buffer.h"
 #include "http/json.h"
-#include "notify/note.h"
 
 #define VALUE_MAX  1024 /* bytes of a label's value, or of an annotation */
 #define LABEL_MAX  128  /* bytes of a label's name */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The templates: the fields of a message, as notify/note.c fills them into a text, a mail or Slack's JSON. */
+/* The templates: the fields of a message, as note.c fills them into a text, a mail or Slack's JSON. */
 #include "alert/send/form.h"
 
 #include <errno.h>
@@ -9,9 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "notify/note.h"
-#include "notify/notification.h"
-#include "notify/words.h"
+#include "alert/send/note.h"
+#include "alert/send/words.h"
 
 const char *hw_form_time(int64_t wall_ms, char buf[HW_FORM_TIME])
 {
@@ -75,7 +74,7 @@ static char *list_of(const struct hw_send_message *m)
 		char *line = line_of(&m->news[k]);
 		rc = line ? 0 : -ENOMEM;
 		if (line)
-			hw_lines_add(&lines, 0, line);
+			hw_lines_add(&lines, line);
 		free(line);
 	}
 	lines.left_out += m->more;

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alert/send/exec.h"
 #include "alert/send/form.h"
+#include "alert/send/note.h"
 #include "alert/send/sender.h"
-#include "notify/carrier.h"
-#include "notify/note.h"
 
 #define EXEC_TRIES 3
 #define FIRST_MS   1000

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "alert/send/form.h"
+#include "alert/send/note.h"
 #include "heartwheel/utf8.h"
 #include "http/json.h"
-#include "notify/note.h"
 
 #define SUMMARY_MAX 1024 /* bytes here, so that the limit in characters holds */
 #define DETAIL_MAX  1024

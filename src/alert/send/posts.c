@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "alert/send/form.h"
+#include "alert/send/note.h"
 #include "alert/send/sender.h"
-#include "notify/note.h"
 
 #define MINUTE_S 60
 

@@ -11,6 +11,7 @@
 
 #include "conf/conf.h"
 #include "conf/file.h"
+#include "conf/shared.h"
 
 #define PAGERDUTY_URL "https://events.pagerduty.com/v2/enqueue"
 
@@ -69,7 +70,7 @@ int hw_receiver_secrets_read(struct hw_receiver_secrets *out, const struct hw_re
 	*out = (struct hw_receiver_secrets){0};
 	*key = "key_file";
 	int rc = read_one(&out->key, r->key_file, '!', why, cap);
-	if (rc == 0 && out->key && !*r->url && r->type != HW_RECEIVER_PAGERDUTY && !hw_notify_is_url(out->key)) {
+	if (rc == 0 && out->key && !*r->url && r->type != HW_RECEIVER_PAGERDUTY && !hw_conf_is_url(out->key)) {
 		snprintf(why, cap, "there is no url, so the first line of %s must be an http:// or https:// URL",
 		         r->key_file);
 		rc = -EINVAL;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "alert/send/secret.h"
+#include "conf/shared.h"
 
 const struct hw_conf_choice hw_receiver_types[] = {{"exec", HW_RECEIVER_EXEC},
                                                    {"webhook", HW_RECEIVER_WEBHOOK},
@@ -140,7 +141,7 @@ static const char *url_wrong(const struct judging *j, const char *url, size_t le
 	bool mail = j->r->type == HW_RECEIVER_SMTP;
 	snprintf(one, sizeof(one), "%.*s", (int)len, url);
 	const char *host = strstr(one, "://");
-	if (mail ? strncmp(one, "smtp://", 7) != 0 && strncmp(one, "smtps://", 8) != 0 : !hw_notify_is_url(one))
+	if (mail ? strncmp(one, "smtp://", 7) != 0 && strncmp(one, "smtps://", 8) != 0 : !hw_conf_is_url(one))
 		return mail ? "must be smtp://HOST:PORT, or smtps://HOST:PORT for TLS from the first byte"
 		            : "must be an http:// or https:// URL";
 	for (const unsigned char *c = (const unsigned char *)one; *c; c++)

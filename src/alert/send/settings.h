@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* [receiver NAME] of monitor.conf: its struct, rows and rules, in the style of notify/settings.h. */
+/* [receiver NAME] of monitor.conf: its struct, rows and rules, in the way of conf/shared.h. */
 #ifndef HW_ALERT_SEND_SETTINGS_H
 #define HW_ALERT_SEND_SETTINGS_H
 
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "alert/send/notify.h"
 #include "conf/draft.h"
 #include "conf/table.h"
 #include "incident/incidents.h"
-#include "notify/settings.h"
 
 #define HW_RECEIVER_URL_MAX 2048 /* bytes; also of alertmanager's list */
 #define HW_RECEIVER_URLS    8    /* servers in that list */
@@ -38,7 +38,7 @@ struct hw_receiver_settings {
 	char *key_file;
 	char *username, *password_file;
 	int template;       /* enum hw_notify_template: exec, webhook */
-	char *title, *text; /* valid formats: notify/template.h */
+	char *title, *text; /* valid formats: template.h */
 	char *mail_from, *mail_to;
 	char **match;
 	size_t n_match;

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "alert/send/note.h"
 #include "heartwheel/utf8.h"
-#include "notify/note.h"
 
 #define REPLY_MAX 1024 /* bytes of an answer that are kept */
 

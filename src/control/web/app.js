@@ -97,6 +97,7 @@ function showAll({ status: s, groups, nodes: all, alert, may_write: mayWrite }) 
 	last = s;
 	banner.status(s, pages.title());
 	incidents.status(alert, mayWrite);
+	notify.status(alert);
 	showOffline(s);
 	table.setCounts(s);
 	table.setGroups(groups);
@@ -199,7 +200,7 @@ function listen() {
 
 const quietly = (f) => f().catch(() => {});
 
-const told = () => Promise.all([ask("v1/notify").then(notify.mark), notify.askTasksAgain()]);
+const told = () => notify.askAgain();
 
 function everything() {
 	if (standing)

@@ -115,7 +115,8 @@ export const oldness = (answer) => (answer.as_of_ms && now() - answer.as_of_ms >
 	? `The history is as of ${moment(answer.as_of_ms)} (${ago(answer.as_of_ms)}): heartwheel-history has not read later events.` : "");
 
 const NOT_THERE = "The monitor does not answer: it was stopped, or the network is down";
-const BEHIND = { "v1/tasks": "heartwheel-tasks", "v1/history": "heartwheel-history", "v1/incidents": "heartwheel-alert", "v1/silences": "heartwheel-alert" }, ASIDE_MS = 3000;
+const BEHIND = { "v1/tasks": "heartwheel-tasks", "v1/history": "heartwheel-history", "v1/incidents": "heartwheel-alert", "v1/silences": "heartwheel-alert", "v1/receivers": "heartwheel-alert" },
+	ASIDE_MS = 3000;
 
 // Why no answer has come: where it is one of the daemons behind the monitor that is silent, that answers for itself.
 async function silence(path, error) {

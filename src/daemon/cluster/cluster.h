@@ -136,7 +136,7 @@ void hw_app_standby_text(const struct hw_app *a, char *text, unsigned cap);
 int64_t hw_app_standby_since(const struct hw_app *a, struct hw_now now, int64_t length_ns);
 /*
  * The last step before the daemon starts over, when everything else is finished. Orders the publisher's thread to end,
- * as was done with the readers' threads, and sends queued notifications. A thread that is blocked in name resolution or
+ * as was done with the readers' threads. A thread that is blocked in name resolution or
  * in a connect could connect with its client id later, and so disconnect its successor. So the daemon waits for all
  * threads, while the loop runs. hw_app_standby_ended(): whether all of this is done, or has taken too long.
  */

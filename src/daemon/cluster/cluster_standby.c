@@ -217,15 +217,7 @@ bool hw_app_standby_is_ending(const struct hw_app *a)
 bool hw_app_standby_ended(struct hw_app *a, struct hw_now now)
 {
 	int64_t for_ns = now.mono.ns - standby_of(a)->ending.ns;
-	const struct hw_notifier_stats *s = hw_notifier_stats(a->notifier);
-	bool notified = hw_notifier_idle(a->notifier);
-	if ((!notified && for_ns < a->start->stop_timeout_ms * HW_NS_PER_MS) ||
-	    (!hw_app_broker_has_ended(a) && for_ns < THREADS_NS))
-		return false;
-	if (!notified)
-		hw_log(a->log, HW_LOG_WARNING, "nodes: %u notifications are dropped: stop_timeout is over",
-		       s->waiting[HW_NOTIFIER_EXEC] + s->waiting[HW_NOTIFIER_WEBHOOK]);
-	return true;
+	return hw_app_broker_has_ended(a) || for_ns >= THREADS_NS;
 }
 
 void hw_app_cluster_keep(const struct hw_app *a, struct hw_cluster_kept *out)

@@ -38,7 +38,7 @@ struct hw_cluster_standby {
 	struct hw_mono at;      /* the time of the begin */
 	struct hw_mono unheard; /* when this node was last blind, apart from a grace */
 	struct hw_mono blind_since, shy_until; /* 0: not blind; the end of `shy` */
-	struct hw_mono ending; /* since when the daemon waits only for threads and notifications; 0: not yet */
+	struct hw_mono ending;                 /* since when the daemon waits only for threads; 0: not yet */
 };
 
 /*

@@ -142,8 +142,6 @@ static int apply(struct hw_app *a, struct hw_settings *to)
 		return rc;
 	if (a->redis)
 		hw_redis_reconfigured(a->redis);
-	if (hw_app_configure_notifier(a, to))
-		hw_log(a->log, HW_LOG_ERROR, "[notify] stays as it was: not enough memory");
 	switch_log(a, to);
 	if (a->conf != a->start)
 		hw_conf_free(a->conf);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/shared.h"
 #include "conf/value.h"
 #include "heartwheel/group.h"
 #include "heartwheel/topic.h"
@@ -410,7 +411,7 @@ static void check_probes(struct hw_conf_draft *d, const struct hw_settings_group
 	if (probe->bad || !*g->probe)
 		return;
 	bool is_url = hw_settings_is_url(g->probe);
-	if (is_url && (!hw_notify_is_url(g->probe) || !strstr(g->probe, "{id}")))
+	if (is_url && (!hw_conf_is_url(g->probe) || !strstr(g->probe, "{id}")))
 		hw_conf_wrong(&d->errors, probe->line, "key", "probe",
 		              "a URL must be http:// or https:// and have {id} in it");
 	else if (!is_url && !is_action(g->probe))
@@ -476,8 +477,6 @@ void hw_settings_judge(struct hw_conf_draft *d)
 	struct hw_settings *c = (struct hw_settings *)d->conf;
 	hw_conf_judge_mqtt(d, &c->mqtt);
 	hw_conf_judge_redis(d, &c->redis);
-	hw_notify_judge_settings(d, &c->notify);
-	hw_notify_leave_to_alert(d, &c->notify);
 	for (size_t i = 0; i < c->n_groups; i++)
 		complete_group(d, &c->groups[i], d->named[0][i]);
 	check_http(d, c);

@@ -83,8 +83,6 @@ static const struct hw_conf_option options[] = {
 	{"history", "socket", HW_CONF_PATH, AT(history_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/history.sock", .borrowed = true},
 	{"alert", "socket", HW_CONF_PATH, AT(alert_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/alert.sock", .borrowed = true},
 
-	HW_NOTIFY_ROWS(struct hw_settings, notify),
-
 	{"group", "preset", HW_CONF_ENUM, GAT(preset), .choices = presets, .dflt = "", .live = true},
 	{"group", "heartbeat", HW_CONF_TOPICS, GAT(heartbeat), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_heartbeat)},
 	{"group", "goodbye", HW_CONF_TOPICS, GAT(goodbye), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_goodbye)},

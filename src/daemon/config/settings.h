@@ -13,7 +13,6 @@
 
 #include "conf/conf.h"
 #include "conf/shared.h"
-#include "notify/settings.h"
 
 struct hw_settings_group {
 	char *name;
@@ -96,9 +95,6 @@ struct hw_settings {
 
 	/* Sockets of the other daemons, to which their requests are proxied. */
 	char *tasks_socket, *history_socket, *alert_socket;
-
-	/* [notify] */
-	struct hw_notify_settings notify;
 
 	/* [group NAME], in the order of the file; never empty */
 	struct hw_settings_group *groups;

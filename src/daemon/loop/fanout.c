@@ -70,7 +70,6 @@ static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_t
 	}
 	hw_retained_add(hw_app_status_sink(a), t->device.index);
 	hw_app_discover(a, now, t->device, d);
-	hw_notifier_transition(a->notifier, now, t);
 	if (a->redis) {
 		hw_app_set_store_pending(a, now, d, t);
 		await_store(a, d, t);

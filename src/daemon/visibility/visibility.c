@@ -130,13 +130,9 @@ void hw_app_log_blind(struct hw_app *a, struct hw_now now)
 	hw_app_presence(a, now);
 }
 
-/* Reports blindness of a single group. */
-static void notify_group(struct hw_app *a, struct hw_now now, bool begun, enum hw_cause cause, int64_t length_ns)
+/* Blindness of a single group has begun or ended. */
+static void on_group(struct hw_app *a, struct hw_now now, bool begun)
 {
-	hw_notifier_blind(
-		a->notifier, now,
-		&(struct hw_out){.kind = HW_OUT_BLIND,
-	                         .blind = {.begun = begun, .cause = cause, .lossy = true, .length_ns = length_ns}});
 	/* During the blindness a will may have been missed that has replaced a retained status. */
 	if (!begun && !a->life.loading)
 		hw_app_republish(a, now);
@@ -155,7 +151,7 @@ void hw_app_upstream(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		hw_log(a->log, HW_LOG_NOTICE,
 		       "group '%s' is judged again after %.3f s (upstream); each device's timeout starts again",
 		       g->name, (double)out->upstream.length_ns / 1e9);
-	notify_group(a, now, out->upstream.begun, HW_CAUSE_UPSTREAM, out->upstream.length_ns);
+	on_group(a, now, out->upstream.begun);
 }
 
 /* Warns about a topic that has no retained value, or that this node may not read. */
@@ -187,7 +183,7 @@ void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 		hw_log(a->log, HW_LOG_NOTICE,
 		       "group '%s' is judged again after %.3f s deaf; each device's timeout starts again",
 		       group_of(a, out->deaf.group)->name, (double)out->deaf.length_ns / 1e9);
-	notify_group(a, now, out->deaf.begun, HW_CAUSE_DEAF, out->deaf.length_ns);
+	on_group(a, now, out->deaf.begun);
 }
 
 /* The presence is published at once, so that it also shows a blindness that was over when it was detected. */
@@ -198,9 +194,6 @@ void hw_app_on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	a->visibility->fleet_blind = out->blind.begun;
 	a->visibility->fleet_cause = out->blind.cause;
 	hw_app_sightings_turn(a, now);
-	struct hw_out reported = *out; /* without the time in which this node stood by */
-	reported.blind.length_ns = length_ns;
-	hw_notifier_blind(a->notifier, now, &reported);
 	if (out->blind.begun && out->blind.cause == HW_CAUSE_BARRIER)
 		hw_app_log_denied(a, now);
 	else if (out->blind.begun)

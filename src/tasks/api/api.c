@@ -14,12 +14,10 @@
 #include "http/access.h"
 #include "http/usage.h"
 #include "link/clock.h"
-#include "notify/show.h"
 #include "tasks/api/api_parts.h"
 #include "tasks/api/call.h"
 #include "tasks/follow/sessions.h"
 #include "tasks/follow/wills.h"
-#include "tasks/reload.h"
 #include "tasks/watch/watch.h"
 
 static const char *store_state(const struct hw_tasks_app *a, char full[HW_DEVICE_READER_WHY])
@@ -205,7 +203,6 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 	hw_metric_one(b, "task_followers_expired_total", "counter",
 	              "Sessions that were ended because their client acknowledged nothing",
 	              (double)a->counts.followers_expired);
-	hw_notify_metrics(a->notifier, b);
 	hw_metric_one(b, "task_redis_up", "gauge", "1 while connected to Redis", hw_tasks_store_is_up(a->store));
 	hw_metric_one(b, "task_mqtt_up", "gauge", "1 while connected to the broker",
 	              hw_tasks_broker_publishes(a->broker) && hw_tasks_broker_reads(a->broker));
@@ -222,40 +219,17 @@ static void serve_events(void *arg, struct evhttp_request *req, const char *rest
 	hw_feed_serve(a->api->feed, req);
 }
 
-static void serve_notify(void *arg, struct evhttp_request *req, const char *rest)
-{
-	struct hw_tasks_app *a = arg;
-	struct hw_json j;
-	(void)rest;
-	struct evbuffer *body = hw_answer_begin(req, &j);
-	if (!body)
-		return;
-	hw_notify_show(a->notifier, &a->conf->notify, &j);
-	hw_answer_end(req, &j, body);
-}
-
-static void serve_reload(void *arg, struct evhttp_request *req, const char *rest)
-{
-	struct hw_json j;
-	(void)rest;
-	struct evbuffer *body = hw_answer_begin(req, &j);
-	if (body)
-		hw_answer_end_as(req, hw_tasks_reload(arg, &j), &j, body);
-}
-
 /* heartwheeld passes on requests below /v1/tasks, so the status and the metrics are there too. */
 static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_POST, "/v1/tasks", "", hw_serve_task_post},
 	{EVHTTP_REQ_GET, "/v1/tasks", "", hw_serve_task_list},
 	{EVHTTP_REQ_GET, "/v1/tasks/events", "", serve_events},
-	{EVHTTP_REQ_GET, "/v1/tasks/notify", "", serve_notify},
 	{EVHTTP_REQ_GET, "/v1/tasks/status", "", serve_status},
 	{EVHTTP_REQ_GET, "/v1/tasks/metrics", "", serve_metrics},
 	{EVHTTP_REQ_GET, "/v1/tasks/", "", hw_serve_task},
 	{EVHTTP_REQ_DELETE, "/v1/tasks/", "", hw_serve_task_cancel},
 	{EVHTTP_REQ_POST, "/v1/call", "", hw_serve_task_call},
 	{EVHTTP_REQ_GET, "/v1/status", "", serve_status},
-	{EVHTTP_REQ_POST, "/v1/reload", "", serve_reload},
 	{EVHTTP_REQ_GET, "/healthz", "", hw_serve_alive},
 	{EVHTTP_REQ_GET, "/readyz", "", serve_ready},
 	{EVHTTP_REQ_GET, "/metrics", "", serve_metrics},

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
 heartwheel_tasks_SOURCES += \
-	src/tasks/watch/ends.c \
 	src/tasks/watch/submitters.c \
 	src/tasks/watch/watch.c

@@ -16,7 +16,6 @@
 #include "stream/entries.h"
 #include "stream/group.h"
 #include "tasks/app.h"
-#include "tasks/watch/ends.h"
 
 #define GROUP   "tell"
 #define PAGE    100
@@ -40,9 +39,8 @@ struct hw_submitters {
 	struct hw_redis_link link;
 	struct hw_stream_group group;
 	char events[HW_TASKS_KEY_MAX];
-	bool ready, asking;          /* asking: the answers to the tasks in the page are requested */
-	struct hw_stream_id ends_at; /* the newest end of a watched task that notify_people() has handled */
-	size_t out;                  /* messages on their way to the broker */
+	bool ready, asking; /* asking: the answers to the tasks in the page are requested */
+	size_t out;         /* messages on their way to the broker */
 	struct notice *page[PAGE];
 	size_t n_page;
 	struct hw_stream_acks acks;
@@ -205,28 +203,6 @@ static bool take_entry(struct hw_submitters *t, const struct hw_task_transition 
 	return true;
 }
 
-/*
- * People are notified of an end once, by the first instance that reads its entry, even if that instance reads it again
- * after a lost connection. If another instance takes the entry over, people are notified again. `ends_at` is the newest
- * end that was handled. When this instance reads its entries again, only ends after `ends_at` are new: their first
- * reply was lost.
- */
-static void notify_people(struct hw_submitters *t, const struct hw_task_transition *e, enum hw_stream_delivery delivery)
-{
-	bool behind = hw_stream_id_compare(e->id, t->ends_at) > 0;
-	if (!hw_tasks_ends_notifies(e))
-		return;
-	if (delivery == HW_STREAM_OWN && !behind)
-		return;
-	if (behind) /* also for an entry that was taken over: later entries are read after it */
-		t->ends_at = e->id;
-	struct hw_tasks_ends *ends = hw_notifier_gathers(t->app->notifier);
-	if (!ends)
-		return;
-	hw_tasks_ends_add(ends, e);
-	hw_notifier_gathered(t->app->notifier);
-}
-
 static void on_entries(void *arg, redisReply *const *entries, size_t n, enum hw_stream_delivery delivery)
 {
 	struct hw_submitters *t = arg;
@@ -242,8 +218,6 @@ static void on_entries(void *arg, redisReply *const *entries, size_t n, enum hw_
 			                  t->app->conf->key_prefix);
 		if (whole && delivery == HW_STREAM_FRESH && !e.late)
 			(e.watched ? t->app->counts.watched : t->app->counts.ended)[e.state]++;
-		if (whole)
-			notify_people(t, &e, delivery);
 		if (whole && is_for_sender(&e)) {
 			(void)take_entry(t, &e); /* without memory the entry stays pending, and is read again later */
 			continue;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* [notify] in monitor.conf, which several programs read: its struct, rows and rules, in the way of conf/shared.h. */
-#ifndef HW_NOTIFY_SETTINGS_H
-#define HW_NOTIFY_SETTINGS_H
+/* [notify] of monitor.conf, whose `exec` and `webhook` are receivers: its struct, rows and rules. */
+#ifndef HW_ALERT_SEND_NOTIFY_H
+#define HW_ALERT_SEND_NOTIFY_H
 
 #include <stdbool.h>
 
+#include "alert/send/template.h"
 #include "conf/draft.h"
 #include "conf/table.h"
-#include "notify/template.h"
 
 #define HW_NOTIFY_URL_MAX    2048
 #define HW_NOTIFY_FORMAT_MAX 1000
@@ -19,7 +19,7 @@ struct hw_notify_settings {
 	char *title, *text;                  /* valid formats: template.h */
 	char *mail_from, *mail_to;
 	int64_t interval_ms;
-	int64_t blind_after_ms; /* a shorter blindness is not reported */
+	int64_t blind_after_ms; /* without effect: [alert] blind_after */
 };
 
 extern const struct hw_conf_choice hw_notify_templates[];
@@ -40,14 +40,7 @@ extern const struct hw_conf_choice hw_notify_templates[];
 
 /* Rules for a table's `judge`. */
 void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_settings *c);
-/* After these rules, in the programs other than heartwheel-alert: if the file has [alert] or a [receiver NAME],
- * heartwheel-alert sends the notifications of [notify], so `exec` and `webhook` become empty here. */
-void hw_notify_leave_to_alert(const struct hw_conf_draft *d, struct hw_notify_settings *c);
 
-/* The name of an enum hw_notify_template: "json", "text", ... */
-const char *hw_notify_template_name(int as);
-/* Whether `text` is an http:// or https:// URL with a host. */
-bool hw_notify_is_url(const char *text);
 /* Whether a format is wrong, with the reason in `why`. */
 bool hw_notify_format_is_wrong(const char *format, char *why, size_t cap);
 /* Whether a mail address, which goes into a header unchanged, has a byte that is not printable ASCII. */

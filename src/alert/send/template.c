@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See template.h. Checking and filling use the same parser, so they always agree. */
-#include "notify/template.h"
+#include "alert/send/template.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * The forms of a message: templates with names, and formats, which are texts with {fields}. Pure; the checks of
  * monitor.conf use it.
  */
-#ifndef HW_NOTIFY_TEMPLATE_H
-#define HW_NOTIFY_TEMPLATE_H
+#ifndef HW_ALERT_SEND_TEMPLATE_H
+#define HW_ALERT_SEND_TEMPLATE_H
 
 #include <stddef.h>
 

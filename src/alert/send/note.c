@@ -4,26 +4,40 @@
  * texts pass through header(), hw_json_bytes() or quoted_printable(). Mail addresses come from the configuration, which
  * allows only printable ASCII in them.
  */
-#include "notify/note.h"
+#include "alert/send/note.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "heartwheel/utf8.h"
 #include "http/buffer.h"
 #include "http/json.h"
-#include "notify/digest.h"
 
 #define TITLE_MAX 900 /* longest title in bytes; longer titles are cut */
 #define WORD_MAX                                                                                                       \
 	39         /* bytes of an encoded word: with "Subject: " a line of 73; 76 are allowed (RFC 2047, section 2)    \
 	            */
 #define QP_LINE 76 /* of quoted-printable */
+
+int hw_fields_are_whole(const struct hw_fields *f)
+{
+	for (int k = 0; k < HW_NOTIFY_FIELDS; k++)
+		if (!f->of[k])
+			return -ENOMEM;
+	return 0;
+}
+
+void hw_fields_fini(struct hw_fields *f)
+{
+	for (int k = 0; k < HW_NOTIFY_FIELDS; k++)
+		free(f->of[k]);
+	*f = (struct hw_fields){.bad = false};
+}
 
 static void put(void *arg, const char *text, size_t len)
 {
@@ -200,12 +214,8 @@ static void add_date(struct evbuffer *b, int64_t now_ms)
 static void add_message_id(struct evbuffer *b, const char *from, const char *id)
 {
 	const char *domain = strrchr(from, '@');
-	uint64_t random[2] = {0};
-	char left[33];
-	if (!domain || (!id && getrandom(random, sizeof(random), GRND_NONBLOCK) != sizeof(random)))
-		return;
-	snprintf(left, sizeof(left), "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
-	evbuffer_add_printf(b, "Message-ID: <%s%.*s>\r\n", id ? id : left, (int)strcspn(domain, "> "), domain);
+	if (domain)
+		evbuffer_add_printf(b, "Message-ID: <%s%.*s>\r\n", id, (int)strcspn(domain, "> "), domain);
 }
 
 static void add_mail(struct evbuffer *b, const struct hw_style *style, const char *title, const char *text,

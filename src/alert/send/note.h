@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* A message in the format of one target, and the functions that make it from the fields. Internal to src/notify. */
-#ifndef HW_NOTIFY_NOTE_H
-#define HW_NOTIFY_NOTE_H
+/* A message in the format of one target, and the functions that make it from the fields. Internal to src/alert/send. */
+#ifndef HW_ALERT_SEND_NOTE_H
+#define HW_ALERT_SEND_NOTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "notify/template.h"
+#include "alert/send/template.h"
 
 struct evbuffer;
-struct hw_fields;
+
+/* The values of a message's fields, by enum hw_notify_field; owned. */
+struct hw_fields {
+	char *of[HW_NOTIFY_FIELDS];
+	bool bad; /* urgent: something has begun, or goes on */
+};
+
+/* Returns 0, or -ENOMEM if a field is missing. */
+int hw_fields_are_whole(const struct hw_fields *f);
+void hw_fields_fini(struct hw_fields *f);
 
 struct hw_note {
-	uint64_t number;  /* number of its hw_notifier_entry */
-	bool once;        /* no retry */
 	char *headers;    /* HTTP headers with line ends; owned; NULL: none */
 	const char *type; /* content type */
 	size_t len;
@@ -26,7 +33,7 @@ struct hw_style {
 	enum hw_notify_template as;
 	const char *title, *text; /* valid formats */
 	const char *from, *to;    /* mail addresses */
-	const char *id;           /* left part of the mail's Message-ID; NULL: random */
+	const char *id;           /* left part of the mail's Message-ID */
 };
 
 /* `json`: the content of HW_NOTIFY_JSON, not modified. Returns NULL without memory. */

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Readable names, numbers and times, and a limited list of lines. The messages about devices (digest.c) and those about
- * tasks use it.
- */
-#ifndef HW_NOTIFY_WORDS_H
-#define HW_NOTIFY_WORDS_H
+/* Readable names, numbers and times, and a limited list of lines. */
+#ifndef HW_ALERT_SEND_WORDS_H
+#define HW_ALERT_SEND_WORDS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define HW_NOTIFIER_LINES 20 /* lines in {list} */
+#define HW_LINES_MAX 20 /* lines in {list} */
 /* The most bytes in these lines, because Discord refuses messages over 2000 characters. */
-#define HW_NOTIFIER_BYTES 1500
+#define HW_LINES_BYTES 1500
 
 struct evbuffer;
 
@@ -21,8 +18,6 @@ char *hw_words_shown(const char *text);
 const char *hw_words_number(uint64_t n, char buf[32]);
 /* 90000 is "1 min 30 s"; below ten seconds with a decimal if needed. */
 const char *hw_words_span(int64_t ms, char buf[48]);
-/* Formats local time by strftime(). */
-void hw_words_clock(int64_t wall_ms, const char *format, char *buf, size_t cap);
 /* The text of {time}, on the heap; NULL without memory. */
 char *hw_words_time(int64_t wall_ms);
 
@@ -36,8 +31,8 @@ struct hw_lines {
 int hw_lines_init(struct hw_lines *l);
 /* Zeroed storage is allowed. */
 void hw_lines_fini(struct hw_lines *l);
-/* Adds a line with its time (0: without one), or counts it as left out. */
-void hw_lines_add(struct hw_lines *l, int64_t wall_ms, const char *what);
+/* Adds a line, or counts it as left out. */
+void hw_lines_add(struct hw_lines *l, const char *what);
 /* Returns the list without its last line end, in heap memory, and empties it; NULL without memory. */
 char *hw_lines_take(struct hw_lines *l);
 

@@ -1,31 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* See settings.h. */
-#include "notify/settings.h"
+/* See notify.h. */
+#include "alert/send/notify.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "conf/conf.h"
+#include "conf/shared.h"
 #include "conf/suggest.h"
 #include "heartwheel/print.h"
 
 const struct hw_conf_choice hw_notify_templates[] = {{"json", HW_NOTIFY_JSON},   {"text", HW_NOTIFY_TEXT},
                                                      {"slack", HW_NOTIFY_SLACK}, {"ntfy", HW_NOTIFY_NTFY},
                                                      {"mail", HW_NOTIFY_MAIL},   {NULL, 0}};
-
-const char *hw_notify_template_name(int as)
-{
-	const struct hw_conf_choice *c = hw_notify_templates;
-	while (c->name && c->value != as)
-		c++;
-	return c->name ? c->name : "";
-}
-
-bool hw_notify_is_url(const char *text)
-{
-	size_t n = strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
-	return n && text[n] && text[n] != '/';
-}
 
 bool hw_notify_format_is_wrong(const char *format, char *why, size_t cap)
 {
@@ -73,16 +60,10 @@ static void check_address(struct hw_conf_draft *d, const char *key, const char *
 	hw_conf_draft_require(d, !hw_notify_address_is_wrong(value), "notify", key, key, HW_NOTIFY_ADDRESS_WRONG);
 }
 
-void hw_notify_leave_to_alert(const struct hw_conf_draft *d, struct hw_notify_settings *c)
-{
-	if (hw_conf_has_section(d->conf, "alert") || hw_conf_has_section(d->conf, "receiver"))
-		c->exec[0] = c->webhook[0] = '\0';
-}
-
 void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_settings *c)
 {
 	bool mails = c->exec_template == HW_NOTIFY_MAIL;
-	hw_conf_draft_require(d, !*c->webhook || hw_notify_is_url(c->webhook), "notify", "webhook", "webhook",
+	hw_conf_draft_require(d, !*c->webhook || hw_conf_is_url(c->webhook), "notify", "webhook", "webhook",
 	                      "must be an http:// or https:// URL");
 	hw_conf_draft_require(d, c->exec_template != HW_NOTIFY_NTFY, "notify", "exec_template", "exec_template",
 	                      "ntfy is for webhook only: its title is an HTTP header");

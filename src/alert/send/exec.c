@@ -17,15 +17,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "notify/carrier.h"
-#include "notify/note.h"
+#include "alert/send/exec.h"
+#include "alert/send/note.h"
 
 #define REAP_PAUSE_MS 2
 #define REAP_TRIES    50
 
 struct hw_exec {
 	struct event_base *base; /* borrowed */
-	hw_carrier_done *done;
+	hw_exec_done *done;
 	void *arg;
 	struct event *on_child, *deadline, *writable; /* `writable` exists while bytes are left to write */
 	pid_t pid;                                    /* 0: no program runs */
@@ -82,7 +82,7 @@ static void on_child(evutil_socket_t number, short what, void *arg)
 	else
 		snprintf(why, sizeof(why), "it ended with status %d", WEXITSTATUS(status));
 	bool arrived = !p->late && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-	p->done(p->arg, WIFEXITED(status) ? WEXITSTATUS(status) : HW_CARRIER_NO_CODE, arrived ? NULL : why);
+	p->done(p->arg, WIFEXITED(status) ? WEXITSTATUS(status) : HW_EXEC_NO_STATUS, arrived ? NULL : why);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
@@ -94,7 +94,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	kill(-p->pid, SIGKILL); /* reaped by on_child() */
 }
 
-struct hw_exec *hw_exec_new(struct event_base *base, hw_carrier_done *done, void *arg)
+struct hw_exec *hw_exec_new(struct event_base *base, hw_exec_done *done, void *arg)
 {
 	struct hw_exec *p = calloc(1, sizeof(*p));
 	if (!p)
@@ -108,8 +108,8 @@ struct hw_exec *hw_exec_new(struct event_base *base, hw_carrier_done *done, void
 	return NULL;
 }
 
-/* Kills the program and waits for it, because this process may continue (hw_app_restart()), and then no other code
- * waits for it. The wait is limited, because the program may hang in the kernel. */
+/* Kills the program and waits for it, because the process goes on after a receiver is removed, and then no other code
+ * waits for the program. The wait is limited, because the program may hang in the kernel. */
 static void end_program(pid_t pid)
 {
 	const struct timespec pause = {.tv_nsec = REAP_PAUSE_MS * 1000000};
@@ -175,8 +175,7 @@ static void fill_environment(char *to[VARIABLES_MAX + 3], char *variable)
 		for (size_t i = 0; i < sizeof(passed) / sizeof(*passed); i++)
 			if (strncmp(*v, passed[i], strlen(passed[i])) == 0)
 				to[n++] = *v;
-	if (variable)
-		to[n++] = variable;
+	to[n++] = variable;
 	to[n] = NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See words.h. */
-#include "notify/words.h"
+#include "alert/send/words.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -48,14 +48,6 @@ const char *hw_words_span(int64_t ms, char buf[48])
 	return buf;
 }
 
-void hw_words_clock(int64_t wall_ms, const char *format, char *buf, size_t cap)
-{
-	time_t t = (time_t)(wall_ms / 1000);
-	struct tm tm;
-	if (!localtime_r(&t, &tm) || strftime(buf, cap, format, &tm) == 0)
-		snprintf(buf, cap, "%lld", (long long)t);
-}
-
 char *hw_words_shown(const char *text)
 {
 	size_t cap = 6 * strlen(text) + 1;
@@ -68,7 +60,10 @@ char *hw_words_shown(const char *text)
 char *hw_words_time(int64_t wall_ms)
 {
 	char text[64];
-	hw_words_clock(wall_ms, "%Y-%m-%d %H:%M:%S %z", text, sizeof(text));
+	time_t t = (time_t)(wall_ms / 1000);
+	struct tm tm;
+	if (!localtime_r(&t, &tm) || strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
+		snprintf(text, sizeof(text), "%lld", (long long)t);
 	return strdup(text);
 }
 
@@ -87,14 +82,11 @@ void hw_lines_fini(struct hw_lines *l)
 	*l = (struct hw_lines){0};
 }
 
-void hw_lines_add(struct hw_lines *l, int64_t wall_ms, const char *what)
+void hw_lines_add(struct hw_lines *l, const char *what)
 {
-	char at[32] = "";
-	if (wall_ms)
-		hw_words_clock(wall_ms, "%H:%M:%S ", at, sizeof(at));
-	size_t bytes = evbuffer_get_length(l->text) + strlen(at) + strlen(what) + 1;
-	if (l->left_out || l->n == HW_NOTIFIER_LINES || bytes > HW_NOTIFIER_BYTES ||
-	    evbuffer_add_printf(l->text, "%s%s\n", at, what) < 0)
+	size_t bytes = evbuffer_get_length(l->text) + strlen(what) + 1;
+	if (l->left_out || l->n == HW_LINES_MAX || bytes > HW_LINES_BYTES ||
+	    evbuffer_add_printf(l->text, "%s\n", what) < 0)
 		l->left_out++;
 	else
 		l->n++;
