@@ -70,6 +70,7 @@ struct hw_monitor_conf {
 	bool as_published; /* the sender's retain flag is kept (MQTT 5): it means history only on status topics that are
 	                      adopted */
 	const char *adopt_by;      /* the node whose retained statuses make devices known; NULL: none; borrowed */
+	int64_t blind_lasts_ms;    /* several nodes: after so long, a group that is blind alone goes to other nodes */
 	bool several;              /* one of several nodes: it decides for no partition until hw_monitor_role() */
 	bool loading;              /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
 	unsigned probe_rate;       /* probes per second, all groups together; 0: no limit */
@@ -569,7 +570,8 @@ struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m);
 /*
  * Results of the last round for a group. `judged`: this node judges a device of the group. `form`: the form in which
  * the unjudged devices were heard; 0: the store does not name it. If they were heard in several other forms, the form
- * that was read last stands for all of them.
+ * that was read last stands for all of them. While the group alone is blind (deaf, or its upstream is down), its
+ * devices are in `online`, whatever their state. After conf.blind_lasts_ms they are in `late` too.
  */
 struct hw_group_judging {
 	bool judged;
@@ -579,6 +581,7 @@ struct hw_group_judging {
 	} unjudged[2]; /* [0]: in this node's form, though the group is not configured; [1]: in another form */
 	struct hw_partitions online; /* partitions with unjudged devices that are online */
 	struct hw_partitions late;   /* subset: with an online unjudged device past its deadline */
+	bool deaf;                   /* the group has been deaf for conf.blind_lasts_ms */
 };
 struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t group);
 /* Partitions where this node hears devices that the owner has not reported for two rounds, so the owner may not hear

@@ -158,6 +158,45 @@ void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *pe
 
 /* --- devices that are not judged ------------------------------------------------ */
 
+static void forget_found(struct hw_form *f)
+{
+	f->counted = 0;
+	f->found = (struct hw_group_judging){0};
+}
+
+static bool lasts(const struct hw_monitor *m, struct hw_now now, size_t g)
+{
+	return m->form[g].blind_at.ns && now.mono.ns - m->form[g].blind_at.ns >= m->conf.blind_lasts_ms * HW_NS_PER_MS;
+}
+
+/* A device of a group that is blind on this node, and perhaps on this one only. It is no unjudged device. */
+static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+{
+	unsigned p = hw_device_partition(d);
+	hw_partitions_add(&m->form[d->group].found.online, p);
+	hw_partitions_add(&m->unjudged.found_in, p);
+	if (lasts(m, now, d->group))
+		hw_partitions_add(&m->form[d->group].found.late, p);
+}
+
+static void begin_round(struct hw_monitor *m, struct hw_now now)
+{
+	struct hw_unjudged *u = &m->unjudged;
+	u->found_in = u->found_heard = (struct hw_partitions){{0}};
+	u->found = 0;
+	u->blind = false;
+	for (size_t g = 0; g < m->groups.n; g++) {
+		struct hw_form *f = &m->form[g];
+		forget_found(f);
+		if (!hw_hearing_is_blind(&m->hearing, (uint16_t)g))
+			f->blind_at.ns = 0;
+		else if (!f->blind_at.ns)
+			f->blind_at = now.mono;
+		u->blind |= f->blind_at.ns != 0;
+		f->found.deaf = lasts(m, now, g) && hw_hearing_is_deaf(&m->hearing, (uint16_t)g);
+	}
+}
+
 /* Counts a device that this node cannot judge. An offline device counts too, because this node may not hear it return.
  */
 static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
@@ -176,6 +215,11 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 	if (state != HW_STATE_ONLINE && state != HW_STATE_OFFLINE)
 		return;
 	struct hw_form *f = &m->form[d->group];
+	if (hw_form_judges(m, d) && f->blind_at.ns && !hw_monitor_is_keyed(m, d)) {
+		f->found.judged = true;
+		count_blind(m, now, d);
+		return;
+	}
 	if (hw_form_judges(m, d) || hw_monitor_is_keyed(m, d)) {
 		f->found.judged |= hw_form_judges(m, d);
 		return;
@@ -191,12 +235,6 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 		hw_partitions_add(&f->found.late, hw_device_partition(d));
 }
 
-static void forget_found(struct hw_form *f)
-{
-	f->counted = 0;
-	f->found = (struct hw_group_judging){0};
-}
-
 static void end_round(struct hw_monitor *m)
 {
 	struct hw_unjudged *u = &m->unjudged;
@@ -209,7 +247,7 @@ static void end_round(struct hw_monitor *m)
 		u->n += m->form[g].unjudged;
 	}
 	u->in = u->found_in;
-	u->any = u->found > 0 || u->differ || m->left_out.n > 0;
+	u->any = u->found > 0 || u->differ || u->blind || m->left_out.n > 0;
 	u->rounds++;
 	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
 		u->unstored_in.bits[k] = u->differ ? u->heard_in.bits[k] & u->found_heard.bits[k] : 0;
@@ -221,14 +259,10 @@ static void end_round(struct hw_monitor *m)
 bool hw_monitor_count_unjudged(struct hw_monitor *m, struct hw_now now, unsigned budget)
 {
 	struct hw_unjudged *u = &m->unjudged;
-	if (!u->any)
+	if (!hw_monitor_may_be_unjudged(m))
 		return true;
-	if (u->at == 0) {
-		u->found_in = u->found_heard = (struct hw_partitions){{0}};
-		u->found = 0;
-		for (size_t g = 0; g < m->groups.n; g++)
-			forget_found(&m->form[g]);
-	}
+	if (u->at == 0)
+		begin_round(m, now);
 	for (; budget > 0 && u->at < hw_registry_bound(m->registry); u->at++, budget--) {
 		const struct hw_device *d = hw_registry_at(m->registry, u->at);
 		if (d)
@@ -242,7 +276,7 @@ bool hw_monitor_count_unjudged(struct hw_monitor *m, struct hw_now now, unsigned
 
 bool hw_monitor_may_be_unjudged(const struct hw_monitor *m)
 {
-	return m->unjudged.any;
+	return m->unjudged.any || (m->conf.several && (m->hearing.deaf_groups > 0 || m->hearing.upstream_groups > 0));
 }
 
 struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m)

@@ -53,8 +53,9 @@ struct hw_form {
 	 * of their old groups. A device that is heard in this group after moved_until_ns (group's seeing clock) has
 	 * this group's timeout alone. */
 	int64_t moved_timeout_ms, moved_until_ns;
-	uint32_t left_out;                 /* number of unjudged devices without a record, in the last round */
-	uint32_t unjudged, counted;        /* number of unjudged devices: in the last round, and so far in this one */
+	struct hw_mono blind_at;    /* since when the rounds below have found the group blind alone; 0: it is not */
+	uint32_t left_out;          /* number of unjudged devices without a record, in the last round */
+	uint32_t unjudged, counted; /* number of unjudged devices: in the last round, and so far in this one */
 	struct hw_group_judging is, found; /* likewise; regardless of the form */
 };
 
@@ -63,6 +64,7 @@ struct hw_form {
 struct hw_unjudged {
 	bool any;    /* there may be such devices */
 	bool differ; /* other nodes have other groups; then `any` is true */
+	bool blind;  /* in this round, a group is blind alone */
 	uint32_t at; /* the next record of this round */
 	uint64_t rounds;
 	uint32_t found;                    /* so far in this round, of every node */

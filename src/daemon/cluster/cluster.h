@@ -152,10 +152,14 @@ struct hw_cluster_totals {
 	double takeover_s_last; /* from the claim until authoritative; 0: none yet */
 };
 
+/* A reload was applied: the node may hear groups that it was deaf for. */
+void hw_app_cluster_reconfigured(struct hw_app *a);
+
 /* What the next daemon in this process goes on with. */
 struct hw_cluster_kept {
 	struct hw_cluster_totals totals;
 	bool was_blind; /* this daemon never received its messages */
+	bool was_deaf;  /* a group was deaf */
 };
 void hw_app_cluster_keep(const struct hw_app *a, struct hw_cluster_kept *out);
 void hw_app_cluster_go_on(struct hw_app *a, const struct hw_cluster_kept *kept);

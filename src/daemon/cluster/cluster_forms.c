@@ -43,8 +43,13 @@ static void add_groups(struct hw_app *a, cJSON *entry)
 	char text[64];
 	for (size_t k = 0; groups && k < g->n_order; k++) {
 		const struct hw_group *one = g->all[g->order[k]];
-		snprintf(text, sizeof(text), "%08" PRIx32 " %" PRId64 " %" PRId64, (uint32_t)one->form_hash,
-		         one->timeout_ms, one->timeout_max_ms);
+		/* A group that is blind here alone may be heard elsewhere, as if its filters differed. */
+		snprintf(text, sizeof(text), "%08" PRIx32 " %" PRId64 " %" PRId64 "%s", (uint32_t)one->form_hash,
+		         one->timeout_ms, one->timeout_max_ms,
+		         hw_monitor_group_is_deaf(a->monitor, g->order[k]) ||
+		                         hw_monitor_group_upstream(a->monitor, g->order[k])
+		                 ? " blind"
+		                 : "");
 		cJSON_AddStringToObject(groups, one->name, text);
 	}
 	if (groups)
@@ -93,6 +98,8 @@ void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
 	add_set(entry, "unable", &f->unable);
 	if (*f->better)
 		cJSON_AddStringToObject(entry, "better", f->better);
+	if (hw_app_standby_was_deaf(a))
+		cJSON_AddBoolToObject(entry, "was_deaf", true);
 	add_set(entry, "untold", &unstored);
 	cJSON_AddNumberToObject(entry, "max_devices", (double)a->conf->max_devices);
 	cJSON_AddNumberToObject(entry, "known", (double)n_known(a));
@@ -245,6 +252,7 @@ void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *js
 		read_unjudged(f, i, cJSON_GetObjectItemCaseSensitive(entry, "unjudged_in"));
 	}
 	if (i < f->n) {
+		f->of[i].was_deaf = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(entry, "was_deaf"));
 		f->of[i].max_devices = read_count(cJSON_GetObjectItemCaseSensitive(entry, "max_devices"));
 		f->of[i].devices = read_count(cJSON_GetObjectItemCaseSensitive(entry, "known"));
 	}
@@ -319,12 +327,21 @@ static struct hw_group_use use_of(const struct hw_app *a, size_t g)
 	return use;
 }
 
+/* Whether a group has been deaf on this node for long. */
+static bool is_deaf(const struct hw_app *a)
+{
+	size_t g = 0, n = hw_monitor_groups(a->monitor)->n;
+	while (g < n && !hw_monitor_judging(a->monitor, g).deaf)
+		g++;
+	return g < n;
+}
+
 /* NULL if every device is judged and has a record. */
 static struct hw_group_use *uses(const struct hw_app *a, size_t *n)
 {
 	const struct hw_partitions any = hw_monitor_unjudged_in(a->monitor);
 	size_t n_groups = hw_monitor_groups(a->monitor)->n;
-	bool is = hw_partitions_any(&any) || hw_monitor_left_out(a->monitor) > 0;
+	bool is = hw_partitions_any(&any) || is_deaf(a) || hw_monitor_left_out(a->monitor) > 0;
 	struct hw_group_use *all = is ? calloc(n_groups, sizeof(*all)) : NULL;
 	for (*n = 0; all && *n < n_groups; ++*n)
 		all[*n] = use_of(a, *n);
@@ -361,8 +378,8 @@ static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struc
 }
 
 /*
- * Standby: the ready member that can judge all that the owner judges, and more, or has room for more. Of several, the
- * one with the greatest weight.
+ * Standby: the ready member that can judge all that the owner judges, and more; or has room for more; or may hear a
+ * group that the owner does not hear. Of several, the one with the greatest weight.
  */
 static const char *better(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {
@@ -374,7 +391,8 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 			continue;
 		const struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
 		bool roomier = hw_monitor_left_out(a->monitor) > 0 && f->of[i].max_devices > a->conf->max_devices;
-		if ((hw_partitions_any(&more) || roomier) &&
+		bool hears = is_deaf(a) && !f->of[i].was_deaf;
+		if ((hw_partitions_any(&more) || roomier || hears) &&
 		    (!*best || hw_partition_weight(0, m->node) > hw_partition_weight(0, best)))
 			best = m->node;
 	}
@@ -394,6 +412,7 @@ static bool is_agreed(const struct hw_app *a, const char *to)
 	return true;
 }
 
+/* A node that has owned the fleet and was deaf lets others go first, so the fleet does not go back and forth. */
 static bool may_take_fleet(const struct hw_app *a)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
@@ -402,7 +421,7 @@ static bool may_take_fleet(const struct hw_app *a)
 	if (i < f->n && member(a, i) && *f->of[i].better)
 		return strcmp(f->of[i].better, a->start->node_id) == 0;
 	bool has_room = i == f->n || !member(a, i) || f->of[i].devices <= a->conf->max_devices;
-	return has_room && has_groups_of(a, owner);
+	return has_room && !hw_app_standby_was_deaf(a) && has_groups_of(a, owner);
 }
 
 static void decide(struct hw_app *a)

@@ -24,6 +24,11 @@
  * room owns them. In standby, the owner then names a member with a greater max_devices, and a member with too few for
  * the owner's devices does not take the fleet.
  *
+ * A group may be blind on one node alone: deaf, or without the message of its `while`. In a mirror its devices then
+ * count as unjudged ones past their deadline, so they go to a node where the group is not blind. In standby, the owner
+ * of a deaf group names a member, which cannot know yet whether it hears; a member that has been deaf as the owner is
+ * not named.
+ *
  * A node's groups count until that node publishes others, even if the node has left or is lost, because its devices
  * still exist.
  */
@@ -51,6 +56,7 @@ struct hw_cluster_forms {
 		size_t n;
 		struct hw_partitions unstored;   /* hw_monitor_unstored_in() */
 		int64_t max_devices, devices;    /* devices: known there or left out; as an owner of the fleet */
+		bool was_deaf;                   /* hw_app_standby_was_deaf() */
 		char better[HW_NODE_ID_MAX + 1]; /* that node's `better`, as below */
 	} of[HW_CLUSTER_FORMS_MAX];
 	char *own;            /* owned: this node's groups as its entry contains them; NULL: not published yet */

@@ -103,6 +103,7 @@ static void begin(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);
 	s->fleet = true;
+	s->was_deaf = false;
 	a->life.stands_by = false;
 	s->at = now.mono;
 	hw_log(a->log, HW_LOG_NOTICE,
@@ -220,16 +221,30 @@ bool hw_app_standby_ended(struct hw_app *a, struct hw_now now)
 	return hw_app_broker_has_ended(a) || for_ns >= THREADS_NS;
 }
 
+bool hw_app_standby_was_deaf(const struct hw_app *a)
+{
+	return standby_of(a)->was_deaf;
+}
+
+void hw_app_cluster_reconfigured(struct hw_app *a)
+{
+	if (a->cluster)
+		standby_of(a)->was_deaf = false;
+}
+
 void hw_app_cluster_keep(const struct hw_app *a, struct hw_cluster_kept *out)
 {
 	hw_app_cluster_totals(a, &out->totals);
 	out->was_blind = standby_of(a)->goes_blind;
+	for (size_t g = 0; g < hw_monitor_groups(a->monitor)->n; g++)
+		out->was_deaf |= hw_monitor_group_is_deaf(a->monitor, g);
 }
 
 void hw_app_cluster_go_on(struct hw_app *a, const struct hw_cluster_kept *kept)
 {
 	struct hw_cluster_standby *s = standby_of(a);
 	a->cluster->seen.before = kept->totals;
+	s->was_deaf = kept->was_deaf;
 	s->shy = kept->was_blind;
 	s->shy_until = hw_mono_add(hw_app_now().mono, SHY_NS);
 	if (s->shy)

@@ -34,6 +34,7 @@ struct hw_cluster_standby {
 	bool again;             /* partitions were won again since the begin */
 	bool saw;               /* since the beginning a barrier came back, so the connections deliver messages */
 	bool shy;               /* see hw_app_standby_ready() */
+	bool was_deaf;          /* see hw_app_standby_was_deaf() */
 	bool goes_blind;        /* given up because this node could not watch it */
 	struct hw_mono at;      /* the time of the begin */
 	struct hw_mono unheard; /* when this node was last blind, apart from a grace */
@@ -47,6 +48,8 @@ struct hw_cluster_standby {
  * lack of a right, it is not ready for an hour while another node is.
  */
 bool hw_app_standby_ready(struct hw_app *a, struct hw_now now);
+/* Whether a group was deaf when this node last gave the fleet up. A reload or a restart clears this. */
+bool hw_app_standby_was_deaf(const struct hw_app *a);
 /* Whether the owner cannot receive the fleet's messages. When a barrier is back, the grace after a loss does not count
  * as blind, because the next owner would begin with a grace of its own. */
 bool hw_app_standby_blind(struct hw_app *a, struct hw_now now);

@@ -3,6 +3,10 @@
 
 #include <stdlib.h>
 
+/* Nodes lose a group at different times, for example until a suspect asks for a canary. So all of them know before one
+ * hands its devices over. */
+#define BLIND_MORE_MS 2000
+
 struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 {
 	struct hw_group_spec *specs = calloc(c->n_groups, sizeof(*specs));
@@ -63,6 +67,7 @@ struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c, const ch
 	                                .readers = (unsigned)c->mqtt.readers,
 	                                .ttl_factor = (int)c->redis.ttl_factor,
 	                                .node = c->node_id,
+	                                .blind_lasts_ms = c->cluster_lease_ms + BLIND_MORE_MS,
 	                                .several = c->cluster_mode != HW_CLUSTER_OFF,
 	                                .canaries = true,
 	                                .as_published = c->mqtt.protocol == 5,
