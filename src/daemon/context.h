@@ -27,7 +27,7 @@ struct hw_app_visibility;
 struct hw_app_wall_clock;
 struct hw_prefix_guard;
 
-/* The state of this run. Only app.c changes a member, unless the member's comment names another file. */
+/* The state of this run. Only app.c changes a member, unless the comment of the member names another file. */
 struct hw_app_life {
 	uint64_t run_id; /* the run id: random, one per run */
 	struct hw_mono started;

@@ -36,8 +36,8 @@ static bool safety_is_right(const char *path, const struct hw_settings *c)
 	return rc == 0;
 }
 
-/* Checks what depends on this machine: whether the files are readable, and whether the group exists. Prints each error.
- * Whether the daemon's user may read the files is checked when the daemon has become that user. */
+/* Checks what depends on this machine: files must be readable, and the group must exist. Prints each error. The
+ * daemon checks later, when it has become its user, whether that user may read the files. */
 static bool is_right(const char *path, const void *conf)
 {
 	const struct hw_settings *c = conf;
@@ -65,7 +65,7 @@ static void warn_listen(const char *path, const struct hw_settings *c)
 		                     c->http_listen, *c->http_tls_cert ? "" : ", unencrypted");
 }
 
-/* Checks the user only if the file names one. The default user is no error in the file. */
+/* Checks the user only if the file names one: a missing default user is not an error in the file. */
 static void judge_rest(const char *path, const void *rest)
 {
 	const struct hw_settings *c = rest;

@@ -251,7 +251,7 @@ static const char *standby(void *arg)
 	return hw_app_stands_by(arg) ? hw_app_standby_owner(arg) : NULL;
 }
 
-/* The operations that every mode has; those that need a store; those that need other nodes. */
+/* The operations that every mode has, those for a monitor with a store, and those for several nodes. */
 #define ALWAYS .now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics
 #define STORE  ALWAYS, .events_after = events_after, .events_last = events_last
 #define NODES  STORE, .nodes = nodes, .owner = owner

@@ -17,9 +17,9 @@
 /* --- as of ------------------------------------------------------------------------------------------------------ */
 
 /*
- * The time up to which SQL has all entries about devices; tasks do not count. Only an answer of Redis advances it. So
- * it stands still while Redis or SQL cannot be reached, and while this process is stopped. Until both streams were read
- * once, it is the time of the last entry.
+ * Returns the time up to which SQL has all entries about devices; entries about tasks do not matter here. Only an
+ * answer of Redis advances this time. So it stands still while Redis or SQL cannot be reached, and while this process
+ * is stopped. Until both streams were read once, it is the time of the last entry.
  */
 int64_t hw_history_as_of(void *arg)
 {

@@ -14,7 +14,7 @@
 #include "history/seen.h"
 #include "history/spans.h"
 
-#define SHOWN_MS INT64_C(360000) /* a monitor writes every five minutes that it sees the fleet */
+#define SHOWN_MS INT64_C(360000) /* a monitor that sees the fleet writes a sighting every five minutes */
 
 struct reading {
 	struct hw_sql *sql;

@@ -22,9 +22,10 @@ struct hw_bars {
 };
 
 /*
- * Reads asked->device, [since, until), step_ms. A monitor writes every five minutes that it sees the fleet. With
- * asked->live, the time since a monitor's last such entry also counts as seen, if that entry is recent enough. Returns
- * 0, -ENOENT (no such device), -ENOMEM, or -EIO if SQL failed. hw_bars_fini() must be called in any case.
+ * Reads the bars for asked->device, [since, until) and step_ms. A monitor that sees the fleet writes a sighting every
+ * five minutes. With asked->live, the time since a monitor's last sighting also counts as seen, if that sighting is
+ * recent enough. Returns 0, -ENOENT (no such device), -ENOMEM, or -EIO if SQL failed. hw_bars_fini() must be called in
+ * any case.
  */
 int hw_bars_read(struct hw_sql *sql, const struct hw_report_asked *asked, struct hw_bars *out);
 void hw_bars_fini(struct hw_bars *b);

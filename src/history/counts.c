@@ -16,8 +16,8 @@
 struct reading {
 	struct hw_sql *sql;
 	const struct hw_report_asked *a;
-	struct hw_count *at; /* differences between samples. `online`: all known devices, until sum_up() subtracts those
-	                        that are down */
+	struct hw_count *at; /* differences between samples. `online`: first of all known devices; then sum_up()
+	                      * subtracts those that are down */
 	size_t n;
 	struct hw_spans seen, missing;
 	int rc; /* result of a callback */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See importer.h. Invariant: the importer's offset of a stream is the one that SQL returned, or the one of the
- * importer's last successful commit. After any SQL failure the importer reconnects and reads the offsets from SQL. So
- * if the answer to a COMMIT was lost, the importer finds out whether the batch was written.
+ * importer's last successful commit. After any SQL failure, the importer reconnects and reads the offsets from SQL. So
+ * if the answer to a COMMIT was lost, the importer learns whether the batch was written.
  */
 #include "history/importer.h"
 
@@ -132,7 +132,7 @@ static int64_t mono_ms(void)
 	return hw_clock_mono().ns / HW_NS_PER_MS;
 }
 
-/* Updates the view: `redis` is true if Redis is connected and all parts could be read. */
+/* Updates the view. `up`: Redis is connected and all parts could be read. */
 static void show_redis(struct hw_importer *c, bool up)
 {
 	bool all = up;
@@ -297,8 +297,8 @@ static void report_odd(struct hw_importer *c, int part, const struct hw_source_p
 }
 
 /*
- * Updates the time up to which SQL has the whole stream. If the page was the last one, this is when it was requested,
- * otherwise the time of its last entry. It never goes back, unless our wall clock does.
+ * Updates the time up to which SQL has the whole stream. After the last page, this is the time at which the page was
+ * requested; otherwise it is the time of the page's last entry. It never goes back, unless our wall clock does.
  */
 static void note_until(int64_t *until_ms, const struct hw_source_page *p)
 {
@@ -343,9 +343,11 @@ static bool is_moved(const struct hw_source_page *p)
 
 /*
  * Writes further pages in the same transaction, up to the size of a batch. *p becomes the last page. The rows of
- * devices are spread over the tables, so a larger batch costs less for each entry. The loop ends at a page that cannot
- * be read (the next round gets the error again), at a gap, and after MOMENT_MS, because other workers wait. After an
- * SQL failure, each page has its own transaction, because the disk may be nearly full.
+ * devices are spread over the tables, so a larger batch costs less for each entry.
+ *
+ * The loop ends at a gap, and at a page that cannot be read; the next round gets the same error and handles it. It also
+ * ends after MOMENT_MS, because other workers wait. After an SQL failure, each page has its own transaction, because
+ * the disk may be nearly full.
  */
 static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_source_page *p, uint64_t *fresh)
 {
@@ -356,8 +358,8 @@ static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_sour
 		struct hw_source_page next;
 		if (hw_source_read(c->source, stream, &p->to, &next) != 0)
 			break;
-		if (!is_moved(&next)) { /* The previous page was full and also the last one. MariaDB would report no
-			                   changed row for a move to the same offset. */
+		if (!is_moved(&next)) { /* The previous page was full and the last one, so the offset does not move.
+			                 * MariaDB would report that no row was changed. */
 			p->more = next.more;
 			break;
 		}
@@ -458,7 +460,7 @@ static int write_found(struct hw_importer *c, const struct hw_entry *entries, si
 	return rc;
 }
 
-/* Keeps only the devices without a hash in the array, then reads the events to their end. Returns 0, or as
+/* Keeps only the devices without a hash in the array, then reads the events to their end. Returns 0, or the error of
  * read_to_end(). */
 static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_t *n)
 {
@@ -471,8 +473,8 @@ static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_
 			entries[left++] = entries[i];
 	*n = left;
 	free(has);
-	/* Entries that were written before the check are imported first. An entry that is written later has a newer
-	 * seq. */
+	/* First imports all entries that were written before the check. An entry that is written later has a newer
+	 * seq than the one made here. */
 	return rc == 0 && left > 0 ? read_to_end(c) : rc;
 }
 
@@ -509,9 +511,9 @@ static void account_hashes(struct hw_importer *c, const struct hw_source_page *p
 }
 
 /*
- * After a gap, reads the hash of each device, which contains its last transition. Redis writes the hash and the
- * stream's entry in one step. So if the stream was read to its end after the hash, a transition that only the hash
- * contains was lost in the gap.
+ * After a gap, reads the hash of each device, which contains the device's last transition. Redis writes the hash and
+ * the stream's entry in one step. So a transition that is in the hash, but not in the stream up to its end at that
+ * time, was lost in the gap.
  */
 static int read_back(struct hw_importer *c)
 {
@@ -543,13 +545,13 @@ static int read_back(struct hw_importer *c)
 
 /* --- rounds ----------------------------------------------------------------------------------------------------- */
 
-/* A refusal is already logged, and the caller continues with its other work, so it counts as success. */
+/* Treats a refusal as success: it was logged already, and the caller can continue with other work. */
 static int unless_refused(int rc)
 {
 	return rc == -EACCES ? 0 : rc;
 }
 
-/* Updates the lag, from which the age of the last written entry follows. Without SQL, entries are not read. */
+/* Requests the lag, by which the view shows how old the last written entry is. Without SQL, no entries are read. */
 static int check_lag(struct hw_importer *c)
 {
 	int64_t lag[HW_STREAMS] = {0};
@@ -589,7 +591,7 @@ static int expire(struct hw_importer *c, bool busy)
 	return rc < 0 ? rc : 0;
 }
 
-/* Writes a batch of each stream, then does the other pending work. Waits if there is none. */
+/* Writes a batch of each stream, then does other work that is due. Waits if there is nothing to do. */
 static int one_round(struct hw_importer *c)
 {
 	bool more = false, more_events = false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The importer: a thread that reads the streams from Redis and writes them to SQL in batches, until it is stopped. It
- * is a thread because a COMMIT may take long, and neither the watchdog nor a request may wait for it.
+ * The importer: a thread that reads the streams from Redis and writes them to SQL in batches, until it is stopped. A
+ * COMMIT may take long, and neither the watchdog nor a request may wait for it, so this is not done on the loop.
  *
- * The loop gets the importer's log lines and its view as copies, under one lock. If SQL cannot be reached or refuses,
- * the importer reconnects after 1 s, then after growing times up to 60 s. Meanwhile the entries stay in Redis.
+ * The loop gets copies of the importer's log lines and of its view, under one lock. If SQL cannot be reached or
+ * refuses, the importer reconnects after 1 s, then after growing times up to 60 s. Meanwhile the entries stay in Redis.
  */
 #ifndef HW_HISTORY_IMPORTER_H
 #define HW_HISTORY_IMPORTER_H

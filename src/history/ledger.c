@@ -18,8 +18,8 @@
 
 #define PIECE "1000" /* rows deleted per statement */
 
-/* A column whose value is added to others. Another program may have written it, and MariaDB refuses a sum that
- * overflows. */
+/* A column that is summed up. Another program may have written a value so large that MariaDB refuses the sum because
+ * it overflows. */
 #define SANE(column) "CASE WHEN " column " BETWEEN 0 AND 1000000000000000 THEN " column " ELSE 0 END"
 
 enum query {
@@ -89,7 +89,7 @@ static const char *const texts[QUERIES][2] = {
 		" ON DUPLICATE KEY UPDATE outages = " SANE("outages") " + VALUES(outages),"
 		" down_ms = " SANE("down_ms") " + VALUES(down_ms), gone_ms = " SANE("gone_ms") " + VALUES(gone_ms),"
 		" planned_ms = " SANE("planned_ms") " + VALUES(planned_ms)"},
-	/* If two entries begin at the same time, blindness takes precedence. */
+	/* If two entries begin at the same time, the time counts as blind. */
 	[SIGHT_PUT] = {"INSERT INTO sight (node, from_ms, to_ms, cause) VALUES (?, ?, ?, ?) ON CONFLICT (node, from_ms) DO UPDATE SET"
 		" to_ms = max(to_ms, excluded.to_ms), cause = CASE WHEN cause = '' THEN excluded.cause ELSE cause END",
 		"INSERT INTO sight (node, from_ms, to_ms, cause) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE"
@@ -112,7 +112,7 @@ static const char *const texts[QUERIES][2] = {
 		"INSERT INTO planned (dev, from_ms, to_ms, silence) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE dev = dev"},
 	[PLANNED_LAST] = {"SELECT to_ms FROM planned WHERE dev = ? AND from_ms <= ? ORDER BY from_ms DESC LIMIT 1", NULL},
 	[GAP_NEW] = {"INSERT INTO gap (stream, `after`, `before`, lost, found_ms) VALUES (?, ?, ?, ?, ?)", NULL},
-	/* `emptied` stays: after it, a missing hash does not prove that the device was forgotten. */
+	/* `emptied` is kept: it means that a missing hash does not prove that the device was forgotten. */
 	[SET_PENDING] = {"UPDATE position SET at = CASE WHEN at = 'emptied' THEN at ELSE ? END, n = ? WHERE stream = 'device:state'", NULL},
 	[READ_PENDING] = {"SELECT n, at FROM position WHERE stream = 'device:state' AND at <> 'paid'", NULL},
 	[PAID] = {"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at <> 'paid' AND CAST(n AS INTEGER) = ?",
@@ -232,7 +232,7 @@ void hw_ledger_close(struct hw_ledger *l)
 
 /* --- offsets ---------------------------------------------------------------------------------------------------- */
 
-/* The largest ids are longer than the column. They are stored in hexadecimal digits. */
+/* The largest ids do not fit into the column in decimal digits, so they are stored in hexadecimal digits. */
 static void offset_text(struct hw_stream_id at, char buf[HW_STREAM_ID_TEXT])
 {
 	if (strlen(hw_stream_id_print(at, buf)) > HW_ENTRY_WORD)
@@ -246,7 +246,7 @@ static int offset_parse(const char *text, size_t len, struct hw_stream_id *out)
 	return hw_stream_id_parse(text, len, out);
 }
 
-/* Whether the stored text is the one that hw_ledger_move() would compare with. */
+/* Whether the stored text is exactly what hw_ledger_move() would compare it with. */
 static bool is_offset(const char *at, size_t len, const struct hw_stream_cursor *p)
 {
 	char text[HW_STREAM_ID_TEXT];
@@ -359,7 +359,8 @@ static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const ch
 	return is_outage ? add_month(l, dev, hw_month_of(at_ms), (struct month_sums){.outages = 1}) : 0;
 }
 
-/* Closes rows without an end, with length 0. Their real length is unknown, so it is not added to a month. */
+/* Closes the device's rows that have no end. Their real length is not known, so they get length 0 and are not added
+ * to a month. */
 static int close_outages(struct hw_ledger *l, int64_t dev)
 {
 	hw_sql_int(l->q[OUTAGE_CLOSE], 1, dev);

@@ -29,7 +29,7 @@ struct app {
 
 /* --- the configuration ------------------------------------------------------------------------------------------ */
 
-/* Checks that depend on the machine but not on the user: files are readable, the group exists. */
+/* Checks what depends on the machine, but not on the user: files are readable, the group exists. */
 static bool is_right(const char *path, const void *conf)
 {
 	const struct hw_history_settings *c = conf;

@@ -45,8 +45,8 @@ static int read_begun(struct hw_sql *sql, const char *device, int64_t from_ms, i
 	return row;
 }
 
-/* Reads the outages that last at `at_ms`: for each device that was down or forgotten in that month, the last outage
- * before at_ms. */
+/* Reads the outages that had begun before `at_ms` and ended after it. For each device that was down or forgotten in
+ * that month, only the last outage before at_ms can be one. */
 static int read_crossing(struct hw_sql *sql, int64_t at_ms, const struct hw_outages_ops *ops)
 {
 	struct hw_sql_stmt *those =
@@ -98,7 +98,8 @@ int hw_gaps_read(struct hw_sql *sql, int64_t from_ms, int64_t to_ms, hw_gap_take
 		bool fine = hw_stream_id_parse(text, len, &after) == 0;
 		text = hw_sql_column_text(q, 1, &len);
 		fine &= hw_stream_id_parse(text, len, &before) == 0;
-		/* A restored stream continues with an earlier id. The gap then covers the time between both ids. */
+		/* If the stream was restored, it continues with an earlier id. The gap then covers the time between
+		 * the two ids. */
 		uint64_t first = after.ms < before.ms ? after.ms : before.ms;
 		uint64_t last = after.ms < before.ms ? before.ms : after.ms;
 		int64_t from = first < INT64_MAX ? (int64_t)first : INT64_MAX - 1;

@@ -24,8 +24,9 @@ struct hw_outages_ops {
 };
 
 /*
- * Calls ops->take for each ended outage that overlaps [from_ms, to_ms), in any order. `device`: only this id; "": all.
- * ops->take may also get outages that ended earlier, and outages of devices for which ops->wants returns false.
+ * Calls ops->take for each ended outage that overlaps [from_ms, to_ms), in any order. `device`: only the outages of
+ * this id; "": all. ops->take must also accept outages that ended before from_ms, and outages of devices for which
+ * ops->wants returned false.
  *
  * Cost: one row for each outage that began in the window, and one query for each device that was down in the month of
  * `from_ms`.
@@ -38,7 +39,7 @@ int hw_outages_read(struct hw_sql *sql, const char *device, int64_t from_ms, int
 int hw_planned_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                     const struct hw_outages_ops *ops);
 
-/* Gets the times of the entries before and after a gap, and how many entries were lost. */
+/* Called with the times of the entries before and after a gap, and the number of lost entries. */
 typedef void hw_gap_taker(void *arg, int64_t from_ms, int64_t to_ms, int64_t lost);
 
 /* Calls `take` with each gap of device:events that touches [from_ms, to_ms). */

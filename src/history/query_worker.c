@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See query_worker.h. A query belongs to the worker's thread from its start until its answer, and otherwise to the
- * loop. If the client disconnects, the query has no request any more, and its answer is discarded.
+ * See query_worker.h. From its start until its answer, a query belongs to the worker's thread, and otherwise to the
+ * loop. If the client disconnects, the query loses its request, and the answer is discarded.
  */
 #include "history/query_worker.h"
 
@@ -143,7 +143,8 @@ static void on_close(struct evhttp_connection *conn, void *arg)
 	struct evhttp_request *req = x->req;
 	(void)conn;
 	x->req = NULL;
-	/* evhttp frees a request that is attached to a connection. A request that it has detached is freed here. */
+	/* evhttp frees a request that still has its connection. A request that evhttp has detached from its
+	 * connection is freed here. */
 	if (!evhttp_request_get_connection(req))
 		evhttp_request_free(req);
 }

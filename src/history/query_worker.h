@@ -25,10 +25,11 @@ struct hw_query_result {
 	struct evbuffer *body;
 	int code;         /* HTTP status */
 	const char *type; /* of the body */
-	char next[64];    /* `after` of the next page, for the header Heartwheel-Next; "": this is the last page */
+	char next[64];    /* value of `after` for the next page, sent in the header Heartwheel-Next; "": this is the
+	                   * last page */
 	int64_t as_of_ms; /* the Unix ms up to which the database was complete when the query arrived; 0: unknown */
-	bool old;         /* the report covers time after as_of_ms, so the header Heartwheel-As-Of is sent */
-	const char *why;  /* an error, sent as {"error":why}; may point into why_text */
+	bool old;         /* the report goes beyond as_of_ms, so the header Heartwheel-As-Of is sent */
+	const char *why;  /* an error message, sent as {"error":why}; may point into why_text */
 	char why_text[HW_SQL_WHY];
 };
 

@@ -17,7 +17,7 @@
 #include "history/sheet.h"
 #include "history/uptime.h"
 
-#define OLD_MS 5000 /* a report up to now counts as old if the database ends this much earlier */
+#define OLD_MS 5000 /* a report that goes up to now is old if the database ends this much earlier */
 
 static void put_column(struct hw_sheet *s, const char *key, struct hw_sql_stmt *q, int i)
 {
@@ -46,7 +46,7 @@ static void note_old(struct hw_query_result *out, const struct hw_report_asked *
 	out->old = out->as_of_ms > 0 && out->as_of_ms < a->until_ms - OLD_MS;
 }
 
-/* Writes up to when the database is complete. A report about an earlier time is complete. */
+/* Writes up to when the database is complete. If the report ends before that time, it is complete. */
 static void put_as_of(struct hw_query_result *out, struct hw_sheet *s, const struct hw_report_asked *a)
 {
 	note_old(out, a);
@@ -152,9 +152,9 @@ int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_query_
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
 /*
- * How complete a page of events is. `at` is the offset that the importer has reached, `from` the oldest stored entry.
- * Both are read before the rows. So an entry that is written or expires meanwhile may be reported as missing, but a
- * missing one is never reported as present. The gaps after the begin of the page are also written.
+ * How complete a page of events is. `at` is the offset that the importer has reached, and `from` is the oldest stored
+ * entry. Both are read before the rows. So if an entry is written or expires meanwhile, it may be reported as missing
+ * although it is in the page, but never the other way round. The gaps after the begin of the page are also written.
  */
 struct reach {
 	char at[HW_STREAM_ID_TEXT], from[HW_STREAM_ID_TEXT]; /* "": none */
@@ -163,8 +163,8 @@ struct reach {
 static int read_reach(struct hw_sql *sql, struct reach *r)
 {
 	struct hw_sql_stmt *at = hw_sql_prepare(sql, "SELECT at FROM position WHERE stream = 'device:events'");
-	/* Rows from hashes have no id in the stream: their entry is 0. There may be many, and the condition on `entry`
-	 * skips them by index. */
+	/* Rows that were read from hashes have no id in the stream; their `entry` is 0. There may be many, and by
+	 * the condition on `entry` the index skips them. */
 	struct hw_sql_stmt *from = hw_sql_prepare(
 		sql, "SELECT entry FROM transition WHERE entry > 0 AND found = 0 ORDER BY entry LIMIT 1");
 	size_t len;

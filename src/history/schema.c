@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See schema.h. Every statement of a step can be repeated: in MariaDB and MySQL, DDL ends a transaction, so if the
- * program is killed, a step may be half done.
+ * See schema.h. Every statement of a step can be repeated. In MariaDB and MySQL each DDL statement ends a transaction,
+ * so a step may be half done when the program is killed.
  */
 #include "history/schema.h"
 

@@ -47,8 +47,8 @@ struct hw_source {
 
 static void on_bell(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what,
-		(void)arg; /* The byte is not read, so the fd stays readable and each later wait ends at once. */
+	(void)fd, (void)what, (void)arg; /* The byte is not read, so the descriptor stays readable, and each later wait
+	                                  * ends at once. */
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -136,7 +136,8 @@ struct question {
 	struct hw_source *s;
 	reader *read; /* NULL: any reply but an error is fine */
 	void *arg;
-	bool one_of_many; /* this key may have another type, and is then skipped; other answers count */
+	bool one_of_many; /* one of several keys: if this key has another type, it is skipped, and the other answers
+	                   * count */
 	bool may_fail;    /* ignore an error */
 };
 
@@ -183,7 +184,8 @@ static void send_question(struct question *q, int argc, const char **argv)
 	s->awaited += s->failed == 0;
 }
 
-/* Waits for all answers. A later callback would use memory of the caller's stack that is no longer valid. */
+/* Waits for all answers. None may arrive later, because its callback would use memory of the caller's stack that is
+ * no longer valid. */
 static int answers(struct hw_source *s)
 {
 	while (s->awaited > 0 && turn(s))
@@ -232,8 +234,8 @@ static void send_clock(struct hw_source *s, struct question *q)
 	send_question(q, 1, (const char *[]){"TIME"});
 }
 
-/* The clock with which times are compared: the later one of Redis' and ours, because either may be behind. If Redis
- * refuses TIME, the time in the entry's id is used in its place. */
+/* Returns the clock for comparisons: Redis' clock or ours, whichever is later, because either may be behind. If
+ * Redis refuses TIME, the time in the entry's id replaces Redis' clock. */
 static int64_t clock_ms(const struct hw_source *s, struct hw_stream_id at)
 {
 	int64_t ours = hw_clock_now().wall_ms, theirs = s->redis_ms;
@@ -298,8 +300,8 @@ static enum hw_source_odd odd_of_incident(const struct hw_entry *e)
 	return e->time_ms >= HW_EARLIEST_MS && e->last_seen_ms > 0 ? HW_ODD_KINDS : HW_ODD_TIME;
 }
 
-/* Why an entry is skipped; HW_ODD_KINDS: it is kept. A name is not corrected, because a corrected name could be that of
- * another device. */
+/* Returns why an entry is skipped; HW_ODD_KINDS: it is not skipped. An invalid name is not corrected, because the
+ * result could be the name of another device. */
 static enum hw_source_odd odd_of(enum hw_stream stream, struct hw_entry *e, int64_t now_ms, bool same_names)
 {
 	if (!*e->state || !same_names)
@@ -409,7 +411,7 @@ static bool read_page(void *arg, const redisReply *reply)
 	return r->gone || take_page(r, &page);
 }
 
-/* Reads a number of entries; -1 if it is impossible. By XSETID a stream can report any number. */
+/* Reads a number of entries; -1: the number is impossible. A program can set any number with XSETID. */
 static int64_t number_of_entries(const redisReply *r)
 {
 	bool good = r->type == REDIS_REPLY_INTEGER && r->integer >= 0 && r->integer <= HW_ENTRIES_MAX;
@@ -458,8 +460,8 @@ static bool read_whole(void *arg, const redisReply *reply)
 	return hw_stream_page_read(start, p->to.id, r->s->page, &page) && take_page(r, &page);
 }
 
-/* The entry at the offset is missing: reads the data about the stream and its first entries in one transaction, so that
- * they match. */
+/* The entry at the offset is missing. Reads the data about the stream, together with its first entries, in one
+ * transaction, so that both are of the same moment. */
 static int read_whole_stream(struct hw_source *s, struct reading *r)
 {
 	char count[16];

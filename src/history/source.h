@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Access to Redis for the importer's thread, which blocks: each call sends a command and waits for the answer. It uses
- * link/link.h on its own event loop, which runs only during a wait. hw_source_wake(), from any thread, ends every wait.
+ * Access to Redis for the importer's thread. It blocks: each call sends a command and waits for the answer. It uses
+ * link/link.h on its own event loop, which runs only during a wait. hw_source_wake() ends every wait, from any thread.
  *
  * A page is requested together with the entry after which it continues. If that entry is missing, the data about the
- * stream show why. If the stream was trimmed past our offset, the number of lost entries is entries-added less length
- * less the entries read (Redis 7). If it is another stream, because Redis was emptied or restored, it is read from its
- * start.
+ * stream show the reason:
+ *
+ * - The stream was trimmed past our offset. The number of lost entries is then entries-added, less the length, less the
+ *   entries that were read (Redis 7).
+ * - It is another stream, because Redis was emptied or restored. It is read from its start.
  */
 #ifndef HW_HISTORY_SOURCE_H
 #define HW_HISTORY_SOURCE_H
@@ -28,8 +30,8 @@ struct hw_source_conf {
 	unsigned page; /* entries per request, which Redis answers in one go */
 };
 
-/* What is wrong with an entry or a hash. Such an entry is skipped, with two exceptions, which are corrected: a text,
- * and a transition's time before the year 2000. */
+/* What is wrong with an entry or a hash. Such an entry is skipped. Only a wrong text, and a transition's time before
+ * the year 2000, are corrected. */
 enum hw_source_odd {
 	HW_ODD_FIELDS,
 	HW_ODD_TIME,

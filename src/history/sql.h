@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A small interface to SQL with two backends: SQLite 3, and MariaDB or MySQL through libmariadb. configure decides
- * which backends are built in. A statement whose text differs between backends is written twice (hw_sql_pick()). Names
- * that are reserved in one backend are in backticks, which both backends accept.
+ * which backends are built in. If a statement needs different texts for the backends, it is written twice
+ * (hw_sql_pick()). Names that a backend reserves are in backticks, which both backends accept.
  *
- * A connection and its statements are used by one thread at a time. Calls block. After an error the state of the open
- * transaction is unknown: the owner closes the connection, opens a new one, and reads what is stored.
+ * A connection and its statements are used by one thread at a time. Calls block. After an error, the state of the open
+ * transaction is unknown. The owner then closes the connection, opens a new one, and reads what is stored.
  */
 #ifndef HW_HISTORY_SQL_H
 #define HW_HISTORY_SQL_H

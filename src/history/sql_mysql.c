@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MariaDB and MySQL, through the prepared statements of libmariadb. Each column is read as text, which the library also
- * makes of numbers, because there are few columns. A result is stored as a whole, so that the next statement may run
- * before it is read.
+ * MariaDB and MySQL, through the prepared statements of libmariadb. There are few columns, so each is read as text; the
+ * library converts numbers to text. A result is stored as a whole, so the next statement may run before all rows are
+ * read.
  */
 #include <errno.h>
 #include <mysql.h>

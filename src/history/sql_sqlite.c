@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQLite with a write-ahead log, so that reports can read while a batch is written, and with synchronous = NORMAL, so
- * that a batch needs no fsync. If the machine crashes, the last batches may be lost, each with its offset. The importer
+ * SQLite with a write-ahead log and synchronous = NORMAL. So reports can read while a batch is written, and a batch
+ * needs no fsync. If the machine crashes, the last batches may be lost, each together with its offset. The importer
  * then reads their entries again.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See uptime.h. Outages that have ended are read from `outage`, or for a whole month from the sums in `month`. A
- * current outage, and the time since a device was forgotten, are in the device's row.
+ * See uptime.h. Ended outages are read from `outage`; for a whole month, their sums are read from `month`. A current
+ * outage, and the time since a device was forgotten, are in the device's row.
  */
 #include "history/uptime.h"
 
@@ -14,12 +14,12 @@
 #include "history/seen.h"
 #include "history/spans.h"
 
-#define UNSEEN_MAX 8 /* if a month has more unseen spans, its outages are read one by one */
+#define UNSEEN_MAX 8 /* if a month has more unseen spans than this, its outages are read one by one */
 
 /* A device of the report. */
 struct subject {
 	struct hw_uptime u;
-	int64_t gone_ms; /* for how long the device was forgotten between times at which it was known */
+	int64_t gone_ms; /* how long the device was forgotten before it was known again */
 };
 
 struct reading {
@@ -185,7 +185,7 @@ static void take_planned_unseen(void *arg, const struct hw_outage *o)
 		s->u.planned_ms -= unseen_ms(r, o, s);
 }
 
-/* `month` has the whole length of an outage. Subtracts the part that no monitor saw. */
+/* The sums in `month` contain the whole outage. Subtracts the part that no monitor saw. */
 static void take_unseen(void *arg, const struct hw_outage *o)
 {
 	const struct reading *r = arg;

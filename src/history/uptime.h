@@ -40,7 +40,8 @@ struct hw_uptimes {
 	struct hw_uptime *at; /* sorted by dev; owned */
 	size_t n;
 	struct hw_uptime all; /* sums */
-	int64_t gaps, lost;   /* of the events in the window; the sums do not include lost transitions */
+	int64_t gaps, lost;   /* gaps of the events in the window, and transitions lost in them; the sums do not
+	                       * include these */
 };
 
 /* Returns 0, -ENOMEM, or -EIO if SQL failed. hw_uptimes_fini() must be called in any case. */

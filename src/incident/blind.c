@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blindness. If a node is blind, the waits of its pending devices stop. If heartwheel as a whole is blind, that is an
- * incident: for blind_after no monitor has renewed its sight record, or a group is deaf, or Redis does not answer.
- * While Redis cannot be reached, no sight record can be read, so that time does not count against the monitors.
+ * Blindness. While a node is blind, its pending devices do not become down.
+ *
+ * If heartwheel as a whole is blind, that is an incident. It begins when for blind_after one of these was true: no
+ * monitor has renewed its sight record; a group is deaf; Redis does not answer. While Redis cannot be reached, no sight
+ * record can be read, so that time does not count as time without a renewal.
  */
 #include <string.h>
 
@@ -92,7 +94,7 @@ static void follow(struct hw_incidents *e, struct hw_incident **i, int64_t since
 	}
 }
 
-/* Since when no sight record was renewed; 0: one was renewed within blind_after. */
+/* Since when no monitor has renewed its sight record; 0: one has renewed it within blind_after. */
 static int64_t not_renewed_since(const struct hw_incidents *e)
 {
 	int64_t after = e->conf.blind_after_ms;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What must be written. For incidents and members only the present state is returned: an incident that changed ten
- * times since the last call is returned once. Each event and each planned outage is returned. An incident or a device
- * that is no longer needed is freed at the call after the one that returned its last change.
+ * Returns what must be written. For incidents and members, this is only their present state: an incident that has
+ * changed ten times since the last call is returned once. But each event and each planned outage is returned. If an
+ * incident or a device is no longer needed, it is freed at the call after the one that returned its last change.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static bool give_incident(struct hw_incidents *e, struct hw_change *out)
 	return false;
 }
 
-/* A device that has moved is returned twice: it has left one incident, and has joined another. */
+/* If a device has moved, it is returned twice: it has left one incident, and it has joined another. */
 static bool give_member(struct hw_incidents *e, struct hw_change *out)
 {
 	while (e->changed_devices) {

@@ -3,11 +3,12 @@
  * The classes of devices, and the incident to which each device belongs. Invariants, between two calls from outside:
  *
  * - A down device is in exactly one open incident.
- * - An unreachable device whose parents are all away is in the incident of the parent that went away last, or in none
- *   if that parent is in none. An unreachable device that settles may be in any open incident.
+ * - If all parents of an unreachable device are away, it is in the incident of the parent that went away last. If that
+ *   parent is in none, the device is in none.
+ * - If a parent has just returned, an unreachable device may be in any open incident until it has settled.
  * - A pending or returned device is in no incident.
  *
- * If a device moves to another incident, the unreachable devices behind it move too. Links have no circle, so this
+ * If a device moves to another incident, the unreachable devices behind it move too. Links form no circle, so this
  * ends.
  */
 #include "incident/incidents_priv.h"
@@ -58,8 +59,8 @@ static void take_along(struct hw_incidents *e, struct hw_incident_device *d)
 			hw_class_place(e, l->child);
 }
 
-/* Whether a mass incident has become small. Its devices then open incidents of their own, so there must be room for
- * these. */
+/* Whether a mass incident has become so small that it is split. Each of its devices then opens an incident of its
+ * own, so there must be room for these incidents. */
 static bool is_small(const struct hw_incidents *e, const struct hw_incident *i)
 {
 	return i->kind == HW_INCIDENT_MASS && i->down < (e->conf.mass ? e->conf.mass : 1) && i->down * 10 < i->most &&
@@ -81,7 +82,7 @@ static void move(struct hw_incidents *e, struct hw_incident_device *d, struct hw
 	take_along(e, d);
 }
 
-/* The unreachable devices that are left in the incident leave it. Those with a parent in another incident join that
+/* Removes the remaining unreachable devices from the incident. A device with a parent in another incident joins that
  * one. */
 static void dismiss(struct hw_incidents *e, struct hw_incident *i)
 {
@@ -95,8 +96,8 @@ static void dismiss(struct hw_incidents *e, struct hw_incident *i)
 	}
 }
 
-/* Down devices of `i` have moved to `into`, or have left (`into` NULL). If `i` has none left, it is merged into `into`,
- * or ends. */
+/* Down devices have left `i`, or have moved to `into` (NULL: they have left). If `i` has no down device any more, it
+ * is merged into `into`, or ends. */
 static void emptied(struct hw_incidents *e, struct hw_incident *i, struct hw_incident *into)
 {
 	if (!i || i->state != HW_INCIDENT_OPEN || i->down > 0)
@@ -179,7 +180,8 @@ static void join_unseen(struct hw_incidents *e, struct hw_incident_device *d)
 	move(e, d, i);
 }
 
-/* Finds the incident of a down device. `alone`: its mass incident has ended, so the device counts for no new one. */
+/* Finds the incident of a down device. `alone`: the device was in a mass incident that has ended, and may not count
+ * for a new one. */
 static void place_down(struct hw_incidents *e, struct hw_incident_device *d, bool alone)
 {
 	if (d->fact == HW_FACT_UNSEEN) {
@@ -244,7 +246,8 @@ void hw_class_settle(struct hw_incidents *e, struct hw_incident_device *d)
 void hw_class_begin(struct hw_incidents *e, struct hw_incident_device *d, int64_t wait_ms)
 {
 	struct hw_incident *was = d->in;
-	if (d->class != HW_CLASS_NONE) /* it was unseen and is offline now, or an entry about its return was lost */
+	if (d->class != HW_CLASS_NONE) /* the device was unseen and is offline now; or the entry about its return was
+	                                * lost */
 		set_class(e, d, HW_CLASS_NONE);
 	if (hw_device_parents_away(d)) {
 		set_class(e, d, HW_CLASS_UNREACHABLE);
@@ -317,8 +320,8 @@ static struct hw_incident_device *first_down(struct hw_incident_device *d)
 	return d;
 }
 
-/* A mass incident has become small: each of its down devices opens an incident of its own. Devices behind them move
- * too, so the next down device is found before one moves. */
+/* Splits a mass incident that has become small: each of its down devices opens an incident of its own. The devices
+ * behind it move too. So the next down device is found before this one moves. */
 static void split(struct hw_incidents *e, struct hw_incident *i)
 {
 	i->group->mass = NULL; /* no device joins it any more */
@@ -385,7 +388,8 @@ void hw_class_flaps(struct hw_incidents *e, struct hw_incident_device *d)
 static void class_due(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	int64_t left = d->seen_end - hw_blind_seen(e, d->node);
-	if (left > 0) { /* the node was blind; while it is blind, this is checked again at least each second */
+	if (left > 0) { /* The node was blind, so the wait lasts longer. While the node is blind, this is checked at
+		         * least once a second. */
 		d->class_end = e->now + (left > 1000 ? left : 1000);
 		return;
 	}

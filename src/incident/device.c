@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Devices, their parents, and their weights. A record exists while its device is offline or unseen, is a parent of such
- * a device, has an incident, or has a weight of at least 1/16. The weight halves each flap_half. So after a start, the
- * last four flap_half of the stream give every weight again, except for a sixteenth.
+ * a device, has an incident, or has a weight of at least 1/16.
+ *
+ * The weight halves in each flap_half. So after a start, the entries of the last four flap_half give each weight again,
+ * except for a sixteenth.
  */
 #include <errno.h>
 #include <math.h>
@@ -80,8 +82,8 @@ void hw_device_free(struct hw_incidents *e, struct hw_incident_device *d)
 	free(d);
 }
 
-/* When the weight will be below `to`. This is always after the present time, so that rounding cannot make a timer spin.
- */
+/* Returns when the weight will be below `to`. The result is always later than now; otherwise rounding could make a
+ * timer fire without end. */
 static int64_t falls_at(const struct hw_incidents *e, const struct hw_incident_device *d, double to)
 {
 	double ms = (double)d->weight > to ? (double)e->conf.flap_half_ms * log2((double)d->weight / to) : 0;
@@ -156,8 +158,8 @@ int64_t hw_device_settle_ms(const struct hw_incident_device *d)
 	return ms > HW_INCIDENT_SETTLE ? ms : HW_INCIDENT_SETTLE;
 }
 
-/* Whether `d` is `above` or has it as an ancestor. `*left`: how many more ancestors may be visited. Returns true if
- * none may. */
+/* Whether `d` is `above`, or a descendant of it. `*left` is how many more ancestors may be visited. If none may, the
+ * result is true. */
 static bool is_ancestor(const struct hw_incident_device *d, const struct hw_incident_device *above, int *left)
 {
 	if (d == above || --*left <= 0)

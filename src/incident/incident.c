@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An incident and its members. `down`, `unreachable` and the list of members always agree. The survey (loud,
- * loud_since, mask) visits all members, so it is made again only when it is needed. When a device joins, it is updated
- * in constant time.
+ * An incident and its members. `down` and `unreachable` always agree with the list of members. The survey (loud,
+ * loud_since, mask) needs a visit of all members, so it is made only when it is needed. When a device joins, the survey
+ * is updated in constant time.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * - while (hw_incidents_change(e, &change)): writes all changes and the offsets in one script
  * - when the script has succeeded, sends the messages; hw_incidents_done() when one has ended
  *
- * The rule: a notification may be suppressed, the truth never. An offline device is in an incident, or its class shows
- * why it is not in one yet:
+ * The rule: heartwheel may suppress a notification, but it always shows the truth. An offline device is in an incident,
+ * or its class shows why it is not in one yet:
  *
  * - pending: a parent may be the cause; in no incident
  * - unreachable: all its known parents are offline or unseen, or a parent has just returned; in the incident of the
@@ -18,8 +18,8 @@
  * - down: all other cases; in exactly one incident. A down device stays down until it returns, or until all its parents
  *   are offline and no receiver has been sent its incident
  *
- * Messages are not queued. What a receiver was sent last is compared with the incident, and the difference is its news.
- * So the state is limited, however long a receiver fails.
+ * Messages are not queued. The engine compares what a receiver was sent last with the incident; the difference is the
+ * receiver's news. So the state is limited, however long a receiver fails.
  *
  * Time: `now.mono` is BOOTTIME, which is not changed when the clock is set. All waits use it. The engine's own times
  * are the wall clock at hw_incidents_new() plus the BOOTTIME since then.
@@ -46,18 +46,18 @@
 #define HW_INCIDENT_PARALLEL   8    /* messages of a receiver that are being sent */
 #define HW_INCIDENT_NEWS       100  /* in a message; the rest is counted */
 #define HW_INCIDENT_PARENTS    4    /* of a device */
-#define HW_INCIDENT_ANCESTORS  64   /* a device with more, or in a circle, loses the parent that was added last */
+#define HW_INCIDENT_ANCESTORS  64   /* with more, or in a circle, a device loses its newest parent */
 #define HW_INCIDENT_SILENCES   1000 /* without those of the file */
 #define HW_INCIDENT_SECTIONS   100  /* [silence] sections */
 #define HW_INCIDENT_WINDOWS    16   /* of a section */
 #define HW_INCIDENT_NODES      64   /* the blindness of further nodes is not known */
 #define HW_INCIDENT_STEP       1000 /* devices and incidents that one hw_incidents_step() visits */
 #define HW_INCIDENT_WAIT_MORE  10000
-#define HW_INCIDENT_BEHIND     5000 /* less than WAIT_MORE, so no wait ends while a parent's entry is unread */
+#define HW_INCIDENT_BEHIND     5000 /* less than WAIT_MORE: no wait ends before its entry is read */
 #define HW_INCIDENT_SETTLE     60000
 #define HW_INCIDENT_GROWN      60000
 #define HW_INCIDENT_SMALL      300000  /* a mass incident that has become small ends after this time */
-#define HW_INCIDENT_UNSEEN     60000   /* devices that become unseen within this time of each other share an incident */
+#define HW_INCIDENT_UNSEEN     60000   /* devices that become unseen with pauses of at most this share an incident */
 #define HW_INCIDENT_NOTICE     3600000 /* a notice about a task that no receiver takes is dropped after this time */
 #define HW_INCIDENT_RETURNED   60000   /* a silence until online ends this long after the last return */
 #define HW_INCIDENT_UNTIL_MAX  INT64_C(31622400000) /* a silence ends within a year */
@@ -158,23 +158,23 @@ int hw_incidents_load(struct hw_incidents *e, const struct hw_incident_view *v);
 /* A field `to:RECEIVER`. Unknown receivers are ignored. */
 int hw_incidents_load_sent(struct hw_incidents *e, const char *incident, const char *receiver, enum hw_news last,
                            bool acknowledged, bool flapping, uint32_t count, int64_t at_ms);
-/* The data in a receiver's hash. `from_ms` 0: unknown. hw_incidents_load_sending() follows for each message whose
- * sending had begun. */
+/* The data in a receiver's hash. `from_ms` 0: unknown. If messages were being sent, hw_incidents_load_sending() is
+ * called for each. */
 int hw_incidents_load_receiver(struct hw_incidents *e, const char *receiver, uint64_t n, int64_t from_ms);
 /* `incident`: for an `each` receiver, the incident of the message; else NULL. */
 int hw_incidents_load_sending(struct hw_incidents *e, const char *receiver, uint64_t number, const char *incident);
 
 struct hw_incident_entry; /* below */
-/* A device in device:offline or device:unseen, as Redis has it now. `wait_ms` is its parent's timeout, to which
- * `settle` is added; -1: none. */
+/* A device that is in device:offline or device:unseen now. `wait_ms`: the timeout of its parent, to which `settle`
+ * is added; -1: it does not wait. */
 int hw_incidents_load_device(struct hw_incidents *e, const struct hw_incident_entry *entry);
 /* A member of an incident. If the device is not loaded, it has returned, and leaves. */
 int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const char *device,
                              enum hw_incident_class class, int64_t since_ms);
 /* A transition of the last four `flap_half`, for the weight alone. */
 int hw_incidents_recall(struct hw_incidents *e, const char *device, int64_t time_ms);
-/* All is loaded. Devices without an incident are classified. `first`: nothing was stored before, so incidents of
- * devices that are offline now are listed, but neither their begin nor their end is sent. */
+/* Everything is loaded. Devices without an incident are classified. `first`: nothing was stored before. Then devices
+ * that are offline now get incidents that are only listed: neither their begin nor their end is sent. */
 int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first);
 /* Redis was emptied or failed over: hw_incidents_change() returns everything again. */
 void hw_incidents_rewrite(struct hw_incidents *e);
@@ -205,7 +205,8 @@ int hw_incidents_group(struct hw_incidents *e, struct hw_now now, const char *gr
 void hw_incidents_sight_renewed(struct hw_incidents *e, struct hw_now now);
 /* Redis answers, or does not. */
 void hw_incidents_redis(struct hw_incidents *e, struct hw_now now, bool up);
-/* The oldest unread entry of a stream is older than HW_INCIDENT_BEHIND. Only news of blindness are sent then. */
+/* `behind`: the oldest unread entry of a stream is older than HW_INCIDENT_BEHIND. Only news of blindness are sent
+ * then. */
 void hw_incidents_behind(struct hw_incidents *e, bool behind);
 /* The group and labels of a device, if the device is known here; also useful for parents. Returns 0 or -ENOMEM. */
 int hw_incidents_describe(struct hw_incidents *e, struct hw_now now, const char *id, const char *group,
@@ -224,12 +225,13 @@ struct hw_silence_view {
 	char id[HW_INCIDENT_ID + 1]; /* of a section: empty, and `reason` begins with its name */
 	const char *match, *reason, *by;
 	int64_t until_ms;                        /* 0: none */
-	bool until_online, planned, was_offline; /* was_offline: a device that it matches was offline since it began */
+	bool until_online, planned, was_offline; /* was_offline: a device that matches was offline since the silence
+	                                          * began */
 	int64_t at_ms;
 };
 
-/* Begins a silence and writes its id. An empty `id` becomes a new one; a loaded silence keeps its id and `at_ms`.
- * Returns 0, -EINVAL (no end, too late an end, or a wrong matcher), -ENOSPC or -ENOMEM. */
+/* Begins a silence and sets its id. If `id` is empty, it gets a new one. A silence that was loaded keeps its id and
+ * `at_ms`. Returns 0, -EINVAL (no end, an end that is too late, or a wrong matcher), -ENOSPC or -ENOMEM. */
 int hw_incidents_silence(struct hw_incidents *e, struct hw_now now, struct hw_silence_view *s);
 /* 0 or -ENOENT. */
 int hw_incidents_unsilence(struct hw_incidents *e, struct hw_now now, const char *id);
@@ -281,7 +283,7 @@ void hw_incidents_done(struct hw_incidents *e, struct hw_now now, const char *re
 
 enum hw_change_kind {
 	HW_CHANGE_INCIDENT, /* write `incident`, and move it to the sorted set of its state */
-	HW_CHANGE_DROPPED,  /* delete `id`: no receiver needs it, and its members have moved */
+	HW_CHANGE_DROPPED,  /* delete `id`: its members have moved to other incidents, and no receiver needs it */
 	HW_CHANGE_SENT,     /* field `to:RECEIVER` of `id` */
 	HW_CHANGE_JOINED,   /* write `device` to the members of `id` */
 	HW_CHANGE_LEFT,     /* remove `device` from the members of `id` */
@@ -308,8 +310,8 @@ struct hw_change {
 	uint32_t count;
 };
 
-/* Returns the next change since the last call that returned false. All changes, in this order, give the present state.
- * The texts are valid until the next call. */
+/* Returns the next change. The changes since the last call that returned false, in this order, give the present
+ * state. Returns false after the last change. The texts are valid until the next call. */
 bool hw_incidents_change(struct hw_incidents *e, struct hw_change *out);
 
 /* --- queries ------------------------------------------------------------------------------------------------------ */
@@ -319,12 +321,12 @@ void hw_incidents_list(struct hw_incidents *e, bool (*each)(void *arg, const str
 bool hw_incidents_find(struct hw_incidents *e, const char *id, struct hw_incident_view *out);
 /* Writes up to `max` ids of members that are not silenced, those that are down first. Returns how many. */
 size_t hw_incidents_members(struct hw_incidents *e, const char *incident, const char **ids, size_t max);
-/* The class of a device; *incident is its incident's id or NULL. */
+/* Returns the class of a device, and sets *incident to the id of its incident, or NULL. */
 enum hw_incident_class hw_incidents_class(const struct hw_incidents *e, const char *device, const char **incident);
 /* The weight of a device at the time of the last call. */
 double hw_incidents_weight(const struct hw_incidents *e, const char *device);
-/* Calls `each` for the silences, those of the sections first, until it returns false. A section has an empty id; `name`
- * is its name, else NULL. */
+/* Calls `each` for the silences until it returns false, beginning with those of the configuration's sections. These
+ * have an empty id, and `name` is the section's name; the others have `name` NULL. */
 struct hw_silence_state {
 	const char *name;
 	bool in_force;

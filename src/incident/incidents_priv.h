@@ -119,7 +119,8 @@ struct hw_silence {
 	int64_t at_ms, until_ms;
 	bool until_online, planned, was_offline, in_force, changed, ended;
 	int64_t begin_ms;   /* of the present time in force */
-	int64_t quiet_from; /* until_online: since when no device that it matches is offline; 0: one is, or none was */
+	int64_t quiet_from; /* until_online: since when no matching device is offline; 0: one is offline, or none was
+	                     * offline yet */
 	size_t n_offline;   /* until_online: matched devices that are offline */
 	struct hw_window windows[HW_INCIDENT_WINDOWS];
 	size_t n_windows;
@@ -135,7 +136,7 @@ struct hw_receiver {
 	unsigned parallel, position;
 	uint64_t n;         /* the last message's number */
 	int64_t gather_end; /* 0: nothing is gathered */
-	bool waits;         /* the other news wait until a message is sent, or a stream is read */
+	bool waits;         /* the other news wait until a message is sent, or until a stream is read */
 	unsigned n_sending;
 	struct {
 		uint64_t number;
@@ -227,7 +228,7 @@ void hw_device_changed(struct hw_incidents *e, struct hw_incident_device *d);
 struct hw_incident_group *hw_incident_group(struct hw_incidents *e, const char *name); /* NULL: no memory, or no name */
 struct hw_incident_device *hw_device_find(const struct hw_incidents *e, const char *id);
 struct hw_incident_device *hw_device_get(struct hw_incidents *e, const char *id); /* NULL: no memory */
-/* If the record is not needed, frees it; otherwise sets when it is due. Must be the last call about the record. */
+/* Frees the record if it is not needed; otherwise sets when the record is due. No call about the record may follow. */
 void hw_device_settle_record(struct hw_incidents *e, struct hw_incident_device *d);
 void hw_device_free(struct hw_incidents *e, struct hw_incident_device *d);
 void hw_device_link(struct hw_incidents *e, struct hw_incident_device *d, const char *parents);
@@ -245,10 +246,11 @@ void hw_device_weigh(struct hw_incidents *e, struct hw_incident_device *d, int64
 struct hw_silence *hw_silence_of(struct hw_incidents *e, struct hw_incident_device *d);
 /* The device became offline, or is no longer offline. Silences until online count it. */
 void hw_silence_offline(struct hw_incidents *e, struct hw_incident_device *d, bool offline);
-/* The data that matchers compare may have changed. Determines the device's silence and receivers again, and those of
- * its children. */
+/* Data that matchers compare may have changed. Determines the silence and the receivers of the device again, and
+ * those of its children. */
 void hw_silence_refresh(struct hw_incidents *e, struct hw_incident_device *d);
-/* Compares the planned silence of a device's outage with the present one; `ends`: the outage is over. */
+/* If the device's outage is planned (by a silence), compares the silence that was noted with the present one.
+ * `ends`: the outage is over. */
 void hw_silence_plan(struct hw_incidents *e, struct hw_incident_device *d, bool ends);
 int hw_silence_configure(struct hw_incidents *e, const struct hw_incidents_conf *conf);
 void hw_silence_step(struct hw_incidents *e);
@@ -273,7 +275,7 @@ void hw_incident_drop(struct hw_incidents *e, struct hw_incident *i);
 bool hw_incident_is_known(const struct hw_incident *i); /* some receiver was sent something */
 bool hw_incident_is_over(const struct hw_incident *i);  /* no receiver waits for its end */
 void hw_incident_survey(struct hw_incidents *e, struct hw_incident *i);
-/* Removes an incident that is no longer needed from the engine. Must be the last call about the incident. */
+/* Removes an incident that is no longer needed from the engine. No call about the incident may follow. */
 void hw_incident_reap(struct hw_incidents *e, struct hw_incident *i);
 void hw_incident_free(struct hw_incident *i);
 void hw_incident_view(const struct hw_incident *i, struct hw_incident_view *v);
@@ -298,8 +300,8 @@ void hw_class_device_due(struct hw_incidents *e, struct hw_incident_device *d);
 
 /* --- news.c, message.c -------------------------------------------------------------------------------------------- */
 
-/* Returns the news about an incident for a receiver. If there are none, *when is when there may be some without a
- * change. */
+/* Returns the news about an incident for a receiver. If there are none now, but there may be some later without a
+ * change, sets *when to that time. */
 enum hw_news hw_news_of(struct hw_incidents *e, struct hw_incident *i, unsigned receiver, int64_t *when);
 /* Compares an incident with all receivers. */
 void hw_news_check(struct hw_incidents *e, struct hw_incident *i);

@@ -12,8 +12,8 @@ static void set_text(struct hw_incidents *e, char **to, const char *text)
 	*to = hw_incidents_text(e, text && *text ? text : NULL);
 }
 
-/* Applies what an entry contains about a device, besides its state. The group does not change, because a window of that
- * group may contain the device. */
+/* Applies what an entry contains about a device, except for its state. The group of a device in a group's window is
+ * not changed. */
 static void describe(struct hw_incidents *e, struct hw_incident_device *d, const char *group, const char *labels)
 {
 	if (group && (!d->group || !d->in_window))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state after a start. For devices, the present content of Redis counts. For incidents, what was last committed
- * counts: a member that is no longer offline leaves, and a device without an incident is classified again. While
+ * The state after a start. For devices, the present content of Redis counts; for incidents, the last commit. So a
+ * member that is no longer offline leaves its incident, and a device without an incident is classified again. While
  * loading, no incident is closed and nothing is sent.
  */
 #include <stdlib.h>
@@ -127,8 +127,8 @@ int hw_incidents_recall(struct hw_incidents *e, const char *device, int64_t time
 	return e->failed;
 }
 
-/* Starts a device whose incident is known, or that is classified for the first time. Its parent may just have returned,
- * so the device waits for `settle` too. */
+/* Starts a device whose incident is known, or that is classified for the first time. One of its parents may just
+ * have returned, so the device also waits for `settle`. */
 static void start_device(struct hw_incidents *e, struct hw_incident_device *d, bool first)
 {
 	if (hw_device_is_away(d)) {
@@ -154,7 +154,8 @@ int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first)
 	for (size_t k = 0; k < e->devices.n_slots; k++)
 		for (struct hw_named *n = e->devices.slots[k]; n; n = n->next)
 			start_device(e, (struct hw_incident_device *)n, first);
-	for (size_t k = 0; k < e->devices.n_slots; k++) /* entries that are not read again may have made devices away */
+	for (size_t k = 0; k < e->devices.n_slots; k++) /* Some devices may have become away by entries that are not
+	                                                 * read again. */
 		for (struct hw_named *n = e->devices.slots[k]; n; n = n->next)
 			if (hw_device_is_away((struct hw_incident_device *)n))
 				hw_class_parent_away(e, (struct hw_incident_device *)n);

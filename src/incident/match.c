@@ -22,7 +22,8 @@ struct hw_match {
 bool hw_glob(const char *glob, const char *text, size_t len)
 {
 	const char *star = NULL;
-	size_t at = 0, from = 0; /* of the text; from: where the last star's text ends at least */
+	size_t at = 0, from = 0; /* `at`: position in the text; `from`: the text for the last star ends here at the
+	                          * earliest */
 	while (at < len) {
 		if (*glob == '*') {
 			star = ++glob;

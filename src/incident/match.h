@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which devices a silence or a receiver is for. A matcher has lines, and a line has terms: `group:GLOB`, `id:GLOB` and
- * `label:NAME=GLOB`. A device matches if it matches all terms of at least one line. In a glob `*` stands for any text
- * and `?` for one byte. A term with blanks, or only its value, is put in double quotes. A matcher without lines matches
- * every device.
+ * `label:NAME=GLOB`. A device matches a line if it matches all terms of the line. It matches the matcher if it matches
+ * at least one line. A matcher without lines matches every device.
+ *
+ * In a glob, `*` stands for any text and `?` for one byte. If a value contains blanks, the term or the value is in
+ * double quotes.
  */
 #ifndef HW_INCIDENT_MATCH_H
 #define HW_INCIDENT_MATCH_H

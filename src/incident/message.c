@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receivers and their messages. A receiver gathers for `interval`, from its first news on. Then its news are determined
- * again, and what is still news is sent in one message, or, for an `each` receiver, in one message for each incident.
- * News count as sent when the message is made. The message is sent after that was committed: at least once, each time
- * with the same number and content. No receiver waits for another one.
+ * Receivers and their messages. From its first news on, a receiver gathers for `interval`. Then its news are determined
+ * again. What is still news is sent in one message, or, for an `each` receiver, in one message for each incident.
+ *
+ * News count as sent when the message is made. The message is sent only after this was committed. It is sent at least
+ * once, each time with the same number and content. No receiver waits for another one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static void take_conf(struct hw_incidents *e, struct hw_receiver *r, const struc
 	r->kept = true;
 }
 
-/* Clears a slot. What its last receiver was sent is of no use for the next one. */
+/* Clears a slot. The next receiver in the slot was not sent what the last one was sent. */
 static void clear_slot(struct hw_incidents *e, unsigned slot)
 {
 	for (struct hw_incident *i = e->all; i; i = i->next) {

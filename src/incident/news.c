@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of news: compares an incident with what a receiver was sent last. hw_news_of() is this table, and no other
- * code decides what is sent. hw_news_check() notes which receivers have news, and when there may be news even without a
- * change.
+ * code decides what is sent. hw_news_check() notes which receivers have news now, and when time alone may make news.
  */
 #include <stdlib.h>
 
@@ -23,7 +22,7 @@ static bool has_members(const struct hw_incident *i)
 	return i->kind != HW_INCIDENT_BLIND && i->kind != HW_INCIDENT_TASK;
 }
 
-/* Whether all devices of the incident that are down are silenced. A flapping device that is online counts as down. */
+/* Whether all down devices of the incident are silenced. A flapping device counts as down even while it is online. */
 static bool is_silent(struct hw_incidents *e, struct hw_incident *i)
 {
 	if (!has_members(i))

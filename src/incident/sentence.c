@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names, and the sentence of an incident: the only place where either is written. */
+/* Names, and the sentence of an incident. No other file writes either. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

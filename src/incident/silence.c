@@ -38,7 +38,7 @@ uint32_t hw_receiver_mask(const struct hw_incidents *e, const struct hw_incident
 	return mask;
 }
 
-/* Of several silences, a planned one is chosen first, because it is recorded with the outage. */
+/* Returns the silence that matches. A planned silence is preferred, because it is recorded with the outage. */
 static struct hw_silence *own_silence(const struct hw_incidents *e, const struct hw_incident_device *d)
 {
 	struct hw_silence *found = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The address of Redis and the account there, which is all that a program knows of Redis before it connects. A new kind
- * of address needs a member here and code in link.c. No other file reads the members.
+ * The address of Redis and the account there: all that a program knows of Redis before it connects. For a new kind of
+ * address, add a member here and code in link.c. No other file reads the members.
  */
 #ifndef HW_LINK_ADDRESS_H
 #define HW_LINK_ADDRESS_H
@@ -35,7 +35,7 @@ bool hw_redis_address_is_asked_for(const struct hw_redis_address *a);
 void hw_redis_address_text(const struct hw_redis_address *a, char *buf, size_t cap);
 /* Writes the prefix of the channels on which Redis publishes the key events of this db. The event's name follows it. */
 void hw_redis_address_keyevents(const struct hw_redis_address *a, char *buf, size_t cap);
-/* The keys of [redis] that set this address, for an error message. */
+/* Returns the keys of [redis] that set this address, for an error message. */
 const char *hw_redis_address_keys(const struct hw_redis_address *a);
 
 #endif

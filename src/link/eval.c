@@ -27,8 +27,8 @@ static char *room(struct hw_eval *e, struct hw_bytes *b, size_t more)
 	return b->at + b->len;
 }
 
-/* Writes a number in decimal and returns the end. snprintf() takes ten times as long, and a call has some thousand
- * numbers. */
+/* Writes a number in decimal and returns the end of the text. snprintf() takes ten times as long, and a call has
+ * some thousand numbers. */
 static char *put_number(char *to, uint64_t n)
 {
 	char text[20];

@@ -20,7 +20,7 @@ struct hw_bytes {
 struct hw_eval {
 	struct hw_bytes keys, args, whole;
 	unsigned n_keys, n_args;
-	int item;    /* n_args at the start of the item, so that place = n_args - item for the next argument */
+	int item;    /* n_args at the start of the item; the place of the next argument is n_args - item */
 	bool failed; /* memory ran out: hw_eval_end() returns NULL */
 };
 
@@ -32,8 +32,8 @@ void hw_eval_key(struct hw_eval *e, const char *key, size_t len);
 void hw_eval_arg(struct hw_eval *e, const char *arg, size_t len);
 void hw_eval_arg_text(struct hw_eval *e, const char *arg);
 void hw_eval_arg_int(struct hw_eval *e, int64_t arg);
-/* The same for an argument whose place has a name (HW_AT_WRITE_SEQ, see places.h). Asserts that it is the next place.
- */
+/* Like hw_eval_arg(), for an argument whose place has a name (HW_AT_WRITE_SEQ, see places.h). Asserts that this is
+ * the place of the next argument. */
 void hw_eval_put(struct hw_eval *e, unsigned place, const char *arg, size_t len);
 void hw_eval_put_text(struct hw_eval *e, unsigned place, const char *arg);
 void hw_eval_put_int(struct hw_eval *e, unsigned place, int64_t arg);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * There are at most two connections: one to the Sentinel that is being asked, and one to the Sentinel whose messages
- * are subscribed to. The question and SUBSCRIBE are sent together, so a change of the master is either in the answer or
- * is published afterwards. A Sentinel may process the two separately; the question is repeated after HW_FOLLOW_AGAIN_MS
- * for that case. Connections are opened only from `turn` and `timer`, never in a callback of hiredis.
+ * There are at most two connections: to the Sentinel that is being asked, and to the Sentinel whose messages are
+ * subscribed to.
+ *
+ * The question and SUBSCRIBE are sent together. So a change of the master is either in the answer, or is published
+ * afterwards. A Sentinel may process other commands between the two; for that case the question is repeated after
+ * HW_FOLLOW_AGAIN_MS. Connections are opened only from `turn` and `timer`, never in a callback of hiredis.
  */
 #include "link/follow.h"
 
@@ -36,11 +38,11 @@ struct hw_follow {
 	struct hw_hosts list;
 	struct hw_sentinel_round round;
 	struct hw_sentinel_view view;
-	bool wanted; /* hw_follow_ask() waits for a master, whichever Sentinel names it */
+	bool wanted; /* hw_follow_ask() was called, and no Sentinel has named a master yet */
 	bool asking; /* talk[asked] waits for its answer */
 	unsigned asked;
 	struct talk talk[2]; /* talk[asked], and the subscription: talk[1 - asked] */
-	/* the last fault of each Sentinel that was reported; HW_SENTINEL_NAMED: none */
+	/* the fault of each Sentinel that was reported last; HW_SENTINEL_NAMED: none */
 	enum hw_sentinel_answer reported[HW_HOSTS_MAX];
 	char why[HW_SENTINEL_WHY]; /* the trouble of the Sentinel that failed last */
 	struct event *turn, *timer;
@@ -87,7 +89,7 @@ static void failed(struct hw_follow *f, enum hw_sentinel_answer what, const char
 	event_active(f->turn, EV_TIMEOUT, 0);
 }
 
-/* This address of the Sentinel cannot be reached. Tries its next address, or else the next Sentinel. */
+/* The Sentinel cannot be reached at this address. Tries its next address; if there is none, the next Sentinel. */
 static void unreachable(struct talk *t, const char *why)
 {
 	if (t->address + 1 >= t->n_addresses) {

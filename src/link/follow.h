@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the master by asking Sentinels. They are asked one after the other, each for HW_FOLLOW_ASK_MS, until one names
- * a master. The connection to this Sentinel stays subscribed to +switch-master. Every HW_FOLLOW_AGAIN_MS the next
- * Sentinel is asked, and serves the subscription from then on. So a Sentinel that is cut off or hangs is trusted only
- * for a limited time.
+ * Finds the master by asking Sentinels. They are asked one after the other, each for at most HW_FOLLOW_ASK_MS, until
+ * one names a master. The connection to this Sentinel stays subscribed to +switch-master. Every HW_FOLLOW_AGAIN_MS the
+ * next Sentinel is asked, and its connection then serves the subscription. So a Sentinel that is cut off or hangs is
+ * used only for a limited time.
  *
  * Cost: one connection, and a second one while a Sentinel is asked.
  */
@@ -21,14 +21,14 @@ struct hw_follow;
 
 /* No callback is called from within a function below. */
 struct hw_follow_ops {
-	/* A master: the answer to hw_follow_ask(), or another master than before. `by`: the Sentinel that has named it.
-	 */
+	/* Names a master: in answer to hw_follow_ask(), or because the master is another one now. `by`: the Sentinel
+	 * that has named it. */
 	void (*on_master)(void *arg, const struct hw_host *master, const struct hw_host *by);
 	/* The answer to hw_follow_ask() if no Sentinel names a master. `why`: the fault of the last Sentinel that was
 	 * asked. */
 	void (*on_none)(void *arg, const char *why);
-	/* A Sentinel does not answer as it should. `why` names the fault and the remedy. Reported again only after a
-	 * good answer of this Sentinel, or if the fault changes. */
+	/* A Sentinel does not answer as it should. `why` contains the fault and the remedy. Called again for this
+	 * Sentinel only after a good answer, or if the fault changes. */
 	void (*on_trouble)(void *arg, const char *why);
 };
 
@@ -39,8 +39,8 @@ struct hw_follow *hw_follow_new(struct event_base *base, const char *sentinels, 
 /* Must not be called from a callback. */
 void hw_follow_free(struct hw_follow *f);
 
-/* Asks for a master. on_master() or on_none() is called once, unless on_master() is called earlier for another reason.
- * The first Sentinel to be asked is the one in the list after the last that was asked. */
+/* Asks for a master. on_master() or on_none() follows once. If on_master() is called earlier for another reason, it
+ * counts as the answer. The first Sentinel to be asked follows, in the list, the one that was asked last. */
 void hw_follow_ask(struct hw_follow *f);
 /* Called each second: runs a timer for which there was no memory before. */
 void hw_follow_tick(struct hw_follow *f);

@@ -28,9 +28,8 @@ static bool is_subscribed(const redisReadTask *task)
 	return ac->c.flags & REDIS_SUBSCRIBED && !ac->replies.head;
 }
 
-/* Accepts an object only if the callback of a command still waits for a reply. After SUBSCRIBE, accepts only an array
- * whose first two elements are strings. An error is always accepted, because hiredis handles it and keeps its text for
- * the log. */
+/* Accepts an object only if a command's callback waits for it. After SUBSCRIBE, accepts only an array whose first
+ * two elements are strings. An error is always accepted: hiredis handles it, and keeps its text for the log. */
 static bool asked_for(const redisReadTask *task)
 {
 	bool good = task->parent || guard_of(task)->ac->replies.head;
@@ -40,8 +39,8 @@ static bool asked_for(const redisReadTask *task)
 	return good || (!task->parent && task->type == REDIS_REPLY_ERROR) || refuse(task);
 }
 
-/* After SUBSCRIBE or PSUBSCRIBE, hiredis takes the first string for the kind of the message. These are the kinds that
- * it handles safely. */
+/* After SUBSCRIBE or PSUBSCRIBE, hiredis takes the first string of a message as its kind. Returns whether it is one
+ * of the kinds that hiredis handles safely. */
 static bool is_news(const redisReadTask *task, const char *text, size_t len)
 {
 	static const char *const news[] = {"message", "subscribe", "pmessage", "psubscribe"};

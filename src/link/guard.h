@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Protects the process from a faulty server. hiredis fails an assertion on a reply that was not requested, and
- * allocates an array of any length that a server announces. The guard replaces the functions by which the reader
- * creates objects, and these refuse both. The connection is then lost, as with any other protocol error.
+ * Protects the process from a faulty server. hiredis fails an assertion if a reply was not requested, and allocates an
+ * array of any length that a server announces. The guard replaces the functions by which the reader creates objects;
+ * its functions refuse both. The connection is then lost, as with any other protocol error.
  */
 #ifndef HW_LINK_GUARD_H
 #define HW_LINK_GUARD_H
@@ -10,7 +10,7 @@
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 
-/* Elements in one array; the largest that is normal, a page of SCAN, has some hundreds. */
+/* most elements in one array; normal arrays have some hundreds, such as a page of SCAN */
 #define HW_GUARD_ELEMENTS_MAX (1 << 20)
 
 struct hw_guard {

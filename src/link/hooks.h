@@ -13,7 +13,7 @@ struct event_base;
 int hw_hooks_attach(redisAsyncContext *ac, struct event_base *base);
 
 /* Must return true before each command is sent. hiredis 0.14 does not check the allocation of its output buffer, and
- * uses the buffer at the next command or write. If there is no buffer, this returns false, and the connection is lost
+ * uses the buffer at the next command or write. Without a buffer this returns false, and the connection is given up
  * in the next turn of the loop. */
 bool hw_hooks_can_send(redisAsyncContext *ac);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection. `ac` becomes NULL as soon as the connection is given up, so that a late callback can see that its
+ * The connection. `ac` becomes NULL as soon as the connection is given up, so a late callback can find out that its
  * connection is an old one. hiredis before 1.0 frees the context itself after a failed connect, and accepts no commands
  * in the connect callback. So the greeting is sent from `turn`.
  */
@@ -123,8 +123,8 @@ static void on_connect(const redisAsyncContext *ac, int status)
 }
 
 /*
- * Schedules the next check of the connection. Each command and each reply postpones the check, so a connection that
- * answers promptly causes no extra wake-up. Returns 0 or -ENOMEM.
+ * Schedules the next check of the connection. Each command and each reply postpones the check, so it causes no wake-up
+ * while replies come promptly. Returns 0 or -ENOMEM.
  */
 static int watch(struct hw_redis_link *l)
 {
@@ -305,7 +305,7 @@ static void on_role(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_fail(l, text);
 }
 
-/* An error also counts as an answer. The owner's first command will get the same error, and the owner handles it. */
+/* An error also counts as an answer: the owner's first command will get the same error, and the owner handles it. */
 static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
 {
 	(void)ac;
@@ -378,8 +378,8 @@ static void on_pong(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_got(arg);
 }
 
-/* Redis must be silent at two checks in a row: after this process was stopped, the first check runs before the socket
- * is read. */
+/* Redis counts as silent only after two checks in a row: if this process was stopped, the first check runs before
+ * the socket is read. */
 static void check_silence(struct hw_redis_link *l)
 {
 	int64_t now = mono_ms();
@@ -399,7 +399,7 @@ static void check_silence(struct hw_redis_link *l)
 		return;
 	}
 	l->overdue = 0;
-	/* no reply for HW_LINK_QUIET_MS, after which watch() has scheduled this check */
+	/* watch() schedules this check after HW_LINK_QUIET_MS without a reply */
 	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY)
 		hw_redis_link_command(l, on_pong, l, 1, argv, lens);
 }
@@ -425,7 +425,7 @@ static void on_alive(evutil_socket_t fd, short what, void *arg)
 		watch(l);
 }
 
-/* Without memory, hiredis 0.14 sends a command whose callback it could not queue. Later replies would then reach the
+/* Without memory, hiredis 0.14 sends a command without queueing its callback. All later replies would go to the
  * wrong callbacks, so the connection is given up. `last`: the last callback in the queue before the command. */
 static int sent(struct hw_redis_link *l, int rc, const redisCallback *last)
 {

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection to Redis. The steps are: ask Sentinels for the master if they are configured, resolve the name,
- * connect, AUTH, SELECT. If a step fails or the connection is lost, it is opened again after a delay of 100 ms to 1 s,
- * which is shortened by a random part of up to half. The connection counts as lost if a connect or a reply takes longer
- * than HW_LINK_SILENCE_MS. A quiet connection is tested with PING, unless conf.subscriber is set. The connection is
- * ready when Redis has answered the last command of the greeting: ROLE with Sentinels, else PING if conf.proves is set,
- * else the last of AUTH and SELECT, if any.
+ * The connection to Redis.
  *
- * With Sentinels, the connection is given up as soon as a Sentinel reports another master, and one to that master is
- * opened at once. The reply to ROLE must confirm that the server is a master.
+ * If Sentinels are configured, they are asked for the master first. Then the steps are: resolve the name, connect,
+ * AUTH, SELECT. If a step fails or the connection is lost, it is opened again after a delay of 100 ms to 1 s, less a
+ * random part of up to half. The connection counts as lost if a connect or a reply takes longer than
+ * HW_LINK_SILENCE_MS. A quiet connection is tested with PING, unless conf.subscriber is set.
  *
- * Each command's callback is called exactly once: with the reply, or with NULL if the connection was lost before it
- * came. After NULL it is unknown whether Redis has carried out the command. With NULL, the callback may only free its
+ * The connection is ready when Redis has answered the last command of the greeting: ROLE with Sentinels; otherwise PING
+ * if conf.proves is set; otherwise AUTH or SELECT, if either is sent.
+ *
+ * With Sentinels, the connection is given up as soon as a Sentinel reports another master, and the new master is
+ * connected to at once. The reply to ROLE must confirm that the server is a master.
+ *
+ * Each command's callback is called exactly once: with the reply, or with NULL if the connection was lost before the
+ * reply came. After NULL it is unknown whether Redis has carried out the command. The callback may then only free its
  * own resources; on_lost() follows.
  */
 #ifndef HW_LINK_LINK_H
@@ -30,7 +33,7 @@
 #include "link/resolve.h"
 
 #define HW_LINK_BACKOFF_MIN_MS 100
-/* A short limit, so that a monitor works soon after its Redis works again. One connect in a second costs little. */
+/* A short limit, so that a monitor works again soon after its Redis does. One connect in a second costs little. */
 #define HW_LINK_BACKOFF_MAX_MS 1000
 #define HW_LINK_SILENCE_MS     5000
 #define HW_LINK_QUIET_MS       2000
@@ -68,7 +71,8 @@ struct hw_redis_link {
 	void *arg;
 	enum hw_redis_link_state state;
 	redisAsyncContext *ac;    /* NULL: none */
-	struct hw_guard guard;    /* the guard of ac; not inside the context, because the reader is freed last */
+	struct hw_guard guard;    /* guard of ac; stored here and not in the context, because the reader is freed
+	                           * last */
 	struct hw_follow *follow; /* NULL: no Sentinels, the address is configured */
 	struct hw_host master;    /* the master that a Sentinel named last */
 	char by[HW_HOST_TEXT];    /* the Sentinel that named it */
@@ -82,7 +86,7 @@ struct hw_redis_link {
 	bool unarmed; /* there was no memory for `retry`, so the next hw_redis_link_tick() opens the connection */
 	unsigned tries, overdue, in_flight;
 	uint64_t random;
-	int64_t since_ms; /* monotonic: when the last reply came, or when the wait for a reply began */
+	int64_t since_ms; /* monotonic: when the last reply came, or, if later, when the wait for a reply began */
 	uint64_t commands;
 	char where[300];
 };
@@ -90,11 +94,11 @@ struct hw_redis_link {
 /* Initialises the caller's storage. Begins to connect in the next turn of the loop. Returns 0 or -ENOMEM. */
 int hw_redis_link_init(struct hw_redis_link *l, struct event_base *base, const struct hw_redis_link_conf *conf,
                        const struct hw_redis_link_ops *ops, void *arg);
-/* Calls each waiting callback with NULL, but not on_lost(). Must not be called from a callback. */
+/* Calls each waiting callback with NULL. Does not call on_lost(). Must not be called from a callback. */
 void hw_redis_link_fini(struct hw_redis_link *l);
 
-/* Closes the connection, calls on_lost(), and connects again after the delay. May be called in the callback of a reply;
- * after that, no other callback gets a reply. */
+/* Closes the connection, calls on_lost(), and connects again after the delay. May be called in the callback of a
+ * reply; no other callback gets a reply then. */
 void hw_redis_link_fail(struct hw_redis_link *l, const char *why);
 
 /* The connection has proved useful, so the next delay is the shortest one again. */

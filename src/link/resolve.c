@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop and the thread share the request, and the one that releases it last frees it. The thread reports its end
- * with one byte on a socket pair. If the request was cancelled, the byte does no harm because of MSG_NOSIGNAL.
+ * The loop and the thread share the request; the one that releases it last frees it. The thread reports its end with
+ * one byte on a socket pair. If the request was cancelled, MSG_NOSIGNAL makes the write harmless.
  */
 #include "link/resolve.h"
 

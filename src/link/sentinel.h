@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interprets the answers of Sentinels, without a connection or a clock: which Sentinel to ask next, what an answer
- * means, and whether to move to another master.
+ * Interprets the answers of Sentinels: which Sentinel to ask next, what an answer means, and whether to move to another
+ * master. Pure: no connection and no clock.
  */
 #ifndef HW_LINK_SENTINEL_H
 #define HW_LINK_SENTINEL_H
@@ -50,16 +50,16 @@ void hw_sentinel_round_begin(struct hw_sentinel_round *r);
 int hw_sentinel_round_next(struct hw_sentinel_round *r);
 
 /*
- * The master in use. A Sentinel that was cut off may still name an old master. So another server replaces the master in
- * use only if two answers in a row name it. They come from two Sentinels, unless only one of them answers. With a
- * single Sentinel, one answer is enough. A +switch-master message takes effect at once.
+ * The master in use. A Sentinel that was cut off may still name an old master. So two answers in a row must name
+ * another server before it replaces the master in use. They must come from two Sentinels, unless only one Sentinel
+ * answers. With a single configured Sentinel, one answer is enough. A +switch-master message takes effect at once.
  */
 struct hw_sentinel_view {
 	struct hw_host in_use, other;
 	unsigned n_named; /* how many answers in a row have named `other` */
 };
 
-/* One of `n` Sentinels has named a master. `wanted`: there is no master in use. Returns whether to connect to the named
+/* One of `n` Sentinels has named a master. `wanted`: no master is in use. Returns whether to connect to the named
  * one. */
 bool hw_sentinel_view_named(struct hw_sentinel_view *v, const struct hw_host *master, unsigned n, bool wanted);
 /* A +switch-master message has named a master. Returns whether to connect to it. */

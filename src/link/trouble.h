@@ -26,7 +26,7 @@ enum hw_trouble {
 	HW_TROUBLE_MASTERDOWN,
 	HW_TROUBLE_NOREPLICAS,
 	HW_TROUBLE_BUSY,
-	HW_TROUBLE_CROSSSLOT, /* this kind and the next two: the server is a Redis Cluster */
+	HW_TROUBLE_CROSSSLOT, /* this kind and the next two occur only if the server is a Redis Cluster */
 	HW_TROUBLE_MOVED,
 	HW_TROUBLE_CLUSTERDOWN,
 	HW_TROUBLE_DB,
@@ -58,7 +58,7 @@ void hw_trouble_text(const char *reply, char buf[HW_TROUBLE_TEXT]);
 
 /* Whether this kind may be reported now. If so, it counts as reported. */
 bool hw_trouble_due(struct hw_troubles *t, enum hw_trouble k, int64_t now_ms);
-/* The same for a report that was last made at *reported_ms (monotonic; 0: never). */
+/* Like hw_trouble_due(), for a report of any kind. *reported_ms: when it was made last (monotonic); 0: never. */
 bool hw_trouble_due_again(int64_t *reported_ms, int64_t now_ms);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts the Sentinels that confirm now that a server is the master. hw_follow trusts one Sentinel at a time, which is
- * enough to find the master. But in a split network, a Sentinel on the wrong side names the old master. So here each
- * Sentinel of the list is asked regularly, over a connection of its own. At most one side of a split network has more
- * than half of the Sentinels.
+ * Counts the Sentinels that confirm now that a server is the master.
+ *
+ * hw_follow trusts one Sentinel at a time, which is enough to find the master. But if the network is split, a Sentinel
+ * on the wrong side names the old master. So this code asks each Sentinel of the list regularly, over a connection of
+ * its own. At most one side of a split network has more than half of the Sentinels.
  *
  * Cost: a connection to each Sentinel, and one question to each in `pace_ms`.
  */
@@ -25,12 +26,12 @@ struct hw_voices *hw_voices_new(struct event_base *base, const char *sentinels, 
                                 void (*on_answer)(void *arg), void *arg);
 void hw_voices_free(struct hw_voices *v);
 
-/* hw_voices_all(): how many Sentinels there are. The next function: how many of them named `server` in their last
- * answer, to a question within the last `within_ms`. */
+/* hw_voices_all(): how many Sentinels there are. hw_voices_for(): how many of them named `server` in their last
+ * answer, if its question was sent within the last `within_ms`. */
 unsigned hw_voices_all(const struct hw_voices *v);
 unsigned hw_voices_for(const struct hw_voices *v, const struct hw_host *server, int64_t within_ms);
-/* The least down-after-milliseconds of all Sentinels: a master that is silent for so long may be replaced. -1: not
- * known. */
+/* Returns the least down-after-milliseconds of all Sentinels: if a master is silent for that long, it may be
+ * replaced. -1: not known. */
 int64_t hw_voices_down_after_ms(const struct hw_voices *v);
 /* Called each second: starts a timer for which there was no memory before. */
 void hw_voices_tick(struct hw_voices *v);

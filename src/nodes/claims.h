@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The claims in a node's presence, and its known fencing tokens, as text. A claim is a token that the node claims:
- * "0-84:1700000001,90:1700000007" has the epochs. The known tokens are the greatest that the node has read:
- * "0-84:1700000001:NODE_ID 90:1700000007:NODE_ID". They contain the node, because two masters may give out the same
- * epoch, and then the node's name decides. Ranges ascend, and the text is as short as possible.
+ * The claims in a node's presence, and the tokens that a node knows, as text.
+ *
+ * "0-84:1700000001,90:1700000007" are claims: the epochs of the tokens with which the node claims these partitions.
+ * "0-84:1700000001:NODE_ID 90:1700000007:NODE_ID" are known tokens: the greatest that the node has read. They contain
+ * the owner's name: two masters may give out the same epoch, and then the name decides. Ranges ascend, and the text is
+ * as short as possible.
  *
  * An owner's record in Redis is "EPOCH NODE_ID". A released record has " -" after that, or " ~" if writes were pending
  * at the release.
@@ -16,14 +18,14 @@
 
 #include "nodes/fencing_token.h"
 
-/* The longest texts, with their NULs: 256 ranges of one partition each. */
+/* The longest texts with their NULs. They have 256 ranges of one partition each. */
 #define HW_CLAIMS_TEXT (HW_PARTITIONS * 25)
 #define HW_KNOWN_TEXT  (HW_PARTITIONS * (25 + 1 + HW_NODE_ID_MAX))
 
 /* Writes 256 epochs as text, with a NUL. Epochs of 0 are omitted. Returns the length. */
 size_t hw_claims_text(const uint64_t epochs[HW_PARTITIONS], char buf[HW_CLAIMS_TEXT]);
-/* Reads such a text. Returns 0, or -EINVAL for ranges that do not ascend, an epoch of 0, or other text; `epochs` is
- * then undefined. "" means no claims. */
+/* Reads a text of hw_claims_text(). Returns 0, or -EINVAL for ranges that do not ascend, an epoch of 0, or any other
+ * text; `epochs` is then undefined. "" means no claims. */
 int hw_claims_parse(const char *text, size_t len, uint64_t epochs[HW_PARTITIONS]);
 
 /* The same for tokens. */

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Selects the one monitor that continues if several single monitors ([cluster] mode = off) have the same key_prefix.
+ *
  * Each run has an entry in Redis: BORN, a number that grows with each new entry, and a count that the run increases
  * each second. A run continues while no older entry's count grows. So of two running monitors exactly one continues,
- * and always the same one. A run's BORN never changes, even if Redis is emptied, and of two runs exactly one counts as
- * older.
+ * and always the same one. A run's BORN never changes, even if Redis is emptied, so of two runs the same one always
+ * counts as older.
  *
- * Invariant: a run begins its work only when there is no older entry. If a count stands still for
- * HW_EXCLUSIVE_LEASE_NS, the entry is removed from Redis, unless it has changed. A run that was suspended, and whose
- * own entry was removed meanwhile, enters itself again as the youngest. No clock is compared with another machine's.
+ * Invariant: a run begins its work only when there is no older entry. If an entry's count stands still for
+ * HW_EXCLUSIVE_LEASE_NS, the entry is removed from Redis, unless it has changed meanwhile. A run that was suspended so
+ * long that its entry was removed writes a new entry, as the youngest. No clock is compared with another machine's.
  *
- * A run counts as running only after its count grew twice, because a run that has ended may have left one renewal in
- * its connection.
+ * A run counts as running only after its count grew twice: a run that has ended may have left one renewal in its
+ * connection.
  */
 #ifndef HW_NODES_EXCLUSIVE_H
 #define HW_NODES_EXCLUSIVE_H
@@ -31,7 +32,7 @@ struct hw_exclusive_entry {
 };
 
 enum hw_exclusive_verdict {
-	HW_EXCLUSIVE_WAIT,  /* there is an older entry, and it is not known yet whether its run still runs */
+	HW_EXCLUSIVE_WAIT,  /* there is an older entry, and whether its run still runs is not known yet */
 	HW_EXCLUSIVE_FIRST, /* there is no older entry */
 	HW_EXCLUSIVE_LATER  /* an older run is active */
 };

@@ -3,7 +3,7 @@
  * The fence at the broker: decides for which partitions statuses may be published in the present session of the
  * publisher.
  *
- * The broker compares no tokens, but it keeps the order of messages, and only one connection at a time has a client id.
+ * The broker compares no tokens. But it keeps the order of messages, and only one connection at a time has a client id.
  * So a status of partition p is published only if all of these hold in this session:
  *
  * 1. The broker has acknowledged the presence that claims p. A barrier was sent after that, and is back on every
@@ -14,9 +14,9 @@
  * 4. No other node's presence that was read before that barrier claims p with a lesser token. Such a peer is evicted
  *    first.
  *
- * So never do two owners both pass. One of their presences reaches the broker first. The owner of the later presence
- * reads the earlier one before its own barrier is back. It then yields if the other token is greater, and evicts the
- * other node if it is lesser.
+ * So two owners never both pass. The presence of one of them reaches the broker first. The other owner reads this
+ * presence before its own barrier is back. It then yields if that token is greater than its own, and evicts that node
+ * if the token is lesser.
  *
  * A session that has passed stays valid whatever happens to Redis. The proof starts again if the session is lost, or if
  * reader 0 was lost or may have lost messages.
@@ -57,7 +57,7 @@ struct hw_fence {
 	bool session, reader; /* the publisher is connected; reader 0 is subscribed */
 	bool confirmed;       /* rule 2 */
 	uint64_t sessions;    /* number of the present session, or of the last one */
-	uint64_t begun; /* number of times the proof has started again; while unchanged, reader 0 missed no presence */
+	uint64_t begun;       /* how often the proof has started again; if unchanged, reader 0 has missed no presence */
 	uint64_t claims[HW_PARTITIONS];
 
 	bool recalled; /* the tokens that an earlier run published were read: see hw_fence_recalled() */
@@ -76,7 +76,7 @@ struct hw_fence {
 	uint64_t before[HW_PARTITIONS]; /* rule 4: a bit for each peer */
 	struct hw_partitions open;      /* proven, and `before` is empty */
 	struct hw_peer peer[HW_PEERS_MAX];
-	bool overflow; /* more peers have claims than fit here; no partition passes until reader 0 reads all again */
+	bool overflow; /* too many peers have claims: no partition passes until reader 0 has read all presences again */
 };
 
 /* `node`: the name of this node; borrowed for the call. Initially there is no session, no reader and no claim. */
@@ -94,13 +94,14 @@ void hw_fence_reader(struct hw_fence *f, bool up);
 void hw_fence_confirm(struct hw_fence *f, uint64_t sessions);
 
 /*
- * Whether this node may publish its known tokens. An earlier run of this node has published its known tokens on the
- * same topic, retained. These may be the only record of a claim that Redis has lost and whose owner has ended. So this
- * node must read them before it replaces them.
+ * Whether this node may publish its known tokens.
  *
- * True when a barrier is back that was sent while there were both a session and reader 0. If no tokens were read by
- * then, there are none, or this node may not read them. Nothing is proven before that. Afterwards all claims are
- * published again.
+ * An earlier run of this node has published its known tokens on the same topic, retained. They may be the only record
+ * of a claim that Redis has lost and whose owner has ended. So this node must read them before it replaces them.
+ *
+ * True when a barrier is back that was sent while there were a session and reader 0. If no tokens were read by then,
+ * there are none, or this node may not read them. Nothing is proven before that. Afterwards all claims are published
+ * again.
  */
 bool hw_fence_recalled(const struct hw_fence *f);
 /* Whether to publish a presence, because the claims have changed or the session is new. */
@@ -122,10 +123,10 @@ void hw_fence_barrier_back(struct hw_fence *f, struct hw_mono now, uint64_t numb
  */
 void hw_fence_read(struct hw_fence *f, const char *node, const uint64_t claims[HW_PARTITIONS]);
 
-/* Returns peer `i` if partitions of this node wait until that peer withdraws its claims or is evicted; otherwise NULL.
- */
+/* Returns peer `i` if partitions of this node wait until this peer withdraws its claims or is evicted. Otherwise
+ * returns NULL. */
 struct hw_peer *hw_fence_blocker(struct hw_fence *f, size_t i);
-/* No partition waits for this peer any more, because the broker must have closed its connection by now. */
+/* The broker must have closed this peer's connection by now, so no partition waits for it any more. */
 void hw_fence_outwait(struct hw_fence *f, size_t i);
 
 /* Whether statuses of p may be published now. */

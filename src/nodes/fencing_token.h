@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A fencing token is (epoch, NODE_ID) of an owner; tokens are compared in this order. Redis has a record of each
- * partition's greatest token. Safety depends on the comparison of tokens alone, never on a clock. Each write and each
- * publish carries its token, and a lesser one is refused. Inline, pure.
+ * partition's greatest token. Each write and each publish carries its token, and a token that is less than the greatest
+ * one is refused. Safety depends only on this comparison, never on a clock. Inline, pure.
  */
 #ifndef HW_NODES_FENCING_TOKEN_H
 #define HW_NODES_FENCING_TOKEN_H
@@ -17,9 +17,10 @@
 #define HW_NODE_ID_MAX 64 /* bytes of a NODE_ID, without its NUL */
 
 /*
- * The epoch of a new claim is the time of Redis' clock in seconds, or one more than the greatest known epoch. So an
- * epoch that is further ahead of that clock is wrong and is ignored; otherwise the next epoch might exceed the greatest
- * number. A node's own clock does not matter: a node with a wrong clock claims and loses like any other.
+ * The epoch of a new claim is the time of Redis' clock in seconds, or one more than the greatest known epoch if that is
+ * greater. An epoch that is further ahead of that clock than this is wrong, and is ignored: otherwise the next epochs
+ * might exceed the greatest number. A node's own clock does not matter: a node with a wrong clock claims and loses like
+ * any other.
  */
 #define HW_EPOCH_AHEAD_S 86400
 
@@ -29,8 +30,8 @@ struct hw_fencing_token {
 };
 
 /*
- * The record of a partition's owner in Redis. A released record keeps its last owner's name, so that another node's
- * token of the same epoch does not pass for the released one. `clean`: nothing was pending at the release.
+ * The record of a partition's owner in Redis. After a release the record still has the last owner's name: so another
+ * node's token of the same epoch does not count as the released one. `clean`: nothing was pending at the release.
  */
 struct hw_record {
 	struct hw_fencing_token token;
@@ -59,8 +60,8 @@ static inline bool hw_fencing_token_is_less(const struct hw_fencing_token *a, co
 }
 
 /*
- * Does what Redis' fence does in each script that writes. If `token` is less than the stored one, returns false, and
- * the script writes nothing. Otherwise returns true. A greater token is stored, as not released.
+ * Does what Redis' fence does in each script that writes. Returns false if `token` is less than the stored one; the
+ * script then writes nothing. Otherwise returns true, and stores a greater token as not released.
  */
 static inline bool hw_record_admits(struct hw_record *r, const struct hw_fencing_token *token)
 {

@@ -3,11 +3,11 @@
  * The members as this node sees them: which nodes are members, and which of these are silent. A member increases a
  * count in Redis to show that it runs. No clock is compared with another machine's.
  *
- * A member is silent if its run id and count stay the same for a whole lease, in answers of Redis that come at least
- * every two renewals. After a longer pause between answers, silence counts from zero, because a node that did not read
- * Redis has observed no silence. Only an answer can show silence. A node with a longer lease renews less often, so the
- * longer of the two leases counts. Otherwise that node would be removed again and again while a change of the lease
- * spreads to all nodes.
+ * A member is silent if its run id and count stay the same for a whole lease. Only an answer of Redis can show this,
+ * and answers must come at least every two renewals. After a longer pause between answers, silence counts from zero,
+ * because a node that did not read Redis has observed no silence. If a member has a longer lease, its lease counts,
+ * because it renews less often. Otherwise it would be removed again and again while a change of the lease spreads to
+ * all nodes.
  *
  * A removed member may still be connected to the broker, so its name stays known. Redis keeps the names of removed
  * members for an hour, and returns them to a node that has just started.
@@ -26,7 +26,7 @@
 #define HW_FORMER_MAX       32
 #define HW_LEASE_RENEWALS   5 /* renewals per lease */
 #define HW_RENEWALS_PAUSE   2
-#define HW_RENEWALS_SETTLED 2 /* a member that was ready for so many renewals is handed partitions */
+#define HW_RENEWALS_SETTLED 2 /* after so many renewals as ready, a member is handed partitions */
 
 /* A member's entry in Redis; the texts are borrowed. */
 struct hw_member_entry {
@@ -35,7 +35,8 @@ struct hw_member_entry {
 	uint64_t count; /* number of its renewals */
 	bool ready;
 	int64_t lease_ns;            /* the lease by which it renews; 0: not stated */
-	struct hw_partitions unable; /* partitions in which it cannot judge every device; other nodes are preferred */
+	struct hw_partitions unable; /* partitions in which this member cannot judge every device; others are
+	                              * preferred there */
 };
 
 struct hw_member {
@@ -69,7 +70,7 @@ void hw_members_init(struct hw_members *m, int64_t lease_ns);
  * HW_MEMBERS_MAX. */
 void hw_members_update(struct hw_members *m, struct hw_mono now, const struct hw_member_entry *entries, size_t n);
 
-/* The next answer comes from another Redis or over another connection. Silence counts from that answer. */
+/* The next answer comes from another Redis, or over another connection. So silence counts from that answer on. */
 void hw_members_forget(struct hw_members *m);
 
 /* Whether a member is silent, as of the last answer. */
@@ -80,7 +81,7 @@ const struct hw_member *hw_members_find(const struct hw_members *m, const char *
 
 /* Redis reports that these nodes have left or were removed. */
 void hw_members_left(struct hw_members *m, const char *const *names, size_t n);
-/* Whether a node is or was a member. Of former members, only the last HW_FORMER_MAX are known. */
+/* Whether a node is or was a member. Only the last HW_FORMER_MAX former members are known. */
 bool hw_members_knows(const struct hw_members *m, const char *node);
 
 #endif

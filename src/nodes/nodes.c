@@ -129,8 +129,8 @@ static void watch(struct hw_nodes *n, unsigned p, const struct hw_fencing_token 
 	part->watched_in = n->fence.begun;
 }
 
-/* The node that last claimed p was a member. It is noted as a former member, because a Redis that was emptied since no
- * longer contains its name. */
+/* The node that claimed p last was a member. It is noted as a former member: if Redis was emptied since, Redis has
+ * its name no more. */
 static void hear_known(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *t)
 {
 	const char *name = t->node;
@@ -231,8 +231,8 @@ bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p)
 	return hw_nodes_owns(n, p) && hw_fence_passes(&n->fence, p);
 }
 
-/* Each partition that passes the fence is claimed, and each claimed partition is owned or about to be. So this needs no
- * further check. */
+/* A partition that passes the fence is claimed, and a claimed partition is owned or about to be. So nothing else
+ * needs to be checked. */
 struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n)
 {
 	struct hw_partitions set = hw_fence_passing(&n->fence);

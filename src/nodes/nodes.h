@@ -6,7 +6,7 @@
  * hw_nodes_answer(n, now, &answer); or any other event, then while (hw_nodes_next(n, now, &order)) ..., after each
  * event and at hw_nodes_due().
  *
- * Safety depends on fencing tokens (fencing_token.h) alone: Redis refuses a lesser token, and the node with the lesser
+ * Safety depends only on fencing tokens (fencing_token.h): Redis refuses a lesser token, and the node with the lesser
  * token is evicted from the broker (fence.h). Time only decides when another node takes over. The states of a
  * partition:
  *
@@ -45,10 +45,10 @@ struct hw_nodes_conf {
 #define HW_HANDOVER_BOUND_MS  10000 /* a partition with writes that are pending for longer is not handed over now */
 #define HW_WITHDRAWAL_MS      1000  /* time for an active member to withdraw its own claim */
 #define HW_EVICT_AGAIN_MS     2000
-/* After its claim, a standby may be blind for so many leases until it first sees,. */
+/* after its claim, a standby may be blind for so many leases until it sees for the first time */
 #define HW_BEGIN_LEASES   3
 #define HW_BEGIN_LEAST_MS 10000 /* and at least this long */
-#define HW_ALONE_AFTER_MS 5000  /* after so long without Redis, connects to the broker to receive messages */
+#define HW_ALONE_AFTER_MS 5000  /* after this time without Redis, a node connects to the broker to receive messages */
 
 struct hw_nodes; /* opaque */
 
@@ -60,31 +60,32 @@ void hw_nodes_free(struct hw_nodes *n);
 
 enum hw_nodes_kind {
 	/* Orders to Redis. Each is answered by hw_nodes_answer() with its `serial`. */
-	HW_NODES_JOIN,   /* enter this node with `run` and `count`. Answer TAKEN: another run has the name */
-	HW_NODES_RENEW,  /* write this node's `count` and state. Answer GONE: the entry is missing, or is another run's.
-	                    Write the tokens (hw_nodes_fencing_token()) again where Redis has none or a lesser one */
-	HW_NODES_REMOVE, /* remove `node` if it still has `run` and `count` */
-	HW_NODES_CLAIM,  /* make this node the owner, with `epoch`, of each partition of `set` whose record is still
-	                    hw_nodes_record(). The record must be released, this node's own, or absent, or its owner must
-	                    be no member. Answer GONE: this node is no member with `run` */
+	HW_NODES_JOIN,    /* enter this node with `run` and `count`. Answer TAKEN: another run has the name */
+	HW_NODES_RENEW,   /* write this node's `count` and state. Where Redis has no token, or one that is less than
+	                   * hw_nodes_fencing_token(), write that token again. Answer GONE: the entry is missing, or
+	                   * belongs to another run */
+	HW_NODES_REMOVE,  /* remove `node` if it still has `run` and `count` */
+	HW_NODES_CLAIM,   /* make this node the owner, with `epoch`, of each partition of `set` whose record is still
+	                   * hw_nodes_record(). Such a record is absent, released, or this node's own, or its owner is
+	                   * no member. Answer GONE: this node is no member with `run` */
 	HW_NODES_RELEASE, /* release each partition of `set` whose record is still hw_nodes_given(); as clean if it is
 	                     in `clean` */
 	HW_NODES_LEAVE,   /* remove this node's entry if it has this run id */
 
 	/* To the broker. */
-	HW_NODES_PRESENCE, /* publish hw_nodes_known() if hw_nodes_recalled(), then the presence with hw_nodes_claims(),
-	                      both retained and with QoS 1. Call hw_nodes_acked() with `serial` when both are
-	                      acknowledged. The known tokens have their own topic, which no will and no eviction
-	                      replaces. So even if every node that knew a token has ended, the token is found before a
-	                      node claims with a lesser one */
+	HW_NODES_PRESENCE, /* publish hw_nodes_known() if hw_nodes_recalled(), then the presence with
+	                    * hw_nodes_claims(), both retained and with QoS 1. Call hw_nodes_acked() with `serial`
+	                    * when both are acknowledged. The known tokens have their own topic, which no will and no
+	                    * eviction replaces. So a node finds a token before it claims with a lesser one, even if
+	                    * every node that knew the token has ended */
 	HW_NODES_BARRIER,  /* send a barrier now */
 	HW_NODES_EVICT,    /* connect with the client id of the publisher of `node`, publish that node as offline,
 	                      disconnect */
 
 	/* To the gate, the store and the publisher. */
-	HW_NODES_OWN,  /* this node owns `set`: follow the stream to `last`, then decide for these partitions. For those
-	                  in `clean`, no earlier owner has left pending writes */
-	HW_NODES_LOSE, /* this node has lost `set`: drop what is pending for it, and send nothing more */
+	HW_NODES_OWN,    /* this node owns `set`: follow the stream to `last`, then decide for these partitions. For
+	                  * the partitions in `clean`, no earlier owner has left pending writes */
+	HW_NODES_LOSE,   /* this node has lost `set`: drop what is pending for it, and send nothing more */
 	HW_NODES_DRAIN,  /* stop deciding for `set`; call hw_nodes_flushed() for each partition whose transitions and
 	                    statuses are confirmed */
 	HW_NODES_RESUME, /* `set` is kept: decide for it again */
@@ -114,7 +115,7 @@ struct hw_mono hw_nodes_due(const struct hw_nodes *n, struct hw_now now);
 
 /* --- Redis -------------------------------------------------------------------------------------------------------- */
 
-/* up: Redis is connected, perhaps to another master. down: the connection is lost, with all unanswered orders. */
+/* up: Redis is connected, perhaps to another master. down: the connection is lost, and so are all unanswered orders. */
 void hw_nodes_redis(struct hw_nodes *n, struct hw_now now, bool up);
 
 enum hw_nodes_result {
@@ -138,15 +139,15 @@ struct hw_nodes_answer {
 };
 void hw_nodes_answer(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a);
 
-/* A script refused to write for p, because its token `stored` is greater than this node's. */
+/* A script refused to write for p: Redis has the token `stored`, which is greater than this node's. */
 void hw_nodes_refused(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *stored);
 /* Another node reports a change: Redis is read at once. */
 void hw_nodes_attend(struct hw_nodes *n, struct hw_now now);
 
 /*
- * Reports whether it is doubtful that this Redis is the one that all nodes use, because another may have replaced it
- * unnoticed. A node in doubt counts as lapsed: it claims nothing and removes no member. It also releases nothing,
- * because another node in doubt could not claim the partitions.
+ * Reports whether it is doubtful that this Redis is the one that all nodes use: another may have replaced it unnoticed.
+ * A node in doubt counts as lapsed: it claims nothing and removes no member. Nor does it release anything, because
+ * other nodes are in doubt too and could not claim the partitions.
  */
 void hw_nodes_doubt(struct hw_nodes *n, struct hw_now now, bool doubted);
 
@@ -155,7 +156,7 @@ void hw_nodes_doubt(struct hw_nodes *n, struct hw_now now, bool doubted);
 /* A session of the publisher begins (up), or is lost (down). */
 void hw_nodes_session(struct hw_nodes *n, struct hw_now now, bool up);
 /* up: reader 0 is subscribed, also to presences. down: it is lost. If reader 0 was blind and may have lost messages,
- * the caller reports down, requests the retained presences again, and reports up. */
+ * the caller reports down, requests the retained presences again, and then reports up. */
 void hw_nodes_reader(struct hw_nodes *n, struct hw_now now, bool up);
 /* The broker acknowledged the presence with this serial. */
 void hw_nodes_acked(struct hw_nodes *n, struct hw_now now, uint64_t serial);
@@ -166,14 +167,14 @@ void hw_nodes_barrier_back(struct hw_nodes *n, struct hw_now now, uint64_t numbe
 /* Whether messages of `node` at the broker count: it is this node, or it is or was a member in Redis. In doubt
  * (hw_nodes_doubt()) every node counts. */
 bool hw_nodes_knows(const struct hw_nodes *n, const char *node);
-/* A message of an unknown node was ignored. The node may have just joined, so Redis is read at once. If the node is a
- * member, hw_nodes_rereads() becomes true. */
+/* A message of an unknown node was ignored. This node may not know yet that the other one has joined, so Redis is
+ * read at once. If the other one is a member, hw_nodes_rereads() becomes true. */
 void hw_nodes_passed_over(struct hw_nodes *n, struct hw_now now);
-/* Whether to read all retained messages again. Returns true once. */
+/* Whether to read all retained messages again. Returns true only once for each reason. */
 bool hw_nodes_rereads(struct hw_nodes *n);
-/* Reader 0 has read a presence or known tokens of a node that hw_nodes_knows(), which may be this node. NULL: the
- * message does not contain that. If a presence is offline or has no claims, pass 256 zeros. A token with an impossible
- * epoch is ignored. */
+/* Reader 0 has read a presence or known tokens of a node for which hw_nodes_knows() is true; it may be this node.
+ * NULL: the message does not contain these. For a presence that is offline or has no claims, 256 zeros are passed. A
+ * token with an impossible epoch is ignored. */
 void hw_nodes_presence(struct hw_nodes *n, struct hw_now now, const char *node, const uint64_t claims[HW_PARTITIONS],
                        const struct hw_fencing_token known[HW_PARTITIONS]);
 /* The broker denies this node the right to evict `node`. */
@@ -184,24 +185,24 @@ void hw_nodes_not_evicted(struct hw_nodes *n, struct hw_now now, const char *nod
 /* Whether this node could take over now. Mirror: it has joined, has loaded, has followed the stream to its end, and is
  * not blind. Standby: its publisher is connected. */
 void hw_nodes_ready(struct hw_nodes *n, struct hw_now now, bool ready);
-/* Sets the partitions with devices that this node cannot judge (hw_monitor_judges()). While a ready member can judge
- * them, this node neither claims nor keeps these partitions. A standby treats all partitions as one: one partition in
- * `set` stands for all. */
+/* Sets the partitions with devices that this node cannot judge (hw_monitor_judges()). As long as a ready member can
+ * judge them, this node neither claims nor keeps these partitions. For a standby, all partitions count as one: one
+ * partition in `set` stands for all. */
 void hw_nodes_unable(struct hw_nodes *n, const struct hw_partitions *set);
-/* Whether Redis denies this node the right to a write. The node then counts as unable to judge all partitions, in
- * hw_nodes_unable() and in its entry. After a lease it gives up each partition whose preferred owner is settled and
+/* Whether Redis denies this node the right to a write. The node then counts as unable to judge any partition, in
+ * hw_nodes_unable() and in its entry. After a lease, it gives up each partition whose preferred owner is settled and
  * able. There is no handover, because pending writes cannot be written. If Redis denies the right to all nodes, each
  * keeps its partitions. */
 bool hw_nodes_is_denied(const struct hw_nodes *n);
 /* This node is blind (cause link, barrier, standstill or suspension), or sees again. */
 void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind);
-/* A drained partition is flushed: each pending transition is confirmed and each status acknowledged. `clean`: the
- * search for statuses that an earlier owner left pending is also finished. */
+/* A drained partition is flushed: each pending transition is confirmed, and each status is acknowledged. `clean`:
+ * statuses that an earlier owner left pending were searched for too, and none is left. */
 void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p, bool clean);
 /* Begins a clean stop: all partitions are drained at once and released, and this node leaves the members. */
 void hw_nodes_stop(struct hw_nodes *n, struct hw_now now);
-/* After hw_nodes_stop(): a partition that is not flushed by now is released nevertheless, and what is pending for it is
- * lost. No more renewals follow. */
+/* After hw_nodes_stop(): also releases the partitions that are not flushed yet; what is pending for them is lost. No
+ * more renewals follow. */
 void hw_nodes_abandon(struct hw_nodes *n, struct hw_now now);
 
 /* --- queries ------------------------------------------------------------------------------------------------------ */
@@ -212,10 +213,11 @@ void hw_nodes_abandon(struct hw_nodes *n, struct hw_now now);
 bool hw_nodes_owns(const struct hw_nodes *n, unsigned p);
 /* Whether this node may make transitions of p's devices: it owns p, and no handover is under way. */
 bool hw_nodes_is_authoritative(const struct hw_nodes *n, unsigned p);
-/* Whether statuses of p may be published in the present session. The next function returns all such partitions. */
+/* hw_nodes_publishes(): whether statuses of p may be published in the present session. hw_nodes_publishing(): all
+ * such partitions. */
 bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p);
 struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n);
-/* Whether to connect to the broker for the first time: this node has joined, or HW_ALONE_AFTER_MS have passed without
+/* Whether to connect to the broker for the first time: when this node has joined, or after HW_ALONE_AFTER_MS without
  * Redis. It joins first, because its client ids would disconnect another node of the same name. */
 bool hw_nodes_connects(const struct hw_nodes *n, struct hw_now now);
 
@@ -232,8 +234,8 @@ bool hw_nodes_is_member(const struct hw_nodes *n);
 bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now);
 /* For how long no renewal was confirmed; INT64_MAX: none since this node became a member. */
 int64_t hw_nodes_silent_ns(const struct hw_nodes *n, struct hw_now now);
-/* The node that should own p: of this node and the ready members, the one with the greatest weight. A node that can
- * judge all devices of p is preferred to one that cannot. */
+/* Returns the node that should own p: this node or a ready member, whichever has the greatest weight. But a node
+ * that can judge all devices of p comes before nodes that cannot. */
 const char *hw_nodes_preferred_owner(const struct hw_nodes *n, unsigned p);
 
 struct hw_nodes_stats {

@@ -19,9 +19,9 @@ enum hw_hold {
 
 struct hw_part {
 	struct hw_record stored; /* the record in the last answer of Redis */
-	struct hw_mono since;    /* since when `stored` has not changed, in answers without a long pause */
+	struct hw_mono since;    /* since when `stored` is unchanged in answers that came without a long pause */
 	struct hw_fencing_token
-		heard;  /* the greatest token that was read in Redis or in presences, or that this node owns */
+		heard;  /* the greatest token that this node has read in Redis or in presences, or owns */
 	uint64_t epoch; /* of this node's token; 0: not owned */
 	enum hw_hold hold;
 	struct hw_mono drained;          /* since when it is being drained */
@@ -56,7 +56,7 @@ struct hw_nodes {
 	bool redis, redis_ever, connects;
 	bool member, ready, blind, stopping, stopped, left;
 	bool saw;       /* this node saw since its last claim */
-	bool gave_up;   /* gave its partitions up while blind, and claims nothing until it sees */
+	bool gave_up;   /* has given up its partitions while blind, and claims nothing until it sees again */
 	bool abandoned; /* hw_nodes_abandon() */
 	bool doubted;   /* hw_nodes_doubt() */
 	bool denied;    /* hw_nodes_is_denied(), */
@@ -88,11 +88,11 @@ struct hw_nodes {
 	struct hw_nodes_stats stats;
 };
 
-/* Of fencing_tokens.c. A token of p was read. If it is the greatest, it is stored. If this node owns p with a lesser
- * token, it loses p at once (fence.h, rule 3). A token with an impossible epoch is ignored. */
+/* Of fencing_tokens.c. A token of p was read. If it is the greatest so far, it is stored. If this node owns p with a
+ * lesser one, the node loses p at once (fence.h, rule 3). A token with an impossible epoch is ignored. */
 void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *t);
-/* hw_nodes_redis_s(): the time of Redis' clock in seconds. The next function: the greatest possible epoch. UINT64_MAX
- * while the clock is unknown. */
+/* hw_nodes_redis_s(): the time of Redis' clock in seconds. hw_nodes_epoch_max(): the greatest possible epoch.
+ * UINT64_MAX while the clock is unknown. */
 uint64_t hw_nodes_redis_s(const struct hw_nodes *n, struct hw_now now);
 uint64_t hw_nodes_epoch_max(const struct hw_nodes *n, struct hw_now now);
 void hw_nodes_drop(struct hw_nodes *n, unsigned p);

@@ -41,8 +41,8 @@ static bool report_gate(struct hw_nodes *n, struct hw_nodes_order *out)
 
 /* --- orders to the broker ------------------------------------------------------------------------------------- */
 
-/* A peer with a lesser claim is evicted, unless it is a member that runs: that one reads this node's greater token and
- * withdraws its claim itself. */
+/* Whether to evict a peer with a lesser claim. A member that runs is not evicted: it reads this node's greater token
+ * and withdraws its claim by itself. */
 static bool is_to_be_evicted(const struct hw_nodes *n, struct hw_now now, const struct hw_peer *peer)
 {
 	const struct hw_member *m = hw_members_find(&n->members, peer->node);
@@ -122,7 +122,7 @@ static bool is_in_motion(const struct hw_nodes *n)
 	return false;
 }
 
-/* While work is under way, it is checked fifty times in a lease. All other work waits for the next renewal. */
+/* When work is under way, its progress is checked fifty times in a lease. All other work waits for the next renewal. */
 struct hw_mono hw_nodes_due(const struct hw_nodes *n, struct hw_now now)
 {
 	struct hw_mono at = hw_mono_add(now.mono, n->lease_ns);

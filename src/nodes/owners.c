@@ -5,8 +5,8 @@
 
 /* --- preferred owners ------------------------------------------------------------------------------------------- */
 
-/* Whether another member may be a preferred owner. This node is always a candidate. If it is not ready, it claims
- * nothing in any case. And if it were none while it is blind, a blindness of a moment would cause handovers. */
+/* Whether another member may be a preferred owner. This node itself is always a candidate: while it is not ready, it
+ * claims nothing anyway, and a blindness of a moment must not cause handovers. */
 static bool is_candidate(const struct hw_nodes *n, const struct hw_member *m)
 {
 	return m->ready && strcmp(m->node, n->node) != 0;
@@ -78,8 +78,9 @@ static bool is_absent(const struct hw_record *r)
 }
 
 /*
- * If a record is absent, or less than a token that was read, Redis was flushed or failed over. The owner of p stores
- * its token again with its next renewal. So p can be claimed only after a lease.
+ * Whether this node may claim p. If the record is absent, or less than a token that was read, Redis was flushed or
+ * failed over. The owner of p then stores its token again with its next renewal. So p can be claimed only after a
+ * lease.
  */
 static bool is_claimable(const struct hw_nodes *n, struct hw_now now, unsigned p)
 {
@@ -119,10 +120,12 @@ static void claimable(const struct hw_nodes *n, struct hw_now now, struct hw_par
 }
 
 /*
- * Whether a claim of p is clean: no earlier owner has left pending writes. Condition 1: the last owner has released p
- * as clean. Condition 2: this node has read that owner's claim in a presence, and has missed no message since. Then the
- * broker still has the statuses that it acknowledged before the owner withdrew, and this node has received any will
- * that replaced one later. An owner's record in Redis proves less, because a release may reach Redis late.
+ * Whether a claim of p is clean: no earlier owner has left pending writes.
+ *
+ * Condition 1: the last owner has released p as clean. Condition 2: this node has read that owner's claim in a
+ * presence, and has missed no message since. So the broker still has the statuses that it acknowledged before the owner
+ * withdrew, and this node has received any will that replaced one of them later. An owner's record in Redis proves less
+ * than the presence, because a release may reach Redis late.
  */
 static bool is_clean(const struct hw_nodes *n, unsigned p)
 {
@@ -131,7 +134,7 @@ static bool is_clean(const struct hw_nodes *n, unsigned p)
 	       part->watched_in == n->fence.begun && hw_fencing_token_compare(&part->watched, &part->stored.token) == 0;
 }
 
-/* Whether this node may claim at all. A node that gave its partitions up because it was blind must see first. */
+/* Whether this node may claim anything. A node that gave its partitions up while it was blind must see first. */
 static bool may_take(const struct hw_nodes *n)
 {
 	return n->ready && !n->gave_up && !n->stopping;
@@ -160,8 +163,8 @@ bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_o
 	return true;
 }
 
-/* A won partition is owned. But if a greater token was read meanwhile, it is released: Redis then has this node's name
- * for a partition that this node does not own. */
+/* This node has won partitions, and owns them. Exception: if a greater token was read meanwhile, the partition is
+ * released, because Redis has this node's name for a partition that it does not own. */
 void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const struct hw_nodes_answer *a)
 {
 	struct hw_fencing_token token = hw_fencing_token_make(asked->epoch, n->node);
@@ -249,10 +252,11 @@ static int64_t patience_ns(const struct hw_nodes *n)
 }
 
 /*
- * A node that is blind for a lease, while another node is ready, gives its partitions up, with all writes that are
- * pending. A standby subscribes only when it owns the fleet, and is then blind until its grace is over. This does not
- * count at first: otherwise two standbys would pass the fleet to each other for ever. A standby also keeps the fleet if
- * the other node has only just become ready: after an outage of the broker, the owner may see a moment later.
+ * A node that is blind for a lease, while another node is ready, gives its partitions up, with all pending writes.
+ *
+ * A standby subscribes only when it owns the fleet, and is then blind until its grace is over. This time does not
+ * count: otherwise two standbys would pass the fleet to each other for ever. A standby also keeps the fleet if the
+ * other node became ready only a moment ago: after an outage of the broker, the owner may see soon.
  */
 static void let_go(struct hw_nodes *n, struct hw_now now)
 {
@@ -268,9 +272,9 @@ static void let_go(struct hw_nodes *n, struct hw_now now)
 	hw_nodes_drop_all(n); /* the records left with this node's name are released */
 }
 
-/* Whether p goes to another node because Redis denies this node the right to write. This is so if the right was missing
- * for a lease and p's preferred owner is settled and able. Pending writes cannot be confirmed, so there is no handover.
- */
+/* Whether p goes to another node because Redis denies this node the right to write. True if the right was missing
+ * for a lease, and p's preferred owner is settled and able. Pending writes cannot be confirmed, so there is no
+ * handover. */
 static bool is_given_away(const struct hw_nodes *n, struct hw_now now, unsigned p)
 {
 	if (now.mono.ns - n->denied_since.ns < n->lease_ns || wants_us(n, p) || !n->redis || hw_nodes_lapsed(n, now))
@@ -315,8 +319,8 @@ static bool is_given_up(const struct hw_nodes *n, unsigned p)
 }
 
 /* Whether Redis has this node's name for a partition that this node does not own. This happens after a failed claim,
- * after a blindness, and if Redis lost its newest writes. Other nodes can claim the partition only after its release.
- */
+ * after a blindness, and if Redis has lost its newest writes. Other nodes can claim the partition only after this
+ * node has released it. */
 static bool is_left_over(const struct hw_nodes *n, unsigned p)
 {
 	const struct hw_part *part = &n->part[p];
@@ -324,8 +328,8 @@ static bool is_left_over(const struct hw_nodes *n, unsigned p)
 	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !may_take(n));
 }
 
-/* A standby releases all partitions or none, because no node claims a part of them. A node that stops releases what it
- * can. */
+/* A standby releases all partitions together, because no node claims only a part of them. A node that stops releases
+ * what it can. */
 static bool may_release(const struct hw_nodes *n)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS && n->mode == HW_NODES_STANDBY && !n->stopping; p++)
@@ -334,8 +338,8 @@ static bool may_release(const struct hw_nodes *n)
 	return true;
 }
 
-/* Collects the partitions to release. A release is clean, except if the session in which the statuses were acknowledged
- * is over, or if messages were missed since. The broker may then have restarted, and may have lost statuses or replaced
+/* Collects the partitions to release. A release is clean unless the session in which the statuses were acknowledged
+ * is over, or messages were missed since. The broker may then have restarted, and may have lost statuses or replaced
  * them by wills. */
 static void collect_given_up(struct hw_nodes *n, struct hw_partitions *set, struct hw_partitions *clean)
 {

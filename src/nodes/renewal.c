@@ -31,8 +31,8 @@ bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 		out->kind = n->member ? HW_NODES_RENEW : HW_NODES_JOIN;
 	}
 	out->run = n->run;
-	out->count = ++n->count; /* The count also grows over a new join: in one run, an unchanged count always means
-	                            silence. */
+	out->count = ++n->count; /* The count also grows when the node joins again. So within one run, an unchanged
+	                          * count always means silence. */
 	out->ready = n->ready && !n->stopping;
 	n->renew_next = hw_mono_add(now.mono, n->lease_ns / HW_LEASE_RENEWALS);
 	hw_nodes_ask(n, now, HW_ASK_RENEWAL, out);
@@ -40,9 +40,9 @@ bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 }
 
 /*
- * The first node that observes a silent member removes it. A lapsed node removes no member, because it may be cut off
- * from Redis itself. A node that has not joined yet removes only a silent entry with its own name, because that entry
- * prevents it from joining.
+ * Whether to remove a member. The first node that observes a silent member removes it. A lapsed node removes no member,
+ * because that node itself may be cut off from Redis. A node that has not joined yet removes only a silent entry with
+ * its own name, which prevents it from joining.
  */
 static bool is_to_be_removed(const struct hw_nodes *n, const struct hw_member *m, bool may)
 {
@@ -110,8 +110,8 @@ static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_ans
 	hw_nodes_choose(n);
 }
 
-/* Another run has this node's name. If that run still runs, the operator must be notified. If not, its entry becomes
- * silent and is removed. */
+/* Another run uses this node's name. If that run is still running, the operator must know. If it has ended, its
+ * entry becomes silent and is removed. */
 static void taken(struct hw_nodes *n)
 {
 	const struct hw_member *m = hw_members_find(&n->members, n->node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See log.h. Each line is written with one write(), so that the lines of two processes do not mix. No write waits for
- * the reader of the log for more than a moment. If the loop waited there, no device would be judged and no signal
+/* See log.h. Each line is written with one write(), so that the lines of two processes do not mix. A write waits at
+ * most a moment for a reader of the log that is slow: while the loop waits, no device is judged and no signal
  * handled. */
 #include "run/log.h"
 
@@ -25,7 +25,7 @@
 
 #define LINE_MAX_BYTES 2048
 #define HEAD_MAX_BYTES 128 /* what stands before the text in a line */
-#define TERMINAL_PIECE 128 /* a terminal that poll() calls writable may not have room for a whole line */
+#define TERMINAL_PIECE 128 /* bytes for which a terminal has room if poll() calls it writable */
 /* How long a line waits for a reader that is only slow: /dev/log may have room for 10 lines only. */
 #define PATIENCE_MS    10
 #define WAITS_A_SECOND 20
@@ -89,8 +89,8 @@ static int send_syslog(const struct hw_log *l, const char *line, size_t len)
 	return (size_t)n == len ? 0 : -EPIPE;
 }
 
-/* Whether the descriptor accepts a line. If not, waits a moment for a reader that may only be slow. For a reader that
- * does not read at all, it waits so only once a second. */
+/* Whether the descriptor accepts a line. If not, waits a moment, because the reader may only be slow. If the reader
+ * does not read at all, there is only one such wait in a second. */
 static bool is_writable(struct hw_log *l, int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};

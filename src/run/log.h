@@ -49,8 +49,8 @@ struct hw_log {
 /* Logs to stderr until hw_log_open(). `name`: the program's name in syslog. */
 void hw_log_init(struct hw_log *l, const char *name);
 
-/* Opens `where` ("syslog", "stderr" or a path). `u`: the user that the daemon becomes later, to whom a new file then
- * belongs; NULL: there is none. Returns 0, or -errno with the log unchanged. */
+/* Opens `where` ("syslog", "stderr" or a path). `u` is the user that the daemon becomes later, who will own a new
+ * file; NULL: there is none. Returns 0, or -errno with the log unchanged. */
 int hw_log_open(struct hw_log *l, const char *where, int level, const struct hw_user *u);
 
 /* Checks whether hw_log_open() would succeed: 0 or -errno. Creates the file. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See loop.h. Turns are run one by one, to measure each. CPU time is measured, because elapsed time includes the work
- * of other processes.
+ * See loop.h. Runs turn after turn, to measure each. CPU time is measured, because elapsed time includes the work of
+ * other processes.
  */
 #include "run/loop.h"
 
@@ -54,7 +54,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	}
 }
 
-/* Creates the event base. On failure errno has the reason, also if memory is short, where libevent does not set it. */
+/* Creates the event base. On failure sets errno, also to ENOMEM, which libevent does not set. */
 static struct event_base *make_base(void)
 {
 	errno = ENOMEM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A daemon's event loop: the libevent base, a tick each second, signals, and messages to the service manager's
- * watchdog. These are sent only while the loop runs.
+ * watchdog. The watchdog gets messages only while the loop runs.
  */
 #ifndef HW_RUN_LOOP_H
 #define HW_RUN_LOOP_H
@@ -44,8 +44,8 @@ int hw_loop_run(struct hw_loop *l);
 void hw_loop_stop(struct hw_loop *l);
 /*
  * Ends the turn after this callback. Other active callbacks run in the next turn. A callback that has used up the
- * turn's budget must call it: libevent ends a turn only when no callback is active, so a callback that activates itself
- * would extend the turn without end.
+ * turn's budget must call this function. Otherwise, a callback that activates itself would extend the turn without end,
+ * because libevent ends a turn only when no callback is active.
  */
 void hw_loop_end_turn(struct hw_loop *l);
 /* Sets the tick's interval; does nothing without memory. */

@@ -27,7 +27,7 @@ struct hw_program {
 	struct hw_program_conf (*conf)(const void *conf);
 	/* Checks that depend on the machine. Prints errors to stderr. Returns whether there were none. */
 	bool (*is_right)(const char *path, const void *conf);
-	/* The same for a file with errors, with the values that could be read. May be NULL. */
+	/* Like is_right(), for a file with errors: gets the values that could be read. May be NULL. */
 	void (*judge_rest)(const char *path, const void *rest);
 	/* For -t: prints warnings about settings that are allowed but probably not intended. May be NULL. */
 	void (*warn)(const char *path, const void *conf);

@@ -22,8 +22,8 @@ int hw_user_become(const struct hw_user *u);
 /*
  * If root creates a file in a directory of the user, the user can redirect root to another file with a link. So the
  * functions below first try with the user's rights. Root itself acts only in a directory that the user cannot write.
- * Root then follows no link of another user on the way and none at the end, and gives the user only files that root has
- * just created.
+ * Root then follows no link that another user owns, and no link in the last place. The user gets only files that root
+ * has just created.
  */
 
 /* Creates the directory of `path` if it is missing (only the last level), and gives it to the user. Returns 0 or

@@ -20,8 +20,8 @@ struct hw_stream_command {
 void hw_stream_range(struct hw_stream_command *c, const char *key, struct hw_stream_id after, size_t count);
 /* Requests the newest entries, in reverse order. hw_stream_newest() parses an answer with one. */
 void hw_stream_range_newest(struct hw_stream_command *c, const char *key, size_t count);
-/* Waits for an entry of one of n streams, after the offset of each. Until an entry comes, or HW_STREAM_WAIT_MS are
- * over, Redis answers nothing else on this connection. */
+/* Waits for an entry of one of n streams, after the offset of each. Redis answers nothing else on this connection
+ * until an entry comes or HW_STREAM_WAIT_MS are over. */
 void hw_stream_wait(struct hw_stream_command *c, const char *const *keys, const struct hw_stream_id *after, int n);
 
 #endif

@@ -22,8 +22,8 @@ struct hw_stream_page {
 	redisReply *const *entries; /* `n` of them */
 	size_t n;
 	struct hw_stream_id last; /* the offset after these entries */
-	bool gone; /* The entry at the offset is missing, so entries between it and the page may be missing too. Never
-	              set after {0, 0}. */
+	bool gone; /* The entry at the offset is missing. So entries between the offset and the page may be missing
+	            * too. Never set after {0, 0} */
 	bool more; /* more entries follow */
 };
 /* Reads the answer to hw_stream_range() with the same `after` and `count`. Returns false if it is malformed. */

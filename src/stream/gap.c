@@ -3,9 +3,9 @@
 #include "stream/gap.h"
 
 /*
- * Whether this is not the stream that was read before. Any of these shows it: its last id is before the cursor; it has
- * an entry at or before the cursor, although the entry at the cursor is missing; it has received, or lost, fewer
- * entries than were read.
+ * Whether this is not the stream that was read before. It is another one in each of these cases: its last id is before
+ * the cursor; it has an entry at or before the cursor, although the entry at the cursor is missing; it has received, or
+ * lost, fewer entries than were read.
  */
 static bool is_other(const struct hw_stream_cursor *c, const struct hw_stream_info *s)
 {
@@ -15,8 +15,8 @@ static bool is_other(const struct hw_stream_cursor *c, const struct hw_stream_in
 	return behind || older || fewer;
 }
 
-/* Counts the missing entries. If the stream is a restored copy that begins before the cursor, only entries are lost
- * that were already read, so none is missing. */
+/* Counts the missing entries. If the stream is a restored copy whose first entry is at or before the cursor, only
+ * entries that were already read are lost, so none is missing. */
 static int64_t lost_of_other(const struct hw_stream_cursor *c, const struct hw_stream_info *s)
 {
 	if (s->added < 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far a stream was read, and which entries are missing after that. Pure.
+ * How far a stream was read, and which entries after that are missing. Pure.
  *
- * A reader requests a page that begins with the last entry that it has read. If the page contains this entry, none is
- * missing. Otherwise the reader queries the stream (XINFO STREAM, first entries), and hw_stream_gap_find() decides
- * whether the stream was trimmed, or is another one because it was emptied or an older copy was restored.
+ * A reader requests a page that begins with the last entry that it has read. If the page contains this entry, no entry
+ * is missing. Otherwise the reader queries the stream (XINFO STREAM, first entries). hw_stream_gap_find() then decides:
+ * the stream was trimmed, or it is another stream, because Redis was emptied or an older copy was restored.
  */
 #ifndef HW_STREAM_GAP_H
 #define HW_STREAM_GAP_H
@@ -42,8 +42,8 @@ struct hw_stream_gap {
  */
 void hw_stream_gap_find(struct hw_stream_cursor *cursor, const struct hw_stream_info *info, struct hw_stream_gap *gap);
 
-/* Whether entries after `read` may be missing in a stream whose oldest entry is `oldest`. Never after {0, 0}, which
- * means the stream's start. */
+/* Whether entries after `read` may be missing in a stream whose oldest entry is `oldest`. If `read` is {0, 0}, the
+ * start of the stream, none is missing. */
 bool hw_stream_is_trimmed(struct hw_stream_id read, struct hw_stream_id oldest);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A consumer group: each entry of a stream goes to one of several members, at least once. Entries stay pending until
- * they are acknowledged. A member first reads again the entries that it has read before and not acknowledged. It also
- * takes over entries that another member has left pending for idle_ms, because that member must have crashed.
+ * they are acknowledged. A member first reads the entries again that it has read before and not acknowledged. It also
+ * takes over entries that another member has left pending for idle_ms: that member must have crashed.
  *
  * The caller requests each page and never blocks. Redis delays an answer without entries for up to HW_STREAM_WAIT_MS,
  * so nothing urgent may use the same connection. If the stream is emptied or replaced, the group is created again and
  * begins with the stream's first entry. Trimmed entries are not reported.
  *
- * Cost: one command for each page, and one each HW_STREAM_TAKE_OVER_MS.
+ * Cost: one command for each page, and one in each HW_STREAM_TAKE_OVER_MS.
  */
 #ifndef HW_STREAM_GROUP_H
 #define HW_STREAM_GROUP_H

@@ -28,7 +28,7 @@ int hw_stream_id_parse_loose(const char *text, size_t len, struct hw_stream_id *
 const char *hw_stream_id_print(struct hw_stream_id id, char text[HW_STREAM_ID_TEXT]);
 /* -1, 0 or 1: `a` is before, at or after `b`. */
 int hw_stream_id_compare(struct hw_stream_id a, struct hw_stream_id b);
-/* The least id after this one. For the greatest id returns that id, because 0-0 would mean the whole stream. */
+/* Returns the least id after this one. For the greatest id returns the same id: 0-0 would mean the whole stream. */
 struct hw_stream_id hw_stream_id_next(struct hw_stream_id id);
 /* The greatest id before this one. For {0, 0} returns {0, 0}. */
 struct hw_stream_id hw_stream_id_previous(struct hw_stream_id id);

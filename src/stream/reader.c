@@ -31,7 +31,7 @@ static void refused(struct hw_stream_reader *r, const redisReply *reply, bool re
 }
 
 /* Returns the reply if it is a valid answer. Returns NULL if the connection is lost, or if the answer is an error or
- * belongs to an old offset; then continues to read. */
+ * belongs to an old offset. In the last two cases, reading continues. */
 static const redisReply *answer_of(struct hw_stream_reader *r, const redisReply *reply, bool reads)
 {
 	r->asking = false;

@@ -7,10 +7,15 @@
  * trimmed past the offset, was emptied, or was replaced by another one. The reader then requests the end of the stream,
  * and calls on_gap(), which decides where reading continues.
  *
- * At the end of the stream the reader waits in one of two ways. With poll_ms = 0, Redis delays the answer until there
- * is an entry (XREAD). This only wakes the reader, which then requests a page, because XREAD would not notice a stream
- * that begins again with lower ids. XREAD blocks the connection, so this reader needs one of its own. With poll_ms > 0,
- * the reader requests a page every poll_ms, and others may use the connection too. The caller never blocks.
+ * At the end of the stream the reader waits in one of two ways:
+ *
+ * - poll_ms = 0: Redis delays the answer until there is an entry (XREAD). This only wakes the reader, which then
+ *   requests a
+ *   page: XREAD would not notice a stream that begins again with lower ids. XREAD blocks the connection, so this reader
+ *   needs one of its own.
+ * - poll_ms > 0: the reader requests a page every poll_ms. Others may use the connection too.
+ *
+ * The caller never blocks.
  *
  * Cost: two commands for each page, or one with poll_ms > 0; two in a second while nothing arrives.
  */
@@ -31,11 +36,11 @@ struct hw_stream_reader_conf {
 
 /* Each callback may call hw_stream_reader_from(), hw_stream_reader_recover() and hw_stream_reader_stop(). */
 struct hw_stream_reader_ops {
-	/* The entries after the last page. At the end of the stream each check is reported, also without entries.
-	 * Returns whether the entries are accepted; if not, they are reported again. */
+	/* The entries after the last page. Also called for each check at the end of the stream that finds no
+	 * entries. Returns whether the entries are accepted; if not, they are reported again. */
 	bool (*on_page)(void *arg, const struct hw_stream_page *page);
-	/* The entry at `offset` is not in the stream any more, or hw_stream_reader_recover() was called. `end`: the id
-	 * of the newest entry; {0, 0}: there is none. Returns the offset after which to continue. */
+	/* The entry at `offset` is no longer in the stream, or hw_stream_reader_recover() was called. `end`: the id
+	 * of the newest entry; {0, 0}: the stream is empty. Returns the offset after which to continue. */
 	struct hw_stream_id (*on_gap)(void *arg, struct hw_stream_id offset, struct hw_stream_id end);
 	/* Redis refuses a command, which is repeated later. `reads`: the command reads entries, and does not only wait
 	 * for them. */

@@ -87,8 +87,8 @@ void hw_app_broker_answers(struct hw_app *a);
 void hw_app_broker_flush(struct hw_app *a);
 /* Each second. */
 void hw_app_broker_tick(struct hw_app *a, struct hw_now now);
-/* hw_app_links_are_up(): whether all connections are up. The next function: whether the readers are up and shared
- * subscriptions work. */
+/* hw_app_links_are_up(): whether all connections are up. hw_app_readers_are_up(): whether the readers are up and
+ * shared subscriptions work. */
 bool hw_app_links_are_up(const struct hw_app *a);
 bool hw_app_readers_are_up(const struct hw_app *a);
 bool hw_app_barriers_are_up(const struct hw_app *a);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The presences of the nodes at the broker, which reader 0 reads: heartwheel/+/status and heartwheel/+/known. Any
- * client may publish there, so only those of present and former members count. Others are counted and dropped. If such
- * a sender later proves to be a member, all retained messages are read again.
+ * client may publish there, so only messages of present and former members count. Other messages are counted and
+ * dropped. If the sender of a dropped message later proves to be a member, all retained messages are read again.
  *
- * A broker may send retained messages before its answer to the subscription, but src/nodes begins anew at that answer.
- * So claims that are read before the answer are kept, and are passed to src/nodes after it. Other brokers send retained
- * messages late, after newer messages. So a barrier counts only if no retained presence was read since the barrier was
- * sent.
+ * A broker may send retained messages before its answer to the subscription, but for src/nodes the reading begins with
+ * that answer. So claims that are read before the answer are kept, and are passed to src/nodes after it. Other brokers
+ * send retained messages late, after newer messages. So a barrier counts only if no retained presence was read after
+ * the barrier was sent.
  */
 #ifndef HW_CLUSTER_PEERS_H
 #define HW_CLUSTER_PEERS_H
@@ -28,15 +28,18 @@ struct hw_cluster_early {
 };
 
 struct hw_cluster_peers {
-	bool reading;      /* src/nodes knows that reader 0 is subscribed */
-	bool asked, again; /* asked: the retained messages were requested again. again: another request must follow */
-	struct hw_mono since;           /* when that request was made, or when the last lossless blindness ended */
+	bool reading;         /* src/nodes knows that reader 0 is subscribed */
+	bool asked, again;    /* asked: the retained messages were requested again; again: another request is necessary
+	                       * after that */
+	struct hw_mono since; /* when that request was made, or when the last lossless blindness ended */
 	struct hw_cluster_early *early; /* owned: presences that were read while `reading` was false */
 	size_t n, cap;
-	uint64_t own_status, own_known; /* the greatest numbers of this node's own presences that were read */
+	uint64_t own_status, own_known; /* the greatest numbers of this node's own presence and known tokens that
+	                                 * were read */
 	bool retained;                  /* a retained message was read on this connection */
 	bool asked_for;                 /* ... since none had arrived, they were requested again */
-	uint64_t early_barrier;         /* the last barrier before a retained presence; this barrier proves nothing */
+	uint64_t early_barrier;         /* the last barrier that was sent before a retained presence was read; it
+	                                 * proves nothing */
 	bool disorder_reported;
 	char stranger[HW_NODE_ID_MAX + 1]; /* the last sender that is no member */
 };

@@ -15,7 +15,7 @@
 #define SELF_EVERY_S 5 /* how often a test message shows that messages arrive */
 #define SELF_BOUND_S 5
 
-/* Published to all nodes on device:node:*, which is the channel of no node: "attend NODE_ID", "left NODE_ID". */
+/* Messages to all nodes, "attend NODE_ID" and "left NODE_ID", are published on device:node:*. No node has this name. */
 static const char all[] = "*", attend[] = "attend ", left[] = "left ";
 static const char self[] = "self"; /* the test message to this node */
 
@@ -262,15 +262,15 @@ bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from)
 	return false;
 }
 
-/* Returns the other node that sent `word`. NULL: the text is another one, or this node has sent it. */
+/* Returns the node that sent `word`. NULL: the text is another one, or is this node's own message. */
 static const char *sender_of(const struct hw_app *a, const char *text, const char *word)
 {
 	size_t n = strlen(word);
 	return strncmp(text, word, n) == 0 && strcmp(text + n, a->start->node_id) != 0 ? text + n : NULL;
 }
 
-/* A message to all nodes. The sender may have joined or left, so Redis is checked. Any client may send such a message,
- * which does no harm, because at most one check waits. */
+/* A message to all nodes has arrived. Its sender may have joined or left, so Redis is checked. Any client of Redis
+ * may send such messages. This does no harm, because at most one check waits. */
 static void heard_by_all(struct hw_app *a, const char *text)
 {
 	const char *leaver = sender_of(a, text, left);
@@ -345,7 +345,8 @@ static void on_hear_lost(void *arg, const char *why)
 
 static const struct hw_redis_link_ops hear_ops = {on_hear_ready, on_hear_lost, on_trouble};
 
-/* Publishes a message to this node itself, because the server never tests the connection of a silent subscriber. */
+/* Publishes a message that this node itself receives, because a server never tests the connection of a silent
+ * subscriber. */
 static void prove_hearing(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_redis *r = redis_of(a);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The commands of several nodes to Redis, over a connection of their own, so that they do not wait for the devices'
- * writes. Also the channels device:node:NODE_ID, on which nodes send requests to each other. A message on device:node:*
- * (here a literal name, not a pattern) makes all nodes check Redis at once.
+ * writes. Also the channels device:node:NODE_ID, on which nodes send each other requests. A message on device:node:*
+ * (here the `*` is a part of the name, not a pattern) makes all nodes check Redis at once.
  *
- * An error reply closes the connection, because it is then unknown whether the command was carried out. src/nodes
+ * An error reply closes the connection, because it is unknown then whether the command was carried out. src/nodes
  * repeats the order over the next connection.
  */
 #ifndef HW_CLUSTER_REDIS_H

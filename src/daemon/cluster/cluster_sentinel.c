@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cluster_sentinel.h. A Sentinel's answer counts for 3/5 of a lease from its request. This is less than a node
- * needs, after a network split, to find another node silent. For readiness older answers count too, so that one late
+ * See cluster_sentinel.h. A Sentinel's answer counts for 3/5 of a lease from its request. After a network split, a node
+ * needs more time than that to find another node silent. For readiness, older answers count too, so that one late
  * answer does not change the preferred owner.
  */
 #include "cluster_sentinel.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several nodes, and a Redis that Sentinels watch. After a network split, the old and the new master both accept writes
- * for a while. On each side, the nodes of the other side seem silent, and each node would claim the partitions of the
- * others again and again. So a node claims only while more than half of the Sentinels confirm that its Redis is the
- * master. Without that, a node keeps its partitions until it reads at the broker that another node claims them with a
- * greater token.
+ * Several nodes whose Redis is watched by Sentinels. After a network split, the old and the new master both accept
+ * writes for a while. On each side, the nodes of the other side seem silent, so each node would claim the partitions of
+ * the others again and again. To prevent this, a node claims only while more than half of the Sentinels confirm that
+ * its Redis is the master. Without a confirmation, a node keeps its partitions until it reads at the broker that
+ * another node claims them with a greater token.
  */
 #ifndef HW_CLUSTER_SENTINEL_H
 #define HW_CLUSTER_SENTINEL_H
@@ -32,8 +32,8 @@ int hw_app_cluster_sentinel_start(struct hw_app *a);
 void hw_app_cluster_sentinel_free(struct hw_app *a);
 /* The link to Redis is up, perhaps to another master. */
 void hw_app_cluster_sentinel_linked(struct hw_app *a);
-/* Called once a turn, before orders are taken. Reports to src/nodes whether the Sentinels confirm the master. Returns
- * whether this node may be ready: they confirmed it recently, or no Sentinels are configured. */
+/* Called once a turn, before orders are taken. Reports to src/nodes whether the Sentinels confirm the master.
+ * Returns whether this node may be ready: the Sentinels have confirmed the master recently, or none are configured. */
 bool hw_app_cluster_confirmed(struct hw_app *a, struct hw_now now);
 /* Each second: logs changes. */
 void hw_app_cluster_sentinel_tick(struct hw_app *a);

@@ -24,8 +24,8 @@ static struct hw_cluster_standby *standby_of(const struct hw_app *a)
 
 /* --- texts and times ---------------------------------------------------------------------------------------------- */
 
-/* All partitions have the same owner, so partition 0 is looked up. If it is released, or its owner is no member, there
- * is no owner. */
+/* All partitions have the same owner, so the record of partition 0 shows it. If that is released, or its owner is no
+ * member, there is no owner. */
 const char *hw_app_standby_owner(const struct hw_app *a)
 {
 	const struct hw_record *r = a->cluster ? hw_nodes_record(a->cluster->nodes, 0) : NULL;
@@ -76,7 +76,7 @@ bool hw_app_standby_ready(struct hw_app *a, struct hw_now now)
 	return hears && !s->shy;
 }
 
-/* When a barrier that was sent during the blindness is back, the grace that follows does not count as blind. */
+/* Once a barrier that was sent during the blindness is back, only the grace is left, which does not count as blind. */
 bool hw_app_standby_blind(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);
@@ -113,7 +113,7 @@ static void begin(struct hw_app *a, struct hw_now now)
 	int rc = hw_app_start_keyspace(a);
 	if (!rc)
 		rc = hw_app_subscribe(
-			a, true); /* The core is blind until the connections are up again, with the fleet's filters. */
+			a, true); /* with the fleet's filters, the core is blind until the connections are up again */
 	hw_redis_load_late(a->redis);
 	hw_app_sightings_begin(a, now);
 	hw_app_presence_set_due(a, true);
@@ -179,8 +179,8 @@ static bool is_blind_for_long(struct hw_app *a, struct hw_now now)
 	return s->blind_since.ns && now.mono.ns - s->blind_since.ns >= a->start->cluster_lease_ms * HW_NS_PER_MS;
 }
 
-/* Decides whether this node gives the fleet up. If it does so because it is blind, it may still be the preferred owner.
- * goes_blind then keeps it from being ready, so that it does not get the fleet back at once. */
+/* Decides whether this node gives the fleet up. If it does because it is blind, it may still be the preferred owner.
+ * `goes_blind` then makes it not ready, so that it does not get the fleet back at once. */
 static void check_loss(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);

@@ -32,7 +32,8 @@ struct hw_cluster_standby {
 	bool lost;              /* ... but does not own all partitions any more */
 	bool over;              /* ... and gives the fleet up */
 	bool again;             /* partitions were won again since the begin */
-	bool saw;               /* since the beginning a barrier came back, so the connections deliver messages */
+	bool saw;               /* a barrier came back since this node began with the fleet: the connections deliver
+	                         * messages */
 	bool shy;               /* see hw_app_standby_ready() */
 	bool was_deaf;          /* see hw_app_standby_was_deaf() */
 	bool goes_blind;        /* given up because this node could not watch it */
@@ -43,15 +44,15 @@ struct hw_cluster_standby {
 };
 
 /*
- * Whether this node could take over, which requires that a barrier came back recently: a connection without traffic may
- * stay open for minutes after it broke. If a node gives the fleet up because it never received a message, perhaps for
- * lack of a right, it is not ready for an hour while another node is.
+ * Whether this node could take over. A barrier must have come back recently: a connection without traffic may seem open
+ * for minutes after it broke. If a node gave the fleet up because it never received a message, perhaps for lack of a
+ * right, it is not ready for an hour while another node is.
  */
 bool hw_app_standby_ready(struct hw_app *a, struct hw_now now);
 /* Whether a group was deaf when this node last gave the fleet up. A reload or a restart clears this. */
 bool hw_app_standby_was_deaf(const struct hw_app *a);
-/* Whether the owner cannot receive the fleet's messages. When a barrier is back, the grace after a loss does not count
- * as blind, because the next owner would begin with a grace of its own. */
+/* Whether the owner cannot receive the fleet's messages. Once a barrier is back, the grace after a loss does not
+ * count: the next owner would begin with a grace, too. */
 bool hw_app_standby_blind(struct hw_app *a, struct hw_now now);
 
 /* Partitions were won, were lost, or are about to be released. */

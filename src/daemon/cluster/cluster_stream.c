@@ -20,8 +20,8 @@ static struct hw_cluster_stream *stream_of(const struct hw_app *a)
 
 /* --- entries ------------------------------------------------------------------------------------------------------ */
 
-/* Applies an entry of a node that has claimed the partition with a greater fencing token. This node first loses the
- * partition. */
+/* Applies an entry of a node that has claimed the partition with a greater fencing token, after this node has lost
+ * the partition. */
 static int put_in_again(struct hw_app *a, struct hw_now now, const struct hw_event *e)
 {
 	struct hw_fencing_token token = {.epoch = e->epoch};
@@ -46,7 +46,7 @@ static void put_in(struct hw_app *a, struct hw_now now, struct hw_event *e)
 	e->form = hw_app_cluster_form(a, e->node, e->node_len, e->group, e->group_len);
 	bool hearsay = a->keyspace && hw_monitor_is_hearsay(a->monitor, e);
 	int rc = hw_monitor_stream(a->monitor, now, e);
-	/* Only a device's hash shows whether the device is known by a key, so the hash is read. If too many such
+	/* Only a device's hash shows whether a key of the device is known, so the hash is read. If too many such
 	 * requests wait, all hashes are read again, as after a gap. */
 	if (hearsay && rc == 0 && hw_redis_read_device(a->redis, e->id, e->id_len) < 0)
 		hw_app_cluster_reread(a, false);
@@ -80,8 +80,8 @@ static void on_page(void *arg, const struct hw_event_page *page)
 
 /* --- links and gaps ----------------------------------------------------------------------------------------------- */
 
-/* After a connect, reading starts at the offset {1, 0}, which exists in no stream. So the tail reports a gap, together
- * with the end of the stream. */
+/* After a connect, reading starts after the id {1, 0}, which no stream contains. So the tail reports a gap, and with
+ * it the end of the stream. */
 static void on_link(void *arg, bool up, const char *why)
 {
 	struct hw_app *a = arg;
@@ -130,15 +130,16 @@ static const struct hw_tail_ops tail_ops = {on_link, on_page, on_gap, on_trouble
 bool hw_app_cluster_reread(struct hw_app *a, bool keeps)
 {
 	struct hw_cluster_stream *s = a->cluster ? stream_of(a) : NULL;
-	if (!s || !s->tail) /* mode = standby: if a part of the fleet is lost, everything is discarded */
+	if (!s || !s->tail) /* mode = standby does not follow the stream: if a part of the fleet is lost, everything
+	                     * is discarded */
 		return false;
 	s->wanted = true;
 	s->keeps |= keeps;
 	return true;
 }
 
-/* Writes this run's sight record before the first load. So on_fenced() detects if the store is emptied during the load.
- * Until the load ends, the sight record keeps the canaries of the previous run. */
+/* Writes this run's sight record before the first load. If the store is emptied during the load, on_fenced() finds
+ * the record missing. Until the load ends, the record keeps the canaries of the previous run. */
 static void write_record(struct hw_app *a)
 {
 	if (hw_redis_has_sight_record(a->redis) || !stream_of(a)->tail)
@@ -165,8 +166,8 @@ void hw_app_cluster_emptied(struct hw_app *a)
 		stream_of(a)->emptied = true;
 }
 
-/* Whether missing devices may be forgotten: the store is that of the Redis whose stream is followed, and it was not
- * emptied. */
+/* Whether missing devices may be forgotten: the store and the followed stream are in the same Redis, and the store
+ * was not emptied. */
 static bool is_whole(struct hw_app *a, bool has_record)
 {
 	struct hw_cluster_stream *s = stream_of(a);
@@ -209,7 +210,7 @@ static void begin(struct hw_app *a)
 		s->reading = HW_CLUSTER_READ;
 }
 
-/* The store was read. Meanwhile it may have been emptied or replaced by another Redis, and so may the stream. */
+/* The store was read. In that time it may have been emptied or replaced by another Redis, and so may the stream. */
 static void on_proven(void *arg, bool known, bool has_record)
 {
 	struct hw_app *a = arg;
@@ -240,7 +241,7 @@ bool hw_app_cluster_reloaded(struct hw_app *a, bool complete)
 	if (again && complete)
 		hw_monitor_left_out_end(a->monitor);
 	s->keeps |= !hw_redis_has_sight_record(
-		a->redis); /* without the sight record, an emptied store would not be detected */
+		a->redis); /* without the sight record, nobody would notice an emptied store */
 	if (again && !s->keeping)
 		prove(a);
 	else

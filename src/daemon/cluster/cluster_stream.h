@@ -23,10 +23,10 @@ enum hw_cluster_reading {
 	HW_CLUSTER_UNREAD,  /* the stream's end has not been found yet */
 	HW_CLUSTER_LOADS,   /* the first load */
 	HW_CLUSTER_READ,    /* only the stream is being read */
-	HW_CLUSTER_FENCES,  /* before the next reading: Redis is asked whether the store was emptied */
-	HW_CLUSTER_STARVES, /* no memory to note which devices are read; tried again each second */
+	HW_CLUSTER_FENCES,  /* before the next reading, Redis is asked whether the store was emptied */
+	HW_CLUSTER_STARVES, /* there is no memory to note which devices are read; tries again each second */
 	HW_CLUSTER_REREADS, /* the hashes are being read */
-	HW_CLUSTER_PROVES,  /* after it: Redis is asked again, before missing devices are forgotten */
+	HW_CLUSTER_PROVES,  /* after the reading, Redis is asked again; then missing devices may be forgotten */
 	HW_CLUSTER_ENDS     /* missing devices are being forgotten, or noted as missing */
 };
 
@@ -38,8 +38,8 @@ struct hw_cluster_stream {
 	bool keeping;  /* `keeps` of the reading under way */
 	bool emptied;  /* the store was found empty since the last check */
 	bool followed; /* the end of the stream was reached since the last connect or gap */
-	bool server;   /* the stream is now that of another Redis, but the hashes may be those of the previous one */
-	struct hw_mono since; /* since when the end of the stream was not reached; 0: it is reached */
+	bool server;   /* the stream is that of another Redis now, but hashes of the previous one may have been read */
+	struct hw_mono since; /* since when the reader is behind the end of the stream; 0: it is at the end */
 	uint64_t rereads;
 };
 
@@ -54,8 +54,8 @@ void hw_app_cluster_read_on(struct hw_app *a, struct hw_now now);
 bool hw_app_cluster_is_read(const struct hw_app *a);
 /* Whether Redis denies this node the right to read the stream. */
 bool hw_app_cluster_is_denied(const struct hw_app *a);
-/* hw_app_cluster_at_end(): whether the end of the stream was reached. The next function: how many pages were read since
- * the start. */
+/* hw_app_cluster_at_end(): whether the reader is at the end of the stream. hw_app_cluster_pages(): how many pages
+ * were read since the start. */
 bool hw_app_cluster_at_end(const struct hw_app *a);
 uint64_t hw_app_cluster_pages(const struct hw_app *a);
 /* The offset up to which entries were processed. */

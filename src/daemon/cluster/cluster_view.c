@@ -116,8 +116,8 @@ static void add_other_ids(const struct hw_app *a, cJSON *list)
 	}
 }
 
-/* Adds the members that other nodes need, to share the fleet with this node and to evict it. They are shorter than
- * HW_CLUSTER_JSON. */
+/* Adds the members of an entry that other nodes need to share the fleet with this node and to evict it. They are
+ * shorter than HW_CLUSTER_JSON. */
 static cJSON *add_essentials(struct hw_app *a, const struct hw_nodes_order *o, cJSON *j)
 {
 	const struct hw_settings *c = a->start;
@@ -157,7 +157,7 @@ static bool print_url(const struct hw_app *a, char *buf, size_t cap)
 	return n > 0 && (size_t)n < cap;
 }
 
-/* Returns false, with `buf` unchanged, if the text does not fit or there is no memory. */
+/* Prints the JSON into `buf`. If it does not fit, or without memory, returns false with `buf` unchanged. */
 static bool print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
 {
 	char *text = cJSON_PrintUnformatted(j);
@@ -168,8 +168,8 @@ static bool print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
 	return fits;
 }
 
-/* Writes this node's entry. If not everything fits, it contains only the essential members. Without memory it contains
- * only this node's state. */
+/* Writes this node's entry. If not everything fits, only the essential members are written. Without memory, only
+ * this node's state is written. */
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
 {
 	cJSON *j = cJSON_CreateObject();

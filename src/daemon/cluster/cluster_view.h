@@ -37,7 +37,7 @@ struct hw_cluster_seen {
 	uint64_t takeovers_clean, takeovers_unclean, fenced_broker;
 	double takeover_s_last;
 	struct hw_partitions unowned,
-		/* As of the last tick: partitions that no member owns; and the same at the tick before. */
+		/* At the last tick: the partitions that no member owns. Then the same at the tick before. */
 		orphans;
 	struct hw_cluster_totals before; /* counters of the previous daemons in the same process */
 };
@@ -45,9 +45,11 @@ struct hw_cluster_seen {
 void hw_app_cluster_view_free(struct hw_app *a);
 
 /*
- * These functions log the changes of the cluster and note them for the view. asks: an order is sent to Redis. saw: its
- * answer was read. won, lost: partitions; `unclean`: the last owner may have left pending writes. became_authoritative:
- * for all that was won, `after_ns` after the claim. leaves: a node has announced its clean stop.
+ * These functions log the changes of the cluster and note them for the view.
+ *
+ * asks: an order is sent to Redis. saw: its answer was read. won, lost: partitions; `unclean`: the last owner may have
+ * left pending writes. became_authoritative: this node decides for all that it won, `after_ns` after the claim. leaves:
+ * a node has announced its clean stop.
  */
 void hw_app_cluster_asks(struct hw_app *a, const struct hw_nodes_order *o);
 void hw_app_cluster_saw(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
@@ -62,11 +64,11 @@ void hw_app_cluster_view_tick(struct hw_app *a);
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
                          char buf[HW_CLUSTER_JSON]);
 
-/* Writes the client id of a node's publisher. It comes from the node's entry of device:nodes, also after the node was
- * lost. Without such an entry, the id is built with this node's prefix. */
+/* Writes the client id of a node's publisher, which the node's entry of device:nodes contains. The id of a lost node
+ * stays known. If there was no such entry, the id is built with this node's prefix. */
 void hw_app_cluster_publisher_id(struct hw_app *a, const char *node, char *buf, size_t cap);
 
-/* Totals of this daemon, and of those that ran before in the same process. */
+/* Totals of this daemon, and of the daemons that ran before in the same process. */
 void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out);
 
 #endif

@@ -16,13 +16,13 @@ struct lint {
 	struct hw_groups groups; /* one for each group of the file, in its order */
 	void (*report)(void *arg, const struct hw_settings_group *g, const char *text);
 	void *arg;
-	/* The filters that earlier groups take or ignore, each with the group's index in the file. A filter with
-	 * {name...} before its last level covers only itself, so it is found by its text. */
+	/* The filters with which earlier groups take or ignore topics, each with the group's index in the file. A
+	 * filter with {name...} before its last level covers only itself, so its text is in `texts`. */
 	struct hw_filter_index earlier, texts;
 	struct covering *by; /* one for each group of the file */
 };
 
-/* How many of the present group's filters a certain earlier group covers. */
+/* How many filters of the present group are covered by the filters of one earlier group. */
 struct covering {
 	size_t n;      /* filters, counted while `group` is the present group */
 	size_t group;  /* the present group */
@@ -55,8 +55,8 @@ static bool count(void *arg, size_t earlier)
 	return false;
 }
 
-/* Finds the first earlier group whose filters take or ignore every topic that this group's filters match. Returns `at`
- * if there is none. */
+/* Finds the first earlier group whose filters take or ignore every topic of this group. Returns `at` if there is
+ * none. */
 static size_t find_shadow(struct lint *l, size_t at)
 {
 	const struct hw_group *g = l->groups.all[at];
@@ -98,7 +98,8 @@ static int check_shadow(struct lint *l, size_t at)
 	return rc;
 }
 
-/* Whether a `+` comes before the last name in braces. (The levels after that name belong to one device.) */
+/* Whether a `+` comes before the last name in braces: devices in different places may then get the same id. (Levels
+ * after that name belong to one device.) */
 static bool joins_places(const char *text)
 {
 	const char *last = strrchr(text, '{');
@@ -124,8 +125,8 @@ static void check_places(const struct lint *l, size_t at)
 	}
 }
 
-/* An id_prefix separates the ids of two groups. It is no part of the status topic, so the groups may still have the
- * same status topics. */
+/* Two groups with different id_prefixes have different ids. But the status topic does not contain the id_prefix, so
+ * the groups may have the same status topics. */
 static void check_status(const struct lint *l, size_t at)
 {
 	const struct hw_settings_group *g = &l->conf->groups[at];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines of each preset, as they would stand in the file. The sources are the devices' public documents.
+ * The lines of each preset, as they would stand in the file. Their sources are the public documents about the devices.
  *
- * The timeouts are so long that a healthy device with usual settings stays online. Most devices that stop are detected
- * much sooner, by their last will. Topics for commands to devices match no filter, or are ignored. The payloads have
- * the devices' own formats, so only fields and goodbyes are read from them (payload = plain).
+ * Timeouts are long enough for a healthy device with usual settings. Most devices that stop are detected much sooner,
+ * by their last will. Topics for commands to devices match no filter, or are ignored. Payloads have the devices' own
+ * formats, so only fields and goodbyes are read from them (payload = plain).
  */
 #include "preset.h"
 
@@ -156,7 +156,8 @@ static const struct line lines[] = {
 };
 /* clang-format on */
 
-/* If the file already has a value of a list, adding it is refused as a duplicate, and the file's line counts. */
+/* If the file already has this value of a list, the preset's line is refused as a duplicate, and the file's line
+ * counts. */
 static int apply_line(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_origins *origins,
                       const struct line *l, unsigned line)
 {

@@ -55,7 +55,8 @@ static void on_change(void *arg, const char *key, enum hw_conf_change change, bo
 	c->topics |= live && len > n && strcmp(key + len - n, ".status") == 0;
 }
 
-/* Reports a password that has changed in its file. hw_conf_diff() reports a changed file name. */
+/* Reports that the content of a password file has changed. If the file's name has changed, hw_conf_diff() reports
+ * that. */
 static void diff_secret(struct changes *c, const char *key, const char *path, const char *running)
 {
 	if (hw_conf_secret_changed(path, running))
@@ -178,8 +179,7 @@ static void on_wrong_safety(void *arg, const char *key, unsigned line, const cha
 		e->n++;
 }
 
-/* Reads the users and the certificate again, even if the file names are unchanged. They take effect only after
- * everything else has. */
+/* Reads the users and the certificate again, even if their file names are unchanged. They take effect last. */
 static int plan_safety(struct hw_app *a, const struct hw_settings *to, struct hw_http_plan *plan,
                        struct hw_conf_errors *errors)
 {
@@ -213,8 +213,8 @@ static void take_safety(struct hw_app *a, struct changes *c, struct hw_http_plan
 		       a->start->http_listen);
 }
 
-/* Loads the file. Returns NULL, and all errors, if the file is wrong or its log cannot be opened. The caller must free
- * the plan in any case. */
+/* Loads the file. Returns NULL and reports all errors if the file is wrong or its log cannot be opened. The caller
+ * must free the plan in any case. */
 static struct hw_settings *load(struct hw_app *a, struct hw_http_plan *plan, struct hw_conf_errors *errors)
 {
 	struct hw_settings *to = hw_conf_load_again(&hw_settings_table, a->conf->head.path, errors);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See rules.h. A broken rule is reported with the line of the key that must be changed. A refused value is not used to
- * check other keys. */
+/* See rules.h. If a rule is broken, the line of the key that must be changed is reported. A refused value is not
+ * used to check other keys. */
 #include "rules.h"
 
 #include <errno.h>
@@ -132,7 +132,7 @@ static void check_names(struct hw_conf_draft *d, const char *names)
 	hw_conf_draft_require(d, !wrong, "http", "names", "names", why);
 }
 
-/* Outside of the loopback address, API tokens need TLS, because others on the network could read them. */
+/* If the address is not loopback, API tokens need TLS, because others on the network could read them. */
 static void check_http(struct hw_conf_draft *d, const struct hw_settings *c)
 {
 	hw_conf_draft_require(d, !*c->http_tls_cert || *c->http_tls_key, "http", "tls_cert", "tls_key",
@@ -200,7 +200,7 @@ static void check_list(struct hw_conf_draft *d, struct hw_conf_origins *origins,
 			check_template(d, lines[i], key, list[i], kind, id, names);
 }
 
-/* Filter i of all filters with names, in one list, so that they can be compared. */
+/* Returns filter i of the filters of all lists. Used to compare each filter's names with those of the others. */
 static const char *filter_at(const struct hw_settings_group *g, size_t i)
 {
 	return i < g->n_heartbeat ? g->heartbeat[i] : g->goodbye[i - g->n_heartbeat];
@@ -242,8 +242,8 @@ static const char *check_parent_names(const struct hw_settings_group *g, const s
 	return NULL;
 }
 
-/* Returns the id, followed by the names of the parents as levels; each filter must have all of them. On the heap; NULL
- * without memory. */
+/* Returns the id, followed by the names of the parents as levels; each filter must have all these names. On the
+ * heap; NULL without memory. */
 static char *check_parents(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	const unsigned *lines = origins->lines[hw_conf_option_find(d->table, "group", "parent")];
@@ -278,8 +278,8 @@ static char *check_parents(struct hw_conf_draft *d, const struct hw_settings_gro
 	return names;
 }
 
-/* Returns the line of a preset whose filters do not have the names in the group's id, or 0. The error is reported once,
- * and not for each filter of the preset, because these are not in the file. */
+/* Checks the filters of a preset against the names in the group's id. Returns the line of the preset if they do not
+ * match; 0: they do. The error is reported only once, because the preset's filters are not in the file. */
 static unsigned check_preset(struct hw_conf_draft *d, const struct hw_settings_group *g,
                              struct hw_conf_origins *origins, const char *id)
 {
@@ -373,8 +373,8 @@ static void check_id(struct hw_conf_draft *d, struct hw_settings_group *g, struc
 		                              id->bad ? NULL : g->id, HW_NAMES_STATUS);
 }
 
-/* A Homie device itself publishes /$state. If this were the status topic, device and monitor would overwrite each
- * other's message for ever. */
+/* A Homie device publishes its own /$state. If the monitor published there too, the two would overwrite each other's
+ * messages for ever. */
 static void check_payload(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	static const char state[] = "/$state";

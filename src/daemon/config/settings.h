@@ -108,8 +108,8 @@ bool hw_settings_no_whiles(const struct hw_settings_group *g);
 
 /* Whether a group's probe is a URL, not an action for a probe over MQTT. */
 bool hw_settings_is_url(const char *text);
-/* The silence before a group's first probe. The default is two thirds of the timeout, or the timeout less
- * HW_PROBE_WINDOW_MS, whichever is shorter. */
+/* Returns the silence after which a group's first probe is sent. The default is two thirds of the timeout, or the
+ * timeout less HW_PROBE_WINDOW_MS, whichever is shorter. */
 int64_t hw_settings_probe_after_ms(const struct hw_settings_group *g);
 #define HW_PROBE_WINDOW_MS 1000
 

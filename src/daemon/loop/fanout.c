@@ -13,7 +13,7 @@
 
 /* --- the core's output ------------------------------------------------------- */
 
-/* `parents` takes the ids of its parents, which the event borrows. */
+/* Returns the event of a transition. Writes the ids of the device's parents to `parents`, which the event borrows. */
 static struct hw_event event_of(const struct hw_app *a, struct hw_stream_id at, const struct hw_device *d,
                                 const struct hw_transition *t, char parents[HW_PARENTS_TEXT])
 {

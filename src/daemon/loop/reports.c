@@ -12,7 +12,7 @@
 #include "run/manager.h"
 
 #define QUIET_S 10      /* between two lines of a kind */
-#define CUT_OFF "$size" /* in place of a fault in hw_monitor_stats: the payload is too long to be kept as a whole */
+#define CUT_OFF "$size" /* replaces a fault in hw_monitor_stats: the payload is too long to be kept as a whole */
 
 struct hw_app_reports {
 	uint64_t refused_logged[HW_REFUSED_KINDS];
@@ -45,7 +45,8 @@ void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint
 		snprintf(r->odd_id, sizeof(r->odd_id), "%.*s", (int)id_len, id);
 }
 
-/* Returns false if there is nothing to log, because the sender has become a member. */
+/* Explains why messages were refused. Returns false if there is nothing to log, because the sender has become a
+ * member. */
 static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *text, size_t cap)
 {
 	const char *stranger = k == HW_REFUSED_STRANGER ? hw_app_cluster_stranger(a) : NULL;
@@ -73,7 +74,8 @@ static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *tex
 	return k != HW_REFUSED_STRANGER || stranger;
 }
 
-/* Warns only once: devices may publish one message with the retain flag when they connect, but no heartbeat. */
+/* Warns only once about heartbeats with the retain flag. Devices may send one message with this flag when they
+ * connect, but no heartbeats. */
 static void report_flagged(struct hw_app *a, uint64_t fresh, bool first)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
@@ -114,8 +116,8 @@ static void report_refused(struct hw_app *a)
 	}
 }
 
-/* Logs once for each group that messages of a monitor are ignored. Messages of this cluster's other nodes are expected.
- */
+/* For each group, logs once that messages of a monitor are ignored. Messages of other nodes of this cluster are
+ * expected. */
 static void report_left_out(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
@@ -146,7 +148,7 @@ static const char *fault_words(const char *fault)
 	                       : " is of a wrong type or length, and was left out";
 }
 
-/* Logs one of the devices only, because usually all of them have the same fault. */
+/* Logs only one of the devices, because usually all of them have the same fault. */
 static void report_faults(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);

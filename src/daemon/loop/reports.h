@@ -8,10 +8,10 @@
 
 /* Sets a->reports, which the caller frees. Returns 0 or -ENOMEM. */
 int hw_app_reports_new(struct hw_app *a);
-/* The control API keeps its counters over the restart. What they count by now was already logged. */
+/* The API's counters continue after the restart. What they have counted so far was already logged. */
 void hw_app_reports_resume(struct hw_app *a);
-/* A device was loaded from the store. `refused_before`: refused[HW_REFUSED_STORED] before that. If the record was
- * corrected, the next line names the device. */
+/* A device was loaded from the store. `refused_before` is the value of refused[HW_REFUSED_STORED] before that. If
+ * the record was corrected, the next log line names the device. */
 void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint64_t refused_before);
 /* Each second. */
 void hw_app_reports_tick(struct hw_app *a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The turns of the loop. A turn lasts from one poll for events to the next. In it several callbacks run, and each may
- * call hw_app_turn() at its end. The budgets are for the whole turn; what is left is done in the next turn. */
+/* The turns of the loop. A turn lasts from one poll for events to the next. Several callbacks may run in it, and
+ * each may call hw_app_turn() at its end. The budgets are for the whole turn. What is left is done in the next turn. */
 #include "turn.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 
 #define CHECKS_A_TURN   1024 /* devices checked per turn: about a millisecond */
 #define STATUSES_A_TURN 512
-#define STORE_AHEAD                                                                                                    \
-	16384 /* offline devices that may wait for Redis while others are judged: some tenths of a second of writes */
+/* How many offline devices may wait for Redis while others are judged: some tenths of a second of writes. */
+#define STORE_AHEAD       16384
 #define STORE_PATIENCE_NS HW_NS_PER_S
 #define HELD_NS           (5 * HW_NS_PER_MS) /* Redis usually answers earlier, which ends the wait */
 
@@ -34,7 +34,8 @@ struct hw_app_turn {
 	struct hw_mono began; /* when the first callback of this turn began; 0: hw_app_turn() has run since */
 	unsigned checks_left, statuses_left; /* left in this turn: checks of devices, statuses */
 	uint64_t store_done;                 /* the count of Redis' confirmations at the last check */
-	struct hw_mono store_moved;          /* when that count last grew, or when last no write was pending */
+	struct hw_mono store_moved;          /* when the count of stored writes last grew, or when no write was
+	                                      * pending */
 	bool held;                           /* no device is judged until Redis has confirmed more writes */
 	struct hw_app_turn_metrics metrics;
 };
@@ -118,13 +119,13 @@ static void plan(struct hw_app *a, struct hw_now now, bool soon)
 	if (soon || hw_app_feed_is_unread(a))
 		wait_ns = 0;
 	struct timeval tv = {wait_ns / HW_NS_PER_S, (wait_ns % HW_NS_PER_S + 999) / 1000};
-	/* If there is no memory for the timer, the tick of each second wakes the loop. */
+	/* If there is no memory for the timer, the loop wakes up at the next tick, within a second. */
 	bool set = event_add(a->turn->due, &tv) == 0;
 	hw_pace_sleeps(&a->turn->pace, now.mono, set && wait_ns < HW_NS_PER_S ? wait_ns : HW_NS_PER_S);
 }
 
-/* A monitor that is stopping does not read heartbeats any more, so silence proves nothing. But requests that it still
- * receives, such as a DELETE, are carried out, and their writes are pending as usual. */
+/* A monitor that is stopping reads no heartbeats, so silence proves nothing and no device is judged. But requests
+ * that it still receives, such as a DELETE, are carried out, and their writes are pending as usual. */
 unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget)
 {
 	struct hw_out out;
@@ -136,12 +137,12 @@ unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget)
 
 /*
  * Returns how many devices may be judged before Redis has confirmed more writes. Transitions pass through a ring of
- * limited size. A device that is not judged yet may still send a heartbeat. So if a million devices are due, they wait
- * in the core and not in the ring.
+ * limited size, and a device that waits to be judged may still send a heartbeat. So if a million devices are due, they
+ * wait in the core, and not in the ring.
  *
- * The core waits only while Redis makes progress, not if Redis is unreachable or stands still. It does not wait for
- * writes that heartbeats caused. So when a whole fleet returns, other devices still become offline in time, as long as
- * the ring has room.
+ * The core waits only while Redis makes progress, and not while Redis is unreachable or stands still. Nor does it wait
+ * for writes that heartbeats caused. So when a whole fleet returns, other devices still become offline in time, as long
+ * as the ring has room.
  */
 static unsigned store_room(struct hw_app *a, struct hw_now now)
 {
@@ -168,8 +169,8 @@ static bool judge(struct hw_app *a, struct hw_now now)
 	return left == 0 && !a->turn->held && !a->life.stopping;
 }
 
-/* An answer of Redis may be the first event after this process stood still. So hw_app_woke() must detect the stall
- * before any device is judged and before the next wake-up is planned. */
+/* After this process stood still, an answer of Redis may be the first event. So hw_app_woke() must detect the stall
+ * before any device is judged, and before the next wake-up is planned. */
 void hw_app_turn(struct hw_app *a)
 {
 	struct hw_now now = a->turn->began.ns ? hw_app_now() : hw_app_woke(a);

@@ -21,8 +21,8 @@ void hw_app_turn_free(struct hw_app *a);
 
 /* Runs the loop until a signal stops it. Returns the exit status. */
 int hw_app_run(struct hw_app *a);
-/* Callbacks of the loop. hw_app_turn_begins(): a turn begins, with new budgets. The next one: a turn has ended, with
- * its CPU time. */
+/* Callbacks of the loop. hw_app_turn_begins(): a turn begins, with new budgets. hw_app_turned(): a turn has
+ * ended, which took this CPU time. */
 void hw_app_turn_begins(void *arg);
 void hw_app_turned(void *arg, double cpu_s);
 /* Each callback of the loop that has changed anything calls this last. It drains the core, pumps the sinks, and plans
@@ -37,7 +37,7 @@ unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget);
 struct hw_now hw_app_woke(struct hw_app *a);
 /*
  * Schedules one turn in the present pass of the loop, however often it is called. For callbacks that run many times in
- * a row. Work that should continue only after the next poll for events uses struct hw_app_reader.unread, or
+ * a row. If work should continue only after the next poll for events, use struct hw_app_reader.unread, or
  * hw_app_turn(), which sets the timer to zero.
  */
 void hw_app_schedule_turn(struct hw_app *a);

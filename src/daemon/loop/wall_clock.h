@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches the wall clock, by which no device is judged or forgotten. Logs its errors: a jump, which the clock that
- * counts from the boot shows, and a difference from Redis' clock.
+ * Watches the wall clock, and logs its errors: a jump (compared with the clock that counts from the boot), and a
+ * difference from Redis' clock. No device is judged or forgotten by the wall clock.
  *
  * The age of a heartbeat (max_age) needs the right time. The core gets the earlier of two times: Redis' clock as last
  * read, and the wall clock without the jumps that Redis' clock has not confirmed.

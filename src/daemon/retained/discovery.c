@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See discovery.h. The sink is a member of struct hw_app, from which its callbacks get the rest. */
+/* See discovery.h. The sink is a member of struct hw_app. So its callbacks find the other parts there. */
 #include "discovery.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@
 #include "heartwheel/fnv.h"
 #include "presence.h"
 
-/* Jinja2 templates. A device may itself publish on its status topic, perhaps a text that is no JSON, or JSON without
+/* Jinja2 templates. A device may itself publish on its status topic: a text that is no JSON, or JSON without
  * `online`. */
 #define VALUE_TEMPLATE                                                                                                 \
 	"{% if value_json is defined and value_json.online is defined %}"                                              \

@@ -23,8 +23,8 @@ void hw_app_reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_de
 		hw_monitor_reap(a->monitor, ref);
 }
 
-/* The outbox keeps a clearing until all of the device's messages are cleared. So after a crash, the next run finds
- * those that are not. */
+/* The outbox keeps a clearing until all messages of the device are cleared. So after a crash, the next run knows
+ * which devices it must clear. */
 static void published(struct hw_app *a, struct hw_ref ref, bool cleared, int other)
 {
 	const struct hw_device *d = hw_app_device(a, ref);
@@ -113,7 +113,7 @@ void hw_app_retained_down(struct hw_app *a)
 
 void hw_app_republish(struct hw_app *a, struct hw_now now)
 {
-	if (a->life.stopping) /* what is pending is sent; the next run publishes all other statuses again */
+	if (a->life.stopping) /* only what is pending is sent; the next run publishes all other statuses again */
 		return;
 	hw_retained_republish(&a->retained->status, now.mono.ns / HW_NS_PER_MS);
 	hw_retained_republish(&a->retained->discovery, now.mono.ns / HW_NS_PER_MS);

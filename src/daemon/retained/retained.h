@@ -14,7 +14,7 @@ void hw_app_retained_free(struct hw_app *a);
 struct hw_retained_sink *hw_app_status_sink(const struct hw_app *a);
 struct hw_retained_sink *hw_app_discovery_sink(const struct hw_app *a);
 
-/* hw_app_retained_connect(): from now on messages are published. The next function: the connection is lost, and
+/* hw_app_retained_connect(): from now on messages are published. hw_app_retained_down(): the connection is lost, and
  * messages in flight wait again. */
 void hw_app_retained_connect(struct hw_app *a, struct hw_publisher *p);
 void hw_app_retained_down(struct hw_app *a);
@@ -36,8 +36,8 @@ bool hw_app_retained_pump(struct hw_app *a, struct hw_now now, unsigned *budget)
 int64_t hw_app_retained_wait_ms(const struct hw_app *a);
 /* Called each second. Messages that the broker refused are tried again each minute. */
 void hw_app_retained_tick(struct hw_app *a, struct hw_now now);
-/* hw_app_retained_end(): a stop begins, and only pending messages are sent. The next function: whether none is left and
- * no presence is due. */
+/* hw_app_retained_end(): a stop begins, and only pending messages are sent. hw_app_retained_idle(): whether no
+ * message is pending and no presence is due. */
 void hw_app_retained_end(struct hw_app *a);
 bool hw_app_retained_idle(const struct hw_app *a);
 

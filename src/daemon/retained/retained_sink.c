@@ -2,8 +2,8 @@
 /*
  * See retained_sink.h. Invariant: if a device's message is pending, the device is waiting in the line, held, in flight,
  * waiting for its release (pending.h), or refused. Refused messages are found by a sweep after each reconnect, and once
- * a minute while there are any. Exception: if another node owns the device by now, the message is given up, when its
- * turn in the line comes or by the sweep that began when the partition was lost.
+ * a minute while there are any. Exception: another node owns the device by now. The message is then given up when its
+ * turn in the line comes, or by the sweep that began when the partition was lost.
  */
 #include "retained_sink.h"
 
@@ -116,7 +116,7 @@ void hw_retained_acked(struct hw_retained_sink *s, uint64_t publish_id)
 		return;
 	s->published++;
 	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
-	/* The device has changed since. Its new message waits for its release, or is already in the line. */
+	/* The device has changed since. Its new message waits to be released, or is already in the line. */
 	if (!d || s->kind->version(d) != f->version)
 		return;
 	if (hw_device_noted(d, s->kind->queued))
@@ -300,8 +300,8 @@ static void pump_sweep(struct hw_retained_sink *s, struct hw_now now)
 		    hw_device_noted(d, s->kind->queued))
 			continue;
 		/*
-		 * If Redis has not confirmed the state yet, store.c releases the status when it does. The status is
-		 * pending again: while Redis was late, it may have been published to a broker that has lost it since.
+		 * If Redis has not confirmed the state yet, store.c releases the status later. It is pending again,
+		 * because it may have been published while Redis was late, to a broker that has lost it since.
 		 */
 		if (hw_device_noted(d, HW_PENDING_STORE)) {
 			if (s->kind->pending == HW_PENDING_STATUS)
@@ -392,7 +392,7 @@ int64_t hw_retained_wait_ms(const struct hw_retained_sink *s)
 	if (!s->sweeping && !paced)
 		return -1;
 	int64_t wait = 1000 / (paced ? s->line.rate : s->sweep.rate);
-	/* At least 10 ms, because a wake-up for each message would cost more than the message. */
+	/* At least 10 ms: a wake-up for a single message would cost more than the message. */
 	return wait > 10 ? wait : 10;
 }
 

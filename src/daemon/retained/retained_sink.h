@@ -44,8 +44,8 @@ struct hw_retained_sink;
 struct hw_retained_kind {
 	int pending, queued; /* the kind's notes on a device: HW_NOTE() */
 	uint64_t publish_id; /* one of HW_RETAINED_PUBLISH_ID_KIND */
-	/* If the broker refuses to remove a message, gives that up. Otherwise, if the right to publish is missing, the
-	 * record of a forgotten device would stay for ever. */
+	/* If the broker refuses to remove a message, gives up. Otherwise, without the right to publish, the record
+	 * of a forgotten device would stay for ever. */
 	bool lenient;
 	/* Whether messages are published for devices of this group. */
 	bool (*wanted)(const struct hw_retained_sink *s, const struct hw_group *g);
@@ -89,7 +89,7 @@ struct hw_retained_sink {
 	/* The broker has the device's message, or no message is pending any more. `cleared`: the device was forgotten.
 	 * Called before anything is freed. */
 	void (*on_published)(void *arg, struct hw_ref device, bool cleared);
-	/* The pending message is another node's now. Called before anything is freed. */
+	/* Another node must send the pending message now. Called before anything is freed. */
 	void (*on_dropped)(void *arg, struct hw_ref device);
 	/* Whether this device's message may be sent now. NULL: always. */
 	bool (*may_go)(void *arg, const struct hw_device *d);
@@ -97,14 +97,14 @@ struct hw_retained_sink {
 
 	struct hw_retained_line fresh;
 	struct hw_retained_line held; /* messages that may not be sent yet */
-	size_t retry;                 /* so many of `held`, from its head on, are tried again before `fresh` */
+	size_t retry;                 /* this many of `held`, from its head on, are tried again before `fresh` */
 	struct hw_retained_pace line; /* of all messages; rate 0: no limit */
 	struct hw_retained_flight flight[HW_RETAINED_WINDOW];
 	uint64_t next_publish_id;
 	unsigned in_flight;
 
-	bool sweeping, all; /* sweeping: messages are published again. all: those of all devices, else only
-	                             those in `swept` */
+	bool sweeping, all; /* sweeping: messages are published again; all: those of all devices, and not only those
+	                     * in `swept` */
 	struct hw_partitions swept;
 	bool again;                   /* another sweep follows ... */
 	struct hw_partitions waiting; /* ... for these partitions */
@@ -131,13 +131,14 @@ int hw_retained_release(struct hw_retained_sink *s, struct hw_ref device, int64_
 /* After a connect: makes the messages of all devices pending again, and publishes them at a limited rate. */
 void hw_retained_republish(struct hw_retained_sink *s, int64_t now_ms);
 
-/* After a predecessor's unclean end: does the same for partitions that this node owns now, after the running sweep.
- * With an empty set, after partitions were lost: gives up the pending messages of their devices. */
+/* After the unclean end of a predecessor: like hw_retained_republish(), for the partitions that this node owns now,
+ * after the running sweep. If the set is empty, because partitions were lost: gives up the pending messages of their
+ * devices. */
 void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partitions *set, int64_t now_ms);
 
 /* A stop begins: ends all sweeps. */
 void hw_retained_end_sweeps(struct hw_retained_sink *s);
-/* The partitions that a sweep has not finished, or had not when the sweeps ended. */
+/* Returns the partitions that no sweep has finished; after the sweeps, those that none had finished before it ended. */
 struct hw_partitions hw_retained_unswept(const struct hw_retained_sink *s);
 
 /* The held messages may now be sent, or belong to another node: tries them again. */
@@ -150,8 +151,8 @@ void hw_retained_acked(struct hw_retained_sink *s, uint64_t publish_id);
 void hw_retained_refused(struct hw_retained_sink *s, uint64_t publish_id, int64_t now_ms);
 
 /*
- * Publishes messages that may be sent, at most *budget, from which it subtracts them. Returns whether more can be done
- * at once.
+ * Publishes messages that may be sent, at most *budget, and subtracts their number from *budget. Returns whether more
+ * can be sent at once.
  */
 bool hw_retained_pump(struct hw_retained_sink *s, struct hw_now now, unsigned *budget);
 /* The time in ms until the sink can continue; -1: it does not wait for a time. */

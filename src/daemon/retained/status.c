@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Writes the parent whose death explains that the device is offline. Returns the length, which may exceed `cap`. */
+/* Writes the parent whose death explains why the device is offline. Returns the length, which may exceed `cap`. */
 static size_t write_parent(const struct hw_retained_sink *s, const struct hw_device *d, char *buf, size_t cap)
 {
 	static const char name[] = ",\"parent\":";
@@ -31,8 +31,8 @@ int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const
 		return -1;
 	if (hw_monitor_epoch(s->m, d))
 		snprintf(epoch, sizeof(epoch), ",\"epoch\":%llu", (unsigned long long)hw_monitor_epoch(s->m, d));
-	/* For an online device, last_seen is the time of its transition. So a status that is published again is the
-	 * same. */
+	/* For an online device, last_seen is the time of its transition. So a status that is published again has the
+	 * same text. */
 	bool online = hw_device_state(d) == HW_STATE_ONLINE;
 	int64_t last_seen_ms = online ? d->since_ms : hw_device_last_seen_ms(d, now);
 	int n = snprintf(buf, cap,

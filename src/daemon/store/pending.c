@@ -58,7 +58,7 @@ void hw_app_store_newer(struct hw_app *a, struct hw_ref ref, uint64_t stored_seq
 
 /* --- statuses that waited for Redis ------------------------------------------ */
 
-/* Whether Redis was unreachable, or has not answered, for longer than statuses wait for it. */
+/* Whether Redis was unreachable or gave no answer for so long that statuses do not wait for it any more. */
 static bool redis_is_late(const struct hw_app *a, struct hw_now now)
 {
 	if (!a->redis || a->store->pending == 0)
@@ -99,8 +99,8 @@ uint64_t hw_app_pending(const struct hw_app *a, struct hw_now now, int64_t *olde
 	int64_t status = hw_retained_oldest_ms(hw_app_status_sink(a), now.mono.ns / HW_NS_PER_MS);
 	int64_t store = a->redis ? hw_redis_stats(a->redis)->oldest_transition_ms : 0;
 	*oldest_ms = status > store ? status : store;
-	/* A device may be pending at both sinks. So the larger number is a lower bound of the pending devices, and
-	 * usually exact. */
+	/* The same device may be pending at both sinks. So the larger number is a lower bound of the number of
+	 * pending devices, and usually right. */
 	return hw_app_status_sink(a)->pending > a->store->pending ? hw_app_status_sink(a)->pending : a->store->pending;
 }
 

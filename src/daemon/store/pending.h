@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pending writes of a device: its state at the store (HW_PENDING_STORE, here), and its status and discovery at the
- * broker (retained_sink.h). A status is released when the store has the same state, because the outbox then covers it.
- * If Redis has not answered for a second, statuses do not wait for it. The record of a forgotten device exists until
- * nothing of the device is pending.
+ * broker (retained_sink.h). A status is released when the store has the same state, because the outbox then contains
+ * the status. If Redis has not answered for a second, statuses do not wait for it. The record of a forgotten device
+ * exists until nothing of the device is pending.
  */
 #ifndef HW_PENDING_H
 #define HW_PENDING_H
@@ -17,8 +17,8 @@ bool hw_app_settle_store(struct hw_app *a, struct hw_device *d);
 /* The store has a greater seq of a device. The core raises the device's seq above that, and the device's state is
  * pending again. */
 void hw_app_store_newer(struct hw_app *a, struct hw_ref device, uint64_t stored_seq);
-/* Releases statuses that have waited too long for Redis. Called each second, and also in the next turn if it returns
- * true. */
+/* Releases statuses that have waited too long for Redis. Called each second. If it returns true, it must be called
+ * in the next turn too. */
 bool hw_app_release(struct hw_app *a, struct hw_now now);
 /* In a turn: continues that. */
 bool hw_app_release_on(struct hw_app *a, struct hw_now now);
@@ -26,7 +26,8 @@ bool hw_app_release_on(struct hw_app *a, struct hw_now now);
 bool hw_app_waits_for_store(const struct hw_app *a, const struct hw_device *d);
 /* How many devices are pending at the store. */
 uint64_t hw_app_pending_writes(const struct hw_app *a);
-/* How many devices have a state that a sink has not confirmed. *oldest_ms: for how long at most. */
+/* Returns how many devices have a state that a sink has not confirmed. *oldest_ms: how long the oldest has been
+ * pending. */
 uint64_t hw_app_pending(const struct hw_app *a, struct hw_now now, int64_t *oldest_ms);
 
 #endif

@@ -20,17 +20,17 @@
 #define PATIENCE_NS (15 * HW_NS_PER_S) /* bounds the wait if Redis answers too slowly to decide */
 
 struct hw_prefix_guard {
-	bool nodes, monitors; /* checks that are not finished: for nodes of a cluster; for an older monitor on this
-	                         prefix */
-	bool joins,
-		as_member; /* joins: this node may join. as_member: it was a member at the last check for monitors */
-	bool reported,
-		shared_reported;  /* what was logged: the wait for an older monitor; another monitor on the prefix */
-	bool nodes_reported;      /* logged: nodes of a cluster on the prefix */
-	bool ends;                /* the daemon stops, and has waited for one tick */
-	bool late;                /* the daemon received no messages until the checks were finished */
-	struct hw_mono waits_for; /* the end of the wait for an older monitor */
-	bool seen;                /* device:nodes has had entries */
+	bool nodes, monitors;  /* checks that are not finished: for nodes of a cluster, and for an older monitor on
+	                        * this prefix */
+	bool joins, as_member; /* joins: this node may join; as_member: the last check for monitors began after it had
+	                        * joined */
+	bool reported, shared_reported; /* what was logged: that this monitor waits for an older one; that another
+	                                 * monitor uses the prefix */
+	bool nodes_reported;            /* logged: nodes of a cluster on the prefix */
+	bool ends;                      /* the daemon stops, and has waited for one tick */
+	bool late;                      /* the daemon receives no messages before the checks are finished */
+	struct hw_mono waits_for;       /* the end of the wait for an older monitor */
+	bool seen;                      /* device:nodes has had entries */
 	uint64_t hash;
 	struct hw_mono until;
 };
@@ -115,7 +115,7 @@ static void meet_nodes(struct hw_app *a)
 	}
 }
 
-/* If entries change between two checks, running nodes renew them. */
+/* If entries have changed between two checks, nodes run and have renewed them. */
 static void on_nodes(void *arg, bool any, uint64_t hash)
 {
 	struct hw_app *a = arg;
@@ -136,8 +136,8 @@ static void on_nodes(void *arg, bool any, uint64_t hash)
 
 /* --- another monitor ---------------------------------------------------------------------------------------------- */
 
-/* A node checks again after it has joined. So if a node and a monitor start at the same time, one of them finds the
- * other. */
+/* A node checks once more after it has joined. So if a node and a monitor start at the same time, one of them finds
+ * the other. */
 static void monitors_known(struct hw_app *a)
 {
 	if (!a->guard->monitors)
@@ -168,7 +168,7 @@ static void wait_for_monitor(struct hw_app *a, const struct hw_redis_monitor *ol
 		monitors_known(a);
 }
 
-/* A node that already works continues, because a single monitor that starts later must stop. */
+/* A node that already works continues. A single monitor that starts later must stop. */
 static void meet(struct hw_app *a, const struct hw_redis_monitor *older)
 {
 	const char *prefix = a->start->redis.key_prefix, *kind = is_node(a) ? " without [cluster]" : "";
@@ -205,8 +205,8 @@ static void on_monitors(void *arg, enum hw_exclusive_verdict v, const struct hw_
 }
 
 /*
- * Identifies the lock on the pid file, which only one run has at a time: a hash of the machine's boot id, and of the
- * file and its creation time. 0: unknown. A service's sandbox may hide the boot id; the creation time is then enough.
+ * Identifies the lock on the pid file, which only one run can hold at a time: a hash of the machine's boot id, the
+ * file, and its creation time. 0: unknown. If the sandbox of a service hides the boot id, the creation time is enough.
  */
 static uint64_t place_of(const char *pid_file)
 {

@@ -14,7 +14,7 @@
 #include "prefix_guard.h"
 #include "store_priv.h"
 
-/* Also called for devices of other nodes. The sink checks who owns the device when its status is due. */
+/* Also called for devices of other nodes. When a device's status is due, the sink checks which node owns it. */
 static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_app *a = arg;
@@ -27,7 +27,7 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	hw_app_schedule_turn(a);
 }
 
-/* Also called for devices that were not pending, because a sweep of the store also visits other nodes' devices. */
+/* Also called for devices that were not pending: a sweep of the store also visits devices of other nodes. */
 static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_app *a = arg;
@@ -83,8 +83,8 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 static void on_link(void *arg, bool up, const char *why)
 {
 	struct hw_app *a = arg;
-	/* If Redis refused writes, and the connection now searches for a Redis that accepts them, the refusal was
-	 * already logged. */
+	/* If Redis refused writes, and the connection now looks for a Redis that accepts them, the refusal was
+	 * logged before. */
 	const char *refusal = hw_redis_refusal(a->redis);
 	bool reported = refusal && (up || strcmp(why, refusal) == 0);
 	if (reported)
@@ -124,8 +124,9 @@ static void on_device(void *arg, struct hw_stored *device)
 	hw_app_drain(a, now, 0);
 }
 
-/* An entry that an earlier run has left in the outbox. The status of a known device becomes pending, because it is at
- * least as new as the entry. An unknown device was forgotten, so its clearing becomes pending. */
+/* Handles an entry that an earlier run has left in the outbox. If the device is known, its present status becomes
+ * pending, because it is at least as new as the entry. If the device is unknown, it was forgotten, and its clearing
+ * becomes pending. */
 static void on_outbox(void *arg, const char *id, size_t id_len, const char *payload, size_t len)
 {
 	struct hw_app *a = arg;
@@ -235,7 +236,7 @@ static void on_emptied(void *arg)
 	.on_sent_again = on_sent_again
 
 static const struct hw_redis_ops ops_single = {OPS, .on_event = on_event};
-/* mirror: all events come from the stream, whichever node wrote them. So each node serves the same events. */
+/* mirror: all nodes get all events from the stream, whichever node wrote them. So each node serves the same events. */
 static const struct hw_redis_ops ops_several = {OPS, .owner = owner, .on_fenced = on_fenced, .on_dropped = on_dropped,
                                                 .on_unlooked = on_unlooked};
 /* standby: only one node writes events. */

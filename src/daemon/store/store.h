@@ -10,7 +10,7 @@ int hw_app_store_new(struct hw_app *a);
 /* Sets a->redis, if there is a store. Returns 0 or -ENOMEM. */
 int hw_app_store_start(struct hw_app *a);
 
-/* hw_app_redis_is_up(): whether the connection to Redis is up. The next function: whether it was up in this run. */
+/* hw_app_redis_is_up(): whether the connection to Redis is up. hw_app_redis_was_up(): whether it was up in this run. */
 bool hw_app_redis_is_up(const struct hw_app *a);
 bool hw_app_redis_was_up(const struct hw_app *a);
 /* Valid if there is a store. Other connections to the same Redis use it. */
@@ -20,7 +20,7 @@ const char *hw_app_redis_text(const struct hw_app *a);
 
 /* Keeps in Redis, for the next run, which canaries came back. Valid if there is a store. */
 void hw_app_keep_canaries(struct hw_app *a);
-/* Each second: writes the hash device:groups, every other time, on the owner of partition 0. */
+/* Called each second. Every other time, the owner of partition 0 writes the hash device:groups. */
 void hw_app_groups_tick(struct hw_app *a, struct hw_now now);
 /* Each second: reads the store again if there is room for devices that were left out. */
 void hw_app_left_out_tick(struct hw_app *a, struct hw_now now);

@@ -146,8 +146,8 @@ static void ask(struct hw_app *a, struct hw_ref ref)
 		a->probes->sent++;
 }
 
-/* Sends the probes that wait. A device that has sent a heartbeat meanwhile needs none. After a device's deadline, its
- * probe is dropped. */
+/* Sends the probes that wait. If a device has sent a heartbeat meanwhile, it needs no probe. If its deadline has
+ * passed, its probe is dropped. */
 static void ask_waiting(struct hw_app *a, struct hw_now now)
 {
 	struct hw_app_probes *p = a->probes;

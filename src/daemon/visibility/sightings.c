@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See sightings.h. A wall-clock time is calculated as the present one, minus the monotonic time that has passed since.
- */
+/* See sightings.h. The wall-clock time of an instant is the present wall clock, minus the monotonic time since that
+ * instant. */
 #include "sightings.h"
 
 #include "visibility_priv.h"
@@ -60,7 +60,7 @@ void hw_app_sightings_turn(struct hw_app *a, struct hw_now now)
 	if (s->ended)
 		return;
 	int64_t at_ms = wall_of(now, a->visibility->fleet_blind ? b->since : b->until);
-	/* While the blindness lasted, its begin may have been found to be earlier. */
+	/* While the blindness lasted, its begin may have been corrected to an earlier instant. */
 	if (s->blind && wall_of(now, b->since) < s->from_ms)
 		s->from_ms = wall_of(now, b->since);
 	if (s->from_ms < s->floor_ms)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the stream device:sight: each period in which this monitor saw the fleet or was blind, when the period ends. A
- * seeing period is also written while it lasts: after 1, 2, 4 s and so on, then every five minutes. So after a kill,
- * only the last minutes are unknown. At the start, the period is written in which no monitor of this name ran; it
- * begins with the predecessor's sight record. At a clean stop, the stop is written.
+ * Writes the stream device:sight: the periods in which this monitor saw the fleet or was blind. A period is written
+ * when it ends. A seeing period is also written while it lasts: after 1, 2, 4 s and so on, then every five minutes. So
+ * after a kill, only the last minutes are unknown.
  *
- * The blindness of a single group (deaf) is not written.
+ * At the start, the period in which no monitor of this name ran is written; it begins at the time in the predecessor's
+ * sight record. At a clean stop, the stop is written. The blindness of a single group (deaf) is not written.
  */
 #ifndef HW_SIGHTINGS_H
 #define HW_SIGHTINGS_H
 
 #include "daemon/context.h"
 
-/* The run begins, blind. On a node that stands by, nothing is written until hw_app_sightings_begin(), when the node
- * owns the fleet. */
+/* The run begins, and is blind. On a node that stands by, nothing is written until hw_app_sightings_begin() is
+ * called, when the node owns the fleet. */
 void hw_app_sightings_init(struct hw_app *a, struct hw_now now);
 void hw_app_sightings_begin(struct hw_app *a, struct hw_now now);
 /* The core has reported that a blindness begins or ends. hw_monitor_blind() has the times. */

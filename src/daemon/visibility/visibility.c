@@ -90,7 +90,7 @@ static void write_right(const struct hw_app *a, const char *topic, const char *f
 		         topic, user, filter);
 }
 
-/* Logged even if the group is not deaf yet, so that the right can be granted before a device stops. */
+/* Logged before the group is deaf, so that the right can be granted before a device stops. */
 void hw_app_canary_missing(struct hw_app *a, const struct hw_out *out)
 {
 	const struct hw_group *g = group_of(a, out->canary.group);
@@ -133,7 +133,8 @@ void hw_app_log_blind(struct hw_app *a, struct hw_now now)
 /* Blindness of a single group has begun or ended. */
 static void on_group(struct hw_app *a, struct hw_now now, bool begun)
 {
-	/* During the blindness a will may have been missed that has replaced a retained status. */
+	/* During the blindness a will may have replaced a retained status, and this monitor may have missed that
+	 * will. */
 	if (!begun && !a->life.loading)
 		hw_app_republish(a, now);
 	hw_app_log_blind(a, now);
@@ -201,7 +202,8 @@ void hw_app_on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	else
 		hw_log(a->log, HW_LOG_NOTICE, "heartbeats arrive again after %.3f s blind (%s%s)",
 		       (double)length_ns / 1e9, cause, out->blind.lossy ? "; each device's timeout starts again" : "");
-	/* During the blindness a will may have been missed that has replaced a retained status. */
+	/* During the blindness a will may have replaced a retained status, and this monitor may have missed that
+	 * will. */
 	if (!out->blind.begun && out->blind.lossy && !a->life.loading)
 		hw_app_republish(a, now);
 	if (!out->blind.begun && out->blind.lossy)
