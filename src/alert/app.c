@@ -19,7 +19,7 @@
 #include "alert/turn.h"
 #include "link/clock.h"
 
-#define AGAIN_MS 120000 /* after Redis was emptied or has failed over, the streams are read from so long before on */
+#define AGAIN_MS 120000 /* after Redis was emptied or failed over, the streams are read again from this long ago on */
 
 struct hw_now hw_alert_now(void)
 {
@@ -67,7 +67,7 @@ void hw_alert_schedule_turn(struct hw_alert_app *a)
 static bool try_allowed(void *arg)
 {
 	struct hw_alert_app *a = arg;
-	/* Without Redis no instance can take over, and the news is that Redis is away. */
+	/* Without Redis, no other instance can take over. The only news is then that Redis cannot be reached. */
 	bool away = a->away_news && a->engine && !hw_alert_store_is_up(a->store);
 	return away || (a->engine && hw_alert_holder_is_sure(a->holder));
 }
@@ -110,7 +110,7 @@ static void end_with_failure(struct hw_alert_app *a)
 	hw_loop_stop(&a->loop);
 }
 
-/* Frees the engine; messages stay in the outbox and with the senders. */
+/* Frees the engine. Messages stay in the outbox and with the senders. */
 static void drop_engine(struct hw_alert_app *a)
 {
 	hw_alert_follow_end(a->follow);
@@ -161,7 +161,7 @@ void hw_alert_on_taken(struct hw_alert_app *a, const struct hw_alert_taken *take
 	load(a, false);
 }
 
-/* A load that failed is tried again. After a gap, the commit under way ends first. */
+/* Tries a failed load again. After a gap, the running commit must end first. */
 void hw_alert_on_renewed(struct hw_alert_app *a)
 {
 	if (a->engine && a->reload && !hw_alert_commit_is_busy(a->commit))
@@ -217,7 +217,8 @@ void hw_alert_on_loaded(struct hw_alert_app *a, struct hw_incidents *engine)
 void hw_alert_on_gap(struct hw_alert_app *a)
 {
 	a->reload = true;
-	hw_alert_holder_check(a->holder); /* Redis may be empty: then memory is the truth, and not Redis */
+	hw_alert_holder_check(a->holder); /* Redis may be empty: the state in memory is then right, and not the one
+	                                   * in Redis */
 }
 
 void hw_alert_on_committed(struct hw_alert_app *a)

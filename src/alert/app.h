@@ -46,14 +46,14 @@ struct hw_alert_watch;
 
 /* What was found when the lease was taken. */
 struct hw_alert_taken {
-	bool first, clean; /* nothing was ever stored; the last holder stopped cleanly */
+	bool first, clean; /* first: nothing was ever stored; clean: the last holder of the lease stopped cleanly */
 	uint64_t commits;  /* the number of the last commit */
 };
 
 struct hw_alert_app {
 	struct hw_log *log;              /* borrowed */
 	struct hw_alert_settings *conf;  /* owned */
-	struct hw_alert_settings *first; /* owned: those of the start, whose texts the connection borrows */
+	struct hw_alert_settings *first; /* owned: the settings of the start, whose texts the connection borrows */
 	char *redis_password;            /* owned */
 	struct hw_loop loop;
 	struct hw_http http;
@@ -71,7 +71,7 @@ struct hw_alert_app {
 	struct hw_alert_counts counts;
 	int64_t started_ms; /* monotonic */
 	struct hw_alert_taken taken;
-	bool reload;    /* the state is loaded again when the commit under way has ended */
+	bool reload;    /* the state must be loaded again when the running commit has ended */
 	bool away_news; /* messages were made while Redis is away */
 	bool stopping, released, failed;
 	int64_t stop_by_ms; /* monotonic */
@@ -91,12 +91,12 @@ void hw_alert_unusable(struct hw_alert_app *a, enum hw_alert_unusable kind, cons
 /* The lease was taken. */
 void hw_alert_on_taken(struct hw_alert_app *a, const struct hw_alert_taken *taken);
 void hw_alert_on_renewed(struct hw_alert_app *a);
-/* Another run has the lease; `ours`: under the name of this node. */
+/* Another run holds the lease. `ours`: it uses the name of this node. */
 void hw_alert_on_fenced(struct hw_alert_app *a, bool ours);
 /* Redis has an older state than was committed. */
 void hw_alert_on_behind(struct hw_alert_app *a);
 void hw_alert_on_store(struct hw_alert_app *a, bool up);
-/* The loader has ended: `engine` is complete, or NULL if it failed and is to begin again. */
+/* The load has ended. `engine` is complete; NULL: the load failed and must begin again. */
 void hw_alert_on_loaded(struct hw_alert_app *a, struct hw_incidents *engine);
 /* Entries of a stream that devices depend on are missing: the state is loaded again. */
 void hw_alert_on_gap(struct hw_alert_app *a);
@@ -112,12 +112,13 @@ void hw_alert_schedule_turn(struct hw_alert_app *a);
 int hw_alert_app_start(struct hw_alert_app *a);
 /* Each second. */
 void hw_alert_app_tick(struct hw_alert_app *a);
-/* Begins a clean stop; the loop ends when all is stored, or after this time. */
+/* Begins a clean stop. The loop ends when everything is stored, or after `timeout_ms`. */
 void hw_alert_app_stop(struct hw_alert_app *a, int64_t timeout_ms);
 void hw_alert_app_fini(struct hw_alert_app *a);
 /* Logs a warning for each matcher that matches nothing: at the start and after a reload. */
 void hw_alert_app_lint(struct hw_alert_app *a);
-/* Applies settings that a reload may change. Returns 0; or -errno with the reason in `why`, and nothing changed. */
+/* Applies the settings that a reload may change. Returns 0; or -errno with the reason in `why`, and nothing has
+ * changed. */
 int hw_alert_app_configure(struct hw_alert_app *a, const struct hw_alert_settings *c, char *why, size_t cap);
 
 #endif

@@ -8,7 +8,7 @@
 /* Values in Redis that cannot be used, because another program wrote them: alert_unusable_total{kind}. */
 enum hw_alert_unusable {
 	HW_ALERT_UNUSABLE_ENTRY,    /* an entry of a stream: skipped */
-	HW_ALERT_UNUSABLE_DEVICE,   /* device:state:ID of a device in device:offline: it is no member */
+	HW_ALERT_UNUSABLE_DEVICE,   /* the hash device:state:ID of a device in device:offline; the device is left out */
 	HW_ALERT_UNUSABLE_INCIDENT, /* a hash, a member, a message: left out */
 	HW_ALERT_UNUSABLE_SILENCE,
 	HW_ALERT_UNUSABLE_OFFSET, /* the stream is read from its end */

@@ -23,7 +23,7 @@ static void on_change(void *arg, const char *key, enum hw_conf_change change, bo
 	struct changes *c = arg;
 	static const char *const words[] = {
 		[HW_CONF_CHANGED] = "changed", [HW_CONF_ADDED] = "added", [HW_CONF_REMOVED] = "removed"};
-	/* Live keys of sections that other programs own too are their business. */
+	/* If a section also belongs to other programs, those report its keys that a reload applies. */
 	if (live != c->live || (live && (strncmp(key, "redis.", 6) == 0 || strncmp(key, "mqtt.", 5) == 0)))
 		return;
 	hw_log(c->app->log, HW_LOG_NOTICE, "reload: %s %s%s", key, words[change], live ? "" : ": restart needed");
@@ -61,7 +61,7 @@ static int refuse_for(struct hw_alert_app *a, int rc, const char *why, struct hw
 	return rc == -ENOMEM ? HTTP_SERVUNAVAIL : HTTP_BADREQUEST;
 }
 
-/* Puts the new configuration in force. The connection borrows texts of the first one, which therefore stays. */
+/* Applies the new configuration. The first one is not freed, because the connection borrows its texts. */
 static void take(struct hw_alert_app *a, struct hw_alert_settings *to)
 {
 	struct hw_alert_settings *was = a->conf;

@@ -284,7 +284,7 @@ size_t hw_alert_receivers(const struct hw_alert_settings *c, struct hw_receiver_
 	return k;
 }
 
-/* The lines as one text; NULL without lines, or without memory, which sets *failed. */
+/* Joins the lines to one text. NULL: there are no lines, or there is no memory (then *failed is set). */
 static char *join(struct hw_alert_plan *p, char *const *lines, size_t n, bool *failed)
 {
 	size_t len = 1;

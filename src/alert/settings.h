@@ -49,8 +49,8 @@ void hw_alert_lint(const struct hw_alert_settings *c, void (*report)(void *arg, 
                    void *arg);
 
 /*
- * What the settings mean for the engine and the senders. `receivers` are the sections and then those that [notify]
- * names: `exec` and `webhook`. Their texts are borrowed from the settings.
+ * The settings in the form for the engine and the senders. `receivers` has the sections [receiver NAME], and then
+ * `exec` and `webhook` if [notify] sets them. The texts are borrowed from the settings.
  */
 struct hw_alert_plan {
 	struct hw_incidents_conf engine;

@@ -35,13 +35,13 @@
 #include "observe.h"
 #include "run/manager.h"
 
-/* A start without Redis waits so long for the store before it makes transitions. */
+/* at a start without Redis, no transition is made for this time while the store is waited for */
 #define LOAD_PATIENCE_NS  (5 * HW_NS_PER_S)
 #define RESTART_WITHIN_MS 2000 /* another node owns the fleet now, so the wait is short */
 
 /* --- stop -------------------------------------------------------------------- */
 
-/* Flushes pending writes and publishes, and releases the partitions, for at most `within_ms`. */
+/* Flushes pending writes and publishes, and releases the partitions. Takes at most `within_ms`. */
 static void begin_stop(struct hw_app *a, struct hw_now now, int64_t within_ms)
 {
 	a->life.stopping = true;
@@ -242,7 +242,7 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf)
 	return NULL;
 }
 
-/* Frees everything except the running configuration, and returns that. */
+/* Frees everything except the running configuration, which it returns. */
 static struct hw_settings *take_apart(struct hw_app *a)
 {
 	struct hw_settings *conf = a->conf;

@@ -63,7 +63,7 @@ struct hw_dues {
 /* Bits for each index of a device.
  *
  * FULL: since the device's last full refresh, only light or plain ones have followed. The next bits are valid only
- * with FULL: they tell whether that refresh contained the fields ONCE and OWN_TIMEOUT, and, with FORM, this node's
+ * with FULL: they show whether that refresh contained the fields ONCE and OWN_TIMEOUT, and, with FORM, this node's
  * `form`.
  *
  * AS_TRANSITION: the ring was full at the device's last transition, so the device's snapshot will be written as that

@@ -28,12 +28,13 @@ hw_http_handler hw_serve_incidents, hw_serve_incident, hw_serve_ack, hw_serve_un
 hw_http_handler hw_serve_silences, hw_serve_silence_post, hw_serve_silence_delete;   /* changes.c */
 hw_http_handler hw_serve_incident_events;                                            /* feed.c */
 
-/* Whether this instance works and Redis is there; if not, it has answered 503, with the node that holds the lease. */
+/* Returns true if this instance works and Redis can be reached. Otherwise answers 503, with the name of the node
+ * that holds the lease, and returns false. */
 bool hw_alert_api_works(struct hw_alert_app *a, struct evhttp_request *req);
 struct hw_alert_writer hw_alert_api_writer(struct hw_alert_app *a);
 
-/* Answers when the next commit that contains all changes so far is confirmed: `code`, with {"id":ID}, or without a body
- * if `id` is "". */
+/* Answers the request when a commit that contains all changes so far is confirmed: with status `code` and {"id":ID},
+ * or without a body if `id` is "". */
 void hw_alert_api_wait(struct hw_alert_app *a, struct evhttp_request *req, int code, const char *id);
 
 /* A text or a flag in the body of a request, which must be a JSON object. */
@@ -50,7 +51,8 @@ bool hw_alert_api_read(struct evhttp_request *req, const struct hw_alert_field *
 /* feed.c */
 struct hw_alert_feed *hw_alert_feed_new(struct hw_alert_app *app);
 void hw_alert_feed_free(struct hw_alert_feed *f);
-/* After a commit: clients that have all entries look for further ones. hw_alert_feed_tick(): each second. */
+/* hw_alert_feed_poll(): called after a commit; clients that have all entries check for new ones.
+ * hw_alert_feed_tick(): called each second. */
 void hw_alert_feed_poll(struct hw_alert_feed *f);
 void hw_alert_feed_tick(struct hw_alert_feed *f);
 unsigned hw_alert_feed_clients(const struct hw_alert_feed *f);

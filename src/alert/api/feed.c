@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /v1/incidents/events: the entries of device:incident_events as server-sent events. Each client has an offset and
- * reads its pages from Redis; one page is under way at a time. Clients that have all entries look for more after each
- * commit, and each second.
+ * GET /v1/incidents/events: the entries of device:incident_events as server-sent events. Each client has an offset, and
+ * its pages are read from Redis, one page at a time for all clients. A client that has all entries checks for new ones
+ * after each commit, and each second.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -33,7 +33,8 @@ struct client {
 struct hw_alert_feed {
 	struct hw_alert_app *app;
 	char key[HW_ALERT_KEY_MAX];
-	struct client *first, *served; /* whose page is under way; NULL: none, or it has disconnected */
+	struct client *first, *served; /* served: the client whose page is being read; NULL: none, or it has
+	                                * disconnected */
 	bool serving;
 	unsigned n, seconds;
 };
@@ -89,7 +90,7 @@ static void write_entry(struct evbuffer *out, const redisReply *entry)
 	hw_stream_event_end(out);
 }
 
-/* Entries after the client's offset were trimmed: the client reads the incidents again. */
+/* Entries after the client's offset were trimmed, so the client must read the incidents again. */
 static void write_reset(struct evbuffer *out, struct hw_stream_id at)
 {
 	char id[HW_STREAM_ID_TEXT];

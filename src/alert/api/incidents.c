@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The API: lists and shows incidents. Open ones are in memory; closed ones, members and what receivers were sent are
+ * The API: lists and shows incidents. Open ones are in memory. Closed ones, members, and what receivers were sent are
  * read from Redis.
  */
 #include <event2/buffer.h>
@@ -146,7 +146,7 @@ static void list_open(struct hw_alert_app *a, struct evhttp_request *req, const 
 
 /* --- requests that read Redis ------------------------------------------------------------------------------------- */
 
-/* A request that waits for Redis. It is freed when all its answers have come, even if its client has gone. */
+/* A request that waits for Redis. It is freed when all its answers have come, even if its client has disconnected. */
 struct read {
 	struct hw_alert_app *app;
 	struct hw_pending pending;

@@ -237,7 +237,8 @@ bool hw_alert_incident_read(const char *id, const redisReply *hash, int64_t now_
 	return out->opened_ms >= 0 && has_device;
 }
 
-/* Cuts `text` at blanks into at most `max` words, in `buf`. Returns their number; -1: too many or too long. */
+/* Splits `text` at blanks into at most `max` words, in `buf`. Returns the number of words; -1: there are too many,
+ * or they are too long. */
 static int words_of(const char *text, char *buf, size_t cap, char *words[], int max)
 {
 	int n = 0;

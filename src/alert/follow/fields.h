@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses and checks the fields of entries and hashes in Redis. Another program may have written them. The texts borrow
- * the reply. Pure.
+ * Parses and checks fields of entries and hashes in Redis, because another program may have written them. The texts
+ * borrow the reply. Pure.
  */
 #ifndef HW_ALERT_FIELDS_H
 #define HW_ALERT_FIELDS_H
@@ -17,11 +17,13 @@
 #define HW_ALERT_LABELS_TEXT  4096                        /* bytes of all labels of a device */
 #define HW_ALERT_WAIT_MAX_MS  INT64_C(172800000)          /* two days: no parent is waited for longer */
 
-/* The value of a field, where `fields` has names and values, alternating; NULL: none, or no text without NUL. */
+/* Returns the value of a field; `fields` has names and values, alternating. NULL: there is no such field, or its
+ * value contains a NUL. */
 const char *hw_field_text(const redisReply *fields, const char *name);
-/* A text of at most `max` bytes, valid UTF-8 without control characters other than a line feed; else NULL. */
+/* Like hw_field_text(), but NULL unless the value has at most `max` bytes and is valid UTF-8 without control
+ * characters other than a line feed. */
 const char *hw_field_words(const redisReply *fields, const char *name, size_t max);
-/* A decimal number from `min` to `max`; else `otherwise`. */
+/* Returns a decimal number from `min` to `max`. If the field is anything else, returns `otherwise`. */
 int64_t hw_field_number(const redisReply *fields, const char *name, int64_t min, int64_t max, int64_t otherwise);
 int64_t hw_number_of(const char *text, int64_t min, int64_t max, int64_t otherwise);
 /* Whether the text is the id of an incident or of a silence. */
@@ -29,8 +31,8 @@ bool hw_incident_id_is_valid(const char *id);
 
 /* Reads an entry of device:events. `now_ms`: the wall clock. Returns false if it is unusable. */
 bool hw_alert_entry_read(const redisReply *entry, int64_t now_ms, struct hw_incident_entry *out);
-/* Reads the hash device:state:ID (fields and values) of a device in device:offline. Returns false if it is unusable or
- * does not say "offline". `wait_ms` is the device's timeout if it has parents. */
+/* Reads the hash device:state:ID (fields and values) of a device in device:offline. Returns false if the hash is
+ * unusable, or if its state is not "offline". `wait_ms` is the device's timeout if it has parents. */
 bool hw_alert_state_read(const char *id, const redisReply *hash, int64_t now_ms, struct hw_incident_entry *out);
 
 /* An entry of device:parent_heard. */
@@ -50,9 +52,9 @@ struct hw_task_notice {
 /* Returns false for any other entry, such as the answer to a task that had ended before. */
 bool hw_task_notice_read(const redisReply *entry, struct hw_task_notice *out);
 
-/* The hash device:incident:ID; `id` is its key's. Returns false if it is unusable. */
+/* Reads the hash device:incident:ID, whose key contains `id`. Returns false if the hash is unusable. */
 bool hw_alert_incident_read(const char *id, const redisReply *hash, int64_t now_ms, struct hw_incident_view *out);
-/* A field `to:RECEIVER`: "LAST COUNT AT_MS", and "a", "f" or "af" after it: acknowledged, flapping. */
+/* The field `to:RECEIVER`: "LAST COUNT AT_MS", followed by "a" (acknowledged), "f" (flapping) or "af". */
 struct hw_alert_sent {
 	enum hw_news last;
 	bool acknowledged, flapping;

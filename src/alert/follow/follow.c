@@ -25,7 +25,7 @@ struct source {
 	bool paused; /* until the commit under way has ended */
 	bool again;  /* the next gap is expected: continue from `from` */
 	struct hw_stream_id from;
-	uint64_t unread_ms; /* the time of the last entry of a page, if more entries follow; 0: all are read */
+	uint64_t unread_ms; /* the time of the last entry of a page, if more entries follow; 0: everything is read */
 	bool read;          /* `done` is valid */
 	struct hw_stream_id done;
 };
@@ -126,8 +126,8 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 	return true;
 }
 
-/* Missing entries of device:events make the state load again. Missing entries of the other streams only delay an
- * incident, or cost the notice of a task. */
+/* If entries of device:events are missing, the state is loaded again. Missing entries of the other streams only
+ * delay an incident, or cost the notice of a task. */
 static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
 {
 	struct source *s = arg;

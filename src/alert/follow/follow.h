@@ -3,8 +3,8 @@
  * Reads the streams device:events, device:parent_heard and task:events for the engine, in order and without a gap. If
  * entries of device:events were trimmed before they were read, the state is loaded again.
  *
- * While a commit is under way, the readers read at most HW_ALERT_PAGE entries that the commit does not contain. Then
- * the readers wait until the commit has ended.
+ * While a commit is unconfirmed, at most HW_ALERT_PAGE entries are read that it does not contain. The readers then wait
+ * for the end of the commit.
  */
 #ifndef HW_ALERT_FOLLOW_H
 #define HW_ALERT_FOLLOW_H
@@ -34,16 +34,16 @@ struct hw_alert_follow *hw_alert_follow_new(struct hw_alert_app *app);
 void hw_alert_follow_free(struct hw_alert_follow *f);
 void hw_alert_follow_store(struct hw_alert_follow *f, bool up);
 
-/* Begins to read after these offsets, or stops. The engine exists from then on. */
+/* Begins to read after these offsets, or stops. While reading, the engine exists. */
 void hw_alert_follow_begin(struct hw_alert_follow *f, const struct hw_alert_offset offsets[HW_ALERT_STREAMS]);
 void hw_alert_follow_end(struct hw_alert_follow *f);
-/* Redis was emptied or has failed over: reads again the entries since `ms` (Redis' clock), with or without a gap. */
+/* Redis was emptied or failed over. Reads again all entries since `ms` (Redis' clock), even if some are missing. */
 void hw_alert_follow_again(struct hw_alert_follow *f, int64_t ms);
-/* A commit has ended, so readers that waited for it go on. */
+/* A commit has ended. Readers that have waited for it continue. */
 void hw_alert_follow_resume(struct hw_alert_follow *f);
 
 void hw_alert_follow_offsets(const struct hw_alert_follow *f, struct hw_alert_offset out[HW_ALERT_STREAMS]);
-/* For how many ms the oldest unread entry has waited; 0: none is unread. `redis_ms`: Redis' clock. */
+/* Returns for how many ms the oldest unread entry has waited; 0: there is none. `redis_ms`: Redis' clock. */
 int64_t hw_alert_follow_lag_ms(const struct hw_alert_follow *f, int64_t redis_ms);
 /* Each second. */
 void hw_alert_follow_tick(struct hw_alert_follow *f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See watch.h. The names of the monitors are those in device:sight and in the entries of device:events. Cost: one MGET
- * a second, a small hash every 2 s, the newest entries of device:sight every 5 s.
+ * See watch.h. The names of the monitors come from device:sight and from the entries of device:events. Cost: one MGET a
+ * second, a small hash every 2 s, and the newest entries of device:sight every 5 s.
  */
 #include "alert/follow/watch.h"
 
@@ -17,7 +17,7 @@
 #define GROUPS_MAX   4096
 #define GROUP_NAME   65
 #define NODE_NAME    65
-#define STILL_MS     5000 /* a record that has not grown for that long: the monitor is blind */
+#define STILL_MS     5000 /* if a monitor's record does not grow for this long, the monitor is blind */
 #define GROUPS_EVERY 2
 #define NODES_EVERY  5
 #define SIGHT_NEWEST "64"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Alerts for Alertmanager's API v2. Alertmanager allows [a-zA-Z_][a-zA-Z0-9_]* as the name of a label, and refuses a
- * whole request because of one wrong name. A device's labels may have any names. So each other byte of a name becomes
- * '_', and a name that heartwheel itself uses gets the prefix "label_".
+ * Alerts for Alertmanager's API v2. Alertmanager allows [a-zA-Z_][a-zA-Z0-9_]* as the name of a label, and refuses the
+ * whole request if one name is wrong. A device's labels may have any names. So each byte that is not allowed becomes
+ * '_'. A name that heartwheel itself uses gets the prefix "label_".
  */
 #include <ctype.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ static void put_text(struct hw_json *j, const char *key, const char *text)
 		hw_json_bytes(j, key, shown, n);
 }
 
-/* Writes the name that a device's label has as an alert's label. */
+/* Writes the alert's name of a device's label. */
 static void label_name(const char *name, char *out, size_t cap)
 {
 	static const char *const own[] = {"alertname", "incident", "device", "group"};
@@ -44,7 +44,8 @@ static void label_name(const char *name, char *out, size_t cap)
 			*c = '_';
 }
 
-/* A name that another label has as well after label_name() is left out: JSON with a key twice has no meaning. */
+/* If two labels have the same name after label_name(), the second one is left out: a JSON object with the same key
+ * twice is invalid. */
 static void put_labels(struct hw_json *j, const cJSON *labels)
 {
 	char names[LABELS_MAX][LABEL_MAX];

@@ -45,8 +45,8 @@ static struct hw_alert *insert(struct hw_alerts *a, size_t at)
 	return &a->at[at];
 }
 
-/* The time when an alert ends; 0: it is open. The alert of a task has no end of its own: it ends HW_ALERT_CLOSED_MS
- * after it opened. */
+/* Returns the time at which an alert ends; 0: it is open. The alert of a task has no end of its own, and ends
+ * HW_ALERT_CLOSED_MS after it has opened. */
 static int64_t closed_at(const struct hw_send_incident *i, int64_t now_ms)
 {
 	if (i->kind == HW_INCIDENT_TASK)

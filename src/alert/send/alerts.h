@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The alerts of an alertmanager receiver. heartwheel-alert posts each alert to each server once a minute, because a
- * restarted Alertmanager has lost its alerts. An open alert is posted with an end a day ahead, so it stays open while
- * heartwheel-alert is stopped. A closed alert ends at the time when its incident closed, and is posted for 15 min more.
- * Internal to src/alert/send.
+ * The alerts of an alertmanager receiver. Each alert is posted to each server once a minute, because an Alertmanager
+ * loses its alerts when it restarts.
  *
- * Cost: about 1 KB an alert; a look-up is a search in a sorted array.
+ * An open alert is posted with an end a day from now, so it stays open for a day while heartwheel-alert does not run. A
+ * closed alert ends at the time at which its incident was closed, and is posted for 15 min more. Internal to
+ * src/alert/send.
+ *
+ * Cost: about 1 KB for each alert; a look-up is a search in a sorted array.
  */
 #ifndef HW_ALERT_SEND_ALERTS_H
 #define HW_ALERT_SEND_ALERTS_H
@@ -29,7 +31,7 @@ struct hw_alerts {
 	size_t n, cap;
 };
 
-/* Adds or changes an alert; its labels stay. Returns the alert, or NULL without memory. */
+/* Adds an alert, or changes all of an alert except its labels. Returns the alert; NULL without memory. */
 struct hw_alert *hw_alerts_put(struct hw_alerts *a, const struct hw_send_incident *i, int64_t now_ms);
 /* Removes alerts that closed more than 15 min ago. */
 void hw_alerts_expire(struct hw_alerts *a, int64_t now_ms);

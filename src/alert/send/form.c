@@ -29,7 +29,7 @@ static const char *name_of(enum hw_news what)
 	return what == HW_NEWS_NONE ? "test" : hw_news_name(what);
 }
 
-/* What the sentence does not say itself; "" for an opening and for an end. */
+/* Returns what the sentence itself does not contain; "" for an opening and for an end. */
 static const char *prefix(enum hw_news what)
 {
 	switch (what) {
@@ -155,7 +155,8 @@ static enum hw_notify_template template_of(const struct hw_receiver_settings *c)
 	                                      : (enum hw_notify_template)c->template;
 }
 
-/* A repeated mail has the same Message-ID. Date and number make it unlike that of another message. */
+/* The Message-ID is the same if the mail is sent again. The date and the number make it different from those of
+ * other messages. */
 static void message_id(const struct hw_send_message *m, char *id, size_t cap)
 {
 	snprintf(id, cap, "heartwheel.%.100s.%lld", *m->key ? m->key : "0", (long long)m->time_ms);

@@ -14,14 +14,15 @@ struct hw_note;
 /* exec, webhook, ntfy, slack, smtp: by the receiver's template. `json` is the message's own text. */
 struct hw_note *hw_form_template(const struct hw_receiver_settings *c, const struct hw_send_message *m,
                                  const char *json, size_t len);
-/* An event of PagerDuty's Events API v2, of the first news. `resolve`: the end of a test. */
+/* An event of PagerDuty's Events API v2 for the first news of the message. `resolve`: the event ends a test. */
 struct hw_note *hw_form_pagerduty(const struct hw_receiver_secrets *s, const struct hw_send_message *m, bool resolve);
 
-/* Alertmanager's API v2. An alert's labels are its identity, so they stay as in the first message. Both return a
- * JSON object on the heap, or NULL without memory. */
+/* An alert of Alertmanager's API v2. Its labels identify it, so they stay the same as in the first message. Both
+ * functions return a JSON object on the heap, or NULL without memory. */
 char *hw_form_alert_labels(const struct hw_send_incident *i, bool test);
 char *hw_form_alert_notes(const struct hw_send_incident *i);
-/* Appends `,{..}`, or without the comma to an empty buffer, for an alert that lasts until `ends_ms`. 0 or -ENOMEM. */
+/* Appends an alert that ends at `ends_ms` to the buffer: `,{..}`, or without the comma if the buffer is empty.
+ * Returns 0 or -ENOMEM. */
 int hw_form_alert(struct evbuffer *b, const char *labels, const char *notes, int64_t since_ms, int64_t ends_ms);
 /* A note of all alerts in the buffer, which gets brackets. */
 struct hw_note *hw_form_alerts(struct evbuffer *b);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tries of a message. Invariant: each message of the list runs, or has its timer set, or waits for earlier messages
- * of the list. The first messages of a receiver run at the same time, as many as its type allows (most types: one). Of
- * the messages about one incident only the first runs. A test message runs at once, even if other messages wait.
+ * Sends messages, with several tries. Invariant: each message of the list is being sent, has its timer set, or waits
+ * for earlier messages of the list. The first messages of a receiver are sent at the same time, as many as its type
+ * allows (one for most types). Of the messages about one incident, only the first is sent. A test message is sent at
+ * once, even if other messages wait.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -20,7 +21,7 @@
 #define HELD_MS    1000
 #define OTHERS_MS  1000 /* the servers after the first one that took the message */
 
-/* Without memory for the timer the next try follows at once. */
+/* If there is no memory for the timer, the next try follows at once. */
 static void wait_for(struct hw_job *job, int64_t ms)
 {
 	const struct timeval tv = {ms / 1000, ms % 1000 * 1000};
@@ -137,8 +138,8 @@ static void end_try(struct hw_job *job)
 		try_later(job);
 }
 
-/* With several servers: the message is taken if any server took it. Otherwise it is tried again if any server may take
- * it later. */
+/* With several servers, the message has arrived if any server has accepted it. Otherwise there is another try,
+ * unless no server would accept it. */
 static void on_try(void *arg, const struct hw_try_result *r)
 {
 	struct hw_job *job = arg;
@@ -256,7 +257,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	struct hw_job *job = arg;
 	(void)fd, (void)what;
 	if (job->running)
-		end_try(job); /* one server took it; the others get it with the minute's post */
+		end_try(job); /* one server has accepted the message; the others get it with the next post of all
+		               * alerts */
 	else
 		start(job);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A message's JSON as a struct. Another program that writes to Redis may have written any of the texts. Only this is
- * certain: a text is valid UTF-8, and no longer than the message. Internal to src/alert/send.
+ * The JSON of a message as a struct. Any text in it may come from another program that writes to Redis. Only this is
+ * certain: a text is valid UTF-8, and not longer than the message. Internal to src/alert/send.
  */
 #ifndef HW_ALERT_SEND_MESSAGE_H
 #define HW_ALERT_SEND_MESSAGE_H
@@ -30,7 +30,8 @@ struct hw_send_news {
 
 struct hw_send_message {
 	cJSON *tree;            /* owned; all texts are in it */
-	const char *key, *node; /* key: RECEIVER-NUMBER; "" if it is missing or no ASCII without blanks */
+	const char *key, *node; /* key: RECEIVER-NUMBER; "" if it is missing or has other characters than printable
+	                         * ASCII */
 	const char *summary;    /* "" if it is missing */
 	int64_t time_ms;
 	uint64_t more; /* news that were left out */
@@ -38,7 +39,7 @@ struct hw_send_message {
 	struct hw_send_news *news; /* owned */
 };
 
-/* Returns 0, -EINVAL or -ENOMEM; hw_send_message_fini() is needed in the first case alone. */
+/* Returns 0, -EINVAL or -ENOMEM. The caller calls hw_send_message_fini() only after 0. */
 int hw_send_message_parse(struct hw_send_message *m, const char *json, size_t len);
 void hw_send_message_fini(struct hw_send_message *m);
 /* An incident's object alone. Returns 0 or -EINVAL. */

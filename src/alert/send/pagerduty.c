@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PagerDuty's Events API v2: an event an incident, with dedup_key heartwheel/ID. Limits of the published schema: a
- * summary of 1,024 characters, a source, and 512 KB an event; our events have at most a few KB.
+ * PagerDuty's Events API v2: one event for each incident, with dedup_key heartwheel/ID. The published schema allows a
+ * summary of 1,024 characters, requires a source, and limits an event to 512 KB; our events have a few KB at most.
  * https://developer.pagerduty.com/api-reference/368ae3d938c9e-send-an-event-to-pager-duty
  */
 #include <event2/buffer.h>
@@ -35,7 +35,8 @@ static const char *action(const struct hw_send_news *n, bool resolve)
 	return n->what == HW_NEWS_ACKNOWLEDGED ? "acknowledge" : "trigger";
 }
 
-/* A text without invisible characters, cut to `max` bytes at a whole character. "" becomes `instead`. */
+/* Writes a text without invisible characters, cut after a whole character to at most `max` bytes. `instead` replaces
+ * "". */
 static void put_text(struct hw_json *j, const char *key, const char *text, size_t max, const char *instead)
 {
 	char shown[SUMMARY_MAX + 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The minute's posts of an alertmanager receiver: all of its alerts to each of its servers, in batches, a batch at a
- * time. A server that does not answer gets the next post a minute later.
+ * The posts that an alertmanager receiver gets each minute: all of its alerts to each of its servers, one batch at a
+ * time. If a server does not answer, its next post is a minute later.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -53,7 +53,7 @@ static const char *url_of(const struct hw_poster *p, size_t *len)
 	return url;
 }
 
-/* Posts the next batch. Without memory this minute's posts end. */
+/* Posts the next batch. Without memory, the rest of this minute's alerts is not posted. */
 static void post(struct hw_poster *p)
 {
 	struct hw_sender *s = p->sender;

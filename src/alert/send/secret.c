@@ -29,7 +29,8 @@ void hw_receiver_secrets_fini(struct hw_receiver_secrets *s)
 	forget(&s->password);
 }
 
-/* A blank in a key, or a control character, would end a header. */
+/* Each character must be printable, because a blank or a control character in a key would end a header. `least`: the
+ * lowest character allowed. */
 static bool is_printable(const char *text, char least)
 {
 	for (; *text; text++)

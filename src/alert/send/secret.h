@@ -12,8 +12,8 @@ struct hw_receiver_secrets {
 	char *key, *password;
 };
 
-/* Reads the files of a receiver. Returns 0; or -errno with nothing in `out`, the wrong file's key in *key and the
- * reason in `why`. */
+/* Reads the files of a receiver. Returns 0; or -errno with nothing in `out`, the key of the wrong file in *key, and
+ * the reason in `why`. */
 int hw_receiver_secrets_read(struct hw_receiver_secrets *out, const struct hw_receiver_settings *r, const char **key,
                              char *why, size_t cap);
 /* Wipes them. Zeroed storage is allowed. */

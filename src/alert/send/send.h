@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sends messages to the receivers of heartwheel-alert. A message is a JSON text (state/message.h). Each type of
- * receiver renders the message in its own form. A receiver gets one message at a time, in order. Exception: pagerduty
- * gets HW_INCIDENT_PARALLEL messages at a time, but never two about one incident. No receiver waits for another
- * receiver, and no call blocks the loop.
+ * receiver renders the message in its own form. Each receiver gets one message at a time, in order. Exception:
+ * pagerduty gets HW_INCIDENT_PARALLEL messages at a time, but never two about one incident. No receiver waits for
+ * another receiver, and no call blocks the loop.
  *
  * A try lasts at most HW_SEND_TRY_MS. After no answer, or the status 408, 425, 429 or 5xx, the message is tried again:
  * after 1 s, then after twice the last wait, up to HW_SEND_WAIT_MAX_MS. A Retry-After of the server is obeyed up to
@@ -39,26 +39,27 @@ const char *hw_send_result_name(enum hw_send_result r);
 /* Called from the loop only, never from a function of this header. */
 struct hw_senders_calls {
 	void *arg;
-	/* Asked before each try: whether the lease was confirmed recently enough. No try begins while this returns
-	 * false; it is asked again after a second and by hw_senders_wake(). Must not call back. */
+	/* Called before each try. Returns whether the lease was confirmed recently enough; if not, no try begins.
+	 * Called again after a second, and by hw_senders_wake(). Must not call a function of this header. */
 	bool (*try_allowed)(void *arg);
-	/* The message was taken (SENT), or is given up. `words`: the server's own words, printable; "" if there are
-	 * none. May call hw_senders_take(), not hw_senders_configure() or hw_senders_free(). */
+	/* The message was accepted (SENT) or is given up. `words`: what the server wrote, made printable; "":
+	 * nothing. May call hw_senders_take(), but not hw_senders_configure() or hw_senders_free(). */
 	void (*done)(void *arg, const char *receiver, uint64_t number, enum hw_send_result result, const char *words);
 	/* For the log: a first failed try, a message that is given up, a receiver that works again. */
 	void (*trouble)(void *arg, const char *receiver, const char *text);
 };
 
-/* Without receivers. `node` is shown in test messages; copied, like `calls`. Returns NULL without memory. */
+/* Initially there are no receivers. `node` is shown in test messages; `node` and `calls` are copied. Returns NULL
+ * without memory. */
 struct hw_senders *hw_senders_new(struct event_base *base, const struct hw_senders_calls *calls, const char *node);
 /* Cancels what is being sent, without done(). `s` may be NULL. */
 void hw_senders_free(struct hw_senders *s);
 
 /*
- * Called at the start and at a reload. Reads the secret files, and copies `list`. A receiver is known by its name. The
- * messages of a removed receiver are dropped without done(), and counted. If the type of a receiver changed, its
- * messages are rendered for the new type at their next try. Returns 0; or -errno, with the reason in `why` and nothing
- * changed.
+ * Called at the start and at a reload. Reads the secret files, and copies `list`. A receiver is identified by its name.
+ * The messages of a removed receiver are dropped without done(), and counted. If the type of a receiver has changed,
+ * its messages are rendered for the new type at their next try. Returns 0; or -errno, with the reason in `why` and
+ * nothing changed.
  */
 int hw_senders_configure(struct hw_senders *s, const struct hw_receiver_settings *list, size_t n, char *why,
                          size_t cap);
@@ -82,8 +83,8 @@ int hw_senders_known(struct hw_senders *s, const char *receiver, const char *jso
 int hw_senders_test(struct hw_senders *s, const char *receiver, uint64_t *number);
 
 /*
- * Drops all messages without done(), and all alerts. Called when the lease is lost, or before the state is loaded
- * again. Why: the other holder of the lease sends these messages, and later ones. An instance that gets the lease back
+ * Drops all messages without done(), and all alerts. Called when the lease is lost, and before the state is loaded
+ * again. The new holder of the lease sends these messages, and later ones. If this instance gets the lease back, it
  * must not send an old message again after the later ones. Must not be called from done().
  */
 void hw_senders_reset(struct hw_senders *s);
@@ -97,7 +98,7 @@ size_t hw_senders_waiting(const struct hw_senders *s);
 /* GET /v1/receivers: writes the member "receivers", an array with each receiver's type, address without secrets,
  * counts, and its last HW_SEND_PAST messages. */
 void hw_senders_show(const struct hw_senders *s, struct hw_json *j);
-/* The same of the receiver, as the members of an object that is open. Returns 0 or -ENOENT. */
+/* Like hw_senders_show(), for one receiver: writes the members to an open object. Returns 0 or -ENOENT. */
 int hw_senders_show_one(const struct hw_senders *s, const char *receiver, struct hw_json *j);
 
 /* For the metrics. */
@@ -105,11 +106,13 @@ struct hw_send_stats {
 	const char *name, *type;
 	uint64_t result[HW_SEND_RESULTS]; /* messages; WAITING: the present number */
 	uint64_t retried;                 /* tries after the first */
-	uint64_t failed_posts;            /* alertmanager: the minute's posts that a server did not take */
-	int64_t waits_since_ms; /* wall clock: when the oldest waiting message was taken over; 0: none waits */
+	uint64_t failed_posts;            /* alertmanager: number of the posts in each minute that a server did not
+	                                   * accept */
+	int64_t waits_since_ms;           /* wall clock: when the message that has waited longest was passed to
+	                                   * hw_senders_take(); 0: none waits */
 };
 size_t hw_senders_count(const struct hw_senders *s);
-/* `i` < hw_senders_count(), in the order of the configuration. */
+/* For `i` < hw_senders_count(): the receivers in the order of the configuration. */
 void hw_senders_stats(const struct hw_senders *s, size_t i, struct hw_send_stats *out);
 /* Messages that were dropped with their receivers. */
 uint64_t hw_senders_dropped(const struct hw_senders *s);

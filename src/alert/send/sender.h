@@ -31,7 +31,8 @@ struct hw_job {
 	bool over;           /* is in `ended` of the sender */
 	unsigned tries;      /* finished ones */
 	int64_t taken_ms;    /* wall clock */
-	struct event *timer; /* the next try; during a try to several servers: the last ones are waited for */
+	struct event *timer; /* when the next try begins; during a try to several servers: until when the last ones
+	                      * are waited for */
 	struct hw_note *note;
 	struct hw_try *at[HW_RECEIVER_URLS];
 	unsigned n_at, n_ended;
@@ -39,7 +40,7 @@ struct hw_job {
 	struct hw_exec *program; /* from the first try on */
 };
 
-/* The minute's posts of an alertmanager receiver to one of its servers. */
+/* The regular posts of an alertmanager receiver to one of its servers. */
 struct hw_poster {
 	struct hw_sender *sender;
 	struct hw_try *at; /* NULL: idle */
@@ -85,13 +86,13 @@ struct hw_job *hw_job_add(struct hw_sender *s, const char *key, const char *json
 void hw_jobs_turn(struct hw_sender *s);
 /* Schedules hw_jobs_turn(). */
 void hw_jobs_schedule(struct hw_sender *s);
-/* Messages that wait for their next try are tried now: all, or those that wait for the lease. */
+/* Tries messages that wait for their next try now: all of them, or only those that wait for the lease. */
 void hw_jobs_retry(struct hw_sender *s, bool held_alone);
 /* Drops all messages; their entries show this. Returns how many, without tests. */
 size_t hw_jobs_drop(struct hw_sender *s);
 
 /* posts.c */
-/* Begins the posts of the next minute in a second; stops those under way. Not for other types. */
+/* Stops the running posts, and begins the next ones in a second. Only for alertmanager. */
 void hw_posts_restart(struct hw_sender *s);
 void hw_posts_stop(struct hw_sender *s);
 void hw_posts_minute(struct hw_sender *s);

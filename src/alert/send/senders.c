@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See send.h: all receivers, their configuration, and what is asked of them. */
+/* See send.h: all receivers, their configuration, and the functions that are called for each. */
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/event.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See settings.h. A wrong section is reported with the line of the key that has to change, and with the remedy. */
+/* See settings.h. An error in a section is reported with the line of the key that must be changed, and with the
+ * remedy. */
 #include "alert/send/settings.h"
 
 #include <ctype.h>
@@ -134,7 +135,7 @@ static void check_used(const struct judging *j)
 	}
 }
 
-/* Checks the URL at `url`, of `len` bytes. Returns the reason why it is wrong, or NULL. */
+/* Checks the URL of `len` bytes at `url`. Returns what is wrong with it, or NULL. */
 static const char *url_wrong(const struct judging *j, const char *url, size_t len)
 {
 	char one[HW_RECEIVER_URL_MAX + 1];

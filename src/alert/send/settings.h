@@ -33,8 +33,8 @@ struct hw_receiver_settings {
 	int type;      /* enum hw_receiver_type */
 	char *url;     /* alertmanager: a list with commas; smtp: smtp:// or smtps:// */
 	char *program; /* exec */
-	/* A file with the routing key (pagerduty), a bearer token, or, without url, the whole URL (webhook, ntfy,
-	 * slack). */
+	/* A file that contains the routing key (pagerduty), a bearer token, or, if there is no url, the whole URL
+	 * (webhook, ntfy, slack). */
 	char *key_file;
 	char *username, *password_file;
 	int template;       /* enum hw_notify_template: exec, webhook */
@@ -69,24 +69,25 @@ extern const struct hw_conf_choice hw_receiver_types[];
 	{"receiver", "remind", HW_CONF_DURATION, HW_RECEIVER_AT(remind_ms), .min = 0, .max = 30 * HW_CONF_DAY, .dflt = "0", .live = true}
 /* clang-format on */
 
-/* The rules of a section, for a table's `judge`; after hw_conf_draft_defaults() of the section. `match` is checked as
- * that of a silence, by the caller. */
+/* The rules of a section, for a table's `judge`. Called after hw_conf_draft_defaults() for the section. The caller
+ * checks `match`, like that of a silence. */
 void hw_receiver_judge(struct hw_conf_draft *d, const struct hw_receiver_settings *r, struct hw_conf_origins *origins);
 
-/* Checks the files of a receiver on this machine: 0; or -errno, with the key in *key and the reason in `why`. */
+/* Checks the files of a receiver on this machine. Returns 0; or -errno, with the key in *key and the reason in
+ * `why`. */
 int hw_receiver_check_files(const struct hw_receiver_settings *r, const char **key, char *why, size_t cap);
 
 /* "exec", "webhook", ... */
 const char *hw_receiver_type_name(int type);
-/* The mask of hw_receiver_conf. Returns 0 if a name is unknown, then in `wrong`. */
+/* Returns the mask for hw_receiver_conf. Returns 0 if a name is unknown, and copies that name to `wrong`. */
 uint32_t hw_receiver_kinds(const char *kinds, char *wrong, size_t cap);
-/* Whether a message of this type has the news of one incident (hw_receiver_conf.each), and how many are sent at a
+/* Whether a message of this type is about one incident only (hw_receiver_conf.each), and how many are sent at a
  * time. */
 bool hw_receiver_type_is_each(int type);
 unsigned hw_receiver_type_parallel(int type);
 
-/* Reads the URL at *at and moves *at on, to the list's end at last. Only alertmanager has a list, separated by commas.
- */
+/* Returns the URL at *at, and moves *at to the next one, or to the end of the list. Only alertmanager has a list,
+ * separated by commas. */
 const char *hw_receiver_next_url(int type, const char **at, size_t *len);
 
 /* Deep copy; returns 0 or -ENOMEM with nothing in `to`. */

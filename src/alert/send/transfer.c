@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See transfer.h. A server's answer counts as soon as its final status line and headers are complete. So a message that
- * the server took is not sent again, even if the body of the answer never ends.
+ * the server has accepted is not sent again, even if the body of the answer never ends.
  */
 #include "alert/send/transfer.h"
 
@@ -50,7 +50,7 @@ void hw_try_words(char words[HW_SEND_WORDS], const char *text, size_t len)
 	}
 	while (n > 0 && flat[n - 1] == ' ')
 		n--;
-	/* hw_utf8_show() cuts at whole characters, but the end of `flat` may be half of one. */
+	/* hw_utf8_show() cuts after whole characters, but `flat` may end within one. */
 	for (size_t k = n; k > 0 && k + 4 > n; k--)
 		if (((unsigned char)flat[k - 1] & 0xc0) == 0xc0) {
 			uint32_t c;
@@ -117,9 +117,9 @@ static size_t on_upload(char *buf, size_t size, size_t n, void *arg)
 }
 
 /*
- * At the end of a connection to a mail server libcurl sends QUIT, and waits up to two minutes for the reply, in a loop
- * of its own. A silent mail server would block the daemon for that time. The reply is not needed. So when libcurl has
- * sent QUIT, the socket is shut down for reading, and libcurl sees the end of the connection at once.
+ * When a connection to a mail server ends, libcurl sends QUIT and waits up to two minutes for the reply, in a loop of
+ * its own. A silent mail server would block the daemon for that time, and the reply is not needed. So when libcurl has
+ * sent QUIT, the socket is shut down for reading. libcurl then sees the end of the connection at once.
  */
 static int on_debug(CURL *easy, curl_infotype type, char *text, size_t n, void *arg)
 {
@@ -410,9 +410,9 @@ static int set_addresses(struct hw_try *t, const struct hw_receiver_settings *c)
 }
 
 /*
- * With a username, the connection must have TLS and a valid certificate of the server's name before the password is
- * sent. Without a username, TLS is used if the server offers it, with any certificate (RFC 7435): a connection without
- * TLS would be less safe.
+ * If there is a username, the connection must have TLS and a valid certificate of the server's name before the password
+ * is sent. Without a username, TLS is used if the server offers it, with any certificate (RFC 7435), because a
+ * connection without TLS would be less safe.
  */
 static void set_tls(struct hw_try *t, const struct hw_receiver_settings *c)
 {

@@ -21,7 +21,7 @@ struct hw_try_result {
 	enum hw_try_end end;
 	int code;                  /* HTTP status, reply code of SMTP, exit status; -1: none */
 	int64_t retry_after_ms;    /* 0: the server named no time */
-	char words[HW_SEND_WORDS]; /* why; or what a mail server says of a refused recipient; "" */
+	char words[HW_SEND_WORDS]; /* the reason; or what a mail server writes about a refused recipient; "": none */
 };
 
 /* Called from the loop, never from a start function. */
@@ -48,10 +48,10 @@ struct hw_try *hw_try_post(struct hw_multi *m, const struct hw_try_target *t, co
 /* Sends the note, which is a whole mail. */
 struct hw_try *hw_try_mail(struct hw_multi *m, const struct hw_try_target *t, const struct hw_note *note,
                            hw_try_done *done, void *arg);
-/* Also from within done(). Cancels the transfer. `t` may be NULL. */
+/* Cancels the transfer. Allowed within done(). `t` may be NULL. */
 void hw_try_free(struct hw_try *t);
 
-/* Fills `words` with printable text: escapes, no line ends, cut at a whole character. */
+/* Makes a text printable and copies it to `words`: with escapes, without line ends, cut after a whole character. */
 void hw_try_words(char words[HW_SEND_WORDS], const char *text, size_t len);
 
 #endif

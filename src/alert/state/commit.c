@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See commit.h. The arguments are kept until Redis has confirmed them. Cost: a round trip for each turn that changed
- * something; about 1.3 us of Redis' time a member, and 13 us an incident.
+ * See commit.h. The arguments are kept until Redis has confirmed them. Cost: a round trip for each turn that has
+ * changed something; of Redis' time, about 1.3 us for a member and 13 us for an incident.
  */
 #include "alert/state/commit.h"
 
@@ -21,8 +21,8 @@
 #define TRIM_LIMIT 100    /* incidents that a call removes */
 #define TRIM_S     10
 
-/* The most items of a commit: about a second of Redis' time. Only a rewrite has more items; the next commits write the
- * rest. If heartwheel-alert crashes between these commits, the next load repairs the state. */
+/* The most items of a commit: about a second of Redis' time. Only a rewrite has more items; the next commits then
+ * write the rest. If heartwheel-alert crashes in between, the next load repairs the state. */
 #define ITEMS_MAX 100000
 
 #define CLOSING_CHECKED 2000 /* closed incidents that a commit looks up in the engine */
@@ -224,8 +224,8 @@ static int put_change(struct hw_alert_commit *c, const struct hw_change *h)
 	return 0;
 }
 
-/* Removes from device:incidents the closed incidents that the engine no longer has. Checks at most CLOSING_CHECKED
- * incidents a commit, in turn. */
+/* Removes closed incidents from device:incidents that the engine no longer has. Each commit checks at most
+ * CLOSING_CHECKED incidents, in turn. */
 static void put_ended(struct hw_alert_commit *c)
 {
 	struct hw_incident_view v;
@@ -393,7 +393,7 @@ void hw_alert_commit_reset(struct hw_alert_commit *c, uint64_t number)
 	memset(c->offsets, 0, sizeof(c->offsets)); /* the first commit writes all */
 }
 
-/* Drops the unconfirmed commit. Its messages are still in the outbox, and the next commit writes all receivers. */
+/* Drops the unconfirmed commit. Its messages are still in the outbox, and the next commit contains all receivers. */
 void hw_alert_commit_rewrite(struct hw_alert_commit *c)
 {
 	c->built = false;

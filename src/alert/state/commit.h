@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commits. A commit is one script call that stores all changes of the engine, the offsets of the streams, and the
- * messages that are about to be sent. One commit is under way at a time. A commit is repeated until Redis has confirmed
- * it. The script skips a commit that it has already carried out.
+ * Commits. A commit is one call of a script. It stores all changes of the engine, the offsets of the streams, and the
+ * messages that are about to be sent. Only one commit at a time is unconfirmed. It is repeated until Redis has
+ * confirmed it. If the script has already carried out a commit, it skips the repetition.
  */
 #ifndef HW_ALERT_COMMIT_H
 #define HW_ALERT_COMMIT_H
@@ -18,14 +18,14 @@ void hw_alert_commit_free(struct hw_alert_commit *c);
 
 /* Called after a load. `number`: that of the last commit that the loaded state contains. */
 void hw_alert_commit_reset(struct hw_alert_commit *c, uint64_t number);
-/* Redis was emptied or has failed over: the next commit writes all. */
+/* Redis was emptied or failed over: the next commit writes everything. */
 void hw_alert_commit_rewrite(struct hw_alert_commit *c);
 /* Notes a closed incident whose end has not been sent to all receivers yet. A later commit removes the incident from
  * device:incidents, when the engine has removed it. Returns 0 or -ENOMEM. */
 int hw_alert_commit_closing(struct hw_alert_commit *c, const char *id);
 /* Builds a commit and sends it, unless one is under way or nothing has changed. Returns 0 or -ENOMEM. */
 int hw_alert_commit_send(struct hw_alert_commit *c);
-/* The store is up (a commit without an answer is repeated) or down. */
+/* The store is up or down. When it is up, an unconfirmed commit is repeated. */
 void hw_alert_commit_store(struct hw_alert_commit *c, bool up);
 /* Each second: repeats what Redis has refused; removes old incidents. */
 void hw_alert_commit_tick(struct hw_alert_commit *c);

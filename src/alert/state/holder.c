@@ -40,7 +40,7 @@ enum hw_alert_verdict hw_alert_verdict_of(const char *text)
 	return HW_ALERT_UNKNOWN;
 }
 
-/* The text at a place of an answer, which begins with place 1. */
+/* Returns the text at a place of an answer. The first place is 1. */
 static const char *part(const redisReply *r, unsigned place)
 {
 	bool is = r && r->type == REDIS_REPLY_ARRAY && place <= r->elements &&

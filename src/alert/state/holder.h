@@ -2,7 +2,7 @@
 /*
  * The lease device:alert:lease decides which of several instances works. The holder renews the lease every 2 s. When
  * the lease has expired, another instance takes it, with a new epoch. The script refuses a commit with an older epoch,
- * so the previous holder can change nothing: it is fenced.
+ * so the previous holder cannot change anything: it is fenced.
  */
 #ifndef HW_ALERT_HOLDER_H
 #define HW_ALERT_HOLDER_H
@@ -12,7 +12,7 @@
 
 #define HW_ALERT_LEASE_MS  30000
 #define HW_ALERT_RENEW_S   2
-#define HW_ALERT_TRY_MS    10000 /* a try begins at most this long after a confirmed renewal (BOOTTIME) */
+#define HW_ALERT_TRY_MS    10000 /* no try begins later than this after a confirmed renewal (BOOTTIME) */
 #define HW_ALERT_NODE_TEXT 128
 
 struct hw_alert_app;
@@ -28,17 +28,17 @@ void hw_alert_holder_free(struct hw_alert_holder *h);
 void hw_alert_holder_store(struct hw_alert_holder *h, bool up);
 /* Each second: takes or renews. */
 void hw_alert_holder_tick(struct hw_alert_holder *h);
-/* Renews now: hw_alert_on_renewed() follows, unless Redis was emptied or another run holds the lease. */
+/* Renews the lease now. hw_alert_on_renewed() follows, unless Redis was emptied or another run holds the lease. */
 void hw_alert_holder_check(struct hw_alert_holder *h);
-/* A commit was refused: `text` is the name of the other run, or the stored number. */
+/* A commit was refused. `text` is the name of the other run, or the number of the stored commit. */
 void hw_alert_holder_refused(struct hw_alert_holder *h, enum hw_alert_verdict v, const char *text);
-/* Gives the lease back at a clean stop; `done` is called once, also without Redis. */
+/* Gives the lease back at a clean stop. `done` is called once, also if Redis cannot be reached. */
 void hw_alert_holder_release(struct hw_alert_holder *h, void (*done)(void *arg), void *arg);
 
 bool hw_alert_holder_is(const struct hw_alert_holder *h);
 /* Whether the lease was confirmed within HW_ALERT_TRY_MS. */
 bool hw_alert_holder_is_sure(const struct hw_alert_holder *h);
-/* The node that holds the lease, if it is another one; else "". */
+/* Returns the node that holds the lease; "": this node, or none. */
 const char *hw_alert_holder_other(const struct hw_alert_holder *h);
 /* "NODE RUN" and the epoch of this run, as scripts expect them. */
 const char *hw_alert_holder_name(const struct hw_alert_holder *h);

@@ -29,7 +29,7 @@
 #define SCAN_COUNT    "500"
 #define RECALL_PAGES  100
 #define RECALL_COUNT  "1000"
-#define RESENT_MS     900000 /* alertmanager gets the ends of the last quarter of an hour again */
+#define RESENT_MS     900000 /* an alertmanager gets incidents again that ended in the last quarter of an hour */
 #define UNCLEAN_JUMP  100    /* numbers that messages without Redis may have used */
 
 enum step { OFFSETS, IDS, INCIDENTS, RECENT, DEVICES, MEMBERS, SILENCES, RECEIVERS, RECALL, END };
@@ -56,7 +56,7 @@ struct hw_alert_loader {
 	int64_t now_ms;
 };
 
-/* A command that waits for its answer. `name`: of the device, incident, silence or receiver. */
+/* A command that waits for its answer. `name`: the device, incident, silence or receiver that it is about. */
 struct question {
 	struct hw_alert_loader *l;
 	unsigned run;
@@ -384,7 +384,7 @@ static void read_silence(struct hw_alert_loader *l, const char *id, const redisR
 		                  id);
 }
 
-/* Loads the messages whose sending was begun, one a line. */
+/* Loads the messages whose sending had begun. Each is a line. */
 static uint64_t load_sending(struct hw_alert_loader *l, const char *name, const char *text, bool each)
 {
 	uint64_t number, most = 0;
@@ -432,7 +432,7 @@ static void ask_receivers(struct hw_alert_loader *l)
 		ask_key(l, read_receiver, list[k].name, "HGETALL", "receiver:", "");
 }
 
-/* A page of transitions, the newest first, for the weights of flapping devices. */
+/* Reads a page of transitions, the newest first. They give the weights of flapping devices. */
 static void read_recall(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
 	int64_t oldest = l->now_ms - 4 * l->app->conf->flap_half_ms;
@@ -461,7 +461,7 @@ static void ask_recall(struct hw_alert_loader *l)
 
 /* --- the steps ---------------------------------------------------------------------------------------------------- */
 
-/* Sends the next batch of a list; false: the list is done. */
+/* Sends the commands for the next elements of a list. Returns false after the last one. */
 static bool ask_list(struct hw_alert_loader *l, const struct list *t,
                      void (*read)(struct hw_alert_loader *l, const char *name, const redisReply *r), const char *head)
 {
@@ -477,7 +477,7 @@ static bool ask_members(struct hw_alert_loader *l)
 	return l->awaited > 0;
 }
 
-/* Sends the next commands of the present step; false: the step has none. */
+/* Sends the next commands of the present step. Returns false if the step has no more. */
 static bool ask_step(struct hw_alert_loader *l)
 {
 	switch (l->step) {

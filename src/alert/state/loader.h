@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads the state at a start: the committed incidents, and the devices that are offline now. At the end of the load the
- * engine is complete. The readers then continue after the committed offsets. If a stream has no committed offset, its
- * reader continues after the entries that the stream had when the load began.
+ * Loads the state at a start: the committed incidents, and the devices that are offline now. After the load the engine
+ * is complete. Each reader then continues after the committed offset of its stream. If there is none, it continues
+ * after the entries that the stream had when the load began.
  */
 #ifndef HW_ALERT_LOADER_H
 #define HW_ALERT_LOADER_H
@@ -16,8 +16,8 @@ struct hw_alert_taken;
 struct hw_alert_loader *hw_alert_loader_new(struct hw_alert_app *app);
 void hw_alert_loader_free(struct hw_alert_loader *l);
 
-/* Begins a load, and cancels a load that is under way. Calls hw_alert_on_loaded() at the end. `skip`: entries were
- * trimmed, so the streams are read from their present end. */
+/* Begins a load, and cancels a running one. Calls hw_alert_on_loaded() at the end. `skip`: entries were trimmed, so
+ * the streams are read from their present end on. */
 void hw_alert_loader_begin(struct hw_alert_loader *l, const struct hw_alert_taken *taken, bool skip);
 /* Ends the load without hw_alert_on_loaded(). */
 void hw_alert_loader_stop(struct hw_alert_loader *l);

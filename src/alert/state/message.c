@@ -84,7 +84,8 @@ void hw_alert_incident_write(const struct hw_alert_writer *w, struct hw_json *j,
 	hw_json_text(j, "sentence", sentence(w, v, text, sizeof(text)));
 }
 
-/* "2 opened, 1 closed: SENTENCE" of the first news; one news: its sentence. */
+/* Writes "2 opened, 1 closed: SENTENCE", with the sentence of the first news; if there is only one, its sentence
+ * alone. */
 static void summarize(const struct hw_alert_writer *w, const struct hw_incident_message *m, char *buf, size_t cap)
 {
 	char text[HW_INCIDENT_TEXT];
@@ -200,7 +201,7 @@ int hw_alert_message_number(const char *text, const char *receiver, uint64_t *nu
 	digits[n] = '\0';
 	*number = (uint64_t)hw_number_of(digits, 1, INT64_MAX / 2, 0);
 	id[0] = '\0';
-	/* A quote inside a text is escaped, so this is no part of a text. */
+	/* Within a text a quote is escaped, so what is found is not in a text. */
 	const char *found = strstr(s, incident);
 	if (found) {
 		char part[HW_INCIDENT_ID + 1];

@@ -20,12 +20,12 @@ struct hw_alert_writer {
 	void *arg;
 };
 
-/* The JSON text of a message on the heap, on one line; NULL without memory. It begins with {"message":"NAME-NUMBER". It
- * has at most HW_SEND_MESSAGE_MAX bytes: what does not fit is counted in `more`. */
+/* Returns the JSON text of a message on the heap, on one line; NULL without memory. It begins with
+ * {"message":"NAME-NUMBER", and has at most HW_SEND_MESSAGE_MAX bytes. News that do not fit are counted in `more`. */
 char *hw_alert_message_text(const struct hw_alert_writer *w, const struct hw_incident_message *m);
 /* The object of an incident, as in a message, on the heap. */
 char *hw_alert_incident_text(const struct hw_alert_writer *w, const struct hw_incident_view *v);
-/* Writes the members of an incident into an object that is open. `max`: ids of devices at most. */
+/* Writes the members of an incident into an open object. `max`: the most ids of devices. */
 void hw_alert_incident_write(const struct hw_alert_writer *w, struct hw_json *j, const struct hw_incident_view *v,
                              size_t max);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See outbox.h. The engine bounds the messages: HW_INCIDENT_PARALLEL of each receiver. */
+/* See outbox.h. The engine limits the messages: at most HW_INCIDENT_PARALLEL for each receiver. */
 #include "alert/state/outbox.h"
 
 #include <errno.h>
@@ -94,7 +94,7 @@ void hw_alert_outbox_built(struct hw_alert_outbox *o)
 		m->built = true;
 }
 
-/* Hands a message to the senders. A message that the senders refuse is given up: a reload has removed its receiver, or
+/* Passes a message to the senders. If the senders refuse it, it is given up: a reload has removed its receiver, or
  * this program has a fault. */
 static void hand_over(struct hw_alert_outbox *o, struct message *m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The connection to Redis: commands, scripts, names of keys. It is up when the scripts are loaded. */
+/* The connection to Redis: commands, scripts, and the names of keys. It is up when the scripts are loaded. */
 #ifndef HW_ALERT_STORE_H
 #define HW_ALERT_STORE_H
 
@@ -22,7 +22,7 @@ void hw_alert_store_free(struct hw_alert_store *s);
 void hw_alert_store_tick(struct hw_alert_store *s);
 
 bool hw_alert_store_is_up(const struct hw_alert_store *s);
-/* Why it is down, or why Redis refuses commands; "" if the reason is not known. */
+/* Returns why the store is down, or why Redis refuses commands; "": the reason is not known. */
 const char *hw_alert_store_why(const struct hw_alert_store *s);
 /* The link, for readers of streams, which share it. */
 struct hw_redis_link *hw_alert_store_link(struct hw_alert_store *s);
@@ -31,19 +31,19 @@ struct hw_redis_link *hw_alert_store_link(struct hw_alert_store *s);
 #define HW_ALERT_KEY_MAX 512
 const char *hw_alert_store_key(const struct hw_alert_store *s, const char *rest, char buf[HW_ALERT_KEY_MAX]);
 
-/* Called once, from the loop. NULL: the connection was lost, and the command may or may not have run. The store logs an
- * error reply. */
+/* Called once, from the loop. `reply` NULL: the connection was lost, and it is unknown whether the command was
+ * carried out. The store has logged an error reply. */
 typedef void hw_alert_answer_fn(void *arg, const redisReply *reply);
 
-/* Sends a command of words, ended by NULL. Returns 0; or -ENOTCONN or -ENOMEM, and then does not call `fn`, which may
- * be NULL. */
+/* Sends a command, given as words with a NULL at the end. `fn` may be NULL. Returns 0, or -ENOTCONN or -ENOMEM
+ * without calling `fn`. */
 int hw_alert_store_ask(struct hw_alert_store *s, hw_alert_answer_fn *fn, void *arg, const char *const *words);
 /* Sends the script call that `e` holds. */
 int hw_alert_store_call(struct hw_alert_store *s, enum hw_alert_script script, struct hw_eval *e,
                         hw_alert_answer_fn *fn, void *arg);
 /* Closes the connection, which is then made again. */
 void hw_alert_store_fail(struct hw_alert_store *s, const char *why);
-/* Acts on an error reply, and logs its meaning at a limited rate. */
+/* Handles an error reply, and logs its meaning at a limited rate. */
 void hw_alert_store_trouble(struct hw_alert_store *s, const char *error);
 
 #endif

@@ -8,7 +8,7 @@
 #include "daemon/loop/turn.h"
 #include "heartwheel/print.h"
 
-/* A barrier that takes longer arrives among many messages, which the readers pass on in any case. */
+/* a barrier that takes longer is behind many messages, which the readers pass on at once anyway */
 #define BARRIER_SOON_NS (5 * HW_NS_PER_MS)
 #define CANARY_MAX      512 /* bytes of its payload */
 
@@ -77,7 +77,8 @@ void hw_app_log_denied(struct hw_app *a, struct hw_now now)
 
 /* --- received --------------------------------------------------------------------------------------------------- */
 
-/* The broker's answer to a canary. A refusal by the broker has a reason; without a reason, the canary was not sent. */
+/* The broker has answered a canary. If the broker has refused it, there is a reason. Without a reason, the canary
+ * was not sent. */
 static void canary_answered(struct hw_app *a, const struct hw_publisher_event *ev)
 {
 	enum hw_canary_answer refused = ev->reason ? HW_CANARY_REFUSED : HW_CANARY_UNSENT;

@@ -170,8 +170,8 @@ void hw_app_on_publisher(int fd, short what, void *arg)
 
 /* --- all connections -------------------------------------------------------------------------------------------- */
 
-/* Whether this failure was already logged for another connection. If the broker cannot be reached, all connections fail
- * with the same cause, and one line is enough. */
+/* Whether this failure was already logged for another connection. If the broker cannot be reached, all connections
+ * fail for the same reason, and one line is enough. */
 bool hw_app_is_reported(const struct hw_app *a, const char *text)
 {
 	bool reported = !a->broker->publisher_up && strcmp(a->broker->publisher_why, text) == 0;

@@ -24,7 +24,8 @@ void hw_app_broker_free(struct hw_app *a);
 
 /* Starts the publisher and the readers. hw_app_broker_close() frees them, also after an error. Returns 0 or -errno. */
 int hw_app_dial(struct hw_app *a);
-/* The same from within the loop; does nothing if it was done. If it fails, the daemon stops. */
+/* Like hw_app_dial(), but called in the loop. If it has connected before, does nothing. If it fails, the daemon
+ * stops. */
 void hw_app_dial_late(struct hw_app *a);
 
 /* --- the publisher */
@@ -49,13 +50,13 @@ void hw_app_log_denied(struct hw_app *a, struct hw_now now);
 
 /* --- the readers */
 
-/* Continues to read the readers that have events left, because they used up their share of the last turn or woke late.
- * Returns whether there was one; a turn has then run. */
+/* Continues to read the readers that have events left: they have used up their share of the last turn, or the loop
+ * woke late. Returns whether there was one; a turn has then run. */
 bool hw_app_read_on(struct hw_app *a);
 /* Whether a reader has events left. */
 bool hw_app_feed_is_unread(const struct hw_app *a);
-/* hw_app_feed_begin_turn(): a turn begins, in which each reader has its whole share. The next function: whether a
- * reader has used up its share of this turn. */
+/* hw_app_feed_begin_turn(): a turn begins, and each reader has its whole share again. hw_app_feed_is_spent():
+ * whether a reader has used up its share of this turn. */
 void hw_app_feed_begin_turn(struct hw_app *a);
 bool hw_app_feed_is_spent(const struct hw_app *a);
 /* The loop woke too late. Everything that the sockets contain is read before a device is judged. */
@@ -68,21 +69,22 @@ bool hw_app_reader_is_up(const struct hw_app *a, unsigned reader);
 void hw_app_reopen_reader(struct hw_app *a, unsigned reader);
 /* Reader 0 requests the retained messages again. */
 void hw_app_replay(struct hw_app *a);
-/* Reader 0 reconnects, and so gets the retained messages again. */
+/* Reconnects reader 0, so that it gets the retained messages again. */
 void hw_app_reread(struct hw_app *a);
-/* Like hw_app_replay(), if a group has a `while` condition. In a cluster, hw_app_cluster_sees() does this. */
+/* Requests the retained messages again if a group has a `while` condition. In a cluster, hw_app_cluster_sees() does
+ * this. */
 void hw_app_ask_upstreams(struct hw_app *a);
 /* Changes the readers' subscriptions after the groups have changed. `restarts`: the readers also reconnect. Returns 0,
  * or -ENOMEM, and some readers may then keep the previous subscriptions. */
 int hw_app_subscribe(struct hw_app *a, bool restarts);
-/* Whether a group's filter also matches the presences of nodes, and delivers new messages with the retain flag (MQTT
+/* Whether a group's filter also matches the nodes' presences, and delivers new messages with the retain flag (MQTT
  * 5). Returns true without memory. */
 bool hw_app_nodes_are_flagged(struct hw_app *a);
 
 /* --- all of them */
 
-/* Both are called once a turn. hw_app_broker_answers(): reports to the core which barriers the broker has answered. The
- * next function, at the turn's end: sends what was published. */
+/* Called once a turn. hw_app_broker_answers(): reports to the core which barriers the broker has answered.
+ * hw_app_broker_flush(), at the end of the turn: sends what was published. */
 void hw_app_broker_answers(struct hw_app *a);
 void hw_app_broker_flush(struct hw_app *a);
 /* Each second. */
@@ -102,8 +104,8 @@ struct hw_app_broker_counts {
 };
 struct hw_app_broker_counts hw_app_broker_counts(const struct hw_app *a);
 
-/* Before the daemon starts over in this process: order the threads of the readers, and later those of the publishers,
- * to end. The last function: whether all have ended. */
+/* Called before the daemon starts over in this process. hw_app_readers_end() and, later, hw_app_publishers_end()
+ * order the threads to end. hw_app_broker_has_ended(): whether all of them have ended. */
 void hw_app_readers_end(struct hw_app *a);
 void hw_app_publishers_end(struct hw_app *a, int linger_ms);
 bool hw_app_broker_has_ended(const struct hw_app *a);

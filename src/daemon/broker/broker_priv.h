@@ -17,7 +17,8 @@ struct hw_app_reader {
 	unsigned number;
 	struct hw_reader *reader; /* owned */
 	struct event *readable;   /* owned */
-	bool unread;              /* the next turn reads this reader's ring, even without an event on its descriptor */
+	bool unread;              /* the next turn reads this reader's ring, even without a new event on its
+	                           * descriptor */
 	char client_id[256];
 	struct hw_mqtt_conf conf;
 	bool up, ever_up;
@@ -35,8 +36,8 @@ struct hw_app_reader {
 
 /*
  * The connection for the monitor's messages to itself: barriers, canaries, the share topic. It carries no statuses. A
- * broker may continue to read a socket in the same turn while the socket contains more data. After statuses it could so
- * read both barriers of a pair in one turn, and such a pair proves nothing.
+ * broker may read a socket on in the same turn as long as it contains data. After statuses, it could thus read both
+ * barriers of a pair in one turn, and such a pair proves nothing.
  */
 struct hw_app_barriers {
 	struct hw_publisher *publisher;
@@ -78,9 +79,9 @@ void hw_app_on_reader(int fd, short what, void *arg);
 /* Call this after the reader has its number. */
 void hw_app_feed_init(struct hw_app_reader *r);
 
-/* One connection is up: the others try to connect at once, without their delay. */
+/* A connection is up, so the other ones try to connect at once. */
 void hw_app_retry_links(struct hw_app *a);
-/* Logs why a connection to the broker is down, unless the same cause was logged for another connection. `taken`:
+/* Logs why a connection to the broker is down, unless the same reason was logged for another connection. `taken`:
  * another client seems to use the client id, which is logged as an error. */
 void hw_app_log_broker(struct hw_app *a, const char *text, bool taken);
 /* Whether a connection that is down has this cause. */
@@ -91,8 +92,8 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 /* Appends to `n` filters those that only this reader needs: reader 0 receives the `while` topics and, in a cluster, the
  * presences of other nodes. Returns the new number of filters. */
 size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n);
-/* With MQTT 5, a broker may deliver copies because filters overlap: they will count once. `filters` are those of
- * hw_app_filters(); entries after `n` are overwritten. Returns 0 or -ENOMEM. */
+/* Prepares for a broker that delivers copies because filters overlap (MQTT 5): each message then counts once.
+ * `filters` are those of hw_app_filters(); entries after `n` are overwritten. Returns 0 or -ENOMEM. */
 int hw_app_expect_copies(struct hw_app *a, struct hw_mqtt_filter *filters, size_t n);
 
 #endif

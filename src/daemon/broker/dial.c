@@ -64,8 +64,8 @@ static int start_barriers(struct hw_app *a)
 }
 
 /*
- * Logs how heartbeats are read. With a newer libmosquitto, TLS or QoS 1, each heartbeat costs more. So operators see
- * why two machines differ.
+ * Logs how heartbeats are read, so that operators understand why two machines differ: with a newer libmosquitto, TLS or
+ * QoS 1, each heartbeat costs more.
  */
 static void log_path(const struct hw_app *a)
 {

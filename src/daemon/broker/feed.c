@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Passes the events in a reader's ring to the core, in batches and in order. In a turn, all callbacks together take at
- * most EVENTS_A_TURN events of each reader. So many messages at once delay neither the wheel nor Redis nor the API. A
+ * most EVENTS_A_TURN events of each reader. So a burst of messages delays neither the wheel nor Redis nor the API. A
  * reader with events left is marked as unread.
  *
- * If a long message is not finished after TURN_NS, its rest waits for the next turn (inflow.h). Until then the ring
- * keeps the events, so that nothing is copied.
+ * If a long message is not finished after TURN_NS, its rest waits for the next turn (inflow.h). The events stay in the
+ * ring until then, so nothing is copied.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -137,7 +137,7 @@ static void on_sign(struct hw_app_reader *r, struct hw_now now, const struct hw_
 	}
 }
 
-/* A stall ends when every ring was empty once, and every reader that woke late has emptied its socket. */
+/* Ends a stall when each ring was empty once, and each reader that woke late has emptied its socket. */
 static void note_empty(struct hw_app_reader *r, struct hw_now now)
 {
 	struct hw_app *a = r->app;
@@ -174,7 +174,7 @@ static bool is_discovery(const struct hw_app *a, const struct hw_reader_event *e
 
 /*
  * Whether this is a monitor's message that the core cannot recognise by its payload. A filter such as +/{id}/# also
- * matches the topics of these messages, but a monitor is no device.
+ * matches the topics of these messages, but a monitor is not a device.
  */
 static bool is_monitors(struct hw_app *a, const struct hw_reader_event *ev)
 {
@@ -197,7 +197,7 @@ static struct hw_message message_of(const struct hw_reader_event *ev, unsigned s
 	                           .source = source};
 }
 
-/* Takes and processes events, beginning with the one that was held. Returns whether all of them are finished. */
+/* Takes and processes events; an event that was not finished comes first. Returns whether all of them are finished. */
 static bool take_events(struct hw_app_reader *r, struct hw_now now)
 {
 	struct hw_inflow *f = &r->inflow;
@@ -263,8 +263,8 @@ bool hw_app_read_on(struct hw_app *a)
 	return any;
 }
 
-/* Whether a reader has events that this turn did not take. The loop polls for other events first, and then continues
- * with these. */
+/* Whether a reader has events that this turn did not take. The loop first polls for other events, and then continues
+ * with them. */
 bool hw_app_feed_is_unread(const struct hw_app *a)
 {
 	for (unsigned i = 0; i < a->broker->n_readers && !a->life.stopping; i++)

@@ -25,7 +25,7 @@ struct hw_share {
 	uint64_t number;    /* of the last test message */
 	unsigned copies;    /* how many copies of it arrived */
 	uint32_t fenced;    /* a bit for each reader that the fence is back on */
-	struct hw_mono due; /* when the last test is overdue, or when the next one is due; 0: neither */
+	struct hw_mono due; /* when the running test is overdue, or when the next test is due; 0: neither */
 	int64_t wait_ms;    /* before the next test, after a failed one */
 };
 
@@ -34,7 +34,7 @@ void hw_share_init(struct hw_app *a);
 /* Each second. */
 void hw_share_tick(struct hw_app *a, struct hw_now now);
 
-/* A reader is subscribed or lost. The barriers' connection is up or lost. */
+/* hw_share_reader(): a reader is subscribed or lost. hw_share_publisher(): the barriers' connection is up or lost. */
 void hw_share_reader(struct hw_app_reader *r, struct hw_now now, bool up);
 void hw_share_publisher(struct hw_app *a, struct hw_now now);
 /* A message or a fence of this run arrived. */

@@ -44,8 +44,8 @@ static void add_filter(struct wanted *w, const struct hw_topic *topic, bool repl
 	w->filters[w->n++] = (struct hw_mqtt_filter){.filter = topic->filter, .replay = replay};
 }
 
-/* Whether another filter makes filter i unnecessary. hw_topic_covers() compares levels after {name...} by their text,
- * and no other filter has that text. */
+/* Whether filter i is unnecessary because another filter covers it. For levels after {name...}, hw_topic_covers()
+ * compares texts, and no other filter has the same text. */
 static bool makes_needless(void *arg, size_t i)
 {
 	const struct compared *c = arg;
@@ -72,8 +72,8 @@ static int drop_covered(struct wanted *w)
 	return 0;
 }
 
-/* Where retained messages are requested, a message with the retain flag is an old one. So filters that overlap with
- * such a topic do not request the flag of new messages. */
+/* If retained messages are requested on a topic, the retain flag must mark old messages there. So filters that
+ * overlap with such a topic do not request the flag of new messages. */
 static int ask_for_flags(struct wanted *w)
 {
 	struct hw_filter_index history = {0};
@@ -102,8 +102,9 @@ static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answ
 	return 0;
 }
 
-/* Returns the filters of every group, without those that others cover. Without a store, also the status topics: their
- * retained messages are all that remains of the previous run. For a node that stands by, there are none. */
+/* Returns the filters of all groups, without those that others cover. Without a store, also the status topics,
+ * because their retained messages are all that is left of the previous run. On a node that stands by, returns no
+ * filter. */
 int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
@@ -172,8 +173,8 @@ static size_t find(const struct own *o, const char *topic)
 	return k;
 }
 
-/* Whether the filter is one for retained statuses: see ask_for_flags(). The topics of `while` do not count, because the
- * core is informed when their retained values have arrived. */
+/* Whether the filter is one for retained statuses (see ask_for_flags()). The topics of `while` do not count: the
+ * core learns when their retained values have arrived. */
 static bool brings_history(void *arg, size_t k)
 {
 	const struct own *o = arg;

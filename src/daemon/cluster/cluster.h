@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One of several nodes ([cluster] mode = mirror or standby). src/nodes decides, and the files of this folder act. The
- * daemon's other files report events to hw_app_nodes(). hw_app_cluster_turn() takes the orders that result, and passes
+ * daemon's other files report events to hw_app_nodes(). hw_app_cluster_turn() takes the orders of src/nodes, and passes
  * them to these files:
  *
  * - cluster_redis: commands to Redis, over a connection of their own
@@ -61,7 +61,7 @@ void hw_app_cluster_join(struct hw_app *a);
 
 /* A session of the publisher begins, or is lost. */
 void hw_app_cluster_session(struct hw_app *a, struct hw_now now, bool up);
-/* The barriers' connection is up again. Sends a barrier again if the last one was not received. */
+/* The barriers' connection is up again. If the last barrier was not received, sends it again. */
 void hw_app_cluster_barriers_up(struct hw_app *a, struct hw_now now);
 /* Handles the publisher's answer (acknowledged or refused) to a publish id with HW_CLUSTER_PUBLISH_ID. */
 void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev);
@@ -75,7 +75,7 @@ void hw_app_cluster_replayed(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_lossy(struct hw_app *a, struct hw_now now);
 /* Whether a message is a node's presence, which is never a heartbeat. If so, this function handles it. */
 bool hw_app_cluster_message(struct hw_app *a, unsigned reader, struct hw_now now, const struct hw_reader_event *ev);
-/* A blindness has ended. After a lossy one, all presences are read again. */
+/* A blindness has ended. If it was lossy, all presences are read again. */
 void hw_app_cluster_sees(struct hw_app *a, struct hw_now now, bool lossy);
 
 /* --- presence, and statuses */
@@ -96,7 +96,7 @@ bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d);
 
 /* --- the store */
 
-/* Redis has refused a transition of this device, because another node owns the device. The transition will not be
+/* Redis has refused a transition of this device, because another node owns the device. The transition will never be
  * written. */
 void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref device);
 /* Whether transitions of devices in this partition are still being withdrawn. */
@@ -107,8 +107,8 @@ void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pe
 bool hw_app_cluster_reread(struct hw_app *a, bool keeps);
 /* The loader has read the whole store. Returns whether this was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a, bool complete);
-/* The hashes now come over a new connection. The stream's connection changes at another time. If the stream has changed
- * to another Redis, the hashes may still be those of the previous Redis, and are read again. */
+/* The hashes now come over a new connection. The stream's connection may change at another time. If the stream is by
+ * now that of another Redis, hashes that were read may be those of the previous Redis, and are read again. */
 void hw_app_cluster_linked(struct hw_app *a);
 /* The store was found empty. */
 void hw_app_cluster_emptied(struct hw_app *a);
@@ -132,7 +132,7 @@ void hw_app_standby_text(const struct hw_app *a, char *text, unsigned cap);
 
 /* --- mode = standby: the daemon gives the fleet up and starts over */
 
-/* Of the last `length_ns`, the time in which this node did not stand by. */
+/* Returns how much of the last `length_ns` this node did not stand by. */
 int64_t hw_app_standby_since(const struct hw_app *a, struct hw_now now, int64_t length_ns);
 /*
  * The last step before the daemon starts over, when everything else is finished. Orders the publisher's thread to end,

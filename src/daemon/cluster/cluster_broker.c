@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cluster_broker.h. This file adds two requirements to those of src/nodes. First, no proof is complete while reader
- * 0 may have missed a presence: after a lossy blindness, all presences are read again. Second, this node's own presence
- * must be received before the barrier that follows it. Otherwise, with the right to read missing, the fence would seem
- * to work.
+ * See cluster_broker.h. This file requires two things more than src/nodes. First, no proof is complete while reader 0
+ * may have missed a presence: after a lossy blindness, all presences are read again. Second, this node's own presence
+ * must arrive before the barrier that follows it: otherwise the fence would seem to work although the right to read is
+ * missing.
  */
 #include "cluster_broker.h"
 
@@ -19,7 +19,7 @@
 
 #define PUBLISH_AGAIN_MS 5000 /* after a refusal */
 /* A node that stands by is ready if a barrier came back within the last four fifths of a lease. If the broker stands
- * still for all nodes, the owner gives the fleet up after one lease, and by then no other node is ready. */
+ * still for all nodes, the owner gives up after a whole lease, and no other node is ready by then. */
 #define HEARD_LEASE_FIFTHS 4
 #define KNOWN              (UINT64_C(1) << 61)
 #define SERIAL             (KNOWN - 1)
@@ -197,15 +197,15 @@ void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct h
 	b->refused_reported = true;
 }
 
-/* Whether this node's own presence was read before the barrier that followed it. It was acknowledged before the barrier
- * was sent, so reader 0 receives it before the barrier or not at all. */
+/* Whether this node's own presence was read before the barrier that followed it. The broker acknowledges the
+ * presence before the barrier is sent. So reader 0 receives the presence before the barrier or not at all. */
 static bool own_is_read(const struct hw_cluster_broker *b)
 {
 	return b->peers.own_status >= b->barrier_seq && b->peers.own_known >= b->barrier_seq;
 }
 
-/* A right is missing, or the broker has lost the retained messages. So this node publishes its presence again, and
- * requests the retained messages again. */
+/* This node did not receive its own presence: a right is missing, or the broker has lost the retained messages. So
+ * it publishes its presence again, and requests the retained messages again. */
 static void own_is_missing(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);
@@ -222,8 +222,8 @@ static void own_is_missing(struct hw_app *a, struct hw_now now)
 }
 
 /*
- * This node's own presence has arrived on this connection, but no message with the retain flag. Perhaps there was no
- * retained message when reader 0 subscribed, so reader 0 requests them once more. If the broker never sends retained
+ * This node's own presence has arrived on this connection, but no message with the retain flag. Perhaps the broker had
+ * no retained message when reader 0 subscribed, so they are requested once more. If the broker never sends retained
  * messages, a node cannot learn the claims of its peers.
  */
 static void none_is_retained(struct hw_app *a, struct hw_now now)
@@ -242,9 +242,9 @@ static void none_is_retained(struct hw_app *a, struct hw_now now)
 	hw_app_cluster_lossy(a, now);
 }
 
-/* Whether reader 0 may have missed a presence since it requested the retained messages. Also true while it is not known
- * whether a blindness since then has lost messages. A lost connection does not count, because reader 0 subscribes again
- * after it. */
+/* Whether reader 0 may have missed a presence since it requested the retained messages. True while it is not known
+ * yet whether a blindness since then was lossy. A lost connection does not count, because reader 0 subscribes again
+ * afterwards. */
 static bool is_doubtful(const struct hw_app *a, bool *lasts)
 {
 	const struct hw_blind *blind = hw_monitor_blind(a->monitor);
@@ -283,8 +283,8 @@ bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now)
 	return b->heard.ns && now.mono.ns - b->heard.ns < bound_ns;
 }
 
-/* Before hw_nodes_recalled(), a barrier shows only that the presences of an earlier run of this node have arrived, if
- * there are any. So it does not require retained messages, which the broker may not have yet. */
+/* Before hw_nodes_recalled(), a barrier only shows that all presences of an earlier run of this node have arrived,
+ * if there are any. So no retained message is required, because the broker may not have one yet. */
 static void report_back(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);

@@ -20,7 +20,7 @@ struct hw_publisher_event;
 #define HW_CLUSTER_PUBLISHED 8
 
 struct hw_cluster_broker {
-	uint64_t due;    /* serial of an order for a presence that is not published yet; 0: none */
+	uint64_t due;    /* serial of the ordered presence that is not published yet; 0: there is none */
 	uint64_t serial; /* serial of the last published presence */
 	struct {
 		uint64_t serial, seq;
@@ -37,12 +37,13 @@ struct hw_cluster_broker {
 	uint64_t back_reported;
 	uint64_t out;        /* a barrier on its way that tests the connections to and from the broker; 0: none */
 	struct hw_mono sent; /* the time at which `out` was sent */
-	/* When the last such barrier was sent that came back on every reader; 0: none since the connections are up. */
+	/* When the newest barrier that came back on every reader was sent; 0: none came back since the connections
+	 * are up. */
 	struct hw_mono heard;
 	bool proven; /* a barrier has come back and counted since reader 0 requested the retained messages */
 	bool unread_reported, unretained_reported;
 
-	struct hw_partitions passes; /* partitions whose statuses may be published, as the sinks last got them */
+	struct hw_partitions passes; /* partitions whose statuses may be published, as last passed to the sinks */
 	struct hw_cluster_peers peers;
 	struct hw_cluster_evictions evictions;
 };

@@ -109,7 +109,7 @@ void hw_app_cluster_evict(struct hw_app *a, struct hw_now now, const char *node)
 	struct hw_cluster_eviction *e = place_of(a, node, true);
 	if (!e || e->evict)
 		return;
-	/* Before MQTT 5, a refused publish is acknowledged like an accepted one. But then no reader receives the
+	/* Before MQTT 5, a broker also acknowledges a publish that it refuses. But then no reader receives the
 	 * message. */
 	if (e->taken && !e->heard && a->cluster->broker.peers.reading) {
 		e->taken = false;

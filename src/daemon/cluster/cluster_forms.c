@@ -65,8 +65,8 @@ static void add_set(cJSON *entry, const char *name, const struct hw_partitions *
 	cJSON_AddStringToObject(entry, name, text);
 }
 
-/* Omitted until this node knows which devices it cannot judge. Until then, other nodes assume that it can judge none.
- */
+/* Left out until this node knows which devices it cannot judge. Until then, other nodes assume that it can judge no
+ * device. */
 static void add_unjudged(const struct hw_app *a, cJSON *entry)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
@@ -399,7 +399,7 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 	return best;
 }
 
-/* Whether each ready member has read which node is to own the fleet, so that no other node will claim it. */
+/* Whether each ready member has read which node is to own the fleet. Then no other node claims it. */
 static bool is_agreed(const struct hw_app *a, const char *to)
 {
 	const struct hw_members *all = hw_nodes_members(a->cluster->nodes);

@@ -62,12 +62,12 @@ struct hw_cluster_forms {
 	char *own;            /* owned: this node's groups as its entry contains them; NULL: not published yet */
 	bool changed, differ; /* changed: the core must be updated. differ: a member has other groups than this node */
 	char better[HW_NODE_ID_MAX +
-	            1]; /* standby, at the owner: the node that can judge more of the fleet; "": none */
+	            1]; /* standby, on the owner: the node that can judge more of the fleet; "": there is none */
 	struct hw_partitions
 		unable; /* for hw_nodes_unable(); calculated again with each entry that is read or written */
 	bool unsaid;    /* the stream had an entry of a node whose groups are not known */
 	bool decided, stood,
-		known;  /* decided: `unable` is up to date. The others are values from which it was calculated */
+		known;  /* decided: `unable` is up to date; the other members: from what it was calculated */
 	size_t n, next; /* next: the slot to reuse when all are taken */
 };
 

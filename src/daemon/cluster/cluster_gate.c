@@ -12,7 +12,8 @@
 
 #define SETTLE_EVERY_NS (50 * HW_NS_PER_MS)
 #define UNSAYS_A_TURN   4096 /* records checked per turn */
-/* Pages at the stream's end: one may have been requested before a claim, and be answered after it. */
+/* how often the end of the stream may be reached: one page may have been requested before a claim and answered after
+ * it */
 #define PAGES_OF_AN_END 3
 
 static struct hw_cluster_gate *gate_of(const struct hw_app *a)
@@ -99,9 +100,9 @@ static void add_pending(struct hw_partitions *to, const struct hw_partitions *se
 			hw_partitions_add(to, p);
 }
 
-/* Begins to withdraw the unconfirmed transitions of lost partitions, which will not be written any more. If the sweep
- * is running, it continues at its present record and then goes round once. So it ends even if further partitions are
- * lost. */
+/* Begins to withdraw the unconfirmed transitions of lost partitions; they will not be written. If the sweep is
+ * already running, it continues from its present record for one more round. So it ends even if further partitions
+ * are lost. */
 static void begin_unsaying(struct hw_app *a, const struct hw_partitions *set)
 {
 	struct hw_cluster_gate *g = gate_of(a);
@@ -177,8 +178,8 @@ static void own(struct hw_app *a, struct hw_now now, const struct hw_nodes_order
 	hw_app_cluster_won(a, &o->set, &unclean);
 }
 
-/* Removes the pending writes of lost partitions. For the empty set, the sinks only drop devices that another node owns
- * now. */
+/* Removes the pending writes of lost partitions. If the set is empty, only makes the sinks drop devices that another
+ * node owns by now. */
 static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
 {
 	static const struct hw_partitions none;
@@ -193,7 +194,7 @@ static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions
 
 /*
  * Whether the devices and the owner records are in the same Redis. They are written over two connections, which may
- * reach two servers during a failover. A release would then be recorded in a Redis that may lack the states that were
+ * reach two servers during a failover. A release could then be recorded in a Redis that lacks states which were
  * published.
  */
 static bool is_one_server(const struct hw_app *a)
@@ -202,7 +203,7 @@ static bool is_one_server(const struct hw_app *a)
 	return *server && strcmp(server, hw_redis_server(a->redis)) == 0;
 }
 
-/* Partitions in which a predecessor may have left pending writes, because they are not compared yet, or were compared
+/* The partitions in which a predecessor may have left pending writes: they are not compared yet, or were compared
  * with another Redis than that of the owner records. */
 static struct hw_partitions unclean(const struct hw_app *a)
 {
@@ -210,14 +211,15 @@ static struct hw_partitions unclean(const struct hw_app *a)
 	struct hw_partitions set = hw_monitor_takes_over(a->monitor);
 	const struct hw_partitions unswept = hw_retained_unswept(hw_app_status_sink(a));
 	add_all(&set, &unswept);
-	/* If a status there was replaced by a will, this node does not receive that will either. */
+	/* if a will has replaced a status in these, this node does not receive the will either */
 	const struct hw_partitions unheard = hw_monitor_unjudged_in(a->monitor);
 	add_all(&set, &unheard);
 	return hw_redis_is_comparing(a->redis) || !is_one_server(a) ? all : set;
 }
 
-/* After a partition was settled, a goodbye that does not count may have arrived. The device's retained status is then
- * pending again, but this node may not send it any more. Or one of the connections has moved to another server. */
+/* Something may have changed since a partition was settled. A goodbye that does not count may have made a device's
+ * retained status pending again, which this node may not send any more. Or one of the connections has moved to
+ * another server. */
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o)
 {
 	struct hw_partitions pending = unclean(a);
@@ -275,8 +277,8 @@ void hw_app_cluster_gap(struct hw_app *a)
 	gate_of(a)->last = (struct hw_stream_id){0, 0};
 }
 
-/* Gives up the offset that a claim named, because the followed stream may never reach it. This node waits until the
- * hashes are read again, which are then at least as new as the claim. */
+/* Stops waiting for the offset that a claim's answer named, because the stream may never reach it. This node now
+ * waits until the hashes are read again, which are then at least as new as the claim. */
 static void give_place_up(struct hw_app *a)
 {
 	hw_app_cluster_gap(a);
@@ -293,9 +295,9 @@ void hw_app_cluster_gate_tick(struct hw_app *a)
 	give_place_up(a);
 }
 
-/* A claim's answer may name an offset of a master whose stream is not followed. The ids of that stream come from
- * another clock, so the followed stream may never reach the offset. hw_app_cluster_gate_tick() would detect this too,
- * but seconds later. */
+/* A claim's answer may name an offset of another master than the one whose stream is followed. The other master's
+ * clock has given out that id, so the followed stream may never reach it. hw_app_cluster_gate_tick() would find this
+ * out too, but seconds later. */
 void hw_app_cluster_retry_claims(struct hw_app *a)
 {
 	if (hw_partitions_any(&gate_of(a)->waits))
@@ -367,8 +369,8 @@ void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 	ready = hw_app_cluster_forms_turn(a, now) && ready;
 	decide(a, now);
 	settle(a, now);
-	/* A node that may not read the stream does not learn the transitions of others. So it releases its partitions
-	 * like a blind node. */
+	/* A node that may not read the stream does not learn the transitions of other nodes. So it gives its
+	 * partitions up like a blind node. */
 	hw_nodes_blind(a->cluster->nodes, now,
 	               standby ? hw_app_standby_blind(a, now) : blind || hw_app_cluster_is_denied(a));
 	ready = hw_app_cluster_confirmed(a, now) && ready;

@@ -18,7 +18,8 @@
 struct hw_app;
 
 struct hw_cluster_gate {
-	struct hw_partitions waits; /* owned; becomes authoritative when the stream is followed to `last` */
+	struct hw_partitions waits; /* owned partitions that become authoritative when the stream is followed to
+	                             * `last` */
 	struct hw_partitions
 		compare; /* of these, the partitions in which the last owner may have left pending writes */
 	struct hw_partitions drained; /* being handed over, and not settled yet */
@@ -27,7 +28,8 @@ struct hw_cluster_gate {
 	struct hw_mono won_at;      /* the time at which the first of `waits` was won */
 	struct hw_mono settle_next; /* time of the next check for settled partitions */
 
-	struct hw_ref *unsaid; /* owned: refused devices in partitions that src/nodes has lost, but the core not yet */
+	struct hw_ref *unsaid; /* owned; refused devices in partitions that src/nodes has lost, but the core has not
+	                        * lost yet */
 	size_t n_unsaid, cap_unsaid;
 	/* Lost partitions whose pending writes are being withdrawn. Until this is done, the store is not read again,
 	 * and nothing of these partitions is written. */
@@ -42,14 +44,14 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 /* Called before RELEASE is sent. If a write has become pending since a partition was settled, another node must send
  * it, so the partition is not released as clean. */
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o);
-/* The stream has a gap, and may end before the offset to which it must be followed. The next reading of the store
- * replaces that offset. */
+/* The stream has a gap, and may end before the offset to which it had to be followed. The next reading of the store
+ * makes this offset unnecessary. */
 void hw_app_cluster_gap(struct hw_app *a);
-/* Called each second. If the end of the stream was reached several times since the claim without passing the claim's
- * offset, the whole store is read again instead: the stream was trimmed, or the offset is of another Redis. */
+/* Called each second. If the end of the stream was reached several times since the claim, but not the claim's
+ * offset, the stream was trimmed, or the offset is of another Redis. The whole store is then read again. */
 void hw_app_cluster_gate_tick(struct hw_app *a);
-/* Claims now use a new connection, which may reach another Redis. The stream may never reach an offset that came over
- * the old connection. */
+/* Claims now use a new connection, which may reach another Redis. If an offset came over the old connection, the
+ * stream may never reach it. */
 void hw_app_cluster_retry_claims(struct hw_app *a);
 /* Called once a turn, before the orders are taken. Reports to src/nodes which partitions are followed or drained, and
  * whether this node is blind or ready. */

@@ -166,10 +166,10 @@ static int read_known(struct hw_app *a, struct hw_now now, const char *node, con
 }
 
 /*
- * Handles a presence with the retain flag. With most brokers, none arrives after a barrier that was sent after the
- * subscription was granted. If one does, this node reads all claims again, and evicts nodes with older claims, although
- * it may already have published. If a filter of the groups also delivers new messages with the retain flag, the flag
- * proves nothing.
+ * Handles a presence with the retain flag. After a barrier that was sent when the subscription was granted, most
+ * brokers send no such message. If one arrives nevertheless, this node reads all claims again, and evicts nodes with
+ * older claims, although it may already have published. If a filter of the groups also delivers new messages with the
+ * retain flag, the flag proves nothing.
  */
 static void note_retained(struct hw_app *a, struct hw_now now, const struct hw_reader_event *ev)
 {
@@ -189,7 +189,8 @@ static void note_retained(struct hw_app *a, struct hw_now now, const struct hw_r
 	hw_app_cluster_lossy(a, now);
 }
 
-/* Ignores a message of a node that is no member. A monitor of another fleet at the same broker is not reported. */
+/* Ignores a message of a node that is no member. If the node is a monitor of another fleet at the same broker,
+ * nothing is logged. */
 static void pass_over(struct hw_app *a, struct hw_now now, const char *node, const struct hw_reader_event *ev)
 {
 	struct hw_cluster_peers *p = peers_of(a);
