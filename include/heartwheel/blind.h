@@ -17,7 +17,7 @@
 #include "heartwheel/time.h"
 
 enum hw_cause {
-	HW_CAUSE_LINK,       /* a reader is not subscribed (also at the start), or reconnect_grace lasts */
+	HW_CAUSE_LINK,       /* a reader is not subscribed (as at the start), or the grace after that lasts */
 	HW_CAUSE_STALL,      /* the loop or a reader woke later than planned */
 	HW_CAUSE_STANDSTILL, /* a barrier is out and nothing arrives */
 	HW_CAUSE_SUSPEND,    /* the machine was suspended */
@@ -32,32 +32,35 @@ enum hw_cause {
 const char *hw_cause_name(enum hw_cause c);
 
 struct hw_blind {
-	int64_t blind_ns;         /* total length of the periods that are over */
-	unsigned active;          /* one bit per active cause */
-	enum hw_cause first;      /* began the current or last period; HW_CAUSE_BARRIER replaces it */
-	bool lossy;               /* the current or last period is lossy */
-	bool ended_lossy;         /* the last finished period was lossy */
-	struct hw_mono since;     /* begin of the current or last period */
-	struct hw_mono until;     /* end of the last period; the next one begins no earlier */
-	uint64_t periods;         /* number of periods begun so far */
-	struct hw_mono marks[2];  /* begin of the last period whose number is a multiple of 16, and of the one before */
-	struct hw_seen begun;     /* seeing clock at the begin of the current or last period */
-	struct hw_seen lossy_end; /* seeing clock at the end of the last lossy period; INT64_MIN / 4: none */
-	int64_t cause_ns[HW_CAUSES];           /* total time of each cause, without a spell that still lasts */
+	int64_t blind_ns;            /* total length of the periods that are over */
+	unsigned active;             /* one bit per active cause */
+	enum hw_cause first;         /* the cause that began the current or last period; HW_CAUSE_BARRIER replaces
+	                              * another cause */
+	bool lossy;                  /* the current or last period is lossy */
+	bool ended_lossy;            /* the last finished period was lossy */
+	struct hw_mono since;        /* begin of the current or last period */
+	struct hw_mono until;        /* end of the last period; the next one begins no earlier */
+	uint64_t periods;            /* number of periods begun so far */
+	struct hw_mono marks[2];     /* marks[0]: begin of the last period whose number is a multiple of 16; marks[1]:
+	                              * of the one before */
+	struct hw_seen begun;        /* seeing clock at the begin of the current or last period */
+	struct hw_seen lossy_end;    /* seeing clock at the end of the last lossy period; INT64_MIN / 4: none */
+	int64_t cause_ns[HW_CAUSES]; /* total time of each cause, without the time for which it is active
+	                              * now */
 	struct hw_mono cause_since[HW_CAUSES]; /* begin of an active cause, end of an inactive one */
 };
 
 void hw_blind_init(struct hw_blind *b);
 
 /*
- * Begins a cause at `at`, which is now or earlier. A moment before `until` counts as `until`, so that no time is
- * subtracted twice. Returns whether a period of blindness begins with the cause. During a period, an earlier `at` moves
- * `since` and `begun` back. If the cause is active already, the call can only make the period lossy.
+ * Begins a cause at `at`, which is now or earlier. If `at` is before `until`, `until` is used, so that no time is
+ * subtracted twice. Returns whether a period of blindness begins. Within a period, an earlier `at` moves `since` and
+ * `begun` back. If the cause is active already, the call can only make the period lossy.
  */
 bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, bool lossy);
 
-/* Ends a cause at `at`, or at its begin if `at` is earlier. An inactive cause stays as it is. Returns whether the
- * period of blindness ends too. The period ends at the latest end of its causes. */
+/* Ends a cause at `at`, or at its begin if `at` is earlier. Has no effect on an inactive cause. Returns whether the
+ * period of blindness ends too. The end of the period is the latest end of its causes. */
 bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at);
 
 static inline bool hw_blind_now(const struct hw_blind *b)
@@ -65,13 +68,14 @@ static inline bool hw_blind_now(const struct hw_blind *b)
 	return b->active != 0;
 }
 
-/* Whether 16 to 32 periods or more have begun since `since`: always true from 32 on, never below 16. */
+/* Whether many periods have begun since `since`. Never true with fewer than 16, and always true with 32 or more. */
 static inline bool hw_blind_many_since(const struct hw_blind *b, struct hw_mono since)
 {
 	return b->marks[1].ns > since.ns;
 }
 
-/* What the seeing clock shows at `now`. A past moment is exact as far back as the end of the last period but one. */
+/* Returns the seeing clock at `now`. For the past, the result is exact as far back as the end of the last period but
+ * one. */
 struct hw_seen hw_blind_seen(const struct hw_blind *b, struct hw_mono now);
 
 #endif

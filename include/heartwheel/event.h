@@ -22,7 +22,8 @@ struct hw_event {
 	enum hw_state state;
 	enum hw_reason reason;
 	int64_t time_ms, last_seen_ms; /* wall clock */
-	const char *parents;           /* ids of its known parents, with newlines between; borrowed; may be NULL */
+	const char *parents;           /* ids of the device's known parents, separated by newlines; borrowed; may be
+	                                * NULL */
 	size_t parents_len;
 	int64_t timeout_ms, wait_ms; /* with known parents: see struct hw_transition; otherwise -1 */
 	uint64_t seq;
@@ -34,7 +35,7 @@ struct hw_event {
 struct hw_event_page {
 	const struct hw_event *events; /* borrowed */
 	size_t n;
-	struct hw_stream_id last; /* offset of the last entry read, also of one that was left out */
+	struct hw_stream_id last; /* offset of the last entry that was read, even if it was left out */
 	bool ok;                  /* false: the read failed, and the other members mean nothing */
 	bool gone;                /* the stream no longer has the offset to continue from */
 	bool more; /* more entries follow; if the end of the stream was requested: more entries precede */

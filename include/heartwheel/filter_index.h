@@ -24,25 +24,26 @@ struct hw_filter_index {
 /* The caller's storage. An index of zeroes is empty. */
 void hw_filter_index_fini(struct hw_filter_index *x);
 
-/* Adds a filter, also an equal one. The text is borrowed. Returns 0, or -ENOMEM with the index unchanged but for memory
- * that it keeps. */
+/* Adds a filter; an equal one may already be there. The text is borrowed. Returns 0 or -ENOMEM; after -ENOMEM the
+ * index has the same filters as before. */
 int hw_filter_index_add(struct hw_filter_index *x, const char *filter, size_t value);
 
-/* Called for each filter that is found, with its value. true ends the search. Must not change the index. NULL: the
- * first filter ends the search, and the search returns true. */
+/* Called for each filter that is found, with its value. If it returns true, the search ends. Must not change the
+ * index. If a search gets NULL instead, the first filter ends it, and it returns true. */
 typedef bool hw_filter_found(void *arg, size_t value);
 
-/* Each filter that is equal to `filter`. Returns whether `found` returned true. */
+/* Finds each filter that is equal to `filter`. Returns whether `found` has returned true. */
 bool hw_filter_index_equal(const struct hw_filter_index *x, const char *filter, hw_filter_found *found, void *arg);
 
-/* Each filter that matches every topic that `filter` matches, as hw_topic_covers() decides. */
+/* Finds each filter that matches every topic of `filter`, as hw_topic_covers() decides. */
 bool hw_filter_index_covers(const struct hw_filter_index *x, const char *filter, hw_filter_found *found, void *arg);
 
-/* Each filter that matches the topic, and each filter that has too many levels for the tree. `topic` has no NUL. */
+/* Finds each filter that matches the topic. Also finds each filter that has too many levels for the tree. `topic`
+ * has no NUL. */
 bool hw_filter_index_topic(const struct hw_filter_index *x, const char *topic, size_t len, hw_filter_found *found,
                            void *arg);
 
-/* Each filter that matches any topic that `filter` matches, as hw_topic_filters_overlap() decides. */
+/* Finds each filter that matches any topic of `filter`, as hw_topic_filters_overlap() decides. */
 bool hw_filter_index_overlaps(const struct hw_filter_index *x, const char *filter, hw_filter_found *found, void *arg);
 
 #endif

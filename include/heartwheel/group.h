@@ -33,15 +33,16 @@ enum hw_format {
 	HW_FORMAT_PLAIN  /* only the group's fields and goodbyes are read */
 };
 
-/* A goodbye: a payload on the topics of a template. `text` NULL: any payload but an empty one. With `member`: a JSON
- * object whose member at that path has the value `text` (hw_payload_member_is()). Otherwise: the bytes of `text`. */
+/* A goodbye: a certain payload on the topics of a template. With `member`, the payload is a JSON object whose member
+ * at that path has the value `text` (hw_payload_member_is()). Without `member`, the payload is `text`. `text` NULL:
+ * any payload that is not empty. */
 struct hw_goodbye {
 	struct hw_topic topic;
 	char *member, *text; /* owned */
 	bool beats;          /* its filter is also a heartbeat filter of the group */
 };
 
-/* From "FILTER", "FILTER WORD" or "FILTER MEMBER=VALUE", separated by spaces. Returns as hw_topic_compile(). */
+/* Compiles "FILTER", "FILTER WORD" or "FILTER MEMBER=VALUE", separated by spaces. Returns as hw_topic_compile(). */
 int hw_goodbye_compile(struct hw_goodbye *g, const char *text, const char **why);
 void hw_goodbye_fini(struct hw_goodbye *g);
 
@@ -54,7 +55,7 @@ struct hw_while {
 	char *topic, *member, *value; /* owned */
 };
 
-/* From "TOPIC VALUE" or "TOPIC MEMBER=VALUE", separated by spaces. Returns 0, -EINVAL with *why, or -ENOMEM. */
+/* Compiles "TOPIC VALUE" or "TOPIC MEMBER=VALUE", separated by spaces. Returns 0, -EINVAL with *why, or -ENOMEM. */
 int hw_while_compile(struct hw_while *w, const char *text, const char **why);
 void hw_while_fini(struct hw_while *w);
 
@@ -89,9 +90,10 @@ struct hw_group_spec {
 	bool retained;          /* messages with the retain flag count as heartbeats (MQTT 5) */
 	bool batch;             /* a message is a JSON array of heartbeats */
 	bool canary;            /* the monitor may publish canaries on the group's filters */
-	const char *probe;      /* request for a silent device; the caller interprets it; NULL or "": none */
-	int64_t probe_after_ms; /* silence before the first probe, out of timeout_ms; a device's own timeout scales it
-	                         */
+	const char *probe;      /* which request is sent to a silent device; the caller interprets it; NULL or "":
+	                         * none */
+	int64_t probe_after_ms; /* silence before the first probe, for timeout_ms; for a device with an own timeout
+	                         * it is scaled */
 	unsigned probes;        /* per silence: 1 .. HW_PROBES_MAX */
 };
 
@@ -105,7 +107,7 @@ struct hw_group {
 	size_t n_ignore;
 	struct hw_while *whiles;
 	size_t n_whiles;
-	/* Patterns over the captures of the form and of `more` names, in this order. */
+	/* Patterns of the parents' ids. Their names are the captures of `form`, and then those of `more`. */
 	struct hw_pattern *parents;
 	unsigned n_parents;
 	uint64_t parents_hash; /* of the patterns; never 0 */
@@ -114,8 +116,9 @@ struct hw_group {
 	bool sorts;             /* has goodbye or ignore filters, which are matched first */
 	struct hw_topic status; /* status.filter == NULL: none */
 	struct hw_topic form;   /* template of the id; its captures are the values of all other templates */
-	bool assembled;         /* the form is more than one capture; the id is not a part of the topic */
-	bool as_it_stands;      /* the id is the captured text unchanged, and no last topic level has a meaning */
+	bool assembled;         /* the id is not a part of the topic, because `form` is more than a single capture */
+	bool as_it_stands;      /* the id is the captured text unchanged, and the last level of a topic has no
+	                         * special meaning */
 	char *id_prefix;        /* never NULL */
 	size_t id_prefix_len;
 	int64_t timeout_ms, timeout_max_ms, max_age_ms;
@@ -125,7 +128,7 @@ struct hw_group {
 	struct hw_field *field;
 	struct hw_reading reading; /* how its JSON payloads are read */
 	bool batch, canary, retained;
-	bool bridged;    /* one of its `whiles` is a topic below $SYS/: the state of a bridge */
+	bool bridged;    /* one of its `whiles` is the state of a bridge: a topic below $SYS/ */
 	unsigned probes; /* 0: none */
 	int64_t probe_after_ms;
 	char *probe;   /* never NULL */
@@ -134,7 +137,7 @@ struct hw_group {
 	 * receive the same devices. 0: unknown, because no configuration of this run had the group. */
 	uint64_t form_hash;
 	bool retired;
-	bool unheard; /* retired, and the other groups lack one of its heartbeat filters */
+	bool unheard; /* the group is retired, and no other group has all of its heartbeat filters */
 };
 
 struct hw_match_index;
@@ -159,9 +162,9 @@ void hw_groups_fini(struct hw_groups *g);
 int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t n);
 
 /*
- * The same in two steps: the draft allocates everything, and its installation cannot fail. Between the two, the caller
- * can allocate its own data that depends on the groups. `next` has the future table and its contents. Only the
- * addresses of groups that stay change at the installation.
+ * hw_groups_set() in two steps. The draft allocates all memory, so installing it cannot fail. In between, the caller
+ * can allocate its own data for the groups. `next` is the future table with its contents. When the draft is installed,
+ * only the addresses of groups that stay change.
  */
 struct hw_groups_draft {
 	struct hw_groups next;
@@ -169,18 +172,18 @@ struct hw_groups_draft {
 	size_t n;
 };
 
-/* As hw_groups_set(), but the table is unchanged. After 0 the caller must call hw_groups_install() or
- * hw_groups_draft_fini(). */
+/* Makes the draft, with the results of hw_groups_set(); the table is unchanged. After 0 the caller must call
+ * hw_groups_install() or hw_groups_draft_fini(). */
 int hw_groups_draft(const struct hw_groups *g, const struct hw_group_spec *specs, size_t n, struct hw_groups_draft *d);
-/* Consumes the draft. `g` must be unchanged since the draft was made. */
+/* Installs the draft, which is then used up. `g` must be unchanged since the draft was made. */
 void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d);
 void hw_groups_draft_fini(struct hw_groups_draft *d);
 
 /* The index of the group of that name, retired groups included, or -1. */
 int hw_groups_find(const struct hw_groups *g, const char *name);
 
-/* The same for a name without a NUL. An unknown name gets a retired group without filters, for devices whose group is
- * not in the configuration. Errors: -EINVAL (invalid name), -ENOSPC or -ENOMEM. */
+/* Like hw_groups_find(), for a name without a NUL. If the name is unknown, makes a retired group without filters,
+ * for devices whose group is not in the configuration. Errors: -EINVAL (invalid name), -ENOSPC or -ENOMEM. */
 int hw_groups_name(struct hw_groups *g, const char *name, size_t len);
 
 enum hw_match {
@@ -213,7 +216,7 @@ enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size
 /* Whether the topic is the status topic of any group, retired groups included. */
 bool hw_groups_is_status(const struct hw_groups *g, const char *topic, size_t len);
 
-/* The index of the group's heartbeat template with the filter of `by`; n_heartbeat: none. */
+/* Returns the index of the group's heartbeat template that has the same filter as `by`; n_heartbeat: there is none. */
 size_t hw_group_heartbeat_like(const struct hw_group *g, const struct hw_topic *by);
 
 /* The index of the heartbeat template that is `by`, or that shares its filter with the goodbye `by`; n_heartbeat: none.
@@ -232,7 +235,8 @@ size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const ch
 /* Whether the id has the group's id_prefix and the form of its ids. */
 bool hw_group_fits(const struct hw_group *g, const char *id, size_t id_len);
 
-/* Whether a message with HW_MATCH_GOODBYE is a goodbye. `*no_memory`: an allocation failed, and false is unsure. */
+/* Whether a message with HW_MATCH_GOODBYE is a goodbye. If *no_memory is set, an allocation failed, and a result of
+ * false may be wrong. */
 bool hw_group_is_goodbye(const struct hw_group *g, const char *topic, size_t len, const void *payload,
                          size_t payload_len, bool *no_memory);
 

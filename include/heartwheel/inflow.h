@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input of a source of evidence, on its way into the monitor: messages in batches, and all items in the order in
- * which they were read.
+ * The input of a source of evidence, on its way into the monitor: messages in batches, and all other items, in the
+ * order in which they were read.
  *
  * A message may contain thousands of heartbeats, so the monitor may finish it only in a later turn. All items that were
- * read after it wait too. A barrier that overtook the message would judge devices whose heartbeats have been read but
- * not processed. The reader of a source does once per turn:
+ * read after it must wait too: if a barrier overtook the message, devices would be judged whose heartbeats were read
+ * but not processed. In each turn, the reader of a source does this:
  *
  *     if (!hw_inflow_begin(&f, m, now)) continue in the next turn
  *     while (f.holding || another item is read) {
@@ -15,8 +15,8 @@
  *     }
  *     if (!hw_inflow_flush(&f, m, now)) continue in the next turn
  *
- * Invariant: nothing is added while earlier messages are unfinished (first > 0). The module is as pure as the rest of
- * the core. Cost: that of hw_monitor_messages().
+ * Invariant: while earlier messages are unfinished (first > 0), nothing is added. Pure, like the rest of the core.
+ * Cost: that of hw_monitor_messages().
  */
 #ifndef HEARTWHEEL_INFLOW_H
 #define HEARTWHEEL_INFLOW_H
@@ -30,8 +30,8 @@
 /* Owned by the caller. Members that the caller does not set are zero before the first turn. */
 struct hw_inflow {
 	unsigned source;
-	/* Called after the monitor has processed `n` messages, which end before `first`; the callback must drain the
-	 * monitor. Returns whether the turn is over. The result counts only if hw_inflow_left(). */
+	/* Called after the monitor has processed `n` messages, the last one before `first`. The callback must drain
+	 * the monitor. Returns whether the turn is over; this matters only if hw_inflow_left(). */
 	bool (*on_taken)(void *arg, struct hw_now now, size_t n);
 	void *arg;
 	struct hw_message message[HW_BATCH]; /* they point to the caller's memory until a flush returns true */

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Both point into the object. The key is the text between its quotes, with its escapes. The value is one JSON value
- * without white space around it. */
+/* Both point into the object. The key is the text between its quotes, with its escapes. The value is one JSON value,
+ * without the white space around it. */
 struct hw_json_member {
 	const char *key, *value;
 	size_t key_len, value_len;
@@ -16,7 +16,7 @@ struct hw_json_member {
 
 /* Whether the bytes are a JSON object (RFC 8259) in valid UTF-8, nested at most 1000 deep. */
 bool hw_json_object_valid(const char *text, size_t len);
-/* The same for an array, whose elements are then read with hw_json_array_next(). */
+/* Like hw_json_object_valid(), for an array. Its elements are then read with hw_json_array_next(). */
 bool hw_json_array_valid(const char *text, size_t len);
 /* The same for any value. */
 bool hw_json_valid(const char *text, size_t len);
@@ -34,7 +34,7 @@ size_t hw_json_plain(const char *text, size_t len);
  * that hw_json_object_valid() accepted, or that is inside such an object. */
 bool hw_json_object_next(const char *text, size_t len, size_t *at, struct hw_json_member *m);
 
-/* The same for the elements of an array, which have no key. */
+/* Like hw_json_object_next(), for the elements of an array, which have no key. */
 bool hw_json_array_next(const char *text, size_t len, size_t *at, struct hw_json_member *m);
 
 /* Decodes a JSON string (`len` bytes, valid, with its quotes) into `buf`, which has room for `len` bytes. Returns the

@@ -9,26 +9,26 @@
  *     hw_monitor_messages(m, now, batch, n);               after each batch of the ring, until all are processed
  *     while (hw_monitor_next(m, now, &budget, &out)) ...   after each input and whenever hw_monitor_due() says so
  *
- * The evidence rule: a device is a suspect when its deadline has passed: min(max(last seen, end of the last lossy
- * blindness) + timeout, last seen + 3 x timeout) on the seeing clock. The suspect then waits for two barriers: the
- * first is sent after that, the second after the first is back through every source. The device goes offline if its
- * deadline is still past and the monitor is not blind. A goodbye makes a suspect without a deadline. A later heartbeat
- * voids the goodbye, and so does blindness or grace before the judgement.
+ * The evidence rule: a device is a suspect when its deadline has passed. The deadline is min(max(last seen, end of the
+ * last lossy blindness) + timeout, last seen + 3 x timeout) on the seeing clock. The suspect then waits for two
+ * barriers: the first is sent after that, the second after the first is back on every source. The device goes offline
+ * if its deadline is still past and the monitor is not blind. A goodbye makes a device a suspect without a deadline.
+ * The goodbye does not count if a heartbeat follows, or if there is blindness or grace before the judgement.
  *
- * A group is deaf when a device of it would go offline although one of the group's filters may deliver nothing. Then no
- * device of the group is judged, and the group's seeing clock stands still. Afterwards silence counts again from zero
- * (core/hearing.h).
+ * A group becomes deaf when one of its devices would go offline, but one of the group's filters may deliver nothing.
+ * While the group is deaf, none of its devices is judged, and the group's seeing clock stands still. Afterwards silence
+ * counts from zero (core/hearing.h).
  *
  * Keys: a device may also be known by a key with a time to live that another program keeps in the store
- * (HW_SOURCE_KEY). The driver checks a key when another program has touched it, or on HW_OUT_KEY_CHECK, and passes the
- * answer in. Such a device is offline when its key is gone. A device that also sends heartbeats is offline when both
- * are silent. The store's answer is evidence without a barrier. After a loss of the store's data, the driver first
- * calls hw_monitor_key_loss(). Keys have a seeing clock and a wheel of their own, because the store and the broker fail
- * independently. Blindness for keys is always lossy: a device whose key is missing afterwards gets one more time to
- * live, counted from the end of the blindness.
+ * (HW_SOURCE_KEY). The driver checks a key when another program has changed it, or on HW_OUT_KEY_CHECK, and passes the
+ * answer in. Such a device is offline when its key is missing. A device that also sends heartbeats is offline when its
+ * key is missing and its heartbeats have stopped. The store's answer is evidence without a barrier. After a loss of the
+ * store's data, the driver first calls hw_monitor_key_loss(). Keys have a seeing clock and a wheel of their own,
+ * because the store and the broker fail independently. Blindness for keys is always lossy: a device whose key is
+ * missing afterwards gets one more time to live, counted from the end of the blindness.
  *
- * Several nodes: one node decides for each partition of the fleet. Where this node does not decide, a device's state is
- * that of the event stream, and the monitor only notes its own verdict. So this node can take over at any moment.
+ * Several nodes: one node decides for each partition of the fleet. For all other partitions, a device's state is that
+ * in the event stream, and the monitor only notes its own verdict. So this node can take over at any moment.
  *
  * Cost: a heartbeat is a look-up and two stores. A device moves in the wheel at most once per timeout (lazy re-arm).
  * All other work is spent from the caller's budget, one unit per device checked.
@@ -63,17 +63,17 @@ struct hw_monitor_conf {
 	int64_t forget_after_ms, forget_once_after_ms; /* 0: never */
 	int64_t grace_ms;                              /* [mqtt] reconnect_grace */
 	int64_t barrier_slow_ms, barrier_timeout_ms;
-	unsigned readers;  /* 1 .. HW_READERS_MAX: sources that exist from the start */
-	int ttl_factor;    /* TTL of a refresh, in timeouts; paces the sweep while blind */
-	const char *node;  /* a message with this `by` is this monitor's own; NULL: unknown; borrowed */
-	bool canaries;     /* filters must prove that they deliver; false: no group is ever deaf */
-	bool as_published; /* the sender's retain flag is kept (MQTT 5): it means history only on status topics that are
-	                      adopted */
-	const char *adopt_by;      /* the node whose retained statuses make devices known; NULL: none; borrowed */
-	int64_t blind_lasts_ms;    /* several nodes: after so long, a group that is blind alone goes to other nodes */
-	bool several;              /* one of several nodes: it decides for no partition until hw_monitor_role() */
-	bool loading;              /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
-	unsigned probe_rate;       /* probes per second, all groups together; 0: no limit */
+	unsigned readers;       /* 1 .. HW_READERS_MAX: sources that exist from the start */
+	int ttl_factor;         /* time to live of keys, in timeouts; determines the pace of refreshes while blind */
+	const char *node;       /* a message with this `by` is this monitor's own; NULL: unknown; borrowed */
+	bool canaries;          /* filters must prove that they deliver; false: no group is ever deaf */
+	bool as_published;      /* the broker keeps the sender's retain flag (MQTT 5): then only status topics that are
+	                         * adopted bring old messages with the flag */
+	const char *adopt_by;   /* the node whose retained statuses make devices known; NULL: none; borrowed */
+	int64_t blind_lasts_ms; /* several nodes: after so long, a group that is blind alone goes to other nodes */
+	bool several;           /* one of several nodes: it decides for no partition until hw_monitor_role() */
+	bool loading;           /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
+	unsigned probe_rate;    /* probes per second, all groups together; 0: no limit */
 	const char *probe_answers; /* a probe's msg_id on this topic is its answer; NULL: none; borrowed */
 	const char *key_group;     /* the group of devices known by keys alone; NULL: keys are not checked; borrowed */
 };
@@ -92,18 +92,20 @@ struct hw_message {
 #define HW_UPSTREAM_SOURCE 0 /* only this source's messages are values of `while` topics */
 
 enum hw_out_kind {
-	HW_OUT_TRANSITION,    /* .transition */
-	HW_OUT_REFRESH,       /* .device: its keys in the store are due for a refresh */
-	HW_OUT_REFRESH_LIGHT, /* .device: as HW_OUT_REFRESH, but its keys outlive the next refresh anyway: only reported
-	                fields must be written */
-	HW_OUT_STATUS,        /* .device: its retained status may have been replaced, and is pending again */
-	HW_OUT_BARRIER,       /* .barrier: publish this number on the barrier topic */
-	HW_OUT_BLIND,         /* .blind: blindness began or ended, or its cause turned out to be denied barriers */
-	HW_OUT_RECONNECT,     /* .source: nothing arrives on this connection; close and reopen it */
-	HW_OUT_REOPEN,        /* the broker does not answer on the barriers' connection; close and reopen it */
-	HW_OUT_KEY_CHECK,     /* .device: check its key, and pass the answer to hw_monitor_key() */
-	HW_OUT_CANARY,        /* .canary: publish it (QoS 1, not retained) */
-	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do; once, until one comes back */
+	HW_OUT_TRANSITION,     /* .transition */
+	HW_OUT_REFRESH,        /* .device: its keys in the store are due for a refresh */
+	HW_OUT_REFRESH_LIGHT,  /* .device: as HW_OUT_REFRESH, but its keys live past the next refresh in any case, so
+	                        * only reported fields must be written */
+	HW_OUT_STATUS,         /* .device: its retained status may have been replaced, and is pending again */
+	HW_OUT_BARRIER,        /* .barrier: publish this number on the barrier topic */
+	HW_OUT_BLIND,          /* .blind: blindness began or ended, or barriers that the broker refuses proved to be
+	                        * its cause */
+	HW_OUT_RECONNECT,      /* .source: nothing arrives on this connection; close and reopen it */
+	HW_OUT_REOPEN,         /* the broker does not answer on the barriers' connection; close and reopen it */
+	HW_OUT_KEY_CHECK,      /* .device: check its key, and pass the answer to hw_monitor_key() */
+	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
+	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do; reported once until one comes
+	                        * back */
 	HW_OUT_DEAF,           /* .deaf: deafness of a group began or ended */
 	HW_OUT_UPSTREAM,       /* .upstream: the upstream of a group went down, or is up again */
 	HW_OUT_UNWRITTEN,      /* .device: the store may lack its state, even if it has this seq: raise the seq with
@@ -132,8 +134,8 @@ struct hw_out {
 			struct hw_ref device;
 			uint64_t seq; /* of the device's last transition */
 			struct hw_ref parent;
-			int64_t settle_ms; /* 0: the device is offline by itself; else it may still return with the
-			                      parent, within this time */
+			int64_t settle_ms; /* 0: the device stopped by itself; else the time in which it may still
+			                    *    return with the parent */
 		} parent_heard;
 		struct {
 			struct hw_ref device;
@@ -160,9 +162,10 @@ struct hw_out {
 			bool begun;
 			uint16_t group, filter;
 			int64_t length_ns; /* when it ends: its length on the monitor's seeing clock */
-			int64_t bound_ns;  /* when it begins: its length if nothing arrives; INT64_MAX: no limit */
-			int64_t others_ns; /* the same if the group's other filters deliver heartbeats; INT64_MAX: no
-			                      such limit */
+			int64_t bound_ns;  /* at its begin: its longest duration if no message arrives; INT64_MAX: no
+			                    * limit */
+			int64_t others_ns; /* at its begin: its longest duration if the group's other filters
+			                    * deliver; INT64_MAX: no limit */
 			const char *topic; /* of the canary; NULL: none is sent; valid until the next call */
 			enum hw_canary_answer answer;
 		} deaf;
@@ -176,23 +179,23 @@ enum hw_refused {
 	HW_REFUSED_TIMEOUT,     /* `timeout` is not a finite number >= 0 */
 	HW_REFUSED_STALE,       /* `time` is older than the group's max_age */
 	HW_REFUSED_RETAINED,    /* history: delivered with the retain flag */
-	HW_REFUSED_FLAGGED,  /* published with the retain flag in a group that does not count it; a reconnected bridge
-	                        does this with everything that the other broker retains */
-	HW_REFUSED_MONITOR,  /* message of another monitor, although this is the only node */
-	HW_REFUSED_TOPIC,    /* on no group's topic */
-	HW_REFUSED_MEMORY,   /* no memory for a new device */
-	HW_REFUSED_PROBE,    /* an answer to no current probe: forged, or the silence is over */
-	HW_REFUSED_BATCH,    /* a batch that is no JSON array or is cut off, or an element without an id */
-	HW_REFUSED_STRANGER, /* several nodes: presence of a node that is no member */
+	HW_REFUSED_FLAGGED,     /* has the retain flag, and its group does not count such messages. When a bridge
+	                         * reconnects, it publishes all that the other broker retains in this way */
+	HW_REFUSED_MONITOR,     /* message of another monitor, although this is the only node */
+	HW_REFUSED_TOPIC,       /* on no group's topic */
+	HW_REFUSED_MEMORY,      /* no memory for a new device */
+	HW_REFUSED_PROBE,       /* an answer to no current probe: forged, or the silence is over */
+	HW_REFUSED_BATCH,       /* a batch that is no JSON array or is cut off, or an element without an id */
+	HW_REFUSED_STRANGER,    /* several nodes: presence of a node that is no member */
 	HW_REFUSED_EPOCH,  /* several nodes: a fencing token whose epoch is too far ahead, in a presence or in Redis */
-	HW_REFUSED_PARENT, /* a parent's id is invalid, or the parent closes a circle or a line of over
-	                      HW_ANCESTORS_MAX: it is ignored */
+	HW_REFUSED_PARENT, /* a parent was ignored: its id is invalid, or it would close a circle, or make a line of
+	                    * more than HW_ANCESTORS_MAX */
 	HW_REFUSED_STORED, /* a value in the store is out of bounds: see hw_monitor_load() */
 	HW_REFUSED_KINDS
 };
 
-/* "id", "max_devices", "timeout", "stale", "retained", "flagged", "monitor", "topic", "memory", "probe", "batch",
- * "stranger", "epoch", "parent", "stored". */
+/* Clears `left_out` in the statistics; the next such message sets it again. `logged`: messages of this group do not
+ * set it any more. */
 const char *hw_refused_name(enum hw_refused k);
 /* Adds refusals by the caller to the count. */
 void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t n);
@@ -247,23 +250,24 @@ struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const stru
                                   size_t n_groups, const uint8_t key[16], struct hw_now now);
 void hw_monitor_free(struct hw_monitor *m);
 
-/* A reload: both `conf` and `groups` may change at any time. Sweeps put a shorter timeout into force, within `budget`.
- * Errors as for hw_groups_set(). */
+/* A reload. `conf` and `groups` may both change, at any time. A shorter timeout is put into force by sweeps, within
+ * the budget. Errors as for hw_groups_set(). */
 int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct hw_monitor_conf *conf,
                            const struct hw_group_spec *groups, size_t n_groups);
 
 /* --- evidence ----------------------------------------------------------------- */
 
 /*
- * Takes at most HW_BATCH messages in the order in which they were read, from any topic but the barriers'. Returns how
- * many were processed. This is less than n if a message is a batch with more elements than one call takes. The caller
- * then drains the monitor and calls again with that message and the following ones, unchanged. Nothing that was read
- * later may be passed in before: a barrier must not overtake heartbeats.
+ * Takes at most HW_BATCH messages in the order in which they were read, from any topic except that of barriers.
+ *
+ * Returns how many were processed. This is less than n if a message is a batch with more elements than one call takes.
+ * The caller then drains the monitor, and calls again with that message and all that follow, unchanged. Nothing that
+ * was read later may be passed in before them: a barrier must not overtake heartbeats.
  */
 size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n);
 
-/* Takes one heartbeat or goodbye of a device by its id, without a topic. hw_monitor_messages() ends here for each
- * heartbeat. `p` NULL: a plain heartbeat. The caller keeps `p`. */
+/* Takes one heartbeat or goodbye of a device by its id, without a topic, as hw_monitor_messages() does for each
+ * message. `p` NULL: a plain heartbeat. The caller keeps `p`. */
 void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t group, const char *id, size_t id_len,
                           struct hw_payload *p);
 
@@ -285,22 +289,24 @@ void hw_monitor_remove_source(struct hw_monitor *m, struct hw_now now, unsigned 
 /* Barrier `number` came back on a source. */
 void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned source, uint64_t number);
 
-/* Any bytes arrived on a source's connection. Call it once per batch. */
+/* Any bytes have arrived on a source's connection. Called once for each batch. */
 void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source);
 
-/* A source's connection is up (a reader: subscribed) or lost. All start lost. */
+/* A source's connection is up (a reader: subscribed) or lost. Initially all are lost. */
 void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, bool up);
 
-/* The values of `while` topics come on source 0, at first those that the broker retains. Call _asked() when source 0
- * loses its connection, or asks for the retained values again; call _granted() when the broker has granted the request.
- * Values that have not come again by the next barrier are unknown. */
+/* The values of `while` topics come on source 0, at first those that the broker has retained.
+ * hw_monitor_upstreams_asked(): source 0 has lost its connection, or has requested the retained values again.
+ * hw_monitor_upstreams_granted(): the broker has granted the request. A value that has not come again by the next
+ * barrier is unknown. */
 void hw_monitor_upstreams_asked(struct hw_monitor *m);
 void hw_monitor_upstreams_granted(struct hw_monitor *m);
 
 /*
- * For the next run: filters whose canary came back in this run, or in an earlier one. With it, the next run notices a
- * right to read that was lost while no monitor ran. Filters share parts by a hash of their canary's topic. A part is 0
- * if a canary of its filters never came back, and else a hash of these filters: if they change, the part is forgotten.
+ * For the next run: the filters whose canary came back in this run, or in an earlier one. By them, the next run notices
+ * if the right to read was lost while no monitor ran. A hash of a canary's topic assigns its filter to a part. A part
+ * is 0 if a canary of one of its filters never came back; otherwise it is a hash of these filters. If the filters
+ * change, the part is forgotten.
  */
 #define HW_CANARY_PARTS 256
 struct hw_canaries {
@@ -313,20 +319,21 @@ void hw_monitor_recall_canaries(struct hw_monitor *m, const struct hw_canaries *
  * lost. */
 void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up);
 /*
- * The broker acknowledged a barrier at `at`. Call it before any call with a later time. The broker has read a barrier
- * that is late after that, so the barrier is only slow. If the broker acknowledges nothing for barrier_timeout, the
- * connection is silent.
+ * The broker has acknowledged a barrier at `at`. Must be called before any call with a later time. A barrier that is
+ * late although it is acknowledged is only slow, because the broker has read it. If the broker acknowledges nothing for
+ * barrier_timeout, the connection is silent.
  */
 void hw_monitor_barrier_taken(struct hw_monitor *m, struct hw_mono at);
-/* Whether the broker refused the last barrier (MQTT 5 reports it). A barrier that is out for barrier_timeout is then
- * lost. */
+/* Whether the broker has refused the last barrier, which MQTT 5 reports. If this barrier is not back after
+ * barrier_timeout, it is lost and not late. */
 void hw_monitor_barriers_refused(struct hw_monitor *m, bool refused);
 bool hw_monitor_barriers_silent(const struct hw_monitor *m, struct hw_now now);
 
 /* The broker's answer to the canary on this filter of this group, where it can be attributed (MQTT 5). */
 void hw_monitor_canary_answer(struct hw_monitor *m, uint16_t group, uint16_t filter, enum hw_canary_answer answer);
 
-/* The loop or a reader should have woken at `planned`, and woke now. Lasts until hw_monitor_drained(). */
+/* The loop or a reader should have woken up at `planned`, but did so only now: a stall. It lasts until
+ * hw_monitor_drained(). */
 void hw_monitor_stall(struct hw_monitor *m, struct hw_now now, struct hw_mono planned);
 /* Every ring and socket has been read empty once since the last hw_monitor_stall(). */
 void hw_monitor_drained(struct hw_monitor *m, struct hw_now now);
@@ -351,13 +358,13 @@ void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned source);
 
 /* conf.probe_answers. */
 const char *hw_monitor_probe_answers(const struct hw_monitor *m);
-/* Writes the msg_id of a probe for the current silence of a device: its index, its generation, and a keyed tag over
- * these and the silence. False: the device does not exist. */
+/* Writes the msg_id of a probe for the present silence of a device: its index, its generation, and a tag of these
+ * and the silence, made with a secret key. Returns false if the device does not exist. */
 bool hw_probe_id(const struct hw_monitor *m, struct hw_ref device, char id[HW_PROBE_ID_SIZE]);
-/* Whether a probe of a device is still useful: the device is online, no heartbeat has come since HW_OUT_PROBE, its
- * deadline is ahead, and neither the monitor nor the group is blind. `left_ns` as in HW_OUT_PROBE. */
+/* Whether a probe of a device is still useful: the device is online, has sent no heartbeat since HW_OUT_PROBE, and
+ * its deadline has not passed, and neither the monitor nor the group is blind. `left_ns` as in HW_OUT_PROBE. */
 bool hw_probe_is_wanted(const struct hw_monitor *m, struct hw_now now, struct hw_ref device, int64_t *left_ns);
-/* The device has answered a probe: a heartbeat. Ignored if the device does not exist or was forgotten. */
+/* The device has answered a probe; this is a heartbeat. Ignored if the device does not exist or was forgotten. */
 void hw_monitor_answered(struct hw_monitor *m, struct hw_now now, struct hw_ref device);
 
 /* --- keys --------------------------------------------------------------------- */
@@ -401,14 +408,16 @@ struct hw_stored {
 	int64_t own_timeout_ms;         /* 0: none */
 	int64_t down_ms;                /* how long no monitor ran; does not count as silence */
 	int64_t gone_ms;                /* offline: how long monitors have observed that; 0: unknown; < 0: unusable */
-	bool hearsay;                   /* read because only the stream had named the device: hw_monitor_is_hearsay() */
+	bool hearsay;                   /* the device was read because only the stream had named it:
+	                                 * hw_monitor_is_hearsay() */
 	const char *group; /* NULL: the first group. An unconfigured one is kept by name; an invalid name is replaced by
 	                      a guess */
 	uint64_t form;     /* form of its group that the device was heard in; 0: unknown */
 	unsigned source;   /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;      /* 0: the record has none */
 	bool once;
-	int64_t ahead_ms;    /* how far the store's clock is ahead of this machine's; 0: behind, or unknown */
+	int64_t ahead_ms;    /* by how much the store's clock is ahead of this machine's; 0: it is not, or this is
+	                      * unknown */
 	const char *parents; /* ids, each but the last followed by a newline; NULL: none. For a group with parents */
 	struct hw_report report; /* the caller's; the monitor may take fields out */
 };
@@ -416,7 +425,7 @@ struct hw_stored {
 /*
  * Loads a device from the store. An unknown device is created as stored, without a transition. A device that was heard
  * meanwhile keeps the newer data, and its seq grows past the stored one. If another node decides for the device, the
- * stored state counts unless something newer was read. Of two timeouts of the device's own, the longer counts.
+ * stored state counts unless a newer one was read. Of two timeouts of the device's own, the longer counts.
  *
  * A value out of bounds is counted (HW_REFUSED_STORED) and replaced. A time more than a day ahead of both clocks
  * becomes now. An invalid or missing seq becomes the known one, or now. A missing state becomes the known one, or
@@ -428,18 +437,19 @@ struct hw_stored {
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s);
 
 /*
- * A device that was forgotten before this run, and whose clearing the broker has not acknowledged. Makes a forgotten
- * record in *device, so that the clearing can be pending. The group is guessed by the longest id_prefix that fits.
- * -EEXIST: the id is known, and its own status replaces the one to clear. Otherwise as hw_monitor_load().
+ * Makes a forgotten record in *device, for a device that was forgotten before this run. The broker has not acknowledged
+ * its clearing, which can be pending again by this record. The group is guessed: the one with the longest id_prefix
+ * that fits. -EEXIST: the id is known, and its own status replaces the one to be cleared. Otherwise returns as
+ * hw_monitor_load().
  */
 int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t id_len, struct hw_ref *device);
 
-/* Loading is over or given up: a sweep, spent from the budget, makes provisional devices online or offline by what was
- * heard. */
+/* Loading has ended or was given up. A sweep within the budget makes provisional devices online or offline, by what
+ * was heard of them. */
 void hw_monitor_loaded(struct hw_monitor *m);
 
-/* The store has a newer seq for this device: the device's seq becomes greater. Returns whether the device exists and
- * its seq was not greater. The caller then makes its state pending again. */
+/* The store has a newer seq of this device. Makes the device's seq greater than that. Returns whether the device
+ * exists and its seq was not greater. The caller then makes its state pending again. */
 bool hw_monitor_adopt_seq(struct hw_monitor *m, struct hw_ref device, uint64_t seq);
 
 /* --- several nodes ------------------------------------------------------------ */
@@ -449,9 +459,9 @@ bool hw_monitor_adopt_seq(struct hw_monitor *m, struct hw_ref device, uint64_t s
 enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_AUTHORITATIVE };
 
 /*
- * Sets the role in partition `p` and the epoch of its owner's fencing token (a watcher has 0). Follow the stream to its
- * end before this node becomes authoritative: a sweep, spent from the budget, then takes the devices over. If the node
- * loses the partition, output that was pulled before may be dropped: see hw_monitor_unsay().
+ * Sets the role in partition `p`, and the epoch of its owner's fencing token (0 for a watcher). Before this node
+ * becomes authoritative, the caller must follow the stream to its end. A sweep within the budget then takes the devices
+ * over. If the node loses the partition, outputs that were returned before may be dropped: see hw_monitor_unsay().
  */
 void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch);
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d);
@@ -465,9 +475,9 @@ bool hw_monitor_is_authoritative(const struct hw_monitor *m, const struct hw_dev
 uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d);
 
 /*
- * Takes an entry of the stream, in the stream's order. An unknown device becomes known. The entry counts if this node
- * does not decide for the device and has read nothing newer. Nothing is emitted. The record of a device that the entry
- * forgets stays until hw_monitor_reap().
+ * Takes an entry of the stream, in the stream's order. An unknown device becomes known. The entry is applied if this
+ * node does not decide for the device and has read no newer state. Nothing is emitted. The record of a device that the
+ * entry forgets stays until hw_monitor_reap().
  *
  * Returns 0, -EINVAL (invalid id, state or seq), -ENOSPC (max_devices), -ENOMEM or -ESTALE. -ESTALE: the entry's epoch
  * is above that of hw_monitor_role(), so another node has taken the partition. The entry was not applied: change the
@@ -513,13 +523,15 @@ bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *bu
 /* --- parents ------------------------------------------------------------------- */
 
 /*
- * A device depends on its parents, the devices whose ids its group's `parents` give for its last heartbeat. A parent is
- * known while it is online or offline. The index is this node's own (src/core/parents.h).
+ * The parents of a device are the devices whose ids its group's `parents` give for its last heartbeat. A parent is
+ * known while it is online or offline. The index of parents is this node's own (src/core/parents.h).
  *
- * A child of a group with child_proves lengthens the deadline of an online parent: its heartbeat counts like one of the
- * parent's, but last_seen stays. In a group with parent_death = take, an online child goes offline when no known parent
- * is online any more, unless the child was heard after the parent's goodbye or deadline. No such sweep follows from
- * loading or from a takeover, and a lossy blindness ends it (src/core/parent_death.c).
+ * In a group with child_proves, a child's heartbeat counts for the deadline of an online parent like a heartbeat of the
+ * parent itself; the parent's last_seen does not change.
+ *
+ * In a group with parent_death = take, an online child goes offline when no known parent is online any more. Exception:
+ * the child was heard after the parent's goodbye or deadline. A load or a take-over makes no child go offline, and a
+ * lossy blindness ends the sweep over the children (src/core/parent_death.c).
  */
 #define HW_ANCESTORS_MAX 8
 
@@ -532,10 +544,11 @@ struct hw_parent_view {
 /* The parents of a device, in the order of the configuration; returns their number. */
 unsigned hw_monitor_parents(const struct hw_monitor *m, const struct hw_device *d,
                             struct hw_parent_view parents[HW_PARENTS_MAX]);
-/* Writes the ids of the known parents, with newlines between, without a NUL; returns their length, 0: none is known. */
+/* Writes the ids of the known parents, separated by newlines, without a NUL. Returns the length; 0: no parent is
+ * known. */
 #define HW_PARENTS_TEXT (HW_PARENTS_MAX * (HW_ID_MAX + 1))
 size_t hw_monitor_known_parents(const struct hw_monitor *m, const struct hw_device *d, char text[HW_PARENTS_TEXT]);
-/* The known parent that went offline last, if all known ones are offline. False: there is none. */
+/* If all known parents are offline, finds the one that went offline last. Returns false otherwise. */
 bool hw_monitor_dead_parent(const struct hw_monitor *m, const struct hw_device *d, struct hw_parent_view *parent);
 /* The number of devices that have this one as a parent. */
 uint32_t hw_monitor_children(const struct hw_monitor *m, const struct hw_device *d);
@@ -543,12 +556,12 @@ uint32_t hw_monitor_children(const struct hw_monitor *m, const struct hw_device 
 /* --- forms -------------------------------------------------------------------- */
 
 /*
- * Whether this node may judge a device: nodes may have different groups. A device keeps its state if its group is not
- * configured here. It also does if only another node has heard it, in another form of the group (struct
- * hw_group.form_hash). A single monitor judges every device of its groups.
+ * Whether this node may judge a device. Nodes may have different groups. This node may not judge a device, which then
+ * keeps its state, if the device's group is not configured here. Nor may it if only another node has heard the device,
+ * in another form of the group (struct hw_group.form_hash). A single monitor judges every device of its groups.
  */
 bool hw_monitor_judges(const struct hw_monitor *m, const struct hw_device *d);
-/* The form in which the device was heard, for the store; 0: unknown, and the stored value stays. */
+/* Returns the form in which the device was heard, for the store. 0: unknown; the stored value then stays. */
 uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d);
 
 /* Groups of other nodes. The longest timeout of a group on any node is in force on all nodes. */
@@ -556,13 +569,13 @@ struct hw_peer_group {
 	const char *name;
 	int64_t timeout_ms, timeout_max_ms;
 };
-/* All groups of other nodes that are known now; replaces the previous list. `differ`: a member has other groups. */
+/* Sets all groups of other nodes that are known now. `differ`: a member has other groups than this node. */
 void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *peers, size_t n, bool differ);
 
 /*
- * Counts the devices that are not judged, `budget` records per call. True: a round is complete, or there is nothing to
- * count. Results are those of the last round. Partitions are reported for all nodes, numbers of devices for this node's
- * own partitions, in total and per group.
+ * Counts the devices that are not judged, `budget` records in each call. Returns true when a round is complete, or when
+ * there is nothing to count. The results are those of the last round. The partitions are those of all nodes. The
+ * numbers of devices, in total and for each group, are about this node's own partitions.
  */
 bool hw_monitor_count_unjudged(struct hw_monitor *m, struct hw_now now, unsigned budget);
 bool hw_monitor_may_be_unjudged(const struct hw_monitor *m); /* false: no such device exists, and nothing is counted */
@@ -584,8 +597,8 @@ struct hw_group_judging {
 	bool deaf;                   /* the group has been deaf for conf.blind_lasts_ms */
 };
 struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t group);
-/* Partitions where this node hears devices that the owner has not reported for two rounds, so the owner may not hear
- * them. Empty while all members have the same groups. */
+/* Returns partitions in which this node hears devices, but their owner has not reported them for two rounds, and so
+ * may not hear them. Empty while all members have the same groups. */
 struct hw_partitions hw_monitor_unstored_in(const struct hw_monitor *m);
 /* All unjudged devices, also those without a record here. */
 uint32_t hw_monitor_unjudged(const struct hw_monitor *m);
@@ -618,15 +631,16 @@ void hw_monitor_reap(struct hw_monitor *m, struct hw_ref device);
 
 /* --- out ---------------------------------------------------------------------- */
 
-/* The next output. False: nothing is left now, or *budget is used up (*budget == 0: call again soon). Outputs that
- * inputs have caused come first and cost no budget. */
+/* Returns the next output. Outputs that inputs have caused come first, and cost no budget. Returns false if nothing
+ * is left now, or if the budget is used up (*budget == 0: call again soon). */
 bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_out *out);
 
-/* The next output that inputs have already caused, or false. No device is judged and no time is checked. For a monitor
- * that no longer receives and only passes on its remaining output. */
+/* Returns the next output that inputs have already caused, or false. Judges no device and checks no time. For a
+ * monitor that receives nothing any more, and only passes on the rest of its output. */
 bool hw_monitor_caused(struct hw_monitor *m, struct hw_out *out);
 
-/* When hw_monitor_next() has work again without further input; false: never. */
+/* Sets the time at which hw_monitor_next() has work again, if there is no further input. Returns false if it never
+ * has. */
 bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mono *at);
 
 /* How long the keys of an online device outlive their last refresh. */
@@ -636,29 +650,29 @@ static inline int64_t hw_ttl_ms(int64_t timeout_ms, int ttl_factor)
 	return ttl > HW_TTL_MIN_MS ? ttl : HW_TTL_MIN_MS;
 }
 
-/* The time within which every device must be refreshed, if its checks have not done so, so that no key of an online
- * device expires. While blind, the monitor refreshes by itself. */
+/* The time within which every device must be refreshed, by its checks or otherwise, so that no key of an online
+ * device expires. While blind, the monitor refreshes all devices in this time by itself. */
 int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m);
 
 /* --- questions ---------------------------------------------------------------- */
 
 struct hw_registry *hw_monitor_registry(const struct hw_monitor *m);
-/* The wheel of heartbeats; the wheel of keys, NULL if keys are not checked; the wheel that would hold this device's
- * entry. */
+/* hw_monitor_wheel(): the wheel of heartbeats. hw_monitor_key_wheel(): the wheel of keys; NULL: keys are not
+ * checked. hw_monitor_wheel_of(): the wheel for this device's entry. */
 const struct hw_wheel *hw_monitor_wheel(const struct hw_monitor *m);
 const struct hw_wheel *hw_monitor_key_wheel(const struct hw_monitor *m);
 const struct hw_wheel *hw_monitor_wheel_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_groups *hw_monitor_groups(const struct hw_monitor *m);
 const struct hw_group *hw_monitor_group_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_blind *hw_monitor_blind(const struct hw_monitor *m);
-/* Whether the grace after a loss is the only blindness: messages are read. */
+/* Whether only the grace after a loss still makes the monitor blind. Messages are read. */
 bool hw_monitor_in_grace(const struct hw_monitor *m);
 /* When the last barrier that is back on every source was sent; {0}: none is back, or unknown. */
 struct hw_mono hw_monitor_barrier_back(const struct hw_monitor *m);
-/* How much longer the blindness lasts if hw_monitor_in_grace() and nothing intervenes; otherwise -1. */
+/* If hw_monitor_in_grace(): how long the blindness still lasts if nothing else happens. Otherwise -1. */
 int64_t hw_monitor_grace_left_ms(const struct hw_monitor *m, struct hw_mono now);
 
-/* Blindness now: of everything, or, with cause HW_CAUSE_DEAF or HW_CAUSE_UPSTREAM, of some groups. */
+/* The present blindness: of the whole fleet, or, with the cause HW_CAUSE_DEAF or HW_CAUSE_UPSTREAM, of some groups. */
 struct hw_blindness {
 	bool blind;
 	enum hw_cause cause;
@@ -686,9 +700,9 @@ int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device
 /* Wall time of its last heartbeat; 0: never. */
 int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now);
 /*
- * How much of forget_after, or of forget_once_after, an offline device has used up. Only time counts in which a monitor
- * could have heard it, not the wall clock. -1: unknown or unused: the device is in another state, is never forgotten,
- * or a reload of these options is in progress.
+ * Returns how much of forget_after, or of forget_once_after, an offline device has used up. Only time in which a
+ * monitor could have heard the device counts, not the wall clock. -1: the device is in another state or is never
+ * forgotten, or a reload is changing these options.
  */
 int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Time until an online device's deadline if it stays silent and the monitor is not blind, or until an offline device is

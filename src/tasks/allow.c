@@ -26,8 +26,8 @@ static bool split(const char *text, struct hw_text parts[PARTS])
 	return text[strspn(text, " \t")] == '\0';
 }
 
-/* Matches a text with a pattern in which `*` stands for any text. If the rest does not match, the last `*` takes one
- * more byte of the text. The cost is at most the pattern's length times the text's. */
+/* Matches a text with a pattern in which `*` stands for any text. If the rest of the pattern does not match, the
+ * last `*` takes one more byte. The cost is at most the pattern's length times the text's. */
 static bool matches(struct hw_text pattern, struct hw_text text)
 {
 	size_t p = 0, t = 0, star = SIZE_MAX, taken = 0;
@@ -128,7 +128,7 @@ bool hw_filter_covers(const char *wide, const char *narrow)
 	return hw_filter_has(wide, (struct hw_text){narrow, strlen(narrow)}) && (all || !strchr(narrow, '#'));
 }
 
-/* Returns the rest of a topic that begins with the levels `begin`. NULL: it does not begin with them. */
+/* Returns the rest of a topic after the levels `begin`. NULL: the topic does not begin with these levels. */
 static const char *behind(const char *begin, const char *t, const char *end)
 {
 	size_t len = strlen(begin);

@@ -21,12 +21,12 @@ bool hw_filter_has(const char *filter, struct hw_text topic);
 /* Whether `wide` matches every topic that `narrow` matches. */
 bool hw_filter_covers(const char *wide, const char *narrow);
 /* Whether the topic is ROOT/NAME or `heartwheel`, or is below one of them. Submitters must not publish there through
- * heartwheel-tasks, because the broker's ACL would accept such a message as one of heartwheel-tasks itself. */
+ * heartwheel-tasks: the broker's ACL would accept such a message as one of heartwheel-tasks itself. */
 bool hw_topic_is_ours(const char *root, const char *name, struct hw_text topic);
 /* Whether [tasks] publish allows `sender` to publish on `topic`, and the topic is not one of our own. */
 bool hw_allow_publish(const struct hw_tasks_settings *c, struct hw_text sender, struct hw_text topic);
-/* Whether one of the filters matches the topic. {sender} in a filter stands for `sender`; if `sender` is empty, that
- * filter matches no topic. A topic that begins with $ belongs to the broker and matches no filter. */
+/* Whether one of the filters matches the topic. {sender} in a filter stands for `sender`; without a sender, such a
+ * filter matches no topic. A topic that begins with $ belongs to the broker, and matches no filter. */
 bool hw_allow_topic(char *const *filters, size_t n, struct hw_text sender, struct hw_text topic);
 
 #endif

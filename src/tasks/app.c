@@ -176,8 +176,8 @@ void hw_tasks_app_stop(struct hw_tasks_app *a, int64_t timeout_ms)
 	hw_loop_tick_every(&a->loop, 20);
 }
 
-/* Frees all parts. A part that calls others is freed before these. When the broker is freed it reports lost messages,
- * and the store and the dispatcher answer pending requests. */
+/* Frees all parts. A part is freed before the parts that it calls. When the broker is freed, it reports lost
+ * messages. When the store and the dispatcher are freed, they answer pending requests. */
 void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
 {
 	a->life.stopping = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters of heartwheel-tasks for /metrics, one struct in struct hw_tasks_app. The part in which an event happens
- * counts it. */
+/* The counters of heartwheel-tasks for /metrics: one struct in struct hw_tasks_app. Each part counts the events that
+ * happen in it. */
 #ifndef HW_TASKS_COUNTS_H
 #define HW_TASKS_COUNTS_H
 
@@ -27,8 +27,8 @@ const char *hw_tasks_refusal_name(enum hw_tasks_refusal k);
 enum hw_tasks_unusable {
 	HW_UNUSABLE_OFFSET,   /* an offset that the stream cannot have: replaced */
 	HW_UNUSABLE_EVENT,    /* an entry of a stream: skipped */
-	HW_UNUSABLE_RECORD,   /* a field of a task or an answer. A number then counts as missing, a text fails the task,
-	                         and a field of an answer is left out */
+	HW_UNUSABLE_RECORD,   /* a field of a task or of an answer. A wrong number counts as missing; a wrong text
+	                       * makes the task fail; a wrong field of an answer is left out */
 	HW_UNUSABLE_DUE,      /* a member of task:due: removed */
 	HW_UNUSABLE_NODE,     /* a member of task:nodes: removed */
 	HW_UNUSABLE_FOLLOWER, /* a member of task:follow, or its filter: removed */

@@ -99,7 +99,7 @@ static int listen_local(struct hw_tasks_app *a, struct hw_daemon *d)
 	return rc;
 }
 
-/* From the locked pid file to the end. Returns the exit status. */
+/* Runs from the locked pid file to the end. Returns the exit status. */
 static int serve(void *conf, struct hw_daemon *d)
 {
 	struct hw_tasks_settings *c = conf;

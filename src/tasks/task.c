@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The names of states, and the names of tasks. The text that is hashed to a task's name begins with the length of the
- * sender, so that no two pairs of sender and msg_id give the same text. */
+/* The names of states, and the names of tasks. A task's name is the hash of a text that begins with the length of
+ * the sender. So no two pairs of sender and msg_id give the same text. */
 #include "tasks/task.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ enum hw_task_state hw_task_state_of(const char *name, size_t len)
 	return s;
 }
 
-/* RFC 9562, section 5.8: all bits except version and variant are free for our use, which are 122 bits. */
+/* RFC 9562, section 5.8: all bits except those of version and variant, 122 bits, may be chosen freely. */
 static void make_uuid(struct hw_task_id *id, const unsigned char *digest)
 {
 	memcpy(id->bytes, digest, sizeof(id->bytes));

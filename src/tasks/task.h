@@ -61,7 +61,7 @@ static inline bool hw_task_has_ended(enum hw_task_state s)
 /* Rules for all tasks: the options of [tasks]. */
 struct hw_task_rules {
 	const char *prefix;        /* of the keys: "task:" */
-	const char *device_prefix; /* "device:disconnected:" and id_prefix; a receiver's name follows */
+	const char *device_prefix; /* "device:disconnected:" and the id_prefix, without the receiver's name */
 	const char *node;          /* this instance */
 	int64_t ack_wait_ms, retry_max_ms, exp_ms, run_ms, keep_ms;
 	unsigned window, max, max_per_receiver, events_max;
@@ -89,8 +89,8 @@ enum hw_task_verdict {
 	HW_TASK_ERROR, /* Redis has refused with `error`; the other members are not valid */
 	/* submit */
 	HW_TASK_NEW,
-	HW_TASK_KNOWN,   /* submit: the task was submitted before, and the answer is from its record. answer: it was
-	                    received before */
+	HW_TASK_KNOWN,   /* submit: the task was submitted before, and the answer is from its record; answer: the
+	                  * same answer was received before */
 	HW_TASK_CONTENT, /* refused: the same msg_id with other content */
 	HW_TASK_OLD,     /* refused: `time` is older than keep */
 	HW_TASK_AHEAD,   /* refused: `time` is too far ahead */
@@ -195,7 +195,7 @@ struct hw_task_followed {
 
 /* --- list, show --------------------------------------------------------------------------------------------------- */
 
-/* Where a page begins: after this task. Both empty: at the first task. */
+/* A page begins after this task; both members empty: at the first task. */
 struct hw_task_place {
 	struct hw_text score, task;
 };
@@ -220,7 +220,7 @@ struct hw_task_record {
 
 /* --- part of every answer ----------------------------------------------------------------------------------------- */
 
-/* A task whose due time may have changed by the call. The caller passes it to hw_schedule_put(). */
+/* A task whose due time the call may have changed. The caller passes it to hw_schedule_put(). */
 struct hw_task_wake {
 	struct hw_task_id task;
 	struct hw_text receiver;

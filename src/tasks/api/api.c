@@ -219,7 +219,7 @@ static void serve_events(void *arg, struct evhttp_request *req, const char *rest
 	hw_feed_serve(a->api->feed, req);
 }
 
-/* heartwheeld passes on requests below /v1/tasks, so the status and the metrics are there too. */
+/* heartwheeld forwards only requests below /v1/tasks, so the status and the metrics are there too. */
 static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_POST, "/v1/tasks", "", hw_serve_task_post},
 	{EVHTTP_REQ_GET, "/v1/tasks", "", hw_serve_task_list},
@@ -270,7 +270,7 @@ static void on_counted(void *arg, const struct hw_tasks_reply *reply, const char
 	*c->task = '\0';
 }
 
-/* Counts one page after the other. Each page takes Redis about 1 ms. */
+/* Counts page by page. Each page takes Redis about 1 ms. */
 static void count_on(struct hw_tasks_api *api)
 {
 	struct hw_api_count *c = &api->count;

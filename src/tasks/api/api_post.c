@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The API: POST /v1/tasks. Each task of a request is submitted separately and has a result of its own. The answer is
- * sent when all tasks have results. With ?wait=S it is sent when all accepted tasks have ended, or after S seconds,
- * with their states at that time. The end of a task is read from the event stream. A task may end before the request
- * waits on the stream, so the request then also reads the records once.
+ * sent when all tasks have results.
+ *
+ * With ?wait=S, the answer is sent when all accepted tasks have ended, or after S seconds, with the states of the tasks
+ * at that time. The end of a task is read from the event stream. Because a task may end before the request waits on the
+ * stream, the request then also reads the records once.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -393,8 +395,8 @@ static void read_item(struct post *p, struct item *it, struct hw_text sender, co
 	hw_request_fini(&q);
 }
 
-/* The number of tasks in a body: 1 for an object; for an array its length, at most HW_API_ITEMS_MAX + 1; 0 if the body
- * is neither, or is an empty array. */
+/* Returns the number of tasks in a body: 1 for an object; for an array its length, but at most HW_API_ITEMS_MAX + 1;
+ * 0 for an empty array, or if the body is neither. */
 static size_t count_items(const char *text, size_t len, bool array)
 {
 	struct hw_json_member m;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The API: lists, shows and cancels tasks. A list with filters may need several requests to Redis, one after the other,
- * at most LIST_ROUNDS. After these the page may be short, and `next` is where the next page begins. */
+/* The API: lists, shows and cancels tasks. A list with filters may need several requests to Redis, one after the
+ * other, but at most LIST_ROUNDS. The page may then be short; `next` names the begin of the next page. */
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -36,8 +36,8 @@ static void write_number(struct hw_json *j, const char *key, int64_t n)
 		hw_json_int(j, key, n);
 }
 
-/* Writes a value that was JSON when it arrived. If another program has overwritten it with other text, writes that as a
- * string. */
+/* Writes a value that was JSON when it arrived. If it is no JSON any more, because another program has overwritten
+ * it, writes it as a string. */
 static void write_value(struct hw_json *j, const char *key, struct hw_text t, bool bytes)
 {
 	if (!t.len)
@@ -382,7 +382,7 @@ static const char *read_force(struct evhttp_request *req, bool *force)
 	return rc < 0 ? "the query is malformed" : NULL;
 }
 
-/* Cancels a task. A client that may send this request is an operator, who may cancel any task. */
+/* Cancels a task. A client with the right to send this request is an operator, who may cancel any task. */
 void hw_serve_task_cancel(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_tasks_app *a = arg;

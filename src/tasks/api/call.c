@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See call.h. A call is registered, then published, and then waits. It ends once: by an answer, by its timeout, by a
- * failure, or because its client has disconnected. It is freed when no callback is pending. A received message goes at
- * once to the calls of this instance that wait for it. Redis is read only for calls of other instances.
+ * failure, or because its client has disconnected. It is freed when no callback is pending. If calls of this instance
+ * wait for a received message, they get it at once. Redis is read only for calls of other instances.
  */
 #include "tasks/api/call.h"
 
@@ -34,7 +34,7 @@
 #define PING_MS    2000 /* how often this instance publishes to its own channel, to check that it receives */
 #define SILENT_MS  7000
 
-/* The set of a topic must live as long as each of its members, so its TTL is the longest of theirs. */
+/* The set of a topic must live as long as each of its members, so it gets the longest TTL of its members. */
 static const char register_text[] =
 	"redis.call('HSET', KEYS[1], 'callbackId', ARGV[1], 'topic', ARGV[2], 'nodeId', ARGV[3], 'timeoutMs', ARGV[4],"
 	" 'registerTime', ARGV[6]) redis.call('PEXPIRE', KEYS[1], ARGV[5]) redis.call('SADD', KEYS[2], ARGV[1])"
@@ -89,7 +89,7 @@ static void unregister(const struct call *c)
 	(void)hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"SREM", topic, c->id, NULL});
 }
 
-/* Ends the call. Returns the request that must now be answered, or NULL. */
+/* Ends the call. Returns the request, which the caller must answer now; or NULL. */
 static struct evhttp_request *end(struct call *c)
 {
 	c->ended = true;
@@ -178,7 +178,7 @@ static void report(struct hw_tasks_call *all, struct hw_text topic, struct hw_te
 	struct call *next;
 	for (struct call *c = all->first; c; c = next) {
 		next = c->next;
-		/* A message that arrived before this call's message was published answers another request. */
+		/* A message from before this call was published cannot be its answer. */
 		if (!c->out || c->reply.len != topic.len || memcmp(c->reply.at, topic.at, topic.len) != 0)
 			continue;
 		answer(c, body);
@@ -190,7 +190,7 @@ static void report(struct hw_tasks_call *all, struct hw_text topic, struct hw_te
 		all->n_look_ups++;
 }
 
-/* Whether the bytes survive being quoted as JSON and unquoted again. */
+/* Whether the bytes are the same after they were quoted as JSON and unquoted again. */
 static bool is_text(struct hw_text t)
 {
 	size_t n = hw_json_quote(t.len ? t.at : "", t.len, NULL, 0);
@@ -437,7 +437,7 @@ static struct call *call_new(struct hw_tasks_call *all, const struct hw_call_req
 	return c;
 }
 
-/* Returns what prevents the call, with the HTTP status in *code. NULL: nothing prevents it. */
+/* Returns what prevents the call, with the HTTP status in *code. NULL: the call is possible. */
 static const char *not_now(const struct hw_tasks_call *all, const struct hw_call_request *q, struct hw_text sender,
                            int *code)
 {

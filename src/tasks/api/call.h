@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * POST /v1/call: publishes a message, and answers with the next message on another topic, whichever instance receives
- * that.
+ * POST /v1/call: publishes a message, and answers with the next message on another topic. Any instance may receive that
+ * message.
  *
  * Each waiting call is registered in Redis: as hash mqtt:callback:CB, and as member CB of the set mqtt:topic:TOPIC. An
- * instance that receives a message on one of [tasks] answers reads the set of its topic. It then publishes the message
- * on mqtt:node:NODE_ID for each other instance whose client waits. A callback expires after three times its timeout. So
- * the callbacks of a crashed instance are skipped, and expire.
+ * instance that receives a message on one of [tasks] answers reads the set of its topic. For each other instance whose
+ * client waits, it then publishes the message on mqtt:node:NODE_ID. A callback expires after three times its timeout.
+ * So the callbacks of a crashed instance are skipped, and expire.
  */
 #ifndef HW_TASKS_CALL_H
 #define HW_TASKS_CALL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See feed.h. Invariant: a client that does not lag was sent all entries up to the reader's offset. No client is sent
- * an entry twice, because entries up to the client's own offset are skipped. All requests use one connection, and
- * replies arrive in order. So a page that a lagging client reads for itself never ends before the reader's offset.
+ * an entry twice: entries up to the client's own offset are skipped. All requests use one connection, and replies
+ * arrive in order. So if a lagging client requests its own page, the page reaches at least to the reader's offset.
  */
 #include "tasks/api/feed.h"
 
@@ -31,9 +31,10 @@ struct client {
 	struct client *next, **prev;
 	struct hw_feed *feed;
 	struct hw_stream stream;
-	struct hw_stream_id at; /* the last entry that was sent to it, or the entry after which it begins */
+	struct hw_stream_id at; /* the last entry that the client was sent; at first, the entry after which it wants
+	                         * to begin */
 	bool lags;
-	bool any; /* its offset is only a lower limit: no entry need exist there */
+	bool any; /* this offset is only a lower limit: there may be no entry with this id */
 };
 
 struct hw_feed {
@@ -43,7 +44,7 @@ struct hw_feed {
 	struct event *comment;
 	bool up, known; /* known: the offset is one of the present stream */
 	struct client *first;
-	struct client *served; /* the client for which a page is requested; NULL: none, or it has disconnected */
+	struct client *served; /* the client that has requested a page; NULL: there is none, or it has disconnected */
 	bool serving;
 	unsigned n_clients, n_lagging, n_waits;
 	uint64_t refused, resets;
@@ -146,7 +147,7 @@ static void write_entry(struct evbuffer *out, const struct hw_task_transition *e
 	hw_stream_event_end(out);
 }
 
-/* Sends a client the entries after its offset. `last` becomes its offset. */
+/* Sends a client the entries after its offset. Its offset becomes `last`. */
 static void send_entries(struct client *cl, const struct hw_task_transition *entries, size_t n,
                          struct hw_stream_id last)
 {
@@ -226,7 +227,7 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 	return true;
 }
 
-/* The end of the stream is known now, and the feed begins there. If it was known before, entries were missed. */
+/* The end of the stream is known now, and the feed begins there. If the feed had begun before, entries were missed. */
 static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
 {
 	struct hw_feed *f = arg;
@@ -279,8 +280,8 @@ void hw_feed_tick(struct hw_feed *f)
 
 /* --- lagging clients ---------------------------------------------------------------------------------------------- */
 
-/* A page that a lagging client reads for itself. If the client's last entry was trimmed, entries after it may be
- * trimmed too, so the client is sent a reset. */
+/* A page that a lagging client has requested. If the client's last entry was trimmed, later entries may be trimmed
+ * too, so the client is sent a reset. */
 static void on_own_page(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_feed *f = arg;
@@ -307,7 +308,7 @@ static void on_own_page(redisAsyncContext *ac, void *answer, void *arg)
 	pump(f);
 }
 
-/* Requests a page for a lagging client that has read everything that it was sent. */
+/* Requests the next page for a lagging client that has read everything it was sent. */
 static void pump(struct hw_feed *f)
 {
 	struct client *cl = f->first;
@@ -352,8 +353,8 @@ static struct client *client_new(struct hw_feed *f)
 	return cl;
 }
 
-/* Parses where a client begins: after an event, by its id, or at a time in ms. For a time sets *any, because there need
- * be no event with that id. */
+/* Parses where a client wants to begin: after the event with an id, or at a time in ms. For a time sets *any,
+ * because an event with that id need not exist. */
 static int read_offset(const char *text, struct hw_stream_id *at, bool *any)
 {
 	*any = !strchr(text, '-');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Follows the stream task:events for the clients of GET /v1/tasks/events, and for requests that wait until a task ends.
- * It reads the stream every HW_FEED_MS, but only while there is a client or a waiting request. A client that wants
- * older entries, or that reads too slowly, gets pages of its own.
+ * The stream is read every HW_FEED_MS, but only while there is such a client or request. A client that wants older
+ * entries, or that reads too slowly, gets pages of its own.
  */
 #ifndef HW_TASKS_FEED_H
 #define HW_TASKS_FEED_H
@@ -33,7 +33,8 @@ struct hw_feed_wait {
 	struct hw_feed_wait *next, **prev; /* prev NULL: not waiting */
 	struct hw_feed *feed;
 	struct hw_task_id task;    /* the caller sets these three */
-	void (*on_end)(void *arg); /* The task may have ended, or entries were missed. May stop the wait. */
+	void (*on_end)(void *arg); /* Waits for the end of a task, from the next reading of the stream on. A caller
+	                            * misses no end if it reads the task's state from Redis after this call. */
 	void *arg;
 };
 /* Waits from the next reading of the stream on. A caller that reads the task's state from Redis after this call misses

@@ -3,7 +3,7 @@
  * See device_reader.h. src/stream/reader.h reads the stream, on a connection of its own.
  *
  * For tasks only the online transitions in device:events matter. One call of a script makes the tasks of several
- * receivers due, and stores the offset after their entries in task:at. After a start, reading continues there.
+ * receivers due, and stores the offset after these entries in task:at. After a start, reading continues at that offset.
  */
 #include "tasks/follow/device_reader.h"
 
@@ -68,7 +68,7 @@ const char *hw_device_reader_why(const struct hw_device_reader *t, char why[HW_D
 	return why;
 }
 
-/* Logs if device:events contains the greatest possible id, because Redis then adds no more entries. */
+/* Logs if device:events contains the greatest possible id: Redis then adds no more entries. */
 static void note_whether_full(struct hw_device_reader *t)
 {
 	bool full = hw_stream_id_compare(hw_device_reader_offset(t), HW_STREAM_ID_GREATEST) == 0;
@@ -168,8 +168,8 @@ static void keep_offset(struct hw_device_reader *t, struct hw_stream_id offset, 
 	                         (const char *[]){"SET", at, hw_stream_id_print(offset, text), only_if, NULL});
 }
 
-/* The stored offset cannot be used: another program wrote task:at, or the stream was deleted or restored. Online
- * transitions in between are lost, but held tasks are checked every 10 minutes. */
+/* The stored offset cannot be used: another program wrote task:at, or the stream was deleted or restored. Some
+ * online transitions may be lost, but held tasks are also checked every 10 minutes. */
 static void replace_offset(struct hw_device_reader *t, struct hw_stream_id offset)
 {
 	char at[HW_TASKS_KEY_MAX], text[HW_STREAM_ID_TEXT];
@@ -218,7 +218,7 @@ static bool is_answer(struct hw_device_reader *t, const redisReply *reply)
 	return reply->type != REDIS_REPLY_ERROR;
 }
 
-/* Whether a command of a transaction failed with another error than WRONGTYPE. */
+/* Whether a command of a transaction failed, and with another error than WRONGTYPE. */
 static bool is_refused(struct hw_device_reader *t, const redisReply *r)
 {
 	if (r->type != REDIS_REPLY_ERROR || hw_trouble_of(r->str) == HW_TROUBLE_WRONGTYPE)
@@ -242,8 +242,8 @@ static void on_offset(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	struct hw_stream_id offset = hw_stream_newest(r->element[1]);
 	if (at->type == REDIS_REPLY_NIL)
-		keep_offset(t, offset, "NX"); /* only the first reader sets it: receivers that are lost later are read
-		                                 again from there */
+		keep_offset(t, offset, "NX"); /* only the first reader sets the offset; if receivers are lost later,
+		                               * reading starts there again */
 	else if (is_offset(at, offset, &kept))
 		offset = kept;
 	else

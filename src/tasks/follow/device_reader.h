@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads device:events. Each instance reads every entry, and passes its transition to the hooks of followers and wills.
- * (submitters.h reads task:events, of which only one instance reads an entry.)
+ * (For task:events, see submitters.h: each entry is read by only one instance.)
  *
  * The reader stores no offsets for its hooks. A hook that must not miss an entry stores its own offset, and reads from
  * there when `on_up` is called.
@@ -15,8 +15,8 @@
 struct hw_tasks_app;
 struct hw_device_reader;
 
-/* A user of device:events. It is embedded in the user's struct, which sets the functions that it needs. It must live as
- * long as the reader. */
+/* A part that uses device:events has a hook in its struct, and sets the functions that it needs. The hook must live
+ * as long as the reader. */
 struct hw_device_hook {
 	void (*on_device)(void *arg, const struct hw_device_transition *d);
 	/* Reading begins: at the start, when Redis can be reached again, and when the stream was replaced. Entries may

@@ -9,7 +9,7 @@
 
 /* Returns the filter in a request, in heap memory; NULL without memory. */
 char *hw_filter_of(const struct hw_request *q);
-/* Whether the transition satisfies each member of the filter, which must be a valid object. */
+/* Whether the transition matches each member of the filter. `filter` must be a valid object. */
 bool hw_filter_matches(const char *filter, const struct hw_device_transition *d);
 
 #endif

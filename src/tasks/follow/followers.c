@@ -262,7 +262,7 @@ static void match_key(const struct hw_followers *t, const struct match *m, enum 
 	}
 }
 
-/* Visits the followers with this key: those that follow any group, and those that follow the device's. */
+/* Finds the followers with this key: those of the device's group, and those of any group. */
 static void match_name(const struct hw_followers *t, const struct match *m, enum kind kind, struct hw_text name)
 {
 	match_key(t, m, kind, name, none);

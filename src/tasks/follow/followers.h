@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of followers. It finds a follower by the name of its client, and the followers that want a device by their
- * filters.
+ * The table of followers. It finds a follower by the name of its client. It also finds, by their filters, the followers
+ * that want the transitions of a device.
  *
  * The index contains a follower under the narrowest member of its filter: under each of its ids, or else under its
  * prefix, or else without a name. If the filter has a group, the key also contains the group. So a transition is
- * compared only with the followers that may want it. Each look-up is done twice, with the device's group and for any
- * group. A transition takes one look-up by id, one without a name, and one for each length of the prefixes in the
+ * compared only with followers that may want it. Each look-up is done twice: with the device's group, and for any
+ * group. A transition needs one look-up by id, one without a name, and one for each length of the prefixes in the
  * table.
  */
 #ifndef HW_TASKS_FOLLOWERS_H
@@ -45,7 +45,7 @@ struct hw_followers {
 
 /* 0 or -errno. */
 int hw_followers_init(struct hw_followers *t);
-/* Called after every follower was removed. The caller owns the followers. */
+/* Called when all followers are removed from the table. Their memory belongs to the caller. */
 void hw_followers_fini(struct hw_followers *t);
 
 struct hw_follower *hw_followers_find(const struct hw_followers *t, struct hw_text client);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See past.h. A gap is a row in `gaps`, or the time before the first transition that history has kept: it is unknown
- * whether entries are missing there. A gap is returned before the transition that follows it. `ahead` keeps the first
- * gap that was not returned yet, so the rows are searched once for each gap that is returned.
+ * See past.h. A gap is a row in `gaps`. The time before the first transition that history has kept is also a gap,
+ * because entries may be missing there. A gap is returned before the transition that follows it. `ahead` is the first
+ * gap that was not returned yet, so the rows are searched only once for each returned gap.
  */
 #include "tasks/follow/past.h"
 
@@ -146,13 +146,13 @@ static bool read_hole(const struct hw_json_member *row, struct hw_past_hole *out
 		else if (is(&m, "lost"))
 			out->lost = number_of(&m, -1);
 	}
-	/* This is no gap if another stream has replaced this one there, or if nothing was lost. */
+	/* It is no gap if another stream begins there, or if no entry was lost. */
 	return found == 2 && out->lost != 0 && hw_stream_id_compare(out->after, out->before) < 0;
 }
 
 /* --- in order ----------------------------------------------------------------------------------------------------- */
 
-/* Whether entries may be missing between the last offset that was returned and `before`. */
+/* Whether entries may be missing between the last returned offset and `before`. */
 static bool is_ahead(const struct hw_past_page *page, struct hw_stream_id before)
 {
 	return hw_stream_id_compare(hw_stream_id_next(page->after), before) < 0;
@@ -204,7 +204,7 @@ bool hw_past_next(struct hw_past_page *page, struct hw_past_item *out)
 	struct hw_past_hole h;
 	size_t behind = page->at;
 	bool there = false;
-	/* Skips rows that cannot be read, and rows up to the offset, which are from a stream before it was restored. */
+	/* Skips rows that cannot be read, and rows up to the offset: these are from before the stream was restored. */
 	while (!there && hw_json_array_next(page->events, page->events_len, &behind, &row)) {
 		there = read_event(&row, out) && hw_stream_id_compare(out->id, page->after) > 0;
 		page->at = there ? page->at : behind;

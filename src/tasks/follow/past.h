@@ -34,7 +34,7 @@ struct hw_past_page {
 /* A transition, or a gap: entries that neither Redis nor history has. */
 struct hw_past_item {
 	bool hole;
-	struct hw_stream_id id;             /* id of the transition; of a gap: the last id that may be missing */
+	struct hw_stream_id id;             /* of a transition: its id; of a gap: the last id that may be missing */
 	struct hw_device_transition device; /* borrows from `text` */
 	struct hw_stream_id after;          /* of a gap: the offset before it */
 	int64_t lost;                       /* entries in the gap; -1: unknown */
@@ -50,14 +50,14 @@ struct hw_past *hw_past_new(struct event_base *base, const char *socket);
 /* Cancels all requests without calling done(). NULL is allowed. */
 void hw_past_free(struct hw_past *p);
 
-/* Requests what follows `after`. Returns 0, or -EBUSY or -ENOMEM, and done() is then not called. */
+/* Requests the transitions and gaps after `after`. Returns 0, or -EBUSY or -ENOMEM without calling done(). */
 int hw_past_ask(struct hw_past *p, struct hw_stream_id after, hw_past_done *done, void *arg);
 /* Returns the next transition or gap. A gap comes before the transition that follows it. Returns false at the end of
  * the page. */
 bool hw_past_next(struct hw_past_page *page, struct hw_past_item *out);
 
-/* Reads the body of an answer with what follows `after`. Returns false if it is malformed, or if history has no
- * transitions. */
+/* Reads the body of an answer with the transitions and gaps after `after`. Returns false if the body is malformed,
+ * or if history has no transitions. */
 bool hw_past_read(struct hw_past_page *page, struct hw_stream_id after, const char *body, size_t len);
 
 #endif

@@ -33,7 +33,7 @@
 #define SESSION_TTL  "2592000" /* s: 30 days */
 /* How often, in s, the list is read with several instances, or after it could not be read. */
 #define LIST_S       10
-#define LIST_ALONE_S 60  /* how often, in s, the list and each session are read with one instance */
+#define LIST_ALONE_S 60  /* how often, in s, the list and each session are read if there is only one instance */
 #define GLANCES_MAX  32  /* pages requested at a time */
 #define LOADS_MAX    256 /* sessions loaded at a time */
 #define ROOM         (HW_BROKER_WAITING_MAX / 2) /* the other half is left to new transitions and to tasks */
@@ -44,7 +44,7 @@
 #define QUOTED_MAX   (HW_ID_MAX * 6 + 3)
 #define PAYLOAD_MAX  8192
 
-/* The messages that a client has not acknowledged: how many there are, and the id of every tenth. */
+/* The messages that a client has not acknowledged: their number, and the id of each tenth of them. */
 struct window {
 	struct hw_stream_id samples[UNACKED / SAMPLE_EVERY], last;
 	unsigned n; /* up to nine too many after an ack of a part */
@@ -54,18 +54,19 @@ struct session {
 	struct hw_follower base;
 	struct hw_tasks_sessions *all;
 	struct hw_stream_id acked;
-	struct hw_stream_id read; /* the last entry read; for a current session, the tail if that is later */
+	struct hw_stream_id read; /* the last entry that was read; for a current session, `tail` if it is later */
 	struct window sent;
 	struct hw_stream_id oldest; /* first entry of the stream, as of the last page */
 	struct hw_stream_id asked;  /* offset of the last request to history */
-	int64_t sent_ms, asleep_ms; /* monotonic; sent_ms: when the wait for an ack began; asleep_ms: since when it is
-	                               offline, 0: it is not */
-	int64_t behind_ms;          /* monotonic: since when history has not answered; 0: no answer is awaited */
-	int64_t ends_ms;            /* Redis' clock: when a session without any ack ends; 0: it was sent nothing yet */
+	int64_t sent_ms, asleep_ms; /* monotonic; sent_ms: when the wait for an ack began; asleep_ms: since when the
+	                             * client is offline; 0: it is online */
+	int64_t behind_ms;          /* monotonic: since when an answer of history is awaited; 0: none is awaited */
+	int64_t ends_ms;            /* Redis' clock: when a session without any ack ends; 0: the session was sent
+	                             * nothing yet */
 	unsigned asking;            /* answers that are awaited */
 	unsigned timeouts;          /* waits without an ack, in a row */
 	bool known;                 /* its offset is loaded */
-	bool unproven;              /* the client has not acknowledged any message since it began to follow */
+	bool unproven;              /* the client has acknowledged no message since it began to follow */
 	bool current;
 	bool begins; /* `oldest` is known */
 	bool later;  /* the next tick continues */
@@ -87,8 +88,8 @@ struct hw_tasks_sessions {
 	size_t n_glances, n_loads; /* pages and loads under way */
 	size_t n_current;
 	size_t n_new;                         /* number of clients that began to follow and are not in the table yet */
-	struct hw_stream_id tail, tail_asked; /* tail: the last entry read for the current sessions. tail_asked: `tail`
-	                                         when the last page was requested */
+	struct hw_stream_id tail, tail_asked; /* tail: the last entry that was read for all current sessions;
+	                                       * tail_asked: `tail` when the last page was requested */
 	bool tail_due, tail_asking;
 	int64_t listed_ms, left_out_ms;
 	unsigned ticks;
@@ -160,7 +161,7 @@ static inline void quote(struct hw_text t, char out[QUOTED_MAX])
 		snprintf(out, QUOTED_MAX, "\"\"");
 }
 
-/* Counts an answer that has arrived. Returns whether no other answer is awaited, and the session has not ended. */
+/* An answer has arrived. Returns true if no other one is awaited and the session has not ended. */
 static inline bool done_asking(struct session *s)
 {
 	s->asking--;
@@ -173,7 +174,7 @@ static inline struct hw_stream_id read_of(const struct session *s)
 	return s->current && hw_stream_id_compare(s->all->tail, s->read) > 0 ? s->all->tail : s->read;
 }
 
-/* Sets whether the stream is read for this session together with the other current ones. */
+/* Sets whether the session is current: the stream is then read for it together with the other current sessions. */
 void hw_session_set_current(struct session *s, bool current);
 /* Continues after the last ack, so that messages without an ack are sent again. */
 void hw_session_rewind(struct session *s);
@@ -182,7 +183,7 @@ void hw_session_sleep(struct session *s);
 void hw_session_wake(struct session *s);
 /* Removes the messages up to this offset, because they are acknowledged. */
 void hw_session_window_ack(struct window *w, struct hw_stream_id offset);
-/* If the session lags and may be sent messages, queues it for its next page. */
+/* If the session lags and may be sent messages, puts it into the queue for its next page. */
 void hw_session_go_on(struct session *s);
 /* Requests pages as long as there is room. */
 void hw_sessions_pump(struct hw_tasks_sessions *f);

@@ -69,7 +69,7 @@ void hw_session_window_ack(struct window *w, struct hw_stream_id offset)
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
-/* The first message to a session without any ack. It starts the time after which the session ends. */
+/* Called for the first message to a session without any ack. The time until the session ends begins. */
 static void end_later(struct session *s)
 {
 	struct hw_tasks_sessions *f = s->all;
@@ -131,7 +131,7 @@ static bool send_event(struct session *s, struct hw_stream_id id, const struct h
 
 /* --- trimmed entries ---------------------------------------------------------------------------------------------- */
 
-/* Everything up to `offset` was sent, or is not wanted by this client. */
+/* The client was sent all entries up to `offset` that it wants. */
 static void passed(struct session *s, struct hw_stream_id offset)
 {
 	s->behind_ms = 0;
@@ -153,8 +153,8 @@ static bool send_gap(struct session *s, struct hw_stream_id after, struct hw_str
 	return true;
 }
 
-/* Sends the transitions and gaps of a page of history that are before the first entry of the stream. Returns whether
- * all were sent. */
+/* Sends the transitions and gaps of a page of history, up to the first entry of the stream. Returns whether all were
+ * sent. */
 static bool send_past(struct session *s, struct hw_past_page *page)
 {
 	struct hw_past_item item;
@@ -176,7 +176,7 @@ static bool send_past(struct session *s, struct hw_past_page *page)
 	return s->sent.n < UNACKED;
 }
 
-/* History cannot be used now: perhaps it is starting, or has not read the trimmed entries yet. After BEHIND_MS, the
+/* History cannot be used now: it may be starting, or may not have read the trimmed entries yet. After BEHIND_MS, the
  * entries after `after` are reported as a gap. Returns false if the session must wait. */
 static bool wait_for_past(struct session *s, struct hw_stream_id after)
 {
@@ -189,8 +189,8 @@ static bool wait_for_past(struct session *s, struct hw_stream_id after)
 	return false;
 }
 
-/* History has no more entries before the first one of the stream. If it has read up to there, no entry is missing.
- * Returns false if the session must wait. */
+/* History has no more entries before the first one of the stream. If history has read up to that one, no entry is
+ * missing. Returns false if the session must wait. */
 static bool end_of_past(struct session *s, struct hw_stream_id read)
 {
 	if (hw_stream_id_compare(read, s->oldest) < 0)
@@ -240,7 +240,7 @@ static const redisReply *read_glance(struct session *s, const redisReply *reply)
 	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
 		return NULL;
 	const redisReply *offline = reply->element[0], *oldest = reply->element[1], *page = reply->element[2];
-	/* For 0 asleep_ms stays as it is, because a transition may have set it meanwhile. */
+	/* If the reply is 0, asleep_ms stays as it is: a transition may have set it meanwhile. */
 	if (offline->type == REDIS_REPLY_INTEGER && offline->integer)
 		s->asleep_ms = now_ms();
 	s->begins = oldest->type == REDIS_REPLY_ARRAY && oldest->elements == 1 &&
@@ -255,7 +255,7 @@ static void take_glance(struct session *s, const redisReply *reply)
 	int64_t clock_ms = hw_tasks_store_now_ms(s->all->app->store);
 	const redisReply *page = read_glance(s, reply);
 	s->all->n_glances--;
-	s->later |= reply && !page; /* Redis refuses commands now, and does not report when it accepts them again */
+	s->later |= reply && !page; /* Redis refuses commands now, and gives no notice when it accepts them again */
 	if (!done_asking(s) || !s->known || s->asleep_ms || !page)
 		return;
 	if (s->begins && hw_stream_is_trimmed(s->read, s->oldest)) {
@@ -289,8 +289,9 @@ static void on_glance(void *arg, const redisReply *reply)
 	hw_sessions_pump(f);
 }
 
-/* Reads the first entry of the stream and a page after `read` in one transaction. Otherwise entries that XADD MAXLEN
- * trims between the two would be missed. `offline`: a key whose existence is also checked; NULL: none. */
+/* Reads the first entry of the stream and a page after `read`, in one transaction. With two commands, XADD MAXLEN
+ * could trim entries in between, and the loss would be missed. `offline`: a key whose existence is also checked;
+ * NULL: none. */
 static int ask_page(struct hw_tasks_sessions *f, struct hw_stream_id read, const char *count, const char *offline,
                     hw_tasks_answer_fn *fn, void *arg)
 {
@@ -430,7 +431,7 @@ static bool take_tail(struct hw_tasks_sessions *f, const redisReply *reply)
 	const redisReply *page = reply->element[1];
 	bool begins = reply->element[0]->elements == 1 && hw_stream_entry_id(reply->element[0]->element[0], &oldest);
 	if (begins && hw_stream_is_trimmed(f->tail, oldest)) {
-		/* Entries may have been trimmed. Each session checks this with a page of its own. */
+		/* Entries may have been trimmed. Each session finds out with a page of its own. */
 		for (struct session *s = first_of(f); s; s = next_of(s)) {
 			s->again |= s->current;
 			hw_session_set_current(s, false);
@@ -454,7 +455,7 @@ static void on_tail(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_sessions *f = arg;
 	f->tail_asking = false;
-	/* If Redis refuses, it does not report when it accepts commands again, so the tick tries again. */
+	/* Redis gives no notice when it accepts commands again, so the tick tries again. */
 	bool refused = reply && (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2);
 	bool more = take_tail(f, reply);
 	if (more || (f->tail_due && !refused))

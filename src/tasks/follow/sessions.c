@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See sessions.h. A session is current, or it lags. For all current sessions the stream was read up to `tail`. One
- * reader serves them, and the table (followers.h) finds those that want a transition. A lagging session reads pages of
- * its own: after a start, after a full window has stopped it, and when it sends again. It becomes current when a page
- * contains the last entry of the stream. Cost: one transaction for each reading of new entries, whatever the number of
- * followers; one for each page of a lagging session, with at most GLANCES_MAX at a time; one HSET for each ack. A
- * session stores how many messages are not acknowledged, and the id of every tenth. To send again, it reads again after
- * the last ack.
+ * See sessions.h. A session is current, or it lags.
+ *
+ * For all current sessions, one reader reads the stream up to `tail`, and the table (followers.h) finds the sessions
+ * that want a transition. A lagging session reads pages of its own: after a start, after a full window has stopped it,
+ * and when it sends again. It becomes current when a page contains the last entry of the stream. A session stores how
+ * many messages are not acknowledged, and the id of each tenth of them. To send again, it reads again after the last
+ * ack.
  *
  * Invariant: replies arrive in the order of the requests, on one connection. So when the last page of a session
  * arrives, the session has read at least up to `tail`.
  *
- * The transaction of a page also reads the first entry of the stream. If that is after the session's offset, entries
- * between were trimmed. The session then requests these from heartwheel-history (past.h), page by page. Entries that
- * history does not have are reported as a gap. If history does not answer, or has not read up to the first entry of the
- * stream, the session waits for at most BEHIND_MS.
+ * The transaction of a page also reads the first entry of the stream. If this entry is after the session's offset,
+ * entries in between were trimmed. The session then requests these from heartwheel-history (past.h), page by page.
+ * Entries that history does not have are reported as a gap. If history does not answer, or has not read up to the first
+ * entry of the stream, the session waits for at most BEHIND_MS.
+ *
+ * Cost: one transaction for each reading of new entries, whatever the number of followers; one for each page of a
+ * lagging session, at most GLANCES_MAX at a time; one HSET for each ack.
  */
 #include "tasks/follow/sessions.h"
 
@@ -62,7 +65,7 @@ static struct session *add(struct hw_tasks_sessions *f, struct hw_text client)
 	return s;
 }
 
-/* Frees the sessions that have ended, when they await no reply and are in no queue. */
+/* Frees the sessions that have ended, once they await no reply and are in no queue. */
 static void reap(struct hw_tasks_sessions *f)
 {
 	for (struct hw_follower **at = &f->table.first; *at;) {
@@ -136,8 +139,8 @@ static void on_ack(void *arg, struct hw_text from, struct hw_text msg_id)
 
 /* --- stored sessions ---------------------------------------------------------------------------------------------- */
 
-/* Callbacks that load a session from Redis: whether the client has acknowledged anything, whether it is offline, its
- * filter, its offset. */
+/* Callbacks that load a session from Redis: whether its client has acknowledged anything, whether the client is
+ * offline, the filter, the offset. */
 static void on_unproven(void *arg, const redisReply *reply)
 {
 	struct session *s = arg;
@@ -254,7 +257,7 @@ static void load(struct session *s)
 	pump_loads(f);
 }
 
-/* Redis has more followers than max_followers. Those that are already known are served, and as many others as there is
+/* Redis has more followers than max_followers. Known followers are served first, then as many others as there is
  * room for. */
 static void left_out(struct hw_tasks_sessions *f, size_t n)
 {
@@ -302,7 +305,7 @@ static void on_list(void *arg, const redisReply *reply)
 		if (!s->known)
 			load(s);
 	}
-	/* A session that is not in the list has expired, or another instance has ended it. */
+	/* A session that is not in the list has expired, or was ended by another instance. */
 	for (struct session *s = first_of(f); s; s = next_of(s))
 		s->gone |= !s->listed;
 	left_out(f, n_out);
@@ -321,7 +324,7 @@ struct asking {
 	struct hw_tasks_sessions *all;
 	char client[HW_ID_MAX + 1], msg_id[HW_TASK_MSG_ID_MAX + 1];
 	char *filter;
-	bool fresh;  /* the request has no `from`: the old offset is kept, or the session begins with new events */
+	bool fresh;  /* the request has no `from`: the session continues at its old offset, or begins with new events */
 	bool is_new; /* counted in n_new */
 };
 
@@ -466,8 +469,8 @@ static void on_up(void *arg)
 	list(f);
 }
 
-/* Ends a session that was sent messages and has acknowledged none: its client follows by mistake, or no longer exists.
- */
+/* Ends a session that was sent messages but has acknowledged none. Its client follows by mistake, or does not exist
+ * any more. */
 static void expire(struct session *s)
 {
 	struct hw_tasks_sessions *f = s->all;
@@ -493,7 +496,7 @@ static int64_t wait_ms(const struct session *s)
 	return wait < c->retry_max_ms ? wait : c->retry_max_ms;
 }
 
-/* If everything that was read for the session is acknowledged, saves its offset. Then loads the session from Redis
+/* If everything that was read for the session is acknowledged, stores its offset. Then loads the session from Redis
  * again. */
 static void refresh(struct session *s)
 {
@@ -508,7 +511,7 @@ static void refresh(struct session *s)
 static void tick_session(struct session *s, int64_t now, int64_t redis_now, unsigned period)
 {
 	struct hw_tasks_sessions *f = s->all;
-	/* If a reply was awaited, the load may have been skipped. */
+	/* The load may have been skipped, because a reply was awaited. */
 	if (!s->known)
 		load(s);
 	if (s->unproven && s->ends_ms && !s->asleep_ms && redis_now >= s->ends_ms && is_ours(s)) {
@@ -522,7 +525,7 @@ static void tick_session(struct session *s, int64_t now, int64_t redis_now, unsi
 	s->again |= s->later;
 	s->later = false;
 	hw_session_go_on(s);
-	/* Other instances also receive acks. The reply arrives before the next tick. */
+	/* Acks may also have arrived at other instances. The reply arrives before the next tick. */
 	if (s->base.by_client.hash % period == f->ticks % period)
 		refresh(s);
 	else if (f->app->conf->several && s->sent.n && !s->timeouts)

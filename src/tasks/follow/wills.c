@@ -20,7 +20,7 @@
 
 #define PAGE    100
 #define KEY_MAX (HW_ID_MAX + 8)
-#define OWNER   "wills" /* name for the rendezvous: only the first instance in its order reads */
+#define OWNER   "wills" /* name for the rendezvous: only the first instance in its order reads the stream for wills */
 
 struct hw_tasks_wills {
 	struct hw_tasks_app *app;
@@ -35,7 +35,7 @@ struct hw_tasks_wills {
 		struct hw_tasks_wills *w;
 		bool done; /* the broker has the message or has refused it, or it cannot be published */
 	} sent[PAGE];      /* for each device of the page */
-	bool failed;       /* a message was lost: at the next tick, those that are not done are sent again */
+	bool failed;       /* a message was lost: the next tick sends all messages again that are not done */
 };
 
 static void go_on(struct hw_tasks_wills *w);
@@ -53,7 +53,7 @@ static bool is_key(const struct hw_json_member *m, const char *name)
 	return m->key_len == strlen(name) && memcmp(m->key, name, m->key_len) == 0;
 }
 
-/* Takes a value: a string is unquoted, any other value stays as it is. `memory` has room for the whole text. */
+/* Takes a value: unquotes a string, and takes any other value unchanged. `memory` has room for the whole text. */
 static bool take_value(const struct hw_json_member *m, char **memory, struct hw_text *out)
 {
 	*out = (struct hw_text){m->value, m->value_len};
@@ -247,7 +247,7 @@ static void ask_page(struct hw_tasks_wills *w)
 	w->asking = ask_stream(w, on_page, &c);
 }
 
-/* The offset that Redis has stored. on_end() checks it, because the end of the stream arrives after it. */
+/* The offset that is stored in Redis. It is checked in on_end(), when the end of the stream is known too. */
 static void on_offset(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;
@@ -261,8 +261,8 @@ static void on_offset(void *arg, const redisReply *reply)
 		w->kept = KEPT_OFFSET;
 }
 
-/* The end of the stream. If no offset is stored, or it cannot be used or is after the end, reading begins with new
- * entries. */
+/* The end of the stream. Reading begins with new entries if no offset is stored, if the offset cannot be used, or if
+ * it is after this end. */
 static void on_end(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;

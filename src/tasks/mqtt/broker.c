@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See broker.h. Messages wait here while the publisher has no room. The broker limits how many messages are in the
- * publisher. The publish_id of a message is its address, so its answer finds it without a search.
+ * See broker.h. Messages wait here while the publisher has no room; so the number of messages in the publisher is
+ * limited. The publish_id of a message is its address, so its answer finds it without a search.
  */
 #include "tasks/mqtt/broker.h"
 
@@ -23,7 +23,7 @@
 #define RING_BYTES   (4 << 20)
 #define EVENTS_A_RUN 256  /* per run; then other events of the loop are handled */
 #define BARRIER_MS   5000 /* interval of the barriers */
-/* If no barrier comes back for so long after another one did, the connection counts as lost. */
+/* if a barrier has come back, and then no other one for this long, the connection counts as lost */
 #define SILENT_MS 20000
 /* Limit of a stall: practically none, because stalls do not matter here. */
 #define NEVER_MS (INT64_C(366) * 86400000)
@@ -62,10 +62,10 @@ struct hw_tasks_broker {
 	size_t n, bytes;
 	struct listener *listeners, **listeners_end;
 	bool publisher_up, reader_up, open, filters_due, ending;
-	bool ended, read_out; /* ended: the reader has ended. read_out: none of its messages waits */
+	bool ended, read_out; /* ended: the reader has ended; read_out: none of its messages waits any more */
 	uint64_t barriers, run_id;
-	int64_t barrier_ms, heard_ms; /* monotonic: when the last barrier was sent; when one last came back on this
-	                                 connection (0: none) */
+	int64_t barrier_ms, heard_ms; /* monotonic. barrier_ms: when the last barrier was sent; heard_ms: when one
+	                               * came back on this connection, 0: none */
 	char why[300], reader_why[300];
 };
 
@@ -354,8 +354,8 @@ bool hw_tasks_broker_has_ended(struct hw_tasks_broker *b)
 
 /* --- subscriptions ------------------------------------------------------------------------------------------------ */
 
-/* Whether another filter covers that of `l`. If so, it is not subscribed, because a broker may send a message that
- * matches both twice. */
+/* Whether another filter covers that of `l`. If so, the filter of `l` is not subscribed, because a broker may send a
+ * message twice that matches both. */
 static bool is_covered(const struct hw_tasks_broker *b, const struct listener *l)
 {
 	for (const struct listener *o = b->listeners; o; o = o->next)
@@ -435,8 +435,8 @@ size_t hw_tasks_broker_waiting(const struct hw_tasks_broker *b)
 	return b->n;
 }
 
-/* If the connection is broken without a close, barriers do not come back. While this instance does not read, no barrier
- * can arrive, so that time does not count. */
+/* If the connection is broken but was not closed, barriers do not come back. While this instance does not read, no
+ * barrier can arrive, so that time does not count. */
 void hw_tasks_broker_tick(struct hw_tasks_broker *b)
 {
 	int64_t now = now_ms();

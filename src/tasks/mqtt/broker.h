@@ -26,13 +26,13 @@ int hw_tasks_broker_start(struct hw_tasks_broker *b, const char *password);
 void hw_tasks_broker_free(struct hw_tasks_broker *b, int64_t timeout_ms);
 void hw_tasks_broker_tick(struct hw_tasks_broker *b);
 
-/* hw_tasks_broker_publishes(): whether messages can be published. The next function: whether all subscriptions are
- * granted. */
+/* hw_tasks_broker_publishes(): whether messages can be published. hw_tasks_broker_reads(): whether all subscriptions
+ * are granted. */
 bool hw_tasks_broker_publishes(const struct hw_tasks_broker *b);
 bool hw_tasks_broker_reads(const struct hw_tasks_broker *b);
 /* Why a connection is down, as a sentence; "" if the reason is not known yet. */
 const char *hw_tasks_broker_why(const struct hw_tasks_broker *b);
-/* Whether tasks may be claimed that add messages: less than half of HW_BROKER_BYTES_MAX is in use. */
+/* Whether tasks may be claimed, whose messages then need room: less than half of HW_BROKER_BYTES_MAX is in use. */
 bool hw_tasks_broker_has_room(const struct hw_tasks_broker *b);
 /* The number of messages that have no result yet. */
 size_t hw_tasks_broker_waiting(const struct hw_tasks_broker *b);
@@ -53,11 +53,11 @@ struct hw_tasks_put {
 	unsigned qos; /* 0 or 1 */
 	bool retain;
 	uint32_t expiry_s; /* 0: none */
-	/* In place of expiry_s: if the message still waits at this time, by the clock of hw_tasks_now(), its result is
-	 * LOST. After this time, the broker discards it. 0: no limit. */
+	/* replaces expiry_s: at this time, by the clock of hw_tasks_now(), a message that still waits gets the
+	 * result LOST, and the broker discards a message. 0: no limit */
 	int64_t until_ns;
-	/* The same each time that this message is published. By it the publisher finds a message on which the broker
-	 * closes the connection each time. 0: unknown. */
+	/* The same number each time that this message is published. The publisher uses it to find a message on which
+	 * the broker closes the connection again and again. 0: unknown. */
 	uint64_t subject;
 };
 /* Makes a subject of two texts that name the message. */
@@ -82,7 +82,7 @@ typedef void hw_got_fn(void *arg, const struct hw_tasks_got *m);
  */
 int hw_tasks_broker_listen(struct hw_tasks_broker *b, const char *filter, bool own, hw_got_fn *fn, void *arg);
 
-/* Called by the turn. While it is closed, no message is read, and messages wait in the broker. */
+/* Called by the turn. While the broker is closed, no message is read; messages then wait at the MQTT broker. */
 void hw_tasks_broker_open(struct hw_tasks_broker *b, bool open);
 /* Stops reading from the broker for good. Messages that were already read and acknowledged are still passed on. */
 void hw_tasks_broker_end(struct hw_tasks_broker *b);

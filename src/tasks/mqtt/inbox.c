@@ -76,8 +76,8 @@ int hw_tasks_notify(struct hw_tasks_app *a, struct hw_text sender, enum hw_task_
 	if (rc)
 		return rc;
 	const struct hw_text topic = {b->topic.at, b->topic.len};
-	/* A task has several acks, one for each state. Each state has its own subject, so that no ack is taken for
-	 * another one. */
+	/* A task gets several acks, one for each state. Each state has a subject of its own, so that the acks are
+	 * not confused. */
 	const struct hw_tasks_put put = {.topic = topic,
 	                                 .payload = {b->message.at, b->message.len},
 	                                 .qos = 1,
@@ -132,7 +132,8 @@ static const char *why_not(enum hw_task_verdict v, enum hw_tasks_refusal *kind)
 	}
 }
 
-/* Publishes the result of an ended task again, because its submission was repeated. */
+/* Publishes the result of an ended task again: its submission was repeated, so the submitter may have missed the
+ * result. */
 static void on_record(void *arg, const struct hw_task_id *task, int rc, const struct hw_task_record *r)
 {
 	struct asking *q = arg;
@@ -259,7 +260,8 @@ static void on_queried(void *arg, const struct hw_task_id *task, int rc, const s
 	free(q);
 }
 
-/* Cancels or queries a task by its sender and msg_id. So a sender cannot name another sender's task. */
+/* Cancels or queries a task, which is named by its sender and msg_id. So a sender cannot name the task of another
+ * sender. */
 static void ask_about(struct hw_tasks_inbox *b, struct hw_text sender, const struct hw_request *q)
 {
 	struct hw_task_cancel c = {.sender = sender, .force = q->force};

@@ -14,7 +14,7 @@ struct hw_tasks_inbox;
 struct hw_tasks_inbox *hw_tasks_inbox_new(struct hw_tasks_app *app);
 void hw_tasks_inbox_free(struct hw_tasks_inbox *b);
 
-/* Registers `fn` for requests with an action (FOLLOW, UNFOLLOW, WILL). `sender` is trusted. The arguments are valid
+/* Registers `fn` for requests with an action (FOLLOW, UNFOLLOW, WILL). `sender` is verified. The arguments are valid
  * during the call. `fn` answers with hw_tasks_inbox_done() or hw_tasks_inbox_refuse(), at once or later. */
 typedef void hw_request_fn(void *arg, struct hw_text sender, const struct hw_request *q);
 void hw_tasks_inbox_take(struct hw_tasks_inbox *b, enum hw_request_action action, hw_request_fn *fn, void *arg);
@@ -23,8 +23,8 @@ void hw_tasks_inbox_take(struct hw_tasks_inbox *b, enum hw_request_action action
 typedef void hw_stray_fn(void *arg, struct hw_text from, struct hw_text msg_id);
 void hw_tasks_inbox_take_strays(struct hw_tasks_inbox *b, hw_stray_fn *fn, void *arg);
 
-/* Answer the sender of a request on ROOT/SENDER/...: the request is done (complete; `value`: JSON, or empty), or is
- * refused (failed). */
+/* Both answer the sender of a request on ROOT/SENDER/... . hw_tasks_inbox_done(): the request was carried out
+ * (complete; `value` is JSON, or empty). hw_tasks_inbox_refuse(): it was refused (failed). */
 void hw_tasks_inbox_done(struct hw_tasks_inbox *b, struct hw_text sender, struct hw_text msg_id, struct hw_text value);
 void hw_tasks_inbox_refuse(struct hw_tasks_inbox *b, struct hw_text sender, struct hw_text msg_id, const char *why);
 

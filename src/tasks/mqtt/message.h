@@ -28,7 +28,8 @@ enum hw_request_action {
 /* A request owns its texts. Only `raw` and task.body may borrow from the message. */
 struct hw_request {
 	enum hw_request_action action;
-	struct hw_text sender; /* the sender in the payload; empty: none. The caller decides whether to trust it */
+	struct hw_text sender; /* the sender that the payload names; empty: none. The caller decides whether to
+	                        * believe it */
 	struct hw_text msg_id;
 	struct hw_task_submission task; /* DELIVER: without its name and its sender */
 	struct hw_text of;              /* CANCEL, QUERY: msg_id of the task */
@@ -37,7 +38,7 @@ struct hw_request {
 	struct hw_text group, prefix, from;
 	struct hw_text *ids;
 	size_t n_ids;
-	/* WILL: the will to store; with an empty topic, the present will is removed */
+	/* WILL: the will to store; if the topic is empty, the present will is removed */
 	struct hw_text topic, raw;
 	unsigned qos;
 	bool retain;
@@ -73,11 +74,12 @@ struct hw_response {
 	struct hw_task_id task;
 	struct hw_text value; /* `value` or `error`, borrowed; empty: none */
 };
-/* Returns 0, or -EINVAL with `*why`. -ENOENT: the message is well-formed, but its msg_id is no name of a task. */
+/* Reads a response. Returns 0, or -EINVAL with `*why`. -ENOENT: the response is well-formed, but its msg_id cannot
+ * be the name of a task. */
 int hw_response_read(struct hw_response *r, const void *bytes, size_t len, enum hw_task_answer_kind kind,
                      const char **why);
 
-/* Reads only the msg_id of a response, whatever it names. `id` borrows from `memory`. Returns 0 or -EINVAL. */
+/* Reads only the msg_id of a response, of whatever kind. `id` borrows from `memory`. Returns 0 or -EINVAL. */
 #define HW_RESPONSE_ID_MAX (HW_TASK_MSG_ID_MAX * 6 + 2)
 int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID_MAX], struct hw_text *id);
 
@@ -85,7 +87,7 @@ int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID
 struct hw_overheard {
 	struct hw_text sender, msg_id, action; /* sender: from the payload; empty: none */
 	int64_t exp_ms;                        /* -1: none */
-	bool is_ours; /* it contains the name of one of our tasks, so it is our own notice to a submitter */
+	bool is_ours; /* it names one of heartwheel-tasks' own tasks, so it is our own notice to a submitter */
 	char *memory;
 };
 /* Returns 0, -EINVAL if there is no valid msg_id, or -ENOMEM. hw_overheard_fini() must be called in any case. */

@@ -251,8 +251,8 @@ static int read_times(struct reading *r, struct hw_task_submission *t)
 	return 0;
 }
 
-/* Reads the body of a task. To a device the payload is passed on unchanged. On a topic, a string is published as its
- * bytes. */
+/* Reads the body of a task. For a device, the payload is passed on unchanged. For a topic, a string is published as
+ * its bytes. */
 static int read_body(struct reading *r, struct hw_task_submission *t)
 {
 	t->body = r->found[PAYLOAD];
@@ -373,7 +373,7 @@ static int read_payload(struct reading *r, struct hw_request *q)
 static int read_request(struct reading *r, struct hw_request *q)
 {
 	struct hw_text action;
-	/* The msg_id and the sender are read first, because errors are reported to that sender. */
+	/* The msg_id and the sender are read first, because errors are reported to this sender. */
 	int rc = take_msg_id(r, &q->msg_id);
 	if (take_text(r, SENDER, &q->sender, "sender must be a string") != 0)
 		return -EINVAL;
@@ -400,8 +400,8 @@ static int begin(struct reading *r, struct hw_request *q, const void *bytes, siz
 		*why = "the message is not a JSON object";
 		return -EINVAL;
 	}
-	q->memory = r->memory = malloc(
-		2 * len); /* twice the length, because the payload's members are stored as well as the message's */
+	q->memory = r->memory =
+		malloc(2 * len); /* twice the length: the members of the message and those of its payload are stored */
 	if (!q->memory)
 		return -ENOMEM;
 	collect(r, (struct hw_text){bytes, len});
@@ -522,8 +522,8 @@ int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID
 
 /* --- messages among nodes ----------------------------------------------------------------------------------------- */
 
-/* Reads only what is needed to follow a task. The nodes decide about the other members, which may be missing or differ
- * from ours. */
+/* Reads only the members that are needed to follow a task. The other members may be missing or may differ from ours,
+ * because the nodes define them. */
 int hw_overheard_read(struct hw_overheard *s, const void *bytes, size_t len)
 {
 	struct reading r = {.why = NULL};

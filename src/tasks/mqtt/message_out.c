@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See message.h: writes messages. Raw values are JSON texts that were checked when they arrived; they are copied. */
+/* See message.h: writes messages. Raw values are JSON texts that were checked when they arrived; they are copied
+ * unchanged. */
 #include "tasks/mqtt/message.h"
 
 #include <errno.h>
@@ -98,8 +99,8 @@ static void begin(struct hw_message *m)
 	m->failed = false;
 }
 
-/* The times in messages are whole seconds, and types in devices have no others. Cutting off the fraction makes exp
- * earlier, never later. */
+/* Times in messages are whole seconds, because devices may have no other type for them. Cutting off the fraction
+ * makes exp earlier, never later. */
 int hw_message_pending(struct hw_message *m, const char *name, const struct hw_task_id *task,
                        const struct hw_task_claimed *c, int64_t now_ms)
 {

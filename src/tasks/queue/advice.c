@@ -40,7 +40,7 @@ static void on_memory(void *arg, const redisReply *r)
 			       policies[i]);
 }
 
-/* Snapshots matter only without an append-only file. on_save() checks them. */
+/* Snapshots matter only if there is no append-only file. on_save() checks them. */
 static void on_aof(void *arg, const redisReply *r)
 {
 	struct hw_tasks_advice *v = arg;

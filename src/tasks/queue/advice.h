@@ -10,9 +10,9 @@ struct hw_tasks_app;
 struct hw_tasks_advice *hw_tasks_advice_new(struct hw_tasks_app *app);
 /* Call it after the store is freed. */
 void hw_tasks_advice_free(struct hw_tasks_advice *v);
-/* Called each second. On each new connection and each hour it queries Redis, and logs a warning about each unsuitable
- * setting; it repeats this, because operators do not read a log from its beginning. If Redis refuses a query, there is
- * no warning about that setting. */
+/* Called each second. On each new connection and each hour, queries Redis and logs a warning about each unsuitable
+ * setting. The warning is repeated, because operators do not read a log from its beginning. If Redis refuses a
+ * query, there is no warning about that setting. */
 void hw_tasks_advice_tick(struct hw_tasks_advice *v);
 /* The connection is lost. */
 void hw_tasks_advice_down(struct hw_tasks_advice *v);

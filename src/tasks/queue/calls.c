@@ -50,7 +50,7 @@ static void put_task(struct hw_eval *e, unsigned place, const struct hw_task_id 
 	hw_eval_put(e, place, text, HW_TASK_TEXT);
 }
 
-/* Puts an optional number. A negative number means that there is none; the argument is then ''. */
+/* Puts an optional number. A negative number means that there is none; then puts ''. */
 static void put_given(struct hw_eval *e, unsigned place, int64_t ms)
 {
 	if (ms < 0)

@@ -21,8 +21,8 @@
 
 /* --- building ----------------------------------------------------------------------------------------------------- */
 
-/* Begins a call. If Redis' clock shows `latest_ms` or later, the script does not trust it, and neither claims a task
- * nor ends one by time. See hw_schedule_latest_ms(). */
+/* Begins a call. If Redis' clock shows `latest_ms` or later, the script does not believe it: it then claims no task,
+ * and ends none because of its time. See hw_schedule_latest_ms(). */
 void hw_tasks_begin(struct hw_eval *e, const struct hw_task_rules *rules, int64_t latest_ms);
 
 void hw_tasks_put_submission(struct hw_eval *e, const struct hw_task_submission *s);
@@ -30,8 +30,8 @@ void hw_tasks_put_claim(struct hw_eval *e, const struct hw_task_id *task);
 void hw_tasks_put_answer(struct hw_eval *e, const struct hw_task_answer *a);
 void hw_tasks_put_cancel(struct hw_eval *e, const struct hw_task_cancel *c);
 void hw_tasks_put_seen(struct hw_eval *e, const struct hw_task_seen *s);
-/* Called once, before the items: the offset in device:events after the events of these receivers, which the script
- * stores in task:at; empty: none. */
+/* Called once, before the items. `offset` is the offset in device:events after the events of these receivers, which
+ * the script stores in task:at; empty: none. */
 void hw_tasks_put_offset(struct hw_eval *e, struct hw_text offset);
 void hw_tasks_put_online(struct hw_eval *e, struct hw_text receiver);
 /* Puts the whole call: it reads the page that the schedule has ordered. */
@@ -49,7 +49,8 @@ struct hw_tasks_reply {
 	int64_t now_ms; /* Redis' clock */
 	size_t n_items, n_wakes;
 	const redisReply *items, *wakes;
-	const redisReply *behind; /* of a list or count: where the next page begins; NULL: there is none */
+	const redisReply *behind; /* of a list or count: after which task the next page begins; NULL: this is the
+	                           * last page */
 	uint64_t unusable;        /* values in Redis that the script could not use */
 };
 
@@ -66,10 +67,11 @@ void hw_tasks_followed(const struct hw_tasks_reply *r, size_t i, struct hw_task_
 /* Reads the answer to a sweep. Returns whether there may be more tasks to end or remove. *n: the number of watched
  * tasks. */
 bool hw_tasks_swept(const struct hw_tasks_reply *r, uint64_t *n);
-/* Reads item `i` of a page. Returns false if it names no task; the caller then skips it. hw_tasks_wake() reads a wake.
- */
+/* Reads item `i` of a page. Returns false if it names no task; the caller then skips it. A wake is read by
+ * hw_tasks_wake(). */
 bool hw_tasks_found(const struct hw_tasks_reply *r, size_t i, struct hw_task_wake *out);
-/* hw_tasks_listed(): reads an item of a list. The next function: an item of a show, whose task the caller knows. */
+/* hw_tasks_listed(): reads an item of a list. hw_tasks_shown(): reads an item of a show, whose task the caller
+ * knows. */
 void hw_tasks_listed(const struct hw_tasks_reply *r, size_t i, struct hw_task_record *out);
 void hw_tasks_shown(const struct hw_tasks_reply *r, size_t i, struct hw_task_record *out);
 /* Adds the result of a count to `n`, the numbers of waiting tasks in each state. */

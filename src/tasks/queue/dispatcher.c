@@ -197,8 +197,7 @@ void hw_dispatcher_flush(struct hw_dispatcher *d)
 		flush(d, (enum hw_dispatch_kind)k);
 }
 
-/* Begins a call. Its first argument is the latest time that Redis' clock can have, so a call begins with its first
- * request. */
+/* Begins a call, when its first request comes. Its first argument is the latest time that Redis' clock can show. */
 static struct call *begin(struct hw_dispatcher *d, enum hw_dispatch_kind kind)
 {
 	const struct hw_tasks_app *a = d->app;
@@ -223,8 +222,8 @@ static bool has_task(const struct call *c, const struct hw_task_id *task)
 	return false;
 }
 
-/* Returns the open call of a kind if it has room for a request about `task` (NULL: about none), otherwise a new call.
- */
+/* Returns the open call of a kind if it has room for a request about `task` (NULL: about no task). Otherwise returns
+ * a new call. */
 static struct call *room(struct hw_dispatcher *d, enum hw_dispatch_kind kind, const struct hw_task_id *task)
 {
 	struct call *c = d->open[kind];
@@ -323,7 +322,7 @@ static const struct hw_task_id *task_of(const struct kept *k)
 	return k->kind == HW_DISPATCH_ANSWER ? &k->answer.task : &k->seen.task;
 }
 
-/* Watched messages are processed in their order, so several messages of one task may be in the same call. */
+/* Watched messages are processed in their order, so one call may contain several messages of the same task. */
 static int put_kept(struct hw_dispatcher *d, struct kept *k)
 {
 	struct call *c = room(d, k->kind, k->kind == HW_DISPATCH_ANSWER ? task_of(k) : NULL);

@@ -5,7 +5,7 @@
  * function that makes the request.
  *
  * The texts of a request are copied at once. A call is sent when it has HW_TASK_CALL_ITEMS requests or
- * HW_DISPATCH_CALL_BYTES. It has at most one request about each task, except for watched messages, which are processed
+ * HW_DISPATCH_CALL_BYTES. It has at most one request about each task. Exception: watched messages, which are processed
  * in their order.
  */
 #ifndef HW_TASKS_DISPATCHER_H
@@ -17,7 +17,7 @@ struct hw_tasks_app;
 struct hw_dispatcher;
 
 #define HW_DISPATCH_CALL_BYTES (512 * 1024)
-/* With so many requests without an answer, submit, cancel and online return -EBUSY. */
+/* while this many requests have no answer, submit, cancel and online return -EBUSY */
 #define HW_DISPATCH_ITEMS_MAX 8192
 #define HW_DISPATCH_BYTES_MAX (32 << 20) /* bytes on their way to Redis; beyond, the same */
 
@@ -32,8 +32,9 @@ enum hw_dispatch_kind {
 
 /* The result of a request. Its texts are valid during the call. */
 struct hw_dispatch_result {
-	/* 0: see the union. -ENOTCONN: the connection to Redis was lost; the request may have been carried out or not,
-	 * so repeat it. -EIO: Redis has refused the request with `error`, and has done nothing. -ENOMEM. */
+	/* 0: see the union. -ENOTCONN: the connection to Redis was lost, and it is unknown whether the request was
+	 *    carried out; repeat it. -EIO: Redis has refused the request with `error`, and has done nothing.
+	 *    -ENOMEM. */
 	int rc;
 	const char *error;
 	struct hw_task_id task;
@@ -49,7 +50,7 @@ typedef void hw_dispatch_fn(void *arg, const struct hw_dispatch_result *result);
 
 /* NULL without memory. */
 struct hw_dispatcher *hw_dispatcher_new(struct hw_tasks_app *app);
-/* Called after the store is freed, when no call is open. Waiting requests get -ENOTCONN. */
+/* Called after the store is freed. No call is open then, because waiting requests have got -ENOTCONN. */
 void hw_dispatcher_free(struct hw_dispatcher *d);
 
 /* Whether requests are accepted now: Redis is up, few enough requests wait, and none is being repeated. */
@@ -71,9 +72,8 @@ int hw_dispatcher_answer(struct hw_dispatcher *d, const struct hw_task_answer *a
  */
 int hw_dispatcher_watch(struct hw_dispatcher *d, const struct hw_task_seen *s, hw_dispatch_fn *fn, void *arg);
 int hw_dispatcher_cancel(struct hw_dispatcher *d, const struct hw_task_cancel *c, hw_dispatch_fn *fn, void *arg);
-/* Reports that a receiver is online. An `offset` that is not empty begins a call: it is the offset in device:events
- * after the events of all receivers up to the next such `offset`, at most HW_TASK_CALL_ITEMS. For the other receivers
- * `offset` is empty. */
+/* Reports that a receiver is online. `offset` is empty, or begins a call. It is then the offset in device:events
+ * after the events of all receivers up to the next such `offset`, at most HW_TASK_CALL_ITEMS. */
 int hw_dispatcher_online(struct hw_dispatcher *d, struct hw_text receiver, struct hw_text offset);
 
 /* rc: 0; -ENOENT: there is no such task; -ENOTCONN, -EIO or -EPROTO: there is no answer. If rc is 0, the record is
@@ -82,12 +82,12 @@ typedef void hw_dispatched_record_fn(void *arg, const struct hw_task_id *task, i
 /* Reads a task's record. Returns 0, or -ENOTCONN or -ENOMEM, and `fn` is then not called. */
 int hw_dispatcher_query(struct hw_dispatcher *d, const struct hw_task_id *task, hw_dispatched_record_fn *fn, void *arg);
 
-/* Called from outside. hw_dispatcher_flush() sends the gathered requests. hw_dispatcher_up(), when Redis is up, repeats
- * the kept ones. */
+/* Called from outside. hw_dispatcher_flush() sends the gathered requests. hw_dispatcher_up() is called when Redis is
+ * up, and repeats the kept requests. */
 void hw_dispatcher_flush(struct hw_dispatcher *d);
 void hw_dispatcher_up(struct hw_dispatcher *d);
-/* Returns true once after online receivers were lost on the way to Redis, when Redis is up again. The caller then reads
- * device:events again from task:at. Until then hw_dispatcher_online() returns -EAGAIN. */
+/* If reports about online receivers were lost on the way to Redis, returns true once, when Redis is up again. The
+ * caller then reads device:events again from task:at. Until then hw_dispatcher_online() returns -EAGAIN. */
 bool hw_dispatcher_missed(struct hw_dispatcher *d);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the answers of the scripts. scripts/places has names for the positions, which are counted from 1. No answer is
- * trusted: a part of a wrong type counts as empty or 0, and a malformed item as an error. */
+/* Reads the answers of the scripts. scripts/places has names for the positions, which are counted from 1. No answer
+ * is trusted: a part of the wrong type counts as empty or 0, and a malformed item counts as an error. */
 #include "tasks/queue/calls.h"
 
 #include <errno.h>
@@ -24,7 +24,8 @@ static int64_t number(const redisReply *r, unsigned place)
 	return p && p->type == REDIS_REPLY_INTEGER ? p->integer : 0;
 }
 
-/* When a task is due. A score can be any number, which Redis converts to an integer, so the result may be negative. */
+/* Returns when a task is due. A score may be any number, and Redis converts it to an integer, so the result may be
+ * negative. */
 static int64_t due(const redisReply *r, unsigned place)
 {
 	int64_t ms = number(r, place);

@@ -196,8 +196,8 @@ static void on_events_type(void *arg, const redisReply *reply)
 	check_type(arg, reply, "events", "stream");
 }
 
-/* Checks whether the keys that every task needs can be written. Redis adds no entry to a stream that has given out the
- * greatest id, even if that entry was deleted. This is checked because no write may be due for a long time. */
+/* Checks whether the keys that every task needs can be written, because there may be no write for a long time. Redis
+ * adds no entry to a stream that has given out the greatest id, even if that entry was deleted. */
 static void check_keys(struct hw_tasks_store *s)
 {
 	char key[HW_TASKS_KEY_MAX];
@@ -262,8 +262,8 @@ static void on_secret(void *arg, const redisReply *reply)
 	be_up(s);
 }
 
-/* Reads the secret in Redis, which counts. If Redis has none, this run's secret is written, so that names of tasks stay
- * the same when Redis came back empty. */
+/* Reads the secret in Redis. If Redis has none, this run's secret is written, so that the names of tasks stay the
+ * same after Redis came back empty. */
 static void greet(struct hw_tasks_store *s)
 {
 	char key[HW_TASKS_KEY_MAX];
@@ -327,8 +327,8 @@ static const struct hw_scripts_ops scripts_ops = {on_loaded, on_refused};
 
 /* --- this run's id, and the other instances ----------------------------------------------------------------------- */
 
-/* The run id has expired too early. If the secret is missing too, Redis has lost everything; otherwise its clock has
- * jumped. */
+/* The run id has expired too early. If the secret is missing too, Redis has lost all data; otherwise Redis' clock
+ * has jumped. */
 static void on_secret_there(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;
@@ -358,7 +358,7 @@ static void on_run_id(void *arg, const redisReply *reply)
 	}
 }
 
-/* The instances that run: their scores in task:nodes are recent. */
+/* Reads the instances that run: those with a recent score in task:nodes. */
 static void on_nodes(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;
@@ -373,8 +373,8 @@ static void on_nodes(void *arg, const redisReply *reply)
 	hw_schedule_instances(s->app->schedule, names, n, self);
 }
 
-/* Counts the members of task:nodes that were removed because their times are in the future. They would stay for ever
- * and keep their ranks. */
+/* Counts the members of task:nodes that were removed because their times are in the future. Otherwise they would
+ * stay for ever and keep their ranks. */
 static void on_ahead_removed(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;

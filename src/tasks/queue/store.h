@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection to Redis: commands, the scripts, task:secret, and task:node:NODE_ID. That last key contains the id of
- * this run. It shows whether a second instance has the same node_id, and whether Redis came back empty.
+ * The connection to Redis: commands, the scripts, task:secret, and task:node:NODE_ID. That key contains the id of this
+ * run. By it, this run notices another instance with the same node_id, and a Redis that came back empty.
  *
  * The store is up when the scripts are loaded and the secret is known. It is down when the connection is lost, and when
- * Redis came back empty. Then everything about Redis is read again.
+ * Redis came back empty. Afterwards everything is read from Redis again.
  */
 #ifndef HW_TASKS_STORE_H
 #define HW_TASKS_STORE_H
@@ -41,8 +41,8 @@ const char *hw_tasks_store_run_id(const struct hw_tasks_store *s);
 /* Redis' clock as far as it is known: wall clock, ms. */
 int64_t hw_tasks_store_now_ms(const struct hw_tasks_store *s);
 
-/* Called exactly once, from the loop. `reply` is valid during the call. NULL: the connection was lost, and the command
- * may have been carried out or not. The store logs an error reply. */
+/* Called exactly once, from the loop. `reply` is valid during the call. NULL: the connection was lost, and it is
+ * unknown whether the command was carried out. The store logs an error reply. */
 typedef void hw_tasks_answer_fn(void *arg, const redisReply *reply);
 
 /* Sends any command, in order with the others. Returns 0, or -ENOTCONN or -ENOMEM, and `fn` is then not called. `fn`
@@ -51,7 +51,7 @@ int hw_tasks_store_command(struct hw_tasks_store *s, hw_tasks_answer_fn *fn, voi
                            const size_t *len);
 /* The same with words, ended by NULL. */
 int hw_tasks_store_ask(struct hw_tasks_store *s, hw_tasks_answer_fn *fn, void *arg, const char *const *words);
-/* The same, but the store neither logs an error reply nor reacts to it. */
+/* Like hw_tasks_store_command(), but the store neither logs an error reply nor reacts to it. */
 int hw_tasks_store_ask_aside(struct hw_tasks_store *s, hw_tasks_answer_fn *fn, void *arg, const char *const *words);
 /* Sends the script call that `e` holds. */
 int hw_tasks_store_call(struct hw_tasks_store *s, enum hw_tasks_script script, struct hw_eval *e,

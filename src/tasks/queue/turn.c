@@ -14,8 +14,8 @@
 #include "tasks/mqtt/message.h"
 
 #define ORDERS_A_TURN 16
-#define ROOM          1024 /* with so many messages on the way to the broker, no task is claimed */
-#define AGAIN_MS      5000 /* pause before a task is claimed again whose last claim failed with an error */
+#define ROOM          1024 /* with this many messages on the way to the broker, no task is claimed */
+#define AGAIN_MS      5000 /* after a claim that failed with an error, the task is claimed again after this pause */
 #define SENT_SLOTS    8192 /* tasks whose acks are timed; a power of two */
 
 struct order {
@@ -160,7 +160,7 @@ static void give_up(struct hw_tasks_turn *t, const struct hw_task_id *task)
 	(void)hw_dispatcher_answer(t->app->dispatcher, &lost, NULL, NULL);
 }
 
-/* Sends a claimed task. If the broker's queue is full, the task stays claimed, and is due again after its wait. */
+/* Sends a claimed task. If the broker's queue is full, nothing is sent; the task is due again after its wait. */
 static void send_task(struct hw_tasks_turn *t, const struct hw_task_id *task, const struct hw_task_claimed *c,
                       int64_t now_ms)
 {
@@ -197,7 +197,7 @@ static int by_time(const void *a, const void *b)
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
 
-/* The wheel returns tasks that are due together in any order. The oldest one is sent first. */
+/* Handles claimed tasks. The wheel returns tasks that are due together in any order; the oldest one is sent first. */
 static void claimed(struct hw_tasks_turn *t, const struct hw_schedule_order *o, struct hw_mono asked,
                     const struct hw_tasks_reply *r)
 {
@@ -206,7 +206,7 @@ static void claimed(struct hw_tasks_turn *t, const struct hw_schedule_order *o, 
 	struct hw_task_claimed c;
 	size_t n = 0;
 	struct hw_mono now = hw_tasks_now();
-	/* Redis' clock cannot show a later time than this. So no message is sent after its exp, however long the reply
+	/* By now Redis' clock shows at most this time. So no message is sent after its exp, however long the reply
 	 * took. */
 	int64_t latest_ms = r->now_ms + (now.ns - asked.ns) / HW_NS_PER_MS + 1;
 	hw_schedule_clock(t->app->schedule, now, r->now_ms);

@@ -20,9 +20,9 @@ void hw_tasks_turn_tick(struct hw_tasks_turn *t);
 void hw_tasks_turn_schedule(struct hw_tasks_turn *t);
 /* Whether each order has its answer. */
 bool hw_tasks_turn_is_idle(const struct hw_tasks_turn *t);
-/* Handles the part that the answers of all scripts have in common: Redis' clock, wakes, unusable values. */
+/* Handles what the answers of all scripts contain: Redis' clock, wakes, unusable values. */
 void hw_tasks_turn_answered(struct hw_tasks_turn *t, const struct hw_tasks_reply *r);
-/* A device has acknowledged a task. If this instance has sent it, measures the time since then. */
+/* A device has acknowledged a task. If this instance has sent the task, notes how long that took. */
 void hw_tasks_turn_acked(struct hw_tasks_turn *t, const struct hw_task_id *task);
 
 #endif

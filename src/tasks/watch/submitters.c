@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See submitters.h. src/stream/group.h reads, on a connection of its own. Acknowledgements use the store's connection.
- * While OUT_MAX messages wait for the broker, no more entries are read.
+ * See submitters.h. src/stream/group.h reads, on a connection of its own. Acknowledgements are sent over the store's
+ * connection. While OUT_MAX messages wait for the broker, no further entries are read.
  */
 #include "tasks/watch/submitters.h"
 
@@ -39,7 +39,8 @@ struct hw_submitters {
 	struct hw_redis_link link;
 	struct hw_stream_group group;
 	char events[HW_TASKS_KEY_MAX];
-	bool ready, asking; /* asking: the answers to the tasks in the page are requested */
+	bool ready, asking; /* asking: the records of the tasks in the page are requested, and some answers are
+	                     * missing */
 	size_t out;         /* messages on their way to the broker */
 	struct notice *page[PAGE];
 	size_t n_page;
@@ -62,7 +63,7 @@ void hw_submitters_flush(struct hw_submitters *t)
 {
 	if (t->acks.argc == 0)
 		return;
-	/* If the command is lost, the entries are published again: each at least once. */
+	/* If the command is lost, the entries are published again; each is published at least once. */
 	if (hw_tasks_store_command(t->app->store, on_acked, t, t->acks.argc, t->acks.argv, t->acks.len) == 0)
 		t->acking++;
 	t->acks.argc = 0;
@@ -100,7 +101,8 @@ static enum hw_task_topic word_of(enum hw_task_state s)
 	return s == HW_TASK_COMPLETE ? HW_TOPIC_COMPLETE : HW_TOPIC_FAILED;
 }
 
-/* Returns a value or an error that was JSON when it arrived. Another program may have overwritten it since. */
+/* Returns a value or an error of a task, which was JSON when it arrived. Another program may have overwritten it
+ * since. */
 static struct hw_text value_of(struct hw_submitters *t, const redisReply *r)
 {
 	struct hw_text none = {"", 0};
@@ -178,8 +180,8 @@ static struct hw_text put(char **to, struct hw_text from)
 	return out;
 }
 
-/* Whether a transition is published to the sender. The first ack is not: the instance that passed the submission to
- * Redis publishes it. */
+/* Whether a transition is published to the sender. The first ack is not: the instance that has passed the submission
+ * to Redis publishes it itself. */
 static bool is_for_sender(const struct hw_task_transition *e)
 {
 	return e->state >= HW_TASK_ACKED && !e->watched && e->sender.len && e->msg_id.len &&

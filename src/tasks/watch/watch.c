@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See watch.h. Each message that is seen is reported to Redis, which has a record for each task. An instance stores
- * none. Cost: one item of a script's call for each message, and one call each second, which ends tasks by time.
+ * See watch.h. Each message that is seen is reported to Redis, which has a record for each task; the instances store
+ * none. Cost: one item of a script's call for each message, and one call each second, which ends tasks whose time is
+ * over.
  *
- * With several instances, one instance may report an answer before another one, which was delayed, reports the task. So
- * an answer to an unknown task is reported again, after growing pauses. At most AGAIN_MAX answers wait for that.
+ * With several instances, the report of a task may be delayed, and another instance may report the answer first. So if
+ * the task of an answer is unknown, the answer is reported again, after growing pauses. At most AGAIN_MAX answers wait
+ * for that.
  *
- * An instance that was not connected, or was stopped, reads late what was answered in time. So it ends tasks by time
- * only after it has received everything for SETTLE_MS. Until then it passes a limit of 0 to the scripts, so that they
- * trust no clock.
+ * An instance that was stopped or not connected may read an answer late that was given in time. So it lets no task end
+ * by its time before it has received everything for SETTLE_MS. Until then it passes the limit 0 to the scripts, so that
+ * they believe no clock.
  */
 #include "tasks/watch/watch.h"
 
@@ -45,7 +47,7 @@ struct again {
 /* A message on its way to Redis. */
 struct notice {
 	struct hw_tasks_watch *watch;
-	struct again *again; /* owned: reported again if the task is unknown; NULL: not repeated */
+	struct again *again; /* owned: for reporting again if the task is unknown; NULL: not reported again */
 };
 
 struct hw_tasks_watch {
@@ -55,7 +57,7 @@ struct hw_tasks_watch {
 	bool sweeping, known;
 	unsigned sweeps; /* since the last tick */
 	int64_t ticked_ms,
-		hears_ms; /* monotonic. hears_ms: since when this instance receives everything; 0: it does not */
+		hears_ms; /* monotonic. hears_ms: since when this instance receives all messages; 0: it does not */
 	uint64_t count;
 };
 
@@ -74,7 +76,7 @@ static void keep(struct hw_tasks_watch *w, struct again *a)
 	w->n_waiting++;
 }
 
-/* Keeps an answer to an unknown task until its next report. */
+/* Keeps an answer to an unknown task until it is reported again. */
 static void wait_with(struct hw_tasks_watch *w, struct again *a)
 {
 	if (a->tries == AGAIN_TRIES || w->n_waiting == AGAIN_MAX) {
@@ -101,7 +103,7 @@ static void on_reported(void *arg, const struct hw_dispatch_result *result)
 	free(t);
 }
 
-/* Reports a message. Takes over `a`, which may be reported again; NULL: no repetition. */
+/* Reports a message. Owns `a` from now on, by which the message may be reported again; NULL: it is not. */
 static void report(struct hw_tasks_watch *w, const struct hw_task_seen *s, struct again *a)
 {
 	struct notice *t = malloc(sizeof(*t));
@@ -175,8 +177,8 @@ static bool is_probe(struct hw_text id)
 	return id.len == 30 && n == 30;
 }
 
-/* The sender of a task: the topic's last level if the ACL binds it, or else the sender in the payload. Empty: the task
- * is not followed. */
+/* Returns the sender of a task: the topic's last level if the ACL binds it to the client, or else the sender in the
+ * payload. Empty: the task is not followed. */
 static struct hw_text sender_of(struct hw_tasks_watch *w, const struct hw_overheard *seen, struct hw_text last)
 {
 	struct hw_text none = {"", 0}, sender = last.len ? last : seen->sender;
@@ -247,7 +249,7 @@ bool hw_tasks_watch_is_settled(const struct hw_tasks_watch *w)
 {
 	int64_t now = now_ms();
 	int64_t half =
-		w->app->conf->keep_ms / 2; /* no record is kept for longer than `keep` after its task's last time */
+		w->app->conf->keep_ms / 2; /* no record is kept for longer than `keep` after the end of its task */
 	return hears(w, now) && w->hears_ms && now - w->hears_ms >= (half < SETTLE_MS ? half : SETTLE_MS);
 }
 

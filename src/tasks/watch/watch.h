@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * [tasks] watch: follows the tasks that nodes send to each other on ROOT/{receiver}/pending, and their answers on
- * ROOT/{sender}/ack|complete|failed, from `sent` until they end. It publishes nothing.
+ * [tasks] watch: follows the tasks that nodes send each other on ROOT/{receiver}/pending, and the answers on
+ * ROOT/{sender}/ack|complete|failed, until each task has ended. Publishes nothing.
  */
 #ifndef HW_TASKS_WATCH_H
 #define HW_TASKS_WATCH_H
@@ -19,12 +19,12 @@ void hw_tasks_watch_free(struct hw_tasks_watch *w);
 /* Each second. */
 void hw_tasks_watch_tick(struct hw_tasks_watch *w);
 
-/* Whether this instance has caught up with the messages that it could not receive at once. Until then no watched task
- * ends by time. */
+/* Whether this instance has received all messages that it could not receive in time. Until then no watched task ends
+ * because of its time. */
 bool hw_tasks_watch_is_settled(const struct hw_tasks_watch *w);
 /* Whether watching is enabled. */
 bool hw_tasks_watch_is_on(const struct hw_tasks_watch *w);
-/* The number of watched tasks in Redis' last answer. Returns false before the first answer. */
+/* Sets *n to the number of watched tasks in Redis' last answer. Returns false if there was no answer yet. */
 bool hw_tasks_watch_count(const struct hw_tasks_watch *w, uint64_t *n);
 
 #endif
