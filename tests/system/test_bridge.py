@@ -420,5 +420,5 @@ def test_a_topic_of_while_that_is_a_heartbeat_too(env, readers):
 def test_a_while_that_brings_no_value_is_said(env):
     env.own_broker()
     d = env.daemon(group={"while": "up/there yes"}, monitor=NO_STALL, mqtt=NO_STANDSTILL)
-    wait_until(lambda: "group 'default': no value on up/there; its devices are judged as if it were 'yes'" in d.log(), 45)
+    wait_until(lambda: "group 'default': no value on up/there; its devices are judged as if the value were 'yes'" in d.log(), 45)
     assert not d.status()["blind"]

@@ -77,9 +77,9 @@ bool hw_app_cluster_confirmed(struct hw_app *a, struct hw_now now)
 		s->doubts = !lately;
 		hw_log(a->log, lately ? HW_LOG_NOTICE : HW_LOG_WARNING,
 		       lately ? "nodes: %u of %u Sentinels confirm the master at %s: this node may claim again"
-		              : "nodes: %u of %u Sentinels confirm the master at %s: this node claims nothing until "
-		                "more "
-		                "than half do; see [redis] sentinels",
+		              : "nodes: %u of %u Sentinels confirm the master at %s: this node claims no partition "
+		                "until "
+		                "more than half of them do; see [redis] sentinels",
 		       confirm, all, a->cluster->redis.link.where);
 	}
 	return lately;
@@ -122,13 +122,14 @@ static void check(struct hw_app *a, int64_t down_after_ms)
 	else if (s->to_write == 0)
 		hw_log(a->log, HW_LOG_WARNING,
 		       "nodes: min-replicas-to-write of Redis at %s is 0: a master without its replicas still accepts "
-		       "writes, and they are lost at the fail-over; set it to 1 if it has two replicas",
+		       "writes, and a fail-over loses them; set it to 1 if the master has two replicas",
 		       where);
 	else if (s->lag_s == 0 || s->lag_s * 1000 >= down_after_ms)
 		hw_log(a->log, HW_LOG_WARNING,
 		       "nodes: min-replicas-max-lag of Redis at %s is %" PRId64
-		       " s: a master without its replicas accepts writes for that time, although Sentinels name the "
-		       "next master after %" PRId64 " ms; set it below that",
+		       " s, which is not less than down-after-milliseconds of the Sentinels (%" PRId64
+		       "): after a fail-over, the old "
+		       "master may still accept writes, and they are lost; set it below that",
 		       where, s->lag_s, down_after_ms);
 }
 

@@ -212,8 +212,8 @@ static void on_sent_again(void *arg, uint32_t n, uint32_t lacking)
 {
 	struct hw_app *a = arg;
 	hw_log(a->log, lacking ? HW_LOG_NOTICE : HW_LOG_INFO,
-	       "Redis: the %u transitions of the last minute were sent again; %u of them had been lost and are written "
-	       "now",
+	       "Redis: the %u transitions of the last minute were sent again; Redis had lost %u of them and has stored "
+	       "them now",
 	       n, lacking);
 }
 

@@ -169,9 +169,8 @@ void hw_app_upstream_tick(struct hw_app *a, struct hw_now now)
 	const struct hw_while *w = hw_monitor_unknown_upstream(a->monitor, &group);
 	if (w)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "group '%s': no value on %s; its devices are judged as if it were '%s'; is the topic right, and "
-		       "may "
-		       "%s read it?",
+		       "group '%s': no value on %s; its devices are judged as if the value were '%s'; check the topic, "
+		       "and whether %s may read it",
 		       group_of(a, (uint16_t)group)->name, w->topic, w->value,
 		       a->start->mqtt.username[0] ? a->start->mqtt.username : "anonymous clients");
 }

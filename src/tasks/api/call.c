@@ -300,7 +300,7 @@ static void on_ear_lost(void *arg, const char *why)
 	struct hw_tasks_call *all = arg;
 	if (all->hears)
 		hw_log_limited(all->app->log, HW_TASKS_LIMIT_CALL, HW_LOG_WARNING,
-		               "answers to calls that other instances receive do not reach this one: %s", why);
+		               "calls: this instance does not get the answers that other instances receive: %s", why);
 	all->hears = false;
 }
 
