@@ -53,7 +53,7 @@ static void came_back(struct hw_hearing_filter *f, struct hw_mono sent)
 
 static bool is_topic(const struct hw_hearing_filter *f, const char *topic, size_t len)
 {
-	return strlen(f->canary) == len && memcmp(f->canary, topic, len) == 0;
+	return f->canary_len == len && memcmp(f->canary, topic, len) == 0;
 }
 
 bool hw_canary_is_topic(const struct hw_hearing *h, const char *topic, size_t len)

@@ -44,7 +44,8 @@ static int fill_in(struct hw_hearing_filter *f, const struct hw_group *g, const 
 	if (!f->filter || !f->canary)
 		return -ENOMEM;
 	f->own = strcmp(f->filter, f->canary) != 0;
-	f->size = strlen(f->canary) + 2 * strlen(node) + PACKET;
+	f->canary_len = strlen(f->canary);
+	f->size = f->canary_len + 2 * strlen(node) + PACKET;
 	f->due = g->canary && f->own;
 	return 0;
 }
@@ -54,14 +55,18 @@ static bool is_same(const struct hw_hearing_filter *a, const struct hw_hearing_f
 	return a->group == b->group && strcmp(a->filter, b->filter) == 0 && strcmp(a->canary, b->canary) == 0;
 }
 
-/* Returns the index of this filter in the old table: a filter of the same group with the same canary topic. h->n:
- * there is none. The index in the new table, `at`, is tried first, because most reloads change no index. */
-static size_t known(const struct hw_hearing *h, const struct hw_hearing_filter *f, size_t at)
+/* A search for a filter of the new table in the old one. */
+struct known {
+	const struct hw_hearing *old;
+	const struct hw_hearing_filter *f;
+	size_t at; /* the index that was found */
+};
+
+static bool is_known(void *arg, size_t k)
 {
-	size_t k = at < h->n && is_same(&h->filter[at], f) ? at : 0;
-	while (k < h->n && !is_same(&h->filter[k], f))
-		k++;
-	return k;
+	struct known *x = arg;
+	x->at = k;
+	return is_same(&x->old->filter[k], x->f);
 }
 
 static void take_over(struct hw_hearing_filter *f, const struct hw_hearing_filter *old)
@@ -74,27 +79,32 @@ static void take_over(struct hw_hearing_filter *f, const struct hw_hearing_filte
 	f->index = index;
 }
 
-/* Makes the new table's filters. 0 or -ENOMEM. */
+/* Makes the new table's filters. A filter keeps its data if it has the same group and the same canary topic in the old
+ * table. 0 or -ENOMEM. */
 static int build(const struct hw_hearing *h, const struct hw_groups *groups, const char *node, struct hw_mono now,
                  struct hw_hearing_filter *filter, int64_t *brought)
 {
 	size_t n = 0;
-	for (size_t k = 0; k < groups->n_order; k++) {
+	struct hw_filter_index index = {0};
+	int rc = 0;
+	for (size_t k = 0; k < h->n && rc == 0; k++)
+		rc = hw_filter_index_add(&index, h->filter[k].filter, k);
+	for (size_t k = 0; k < groups->n_order && rc == 0; k++) {
 		const struct hw_group *g = groups->all[groups->order[k]];
-		for (size_t j = 0; j < g->n_heartbeat; j++, n++) {
+		for (size_t j = 0; j < g->n_heartbeat && rc == 0; j++, n++) {
 			struct hw_hearing_filter *f = &filter[n];
 			f->group = groups->order[k];
 			f->index = (uint16_t)j;
-			if (fill_in(f, g, node, now))
-				return -ENOMEM;
-			size_t old = known(h, f, n);
-			if (old == h->n)
+			rc = fill_in(f, g, node, now);
+			struct known old = {.old = h, .f = f};
+			if (rc || !hw_filter_index_equal(&index, f->filter, is_known, &old))
 				continue;
-			take_over(f, &h->filter[old]);
-			brought[n] = h->brought[old];
+			take_over(f, &h->filter[old.at]);
+			brought[n] = h->brought[old.at];
 		}
 	}
-	return 0;
+	hw_filter_index_fini(&index);
+	return rc;
 }
 
 /* The heirs of all groups, while the new table is made. */

@@ -23,6 +23,7 @@
 
 struct hw_hearing_filter {
 	char *filter, *canary; /* owned: the filter, and the topic of its canary */
+	size_t canary_len;
 	uint16_t group, index; /* which heartbeat filter of which group */
 	size_t size;           /* maximum size of a canary's packet, in bytes */
 	struct hw_mono since;  /* all readers are subscribed since this */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Deaf groups: when silence is the group's and not the device's, and when it is believed all the same. */
+#include <time.h>
+
 #include "../suite.h"
 #include "core/monitor_priv.h"
 #include "hearing_world.h"
@@ -1100,6 +1102,51 @@ START_TEST(test_a_value_that_does_not_come_again)
 }
 END_TEST
 
+#define MANY_GROUPS  1000
+#define MANY_FILTERS 20 /* of each */
+
+static struct hw_group_spec many_groups[MANY_GROUPS];
+static char many_names[2][MANY_GROUPS][8], many_texts[MANY_GROUPS][MANY_FILTERS][24];
+static const char *many_filters[MANY_GROUPS][MANY_FILTERS];
+
+static void name_many(int of)
+{
+	for (int g = 0; g < MANY_GROUPS; g++) {
+		for (int k = 0; k < MANY_FILTERS; k++) {
+			snprintf(many_texts[g][k], sizeof(many_texts[g][k]), "s%d/t%d/{id}", g, k);
+			many_filters[g][k] = many_texts[g][k];
+		}
+		snprintf(many_names[of][g], sizeof(many_names[of][g]), "%c%d", "ab"[of], g);
+		many_groups[g] = (struct hw_group_spec){.name = many_names[of][g],
+		                                        .heartbeat = many_filters[g],
+		                                        .n_heartbeat = MANY_FILTERS,
+		                                        .timeout_ms = 10000,
+		                                        .timeout_max_ms = 10000,
+		                                        .canary = true};
+	}
+}
+
+/* No filter of a renamed group is in the old table with its group. A search for each one through the whole table took
+ * seconds; a reload of as many groups with nothing renamed shows what the rest of a reload takes. */
+START_TEST(test_a_reload_that_renames_many_groups_is_not_slow)
+{
+	double took_s[2];
+	struct hw_monitor_conf conf = world_conf();
+	conf.node = "m";
+	conf.canaries = true;
+	name_many(0);
+	struct world *one = world_new(&conf, many_groups, MANY_GROUPS);
+	for (int of = 0; of < 2; of++) {
+		name_many(of);
+		clock_t began = clock();
+		ck_assert_int_eq(hw_monitor_reconfigure(one->m, one->now, &conf, many_groups, MANY_GROUPS), 0);
+		took_s[of] = (double)(clock() - began) / CLOCKS_PER_SEC;
+	}
+	ck_assert_msg(took_s[1] < 6 * took_s[0], "%f s, otherwise %f s", took_s[1], took_s[0]);
+	world_free(one);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("hearing");
@@ -1145,6 +1192,8 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_filter_goes_to_a_group_that_does_not_hear, 0, 2);
 	tcase_add_test(tc, test_a_device_that_moves_takes_its_silence_along);
 	tcase_add_test(tc, test_another_monitors_canary_is_no_proof_of_time);
+	tcase_add_test(tc, test_a_reload_that_renames_many_groups_is_not_slow);
+	tcase_set_timeout(tc, 60);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
