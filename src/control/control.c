@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/http.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "control/nodes.h"
 #include "control/parts.h"
 #include "http/json.h"
 #include "http/proxy.h"
@@ -81,6 +83,24 @@ static void refer(struct evhttp_request *req, const char *owner)
 	hw_answer_end_as(req, HTTP_SERVUNAVAIL, &j, body);
 }
 
+/* The routes whose answers do not rest on this node's view of the fleet. */
+static hw_http_handler *const timeless[] = {hw_serve_tasks, hw_serve_durable, hw_serve_alert, hw_serve_web,
+                                            hw_serve_health};
+
+/* What a lapsed node shows is as of its last renewal: other nodes may have its devices since. */
+static void mark_as_of(const struct hw_control *c, struct evhttp_request *req, const struct hw_http_route *route)
+{
+	struct hw_control_nodes nodes;
+	char ms[24];
+	for (size_t i = 0; i < sizeof(timeless) / sizeof(*timeless); i++)
+		if (route->serve == timeless[i])
+			return;
+	if (!hw_nodes_of(c, &nodes) || !hw_nodes_is_lapsed(&nodes))
+		return;
+	snprintf(ms, sizeof(ms), "%" PRId64, nodes.as_of_ms);
+	evhttp_add_header(evhttp_request_get_output_headers(req), "Heartwheel-As-Of", ms);
+}
+
 static bool admits(void *arg, struct evhttp_request *req, const struct hw_http_route *route)
 {
 	const struct hw_control *c = arg;
@@ -90,6 +110,8 @@ static bool admits(void *arg, struct evhttp_request *req, const struct hw_http_r
 			return true;
 	if (owner)
 		refer(req, owner);
+	else
+		mark_as_of(c, req, route);
 	return !owner;
 }
 

@@ -288,11 +288,16 @@ static size_t standby_trouble(const struct hw_control *c, const struct hw_contro
 	return n;
 }
 
+bool hw_nodes_is_lapsed(const struct hw_control_nodes *nodes)
+{
+	const struct hw_control_node *self = hw_control_nodes_self(nodes);
+	return self && strcmp(self->state, "lapsed") == 0 && nodes->as_of_ms > 0;
+}
+
 static size_t lapse_trouble(const struct hw_control *c, const struct hw_control_nodes *nodes, char *why, size_t n,
                             size_t cap)
 {
-	const struct hw_control_node *self = hw_control_nodes_self(nodes);
-	if (!self || strcmp(self->state, "lapsed") != 0)
+	if (!hw_nodes_is_lapsed(nodes))
 		return n;
 	return n + hw_print(why + n, cap - n,
 	                    "%sRedis %s for %" PRId64 " s, longer than the lease: all that is shown is from then",

@@ -67,6 +67,8 @@ void hw_asks_free(struct hw_asks *a);
 hw_http_handler hw_serve_nodes;
 /* Fills in what this node knows of the nodes. Returns false if there is only this node. */
 bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out);
+/* Whether what this node shows is as of `as_of_ms`: it has not reached Redis for a lease. */
+bool hw_nodes_is_lapsed(const struct hw_control_nodes *nodes);
 /* Whether another node owns the fleet. This node then has no devices. */
 bool hw_stands_by(const struct hw_control *c);
 /* Writes the members of /v1/nodes. */

@@ -21,12 +21,34 @@ int hw_failed(const struct hw_ctl *ctl, const char *format, ...)
 	return HW_EXIT_FAILED;
 }
 
+void hw_warn_if_lapsed(const struct hw_ctl *ctl)
+{
+	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
+	int64_t as_of_ms = hw_client_as_of_ms(ctl->client);
+	if (as_of_ms > 0)
+		hw_failed(ctl,
+		          "this is as of %s, %s: the node has not reached Redis since, and other nodes may watch its "
+		          "devices",
+		          hw_text_clock(as_of_ms, clock), hw_text_ago(hw_wall_ms() - as_of_ms, span));
+}
+
+/* The other answers say it themselves. */
+static bool is_of_devices(const char *path)
+{
+	return strncmp(path, "/v1/devices", 11) == 0 || strcmp(path, "/v1/groups") == 0;
+}
+
 int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, struct hw_answer *a)
 {
 	if (hw_client_ask(ctl->client, method, path, a) < 0)
 		return hw_failed(ctl, "%s", hw_client_why(ctl->client));
-	if (a->code == want && (a->json || want != 200 || hw_client_wants_text(ctl->client)))
+	if (a->code == want && (a->json || want != 200 || hw_client_wants_text(ctl->client))) {
+		if (a->as_of_ms > 0 && is_of_devices(path) && !ctl->warned) {
+			ctl->warned = true;
+			hw_warn_if_lapsed(ctl);
+		}
 		return 0;
+	}
 	const char *why = hw_member_text(a->json, "error");
 	if (*why)
 		hw_failed(ctl, "%s", why);

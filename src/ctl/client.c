@@ -67,6 +67,11 @@ bool hw_client_wants_text(const struct hw_client *c)
 	return c->type != NULL;
 }
 
+int64_t hw_client_as_of_ms(const struct hw_client *c)
+{
+	return c->as_of_ms;
+}
+
 const char *hw_client_program(const struct hw_client *c)
 {
 	return c->program;
@@ -261,6 +266,9 @@ int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw
 		headers = curl_slist_append(NULL, place);
 		curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
 	}
+	curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, c);
+	c->as_of_ms = 0;
 	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_stream);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, &s);
 	/* A comment comes every 15 s, so a longer silence means that the daemon hangs or cannot be reached. */

@@ -30,6 +30,7 @@ void hw_client_ask_of(struct hw_client *c, const char *program, const char *sect
 /* Sets the content type that later requests ask for; NULL: JSON. Borrowed. */
 void hw_client_want(struct hw_client *c, const char *type);
 bool hw_client_wants_text(const struct hw_client *c);
+int64_t hw_client_as_of_ms(const struct hw_client *c); /* of the last answer or stream; 0: it is up to date */
 const char *hw_client_program(const struct hw_client *c);
 
 struct hw_answer {

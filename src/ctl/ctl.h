@@ -15,6 +15,7 @@ struct hw_ctl {
 	struct hw_client *client;
 	const char *socket; /* borrowed */
 	struct hw_screen screen;
+	bool warned; /* hw_warn_if_lapsed() */
 };
 
 struct hw_command;
@@ -64,6 +65,9 @@ int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((
  * printed the error and freed the answer.
  */
 int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, struct hw_answer *a);
+
+/* Prints on stderr that the last answer or stream is of a lapsed node. hw_ask() does so once. */
+void hw_warn_if_lapsed(const struct hw_ctl *ctl);
 
 /* Sends a request for a path that was built, and frees the path. Like hw_ask(), with status 200. */
 int hw_ask_path(struct hw_ctl *ctl, const char *method, struct hw_path *path, struct hw_answer *a);

@@ -109,8 +109,14 @@ static void print_unjudged(const struct hw_ctl *ctl, const cJSON *s)
 static void print_seeing(const struct hw_ctl *ctl, const cJSON *s)
 {
 	char words[HW_WORDS_MAX];
-	bool blind = hw_words_blind(s, words);
-	line(ctl, "watching", blind ? HW_BAD : HW_GOOD, blind ? words : "yes");
+	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(s, "cluster");
+	if (hw_words_blind(s, words))
+		line(ctl, "watching", HW_BAD, words);
+	else if (strcmp(hw_member_text(cluster, "state"), "lapsed") == 0)
+		line(ctl, "watching", HW_BAD,
+		     "without Redis, so another node may watch its devices: all that is shown here may be past");
+	else
+		line(ctl, "watching", HW_GOOD, "yes");
 }
 
 static void print_links(const struct hw_ctl *ctl, const cJSON *s)

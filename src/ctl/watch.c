@@ -98,6 +98,8 @@ static void on_sight(struct watch *w)
 static bool on_line(void *arg, const char *line)
 {
 	struct watch *w = arg;
+	if (!w->heard)
+		hw_warn_if_lapsed(w->ctl);
 	w->heard = true;
 	if (!hw_event_read_line(&w->event, line))
 		return true;

@@ -132,7 +132,7 @@ START_TEST(status_says_all)
 	expect_keys(json,
 	            "node version uptime_s blind blind_cause blind_for_ms judges_in_ms starting mqtt broker "
 	            "broker_port redis redis_writable loading devices "
-	            "online offline unjudged unjudged_groups suspects candidates owed owed_oldest_ms heartbeats_total "
+	            "online offline unjudged unjudged_groups left_out suspects candidates owed owed_oldest_ms heartbeats_total "
 	            "heartbeats_per_s transitions_total "
 	            "barrier_ms now_ms");
 	ck_assert_str_eq(text(json, "node"), "node \"1\"");

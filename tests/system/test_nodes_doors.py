@@ -114,6 +114,12 @@ def test_one_that_is_cut_from_redis(env, mirror):
     said, view = a.get("/readyz"), json.loads(a.get("/v1/nodes").body)
     assert said.status == 503 and "Redis was not reached for " in str(said.body), said.body
     assert began - 1000 <= view["as_of_ms"] <= now_ms() - 1000 and view["lapsed"], (began, view)
+    for path in "/v1/devices?limit=1", "/v1/groups", "/v1/status", "/metrics":
+        assert abs(int(a.get(path).headers["Heartwheel-As-Of"]) - view["as_of_ms"]) < 100, path
+        assert b.get(path).headers["Heartwheel-As-Of"] is None, path
+    for command in ["list"], ["list", "--state", "offline"], ["groups"]:
+        assert "this is as of " in a.ctl(*command).stderr and "as of" not in b.ctl(*command).stderr
+    assert "watching    yes" not in a.ctl("status").stdout and "watching    yes" in b.ctl("status").stdout
     wait_until(lambda: m.is_shared([b]), what="the other to take all over")
     assert b.get("/readyz").status == 200 and b.status()["cluster"]["as_of_ms"] is None
     publisher = m.members()[b.node]["client_ids"][0]
