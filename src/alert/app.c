@@ -19,7 +19,8 @@
 #include "alert/turn.h"
 #include "link/clock.h"
 
-#define AGAIN_MS 120000 /* after Redis was emptied or failed over, the streams are read again from this long ago on */
+/* How long before now the streams are read again from, after Redis was emptied or failed over. */
+#define AGAIN_MS 120000
 
 struct hw_now hw_alert_now(void)
 {

@@ -53,7 +53,7 @@ struct hw_alert_taken {
 struct hw_alert_app {
 	struct hw_log *log;              /* borrowed */
 	struct hw_alert_settings *conf;  /* owned */
-	struct hw_alert_settings *first; /* owned: the settings of the start, whose texts the connection borrows */
+	struct hw_alert_settings *first; /* owned; the settings of the start: the connection borrows their texts */
 	char *redis_password;            /* owned */
 	struct hw_loop loop;
 	struct hw_http http;

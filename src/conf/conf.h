@@ -21,7 +21,8 @@ struct hw_conf_head {
 	const struct hw_conf_table *table;     /* borrowed */
 	char *path;                            /* path of the file; owned */
 	unsigned *lines;                       /* line of each key: see hw_conf_line(); owned */
-	unsigned sections[HW_CONF_FAMILY_MAX]; /* first line of each section of the family; 0: not in the file */
+	unsigned sections[HW_CONF_FAMILY_MAX]; /* first line of each section of the family; 0: the file does not have
+	                                        * the section */
 	char **groups; /* names of the sections [group NAME], if they are another program's, then NULL; owned */
 	size_t n_groups;
 };
@@ -33,7 +34,7 @@ struct hw_conf_head {
 struct hw_conf_errors {
 	char **lines;
 	size_t n;
-	bool no_memory; /* no memory: errors may be missing from the list; if it is empty, the file may be right */
+	bool no_memory; /* memory ran out: errors may be missing from the list; if it is empty, the file may be right */
 	/* For checks of values that depend on the machine, such as a user or a file: the program's struct with the
 	 * values that could be read, and defaults for the others. NULL: no value could be read. */
 	void *rest;

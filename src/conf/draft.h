@@ -23,7 +23,8 @@ struct hw_conf_origin {
 struct hw_conf_origins {
 	unsigned section; /* line of the named section's header */
 	struct hw_conf_origin key[HW_CONF_OPTIONS_MAX];
-	unsigned *lines[HW_CONF_OPTIONS_MAX]; /* of a list: line of each value; owned; NULL: the values are defaults */
+	unsigned *lines[HW_CONF_OPTIONS_MAX]; /* for each option that is a list: the line of each value; owned; NULL:
+	                                       * the values are defaults */
 };
 
 struct hw_conf_draft {

@@ -44,12 +44,13 @@ struct hw_conf_option {
 	const char *section; /* a kind of named sections stands for every [KIND NAME] */
 	const char *key;
 	enum hw_conf_type type;
-	size_t offset, size; /* of the field, in the program's struct or in that of a named section */
+	size_t offset, size; /* position and size of the option's field, in the program's struct or in that of a
+	                      * named section */
 	int64_t min, max;
 	int64_t step;
 	const char *unit; /* unit of a HW_CONF_INT, for messages */
 	const struct hw_conf_choice *choices;
-	const char *dflt; /* written as in the file; NULL: there is no default, and the key is required */
+	const char *dflt; /* the default, written as in the file; NULL: there is none, and the key is required */
 	bool live;        /* a reload applies it */
 	bool borrowed;    /* the only key that is read of another program's section */
 	size_t count_offset;

@@ -42,8 +42,8 @@
 
 /* The last published state of blindness. */
 struct sight_reported {
-	bool blind, starting, back; /* `back`: only the grace after a lost connection, which is up again, still makes
-	                             * the monitor blind */
+	bool blind, starting, back; /* `back`: the connection is up again, and only the grace after its loss still
+	                             * makes the monitor blind */
 	enum hw_cause cause;
 };
 
@@ -70,7 +70,7 @@ struct hw_hub {
 	struct client *first, **tail;
 	unsigned n_clients, n_lagging;
 	uint64_t refused;
-	bool asked;               /* a page was requested from the store and has not arrived */
+	bool asked;               /* a page was requested from the store, and its answer has not arrived */
 	struct client *asked_for; /* the client for which the page was requested; NULL: the hub, or the client has
 	                             disconnected */
 	bool asked_for_hub;

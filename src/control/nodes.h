@@ -19,7 +19,7 @@ struct hw_control_node {
 	const char *node;
 	bool self;
 	bool lost;         /* was a member and left without announcing it */
-	const char *state; /* "joining", "ready", "blind", "leaving", "lapsed" or "lost" */
+	const char *state; /* the node's state: "joining", "ready", "blind", "leaving", "lapsed" or "lost" */
 	const char *json;  /* the node's own data, a JSON object; not trusted */
 	int64_t since_ms;  /* wall clock: member, or lost, since then */
 	unsigned owns;     /* number of partitions */
@@ -31,7 +31,7 @@ struct hw_control_nodes {
 	struct hw_control_node at[HW_CONTROL_NODES_MAX];
 	size_t n;
 	bool member, lapsed;         /* this node */
-	int64_t as_of_ms;            /* if this node's entry has lapsed: wall clock of its last renewal; otherwise 0 */
+	int64_t as_of_ms;            /* wall clock of this node's last renewal, if its entry has lapsed; otherwise 0 */
 	bool denied;                 /* may not read the event stream */
 	bool denied_writes;          /* Redis' ACL denies a write that an owner needs */
 	const char *refused;         /* Redis' error for the last renewal; NULL: none */

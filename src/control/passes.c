@@ -5,7 +5,7 @@
 #include "control/parts.h"
 #include "http/proxy.h"
 
-#define PATIENCE_MS 60000 /* longer than any pause between two comments of a stream, and than a request may wait */
+#define PATIENCE_MS 60000 /* longer than the pause between two comments of a stream, and than any request may wait */
 
 static void serve(struct hw_proxy *p, struct evhttp_request *req)
 {

@@ -23,8 +23,8 @@ struct sample {
 	uint32_t detected;
 	int64_t delay_sum_ns, delay_max_ns;
 	bool blind;                      /* blind at some time in it */
-	int64_t blind_from_ms, blind_ms; /* wall clock at its begin; duration in whole seconds, exact once it has
-	                                  * ended */
+	int64_t blind_from_ms, blind_ms; /* wall clock at the begin of the blindness; its duration in whole seconds,
+	                                  * exact after its end */
 };
 
 struct hw_samples {
@@ -84,8 +84,8 @@ static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct 
 		ms = (now.mono.ns - is.since.ns) / HW_NS_PER_MS;
 	s->blind_ns = blind_ns;
 	if (!s->begun || ms > since_ms)
-		ms = s->begun ? since_ms : 0; /* a blindness that was detected late is not counted here, but is in
-		                               * the log and in heartwheel-history */
+		ms = s->begun ? since_ms : 0; /* only blindness since the last tick counts; the log has one that was
+		                               * detected late */
 	s->now.blind |= is.blind || ms > 0;
 	if (ms <= 0)
 		return;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 struct hw_element {
-	const char *text; /* points into the array: one JSON value, without white space around it */
+	const char *text; /* points into the array at one JSON value, without the white space around it */
 	size_t len;
 };
 

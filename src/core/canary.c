@@ -6,10 +6,11 @@
 
 #include "heartwheel/fnv.h"
 
-#define TICK_NS         (HW_NS_PER_S / HW_TICKS_PER_S + 1)
-#define US              1000
-#define LATE_NS         HW_NS_PER_S       /* an older canary that a barrier has overtaken is lost */
-#define REPORT_AFTER_NS (4 * HW_NS_PER_S) /* long enough to see whether the lost canary makes the group deaf */
+#define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
+#define US      1000
+#define LATE_NS HW_NS_PER_S /* an older canary that a barrier has overtaken is lost */
+/* After this time it is known whether the lost canary makes the group deaf. */
+#define REPORT_AFTER_NS (4 * HW_NS_PER_S)
 /* Two, because after a reload the first canary may be sent before the subscription. */
 #define TRIES 2
 /* The most bytes of canaries that are sent until a later barrier is back. If 4 KiB of canaries followed a barrier,

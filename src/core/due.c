@@ -305,7 +305,8 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		return false;
 	const struct hw_device *d = hw_monitor_at(m, i);
 	if ((d->flags & HW_FLAG_HEARD) && hw_gate_is_authoritative(m, d)) {
-		hw_follow_take_over(m, now, i); /* first of all: a check would forget a device that was heard */
+		hw_follow_take_over(m, now, i); /* before the device is checked, because the check would forget a
+		                                 * device that was heard */
 		return true;
 	}
 	if (m->family.proving && !hw_parent_prove(m, now, i, budget)) {

@@ -30,8 +30,8 @@ enum hw_hearing_verdict {
 	HW_HEARING_HEARS,  /* the silence is the device's own */
 	HW_HEARING_UNSURE, /* unknown: check again later */
 	HW_HEARING_DEAF,
-	HW_HEARING_STILL_DEAF /* deaf again before the end of the last deafness was reported; both reports are
-	                       * omitted */
+	HW_HEARING_STILL_DEAF /* the group is deaf again before the end of its last deafness was reported; both
+	                       * reports are omitted */
 };
 
 /* What a step found or requests, and for which filter. */

@@ -9,7 +9,7 @@
 #include "heartwheel/filter_index.h"
 
 #define PACKET      64                 /* maximum size of a canary without its topic and the monitor's name */
-#define BELIEVED_NS (30 * HW_NS_PER_S) /* least time before a silence is believed without a canary */
+#define BELIEVED_NS (30 * HW_NS_PER_S) /* a silence counts without a canary after this time at the earliest */
 
 void hw_hearing_init(struct hw_hearing *h, struct hw_now now)
 {

@@ -30,20 +30,23 @@ struct hw_hearing_filter {
 	struct hw_seen seen;   /* the monitor's seeing clock at `since` */
 	struct hw_mono proof;  /* send time of the newest canary that came back */
 	struct hw_mono sent;   /* a canary is out since this; 0: none is out */
-	uint64_t after;        /* this barrier and all later ones were sent after the canary */
+	uint64_t after;        /* this barrier and all later ones were sent after the last canary */
 	struct hw_mono newest; /* send time of the newest canary */
 	uint64_t newest_after; /* number of the first barrier sent after `newest` */
 	struct hw_mono retry;  /* while deaf: when the next canary is due */
 	unsigned tries;        /* canaries lost in a row */
 	struct hw_mono tried;  /* send time of the first of these */
 	struct hw_mono lost;   /* send time of the last lost canary; 0: none is lost, or a later one came back */
-	struct hw_mono missed; /* send time of a canary that did not come back before a device's barriers; 0: none */
-	struct hw_mono gap;    /* when the filter last delivered before the missed canary was sent */
+	struct hw_mono missed; /* send time of a canary that was not back when a device's barriers were; 0: there is
+	                        * none */
+	struct hw_mono gap;    /* when the filter last delivered a message before the missed canary was sent */
 	bool mute;             /* the missed canary is lost, so other messages of that time may be lost too */
 	bool own;              /* the canary's topic contains the monitor's name, so no device uses it */
-	bool due, ever;        /* ever: a canary came back in this run or the last one, and is required */
+	bool due, ever;        /* due: a canary must be sent; ever: a canary came back in this run or the last one,
+	                        * so canaries are required */
 	enum hw_canary_answer answer;
-	bool reported;            /* the loss is reported, or will be at `report_at`; cleared when a canary is back */
+	bool reported;            /* the loss of canaries is reported, or will be at `report_at`; cleared when a
+	                           * canary comes back */
 	bool reported_denied;     /* the reported cause is the broker's refusal */
 	struct hw_mono report_at; /* when to report the loss; 0: nothing to report */
 	bool deaf;                /* the group is deaf because of this filter */
@@ -67,7 +70,7 @@ struct hw_hearing_group {
 	uint64_t heartbeats;    /* heartbeats of the group at `counted` */
 	bool heard;             /* the last timeout had at least half as many heartbeats as online devices */
 	bool over;              /* the end of the deafness is not reported yet */
-	struct hw_mono need;    /* waiting goodbyes need a delivery from after this time; 0: no goodbye waits */
+	struct hw_mono need;    /* the waiting goodbyes need a delivery from after this time; 0: no goodbye waits */
 	struct hw_blind blind;
 };
 
@@ -75,8 +78,8 @@ struct hw_hearing {
 	struct hw_hearing_group *group; /* owned; one per group, as in struct hw_groups */
 	size_t n_groups;
 	struct hw_hearing_filter *filter; /* owned */
-	int64_t *brought; /* owned; for each filter, a time after which its last message was sent; each heartbeat
-	                   * writes it */
+	int64_t *brought; /* owned; for each filter: its last message was sent after this time; each heartbeat sets
+	                   * it */
 	size_t n;
 	uint16_t *heir;              /* owned; those of each group stand together */
 	int64_t started_ns, base_us; /* origin of the canaries' seq */

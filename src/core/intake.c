@@ -25,7 +25,8 @@ struct intake {
 	enum hw_match match;
 	uint16_t group;
 	const struct hw_topic *by; /* the template that matched */
-	uint32_t filter;           /* index among the filters of all groups, as in hw_hearing.brought[] */
+	uint32_t filter;           /* index of the matching filter among the filters of all groups, as in
+	                            * hw_hearing.brought[] */
 	const char *id;            /* with the group's prefix */
 	size_t id_len;
 };

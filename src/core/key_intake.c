@@ -9,7 +9,8 @@
 #include "key.h"
 #include "out.h"
 
-#define AFTER_MS 2           /* added to a time to live, so that it is over however the store rounds its clock */
+/* Added to a key's time to live, so that the key has expired however the store rounds its clock. */
+#define AFTER_MS 2
 #define SLACK_NS HW_NS_PER_S /* two checks of an unchanged key find deadlines that differ by less than this */
 #define LOST     (HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED)
 
@@ -56,7 +57,8 @@ static void alive(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned 
 	if (!k)
 		return;
 	if (state == HW_STATE_ONLINE && (source & HW_SOURCE_MQTT) && (why & LOST) && !(why & HW_KEY_WRITTEN)) {
-		k->present = false; /* the monitor has replaced the lost key with one of its own */
+		k->present = false; /* the lost key was another program's; the monitor has written its own in its
+		                     * place */
 		return;
 	}
 	note_present(m, now, d, k, why, ttl_ms);

@@ -42,13 +42,14 @@ struct hw_reread {
 
 /* Known facts about a group's form (form.h). */
 struct hw_form {
-	int64_t heard_ns;  /* group's seeing clock: a device last heard before this was heard in an earlier form */
+	int64_t heard_ns;  /* group's seeing clock: if a device was last heard before this, it was heard in an
+	                    * earlier form */
 	uint64_t other;    /* another form in which a device of the group was last heard; 0: none is known */
-	int64_t silent_ns; /* a device that was last heard before heard_ns is silent since this instant */
+	int64_t silent_ns; /* the silence of a device that was last heard before heard_ns begins here */
 	int64_t timeout_ms, timeout_max_ms;         /* the longest timeouts of the group on other nodes; 0: unknown */
 	int64_t was_timeout_ms, was_timeout_max_ms; /* values before heard_ns, for devices not heard since */
-	int64_t heard_by_heirs_ns; /* a device that an heir may hear is silent since this instant: from then on no
-	                            * heir was blind */
+	int64_t heard_by_heirs_ns; /* the silence of a device that an heir may hear begins here: since then no heir
+	                            * was blind */
 	/* Of devices that a heartbeat moved into this group from an earlier one (HW_FORM_MOVED): the longest timeout
 	 * of their old groups. A device that is heard in this group after moved_until_ns (group's seeing clock) has
 	 * this group's timeout alone. */
@@ -108,7 +109,7 @@ struct hw_gate {
 /* A device that went offline while a parent was online. It waits for a heartbeat of that parent (parent_wait.c). */
 struct hw_parent_wait {
 	struct hw_ref device;
-	int64_t since_ms; /* since_ms of its record at the transition; the wait ends if the record has another one */
+	int64_t since_ms; /* since_ms of the device's record at the transition; if it changes, the wait ends */
 	int64_t mono_ms;
 };
 
@@ -116,7 +117,8 @@ struct hw_parent_wait {
 struct hw_family {
 	bool any, proving, taking;    /* any: a group has parents; proving: a group has child_proves; taking: a group
 	                               * has parent_death = take */
-	uint32_t head, tail;          /* the queue of dead parents whose children go offline too; HW_NIL: it is empty */
+	uint32_t head, tail;          /* the queue of offline parents whose children go offline too; HW_NIL: the
+	                               * queue is empty */
 	struct hw_parent_wait *waits; /* owned */
 	uint32_t n_waits, waits_cap;
 	/* The check of all parents and waits, once a second: when the check began, and the next element to check. */
@@ -168,8 +170,8 @@ struct hw_monitor {
 	struct hw_sweep settle;   /* after loading: gives provisional devices the state that their messages prove */
 	uint32_t refresh_at;      /* next record to refresh in a blindness, paced */
 	struct hw_mono refreshed; /* when the last chunk was due */
-	int64_t within_was_ms;    /* time for a round of refreshes before a reload; in force until `was_until`, when old
-	                           * keys have expired */
+	int64_t within_was_ms;    /* how long a round of refreshes took before a reload; in force until `was_until`,
+	                           * when old keys have expired */
 	struct hw_mono was_until;
 	struct hw_mono skips_from; /* no refresh is skipped before this: earlier refreshes were planned with other
 	                            * timeouts */
@@ -196,7 +198,7 @@ struct hw_monitor {
 	struct {
 		struct hw_mono at;
 		struct hw_ref device;
-	} again; /* the last goodbye with the retain flag that may be a repetition (intake.c) */
+	} again; /* again: the last goodbye with the retain flag that may be a repetition (intake.c) */
 };
 
 /* Creates a record for an id in a group, in HW_STATE_PROVISIONAL, and counts it. Returns 0, or -ENOSPC or -ENOMEM,

@@ -16,7 +16,8 @@
 
 #include "out.h"
 
-#define ANCESTORS_CHECKED 256 /* of one parent; more are refused like a line that is too long */
+/* Of a single parent; if there are more, the parent is refused like one whose line is too long. */
+#define ANCESTORS_CHECKED 256
 
 enum line { LINE_FITS, LINE_CIRCLE, LINE_LONG };
 

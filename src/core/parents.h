@@ -29,7 +29,7 @@ struct hw_parent_cell {
 struct hw_parent_bond {
 	uint32_t child;      /* index of its record; HW_NIL: a free bond */
 	uint32_t parent;     /* index of the parent */
-	uint32_t next;       /* next bond of the child, or next free bond; counted from 1; 0: none */
+	uint32_t next;       /* the child's next bond, or the next free bond; counted from 1; 0: there is none */
 	uint32_t succ, pred; /* the parent's ring of bonds */
 };
 
@@ -43,15 +43,16 @@ struct hw_parent {
 	uint32_t record;   /* of the device with this id; HW_NIL: there is none */
 	uint32_t first;    /* the bond with which a scan of the children begins */
 	uint32_t children; /* 0: a free parent */
-	uint32_t next;     /* next in the queue of offline parents; HW_NIL: the last, or not in the queue */
+	uint32_t next;     /* the next parent in the queue of offline parents; HW_NIL: this is the last, or not in
+	                    * the queue */
 	bool queued;
 	struct hw_parent_walk sweep; /* takes the children of an offline parent */
 	struct hw_parent_walk scan;  /* looks for the child that proves an online parent */
 	int64_t heard_ms;            /* its last heartbeat, as of the last check */
-	int64_t returned_ms;         /* when it was last heard again after being offline, or after a silence of over
+	int64_t returned_ms;         /* when the parent was last heard again, after being offline or silent for over
 	                              * half its timeout */
 	int64_t goodbye_ms;          /* when its last goodbye was read */
-	int64_t down_ms;             /* when it went offline in this run: at its goodbye or deadline */
+	int64_t down_ms;             /* when the parent went offline in this run: the time of its goodbye or deadline */
 	int64_t down_seen_ns;        /* monitor's seeing clock, when this node learned that */
 };
 

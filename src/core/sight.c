@@ -12,8 +12,8 @@
 
 #define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
 #define SKEW_MS 5 /* messages within this time from two sources may have been sent in the other order */
-#define LOSSY_AFTER_NS                                                                                                 \
-	(5 * HW_NS_PER_S) /* after a longer pause, keepalives may have run out and messages may be lost */
+/* Messages may be lost in a longer pause, because keepalives may have run out. */
+#define LOSSY_AFTER_NS     (5 * HW_NS_PER_S)
 #define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest keepalive is 1 s, and brokers add half of it */
 #define RECONNECT_MAX_NS   (60 * HW_NS_PER_S)
 /* In barrier timeouts. No backlog is older than this, so a barrier that is not back by then was refused. */

@@ -27,23 +27,26 @@
 /* A barrier that was sent. */
 struct hw_sight_barrier {
 	struct hw_mono at;
-	uint64_t behind; /* the last barrier that was back on every source when this one was sent */
+	uint64_t behind; /* the last barrier that was back on every source when this barrier was sent */
 };
 
 /* A source. An unused element counts as up, with every barrier back. */
 struct hw_sight_source {
 	bool there;
-	bool fresh; /* was added while the monitor runs, and is not up yet: no message can be lost on it */
+	bool fresh; /* the source was added while the monitor runs, and is not up yet: no message can be lost on it */
 	bool up;
 	bool still;                  /* a barrier is out and nothing arrives: a standstill */
 	bool lasts;                  /* only a barrier ends this standstill */
 	uint64_t stood;              /* the oldest barrier that was not back in the last standstill; 0: there was
 	                              * none */
 	bool ever;                   /* a barrier has come back since the subscription */
-	uint64_t back;               /* the last barrier that came back, or for which the source need not wait */
+	uint64_t back;               /* the last barrier that came back on this source, or for which the source need
+	                              * not wait */
 	struct hw_mono arrived;      /* when anything last arrived */
-	struct hw_mono good;         /* when a barrier last came back, or when the subscription was granted */
-	struct hw_mono later;        /* when the newest returned barrier was sent, or the subscription was granted */
+	struct hw_mono good;         /* when a barrier last came back on this source, or when its subscription was
+	                              * granted */
+	struct hw_mono later;        /* when the newest barrier that came back was sent, or when the subscription was
+	                              * granted */
 	struct hw_mono reconnect_at; /* no reconnect is requested before this */
 	int64_t reconnect_wait_ns;
 };
@@ -63,18 +66,20 @@ struct hw_sight {
 	bool lost;                 /* a source was lost since all were up */
 	struct hw_mono link_grace; /* end of the grace after a lost link, in which devices reconnect */
 	bool publisher_up;
-	struct hw_mono answered;  /* the broker's last answer on the barriers' connection; 0: none */
+	struct hw_mono answered;  /* when the broker last answered on the barriers' connection; 0: it has not */
 	bool refused;             /* the broker refused the last barrier that it answered */
 	struct hw_mono reopen_at; /* that connection is not opened again before this */
 	int64_t reopen_wait_ns;
-	struct hw_mono mute; /* since when a barrier is due but the publisher cannot send; 0: it can */
+	struct hw_mono mute; /* since when a barrier is due, but the publisher cannot send it; 0: the publisher can
+	                      * send */
 	uint64_t sent;       /* number of the last barrier */
 	uint64_t floor;      /* barriers up to this one may have been lost and prove nothing */
 	struct hw_sight_barrier out[HW_BARRIERS_KEPT];
 	int64_t rtt_ns;                 /* smoothed (RFC 6298's factor); 0: none yet */
 	struct hw_mono hold[HW_CAUSES]; /* per cause: end of its grace; 0: no grace */
 	struct hw_sight_pause stall, standstill;
-	struct hw_mono awake; /* when the last stall was found; this process may have caused a delay before it */
+	struct hw_mono awake; /* when the last stall of this process was found; a delay before that may be the
+	                       * process's own */
 	uint64_t doubt;       /* until this barrier is back, goodbyes may be wills of a broker that stood still */
 	uint64_t barriers_back;
 };

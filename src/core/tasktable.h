@@ -14,7 +14,8 @@
 #include "heartwheel/wheel.h"
 
 /* The flags in node.user. */
-#define HW_ENTRY_OWN   1 /* tried at once, whatever the rank, because other instances may not know the task */
+/* This instance tries the task at once, whatever its rank: other instances may not know the task. */
+#define HW_ENTRY_OWN   1
 #define HW_ENTRY_MOVED 2 /* `due_ms` was set while the task was claimed */
 #define HW_ENTRY_KNOWN 4 /* the entry is in use */
 

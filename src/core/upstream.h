@@ -30,7 +30,7 @@ struct hw_upstream_value {
 	char *last; /* owned; the last payload; NULL: none */
 	size_t last_len;
 	bool differs; /* a value arrived, and it is not the configured one */
-	bool is_old;  /* no value has arrived since the retained values were last requested */
+	bool is_old;  /* the topic's value has not arrived since the retained values were last requested */
 };
 
 /* The values of a group stand together. */
@@ -45,8 +45,8 @@ struct hw_upstream {
 	size_t n_parts;
 	struct hw_filter_index topics; /* of the values; empty if they are few */
 	bool asking;                   /* the retained values were requested, and some may not have arrived yet */
-	uint64_t after; /* while asking: the retained values arrive before any barrier above this one; UINT64_MAX:
-	                 * not granted yet */
+	uint64_t after; /* while asking: the retained values arrive before any barrier above this one; UINT64_MAX: no
+	                 * request is granted yet */
 };
 
 /* Creates the table for these groups, with the last values of `old`. Returns 0 or -ENOMEM. */

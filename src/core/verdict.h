@@ -29,24 +29,24 @@ enum hw_verdict_event {
 
 struct hw_evidence {
 	enum hw_verdict_event event;
-	bool loading;    /* LIFE, GOODBYE: the device's stored record may not have been read yet */
-	bool too_few;    /* LIFE, STORED: an offline device returns only after more heartbeats */
+	bool loading;    /* LIFE, GOODBYE: the stored record of the device may not have been read yet */
+	bool too_few;    /* LIFE, STORED: the offline device needs more heartbeats to be online */
 	bool heard;      /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
 	bool blind;      /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
 	bool delay;      /* GOODBYE: hold the goodbye, for a while or until the group's grace ends */
 	bool touched;    /* PROVEN: there was blindness since the goodbye */
 	bool outrun;     /* PROVEN: the pair was sent before the present deadline */
-	bool by_key;     /* LIFE: a key proves it. DUE: only a key can prove life. PROVEN: until last, a key kept the
-	                  * device online. KEY_GONE: another program's key was known */
+	bool by_key;     /* LIFE: a key proves that the device is online. DUE: only a key can prove it. PROVEN: a key
+	                  * kept the device online until last. KEY_GONE: another program's key was known */
 	bool deaf;       /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
-	bool orphaned;   /* DUE: like HW_EVENT_ORPHANED, for a device that had to wait for its turn */
+	bool orphaned;   /* DUE: like HW_EVENT_ORPHANED, but the device had to wait for its turn */
 	bool unheard;    /* PROVEN: it is not known yet whether the whole group is silent */
 	bool key_lives;  /* PROVEN: the device's key keeps it online */
 	bool beats;      /* KEY_GONE: the device also sends heartbeats */
 	bool overdue;    /* KEY_GONE: the heartbeat deadline has passed */
 	bool suspect;    /* KEY_GONE: the device is a suspect */
 	bool excused;    /* KEY_GONE: a missing key is no evidence yet */
-	int64_t wait_ns; /* PROVEN with `unheard`: time to wait; 0: wait for another pair of barriers */
+	int64_t wait_ns; /* PROVEN with `unheard`: for how long to wait; 0: until another pair of barriers is back */
 	int64_t late_ns; /* DUE, PROVEN, KEY_GONE: time since the deadline on the device's seeing clock; negative:
 	                    before the deadline */
 };
@@ -56,7 +56,7 @@ enum hw_act {
 	HW_ACT_ONLINE,
 	HW_ACT_OFFLINE,
 	HW_ACT_FORGOTTEN,
-	HW_ACT_SUSPECT,       /* judge the device after a pair of barriers that is yet to be sent */
+	HW_ACT_SUSPECT,       /* judge the device when a pair of barriers that is sent from now on is back */
 	HW_ACT_HOLD,          /* suspect later: see held_until() */
 	HW_ACT_VOID,          /* discard the goodbye; the deadline decides */
 	HW_ACT_REARM,         /* the deadline has moved */
@@ -78,7 +78,7 @@ static inline bool hw_act_changes(enum hw_act a)
 struct hw_verdict {
 	enum hw_act act;
 	enum hw_reason reason; /* ONLINE, OFFLINE, FORGOTTEN */
-	int64_t delay_ns;      /* OFFLINE: time since the deadline; -1: the device had no deadline */
+	int64_t delay_ns;      /* OFFLINE: time since the device's deadline; -1: it had no deadline */
 };
 
 struct hw_verdict hw_verdict(const struct hw_device *d, const struct hw_evidence *e);

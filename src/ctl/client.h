@@ -38,8 +38,8 @@ struct hw_answer {
 	cJSON *json;      /* NULL if there is no body or it is not JSON */
 	const char *text; /* the body, valid until the next request; NULL: none */
 	char next[64];    /* position of the next page; "": last page */
-	int64_t as_of_ms; /* of a report of heartwheel-history that is not up to date: it is complete up to this
-	                   * time; otherwise 0 */
+	int64_t as_of_ms; /* if a report of heartwheel-history is not up to date: the time up to which it is
+	                   * complete; otherwise 0 */
 };
 
 /*

@@ -12,7 +12,7 @@
 
 enum { COL_ID, COL_STATE, COL_SINCE, COL_SEEN, COL_TIMEOUT, COL_REASON, COL_GROUP, COLS };
 #define GAP      2
-#define ID_LEAST 24    /* if less than this would be left for the id, other columns are omitted */
+#define ID_LEAST 24    /* if the id would get less room than this, other columns are omitted */
 #define PAGE     1000u /* most rows per page of the API: heartwheel-api(7) */
 
 static const char *const titles[COLS] = {"ID", "STATE", "SINCE", "LAST-SEEN", "TIMEOUT", "REASON", "GROUP"};

@@ -13,10 +13,12 @@
 
 static const struct row {
 	const char *name;
-	size_t at;        /* offset of its member in struct hw_args: a bool, or a text if the option has a value */
+	size_t at;        /* offset of the option's member in struct hw_args: a bool, or a text if the option has a
+	                   * value */
 	bool flag;        /* has no value */
 	char letter;      /* 0: none */
-	const char *help; /* for commands whose help is composed of the help texts of their options */
+	const char *help; /* the option's help text, for commands whose help consists of the help texts of their
+	                   * options */
 	const char *help_lines;       /* the same with HW_OPT_LINES; NULL: the same text */
 	const char *const choices[9]; /* the values; none: any */
 	const char *wrong;            /* the error for another value */

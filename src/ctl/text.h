@@ -14,7 +14,7 @@
 /* The properties of stdout. */
 struct hw_screen {
 	bool terminal;
-	bool ascii;   /* the locale has no UTF-8; applies to terminals and pipes */
+	bool ascii;   /* the locale has no UTF-8, so terminals and pipes get ASCII only */
 	bool colour;  /* a terminal, and NO_COLOR is not set */
 	size_t width; /* columns; 0: unlimited */
 };

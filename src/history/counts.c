@@ -16,7 +16,7 @@
 struct reading {
 	struct hw_sql *sql;
 	const struct hw_report_asked *a;
-	struct hw_count *at; /* differences between samples. `online`: first of all known devices; then sum_up()
+	struct hw_count *at; /* differences between samples. `online`: at first of all known devices; sum_up()
 	                      * subtracts those that are down */
 	size_t n;
 	struct hw_spans seen, missing;

@@ -28,7 +28,7 @@ struct hw_query_result {
 	char next[64];    /* value of `after` for the next page, sent in the header Heartwheel-Next; "": this is the
 	                   * last page */
 	int64_t as_of_ms; /* the Unix ms up to which the database was complete when the query arrived; 0: unknown */
-	bool old;         /* the report goes beyond as_of_ms, so the header Heartwheel-As-Of is sent */
+	bool old;         /* the report reaches beyond as_of_ms, so the header Heartwheel-As-Of is sent */
 	const char *why;  /* an error message, sent as {"error":why}; may point into why_text */
 	char why_text[HW_SQL_WHY];
 };

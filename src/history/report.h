@@ -15,7 +15,7 @@ struct hw_report_asked {
 	bool since_given, until_given; /* the query has this parameter */
 	bool month, csv;               /* the window is a month, or its part up to now if the month has not ended */
 	int64_t after, after_dev;      /* pages: only rows after this position; INT64_MAX: the first page */
-	char incident[40];             /* pages of incidents: only older ones; "": the first page */
+	char incident[40];             /* pages of incidents: only incidents older than this one; "": the first page */
 	int64_t min_ms;                /* only outages of at least this length */
 	unsigned limit, offset;
 	bool by_outages; /* sort by the number of outages instead of by down time */

@@ -15,7 +15,7 @@
 struct evbuffer;
 
 struct hw_sheet {
-	struct hw_json j;     /* a JSON object, whose members other than the rows the caller writes */
+	struct hw_json j;     /* a JSON object; the caller writes its members other than the rows */
 	struct evbuffer *out; /* borrowed */
 	bool csv;
 	bool fresh; /* the next cell is the first of its row */

@@ -8,7 +8,7 @@
 
 struct hw_span {
 	int64_t from, to;
-	int64_t before; /* total length of the spans before this one; hw_spans_order() sets it */
+	int64_t before; /* total length of all spans before this one; set by hw_spans_order() */
 };
 
 /* Zeroed storage is an empty set. */

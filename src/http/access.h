@@ -17,7 +17,8 @@
 
 struct evhttp_request;
 
-#define HW_USER_HEADER "X-Heartwheel-User" /* the admitted user's name, for the program that gets the request */
+/* The header with the admitted user's name, for the program that gets the request. */
+#define HW_USER_HEADER "X-Heartwheel-User"
 
 struct hw_access_stats {
 	uint64_t admitted;

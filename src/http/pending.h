@@ -8,7 +8,7 @@ struct evhttp_request;
 
 struct hw_pending {
 	struct evhttp_request
-		*req; /* NULL: the client has disconnected, or hw_pending_take() has returned the request */
+		*req; /* the request; NULL: the client has disconnected, or hw_pending_take() has returned it */
 	void (*on_gone)(void *arg); /* NULL: no callback */
 	void *arg;
 };

@@ -26,7 +26,8 @@ struct hw_proxy;
 struct hw_proxy_stats {
 	unsigned now;     /* under way */
 	uint64_t passed;  /* the other program answered, with any status */
-	uint64_t failed;  /* answers 503: the other daemon does not run or is silent, or its answer was incomplete */
+	uint64_t failed;  /* how often 503 was answered: the other daemon does not run or is silent, or its answer
+	                   * was incomplete */
 	uint64_t refused; /* 503: HW_PROXY_MAX */
 };
 

@@ -15,7 +15,7 @@ typedef void hw_http_handler(void *arg, struct evhttp_request *req, const char *
 
 struct hw_http_route {
 	enum evhttp_cmd_type method; /* EVHTTP_REQ_GET includes HEAD */
-	const char *path;            /* exact path; if it ends with '/', one more level and then `tail` must follow */
+	const char *path;            /* the exact path; after a final '/', one more level and then `tail` must follow */
 	const char *tail;            /* NULL: matches the path and everything below it */
 	hw_http_handler *serve;
 };

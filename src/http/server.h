@@ -27,10 +27,11 @@ struct hw_http_front {
 	struct hw_http *h;
 	struct evhttp *http;             /* owns the listener and the connections */
 	struct evconnlistener *listener; /* borrowed from http */
-	struct event *pending; /* a client is about to connect: runs before the listener accepts, and checks for a free
-	                          descriptor */
+	struct event *pending; /* a client is about to connect: this event runs before the listener accepts, and
+	                        * checks for a free descriptor */
 	struct event *again;   /* ends a pause of the listener */
-	bool remote;           /* this is an address: read-only unless users are configured, perhaps with TLS */
+	bool remote;           /* this is the address (not the unix socket): read-only unless users are configured,
+	                        * perhaps with TLS */
 	bool any;              /* the address stands for all addresses of the machine */
 	bool unarmed;          /* event_add of `again` failed: hw_http_tick() repeats it */
 };

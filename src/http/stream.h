@@ -20,7 +20,8 @@ struct evhttp_request;
 
 struct hw_stream_ops {
 	void (*on_drained)(void *arg); /* the client has read everything */
-	void (*on_gone)(void *arg);    /* the client or the server has closed the connection; may free the stream */
+	void (*on_gone)(void *arg);    /* called when the client or the server has closed the connection; may free
+	                                * the stream */
 };
 
 struct hw_stream {

@@ -53,7 +53,7 @@
 #define HW_INCIDENT_NODES      64   /* the blindness of further nodes is not known */
 #define HW_INCIDENT_STEP       1000 /* devices and incidents that one hw_incidents_step() visits */
 #define HW_INCIDENT_WAIT_MORE  10000
-#define HW_INCIDENT_BEHIND     5000 /* less than WAIT_MORE: no wait ends before its entry is read */
+#define HW_INCIDENT_BEHIND     5000 /* less than WAIT_MORE: no wait ends while the entry that would end it is unread */
 #define HW_INCIDENT_SETTLE     60000
 #define HW_INCIDENT_GROWN      60000
 #define HW_INCIDENT_SMALL      300000  /* a mass incident that has become small ends after this time */
@@ -113,7 +113,8 @@ struct hw_receiver_conf {
 	uint32_t kinds;    /* a bit for each kind: 1 << enum hw_incident_kind */
 	int64_t interval_ms, notify_after_ms, remind_ms;
 	bool each;         /* a message has one news; else all that is due */
-	unsigned parallel; /* of `each`: messages at a time, never two about one incident; 1 to HW_INCIDENT_PARALLEL */
+	unsigned parallel; /* `each` receivers: most messages at a time, never two about one incident; 1 to
+	                    * HW_INCIDENT_PARALLEL */
 };
 
 struct hw_silence_conf {
@@ -253,7 +254,7 @@ struct hw_incident_view {
 	bool flapping, listed, acknowledged; /* listed: of the first start, so it is never sent */
 	const char *group, *device, *labels;
 	const char *cause; /* blind: monitor, deaf or redis; task: its sentence */
-	int64_t since_ms;  /* when the fault began; opened_ms: when the incident was opened */
+	int64_t since_ms;  /* since_ms: when the fault began; opened_ms: when the incident was opened */
 	int64_t opened_ms, closed_ms;
 	uint32_t down, unreachable, most, silenced;
 	const char *ack_by, *note;
@@ -339,8 +340,8 @@ bool hw_incidents_is_silenced(struct hw_incidents *e, const char *device);
 const char *hw_incidents_parent(const struct hw_incidents *e, const char *device);
 
 struct hw_incidents_count {
-	uint64_t devices, links, incidents, open, refused, bytes; /* refused: number of devices that share an incident
-	                                                             because there was no room for more incidents */
+	uint64_t devices, links, incidents, open, refused, bytes; /* refused: how many devices share an incident
+	                                                           * because there was no room for more incidents */
 };
 struct hw_incidents_count hw_incidents_count(const struct hw_incidents *e);
 

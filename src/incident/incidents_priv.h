@@ -107,7 +107,7 @@ struct hw_incident {
 	uint32_t due_mask;       /* receivers that have news */
 	struct hw_due due;       /* closing */
 	struct hw_due check_due; /* news that is due by time */
-	struct hw_sent *sent;    /* owned; HW_INCIDENT_RECEIVERS of them, or NULL: no receiver was sent anything yet */
+	struct hw_sent *sent;    /* owned; HW_INCIDENT_RECEIVERS elements; NULL: no receiver was sent anything yet */
 };
 
 struct hw_silence {
@@ -136,7 +136,7 @@ struct hw_receiver {
 	unsigned parallel, position;
 	uint64_t n;         /* the last message's number */
 	int64_t gather_end; /* 0: nothing is gathered */
-	bool waits;         /* the other news wait until a message is sent, or until a stream is read */
+	bool waits;         /* the other news wait until a message was sent, or until a stream was read */
 	unsigned n_sending;
 	struct {
 		uint64_t number;
@@ -152,7 +152,8 @@ struct hw_incident_record {
 	char receiver[64];
 	int64_t at_ms, from_ms, to_ms;
 	const char *kind, *group; /* of "opened"; borrowed, never freed. NULL: none */
-	char text[];              /* `by` or, of "opened" and "planned", the device; after its NUL the silence */
+	char text[];              /* the text of `by`; of "opened" and "planned" that of the device; the silence
+	                           * follows its NUL */
 };
 
 struct hw_incident_node {
@@ -185,7 +186,7 @@ struct hw_incidents {
 	struct hw_silence *sections, *adhoc, *gone; /* gone: ended, to be given as changes */
 	size_t n_adhoc;
 	uint32_t silence_epoch;
-	int64_t minute; /* minute of the wall clock at which the sections were last compared with it */
+	int64_t minute; /* minute of the wall clock for which the sections were last checked */
 	bool rechecking;
 	size_t recheck_at;
 	struct hw_incident_node nodes[HW_INCIDENT_NODES];

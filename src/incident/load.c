@@ -154,8 +154,7 @@ int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first)
 	for (size_t k = 0; k < e->devices.n_slots; k++)
 		for (struct hw_named *n = e->devices.slots[k]; n; n = n->next)
 			start_device(e, (struct hw_incident_device *)n, first);
-	for (size_t k = 0; k < e->devices.n_slots; k++) /* Some devices may have become away by entries that are not
-	                                                 * read again. */
+	for (size_t k = 0; k < e->devices.n_slots; k++) /* entries that are not read again may have made devices away */
 		for (struct hw_named *n = e->devices.slots[k]; n; n = n->next)
 			if (hw_device_is_away((struct hw_incident_device *)n))
 				hw_class_parent_away(e, (struct hw_incident_device *)n);

@@ -20,7 +20,7 @@ struct hw_bytes {
 struct hw_eval {
 	struct hw_bytes keys, args, whole;
 	unsigned n_keys, n_args;
-	int item;    /* n_args at the start of the item; the place of the next argument is n_args - item */
+	int item;    /* value of n_args at the start of the item; the place of the next argument is n_args - item */
 	bool failed; /* memory ran out: hw_eval_end() returns NULL */
 };
 

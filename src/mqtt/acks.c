@@ -54,7 +54,8 @@ static enum hw_link_read skip(struct hw_acks *a)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (n == 0)
-		return leave_to_library(a); /* the library reads the end of the stream, and reports the reason */
+		return leave_to_library(a); /* at the end of the stream, the library reads the end and reports the
+		                             * reason */
 	a->skip -= (size_t)n;
 	return HW_LINK_MORE;
 }
@@ -88,7 +89,8 @@ static enum hw_link_read peek(struct hw_acks *a)
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (got == 0)
-		return leave_to_library(a); /* the library reads the end of the stream, and reports the reason */
+		return leave_to_library(a); /* at the end of the stream, the library reads the end and reports the
+		                             * reason */
 	size_t n = (size_t)got, done = 0;
 	bool v5 = a->link->conf.protocol == 5;
 	struct hw_packet_ack p;

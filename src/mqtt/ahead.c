@@ -24,7 +24,8 @@
 
 #define PACKETS 32   /* about as many heartbeats fit in HW_RECEIVE_PEEK */
 #define LONGEST 2048 /* a longer packet is left to the library */
-#define GLANCE  64   /* bytes of a peek after a packet for the library: often more such packets follow */
+/* After a packet for the library, a peek has only this many bytes: often more such packets follow. */
+#define GLANCE 64
 
 struct hw_ahead {
 	struct hw_link *link;

@@ -41,7 +41,7 @@ struct hw_handover {
 struct hw_handover_status {
 	uint64_t publish_id, subject;
 	uint32_t connection;
-	uint32_t topic_size; /* size with the NUL; 0: the status is too long, and the thread refuses it */
+	uint32_t topic_size; /* size of the topic with its NUL; 0: the status is too long, and the thread refuses it */
 	uint32_t payload_size;
 	uint32_t expiry_s;
 	uint8_t qos;

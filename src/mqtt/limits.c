@@ -10,7 +10,7 @@
 #define NO_RETAIN        0x9a
 #define NO_QOS           0x9b
 
-#define CALM       100 /* so many acknowledged statuses in a row end the time of one status at a time */
+#define CALM       100 /* after this many acknowledged statuses in a row, statuses are no longer sent one at a time */
 #define BAN_NS     (60 * HW_NS_PER_S)
 #define BAN_SHIFTS 6 /* about an hour */
 

@@ -50,11 +50,11 @@ enum hw_reader_event_kind {
 	HW_READER_UP,      /* connected, and all subscriptions are granted */
 	/* .text: the reason, and the remedy if known; sent once for each loss, and again when the reason changes */
 	HW_READER_DOWN,
-	HW_READER_REFUSED,  /* a subscription was refused; .text names the filter */
-	HW_READER_STALL,    /* the thread woke up later than planned while messages came; .planned_ns (monotonic) */
-	HW_READER_DRAINED,  /* the socket was found empty after a stall, or after hw_reader_drain() */
-	HW_READER_REPLAYED, /* after hw_reader_replay(): the broker has granted the request; retained messages have come
-	                       or will follow */
+	HW_READER_REFUSED,    /* a subscription was refused; .text names the filter */
+	HW_READER_STALL,      /* the thread woke up later than planned while messages came; .planned_ns (monotonic) */
+	HW_READER_DRAINED,    /* the socket was found empty after a stall, or after hw_reader_drain() */
+	HW_READER_REPLAYED,   /* after hw_reader_replay(): the broker has granted the request; its retained messages
+	                       * have come or will follow */
 	HW_READER_NEARLY_FULL /* the receive buffer was 90 % full, so the broker may be discarding messages */
 };
 
@@ -139,12 +139,12 @@ enum hw_publisher_event_kind {
 	/* .text; .publish_id: like hw_reader_stats.taken. All unacknowledged messages are dropped, and get no further
 	 * event */
 	HW_PUBLISHER_DOWN,
-	HW_PUBLISHER_ACKED, /* .publish_id: the broker has acknowledged it; with QoS 0: it was sent */
+	HW_PUBLISHER_ACKED, /* .publish_id: the broker has acknowledged the message; with QoS 0: the message was sent */
 	/* .publish_id, .text: the broker answered with a reason code >= 0x80, or the library refused the message. If
 	 * there is no text, a limit that LIMIT has reported is the cause. .reason is then 0x95 if the message is too
 	 * long, or 0 if the publisher sends no status for a while */
 	HW_PUBLISHER_REFUSED,
-	HW_PUBLISHER_LIMIT, /* .text: a limit of the broker and its consequence; once for each */
+	HW_PUBLISHER_LIMIT, /* .text: a limit of the broker and its consequence; sent once for each limit */
 	/* .publish_id; .text: "" if the broker accepted it (MQTT 5 only), else the reason. .reason 0: it could not be
 	 * sent */
 	HW_PUBLISHER_CANARY,

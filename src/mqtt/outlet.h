@@ -35,12 +35,12 @@ struct hw_outlet {
 	bool past;            /* messages go past the library */
 
 	/* the members below are used only then */
-	void (*written)(void *owner, int mid); /* called with the link's owner when a QoS 0 message has been written */
+	void (*written)(void *owner, int mid); /* called with the link's owner when a message with QoS 0 was written */
 	unsigned quota, unanswered;            /* messages with QoS 1: how many may be unanswered, and how many are */
 	uint16_t id;                           /* the last packet id used */
 	uint64_t used[HW_OUTLET_IDS / 64];     /* a bit per packet id in use */
 	unsigned n_unsent;                     /* QoS 0 messages that are reported once all is written */
-	unsigned char *bytes;                  /* unwritten packets; the start of the first may be written already */
+	unsigned char *bytes;                  /* bytes of unwritten packets; the first packet may be written in part */
 	size_t waiting;                        /* bytes */
 	int64_t moved_ns; /* when bytes were last written, or when the first of the waiting bytes came */
 };

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 enum hw_packet_soundness {
-	HW_PACKET_SOUND,  /* the library may read it; of a PUBLISH, everything except the payload was checked */
+	HW_PACKET_SOUND,  /* the library may read the packet; of a PUBLISH, all except the payload was checked */
 	HW_PACKET_CUT,    /* incomplete: `need` bytes are needed to continue */
 	HW_PACKET_UNSOUND /* the library must not read it */
 };

@@ -4,7 +4,7 @@
 
 #include "heartwheel/time.h"
 
-#define CALM       100 /* so many acknowledged canaries in a row end the time of one message at a time */
+#define CALM       100 /* after this many acknowledged canaries in a row, messages are no longer sent one at a time */
 #define PROOF      2   /* closes that prove a refusal */
 #define REFUSED_NS (60 * HW_NS_PER_S)
 #define LONGEST_NS (600 * HW_NS_PER_S)

@@ -26,7 +26,7 @@ enum hw_link_state {
 /* The reason of one link. Only the thread that owns the link uses it. */
 struct hw_why {
 	const struct hw_mqtt_conf *conf; /* of the link; borrowed */
-	bool explained;                  /* `text` is set, and a less specific one must not replace it */
+	bool explained;                  /* `text` is set; a less specific reason must not replace it */
 	char text[HW_WHY_TEXT];          /* the reason of the last failure */
 	char reported[HW_WHY_TEXT];      /* the reason that was last reported to the owner */
 	char tls[128];                   /* the first TLS error of the handshake */

@@ -135,7 +135,7 @@ struct hw_nodes_answer {
 	size_t n_left;
 	struct hw_partitions won; /* of CLAIM */
 	struct hw_stream_id last; /* of CLAIM: the stream's last entry */
-	bool denied; /* of JOIN and RENEW: Redis denies this node the right to a write that an owner needs */
+	bool denied;              /* JOIN, RENEW: Redis denies this node the right to a write that an owner needs */
 };
 void hw_nodes_answer(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a);
 

@@ -56,7 +56,8 @@ struct hw_nodes {
 	bool redis, redis_ever, connects;
 	bool member, ready, blind, stopping, stopped, left;
 	bool saw;       /* this node saw since its last claim */
-	bool gave_up;   /* has given up its partitions while blind, and claims nothing until it sees again */
+	bool gave_up;   /* this node has given up its partitions while it was blind, and claims nothing until it sees
+	                 * again */
 	bool abandoned; /* hw_nodes_abandon() */
 	bool doubted;   /* hw_nodes_doubt() */
 	bool denied;    /* hw_nodes_is_denied(), */
@@ -69,7 +70,8 @@ struct hw_nodes {
 
 	uint64_t redis_s;        /* Redis' clock in the last answer */
 	struct hw_mono redis_at; /* when that answer came; INT64_MIN: none yet */
-	bool passed_over;        /* hw_nodes_passed_over() was called; `names`: members.names at that time */
+	bool passed_over;        /* hw_nodes_passed_over() was called; `names` is the value of members.names at that
+	                          * time */
 	uint64_t names;
 
 	struct hw_members members;

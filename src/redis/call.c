@@ -6,7 +6,7 @@ struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind)
 {
 	struct hw_call *c = r->sink.calls;
 	while (c->kind != HW_CALL_FREE)
-		c++; /* one slot is free, because the number of calls in flight is limited */
+		c++; /* a slot is free, because there are more slots than calls that may be in flight */
 	c->r = r;
 	c->kind = kind;
 	c->n = 0;

@@ -37,13 +37,14 @@
 #define HW_CALLS            (HW_TRANSITION_CALLS + HW_REFRESH_CALLS + HW_SNAPSHOT_CALLS)
 
 #define HW_RETRY_MIN_MS 100
-#define HW_RETRY_MAX_MS 1000 /* short, so that writes resume within about a second after Redis recovers */
+#define HW_RETRY_MAX_MS 1000 /* short, so that writes begin again within about a second after Redis works again */
 /* When the retry delay is this long and Redis is a read-only replica, the connection is closed: the server's name
  * may lead to the new master by now. */
 #define HW_REPLICA_MS   1000
 #define HW_POISON_TRIES 5 /* a transition that failed alone this many times is given up */
 
-#define HW_PLAIN_TURNS    16      /* of this many refreshes of a device without reported fields, one writes last_seen */
+/* One of this many refreshes writes last_seen, if the device has no reported fields. */
+#define HW_PLAIN_TURNS    16
 #define HW_REFRESH_MAX_MS 3600000 /* a device is refreshed at least this often */
 
 #define HW_SWEEP_EVERY_MS    50
@@ -90,7 +91,7 @@ struct hw_call {
 	enum hw_call_kind kind;
 	unsigned n;
 	int64_t sent_ns;
-	uint64_t end; /* HW_CALL_TRANSITIONS: the position in the ring after the call's last entry */
+	uint64_t end; /* HW_CALL_TRANSITIONS: the position in the ring after the last entry of the call */
 	struct {
 		struct hw_ref ref;
 		uint64_t seq;
@@ -142,8 +143,8 @@ struct hw_sink {
 	char *key; /* buffer for the name of a device's key */
 	struct hw_call calls[HW_CALLS];
 	unsigned in_flight[HW_CALL_SNAPSHOT + 1];
-	bool rewind;        /* a transition has failed: once all answers are in, all from the ring's head on are sent
-	                     * again */
+	bool rewind;        /* a transition has failed: when all answers are in, everything from the ring's head on
+	                     * is sent again */
 	unsigned held;      /* kinds of calls that wait for the timer `retry`: HW_HOLD() bits */
 	unsigned retry_ms;  /* the last delay; 0: no failure */
 	uint64_t poison_at; /* position of the transition that last failed alone; poison_tries: how often it failed */
@@ -192,7 +193,7 @@ struct hw_sight_record {
 	bool in_flight;
 	int64_t asked_ms;             /* monotonic, when the sight record in flight was sent */
 	int64_t sent_ms;              /* MS in the sight record in flight */
-	bool sent_new;                /* the sight record in flight is written even if there is none in the store */
+	bool sent_new;                /* the sight record in flight is written even if the store has none */
 	int64_t stranger_reported_ms; /* when the other run was reported last */
 	struct hw_eval eval;
 	void (*then)(struct hw_redis *r); /* called once the sight record has been read */

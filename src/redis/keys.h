@@ -28,8 +28,8 @@ struct hw_keys {
 	char *self_match;      /* the pattern of the channels device:self:* of all runs */
 	char *parent_heard, *groups;
 	char *nodes, *owners, *nodes_left;
-	char *no_device[3]; /* by enum hw_device_key: the name of a key that no device has, because an id contains no
-	                     * '+' */
+	char *no_device[3]; /* by enum hw_device_key: the name of a key that belongs to no device, because no id
+	                     * contains '+' */
 };
 
 /* Initialises the caller's storage; the strings are copied. On -ENOMEM nothing is left to free. */

@@ -56,7 +56,7 @@ struct hw_keyspace {
 	bool was_up;
 	bool own; /* between '+' and '-': our own scripts are writing */
 	unsigned confirmed;
-	struct hw_mono asked; /* when the oldest message to itself was sent that has not arrived; 0: all have */
+	struct hw_mono asked; /* when the oldest message to itself that has not arrived was sent; 0: all have arrived */
 	struct hw_mono flags_at;
 	bool flags_wrong, flags_asked;
 	char flags_wanted[HW_FLAGS_MAX];
@@ -461,10 +461,8 @@ static int subscribe_to_all(struct hw_keyspace *ks)
 static void on_hear_ready(void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const int first =
-		ks->conf.several
-			? 1
-			: 2; /* in a cluster the pattern matches our own channel too, so it needs no subscription */
+	const int first = ks->conf.several ? 1 : 2; /* in a cluster our own channel is not subscribed separately,
+	                                             * because the pattern matches it */
 	const char *argv[HW_KEYSPACE_EVENTS + 2] = {"SUBSCRIBE", ks->self};
 	size_t len[HW_KEYSPACE_EVENTS + 2] = {9, strlen(ks->self)};
 	char names[HW_KEYSPACE_EVENTS][64];

@@ -13,7 +13,7 @@
 
 struct hw_page_asked {
 	struct hw_stream_id after; /* the entries after this one; {0, 0}: from the start */
-	bool last;                 /* the newest entries, which Redis returns in reverse order */
+	bool last;                 /* true: the newest entries are requested; Redis returns them in reverse order */
 	int64_t now_ms;            /* wall clock; 0: times are not checked */
 	const char *node;          /* only entries of this node count; NULL: those of all nodes; borrowed */
 };

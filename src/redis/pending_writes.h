@@ -37,7 +37,7 @@ struct hw_pending_writes {
 	struct hw_pending_write *chunk[HW_PENDING_WRITES_CHUNKS]; /* NULL: an unused chunk */
 	uint64_t head, sent, tail;
 	uint32_t transitions; /* number of transitions */
-	uint32_t again;       /* how many entries are sent again: the first ones of the ring */
+	uint32_t again;       /* how many entries, the first ones of the ring, are sent again */
 	uint32_t ends;        /* how many new transitions lead to another state than online, so that no heartbeat
 	                       * caused them */
 };

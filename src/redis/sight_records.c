@@ -20,7 +20,7 @@
 struct search {
 	struct hw_redis *r;
 	unsigned waiting; /* answers that are awaited */
-	bool lost, asked; /* lost: the connection was lost. asked: the sight records were requested */
+	bool lost, asked; /* lost: the connection was lost; asked: the sight records were requested */
 	unsigned n;
 	char name[NAMES][HW_NODE_ID_MAX + 1];
 };

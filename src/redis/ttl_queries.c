@@ -16,7 +16,7 @@
 struct hw_ttl_query {
 	struct hw_ttl_queries *l;
 	unsigned why;
-	bool again; /* this is the second attempt, because Redis was slow at the first */
+	bool again; /* this is the second attempt, because Redis was slow at the first one */
 	int64_t sent_ns;
 	struct hw_ttl_query *next; /* in the list of those that wait for a fence */
 	size_t len;
@@ -101,7 +101,8 @@ static void ask_fence(struct hw_ttl_queries *l, int ms)
 {
 	struct timeval tv = {0, ms * 1000};
 	if (l->gone && !l->covered && !event_pending(l->fence, EV_TIMEOUT, NULL))
-		(void)event_add(l->fence, &tv); /* without memory, hw_ttl_queries_tick() requests it again */
+		(void)event_add(l->fence, &tv); /* if there was no memory for the timer, hw_ttl_queries_tick()
+		                                 * requests the fence again */
 }
 
 void hw_ttl_queries_tick(struct hw_ttl_queries *l)

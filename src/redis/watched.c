@@ -28,7 +28,7 @@
 #include "heartwheel/print.h"
 #include "redis/inner.h"
 
-#define ANSWER_SOON_MS 5000                   /* an answer that took longer does not show the present time */
+#define ANSWER_SOON_MS 5000                   /* an answer that took longer than this does not show the present time */
 #define CLOCK_SINCE_MS INT64_C(1704067200000) /* 2024-01-01; sight_record.lua has the same value */
 #define STEP_MS        10000                  /* the same in sight_record.lua */
 /* if the clock of watching starts over and loses more than this, that is logged */

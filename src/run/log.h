@@ -30,9 +30,9 @@ struct hw_log {
 	int fd;                  /* of the file, or the socket to syslog; else -1 */
 	const char *syslog_path; /* syslog's socket; borrowed */
 	bool syslog_stream;      /* the socket to syslog is a stream */
-	int64_t waited_s;        /* when a line last waited for the reader of the log, wall clock */
+	int64_t waited_s;        /* wall clock: when a line last waited for the reader of the log */
 	unsigned waits;          /* in that second */
-	uint64_t left_out;       /* lines that could not be written since the last one that was written */
+	uint64_t left_out;       /* how many lines could not be written since the last written line */
 	bool starting;           /* errors also go to stderr, so that the parent process shows them */
 	bool failed;             /* an error was logged during the start */
 	char *path;

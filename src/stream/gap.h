@@ -22,9 +22,10 @@ struct hw_stream_cursor {
 
 /* The state of a stream at one moment. */
 struct hw_stream_info {
-	struct hw_stream_id first,
-		last; /* id of the oldest entry, {0, 0}: there is none; and the last id that the stream gave out */
-	int64_t length, added; /* entries now, and entries received so far; added < 0: unknown (Redis before 7) */
+	struct hw_stream_id first, last; /* first: id of the oldest entry, {0, 0}: there is none; last: the last id that
+	                                  * the stream gave out */
+	int64_t length, added; /* length: number of entries now; added: number of entries received so far, < 0:
+	                        * unknown (Redis before 7) */
 };
 
 /* Entries that are missing between two offsets. */

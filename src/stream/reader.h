@@ -25,7 +25,7 @@
 #include "link/link.h"
 #include "stream/entries.h"
 
-#define HW_STREAM_RETRY_MS 1000 /* the delay after an error, or after a page that was not accepted */
+#define HW_STREAM_RETRY_MS 1000 /* how long to wait after an error, or after a page that was not accepted */
 
 struct hw_stream_reader_conf {
 	struct hw_redis_link *link; /* borrowed; its owner calls hw_stream_reader_up() and hw_stream_reader_down() */
@@ -56,7 +56,7 @@ struct hw_stream_reader {
 	struct hw_stream_id offset;
 	bool up, started;
 	bool asking;    /* an answer is awaited, or a callback runs */
-	bool moved;     /* the offset was set after the request, so the answer is ignored */
+	bool moved;     /* the offset was set after this request was sent, so its answer is ignored */
 	bool in_gap;    /* the reader must find the end of the stream before it reads a page */
 	bool unchecked; /* there need be no entry at the offset */
 };

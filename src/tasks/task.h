@@ -99,7 +99,7 @@ enum hw_task_verdict {
 	HW_TASK_FULL,    /* refused: `max` or `max_per_receiver` is reached */
 	/* claim */
 	HW_TASK_SEND,
-	HW_TASK_EARLY, /* not due: another instance has claimed it, or its due time has changed */
+	HW_TASK_EARLY, /* EARLY, not due: another instance has claimed the task, or its due time has changed */
 	HW_TASK_HOLD,  /* its receiver is known to be offline */
 	HW_TASK_WAIT,  /* outside the receiver's window */
 	HW_TASK_OVER,  /* it has ended */
@@ -181,8 +181,8 @@ struct hw_task_seen {
 	struct hw_task_id task;   /* derived by heartwheel-tasks; no node knows it */
 	enum hw_task_state state; /* SENT: a task was seen; ACKED, COMPLETE, FAILED: an answer of its receiver */
 	struct hw_text sender, msg_id;
-	struct hw_text receiver; /* of an answer: the topic's last level if the broker's ACL binds it to the client;
-	                            else empty */
+	struct hw_text receiver; /* of an answer: the last level of the topic, if the broker's ACL binds it to the
+	                          * client; otherwise empty */
 	struct hw_text action;
 	int64_t exp_ms; /* -1: none given */
 };

@@ -30,7 +30,7 @@ struct hw_send_news {
 
 struct hw_send_message {
 	cJSON *tree;            /* owned; all texts are in it */
-	const char *key, *node; /* key: RECEIVER-NUMBER; "" if it is missing or has other characters than printable
+	const char *key, *node; /* key: RECEIVER-NUMBER; "": it is missing, or has other characters than printable
 	                         * ASCII */
 	const char *summary;    /* "" if it is missing */
 	int64_t time_ms;

@@ -106,10 +106,9 @@ struct hw_send_stats {
 	const char *name, *type;
 	uint64_t result[HW_SEND_RESULTS]; /* messages; WAITING: the present number */
 	uint64_t retried;                 /* tries after the first */
-	uint64_t failed_posts;            /* alertmanager: number of the posts in each minute that a server did not
-	                                   * accept */
-	int64_t waits_since_ms;           /* wall clock: when the message that has waited longest was passed to
-	                                   * hw_senders_take(); 0: none waits */
+	uint64_t failed_posts;            /* alertmanager: how many of the regular posts a server did not accept */
+	int64_t waits_since_ms;           /* wall clock: when the oldest waiting message came (hw_senders_take()); 0:
+	                                   * none waits */
 };
 size_t hw_senders_count(const struct hw_senders *s);
 /* For `i` < hw_senders_count(): the receivers in the order of the configuration. */

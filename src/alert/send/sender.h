@@ -31,8 +31,8 @@ struct hw_job {
 	bool over;           /* is in `ended` of the sender */
 	unsigned tries;      /* finished ones */
 	int64_t taken_ms;    /* wall clock */
-	struct event *timer; /* when the next try begins; during a try to several servers: until when the last ones
-	                      * are waited for */
+	struct event *timer; /* the time of the next try; during a try to several servers: how long the last ones are
+	                      * waited for */
 	struct hw_note *note;
 	struct hw_try *at[HW_RECEIVER_URLS];
 	unsigned n_at, n_ended;

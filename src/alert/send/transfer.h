@@ -13,7 +13,8 @@
 #include "alert/send/send.h"
 #include "http/multi.h"
 
-#define HW_TRY_BODY_MAX 65536 /* bytes of an answer; the transfer ends there, and its status counts */
+/* Most bytes of an answer; at this length the transfer ends, and the answer's status counts. */
+#define HW_TRY_BODY_MAX 65536
 
 enum hw_try_end { HW_TRY_TAKEN, HW_TRY_AGAIN, HW_TRY_REFUSED };
 
@@ -21,7 +22,8 @@ struct hw_try_result {
 	enum hw_try_end end;
 	int code;                  /* HTTP status, reply code of SMTP, exit status; -1: none */
 	int64_t retry_after_ms;    /* 0: the server named no time */
-	char words[HW_SEND_WORDS]; /* the reason; or what a mail server writes about a refused recipient; "": none */
+	char words[HW_SEND_WORDS]; /* the reason, or what a mail server has written about a refused recipient; "":
+	                            * none */
 };
 
 /* Called from the loop, never from a start function. */

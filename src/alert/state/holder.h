@@ -12,7 +12,7 @@
 
 #define HW_ALERT_LEASE_MS  30000
 #define HW_ALERT_RENEW_S   2
-#define HW_ALERT_TRY_MS    10000 /* no try begins later than this after a confirmed renewal (BOOTTIME) */
+#define HW_ALERT_TRY_MS    10000 /* a confirmed renewal allows tries for this long (BOOTTIME) */
 #define HW_ALERT_NODE_TEXT 128
 
 struct hw_alert_app;

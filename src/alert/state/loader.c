@@ -29,7 +29,7 @@
 #define SCAN_COUNT    "500"
 #define RECALL_PAGES  100
 #define RECALL_COUNT  "1000"
-#define RESENT_MS     900000 /* an alertmanager gets incidents again that ended in the last quarter of an hour */
+#define RESENT_MS     900000 /* incidents that ended within this time are passed to an alertmanager again */
 #define UNCLEAN_JUMP  100    /* numbers that messages without Redis may have used */
 
 enum step { OFFSETS, IDS, INCIDENTS, RECENT, DEVICES, MEMBERS, SILENCES, RECEIVERS, RECALL, END };

@@ -125,7 +125,7 @@ static void on_lost(void *arg, const char *why)
 		why = text;
 	}
 	snprintf(s->why, sizeof(s->why), "%.500s", why);
-	hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR, "Redis is away: %.500s", why);
+	hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR, "Redis cannot be reached: %.500s", why);
 	if (was)
 		hw_alert_on_store(s->app, false);
 }

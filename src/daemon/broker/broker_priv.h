@@ -17,14 +17,13 @@ struct hw_app_reader {
 	unsigned number;
 	struct hw_reader *reader; /* owned */
 	struct event *readable;   /* owned */
-	bool unread;              /* the next turn reads this reader's ring, even without a new event on its
-	                           * descriptor */
+	bool unread;              /* the next turn reads this reader's ring, even if its descriptor has no new event */
 	char client_id[256];
 	struct hw_mqtt_conf conf;
 	bool up, ever_up;
-	bool stalled; /* the reader woke too late, and has not emptied its socket since */
+	bool stalled; /* the reader woke up too late, and has not emptied its socket since */
 	bool renewed; /* the daemon itself closed the connection, so the loss is not logged */
-	bool behind;  /* the loop woke too late, and the ring was not empty since */
+	bool behind;  /* the loop woke up too late, and this reader's ring was not empty since */
 	uint64_t taken;
 	int in_turn;   /* events taken in this turn of the loop */
 	char why[512]; /* the cause while `up` is false */

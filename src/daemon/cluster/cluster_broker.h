@@ -20,27 +20,28 @@ struct hw_publisher_event;
 #define HW_CLUSTER_PUBLISHED 8
 
 struct hw_cluster_broker {
-	uint64_t due;    /* serial of the ordered presence that is not published yet; 0: there is none */
+	uint64_t due;    /* serial of the ordered presence that is still to be published; 0: there is none */
 	uint64_t serial; /* serial of the last published presence */
 	struct {
 		uint64_t serial, seq;
-	} published[HW_CLUSTER_PUBLISHED]; /* the last published presences: the serial of src/nodes, and the presence's
-	                                      own number */
+	} published[HW_CLUSTER_PUBLISHED]; /* the last published presences: their serials for src/nodes, and their
+	                                    * own numbers */
 	uint64_t acked_status, acked_known, acked;
 	uint64_t acked_seq;
 	int64_t refused_ms; /* when the broker refused a presence, monotonic; 0: it has not */
 	bool refused_reported;
 
 	uint64_t barrier;              /* number of the last barrier */
-	uint64_t barrier_seq;          /* this node's presence with this number must be read before that barrier */
+	uint64_t barrier_seq;          /* the number of this node's presence that must be read before that barrier */
 	uint64_t back[HW_READERS_MAX]; /* per reader: the greatest number that was received */
 	uint64_t back_reported;
-	uint64_t out;        /* a barrier on its way that tests the connections to and from the broker; 0: none */
+	uint64_t out;        /* a barrier on its way, which tests the connections to and from the broker; 0: there is
+	                      * none */
 	struct hw_mono sent; /* the time at which `out` was sent */
 	/* When the newest barrier that came back on every reader was sent; 0: none came back since the connections
 	 * are up. */
 	struct hw_mono heard;
-	bool proven; /* a barrier has come back and counted since reader 0 requested the retained messages */
+	bool proven; /* since reader 0 requested the retained messages, a barrier has come back and counted */
 	bool unread_reported, unretained_reported;
 
 	struct hw_partitions passes; /* partitions whose statuses may be published, as last passed to the sinks */

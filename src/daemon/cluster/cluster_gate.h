@@ -21,7 +21,7 @@ struct hw_cluster_gate {
 	struct hw_partitions waits; /* owned partitions that become authoritative when the stream is followed to
 	                             * `last` */
 	struct hw_partitions
-		compare; /* of these, the partitions in which the last owner may have left pending writes */
+		compare; /* the partitions of `waits` in which the last owner may have left pending writes */
 	struct hw_partitions drained; /* being handed over, and not settled yet */
 	struct hw_stream_id last;
 	uint64_t won_pages;         /* pages of the stream that were read at the claim */

@@ -38,7 +38,8 @@ struct hw_cluster_redis {
 	char why[HW_TROUBLE_TEXT];         /* the cause while `up` is false */
 	char refused[HW_TROUBLE_TEXT];     /* Redis' error reply to the last order; "": none */
 	char denied[HW_TROUBLE_TEXT];      /* the error while hw_nodes_is_denied(); else "" */
-	struct hw_mono asked_self;         /* when a test message was published that has not come back; 0: none */
+	struct hw_mono asked_self;         /* when the test message was published that has not come back; 0: all have
+	                                    * come back */
 	int quiet_s;                       /* seconds since the last test message */
 };
 

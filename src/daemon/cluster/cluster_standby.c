@@ -113,7 +113,7 @@ static void begin(struct hw_app *a, struct hw_now now)
 	int rc = hw_app_start_keyspace(a);
 	if (!rc)
 		rc = hw_app_subscribe(
-			a, true); /* with the fleet's filters, the core is blind until the connections are up again */
+			a, true); /* the core is blind until the connections are up again with the fleet's filters */
 	hw_redis_load_late(a->redis);
 	hw_app_sightings_begin(a, now);
 	hw_app_presence_set_due(a, true);
@@ -250,5 +250,6 @@ void hw_app_cluster_go_on(struct hw_app *a, const struct hw_cluster_kept *kept)
 	if (s->shy)
 		hw_log(a->log, HW_LOG_NOTICE,
 		       "nodes: this node owned the fleet but could not watch the devices; for an hour it takes the "
-		       "fleet only if no other node is ready; check its subscriptions and its rights at the broker");
+		       "fleet only if no other node is ready; check the subscriptions and rights of this node at the "
+		       "broker");
 }

@@ -241,7 +241,7 @@ bool hw_app_cluster_reloaded(struct hw_app *a, bool complete)
 	if (again && complete)
 		hw_monitor_left_out_end(a->monitor);
 	s->keeps |= !hw_redis_has_sight_record(
-		a->redis); /* without the sight record, nobody would notice an emptied store */
+		a->redis); /* without the sight record, an emptied store could not be noticed */
 	if (again && !s->keeping)
 		prove(a);
 	else

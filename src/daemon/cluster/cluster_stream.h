@@ -24,7 +24,7 @@ enum hw_cluster_reading {
 	HW_CLUSTER_LOADS,   /* the first load */
 	HW_CLUSTER_READ,    /* only the stream is being read */
 	HW_CLUSTER_FENCES,  /* before the next reading, Redis is asked whether the store was emptied */
-	HW_CLUSTER_STARVES, /* there is no memory to note which devices are read; tries again each second */
+	HW_CLUSTER_STARVES, /* memory is missing to note which devices are read; tried again each second */
 	HW_CLUSTER_REREADS, /* the hashes are being read */
 	HW_CLUSTER_PROVES,  /* after the reading, Redis is asked again; then missing devices may be forgotten */
 	HW_CLUSTER_ENDS     /* missing devices are being forgotten, or noted as missing */

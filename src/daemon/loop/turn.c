@@ -31,7 +31,7 @@ static const double cpu_bounds[] = {.0005, .001, .002, .003, .004, .005, .006, .
 struct hw_app_turn {
 	struct event *due; /* owned */
 	struct hw_pace pace;
-	struct hw_mono began; /* when the first callback of this turn began; 0: hw_app_turn() has run since */
+	struct hw_mono began; /* when the first callback of this turn began; 0: hw_app_turn() has run since then */
 	unsigned checks_left, statuses_left; /* left in this turn: checks of devices, statuses */
 	uint64_t store_done;                 /* the count of Redis' confirmations at the last check */
 	struct hw_mono store_moved;          /* when the count of stored writes last grew, or when no write was

@@ -7,7 +7,7 @@
 #include "clock.h"
 
 #define STEP_MS     1000
-#define READ_MS     100 /* if reading both clocks takes longer, their difference is not used */
+#define READ_MS     100 /* if reading both clocks takes longer than this, their difference is not used */
 #define DIFFERS_MS  60000
 #define AGREES_MS   30000
 #define MS_PER_S    1e3

@@ -113,7 +113,8 @@ void hw_app_retained_down(struct hw_app *a)
 
 void hw_app_republish(struct hw_app *a, struct hw_now now)
 {
-	if (a->life.stopping) /* only what is pending is sent; the next run publishes all other statuses again */
+	if (a->life.stopping) /* while stopping, only pending messages are sent; the next run publishes all other
+	                       * statuses again */
 		return;
 	hw_retained_republish(&a->retained->status, now.mono.ns / HW_NS_PER_MS);
 	hw_retained_republish(&a->retained->discovery, now.mono.ns / HW_NS_PER_MS);

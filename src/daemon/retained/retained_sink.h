@@ -24,8 +24,8 @@
 #include "redis/redis.h"
 
 #define HW_RETAINED_WINDOW 1024 /* a power of two, more than the publisher queues */
-#define HW_RETAINED_PUBLISH_ID_KIND                                                                                    \
-	UINT64_C(0xc000000000000000) /* bits of a publish id that identify the sink; 0: the id belongs to no sink */
+/* Bits of a publish id that identify the sink; 0: the id belongs to no sink. */
+#define HW_RETAINED_PUBLISH_ID_KIND UINT64_C(0xc000000000000000)
 
 /* Enough for a message: escaping can make a reported text six times as long. */
 #define HW_RETAINED_PAYLOAD_MAX (6 * (HW_REPORT_DATA_MAX + 2 * HW_REPORT_TEXT_MAX) + 1024)
@@ -97,7 +97,8 @@ struct hw_retained_sink {
 
 	struct hw_retained_line fresh;
 	struct hw_retained_line held; /* messages that may not be sent yet */
-	size_t retry;                 /* this many of `held`, from its head on, are tried again before `fresh` */
+	size_t retry;                 /* this many of the `held` messages, from the first on, are tried again before
+	                               * `fresh` */
 	struct hw_retained_pace line; /* of all messages; rate 0: no limit */
 	struct hw_retained_flight flight[HW_RETAINED_WINDOW];
 	uint64_t next_publish_id;

@@ -22,8 +22,8 @@
 struct hw_prefix_guard {
 	bool nodes, monitors;  /* checks that are not finished: for nodes of a cluster, and for an older monitor on
 	                        * this prefix */
-	bool joins, as_member; /* joins: this node may join; as_member: the last check for monitors began after it had
-	                        * joined */
+	bool joins, as_member; /* joins: this node may join; as_member: the node had joined before the last check for
+	                        * monitors began */
 	bool reported, shared_reported; /* what was logged: that this monitor waits for an older one; that another
 	                                 * monitor uses the prefix */
 	bool nodes_reported;            /* logged: nodes of a cluster on the prefix */

@@ -15,7 +15,7 @@ struct hw_app_store {
 
 	/* pending.c */
 	uint64_t pending;    /* devices with HW_PENDING_STORE */
-	struct hw_mono late; /* since when Redis has not confirmed writes; 0: it confirms in time */
+	struct hw_mono late; /* since when Redis is late to confirm writes; 0: it is not late */
 	bool releasing;      /* a sweep releases the statuses that waited for Redis */
 	uint32_t release_at;
 };

@@ -97,7 +97,7 @@ void hw_app_canary_missing(struct hw_app *a, const struct hw_out *out)
 	char right[1024];
 	write_right(a, out->canary.topic, g->heartbeat[out->canary.filter].filter, out->canary.answer, right,
 	            sizeof(right));
-	hw_log(a->log, HW_LOG_ERROR, "group '%s': %s", g->name, right);
+	hw_log(a->log, HW_LOG_ERROR, "group '%s': canaries do not come back: %s", g->name, right);
 }
 
 static void report_begun(struct hw_app *a, const struct hw_out *out)

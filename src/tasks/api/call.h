@@ -15,10 +15,9 @@
 #include <stdint.h>
 
 #define HW_CALLS_MAX        256
-#define HW_CALL_TIMEOUT_MAX 50 /* in s; less than the 60 s that heartwheeld waits when it forwards the request */
-#define HW_CALL_LOOK_UPS_MAX                                                                                           \
-	1024 /* look-ups at a time; if more are needed, only calls of this instance are answered                       \
-	      */
+#define HW_CALL_TIMEOUT_MAX 50 /* in s; heartwheeld waits 60 s when it forwards the request, so this is less */
+/* Look-ups at a time; if more are needed, only calls of this instance are answered. */
+#define HW_CALL_LOOK_UPS_MAX 1024
 
 struct hw_tasks_app;
 struct hw_tasks_call;

@@ -15,7 +15,7 @@
 
 #define RUN_ID_TTL_S "10" /* TTL of task:node:NODE_ID, which is written each second */
 #define LIVE_MS      10000
-#define REFUSES_MS   5000 /* how long a refusal counts; a refused write is tried again each second */
+#define REFUSES_MS   5000 /* a refusal counts for this long; a refused write is tried again each second */
 #define RUN_ID_LEN   32
 #define WORDS_MAX    16
 
@@ -298,7 +298,7 @@ static void on_lost(void *arg, const char *why)
 		why = text;
 	}
 	snprintf(s->why, sizeof(s->why), "%.500s", why);
-	hw_log_limited(s->app->log, HW_TASKS_LIMIT_REDIS, HW_LOG_ERROR, "Redis is away: %.500s", why);
+	hw_log_limited(s->app->log, HW_TASKS_LIMIT_REDIS, HW_LOG_ERROR, "Redis cannot be reached: %.500s", why);
 }
 
 static void on_trouble(void *arg, const char *what)
