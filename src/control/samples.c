@@ -84,8 +84,8 @@ static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct 
 		ms = (now.mono.ns - is.since.ns) / HW_NS_PER_MS;
 	s->blind_ns = blind_ns;
 	if (!s->begun || ms > since_ms)
-		ms = s->begun ? since_ms : 0; /* only blindness since the last tick counts; the log has one that was
-		                               * detected late */
+		ms = s->begun ? since_ms : 0; /* only blindness since the last tick counts here; the log has
+		                               * blindness that was detected late */
 	s->now.blind |= is.blind || ms > 0;
 	if (ms <= 0)
 		return;

@@ -43,8 +43,8 @@ void hw_monitor_arm_nearest(struct hw_monitor *m, struct hw_now now, uint32_t i,
 /* Moves a device to an earlier tick of the keys' wheel if its key's deadline is now before the tick for which it is
  * armed. */
 void hw_monitor_key_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* A key's deadline on the keys' clock: the end of its time to live, or the end of its excuse (the next function) if
- * that is later. */
+/* Returns a key's deadline on the keys' clock: the end of its time to live, or the end of its excuse
+ * (hw_monitor_key_excused_ns()) if that is later. */
 int64_t hw_monitor_key_deadline_ns(const struct hw_monitor *m, const struct hw_key *k);
 /* A missing key is excused until this instant on the keys' clock: until then its absence does not show that the
  * device is offline. Repeated blindness extends an excuse by at most two times to live. */

@@ -77,8 +77,8 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 	b->active &= ~(1U << cause);
 	if (b->active)
 		return false;
-	/* The blindness ends with the cause that ended last, which need not be the one that was handled last in this
-	 * turn. */
+	/* The end of the blindness is the latest end of a cause, and not the end of the cause that this turn has
+	 * handled last. */
 	for (int c = 0; c < HW_CAUSES; c++)
 		at = hw_mono_later(at, b->cause_since[c]);
 	b->blind_ns += at.ns - b->since.ns;

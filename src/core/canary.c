@@ -13,9 +13,8 @@
 #define REPORT_AFTER_NS (4 * HW_NS_PER_S)
 /* Two, because after a reload the first canary may be sent before the subscription. */
 #define TRIES 2
-/* The most bytes of canaries that are sent until a later barrier is back. If 4 KiB of canaries followed a barrier,
- * mosquitto 2.1 would read the next barrier in the same turn, and that barrier, the second of its pair, would prove
- * nothing. */
+/* The most bytes of canaries that are sent before a later barrier is back. With 4 KiB of canaries between two
+ * barriers, mosquitto 2.1 reads both barriers in the same turn, and the second one proves nothing. */
 #define BURST 3500
 /* At most one burst in this time, because the fleet's traffic has priority. */
 #define BURST_EVERY_NS (20 * HW_NS_PER_MS)
@@ -92,7 +91,7 @@ static unsigned part_of(uint64_t hash)
 	return (unsigned)(hash >> 32) % HW_CANARY_PARTS;
 }
 
-/* Calculates hw_canaries as if the canaries of all filters that may have one came back. */
+/* Calculates the parts for hw_canaries, under the assumption that the canaries of all filters came back. */
 static void all_parts(const struct hw_hearing *h, struct hw_canaries *all)
 {
 	memset(all, 0, sizeof(*all));

@@ -203,12 +203,12 @@ static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out 
 }
 
 /*
- * If a filter has delivered a message from after this time, later silence is the device's own. The time is the device's
- * deadline. For a goodbye, it is the sending of its pair of barriers if that is earlier.
+ * Returns the time from which on the silence of a device is its own: a filter must have delivered a message that is
+ * newer. It is the device's deadline. For a goodbye, it is the sending of the pair of barriers if that is earlier.
  *
- * All waiting goodbyes of a group share the time of the first one until that one is judged. If each had its own time, a
- * canary that is slower than barriers could prove none of them. In a group without canaries, the later goodbyes wait
- * for the filter's next message, but at most until their devices' deadlines.
+ * All waiting goodbyes of a group share the time of the first one until that goodbye is judged. With a time for each
+ * goodbye, a canary that is slower than barriers could prove none of them. In a group without canaries, the later
+ * goodbyes wait for the filter's next message, but at most until their devices' deadlines.
  */
 static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                              int64_t late_ns)

@@ -316,8 +316,8 @@ static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_arm_offline(m, now, i, hw_monitor_gone_ms(m, now, d));
 }
 
-/* Takes over a device that no node has decided about. If it was heard but is silent by now, there is nothing to
- * report. A record with notes (HW_NOTE()) is not removed, because the driver uses it. */
+/* Takes over a device of which no node has decided the state. If it was heard but is silent by now, there is nothing
+ * to report. A record with notes (HW_NOTE()) is not removed, because the driver uses it. */
 static void take_over_new(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;

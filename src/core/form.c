@@ -119,9 +119,9 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 		m->unjudged.at = 0;
 }
 
-/* If the device was heard in several forms, this is the last one that was read. A node with that form can judge the
- * device. A single monitor judges each device of its groups, so it assumes the form of the device's group unless it
- * knows better. After a restart the form shows which group was renamed. */
+/* Returns the form in which the device was heard, or the last one that was read if there are several. A node with
+ * that form can judge the device. A single monitor judges each device of its groups, so it assumes the form of the
+ * device's group if it does not know another one. After a restart, the form shows which group was renamed. */
 uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d)
 {
 	bool other = d->form == HW_FORM_OTHER || hw_form_is_older(m, d);

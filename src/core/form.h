@@ -55,11 +55,11 @@ static inline bool hw_form_is_blind(const struct hw_monitor *m, const struct hw_
 }
 
 /*
- * Returns the index of the group of a device of which another run or node has reported the name of its group, and the
- * form (0: unknown). The group of that form has it, because that group's filters deliver the device: the group may have
- * been renamed. If the configuration has no group of that form, the name decides. If it has none of that name either,
- * creates a group of that name, whose devices are not judged; if there is no room for one more, guesses the group by
- * the id. Returns -EINVAL for an invalid name, or -ENOMEM.
+ * Returns the index of the group of a device, from the group's name and form (0: unknown) as another run or node has
+ * reported them. A group of the configuration with that form comes first, because its filters deliver the device; the
+ * group may have been renamed. Next comes the group with that name. If there is neither, creates a group with that
+ * name, whose devices are not judged; if there is no room for it, guesses the group by the id. Returns -EINVAL for an
+ * invalid name, or -ENOMEM.
  */
 int hw_form_group(struct hw_monitor *m, struct hw_id device, const char *name, size_t len, uint64_t form);
 /* Returns the group whose id_prefix is the longest that the id begins with. If several prefixes have this length,

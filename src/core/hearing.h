@@ -109,7 +109,7 @@ static inline bool hw_hearing_is_heir_blind(const struct hw_hearing *h, uint16_t
 	return false;
 }
 
-/* Whether the upstream is up and the group is blind only for the grace. */
+/* Whether the upstream is up again, and only the grace after that still makes the group blind. */
 static inline bool hw_hearing_returns(const struct hw_hearing *h, uint16_t group)
 {
 	return h->group[group].upstream && h->group[group].returned && h->group[group].deaf_filters == 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Left-out devices: devices of the store or of other nodes that have no record here, because the table or the memory
- * was full. Nobody watches such a device on this node, so the node must not own its partition while another node has
- * room, and the device counts as unjudged. In a cluster, devices whose heartbeats were refused count too: another node
- * may have room for them.
+ * was full. This node does not watch such a device, which therefore counts as unjudged. So the node must not own the
+ * device's partition while another node has room. In a cluster, devices whose heartbeats were refused count too,
+ * because another node may have room for them.
  *
- * A left-out device is known by a hash of its id. At most HW_LEFT_OUT_MAX are remembered; of further ones only the
- * partition is. They are read again when there is room (hw_monitor_left_out_fits()).
+ * A left-out device is known by a hash of its id. At most HW_LEFT_OUT_MAX of them are remembered; for all others, only
+ * the partition is. They are read again when there is room (hw_monitor_left_out_fits()).
  *
  * Cost: a device with a record costs one comparison, when the record is made. Private to the core.
  */

@@ -52,9 +52,9 @@ static const struct hw_topic *status_at(const struct hw_groups *g, size_t i)
 	return &g->all[group_at(g, i)]->status;
 }
 
-/* Whether the template matches every topic that its filter matches. A template with {name...} does so only if it
- * ends in `#`. Otherwise it needs at least one level for the name, and then its own last levels, but its filter has
- * `#` in their place and matches without them. */
+/* Whether the template matches every topic that its filter matches. It does, except for a template with {name...}
+ * that does not end in `#`. Such a template requires at least one level for the name, and the levels that follow the
+ * name. Its filter has `#` in place of all these levels, and also matches topics without them. */
 static bool is_whole(const struct hw_topic *t)
 {
 	return t->filter[t->filter_len - 1] != '#' || t->text[strlen(t->text) - 1] == '#';

@@ -249,8 +249,8 @@ static inline bool hw_monitor_is_keyed(const struct hw_monitor *m, const struct 
 	return m->conf.key_group && hw_device_source(d) == HW_SOURCE_KEY;
 }
 
-/* Whether an offline device returns only after several heartbeats. A device with a key, and one that is offline because
- * its parents are, returns at once. */
+/* Whether an offline device returns only after several heartbeats. A device with a key returns at once, and so does
+ * a device that is offline because its parents are. */
 static inline bool hw_monitor_needs_several(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return m->groups.all[d->group]->online_after > 1 && !hw_monitor_has_key(m, d) &&

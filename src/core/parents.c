@@ -183,7 +183,8 @@ static void drop_bonds(struct hw_parents *p, struct hw_parent_cell *c)
 	}
 }
 
-/* `ids` may point to ids of old parents, so the old bonds, and with them these parents, are removed last. */
+/* Old bonds are removed last. Their parents may be removed with them, and `ids` may point to the ids of these
+ * parents. */
 int hw_parents_set(struct hw_parents *p, const struct hw_registry *records, const uint8_t key[16], uint32_t child,
                    const struct hw_id *ids, unsigned n, uint32_t hash, bool *changed)
 {

@@ -52,8 +52,8 @@ static inline bool hw_probe_is_asked(const struct hw_message *msg)
 	       memcmp(msg->topic, before, n) == 0 && !memchr(msg->topic + n, '/', msg->topic_len - n - tail);
 }
 
-/* Returns the device that sent an answer. HW_NIL: the answer matches no probe of the device's present silence, or of
- * one that ended in the last timeout. */
+/* Returns the device that sent an answer. HW_NIL: the answer matches no probe of the device's present silence, and
+ * none of a silence that ended in the last timeout. */
 uint32_t hw_probe_answered_by(const struct hw_monitor *m, struct hw_now now, const struct hw_message *msg);
 
 #endif

@@ -583,8 +583,8 @@ static int64_t still_after(const struct hw_sight *s)
 
 /*
  * Notes that a source stands still. If the oldest barrier that is not back is the same as in the previous standstill,
- * other messages have arrived since then and only this barrier has not. Then only this monitor's publishes are stuck.
- * Only a barrier ends such a standstill; otherwise each pause between two heartbeats would be a new one.
+ * other messages have arrived since then, and only this barrier has not. Then only this monitor's publishes are stuck,
+ * and only a barrier ends the standstill. Otherwise each pause between two heartbeats would be a new standstill.
  */
 static void stand_still(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono quiet)
 {

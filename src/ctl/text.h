@@ -40,7 +40,7 @@ bool hw_text_may_mean(const char *word, const char *name);
 
 /* Prints hw_text_clean(). All text from a server is printed by this function or one below. */
 void hw_text_print(FILE *f, const struct hw_screen *s, const char *text);
-/* The same in a column of stdout, padded to `width` columns. Returns the columns used. */
+/* Prints hw_text_clean() in a column of stdout, padded to `width` columns. Returns the columns used. */
 int hw_text_column(const struct hw_screen *s, int width, const char *text);
 /* Prints a line that consists of a name. In a pipe the name is unchanged, so that a program can use it. Names
  * contain no line feeds. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many devices were online and offline at equally spaced times. A count is unknown if no monitor saw the fleet at
- * that time, if entries around that time are missing, or if the database does not reach that time yet.
+ * How many devices were online and offline at equally spaced times. A count is unknown in three cases: no monitor saw
+ * the fleet at that time; entries around that time are missing; the database does not reach that time yet.
  *
  * Cost: one row for each device, and the cost of hw_outages_read(), whatever the number of counts.
  */

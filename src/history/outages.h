@@ -34,8 +34,9 @@ struct hw_outages_ops {
 int hw_outages_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                     const struct hw_outages_ops *ops);
 
-/* The same for the planned parts of outages. They do not overlap, and are complete: those of a current outage are there
- * as far as their silences have ended. Cost: the rows from the begin of the month of `from_ms` on. */
+/* Calls ops->take for each planned part of an outage that overlaps the window, like hw_outages_read(). The parts do
+ * not overlap each other. For a current outage, these are the parts whose silences have ended. Cost: the rows from
+ * the begin of the month of `from_ms` on. */
 int hw_planned_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                     const struct hw_outages_ops *ops);
 

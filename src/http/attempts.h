@@ -18,7 +18,8 @@
 #define HW_ATTEMPTS_ADDRESSES 1024
 
 struct hw_attempt {
-	unsigned char from[HW_IP_BYTES]; /* an IPv4 address, mapped to IPv6; or the /64 network of an IPv6 address */
+	unsigned char from[HW_IP_BYTES]; /* the client: an IPv4 address, mapped to IPv6, or the /64 network of an
+	                                  * IPv6 address */
 	int64_t last_ms;
 	unsigned n; /* wrong tokens */
 };

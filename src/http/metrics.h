@@ -18,7 +18,7 @@ void hw_metric_labelled(struct evbuffer *b, const char *name, const char *key, c
 /* Writes a family of one sample without labels. */
 void hw_metric_one(struct evbuffer *b, const char *name, const char *type, const char *help, double value);
 
-/* The same, but `name` is the complete name: no prefix is added. */
+/* Like hw_metric_sample(), but `name` is the complete name: no prefix is added. */
 void hw_metric_whole(struct evbuffer *b, const char *name, const char *type, const char *help, double value);
 
 /* A histogram with fixed upper bounds in seconds. */

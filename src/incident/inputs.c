@@ -12,8 +12,8 @@ static void set_text(struct hw_incidents *e, char **to, const char *text)
 	*to = hw_incidents_text(e, text && *text ? text : NULL);
 }
 
-/* Applies what an entry contains about a device, except for its state. The group of a device in a group's window is
- * not changed. */
+/* Applies what an entry contains about a device, except for its state. If the device is in its group's window, its
+ * group is not changed. */
 static void describe(struct hw_incidents *e, struct hw_incident_device *d, const char *group, const char *labels)
 {
 	if (group && (!d->group || !d->in_window))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names, and the sentence of an incident. No other file writes either. */
+/* Writes names, and the sentence of an incident. No other file does this. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

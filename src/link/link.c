@@ -78,7 +78,7 @@ void hw_redis_link_fail(struct hw_redis_link *l, const char *why)
 	l->ops->on_lost(l->arg, text);
 }
 
-/* This address cannot be reached. Tries the next one, if there is one. */
+/* Redis cannot be reached at this address. Tries the next address, if there is one. */
 static void unreachable(struct hw_redis_link *l, const char *why)
 {
 	char text[512];

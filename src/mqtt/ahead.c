@@ -139,7 +139,7 @@ static enum hw_link_read peek_socket(struct hw_ahead *a)
 	bool is_other = b.kind == HW_PACKET_OTHER;
 	a->peek = is_other && b.messages == 0 ? GLANCE : HW_RECEIVE_PEEK;
 	if (is_other || b.next > LONGEST)
-		await(a, 1); /* The library reads the next packet now. A short packet may follow that one. */
+		await(a, 1); /* The library reads the next packet now. After that packet, a short one may follow. */
 	if (is_other)
 		return hw_link_read_one(a->link);
 	if (b.next > LONGEST)

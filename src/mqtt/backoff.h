@@ -4,8 +4,8 @@
  * unreachable, the delay is always one or two seconds, because the monitor is blind meanwhile. The delay grows if the
  * broker refuses the client, or if another client with the same id disconnects it again and again.
  *
- * A broker need not report that another client with the same id has connected: MQTT 3.1.1 has no such report, and
- * mosquitto 2.0 does not send the one of MQTT 5. So another client is assumed after this has happened KICKS times in a
+ * Not every broker reports that another client with the same id has connected: MQTT 3.1.1 has no such report, and
+ * mosquitto 2.0 does not send that of MQTT 5. So the monitor assumes another client if this happens KICKS times in a
  * row: the connection was closed soon after it was up, and the broker accepted the next one at once. A broker that
  * restarts would be unreachable in between.
  *

@@ -35,7 +35,7 @@ struct hw_copies_of {
 	int64_t until_ms;
 };
 
-/* Copies the filters if any two of them overlap. On -ENOMEM nothing changes. */
+/* Copies the filters if at least two of them overlap. On -ENOMEM nothing changes. */
 int hw_copies_set(struct hw_copies *c, const struct hw_mqtt_filter *filters, size_t n);
 void hw_copies_fini(struct hw_copies *c);
 

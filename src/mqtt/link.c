@@ -188,7 +188,7 @@ static int set_options(struct hw_link *l)
 	if (!rc)
 		/* acknowledgements must not be delayed either */
 		rc = mosquitto_int_option(l->m, MOSQ_OPT_TCP_NODELAY, 1);
-	if (!rc) /* otherwise the library's limit of 20 messages would apply, and not the broker's */
+	if (!rc) /* without this option, the library's limit of 20 messages would apply, and not the broker's limit */
 		rc = mosquitto_int_option(l->m, MOSQ_OPT_RECEIVE_MAXIMUM, RECEIVE_MAX_DEFAULT);
 	if (!rc && (c->username[0] || c->password[0]))
 		rc = mosquitto_username_pw_set(l->m, c->username, c->password[0] ? c->password : NULL);

@@ -8,8 +8,8 @@
  * A broker without TCP_NODELAY (mosquitto's default) sends the second acknowledgement only when the next message shows
  * it that the first has arrived. Waiting gains nothing there, because its acknowledgements arrive in batches anyway.
  *
- * Waiting gains nothing either while the broker is silent: each wait would end in a useless wake-up. So after VAIN_MOST
- * such waits, the first byte wakes the thread. After that, bytes are gathered again.
+ * While the broker is silent, waiting is useless too: each wait would end in a useless wake-up. So after VAIN_MOST such
+ * waits, the first byte wakes the thread. After that, bytes are gathered again.
  */
 #ifndef HW_MQTT_LOW_WATER_H
 #define HW_MQTT_LOW_WATER_H

@@ -17,8 +17,8 @@
 #define HW_NODE_ID_MAX 64 /* bytes of a NODE_ID, without its NUL */
 
 /*
- * The epoch of a new claim is the time of Redis' clock in seconds, or one more than the greatest known epoch if that is
- * greater. An epoch that is further ahead of that clock than this is wrong, and is ignored: otherwise the next epochs
+ * The epoch of a new claim is the time of Redis' clock in seconds, or one more than the greatest known epoch, whichever
+ * is greater. An epoch that is this much or more ahead of that clock is wrong, and is ignored: otherwise later epochs
  * might exceed the greatest number. A node's own clock does not matter: a node with a wrong clock claims and loses like
  * any other.
  */

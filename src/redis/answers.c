@@ -47,8 +47,8 @@ static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *
 		hw_redis_link_fail(&r->link, error);
 }
 
-/* The store has seq `stored`, which is greater than the `seq` that was sent. If the device's seq is `stored` by now,
- * this node wrote that state. If it is still the one that was sent, another node wrote the stored state. */
+/* The store has seq `stored`, which is greater than the `seq` that was sent. If the device's seq is now `stored`,
+ * this node wrote the stored state. If the device's seq is still `seq`, another node wrote it. */
 static void newer(struct hw_redis *r, struct hw_ref ref, uint64_t seq, uint64_t stored)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), ref);

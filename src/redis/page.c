@@ -12,8 +12,8 @@ static bool is_text(const redisReply *reply)
 	return reply->type == REDIS_REPLY_STRING;
 }
 
-/* Corrects a time that is more than a day ahead of the clock. The time in the entry's id, which is from Redis'
- * clock, replaces it, or the present time if that one is ahead too. */
+/* Corrects a time that is more than a day ahead of the clock: takes the time in the entry's id, which is from Redis'
+ * clock. If that time is ahead too, takes the present time. */
 static void correct_times(int64_t now_ms, struct hw_event *e)
 {
 	bool placed = e->at.ms <= INT64_MAX && hw_bounds_time((int64_t)e->at.ms, now_ms);

@@ -47,7 +47,7 @@ struct hw_program_file {
 	const char *section, *key, *path;
 };
 
-/* Whether all files are readable. Prints those that are not to stderr. */
+/* Whether all files are readable. Prints the names of unreadable files to stderr. */
 bool hw_program_can_read(const char *path, const void *conf, const struct hw_program_file *files, size_t n);
 
 /* Reads a password from the file that `key` names; "" if no file is configured. Returns 0, with the password in *out,

@@ -15,8 +15,8 @@ static bool is_other(const struct hw_stream_cursor *c, const struct hw_stream_in
 	return behind || older || fewer;
 }
 
-/* Counts the missing entries. If the stream is a restored copy whose first entry is at or before the cursor, only
- * entries that were already read are lost, so none is missing. */
+/* Counts the missing entries. None is missing if the stream is a restored copy whose first entry is at or before the
+ * cursor: then only entries that were already read are lost. */
 static int64_t lost_of_other(const struct hw_stream_cursor *c, const struct hw_stream_info *s)
 {
 	if (s->added < 0)

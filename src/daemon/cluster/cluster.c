@@ -79,9 +79,9 @@ struct hw_nodes *hw_app_nodes(const struct hw_app *a)
 /* --- orders ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Another node with the same name continues, so this node stops. It is no member and owns nothing, so nothing is lost.
- * It cannot wait instead if it is already connected to the broker (after a start without Redis, or after a pause in
- * which the other node took the name): two nodes with the same client ids would disconnect each other for ever.
+ * Another node with the same name continues, so this node stops. This node is no member and owns nothing, so nothing is
+ * lost. It cannot wait, because it may already be connected to the broker: after a start without Redis, or after a
+ * pause in which the other node took the name. Two nodes with the same client ids would disconnect each other for ever.
  */
 static void report_namesake(struct hw_app *a)
 {

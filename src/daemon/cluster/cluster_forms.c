@@ -43,7 +43,8 @@ static void add_groups(struct hw_app *a, cJSON *entry)
 	char text[64];
 	for (size_t k = 0; groups && k < g->n_order; k++) {
 		const struct hw_group *one = g->all[g->order[k]];
-		/* A group that is blind here alone may be heard elsewhere, as if its filters differed. */
+		/* Other nodes may hear a group that is blind only on this node. So the entry marks the group as
+		 * blind. */
 		snprintf(text, sizeof(text), "%08" PRIx32 " %" PRId64 " %" PRId64 "%s", (uint32_t)one->form_hash,
 		         one->timeout_ms, one->timeout_max_ms,
 		         hw_monitor_group_is_deaf(a->monitor, g->order[k]) ||
@@ -359,8 +360,9 @@ static const struct hw_member *member(const struct hw_app *a, size_t i)
 	return hw_members_find(hw_nodes_members(a->cluster->nodes), forms_of(a)->of[i].node);
 }
 
-/* Mirror: the partitions that another member should own. It judges devices there that this node cannot judge, or
- * receives devices there that no owner reports, or may have room for devices that this node has left out. */
+/* Mirror: returns the partitions that another member should own. That member judges devices there that this node
+ * cannot judge, receives devices there that no owner reports, or may have room for devices that this node has left
+ * out. */
 static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {
 	const struct hw_cluster_forms *f = forms_of(a);

@@ -10,24 +10,24 @@
  *   their owner. Devices that no member can judge have no effect. A partition also moves to a node that receives new
  *   devices there, if the owner does not report them because it has other groups.
  *
- * Nodes with the same groups may still have received different devices in the present form. After a rolling reload, the
- * node that reloaded last has not received a device that had already stopped. So each node of a mirror also names, for
- * each group, the partitions with online devices that it cannot judge. If an owner cannot judge a device past its
- * deadline, the partition moves to a node that can judge all online devices of the group there. The owner waits for the
- * deadline, because otherwise each reload would move all partitions.
+ * Even nodes with the same groups may not have received the same devices in the present form. In a rolling reload, a
+ * device may stop before the last node reloads; that node has not received the device in the new form. So each node of
+ * a mirror also names, for each group, the partitions with online devices that it cannot judge. If an owner cannot
+ * judge a device past its deadline, the partition moves to a node that can judge all online devices of the group there.
+ * The owner waits for the deadline, because otherwise each reload would move all partitions.
  *
  * In standby, only the owner knows the devices. The whole fleet moves, and only to a node that can judge all that the
  * owner judges, and more. The owner names that node in its entry, and releases the fleet when all ready members have
  * read the entry.
  *
- * A node that has left devices out for want of room (hw_monitor_left_out()) names their partitions too, so a node with
- * room owns them. In standby, the owner then names a member with a greater max_devices, and a member with too few for
- * the owner's devices does not take the fleet.
+ * A node that has left devices out because it has no room (hw_monitor_left_out()) names their partitions too, so that a
+ * node with room owns them. In standby, the owner then names a member with a greater max_devices, and a member with too
+ * few for the owner's devices does not take the fleet.
  *
  * A group may be blind on one node alone: deaf, or without the message of its `while`. In a mirror its devices then
  * count as unjudged ones past their deadline, so they go to a node where the group is not blind. In standby, the owner
- * of a deaf group names a member, which cannot know yet whether it hears; a member that has been deaf as the owner is
- * not named.
+ * of a deaf group names a member, although that member cannot know yet whether it hears the group. A member that was
+ * deaf while it was the owner is not named.
  *
  * A node's groups count until that node publishes others, even if the node has left or is lost, because its devices
  * still exist.

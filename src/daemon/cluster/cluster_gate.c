@@ -211,7 +211,7 @@ static struct hw_partitions unclean(const struct hw_app *a)
 	struct hw_partitions set = hw_monitor_takes_over(a->monitor);
 	const struct hw_partitions unswept = hw_retained_unswept(hw_app_status_sink(a));
 	add_all(&set, &unswept);
-	/* if a will has replaced a status in these, this node does not receive the will either */
+	/* if a will has replaced a status in these partitions, this node does not receive that will either */
 	const struct hw_partitions unheard = hw_monitor_unjudged_in(a->monitor);
 	add_all(&set, &unheard);
 	return hw_redis_is_comparing(a->redis) || !is_one_server(a) ? all : set;

@@ -139,7 +139,8 @@ void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partit
 
 /* A stop begins: ends all sweeps. */
 void hw_retained_end_sweeps(struct hw_retained_sink *s);
-/* Returns the partitions that no sweep has finished; after the sweeps, those that none had finished before it ended. */
+/* Returns the partitions that no sweep has finished, or, if no sweep runs, those that had not been swept when the
+ * last one ended. */
 struct hw_partitions hw_retained_unswept(const struct hw_retained_sink *s);
 
 /* The held messages may now be sent, or belong to another node: tries them again. */

@@ -23,7 +23,7 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 		return;
 	hw_retained_release(hw_app_status_sink(a), ref, hw_app_now().mono.ns / HW_NS_PER_MS);
 	hw_app_reap_if_done(a, ref, d);
-	/* One turn then publishes all statuses that one reply confirms. */
+	/* The turn runs once, and publishes all statuses that this reply confirms. */
 	hw_app_schedule_turn(a);
 }
 
@@ -225,7 +225,8 @@ static void on_emptied(void *arg)
 	hw_monitor_key_loss(a->monitor, hw_app_now());
 	if (a->keyspace)
 		hw_keyspace_emptied(a->keyspace);
-	/* As after a load: without the sight record, a second emptying in the same second would not be detected. */
+	/* Writes the sight record, as after a load. Without it, a second loss of all data in the same second would
+	 * not be noticed. */
 	hw_redis_seen(a->redis, hw_app_now(), hw_monitor_blindness(a->monitor).blind);
 }
 

@@ -44,8 +44,8 @@ static int64_t number_of(struct hw_text t)
 	return n;
 }
 
-/* Returns `ms` if it is valid; otherwise the time in the entry's id, which is from Redis' clock; if that is not
- * valid either, now. */
+/* Returns `ms` if it is valid. Otherwise returns the time in the entry's id, which is from Redis' clock, or, if that
+ * is invalid too, the present time. */
 static int64_t time_of(struct hw_stream_id id, int64_t ms, int64_t now_ms)
 {
 	if (hw_bounds_time(ms, now_ms))
