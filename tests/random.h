@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The random numbers of a test program, which can be had again: the seed is printed, and HW_SEED sets it. */
+/* The random numbers of a test program. They can be repeated: the seed is printed, and HW_SEED sets it. */
 #ifndef HW_TEST_RANDOM_H
 #define HW_TEST_RANDOM_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the fuzz targets share. A target is one file with LLVMFuzzerTestOneInput(); libFuzzer drives it in `make fuzz`,
- * replay.c in `make check`. A target keeps nothing of an input for the next one.
+ * Shared by the fuzz targets. A target is one file with LLVMFuzzerTestOneInput(). libFuzzer calls it in `make fuzz`,
+ * and replay.c in `make check`. A target keeps no state between two inputs.
  */
 #ifndef HW_FUZZ_H
 #define HW_FUZZ_H
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What has to be true of every input. Not assert(): it holds in every build. */
+/* A condition that every input must satisfy. Not assert(), because it must hold in every build. */
 #define MUST(condition)                                                                                                \
 	do {                                                                                                           \
 		if (!(condition)) {                                                                                    \

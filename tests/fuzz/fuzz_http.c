@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control API over its real socket, on a real event base, in this process. Input: one byte that says into how many
- * pieces the rest is cut, and the rest is what a client sends; then it is done sending. Whatever it was, the server
- * must answer a well-behaved client afterwards, and the devices that are still there must be consistent.
+ * The control API over its real socket and a real event base, in this process. Input: one byte that gives the number of
+ * pieces into which the rest is cut; the rest is what a client sends before it ends. Afterwards the server must answer
+ * a correct client, and the devices that are left must be consistent.
  */
 #include <errno.h>
 #include <event2/buffer.h>

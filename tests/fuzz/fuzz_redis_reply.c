@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Redis answers. The real client runs against a socket of this process; input: records, each ended by 0x1e, and
- * each sent, as it is, as the answer to the next command. An empty record stands for the answer that a sound Redis
- * would give, and so does the end of the input: an empty input is a load, then transitions, refreshes, rewrites and
- * marks, all of them well. A record that is ended by 0x1f instead is not the whole answer: the next one follows without
- * waiting for another command. Time passes by firing whatever timer waits.
+ * The answers of Redis. The real client runs against a socket of this process. The input consists of records, each
+ * ended by 0x1e; each is sent unchanged as the answer to the next command. An empty record stands for the answer of a
+ * correct Redis, and so does the end of the input. So an empty input is a load, then transitions, refreshes, snapshots
+ * and sight records, all of them successful. If a record ends with 0x1f, it is only a part of the answer, and the next
+ * record follows without waiting for another command. Time passes when a timer that waits is fired.
  *
- * Whatever was answered, the client must end up idle, with everything confirmed, once Redis is sound again.
+ * Whatever was answered, the client must end up idle with everything confirmed once Redis is correct again.
  */
 #include <errno.h>
 #include <event2/event.h>

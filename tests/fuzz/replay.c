@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Feeds a target every file of its corpus and of its regression inputs, once: `replay_NAME`, or `replay_NAME FILE...`.
- * What fuzzing has found stays found, whatever the compiler. A target without inputs fails.
+ * Runs a target once on each file of its corpus and of its regression inputs: `replay_NAME`, or `replay_NAME FILE...`.
+ * So what fuzzing has found is tested again with every compiler. A target without inputs fails.
  */
 #include <dirent.h>
 #include <errno.h>

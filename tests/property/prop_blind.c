@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The seeing clock against a naive twin that writes every spell of every cause down, and adds up what time shows from
- * that list alone: seen(t) = t - the length of the union of all spells, as far as they lie before t. Begins and ends
- * come at random, overlapping, and begins are told late.
+ * The seeing clock against a naive twin. The twin notes every spell of every cause, and calculates the clock from this
+ * list alone: seen(t) = t - the length of the union of all spells before t. Spells begin and end at random and overlap.
+ * Some begins are reported late.
  *
- * Where ends are told late too, a period may have a hole that its causes leave open: it still lasts from the first
- * begin to the last end. The twin then takes each period's hull for a spell.
+ * If ends are reported late too, a period may have a hole in which no cause is active. It still lasts from the first
+ * begin to the last end, and the twin counts this whole time.
  *
  * The seed is printed; HW_SEED sets it.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index of filters finds what a comparison of all pairs finds: random filters of a few levels, so that they often
- * overlap, and now and then one with more levels than the tree takes.
+ * The index of filters finds the same filters as a comparison of all pairs. The random filters have a few levels, so
+ * that they often overlap; some have more levels than the tree can hold.
  *
  * The seeds are fixed; HW_SEED sets another one. The seed is printed.
  */

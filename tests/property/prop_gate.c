@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One of several nodes, amid others that decide as they like. Roles come and go for each partition by itself, the
- * stream is read late, words are refused, links are lost, devices beat, say goodbye and fall silent. A twin keeps the
- * store (what the stream has said last of each device) and when what was read, and holds all that comes out against the
+ * One of several nodes, among others that decide at random. Roles change for each partition separately, the stream is
+ * read late, writes are refused, links are lost, devices send heartbeats and goodbyes and fall silent. A twin keeps the
+ * store (the last entry of each device in the stream) and when each entry was read. It checks all outputs by these
  * rules:
  *
- *   - no transition of a device that another node decides about; no refresh, no owed status of one that another owns;
- *   - each transition changes what the store has, and seq grows as long as the device is known;
- *   - nobody is called offline who was heard, or called online by the stream, less than a timeout ago, unless a goodbye
- *     was read after it; nobody is called online who was not heard within a timeout;
- *   - where the stream is read to its end, the state of every device is the store's, whoever decides;
- *   - in the end, with all decided here, and everybody heard or silent for long enough, it is the truth.
+ *   - no transition of a device for which another node decides; no refresh and no pending status of a device that
+ *     another node owns;
+ *   - each transition differs from the state in the store, and seq grows as long as the device is known;
+ *   - no device becomes offline that was heard, or was reported online by the stream, less than a timeout ago, unless a
+ *     goodbye was read after that; no device becomes online that was not heard within a timeout;
+ *   - when the stream is read to its end, the state of every device is that of the store, whichever node decides;
+ *   - at the end this node decides for all devices, each of which is heard or has been silent for long enough; the
+ *     states are then true.
  *
  * The seed is printed; HW_SEED sets it.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What reports are counted with: spans against a twin that has a flag for each millisecond, months against the C
- * library; and the addresses of databases. */
+/* Tests what reports are calculated with: spans against a twin that has a flag for each millisecond, months against
+ * the C library, and the addresses of databases. */
 #include <check.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of incidents against a naive twin. The twin keeps the whole history and works out each class, weight and
- * silence from the beginning, by the words of the tables; it has no timers, links, lists or counts. Two kinds of
- * rounds:
+ * The engine of incidents against a naive twin. The twin keeps the whole history, and derives each class, weight and
+ * silence from the beginning, by the rules of the tables. It has no timers, links, lists or counts. There are two kinds
+ * of rounds:
  *
- *   without a receiver  no incident is known, so a down device whose parents go away becomes unreachable; with silences
+ *   without a receiver  nothing was sent, so a down device whose parents go away becomes unreachable; with silences
  *   with a receiver     each opening is sent at once, so a down device stays down until it returns
  *
  * The seed is printed; HW_SEED sets it.

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A batch of messages does what the same messages do one by one, and the short way of a plain heartbeat does what the
- * long way does. Two monitors hear the same at the same moments: one in batches, with plain heartbeats empty; the other
- * message by message, with a space where the first one heard nothing at all, which says as little and goes the long
- * way. After every batch all records, statistics and whatever comes out are the same, bit by bit.
+ * A batch of messages has the same effect as the same messages one by one, and the fast path of a plain heartbeat has
+ * the same effect as the long path. Two monitors get the same input at the same moments: one in batches, with empty
+ * payloads for plain heartbeats; the other message by message, with a space as their payload, which means the same but
+ * takes the long path. After every batch all records, statistics and outputs must be equal.
  *
- * That says something only if plain heartbeats meet devices in every state: each is counted, and must have been met.
+ * This proves something only if plain heartbeats meet devices in every state. So these cases are counted, and each must
+ * have occurred.
  *
  * The seeds are fixed; HW_SEED sets another one. The seed is printed.
  */

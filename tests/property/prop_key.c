@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices that are known by keys, at random: whatever is told or not, nobody goes offline whose key is there. */
+/* Devices that are known by keys, at random: whichever notifications arrive, no device goes offline while its key
+ * exists. */
 #include "../random.h"
 #include "../suite.h"
 #include "../unit/key_world.h"
@@ -26,8 +27,8 @@ static void touch_at_random(const char *id)
 	}
 }
 
-/* Whatever is told or not: nobody goes offline while its key is there, and after a look at each all are as their keys.
- */
+/* Whichever notifications arrive, no device goes offline while its key exists, and after a check each device has the
+ * state of its key. */
 START_TEST(at_random)
 {
 	char id[16];

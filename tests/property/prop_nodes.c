@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Membership and the fence at the broker against naive twins under random operations. The twins keep all that ever
- * happened and answer each question from that list alone, as design 10.3 and 10.5 put it.
+ * Membership and the fence at the broker against naive twins, with random operations. The twins keep all that has
+ * happened, and derive each answer from that list alone, by the rules in nodes/members.h and nodes/fence.h.
  *
  * The seed is printed; HW_SEED sets it.
  */

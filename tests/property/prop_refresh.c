@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often keys are refreshed, and that none ends under a device that is online. Devices beat at intervals that divide
- * their timeout or do not, a little late or not; there are blindnesses, reloads with other timeouts, devices that move
- * to another group, and devices that fall silent and come back. A twin keeps when each device's key would end: a time
- * to live after its last refresh or its transition to online. A look counts as no refresh, as where a device reports
- * nothing.
+ * How often keys are refreshed, and that no key of an online device expires. Devices send heartbeats at intervals that
+ * may or may not divide their timeout, sometimes late. There are blindnesses, reloads with other timeouts, devices that
+ * move to another group, and devices that fall silent and come back. A twin notes when each device's key would expire:
+ * a time to live after its last refresh, or after its transition to online. A light refresh does not count, as for a
+ * device that reports nothing.
  *
- *   - a key of a device that is online has always a sixth of its time to live left;
- *   - while nothing but heartbeats happens, a device is refreshed no more than once in a timeout, and at least once in
- *     two.
+ *   - the key of an online device always has at least a sixth of its time to live left;
+ *   - while there are only heartbeats, a device is refreshed at most once in a timeout, and at least once in two.
  *
- * In one round of three the devices' records lie so far apart that the refreshes of a blindness meet them in different
- * steps. The seed is printed; HW_SEED sets it.
+ * In one round of three, the devices' records are so far apart that the refreshes of a blindness reach them in
+ * different steps. The seed is printed; HW_SEED sets it.
  */
 #include "../random.h"
 #include "../suite.h"

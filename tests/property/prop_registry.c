@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The registry against a naive twin: an array, by the number of an id in a fixed pool. Random additions, removals and
- * look-ups through several doublings must give what the twin gives.
+ * The registry against a naive twin: an array, indexed by the number of an id in a fixed pool. Random additions,
+ * removals and look-ups, through several doublings of the table, must give the same results as in the twin.
  *
  * The seed is printed; HW_SEED sets it.
  */

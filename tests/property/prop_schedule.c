@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler against a naive twin: an array of tasks with the moment at which each is due, which answers what Redis
- * would. Random operations in virtual time; every claim must be of a task that is due as far as the scheduler was told,
- * and what is due must be claimed in time, whatever was lost.
+ * The scheduler against a naive twin: an array of tasks with their due times, which answers as Redis would. Random
+ * operations in virtual time. Each claim must be of a task that is due as far as the scheduler knows, and each due task
+ * must be claimed in time, whatever was lost.
  *
  * The seed is printed; HW_SEED sets it.
  */

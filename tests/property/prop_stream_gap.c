@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader of a stream that is trimmed, emptied and restored, against a twin that remembers of each entry whether it
- * was read. The reader gets every entry that it can get, and reports a gap if it has missed one.
+ * A reader of a stream that is trimmed, emptied and restored, against a twin that knows of each entry whether it was
+ * read. The reader must get every entry that it can get, and must report a gap if it has missed one.
  */
 #include <check.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random templates and topics of a few short levels, so that they often fit: what a template matches, which values it
- * finds, what it makes of values, and what covers what is as its naive twin says. An id that is put together of values
- * gives the same values back, so that two devices never are one.
+ * Random templates, and topics of a few short levels, so that they often match. A naive twin confirms what a template
+ * matches, which values it finds, which topic it makes of values, and which filter covers another one. An id that is
+ * made of values gives the same values back, so two devices never have the same id.
  *
  * The seeds are fixed; HW_SEED sets another one. The seed is printed.
  */

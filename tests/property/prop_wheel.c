@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wheel against a naive twin: an array of due ticks, searched from end to end. Random operations in virtual time
- * must give what the twin gives: never early, never missed, in order, whatever the budget and however far time jumps.
+ * must give the twin's results: no entry early, none missed, in order, whatever the budget is and however far the time
+ * jumps.
  *
  * The seed is printed; HW_SEED sets it.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A naive seeing clock: a list of what was blind, followed from outside by looking after every call. Header only; each
- * test program has its own copy, and defines MUST().
+ * A naive seeing clock: a list of blind periods, which is updated from outside after every call. Header only; each test
+ * program has its own copy, and defines MUST().
  */
 #ifndef TWIN_CLOCK_H
 #define TWIN_CLOCK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The twin of the state machine for prop_monitor.c: what was put in and when, a seeing clock, and what every transition
- * and every barrier that comes out is held against.
+ * The twin of the state machine for prop_monitor.c: the input with its times, a seeing clock, and the checks of every
+ * transition and every barrier.
  */
 #ifndef HW_TEST_TWIN_MONITOR_H
 #define HW_TEST_TWIN_MONITOR_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the scripts of tasks do, done naively: an array of tasks, searched from end to end. It is compared with the
- * scripts on a real Redis (tests/system/test_tasks_twin.c), and stands for Redis in the simulation of tasks.
+ * A naive implementation of the scripts of tasks: an array of tasks, searched from end to end.
+ * tests/system/test_tasks_twin.c compares it with the scripts on a real Redis. In the simulation of tasks it replaces
+ * Redis.
  */
 #ifndef HW_TWIN_TASKS_H
 #define HW_TWIN_TASKS_H
@@ -17,7 +18,7 @@
 #define TWIN_WAKES     256
 #define TWIN_EVENTS    4096
 
-/* Lies: rules that the twin breaks on purpose, each of which a test must notice. */
+/* Lies: rules that the twin breaks on purpose. A test must notice each of them. */
 enum twin_lie {
 	TWIN_HONEST,
 	TWIN_LIE_EARLY,    /* a claim does not look whether the task is due */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The naive twin of a topic template: the plain reading of MQTT 5, section 4.7, and of what captures are, by levels and
- * by trying. It compiles nothing and is as slow as it likes.
+ * The naive twin of a topic template: MQTT 5, section 4.7, and the rules of captures, applied level by level and by
+ * trying all splits. It compiles nothing, and may be slow.
  */
 #ifndef HW_TWIN_TOPIC_H
 #define HW_TWIN_TOPIC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the daemon's wiring (src/daemon) knows and no simulated world has: a log, a configuration that is read from a
- * file, clients of the API, hooks, keys of other programs, probes. Both simulations that link the wiring link this.
+ * Replaces what the daemon's wiring (src/daemon) uses and no simulated world has: a log, a configuration file, clients
+ * of the API, hooks, keys of other programs, probes. Both simulations that link the wiring link this file.
  */
 #ifndef SIM_ABSENT_H
 #define SIM_ABSENT_H

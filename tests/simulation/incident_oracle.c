@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The invariants, by what the receivers got and what truly failed:
+ * The invariants, checked by what the receivers got and what truly failed:
  *
- *   1 at the end what each receiver got last is true
- *   2 no end without an opening, and exactly one end after one
+ *   1 at the end, what each receiver got last is true
+ *   2 no end without an opening, and exactly one end after each opening
  *   3 no opening for a device that failed only with its parents
- *   4 when a silence ends, what is still down is sent (seen at the end, when all silences are over)
- *   5 no opening for a device that was not offline; no more messages of a device than flapping permits
+ *   4 when a silence ends, incidents that are still open are sent (checked at the end, when all silences are over)
+ *   5 no opening for a device that was not offline; and no more messages about a device than its flapping allows
  */
 #include <math.h>
 #include <stdarg.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulation of incidents: the real engine (src/incident) in virtual time, amid models of all that is around it.
+ * The simulation of incidents: the real engine (src/incident) in virtual time, with models of everything around it.
  *
- *   incident_fleet   devices with parents, what fails, and what heartwheeld writes of it (wait_ms, parent_heard)
+ *   incident_fleet   devices with parents, what fails, and what heartwheeld writes about it (wait_ms, parent_heard)
  *   incident_host    heartwheel-alert: reads with a lag, commits, sends, crashes, starts again; Redis; the receivers
- *   incident_oracle  the five invariants of the design, by what the receivers got and what truly failed
+ *   incident_oracle  the five invariants, checked by what the receivers got and what truly failed
  *
- * All of a run comes from its seed. A run has troubles until `quiet_from`. After that nothing changes, and at the end
+ * The seed determines the whole run. There are troubles until `quiet_from`. After that nothing changes, and at the end
  * each receiver must know what is true.
  */
 #ifndef INCIDENT_WORLD_H
@@ -28,7 +28,7 @@
 #define IW_BEGIN_MS  INT64_C(1790000000000)
 #define IW_NODE      "n1"
 
-/* What the host does wrong on purpose. Each must be found by the oracle. */
+/* What the host does wrong on purpose. The oracle must find each of these. */
 enum iw_lie {
 	IW_HONEST,
 	IW_LIE_SWALLOW,  /* an end counts as sent, and is not sent */

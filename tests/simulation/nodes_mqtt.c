@@ -514,7 +514,7 @@ int64_t nw_pace_ms(const struct nw_host *h)
 
 /*
  * The oracle's. Without a publisher no barrier can be sent that would tell of a cut: it is blind, for that, once the
- * next has been due for barrier_timeout (DESIGN, 2), and no sooner.
+ * next has been due for barrier_timeout, and no sooner.
  */
 static void count_sight(struct nw_world *w, struct nw_host *h)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nine invariants of 10.11, from what truly happened and what passed over the wires. Nothing here asks src/nodes
- * whether it was right; only that a host believes to own a partition is asked of it (6 to 9).
+ * The nine invariants of several nodes, checked by what truly happened and by what was sent. The oracle does not ask
+ * src/nodes whether it was right. Only for invariants 6 to 9 it asks whether a host believes that it owns a partition.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define STEPS            5 /* it looks once in so many */
 #define TIMEOUT_SLACK_NS (60 * HW_NS_PER_MS)
-#define PAUSES_NS        HW_NS_PER_S /* of a host that are too short to be noticed (DESIGN, 9) */
+#define PAUSES_NS        HW_NS_PER_S /* of a host that are too short to be noticed */
 
 static int64_t lease_ns(const struct nw_world *w)
 {
@@ -23,7 +23,7 @@ static const struct hw_nodes *nodes_of(const struct nw_host *h)
 	return h->app->cluster->nodes;
 }
 
-/* 10.9: 1.4 leases until silence is found, then round trips, of which the slowest here take 0.4 s. */
+/* 1.4 leases until a silent member is found, and then round trips, the slowest of which take 0.4 s here. */
 static int64_t takeover_ns(const struct nw_world *w)
 {
 	return lease_ns(w) * 7 / 5 + 5 * HW_NS_PER_S;
@@ -32,7 +32,7 @@ static int64_t takeover_ns(const struct nw_world *w)
 /* --- 1: no false offline, by the announcing host's own sight ------------------------------------------------------ */
 
 /* How long nothing may come from the broker without being noticed: until the next barrier is out, and it is slow
- * (DESIGN, 2; not the four round trips that it may be, where they are more: what that hides is to be looked at). */
+ * (not the four round trips that it may be, where they are more: what that hides is to be looked at). */
 static int64_t unnoticed_ns(const struct nw_host *h)
 {
 	int64_t silent = (nw_pace_ms(h) + h->settings.mqtt.barrier_slow_ms) * HW_NS_PER_MS;
@@ -57,7 +57,7 @@ void nw_oracle_misses(struct nw_world *w, int name, int host, int device)
  * Of one that is dead and was never heard, a cut counts as seen that no barrier could tell of, because the publisher
  * was not connected: its silence was believed only when a pair of barriers was back that had been sent after the cut,
  * behind all that waited there. One that lives would have been heard by then, and has no such excuse: whoever has
- * missed a heartbeat was blind, and what can be lost in that has silence count anew (DESIGN, 2), whenever the device
+ * missed a heartbeat was blind, and what can be lost in that has silence count anew, whenever the device
  * came back.
  */
 static bool has_missed(const struct nw_host *h, const struct nw_life *life, int device, int64_t least)
@@ -153,7 +153,7 @@ static void forget_grants(struct nw_world *w, int instance)
 	w->n_grants = n;
 }
 
-/* 10.3: who renews is not removed. Clocks differ by less than a thousandth. */
+/* A member that renews is not removed. Clocks differ by less than a thousandth. */
 void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed)
 {
 	if (w->t - renewed < lease_ns(w) - lease_ns(w) / 1000)
@@ -174,7 +174,8 @@ void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn
 		b->owner[p] = w->redis[w->master].d.owner[p].token;
 }
 
-/* 10.5, rule 2: a session tells of nothing that Redis had given to another before it began. */
+/* Rule 2 of nodes/fence.h: a session publishes nothing for a partition that Redis had given to another node before
+ * the session began. */
 static void check_begun(struct nw_world *w, int name, unsigned p, const struct hw_fencing_token *t)
 {
 	const struct nw_begun *b = &w->broker.begun[name];
@@ -249,8 +250,8 @@ static int64_t recovered(const struct nw_world *w)
 	       (w->plan.denied ? w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS + 10 * HW_NS_PER_S : 0);
 }
 
-/* No Redis has it: one was emptied, or lost it when it failed over, and the owner was gone before it wrote it again. If
- * it is dead by then nobody knows of it (10.9). */
+/* No Redis has the device: one was emptied, or lost it at a failover, and the owner ended before it wrote the device
+ * again. If the device is dead by then, no node knows it. */
 static bool is_forgotten(const struct nw_world *w, int device)
 {
 	return !w->redis[w->master].d.device[device].there;
@@ -435,8 +436,8 @@ static void wait_for_edges(struct nw_world *w)
 	}
 }
 
-/* The limits of 10.9: only a lost master had it, and its owner died, stood still, or lost the partition, before the new
- * one could answer; or it was confirmed too long before. */
+/* The known limits of a failover: only a lost master had the entry, and its owner died, stood still, or lost the
+ * partition before the new master could answer; or the entry was confirmed too long before. */
 static bool is_excused(const struct nw_edge_seen *e)
 {
 	return e->lost != INT64_MAX && (e->pending == 0 || e->forgotten < e->pending + 8 * HW_NS_PER_S);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes: what goes wrong is not drawn but told, step by step, since it hardly ever happens by chance just so. Each is
- * made for a rule without which it ends in a breach. Two or three nodes have shared the devices, and then what happens
- * to the first (FIRST) or the second of them happens at the moment that it needs.
+ * Scenes: troubles that are not drawn at random but planned step by step, because they would hardly ever happen by
+ * chance. Each scene is made for one rule, and breaks a promise if that rule is missing. Two or three nodes share the
+ * devices; then something happens to the first (FIRST) or the second of them at exactly the right moment.
  */
 #include "daemon/broker/broker.h"
 #include "daemon/cluster/cluster.h"
@@ -118,8 +118,8 @@ static void stays(struct nw_world *w, int host, enum nw_links k, int64_t ms)
 
 /* --- the scenes --------------------------------------------------------------------------------------------------- */
 
-/* 10.5, rule 2. Whoever was cut from Redis begins a session while who has claimed what it had is dead and had not said
- * so at the broker: nothing but Redis can tell it. */
+/* Rule 2 of nodes/fence.h. A node that was cut off from Redis begins a session. Another node has claimed its
+ * partitions, and has died without a presence at the broker. So only Redis can tell the first node about the claim. */
 static void claimant_dies(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > SETTLED_NS) {
@@ -132,8 +132,8 @@ static void claimant_dies(struct nw_world *w)
 	}
 }
 
-/* 10.6. An owner tells of deaths and dies; who claims what it had has read of them; the next master has neither the
- * claim nor the deaths. */
+/* An owner writes deaths and dies. The node that claims its partitions has read these entries. The next master has
+ * neither the claim nor the entries. */
 static void verdict_lost(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > SETTLED_NS) {
@@ -150,8 +150,9 @@ static void verdict_lost(struct nw_world *w)
 	}
 }
 
-/* 10.6. The third follows the new master's stream, and reads hashes of the old one still; the second, whose last words
- * only that one has, is dead; and the first, who claims what it had, knows nothing of them. */
+/* The third node follows the stream of the new master, but still reads hashes from the old one. The second is dead,
+ * and only the new master has its last entries. The first claims the second's partitions, and does not know these
+ * entries. */
 static void links_part(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > SETTLED_NS) {
@@ -190,8 +191,8 @@ static bool sends_edges(const struct nw_world *w, int host)
 	return n > 0;
 }
 
-/* The first claims at the old master what the second has. A word of the second's about a device arrives at the new one
- * just then, before any of the first's: it stands, and is newer. */
+/* The first node claims the second's partitions at the old master. An entry of the second about a device arrives at
+ * the new master just then, before any entry of the first. This entry stays in the store, and is newer. */
 static void late_edge(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > SETTLED_NS) {
@@ -223,8 +224,8 @@ static void deaf_pause(struct nw_world *w)
 	}
 }
 
-/* 10.5, rule 3. An owner that was cut off comes back to a Redis that has lost the claim of the one that followed it,
- * and that one's last will has been said: what it knew is all that is left. */
+/* Rule 3 of nodes/fence.h. An owner that was cut off comes back to a Redis that has lost the claim of its successor.
+ * The successor's last will is published already, so only its known tokens are left. */
 static void newest_is_gone(struct nw_world *w)
 {
 	struct nw_host *first = &w->host[FIRST];
@@ -241,8 +242,8 @@ static void newest_is_gone(struct nw_world *w)
 	}
 }
 
-/* 10.4. An owner waits for a dead one's presence, which it may not end, and owes statuses; a third comes, and is to
- * have some of these devices. */
+/* An owner has pending statuses, which wait for a dead node's presence that it may not end. A third node joins, and
+ * must get some of these devices. */
 static void debts_wait(struct nw_world *w)
 {
 	if (w->stage == 0) {
@@ -286,8 +287,8 @@ static void pick_those_of(struct nw_world *w, int host)
 		w->theirs[d] = owns(w, host, d);
 }
 
-/* 10.6. Devices that were never there beat once, while the first has no reader; what the second writes of them is on
- * its way to the first, on the stream, when that claims them. */
+/* New devices send one heartbeat while the first node has no reader. The second node writes them, and the entries
+ * are on their way to the first when it claims these devices. */
 static void new_devices(struct nw_world *w)
 {
 	if (w->stage == 0) {
@@ -307,15 +308,15 @@ static void new_devices(struct nw_world *w)
 	}
 }
 
-/* 10.3. Two processes of one name, and no other. */
+/* Two processes with the same name, and no other node. */
 static void namesake(struct nw_world *w)
 {
 	(void)w;
 }
 
-/* DESIGN, 2. Who starts anew when half the devices have died knows them from the store alone. A cut without a
- * publisher, over before that blinds it, is no silence less: the dead are told of once barriers are back, and nobody
- * else is. */
+/* A node starts again after half of the devices have died, and knows them only from the store. It is cut off while
+ * it has no publisher, and the cut ends before the node is blind because of it. The silence counts nevertheless: the
+ * deaths are found once barriers are back, and no other device goes offline. */
 static void mute_cut(struct nw_world *w)
 {
 	struct nw_host *first = &w->host[FIRST];
@@ -368,8 +369,8 @@ static bool owns_any(const struct nw_world *w, int host)
 	return any;
 }
 
-/* 10.2. Redis is emptied while what a node loads is on its way to it: what it has not any more was not forgotten. The
- * node follows the stream, and reads all again for that, when some of it is its own and is to be told of. */
+/* Redis is emptied while a node loads. Devices that are missing then were not forgotten. The node follows the
+ * stream, and must read everything again when it owns some of the devices. */
 static void flushed_load(struct nw_world *w)
 {
 	if (w->stage == 0) {
@@ -400,8 +401,8 @@ static bool hands_over(const struct nw_world *w, int host, int device)
 	return hw_nodes_owns(n, w->part[device]) && !hw_nodes_is_authoritative(n, w->part[device]);
 }
 
-/* 10.4. The first has settled what it hands over, and is cut off before the broker knows; what it reads behind that are
- * wills that may be old. Who was to have these devices dies, and it takes them back. */
+/* The first node has settled the partitions that it hands over, and is cut off before the broker knows. Afterwards
+ * it reads wills that may be old. The node that was to get these devices dies, and the first takes them back. */
 static void late_goodbye(struct nw_world *w)
 {
 	if (w->stage == 0) {
@@ -442,8 +443,9 @@ static void kill_half(struct nw_world *w)
 	next(w, 0);
 }
 
-/* 10.6. Redis and the broker lose all of the dead while who knows of them stands still. Who comes meanwhile owns all,
- * and gives the first a part of it that it owes nothing of; what that part lacks is seen when the first compares. */
+/* Redis and the broker lose all dead devices while the only node that knows them stands still. A node that joins
+ * meanwhile owns everything, and hands a part over to the first with no write pending. The first finds what this
+ * part lacks when it compares. */
 static void one_knows(struct nw_world *w)
 {
 	if (w->stage == 0) {
@@ -463,8 +465,8 @@ static void one_knows(struct nw_world *w)
 	}
 }
 
-/* The same, and the one that knows finds no memory by which to tell what the store lacks, for longer than it would need
- * to read all of it. */
+/* The same scene, but the node that knows the devices has no memory to note what the store lacks, for longer than it
+ * needs to read the whole store. */
 static void starved(struct nw_world *w)
 {
 	if (w->stage == 1 && are_offline(w))
@@ -481,9 +483,9 @@ static bool sends(const struct nw_world *w, int host, enum nw_what what)
 	return any;
 }
 
-/* 10.2. A mark is on its way while Redis is emptied, and arrives over a link that is lost by then. Who sent it finds it
- * behind that, and alone knows what the second, which is dead, had told of: before it has claimed that it follows a
- * stream that has no place of its own any more, and reads all again. */
+/* A sight record is on its way while Redis is emptied, and arrives over a link that is then lost. The node that sent
+ * it finds it afterwards. Only this node knows the entries of the second node, which is dead. It follows a stream
+ * that does not have its offset any more, and must read everything again before it claims. */
 static void late_mark(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > SETTLED_NS) {
@@ -506,8 +508,8 @@ static void late_mark(struct nw_world *w)
 	}
 }
 
-/* 10.2. Redis is emptied once the first has found that it is not, and reads it again; and the second, which had written
- * what it lacks from then on, is dead. */
+/* The first node has found that Redis was not emptied, and reads it again. Redis is emptied just then. The second
+ * node, which has written missing devices since, is dead. */
 static void flushed_reread(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > SETTLED_NS) {
@@ -533,8 +535,8 @@ static bool are_seen_online(const struct nw_world *w, int host)
 	return all;
 }
 
-/* 10.6. Devices that were never there beat; the second writes of them to the old master, whose stream the first follows
- * still. What that reads then is the new one, which has nothing of them yet. */
+/* New devices send heartbeats. The second node writes them to the old master, whose stream the first still follows.
+ * The first then reads the new master, which does not have the devices yet. */
 static void two_masters(struct nw_world *w)
 {
 	if (w->stage == 0) {
@@ -584,8 +586,8 @@ static int64_t mark_of(const struct nw_world *w, int host)
 	return w->redis[w->master].d.mark[w->host[host].name].ms;
 }
 
-/* 10.6. What the first reads again for a gap it begins to read from one Redis and ends to read from the next one, which
- * has its last mark, and lacks what the second, which is dead, has written behind that. */
+/* The first node reads the store again because of a gap. It begins with one Redis and ends with the next one. That
+ * one has its last sight record, but lacks later entries of the second node, which is dead. */
 static void moved_reading(struct nw_world *w)
 {
 	const struct nw_host *first = &w->host[FIRST];
@@ -626,8 +628,8 @@ static void turn_every_fourth(struct nw_world *w)
 	next(w, 4 * HW_NS_PER_S);
 }
 
-/* 10.4. The second has other groups, and hears no device. When the first dies, it owns all devices and judges none. It
- * has some of them while they die. The first finds these deaths when it is back. */
+/* The second node has other groups, and hears no device. When the first dies, the second owns all devices and judges
+ * none. Some devices die in that time. The first finds these deaths when it is back. */
 static void other_groups(struct nw_world *w)
 {
 	struct nw_host *first = &w->host[FIRST];
@@ -660,8 +662,8 @@ static void change_filters(struct nw_world *w, int host)
 	h->starts_at = w->t + 300 * HW_NS_PER_MS;
 }
 
-/* 10.4. The filters of the first are changed, and after more than a timeout those of the second. Just before that,
- * devices of the second die. Only the first has heard these with the changed filters: it must judge them. */
+/* The filters of the first node are changed, and more than a timeout later those of the second. Just before that,
+ * devices of the second die. Only the first has heard them with the changed filters, so it must judge them. */
 static void changed_filters(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > SETTLED_NS) {
@@ -677,8 +679,9 @@ static void changed_filters(struct nw_world *w)
 	}
 }
 
-/* 10.4. The second has other filters, and hears no device. It starts again, and Redis' answer to its JOIN is late. So
- * it reads of new devices before it knows the filters of the first, which wrote of them. It must judge none of them. */
+/* The second node has other filters, and hears no device. It starts again, and the answer of Redis to its JOIN is
+ * late. So it reads about new devices before it knows the filters of the first node, which has written them. It must
+ * judge none of them. */
 static void unknown_writer(struct nw_world *w)
 {
 	if (w->stage == 0) {
@@ -709,9 +712,9 @@ static bool has_the_name(const struct nw_world *w, int host)
 	       d->mark[h->name].run == h->run;
 }
 
-/* 10.2. Redis is emptied, and a second process under the name of the first joins, puts its mark, and dies. The first
- * looks at Redis only then. A mark is there, of another run, and Redis lacks the dead devices. Only the first knows
- * these: it must keep them when it reads all again. */
+/* Redis is emptied. A second process with the name of the first node joins, writes its sight record, and dies. Only
+ * then does the first check Redis. It finds a sight record of another run, and Redis lacks the dead devices. Only
+ * the first knows these, and must keep them when it reads everything again. */
 static void strange_mark(struct nw_world *w)
 {
 	if (w->stage == 0) {
@@ -755,9 +758,10 @@ static void others_leave(struct nw_world *w, int64_t ms)
 	stays(w, FIRST, NW_L_HEAR, ms);
 }
 
-/* 10.4. Redis fails over. The first stays at the old master, is cut from the broker, and claims all there when it is
- * back. So it publishes devices of the second as online, whose deaths only the new master has. Then its links go to the
- * new master, but for that of its sink. There it hands these devices over to the second: as not clean. */
+/* Redis fails over. The first node stays at the old master, is cut off from the broker, and claims everything there
+ * when it is back. So it publishes devices of the second as online, although the new master has their deaths. Then
+ * all its links except that of its sink move to the new master. There it hands these devices over to the second, and
+ * must not release them as clean. */
 static void sink_stays(struct nw_world *w)
 {
 	struct nw_host *first = &w->host[FIRST], *second = &w->host[SECOND];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What src/redis' sink, loader and mark are to the wiring (src/redis/redis.h): the ring of transitions, with the
- * broker's acknowledgements among them; refreshes, which the store answers with a demand for a rewrite where it
- * differs; the sweep; loads; the mark by which an emptied store is found. Transitions that were confirmed are kept for
- * a while, and go in front of all else when the link is back (10.8).
+ * Replaces the sink, the loader and the sight record of src/redis (src/redis/redis.h) for the wiring: the ring of
+ * transitions, with the broker's acknowledgements among them; refreshes, which the store answers by requesting a
+ * snapshot if its data differ; the sweep; loads; and the sight record, by which an emptied store is found. Confirmed
+ * transitions are kept for a while, and are sent before all others when the link is back.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What src/redis' follower of the event stream is to the wiring (src/redis/tail.h): it asks for a page that begins with
- * the last place, waits for more, and tells a gap or another server. */
+/* Replaces the follower of the event stream (src/redis/tail.h) for the wiring: requests a page that begins with the
+ * last offset, waits for more, and reports a gap or another server. */
 #include "redis/tail.h"
 
 #include <stdlib.h>

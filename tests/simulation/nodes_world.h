@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several nodes in a world of their own: two to five hosts, each with the real daemon's wiring (src/daemon) around the
- * real core and the real src/nodes, its own clocks, pauses and cuts, around Redis instances that fail over and a broker
- * with sessions. Everything comes from one seed. Time goes in steps of 20 ms; within a step the order of all that
- * happens is drawn.
+ * Several nodes in a simulated world: two to five hosts, each with the real daemon's wiring (src/daemon) around the
+ * real core and the real src/nodes. Each host has its own clocks, pauses and cuts. Around them are Redis instances that
+ * fail over, and a broker with sessions. Everything comes from one seed. Time advances in steps of 20 ms; within a step
+ * the order of events is random.
  *
- *   nodes_redis    a Redis: members, owners, hashes, outbox, marks, stream; as its scripts do it
- *   nodes_broker   a broker: a session a client id, retained messages, wills, readers
- *   nodes_fleet    devices: they beat, die, say goodbye, come back
+ *   nodes_redis    a Redis: members, owners, hashes, outbox, sight records, stream; with the effects of the scripts
+ *   nodes_broker   a broker: one session for each client id, retained messages, wills, readers
+ *   nodes_fleet    devices: they send heartbeats and goodbyes, die, and come back
  *   nodes_host     a process and its loop: starts, timers, pauses, the end
- *   nodes_mqtt     what src/mqtt is to the wiring: readers, publisher, evictions
- *   nodes_sink     what src/redis' sink is to it: transitions, refreshes, loads, the mark
- *   nodes_tail     ... and its follower; nodes_link: what src/link is to cluster_redis.c
- *   nodes_absent   what the wiring knows and this world has not: clients, hooks, keys
- *   nodes_trouble  what a seed says that goes wrong, and when; nodes_scenes: what is told to go wrong
- *   nodes_oracle   what must never follow from it (10.11), told by the truth and by what passed over the wires alone
+ *   nodes_mqtt     replaces src/mqtt: readers, publisher, evictions
+ *   nodes_sink     replaces the sink of src/redis: transitions, refreshes, loads, the sight record
+ *   nodes_tail     replaces the follower of src/redis; nodes_link replaces src/link for cluster_redis.c
+ *   nodes_absent   replaces what this world does not have: clients, hooks, keys
+ *   nodes_trouble  which troubles a seed has, and when; nodes_scenes: planned troubles
+ *   nodes_oracle   what must never happen, judged by the truth and by what was sent
  */
 #ifndef NODES_WORLD_H
 #define NODES_WORLD_H
@@ -361,7 +361,7 @@ enum nw_trouble {
 	NW_TROUBLES
 };
 
-/* What a part below the wiring, a store, or the core does wrong on purpose. */
+/* What a part below the wiring, a store or the core does wrong on purpose. */
 enum nw_lie {
 	NW_NO_LIE,
 	NW_LIE_EVICT,   /* nobody is cut off at the broker, but said to be */
@@ -574,7 +574,7 @@ void nw_host_stop(struct nw_world *w, struct nw_host *h);
 void nw_host_pause(struct nw_world *w, struct nw_host *h, int64_t until, bool suspends);
 struct hw_now nw_host_now(const struct nw_world *w, const struct nw_host *h);
 bool nw_host_acts(const struct nw_world *w, const struct nw_host *h);
-/* How far apart its barriers are, at rest (DESIGN, 2). */
+/* How far apart its barriers are, at rest. */
 int64_t nw_pace_ms(const struct nw_host *h);
 /* Its descriptors, for the loop. */
 bool nw_mqtt_readable(const struct nw_host *h, int fd);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A simulated world around the real core: a broker, a fleet of devices, a store, and a host that drives the core as a
- * daemon would; all under one virtual clock, from one seed. The oracle knows what truly happened and looks at all that
- * the core says. See README.md in this directory.
+ * A simulated world around the real core: a broker, a fleet of devices, a store, and a host that drives the core like a
+ * daemon. All have one virtual clock and one seed. The oracle knows what truly happened, and checks all outputs of the
+ * core. See README.md in this directory.
  *
- * Nothing in a run depends on anything but its plan and its seed: the same seed gives the same trace, and the same
- * hash of it.
+ * A run depends only on its plan and its seed: the same seed gives the same trace, with the same hash.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -30,7 +29,7 @@
 #define SIM_BOOTED_NS (1000 * HW_NS_PER_S)
 #define SIM_WALL_MS   INT64_C(1700000000000)
 
-/* Lies that a test tells in the host's or the store's name, to see the oracle find them out. */
+/* Lies: what the host or the store does wrong on purpose, so that a test sees whether the oracle notices it. */
 enum sim_lie {
 	SIM_NO_LIE,
 	SIM_DEAF,          /* no message is passed on after a while */

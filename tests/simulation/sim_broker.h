@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the broker. Each client has a socket: what it sends waits there, in order, until the broker serves it.
- * Some brokers take one packet of one socket a turn, the sockets in the order in which they became ready; others read a
- * socket whole, and after a standstill the sockets that wait in any order. What a reader of the monitor is sent goes
- * through a pipe of its own: in order, with a delay, and with a bound beyond which packets are dropped
- * silently. Clients are numbered: the devices, then the monitor's readers, then its publisher.
+ * A model of the broker. Each client has a socket, in which its packets wait in order until the broker reads them. Some
+ * brokers read one packet of one socket in a turn, in the order in which the sockets became ready. Others read a whole
+ * socket, and after a standstill the waiting sockets in any order. Packets for a reader of the monitor go through a
+ * pipe: in order, with a delay, and with a limit beyond which packets are dropped without a notice. Clients are
+ * numbered: the devices, then the monitor's readers, then its publisher.
  */
 #ifndef SIM_BROKER_H
 #define SIM_BROKER_H

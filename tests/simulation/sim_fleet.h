@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the devices: each beats at its interval, with jitter and loss, and now and then dies, in one of four ways,
- * comes back, or loses its network for a while. Some are heard by a gateway alone (sim_gateway.h). Sleepers announce a
- * timeout of their own before a nap. A device that finds its connection closed connects again, with back-off, and beats
- * as soon as it is connected.
+ * A model of the devices. Each sends heartbeats at its interval, with jitter and loss. Now and then a device dies in
+ * one of four ways, comes back, or loses its network for a while. Some devices are heard only by a gateway
+ * (sim_gateway.h). Sleepers announce a longer timeout before a nap. If a device finds its connection closed, it
+ * connects again with growing delays, and sends a heartbeat as soon as it is connected.
  */
 #ifndef SIM_FLEET_H
 #define SIM_FLEET_H

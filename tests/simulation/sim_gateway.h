@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of gateways: in a group of batches all devices are heard by a few of them, each of which is a device itself,
- * with one connection and one will. What it sends is a list (a JSON array): of those that it hears; of one that has
- * left; and in its will, or when it leaves itself, of goodbyes for all. A list is written once and kept to the end of
- * the run, so that a packet need only say which one it is.
+ * A model of gateways. In a group of batches, all devices are heard by a few gateways, each of which is a device
+ * itself, with one connection and one will. A gateway sends lists (JSON arrays): the devices that it hears; a device
+ * that has left; and, in its will or when it leaves itself, goodbyes of all. A list is written once and kept until the
+ * end of the run, so a packet only needs the number of its list.
  */
 #ifndef SIM_GATEWAY_H
 #define SIM_GATEWAY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a seed says of a run: the fleet's traits, the monitor's configuration, how long it lasts, and every trouble in
- * it. */
+/* The plan of a run, which the seed determines: the fleet's traits, the monitor's configuration, the length, and
+ * every trouble. */
 #ifndef SIM_PLAN_H
 #define SIM_PLAN_H
 

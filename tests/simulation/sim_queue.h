@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is going to happen: a heap of events by time, and by the order in which they were planned where times are the
- * same. An event cannot be taken back; it carries a stamp instead, which whoever planned it compares when it comes.
+ * The events that will happen: a heap ordered by time and, for equal times, by the order in which they were planned. An
+ * event cannot be removed. Instead it has a stamp, which its planner compares when the event comes.
  */
 #ifndef SIM_QUEUE_H
 #define SIM_QUEUE_H

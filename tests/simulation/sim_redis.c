@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What src/redis is to the wiring (src/redis/redis.h), above the simulated store: transitions and refreshes become
- * orders, the link follows whether the store is there, the load comes in parts, and a mark that is gone is found each
- * second. The outbox is left out: a status that is pending at a crash is published again after the load anyway.
+ * Replaces src/redis (src/redis/redis.h) for the wiring, on top of the simulated store: transitions and refreshes
+ * become orders, the link follows the state of the store, a load comes in parts, and a missing sight record is noticed
+ * within a second. There is no outbox, because a status that is pending at a crash is published again after the load
+ * anyway.
  */
 #include "redis/redis.h"
 

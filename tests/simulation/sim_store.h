@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the store: it holds exactly what the last transition or refresh that reached it wrote. Orders are carried
- * out in the order in which they were given, each after a delay; those that had not been sent when the monitor died
- * are lost. A transition is written only over an older seq, a refresh only over the same one.
+ * A model of the store. It contains exactly what the last transition or refresh that reached it has written. Orders are
+ * carried out in their order, each after a delay. Orders that were not sent when the monitor died are lost. A
+ * transition is written only over a lesser seq, a refresh only over the same seq.
  */
 #ifndef SIM_STORE_H
 #define SIM_STORE_H

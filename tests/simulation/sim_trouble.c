@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes wrong, as the plan says. Troubles overlap as chance has it; one that does not fit to what is wrong already
- * (a broker that is down cannot be stopped) does not happen. */
+/* The troubles of the plan. Troubles overlap at random. A trouble that does not fit the present ones does not
+ * happen: for example, a broker that is down cannot be stopped. */
 #include "sim.h"
 
 enum place { AT_BROKER, AT_HOST, AT_STORE };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the oracle what the wiring gives to the core and gets from it: the linker's --wrap. Nothing is changed, but for
- * a lie (enum sim_lie) that only the core's border can tell, for turns that take longer than a millisecond, and for the
- * length of a tick in runs of years.
+ * Shows the oracle the input and output of the core, by the linker's --wrap. Changes nothing, with three exceptions: a
+ * lie (enum sim_lie) that is possible only here, turns that take longer than a millisecond, and the length of a tick in
+ * runs of years.
  */
 #include <string.h>
 

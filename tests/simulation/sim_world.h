@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What truly stands between the fleet and the monitor: looked at after every event, at the broker, the network and the
- * monitor's process and connections, and never at the core. The oracle holds the core's blindness against it, both
- * ways: a period of blindness must lie within hindrances, and a hindrance that nobody can miss must lie within
- * blindness.
+ * What truly prevents the monitor from receiving the fleet's messages. It is determined after every event, from the
+ * broker, the network, and the monitor's process and connections, but never from the core. The oracle compares the
+ * core's blindness with it in both directions: each period of blindness must lie within hindrances, and each hindrance
+ * that a monitor must notice must lie within blindness.
  *
  * All times are the monitor's monotonic clock, which stands still while its machine is suspended.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulation's program: runs seeds, says which one broke a promise. See README.md in this directory. */
+/* The simulation's program: runs seeds, and prints each seed that breaks a promise. See README.md in this directory. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>

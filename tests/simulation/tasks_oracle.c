@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is promised of tasks, watched: it knows the submissions, the events, the messages and the devices, and what time
- * it is in truth; of the rules that the scripts go by only what the contract says to those outside.
+ * Watches the promises about tasks. It knows the submissions, the events, the messages, the devices and the true time.
+ * Of the scripts' rules it knows only what clients are promised.
  */
 #include <inttypes.h>
 #include <string.h>

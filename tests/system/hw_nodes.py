@@ -207,7 +207,7 @@ class Mirror:
                 patience, low, high, self.shares())) from None
 
     def takeover(self):
-        """The contract's bound (10.9), and what a busy machine may add to each round trip and tick."""
+        """The contract's bound, and what a busy machine may add to each round trip and tick."""
         return 1.4 * self.lease + 2.0
 
     def crash(self, node, number=signal.SIGKILL):
@@ -276,7 +276,7 @@ class Standby(Mirror):
         return 1.0 + self.grace + self.timeout
 
     def takeover(self):
-        """T + start + grace (10.9): a timeout more, and a device is found that died meanwhile."""
+        """T + start + grace: a timeout more, and a device is found that died meanwhile."""
         return super().takeover() + 1.0 + self.grace
 
 

@@ -52,7 +52,7 @@ def die_and_return(h, t, *devices):
 
 
 def all_in_time(m, t, more=0.0):
-    """No death was told later than the contract has it (10.9). A new owner that began to see only lately needs a timeout."""
+    """No death was told later than the contract has it. A new owner that began to see only lately needs a timeout."""
     in_time(t.latest(), m.takeover() + m.timeout + more, "a death that was told late")
 
 

@@ -54,7 +54,7 @@ def die_and_return(h, t, *devices):
 
 
 def all_in_time(m, t, more=0.0):
-    """No death was told later than the contract has it: T + start + grace + timeout, from its own timeout on (10.9)."""
+    """No death was told later than the contract has it: T + start + grace + timeout, from its own timeout on."""
     in_time(t.latest(), m.takeover() + m.timeout + more, "a death that was told late")
 
 

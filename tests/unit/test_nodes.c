@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One node among others: a test a rule of design 10.3 and 10.4, membership and ownership. */
+/* One node among others: membership and ownership, with a test for each rule. */
 #include "../suite.h"
 #include "nodes_rig.h"
 
-/* --- 10.3 -------------------------------------------------------------------------------------------------------- */
+/* --- membership -------------------------------------------------------------------------------------------------- */
 
 START_TEST(it_joins_before_it_connects)
 {
@@ -192,7 +192,7 @@ START_TEST(a_stop_drains_releases_and_leaves)
 }
 END_TEST
 
-/* --- 10.4 -------------------------------------------------------------------------------------------------------- */
+/* --- ownership --------------------------------------------------------------------------------------------------- */
 
 START_TEST(an_epoch_is_greater_than_all_that_is_known)
 {

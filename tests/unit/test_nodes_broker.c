@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One node among others: a test a rule of design 10.5, the fence at the broker; and what a standby does otherwise. */
+/* One node among others: the fence at the broker, with a test for each rule; and what a standby does differently. */
 #include "../suite.h"
 #include "nodes_rig.h"
 
-/* --- 10.5 -------------------------------------------------------------------------------------------------------- */
+/* --- the fence at the broker ------------------------------------------------------------------------------------- */
 
 /* What the set says is what is said one by one. */
 static unsigned publishing(void)

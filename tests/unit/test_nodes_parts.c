@@ -34,7 +34,7 @@ START_TEST(tokens_compare_by_epoch_then_node)
 }
 END_TEST
 
-/* 10.2: an older token is refused; a newer one is stored, and ends a release; the released one itself does not. */
+/* An older token is refused. A newer one is stored, and ends a release; the released token itself does not. */
 START_TEST(a_record_admits_what_is_not_older)
 {
 	struct hw_fencing_token a7 = hw_fencing_token_make(7, "a"), b7 = hw_fencing_token_make(7, "b"),
@@ -163,7 +163,7 @@ START_TEST(of_two_leases_the_longer_one_counts)
 }
 END_TEST
 
-/* 10.3: who could not look himself has seen no silence. */
+/* A node that could not read Redis has observed no silence. */
 START_TEST(after_a_pause_silence_counts_anew)
 {
 	hw_members_init(&members, 5 * S);
