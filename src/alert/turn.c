@@ -51,7 +51,7 @@ static int work(struct hw_alert_app *a, struct hw_now now)
 		return work_without_redis(a, now);
 	if (hw_alert_commit_is_busy(a->commit) || !hw_alert_holder_is(a->holder) || a->reload)
 		return 0;
-	int rc = make_messages(a, now);
+	int rc = hw_alert_commit_is_cut(a->commit) ? 0 : make_messages(a, now);
 	return rc ? rc : hw_alert_commit_send(a->commit);
 }
 

@@ -101,7 +101,7 @@ static const struct step version_3[] = {
 	{"CREATE TABLE IF NOT EXISTS incident (incident TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, grp TEXT NOT "
          "NULL, device TEXT NOT NULL, opened_ms INTEGER NOT NULL, closed_ms INTEGER, state TEXT NOT NULL, acked_ms "
          "INTEGER, acked_by TEXT, messages INTEGER NOT NULL, entry INTEGER NOT NULL) WITHOUT ROWID",
-         "CREATE TABLE IF NOT EXISTS incident (incident VARBINARY(40) PRIMARY KEY, kind " WORD ", grp " ID
+         "CREATE TABLE IF NOT EXISTS incident (incident VARBINARY(40) PRIMARY KEY, kind " NAME ", grp " ID
          ", device " ID ", opened_ms " BIG ", closed_ms BIGINT, state " WORD ", acked_ms BIGINT,"
          " acked_by VARCHAR(255), messages " BIG ", entry " BIG ", INDEX incident_opened (opened_ms),"
          " INDEX incident_closed (closed_ms))" KIND},

@@ -11,13 +11,14 @@ from hw_program import Program
 from hw_wait import PATIENCE, NotWithin, wait_until
 
 HEARTWHEEL_ALERT = BUILD / "heartwheel-alert"
+SMALL_COMMITS = BUILD / "tests" / "system" / "alert_small_commits"  # at most 50 items
 _numbers = itertools.count(1)
 
 
 class Alert(Program):
     """One instance. `options` are those of [alert]; `receivers` and `silences`: {name: {key: value}}."""
 
-    name = "heartwheel-alert"
+    name, program = "heartwheel-alert", HEARTWHEEL_ALERT
 
     def __init__(self, env, node=None, receivers=None, silences=None, redis=None, notify=None, **options):
         super().__init__(env.own_dir("ha"))
@@ -41,7 +42,7 @@ class Alert(Program):
     def start(self, ready=True, env=None):
         """Ready: it holds the lease and has loaded the state."""
         assert not self.alive
-        self.spawn([HEARTWHEEL_ALERT, "-f", "-c", self.conf], env=env)
+        self.spawn([self.program, "-f", "-c", self.conf], env=env)
         wait_until(lambda: not self.alive or self.answers(), what="heartwheel-alert to answer")
         if ready:
             wait_until(lambda: not self.alive or self.ready(), what="heartwheel-alert to work")

@@ -169,5 +169,11 @@ faults-tasks: $(sbin_PROGRAMS)
 	@HW_BUILD='$(abs_builddir)' CC='$(CC)' PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 '$(srcdir)/tests/system/faults/tasks.py' \
 	 --keep faults.logs --jobs 4 $(FAULTS)
 # For the Python tests: the receivers of heartwheel-alert, driven line by line.
+# With small commits, so that a test needs few devices.
+noinst_PROGRAMS += tests/system/alert_small_commits
+tests_system_alert_small_commits_SOURCES = $(heartwheel_alert_SOURCES)
+nodist_tests_system_alert_small_commits_SOURCES = $(nodist_heartwheel_alert_SOURCES)
+tests_system_alert_small_commits_LDADD = $(heartwheel_alert_LDADD)
+tests_system_alert_small_commits_CPPFLAGS = $(AM_CPPFLAGS) -DHW_ALERT_ITEMS_MAX=50
 noinst_PROGRAMS += tests/system/send_messages
 tests_system_send_messages_LDADD = $(SEND_LIBS) $(CORE_LIBS)

@@ -653,15 +653,22 @@ def test_hostile_entries_are_skipped_and_the_rest_is_kept(env, redis, kind):
     env.redis.xadd(s.tasks, {"task": "t0", "receiver": "d1", "sender": "a", "state": "sent", "time_ms": s.now})
     env.redis.xadd(s.tasks, {"task": "t1", "receiver": "d1", "sender": b"\xff", "state": "failed", "time_ms": s.now, "why": b"\xfe" * 400})
     env.redis.xadd(s.tasks, {"task": "t2", "receiver": "d1", "sender": "a", "state": "sent", "time_ms": 2**63 - 1})
+    event = {"id": "0mabcdefg001", "what": "opened", "at_ms": s.now, "kind": "k" * 300, "group": b"\xfe" * 300, "device": "d1"}
+    s.plan("d1", 1, s.now)
+    for more in {}, {"id": b"\xff"}, {"what": "acknowledged", "by": "b" * 300}:
+        env.redis.xadd(s.incidents, {**event, **more})
+    s.plan("d1", s.now, 2**62)
     s.write([good, s.entry("d2", "offline", s.now + 3)])
-    for stream in ("device:events", "device:sight", "task:events"):
+    for stream in ("device:events", "device:sight", "task:events", "device:incident_events"):
         wait_read(h, env, stream)
     assert dict(db.rows("SELECT id, state FROM device WHERE id LIKE 'd%'")) == {"d1": "offline", "d2": "offline"}
     assert db.rows("SELECT reason, last_seen_ms FROM transition t JOIN device d ON d.dev = t.dev WHERE d.id = 'z'") == [("a?b", 0)]
     assert db.rows("SELECT from_ms, cause FROM sight ORDER BY from_ms") == [(s.now, "c" * 40), (s.now + 10, "?(?")]
     assert db.rows("SELECT task, sender, why FROM task ORDER BY task") == [("t0", "a", ""), ("t1", "?", "?" * 255)]
+    assert db.rows("SELECT incident, kind, grp, device, acked_by FROM incident") == [("0mabcdefg001", "k" * 255, "?" * 255, "d1", "b" * 255)]
+    assert db.rows("SELECT COUNT(*) FROM planned") == [(0,)]
     m = h.metrics()
-    assert [m.get("history_unusable_total", kind=k) for k in ("fields", "time", "seq", "text", "early", "row")] == [3, 6, 3, 4, 1, 0]
+    assert [m.get("history_unusable_total", kind=k) for k in ("fields", "time", "seq", "text", "early", "row")] == [4, 8, 3, 6, 1, 0]
     assert db.rows("SELECT COUNT(*) FROM transition t JOIN device d ON d.dev = t.dev WHERE d.id = 'x' AND t.at_ms > %d" % s.now) == [(1,)]
     assert "more than a day ahead of Redis' clock; one is at" in h.log(), h.log()
     # The greatest place there is: it is longer than its column, and the worker resumes behind it.

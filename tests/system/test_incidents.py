@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-alert: what is offline becomes incidents, and each receiver gets one message when one begins and one when
 it ends."""
+import re
 import signal
+import socket
+import threading
 
-from hw_alert import Alert, Inbox, see, set_online
+import pytest
+
+from hw_alert import SMALL_COMMITS, Alert, Inbox, see, set_online
 from hw_wait import throughout, wait_until
 from test_notify import web  # a fixture
 
@@ -49,6 +54,64 @@ def ends_are_right(inbox, closed, open_now=()):
     assert len(set(opened)) == len(opened), "an incident was opened twice"
     assert len(set(inbox.ids("closed"))) == len(inbox.ids("closed")), "an end came twice"
     assert set(inbox.ids("closed")) == set(opened) - set(open_now), "ends: %s" % closed
+
+
+class Commits:
+    """What the commits of an instance write, as MONITOR of Redis shows it."""
+
+    def __init__(self, env):
+        self.prefix, self.lines = env.prefix, []
+        self.socket = socket.create_connection(("127.0.0.1", env.redis_server.port), timeout=10)
+        self.socket.sendall(b"MONITOR\r\n")
+        self.file = self.socket.makefile("rb")
+        assert self.file.readline() == b"+OK\r\n"
+        self.thread = threading.Thread(target=lambda: self.lines.extend(self.file), daemon=True)
+        self.thread.start()
+
+    def end(self):
+        """[{items, sent, receiver}]: the number of items; whether news count as sent; whether a message is stored."""
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.thread.join(10)
+        found = []
+        for line in self.lines:
+            source, words = line.split(b"]", 1)[0], re.findall(rb'"((?:[^"\\]|\\.)*)"', line)
+            key = words[1].decode().removeprefix(self.prefix) if len(words) > 1 else ""
+            if words[:1] == [b"EVALSHA"]:
+                found.append({"items": 0, "sent": False, "receiver": False})
+            elif source.endswith(b"lua") and words[0] in (b"HSET", b"HDEL", b"XADD"):
+                if key.endswith(":members"):
+                    found[-1]["items"] += len(words[2:]) // (2 if words[0] == b"HSET" else 1)
+                elif key.startswith(("incident", "receiver:", "silence:")):
+                    found[-1]["items"] += 1
+                    found[-1]["sent"] |= any(w.startswith(b"to:") for w in words)
+                    found[-1]["receiver"] |= key.startswith("receiver:")
+        return [c for c in found if c["items"]]
+
+
+@pytest.mark.parametrize("mass", [0, 20])
+def test_many_devices_at_once_are_written_in_bounded_commits(env, mass):
+    """News count as sent in the commit that stores the message, however many commits came before."""
+    env.check_events = False
+    inbox, devices = Inbox(env), ["d%03d" % k for k in range(400)]
+    a = Alert(env, receivers={"ops": inbox.receiver(interval="1s")}, mass=mass, flap_start=0)
+    a.program = SMALL_COMMITS
+    see(env)
+    env.redis.hset(env.key("groups"), "default", "0 400 0")
+    a.start()
+    commits = Commits(env)
+    for online in False, True:
+        for device in devices:
+            set_online(env, device, online)
+        what = "closed" if online else "opened"
+        wait_until(lambda: sum(len(m["news"]) + sum(m.get("more", {}).values()) for m in inbox.messages()
+                               if what in {n["what"] for n in m["news"]} | set(m.get("more", {}))) >= (1 if mass else len(devices)), what=what)
+        if not online:
+            stored = [d for i in env.redis.zrange(env.key("incidents"), 0, -1) for d in env.redis.hkeys(env.key("incident:%s:members" % i))]
+            assert sorted(stored) == devices
+    a.wait_open(0)
+    found = commits.end()
+    assert 48 <= max(c["items"] for c in found if not c["receiver"]) <= 50 and sum(c["items"] for c in found) > 800
+    assert any(c["sent"] for c in found) and all(c["receiver"] for c in found if c["sent"])
 
 
 def test_of_two_instances_one_works(env):

@@ -21,9 +21,12 @@
 #define TRIM_LIMIT 100    /* incidents that a call removes */
 #define TRIM_S     10
 
-/* The most items of a commit: about a second of Redis' time. Only a rewrite has more items; the next commits then
- * write the rest. If heartwheel-alert crashes in between, the next load repairs the state. */
-#define ITEMS_MAX 100000
+/* The most items of a commit: about a second of Redis' time. If there are more, the next commits write the rest, and no
+ * message is made before. If heartwheel-alert crashes between these commits, the next load repairs the state. A commit
+ * with a message has all items: else a crash could leave news that count as sent without a message. */
+#ifndef HW_ALERT_ITEMS_MAX /* a test has a smaller one */
+#define HW_ALERT_ITEMS_MAX 100000
+#endif
 
 #define CLOSING_CHECKED 2000 /* closed incidents that a commit looks up in the engine */
 
@@ -37,6 +40,7 @@ struct hw_alert_commit {
 	struct hw_eval eval, trim;
 	uint64_t number; /* of the last confirmed commit */
 	bool built, in_flight, rewrite, trimming;
+	bool cut; /* the last commit did not have all items */
 	size_t items;
 	struct closing *closing;
 	size_t n_closing, cap_closing, next_closing;      /* an incident may be there several times */
@@ -287,8 +291,10 @@ static int build(struct hw_alert_commit *c)
 	hw_eval_put_int(e, HW_AT_COMMIT_EVENTS_MAX, EVENTS_MAX);
 	c->items = 0;
 	put_offsets(c);
-	while (rc == 0 && c->items < ITEMS_MAX && hw_incidents_change(c->app->engine, &h))
+	size_t most = hw_alert_outbox_has_new(c->app->outbox) ? SIZE_MAX : HW_ALERT_ITEMS_MAX;
+	while (rc == 0 && c->items < most && hw_incidents_change(c->app->engine, &h))
 		rc = put_change(c, &h);
+	c->cut = c->items >= most;
 	put_ended(c);
 	hw_alert_outbox_built(c->app->outbox);
 	return rc ? rc : e->failed ? -ENOMEM : 0;
@@ -388,7 +394,7 @@ void hw_alert_commit_tick(struct hw_alert_commit *c)
 void hw_alert_commit_reset(struct hw_alert_commit *c, uint64_t number)
 {
 	c->number = number;
-	c->built = c->rewrite = false;
+	c->built = c->rewrite = c->cut = false;
 	c->n_closing = 0;
 	memset(c->offsets, 0, sizeof(c->offsets)); /* the first commit writes all */
 }
@@ -403,6 +409,11 @@ void hw_alert_commit_rewrite(struct hw_alert_commit *c)
 bool hw_alert_commit_is_busy(const struct hw_alert_commit *c)
 {
 	return c->built || c->in_flight;
+}
+
+bool hw_alert_commit_is_cut(const struct hw_alert_commit *c)
+{
+	return c->cut;
 }
 
 uint64_t hw_alert_commit_number(const struct hw_alert_commit *c)

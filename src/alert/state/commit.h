@@ -31,6 +31,8 @@ void hw_alert_commit_store(struct hw_alert_commit *c, bool up);
 void hw_alert_commit_tick(struct hw_alert_commit *c);
 /* Whether a commit is built and not confirmed. */
 bool hw_alert_commit_is_busy(const struct hw_alert_commit *c);
+/* Whether the last commit was full: the next one has the rest. No message may be made before it is sent. */
+bool hw_alert_commit_is_cut(const struct hw_alert_commit *c);
 uint64_t hw_alert_commit_number(const struct hw_alert_commit *c);
 
 #endif

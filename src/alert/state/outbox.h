@@ -24,6 +24,8 @@ int hw_alert_outbox_add(struct hw_alert_outbox *o, const char *receiver, uint64_
 /* Removes the receiver's finished messages. Returns its other messages, one in a line, for `sending` in the next
  * commit. The text is valid until the next call. NULL without memory. */
 const char *hw_alert_outbox_sending(struct hw_alert_outbox *o, const char *receiver);
+/* Whether a message is in no commit yet. */
+bool hw_alert_outbox_has_new(const struct hw_alert_outbox *o);
 /* hw_alert_outbox_built(): a commit was built, which stores all messages that were added so far.
  * hw_alert_outbox_committed(): that commit has succeeded. */
 void hw_alert_outbox_built(struct hw_alert_outbox *o);
