@@ -9,6 +9,7 @@ bench_programs = \
 	bench/growth \
 	bench/incidents \
 	bench/instructions \
+	bench/learn \
 	bench/lines \
 	bench/oldway \
 	bench/pace \
@@ -41,6 +42,8 @@ bench_incidents_SOURCES = bench/incidents.c bench/common.c
 bench_incidents_LDADD = $(INCIDENT_LIBS) -lm
 bench_instructions_SOURCES = bench/instructions.c $(bench_fleet)
 bench_instructions_LDADD = $(CORE_LIBS)
+bench_learn_SOURCES = bench/learn.c bench/common.c
+bench_learn_LDADD = $(CORE_LIBS)
 bench_lines_SOURCES = bench/lines.c bench/common.c
 bench_lines_LDADD =
 bench_timers_libev_SOURCES = bench/timers_libev.c bench/common.c

@@ -29,6 +29,7 @@ libheartwheel_a_SOURCES = \
 	src/core/key.c \
 	src/core/key_intake.c \
 	src/core/left_out.c \
+	src/core/learn.c \
 	src/core/load.c \
 	src/core/match.c \
 	src/core/monitor.c \

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* See learn.h. A gap is kept as a level: 96 times its binary logarithm in ms, rounded up. So 12 bits hold 1 ms to 10
+ * years in steps of 0.7 %, and factors become differences. Level 0: no gap. */
+#include "learn.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define DAY_MS    INT64_C(86400000)
+#define OCTAVE    96 /* levels of a factor of two */
+#define LEVEL_MAX 4095
+#define STEP      11            /* levels between two timeouts: a twelfth */
+#define KEPT      4             /* gaps kept of each window */
+#define UNITS     16            /* time units in a window */
+#define GAPS_MIN  20            /* a window lasts at least so many gaps */
+#define ONE       (1u << 16)    /* fixed point: 1 mistake */
+#define EXTRA     (OCTAVE / 16) /* levels of one step of the extra */
+#define EXTRA_MAX 35            /* steps: a factor of 4.5 */
+#define FAR       152           /* levels: a gap over three timeouts */
+#define LIKE      OCTAVE        /* two gaps within a factor of two are alike */
+#define BRIDGE    103           /* levels: a little over a factor of two */
+#define TAIL      331           /* 0.7 ln(2) / OCTAVE, in 1/65536 */
+
+/* The fields of the three words: word, lowest bit, bits. */
+struct field {
+	unsigned char word, shift, width;
+};
+
+#define THIS(i)   ((struct field){0, (unsigned char)(12 * (i)), 12}) /* largest gaps of this window, falling */
+#define BEFORE(i) ((struct field){1, (unsigned char)(12 * (i)), 12}) /* of the window before */
+static const struct field TIMEOUT = {0, 48, 12};                     /* without bridge */
+static const struct field DOUBT_GAPS = {0, 60, 2};                   /* gaps like DOUBT that were seen */
+static const struct field DOUBT_WINDOWS = {0, 62, 2};                /* windows since the last of them */
+static const struct field DOUBT = {1, 48, 12};    /* a gap in which the device was called offline; 0: none */
+static const struct field ESTIMATED = {1, 60, 4}; /* unit of the last estimate, modulo 16 */
+static const struct field BRIDGED = {2, 0, 12};   /* timeout until a usual gap comes; 0: TIMEOUT */
+static const struct field MEDIAN = {2, 12, 12};
+static const struct field BEGAN = {2, 24, 10};       /* when this window began, in units, modulo 1024 */
+static const struct field BEFORE_UNITS = {2, 34, 7}; /* length of the window before */
+static const struct field WINDOW_GAPS = {2, 41, 5};  /* gaps in this window, up to 31 */
+static const struct field EXTRA_STEPS = {2, 46, 6};  /* added to the timeout after mistakes */
+static const struct field SEEN = {2, 52, 6};
+static const struct field MISTAKES = {2, 58, 6};
+
+static inline unsigned get(const struct hw_gaps *g, struct field f)
+{
+	return (unsigned)(g->word[f.word] >> f.shift) & ((1u << f.width) - 1);
+}
+
+static inline void set(struct hw_gaps *g, struct field f, unsigned value)
+{
+	uint64_t max = (1u << f.width) - 1, v = value < max ? value : max;
+	g->word[f.word] = (g->word[f.word] & ~(max << f.shift)) | v << f.shift;
+}
+
+static inline unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* The level of `ms`. log2(1 + x) is taken as x + x (1 - x) (0.42 - 0.135 x), which is 0.001 off at most. */
+static unsigned level(int64_t ms)
+{
+	if (ms < 1)
+		ms = 1;
+	unsigned octave = 63 - (unsigned)__builtin_clzll((uint64_t)ms);
+	uint64_t x = (octave >= 16 ? (uint64_t)ms >> (octave - 16) : (uint64_t)ms << (16 - octave)) - ONE;
+	uint64_t log = x + (((x * (ONE - x)) >> 16) * (27500 - ((x * 8850) >> 16)) >> 16);
+	return least(octave * OCTAVE + (unsigned)((log * OCTAVE + ONE - 1) >> 16), LEVEL_MAX);
+}
+
+/* The inverse, with 2^x taken as 1 + x - x (1 - x) (0.343 - 0.074 (1 - x)). */
+static int64_t time_ms(unsigned l)
+{
+	unsigned octave = l / OCTAVE;
+	uint64_t x = ((uint64_t)(l % OCTAVE) << 16) / OCTAVE;
+	uint64_t y = ONE + x - (((x * (ONE - x)) >> 16) * (22490 - ((ONE - x) * 4870 >> 16)) >> 16);
+	return (int64_t)(octave >= 16 ? y << (octave - 16) : (y + (1u << (16 - octave)) - 1) >> (16 - octave));
+}
+
+/* Puts a level into `kept`, which is sorted with the largest first; the smallest one falls out. */
+static void keep(unsigned kept[KEPT], unsigned l)
+{
+	for (unsigned i = 0; i < KEPT; i++) {
+		if (l > kept[i]) {
+			memmove(kept + i + 1, kept + i, sizeof(*kept) * (KEPT - 1 - i));
+			kept[i] = l;
+			return;
+		}
+	}
+}
+
+/* False: `l` is not among the largest gaps of this window. */
+static bool learn(struct hw_gaps *g, unsigned l)
+{
+	if (l <= get(g, THIS(KEPT - 1)))
+		return false;
+	unsigned kept[KEPT];
+	for (unsigned i = 0; i < KEPT; i++)
+		kept[i] = get(g, THIS(i));
+	keep(kept, l);
+	for (unsigned i = 0; i < KEPT; i++)
+		set(g, THIS(i), kept[i]);
+	return true;
+}
+
+void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t max_ms, unsigned mistakes,
+                         int64_t per_ms, unsigned least_gaps)
+{
+	/* Two windows hold the gaps that are exceeded two to four times: more would need more than KEPT gaps. A window
+	 * is never longer than a day, so that a device that sends more often is followed within two. */
+	double a_day = (double)mistakes * (double)DAY_MS / (double)per_ms;
+	double window = fmin(1, 2 / a_day);
+	/* One mistake says little where four a day are allowed, and much where one a month is. */
+	double step = fmin(16, 16 * 0.35 / M_LN2 * pow(a_day, -0.25));
+	*rules = (struct hw_learn_rules){
+		.timeout_min_ms = min_ms,
+		.timeout_max_ms = max_ms,
+		.unit_ms = (int64_t)(window * (double)DAY_MS) / UNITS,
+		.allowed = (uint32_t)fmax(1, a_day * window * ONE),
+		.extra_step = (unsigned)lround(fmax(1, step)),
+		.extra_decay = (unsigned)lround(fmax(1, step * a_day * window)),
+		.medians = least_gaps > 1 ? level(least_gaps) : 0,
+	};
+}
+
+/* Units since this window began. */
+static unsigned elapsed(const struct hw_gaps *g, unsigned unit)
+{
+	return (unit - get(g, BEGAN)) & 1023;
+}
+
+/* The level that is exceeded as often as mistakes are allowed in these two windows: the nth largest gap if n are
+ * allowed. If under one is allowed, the largest gap is extended by a Pareto tail through all that are kept (Hill's
+ * estimator, with 0.7 of its slope). */
+static unsigned exceeded_as_allowed(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
+{
+	unsigned v[KEPT], n = 0;
+	for (unsigned i = 0; i < KEPT; i++)
+		v[i] = get(g, BEFORE(i));
+	for (unsigned i = 0; i < KEPT; i++)
+		keep(v, get(g, THIS(i)));
+	while (n < KEPT && v[n])
+		n++;
+	uint64_t allowed = (uint64_t)rules->allowed * (elapsed(g, unit) + get(g, BEFORE_UNITS)) / UNITS;
+	if (n == 0)
+		return 0;
+	if (allowed >= (uint64_t)n * ONE)
+		return v[n - 1];
+	if (allowed >= ONE) {
+		unsigned i = (unsigned)(allowed / ONE), part = (unsigned)(allowed % ONE);
+		return v[i - 1] - ((v[i - 1] - v[i]) * part >> 16);
+	}
+	if (n == 1)
+		return v[0];
+	unsigned above = 0;
+	for (unsigned i = 0; i < n - 1; i++)
+		above += v[i] - v[n - 1];
+	uint64_t rarer = 16 * OCTAVE - level((int64_t)allowed);
+	return v[0] + (unsigned)(above * rarer * TAIL / (n - 1) / ONE);
+}
+
+static unsigned estimate(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
+{
+	unsigned l = exceeded_as_allowed(g, rules, unit) + get(g, EXTRA_STEPS) * EXTRA + 1;
+	unsigned floor = rules->medians ? get(g, MEDIAN) + rules->medians + 1 : 0;
+	if (l < floor)
+		l = floor;
+	return least((l + STEP - 1) / STEP * STEP, LEVEL_MAX);
+}
+
+/* The level in force: the estimate, or the bridge over it. */
+static unsigned in_force(const struct hw_gaps *g)
+{
+	unsigned t = get(g, TIMEOUT), bridged = get(g, BRIDGED);
+	return bridged > t ? bridged : t;
+}
+
+static int64_t bounded_ms(const struct hw_learn_rules *rules, unsigned l)
+{
+	int64_t ms = time_ms(l);
+	if (ms > rules->timeout_max_ms)
+		return rules->timeout_max_ms;
+	return ms < rules->timeout_min_ms ? rules->timeout_min_ms : ms;
+}
+
+/* A gap in which the device was called offline, with level `l`, over a timeout of level `timeout`. */
+static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned l, unsigned timeout)
+{
+	bool far = l > timeout + FAR;
+	set(g, MISTAKES, get(g, MISTAKES) + 1);
+	set(g, BRIDGED, least(timeout + BRIDGE, LEVEL_MAX));
+	if (!far && l > get(g, TIMEOUT)) {
+		/* Never further than over this gap. */
+		unsigned steps = get(g, EXTRA_STEPS), most = steps + (l - get(g, TIMEOUT)) / EXTRA + 1;
+		set(g, EXTRA_STEPS, least(least(steps + rules->extra_step, most), EXTRA_MAX));
+	}
+	unsigned doubt = get(g, DOUBT), smaller = least(doubt, l), larger = doubt > l ? doubt : l;
+	if (doubt && larger - smaller < LIKE) {
+		unsigned seen = least(get(g, DOUBT_GAPS) + 1, 3);
+		set(g, DOUBT_GAPS, seen);
+		bool learned = seen >= (far ? 3 : 2);
+		if (learned)
+			learn(g, smaller);
+		set(g, DOUBT, learned && !far ? larger : smaller);
+		set(g, DOUBT_WINDOWS, 0);
+	} else if (!doubt || l < doubt) {
+		set(g, DOUBT, l);
+		set(g, DOUBT_GAPS, 1);
+		set(g, DOUBT_WINDOWS, 0);
+	}
+}
+
+/* A gap of an online device, with level `l`. False: the timeout stays as it is. */
+static bool usual_gap(struct hw_gaps *g, unsigned l)
+{
+	bool learned = learn(g, l);
+	unsigned median = get(g, MEDIAN), bridged = get(g, BRIDGED), timeout = get(g, TIMEOUT);
+	if (l != median)
+		set(g, MEDIAN, l > median ? median + 1 : median - 1);
+	/* One short gap may belong to the new habit, too: the bridge goes down by halves. */
+	if (bridged && l <= timeout)
+		set(g, BRIDGED, bridged > timeout + BRIDGE / 5 ? timeout + (bridged - timeout) / 2 : 0);
+	return learned || bridged;
+}
+
+/* This window becomes the window before. */
+static void begin_window(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
+{
+	set(g, BEFORE_UNITS, elapsed(g, unit));
+	for (unsigned i = 0; i < KEPT; i++) {
+		set(g, BEFORE(i), get(g, THIS(i)));
+		set(g, THIS(i), 0);
+	}
+	set(g, BEGAN, unit & 1023);
+	set(g, WINDOW_GAPS, 0);
+	unsigned windows = get(g, DOUBT_WINDOWS) + 1;
+	set(g, DOUBT_WINDOWS, windows);
+	if (windows * rules->unit_ms * UNITS >= 3 * DAY_MS / 2) {
+		set(g, DOUBT, 0);
+		set(g, DOUBT_GAPS, 0);
+	}
+	unsigned steps = get(g, EXTRA_STEPS), decay = rules->extra_decay > steps / 4 ? rules->extra_decay : steps / 4;
+	set(g, EXTRA_STEPS, steps > decay ? steps - decay : 0);
+}
+
+int64_t hw_learn_gap(struct hw_gaps *g, const struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms)
+{
+	unsigned unit = (unsigned)(now_ms / rules->unit_ms), l = level(gap_ms), seen = get(g, SEEN);
+	if (seen == 0) {
+		set(g, BEGAN, unit & 1023);
+		set(g, MEDIAN, l);
+	}
+	int64_t timeout_ms = seen >= HW_LEARN_FIRST_GAPS ? bounded_ms(rules, in_force(g)) : rules->timeout_max_ms;
+	if (seen < HW_LEARN_COUNT_MAX)
+		set(g, SEEN, seen + 1);
+	set(g, WINDOW_GAPS, get(g, WINDOW_GAPS) + 1);
+	bool changed = seen < HW_LEARN_FIRST_GAPS || get(g, ESTIMATED) != (unit & 15);
+	if (gap_ms > timeout_ms) {
+		mistake(g, rules, l, level(timeout_ms));
+		changed = true;
+	} else {
+		changed |= usual_gap(g, l);
+	}
+	if (elapsed(g, unit) >= UNITS && get(g, WINDOW_GAPS) >= GAPS_MIN) {
+		begin_window(g, rules, unit);
+		changed = true;
+	}
+	if (seen + 1 < HW_LEARN_FIRST_GAPS)
+		return rules->timeout_max_ms;
+	if (!changed)
+		return timeout_ms;
+	set(g, TIMEOUT, estimate(g, rules, unit));
+	set(g, ESTIMATED, unit & 15);
+	return bounded_ms(rules, in_force(g));
+}
+
+int64_t hw_learned_ms(const struct hw_gaps *g, const struct hw_learn_rules *rules)
+{
+	return get(g, SEEN) < HW_LEARN_FIRST_GAPS ? 0 : bounded_ms(rules, in_force(g));
+}
+
+unsigned hw_learn_seen(const struct hw_gaps *g)
+{
+	return get(g, SEEN);
+}
+
+unsigned hw_learn_mistakes(const struct hw_gaps *g)
+{
+	return get(g, MISTAKES);
+}
+
+int64_t hw_learn_median_ms(const struct hw_gaps *g)
+{
+	return get(g, SEEN) ? time_ms(get(g, MEDIAN)) : 0;
+}
+
+int64_t hw_learn_largest_ms(const struct hw_gaps *g)
+{
+	unsigned now = get(g, THIS(0)), before = get(g, BEFORE(0));
+	return now || before ? time_ms(now > before ? now : before) : 0;
+}

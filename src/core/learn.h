@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Learned timeouts: how long a device may be silent, worked out from the gaps between its own heartbeats.
+ *
+ * The operator says how many mistakes a day are allowed: how often a device that works may be called offline. The
+ * estimator keeps the largest gaps of two windows of time. Of these it takes the gap that is exceeded as often as
+ * mistakes are allowed. docs/internals/learning.md has the method, what else was tried, and all figures.
+ *
+ * What holds:
+ * - A gap of an online device is learned at once.
+ * - A gap in which the device was called offline is an outage or a new habit. It is learned when a second gap like it
+ *   follows (a third one, if it is over three timeouts long). So one outage is never learned.
+ * - After such a gap the timeout is doubled until a usual gap comes. A device that sends half as often from now on is
+ *   thus called offline for it once.
+ * - What is two windows old is forgotten. A window is at most one day long, or 20 gaps if these take longer.
+ *
+ * Cost: 24 bytes a device; no allocation; integers alone; a constant number of steps a gap. Pure, private to the core.
+ */
+#ifndef HW_LEARN_H
+#define HW_LEARN_H
+
+#include <stdint.h>
+
+#define HW_LEARN_FIRST_GAPS 8  /* before so many gaps nothing is learned */
+#define HW_LEARN_COUNT_MAX  63 /* counts of gaps and mistakes stop here */
+
+/* The gaps of one device. All zero: a new device. The fields are packed: learn.c. */
+struct hw_gaps {
+	uint64_t word[3];
+};
+
+/* What a group says about learning. Set by hw_learn_rules_init() alone. */
+struct hw_learn_rules {
+	int64_t timeout_min_ms, timeout_max_ms;
+	int64_t unit_ms;      /* a 16th of a window */
+	uint32_t allowed;     /* mistakes allowed in a window, in 1/65536 */
+	unsigned extra_step;  /* steps by which a mistake lengthens the timeout */
+	unsigned extra_decay; /* steps that each window takes back */
+	unsigned medians;     /* a timeout is at least so many median gaps, in units of learn.c */
+};
+
+/*
+ * `mistakes` in each `per_ms` are allowed: 24 a day to 1 in ten years. A timeout is at least `least_gaps` (1 .. 10)
+ * median gaps, and between `min_ms` and `max_ms`. All values have to be within the bounds of monitor.conf(5).
+ */
+void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t max_ms, unsigned mistakes,
+                         int64_t per_ms, unsigned least_gaps);
+
+/*
+ * A gap of `gap_ms` ended at `now_ms` (wall clock; a step of the clock shortens or lengthens one window). The device
+ * counts as offline in the gap if the gap is longer than the timeout of before. Returns the timeout of the next gap in
+ * ms; before HW_LEARN_FIRST_GAPS gaps it is timeout_max_ms.
+ */
+int64_t hw_learn_gap(struct hw_gaps *gaps, const struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms);
+
+/* The timeout in ms; 0: too few gaps were seen. */
+int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *rules);
+
+/* For display. Times in ms, rounded up by at most 1 %; 0: no gap was seen. */
+unsigned hw_learn_seen(const struct hw_gaps *gaps);     /* number of gaps, up to HW_LEARN_COUNT_MAX */
+unsigned hw_learn_mistakes(const struct hw_gaps *gaps); /* gaps longer than the timeout, up to HW_LEARN_COUNT_MAX */
+int64_t hw_learn_median_ms(const struct hw_gaps *gaps);
+int64_t hw_learn_largest_ms(const struct hw_gaps *gaps); /* of the last two windows */
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* The estimator of timeouts: what it promises about outages, new habits and mistakes, on random devices. */
+#include "../random.h"
+#include "../suite.h"
+#include "core/learn.h"
+
+#include <math.h>
+
+#define DAY_MS INT64_C(86400000)
+
+/* A device: its gaps, what was learned, and how often it was called offline. */
+struct device {
+	struct hw_gaps gaps;
+	struct hw_learn_rules rules;
+	int64_t now_ms, timeout_ms;
+	unsigned offline;
+};
+
+static void begin(struct device *d, unsigned mistakes, int64_t per_ms, unsigned least_gaps)
+{
+	*d = (struct device){.now_ms = 1800000000000 + (int64_t)random_below(DAY_MS)};
+	hw_learn_rules_init(&d->rules, 1000, DAY_MS, mistakes, per_ms, least_gaps);
+	d->timeout_ms = DAY_MS;
+}
+
+static void gap(struct device *d, double seconds)
+{
+	int64_t ms = llround(seconds * 1000);
+	d->offline += ms > d->timeout_ms;
+	d->now_ms += ms;
+	d->timeout_ms = hw_learn_gap(&d->gaps, &d->rules, d->now_ms, ms);
+}
+
+static double uniform(double from, double to)
+{
+	return from + (to - from) * (double)random_below(1000001) / 1e6;
+}
+
+/* `n` gaps of about `seconds`, up to a twentieth shorter or longer. */
+static void steady(struct device *d, double seconds, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		gap(d, seconds * uniform(.95, 1.05));
+}
+
+/* Each allowed rate of mistakes, from 4 a day to one in ten years. */
+static const struct {
+	unsigned mistakes;
+	int64_t per_ms;
+} allowed[] = {{4, DAY_MS}, {1, DAY_MS}, {1, 30 * DAY_MS}, {1, 3650 * DAY_MS}};
+#define N_ALLOWED ((int)(sizeof(allowed) / sizeof(*allowed)))
+
+START_TEST(test_a_device_that_is_steady)
+{
+	struct device d;
+	begin(&d, allowed[_i].mistakes, allowed[_i].per_ms, 1);
+	ck_assert_int_eq(hw_learned_ms(&d.gaps, &d.rules), 0);
+	steady(&d, 30, HW_LEARN_FIRST_GAPS - 1);
+	ck_assert_int_eq(d.timeout_ms, DAY_MS);
+	ck_assert_int_eq(hw_learned_ms(&d.gaps, &d.rules), 0);
+	steady(&d, 30, 20000);
+	ck_assert_int_le(d.timeout_ms, 36000);
+	ck_assert_int_eq(hw_learned_ms(&d.gaps, &d.rules), d.timeout_ms);
+	ck_assert_uint_eq(hw_learn_seen(&d.gaps), HW_LEARN_COUNT_MAX);
+	ck_assert_int_ge(hw_learn_median_ms(&d.gaps), 28500);
+	ck_assert_int_le(hw_learn_median_ms(&d.gaps), 31600);
+	ck_assert_int_ge(hw_learn_largest_ms(&d.gaps), 31000);
+	ck_assert_int_le(hw_learn_largest_ms(&d.gaps), 32000);
+}
+END_TEST
+
+START_TEST(test_bounds)
+{
+	for (unsigned n = 2; n <= 10; n++) {
+		struct device d;
+		begin(&d, 1, 30 * DAY_MS, n);
+		steady(&d, 30, 1000);
+		ck_assert_int_ge(d.timeout_ms, 29000 * (int64_t)n);
+		ck_assert_int_le(d.timeout_ms, 35000 * (int64_t)n);
+		ck_assert_uint_eq(d.offline, 0);
+	}
+	struct device d;
+	begin(&d, 1, DAY_MS, 1);
+	d.rules.timeout_min_ms = 60000;
+	steady(&d, 30, 100);
+	ck_assert_int_eq(d.timeout_ms, 60000);
+	d.rules.timeout_min_ms = 1000;
+	d.rules.timeout_max_ms = 20000;
+	steady(&d, 30, 100);
+	ck_assert_int_eq(d.timeout_ms, 20000);
+}
+END_TEST
+
+/* Times that no device has, and clocks that step: no timeout leaves the bounds. */
+START_TEST(test_any_numbers)
+{
+	for (unsigned round = 0; round < 200; round++) {
+		struct device d;
+		begin(&d, 1 + (unsigned)random_below(24), DAY_MS << random_below(12), 1 + (unsigned)random_below(10));
+		for (unsigned i = 0; i < 500; i++) {
+			int64_t gap_ms = (int64_t)(random64() >> (1 + random_below(63)));
+			int64_t now_ms = random_below(8) ? d.now_ms + (gap_ms & 0xffffff) : (int64_t)(random64() >> 22);
+			d.now_ms = now_ms;
+			d.timeout_ms = hw_learn_gap(&d.gaps, &d.rules, now_ms, gap_ms);
+			ck_assert_int_ge(d.timeout_ms, 1000);
+			ck_assert_int_le(d.timeout_ms, DAY_MS);
+		}
+		ck_assert_uint_eq(hw_learn_seen(&d.gaps), HW_LEARN_COUNT_MAX);
+	}
+}
+END_TEST
+
+/* One outage over three timeouts, of whatever length: the timeout is as before after the next usual gaps. */
+START_TEST(test_an_outage_is_not_learned)
+{
+	for (double outage = 100; outage < 3e6; outage *= 1.5) {
+		struct device d;
+		begin(&d, allowed[_i].mistakes, allowed[_i].per_ms, 1);
+		steady(&d, 30, 3000 + (unsigned)random_below(3000));
+		int64_t before = d.timeout_ms;
+		gap(&d, outage);
+		ck_assert_uint_ge(d.offline, 1);
+		steady(&d, 30, 4);
+		ck_assert_int_le(d.timeout_ms, before + before / 11);
+	}
+}
+END_TEST
+
+/* A short outage lengthens the timeout by no more than its own length, and for a time. */
+START_TEST(test_a_short_outage)
+{
+	for (double outage = 35; outage < 95; outage += 5) {
+		struct device d;
+		begin(&d, allowed[_i].mistakes, allowed[_i].per_ms, 1);
+		steady(&d, 30, 3000 + (unsigned)random_below(3000));
+		gap(&d, outage);
+		steady(&d, 30, 4);
+		ck_assert_int_le(d.timeout_ms, (int64_t)(outage * 1100));
+	}
+}
+END_TEST
+
+/* A device that sends half as often is called offline once, a quarter as often at most three times. */
+START_TEST(test_a_device_that_slows_down)
+{
+	for (unsigned round = 0; round < 100; round++) {
+		for (unsigned factor = 2; factor <= 4; factor *= 2) {
+			struct device d;
+			begin(&d, allowed[_i].mistakes, allowed[_i].per_ms, 1 + (unsigned)random_below(3));
+			double seconds = uniform(5, 120);
+			steady(&d, seconds, 500 + (unsigned)random_below(5000));
+			d.offline = 0;
+			steady(&d, seconds * factor, 20);
+			/* With one a day or more allowed, one allowed mistake may be among these gaps. */
+			unsigned most = (factor == 2 ? 1U : 3U) + (_i < 2 ? 1U : 0U);
+			ck_assert_msg(d.offline <= most, "%u times offline at 1/%u", d.offline, factor);
+		}
+	}
+}
+END_TEST
+
+/* A device that sends more often is followed within two days or 500 gaps, whichever is later. */
+START_TEST(test_a_device_that_sends_more_often)
+{
+	for (double seconds = 5; seconds < 40000; seconds *= 3) {
+		struct device d;
+		begin(&d, allowed[_i].mistakes, allowed[_i].per_ms, 1);
+		steady(&d, seconds * 4, 1000);
+		int64_t since = d.now_ms;
+		for (unsigned n = 0; n < 500 || d.now_ms - since < 2 * DAY_MS; n++)
+			steady(&d, seconds, 1);
+		ck_assert_int_le(d.timeout_ms, (int64_t)(seconds * 1350));
+	}
+}
+END_TEST
+
+/* Random gaps without memory: over 60 days a device makes about as many mistakes as allowed. Twice as many, and 20 more
+ * for chance, are not. */
+START_TEST(test_mistakes_are_as_allowed)
+{
+	unsigned offline = 0;
+	double days = 0;
+	for (unsigned round = 0; round < 20; round++) {
+		struct device d;
+		begin(&d, 4, DAY_MS, 1);
+		int64_t since = d.now_ms;
+		while (d.now_ms - since < 60 * DAY_MS)
+			gap(&d, .5 - 60 * log(uniform(1e-6, 1)));
+		offline += d.offline;
+		days += 60;
+		ck_assert_uint_eq(hw_learn_mistakes(&d.gaps),
+		                  d.offline < HW_LEARN_COUNT_MAX ? d.offline : HW_LEARN_COUNT_MAX);
+	}
+	ck_assert_msg(offline < 2 * 4 * days + 20, "%u mistakes in %.0f days", offline, days);
+	ck_assert_msg(offline > days, "%u mistakes in %.0f days: the timeouts are too long", offline, days);
+}
+END_TEST
+
+int main(void)
+{
+	random_begin(random_seed_of_now());
+	Suite *suite = suite_create("learn");
+	TCase *tc = tcase_create("learn");
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, test_a_device_that_is_steady, 0, N_ALLOWED);
+	tcase_add_test(tc, test_bounds);
+	tcase_add_test(tc, test_any_numbers);
+	tcase_add_loop_test(tc, test_an_outage_is_not_learned, 0, N_ALLOWED);
+	tcase_add_loop_test(tc, test_a_short_outage, 0, N_ALLOWED);
+	tcase_add_loop_test(tc, test_a_device_that_slows_down, 0, N_ALLOWED);
+	tcase_add_loop_test(tc, test_a_device_that_sends_more_often, 0, N_ALLOWED);
+	tcase_add_test(tc, test_mistakes_are_as_allowed);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}
