@@ -46,12 +46,8 @@ static bool is_right(const char *path, const void *conf)
 	                                        {"mqtt", "tls_cert", c->mqtt.tls_cert},
 	                                        {"mqtt", "tls_key", c->mqtt.tls_key},
 	                                        {"redis", "password_file", c->redis.password_file}};
-	gid_t group;
 	bool right = hw_program_can_read(path, c, files, sizeof(files) / sizeof(*files));
-	if (*c->http_socket_group && hw_socket_group(c->http_socket_group, &group)) {
-		hw_conf_report_wrong(c, path, "http", "socket_group", "there is no group '%s'", c->http_socket_group);
-		right = false;
-	}
+	right &= hw_program_find_group(path, c, "http", c->http_socket_group);
 	return safety_is_right(path, c) && right;
 }
 

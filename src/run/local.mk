@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += librun.a
-RUN_LIBS = librun.a libconf.a $(EVENT_LIBS) $(SYSTEMD_LIBS)
+RUN_LIBS = librun.a $(HTTP_LIBS) $(SYSTEMD_LIBS)
 librun_a_SOURCES = \
 	src/run/background.c \
 	src/run/daemon.c \

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "conf/file.h"
+#include "http/server.h"
+#include "http/socket.h"
 #include "run/loop.h"
 
 /* --- the configuration ------------------------------------------------------------------------------------------ */
@@ -24,6 +26,15 @@ bool hw_program_find_user(const char *path, const void *conf, const char *sectio
 		conf, path, section, "user",
 		"there is no user '%s'; create it (useradd --system %s), or leave the value empty to run as root", name,
 		name);
+	return false;
+}
+
+bool hw_program_find_group(const char *path, const void *conf, const char *section, const char *name)
+{
+	gid_t group;
+	if (!*name || hw_socket_group(name, &group) == 0)
+		return true;
+	hw_conf_report_wrong(conf, path, section, "socket_group", "there is no group '%s'", name);
 	return false;
 }
 
@@ -105,6 +116,17 @@ int hw_program_read_secret(struct hw_daemon *d, const char *key, const char *pat
 	int error = errno;
 	hw_log(&d->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, hw_file_error(error));
 	return error ? -error : -EIO;
+}
+
+int hw_program_listen(struct hw_daemon *d, struct hw_http *http, const char *socket, const char *group)
+{
+	hw_make_parent(socket, &d->user);
+	int rc = hw_http_listen(http, socket, group);
+	if (!rc)
+		return hw_daemon_give_socket(d, socket, group);
+	hw_log(&d->log, HW_LOG_ERROR, "cannot open the socket %s: %s; see [%s] socket and socket_group", socket,
+	       hw_socket_error(-rc), d->section);
+	return rc;
 }
 
 /* --- main ------------------------------------------------------------------------------------------------------- */

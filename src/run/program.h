@@ -13,6 +13,8 @@
 #include "run/daemon.h"
 #include "run/options.h"
 
+struct hw_http;
+
 /* Settings that every daemon has; borrowed from the configuration. */
 struct hw_program_conf {
 	const char *user, *pid_file, *log;
@@ -41,6 +43,13 @@ int hw_program_main(const struct hw_program *p, int argc, char **argv);
 /* Finds the configured user. Returns false, after a message on stderr, if there is no such user. */
 bool hw_program_find_user(const char *path, const void *conf, const char *section, const char *name,
                           struct hw_user *user);
+
+/* Whether the group of the key `socket_group` exists, or is "". Prints to stderr if it does not. */
+bool hw_program_find_group(const char *path, const void *conf, const char *section, const char *name);
+
+/* Listens on the unix socket, which becomes the user's (hw_daemon_give_socket()). Returns 0, or -errno after logging.
+ */
+int hw_program_listen(struct hw_daemon *d, struct hw_http *http, const char *socket, const char *group);
 
 /* A file named by a key; path "": none. */
 struct hw_program_file {

@@ -29,12 +29,8 @@ static bool is_right(const char *path, const void *conf)
 	                                        {"mqtt", "tls_cert", c->mqtt.tls_cert},
 	                                        {"mqtt", "tls_key", c->mqtt.tls_key},
 	                                        {"redis", "password_file", c->redis.password_file}};
-	gid_t group;
 	bool right = hw_program_can_read(path, c, files, sizeof(files) / sizeof(*files));
-	if (*c->socket_group && hw_socket_group(c->socket_group, &group)) {
-		hw_conf_report_wrong(c, path, "tasks", "socket_group", "there is no group '%s'", c->socket_group);
-		right = false;
-	}
+	right &= hw_program_find_group(path, c, "tasks", c->socket_group);
 	return right;
 }
 
@@ -86,19 +82,6 @@ static void on_reopen(void *arg)
 static const struct hw_loop_ops loop_ops = {
 	.on_tick = on_tick, .on_stop = on_stop, .on_reload = on_reload, .on_reopen = on_reopen};
 
-static int listen_local(struct hw_tasks_app *a, struct hw_daemon *d)
-{
-	const struct hw_tasks_settings *c = a->conf;
-	hw_make_parent(c->socket, &d->user);
-	int rc = hw_http_listen(&a->http, c->socket, c->socket_group);
-	if (rc)
-		hw_log(a->log, HW_LOG_ERROR, "cannot open the socket %s: %s; see [tasks] socket and socket_group",
-		       c->socket, hw_socket_error(-rc));
-	else
-		rc = hw_daemon_give_socket(d, c->socket, c->socket_group);
-	return rc;
-}
-
 /* Runs from the locked pid file to the end. Returns the exit status. */
 static int serve(void *conf, struct hw_daemon *d)
 {
@@ -115,7 +98,7 @@ static int serve(void *conf, struct hw_daemon *d)
 	if (!rc)
 		rc = hw_program_read_secret(d, "[mqtt] password_file", c->mqtt.password_file, &a.life.mqtt_password);
 	if (!rc)
-		rc = listen_local(&a, d);
+		rc = hw_program_listen(d, &a.http, c->socket, c->socket_group);
 	if (!rc)
 		rc = hw_daemon_become(d);
 	if (!rc)

@@ -134,7 +134,7 @@ conf    conf
 nodes   nodes heartwheel
 incident incident core heartwheel
 stream  stream link heartwheel
-run     run conf heartwheel
+run     run http conf heartwheel
 http    http conf heartwheel
 link    link conf heartwheel
 mqtt    mqtt conf heartwheel
