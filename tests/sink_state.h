@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests ask of the Redis side that no program does: it looks into the parts. */
+/* Functions by which tests look into the parts of the Redis code. No program needs them. */
 #ifndef SINK_STATE_H
 #define SINK_STATE_H
 

@@ -69,7 +69,8 @@ struct hw_payload {
  */
 void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len);
 
-/* The same with the paths of `how` (may be NULL). A plain payload that is not JSON is not malformed. */
+/* Like hw_payload_decode(), with the paths of `how` (may be NULL). A plain payload that is not JSON is not
+ * malformed. */
 void hw_payload_read(struct hw_payload *p, const void *bytes, size_t len, const struct hw_reading *how);
 
 /*

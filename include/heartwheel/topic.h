@@ -94,8 +94,8 @@ struct hw_value hw_topic_span(const struct hw_topic *t, const char *topic, size_
  */
 bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len);
 
-/* The same with all values; `values` has room for them. A value without a capture stays unchanged. A first level that
- * begins with `$` is not special here. */
+/* Like hw_topic_match(), for all values; `values` has room for them. A value without a capture stays unchanged. A
+ * first level that begins with `$` is not special here. */
 bool hw_topic_values(const struct hw_topic *t, const char *topic, size_t len, struct hw_value *values);
 
 /* Whether `wide` matches every topic that `narrow` matches. May wrongly return false if `wide` has a {name...} with
@@ -116,7 +116,7 @@ static inline bool hw_topic_excludes(const struct hw_topic *t, const char *topic
  * has wildcards or is `walked`. `id` is not checked. */
 int hw_topic_render(const struct hw_topic *t, const char *id, size_t id_len, char *buf, size_t cap);
 
-/* The same from values, for any template without wildcards. */
+/* Like hw_topic_render(), but from values, for any template without wildcards. */
 int hw_topic_compose(const struct hw_topic *t, const struct hw_value *values, char *buf, size_t cap);
 
 /* The topic of a monitor's canaries, which prove that the filter delivers: `heartwheel-NODE` replaces every capture and

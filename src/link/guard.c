@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The guard. Cost: one more call for each object that is read. */
+/* See guard.h. Cost: one more call for each object that is read. */
 #include "link/guard.h"
 
 #include <stdbool.h>

@@ -70,7 +70,7 @@ void hw_link_fini(struct hw_link *l);
 /*
  * Whether packets may be read and written past the library: nothing between the socket and this code may hold bytes
  * back. So there must be no TLS, and the library must read only to the end of a packet (2.1 has a buffer of its own).
- * The second function returns what holds bytes back, or NULL.
+ * hw_link_layer() returns what holds bytes back, or NULL.
  */
 bool hw_link_is_bare(const struct hw_link *l);
 const char *hw_link_layer(const struct hw_mqtt_conf *conf);

@@ -62,9 +62,8 @@ struct hw_fence {
 
 	bool recalled; /* the tokens that an earlier run published were read: see hw_fence_recalled() */
 
-	uint64_t published,
-		acked; /* numbers of the session's last presence, and of the last one that was acknowledged */
-	bool stale;    /* the claims have changed since the last presence */
+	uint64_t published, acked; /* numbers of the last presence of the session: published, and acknowledged */
+	bool stale;                /* the claims have changed since the last presence */
 	uint64_t published_claims[HW_PARTITIONS];
 
 	enum hw_proof proof;

@@ -42,9 +42,10 @@ struct hw_nodes_conf {
 };
 
 #define HW_HANDOVERS_A_SECOND 32
-#define HW_HANDOVER_BOUND_MS  10000 /* a partition with writes that are pending for longer is not handed over now */
-#define HW_WITHDRAWAL_MS      1000  /* time for an active member to withdraw its own claim */
-#define HW_EVICT_AGAIN_MS     2000
+/* A partition is not handed over now if a write has been pending for longer than this. */
+#define HW_HANDOVER_BOUND_MS 10000
+#define HW_WITHDRAWAL_MS     1000 /* time for an active member to withdraw its own claim */
+#define HW_EVICT_AGAIN_MS    2000
 /* after its claim, a standby may be blind for so many leases until it sees for the first time */
 #define HW_BEGIN_LEASES   3
 #define HW_BEGIN_LEAST_MS 10000 /* and at least this long */

@@ -55,7 +55,7 @@ struct hw_ttl_queries {
 	unsigned in_flight;
 	int64_t calm_ns;                       /* monotonic: no query is sent before */
 	struct hw_ttl_query *gone, **gone_end; /* queries that wait for a fence, oldest first */
-	/* where the held answers end that the fence in flight covers; NULL: no fence is in flight */
+	/* the fence in flight covers the held answers up to here; NULL: no fence is in flight */
 	struct hw_ttl_query **covered;
 	uint32_t n_gone;
 	unsigned stale; /* fences in flight whose queries were all dropped */

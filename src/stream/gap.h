@@ -33,7 +33,7 @@ struct hw_stream_gap {
 	bool any;
 	bool other; /* after the gap another stream begins */
 	struct hw_stream_id after,
-		before; /* the last entry that was read, and the first one that exists after the gap */
+		before; /* after: id of the last entry that was read; before: id of the first entry after the gap */
 	int64_t lost;   /* number of missing entries; < 0: unknown */
 };
 

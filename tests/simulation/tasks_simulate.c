@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulation of tasks: runs seeds, says which one broke a promise. */
+/* The simulation of tasks: runs seeds, and prints each seed that breaks a promise. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A world of tasks in virtual time: instances, each with the real scheduler, and the scripts' naive twin in the place
- * of Redis (tests/property/twin_tasks.h; test_tasks_twin holds it equal to the scripts). Around them models of the
- * network, of devices that answer or do not, come and go, of submitters that ask again, and of trouble. An oracle that
- * knows no rule of the twin's or the scheduler's watches what goes out and what is written.
+ * A world of tasks in virtual time: instances, each with the real scheduler, and the scripts' naive twin in place of
+ * Redis (tests/property/twin_tasks.h; test_tasks_twin compares it with the scripts). Around them are models of the
+ * network, of devices that answer or not and come and go, of submitters that repeat requests, and of troubles. An
+ * oracle watches the messages and the events. It does not know the rules of the twin or of the scheduler.
  */
 #ifndef TASKS_WORLD_H
 #define TASKS_WORLD_H
@@ -37,7 +37,7 @@ enum tw_trouble {
 };
 const char *tw_trouble_name(enum tw_trouble k);
 
-/* What the wiring does wrong on purpose; the twin's lies come behind. */
+/* What the wiring does wrong on purpose. The twin's lies follow. */
 enum tw_lie {
 	TW_HONEST,
 	TW_LIE_LOOK,    /* what the look finds is thrown away */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulation of incidents, as a test: seeds without a breach, a seed that replays itself, and an oracle that finds
- * every lie.
+ * The simulation of incidents, as a test: seeds that break no invariant, a seed whose repetition gives the same run,
+ * and an oracle that finds every lie.
  *
- * HW_SEED sets the first seed (1, unless it is set), HW_RUNS how many.
+ * HW_SEED sets the first seed (default 1), HW_RUNS the number of seeds.
  */
 #include <check.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulation of several nodes, as a test: some seeds without a breach, of all kinds of trouble and of each alone; a
- * seed that replays itself; and an oracle that finds lies out.
+ * The simulation of several nodes, as a test: seeds that break no promise, with all kinds of trouble and with each kind
+ * alone; a seed whose repetition gives the same run; and an oracle that finds lies.
  *
- * HW_SEED sets the first seed of the many (1, unless it is set), HW_RUNS how many. HW_FEW_ROUNDS leaves out the lies,
- * and most seeds: a sanitizer looks at how the code reads and writes, and not at what it decides.
+ * HW_SEED sets the first of the many seeds (default 1), HW_RUNS their number. HW_FEW_ROUNDS leaves out the lies and
+ * most seeds: a sanitizer checks how the code reads and writes memory, and not what it decides.
  */
 #include <check.h>
 #include <inttypes.h>
@@ -120,8 +120,8 @@ END_TEST
 		{.scene = (what), .lie = (l)}, 1, (r)                                                                  \
 	}
 
-/* What each lie breaks, from a seed on that was found to show it: a change of what is simulated may need another. What
- * chance hardly ever brings about is a scene. */
+/* What each lie breaks, and a seed that was found to show it; after a change of the simulation, another seed may be
+ * needed. A breach that hardly ever happens by chance has a scene. */
 static const struct {
 	struct kind kind;
 	uint64_t seed;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulation, as a test: some hundred seeds without a breach; a seed that replays itself; an oracle that finds lies
- * out; and the failure detector's mistakes against what theory says of them.
+ * The simulation, as a test: some hundred seeds that break no promise; a seed whose repetition gives the same run; an
+ * oracle that finds lies; and the mistakes of the failure detector, compared with theory.
  *
- * HW_SEED sets the first seed of the many (1, unless it is set), HW_RUNS how many.
+ * HW_SEED sets the first of the many seeds (default 1), HW_RUNS their number.
  */
 #include <check.h>
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulation of tasks, as a test: some seeds without a breach, of all kinds of trouble and of each alone; a seed
- * that replays itself; and an oracle that finds lies out.
+ * The simulation of tasks, as a test: seeds that break no promise, with all kinds of trouble and with each kind alone;
+ * a seed whose repetition gives the same run; and an oracle that finds lies.
  *
- * HW_SEED sets the first seed of the many (1, unless it is set), HW_RUNS how many.
+ * HW_SEED sets the first of the many seeds (default 1), HW_RUNS their number.
  */
 #include <check.h>
 #include <inttypes.h>

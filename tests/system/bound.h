@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bound on time that a busy machine may miss. A program in which nothing but such bounds has failed is run again,
- * alone (tests/tools/suites.sh). So a test asserts what must be true before it asserts how long that took.
+ * A limit on time that a busy machine may miss. If only such limits have failed in a program, it is run again alone
+ * (tests/tools/suites.sh). So a test first asserts what must be true, and then how long it took.
  */
 #ifndef HW_TEST_BOUND_H
 #define HW_TEST_BOUND_H

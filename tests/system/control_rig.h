@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs that test the control API share: one server and its last answer, made anew for each test. */
+/* Shared by the programs that test the control API: one server and its last answer, which are made for each test. */
 #ifndef HW_TEST_CONTROL_RIG_H
 #define HW_TEST_CONTROL_RIG_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The control API in a test's own process. Anything unexpected ends the test. */
+/* The control API in the test's own process. Anything unexpected ends the test. */
 #include "control_server.h"
 
 #include <check.h>

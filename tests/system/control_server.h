@@ -35,11 +35,12 @@ struct server {
 
 /* Groups "default" (30 s) and "fast" (2 s); ids of "fast" get the prefix "f/". */
 void server_start(struct server *s, bool loading);
-/* The same where keys are listened to, those of the group "default". */
+/* Like server_start(), but keys are watched, those of the group "default". */
 void server_start_with_keys(struct server *s);
-/* The same where a store keeps the event stream: it is away, and the test is the store. */
+/* Like server_start(), but a store keeps the event stream. It is not connected at first; the test acts as the store. */
 void server_start_with_store(struct server *s);
-/* The same as node "a", of two; "b" is blind, and "c" is lost. "a" owns all devices until `owner` says otherwise. */
+/* Like server_start(), but as node "a" of two; "b" is blind, and "c" is lost. "a" owns all devices until `owner` is
+ * set. */
 void server_start_with_nodes(struct server *s);
 void server_stop(struct server *s);
 

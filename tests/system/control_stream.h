@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clients of GET /v1/events on the server of control_rig.h, which read as HTTP/1.0, without chunks; and transitions
- * that can be told apart: of device d0, d1 ...
+ * Clients of GET /v1/events on the server of control_rig.h, which read as HTTP/1.0, without chunks. Also transitions of
+ * the devices d0, d1 and so on, which can be told apart.
  */
 #ifndef HW_TEST_CONTROL_STREAM_H
 #define HW_TEST_CONTROL_STREAM_H
@@ -39,7 +39,7 @@ void text_of(const struct stream *t, unsigned n, char at[HW_STREAM_ID_TEXT]);
 struct hw_stream_id place(uint64_t n);
 /* Device d`n` goes offline; with a store at place(n). The id is written to `id`. */
 struct hw_event event(char id[32], unsigned n);
-/* The transitions of d`from` to d`to` - 1 are told to the server. */
+/* Reports the transitions of d`from` to d`to` - 1 to the server. */
 void tell(unsigned from, unsigned to);
 
 /* The ids of the transitions that a GET of `target` answers, with commas between them. Until the next call. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of heartwheelctl share: the built program ($HW_CTL, or heartwheelctl in $HW_BUILDDIR) against a real
- * control socket that this process serves.
+ * Shared by the tests of heartwheelctl: they run the built program ($HW_CTL, or heartwheelctl in $HW_BUILDDIR) against
+ * a real control socket that this process serves.
  */
 #ifndef HW_TEST_CTL_RIG_H
 #define HW_TEST_CTL_RIG_H

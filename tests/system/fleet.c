@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A simulated fleet that speaks real MQTT through a real broker, and an observer beside it: a connection of its own
- * that subscribes to the devices' status topics and says when each transition arrived there, and how long after the
- * moment it became true. quickstart shows it; the system tests measure with it.
+ * A simulated fleet that uses real MQTT through a real broker, and an observer: a connection of its own that subscribes
+ * to the devices' status topics. The observer notes when each transition arrives, and how long after the moment at
+ * which it became true. quickstart shows the fleet; the system tests measure with it.
  *
- * One thread, one poll loop. Device i wakes at start + i * interval / devices + k * interval, so that a single cursor
- * finds the next one to wake, however many there are. What a device does at a wake is a pure function of its number
- * and the time, the script. Detection delay is taken from just before the last heartbeat was handed to the library,
- * so that it can only be overrated; a negative one means that a device was called dead before its time.
+ * There is one thread with one poll loop. Device i wakes up at start + i * interval / devices + k * interval, so a
+ * single cursor finds the next device, however many there are. What a device does when it wakes up is a pure function
+ * of its number and the time, the script. The detection delay begins just before the last heartbeat was handed to the
+ * library, so it can only be overestimated. If it is negative, a device was called offline too early.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the simulated fleet has seen: how many of what, and how late each death was told. */
+/* What the simulated fleet has seen: numbers of messages and transitions, and how late each death was reported. */
 #ifndef HW_TEST_FLEET_ACCOUNT_H
 #define HW_TEST_FLEET_ACCOUNT_H
 

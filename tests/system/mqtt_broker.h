@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A real mosquitto on a free port of 127.0.0.1 in a directory of its own, a plain client to publish with, and what a
- * test needs to wait for a reader's or a publisher's events. Everything here fails the test when it cannot do its part.
+ * A real mosquitto on a free port of 127.0.0.1, in a directory of its own; a plain client for publishing; and functions
+ * that wait for the events of a reader or a publisher. If one of these cannot do its work, the test fails.
  */
 #ifndef HW_TEST_MQTT_BROKER_H
 #define HW_TEST_MQTT_BROKER_H

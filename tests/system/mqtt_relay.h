@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between a publisher and its broker, in a thread of its own: it hands on what both say, and can keep the broker's
- * acknowledgements to let them go in small numbers. One connection at a time. Whatever fails, fails the test.
+ * A relay between a publisher and its broker, in a thread of its own. It forwards the packets of both sides, and can
+ * hold the broker's acknowledgements back to release them in small numbers. It has one connection at a time. Any error
+ * fails the test.
  */
 #ifndef HW_TEST_MQTT_RELAY_H
 #define HW_TEST_MQTT_RELAY_H

@@ -72,7 +72,8 @@ static void serve_nothing(void *arg, struct evhttp_request *req, const char *res
 	(void)arg, (void)req, (void)rest; /* never */
 }
 
-/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+/* evhttp frees a request that still has its connection. A request that evhttp has detached from its connection is
+ * freed here. */
 static void on_stream_gone(struct evhttp_connection *conn, void *req)
 {
 	(void)conn;

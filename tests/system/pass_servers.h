@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A front that passes requests on, with an answerer behind it, each a process of its own on a unix socket. The answerer
- * is real HTTP but for /broken and /interim, which write what they like.
+ * A front that forwards requests, and a server behind it, each a process with a unix socket. The server uses real HTTP,
+ * except for /broken and /interim, which write arbitrary bytes.
  */
 #ifndef PASS_SERVERS_H
 #define PASS_SERVERS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs that test the Redis side share: one rig, made anew for each test, and what most of them ask of it.
- */
+/* Shared by the programs that test the Redis code: one rig, which is made for each test, and checks that most of
+ * them need. */
 #ifndef HW_TEST_REDIS_FIXTURE_H
 #define HW_TEST_REDIS_FIXTURE_H
 

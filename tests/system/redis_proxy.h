@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A proxy between what is tested and its redis-server, on the test's own loop: it can keep what one side says to itself
- * while both connections stay open. Whatever fails, fails the test.
+ * A proxy between the tested object and its redis-server, on the test's own loop. It can hold back what one side sends
+ * to itself while both connections stay open. Any error fails the test.
  */
 #ifndef REDIS_PROXY_H
 #define REDIS_PROXY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of the Redis side: a redis-server of the test's own on a free port, the object under test on a loop with a
- * monitor, and a plain connection that looks at what is stored. Whatever fails, fails the test.
+ * For tests of the Redis code: a redis-server of the test's own on a free port, the tested object on a loop with a
+ * monitor, and a plain connection that reads what is stored. Any error fails the test.
  */
 #ifndef REDIS_RIG_H
 #define REDIS_RIG_H

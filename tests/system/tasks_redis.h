@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests of tasks' scripts: they run on a real Redis, in the time that the test says, and are called one at a time.
- */
+/* For tests of the tasks' scripts. They run on a real Redis, at the time that the test sets, and are called one at a
+ * time. */
 #ifndef HW_TASKS_REDIS_H
 #define HW_TASKS_REDIS_H
 

@@ -24,7 +24,7 @@ char *hw_form_alert_notes(const struct hw_send_incident *i);
 /* Appends an alert that ends at `ends_ms` to the buffer: `,{..}`, or without the comma if the buffer is empty.
  * Returns 0 or -ENOMEM. */
 int hw_form_alert(struct evbuffer *b, const char *labels, const char *notes, int64_t since_ms, int64_t ends_ms);
-/* A note of all alerts in the buffer, which gets brackets. */
+/* Makes a note of all alerts in the buffer, as a JSON array. */
 struct hw_note *hw_form_alerts(struct evbuffer *b);
 
 #define HW_FORM_TIME 32

@@ -34,11 +34,11 @@ void hw_tasks_put_seen(struct hw_eval *e, const struct hw_task_seen *s);
  * the script stores in task:at; empty: none. */
 void hw_tasks_put_offset(struct hw_eval *e, struct hw_text offset);
 void hw_tasks_put_online(struct hw_eval *e, struct hw_text receiver);
-/* Puts the whole call: it reads the page that the schedule has ordered. */
+/* Puts all arguments of the call that reads the page of the order. */
 void hw_tasks_put_page(struct hw_eval *e, const struct hw_schedule_order *o);
-/* Puts the whole call: it lists a page of waiting tasks, or of watched ones. */
+/* Puts all arguments of the call that lists a page of waiting or watched tasks. */
 void hw_tasks_put_listing(struct hw_eval *e, const struct hw_task_listing *l);
-/* Puts the whole call: it counts at most `limit` waiting tasks after `behind`. */
+/* Puts all arguments of the call that counts at most `limit` waiting tasks after `behind`. */
 void hw_tasks_put_count(struct hw_eval *e, const struct hw_task_place *behind, unsigned limit);
 void hw_tasks_put_show(struct hw_eval *e, const struct hw_task_id *task);
 

@@ -49,9 +49,9 @@ typedef void hw_tasks_answer_fn(void *arg, const redisReply *reply);
  * may be NULL. */
 int hw_tasks_store_command(struct hw_tasks_store *s, hw_tasks_answer_fn *fn, void *arg, int argc, const char **argv,
                            const size_t *len);
-/* The same with words, ended by NULL. */
+/* Like hw_tasks_store_command(), for a command of words that ends with NULL. */
 int hw_tasks_store_ask(struct hw_tasks_store *s, hw_tasks_answer_fn *fn, void *arg, const char *const *words);
-/* Like hw_tasks_store_command(), but the store neither logs an error reply nor reacts to it. */
+/* Like hw_tasks_store_ask(), but the store neither logs an error reply nor reacts to it. */
 int hw_tasks_store_ask_aside(struct hw_tasks_store *s, hw_tasks_answer_fn *fn, void *arg, const char *const *words);
 /* Sends the script call that `e` holds. */
 int hw_tasks_store_call(struct hw_tasks_store *s, enum hw_tasks_script script, struct hw_eval *e,

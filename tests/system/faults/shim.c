@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the fault suite puts between the daemon and its libraries (LD_PRELOAD): named points at which it dies by
- * SIGKILL, allocations that fail, and a wall clock that steps. The product knows nothing of it.
+ * The shim of the fault suite, between the daemon and its libraries (LD_PRELOAD): named points at which the daemon is
+ * killed by SIGKILL, allocations that fail, and a wall clock that steps. The daemon does not know the shim.
  *
- * HW_SHIM names a file that is mapped and shared with the test, which can so arm it at any moment; struct control is
+ * HW_SHIM names a file that is mapped and shared with the test, which can arm the shim at any moment. struct control is
  * its layout, and shim.py writes it. Without the variable the shim does nothing.
  *
- * WITHOUT_ALLOCATIONS leaves malloc() and its kin to a sanitizer, which has its own.
+ * WITHOUT_ALLOCATIONS leaves malloc() and related functions to a sanitizer, which has its own.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
