@@ -185,7 +185,7 @@ static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, cons
 }
 
 /* How long a goodbye is held before the device is judged. If the goodbye may be older than the device's last
- * heartbeat, half the timeout: a device that still runs sends its next heartbeat within that time. */
+ * heartbeat, it is held for half the timeout: a device that still runs sends its next heartbeat within that time. */
 static int64_t hold_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t delay_ms = m->groups.all[d->group]->goodbye_delay_ms, half_ms = hw_monitor_timeout_ms(m, d) / 2;

@@ -46,7 +46,7 @@ static const struct hw_conf_option options[] = {
 /* clang-format on */
 
 #define N_OPTIONS (sizeof(options) / sizeof(options[0]))
-_Static_assert(N_OPTIONS <= HW_CONF_OPTIONS_MAX, "marks are kept in arrays of this size");
+_Static_assert(N_OPTIONS <= HW_CONF_OPTIONS_MAX, "struct hw_conf_origins has arrays of this size");
 
 const struct hw_conf_table hw_history_table = {
 	.options = options, .n_options = N_OPTIONS, .size = sizeof(struct hw_history_settings), .judge = judge};

@@ -139,7 +139,7 @@ static void end_try(struct hw_job *job)
 }
 
 /* With several servers, the message has arrived if any server has accepted it. Otherwise there is another try,
- * unless no server would accept it. */
+ * unless every server has refused it for good. */
 static void on_try(void *arg, const struct hw_try_result *r)
 {
 	struct hw_job *job = arg;

@@ -266,7 +266,8 @@ static uint64_t back_on_all(const struct hw_app *a)
 	return least;
 }
 
-/* At most one such barrier is awaited. If it is lost, the next one is sent only when this node has become not ready. */
+/* For a node that stands by, at most one barrier is on its way. If it is lost, the next one is sent only when this node
+ * has become not ready. */
 bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);

@@ -24,8 +24,8 @@ static struct hw_cluster_standby *standby_of(const struct hw_app *a)
 
 /* --- texts and times ---------------------------------------------------------------------------------------------- */
 
-/* All partitions have the same owner, so the record of partition 0 shows it. If that is released, or its owner is no
- * member, there is no owner. */
+/* All partitions have the same owner, so the record of partition 0 shows it. If the record is released, or its owner
+ * is no member, there is no owner. */
 const char *hw_app_standby_owner(const struct hw_app *a)
 {
 	const struct hw_record *r = a->cluster ? hw_nodes_record(a->cluster->nodes, 0) : NULL;

@@ -112,7 +112,7 @@ static const struct hw_conf_option options[] = {
 /* clang-format on */
 
 #define N_OPTIONS (sizeof(options) / sizeof(options[0]))
-_Static_assert(N_OPTIONS <= HW_CONF_OPTIONS_MAX, "marks are kept in arrays of this size");
+_Static_assert(N_OPTIONS <= HW_CONF_OPTIONS_MAX, "struct hw_conf_origins has arrays of this size");
 _Static_assert(HW_CONF_READERS_MAX == HW_READERS_MAX, "the configuration's limits are those of the core");
 
 const struct hw_conf_table hw_settings_table = {.options = options,
