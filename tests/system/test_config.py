@@ -169,6 +169,14 @@ def test_a_listen_that_is_not_loopback_is_warned_of(env, address, warned):
     assert warned or r.stderr == ""
 
 
+@pytest.mark.parametrize("section, store, warned", [("[notify]\nexec = /bin/true", "memory", True), ("[receiver ops]\ntype = exec", "memory", True),
+                                                    ("[receiver ops]\ntype = exec", "redis", False), ("[http]", "memory", False)])
+def test_notifications_without_redis_are_warned_of(env, section, store, warned):
+    path, r = check_text(env, "[monitor]\nuser =\n[store]\ntype = %s\n%s\n" % (store, section))
+    assert r.returncode == 0 and r.stdout == "%s: ok\n" % path
+    assert r.stderr.startswith("%s:4: key 'type': warning: with memory nobody is notified" % path) is warned and bool(r.stderr) is warned, r.stderr
+
+
 def test_every_value_in_force_is_printed(env):
     path, r = check_text(env, "[monitor]\nuser =\nstall_after = 700ms\n[group a]\nheartbeat = n/{id}\n", "-v")
     assert r.returncode == 0, r.stderr
