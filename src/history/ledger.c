@@ -603,7 +603,8 @@ static int add_planned(struct hw_ledger *l, const struct hw_entry *e)
 		from_ms = hw_sql_column_int(q, 0);
 	hw_sql_reset(q);
 	for (int64_t end_ms; rc >= 0 && from_ms < to_ms; from_ms = end_ms) {
-		end_ms = end_in_month(from_ms, to_ms);
+		end_ms = hw_day_begin(from_ms) + HW_DAY_MS;
+		end_ms = end_ms < to_ms ? end_ms : to_ms;
 		rc = add_planned_part(l, d.dev, from_ms, end_ms, e->why);
 		fresh |= rc > 0;
 	}

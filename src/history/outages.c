@@ -81,7 +81,7 @@ int hw_outages_read(struct hw_sql *sql, const char *device, int64_t from_ms, int
 int hw_planned_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                     const struct hw_outages_ops *ops)
 {
-	return read_begun(sql, device, hw_month_begin(hw_month_of(from_ms)), to_ms, true, ops);
+	return read_begun(sql, device, hw_day_begin(from_ms), to_ms, true, ops);
 }
 
 int hw_gaps_read(struct hw_sql *sql, int64_t from_ms, int64_t to_ms, hw_gap_taker *take, void *arg)

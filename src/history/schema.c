@@ -90,8 +90,8 @@ static const struct step version_3[] = {
 	{"? SELECT planned_ms FROM month", "? SELECT planned_ms FROM month"},
 	{"ALTER TABLE month ADD COLUMN planned_ms INTEGER NOT NULL DEFAULT 0",
          "ALTER TABLE month ADD COLUMN planned_ms BIGINT NOT NULL DEFAULT 0"},
-	/* The part of an outage that a planned silence covered. A row ends with the month at the latest; the next row
-         * continues. The rows of a device do not overlap. */
+	/* The part of an outage that a planned silence covered. A row ends with the day (UTC) at the latest; the next
+         * row continues. The rows of a device do not overlap. */
 	{"CREATE TABLE IF NOT EXISTS planned (dev INTEGER NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL,"
          " silence TEXT NOT NULL, PRIMARY KEY (dev, from_ms)) WITHOUT ROWID",
          "CREATE TABLE IF NOT EXISTS planned (dev " BIG ", from_ms " BIG ", to_ms " BIG ", silence " NAME ","

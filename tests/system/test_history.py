@@ -406,6 +406,8 @@ def test_incidents_and_planned_outages_are_kept(env, redis, kind):
     db, s = database(env, kind), Scribe(env, 12)
     t = s.now
     s.write([s.entry("d1", "online", t), s.entry("d1", "offline", t + 1000), s.entry("d1", "online", t + 9000)])
+    midnight = (t // DAY + 3) * DAY
+    s.write([s.entry("d3", "offline", midnight - 5000), s.entry("d3", "online", midnight + DAY + 5000)])
 
     def event(incident, what, at, **more):
         env.redis.xadd(s.incidents, {"id": incident, "what": what, "at_ms": t + at, "by": "", "receiver": "", **more})
@@ -425,13 +427,15 @@ def test_incidents_and_planned_outages_are_kept(env, redis, kind):
         s.plan("d1", t + 2000, t + 5000)
         s.plan("d1", t + 4000, t + 6000, "other")
         s.plan("unknown", t + 2000, t + 5000)
+        s.plan("d3", midnight - 1000, midnight + DAY + 1000)
     write()
     h = History(env, db).start()
     incidents, planned = ("SELECT incident, kind, grp, device, opened_ms, closed_ms, state, acked_ms, acked_by, messages FROM incident ORDER BY incident",
                           "SELECT d.id, p.from_ms, p.to_ms, p.silence FROM planned p JOIN device d ON d.dev = p.dev ORDER BY p.from_ms")
     have = [("0mabcdefg001", "device", "g1", "d1", t + 1000, t + 9000, "closed", t + 2000, "ann", 2),
             ("0mabcdefg002", "mass", "g2", "", t + 1000, None, "open", None, None, 0)]
-    parts = [("d1", t + 2000, t + 5000, "wash"), ("d1", t + 5000, t + 6000, "other")]
+    parts = [("d1", t + 2000, t + 5000, "wash"), ("d1", t + 5000, t + 6000, "other"), ("d3", midnight - 1000, midnight, "wash"),
+             ("d3", midnight, midnight + DAY, "wash"), ("d3", midnight + DAY, midnight + DAY + 1000, "wash")]
     wait_read(h, env, "device:incident_events")
     assert db.rows(incidents) == have and db.rows(planned) == parts
     page = h.get("/v1/history/incidents?since=0&limit=1").json()
@@ -443,11 +447,13 @@ def test_incidents_and_planned_outages_are_kept(env, redis, kind):
     assert h.get("/v1/history/incidents?since=0&device=d2").json()["incidents"] == []
     one, = h.get("/v1/history/outages?since=0&device=d1").json()["outages"]
     assert (one["down_s"], one["planned_s"]) == (8, 4)
-    assert db.rows("SELECT SUM(planned_ms) FROM month") == [(4000,)]
+    long, = h.get("/v1/history/outages?since=0&device=d3").json()["outages"]
+    assert (long["down_s"], long["planned_s"]) == (86410, 86402)
+    assert db.rows("SELECT SUM(planned_ms) FROM month") == [(4000 + DAY + 2000,)]
     env.redis.delete(s.incidents)
     write()  # as a restored Redis
     wait_read(h, env, "device:incident_events")
-    assert db.rows(planned) == parts and db.rows("SELECT SUM(planned_ms) FROM month") == [(4000,)]
+    assert db.rows(planned) == parts and db.rows("SELECT SUM(planned_ms) FROM month") == [(4000 + DAY + 2000,)]
     h.stop()
 
 
