@@ -261,7 +261,7 @@ static void pump_core(struct world *w)
 			hw_redis_refresh_light(w->redis, w->now, out.device);
 }
 
-/* Something of everything that the store is told. */
+/* Causes each kind of write to the store. */
 static void live(struct world *w, unsigned step)
 {
 	static const char ids[DEVICES][2] = {"a", "b", "c", "d", "e"};
@@ -301,7 +301,7 @@ static bool fire(struct event *e)
 	return true;
 }
 
-/* Nothing happens by itself: time passes. Where that helps nobody, Redis is started anew. */
+/* Fires the timers. If nothing happens for STUCK_TURNS turns nevertheless, closes the connection to Redis. */
 static void pass_time(struct world *w)
 {
 	struct hw_redis *r = w->redis;

@@ -41,7 +41,7 @@ struct twin {
 	struct spell spells[STEPS + 1];
 	int n;
 	unsigned periods;
-	bool hulls; /* ends are told late */
+	bool hulls; /* ends are reported late */
 };
 
 static int64_t below(int64_t n)

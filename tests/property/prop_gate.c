@@ -346,7 +346,7 @@ static void begin(void)
 	}
 }
 
-/* Everything is this node's; whoever lives is heard, and the others have been silent for long enough. */
+/* This node owns all partitions; devices that live are heard, and the others have been silent for long enough. */
 static void end(void)
 {
 	link_to(true);

@@ -341,7 +341,7 @@ static void meet_known(const struct hw_device *d, uint16_t group)
 	met[REPORTED] += hw_device_report(d).has != 0;
 }
 
-/* As devices are before the batch: within it, only that one comes twice is told. */
+/* Notes the states of devices before the batch. Of the batch itself, only devices that come twice are noted. */
 static void meet(const struct said *s, const struct hw_message *msg, const char *prefix, unsigned k, uint16_t group)
 {
 	met[RETAINED] += msg->retained;

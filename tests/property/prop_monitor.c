@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state machine under whatever may happen to it: heartbeats, goodbyes, barriers (late, lost, doubled, of no number
- * that was sent), every cause of blindness, sources that come and go, loss of the publisher, reloads, loads,
+ * The state machine with all events that can happen: heartbeats, goodbyes, barriers (late, lost, doubled, with a number
+ * that was never sent), every cause of blindness, sources that come and go, loss of the publisher, reloads, loads,
  * forgetting, any budget. A twin writes down what was put in and when, keeps a seeing clock as a list of what was
  * blind, and holds every transition against the rules:
  *
@@ -10,7 +10,7 @@
  *   - a goodbye that a heartbeat followed, or blindness touched, takes nobody offline;
  *   - the monitor is blind while a link is down, through the grace after it, and from a stall until all is drained;
  *   - each transition changes the state, and seq grows;
- *   - in quiet, whoever is silent is judged at most a tick and a pair of barriers after the deadline;
+ *   - in quiet times, a silent device is judged at most a tick and a pair of barriers after the deadline;
  *   - until the moment that hw_monitor_due() names there is nothing to do, and then there is;
  *   - who is asked (probes) is online, silent for long enough, and before its deadline, no more often than its group
  *     says, nor faster than probe_rate; in quiet, everybody is; what it answers counts while its silence lasts;

@@ -87,7 +87,7 @@ static const char *const names[PEERS] = {"a", "b", "c", "d"};
 
 struct answer {
 	int64_t at;
-	bool anew; /* over another connection than the one before */
+	bool anew; /* over another connection than the answer before */
 	bool there[PEERS], ready[PEERS];
 	uint64_t run[PEERS], count[PEERS];
 };

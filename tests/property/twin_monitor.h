@@ -238,8 +238,8 @@ static void on_probe(struct device *d, int64_t left_ns)
 }
 
 /*
- * Whoever was silent in quiet alone was asked as often as can be; but for a few whose deadline has come nearer than
- * where their entries stood, because the begin of a blindness was put back. So this is counted.
+ * A device that was silent only in quiet times gets all probes before it is judged. A few devices get fewer, whose
+ * deadlines came nearer because the begin of a blind period was put back. So both are counted.
  */
 static void count_asked(const struct device *d)
 {

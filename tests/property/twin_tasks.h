@@ -28,7 +28,7 @@ enum twin_lie {
 	TWIN_LIE_WINDOW,   /* nor whether it is in the window */
 	TWIN_LIE_LEASE,    /* a claimed task is never due again */
 	TWIN_LIE_BACKOFF,  /* the wait does not double */
-	TWIN_LIE_REPEAT,   /* a repeated submission makes the task anew */
+	TWIN_LIE_REPEAT,   /* a repeated submission makes the task again */
 	TWIN_LIE_LATE,     /* a late answer counts */
 	TWIN_LIE_FOREIGN,  /* so does a foreign one */
 	TWIN_LIE_CANCEL,   /* a cancelled one stays due */

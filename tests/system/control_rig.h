@@ -15,7 +15,7 @@ void rig_set_up_blind(void);
 void rig_set_up(void);
 void rig_tear_down(void);
 
-/* `r` is an error of this status, as every error is told. It is freed. */
+/* Checks that `r` is an error with this status, in the format of all errors; frees it. */
 void expect_error(int code);
 /* The keys of a JSON object, in their order, with a space between them. */
 void expect_keys(const cJSON *object, const char *keys);

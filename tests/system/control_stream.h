@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clients of GET /v1/events on the server of control_rig.h, which read as HTTP/1.0, without chunks. Also transitions of
- * the devices d0, d1 and so on, which can be told apart.
+ * Clients of GET /v1/events on the server of control_rig.h, which read as HTTP/1.0, without chunks. Also makes
+ * transitions of the devices d0, d1 and so on, each of them different.
  */
 #ifndef HW_TEST_CONTROL_STREAM_H
 #define HW_TEST_CONTROL_STREAM_H

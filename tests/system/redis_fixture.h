@@ -27,7 +27,7 @@ void make_devices(unsigned n);
 /* Every record is in the store as it is here. */
 void compare_all(void);
 
-/* For rig_until(): the link was lost, a trouble was told, the store holds the monitor's mark. */
+/* For rig_until(): the connection was lost, a trouble was reported, the store has the monitor's mark. */
 bool is_down(struct rig *rig);
 bool is_troubled(struct rig *rig);
 bool is_marked(struct rig *rig);

@@ -51,7 +51,7 @@ struct rig {
 	char outbox_last[512];
 	uint64_t confirmed; /* calls */
 	unsigned newer;
-	unsigned told, unlooked; /* devices of the store; of those that were looked at, those that were not told */
+	unsigned told, unlooked; /* calls of on_device() and of on_unlooked() */
 	uint64_t newer_seq;
 	int64_t down_ms; /* of the last device loaded */
 	unsigned events, pages;
@@ -71,7 +71,7 @@ void rig_up(struct rig *g);
 /* The server goes, and comes again on the same port. */
 void rig_kill_server(struct rig *g);
 void rig_serve_again(struct rig *g, const char *const *extra);
-/* Starts a Sentinel, which knows no master yet and fails over none by itself; it is told through to->look. */
+/* Starts a Sentinel, which knows no master yet and does no failover by itself. It gets commands through to->look. */
 void rig_guard(struct rig *to);
 
 /* Turns the loop until `done` says so; fails the test after `ms`, but not before PATIENCE_MS. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Evictions against a real mosquitto: whoever is cut off is, with all that the broker had not read of it; and what the
- * broker says no to, or nothing, is told apart.
+ * Evictions against a real mosquitto. A client that is evicted is cut off, and what the broker had not read of it is
+ * lost. A refusal of the broker and the lack of an answer have different results.
  */
 #include <check.h>
 #include <poll.h>

@@ -201,7 +201,7 @@ START_TEST(a_newer_seq_is_adopted)
 	rig_until(g, rig_is_idle, IDLE_MS);
 	ck_assert_uint_eq(g->newer, 1);
 	ck_assert_uint_eq(g->newer_seq, theirs);
-	/* Written anew, with a seq past theirs; not before, and without a transition. */
+	/* Only now is the record written again, with a higher seq than theirs, and without a transition. */
 	rig_expect(g, "online", "HGET device:state:a state");
 	ck_assert_uint_eq((uint64_t)rig_number(g, "HGET device:state:a seq"), rig_at(g, i)->seq);
 	ck_assert_uint_gt(rig_at(g, i)->seq, theirs);

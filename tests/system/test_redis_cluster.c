@@ -22,7 +22,7 @@ static const char *const names[NAMES] = {"a", "B", "node-10", "node-2", "\xc3\xa
 struct node {
 	struct hw_cluster cluster;
 	uint64_t run;
-	struct hw_record owners[HW_PARTITIONS]; /* as told last */
+	struct hw_record owners[HW_PARTITIONS]; /* as in the last answer */
 };
 
 static struct hw_keys keys;
@@ -63,7 +63,7 @@ static void tear_down(void)
 	rig_kill_server(g);
 }
 
-/* Sends the order and reads its answer, which borrows from the reply: that one lives until the next order. */
+/* Sends the order and reads its answer, which borrows from the reply. The reply is valid until the next order. */
 static int ask(struct node *n, const struct hw_nodes_order *o, const struct hw_cluster_with *with)
 {
 	static redisReply *reply;
@@ -445,7 +445,7 @@ START_TEST(owners_are_told_when_they_changed)
 }
 END_TEST
 
-/* An answer that says "as you know" of what is not what we know: then all is told next time. */
+/* An answer says that records are unchanged, but the node has others: the next answer has all records. */
 START_TEST(calls_that_cross)
 {
 	struct hw_nodes_order o = {.kind = HW_NODES_RENEW, .run = nodes[0].run};

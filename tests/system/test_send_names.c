@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A name server that does not answer: the resolver that libcurl calls in a thread of its own is this program's, and
- * blocks until it is told otherwise. Neither a start, nor a time-out, nor the end may wait for it.
+ * A name server that does not answer. libcurl calls the resolver in a thread of its own; this program has its own
+ * resolver, which blocks until a test releases it. Neither a start, nor a timeout, nor the end may wait for it.
  */
 #include <check.h>
 #include <event2/event.h>

@@ -12,12 +12,12 @@
 #include "conf/conf.h"
 #include "daemon/config/settings.h"
 
-extern const char *rig_host_name; /* NULL: it cannot be told */
+extern const char *rig_host_name; /* NULL: the name cannot be found out */
 
 /* A file without a name, so that a test that fails leaves none behind. Returns its descriptor and a path to it. */
 int rig_file(const void *text, size_t len, char *path, size_t cap);
 
-/* As hw_conf_load(), of a text; the path is taken off the errors, it is none of the tests' business. */
+/* Like hw_conf_load(), but for a text. The path is removed from the errors, because it differs in each run. */
 void *rig_load_bytes(const struct hw_conf_table *table, const void *text, size_t len, struct hw_conf_errors *errors);
 
 /* Must load. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The world of world.h with a store of keys that have times to live, and which answers the looks that the monitor asks
- * for. One world, `w`, made anew for each test.
+ * for. Each test gets a new world, `w`.
  */
 #ifndef HW_TEST_KEY_WORLD_H
 #define HW_TEST_KEY_WORLD_H
@@ -32,12 +32,13 @@ void key_tear_down(void);
 
 /* The place of a device's key in `store`. */
 int find(const char *id);
-/* The monitor is told of a look at the key, with this reason. */
+/* Gives the monitor the result of a look at the key, with this reason. */
 void look(const char *id, unsigned why);
-/* A key is written, without the monitor being told and with it. `ttl_ms` below 0: without a time to live. */
+/* Writes a key: put_quietly() without a notification to the monitor, put() with one. `ttl_ms` below 0: without a time
+ * to live. */
 void put_quietly(const char *id, int64_t ttl_ms);
 void put(const char *id, int64_t ttl_ms);
-/* A key is taken away, and the monitor is told with this reason. */
+/* Removes a key, and notifies the monitor with this reason. */
 void drop(const char *id, unsigned why);
 
 /* Time passes, and the looks that are asked for are answered. */

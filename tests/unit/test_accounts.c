@@ -212,7 +212,7 @@ START_TEST(test_ten_wrong_tokens_close_an_address)
 	ck_assert_int_eq(hw_attempts_closed(&a, bad, 9 + HW_ATTEMPTS_CLOSED_MS), 1);
 	ck_assert_int_eq(hw_attempts_closed(&a, bad, 10 + HW_ATTEMPTS_CLOSED_MS), 0);
 	ck_assert_int_eq(hw_attempts_closed(&a, good, 10), 0);
-	/* It begins anew. */
+	/* The count of wrong passwords starts at 0 again. */
 	ck_assert(!hw_attempts_wrong(&a, bad, 10 + HW_ATTEMPTS_CLOSED_MS));
 	ck_assert_int_eq(hw_attempts_closed(&a, bad, 10 + HW_ATTEMPTS_CLOSED_MS), 0);
 }

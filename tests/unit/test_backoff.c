@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a connection waits for its next attempt: a broker that is away is looked for every second or two for ever,
- * only who is told no waits longer, and a broker that restarts is never taken for another client.
+ * How long a connection waits for its next attempt: a broker that is away is tried every second or two without end.
+ * Only a client that the broker refuses waits longer. A broker that restarts is never mistaken for another client that
+ * uses the same id.
  */
 #include <check.h>
 #include <stdlib.h>

@@ -110,7 +110,7 @@ END_TEST
 
 START_TEST(begins_in_the_past)
 {
-	ck_assert(begin(HW_CAUSE_STANDSTILL, 90)); /* told at 100, say */
+	ck_assert(begin(HW_CAUSE_STANDSTILL, 90)); /* reported at 100, for example */
 	ck_assert_int_eq(seen(100), 90);
 	ck_assert(!begin(HW_CAUSE_LINK, 50));
 	ck_assert_int_eq(b.since.ns, 50);
@@ -205,7 +205,7 @@ START_TEST(ends_in_the_past)
 	ck_assert_int_eq(b.blind_ns, 0);
 	ck_assert_int_eq(b.cause_ns[HW_CAUSE_LINK], 0);
 	ck_assert_int_eq(b.until.ns, 100);
-	/* The period lasts to the latest of its causes' ends, not to the one told last. */
+	/* The period lasts until the latest end of a cause, not until the end that is reported last. */
 	begin(HW_CAUSE_LINK, 200);
 	begin(HW_CAUSE_STALL, 200);
 	ck_assert(!end(HW_CAUSE_LINK, 250));

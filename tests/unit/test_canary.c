@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Canaries: on which filters, what is told of those that are missing, and what is believed where none ever came back.
- */
+/* Canaries: which filters have them, what is reported when they are missing, and how filters are judged on which none
+ * ever came back. */
 #include "../suite.h"
 #include "hearing_world.h"
 

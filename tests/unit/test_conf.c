@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* monitor.conf: its lines, sections and keys, and how each mistake in them is told. */
+/* monitor.conf: its lines, sections and keys, and the message for each mistake in them. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

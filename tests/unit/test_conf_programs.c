@@ -68,7 +68,8 @@ START_TEST(one_file_serves_both)
 }
 END_TEST
 
-/* Each is told of mistakes in what it reads, with the lines of the one file, and of none in what it passes over. */
+/* Each program reports the mistakes in the sections that it reads, with their lines in the common file, and none in
+ * other sections. */
 START_TEST(each_judges_its_own)
 {
 	static const char text[] = "[monitor]\nnode_id = a/b\nwhat = 1\n[tasks]\nwindow = 99\nroots = x\n[mqtt]\n"
@@ -83,7 +84,7 @@ START_TEST(each_judges_its_own)
 }
 END_TEST
 
-/* A section that nobody of the family reads is a mistake to all of them: its author believes that it is in force. */
+/* A section that no program reads is an error in all of them, because its author believes that it has an effect. */
 START_TEST(no_program_takes_an_unknown_section)
 {
 	static const char text[] = "[task]\nwindow = 1\n[historie]\n[bundle]\n[tasks x]\n";

@@ -215,7 +215,8 @@ static struct hw_settings *load_with(const struct hw_conf_option *o, const char 
 	return load(text);
 }
 
-/* Every key of the table: its change is told, alone, with its name; and a restart-only one is kept at a reload. */
+/* Every key of the table: if it alone changes, it alone is reported, with its name. A key that needs a restart keeps
+ * its value at a reload. */
 START_TEST(every_key_is_compared_and_kept)
 {
 	static const char *const live[] = {"monitor.log",
@@ -357,7 +358,8 @@ START_TEST(secrets)
 }
 END_TEST
 
-/* Loads with each allocation failing in turn: the reason is told, until nothing fails any more. Returns how many. */
+/* Loads again and again, and each time the next allocation fails: the reason must be reported. Ends when no allocation
+ * fails; returns how many failed. */
 static unsigned starve(const char *path, struct hw_settings **loaded)
 {
 	unsigned n = 0;

@@ -146,7 +146,8 @@ START_TEST(test_every_period_is_told)
 	ck_assert(!blind_out(1)->blind.begun && blind_out(1)->blind.cause == HW_CAUSE_STALL);
 	ck_assert(!blind_out(1)->blind.lossy);
 	ck_assert_int_eq(blind_out(1)->blind.length_ns, 700 * MS);
-	/* One ends and another begins before anybody is told: two of each, with the right causes and lengths. */
+	/* One blind period ends and another begins before either is reported: two begins and two ends are reported,
+	 * with the right causes and lengths. */
 	world_pass(w, 10 * S);
 	w->n_log = 0;
 	hw_monitor_link(w->m, w->now, 0, false);
@@ -197,7 +198,7 @@ START_TEST(test_a_short_pause_does_not_begin_a_grace_anew)
 	ck_assert(hw_monitor_blind(w->m)->ended_lossy);
 	stall(600 * MS);
 	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
-	/* A long one in the grace does begin it anew; one that outlasts it ends it. */
+	/* A long stall within the grace starts the grace again; a stall longer than the grace ends it. */
 	stall(6 * S);
 	world_pass(w, 10 * S);
 	stall(6 * S);
@@ -333,7 +334,7 @@ START_TEST(test_a_connection_is_given_up_blind)
 }
 END_TEST
 
-/* It lies between two attempts to open the connection anew. */
+/* The time lies between two attempts to open the connection again. */
 START_TEST(test_due_knows_when_barriers_count_as_denied)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -497,7 +498,7 @@ START_TEST(test_without_a_publisher)
 	world_pass(v, 100 * MS);
 	expect_blind(v, false);
 	world_pass(v, 1800 * MS);
-	ck_assert(world_is(v, "dead", HW_STATE_ONLINE)); /* silence counts anew */
+	ck_assert(world_is(v, "dead", HW_STATE_ONLINE)); /* the timeout starts again */
 	world_pass(v, timeout); /* by which the clock was put back: the wheel only goes on from there */
 	ck_assert(world_is(v, "dead", HW_STATE_OFFLINE));
 	world_free(v);
@@ -559,7 +560,8 @@ START_TEST(test_a_second_barrier_that_was_lost_proves_nothing)
 }
 END_TEST
 
-/* Links have died in the machine's sleep, and what was sent then is lost: silence counts anew, after the grace. */
+/* Connections broke while the machine slept, and the messages of that time are lost: after the grace, the timeouts
+ * start again. */
 START_TEST(test_silence_counts_anew_after_a_sleep_of_the_machine)
 {
 	world_beat(w, "a", "");
@@ -594,7 +596,7 @@ START_TEST(test_a_gap_in_the_barriers_is_a_loss)
 		         w->log[k].blind.cause == HW_CAUSE_LOSS && w->log[k].blind.lossy;
 	ck_assert_uint_eq(lossy, 1);
 	ck_assert_int_gt(hw_monitor_blind(w->m)->cause_ns[HW_CAUSE_LOSS], 0);
-	world_pass(w, 24 * S); /* 33 s after its heartbeat: silence counts anew */
+	world_pass(w, 24 * S); /* 33 s after its heartbeat: the timeout has started again */
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
 }
 END_TEST

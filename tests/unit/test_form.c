@@ -376,8 +376,8 @@ START_TEST(an_offline_device_that_is_heard_here_is_untold)
 }
 END_TEST
 
-/* Nothing was expected on the new filters before: with them silence counts anew, after the grace. Until the device is
- * heard on them, its silence proves nothing. */
+/* Nothing was expected on the new filters before: after the grace, the timeouts start again. Until a device is heard
+ * on them, its silence proves nothing. */
 START_TEST(a_reload_that_changes_the_form_has_devices_heard_again)
 {
 	struct hw_group_spec changed = world_group("default", 30000), longer = world_group("default", 31000);

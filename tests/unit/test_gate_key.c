@@ -55,7 +55,7 @@ START_TEST(a_touch_is_noted_and_nothing_is_told)
 }
 END_TEST
 
-/* It may be what the owner has written of a device of which the stream has not told yet. */
+/* The owner may have written the key for a device whose transition has not arrived in the stream yet. */
 START_TEST(a_key_that_nobody_was_told_of)
 {
 	key(0, 60000);

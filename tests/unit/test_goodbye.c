@@ -68,7 +68,7 @@ START_TEST(test_goodbye_is_void_after_blindness)
 	world_pass(w, 40 * S);
 	int64_t at;
 	ck_assert_int_eq(world_last(w, &at)->reason, HW_REASON_TIMEOUT);
-	ck_assert_int_ge(at, up + 30 * S); /* a lost link is lossy: silence counts anew */
+	ck_assert_int_ge(at, up + 30 * S); /* a lost connection is lossy: the timeout starts again */
 	/* ... and while blind a goodbye is void at once. */
 	hw_monitor_link(w->m, w->now, 0, false);
 	world_beat(w, "a", "");

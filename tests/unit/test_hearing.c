@@ -91,7 +91,7 @@ START_TEST(test_a_right_that_is_lost_while_connected)
 	ck_assert(deaf());
 	ck_assert(!hw_monitor_group_is_deaf(w->m, 1));
 	ck_assert_uint_eq(told(HW_OUT_DEAF), 1);
-	ck_assert_uint_eq(told(HW_OUT_CANARY_MISSING), 0); /* of all that went out since: it is told as deafness */
+	ck_assert_uint_eq(told(HW_OUT_CANARY_MISSING), 0); /* the missing canaries are reported as deafness instead */
 	ck_assert_int_eq(hw_monitor_blindness(w->m).cause, HW_CAUSE_DEAF);
 	ck_assert(hw_monitor_blindness(w->m).blind);
 	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
@@ -147,8 +147,8 @@ static size_t come_back_together(void)
 	return n;
 }
 
-/* A canary of each filter is lost, and the next of both come back together: what is told of the group begins once, and
- * ends once. */
+/* A canary of each filter is lost, and the next of both come back together: one deafness of the group is reported,
+ * with one begin and one end. */
 START_TEST(test_two_filters_are_told_as_one_deafness)
 {
 	static const char *const others[] = {"b", "c", NULL};
@@ -175,8 +175,8 @@ START_TEST(test_two_filters_are_told_as_one_deafness)
 }
 END_TEST
 
-/* A filter hears again, and before that is told another one of the group is found deaf by a judgement: the group is
- * deaf as it was. Once it was told, that is news. */
+/* A filter hears again, and a judgement finds that another filter of the group is deaf. If the end of the first
+ * deafness has not been reported yet (0), the group stays deaf, and nothing is reported. Otherwise (1) it is news. */
 START_TEST(test_a_deafness_in_the_turn_in_which_another_ends_is_no_news)
 {
 	struct hw_hearing *h = &w->m->hearing;
@@ -198,7 +198,8 @@ START_TEST(test_a_deafness_in_the_turn_in_which_another_ends_is_no_news)
 }
 END_TEST
 
-/* Only the canaries' topic is lost, which is told: what devices bring goes on to prove that the filter is none. */
+/* Only the topic of the canaries is lost, and this is reported. The messages of devices still prove that the filter
+ * hears. */
 START_TEST(test_canaries_that_do_not_come_while_heartbeats_do)
 {
 	static const char *const others[] = {"b", "c", NULL};
@@ -323,8 +324,8 @@ static void live_on(const char *const *ids, int64_t seconds)
 }
 
 /* Only the canary of a filter is lost (its topic may not be written any more) while another filter brings heartbeats:
- * after a timeout that is believed, and the silent are offline a timeout later. Whoever beats stays online. The broker
- * says that it refuses the canary (1), or not (0). */
+ * after a timeout the loss is believed to be the canary's own, and silent devices are offline one timeout later.
+ * Devices that send heartbeats stay online. The broker says that it refuses the canary (1), or not (0). */
 START_TEST(test_a_lost_canary_does_not_deny_what_other_filters_bring)
 {
 	static const char *const others[] = {"b", "c", NULL};
@@ -392,7 +393,7 @@ START_TEST(test_a_refusal_of_the_past_does_not_explain_a_lost_canary)
 }
 END_TEST
 
-/* What the broker says of each of many canaries is told once. */
+/* The broker refuses many canaries with the same reason: it is reported once. */
 START_TEST(test_a_refusal_that_lasts_is_told_once)
 {
 	live_on_both(fleet, 20, true);
@@ -689,7 +690,7 @@ START_TEST(test_a_reload_ends_it_with_the_filter)
 	w->deny = NULL;
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
 	world_pass(w, 9 * S);
-	ck_assert_uint_eq(offline(), 0); /* silence counts anew */
+	ck_assert_uint_eq(offline(), 0); /* the timeout starts again */
 	world_pass(w, 2 * S);
 	ck_assert_uint_eq(offline(), 3);
 }
@@ -822,8 +823,8 @@ START_TEST(test_another_monitors_canary_is_no_proof_of_time)
 }
 END_TEST
 
-/* What the group is heard through is away: nobody of it is judged, its goodbyes are void, and silence counts anew after
- * a grace once it is back. Another group goes on. */
+/* The upstream of a group is away: its devices are not judged, and goodbyes do not count. When the upstream is back and
+ * the grace has passed, their timeouts start again. Another group is judged as before. */
 START_TEST(test_an_upstream_that_is_away)
 {
 	static const char *const whiles[] = {"$SYS/bridge on", "hub health.up=true"};

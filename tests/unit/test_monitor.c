@@ -436,7 +436,7 @@ START_TEST(test_recurring_blindness_cannot_put_a_death_off_for_ever)
 }
 END_TEST
 
-/* A loss is over when it is found out: it is told all the same, its begin and its end. */
+/* A loss is already over when it is found. Its begin and its end are reported nevertheless. */
 START_TEST(test_a_loss_is_told)
 {
 	world_beat(w, "a", "");
@@ -479,8 +479,8 @@ START_TEST(test_wall_clock_steps_cause_nothing)
 }
 END_TEST
 
-/* Another has written the device's record since: its next seq is beyond that one's, which it would be taken for else.
- */
+/* Another node has written the device's record in the meantime. The next seq of this node is higher: with the same seq,
+ * the two records could not be distinguished. */
 START_TEST(test_a_newer_seq_is_adopted)
 {
 	world_beat(w, "a", "");
@@ -500,7 +500,7 @@ START_TEST(test_a_newer_seq_is_adopted)
 }
 END_TEST
 
-/* What was told of a device that is gone is told the same way ever after: the clock moves, and so does the monitor. */
+/* The last-seen time that was reported for an offline device does not change when the wall clock is set. */
 START_TEST(test_last_seen_of_the_gone_is_as_it_was_told)
 {
 	world_beat(w, "a", "");

@@ -278,7 +278,7 @@ START_TEST(written_and_lost_in_between)
 }
 END_TEST
 
-/* One of several nodes notes what it is told of the key, and looks again once it decides. */
+/* A node that does not decide notes what it learns of the key, and looks at the key again when it decides. */
 START_TEST(another_nodes_key)
 {
 	unsigned p = hw_partition_of("a", 1);

@@ -188,7 +188,8 @@ START_TEST(a_stop_drains_releases_and_leaves)
 	ck_assert_ptr_null(member("m"));
 	ck_assert_ptr_nonnull(last(HW_NODES_STOPPED));
 	pass(1100, NULL);
-	ck_assert_int_gt(hw_nodes_due(n, now).ns, now.mono.ns); /* or whoever still has to do would spin */
+	ck_assert_int_gt(hw_nodes_due(n, now).ns,
+	                 now.mono.ns); /* otherwise the loop would spin while there is work left */
 }
 END_TEST
 
@@ -228,8 +229,8 @@ START_TEST(an_epoch_that_is_impossible)
 }
 END_TEST
 
-/* A node whose clock is wrong claims by Redis' clock, and keeps what it has when its clock is set. When Redis' clock is
- * set back, what was claimed by it is claimed anew. */
+/* A node whose clock is wrong claims partitions by Redis' clock, and keeps them when its own clock is set. When Redis'
+ * clock is set back, the node claims its partitions again. */
 START_TEST(clocks_that_are_wrong)
 {
 	const int64_t days = INT64_C(40) * 86400000;

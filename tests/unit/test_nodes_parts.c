@@ -220,7 +220,7 @@ START_TEST(members_beyond_the_bound_are_refused)
 	hw_members_update(&members, at(0), e, HW_MEMBERS_MAX + 1);
 	ck_assert_uint_eq(members.n, HW_MEMBERS_MAX);
 	ck_assert_uint_eq(members.refused, 1);
-	hw_members_update(&members, at(1), e, 1); /* who is not told any more is gone */
+	hw_members_update(&members, at(1), e, 1); /* a member that is not in the answer is gone */
 	ck_assert_uint_eq(members.n, 1);
 }
 END_TEST

@@ -344,7 +344,7 @@ static void *count_taken(size_t size)
 	return malloc(size);
 }
 
-/* cJSON's hooks are the process's: reading a payload leaves them to whoever set them last. */
+/* cJSON's hooks belong to the whole process. Reading a payload does not change them. */
 START_TEST(hooks_are_left_alone)
 {
 	cJSON_InitHooks(&(cJSON_Hooks){count_taken, free});
@@ -430,7 +430,7 @@ START_TEST(broken_json)
 }
 END_TEST
 
-/* What is kept after `text` has been said of it, as JSON; `kept` is the packed report. */
+/* Puts the report in `text` over the packed report `kept`. Returns the result as JSON. */
 static const char *keep(uint8_t *kept, const char *text)
 {
 	static char json[512];
@@ -440,7 +440,7 @@ static const char *keep(uint8_t *kept, const char *text)
 	size_t size = hw_report_packed_size(&is);
 	ck_assert_uint_le(size, sizeof(news));
 	hw_report_pack(&is, news);
-	/* Renewed is as packed anew, where it can be; otherwise nothing is lost. */
+	/* If the kept report can be renewed in place, it has the same bytes as one that is packed from scratch. */
 	bool renewed = hw_report_renew(kept, &p.report);
 	ck_assert(!renewed || memcmp(kept, news, size) == 0);
 	memcpy(kept, news, size);

@@ -382,7 +382,7 @@ START_TEST(test_nobody_is_asked_while_blind_or_before_silence_counts)
 	int64_t seeing = now_ns() - S;
 	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
 	world_until(w, seeing + 20 * S - 100 * MS);
-	ck_assert_uint_eq(probes(), 0); /* silence counts anew */
+	ck_assert_uint_eq(probes(), 0); /* the timeout starts again */
 	world_until(w, seeing + 25 * S + 100 * MS);
 	ck_assert_uint_eq(probes(), 1);
 	world_until(w, seeing + 29 * S);

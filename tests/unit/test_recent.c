@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What was told before, against a list of when each was told last. */
+/* The hashes of transitions that heartwheelctl has shown, compared with a list of the step in which each was shown
+ * last.
+ */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@ static uint64_t seed_of_run(void)
 	return seed;
 }
 
-/* Odd, and many of them beside one another. */
+/* Odd numbers, because 0 is a free slot; many of them have neighbouring slots. */
 static uint64_t hash_of(uint64_t i)
 {
 	return i % 2 ? i << 33 | 1 : (i * 0x9e3779b97f4a7c15u) | 1;
@@ -34,7 +36,7 @@ START_TEST(as_the_twin)
 	struct hw_recent t = {0};
 	unsigned again = 0, forgotten = 0;
 	for (unsigned step = 1; step <= STEPS; step++) {
-		/* Mostly what is new, or was lately. */
+		/* Mostly hashes that are new or were added shortly before. */
 		uint64_t i = sim_below(&random, 4) ? step / 8 % HASHES : (uint64_t)sim_below(&random, HASHES);
 		bool was = hw_recent_add(&t, hash_of(i));
 		if (was)
@@ -51,7 +53,7 @@ START_TEST(as_the_twin)
 }
 END_TEST
 
-/* As after a reconnect: all that the daemon remembers comes again. */
+/* As after a reconnect: all transitions that the daemon keeps come again. */
 START_TEST(all_of_them_once_more)
 {
 	struct hw_recent t = {0};

@@ -304,7 +304,7 @@ START_TEST(same_hash_is_not_same_id)
 }
 END_TEST
 
-/* Whoever knows the key can make the probes long; whoever does not, cannot. */
+/* If the hash key is known, ids can be chosen that collide. Under another key these ids do not collide. */
 START_TEST(chosen_ids_do_not_collide_under_another_key)
 {
 	struct hw_registry *other = hw_registry_new(other_key);

@@ -30,7 +30,7 @@ START_TEST(its_own_timeout_counts)
 	s.own_timeout_ms = 3600000;
 	stream("a", HW_STATE_ONLINE, _i ? 6 : 5);
 	int64_t from = w->now.mono.ns, at;
-	world_pass(w, 2 * TIMEOUT); /* in vain: a silent one is found to live as well */
+	world_pass(w, 2 * TIMEOUT); /* does not matter: a device marked as silent is found to live, too */
 	ck_assert(world_device(w, "a")->flags & HW_FLAG_SILENT);
 	load(s);
 	ck_assert(!(world_device(w, "a")->flags & HW_FLAG_SILENT));
@@ -361,8 +361,9 @@ START_TEST(another_store_overrules_who_has_not_decided)
 }
 END_TEST
 
-/* A store that was emptied, and an owner that came behind that and has never heard of the device: it hands over, owes
- * nothing, and has told nobody. If the store has a word of it by then, whoever wrote that has. */
+/* The store was emptied, and the owner started after that and does not know the device. When it hands the partition
+ * over, it owes nothing, and has published nothing of the device. If the store has a record of the device by then, the
+ * node that wrote the record has published it. */
 START_TEST(what_another_store_lacks_is_owed_by_who_takes_it_over)
 {
 	static const enum hw_state states[] = {HW_STATE_ONLINE, HW_STATE_OFFLINE};
@@ -417,7 +418,7 @@ START_TEST(what_another_store_has_in_another_state_is_owed_by_who_takes_it_over)
 	else
 		stream("a", HW_STATE_ONLINE, 5);
 	ck_assert_str_eq(gone(), "");
-	if (_i / 2) /* and its owner has told of it anew */
+	if (_i / 2) /* and its owner has published a transition of it again */
 		stream("a", HW_STATE_OFFLINE, 6);
 	role(HW_ROLE_OWNS);
 	role(HW_ROLE_AUTHORITATIVE);
@@ -428,8 +429,9 @@ START_TEST(what_another_store_has_in_another_state_is_owed_by_who_takes_it_over)
 }
 END_TEST
 
-/* The word that the store lacked at the end of one reading comes in the next, from the stream or in its hash: who wrote
- * it has told the broker. In a reading of another store still, its hash may be as old as what was noted. */
+/* A record that the store lacked at the end of one reading comes in the next one, from the stream or in its hash: the
+ * node that wrote it has published it. If the next reading is of yet another store, its hash may be as old as what was
+ * noted. */
 START_TEST(what_was_lacked_and_comes_in_the_next_reading_is_not_owed)
 {
 	bool other = _i / 2;

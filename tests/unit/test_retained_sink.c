@@ -288,7 +288,7 @@ START_TEST(test_partitions_that_were_taken_over_are_told_again)
 }
 END_TEST
 
-/* Each begins while the one before is still being told. */
+/* Each partition comes while the devices of the one before are still being published. */
 START_TEST(test_partitions_that_come_one_by_one_are_told_once)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
@@ -306,7 +306,7 @@ START_TEST(test_partitions_that_come_one_by_one_are_told_once)
 }
 END_TEST
 
-/* It was told to nobody that the device is forgotten; that is another node's to do. */
+/* The removal of the device was not published: another node has to do it. */
 START_TEST(test_what_a_stop_leaves_unsent_is_known)
 {
 	struct hw_partitions one = {{0}}, other = {{0}}, left;
@@ -459,7 +459,7 @@ START_TEST(test_what_may_not_go_is_held)
 	ck_assert_uint_eq(asked, 0);
 	ck_assert_int_ge(hw_retained_oldest_ms(&pending, w->now.mono.ns / MS), DEVICES / ROOM / 2 * 50);
 	uint64_t held = pending.pending;
-	hw_retained_retry(&pending); /* in vain */
+	hw_retained_retry(&pending); /* without success */
 	go_on_until_idle();
 	ck_assert_uint_eq(asked, held);
 	ck_assert_uint_eq(pending.pending, held);

@@ -112,7 +112,7 @@ START_TEST(test_reserved_and_not_committed)
 {
 	struct hw_ring *r = hw_ring_new(RING);
 	ck_assert_ptr_nonnull(hw_ring_reserve(r, RING / 4));
-	put(r, "kept"); /* in the place of what was reserved in vain */
+	put(r, "kept"); /* in the place that was reserved and not used */
 	char *more = hw_ring_reserve(r, 100);
 	memcpy(more, "short", 5);
 	hw_ring_commit(r, 5);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sources of evidence that come and go while the monitor runs: one that comes is blind until it is proven, one that
- * goes leaves no evidence behind that blocks or lies. */
+/* Sources of evidence that come and go while the monitor runs. A new source is blind until barriers prove it. A source
+ * that goes leaves no evidence behind that is wrong or blocks judgements. */
 #include "../suite.h"
 #include "world.h"
 
@@ -118,7 +118,7 @@ START_TEST(test_barriers_of_before_it_came_prove_nothing)
 }
 END_TEST
 
-/* What it had read of nobody knows: whoever was silent has a whole timeout more. */
+/* A source goes. Nobody knows which messages it had read and not handed on: silent devices get a whole timeout more. */
 START_TEST(test_one_that_goes_takes_with_it_what_was_on_its_way)
 {
 	unsigned peer = comes();

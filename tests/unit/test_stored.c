@@ -79,7 +79,8 @@ START_TEST(test_loading)
 	world_drain(v);
 	ck_assert(world_is(v, "new", HW_STATE_ONLINE));
 	ck_assert(world_is(v, "new-goodbye", HW_STATE_OFFLINE));
-	/* Silent for 10 s when this run began, so 20 s are left: but the start was lossy, so silence counts anew. */
+	/* Silent for 10 s when this run began, so 20 s are left: but the start was lossy, so the timeout starts again.
+	 */
 	int64_t at;
 	world_pass(v, 31 * S);
 	ck_assert(world_is(v, "silent", HW_STATE_OFFLINE));

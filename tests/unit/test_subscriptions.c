@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the readers are told to subscribe to, at the start and at a reload that one of them has no memory for. */
+/* The subscriptions that the readers get, at the start and at a reload for which one reader has no memory. */
 #include <check.h>
 #include <errno.h>
 #include <malloc.h>
@@ -13,7 +13,7 @@ static struct hw_settings settings = {.mqtt = {.protocol = 5}};
 static struct hw_app_broker broker = {.n_readers = 2};
 static struct hw_app app = {.conf = &settings, .start = &settings, .broker = &broker};
 
-/* Stands before libmqtt's: the readers are none, and say what they were told. */
+/* Used instead of libmqtt's function: there are no readers, and the filters are recorded in `told`. */
 static char told[512];
 static unsigned sets, refused_from;
 
@@ -138,7 +138,7 @@ START_TEST(without_a_store_statuses_are_replayed)
 }
 END_TEST
 
-/* What was put together for the readers is given back, whoever of them has refused it. */
+/* The filters that were allocated for the readers are freed, whichever reader refuses them. */
 START_TEST(what_cannot_be_set_is_freed)
 {
 	enum { ROUNDS = 2000 };

@@ -223,7 +223,8 @@ static void redis_answers(void)
 	n_asked = 0;
 }
 
-/* The broker says of all messages what became of them; `lost`: of that one that its connection was lost; -1: none. */
+/* Ends all puts that were handed over: with HW_PUT_LOST the one with the number `lost` (-1: none), the others with
+ * HW_PUT_TAKEN. */
 static void broker_answers(int lost)
 {
 	size_t n = n_puts;

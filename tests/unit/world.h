@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A small world around a monitor, for tests: virtual time, one source of evidence unless a test adds others, a broker
- * that sends barriers back after `rtt` unless told not to, and a log of everything that came out. Header only; each
+ * that sends barriers back after `rtt` unless a test forbids it, and a log of all outputs. Header only; each
  * test program has its own copy.
  */
 #ifndef WORLD_H
