@@ -24,6 +24,7 @@ def options(description):
     p = argparse.ArgumentParser(description=description)
     p.add_argument("--build", default=os.environ.get("HW_BUILD", "build"), type=Path, help="the build directory")
     p.add_argument("--smoke", action="store_true", help="small sizes: does it run at all")
+    p.add_argument("--full", action="store_true", help="of a bench with short sizes: those for a quiet machine")
     o = p.parse_args()
     o.build = o.build.resolve()
     os.environ["HW_BUILD"] = str(o.build)

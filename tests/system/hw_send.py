@@ -228,8 +228,8 @@ class Alertmanager(Process):
     def url(self):
         return "http://127.0.0.1:%d" % self.port
 
-    def start(self):
-        (self.dir / "am.yml").write_text(
+    def start(self, text=None):
+        (self.dir / "am.yml").write_text(text or
             "route: {receiver: hook, group_by: [incident], group_wait: 100ms, group_interval: 200ms, repeat_interval: 1h}\n"
             "receivers: [{name: hook, webhook_configs: [{url: '%s', send_resolved: true}]}]\n" % self.hook)
         self.spawn([self.program, "--config.file=am.yml", "--storage.path=%s" % (self.dir / "data"), "--cluster.listen-address=",
