@@ -24,7 +24,7 @@ struct hw_alert_turn {
 /* Adds the messages that are due to the outbox. Returns 0 or -ENOMEM. */
 static int make_messages(struct hw_alert_app *a, struct hw_now now)
 {
-	const struct hw_alert_writer w = {a->engine, a->conf->node_id, hw_alert_watch_online, a->watch};
+	const struct hw_alert_writer w = hw_alert_writer_of(a);
 	struct hw_incident_message m;
 	int rc = 0;
 	while (rc == 0 && hw_incidents_message(a->engine, now, &m))

@@ -26,7 +26,7 @@ static void clear_rows(struct hw_board *b)
 
 void hw_board_fini(struct hw_board *b)
 {
-	cJSON **all[] = {&b->status, &b->groups, &b->tasks, &b->device, &b->lately};
+	cJSON **all[] = {&b->status, &b->groups, &b->tasks, &b->incidents, &b->device, &b->lately};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		hw_board_put(all[i], NULL);
 	clear_rows(b);

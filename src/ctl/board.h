@@ -37,7 +37,7 @@ struct hw_board_change {
 enum hw_board_view { HW_VIEW_OFFLINE, HW_VIEW_ALL, HW_VIEW_ONLINE, HW_VIEWS };
 
 struct hw_board {
-	cJSON *status, *groups, *tasks, *device, *lately; /* owned; NULL: unknown */
+	cJSON *status, *groups, *tasks, *incidents, *device, *lately; /* owned; NULL: unknown */
 	enum hw_board_view view;
 	char search[HW_BOARD_SEARCH]; /* text that the ids contain; "": all */
 	struct hw_board_row rows[HW_BOARD_ROWS];

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "heartwheel/json_tree.h"
 
 #define ANSWER_MAX (64 * 1024 * 1024)
 #define TIMEOUT_S  30L
+#define AGAIN_MS   3000
 
 struct hw_client {
 	CURL *curl;
@@ -20,7 +22,8 @@ struct hw_client {
 	char next[sizeof(((struct hw_answer *)0)->next)];
 	int64_t as_of_ms; /* Heartwheel-As-Of of the last answer; 0: none */
 	struct hw_path body;
-	bool reached; /* the last request had a connection */
+	const struct hw_client_also *also; /* borrowed; NULL: none */
+	bool reached;                      /* the last request had a connection */
 	char why[512];
 	char curl_why[CURL_ERROR_SIZE];
 };
@@ -223,7 +226,8 @@ struct stream {
 	struct hw_client *c;
 	hw_line *line;
 	void *arg;
-	bool ended; /* the line callback has ended the stream */
+	struct curl_slist *headers; /* owned */
+	bool ended;                 /* the line callback has ended the stream */
 };
 
 /* Passes on complete lines; the rest stays in the body. */
@@ -253,30 +257,95 @@ static void read_refusal(struct hw_client *c, long code)
 	cJSON_Delete(json);
 }
 
-int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code)
+/* Prepares the request of a stream. Returns 0 or -1. */
+static int stream_prepare(struct stream *s, const char *path, const char *last)
 {
-	struct stream s = {.c = c, .line = line, .arg = arg};
-	struct curl_slist *headers = NULL;
 	char place[128];
-	*code = 0;
-	if (prepare(c, path) < 0)
+	if (prepare(s->c, path) < 0)
 		return -1;
 	if (last && *last) {
 		snprintf(place, sizeof(place), "Last-Event-ID: %s", last);
-		headers = curl_slist_append(NULL, place);
-		curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+		s->headers = curl_slist_append(NULL, place);
+		curl_easy_setopt(s->c->curl, CURLOPT_HTTPHEADER, s->headers);
 	}
-	curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, c);
-	c->as_of_ms = 0;
-	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_stream);
-	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, &s);
+	curl_easy_setopt(s->c->curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(s->c->curl, CURLOPT_HEADERDATA, s->c);
+	s->c->as_of_ms = 0;
+	curl_easy_setopt(s->c->curl, CURLOPT_WRITEFUNCTION, on_stream);
+	curl_easy_setopt(s->c->curl, CURLOPT_WRITEDATA, s);
 	/* A comment comes every 15 s, so a longer silence means that the daemon hangs or cannot be reached. */
-	curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_TIME, 60L);
-	CURLcode rc = curl_easy_perform(c->curl);
+	curl_easy_setopt(s->c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(s->c->curl, CURLOPT_LOW_SPEED_TIME, 60L);
+	return 0;
+}
+
+static void stream_end(struct stream *s)
+{
+	curl_slist_free_all(s->headers);
+	s->headers = NULL;
+}
+
+void hw_client_read_also(struct hw_client *c, const struct hw_client_also *also)
+{
+	c->also = also;
+}
+
+static int64_t mono_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Reads the prepared stream of `c` to its end, and meanwhile the second one. */
+static CURLcode perform_both(struct hw_client *c, const struct hw_client_also *also)
+{
+	struct stream second = {.c = also->client, .line = also->line, .arg = also->arg};
+	CURLM *multi = curl_multi_init();
+	CURLcode rc = CURLE_OUT_OF_MEMORY;
+	CURLMsg *message;
+	int64_t due_ms = 0;
+	int n;
+	bool open = false, reads = multi && curl_multi_add_handle(multi, c->curl) == CURLM_OK;
+	while (reads) {
+		if (!open && mono_ms() >= due_ms) {
+			due_ms = mono_ms() + AGAIN_MS;
+			open = stream_prepare(&second, also->path, also->last) == 0 &&
+			       curl_multi_add_handle(multi, also->client->curl) == CURLM_OK;
+		}
+		reads = curl_multi_perform(multi, &n) == CURLM_OK;
+		while (reads && (message = curl_multi_info_read(multi, &n))) {
+			if (message->easy_handle == c->curl) {
+				rc = message->data.result;
+				reads = false;
+				break;
+			}
+			curl_multi_remove_handle(multi, also->client->curl);
+			stream_end(&second);
+			open = false;
+			due_ms = mono_ms() + AGAIN_MS;
+		}
+		if (reads)
+			reads = curl_multi_poll(multi, NULL, 0, AGAIN_MS, NULL) == CURLM_OK;
+	}
+	if (open)
+		curl_multi_remove_handle(multi, also->client->curl);
+	stream_end(&second);
+	if (multi)
+		curl_multi_remove_handle(multi, c->curl);
+	curl_multi_cleanup(multi);
+	return rc;
+}
+
+int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code)
+{
+	struct stream s = {.c = c, .line = line, .arg = arg};
+	*code = 0;
+	if (stream_prepare(&s, path, last) < 0)
+		return -1;
+	CURLcode rc = c->also ? perform_both(c, c->also) : curl_easy_perform(c->curl);
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, code);
-	curl_slist_free_all(headers);
+	stream_end(&s);
 	if (s.ended)
 		return 0;
 	if (*code != 200 && rc == CURLE_OK) {

@@ -48,6 +48,16 @@ struct hw_answer {
  * lost; 1 if the status in *code is not 200 (hw_client_why() then has the text).
  */
 typedef bool hw_line(void *arg, const char *line);
+/* A second stream, with a client of its own, that is read while hw_client_stream() reads the first. It is opened again
+ * 3 s after it has ended or was refused. `last` points to the value for Last-Event-ID. */
+struct hw_client_also {
+	struct hw_client *client;
+	const char *path, *last;
+	hw_line *line;
+	void *arg;
+};
+/* For the later calls of hw_client_stream(). `also` is borrowed; NULL: one stream. */
+void hw_client_read_also(struct hw_client *c, const struct hw_client_also *also);
 int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code);
 
 /*

@@ -49,6 +49,8 @@ hw_command hw_cmd_task_send, hw_cmd_task_list, hw_cmd_task_show, hw_cmd_task_can
 hw_command hw_cmd_user_add, hw_cmd_user_list, hw_cmd_user_remove; /* user.c */
 hw_command hw_cmd_incidents, hw_cmd_incident, hw_cmd_ack, hw_cmd_unack, hw_cmd_silence, hw_cmd_silences,
 	hw_cmd_unsilence; /* incident.c */
+/* How the sentence of an incident is painted: dim if the incident is acknowledged or silenced. */
+enum hw_paint hw_incident_paint(const cJSON *incident);
 /* Return what is wrong with the arguments, or NULL. */
 const char *hw_history_judge(const struct hw_args *args);
 const char *hw_silence_judge(const struct hw_args *args);

@@ -127,6 +127,26 @@ static void print_owner(const struct hw_ctl *ctl, const cJSON *device)
 	fputc('\n', stdout);
 }
 
+/* Prints the parents and the number of children, if there are any. */
+static void print_family(const struct hw_ctl *ctl, const cJSON *device)
+{
+	const cJSON *parents = cJSON_GetObjectItemCaseSensitive(device, "parents"), *one;
+	char count[HW_SPAN_MAX];
+	cJSON_ArrayForEach(one, parents)
+	{
+		const char *state = hw_member_text(one, "state");
+		line(one == parents->child ? "parents" : "");
+		hw_text_print(stdout, &ctl->screen, hw_member_text(one, "id"));
+		printf(" %s%s%s\n", hw_paint(&ctl->screen, hw_state_paint(state)), *state ? state : "not known",
+		       hw_paint(&ctl->screen, HW_PLAIN));
+	}
+	int64_t n = hw_member_int(device, "children");
+	if (n == 0)
+		return;
+	line("children");
+	printf("%s device%s\n", hw_text_count(n, count), n == 1 ? " is behind it" : "s are behind it");
+}
+
 static void print_lately(struct hw_ctl *ctl, const cJSON *transitions)
 {
 	char clock[HW_SPAN_MAX], zone[HW_SPAN_MAX];
@@ -172,6 +192,7 @@ static void print_device(struct hw_ctl *ctl, const cJSON *device)
 	print_due(ctl, device, online);
 	print_text(ctl, device, "group");
 	print_text(ctl, device, "source");
+	print_family(ctl, device);
 	print_owner(ctl, device);
 	line("seq");
 	printf("%" PRId64 "\n", hw_member_int(device, "seq"));

@@ -13,20 +13,35 @@
 
 /* --- incidents ---------------------------------------------------------------------------------------------------- */
 
-static enum hw_paint paint_of(const cJSON *i)
+static bool is_open(const cJSON *i)
 {
-	if (strcmp(hw_member_text(i, "state"), "open") != 0)
+	return strcmp(hw_member_text(i, "state"), "open") == 0;
+}
+
+/* A silence covers all its devices that are down. */
+static bool is_silenced(const cJSON *i)
+{
+	return hw_member_int(i, "silenced") > 0 && hw_member_int(i, "silenced") >= hw_member_int(i, "down");
+}
+
+enum hw_paint hw_incident_paint(const cJSON *incident)
+{
+	if (!is_open(incident))
 		return HW_PLAIN;
-	return hw_member_has(i, "by") ? HW_WARN : HW_BAD;
+	return hw_member_has(incident, "by") || is_silenced(incident) ? HW_DIM : HW_BAD;
 }
 
 /* "0mwzeeskwg1a  open          gateway ga is offline since 14:39:16: ...". */
 static void print_line(const struct hw_ctl *ctl, const cJSON *i)
 {
-	bool acknowledged = hw_member_has(i, "by") && strcmp(hw_member_text(i, "state"), "open") == 0;
+	bool acknowledged = hw_member_has(i, "by") && is_open(i);
+	bool silenced = !acknowledged && is_silenced(i) && is_open(i);
 	hw_text_column(&ctl->screen, 14, hw_member_text(i, "id"));
-	fputs(hw_paint(&ctl->screen, paint_of(i)), stdout);
-	hw_text_column(&ctl->screen, 14, acknowledged ? "acknowledged" : hw_member_text(i, "state"));
+	fputs(hw_paint(&ctl->screen, hw_incident_paint(i)), stdout);
+	hw_text_column(&ctl->screen, 14,
+	               acknowledged ? "acknowledged"
+	               : silenced   ? "silenced"
+	                            : hw_member_text(i, "state"));
 	fputs(hw_paint(&ctl->screen, HW_PLAIN), stdout);
 	hw_text_print(stdout, &ctl->screen, hw_member_text(i, "sentence"));
 	putchar('\n');

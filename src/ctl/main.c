@@ -95,10 +95,11 @@ static const struct hw_command commands[] = {
 	{"status", hw_cmd_status, HW_TAKES(JSON), &nothing, &daemon_family, .synopsis = "status [--json]",
          .brief = "state of the daemon and the fleet",
          .more = "Shows how many devices are online and offline, whether the monitor is blind and\n"
-                 "why, its connections, and pending writes, on one screen.\n"},
+                 "why, the newest open incidents, its connections, and pending writes, on one screen.\n"},
 	{"top", hw_cmd_top, 0, &nothing, &daemon_family, .synopsis = "top",
          .brief = "the fleet, live, on the whole terminal",
-         .more = "Shows counts, groups, offline devices and the last changes, until q is pressed.\n"
+         .more = "Shows counts, open incidents, groups, offline devices and the last changes, until q\n"
+                 "is pressed.\n"
                  "'/' filters by a part of the id, Enter opens a device, 'a' shows all devices.\n"},
 	{"list", hw_cmd_list,
          HW_TAKES(STATE) | HW_TAKES(GROUP) | HW_TAKES(PREFIX) | HW_TAKES(SEARCH) | HW_TAKES(SORT) | HW_TAKES(DEVICES) |
@@ -107,12 +108,13 @@ static const struct hw_command commands[] = {
          .more = "Lists devices, sorted by id unless --sort is given.\n"},
 	{"show", hw_cmd_show, HW_TAKES(JSON), &device, &daemon_family, .synopsis = "show ID [--json]",
          .brief = "everything about one device",
-         .more = "Shows a device's state, its last report, its recent transitions, and its place in\n"
-                 "the wheel.\n"},
+         .more = "Shows a device's state, its last report, its parents and how many devices are behind\n"
+                 "it, its recent transitions, and its place in the wheel.\n"},
 	{"watch", hw_cmd_watch, HW_TAKES(STATE) | HW_TAKES(GROUP) | HW_TAKES(PREFIX) | HW_TAKES(JSON) | HW_TAKES(LINES),
          &nothing, &daemon_family, .synopsis = "watch [OPTION]...", .brief = "transitions as they happen",
          .more = "Prints a line for each device that goes online, goes offline or is forgotten, until\n"
-                 "interrupted. After a restart of the daemon it continues where it stopped.\n"},
+                 "interrupted. After a restart of the daemon it continues where it stopped. Without\n"
+                 "a filter and without --json, it also prints when incidents open, change and close.\n"},
 	{"wheel", hw_cmd_wheel, HW_TAKES(JSON), &nothing, &daemon_family, .synopsis = "wheel [--json]",
          .brief = "the timing wheel, drawn",
          .more = "Draws the four levels of the wheel: for each slot a bar that shows its number of\n"

@@ -8,8 +8,10 @@
 #include "ctl/words.h"
 #include "heartwheel/print.h"
 
-#define BAR_MAX    40
-#define GROUPS_MAX 8 /* with more groups, the text above them would scroll out of sight; `groups` lists them all */
+#define BAR_MAX       40
+#define INCIDENTS_MAX 5 /* `incidents` lists all */
+#define INCIDENTS_S   5
+#define GROUPS_MAX    8 /* with more groups, the text above them would scroll out of sight; `groups` lists them all */
 
 static void name(const struct hw_ctl *ctl, const char *text)
 {
@@ -200,6 +202,36 @@ static void print_groups(const struct hw_ctl *ctl)
 	hw_answer_fini(&a);
 }
 
+/* The sentences of the newest open incidents. */
+static void print_incidents(const struct hw_ctl *ctl)
+{
+	struct hw_answer a;
+	const cJSON *i;
+	int n = 0;
+	if (hw_client_get(ctl->client, "/v1/incidents?limit=6", INCIDENTS_S, &a) < 0) {
+		line(ctl, "incidents", HW_WARN, "heartwheel-alert does not answer");
+		return;
+	}
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(a.json, "incidents");
+	if (a.code == 404) { /* an older heartwheeld */
+		hw_answer_fini(&a);
+		return;
+	}
+	if (a.code != 200)
+		line(ctl, "incidents", HW_DIM, hw_member_text(a.json, "error"));
+	else if (!list || !list->child)
+		line(ctl, "incidents", HW_PLAIN, "none is open");
+	cJSON_ArrayForEach(i, list)
+	{
+		if (n < INCIDENTS_MAX)
+			line(ctl, n ? "" : "incidents", hw_incident_paint(i), hw_member_text(i, "sentence"));
+		else
+			line(ctl, "", HW_PLAIN, "more: heartwheelctl incidents");
+		n++;
+	}
+	hw_answer_fini(&a);
+}
+
 static void print_cluster(const struct hw_ctl *ctl, const cJSON *c)
 {
 	char text[HW_WORDS_MAX];
@@ -222,6 +254,7 @@ static void print_fleet(const struct hw_ctl *ctl, const cJSON *s)
 	print_seeing(ctl, s);
 	print_devices(ctl, s);
 	print_unjudged(ctl, s);
+	print_incidents(ctl);
 	print_groups(ctl);
 	print_last(ctl);
 	print_rates(ctl, s);

@@ -27,8 +27,8 @@
 #define LOST_MS  3000 /* without an answer: the loss is shown */
 #define RETRY_MS 1000
 
-enum ask { ASK_STATUS, ASK_GROUPS, ASK_TASKS, ASK_LIST, ASK_TRANSITIONS, ASK_DEVICE, ASK_LATELY, ASKS };
-static const int64_t periods_ms[ASKS] = {1000, 1000, 5000, 1000, 1000, 1000, 2000};
+enum ask { ASK_STATUS, ASK_GROUPS, ASK_TASKS, ASK_INCIDENTS, ASK_LIST, ASK_TRANSITIONS, ASK_DEVICE, ASK_LATELY, ASKS };
+static const int64_t periods_ms[ASKS] = {1000, 1000, 5000, 2000, 1000, 1000, 1000, 2000};
 
 struct top {
 	struct hw_ctl *ctl;
@@ -89,8 +89,8 @@ static void on_answer(void *arg, unsigned ask, long code, cJSON *json)
 	t->changed = true;
 	if (ask == ASK_DEVICE) {
 		on_device(t, code, json);
-	} else if (ask == ASK_TASKS) {
-		hw_board_put(&t->board.tasks, good ? json : NULL);
+	} else if (ask == ASK_TASKS || ask == ASK_INCIDENTS) {
+		hw_board_put(ask == ASK_TASKS ? &t->board.tasks : &t->board.incidents, good ? json : NULL);
 		if (!good)
 			cJSON_Delete(json);
 	} else if (!good) {
@@ -157,6 +157,7 @@ static struct hw_path ask_path(const struct top *t, unsigned ask)
 	static const char *const paths[ASKS] = {[ASK_STATUS] = "/v1/status",
 	                                        [ASK_GROUPS] = "/v1/groups",
 	                                        [ASK_TASKS] = "/v1/tasks/status",
+	                                        [ASK_INCIDENTS] = "/v1/incidents?limit=6",
 	                                        [ASK_TRANSITIONS] = "/v1/transitions?limit=1000"};
 	struct hw_path path = {0};
 	if (ask == ASK_LIST)

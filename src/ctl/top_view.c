@@ -265,7 +265,23 @@ static void draw_tasks(const struct hw_top_view *f, const cJSON *tasks, int y, i
 		putf(f, y, x, COLS - x, paint(f, HW_BAD), "  on hold: the clock has jumped");
 }
 
-/* Draws nodes and tasks, if there are any. Returns the next line. */
+/* The sentences of the newest open incidents. Most of the screen stays for the list. Returns the next line. */
+static int draw_incidents(const struct hw_top_view *f, const cJSON *incidents, int y)
+{
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(incidents, "incidents"), *i;
+	int room = least_of(LINES / 8, 5);
+	cJSON_ArrayForEach(i, list)
+	{
+		if (room-- <= 0) {
+			put(f, y++, 1, COLS - 1, A_NORMAL, "more: heartwheelctl incidents");
+			break;
+		}
+		put(f, y++, 1, COLS - 1, paint(f, hw_incident_paint(i)), hw_member_text(i, "sentence"));
+	}
+	return y;
+}
+
+/* Draws nodes, tasks and incidents, if there are any. Returns the next line. */
 static int draw_others(const struct hw_top_view *f, const struct hw_board *b, int y)
 {
 	char words[HW_WORDS_MAX];
@@ -276,7 +292,7 @@ static int draw_others(const struct hw_top_view *f, const struct hw_board *b, in
 	}
 	if (b->tasks)
 		draw_tasks(f, b->tasks, y++, 1);
-	return y;
+	return draw_incidents(f, b->incidents, y);
 }
 
 /* --- groups */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl watch: prints the event stream, one line for each transition. After a lost connection, the stream
- * continues after the last printed event, so nothing is missed when the daemon restarts. A repeated transition
- * (events.h) is printed once.
+ * heartwheelctl watch: prints the event stream, one line for each transition, and for each news about an incident.
+ * After a lost connection, the stream continues after the last printed event, so nothing is missed when the daemon
+ * restarts. A repeated transition (events.h) is printed once.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ struct watch {
 	struct hw_ctl *ctl;
 	const struct hw_args *args;
 	struct hw_event_read event; /* the event being read */
+	struct hw_event_read news;  /* of an incident */
 	bool heard;                 /* the connection has delivered data */
 	bool blind;                 /* the last printed state */
 	int64_t blind_since_ms;
@@ -95,6 +96,44 @@ static void on_sight(struct watch *w)
 	cJSON_Delete(sight);
 }
 
+/* Prints that an incident opened, closed or changed, with its sentence. */
+static void print_news(const struct hw_ctl *ctl, const cJSON *news)
+{
+	const struct hw_screen *s = &ctl->screen;
+	const char *what = hw_member_text(news, "what"), *sentence = hw_member_text(news, "sentence");
+	char clock[HW_SPAN_MAX];
+	int64_t at = hw_member_int(news, "at_ms");
+	printf("%s%s%s  %sincident %s  ", hw_paint(s, HW_DIM),
+	       s->terminal ? hw_text_time(at, clock) : hw_text_clock(at, clock), hw_paint(s, HW_PLAIN),
+	       hw_paint(s, strcmp(what, "opened") == 0 ? HW_BAD : HW_DIM), hw_paint(s, HW_PLAIN));
+	hw_text_column(s, 12, what);
+	printf("  ");
+	hw_text_print(stdout, s, *sentence ? sentence : hw_member_text(news, "id"));
+	putchar('\n');
+}
+
+static bool on_news_line(void *arg, const char *line)
+{
+	static const char *const shown[] = {"opened", "closed",       "merged",        "flapping",
+	                                    "steady", "acknowledged", "unacknowledged"};
+	struct watch *w = arg;
+	if (!hw_event_read_line(&w->news, line) || strcmp(w->news.name, "incident") != 0 || !w->news.data)
+		return true;
+	cJSON *news = cJSON_Parse(w->news.data);
+	/* An event with a receiver says that the receiver was sent this. */
+	for (size_t k = 0; k < sizeof(shown) / sizeof(*shown) && !hw_member_has(news, "receiver"); k++)
+		if (strcmp(hw_member_text(news, "what"), shown[k]) == 0)
+			print_news(w->ctl, news);
+	cJSON_Delete(news);
+	return fflush(stdout) == 0;
+}
+
+/* Incidents have no prefix and no state of a device, and --json prints transitions alone. */
+static bool wants_news(const struct hw_args *args)
+{
+	return !args->json && !args->state && !args->group && !args->prefix;
+}
+
 static bool on_line(void *arg, const char *line)
 {
 	struct watch *w = arg;
@@ -121,11 +160,14 @@ static void wait_a_little(void)
 int hw_cmd_watch(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct watch w = {.ctl = ctl, .args = args};
+	struct hw_client *second = wants_news(args) ? hw_client_new(ctl->socket) : NULL;
+	const struct hw_client_also news = {second, "/v1/incidents/events", w.news.last, on_news_line, &w};
 	bool ever = false, reported = false;
 	long code;
 	int wrong = hw_need_group(ctl, args->group);
 	if (wrong)
-		return wrong;
+		return wrong; /* `second` is NULL, because there is a group */
+	hw_client_read_also(ctl->client, second ? &news : NULL);
 	do {
 		w.heard = false;
 		hw_event_read_drop(&w.event);
@@ -142,6 +184,9 @@ int hw_cmd_watch(struct hw_ctl *ctl, const struct hw_args *args)
 		reported = true;
 		wait_a_little();
 	} while (true);
+	hw_client_read_also(ctl->client, NULL);
+	hw_client_free(second);
+	hw_event_read_fini(&w.news);
 	hw_event_read_fini(&w.event);
 	return w.rc;
 }

@@ -45,11 +45,6 @@ bool hw_alert_api_works(struct hw_alert_app *a, struct evhttp_request *req)
 	return false;
 }
 
-struct hw_alert_writer hw_alert_api_writer(struct hw_alert_app *a)
-{
-	return (struct hw_alert_writer){a->engine, a->conf->node_id, hw_alert_watch_online, a->watch};
-}
-
 /* --- status, health ----------------------------------------------------------------------------------------------- */
 
 static void serve_status(void *arg, struct evhttp_request *req, const char *rest)

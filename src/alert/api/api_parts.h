@@ -31,7 +31,6 @@ hw_http_handler hw_serve_incident_events;                                       
 /* Returns true if this instance works and Redis can be reached. Otherwise answers 503, with the name of the node
  * that holds the lease, and returns false. */
 bool hw_alert_api_works(struct hw_alert_app *a, struct evhttp_request *req);
-struct hw_alert_writer hw_alert_api_writer(struct hw_alert_app *a);
 
 /* Answers the request when a commit that contains all changes so far is confirmed: with status `code` and {"id":ID},
  * or without a body if `id` is "". */

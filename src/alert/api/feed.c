@@ -73,8 +73,8 @@ static void write_entry(struct evbuffer *out, const redisReply *entry)
 	hw_stream_event(out, "incident", hw_stream_id_print(at, id));
 	hw_json_begin(&j, out);
 	hw_json_open(&j, '{');
-	for (const char *const *name =
-	             (const char *const[]){"id", "what", "by", "receiver", "kind", "group", "device", "silence", NULL};
+	for (const char *const *name = (const char *const[]){"id", "what", "by", "receiver", "kind", "group", "device",
+	                                                     "silence", "sentence", NULL};
 	     *name; name++) {
 		const char *text = hw_field_words(fields, *name, HW_INCIDENT_TEXT);
 		if (text)

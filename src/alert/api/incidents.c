@@ -113,7 +113,7 @@ static int newest_first(const void *a, const void *b)
 
 static void list_open(struct hw_alert_app *a, struct evhttp_request *req, const struct query *q)
 {
-	const struct hw_alert_writer w = hw_alert_api_writer(a);
+	const struct hw_alert_writer w = hw_alert_writer_of(a);
 	struct ids ids = {.q = q};
 	struct hw_incident_view v;
 	struct hw_json j;
@@ -212,7 +212,7 @@ static struct read *read_new(struct hw_alert_app *a, struct evhttp_request *req,
 static bool write_stored(struct read *r, const char *id, const redisReply *hash, size_t devices, bool is_listed)
 {
 	struct hw_incident_view v, present;
-	const struct hw_alert_writer w = hw_alert_api_writer(r->app);
+	const struct hw_alert_writer w = hw_alert_writer_of(r->app);
 	if (!r->app->engine || !hw_alert_incident_read(id, hash, hw_alert_now().wall_ms, &v) ||
 	    (is_listed && !is_wanted(&r->q, &v)))
 		return false;

@@ -13,6 +13,7 @@
 #include "alert/app.h"
 #include "alert/follow/fields.h"
 #include "alert/follow/follow.h"
+#include "alert/state/message.h"
 #include "alert/state/outbox.h"
 #include "alert/state/places.h"
 
@@ -169,8 +170,19 @@ static int put_receiver(struct hw_alert_commit *c, const struct hw_change *h)
 	return sending ? 0 : -ENOMEM;
 }
 
+/* The present sentence of an incident that changed; "" for the events of a receiver or a silence. */
+static const char *sentence_of(const struct hw_alert_commit *c, const struct hw_change *h, char *buf, size_t cap)
+{
+	const struct hw_alert_writer w = hw_alert_writer_of(c->app);
+	struct hw_incident_view v;
+	bool sent = h->receiver && *h->receiver;
+	return !sent && h->id && hw_incidents_find(c->app->engine, h->id, &v) ? hw_alert_sentence(&w, &v, buf, cap)
+	                                                                      : "";
+}
+
 static void put_record(struct hw_alert_commit *c, const struct hw_change *h)
 {
+	char sentence[HW_INCIDENT_TEXT];
 	if (h->kind == HW_CHANGE_PLANNED) {
 		item(c, "P");
 		put(c, HW_AT_PLANNED_DEVICE, h->device);
@@ -188,6 +200,7 @@ static void put_record(struct hw_alert_commit *c, const struct hw_change *h)
 	put(c, HW_AT_EVENT_KIND, h->incident_kind);
 	put(c, HW_AT_EVENT_GROUP, h->group);
 	put(c, HW_AT_EVENT_DEVICE, h->device);
+	put(c, HW_AT_EVENT_SENTENCE, sentence_of(c, h, sentence, sizeof(sentence)));
 }
 
 /* Returns 0 or -ENOMEM. */

@@ -144,7 +144,9 @@ local kinds = {
 	E = function(a)
 		local entry = { 'id', ARGV[a + EVENT.id], 'what', ARGV[a + EVENT.what], 'at_ms', ARGV[a + EVENT.at], 'by', ARGV[a + EVENT.by], 'receiver',
 			ARGV[a + EVENT.receiver] }
-		local about = { kind = ARGV[a + EVENT.kind], group = ARGV[a + EVENT.group], device = ARGV[a + EVENT.device] } -- of an opening
+		-- The sentence is as of now. The others are of an opening.
+		local about = { kind = ARGV[a + EVENT.kind], group = ARGV[a + EVENT.group], device = ARGV[a + EVENT.device],
+			sentence = ARGV[a + EVENT.sentence] }
 		for name, value in pairs(about) do
 			if value ~= '' then
 				entry[#entry + 1], entry[#entry + 2] = name, value
