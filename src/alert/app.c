@@ -22,6 +22,8 @@
 /* How long before now the streams are read again from, after Redis was emptied or failed over. */
 #define AGAIN_MS 120000
 
+#define LOAD_FAILS_MAX 4 /* of a load: 2^4 / 2 renewals */
+
 struct hw_now hw_alert_now(void)
 {
 	struct timespec t;
@@ -39,10 +41,13 @@ uint64_t hw_alert_seed(void)
 
 const char *hw_alert_unusable_name(enum hw_alert_unusable k)
 {
-	static const char *const names[HW_ALERT_UNUSABLE_KINDS] = {
-		[HW_ALERT_UNUSABLE_ENTRY] = "entry",       [HW_ALERT_UNUSABLE_DEVICE] = "device",
-		[HW_ALERT_UNUSABLE_INCIDENT] = "incident", [HW_ALERT_UNUSABLE_SILENCE] = "silence",
-		[HW_ALERT_UNUSABLE_OFFSET] = "offset",     [HW_ALERT_UNUSABLE_GROUP] = "group"};
+	static const char *const names[HW_ALERT_UNUSABLE_KINDS] = {[HW_ALERT_UNUSABLE_ENTRY] = "entry",
+	                                                           [HW_ALERT_UNUSABLE_DEVICE] = "device",
+	                                                           [HW_ALERT_UNUSABLE_INCIDENT] = "incident",
+	                                                           [HW_ALERT_UNUSABLE_SILENCE] = "silence",
+	                                                           [HW_ALERT_UNUSABLE_OFFSET] = "offset",
+	                                                           [HW_ALERT_UNUSABLE_GROUP] = "group",
+	                                                           [HW_ALERT_UNUSABLE_KEY] = "key"};
 	return names[k];
 }
 
@@ -159,6 +164,7 @@ void hw_alert_on_taken(struct hw_alert_app *a, const struct hw_alert_taken *take
 		return;
 	}
 	hw_log(a->log, HW_LOG_NOTICE, "this instance holds the lease: it sends the notifications");
+	a->load_fails = a->load_wait = 0;
 	load(a, false);
 }
 
@@ -167,7 +173,7 @@ void hw_alert_on_renewed(struct hw_alert_app *a)
 {
 	if (a->engine && a->reload && !hw_alert_commit_is_busy(a->commit))
 		load(a, true);
-	else if (!a->engine && !hw_alert_loader_is_busy(a->loader))
+	else if (!a->engine && !hw_alert_loader_is_busy(a->loader) && a->load_wait-- == 0)
 		load(a, false);
 	hw_senders_wake(a->senders);
 }
@@ -192,8 +198,10 @@ void hw_alert_on_behind(struct hw_alert_app *a)
 
 void hw_alert_on_store(struct hw_alert_app *a, bool up)
 {
-	if (!up)
+	if (!up) {
 		hw_alert_loader_stop(a->loader);
+		a->load_fails = a->load_wait = 0;
+	}
 	hw_alert_commit_store(a->commit, up);
 	hw_alert_watch_store(a->watch, up);
 	hw_alert_follow_store(a->follow, up);
@@ -205,8 +213,12 @@ void hw_alert_on_store(struct hw_alert_app *a, bool up)
 
 void hw_alert_on_loaded(struct hw_alert_app *a, struct hw_incidents *engine)
 {
-	if (!engine)
-		return; /* the next renewal begins again */
+	if (!engine) { /* a later renewal begins again: after 2, 4, 8, then each 16 s */
+		a->load_fails += a->load_fails < LOAD_FAILS_MAX;
+		a->load_wait = (1U << a->load_fails) / 2 - 1;
+		return;
+	}
+	a->load_fails = 0;
 	a->engine = engine;
 	struct hw_incidents_count n = hw_incidents_count(engine);
 	hw_log(a->log, HW_LOG_NOTICE, "the state is loaded: %llu open incidents, %llu devices",

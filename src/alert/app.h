@@ -71,8 +71,9 @@ struct hw_alert_app {
 	struct hw_alert_counts counts;
 	int64_t started_ms; /* monotonic */
 	struct hw_alert_taken taken;
-	bool reload;    /* the state must be loaded again when the running commit has ended */
-	bool away_news; /* messages were made while Redis is away */
+	unsigned load_fails, load_wait; /* loads that failed, one after the other; renewals until the next load */
+	bool reload;                    /* the state must be loaded again when the running commit has ended */
+	bool away_news;                 /* messages were made while Redis is away */
 	bool stopping, released, failed;
 	int64_t stop_by_ms; /* monotonic */
 };

@@ -10,17 +10,40 @@
 
 #include "incident/incidents_priv.h"
 
+/* Whether a new name takes the place of `a` before that of `b`: of the node that was not reported for longer, or that
+ * has been blind for longer. */
+static bool leaves_before(const struct hw_incident_node *a, const struct hw_incident_node *b)
+{
+	if (a->reported != b->reported)
+		return a->reported < b->reported;
+	return a->blind && (!b->blind || a->since < b->since);
+}
+
+/* Adds a node. If all places are taken, the devices of the node that leaves wait on for the new one: the time that it
+ * has seen goes on from that of its predecessor. */
+static struct hw_incident_node *add_node(struct hw_incidents *e, const char *name)
+{
+	struct hw_incident_node *n = &e->nodes[0];
+	int64_t seen = e->now;
+	if (e->n_nodes < HW_INCIDENT_NODES) {
+		n = &e->nodes[e->n_nodes++];
+	} else {
+		for (struct hw_incident_node *k = n; k < e->nodes + e->n_nodes; k++)
+			if (leaves_before(k, n))
+				n = k;
+		seen = hw_blind_seen(e, (unsigned)(n - e->nodes));
+	}
+	*n = (struct hw_incident_node){.reported = e->now, .blind_ms = e->now - seen};
+	memcpy(n->name, name, strlen(name) + 1);
+	return n;
+}
+
 static struct hw_incident_node *find_node(struct hw_incidents *e, const char *name)
 {
 	for (size_t k = 0; k < e->n_nodes; k++)
 		if (strcmp(e->nodes[k].name, name) == 0)
 			return &e->nodes[k];
-	if (e->n_nodes == HW_INCIDENT_NODES || strlen(name) >= sizeof(e->nodes->name))
-		return NULL;
-	struct hw_incident_node *n = &e->nodes[e->n_nodes++];
-	*n = (struct hw_incident_node){0};
-	memcpy(n->name, name, strlen(name) + 1);
-	return n;
+	return strlen(name) < sizeof(e->nodes->name) ? add_node(e, name) : NULL;
 }
 
 unsigned hw_blind_node(struct hw_incidents *e, const char *name)
@@ -41,6 +64,8 @@ void hw_incidents_sight(struct hw_incidents *e, struct hw_now now, const char *n
 {
 	hw_incidents_tick(e, now);
 	struct hw_incident_node *n = find_node(e, node);
+	if (n)
+		n->reported = e->now;
 	if (!n || n->blind == blind)
 		return;
 	if (n->blind)

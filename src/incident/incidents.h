@@ -50,7 +50,7 @@
 #define HW_INCIDENT_SILENCES   1000 /* without those of the file */
 #define HW_INCIDENT_SECTIONS   100  /* [silence] sections */
 #define HW_INCIDENT_WINDOWS    16   /* of a section */
-#define HW_INCIDENT_NODES      64   /* the blindness of further nodes is not known */
+#define HW_INCIDENT_NODES      64   /* a further node takes the place of one that is no longer reported */
 #define HW_INCIDENT_STEP       1000 /* devices and incidents that one hw_incidents_step() visits */
 #define HW_INCIDENT_WAIT_MORE  10000
 #define HW_INCIDENT_BEHIND     5000 /* less than WAIT_MORE: no wait ends while the entry that would end it is unread */

@@ -160,6 +160,7 @@ struct hw_incident_node {
 	char name[128];
 	bool blind;
 	int64_t since, blind_ms; /* since: begin of the present blindness; blind_ms: length of all earlier ones */
+	int64_t reported;        /* when hw_incidents_sight() was last called for it, or when it was added */
 };
 
 struct hw_incidents {

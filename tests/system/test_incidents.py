@@ -5,11 +5,12 @@ import re
 import signal
 import socket
 import threading
+import time
 
 import pytest
 
 from hw_alert import SMALL_COMMITS, Alert, Inbox, see, set_online
-from hw_wait import throughout, wait_until
+from hw_wait import pass_time, throughout, wait_until
 from test_notify import web  # a fixture
 
 
@@ -270,6 +271,63 @@ def test_the_first_start_sends_nothing(env):
     set_online(env, "new", True)
     inbox.wait(("opened", "new"), ("closed", "new"))
     a.wait_open(0)
+
+
+def test_many_names_of_monitors(env):
+    """A monitor whose node_id follows its pod: the hundredth one counts as the first did."""
+    a = Alert(env, blind_after="6s")
+    see(env)
+    a.start()
+    for k in range(100):
+        set_online(env, "d%d" % k, True, node="pod-%d" % k)
+    env.redis.xadd(env.key("sight"), {"node": "pod-99", "state": "sees"})
+    again = time.monotonic() + 14
+    while time.monotonic() < again:
+        see(env, "pod-99")
+        assert a.incidents() == []
+        pass_time(0.5)
+    [found] = a.wait_open(1, 40)
+    assert found["kind"] == "blind"
+    wait_until(lambda: see(env, "pod-99") or a.incidents() == [], what="the end of the blindness")
+
+
+@pytest.mark.parametrize("name", ["offline", "events"])
+def test_a_key_of_another_type(env, name):
+    """Without the key the state cannot be loaded: that is said, and tried again with pauses. No outage ends by it."""
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()})
+    see(env)
+    a.start()
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    a.stop()
+    r, key = env.redis, env.key(name)
+    r.rename(key, key + "-kept")
+    r.set(key, "text")
+    a.start(ready=False)
+    text = key + ": a key holds a type that heartwheel does not write there"
+    wait_until(lambda: text in a.get("/readyz").body.decode(), what="the reason at /readyz")
+    assert a.get("/readyz").status == 503
+    before = r.info("commandstats")
+    pass_time(5)
+    calls = sum(v["calls"] - before.get(k, {"calls": 0})["calls"] for k, v in r.info("commandstats").items())
+    assert calls < 5 * 200, "%d commands in 5 s" % calls
+    assert text in a.json("/v1/status")["why"]
+    assert 1 <= a.metrics().get("alert_unusable_total", kind="key") <= 4
+    assert a.log().count("the state cannot be loaded: " + key) <= 4
+    r.rename(key + "-kept", key)
+    wait_until(a.ready, 40, "the state to be loaded")
+    assert inbox.news() == [("opened", "pump-7")]
+    set_online(env, "pump-7", True)
+    inbox.wait(("opened", "pump-7"), ("closed", "pump-7"))
+    # While it works: nothing new can be read, which /readyz shows.
+    if name == "events":
+        r.rename(key, key + "-kept")
+        r.set(key, "text")
+        wait_until(lambda: key + " cannot be read: a key holds a type" in a.get("/readyz").body.decode(), what="the reason")
+        assert a.get("/v1/incidents").status == 200
+        r.rename(key + "-kept", key)
+        wait_until(a.ready, what="the stream to be read")
 
 
 def test_wrong_values_in_redis(env):

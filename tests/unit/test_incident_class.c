@@ -44,6 +44,32 @@ START_TEST(a_pending_device_is_down_ten_seconds_after_its_wait)
 }
 END_TEST
 
+START_TEST(a_node_after_many_others_stops_the_wait)
+{
+	char name[16];
+	rig_start();
+	for (int k = 0; k < 5 * HW_INCIDENT_NODES; k++) {
+		snprintf(name, sizeof(name), "pod-%d", k);
+		hw_incidents_sight(engine, rig_now(), name, k % 3 > 0);
+		now_ms += 10;
+	}
+	rig_off_behind("c1", "ga", 20 * S);
+	hw_incidents_sight(engine, rig_now(), "n1", true);
+	rig_wait(60 * S);
+	ck_assert_int_eq(rig_class("c1"), HW_CLASS_PENDING);
+	/* Its name leaves, too; the device then waits on for the node in its place. */
+	for (int k = 0; k < 2 * HW_INCIDENT_NODES; k++) {
+		snprintf(name, sizeof(name), "new-%d", k);
+		hw_incidents_sight(engine, rig_now(), name, false);
+		now_ms += 10;
+	}
+	rig_wait(27 * S);
+	ck_assert_int_eq(rig_class("c1"), HW_CLASS_PENDING);
+	rig_wait(5 * S);
+	ck_assert_int_eq(rig_class("c1"), HW_CLASS_DOWN);
+}
+END_TEST
+
 START_TEST(blindness_stops_the_wait)
 {
 	rig_start();
@@ -397,6 +423,7 @@ int main(void)
 		a_child_waits_for_its_parent,
 		a_pending_device_is_down_ten_seconds_after_its_wait,
 		blindness_stops_the_wait,
+		a_node_after_many_others_stops_the_wait,
 		parent_heard_ends_the_wait,
 		after_the_parents_return_a_child_settles,
 		a_forgotten_parent_counts_as_absent,

@@ -14,10 +14,13 @@
 #include "alert/follow/watch.h"
 #include "alert/reload.h"
 #include "alert/state/commit.h"
+#include "alert/state/loader.h"
 #include "http/metrics.h"
 #include "http/query.h"
 #include "http/usage.h"
 #include "link/clock.h"
+
+#define WHY_TEXT 1000
 
 /* --- who answers -------------------------------------------------------------------------------------------------- */
 
@@ -29,6 +32,9 @@ static const char *why_not(const struct hw_alert_app *a, char *buf, size_t cap)
 		snprintf(buf, cap, "Redis: %.500s", *why ? why : "connecting");
 	else if (*other)
 		snprintf(buf, cap, "this instance stands by: heartwheel-alert on '%s' works", other);
+	else if (!a->engine && a->load_fails > 0)
+		snprintf(buf, cap, "the state cannot be loaded: %s",
+		         *hw_alert_loader_why(a->loader) ? hw_alert_loader_why(a->loader) : why);
 	else if (!a->engine)
 		snprintf(buf, cap, "the state is being loaded");
 	else
@@ -36,9 +42,16 @@ static const char *why_not(const struct hw_alert_app *a, char *buf, size_t cap)
 	return buf;
 }
 
+/* Why /readyz refuses: this instance does not work, or it works and learns nothing new. NULL: it is ready. */
+static const char *why_not_ready(const struct hw_alert_app *a, char *buf, size_t cap)
+{
+	const char *why = why_not(a, buf, cap);
+	return why ? why : hw_alert_follow_is_refused(a->follow, buf, cap) ? buf : NULL;
+}
+
 bool hw_alert_api_works(struct hw_alert_app *a, struct evhttp_request *req)
 {
-	char why[700];
+	char why[WHY_TEXT];
 	if (!why_not(a, why, sizeof(why)))
 		return true;
 	hw_reply_error(req, HTTP_SERVUNAVAIL, why);
@@ -51,7 +64,7 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 {
 	struct hw_alert_app *a = arg;
 	struct hw_json j;
-	char why[700];
+	char why[WHY_TEXT];
 	(void)rest;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	if (!body)
@@ -63,7 +76,7 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 	hw_json_bool(&j, "works", a->engine && hw_alert_holder_is(a->holder));
 	if (*hw_alert_holder_other(a->holder))
 		hw_json_text(&j, "holder", hw_alert_holder_other(a->holder));
-	if (why_not(a, why, sizeof(why)))
+	if (why_not_ready(a, why, sizeof(why)))
 		hw_json_text(&j, "why", why);
 	if (a->engine) {
 		struct hw_incidents_count n = hw_incidents_count(a->engine);
@@ -78,8 +91,11 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 
 static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 {
+	char why[WHY_TEXT];
 	(void)rest;
-	if (hw_alert_api_works(arg, req))
+	if (why_not_ready(arg, why, sizeof(why)))
+		hw_reply_error(req, HTTP_SERVUNAVAIL, why);
+	else
 		hw_reply_ok(req);
 }
 

@@ -28,6 +28,7 @@ struct source {
 	uint64_t unread_ms; /* the time of the last entry of a page that is not the last page; 0: everything is read */
 	bool read;          /* `done` is valid */
 	struct hw_stream_id done;
+	char why[HW_TROUBLE_TEXT]; /* why Redis refuses to read the stream; "": it does not */
 };
 
 struct hw_alert_follow {
@@ -116,6 +117,7 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 		hw_alert_on_no_memory(a);
 		return false;
 	}
+	s->why[0] = '\0';
 	s->read = true;
 	s->done = page->last;
 	s->unread_ms = page->more ? page->last.ms : 0;
@@ -149,10 +151,11 @@ static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct 
 static void on_refused(void *arg, const char *error, bool reads)
 {
 	struct source *s = arg;
-	char text[HW_TROUBLE_TEXT];
 	(void)reads;
-	hw_trouble_text(error, text);
-	hw_log_limited(s->app->log, HW_ALERT_LIMIT_EVENTS, HW_LOG_ERROR, "%s cannot be read: %s", s->key, text);
+	hw_trouble_text(error, s->why);
+	hw_log_limited(s->app->log, HW_ALERT_LIMIT_EVENTS, HW_LOG_ERROR, "%s cannot be read: %s", s->key, s->why);
+	if (hw_trouble_of(error) == HW_TROUBLE_WRONGTYPE)
+		s->app->counts.unusable[HW_ALERT_UNUSABLE_KEY]++;
 }
 
 static const struct hw_stream_reader_ops reader_ops = {on_page, on_gap, on_refused};
@@ -165,6 +168,7 @@ void hw_alert_follow_begin(struct hw_alert_follow *f, const struct hw_alert_offs
 	for (int k = 0; k < HW_ALERT_STREAMS; k++) {
 		struct source *s = &f->sources[k];
 		s->paused = s->again = false;
+		s->why[0] = '\0';
 		s->unread_ms = 0;
 		s->done = offsets[k].id;
 		s->read = true;
@@ -205,6 +209,16 @@ void hw_alert_follow_offsets(const struct hw_alert_follow *f, struct hw_alert_of
 {
 	for (int k = 0; k < HW_ALERT_STREAMS; k++)
 		out[k] = (struct hw_alert_offset){f->sources[k].done, f->sources[k].read};
+}
+
+bool hw_alert_follow_is_refused(const struct hw_alert_follow *f, char *why, size_t cap)
+{
+	for (int k = 0; k < HW_ALERT_STREAMS; k++)
+		if (*f->sources[k].why) {
+			snprintf(why, cap, "%s cannot be read: %s", f->sources[k].key, f->sources[k].why);
+			return true;
+		}
+	return false;
 }
 
 int64_t hw_alert_follow_lag_ms(const struct hw_alert_follow *f, int64_t redis_ms)

@@ -10,6 +10,7 @@
 #define HW_ALERT_FOLLOW_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "stream/id.h"
@@ -45,6 +46,8 @@ void hw_alert_follow_resume(struct hw_alert_follow *f);
 void hw_alert_follow_offsets(const struct hw_alert_follow *f, struct hw_alert_offset out[HW_ALERT_STREAMS]);
 /* Returns for how many ms the oldest unread entry has waited; 0: there is none. `redis_ms`: Redis' clock. */
 int64_t hw_alert_follow_lag_ms(const struct hw_alert_follow *f, int64_t redis_ms);
+/* Whether Redis refuses to read a stream, and why. */
+bool hw_alert_follow_is_refused(const struct hw_alert_follow *f, char *why, size_t cap);
 /* Each second. */
 void hw_alert_follow_tick(struct hw_alert_follow *f);
 

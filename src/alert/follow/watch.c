@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See watch.h. The names of the monitors come from device:sight and from the entries of device:events. Cost: one MGET a
- * second, a small hash every 2 s, and the newest entries of device:sight every 5 s.
+ * See watch.h. The names of the monitors come from device:sight and from the entries of device:events. A monitor whose
+ * node_id follows its pod has another name after each roll-out, so a new name takes the place of the monitor that has
+ * not renewed its record for the longest time. Cost: one MGET a second, a small hash every 2 s, and the newest entries
+ * of device:sight every 5 s.
  */
 #include "alert/follow/watch.h"
 
@@ -26,6 +28,9 @@ struct node {
 	char name[NODE_NAME];
 	int64_t seen_ms;  /* of its record; 0: none */
 	int64_t grown_ns; /* BOOTTIME: when it last grew */
+	int64_t heard_ns; /* the same; 0: it was never seen to grow */
+	uint64_t added;   /* its number among all names that were added */
+	bool asked;       /* the MGET that is under way has its key */
 };
 
 struct group {
@@ -37,11 +42,25 @@ struct hw_alert_watch {
 	struct hw_alert_app *app;
 	struct node nodes[HW_INCIDENT_NODES];
 	size_t n_nodes, n_asked;
+	uint64_t n_added;
+	struct hw_stream_id sight; /* the newest entry of device:sight whose name was added */
 	struct group *groups;
 	size_t n_groups;
 	bool asking;
 	unsigned second;
 };
+
+/* Returns a free place, or that of the name that was not heard for the longest time. */
+static struct node *place_of_new(struct hw_alert_watch *w)
+{
+	if (w->n_nodes < HW_INCIDENT_NODES)
+		return &w->nodes[w->n_nodes++];
+	struct node *least = &w->nodes[0];
+	for (struct node *n = w->nodes; n < w->nodes + w->n_nodes; n++)
+		if (n->heard_ns < least->heard_ns || (n->heard_ns == least->heard_ns && n->added < least->added))
+			least = n;
+	return least;
+}
 
 void hw_alert_watch_node(struct hw_alert_watch *w, const char *name)
 {
@@ -50,10 +69,8 @@ void hw_alert_watch_node(struct hw_alert_watch *w, const char *name)
 	for (size_t k = 0; k < w->n_nodes; k++)
 		if (strcmp(w->nodes[k].name, name) == 0)
 			return;
-	if (w->n_nodes == HW_INCIDENT_NODES)
-		return;
-	struct node *n = &w->nodes[w->n_nodes++];
-	*n = (struct node){.grown_ns = hw_alert_now().mono.ns};
+	struct node *n = place_of_new(w);
+	*n = (struct node){.grown_ns = hw_alert_now().mono.ns, .added = ++w->n_added};
 	strcpy(n->name, name);
 }
 
@@ -82,8 +99,10 @@ static void on_records(void *arg, const redisReply *r)
 	for (size_t k = 0; k < w->n_asked; k++) {
 		struct node *n = &w->nodes[k];
 		int64_t seen = seen_of(r->element[k], now.wall_ms);
+		if (!n->asked)
+			continue; /* the answer is about the name that had this place before */
 		if (seen && seen != n->seen_ms) {
-			n->grown_ns = now.mono.ns;
+			n->grown_ns = n->heard_ns = now.mono.ns;
 			hw_incidents_sight_renewed(w->app->engine, now);
 		}
 		n->seen_ms = seen;
@@ -102,19 +121,37 @@ static void ask_records(struct hw_alert_watch *w)
 	for (size_t k = 0; k < w->n_nodes; k++) {
 		snprintf(rest, sizeof(rest), "monitor:%s", w->nodes[k].name);
 		words[k + 1] = hw_alert_store_key(w->app->store, rest, keys[k]);
+		w->nodes[k].asked = true;
 	}
 	words[w->n_nodes + 1] = NULL;
 	w->n_asked = w->n_nodes;
 	w->asking = hw_alert_store_ask(w->app->store, on_records, w, words) == 0;
 }
 
+/* Whether no known monitor renews its record. Then each name may be that of a monitor that does. */
+static bool is_unseen(const struct hw_alert_watch *w)
+{
+	int64_t now_ns = hw_alert_now().mono.ns;
+	for (size_t k = 0; k < w->n_nodes; k++)
+		if (w->nodes[k].heard_ns && now_ns - w->nodes[k].heard_ns <= STILL_MS * HW_NS_PER_MS)
+			return false;
+	return true;
+}
+
+/* Adds the names of new entries, the oldest first: a name leaves the table before those that came after it. */
 static void on_sight(void *arg, const redisReply *r)
 {
 	struct hw_alert_watch *w = arg;
-	for (size_t i = 0; r && r->type == REDIS_REPLY_ARRAY && i < r->elements; i++) {
+	struct hw_stream_id id;
+	bool all = is_unseen(w);
+	for (size_t i = r && r->type == REDIS_REPLY_ARRAY ? r->elements : 0; i-- > 0;) {
 		const redisReply *fields = hw_stream_entry_fields(r->element[i]);
-		if (fields)
-			hw_alert_watch_node(w, hw_field_words(fields, "node", NODE_NAME - 1));
+		if (!fields || !hw_stream_entry_id(r->element[i], &id))
+			continue;
+		if (!all && hw_stream_id_compare(id, w->sight) <= 0)
+			continue;
+		w->sight = id;
+		hw_alert_watch_node(w, hw_field_words(fields, "node", NODE_NAME - 1));
 	}
 }
 

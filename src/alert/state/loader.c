@@ -4,7 +4,8 @@
  * arrived. Each command reads a bounded page, so no answer is large. Cost: a command for each open incident and its
  * members, and one for each offline device; a million devices take some seconds.
  *
- * A text in Redis that cannot be used is counted and left out.
+ * A text in Redis that cannot be used is counted and left out. But without device:offline and device:events every
+ * device would count as online, so the load fails if one of these keys has another type.
  */
 #include "alert/state/loader.h"
 
@@ -21,6 +22,7 @@
 #include "alert/state/outbox.h"
 #include "heartwheel/bounds.h"
 #include "heartwheel/topic.h"
+#include "link/trouble.h"
 #include "stream/entries.h"
 
 #define BATCH         200    /* commands that wait for their answers */
@@ -29,8 +31,9 @@
 #define SCAN_COUNT    "500"
 #define RECALL_PAGES  100
 #define RECALL_COUNT  "1000"
-#define RESENT_MS     900000 /* incidents that ended within this time are passed to an alertmanager again */
-#define UNCLEAN_JUMP  100    /* numbers that messages without Redis may have used */
+#define RESENT_MS     900000  /* incidents that ended within this time are passed to an alertmanager again */
+#define UNCLEAN_JUMP  100     /* numbers that messages without Redis may have used */
+#define SCANS_MAX     1000000 /* ZSCAN and HSCAN in a load: a server may return cursors for ever */
 
 enum step { OFFSETS, IDS, INCIDENTS, RECENT, DEVICES, MEMBERS, SILENCES, RECEIVERS, RECALL, END };
 
@@ -43,17 +46,18 @@ struct hw_alert_loader {
 	struct hw_alert_app *app;
 	struct hw_incidents *engine; /* owned until it is loaded */
 	unsigned run;                /* answers to an earlier load are ignored */
-	bool busy, first, clean, skip, failed;
+	bool busy, first, clean, skip, failed, has_why;
 	uint64_t commits;
 	enum step step;
 	size_t awaited, next; /* next: of the step's list */
 	struct list incidents, recent, silences;
 	char cursor[24]; /* of device:offline */
 	bool scanned;
-	unsigned pages;
+	unsigned pages, scans;
 	struct hw_stream_id recalled;
 	struct hw_alert_offset offsets[HW_ALERT_STREAMS];
 	int64_t now_ms;
+	char why[HW_ALERT_KEY_MAX + HW_TROUBLE_TEXT]; /* why the last load failed; "": it did not, or the store knows */
 };
 
 /* A command that waits for its answer. `name`: the device, incident, silence or receiver that it is about. */
@@ -118,14 +122,15 @@ static void stop(struct hw_alert_loader *l)
 	list_fini(&l->silences);
 }
 
+/* A reply of type REDIS_REPLY_ERROR is WRONGTYPE, which a `read` handles like any other unusable value. */
 static void on_answer(void *arg, const redisReply *r)
 {
 	struct question *q = arg;
 	struct hw_alert_loader *l = q->l;
 	if (q->run == l->run && l->busy) {
-		bool error = !r || (r->type == REDIS_REPLY_ERROR && strncmp(r->str, "WRONGTYPE", 9) != 0);
+		bool error = !r || (r->type == REDIS_REPLY_ERROR && hw_trouble_of(r->str) != HW_TROUBLE_WRONGTYPE);
 		l->failed |= error;
-		if (!error && r->type != REDIS_REPLY_ERROR)
+		if (!error)
 			q->read(l, q->name, r);
 		l->awaited--;
 		if (r && l->awaited == 0)
@@ -151,6 +156,24 @@ static void ask(struct hw_alert_loader *l,
 	}
 	l->failed = true;
 	free(q);
+}
+
+/* The load cannot go on without `key`. */
+static void fail(struct hw_alert_loader *l, const char *key, const redisReply *r)
+{
+	char text[HW_TROUBLE_TEXT];
+	hw_trouble_text(r->type == REDIS_REPLY_ERROR ? r->str : "ERR the answer makes no sense", text);
+	snprintf(l->why, sizeof(l->why), "%s: %s", key, text);
+	l->failed = l->has_why = true;
+	l->app->counts.unusable[HW_ALERT_UNUSABLE_KEY]++;
+	hw_log_limited(l->app->log, HW_ALERT_LIMIT_UNUSABLE, HW_LOG_ERROR, "the state cannot be loaded: %s", l->why);
+}
+
+/* Counts a scan. Returns false after the last one that a load may make. */
+static bool may_scan(struct hw_alert_loader *l)
+{
+	l->failed |= ++l->scans > SCANS_MAX;
+	return !l->failed;
 }
 
 /* Asks for HEAD:NAME:TAIL. */
@@ -185,9 +208,15 @@ static void read_alert(struct hw_alert_loader *l, const char *name, const redisR
 /* The end of a stream whose offset is unknown. */
 static void read_end(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
-	for (int k = 0; k < HW_ALERT_STREAMS; k++)
-		if (strcmp(name, hw_alert_stream_name((enum hw_alert_stream)k)) == 0 && !l->offsets[k].known)
+	char key[HW_ALERT_KEY_MAX];
+	for (int k = 0; k < HW_ALERT_STREAMS; k++) {
+		if (strcmp(name, hw_alert_stream_name((enum hw_alert_stream)k)) != 0)
+			continue;
+		if (k == HW_ALERT_EVENTS && r->type != REDIS_REPLY_ARRAY)
+			fail(l, hw_alert_stream_key(l->app, HW_ALERT_EVENTS, key), r);
+		else if (!l->offsets[k].known)
 			l->offsets[k] = (struct hw_alert_offset){hw_stream_newest(r), true};
+	}
 }
 
 static void ask_offsets(struct hw_alert_loader *l)
@@ -304,7 +333,8 @@ static void read_state(struct hw_alert_loader *l, const char *id, const redisRep
 {
 	struct hw_incident_entry entry;
 	if (!hw_alert_state_read(id, r, l->now_ms, &entry)) {
-		if (r->type == REDIS_REPLY_ARRAY && r->elements > 0 && !hw_field_text(r, "state"))
+		bool is_hash = r->type == REDIS_REPLY_ARRAY;
+		if (!is_hash || (r->elements > 0 && !hw_field_text(r, "state")))
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_DEVICE,
 			                  "the state of an offline device is unusable");
 		return;
@@ -318,9 +348,12 @@ static void read_offline(struct hw_alert_loader *l, const char *name, const redi
 	(void)name;
 	bool is = r->type == REDIS_REPLY_ARRAY && r->elements == 2 && r->element[0]->type == REDIS_REPLY_STRING &&
 	          r->element[1]->type == REDIS_REPLY_ARRAY && r->element[0]->len < sizeof(l->cursor);
-	l->scanned = !is || strcmp(r->element[0]->str, "0") == 0;
-	if (!is)
+	char key[HW_ALERT_KEY_MAX];
+	if (!is) {
+		fail(l, hw_alert_store_key(l->app->store, "offline", key), r);
 		return;
+	}
+	l->scanned = strcmp(r->element[0]->str, "0") == 0;
 	strcpy(l->cursor, r->element[0]->str);
 	const redisReply *list = r->element[1];
 	for (size_t i = 0; i + 1 < list->elements; i += 2) {
@@ -337,7 +370,8 @@ static void ask_devices(struct hw_alert_loader *l)
 {
 	char key[HW_ALERT_KEY_MAX];
 	hw_alert_store_key(l->app->store, "offline", key);
-	ask(l, read_offline, "", (const char *[]){"ZSCAN", key, l->cursor, "COUNT", SCAN_COUNT, NULL});
+	if (may_scan(l))
+		ask(l, read_offline, "", (const char *[]){"ZSCAN", key, l->cursor, "COUNT", SCAN_COUNT, NULL});
 }
 
 static void scan_members(struct hw_alert_loader *l, const char *id, const char *cursor);
@@ -367,7 +401,8 @@ static void scan_members(struct hw_alert_loader *l, const char *id, const char *
 	char rest[HW_INCIDENT_ID + 32], key[HW_ALERT_KEY_MAX];
 	snprintf(rest, sizeof(rest), "incident:%s:members", id);
 	hw_alert_store_key(l->app->store, rest, key);
-	ask(l, read_members, id, (const char *[]){"HSCAN", key, cursor, "COUNT", SCAN_COUNT, NULL});
+	if (may_scan(l))
+		ask(l, read_members, id, (const char *[]){"HSCAN", key, cursor, "COUNT", SCAN_COUNT, NULL});
 }
 
 /* --- silences, receivers, transitions ------------------------------------------------------------------------------
@@ -520,6 +555,8 @@ static void end(struct hw_alert_loader *l)
 	struct hw_incidents *engine = l->failed ? NULL : l->engine;
 	if (engine)
 		l->engine = NULL;
+	if (!l->has_why)
+		l->why[0] = '\0';
 	bool first = l->first;
 	stop(l);
 	if (engine && hw_incidents_loaded(engine, hw_alert_now(), first) != 0) {
@@ -547,13 +584,13 @@ void hw_alert_loader_begin(struct hw_alert_loader *l, const struct hw_alert_take
 	struct hw_alert_plan plan;
 	stop(l);
 	l->busy = true;
-	l->failed = l->scanned = false;
+	l->failed = l->has_why = l->scanned = false;
 	l->first = taken->first;
 	l->clean = taken->clean;
 	l->skip = skip;
 	l->commits = taken->commits;
 	l->step = OFFSETS;
-	l->awaited = l->next = l->pages = 0;
+	l->awaited = l->next = l->pages = l->scans = 0;
 	strcpy(l->cursor, "0");
 	memset(l->offsets, 0, sizeof(l->offsets));
 	l->now_ms = hw_alert_now().wall_ms;
@@ -576,6 +613,11 @@ void hw_alert_loader_stop(struct hw_alert_loader *l)
 bool hw_alert_loader_is_busy(const struct hw_alert_loader *l)
 {
 	return l->busy;
+}
+
+const char *hw_alert_loader_why(const struct hw_alert_loader *l)
+{
+	return l->why;
 }
 
 struct hw_alert_loader *hw_alert_loader_new(struct hw_alert_app *app)

@@ -22,5 +22,7 @@ void hw_alert_loader_begin(struct hw_alert_loader *l, const struct hw_alert_take
 /* Ends the load without hw_alert_on_loaded(). */
 void hw_alert_loader_stop(struct hw_alert_loader *l);
 bool hw_alert_loader_is_busy(const struct hw_alert_loader *l);
+/* Returns why no load succeeds: the key that has another type; "": no such reason is known. */
+const char *hw_alert_loader_why(const struct hw_alert_loader *l);
 
 #endif
