@@ -154,6 +154,7 @@ struct hw_sink {
 	uint32_t sweep_at;
 	bool comparing; /* a sweep runs, or refreshes and snapshots that it caused are queued */
 	bool unarmed;   /* `pump` could not be armed: hw_plan_tick() does */
+	bool withheld;  /* by hw_redis_withhold() */
 	struct event *pump, *retry, *sweep_timer;
 };
 

@@ -133,11 +133,20 @@ static void on_entered(redisAsyncContext *ac, void *answer, void *arg)
 	on_entries(r, reply);
 }
 
-/* If the entry was not renewed for this long, another run may have removed it. This run then counts as the youngest
- * again. */
-static uint64_t born_of(const struct hw_monitors *m)
+static int64_t age_ns(const struct hw_monitors *m, struct hw_mono now)
 {
-	return m->asked.ns - m->renewed.ns < HW_EXCLUSIVE_LEASE_NS / 2 ? m->born : 0;
+	return m->born ? now.ns - m->renewed.ns : 0;
+}
+
+/* If the entry was not renewed for half a lease, another run may have removed it. This run then enters as the youngest
+ * if its entry is missing (0). After a whole lease it does so in any case (-1): an old renewal that the network had
+ * held back may have written the entry again. */
+static int64_t born_of(const struct hw_monitors *m)
+{
+	int64_t age = age_ns(m, m->asked);
+	if (age >= HW_EXCLUSIVE_LEASE_NS)
+		return -1;
+	return age < HW_EXCLUSIVE_LEASE_NS / 2 ? (int64_t)m->born : 0;
 }
 
 static void put_entry(struct hw_redis *r, struct hw_eval *e)
@@ -157,7 +166,18 @@ static void put_entry(struct hw_redis *r, struct hw_eval *e)
 	hw_eval_arg_int(e, reads_first ? 0 : (int64_t)++r->monitors.count);
 	hw_eval_arg(e, text, n);
 	hw_eval_arg_text(e, place);
-	hw_eval_arg_int(e, (int64_t)born_of(&r->monitors));
+	hw_eval_arg_int(e, born_of(&r->monitors));
+}
+
+bool hw_redis_may_be_replaced(const struct hw_redis *r)
+{
+	return age_ns(&r->monitors, hw_clock_now().mono) >= HW_EXCLUSIVE_LEASE_NS;
+}
+
+void hw_redis_withhold(struct hw_redis *r, bool withheld)
+{
+	r->sink.withheld = withheld;
+	hw_plan_pump(r);
 }
 
 bool hw_redis_read_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn)

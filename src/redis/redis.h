@@ -169,6 +169,10 @@ typedef void hw_redis_monitors_seen(void *arg, enum hw_exclusive_verdict v, cons
 bool hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn);
 /* Like hw_redis_enter(), for a node of a cluster, which has no entry. Each standalone monitor counts as older. */
 bool hw_redis_read_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn);
+/* Whether this run's entry was not renewed for so long that another monitor may have taken its place. */
+bool hw_redis_may_be_replaced(const struct hw_redis *r);
+/* While `withheld`, no transition, refresh or snapshot is written; what is pending stays pending. */
+void hw_redis_withhold(struct hw_redis *r, bool withheld);
 /* Removes the entry for good. Returns true if it is removed, or if it cannot be removed. The caller repeats the call
  * until then. After the removal, the `fn` of hw_redis_enter() is called once more. */
 bool hw_redis_leave(struct hw_redis *r);

@@ -35,7 +35,7 @@ static bool may_send(const struct hw_sink *s, enum hw_call_kind kind, unsigned m
 static void pump(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;
-	if (!r->up || hw_scripts_loading(&r->scripts))
+	if (!r->up || s->withheld || hw_scripts_loading(&r->scripts))
 		return;
 	if (s->rewind && s->in_flight[HW_CALL_TRANSITIONS] == 0) {
 		s->pending_writes.sent = s->pending_writes.head;

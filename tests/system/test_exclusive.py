@@ -98,6 +98,46 @@ def test_a_suspended_one_yields_to_its_successor(env):
     env.wait_store("a", "offline")
 
 
+@pytest.fixture
+def way(env):
+    """The first monitor's way to Redis."""
+    relay = Relay(lambda: env.redis_server.port)
+    yield relay
+    relay.close()
+
+
+def test_one_that_was_without_redis_writes_nothing_before_it_yields(env, way):
+    """Devices die while it has no Redis. Its successor writes these deaths, and they are written once."""
+    first = env.daemon(timeout="1s", redis={"port": way.port})
+    devices = ["d%d" % i for i in range(5)]
+    with env.beating(devices, 0.2):
+        wait_until(lambda: len(env.events()) == 5, what="five devices to come online")
+        way.cut()
+        wait_until(lambda: "has not answered for" in first.log(), what="the first one to find that Redis is away")
+    wait_until(lambda: first.status()["offline"] == 5, what="the first one to notice five deaths")
+    node = env.node + "-b"
+    d = env.daemon(timeout="1s", node=node, monitor={"node_id": node})
+    wait_until(lambda: len(env.events()) == 10, what="the successor to write five deaths")
+    way.mend()
+    said = ends(first)
+    assert "monitor '%s'" % node in said, said
+    pass_time(2)
+    assert d.alive and len(env.events()) == 10, env.events()
+    assert len(entries(env)) == 1
+
+
+def test_one_that_was_alone_without_redis_goes_on(env, way):
+    """Nobody took its place, so it writes what happened meanwhile."""
+    first = env.daemon(timeout="1s", redis={"port": way.port})
+    env.beat("a")
+    env.wait_store("a", "online")
+    way.cut(silently=False)
+    pass_time(STANDS_S + 2)
+    way.mend()
+    env.wait_store("a", "offline")
+    assert first.alive and [e["state"] for e in env.events("a")] == ["online", "offline"]
+
+
 def test_a_short_pause_is_no_end(env):
     """The first one goes on while the later one still waits: that one stops."""
     first = env.daemon(timeout="1s")
@@ -276,7 +316,8 @@ def test_a_monitor_becomes_a_node(env, mode):
     first = env.daemon(timeout="1s")
     first.stop()
     n = node(env, mode).start()
-    assert "this monitor watches for some seconds" not in n.log() and members(env) == {n.node}
+    wait_until(lambda: members(env) == {n.node}, what="it to join")
+    assert "this monitor watches for some seconds" not in n.log()
     n.stop()
     first.start()
     first.die()

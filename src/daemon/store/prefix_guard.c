@@ -196,6 +196,8 @@ static void on_monitors(void *arg, enum hw_exclusive_verdict v, const struct hw_
 		hw_loop_stop(&a->loop);
 	if (a->life.stopping || a->life.failed)
 		return;
+	if (v == HW_EXCLUSIVE_FIRST)
+		hw_redis_withhold(a->redis, false);
 	if (v == HW_EXCLUSIVE_LATER)
 		meet(a, older);
 	else if (v == HW_EXCLUSIVE_WAIT)
@@ -289,6 +291,13 @@ void hw_prefix_guard_tick(struct hw_app *a)
 	a->guard->ends = a->life.failed != 0;
 	if (a->redis)
 		hw_prefix_guard_check(a);
+}
+
+void hw_prefix_guard_linked(struct hw_app *a)
+{
+	if (!is_node(a) && a->start->redis.exclusive && hw_redis_may_be_replaced(a->redis))
+		hw_redis_withhold(a->redis, true);
+	hw_prefix_guard_check(a);
 }
 
 void hw_prefix_guard_unlinked(struct hw_app *a)

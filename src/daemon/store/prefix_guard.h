@@ -41,7 +41,10 @@ bool hw_prefix_guard_lets_join(const struct hw_app *a);
 bool hw_prefix_guard_blocks(const struct hw_app *a);
 /* This run's machine and pid file, for struct hw_redis_conf. */
 uint64_t hw_prefix_guard_host(const struct hw_app *a);
-/* Starts a check. Called when the connection to Redis is up, when a node has joined, and each second. */
+/* The link to Redis is up. Starts a check. A monitor that could not renew its entry for a whole lease writes no
+ * transition before the check shows that no other monitor has taken its place. */
+void hw_prefix_guard_linked(struct hw_app *a);
+/* Starts a check. Called when a node has joined, and each second. */
 void hw_prefix_guard_check(struct hw_app *a);
 /* Each second. */
 void hw_prefix_guard_tick(struct hw_app *a);

@@ -102,7 +102,7 @@ static void on_link(void *arg, bool up, const char *why)
 	a->store->ever_up |= up;
 	hw_control_store(a->control, up && !hw_app_stands_by(a)); /* standby serves no events */
 	if (up) {
-		hw_prefix_guard_check(a);
+		hw_prefix_guard_linked(a);
 		hw_app_cluster_linked(a);
 	} else {
 		hw_prefix_guard_unlinked(a);

@@ -3,7 +3,7 @@
 -- Enters a run among the standalone monitors of this prefix, or renews its entry; src/nodes/exclusive.h has the reason.
 -- The hash maps each run to "BORN COUNT NODE_ID PLACE PID HOST". BORN is the time of the first entry in microseconds,
 -- and greater than each BORN in the hash. If the run's entry is missing, the run is entered again: with the given BORN,
--- or as the youngest. The answer is the hash without malformed entries, this run's entry first.
+-- or as the youngest. With BORN -1 the run becomes the youngest even if it has an entry. The answer is the hash without malformed entries, this run's entry first.
 --
 -- At most about FIELDS_MAX fields are read. If the hash has more, its number of fields is the last element of the answer.
 --
@@ -13,7 +13,7 @@
 -- have ended. The entries given in ARGV are removed if they have not changed.
 --
 --   KEYS  monitors
---   ARGV  run; count; 'NODE_ID PLACE PID HOST'; PLACE, '' for none; BORN, 0 for none; then for each entry to be
+--   ARGV  run; count; 'NODE_ID PLACE PID HOST'; PLACE, '' for none; BORN, 0 for none, or -1; then for each entry to be
 --         removed: its run and its value
 
 local BORN_MAX = 9007199254740991
@@ -56,8 +56,8 @@ end
 if looks then
 	return answer
 end
-if not born then
-	born = ARGV[5] ~= '0' and tonumber(ARGV[5]) or youngest
+if not born or ARGV[5] == '-1' then
+	born = tonumber(ARGV[5]) > 0 and tonumber(ARGV[5]) or youngest
 end
 answer[2] = string.format('%.0f %s %s', born, ARGV[2], ARGV[3])
 redis.call('HSET', KEYS[1], run, answer[2])
