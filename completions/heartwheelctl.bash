@@ -125,7 +125,6 @@ _heartwheelctl()
 	watch:-*) mapfile -t COMPREPLY < <(compgen -W '--state --group --prefix --json --help' -- "$cur") ;;
 	check:-*) mapfile -t COMPREPLY < <(compgen -W '--warning --critical --group --blind --help' -- "$cur") ;;
 	notify:-*) mapfile -t COMPREPLY < <(compgen -W '--test --json --help' -- "$cur") ;;
-	notify:*) [[ $prev == --test ]] && mapfile -t COMPREPLY < <(compgen -W 'exec webhook' -- "$cur") ;;
 	groups:-*) mapfile -t COMPREPLY < <(compgen -W '--names --json --help' -- "$cur") ;;
 	history:-*) mapfile -t COMPREPLY < <(compgen -W '--since --until --limit --json --csv --help' -- "$cur") ;;
 	outages:-*)

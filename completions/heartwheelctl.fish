@@ -69,7 +69,6 @@ complete -c heartwheelctl -n '__fish_seen_subcommand_from check' -l blind -x -a 
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a forget -d 'forget devices'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a notify -d 'the last notifications; sends a test'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from notify' -l test -d 'send a test now'
-complete -c heartwheelctl -n '__fish_seen_subcommand_from notify; and __fish_contains_opt test' -a 'exec webhook'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a reload -d 'read the configuration again'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a version -d 'the versions'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from show forget' -a '(__heartwheelctl_ids)'

@@ -35,7 +35,7 @@ struct hw_args {
 	/* What follows the options. Commands may modify the texts. */
 	char **words;
 	int n_words;
-	char *id; /* the first word: a device, a channel, a user, a task, an incident or a silence; NULL: there is none
+	char *id; /* the first word: a device, a receiver, a user, a task, an incident or a silence; NULL: there is none
 	           */
 };
 

@@ -58,7 +58,7 @@ static const struct row {
 	[HW_OPT_DEVICES] = {"limit", AT(most), .help = "  --limit N   at most N devices"},
 	[HW_OPT_NAMES] = {"names", AT(names), true, .help = "  --names     only names, one a line",
                           .help_lines = "  --names     only ids, one a line"},
-	[HW_OPT_TEST] = {"test", AT(test), true, .help = "  --test [CHANNEL]  send a test now"},
+	[HW_OPT_TEST] = {"test", AT(test), true, .help = "  --test [RECEIVER] send a test now"},
 	[HW_OPT_JSON] = {"json", AT(json), true, .help = "  --json      as JSON, on one line",
                          .help_lines = "  --json      one JSON object a line"},
 	[HW_OPT_CSV] = {"csv", AT(csv), true, .help = "  --csv       as CSV"},

@@ -219,9 +219,10 @@ expect 'it is the next version' says '+next$' in_tree dpkg-query -W -f '${Versio
 expect 'the configuration is as it was' cmp "$conf" "$tree/tmp/mine.conf"
 expect 'the new one lies beside it' grep -q 'next version' "$conf.dpkg-dist"
 expect 'heartwheel-alert is enabled, because there is a receiver now' test -L "$alert"
-in_tree deb-systemd-helper disable heartwheel-alert.service >/dev/null
+in_tree env DPKG_MAINTSCRIPT_PACKAGE=heartwheel deb-systemd-helper disable heartwheel-alert.service >/dev/null
 expect 'an operator disables it' not test -e "$alert"
-expect 'it stays disabled when the package is configured again' in_tree /var/lib/dpkg/info/heartwheel.postinst configure 1
+expect 'it stays disabled when the package is configured again' \
+	in_tree env DPKG_MAINTSCRIPT_PACKAGE=heartwheel /var/lib/dpkg/info/heartwheel.postinst configure 1
 expect 'there is no new link' not test -e "$alert"
 start_monitor 'after the upgrade'
 expect 'the changed configuration is in force' soon says '"online":true' retained heartwheel/mine/status
