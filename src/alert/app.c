@@ -24,18 +24,37 @@
 
 #define LOAD_FAILS_MAX 4 /* of a load: 2^4 / 2 renewals */
 
-struct hw_now hw_alert_now(void)
+struct hw_mono hw_alert_mono(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (struct hw_now){{(int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec}, hw_clock_now().wall_ms};
+	return (struct hw_mono){(int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec};
+}
+
+int64_t hw_alert_ahead_ms(const struct hw_alert_app *a)
+{
+	int64_t redis_ms = hw_alert_holder_redis_ms(a->holder);
+	return redis_ms ? hw_clock_now().wall_ms - redis_ms : 0;
+}
+
+struct hw_now hw_alert_now(const struct hw_alert_app *a)
+{
+	int64_t ahead_ms = hw_alert_ahead_ms(a);
+	return (struct hw_now){hw_alert_mono(),
+	                       hw_clock_now().wall_ms - (llabs(ahead_ms) >= HW_ALERT_DIFFERS_MS ? ahead_ms : 0)};
+}
+
+int64_t hw_alert_bound_ms(const struct hw_alert_app *a)
+{
+	int64_t ahead_ms = hw_alert_ahead_ms(a);
+	return hw_clock_now().wall_ms - (ahead_ms < 0 ? ahead_ms : 0);
 }
 
 uint64_t hw_alert_seed(void)
 {
 	uint64_t seed;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		seed = (uint64_t)hw_alert_now().mono.ns;
+		seed = (uint64_t)hw_alert_mono().ns;
 	return seed;
 }
 
@@ -84,7 +103,7 @@ static void on_done(void *arg, const char *receiver, uint64_t number, enum hw_se
 	(void)result, (void)words;
 	hw_alert_outbox_done(a->outbox, receiver, number);
 	if (a->engine)
-		hw_incidents_done(a->engine, hw_alert_now(), receiver, number);
+		hw_incidents_done(a->engine, hw_alert_now(a), receiver, number);
 	hw_alert_schedule_turn(a);
 }
 
@@ -364,7 +383,7 @@ int hw_alert_app_configure(struct hw_alert_app *a, const struct hw_alert_setting
 		rc = hw_senders_configure(a->senders, p.receivers, p.n_receivers, why, cap);
 	if (rc == 0 && a->engine) {
 		p.engine.seed = hw_alert_seed();
-		rc = hw_incidents_configure(a->engine, hw_alert_now(), &p.engine);
+		rc = hw_incidents_configure(a->engine, hw_alert_now(a), &p.engine);
 		hw_alert_outbox_keep(a->outbox, is_kept, &p);
 		if (rc == -ENOMEM)
 			hw_alert_on_no_memory(a);

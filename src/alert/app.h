@@ -78,8 +78,18 @@ struct hw_alert_app {
 	int64_t stop_by_ms; /* monotonic */
 };
 
-/* BOOTTIME, and the wall clock. */
-struct hw_now hw_alert_now(void);
+/* BOOTTIME. */
+struct hw_mono hw_alert_mono(void);
+/* BOOTTIME, and the wall clock. If this machine's clock differs from Redis' by HW_ALERT_DIFFERS_MS, Redis' clock
+ * counts: the other daemons and instances that use this Redis can compare with it. */
+#define HW_ALERT_DIFFERS_MS 60000
+#define HW_ALERT_AGREES_MS  30000
+struct hw_now hw_alert_now(const struct hw_alert_app *a);
+/* By how much this machine's wall clock is ahead of Redis' clock; 0: Redis' clock is not known. */
+int64_t hw_alert_ahead_ms(const struct hw_alert_app *a);
+/* The wall clock for bounds of what other daemons wrote: this machine's or Redis', whichever is later, because either
+ * may be behind. */
+int64_t hw_alert_bound_ms(const struct hw_alert_app *a);
 /* A random number. */
 uint64_t hw_alert_seed(void);
 

@@ -64,7 +64,7 @@ static void arm(struct hw_alert_turn *t, int64_t ms)
 static void run(struct hw_alert_turn *t)
 {
 	struct hw_alert_app *a = t->app;
-	struct hw_now now = hw_alert_now();
+	struct hw_now now = hw_alert_now(a);
 	bool up = hw_alert_store_is_up(a->store), more = true;
 	if (!a->engine)
 		return;

@@ -254,7 +254,7 @@ int hw_incidents_load_receiver(struct hw_incidents *e, const char *receiver, uin
 	if (!r)
 		return 0;
 	r->n = n > r->n ? n : r->n;
-	r->from_ms = from_ms;
+	r->from_ms = from_ms < e->now ? from_ms : e->now;
 	return 0;
 }
 

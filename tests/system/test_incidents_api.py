@@ -36,8 +36,15 @@ def test_an_acknowledgement(env, works):
     shown = a.json(path)
     assert (shown["by"], shown["note"]) == ("ann", "on \"my\" way")
     assert shown["members"] == [{"id": "pump-7", "class": "down", "since_ms": shown["members"][0]["since_ms"]}]
-    assert a.request("DELETE", path + "/ack").status == 204
+    # The monitor has admitted eve: she cannot sign with another name.
+    eve = {"X-Heartwheel-User": "eve"}
+    assert a.request("POST", path + "/ack", {"by": "max"}, eve).status == 204
+    assert a.json(path)["by"] == "eve"
+    assert a.request("POST", "/v1/silences", {"match": "id:x", "until_online": True, "by": "max"}, eve).status == 201
+    assert [s["by"] for s in a.json("/v1/silences")["silences"]] == ["eve"]
+    assert a.request("DELETE", path + "/ack", {"by": "max"}, eve).status == 204
     assert "by" not in a.json(path)
+    assert ("unacknowledged", "eve") in [(e.get("what"), e.get("by")) for _, e in env.redis.xrange(env.key("incident_events"))]
     assert a.metrics().get("incidents", state="open", kind="device") == 1
     for body in ("[]", "{", '{"by":1}', '{"other":"x"}', json.dumps({"note": "x" * 2000})):
         assert a.request("POST", path + "/ack", body).status == 400, body

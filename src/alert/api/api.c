@@ -85,6 +85,9 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 		hw_json_uint(&j, "commits", hw_alert_commit_number(a->commit));
 		hw_json_int(&j, "lag_ms", hw_alert_follow_lag_ms(a->follow, hw_alert_holder_redis_ms(a->holder)));
 	}
+	int64_t ahead_ms = hw_alert_ahead_ms(a);
+	if (llabs(ahead_ms) >= HW_ALERT_AGREES_MS)
+		hw_json_int(&j, "clock_ahead_ms", ahead_ms);
 	hw_json_uint(&j, "event_clients", hw_alert_feed_clients(a->api->feed));
 	hw_answer_end(req, &j, body);
 }

@@ -19,6 +19,14 @@ static const char *user_of(struct evhttp_request *req)
 	return user ? user : "";
 }
 
+/* Who makes the change: the admitted user, whatever the body says; else the name in the body. */
+static void name_author(struct evhttp_request *req, char *by, size_t cap)
+{
+	const char *user = user_of(req);
+	if (*user)
+		hw_print(by, cap, "%s", user);
+}
+
 static void acknowledge(struct hw_alert_app *a, struct evhttp_request *req, const char *id, bool on)
 {
 	char by[256] = "", note[HW_INCIDENT_TEXT] = "";
@@ -26,9 +34,8 @@ static void acknowledge(struct hw_alert_app *a, struct evhttp_request *req, cons
 	                                        {"note", note, sizeof(note), NULL, NULL}};
 	if (!hw_alert_api_works(a, req) || !hw_alert_api_read(req, fields, on ? 2 : 1))
 		return;
-	if (!*by)
-		hw_print(by, sizeof(by), "%s", user_of(req));
-	int rc = hw_incidents_acknowledge(a->engine, hw_alert_now(), id, on, by, note);
+	name_author(req, by, sizeof(by));
+	int rc = hw_incidents_acknowledge(a->engine, hw_alert_now(a), id, on, by, note);
 	if (rc == -ENOENT)
 		hw_reply_error(req, HTTP_NOTFOUND, "there is no such incident that is open");
 	else if (rc == -EEXIST)
@@ -102,16 +109,15 @@ void hw_serve_silence_post(void *arg, struct evhttp_request *req, const char *re
 	(void)rest;
 	if (!hw_alert_api_works(a, req) || !hw_alert_api_read(req, fields, sizeof(fields) / sizeof(*fields)))
 		return;
-	if (!*by)
-		hw_print(by, sizeof(by), "%s", user_of(req));
+	name_author(req, by, sizeof(by));
 	struct hw_silence_view v = {.match = match,
 	                            .reason = reason,
 	                            .by = by,
 	                            .until_ms = until_ms,
 	                            .until_online = until_online,
 	                            .planned = planned};
-	int rc = until_ms && until_ms <= hw_alert_now().wall_ms ? -EINVAL
-	                                                        : hw_incidents_silence(a->engine, hw_alert_now(), &v);
+	int rc = until_ms && until_ms <= hw_alert_now(a).wall_ms ? -EINVAL
+	                                                         : hw_incidents_silence(a->engine, hw_alert_now(a), &v);
 	if (rc == -EINVAL)
 		hw_reply_error(req, HTTP_BADREQUEST,
 		               "give `match` (such as group:pumps), and `until` (ms, within a year) or `until_online`");
@@ -141,7 +147,7 @@ void hw_serve_silence_delete(void *arg, struct evhttp_request *req, const char *
 		hw_reply_error(req, HTTP_NOTFOUND, "there is no such silence");
 	else if (is_of_the_file(a, name))
 		hw_reply_error(req, 409, "this silence is a section of monitor.conf: remove it there");
-	else if (hw_incidents_unsilence(a->engine, hw_alert_now(), name) != 0)
+	else if (hw_incidents_unsilence(a->engine, hw_alert_now(a), name) != 0)
 		hw_reply_error(req, HTTP_NOTFOUND, "there is no such silence");
 	else
 		hw_alert_api_wait(a, req, HTTP_NOCONTENT, "");

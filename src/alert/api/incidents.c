@@ -213,7 +213,7 @@ static bool write_stored(struct read *r, const char *id, const redisReply *hash,
 {
 	struct hw_incident_view v, present;
 	const struct hw_alert_writer w = hw_alert_writer_of(r->app);
-	if (!r->app->engine || !hw_alert_incident_read(id, hash, hw_alert_now().wall_ms, &v) ||
+	if (!r->app->engine || !hw_alert_incident_read(id, hash, hw_alert_bound_ms(r->app), &v) ||
 	    (is_listed && !is_wanted(&r->q, &v)))
 		return false;
 	if (hw_incidents_find(r->app->engine, id, &present))
@@ -333,7 +333,7 @@ static void write_sent(struct read *r, const redisReply *hash)
 		const redisReply *name = hash->element[i], *value = hash->element[i + 1];
 		struct hw_alert_sent s;
 		if (name->type != REDIS_REPLY_STRING || strncmp(name->str, "to:", 3) != 0 ||
-		    value->type != REDIS_REPLY_STRING || !hw_alert_sent_read(value->str, hw_alert_now().wall_ms, &s))
+		    value->type != REDIS_REPLY_STRING || !hw_alert_sent_read(value->str, hw_alert_bound_ms(r->app), &s))
 			continue;
 		hw_json_open(&r->j, '{');
 		hw_json_text(&r->j, "receiver", name->str + 3);
@@ -372,7 +372,7 @@ static void on_members(void *arg, const redisReply *reply)
 		int64_t since_ms;
 		if (id->type != REDIS_REPLY_STRING || !hw_id_valid(id->str, id->len) ||
 		    value->type != REDIS_REPLY_STRING ||
-		    !hw_alert_member_read(value->str, hw_alert_now().wall_ms, &class, &since_ms))
+		    !hw_alert_member_read(value->str, hw_alert_bound_ms(r->app), &class, &since_ms))
 			continue;
 		hw_json_open(&r->j, '{');
 		hw_json_text(&r->j, "id", id->str);

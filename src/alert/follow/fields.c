@@ -205,6 +205,11 @@ bool hw_task_notice_read(const redisReply *entry, struct hw_task_notice *out)
 
 /* --- what heartwheel-alert itself has written --------------------------------------------------------------------- */
 
+static int64_t own_time(const redisReply *fields, const char *name, int64_t now_ms, int64_t otherwise)
+{
+	return hw_field_number(fields, name, 0, now_ms + HW_ALERT_OWN_AHEAD_MS, otherwise);
+}
+
 bool hw_alert_incident_read(const char *id, const redisReply *hash, int64_t now_ms, struct hw_incident_view *out)
 {
 	const char *kind = hw_field_text(hash, "kind"), *state = hw_field_text(hash, "state"),
@@ -223,10 +228,10 @@ bool hw_alert_incident_read(const char *id, const redisReply *hash, int64_t now_
 	memcpy(out->id, id, sizeof(out->id));
 	if (into && hw_incident_id_is_valid(into))
 		memcpy(out->into, into, sizeof(out->into));
-	out->opened_ms = time_in(hash, "opened_ms", now_ms, -1);
-	out->since_ms = time_in(hash, "since_ms", now_ms, out->opened_ms);
-	out->closed_ms = time_in(hash, "closed_ms", now_ms, 0);
-	out->ack_ms = time_in(hash, "ack_ms", now_ms, 0);
+	out->opened_ms = own_time(hash, "opened_ms", now_ms, -1);
+	out->since_ms = own_time(hash, "since_ms", now_ms, out->opened_ms);
+	out->closed_ms = own_time(hash, "closed_ms", now_ms, 0);
+	out->ack_ms = own_time(hash, "ack_ms", now_ms, 0);
 	out->acknowledged = out->ack_ms > 0;
 	out->down = (uint32_t)hw_field_number(hash, "down", 0, INT32_MAX, 0);
 	out->unreachable = (uint32_t)hw_field_number(hash, "unreachable", 0, INT32_MAX, 0);
@@ -263,7 +268,7 @@ bool hw_alert_sent_read(const char *value, int64_t now_ms, struct hw_alert_sent 
 		return false;
 	int64_t count = hw_number_of(w[1], 0, INT32_MAX, -1);
 	out->count = (uint32_t)count;
-	out->at_ms = hw_number_of(w[2], 0, now_ms + HW_BOUNDS_AHEAD_MS, -1);
+	out->at_ms = hw_number_of(w[2], 0, now_ms + HW_ALERT_OWN_AHEAD_MS, -1);
 	out->acknowledged = n == 4 && strchr(w[3], 'a');
 	out->flapping = n == 4 && strchr(w[3], 'f');
 	return count >= 0 && out->at_ms >= 0;
@@ -279,7 +284,7 @@ bool hw_alert_member_read(const char *value, int64_t now_ms, enum hw_incident_cl
 		*class = HW_CLASS_DOWN;
 	else if (hw_incident_class_parse(w[0], class) != 0)
 		return false;
-	*since_ms = hw_number_of(w[1], 0, now_ms + HW_BOUNDS_AHEAD_MS, -1);
+	*since_ms = hw_number_of(w[1], 0, now_ms + HW_ALERT_OWN_AHEAD_MS, -1);
 	return *since_ms >= 0;
 }
 
@@ -292,7 +297,7 @@ bool hw_alert_silence_read(const char *id, const redisReply *hash, int64_t now_m
 	                                .planned = is_one(hash, "planned"),
 	                                .was_offline = is_one(hash, "was_offline")};
 	out->until_ms = hw_field_number(hash, "until_ms", 0, now_ms + HW_INCIDENT_UNTIL_MAX, -1);
-	out->at_ms = time_in(hash, "at_ms", now_ms, now_ms);
+	out->at_ms = own_time(hash, "at_ms", now_ms, now_ms);
 	if (!hw_incident_id_is_valid(id))
 		return false;
 	memcpy(out->id, id, sizeof(out->id));

@@ -15,7 +15,10 @@
 
 #define HW_ALERT_PARENTS_TEXT (HW_INCIDENT_PARENTS * 256) /* bytes of the ids of all parents */
 #define HW_ALERT_LABELS_TEXT  4096                        /* bytes of all labels of a device */
-#define HW_ALERT_WAIT_MAX_MS  INT64_C(172800000)          /* two days: no parent is waited for longer */
+/* How far ahead a time may be that heartwheel-alert itself wrote: its clock or Redis' may have been wrong then. The
+ * engine takes a later time than its own for the present time. */
+#define HW_ALERT_OWN_AHEAD_MS INT64_C(315360000000)
+#define HW_ALERT_WAIT_MAX_MS  INT64_C(172800000) /* two days: no parent is waited for longer */
 
 /* Returns the value of a field; `fields` has names and values, alternating. NULL: there is no such field, or its
  * value contains a NUL. */
@@ -29,7 +32,7 @@ int64_t hw_number_of(const char *text, int64_t min, int64_t max, int64_t otherwi
 /* Whether the text is the id of an incident or of a silence. */
 bool hw_incident_id_is_valid(const char *id);
 
-/* Reads an entry of device:events. `now_ms`: the wall clock. Returns false if it is unusable. */
+/* Reads an entry of device:events. `now_ms`: of hw_alert_bound_ms(). Returns false if it is unusable. */
 bool hw_alert_entry_read(const redisReply *entry, int64_t now_ms, struct hw_incident_entry *out);
 /* Reads the hash device:state:ID (fields and values) of a device in device:offline. Returns false if the hash is
  * unusable, or if its state is not "offline". `wait_ms` is the device's timeout if it has parents. */

@@ -56,7 +56,7 @@ const char *hw_alert_stream_key(const struct hw_alert_app *a, enum hw_alert_stre
 static int read_event(struct hw_alert_app *a, const redisReply *r, struct hw_now now)
 {
 	struct hw_incident_entry entry;
-	if (!hw_alert_entry_read(r, now.wall_ms, &entry)) {
+	if (!hw_alert_entry_read(r, hw_alert_bound_ms(a), &entry)) {
 		hw_alert_unusable(a, HW_ALERT_UNUSABLE_ENTRY, "%sevents: an entry that is no transition was skipped",
 		                  a->conf->redis.key_prefix);
 		return 0;
@@ -68,7 +68,7 @@ static int read_event(struct hw_alert_app *a, const redisReply *r, struct hw_now
 static void read_heard(struct hw_alert_app *a, const redisReply *r, struct hw_now now)
 {
 	struct hw_parent_heard heard;
-	if (hw_parent_heard_read(r, now.wall_ms, &heard))
+	if (hw_parent_heard_read(r, hw_alert_bound_ms(a), &heard))
 		hw_incidents_parent_heard(a->engine, now, heard.id, heard.seq, heard.settle_ms);
 	else
 		hw_alert_unusable(a, HW_ALERT_UNUSABLE_ENTRY, "%sparent_heard: an unusable entry was skipped",
@@ -104,7 +104,7 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 {
 	struct source *s = arg;
 	struct hw_alert_app *a = s->app;
-	struct hw_now now = hw_alert_now();
+	struct hw_now now = hw_alert_now(a);
 	int rc = 0;
 	if (page->n > 0 && a->follow->fresh >= HW_ALERT_PAGE && hw_alert_commit_is_busy(a->commit)) {
 		s->paused = true;

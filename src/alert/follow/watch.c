@@ -13,7 +13,6 @@
 
 #include "alert/app.h"
 #include "alert/follow/fields.h"
-#include "heartwheel/bounds.h"
 #include "stream/entries.h"
 
 #define GROUPS_MAX   4096
@@ -70,14 +69,14 @@ void hw_alert_watch_node(struct hw_alert_watch *w, const char *name)
 		if (strcmp(w->nodes[k].name, name) == 0)
 			return;
 	struct node *n = place_of_new(w);
-	*n = (struct node){.grown_ns = hw_alert_now().mono.ns, .added = ++w->n_added};
+	*n = (struct node){.grown_ns = hw_alert_mono().ns, .added = ++w->n_added};
 	strcpy(n->name, name);
 }
 
 /* --- sight records ------------------------------------------------------------------------------------------------ */
 
-/* "RUN MS" or "RUN MS CANARIES"; 0: unusable, or none. */
-static int64_t seen_of(const redisReply *r, int64_t now_ms)
+/* "RUN MS" or "RUN MS CANARIES"; 0: unusable, or none. MS is of the monitor's clock, which may be wrong. */
+static int64_t seen_of(const redisReply *r)
 {
 	char digits[24];
 	const char *s = r->type == REDIS_REPLY_STRING ? strchr(r->str, ' ') : NULL;
@@ -86,19 +85,19 @@ static int64_t seen_of(const redisReply *r, int64_t now_ms)
 		return 0;
 	memcpy(digits, s + 1, n);
 	digits[n] = '\0';
-	return hw_number_of(digits, 1, now_ms + HW_BOUNDS_AHEAD_MS, 0);
+	return hw_number_of(digits, 1, INT64_MAX, 0);
 }
 
 static void on_records(void *arg, const redisReply *r)
 {
 	struct hw_alert_watch *w = arg;
-	struct hw_now now = hw_alert_now();
+	struct hw_now now = hw_alert_now(w->app);
 	w->asking = false;
 	if (!w->app->engine || !r || r->type != REDIS_REPLY_ARRAY || r->elements != w->n_asked)
 		return;
 	for (size_t k = 0; k < w->n_asked; k++) {
 		struct node *n = &w->nodes[k];
-		int64_t seen = seen_of(r->element[k], now.wall_ms);
+		int64_t seen = seen_of(r->element[k]);
 		if (!n->asked)
 			continue; /* the answer is about the name that had this place before */
 		if (seen && seen != n->seen_ms) {
@@ -131,7 +130,7 @@ static void ask_records(struct hw_alert_watch *w)
 /* Whether no known monitor renews its record. Then each name may be that of a monitor that does. */
 static bool is_unseen(const struct hw_alert_watch *w)
 {
-	int64_t now_ns = hw_alert_now().mono.ns;
+	int64_t now_ns = hw_alert_mono().ns;
 	for (size_t k = 0; k < w->n_nodes; k++)
 		if (w->nodes[k].heard_ns && now_ns - w->nodes[k].heard_ns <= STILL_MS * HW_NS_PER_MS)
 			return false;
@@ -157,14 +156,14 @@ static void on_sight(void *arg, const redisReply *r)
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
-/* "ONLINE OFFLINE DEAF_SINCE_MS". */
-static bool read_group(const char *text, int64_t now_ms, uint64_t n[2], int64_t *deaf_ms)
+/* "ONLINE OFFLINE DEAF_SINCE_MS". The engine limits the time to its own. */
+static bool read_group(const char *text, uint64_t n[2], int64_t *deaf_ms)
 {
 	char part[3][24];
 	if (strlen(text) > 64 || sscanf(text, "%23s %23s %23s", part[0], part[1], part[2]) != 3)
 		return false;
 	int64_t online = hw_number_of(part[0], 0, INT32_MAX, -1), offline = hw_number_of(part[1], 0, INT32_MAX, -1);
-	*deaf_ms = hw_number_of(part[2], 0, now_ms + HW_BOUNDS_AHEAD_MS, -1);
+	*deaf_ms = hw_number_of(part[2], 0, INT64_MAX, -1);
 	n[0] = (uint64_t)online;
 	n[1] = (uint64_t)offline;
 	return online >= 0 && offline >= 0 && *deaf_ms >= 0;
@@ -172,10 +171,10 @@ static bool read_group(const char *text, int64_t now_ms, uint64_t n[2], int64_t 
 
 static void note_group(struct hw_alert_watch *w, const char *name, const char *text)
 {
-	struct hw_now now = hw_alert_now();
+	struct hw_now now = hw_alert_now(w->app);
 	uint64_t n[2];
 	int64_t deaf_ms;
-	if (strlen(name) >= GROUP_NAME || !*name || !read_group(text, now.wall_ms, n, &deaf_ms)) {
+	if (strlen(name) >= GROUP_NAME || !*name || !read_group(text, n, &deaf_ms)) {
 		hw_alert_unusable(w->app, HW_ALERT_UNUSABLE_GROUP, "%sgroups: an unusable field was skipped",
 		                  w->app->conf->redis.key_prefix);
 		return;
@@ -215,7 +214,7 @@ void hw_alert_watch_store(struct hw_alert_watch *w, bool up)
 	(void)up;
 	w->asking = false;
 	for (size_t k = 0; k < w->n_nodes; k++)
-		w->nodes[k].grown_ns = hw_alert_now().mono.ns; /* nothing could be read meanwhile */
+		w->nodes[k].grown_ns = hw_alert_mono().ns; /* nothing could be read meanwhile */
 }
 
 void hw_alert_watch_tick(struct hw_alert_watch *w)

@@ -21,6 +21,7 @@ struct hw_alert_holder {
 	struct hw_eval eval;
 	char run[RUN_LEN + 1], name[HW_ALERT_NODE_TEXT + RUN_LEN + 2], epoch[EPOCH_LEN], other[HW_ALERT_NODE_TEXT];
 	bool held, asking, starts;
+	bool differs;                   /* from Redis' clock: it was logged */
 	int64_t asked_ns, confirmed_ns; /* BOOTTIME */
 	int64_t redis_ms, redis_at_ns;  /* Redis' clock, and when it was read */
 	unsigned wait_s;                /* until the next request */
@@ -48,12 +49,28 @@ static const char *part(const redisReply *r, unsigned place)
 	return is ? r->element[place - 1]->str : "";
 }
 
+static void compare_clocks(struct hw_alert_holder *h)
+{
+	int64_t ahead_ms = hw_alert_ahead_ms(h->app);
+	bool differs = llabs(ahead_ms) >= (h->differs ? HW_ALERT_AGREES_MS : HW_ALERT_DIFFERS_MS);
+	if (differs && !h->differs)
+		hw_log(h->app->log, HW_LOG_WARNING,
+		       "this machine's clock is %.0f s %s Redis' clock, which counts until they agree; check NTP on "
+		       "both "
+		       "machines",
+		       (double)llabs(ahead_ms) / 1000, ahead_ms > 0 ? "ahead of" : "behind");
+	else if (!differs && h->differs)
+		hw_log(h->app->log, HW_LOG_NOTICE, "this machine's clock agrees with Redis' clock again");
+	h->differs = differs;
+}
+
 static void note_clock(struct hw_alert_holder *h, const char *now)
 {
 	int64_t ms = hw_number_of(now, 1, INT64_MAX / 2, 0);
 	if (ms) {
 		h->redis_ms = ms;
 		h->redis_at_ns = h->asked_ns;
+		compare_clocks(h);
 	}
 }
 
@@ -136,7 +153,7 @@ static int ask(struct hw_alert_holder *h, enum hw_alert_script script, bool rele
 	hw_eval_put_text(e, HW_AT_TAKE_STARTS, h->starts ? "1" : "0");
 	hw_eval_put_text(e, HW_AT_TAKE_EPOCH, *h->epoch ? h->epoch : "0");
 	hw_eval_put_text(e, HW_AT_TAKE_RELEASE, release ? "1" : "0");
-	h->asked_ns = hw_alert_now().mono.ns;
+	h->asked_ns = hw_alert_mono().ns;
 	return hw_alert_store_call(h->app->store, script, e, fn, h);
 }
 
@@ -211,7 +228,7 @@ bool hw_alert_holder_is(const struct hw_alert_holder *h)
 
 bool hw_alert_holder_is_sure(const struct hw_alert_holder *h)
 {
-	return h->held && hw_alert_now().mono.ns - h->confirmed_ns < HW_ALERT_TRY_MS * HW_NS_PER_MS;
+	return h->held && hw_alert_mono().ns - h->confirmed_ns < HW_ALERT_TRY_MS * HW_NS_PER_MS;
 }
 
 const char *hw_alert_holder_other(const struct hw_alert_holder *h)
@@ -231,7 +248,7 @@ const char *hw_alert_holder_epoch(const struct hw_alert_holder *h)
 
 int64_t hw_alert_holder_redis_ms(const struct hw_alert_holder *h)
 {
-	return h->redis_ms ? h->redis_ms + (hw_alert_now().mono.ns - h->redis_at_ns) / HW_NS_PER_MS : 0;
+	return h->redis_ms ? h->redis_ms + (hw_alert_mono().ns - h->redis_at_ns) / HW_NS_PER_MS : 0;
 }
 
 struct hw_alert_holder *hw_alert_holder_new(struct hw_alert_app *app)
@@ -243,7 +260,7 @@ struct hw_alert_holder *hw_alert_holder_new(struct hw_alert_app *app)
 	h->app = app;
 	h->starts = true;
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		memcpy(random, &(int64_t){hw_alert_now().mono.ns}, sizeof(random));
+		memcpy(random, &(int64_t){hw_alert_mono().ns}, sizeof(random));
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(h->run + 2 * i, 3, "%02x", random[i]);
 	snprintf(h->name, sizeof(h->name), "%s %s", app->conf->node_id, h->run);

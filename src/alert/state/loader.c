@@ -56,7 +56,7 @@ struct hw_alert_loader {
 	unsigned pages, scans;
 	struct hw_stream_id recalled;
 	struct hw_alert_offset offsets[HW_ALERT_STREAMS];
-	int64_t now_ms;
+	int64_t now_ms, bound_ms;                     /* bound_ms: of hw_alert_bound_ms() */
 	char why[HW_ALERT_KEY_MAX + HW_TROUBLE_TEXT]; /* why the last load failed; "": it did not, or the store knows */
 };
 
@@ -198,7 +198,7 @@ static void read_alert(struct hw_alert_loader *l, const char *name, const redisR
 		const char *text = hw_field_text(r, field);
 		struct hw_stream_id id;
 		if (text && hw_stream_id_parse(text, strlen(text), &id) == 0 &&
-		    id.ms <= (uint64_t)(l->now_ms + HW_BOUNDS_AHEAD_MS))
+		    id.ms <= (uint64_t)(l->bound_ms + HW_ALERT_OWN_AHEAD_MS))
 			l->offsets[k] = (struct hw_alert_offset){id, true};
 		else if (text)
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_OFFSET, "the offset %s is unusable", field);
@@ -293,7 +293,7 @@ static void each_sent(struct hw_alert_loader *l, const redisReply *hash, const s
 		struct hw_alert_sent s;
 		if (name->type != REDIS_REPLY_STRING || strncmp(name->str, "to:", 3) != 0)
 			continue;
-		if (value->type != REDIS_REPLY_STRING || !hw_alert_sent_read(value->str, l->now_ms, &s)) {
+		if (value->type != REDIS_REPLY_STRING || !hw_alert_sent_read(value->str, l->bound_ms, &s)) {
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT,
 			                  "incident %s: the field %.80s is unusable", v->id, name->str);
 			continue;
@@ -309,7 +309,7 @@ static void each_sent(struct hw_alert_loader *l, const redisReply *hash, const s
 static void read_incident(struct hw_alert_loader *l, const char *id, const redisReply *r)
 {
 	struct hw_incident_view v;
-	if (!hw_alert_incident_read(id, r, l->now_ms, &v)) {
+	if (!hw_alert_incident_read(id, r, l->bound_ms, &v)) {
 		hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT, "incident %s is unusable and was left out", id);
 		return;
 	}
@@ -323,7 +323,7 @@ static void read_incident(struct hw_alert_loader *l, const char *id, const redis
 static void read_ended(struct hw_alert_loader *l, const char *id, const redisReply *r)
 {
 	struct hw_incident_view v;
-	if (hw_alert_incident_read(id, r, l->now_ms, &v) && v.state != HW_INCIDENT_OPEN)
+	if (hw_alert_incident_read(id, r, l->bound_ms, &v) && v.state != HW_INCIDENT_OPEN)
 		each_sent(l, r, &v, false);
 }
 
@@ -332,7 +332,7 @@ static void read_ended(struct hw_alert_loader *l, const char *id, const redisRep
 static void read_state(struct hw_alert_loader *l, const char *id, const redisReply *r)
 {
 	struct hw_incident_entry entry;
-	if (!hw_alert_state_read(id, r, l->now_ms, &entry)) {
+	if (!hw_alert_state_read(id, r, l->bound_ms, &entry)) {
 		bool is_hash = r->type == REDIS_REPLY_ARRAY;
 		if (!is_hash || (r->elements > 0 && !hw_field_text(r, "state")))
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_DEVICE,
@@ -386,7 +386,8 @@ static void read_members(struct hw_alert_loader *l, const char *id, const redisR
 		enum hw_incident_class class;
 		int64_t since_ms;
 		if (device->type == REDIS_REPLY_STRING && hw_id_valid(device->str, device->len) &&
-		    value->type == REDIS_REPLY_STRING && hw_alert_member_read(value->str, l->now_ms, &class, &since_ms))
+		    value->type == REDIS_REPLY_STRING &&
+		    hw_alert_member_read(value->str, l->bound_ms, &class, &since_ms))
 			l->failed |= hw_incidents_load_member(l->engine, id, device->str, class, since_ms) != 0;
 		else
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT, "a member of incident %s is unusable",
@@ -411,8 +412,9 @@ static void scan_members(struct hw_alert_loader *l, const char *id, const char *
 static void read_silence(struct hw_alert_loader *l, const char *id, const redisReply *r)
 {
 	struct hw_silence_view v;
-	int rc = hw_alert_silence_read(id, r, l->now_ms, &v) ? hw_incidents_silence(l->engine, hw_alert_now(), &v)
-	                                                     : -EINVAL;
+	int rc = hw_alert_silence_read(id, r, l->bound_ms, &v)
+	                 ? hw_incidents_silence(l->engine, hw_alert_now(l->app), &v)
+	                 : -EINVAL;
 	l->failed |= rc == -ENOMEM;
 	if (rc && rc != -ENOMEM)
 		hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_SILENCE, "silence %s is unusable or over, and was left out",
@@ -450,7 +452,7 @@ static void read_receiver(struct hw_alert_loader *l, const char *name, const red
 	if (!c || r->type != REDIS_REPLY_ARRAY || r->elements == 0)
 		return;
 	int64_t n = hw_field_number(r, "n", 0, INT64_MAX / 4, 0);
-	int64_t from_ms = hw_field_number(r, "from_ms", 0, l->now_ms + HW_BOUNDS_AHEAD_MS, 0);
+	int64_t from_ms = hw_field_number(r, "from_ms", 0, l->bound_ms + HW_BOUNDS_AHEAD_MS, 0);
 	const char *sending = hw_field_text(r, "sending");
 	uint64_t most = sending ? load_sending(l, name, sending, hw_receiver_type_is_each(c->type)) : 0;
 	if ((uint64_t)n < most)
@@ -480,7 +482,7 @@ static void read_recall(struct hw_alert_loader *l, const char *name, const redis
 			continue;
 		l->recalled = id;
 		more = (int64_t)id.ms >= oldest;
-		if (more && hw_alert_entry_read(r->element[i], l->now_ms, &entry) && entry.fact <= HW_FACT_OFFLINE)
+		if (more && hw_alert_entry_read(r->element[i], l->bound_ms, &entry) && entry.fact <= HW_FACT_OFFLINE)
 			l->failed |= hw_incidents_recall(l->engine, entry.id, entry.time_ms) != 0;
 	}
 	l->pages = more ? l->pages + 1 : RECALL_PAGES;
@@ -559,7 +561,7 @@ static void end(struct hw_alert_loader *l)
 		l->why[0] = '\0';
 	bool first = l->first;
 	stop(l);
-	if (engine && hw_incidents_loaded(engine, hw_alert_now(), first) != 0) {
+	if (engine && hw_incidents_loaded(engine, hw_alert_now(l->app), first) != 0) {
 		hw_alert_on_no_memory(l->app);
 		hw_incidents_free(engine);
 		return;
@@ -593,11 +595,12 @@ void hw_alert_loader_begin(struct hw_alert_loader *l, const struct hw_alert_take
 	l->awaited = l->next = l->pages = l->scans = 0;
 	strcpy(l->cursor, "0");
 	memset(l->offsets, 0, sizeof(l->offsets));
-	l->now_ms = hw_alert_now().wall_ms;
+	l->now_ms = hw_alert_now(l->app).wall_ms;
+	l->bound_ms = hw_alert_bound_ms(l->app);
 	int rc = hw_alert_plan(&plan, l->app->conf);
 	if (rc == 0) {
 		plan.engine.seed = hw_alert_seed();
-		l->engine = hw_incidents_new(&plan.engine, hw_alert_now());
+		l->engine = hw_incidents_new(&plan.engine, hw_alert_now(l->app));
 	}
 	hw_alert_plan_fini(&plan);
 	l->failed = l->engine == NULL;

@@ -113,7 +113,7 @@ static void hand_over(struct hw_alert_outbox *o, struct message *m)
 	hw_log_limited(o->app->log, HW_ALERT_LIMIT_SEND, HW_LOG_ERROR, "receiver %s: message %" PRIu64 " is lost: %s",
 	               m->receiver, m->number, strerror(-rc));
 	m->finished = true;
-	hw_incidents_done(o->app->engine, hw_alert_now(), m->receiver, m->number);
+	hw_incidents_done(o->app->engine, hw_alert_now(o->app), m->receiver, m->number);
 	hw_alert_schedule_turn(o->app);
 }
 
@@ -130,7 +130,7 @@ void hw_alert_outbox_loaded(struct hw_alert_outbox *o)
 {
 	for (struct message *m = o->first; m; m = m->next)
 		if (m->finished)
-			hw_incidents_done(o->app->engine, hw_alert_now(), m->receiver, m->number);
+			hw_incidents_done(o->app->engine, hw_alert_now(o->app), m->receiver, m->number);
 	hw_alert_outbox_committed(o);
 }
 
