@@ -109,6 +109,7 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 		m->unjudged.any |= group->unheard || (changed && m->conf.several);
 		if (changed) {
 			note_timeouts(m, &m->form[g], &was[g], seen_ns);
+			m->form[g].other_ns = m->form[g].heard_ns;
 			m->form[g].heard_ns = seen_ns;
 			m->form[g].other = was[g].form;
 		}
@@ -121,11 +122,12 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 
 /* Returns the form in which the device was heard, or the last one that was read if there are several. A node with
  * that form can judge the device. A single monitor judges each device of its groups, so it assumes the form of the
- * device's group if it does not know another one. After a restart, the form shows which group was renamed. */
+ * device's group if it does not know another one. After a restart, the form shows which group was renamed. 0: unknown;
+ * then the stored form stays as it is. */
 uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d)
 {
-	bool other = d->form == HW_FORM_OTHER || hw_form_is_older(m, d);
-	if (m->conf.several && d->form == HW_FORM_UNSAID)
+	bool older = hw_form_is_older(m, d), other = d->form == HW_FORM_OTHER || older;
+	if ((m->conf.several && d->form == HW_FORM_UNSAID) || (older && d->last_seen_ns < m->form[d->group].other_ns))
 		return 0;
 	return other ? m->form[d->group].other : m->groups.all[d->group]->form_hash;
 }

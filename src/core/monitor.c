@@ -36,8 +36,10 @@ int hw_monitor_fit_groups(struct hw_monitor *m, size_t n)
 		return -ENOMEM;
 	m->form = form;
 	for (size_t g = was; g < n; g++)
-		form[g] =
-			(struct hw_form){.heard_ns = INT64_MIN, .silent_ns = INT64_MIN, .heard_by_heirs_ns = INT64_MIN};
+		form[g] = (struct hw_form){.heard_ns = INT64_MIN,
+		                           .other_ns = INT64_MIN,
+		                           .silent_ns = INT64_MIN,
+		                           .heard_by_heirs_ns = INT64_MIN};
 	memset(stats + was, 0, (n - was) * sizeof(*stats));
 	memset(pace + was, 0, (n - was) * sizeof(*pace));
 	return 0;

@@ -45,6 +45,7 @@ struct hw_form {
 	int64_t heard_ns;  /* group's seeing clock: if a device was last heard before this, it was heard in an
 	                    * earlier form */
 	uint64_t other;    /* another form in which a device of the group was last heard; 0: none is known */
+	int64_t other_ns;  /* likewise: if a device was last heard before this, its form is not known */
 	int64_t silent_ns; /* the silence of a device that was last heard before heard_ns begins here */
 	int64_t timeout_ms, timeout_max_ms;         /* the longest timeouts of the group on other nodes; 0: unknown */
 	int64_t was_timeout_ms, was_timeout_max_ms; /* values before heard_ns, for devices not heard since */

@@ -489,6 +489,11 @@ def test_a_group_that_is_renamed_by_a_restart(env):
     d.start()
     wait_until(lambda: of() == [("slow", "offline"), ("fast", "online")], 15, "the device of the renamed group: %s" % of())
     assert d.status()["unjudged"] == 0
+    env.beat("f", last="fast")  # back online: its transition leaves the form in Redis
+    wait_until(lambda: d.device("f")["state"] == "online")
+    env.wait_store("f", "online")
+    assert env.redis.hget(env.key("state", "f"), "form")
+    wait_until(lambda: d.device("f")["state"] == "offline")
     d.stop()
     d.conf.write_text(text.replace("[group fast]", "[group other]"))
     d.start()

@@ -583,6 +583,36 @@ START_TEST(after_a_restart_the_form_shows_which_group_was_renamed)
 }
 END_TEST
 
+/* The names of two groups are exchanged, and exchanged back. Which form a silent device was heard in is then not known,
+ * so none is stored for it. After its next heartbeat, the form is known again. */
+START_TEST(after_two_reloads_the_form_of_a_silent_device_is_unknown)
+{
+	struct hw_group_spec file[] = {lamps, {.name = "slow", .heartbeat = b_filter, .n_heartbeat = 1}};
+	file[0].n_heartbeat = 1;
+	file[1].timeout_ms = file[1].timeout_max_ms = 5000;
+	struct hw_group_spec swapped[] = {file[0], file[1]};
+	swapped[0].name = file[1].name;
+	swapped[1].name = file[0].name;
+	struct hw_monitor_conf conf = world_conf();
+	struct world *one = restarted(file, 2);
+	world_pass(one, 5 * S); /* the monitor is not blind any more */
+	world_say(one, "b/b", "", false);
+	world_pass(one, S);
+	uint64_t form = hw_monitor_form(one->m, world_device(one, "b"));
+	ck_assert_uint_ne(form, 0);
+	ck_assert_int_eq(hw_monitor_reconfigure(one->m, one->now, &conf, swapped, 2), 0);
+	world_drain(one);
+	ck_assert_uint_eq(hw_monitor_form(one->m, world_device(one, "b")), form);
+	ck_assert_int_eq(hw_monitor_reconfigure(one->m, one->now, &conf, file, 2), 0);
+	world_drain(one);
+	ck_assert_uint_eq(hw_monitor_form(one->m, world_device(one, "b")), 0);
+	world_pass(one, S);
+	world_say(one, "b/b", "", false);
+	ck_assert_uint_eq(hw_monitor_form(one->m, world_device(one, "b")), form);
+	world_free(one);
+}
+END_TEST
+
 /* As many names as there may be groups: a device of one more is still watched. */
 START_TEST(names_of_too_many_groups_are_guessed)
 {
@@ -657,6 +687,7 @@ int main(void)
 	tcase_add_loop_test(judged, the_store_says_in_which_form_a_device_was_heard, 0, 5);
 	tcase_add_test(judged, an_unjudged_device_is_late_after_its_deadline);
 	tcase_add_test(judged, an_offline_device_that_is_heard_here_is_untold);
+	tcase_add_test(judged, after_two_reloads_the_form_of_a_silent_device_is_unknown);
 	tcase_add_test(judged, a_reload_that_changes_the_form_has_devices_heard_again);
 	tcase_add_test(judged, a_shorter_timeout_waits_until_the_device_is_heard);
 	tcase_add_test(judged, a_filter_that_goes_to_a_later_group_takes_its_devices_along);

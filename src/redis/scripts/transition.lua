@@ -205,8 +205,7 @@ local function write_shared()
 	end
 end
 
--- Removes the fields that the device does not report any more. A node of a cluster that does not know `form` leaves it
--- as another node has written it.
+-- Removes the fields that the device does not report any more. A monitor that does not know `form` leaves it as it is.
 local function drop_old(key, first, last)
 	local told, old = {}, {}
 	for at = first, last, 2 do
@@ -216,9 +215,6 @@ local function drop_old(key, first, last)
 		if not told[name] then
 			old[#old + 1] = name
 		end
-	end
-	if not LETTERS then
-		old[#old + 1] = 'form'
 	end
 	all_of('HDEL', key, old, #old)
 end
