@@ -3,10 +3,10 @@
  * they are made again soon. */
 #include "nodes_world.h"
 
-static struct nw_text *word(int d, const char *topic, const char *payload, bool genuine)
+static struct nw_text *word(bool child, int d, const char *topic, const char *payload, bool genuine)
 {
 	char at[64];
-	snprintf(at, sizeof(at), "nodes/dev-%d/%s", d, topic);
+	snprintf(at, sizeof(at), "%s/dev-%d/%s", child ? "below/dev-0" : "nodes", d, topic);
 	struct nw_text *t = nw_text_new(at, payload, strlen(payload));
 	t->kind = *payload ? NW_GOODBYE : NW_BEAT;
 	t->device = d;
@@ -14,11 +14,17 @@ static struct nw_text *word(int d, const char *topic, const char *payload, bool 
 	return t;
 }
 
+bool nw_is_child(const struct nw_world *w, int d)
+{
+	return w->plan.family && d > 0 && d <= NW_CHILDREN && d < w->plan.devices;
+}
+
 void nw_fleet_begin(struct nw_world *w)
 {
 	for (int d = 0; d < w->plan.devices; d++) {
 		struct nw_life *life = &w->device[d];
 		char id[16];
+		bool child = nw_is_child(w, d);
 		int len = snprintf(id, sizeof(id), "dev-%d", d);
 		w->part[d] = hw_partition_of(id, (size_t)len);
 		w->in_use[w->part[d]] = true;
@@ -27,9 +33,9 @@ void nw_fleet_begin(struct nw_world *w)
 		life->since = w->t;
 		life->interval = w->plan.timeout_ms * HW_NS_PER_MS / 3;
 		life->next_beat = w->t + sim_below(&w->random, life->interval);
-		life->beat = word(d, "heartbeat", "", true);
-		life->goodbye = word(d, "status", "{\"online\":false}", true);
-		life->false_goodbye = word(d, "status", "{\"online\":false}", false);
+		life->beat = word(child, d, "heartbeat", "", true);
+		life->goodbye = word(child, d, "status", "{\"online\":false}", true);
+		life->false_goodbye = word(child, d, "status", "{\"online\":false}", false);
 	}
 }
 

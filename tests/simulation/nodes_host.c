@@ -249,6 +249,22 @@ static void lie(struct nw_world *w, struct nw_host *h)
 
 /* --- life -------------------------------------------------------------------------------------------------------- */
 
+/* The group of the children is the first one but for its filters and its parent. */
+static void configure_children(const struct nw_plan *p, struct nw_host *h)
+{
+	static char beats[] = "below/{gw}/{id}/heartbeat", goodbyes[] = "below/{gw}/{id}/status", name[] = "below",
+		    parent[] = "{gw}", *parents[] = {parent};
+	h->below[0] = beats;
+	h->below[1] = goodbyes;
+	h->groups[1] = h->groups[0];
+	h->groups[1].name = name;
+	h->groups[1].heartbeat = h->below;
+	h->groups[1].parents = parents;
+	h->groups[1].n_parents = 1;
+	h->groups[1].parent_death = p->family == NW_TAKES ? HW_PARENT_TAKE : HW_PARENT_NOTE;
+	h->groups[1].child_proves = p->family == NW_PROVES;
+}
+
 static void configure(struct nw_world *w, struct nw_host *h)
 {
 	static char beats[] = "nodes/{id}/heartbeat", status[] = "nodes/{id}/status", dflt[] = "default",
@@ -263,20 +279,22 @@ static void configure(struct nw_world *w, struct nw_host *h)
 		h->filters[0] = other_beats;
 		h->filters[1] = other_status;
 	}
-	h->group = absent_group(h->is_deaf && p->differs == NW_OTHER_NAMES ? other : dflt, status);
-	h->group.heartbeat = h->filters;
-	h->group.n_heartbeat = 2;
-	h->group.ignore = &h->ignored;
-	h->group.n_ignore = h->has_changed;
-	h->group.timeout_ms = p->timeout_ms + more_ms;
-	h->group.timeout_max_ms = 86400000;
+	h->groups[0] = absent_group(h->is_deaf && p->differs == NW_OTHER_NAMES ? other : dflt, status);
+	h->groups[0].heartbeat = h->filters;
+	h->groups[0].n_heartbeat = 2;
+	h->groups[0].ignore = &h->ignored;
+	h->groups[0].n_ignore = h->has_changed;
+	h->groups[0].timeout_ms = p->timeout_ms + more_ms;
+	h->groups[0].timeout_max_ms = 86400000;
+	h->groups[0].online_after = p->online_after;
+	configure_children(p, h);
 	h->settings = absent_settings();
 	h->settings.node_id = (char *)nw_names[h->name];
 	h->settings.max_devices = 1000;
 	h->settings.cluster_mode = HW_CLUSTER_MIRROR;
 	h->settings.cluster_lease_ms = p->lease_ms;
-	h->settings.groups = &h->group;
-	h->settings.n_groups = 1;
+	h->settings.groups = h->groups;
+	h->settings.n_groups = p->family ? 2 : 1;
 	h->settings.mqtt.protocol = 5;
 	h->settings.mqtt.keepalive_ms = p->keepalive_ms;
 	h->settings.mqtt.barrier_slow_ms = 250;
@@ -293,6 +311,7 @@ static void start(struct nw_world *w, struct nw_host *h)
 	h->looped = h->started = w->t;
 	memset(h->heard, 0, sizeof(h->heard));
 	memset(h->knew, 0, sizeof(h->knew));
+	memset(h->in_a_row, 0, sizeof(h->in_a_row));
 	memset(h->heard_sight, 0, sizeof(h->heard_sight));
 	memset(h->missed, 0, sizeof(h->missed));
 	memset(h->bye, 0, sizeof(h->bye));

@@ -113,6 +113,10 @@ static void note(struct nw_host *h, const struct nw_text *t)
 	if (h->is_deaf)
 		return;
 	if (t->kind == NW_BEAT) {
+		/* A second more: a pause may be a part of it that the host has noticed. */
+		int64_t silent = h->sight - h->heard_sight[t->device],
+			most = h->groups[0].timeout_ms * HW_NS_PER_MS + HW_NS_PER_S;
+		h->in_a_row[t->device] = silent <= most ? h->in_a_row[t->device] + 1 : 1;
 		h->heard[t->device] = now;
 		h->heard_sight[t->device] = h->sight;
 	} else if (t->kind == NW_GOODBYE) {
@@ -508,7 +512,7 @@ bool nw_mqtt_readable(const struct nw_host *h, int fd)
 
 int64_t nw_pace_ms(const struct nw_host *h)
 {
-	int64_t pace = h->group.timeout_ms / 4;
+	int64_t pace = h->groups[0].timeout_ms / 4;
 	return pace < 250 ? 250 : pace > 5000 ? 5000 : pace;
 }
 

@@ -66,10 +66,10 @@ static bool has_missed(const struct nw_host *h, const struct nw_life *life, int 
 	return life->alive && at > h->heard[device] && at >= life->since && h->sight - h->missed_sight[device] < least;
 }
 
-void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason)
+static void check_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason)
 {
 	const struct nw_life *life = &w->device[device];
-	int64_t timeout = h->group.timeout_ms * HW_NS_PER_MS, heard = h->heard[device];
+	int64_t timeout = h->groups[0].timeout_ms * HW_NS_PER_MS, heard = h->heard[device];
 	int64_t sight = h->sight - h->heard_sight[device], least = timeout - TIMEOUT_SLACK_NS;
 	bool lives = life->alive && life->since <= (heard ? heard : h->started);
 	int64_t excused = lives ? 0 : unnoticed_ns(h) - TIMEOUT_SLACK_NS + h->unasked;
@@ -88,6 +88,65 @@ void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum h
 		nw_breach(w, "1: %s calls dev-%d (%s) offline, having listened for %.3f s of %.3f s", nw_names[h->name],
 		          device, !heard ? "not heard" : "alive", (double)sight / 1e9, (double)timeout / 1e9);
 	}
+}
+
+/* The parent's end, for this host: when it read the goodbye, or when any host has called the parent offline last. */
+static int64_t parent_end(const struct nw_world *w, const struct nw_host *h)
+{
+	int64_t bye = h->bye[0] > h->false_bye[0] ? h->bye[0] : h->false_bye[0];
+	return w->ended_by[0] == HW_REASON_WILL && bye > h->heard[0] ? bye : w->ended[0];
+}
+
+/* A child is taken only if its parent is offline, and not if it was heard after its parent's end. A parent that is new,
+ * and has begun with its goodbye, has an end that the host may not have noted. */
+static void check_taken(struct nw_world *w, const struct nw_host *h, int device)
+{
+	if (!nw_is_child(w, device) || w->plan.family != NW_TAKES)
+		nw_breach(w, "1: %s takes dev-%d, which no parent takes", nw_names[h->name], device);
+	else if (nw_view(h, 0) == HW_STATE_ONLINE)
+		nw_breach(w, "1: %s takes dev-%d, whose parent is online", nw_names[h->name], device);
+	else if (w->knew_parent && h->heard[device] > parent_end(w, h))
+		nw_breach(w, "1: %s takes dev-%d that it heard %.3f s ago, after its parent's end", nw_names[h->name],
+		          device, (double)(w->t - h->heard[device]) / 1e9);
+}
+
+/* A parent whose own heartbeats have ended is online as long as this host hears a child of it. */
+static void check_proofs(struct nw_world *w, const struct nw_host *h)
+{
+	int64_t least = h->groups[0].timeout_ms * HW_NS_PER_MS - TIMEOUT_SLACK_NS;
+	for (int c = 1; c <= NW_CHILDREN; c++)
+		if (h->heard[c] && w->t - h->heard[c] < least && nw_view(h, c) == HW_STATE_ONLINE)
+			nw_breach(w, "1: %s calls dev-0 offline, whose child dev-%d it heard %.3f s ago",
+			          nw_names[h->name], c, (double)(w->t - h->heard[c]) / 1e9);
+}
+
+void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason, bool overdue)
+{
+	if (reason == HW_REASON_PARENT)
+		check_taken(w, h, device);
+	else if (overdue)
+		check_offline(w, h, device, reason);
+	if (w->plan.family && device == 0 && reason == HW_REASON_TIMEOUT)
+		check_proofs(w, h);
+	w->ended[device] = w->t;
+	w->ended_by[device] = reason;
+	if (device == 0)
+		w->knew_parent = w->redis[w->master].d.device[0].there;
+	w->ended_run[device] = h->run;
+}
+
+/* A device that this host itself has called offline, and not because of its parent, is back after so many heartbeats in
+ * a row, unless another host has decided since. */
+void nw_oracle_online(struct nw_world *w, struct nw_host *h, int device)
+{
+	const struct nw_hash *has = &w->redis[w->master].d.device[device];
+	uint64_t by = w->ended_run[device];
+	w->ended_run[device] = 0;
+	if (by != h->run || w->ended_by[device] == HW_REASON_PARENT || !has->there || has->state != HW_STATE_OFFLINE)
+		return;
+	if (h->in_a_row[device] < w->plan.online_after)
+		nw_breach(w, "1: %s calls dev-%d online after %d heartbeats of %d", nw_names[h->name], device,
+		          h->in_a_row[device], w->plan.online_after);
 }
 
 /* --- 2: in each store accepted tokens never fall, one node a token ------------------------------------------------ */
@@ -257,14 +316,28 @@ static bool is_forgotten(const struct nw_world *w, int device)
 	return !w->redis[w->master].d.device[device].there;
 }
 
+/* Device 0 and all that prove it are dead since then; INT64_MAX: one of these lives. A goodbye of device 0 may have
+ * been believed, or not: then both states are right. */
+static int64_t family_since(const struct nw_world *w)
+{
+	int64_t since = w->device[0].since;
+	for (int c = 1; nw_is_child(w, c); c++) {
+		if (w->device[c].alive)
+			return INT64_MAX;
+		since = since > w->device[c].since ? since : w->device[c].since;
+	}
+	return since;
+}
+
 static void check_deaths(struct nw_world *w)
 {
 	const struct nw_data *d = &w->redis[w->master].d;
 	int64_t timeout = longest_ns(w);
 	for (int i = 0; i < w->plan.devices; i++) {
 		const struct nw_life *life = &w->device[i];
-		int64_t from = life->since + timeout > recovered(w) ? life->since + timeout : recovered(w);
-		if (life->alive || w->t < from + takeover_ns(w))
+		int64_t since = i == 0 ? family_since(w) : life->since;
+		int64_t from = since + timeout > recovered(w) ? since + timeout : recovered(w);
+		if (life->alive || since == INT64_MAX || w->t < from + takeover_ns(w))
 			continue;
 		if (is_forgotten(w, i))
 			continue;
@@ -533,7 +606,7 @@ void nw_oracle_end(struct nw_world *w)
 	for (int i = 0; i < w->plan.devices; i++) {
 		bool lives = w->device[i].alive;
 		enum hw_state truth = lives ? HW_STATE_ONLINE : HW_STATE_OFFLINE;
-		if (!lives && is_forgotten(w, i))
+		if (!lives && (is_forgotten(w, i) || (i == 0 && family_since(w) == INT64_MAX)))
 			continue;
 		if (!d->device[i].there || d->device[i].state != truth)
 			nw_breach(w, "8: in the end Redis has dev-%d as %s", i, hw_state_name(d->device[i].state));

@@ -148,8 +148,10 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 {
 	const struct hw_device *d = device_of(r, t->device);
 	struct hw_fencing_token token;
-	if (t->state == HW_STATE_OFFLINE && t->delay_ns >= 0)
-		nw_oracle_offline(r->h->w, r->h, number_of(d), t->reason);
+	if (t->state == HW_STATE_OFFLINE && d)
+		nw_oracle_offline(r->h->w, r->h, number_of(d), t->reason, t->delay_ns >= 0);
+	if (t->state == HW_STATE_ONLINE && d)
+		nw_oracle_online(r->h->w, r->h, number_of(d));
 	if (!d || !owns(r, number_of(d), 0, &token))
 		return false;
 	nw_trace(r->h->w, "%s: dev-%d is %s (%s), seq %d of (%d %s)", nw_names[r->h->name], number_of(d),
@@ -433,7 +435,8 @@ static void take_hash(struct hw_redis *r, const struct nw_hash *h, int device)
 	                      .last_seen_ms = h->last_seen_ms,
 	                      .own_timeout_ms = h->own_timeout_ms,
 	                      .down_ms = r->mark.old_ms && down_ms > 0 ? down_ms : 0,
-	                      .group = "default",
+	                      .group = nw_is_child(r->h->w, device) ? "below" : "default",
+	                      .parents = nw_is_child(r->h->w, device) ? "dev-0" : NULL,
 	                      .form = h->form,
 	                      .source = HW_SOURCE_MQTT,
 	                      .seq = h->seq,

@@ -72,14 +72,17 @@ static void wait_for_more(struct hw_tail *t)
 	nw_link_ask(t->h, NW_L_TAIL, (struct nw_msg){.what = NW_BLOCK, .number = t->place.ms, .mark = t->place.seq});
 }
 
-static struct hw_event event_of(const struct nw_entry *e, char id[16])
+static struct hw_event event_of(const struct nw_world *w, const struct nw_entry *e, char id[16])
 {
+	bool child = nw_is_child(w, e->device);
 	int len = snprintf(id, 16, "dev-%d", e->device);
 	return (struct hw_event){.at = e->at,
 	                         .id = id,
 	                         .id_len = (size_t)len,
-	                         .group = "default",
-	                         .group_len = 7,
+	                         .group = child ? "below" : "default",
+	                         .group_len = child ? 5 : 7,
+	                         .parents = child ? "dev-0" : NULL,
+	                         .parents_len = child ? 5 : 0,
 	                         .node = e->token.node,
 	                         .node_len = strlen(e->token.node),
 	                         .state = e->state,
@@ -104,7 +107,7 @@ static void tell_page(struct hw_tail *t, const struct nw_range *g)
 	size_t n = 0;
 	for (size_t i = 0; i < g->n; i++)
 		if (!is_withheld(t, &g->entry[i]))
-			events[n++] = event_of(&g->entry[i], id[i]);
+			events[n++] = event_of(t->h->w, &g->entry[i], id[i]);
 	struct hw_event_page page = {.events = events, .n = n, .last = g->last, .ok = true, .more = g->more};
 	if (t->h->w->lie == NW_LIE_STREAM)
 		page.n = 0;

@@ -50,6 +50,11 @@ void nw_plan_draw(struct nw_world *w)
 	sim_draw(&apart);
 	if (p->hosts > 2 && !p->namesake && sim_chance(&apart, 0.15))
 		p->differs = sim_chance(&apart, 0.5) ? NW_OTHER_FILTERS : NW_OTHER_NAMES;
+	struct sim_random apart_too = {.state = w->seed ^ UINT64_C(0x14057b7ef767814f)};
+	sim_draw(&apart_too);
+	if (!p->differs && sim_chance(&apart_too, 0.4))
+		p->family = sim_chance(&apart_too, 0.5) ? NW_TAKES : NW_PROVES;
+	p->online_after = sim_chance(&apart_too, 0.25) ? 3 : 1;
 	bool all = sim_chance(r, 0.6);
 	for (int k = 0; k < NW_TROUBLES; k++)
 		p->rate[k] = all || sim_chance(r, 0.15) ? often[k] : 0;

@@ -30,6 +30,7 @@
 
 #define NW_HOSTS         5
 #define NW_DEVICES       16
+#define NW_CHILDREN      5
 #define NW_INSTANCES     8
 #define NW_SNAPSHOTS     32
 #define NW_STEP_NS       (20 * HW_NS_PER_MS)
@@ -296,8 +297,8 @@ struct nw_host {
 	int index, name;
 	struct hw_app *app; /* owned; NULL: it does not run */
 	struct hw_settings settings;
-	struct hw_settings_group group;
-	char *filters[2];
+	struct hw_settings_group groups[2]; /* the second: of the children */
+	char *filters[2], *below[2];
 	char *ignored;    /* a topic on which no device sends */
 	bool has_changed; /* its group has another form since its last start: it ignores that topic */
 	bool is_deaf;     /* none of its groups has the devices' filters */
@@ -334,6 +335,7 @@ struct nw_host {
 	int64_t mute_since;                                 /* its publisher is not connected; or now */
 	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* world's time and `sight` then; 0: never in this run */
 	bool knew[NW_DEVICES];                              /* as online or offline */
+	int in_a_row[NW_DEVICES];                           /* heartbeats, each within a timeout of the one before */
 	int64_t bye[NW_DEVICES], false_bye[NW_DEVICES];     /* a goodbye was taken: genuine, or not */
 	int64_t missed[NW_DEVICES],
 		missed_sight[NW_DEVICES]; /* a heartbeat went by that it will never read; as heard */
@@ -443,6 +445,9 @@ struct nw_plan {
 	enum { NW_SAME_GROUPS, NW_OTHER_FILTERS, NW_OTHER_NAMES } differs; /* of the last host: it hears no device */
 	double turns;                                                      /* deaths and returns a second */
 	int devices;
+	/* Devices 1 to NW_CHILDREN depend on device 0: its end takes them, or they only count for its deadline. */
+	enum { NW_NO_FAMILY, NW_TAKES, NW_PROVES } family;
+	int online_after; /* of all devices */
 };
 
 struct nw_life {
@@ -495,6 +500,10 @@ struct nw_world {
 	int snapshots;
 	struct nw_broker broker;
 	struct nw_life device[NW_DEVICES];
+	int64_t ended[NW_DEVICES]; /* a host called it offline last then */
+	enum hw_reason ended_by[NW_DEVICES];
+	uint64_t ended_run[NW_DEVICES];
+	bool knew_parent; /* device 0 was in Redis when it was called offline last */
 	unsigned part[NW_DEVICES];
 	bool in_use[HW_PARTITIONS];
 	int64_t unowned[HW_PARTITIONS]; /* since then; 0: owned */
@@ -560,6 +569,7 @@ bool nw_broker_reachable(const struct nw_world *w, const struct nw_host *h);
 void nw_broker_fini(struct nw_world *w);
 
 /* devices */
+bool nw_is_child(const struct nw_world *w, int d);
 void nw_fleet_begin(struct nw_world *w);
 void nw_fleet_step(struct nw_world *w);
 void nw_fleet_turn(struct nw_world *w, int device);
@@ -620,7 +630,8 @@ void nw_oracle_grants(struct nw_world *w, int instance, unsigned p, const struct
 void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed);
 void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn);
 void nw_oracle_status(struct nw_world *w, int name, int device, const struct hw_fencing_token *t);
-void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason);
+void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason, bool overdue);
+void nw_oracle_online(struct nw_world *w, struct nw_host *h, int device);
 /* The heartbeat of a device is lost to whoever has this name, or (host >= 0) to this host alone. */
 void nw_oracle_misses(struct nw_world *w, int name, int host, int device);
 void nw_oracle_moves(struct nw_world *w, struct nw_host *h, const char *what);
