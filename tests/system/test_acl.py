@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The example ACLs of conf/, as they are: enough for the daemon, too little for anybody else; and what a right that is
-missing looks like."""
+"""The example ACLs of conf/, unchanged: they give the daemon enough rights and other clients too few. Also: how the daemon
+reports a missing right."""
 import json
 import os
 import re
@@ -53,8 +53,8 @@ def set_acl(env, text):
 
 
 def guarded_redis(env, more=""):
-    """A Redis that reads the shipped file, as redis.conf would; only the password is another one, and `more` is put
-    behind."""
+    """A Redis that reads the shipped ACL file, as redis.conf would. Only the password differs, and the text `more` is
+    appended."""
     text = REDIS_ACL.replace("CHANGE-ME", "heartwheel").rstrip("\n") + more + "\n"
     assert text != REDIS_ACL
     path = env.dir / "redis-heartwheel.acl"
@@ -72,7 +72,8 @@ def guarded_redis(env, more=""):
 
 
 def main_job(env, d, observer):
-    """Online, offline, back, goodbye, forgotten: each in Redis, in the retained status and in the event stream."""
+    """A device comes online, goes offline, returns, sends a goodbye and is forgotten. Each step is in Redis, in the retained
+    status and in the event stream."""
     start, edges = len(observer.messages), len(env.edges("pump-7"))
     beat(env, "pump-7", b'{"battery":87,"data":{"a":1}}')
     env.wait_status(observer, "pump-7", True, start)
@@ -127,7 +128,7 @@ def commands_of(text):
 
 
 def test_the_redis_acl_allows_nothing_that_is_not_used(env):
-    """And names everything that is: what Redis counted of this run are those commands and no other."""
+    """The ACL names each command that this run used and no other command: Redis' own statistics are compared with the file."""
     guarded_redis(env)
     env.redis_db = 1
     env._redis = None
@@ -162,7 +163,7 @@ def test_the_redis_acl_allows_nothing_that_is_not_used(env):
 
 
 def of_several():
-    """What several nodes need beside, as the file says."""
+    """The further rights that several nodes need, as the file names them."""
     rights, = re.findall(r"^# With \[cluster\] mode = mirror, put behind it: (.*)$", REDIS_ACL, re.M)
     return rights
 
@@ -175,7 +176,8 @@ def guarded_node(env, name):
 
 
 def test_several_nodes_under_the_redis_acl(env):
-    """One joins, shares, takes over from one that is killed, passes a request on and leaves; and each right is used."""
+    """A node joins, shares partitions, takes over from a killed node, passes a request on and leaves; each right of the ACL is
+    used."""
     guarded_redis(env, " " + of_several())
     env.redis.config_resetstat()
     a, b = [guarded_node(env, env.node + "-" + name) for name in "ab"]
@@ -204,7 +206,7 @@ def test_several_nodes_under_the_redis_acl(env):
 
 
 def test_heartwheel_tasks_under_its_redis_user(env):
-    """A task, one that waits for its device, one that is taken back, a call, a will, a follower, tasks between nodes."""
+    """A plain task, a task that waits for its device, a cancelled task, a call, a will, a follower, and tasks between nodes."""
     guarded_redis(env)
     tasks = Tasks(env, key_prefix="task:", ack_wait="1s", watch="yes", publish="%s/out/{sender}/#" % env.root,
                   redis={"username": "heartwheel-tasks", "password_file": secret(env, "heartwheel")}).start()
@@ -240,7 +242,8 @@ def test_heartwheel_tasks_under_its_redis_user(env):
 
 @pytest.mark.skipif(not BUILT, reason="built without SQLite")
 def test_heartwheel_tasks_under_the_mosquitto_acl(env):
-    """With the commented lines of its block and nothing more: a device takes a command of another one and answers it."""
+    """With the commented lines of its block and nothing more, a device receives a command from another device and answers
+    it."""
     begin = MOSQUITTO_ACL.index("# heartwheel-tasks connects")
     monitors, more = MOSQUITTO_ACL[:begin], MOSQUITTO_ACL[begin:]
     topics, rest = more.split("\n\n", 1)
@@ -358,7 +361,8 @@ RIGHTS = "topic readwrite heartwheel/+/barrier"
     ("read", "3.1.1", 0, "to write and to read that topic"),
 ])
 def test_a_barrier_without_its_rights(env, left, protocol, qos, missing):
-    """Blind, one line that says which topic and which right, attempts that get rarer, and sight once it is allowed."""
+    """The monitor is blind, one log line names the topic and the right, the attempts become rarer, and the monitor sees once
+    the right is given."""
     assert MOSQUITTO_ACL.count(RIGHTS) == 1
     denied = MOSQUITTO_ACL.replace(RIGHTS, "topic %s heartwheel/+/barrier" % left if left else "")
     guarded_broker(env, denied)
@@ -384,7 +388,7 @@ def test_a_barrier_without_its_rights(env, left, protocol, qos, missing):
 
 
 def test_rights_that_are_taken_away_and_given_back(env):
-    """While it runs: nobody dies of it."""
+    """The rights are taken away and given back while the daemon runs: no device is called offline for that."""
     guarded_broker(env)
     d = env.daemon(timeout="1s", store={"type": "memory"}, mqtt=as_monitor(env, **HASTY))
     with Beating(env.device_client["pump-7"], ["nodes/pump-7/heartbeat"]):

@@ -54,8 +54,8 @@ class Prometheus(Server):
 
 
     def stays(self, *names, seconds, may=()):
-        """That these alerts fire all the while; `may`: they, or none of them. Void if a scrape was not answered in its 200 ms: what
-        has no value then resolves an alert, or fires one."""
+        """These alerts fire during the whole time; those in `may` may fire or not. Void if a scrape was not answered within its
+        200 ms: a missing value resolves an alert, or fires one."""
         began = time.monotonic()
         while time.monotonic() < began + seconds:
             firing = set(self.firing())
@@ -69,7 +69,7 @@ class Prometheus(Server):
 
 @pytest.fixture
 def watched(env):
-    """A daemon with 30 devices that beat, its Prometheus, and what makes the devices die."""
+    """A daemon with 30 devices that beat, its Prometheus, and the means to stop the devices."""
     env.own_broker()
     env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
     port = free_port()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Each route of the API: the manual has a request and an answer as they really are, and docs/openapi.json its schema. With
-`pytest --write` this test writes both."""
+"""Each route of the API: the manual shows a request and a real answer, and docs/openapi.json has its schema. `pytest --write`
+writes both from this test."""
 import json
 import os
 import re
@@ -51,7 +51,7 @@ def ask(program, method, path, body=None):
 
 @pytest.fixture(scope="module")
 def programs(base):
-    """The three daemons, with some life in them."""
+    """The three daemons, with devices, tasks and transitions."""
     if not BUILT:
         pytest.skip("heartwheel-history is not built")
     env = Env(None, None, base)
@@ -153,7 +153,7 @@ def members(v):
 
 
 def test_the_manuals_describe_each_member(answers):
-    """Above its answer, at a device, or at the events."""
+    """Each member of an answer is described above that answer, at a device, or at the events."""
     everywhere = members(json.loads(next(a.body for r, a in answers.items() if r.name == "GET /v1/devices"))) | {"now_ms", "error"}
     windows = {"as_of_ms", "since_ms", "until_ms"}  # below the list of reports
     head, texts = r"^\.It (?:Cm )?(?:GET|POST|PUT|DELETE) ", {}
@@ -222,7 +222,7 @@ def test_openapi_is_valid(tmp_path):
 
 
 def test_the_manuals_list_the_metrics_of_heartwheel_tasks(programs):
-    """Those of heartwheeld: test_metrics_files.py; of heartwheel-history: test_history_reports.py."""
+    """The metrics of heartwheeld are in test_metrics_files.py, those of heartwheel-history in test_history_reports.py."""
     page = Metrics(programs["heartwheel-tasks"].get("/metrics").body.decode())
     there = {name.removeprefix("heartwheel_") for name in page.types if name.startswith("heartwheel_")}
     listed = (SRC / API).read_text().split("\n.Sh TASKS\n")[1].split("\n.Sh ")[0]
@@ -231,7 +231,7 @@ def test_the_manuals_list_the_metrics_of_heartwheel_tasks(programs):
 
 
 def test_every_key_in_redis_is_documented(programs, answers):
-    """In docs/redis.md, or in heartwheel-tasks(8) with its prefixes."""
+    """Each key stands in docs/redis.md, or in heartwheel-tasks(8) with its prefixes."""
     redis_md, manual = ((SRC / p).read_text() for p in ("docs/redis.md", "man/heartwheel-tasks.8"))
     names = set(re.findall(r"device:[\w:]+", " ".join(re.findall(r"^\| (.*?) \|", redis_md, re.M))))
     names |= {name for line in re.findall(r"^\.It Cm (.*:.*)$", manual, re.M) for name in line.split(" , ")}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What bench/run makes of figures: medians, verdicts, tables, docs/performance.md, CSV and the drawing. Nothing is timed."""
+"""What bench/run computes from figures: medians, verdicts, tables, docs/performance.md, CSV and the drawing. Nothing is
+measured here."""
 import csv
 import importlib.machinery
 import importlib.util
@@ -177,7 +178,7 @@ def test_the_comparison_says_what_is_worse():
 
 
 def test_every_label_of_the_page_is_one_that_a_bench_prints():
-    """As bench/results has them; those of the bench rates by their format."""
+    """The labels are compared with those in bench/results, and for bench rates with its format."""
     known = {row["label"] for path in (BENCH / "results").glob("*.csv") for row in csv.DictReader(path.open())}
     known |= {"rates: CPU %s, %s a second" % (what, n) for n in ("1,000", "10,000", "100,000")
               for what in ("a heartbeat", "of Redis a heartbeat", "a message of a plain subscriber")}
@@ -339,5 +340,5 @@ def test_a_bench_that_hangs_is_ended_with_what_it_started(tmp_path, monkeypatch)
 
 
 def test_every_bench_is_in_the_list():
-    """Whatever can be called; the others are modules that they share."""
+    """Each file that can be started is in the list; the other files are modules that the benches share."""
     assert {p.stem for p in BENCH.glob("*.py") if "__main__" in p.read_text()} <= set(load_run().BENCHES)

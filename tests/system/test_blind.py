@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each blindness, from its own cause: told with that cause by presence, API, log and metrics, and nobody is called dead."""
+"""Each blindness with its own cause: presence, API, log and metrics report this cause, and no device is called offline."""
 import re
 import signal
 import time
@@ -12,7 +12,7 @@ from hw_wait import in_time, pass_time, throughout, wait_until
 
 
 class Period:
-    """What is said of one period of blindness, from before it begins to after its end."""
+    """What the monitor reports about one period of blindness, from before its begin to after its end."""
 
     def __init__(self, env, d, cause):
         self.env, self.d, self.cause = env, d, cause
@@ -26,7 +26,7 @@ class Period:
         self.seconds, self.of_cause = self.metric()
 
     def metric(self):
-        """Of all causes (one may follow the other within a period), and of this one."""
+        """Blind seconds of all causes (one cause may follow another within a period), and of this cause."""
         m = self.d.metrics()
         return m.get("blind_seconds_total"), m.get("blind_seconds_total", cause=self.cause)
 
@@ -37,15 +37,15 @@ class Period:
         return re.findall(pattern, self.d.log()[self.lines:])
 
     def begins(self, timeout=10):
-        """The API says so while it lasts."""
+        """The blindness begins, and the API reports it while it lasts."""
         s = wait_until(lambda: (lambda s: s["blind"] and s)(self.d.status()), timeout, "blindness")
         assert s["blind_cause"] == self.cause, s
         assert self.d.get("/readyz").status == 503
 
     def is_over(self, least, most, lossy=False, timeout=30, beside=()):
-        """It ended, and lasted so long by every account. The loop and a reader may each find out about a stall, and a
-        loss may be found out in pieces: then there are several of them, told alike. `beside`: causes that there may be
-        as well, each with a period of its own."""
+        """The blindness is over, and each report gives this length. The loop and a reader may each notice a stall, and a loss
+        may be noticed in parts: then several periods are reported, with one cause. `beside`: causes that may occur as well,
+        each with its own period."""
         wait_until(lambda: self.log(r"heartbeats arrive again after [\d.]+ s blind \(%s\b" % self.cause), timeout,
                    "a line that says that it is over")
         wait_until(lambda: self.d.status()["blind"] is False, timeout, "it to see, also after the last piece")
@@ -75,7 +75,7 @@ def nobody_died(env, devices=("a", "b")):
 
 
 def stopped(process, seconds):
-    """Returns how long it was, which is longer on a busy machine."""
+    """Stops the process and returns for how long, which is longer on a busy machine."""
     began = time.monotonic()
     process.signal(signal.SIGSTOP)
     pass_time(seconds)
@@ -107,7 +107,7 @@ def relay(env):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_connection_of_barriers_that_carries_nothing(env, relay, protocol):
-    """Heartbeats go on to come: it is blind within barrier_timeout and opens that connection again."""
+    """Heartbeats still arrive. The monitor is blind within barrier_timeout and opens the connection of the barriers again."""
     d = env.daemon(timeout="2s", monitor=NO_STALL,
                    mqtt={"port": relay.port, "protocol": protocol, "reconnect_grace": "1s", "barrier_timeout": "2s"})
     with env.beating(["a", "b"], 0.05):
@@ -124,7 +124,8 @@ def test_a_connection_of_barriers_that_carries_nothing(env, relay, protocol):
 
 
 def test_a_connection_of_statuses_that_carries_nothing(env, relay):
-    """It is no blindness. The publisher notices that nothing is acknowledged, and the statuses go out then."""
+    """This is no blindness. The publisher notices that no publish is acknowledged, reconnects, and the statuses are then
+    published."""
     d = env.daemon(timeout="1s", monitor=NO_STALL, mqtt={"port": relay.port})
     env.beat("a")
     env.wait_store("a", "offline", 15)
@@ -139,7 +140,7 @@ def test_a_connection_of_statuses_that_carries_nothing(env, relay):
 
 @pytest.mark.parametrize("seconds", [2.0, 7.0])
 def test_a_stall_of_the_monitor(env, seconds):
-    """Up to a second of it may lie before the moment at which the loop had meant to wake."""
+    """Up to a second of the stall may lie before the moment at which the loop had meant to wake."""
     grace = 3
     d = env.daemon(timeout="1h", mqtt={"reconnect_grace": "%ds" % grace, **NO_STANDSTILL})
     p = Period(env, d, "stall")
@@ -184,7 +185,7 @@ def test_a_standstill_of_the_broker(env, seconds):
 
 
 class Gaps:
-    """A broker that denies the barriers for a while, so that their numbers have a gap afterwards."""
+    """A broker that denies the barriers for a while, so that their numbers have a gap."""
 
     def __init__(self, env):
         allow = "topic readwrite #\n"
@@ -192,7 +193,7 @@ class Gaps:
         self.lists = {False: allow, True: "topic deny heartwheel/%s/barrier\n" % env.node + allow}
 
     def deny(self, seconds):
-        """Returns how long it was."""
+        """Denies the barriers and returns for how long."""
         began = time.monotonic()
         for denied in (True, False):
             (self.broker.dir / "acl").write_text(self.lists[denied])
@@ -202,7 +203,7 @@ class Gaps:
 
 
 def test_messages_that_got_lost_on_the_way(env):
-    """The numbers of the barriers have a gap, while heartbeats went on."""
+    """Heartbeats arrive without interruption, but the numbers of the barriers have a gap: messages were lost."""
     gaps = Gaps(env)
     d = env.daemon(timeout="1s", monitor=NO_STALL)
     with env.beating(["a", "b"], 0.05):
@@ -216,8 +217,8 @@ def test_messages_that_got_lost_on_the_way(env):
 
 
 def test_a_receive_buffer_that_filled(env):
-    """The reader was away while the broker had more for it than fits: what did not fit was dropped. That is seen from the
-    buffer: between two barriers, which are five seconds apart here, nothing else tells."""
+    """The reader was stopped while the broker had more messages for it than its buffer holds, so the broker dropped the rest.
+    Only the buffer shows this: the barriers are five seconds apart here."""
     env.own_broker()
     d = env.daemon(timeout="1h", monitor={"stall_after": "1m"})
     env.beat("a")
@@ -237,8 +238,8 @@ def test_a_receive_buffer_that_filled(env):
 
 
 def gap_of_a_return(env, d):
-    """The broker is away until the daemon's four connections try again seconds apart from each other, then it returns. The
-    seconds from the first connection that found it to the last."""
+    """The broker is stopped until the daemon's four connections retry seconds apart from each other, then it returns. Returns
+    the seconds between the first and the last connection that reached the broker."""
     env.broker.kill()
     d.wait_lost()
     pass_time(5.0)
@@ -251,7 +252,7 @@ def gap_of_a_return(env, d):
 
 
 def test_all_connections_come_back(env):
-    """They are connected before the shared subscription has been proven again; "up" is told after that."""
+    """The connections are up before the shared subscription is proven again; "up" is reported only after that proof."""
     env.own_broker()
     d = env.daemon(timeout="1h", mqtt={"readers": 2})
     for _ in range(2):
@@ -261,7 +262,7 @@ def test_all_connections_come_back(env):
 
 
 def test_connections_come_back_together(env):
-    """Each connection backs off by itself; but the one that has found the broker calls the others."""
+    """Each connection has its own back-off, but the first one that reaches the broker makes the others retry at once."""
     env.own_broker()
     d = env.daemon(timeout="1h", mqtt={"readers": 2})
     for _ in range(2):
@@ -272,7 +273,7 @@ def test_connections_come_back_together(env):
 
 
 def test_blind_again_and_again_postpones_no_death_for_ever(env):
-    """Lossy blindness makes silence count anew, but three timeouts of seen silence are enough."""
+    """After a lossy blindness silence counts from its end, but three timeouts of seen silence are enough for a death."""
     gaps = Gaps(env)
     d = env.daemon(timeout="1500ms")
     with env.beating(["b"], 0.05):
@@ -295,7 +296,7 @@ def test_blind_again_and_again_postpones_no_death_for_ever(env):
 
 
 def test_the_keys_of_the_living_outlive_a_long_blindness(env):
-    """While blind, refreshes go on: their time to live is 10 s here."""
+    """Refreshes continue while the monitor is blind, so the keys do not expire: their time to live is 10 s here."""
     env.own_broker()
     d = env.daemon(timeout="1s")
     env.beat("a")
@@ -308,8 +309,8 @@ def test_the_keys_of_the_living_outlive_a_long_blindness(env):
 
 
 def test_statuses_are_published_again_after_lossy_blindness(env):
-    """No connection was lost, but wills and what others wrote there may have replaced them meanwhile: here one that this
-    monitor does not hear of."""
+    """No connection was lost, but wills and messages of other clients may have replaced retained statuses meanwhile: here by a
+    message that this monitor does not receive."""
     d = env.daemon(groups=[("default", {"heartbeat": env.root + "/{id}/heartbeat", "status": env.root + "/{id}/status",
                                         "timeout": "1h"})])
     env.beat("a")
@@ -326,7 +327,7 @@ def test_statuses_are_published_again_after_lossy_blindness(env):
 
 
 def test_a_chart_has_a_short_blindness_as_short_as_it_was(env):
-    """A sample of ten seconds says how much of it was blind, and the first one has the devices that Redis has."""
+    """A sample of ten seconds says how much of it was blind, and the first sample counts the devices that Redis has."""
     env.own_broker()
     env.own_redis()
     options = {"mqtt": NO_STANDSTILL, "monitor": NO_STALL, "timeout": "1h"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fleets behind a bridge: two mosquittos, of which the monitor's fetches the fleet's topics from the other."""
+"""Fleets behind a bridge: two mosquittos; the monitor's broker fetches the fleet's topics from the other one."""
 import itertools
 import signal
 import time
@@ -46,7 +46,7 @@ class Site:
         self.connect()
 
     def beats_until(self, device, state):
-        """It beats until the bridge has brought it."""
+        """The device beats until the bridge has delivered a heartbeat."""
         def look():
             self.beat(device)
             return self.env.daemons[-1].state(device) == state
@@ -64,7 +64,7 @@ def flagged(d):
 
 
 def test_a_bridge_that_reconnects_brings_history(env):
-    """Devices that the other broker retains a heartbeat of, and that have long stopped, do not come online."""
+    """The other broker retains old heartbeats of devices that have stopped: these devices do not come online."""
     site = Site(env)
     for i in range(5):
         site.beat("stopped%d" % i, b'{"battery":50}', retain=True)
@@ -84,7 +84,7 @@ def test_a_bridge_that_reconnects_brings_history(env):
 
 
 def test_a_goodbye_with_the_flag_counts(env):
-    """Most last wills are retained."""
+    """A goodbye that arrives with the retain flag counts: most last wills are retained."""
     site = Site(env)
     d = daemon(env, goodbye="nodes/{id}/lwt gone")
     site.beats_until("a", "online")
@@ -105,7 +105,8 @@ def history(d):
 
 
 def test_a_bridge_that_reconnects_brings_old_wills_and_births(env):
-    """Devices that beat stay online, devices that stopped stay offline, and no forgotten device comes back."""
+    """Old wills and births arrive again: devices that beat stay online, stopped devices stay offline, and no forgotten device
+    returns."""
     site = Site(env)
     d = daemon(env, goodbye="nodes/{id}/lwt gone")
     beating, born, mixed = (["%s%d" % (kind, i) for i in range(3)] for kind in ("beating", "born", "mixed"))
@@ -142,7 +143,7 @@ def test_a_bridge_that_reconnects_brings_old_wills_and_births(env):
 
 
 def test_devices_that_retain_their_heartbeats(env):
-    """With retained = count, which a reload brings."""
+    """With retained = count, which is set by a reload."""
     env.own_broker()
     env.root = "nodes"
     d = daemon(env, retained="ignore")
@@ -166,7 +167,7 @@ def test_devices_that_retain_their_heartbeats(env):
 @pytest.mark.parametrize("store", ["memory", "redis"])
 @pytest.mark.parametrize("readers", [1, 2])
 def test_goodbyes_and_statuses_keep_their_meaning(env, store, readers):
-    """Without a store, what is retained on the status topic is what is left of the run before."""
+    """Without a store, the daemon learns from the statuses that the run before left retained on the status topic."""
     env.own_broker()
     env.root = "nodes"
     env.check_events = store == "redis"
@@ -188,7 +189,8 @@ def test_goodbyes_and_statuses_keep_their_meaning(env, store, readers):
 
 
 def test_a_goodbye_right_behind_a_heartbeat_is_not_lost(env):
-    """With two readers, it may be the older of both: it counts once the device sends nothing more for half its timeout."""
+    """With two readers the goodbye may have been read before an older heartbeat: it counts once the device has sent nothing for
+    half its timeout."""
     env.own_broker()
     env.root = "nodes"
     d = env.daemon(timeout="20s", monitor=NO_STALL, mqtt={"readers": 2, **NO_STANDSTILL})
@@ -217,7 +219,7 @@ def offlines(env):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_bridge_that_is_away_takes_nobody_offline(env, protocol):
-    """The group is blind while the bridge says that it is away; deaths are found once it is back."""
+    """The group is blind while the bridge reports that it is away; deaths are found once it is back."""
     site = Site(env)
     observer = env.observer("heartwheel/%s/status" % env.node)
     d = daemon(env, protocol=protocol, timeout="2s", **{"while": STATE + " 1"})
@@ -248,7 +250,7 @@ def test_a_bridge_that_is_away_takes_nobody_offline(env, protocol):
 
 
 def test_a_site_whose_broker_is_stopped_in_order_goes_on(env):
-    """The broker publishes the wills of all its clients before its bridge's state changes."""
+    """The broker publishes the wills of all its clients before the bridge's state changes: no device is called offline."""
     site = Site(env)
     d = daemon(env, goodbye="nodes/{id}/lwt gone", **{"while": STATE + " 1"})
     mortal = []
@@ -266,7 +268,8 @@ def test_a_site_whose_broker_is_stopped_in_order_goes_on(env):
 
 
 def test_without_while_a_bridge_that_is_away_takes_its_fleet_offline(env):
-    """That is what the option is for; a reload adds it and takes it away, and knows the value that came before."""
+    """Without `while` the fleet goes offline, which the option prevents. A reload adds and removes the option, and the value
+    that came before the reload counts."""
     site = Site(env)
     d = daemon(env, timeout="2s", **{"while": "none"})
     site.beats_until("a", "online")
@@ -288,7 +291,8 @@ def test_without_while_a_bridge_that_is_away_takes_its_fleet_offline(env):
 
 @pytest.mark.parametrize("says", ["%s", '{"state":"%s"}'])
 def test_zigbee2mqtt_that_is_away(env, says):
-    """The preset names its state: before the first value its devices are judged as ever, and at a start what is retained counts."""
+    """The preset names the state topic. Before the first value its devices are judged as usual; at a start a retained value
+    counts."""
     env.own_broker()
     d = env.daemon(groups=[("z", {"preset": "zigbee2mqtt", "timeout": "3s", "status": ""})], monitor=NO_STALL,
                    mqtt={"readers": 2, **NO_STANDSTILL})
@@ -310,7 +314,7 @@ def test_zigbee2mqtt_that_is_away(env, says):
 
 
 def test_what_zigbee2mqtt_says_when_it_is_back_counts(env):
-    """It repeats which devices are offline at once, within the grace."""
+    """At its return zigbee2mqtt publishes which devices are offline: this counts at once, within the grace."""
     env.own_broker()
     d = env.daemon(groups=[("z", {"preset": "zigbee2mqtt", "status": ""})], monitor=NO_STALL,
                    mqtt={"reconnect_grace": "3s", **NO_STANDSTILL})
@@ -328,7 +332,8 @@ def test_what_zigbee2mqtt_says_when_it_is_back_counts(env):
 
 
 def test_a_value_that_the_broker_dropped_is_asked_for(env):
-    """The reader was away while the broker had more for it than fits, and the value changed then."""
+    """The reader was stopped while the broker had more messages for it than fit, and the value changed then: the monitor
+    requests the value again."""
     env.own_broker()
     env.root = "nodes"
     env.publisher.publish("up/there", b"yes", 1, True)
@@ -350,7 +355,8 @@ def test_a_value_that_the_broker_dropped_is_asked_for(env):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_value_that_the_broker_has_lost_is_unknown(env, protocol):
-    """The broker restarts without persistence: the topic has no value, as after a clearing. A value that it has counts."""
+    """The broker restarts without persistence: the topic has no value, as after a clearing. If the broker still has a value,
+    that counts."""
     env.own_broker()
     env.root = "nodes"
     say = lambda word: env.publisher.publish("up/there", word, 1, True)
@@ -373,7 +379,7 @@ def test_a_value_that_the_broker_has_lost_is_unknown(env, protocol):
 
 @pytest.mark.parametrize("readers", [1, 2])
 def test_a_topic_of_while_that_is_a_heartbeat_too(env, readers):
-    """It keeps its retain flag. With one reader, a message on it counts once, though two subscriptions bring it."""
+    """The topic keeps its retain flag. With one reader, a message on it counts once, although two subscriptions deliver it."""
     env.own_broker()
     env.root = "gw"
     env.publisher.publish("gw/old/lwt", b"on", 1, True)

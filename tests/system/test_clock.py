@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Steps of the wall clock, by a day and in both directions: no event, no wrong age."""
+"""The wall clock steps by a day, in both directions: no transition and no wrong age follows."""
 import os
 import signal
 import sys
@@ -23,7 +23,7 @@ def shim(env):
 
 
 def online_ages(d, names, offset):
-    """How old the API says that each one's last heartbeat is, by the daemon's own wall clock."""
+    """The age of each device's last heartbeat by the API, computed with the daemon's own wall clock."""
     now = time.time() + offset
     return [now - d.device(n)["last_seen_ms"] / 1000 for n in names]
 
@@ -54,7 +54,7 @@ def test_steps_of_a_day(env, shim):
 
 @pytest.mark.parametrize("step", [DAY, -DAY])
 def test_a_death_across_a_step(env, shim, step):
-    """It is found in time, tells a silence of one timeout, and seq grows although the clock went back."""
+    """The death is found in time and reports a silence of one timeout, and seq grows although the clock went back."""
     observer = env.observer()
     env.daemon(timeout="1500ms", env=shim.env)
     at = env.beat("a")
@@ -80,7 +80,7 @@ def test_a_death_across_a_step(env, shim, step):
 
 @pytest.mark.parametrize("step", [DAY, -DAY])
 def test_a_step_while_the_monitor_was_away(env, shim, step):
-    """The age by the wall clock is all that a start has to go by: it is no evidence."""
+    """At a start only the wall clock gives the age, so the age is no evidence of silence."""
     d = env.daemon(timeout="2s", env=shim.env)
     env.beat("a")
     env.wait_store("a", "online")
@@ -97,8 +97,8 @@ def test_a_step_while_the_monitor_was_away(env, shim, step):
 
 
 def test_a_machine_that_was_suspended(env, shim):
-    """Known by the clock that goes on meanwhile: what was sent then may be lost, so silence counts anew, and everybody
-    else hears of it."""
+    """The suspension is recognised by the clock that continues during it. Messages may have been lost, so silence counts from
+    the wake-up, and the suspension is reported."""
     d = env.daemon(timeout="5s", env=shim.env)
     at = env.beat("x")
     env.wait_store("x", "online")
@@ -123,7 +123,7 @@ def kill_quietly(d):
 
 
 def die(env, names):
-    """Devices that beat more than once, as forget_after counts only for these, and go offline."""
+    """Devices that beat more than once, since forget_after applies only to these, and then go offline."""
     with env.beating(names, 0.1):
         for n in names:
             env.wait_store(n, "online")
@@ -151,7 +151,7 @@ def test_a_wrong_clock_forgets_no_device(env, shim, died, restarted):
 
 @pytest.mark.parametrize("first, second", [(0, FOREVER), (-FOREVER, 0)], ids=["one-ahead", "one-behind"])
 def test_a_wrong_clock_of_a_node_forgets_no_device(env, shim, first, second):
-    """One of two nodes has a wrong clock: the other one's word is neither old nor in the future to it."""
+    """One of two nodes has a wrong clock: what the other node wrote is neither old nor in the future to it."""
     names = ["d%d" % k for k in range(30)]
     shim.step_wall(first)
     a = node(env, env.node + "-a", timeout="500ms").start(env=shim.env)
@@ -169,7 +169,7 @@ def test_a_wrong_clock_of_a_node_forgets_no_device(env, shim, first, second):
 
 
 def test_forgetting_goes_on_across_restarts(env, shim):
-    """Counted is the time in which a monitor ran, whatever the wall clock says."""
+    """Only the time in which a monitor ran counts, whatever the wall clock shows."""
     conf = {"forget_after": "8s", "forget_once_after": "8s"}
     d = env.daemon(timeout="500ms", env=shim.env, monitor=conf)
     die(env, ["a"])
@@ -203,7 +203,7 @@ def test_a_step_is_logged(env, shim):
 
 
 def test_a_step_makes_no_heartbeat_too_old(env, shim):
-    """max_age goes by the clock as it was before, until Redis' clock agrees with the new time."""
+    """max_age uses the clock as it was before the step until Redis' clock agrees with the new time."""
     d = env.daemon(timeout="1500ms", group={"max_age": "60s"}, env=shim.env)
     env.beat("a", {"time": int(time.time())})
     env.wait_store("a", "online")

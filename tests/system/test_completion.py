@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the shells offer behind heartwheelctl, with the ids and groups of a running daemon."""
+"""What the shells offer after heartwheelctl, with the ids and groups of a running daemon."""
 import fcntl
 import os
 import pty
@@ -31,7 +31,7 @@ def run(argv, **more):
 
 
 def bash(socket, *words):
-    """The answers for a command line whose last word is to be completed."""
+    """The completions of a command line's last word."""
     script = '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _heartwheelctl; printf "%s\\n" "${COMPREPLY[@]}"'
     r = run(["bash", "-c", script, "bash", COMPLETIONS / "heartwheelctl.bash", "heartwheelctl", "-s", str(socket), *words])
     assert r.returncode == 0 and not r.stderr, r
@@ -46,7 +46,7 @@ def fish(socket, *words):
 
 
 def zsh(socket, *words):
-    """By a terminal: zsh completes nowhere else."""
+    """As bash(), but on a terminal: zsh completes nowhere else."""
     setup = ("PS1=READY; fpath=(%s $fpath); autoload -U compinit; compinit -u -D; zstyle ':completion:*' list-separator '#';"
              "unsetopt automenu; setopt autolist; LISTMAX=1000; bindkey '^I' complete-word\n" % COMPLETIONS)
     pid, fd = pty.fork()
@@ -131,7 +131,7 @@ def test_zsh(fleet):
 
 
 def test_every_command_and_option_is_completed():
-    """What --help says, all three shells know."""
+    """All three shells complete each command and option that --help lists."""
     texts = [(COMPLETIONS / n).read_text() for n in ("heartwheelctl.bash", "_heartwheelctl", "heartwheelctl.fish")]
     r = run([HEARTWHEELCTL, "--help"])
     commands = set(re.findall(r"^  (\w+) ", r.stdout.split("options:")[0], re.M))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""monitor.conf: what is right, what is wrong and where, and what a reload does."""
+"""monitor.conf: valid files, the errors with their lines, and what a reload changes."""
 import signal
 import subprocess
 import time
@@ -46,7 +46,8 @@ def test_checking_starts_nothing(env):
 
 
 def not_there(env, **more):
-    """A file that names what is not there; told of each line, with -t and at the start, among what else is wrong."""
+    """A file that names things that do not exist. Each such line is reported, with -t and at the start, together with the other
+    errors."""
     missing = env.dir / "nowhere"
     path, r = check_text(env, env.text(
         mqtt={"username": "u", "password_file": missing, "tls_ca": missing, "tls_cert": missing, "tls_key": missing},
@@ -152,7 +153,7 @@ def test_every_wrong_line_is_named_with_its_number(env):
     ("[mqtt]\nqos = 2\n", 2, "qos"),
     ("[group a]\nheartbeat = a/{id}\ntimeout = 4000d\n", 3, "timeout")], ids=short)
 def test_one_wrong_thing(env, text, line, word):
-    """What belongs to no key is still named with its line."""
+    """An error that belongs to no key is still reported with its line."""
     path, r = check_text(env, text)
     assert r.returncode == 2, r.stderr
     blamed = [l for l in r.stderr.splitlines() if l.startswith("%s:%d: " % (path, line)) and word in l]
@@ -447,7 +448,8 @@ def test_a_storm_of_signals(env):
 
 
 def test_a_filter_goes_to_a_later_group(env):
-    """The devices on it follow with their next heartbeat, and stay there over a restart; all others stay."""
+    """The filter's devices move with their next heartbeat and stay in the later group over a restart; all other devices
+    stay."""
     first = {"heartbeat": [env.root + "/{id}/a", env.root + "/{id}/b"], "timeout": "1h", "status": env.root + "s/{id}"}
     d = env.daemon(groups=[("lamps", first)])
 
@@ -469,7 +471,7 @@ def test_a_filter_goes_to_a_later_group(env):
 
 
 def test_a_group_that_is_renamed_by_a_restart(env):
-    """Its devices are judged at once by the group that has its filters: also if two groups exchange their names."""
+    """Its devices are judged at once by the group that has their filters, also if two groups exchange their names."""
     groups = [(name, {"heartbeat": "%s/{id}/%s" % (env.root, name), "timeout": timeout, "status": env.root + "s/{id}"})
               for name, timeout in (("fast", "1s"), ("slow", "1h"))]
     d = env.daemon(groups=groups)

@@ -34,7 +34,7 @@ def crowd(base, shared_broker, shared_redis):
 
 
 def page_through(d, between=None, **query):
-    """Every id, page by page."""
+    """Every id, collected page by page."""
     ids, after = [], None
     while True:
         parts = dict(query, **({"after": after} if after is not None else {}))
@@ -94,7 +94,7 @@ def test_filters(crowd, query, expected, limit):
 
 
 def test_paging_while_devices_come_and_go(env):
-    """Of those that stay, each comes once, even if the very device that a page ended with is forgotten."""
+    """Each device that stays is listed once, even if the device at which a page ended is forgotten."""
     d = env.daemon(timeout="1h")
     stay = ["stay%03d" % k for k in range(300)]
     go = ["go%03d" % k for k in range(100)]
@@ -221,7 +221,7 @@ def test_health_and_readiness(env):
 
 
 def read_answers(sock, count):
-    """The status codes of so many answers."""
+    """The status codes of this many answers."""
     data, codes = b"", []
     sock.settimeout(5)
     while len(codes) < count:
@@ -274,7 +274,8 @@ def test_garbage_and_silence_on_the_socket(shared_daemon):
 
 
 def test_head_and_keep_alive(shared_daemon):
-    """On one connection, in turns: an answer to HEAD has no body that the next answer could begin with."""
+    """HEAD and GET in turns on one connection: an answer to HEAD has no body, which the client would take for the next
+    answer."""
     c = UnixHTTP(shared_daemon.d.socket)
     for _ in range(3):
         c.request("GET", "/v1/status")
@@ -287,7 +288,7 @@ def test_head_and_keep_alive(shared_daemon):
 
 
 def test_a_reader_that_does_not_read(crowd):
-    """Big answers to somebody who takes none of them: the others are served."""
+    """A client requests big answers and reads none: other clients are served."""
     with connect(crowd) as s:
         s.setblocking(False)
         try:

@@ -175,7 +175,7 @@ def test_status_while_the_servers_are_away(env):
 
 
 def test_check(fleet):
-    """What Nagios and its like understand: the status, one line, the figures."""
+    """The output that Nagios and similar programs understand: the status, one line, the figures."""
     r = fleet.ctl("check")
     assert r.returncode == 1 and not r.stderr, r
     assert r.stdout == ("HEARTWHEEL WARNING - 3 devices: 2 online, 1 offline (pump-2) | "
@@ -193,7 +193,7 @@ def test_check(fleet):
 
 
 class Watch:
-    """heartwheelctl watch, with its lines."""
+    """A running `heartwheelctl watch` and its lines."""
 
     def __init__(self, daemon, *args):
         self.proc = subprocess.Popen([str(HEARTWHEELCTL), "-s", str(daemon.socket), "watch", *args],
@@ -252,7 +252,7 @@ def test_watch_nobody(fleet, tmp_path):
 
 
 def test_list_of_many(env):
-    """Streams: what comes first is there long before the last, in whatever order."""
+    """The list is streamed: its first line arrives long before its last, in every order."""
     d = env.daemon(timeout="1h")
     for k in range(20000):
         env.publisher.publish("%s/d%05d/heartbeat" % (env.root, (k * 7919) % 20000), b"")

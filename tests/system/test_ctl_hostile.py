@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""heartwheelctl and a server that sends what it likes: no byte of it reaches the terminal as a command, no number overflows."""
+"""heartwheelctl and a server that sends arbitrary bytes: none of them reaches the terminal as a control sequence, and no number
+overflows."""
 import http.server
 import json
 import os
@@ -29,7 +30,7 @@ SANITIZER = re.compile("runtime error|Sanitizer")
 
 
 def keys():
-    """Every name of a member that heartwheelctl reads."""
+    """The name of each member that heartwheelctl reads."""
     found = set()
     for source in (SRC / "src" / "ctl").glob("*.c"):
         found |= set(re.findall(r'"([a-z][a-z0-9_]*)"', source.read_text()))
@@ -90,7 +91,7 @@ def server(env):
 
 
 def run(server, command, seconds=20):
-    """On a terminal that has no colours; what came out."""
+    """Runs heartwheelctl on a terminal without colours; returns its output."""
     master, slave = pty.openpty()
     asked = server.asked
     p = subprocess.Popen([str(HEARTWHEELCTL), "-s", server.server_address, *command],

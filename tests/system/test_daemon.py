@@ -51,7 +51,8 @@ def test_verbose_says_more(env):
 
 @pytest.mark.parametrize("qos", [0, 1])
 def test_how_heartbeats_are_read_is_logged(env, qos):
-    """Past libmosquitto where that can be: 2.1 buffers what it reads."""
+    """The log says whether heartbeats are read past libmosquitto. They are where that is possible: libmosquitto 2.1 buffers
+    what it reads."""
     d = env.daemon(mqtt={"qos": qos})
     path, *more = re.findall(r" info: broker: heartbeats are read (.*)", d.log())
     version = tuple(map(int, re.search(r"libmosquitto (\d+)\.(\d+)\.\d+", path).groups()))
@@ -75,7 +76,7 @@ def test_second_instance_names_the_first(env):
 
 
 def test_the_lock_of_a_daemon_that_was_killed(env):
-    """A program that it was about to start may share the lock for a moment."""
+    """The killed daemon may have been about to start a program, which shares the lock for a moment."""
     d = env.daemon()
     d.signal(signal.SIGKILL)
     pid = d.pid
@@ -161,7 +162,7 @@ def test_unknown_group_of_the_control_socket(env):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_clean_stop(env, number):
-    """With nothing owed it is a matter of a moment, not of stop_timeout."""
+    """With nothing pending the stop takes a moment, not stop_timeout."""
     d = env.daemon(monitor={"stop_timeout": "10s"})
     env.settle(d)
     wait_until(lambda: d.status()["owed"] == 0)
@@ -187,8 +188,8 @@ def test_a_transition_of_the_last_moment_is_flushed(env):
 
 @pytest.mark.parametrize("away", ["redis", "broker"])
 def test_forgetting_while_it_stops(env, away):
-    """A DELETE that arrives while the daemon still waits for a sink is carried out and owed like any other: more of them
-    than the core keeps between two drains."""
+    """A DELETE that arrives while the daemon still waits for a sink is carried out and pending like any other: here more
+    DELETEs than the core keeps between two drains."""
     env.own_broker(persistence=True)
     env.own_redis()
     d = env.daemon(timeout="1h", monitor={"stop_timeout": "20s"})
@@ -218,7 +219,7 @@ def test_forgetting_while_it_stops(env, away):
 
 
 def test_acknowledgements_of_the_last_moment_are_written(env):
-    """The broker has acknowledged a status, and Redis stands still: the stop waits for the outbox's entry to go."""
+    """The broker has acknowledged a status and Redis stands still: the stop waits until the outbox's entry is removed."""
     env.own_broker()
     env.own_redis()
     d = env.daemon(timeout="1h", monitor={"stop_timeout": "10s"})
@@ -244,7 +245,7 @@ def test_acknowledgements_of_the_last_moment_are_written(env):
 
 
 def test_stop_is_bounded_by_stop_timeout(env):
-    """Redis stands still and owes an answer: the stop does not wait longer than it may."""
+    """Redis stands still with an answer outstanding: the stop waits no longer than stop_timeout."""
     env.own_redis()
     d = env.daemon(timeout="1h", monitor={"stop_timeout": "1s"})
     env.settle(d)
@@ -260,7 +261,7 @@ def test_stop_is_bounded_by_stop_timeout(env):
 
 
 def test_a_stop_does_not_flood_redis(env):
-    """While it waits for the broker, what is done each second is done once a second."""
+    """While the stop waits for the broker, each periodic command is sent once a second and no more often."""
     env.own_redis()
     env.own_broker()
     d = env.configure(timeout="1h", monitor={"stop_timeout": "4s"})
@@ -321,7 +322,7 @@ def gone(pid):
 
 @pytest.fixture
 def daemonized(env):
-    """Starts without -f; whatever became of it, nothing is left running."""
+    """Starts without -f; afterwards no process is left running, whatever the result was."""
     pids = []
 
     def start(**options):
@@ -364,7 +365,7 @@ def test_a_relative_path_is_found_again_by_a_reload(env, daemonized, monkeypatch
 
 
 def test_daemonized_with_everything_away(env, daemonized):
-    """Ready does not wait for the broker or Redis."""
+    """The daemon is ready although neither the broker nor Redis can be reached."""
     env.own_broker(start=False)
     env.own_redis(start=False)
     d, r, _ = daemonized()
@@ -375,7 +376,7 @@ def test_daemonized_with_everything_away(env, daemonized):
 
 
 def test_daemonizing_fails_in_sight(env, daemonized):
-    """What goes wrong in the child is the parent's exit status and message."""
+    """An error in the child becomes the parent's exit status and message."""
     (env.dir / "plain-file").write_text("")
     d, r, _ = daemonized(http={"socket": env.dir / "plain-file" / "control.sock"})
     assert r.returncode == 1 and "plain-file/control.sock" in r.stderr, r
@@ -407,7 +408,8 @@ def test_log_file_and_sigusr1(env):
 
 
 def test_a_signal_during_the_start_ends_nothing(env):
-    """The pid file names the daemon before its loop runs: what logrotate and systemctl reload send then has to wait."""
+    """The pid file names the daemon before its loop runs: a signal of logrotate or systemctl reload must then wait, not end
+    it."""
     d = env.configure(monitor={"log": env.dir / "hw.log"})
     for k in range(20):
         d.start(seeing=False, ready=False)
@@ -448,7 +450,7 @@ def test_syslog(env):
 
 
 def test_a_log_that_is_not_read_holds_nothing_up(env):
-    """stderr is a full pipe, as behind a log driver that stands still: the daemon starts, works and ends."""
+    """stderr is a full pipe, as with a log driver that stands still: the daemon starts, works and ends."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
@@ -524,7 +526,8 @@ def rights(path):
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 @pytest.mark.parametrize("what", ["heartwheeld.log", "heartwheeld.pid", "control.sock"])
 def test_a_link_that_the_service_user_planted(env, what, link):
-    """Root neither writes to, nor gives away, what a link in the user's directory leads to: not even a file to be made."""
+    """Root neither writes to the target of a link in the user's directory nor changes the target's owner, also if the target
+    does not exist yet."""
     user = pwd.getpwnam("nobody")
     with tempfile.TemporaryDirectory(prefix="hw-link.") as top:
         os.chmod(top, 0o755)
@@ -554,7 +557,8 @@ def test_a_link_that_the_service_user_planted(env, what, link):
 @pytest.mark.parametrize("what", ["heartwheeld.log", "heartwheeld.pid", "control.sock"])
 @pytest.mark.parametrize("below", ["", "new/"])
 def test_a_link_above_the_directory(env, what, below):
-    """The user's directory holds a link to a directory of root's. Root makes nothing there, and follows links of its own."""
+    """The path to the user's directory has a link to a directory of root's. Root makes nothing there; links that root owns are
+    followed."""
     user = pwd.getpwnam("nobody")
     with tempfile.TemporaryDirectory(prefix="hw-link.") as top:
         os.chmod(top, 0o755)
@@ -583,7 +587,7 @@ def test_a_link_above_the_directory(env, what, below):
 
 @root_only
 def test_files_in_a_directory_of_roots_belong_to_the_user(env):
-    """They are made by root, who gives what it made, and opened again at the next start."""
+    """Root makes the files and gives them to the user; the next start opens them again."""
     user = pwd.getpwnam("nobody")
     with tempfile.TemporaryDirectory(prefix="hw-root.") as top:
         os.chmod(top, 0o755)

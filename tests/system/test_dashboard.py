@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
 def start(env, monitor=None, mqtt=None, **options):
-    """Neither a standstill nor a stall of a busy machine makes it blind for a moment, or a goodbye void."""
+    """Starts a daemon which a busy machine cannot make blind by a stall, and whose goodbyes therefore count."""
     port = free_port()
     d = env.daemon(http={"listen": "127.0.0.1:%d" % port}, monitor={**QUIET_TIMES["monitor"], **(monitor or {})},
                    mqtt={**QUIET_TIMES["mqtt"], **(mqtt or {})}, **options)
@@ -113,7 +113,7 @@ def test_policy(env):
 
 
 def test_lives(env, browser):
-    """A device dies and comes back: the page shows it by itself."""
+    """A device goes offline and returns: the page shows both without a reload."""
     d = start(env, timeout="1500ms")
     b = browser()
     with env.beating(["steady"]):
@@ -190,7 +190,7 @@ def test_survives_a_restart(env, browser):
 
 
 def test_a_hundred_thousand(env, browser):
-    """So many offline, and the table stays quick: only what is in sight exists."""
+    """With 100,000 offline devices the table stays quick: only the rows in sight exist."""
     n = 100000
     d = start(env, timeout="1h", store={"type": "memory"}, group={"status": ""})
     for k in range(n):
@@ -332,7 +332,7 @@ def node(name, state, owns, **more):
 
 
 def answer_with(b, nodes, **more):
-    """From now on the page is told of these nodes; what else the daemon says stays as it is."""
+    """From now on the page receives these nodes; the daemon's other answers are unchanged."""
     b.run("state.nodes = %s" % json.dumps({**NODES, "nodes": nodes, **more}))
     b.run("""if (state.routed)
             return;
@@ -380,7 +380,7 @@ def test_nodes(env, browser, scheme):
 
 
 def test_numbers_are_of_one_moment(env, browser):
-    """Each answer has other numbers, and one of them comes late: tiles, list, groups and nodes are those of one answer."""
+    """Each answer has other numbers, and one answer comes late: tiles, list, groups and nodes show those of one answer."""
     d = start(env, timeout="1h")
     env.beat("a")
     wait_until(lambda: d.device("a"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The dashboard's pages of a device, a group and the unreliable devices, in a real browser. Needs what test_dashboard.py needs;
-with axe-core beside playwright-core, that is asked what it finds as well."""
+"""The dashboard's pages of a device, of a group and of the unreliable devices, in a real browser. Needs what test_dashboard.py
+needs; if axe-core is installed next to playwright-core, the pages are also checked with it."""
 import json
 import signal
 from pathlib import Path
@@ -28,7 +28,7 @@ def page(b):
 
 
 def axe_finds_nothing(b):
-    """The page's own policy lets no script in: axe comes through the debugger."""
+    """axe finds no fault. The page's policy admits no foreign script, so axe is loaded through the debugger."""
     if AXE.exists():
         b.run("await page.evaluate(%s)" % json.dumps(AXE.read_text()))
         found = b.run("return (await page.evaluate(() => axe.run())).violations.map((v) => [v.id, v.nodes.map((n) => n.html)])")
@@ -36,7 +36,8 @@ def axe_finds_nothing(b):
 
 
 def says(env, d, topic, device, payload, state):
-    """It says so until it is believed: a goodbye does not count where the monitor just stood still, as on a busy machine."""
+    """Repeats the device's message until it takes effect: a goodbye does not count if the monitor just stood still, as on a
+    busy machine."""
     def believed():
         env.publisher.publish(topic, payload)
         try:
@@ -47,7 +48,7 @@ def says(env, d, topic, device, payload, state):
 
 
 def heights(b, strip):
-    """Of each bar its parts, from the top."""
+    """The heights of each bar's parts, from the top."""
     return b.get('[...document.querySelectorAll(".bars")[%d]?.children ?? []].map((c) => [...c.children].map((p) => p.className))' % strip)
 
 
@@ -162,7 +163,7 @@ def test_groups_and_who_is_unreliable_change_by_themselves(env, browser):
 
 @needs_history
 def test_a_history_that_stands_still_is_named(env, browser):
-    """The monitor answers: the page does not say that it does not."""
+    """heartwheel-history stands still: the page names it, and does not say that the monitor does not answer."""
     d = start_with_past(env)
     d.history.proc.send_signal(signal.SIGSTOP)
     pages = [(browser(), "#/group/pumps"), (browser(), "#/unreliable"), (browser(), "#/device/flappy")]
@@ -223,7 +224,7 @@ def test_without_a_history_and_with_any_id(env, browser):
 
 
 def test_tasks(env, browser):
-    """With an answer as heartwheel-tasks gives it."""
+    """The page of tasks, with an answer as heartwheel-tasks gives it."""
     d = start(env, timeout="1h")
     env.beat("a")
     wait_until(lambda: d.state("a") == "online")

@@ -18,7 +18,7 @@ UNTIL_OFFLINE = 30
 
 
 def fleet(env, users=True, timeout="1500ms", **alert):
-    """heartwheeld with an address, and heartwheel-alert, which is not started yet."""
+    """heartwheeld with an address, and a heartwheel-alert that is not started yet."""
     env.check_events = False
     inbox = Inbox(env)
     a = Alert(env, receivers={"ops": inbox.receiver()}, **{"mass": 0, "flap_start": 0, **alert})
@@ -64,7 +64,8 @@ def note(b):
 
 
 def test_a_gateway_with_its_devices(env, browser):
-    """It is one incident with one sentence. It is acknowledged and silenced here, grey then, and never hidden."""
+    """The gateway and its devices are one incident with one sentence. It can be acknowledged and silenced here; then it is
+    grey, but never hidden."""
     d, a, inbox = fleet(env)
     b = browser()
     sign_in(b, "tok-otto")
@@ -109,7 +110,7 @@ def test_a_gateway_with_its_devices(env, browser):
 
 
 def test_who_may_only_read(env, browser):
-    """The role read, and an address without users: there is no button, and the page says how else."""
+    """With the role `read`, or at an address without users, there is no button, and the page says what to do instead."""
     d, a, _ = fleet(env)
     a.start()
     report(env, d, "a")
@@ -153,7 +154,8 @@ def test_what_is_new_since_the_last_look(env, browser):
 
 
 def test_heartwheel_alert_is_away(env, browser):
-    """One line says so; what was known stays, and the rest is as ever."""
+    """One line says that heartwheel-alert is away; the incidents that were known stay, and the rest of the page works as
+    usual."""
     d, a, _ = fleet(env, users=False)
     a.start()
     report(env, d, "a")

@@ -70,7 +70,7 @@ def test_what_was_sent_and_what_was_not(env, browser, web):  # noqa: F811
 
 
 def test_heartwheel_alert_is_away(env, browser, web):  # noqa: F811
-    """The page says so and shows what it knows; the monitor's own pages go on."""
+    """The page says that heartwheel-alert is away and shows what it knows; the monitor's own pages go on."""
     a = Alert(env, notify={"webhook": web().url, "notify_interval": "100ms"})
     d, b = monitored(env, a), browser()
     b.open(d.url)

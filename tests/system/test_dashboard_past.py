@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The last hour on the dashboard after a start of the monitor: what the monitor has not counted itself is heartwheel-history's, or
-a gap; never 0. Needs what test_dashboard.py needs."""
+"""The last hour on the dashboard after a start of the monitor: what the monitor has not counted itself comes from
+heartwheel-history, or is a gap; it is never 0. Needs what test_dashboard.py needs."""
 import json
 import re
 import signal
@@ -28,7 +28,8 @@ def start_after(env, history, **options):
 
 
 class Past:
-    """Of an hour: a and b were down for ten minutes each, d came in it and was forgotten; for five minutes no monitor saw."""
+    """The past of an hour: a and b were down for ten minutes each, d appeared and was forgotten; no monitor saw for five
+    minutes."""
 
     def __init__(self, env):
         env.check_events = False
@@ -53,7 +54,7 @@ class Past:
         return self.history
 
     def counts(self, t):
-        """Online and offline at a moment of the hour; None: nobody knows."""
+        """The counts online and offline at a moment of the hour; None: unknown."""
         def within(a, b):
             return self.now - a * MINUTE <= t < self.now - b * MINUTE
         if t >= self.now or self.unseen[0] <= t < self.unseen[1]:
@@ -79,14 +80,14 @@ def note(b):
 
 
 def drawn(b, chart):
-    """All that a chart shows at one moment: the page draws again and again. The axis, the gaps, and the line."""
+    """All that a chart shows at one moment, since the page redraws often: the axis, the gaps and the line."""
     low, high, unknown, data = b.get("""((c) => [c.scales.x.min, c.scales.x.max, c.unknown, c.data.datasets[0].data.map((p) => [p.x, p.y])])
         (Chart.getChart("chart-%s"))""" % chart)
     return low, high, unknown, [tuple(p) for p in data]
 
 
 def is_a_gap_until(b, first):
-    """The whole time before the first sample is one, of an axis of an hour, and no line is drawn there."""
+    """The whole time before the first sample is a gap, the axis is an hour long, and no line is drawn in the gap."""
     for chart in "online", "offline", "delay":
         low, high, (gap, *_), points = drawn(b, chart)
         assert HOUR <= high - low <= HOUR * 1.02, chart
@@ -127,7 +128,8 @@ def test_the_hour_before_is_of_the_history(env, browser):
 
 
 def test_without_a_history_it_is_not_known(env, browser):
-    """Nor asked for: a browser complains of each answer that is an error. When heartwheel-history is started, the page finds it."""
+    """Without heartwheel-history the past is unknown and is not requested, since a browser logs each error answer. Once
+    heartwheel-history starts, the page finds it."""
     past = Past(env)
     d = start_after(env, past.history)
     first = first_sample(d)
@@ -168,7 +170,7 @@ def test_a_history_that_gives_nothing_leaves_a_gap(env, browser, how):
 
 
 def test_before_the_devices_are_loaded_nothing_is_drawn(env, browser):
-    """While Redis hangs at the start, 0 devices would be what the charts say."""
+    """While Redis hangs at the start the charts draw nothing: otherwise they would show 0 devices."""
     past = Past(env)
     past.start_history(env)
     env.redis_server.signal(signal.SIGSTOP)
@@ -186,7 +188,8 @@ def test_before_the_devices_are_loaded_nothing_is_drawn(env, browser):
 
 
 def test_what_is_a_gap(env, browser):
-    """A count that is null, and samples that are too far apart, as after a suspend; not two that are a little late."""
+    """A count that is null is a gap, and so are samples that are too far apart, as after a suspend; two samples that are a
+    little late are not."""
     past = Past(env)
     d = start_after(env, past.history)
     b = browser()

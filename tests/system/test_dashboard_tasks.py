@@ -132,7 +132,7 @@ def test_what_is_shown_while_heartwheel_tasks_is_away_is_old(env, browser):
 
 
 def with_one_held(env):
-    """heartwheel-tasks and a monitor, with a task for a device that is offline."""
+    """heartwheel-tasks and a monitor, with a held task of a device that is offline."""
     tasks = Tasks(env).start()
     d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
     says(env, d, env.topic("pump-2"), "pump-2", '{"online":false}', "offline")
@@ -142,7 +142,7 @@ def with_one_held(env):
 
 
 def test_who_stands_still_is_named(env, browser):
-    """heartwheel-tasks, while the monitor answers; else the monitor."""
+    """If the monitor answers, the page names heartwheel-tasks as the one that stands still; otherwise the monitor."""
     tasks, d = with_one_held(env)
     b, other = browser(), browser()
     for one, where in ((b, "#/tasks"), (other, "#/device/pump-2")):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Groups that do not hear what is published on their filters: a broker that denies reading grants the subscription all
-the same. Nobody may be called offline for it; but a fleet that dies whole is found as fast as ever.
+"""Groups that do not receive what is published on their filters: a broker that denies reading grants the subscription all the
+same. No device may be called offline for that; but a fleet that stops as a whole is found as fast as usual.
 
-HW_ROUNDS=N does what is done to the broker N times in each test, and prints the count (make faults-deaf)."""
+HW_ROUNDS=N repeats what is done to the broker N times in each test, and prints the count (make faults-deaf)."""
 import os
 import re
 import signal
@@ -22,7 +22,7 @@ PROTOCOLS = pytest.mark.parametrize("protocol", ["3.1.1", "5"])
 
 
 def acl(read=True, canary=True, status=True):
-    """What the monitor may; the fleet's user may write what it wants."""
+    """The rights of the monitor; the fleet's user may write everything."""
     lines = ["user fleet", "topic write nodes/#", "user dashboard", "topic read #", "user heartwheel",
              "topic readwrite heartwheel/+/barrier", "topic write heartwheel/+/status", "topic read nodes/+/status"]
     if status:
@@ -76,7 +76,7 @@ class Fleet:
             self.broker.signal(signal.SIGHUP)
 
     def restart(self, cause):
-        """The broker's or the monitor's."""
+        """Restarts the broker or the monitor."""
         if cause == "monitor":
             self.d.stop()
             self.d.start(seeing=False)
@@ -110,7 +110,8 @@ def lines(d, pattern):
 @PROTOCOLS
 @pytest.mark.parametrize("restarts", ["nothing", "broker", "monitor"])
 def test_the_right_to_read_is_taken_and_given_back(env, protocol, restarts):
-    """While it is connected (SIGHUP), over a restart of the broker, and over one of the monitor."""
+    """The right is taken while the monitor is connected (SIGHUP), over a restart of the broker, and over a restart of the
+    monitor."""
     with Fleet(env, protocol) as f:
         for k in range(ROUNDS):
             n = len(f.d.log())
@@ -129,7 +130,7 @@ def test_the_right_to_read_is_taken_and_given_back(env, protocol, restarts):
 
 
 def test_a_deaf_group_is_renamed(env):
-    """No heartbeat moves its devices to the new name, so they are still of the old one."""
+    """No heartbeat moves its devices to the new name, so they still belong to the old one."""
     with Fleet(env, "5") as f:
         f.set_acl(acl(read=False))
         f.is_deaf()
@@ -147,7 +148,8 @@ def test_a_deaf_group_is_renamed(env):
 
 
 def test_the_right_to_read_is_lost_while_no_monitor_runs(env):
-    """MQTT 3.1.1 tells nothing of it: what the run before had is kept in Redis, past every bound."""
+    """MQTT 3.1.1 does not report the missing right. Redis keeps what the run before had received, beyond every bound of
+    time."""
     with Fleet(env, "3.1.1") as f:
         wait_until(lambda: len(env.redis.get(env.key("monitor", env.node)).split()) == 3, 10, "the mark to keep the canaries")
         f.set_acl(acl(read=False))
@@ -195,7 +197,7 @@ def test_a_right_that_is_missing_from_the_start_is_told_at_once(env, protocol):
 
 @PROTOCOLS
 def test_without_the_right_to_write_a_canary(env, protocol):
-    """Told once; nobody who lives is called offline, and who dies alone is found."""
+    """One warning; no device that beats is called offline, and a device that stops alone is found."""
     with Fleet(env, protocol, first=acl(canary=False)) as f:
         for k in range(ROUNDS):
             if k:
@@ -214,7 +216,7 @@ def test_without_the_right_to_write_a_canary(env, protocol):
 
 @pytest.mark.parametrize("limit, of_status", [(100, True), (20, False)])
 def test_the_brokers_limit_on_messages_is_named(env, limit, of_status):
-    """No right helps there. With the lower limit the canary is too long, too."""
+    """The log names the broker's limit, since no right would help. With the lower limit the canary is too long as well."""
     env.own_broker(settings=["message_size_limit %d" % limit])
     d = env.daemon(timeout="1h", mqtt={"protocol": "5"})
     env.beat("a")
@@ -232,7 +234,7 @@ def test_a_canary_below_a_topic_that_the_broker_reserves(env):
 
 @PROTOCOLS
 def test_only_the_right_to_write_the_status_topic_is_lost(env, protocol):
-    """The devices are heard on the other filter all the time: who dies is found, and nobody else."""
+    """The devices are heard on the other filter all the time: a device that stops is found, and no other is called offline."""
     with Fleet(env, protocol, group={"heartbeat": ["nodes/{id}/heartbeat", "nodes/{id}/status"]}) as f:
         wait_until(lambda: f.d.metrics().get("own_messages_total") >= 2, 10, "the canaries to come back")
         f.set_acl(acl(status=False))
@@ -257,7 +259,7 @@ def test_only_the_right_to_write_the_status_topic_is_lost(env, protocol):
 @PROTOCOLS
 @pytest.mark.parametrize("canary", ["yes", "no"])
 def test_a_fleet_that_dies_whole(env, protocol, canary):
-    """At its timeout; where no canary can be had three timeouts after the last heartbeat, at least 30 s."""
+    """The deaths are found at the timeout; without canaries three timeouts after the last heartbeat, but not before 30 s."""
     f = Fleet(env, protocol, group={"canary": canary})
     least, most = (TIMEOUT - 0.01, TIMEOUT + 0.5) if canary == "yes" else (29.0, 33.0)
     worst = 0.0
@@ -281,7 +283,8 @@ def test_a_fleet_that_dies_whole(env, protocol, canary):
 @PROTOCOLS
 @pytest.mark.parametrize("while_", ["deaf", "restarts", "monitor"])
 def test_a_fleet_that_dies_unheard(env, protocol, while_):
-    """While its group is deaf, while the broker restarts, while there is no monitor: three timeouts after that at most."""
+    """The fleet stops while its group is deaf, while the broker restarts, or while no monitor runs: found at most three
+    timeouts after that."""
     f = Fleet(env, protocol)
     worst = 0.0
     for k in range(ROUNDS):
@@ -323,7 +326,8 @@ def test_a_fleet_that_dies_unheard(env, protocol, while_):
 ])
 @pytest.mark.parametrize("readers", [1, 2])
 def test_a_canary_is_no_heartbeat(env, group, readers):
-    """Whatever the group's payload; and it comes back once, however the filters overlap and whoever reads it."""
+    """A canary is no heartbeat, whatever the group's payload is. It comes back once, however the filters overlap and whichever
+    reader reads it."""
     env.own_broker()
     env.root = "nodes"
     d = env.daemon(timeout="2s", mqtt={"readers": readers}, group=group)
@@ -336,7 +340,7 @@ def test_a_canary_is_no_heartbeat(env, group, readers):
 
 
 def test_a_reload_brings_a_filter(env):
-    """What it subscribes to anew is proven as well; and nothing is told of what is well."""
+    """A filter that a reload adds is proven as well, and no warning names a filter that works."""
     env.own_broker()
     env.root = "nodes"
     d = env.daemon(timeout="2s", group={"heartbeat": "nodes/{id}/heartbeat"})

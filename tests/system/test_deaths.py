@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Many devices that die at once: what waits for Redis stays bounded as long as Redis gets on, no death is left out of
-the stream, and a Redis that stands still holds up nobody."""
+"""Many devices stop at once: the queue for Redis stays bounded as long as Redis makes progress, no death is missing in the
+stream, and a Redis that stands still delays no judgement."""
 import signal
 import threading
 import time
@@ -16,7 +16,7 @@ TURN = 1_024
 
 
 def beat(env, d, fleet):
-    """Each once, in step with the broker, which drops what it queues beyond its limit."""
+    """Each device beats once, in step with the broker, which drops what it queues beyond its limit."""
     for at in range(0, DEVICES, CHUNK):
         fleet.publish(*((env.topic("d%d" % i), b"") for i in range(at, at + CHUNK)))
         wait_until(lambda: d.status()["online"] >= at + CHUNK, 20)
@@ -24,7 +24,7 @@ def beat(env, d, fleet):
 
 @pytest.fixture
 def fleet(env):
-    """40,000 devices that are online, whose timeout is about to become a second."""
+    """40,000 devices that are online; a reload is about to make their timeout a second."""
     env.own_redis()
     env.own_broker()
     d = env.daemon(timeout="1h", monitor={"log_level": "info"}, group={"status": ""})
@@ -62,7 +62,7 @@ def test_a_redis_that_stands_still_holds_up_nobody(env, fleet):
 
 
 class SlowRedis:
-    """A client that keeps Redis busy nearly all the time: it gets on, but slowly."""
+    """A client that keeps Redis busy nearly all the time: Redis makes progress, but slowly."""
     BUSY = """
 local function us() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
 local till = us() + 200000
@@ -85,7 +85,8 @@ while us() < till do end"""
 
 
 def test_who_dies_while_everybody_returns_is_found_as_ever(env):
-    """What waits for Redis then is not what was judged. (They were found when Redis had caught up.)"""
+    """Returning devices fill the queue for Redis, but deaths are found as usual. (Earlier they were found only when Redis had
+    caught up.)"""
     env.own_redis()
     env.own_broker()
     slow = {"heartbeat": "slow/{id}/heartbeat", "status": "", "timeout": "1h"}

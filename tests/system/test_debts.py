@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is owed to a broker or a Redis that cannot be reached just then."""
+"""Writes and publishes that are pending because a broker or a Redis cannot be reached."""
 import signal
 import time
 from pathlib import Path
@@ -8,13 +8,13 @@ from hw_wait import in_time, pass_time, wait_until
 
 
 def stop(server):
-    """Stands still from now on: the signal alone takes effect a little later."""
+    """Stops the process and waits until it stands still: the signal takes effect a little later."""
     server.signal(signal.SIGSTOP)
     wait_until(lambda: Path("/proc/%d/stat" % server.pid).read_text().rpartition(")")[2].split()[0] == "T")
 
 
 def test_statuses_in_flight_when_the_broker_dies_are_sent_again(env):
-    """Without the sweep of republish_rate, which would hide that they were forgotten."""
+    """Without the sweep of republish_rate, which would hide that the statuses were lost."""
     env.own_redis()
     env.own_broker()
     d = env.daemon(timeout="1h", mqtt={"republish_rate": 0})
@@ -38,7 +38,7 @@ def test_statuses_in_flight_when_the_broker_dies_are_sent_again(env):
 
 
 def test_the_acknowledgement_of_an_old_status_settles_no_newer_one(env):
-    """It comes while the newer one waits for Redis."""
+    """The acknowledgement arrives while the newer status waits for Redis."""
     env.own_redis()
     env.own_broker()
     d = env.daemon(timeout="1h", mqtt={"republish_rate": 0})
@@ -61,7 +61,7 @@ def test_the_acknowledgement_of_an_old_status_settles_no_newer_one(env):
 
 
 def test_a_status_waits_for_redis_to_have_it(env):
-    """Whoever hears of a death finds it in Redis, too."""
+    """A subscriber that receives a death finds it in Redis, too."""
     env.own_redis()
     d = env.daemon(timeout="1h")
     env.settle(d)

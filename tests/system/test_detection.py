@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How long after its timeout a silent device is told, as somebody outside the monitor sees it."""
+"""How long after its timeout a silent device is reported offline, as measured outside the monitor."""
 import os
 import re
 import subprocess
@@ -21,7 +21,7 @@ BOUND = float(os.environ.get("HW_BOUND", "0.053"))
 
 
 def thousand_deaths(env, **options):
-    """What the simulated fleet and its own observer say, beside a default mosquitto, and its daemon."""
+    """The figures of the simulated fleet and its own observer, at a default mosquitto, and the daemon."""
     env.own_broker(settings=())
     d = env.daemon(timeout="2s", **options)
     out = subprocess.run(
@@ -45,7 +45,7 @@ def test_every_one_of_1000_devices_is_detected(env):
 
 
 def test_detection_delay_of_1000_devices(env, capsys):
-    """The figures that count."""
+    """The delays that docs/guarantees.md promises."""
     out, figures, _ = thousand_deaths(env)
     with capsys.disabled():
         print("\n" + out)
@@ -53,7 +53,8 @@ def test_detection_delay_of_1000_devices(env, capsys):
 
 
 def test_detection_delay_beside_probes(env, capsys):
-    """Each is asked before it is called offline: asking as many in the same moments costs the broker its share."""
+    """Each device is probed before it is called offline; as many probes at the same moments take their share of the broker's
+    time."""
     out, figures, d = thousand_deaths(env, group={"probe": "ping", "probe_after": "1s"})
     m = d.metrics()
     assert m.get("transitions_total", reason="timeout") == 1000
@@ -66,8 +67,8 @@ def test_detection_delay_beside_probes(env, capsys):
 
 
 def observed_deaths(env):
-    """The same with another client library on both sides, each device silent after its first heartbeat: the delays of all
-    deaths that were told, sorted."""
+    """As thousand_deaths(), but with another client library on both sides and devices that are silent after their first
+    heartbeat. Returns the sorted delays of all reported deaths."""
     count, timeout = 1000, 2.0
     env.own_broker(settings=())
     env.daemon(timeout="2s")
@@ -100,7 +101,7 @@ def test_detection_delay_seen_by_another_observer(env, capsys):
 
 
 def short_and_long_deaths(env):
-    """100 ms is the shortest; with longer ones in the same wheel. The delays of all deaths, sorted."""
+    """Timeouts of 100 ms, the shortest, and longer ones in the same wheel. Returns the sorted delays of all deaths."""
     timeouts = [100, 130, 250, 500, 970, 1000, 1030, 1500, 2000, 3100]
     env.daemon(timeout="1h")
     observer = env.observer()
@@ -133,8 +134,8 @@ def test_short_and_long_timeouts_are_never_early(env):
 
 
 def test_messages_that_come_thick_are_read_every_few_milliseconds(env):
-    """They gather for 2 ms. The best of several seconds: a machine that has something else to do lets them gather longer,
-    but no machine makes up for a reader that waits for a tenth of a second."""
+    """Messages gather for 2 ms. The best of several seconds counts: a busy machine lets messages gather longer, but no machine
+    makes up for a reader that waits for a tenth of a second."""
     d = env.daemon(timeout="1h")
     env.beat("x")
     wait_until(lambda: d.status()["devices"] == 1)
@@ -152,7 +153,7 @@ def test_messages_that_come_thick_are_read_every_few_milliseconds(env):
 
 
 def test_a_lone_death_is_told_when_its_timer_is_due(env):
-    """Nothing else wakes the loop then. The median: single ones may have to wait for a processor."""
+    """Only this death's timer wakes the loop then. The median counts, since single deaths may have to wait for a processor."""
     d = env.daemon(timeout="300ms")
     observer = env.observer(env.status_topic("x"))
     delays = []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""[http] listen against pages of other web servers, against clients that fill it up, and for users who lose their right."""
+"""[http] listen against pages of foreign web servers, against clients that use up its connections, and for users whose right is
+taken away."""
 import http.client
 import resource
 import select
@@ -28,7 +29,7 @@ def with_host(door, path, host, headers=None, method="GET"):
 
 
 def test_a_foreign_name_reads_nothing(env):
-    """DNS rebinding: a page of evil.example reaches the address under its own name."""
+    """DNS rebinding: a page of evil.example reaches the address under its own name, and is refused."""
     port = free_port()
     d = env.daemon(http={"listen": "127.0.0.1:%d" % port, "names": "fleet.example, Monitor"})
     door = Door(port)
@@ -70,7 +71,8 @@ def test_a_foreign_page_writes_nothing(env, users):  # noqa: F811
 
 
 def test_every_answer_is_what_it_says(env, users):  # noqa: F811
-    """nosniff and a policy: answers, errors, what libevent answers by itself, the page, what is passed on."""
+    """Each answer has nosniff and a policy: answers, errors, the errors that libevent answers itself, the page, and answers of
+    other daemons."""
     _, door = guarded(env, users)
     rita = bearer("tok-rita")
     for path in ("/v1/status", "/healthz", "/nothing", "/", "/web/app.js", "/metrics", "/v1/tasks", "/v1/history/status"):
@@ -102,7 +104,8 @@ TOO_LONG = {"line": b"x" * 17000, "header": b"GET / HTTP/1.1\r\nA: " + b"y" * 20
 @pytest.mark.parametrize("reads", [True, False], ids=["reads", "does_not_read"])
 @pytest.mark.parametrize("kind", list(TOO_LONG))
 def test_a_refusal_over_tls_is_sent_once(env, users, tls, kind, reads):  # noqa: F811
-    """libevent refuses such a request before the Host and the token are checked, and the connection is closed."""
+    """libevent refuses such a request before the Host and the token are checked, and the connection is closed after one
+    answer."""
     d, door = guarded(env, users, tls)
     with socket.create_connection(("127.0.0.1", door.port), timeout=PATIENCE) as plain:
         with door.context.wrap_socket(plain, server_hostname="127.0.0.1") as s:
@@ -122,7 +125,7 @@ def test_a_refusal_over_tls_is_sent_once(env, users, tls, kind, reads):  # noqa:
 
 
 class Stream(threading.Thread):
-    """A client of the events, until it ends."""
+    """A client that reads the event stream until it ends."""
 
     def __init__(self, door, token, path="/v1/events"):
         super().__init__(daemon=True)
@@ -173,7 +176,7 @@ def test_the_stream_of_a_token_that_expires_ends(env, users):  # noqa: F811
 
 
 def test_streams_that_are_passed_on_end_too(env, users):  # noqa: F811
-    """/v1/tasks/events is another daemon's, but the client is connected to this one."""
+    """/v1/tasks/events belongs to another daemon, but its client is connected to heartwheeld, which ends the stream."""
     t = Tasks(env).start()
     d, door = guarded(env, users, start=False)
     d.rewrite(d.conf.read_text() + "[tasks]\nsocket = %s\nroot = %s\n" % (t.socket, env.root))

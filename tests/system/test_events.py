@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The event stream for consumers that must not miss a transition: a consumer group, one of whose consumers dies, and
-docs/events.md's way of living with that, as it stands there."""
+"""The event stream for consumers that must not miss a transition: a consumer group one of whose consumers dies, and the
+procedure of docs/events.md for that, word for word."""
 import os
 import re
 import shutil
@@ -96,7 +96,8 @@ def test_a_consumer_that_dies_with_entries_in_its_hands(env):
 
 
 def test_a_group_outlives_the_daemon_and_loses_nothing(env):
-    """Transitions that nobody read while the daemon was killed and started are there, each once, in their order."""
+    """The transitions that were written while the daemon was killed and started, and that no consumer had read, are each
+    delivered once and in order."""
     stream = env.key("events")
     env.redis.xgroup_create(stream, "alerts", "0", mkstream=True)
     d = env.daemon(timeout="300ms")
@@ -114,7 +115,7 @@ def test_a_group_outlives_the_daemon_and_loses_nothing(env):
 
 
 def section():
-    """The commands of docs/events.md, by their first words."""
+    """The commands of a section of docs/events.md, by their first words."""
     text = (SRC / "docs/events.md").read_text()
     part = re.search(r"^## Consuming the event stream\n(.*?)^## ", text, re.M | re.S)
     assert part, "docs/events.md has no such section"
@@ -124,7 +125,7 @@ def section():
 
 @pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-cli is not there")
 def test_the_commands_of_the_page(env):
-    """Each as it stands there, but for the port, the entry and how long an entry must have been idle."""
+    """Each command as docs/events.md has it, except for the port, the entry, and how long an entry must have been idle."""
     env.own_redis()
     env.prefix = "device:"
     commands = section()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Two monitors that are each by itself, or one and a node of a cluster, on one prefix: the later one stops, and the first goes
-on as if there were none."""
+"""Two lone monitors, or a lone monitor and a node of a cluster, with one prefix: the later one stops, and the first goes on as
+if it were alone."""
 import signal
 import time
 
@@ -25,7 +25,7 @@ def entries(env):
 
 
 def ends(d):
-    """It stops by itself, and says so in one line, which is returned."""
+    """The daemon stops without a signal and logs why in one line, which is returned."""
     wait_until(lambda: not d.alive, what="the later monitor to stop")
     assert d.wait() == IN_USE, d.log()
     said = [line for line in d.log().splitlines() if "already works with" in line]
@@ -36,7 +36,7 @@ def ends(d):
 
 @pytest.mark.parametrize("same", [True, False], ids=["one-node-id", "two-node-ids"])
 def test_the_later_one_does_not_start(env, same):
-    """It is not seen at the broker, and what the first one watches is written once."""
+    """The later monitor never connects to the broker, and what the first one watches is written once."""
     first = env.daemon(timeout="1s")
     env.beat("a")
     env.wait_store("a", "online")
@@ -54,7 +54,8 @@ def test_the_later_one_does_not_start(env, same):
 
 
 def test_a_start_waits_for_nothing(env):
-    """Neither the first one, nor after a clean stop, nor after a kill on the same machine."""
+    """A start does not wait: not the first one ever, not one after a clean stop, and not one after a kill on the same
+    machine."""
     d = env.daemon(timeout="1s")
     d.stop()
     assert not entries(env)
@@ -69,7 +70,8 @@ def test_a_start_waits_for_nothing(env):
 
 
 def test_a_start_elsewhere_waits_for_the_dead(env):
-    """Another pid file, as on another machine: it waits until the killed one's entry has stood still, and takes over."""
+    """Another pid file, as on another machine: the start waits until the killed monitor's entry has stood still, then takes
+    over."""
     first = env.daemon(timeout="1s")
     env.beat("a")
     env.wait_store("a", "online")
@@ -85,7 +87,8 @@ def test_a_start_elsewhere_waits_for_the_dead(env):
 
 
 def test_a_suspended_one_yields_to_its_successor(env):
-    """Its entry is removed while it stands; so it is the later one then. The successor does not notice."""
+    """The entry of the suspended monitor is removed, so when it resumes it is the later one and stops. The successor does not
+    notice."""
     first = env.daemon(timeout="1s", group={"timeout": "1s"})
     first.signal(signal.SIGSTOP)
     node = env.node + "-b"
@@ -100,14 +103,14 @@ def test_a_suspended_one_yields_to_its_successor(env):
 
 @pytest.fixture
 def way(env):
-    """The first monitor's way to Redis."""
+    """The first monitor's connection to Redis, through a relay."""
     relay = Relay(lambda: env.redis_server.port)
     yield relay
     relay.close()
 
 
 def test_one_that_was_without_redis_writes_nothing_before_it_yields(env, way):
-    """Devices die while it has no Redis. Its successor writes these deaths, and they are written once."""
+    """Devices stop while the first monitor has no Redis. Its successor writes these deaths, and they are written once."""
     first = env.daemon(timeout="1s", redis={"port": way.port})
     devices = ["d%d" % i for i in range(5)]
     with env.beating(devices, 0.2):
@@ -127,7 +130,7 @@ def test_one_that_was_without_redis_writes_nothing_before_it_yields(env, way):
 
 
 def test_one_that_was_alone_without_redis_goes_on(env, way):
-    """Nobody took its place, so it writes what happened meanwhile."""
+    """No other monitor took its place, so it writes what happened meanwhile."""
     first = env.daemon(timeout="1s", redis={"port": way.port})
     env.beat("a")
     env.wait_store("a", "online")
@@ -139,7 +142,7 @@ def test_one_that_was_alone_without_redis_goes_on(env, way):
 
 
 def test_a_short_pause_is_no_end(env):
-    """The first one goes on while the later one still waits: that one stops."""
+    """The first monitor resumes while the later one still waits: the later one stops."""
     first = env.daemon(timeout="1s")
     first.signal(signal.SIGSTOP)
     d = env.daemon(timeout="1s", seeing=False)
@@ -150,7 +153,7 @@ def test_a_short_pause_is_no_end(env):
 
 
 def test_two_at_once(env):
-    """Exactly one goes on."""
+    """Two monitors start at once: exactly one goes on."""
     both = [env.configure(timeout="1s") for _ in range(2)]
     for d in both:
         d.start(seeing=False, ready=False)
@@ -163,7 +166,7 @@ def test_two_at_once(env):
 
 
 def test_without_redis_it_watches_and_looks_later(env):
-    """Both start while Redis is away; whoever is entered first goes on."""
+    """Both start while Redis is away; the one that is entered first goes on."""
     redis = env.own_redis(start=False)
     node = env.node + "-b"
     both = [env.daemon(timeout="1s", seeing=False),
@@ -180,7 +183,7 @@ def test_without_redis_it_watches_and_looks_later(env):
 
 
 def test_an_emptied_redis(env):
-    """The entry is made again; a later one still finds it."""
+    """The monitor writes its entry again; a later monitor still finds it."""
     env.own_redis()
     first = env.daemon(timeout="1s")
     before = entries(env)
@@ -191,7 +194,7 @@ def test_an_emptied_redis(env):
 
 
 def test_the_order_outlives_an_emptied_redis(env):
-    """A later one that is entered again before the first one still is the later one."""
+    """The later monitor writes its entry again before the first one does, and still counts as the later one."""
     env.own_redis()
     first = env.daemon(timeout="1s")
     before = entries(env)
@@ -204,7 +207,7 @@ def test_the_order_outlives_an_emptied_redis(env):
 
 
 def test_a_crowd_of_what_is_no_entry(env):
-    """More of it than there are places for monitors hides none: the later one stops."""
+    """Even if there are more foreign values than places for monitors, an entry is found: the later monitor stops."""
     first = env.daemon(timeout="1s")
     env.redis.hset(env.key("monitors"), mapping={"%d" % i: "x" for i in range(900)})
     ends(env.daemon(timeout="1s", seeing=False))
@@ -212,7 +215,7 @@ def test_a_crowd_of_what_is_no_entry(env):
 
 
 def test_a_crowd_that_is_too_large(env):
-    """Of a hash that other programs fill, each second's script reads a part, and one log line says so."""
+    """Other programs fill the hash: each second's script reads a part of it, and one log line reports that."""
     first = env.daemon(timeout="1s")
     env.redis.hset(env.key("monitors"), mapping={"x%d" % k: "x" for k in range(5000)})
     wait_until(lambda: "has 5001 fields, and only some are read" in first.log(), what="the log line")
@@ -235,7 +238,7 @@ def test_a_redis_that_comes_back_empty(env):
 
 
 def test_an_option_allows_it(env):
-    """Both go on; the one that may not share stops where it is the later one."""
+    """With exclusive = no both go on; a monitor without that option stops if it is the later one."""
     first = env.daemon(timeout="1s")
     node = env.node + "-b"
     d = env.daemon(timeout="1s", node=node, monitor={"node_id": node}, redis={"exclusive": "no"})
@@ -245,7 +248,8 @@ def test_an_option_allows_it(env):
 
 
 def test_entries_that_are_none(env):
-    """What cannot be read is no monitor; what another program wrote in the key's place is told of and holds nothing up."""
+    """A value that cannot be read is no monitor; a key of another type, which another program wrote, is logged and delays
+    nothing."""
     env.redis.hset(env.key("monitors"), mapping={"x": "y", "0" * 16: "", "f" * 16: "1 2", "1" * 16: "9" * 300,
                                                  "2" * 16: "99999999999999999999 1 n - 1 h", "3" * 16: "a b c d e f"})
     d = env.daemon(timeout="1s")
@@ -261,7 +265,7 @@ def test_entries_that_are_none(env):
 
 
 def test_without_the_right_to_that_key(env):
-    """As with a Redis user that was made for an earlier version: it works, and says what it does not notice."""
+    """A Redis user that was made for an earlier version lacks the right: the monitor works, and logs what it cannot notice."""
     env.own_redis()
     keys = ("connected:*", "disconnected:*", "state:*", "offline", "outbox", "events", "sight", "monitor:*", "watched", "nodes")
     env.redis.execute_command("ACL", "SETUSER", "default", "resetkeys", *["~" + env.key(k) for k in keys])
@@ -296,7 +300,7 @@ def says(d, text):
 @MODES
 @pytest.mark.parametrize("same", [True, False], ids=["one-node-id", "two-node-ids"])
 def test_a_node_does_not_start_beside_a_monitor(env, mode, same):
-    """It neither joins nor connects to the broker, and what the monitor watches is written once."""
+    """The node neither joins nor connects to the broker, and what the monitor watches is written once."""
     first = env.daemon(timeout="1s")
     env.beat("a")
     env.wait_store("a", "online")
@@ -312,7 +316,7 @@ def test_a_node_does_not_start_beside_a_monitor(env, mode, same):
 
 @MODES
 def test_a_monitor_becomes_a_node(env, mode):
-    """A node waits for nothing after a clean stop; after a kill elsewhere until the entry has stood still."""
+    """After a clean stop a node starts at once; after a kill on another machine it waits until the entry has stood still."""
     first = env.daemon(timeout="1s")
     first.stop()
     n = node(env, mode).start()
@@ -341,7 +345,7 @@ def test_a_node_is_stopped_while_it_waits(env):
 
 @MODES
 def test_a_monitor_does_not_start_beside_a_node(env, mode):
-    """It does not connect to the broker, where its client ids could be the node's."""
+    """The monitor does not connect to the broker, where its client ids could be the node's."""
     n = node(env, mode, "").start()
     n.wait_seeing()
     later = env.configure(timeout="1s").start(seeing=False)
@@ -364,7 +368,7 @@ def one_goes_on(both):
 
 @MODES
 def test_a_monitor_and_a_node_at_once(env, mode):
-    """One of them goes on, and one only."""
+    """Exactly one of them goes on."""
     both = [env.configure(timeout="1s"), node(env, mode)]
     for d in both:
         d.start(seeing=False, ready=False)
@@ -372,7 +376,7 @@ def test_a_monitor_and_a_node_at_once(env, mode):
 
 
 def test_without_redis_a_node_watches_and_looks_later(env):
-    """Once Redis is there one of them stops: whichever finds the other entered. A busy machine decides which."""
+    """Once Redis is there, the daemon that finds the other's entry stops. Which one it is depends on the machine."""
     redis = env.own_redis(start=False)
     both = [env.daemon(timeout="1s", seeing=False), node(env).start(seeing=False)]
     for d in both:
@@ -382,7 +386,7 @@ def test_without_redis_a_node_watches_and_looks_later(env):
 
 
 def test_a_monitor_and_a_node_that_find_each_other_late(env):
-    """Each says so once, and both go on."""
+    """Each logs the other one once, and both go on."""
     first = env.daemon(timeout="1s")
     n = node(env, redis={"exclusive": "no"}).start()
     wait_until(lambda: says(first, "nodes of a cluster also work with") and says(n, "also works with"), what="both to say so")
@@ -392,7 +396,7 @@ def test_a_monitor_and_a_node_that_find_each_other_late(env):
 
 
 def test_a_node_that_works_goes_on(env):
-    """A monitor that enters itself late is logged as an error."""
+    """A monitor that is entered later is logged as an error, and the node goes on."""
     n = node(env).start()
     text = "%d %%d x - 1 h" % (time.time() * 1e6)
 
@@ -407,7 +411,7 @@ MEMORY = {"store": {"type": "memory"}}
 
 
 def names_a_rival(env, d):
-    """A line at error that names a client id, and what each monitor needs."""
+    """A line at level error that names a client id, and what each monitor needs."""
     return [line for line in d.log().splitlines() if " error: " in line and "'heartwheel-%s-" % env.node in line
             and "its own node_id or client_id_prefix" in line]
 
@@ -415,7 +419,8 @@ def names_a_rival(env, d):
 @pytest.mark.parametrize("store", ["memory", "redis"])
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_closed_connections_end_no_monitor(env, protocol, store):
-    """A proxy, or a broker without rights, closes each connection of a lone monitor: it goes on, and watches afterwards."""
+    """A proxy, or a broker without rights, closes each connection of a lone monitor: the monitor goes on, and watches once it
+    may connect."""
     if store == "redis":
         env.own_redis(start=False)
     way = Relay(lambda: env.broker.port)
