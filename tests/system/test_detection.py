@@ -45,7 +45,7 @@ def test_every_one_of_1000_devices_is_detected(env):
 
 
 def test_detection_delay_of_1000_devices(env, capsys):
-    """The delays that docs/guarantees.md promises."""
+    """99 of 100 delays are within BOUND."""
     out, figures, _ = thousand_deaths(env)
     with capsys.disabled():
         print("\n" + out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Passwords, certificates and unreachable servers: one clear line each, and it goes on trying."""
+"""Wrong passwords, wrong certificates and unreachable servers: one clear log line each, and the daemon goes on trying."""
 import os
 import re
 
@@ -17,7 +17,7 @@ def secret(env, name, text):
 
 
 def lines(d, *patterns):
-    """The lines of the log that match any of the patterns. The daemons here log warnings and errors only."""
+    """The log lines that match any of the patterns. The daemons here log warnings and errors only."""
     return [l for l in d.log().splitlines() if any(re.search(p, l, re.I) for p in patterns)]
 
 
@@ -78,7 +78,7 @@ def test_a_broker_name_that_nobody_knows(env):
 
 
 def test_a_broker_that_answers_nothing(env):
-    """A port that accepts and is silent: the API goes on, and the stop does too."""
+    """A port that accepts connections and sends nothing: the API answers, and the stop is not delayed."""
     import socket
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
@@ -89,7 +89,7 @@ def test_a_broker_that_answers_nothing(env):
 
 
 def test_a_broker_that_is_none(env):
-    """The port of Redis, by mistake."""
+    """The port of Redis is configured as the broker's, by mistake."""
     d = env.daemon(seeing=False, mqtt={"port": env.redis_server.port})
     throughout(lambda: d.status()["blind"] is True, 2)
 
@@ -137,7 +137,8 @@ def test_a_ca_file_that_is_not_there(env, tls):
 
 
 def test_an_outbox_that_is_older_than_we_are(env):
-    """A Redis that comes back with what the broker has acknowledged since: it is published once more, and gone then."""
+    """Redis returns with an old outbox whose statuses the broker has acknowledged since: each is published once more, then its
+    entry is removed."""
     env.own_redis()
     d = env.daemon(timeout="1h")
     env.beat("x")
@@ -153,7 +154,8 @@ def test_an_outbox_that_is_older_than_we_are(env):
 
 
 def test_a_status_that_may_not_be_published(env):
-    """MQTT 5: a PUBACK with a reason code of 0x80 or more is a refusal: the status stays owed, and the log says why."""
+    """MQTT 5: a PUBACK with a reason code of 0x80 or more is a refusal. The status stays pending, and the log names the
+    reason."""
     env.own_broker(users={"hw": "p", "test": "t"}, acl=(
         "user hw\ntopic read #\ntopic write heartwheel/#\nuser test\ntopic readwrite #\n"))
     env._publisher = env.client(username="test", password="t")
@@ -262,7 +264,7 @@ def test_a_db_that_is_not_there(env):
 
 
 def test_a_redis_user_without_rights(env):
-    """NOPERM: named, and everything is written once the rights are there."""
+    """NOPERM: the log names it, and everything is written once the user has the rights."""
     env.own_redis()
     env.redis.execute_command("ACL", "SETUSER", "hw", "on", ">pass", "~nothing", "+ping", "+auth", "+select", "+hello")
     d = env.daemon(seeing=False, monitor=QUIET, timeout="1h",
@@ -276,7 +278,7 @@ def test_a_redis_user_without_rights(env):
 
 
 def test_a_redis_that_is_full(env):
-    """OOM: transitions are owed, the log says it once, and all is made good when there is room."""
+    """OOM: transitions stay pending, the log reports it once, and everything is written when there is room."""
     env.own_redis()
     d = env.daemon(timeout="1h", monitor=QUIET)
     env.beat("before")
@@ -299,8 +301,8 @@ def test_a_redis_that_is_full(env):
 
 
 def test_a_redis_that_is_full_for_long(env):
-    """OOM for longer than a connected key lives without a refresh, 10 s at least: who beats keeps his, also who came just
-    before; who dies meanwhile is told of once, afterwards."""
+    """OOM for longer than a connected key lives without a refresh, which is 10 s at least: the keys of devices that beat
+    remain, also of devices that came just before; each death meanwhile is reported once, afterwards."""
     env.own_redis()
     d = env.daemon(timeout="2s", monitor=QUIET)
     with env.beating(["old"]):

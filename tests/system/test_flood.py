@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Junk ids by the hundred thousand against a table of 10,000: capped, reported, the first 10,000 unaffected, and no
-memory for what is refused. HW_FLOOD says how many (100,000; docs/guarantees.md's figure is from 1,000,000)."""
+"""Hundreds of thousands of junk ids against a table of 10,000: the number is bounded and reported, the first 10,000 devices are
+unaffected, and refused ids take no memory. HW_FLOOD sets the number (100,000; the figure in docs/guarantees.md is from
+1,000,000)."""
 import contextlib
 import http.client
 import json
@@ -76,8 +77,8 @@ def test_a_flood_of_junk_ids(env):
 
 @contextlib.contextmanager
 def loop_without_a_processor(pid):
-    """All threads share a processor with one that never rests, and the loop's own gets what the others leave: next to
-    nothing. So what the reader reads waits for the loop, however fast the machine is."""
+    """All threads share a processor with a process that never sleeps, and the loop's own thread gets what the others leave:
+    next to nothing. So messages wait for the loop, however fast the machine is."""
     cpus = os.sched_getaffinity(pid)
     cpu = min(cpus)
     tids = [int(tid) for tid in os.listdir("/proc/%d/task" % pid)]
@@ -98,8 +99,8 @@ def loop_without_a_processor(pid):
 
 
 class Watched:
-    """How many heartbeats were heard in how many turns of the loop, again and again while the block lasts. An answer is given
-    in a turn, so that between two of them no more turns have heard anything than have ended, and one."""
+    """While the block lasts, measures again and again how many heartbeats were handled in how many turns of the loop. Each
+    answer is given in a turn, so between two answers at most the turns that ended, and one more, handled heartbeats."""
 
     def __init__(self, d):
         self.connection = UnixHTTP(d.socket, timeout=120)
@@ -127,12 +128,12 @@ class Watched:
         self.connection.close()
 
     def most(self):
-        """Heard in a turn, at least."""
+        """The greatest number of heartbeats that one turn handled, at least."""
         return max((b[0] - a[0]) / (b[1] - a[1] + 1) for a, b in zip(self.samples, self.samples[1:]))
 
 
 def test_a_storm_is_taken_in_turns(env):
-    """A turn takes 4,096 events at most, whatever waits: an eighth of these."""
+    """A turn handles 4,096 events at most, whatever waits: an eighth of the events here."""
     payload = json.dumps({"battery": 71.5, "rssi": -60, "ip": "192.0.2.1", "version": "1.2.3", "uptime": 86400}).encode()
     env.own_broker(settings=["max_queued_messages 0"])
     d = env.daemon(timeout="1h", monitor={"stall_after": "60s", "stop_timeout": "20s"},

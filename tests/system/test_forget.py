@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Forgetting: by DELETE, and by age."""
+"""Devices are forgotten by DELETE and by age."""
 import pytest
 
 from hw_wait import throughout, wait_until
@@ -68,7 +68,8 @@ def test_many_are_forgotten(env):
 
 
 def test_forgotten_by_age(env):
-    """forget_after for those that were heard often, forget_once_after for those heard once; none that is online."""
+    """forget_after for devices that were heard more than once, forget_once_after for those heard once; no online device is
+    forgotten."""
     d = env.daemon(timeout="300ms", monitor={"forget_after": "4s", "forget_once_after": "1s"})
     observer = env.observer()
     with env.beating(["alive"], 0.1):
@@ -100,7 +101,7 @@ def test_zero_keeps_them(env):
 
 
 def test_forgotten_while_the_broker_is_away(env):
-    """The clearing is owed through the outbox, also by the next run of the daemon."""
+    """The pending clearing is kept in the outbox, and the daemon's next run publishes it."""
     env.own_broker(persistence=True)
     d = env.daemon(timeout="1h")
     for i in ("f1", "f2"):

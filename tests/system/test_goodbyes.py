@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Goodbyes in a fleet's own words, and topics that are no sign of life."""
+"""Goodbyes in the words of a fleet, and topics whose messages are no heartbeats."""
 import json
 import subprocess
 import time
@@ -13,7 +13,7 @@ from hw_wait import throughout, wait_until
 
 
 def daemon(env, **options):
-    """Blindness, which a busy machine makes, would leave a goodbye to the timeout."""
+    """A daemon that a busy machine does not make blind: blindness would leave a goodbye to the timeout."""
     return env.daemon(**{"monitor": NO_STALL, "mqtt": NO_STANDSTILL, **options})
 
 
@@ -35,7 +35,7 @@ def goes(env, d, device, state, reason):
 
 
 def test_the_will_of_a_device_that_dies(env):
-    """The broker's message, in the device's own words, must not bring the dead device back."""
+    """The will, in the device's own words, must not bring the dead device back online."""
     d = daemon(env, groups=plugs(env))
     topic = env.root + "/tele/plug/LWT"
     for life in range(2):
@@ -138,7 +138,7 @@ def test_goodbye_delay_holds_it(env):
 
 
 def test_reload_learns_a_goodbye(env):
-    """And is subscribed to it, and forgets it again."""
+    """After the reload the daemon subscribes to the goodbye's topic; the next reload takes the goodbye away."""
     r = env.root
     d = daemon(env, groups=[("g", {"heartbeat": r + "/{id}/up", "timeout": "1h"})])
 

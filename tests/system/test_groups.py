@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Groups: timeouts of their own, the first match in the file, id_prefix, wildcards."""
+"""Groups: own timeouts, the first match in the file, id_prefix, wildcards."""
 import pytest
 
 from hw_wait import in_time, throughout, wait_until
@@ -67,7 +67,7 @@ def test_wildcards_and_the_place_of_the_id(env):
 
 
 def test_overlapping_filters_of_one_group(env):
-    """However often the broker delivers it: one device, one transition."""
+    """However often the broker delivers a message: one device, one transition."""
     d = env.daemon(groups=[("g", {"heartbeat": [env.root + "/{id}/heartbeat", env.root + "/{id}/#", env.root + "/+/{id}"],
                                   "timeout": "500ms"})])
     env.beat("o")
@@ -77,7 +77,7 @@ def test_overlapping_filters_of_one_group(env):
 
 
 def test_id_prefix(env):
-    """Two groups whose devices have the same names: ids are one namespace, so one of them puts a prefix before."""
+    """Two groups whose devices have the same names: all ids are in one namespace, so one group puts a prefix before its ids."""
     r = env.root
     d = env.daemon(groups=[
         ("a", {"heartbeat": r + "/a/{id}/hb", "status": r + "/a/{id}/st", "timeout": "500ms"}),
@@ -114,7 +114,7 @@ def test_prefixed_devices_survive_a_restart(env):
 
 
 def test_a_dollar_topic_is_no_device(env):
-    """A wildcard on the first level does not reach $SYS."""
+    """A wildcard on the first level does not match $SYS."""
     env.own_broker(settings=["sys_interval 1"])
     d = env.daemon(groups=[("all", {"heartbeat": "+/{id}/#", "timeout": "1h"})])
     env.publisher.publish("x/y/z", b"1")

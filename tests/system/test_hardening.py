@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The systemd unit: what systemd says of it, what it has to contain, and the daemon at work under its filters.
+"""The systemd unit: what systemd reports about it, which lines it must contain, and the daemon at work under its filters.
 
-Run as a program (`test_hardening.py ALLOWED COMMAND...`) it puts on what the unit has of system-call filter, address
-families, namespaces and W^X, and becomes COMMAND; ALLOWED is a comma-separated list of system-call numbers.
+Run as a program (`test_hardening.py ALLOWED COMMAND...`) it applies the unit's system-call filter, address families, namespaces
+and W^X to itself, then executes COMMAND. ALLOWED is a comma-separated list of system-call numbers.
 """
 import ctypes
 import errno
@@ -32,7 +32,7 @@ NEW_NAMESPACES = 0x7E020080  # CLONE_NEW*
 
 
 def only_if(number, body):
-    """`body` for this system call; it ends in a RET or falls through."""
+    """`body` applies to this system call; it ends in a RET or falls through."""
     return [(JEQ, 0, len(body) + 1, number)] + body + [(LOAD, 0, 0, 0)]
 
 
@@ -41,7 +41,8 @@ def argument(i):
 
 
 def program(allowed):
-    """What is not allowed kills, so that no refusal goes unnoticed; what systemd answers with an error, gets that."""
+    """The BPF program. A call that is not allowed kills the process, so that no refusal goes unnoticed. A call that systemd
+    answers with an error gets that error."""
     code = [(LOAD, 0, 0, 4), (JEQ, 1, 0, 0xC000003E), (RET, 0, 0, KILL), (LOAD, 0, 0, 0)]
     code += only_if(SOCKET, [argument(0)] + [x for f in FAMILIES for x in ((JEQ, 0, 1, int(f)), (RET, 0, 0, ALLOW))]
                     + [(RET, 0, 0, ERROR | errno.EAFNOSUPPORT)])
@@ -157,7 +158,7 @@ def calls_of(name):
 
 
 def allowed_calls():
-    """What the unit's SystemCallFilter= lines come to (systemd.exec(5))."""
+    """The system calls that the unit's SystemCallFilter= lines allow (systemd.exec(5))."""
     allowed = set(calls_of("@default"))
     for rule in directives()["SystemCallFilter"]:
         names = rule.lstrip("~").split()
@@ -174,7 +175,7 @@ def numbers():
 
 
 def under_filter(d):
-    """The daemon will run under the unit's filters."""
+    """From now on the daemon starts under the unit's filters."""
     known = numbers()
     allowed = ",".join(str(known[c]) for c in sorted(allowed_calls()) if c in known)
     spawn = d.spawn
@@ -192,7 +193,7 @@ def filtered(env):
 
 @needs_systemd
 def test_the_filter_bites(filtered):
-    """A call that is not allowed ends the process: what follows would not pass by itself."""
+    """A call that is not allowed ends the process, so the following tests prove something."""
     allowed = ",".join(str(n) for n in (numbers()[c] for c in allowed_calls() if c in numbers()))
     done = subprocess.run([sys.executable, __file__, allowed, sys.executable, "-c",
                            "import ctypes; ctypes.CDLL(None).chroot(b'/')"], timeout=20)
@@ -205,7 +206,8 @@ def test_the_filter_bites(filtered):
 @needs_systemd
 @pytest.mark.parametrize("kind", ["plain", "tls"])
 def test_the_daemon_under_the_filter(filtered, kind, tls):
-    """Its whole life: names to resolve, TLS, a log file, reload, rotation, the watchdog, a group for the socket."""
+    """The whole life of the daemon: names to resolve, TLS, a log file, reload, rotation, the watchdog, a group for the
+    socket."""
     env = filtered
     env.own_redis()
     env.own_broker(tls=tls if kind == "tls" else None)
@@ -273,8 +275,8 @@ def mails():
 @needs_systemd
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
 def test_the_mail_example_works_under_the_filter(env, mails):
-    """What docs/notify.md says of mails, word by word but for the path and the port, as the unit runs it: without new
-    privileges, and under its filter, which kills what it does not allow."""
+    """The mail example of docs/notify.md, word by word except for the path and the port, as the unit runs it: without new
+    privileges, and under its filter, which kills on each call that is not allowed."""
     program = env.dir / "tell-me"
     assert "smtp://127.0.0.1 " in example("sh")
     program.write_text(example("sh").replace("smtp://127.0.0.1 ", mails.url + " "))

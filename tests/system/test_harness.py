@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The harness itself: the servers it starts are real, its own, and the clients do what the other tests rely on."""
+"""The harness itself: its servers are real and private, and its clients do what the other tests rely on."""
 import json
 import os
 import shutil
@@ -59,7 +59,7 @@ def test_broker_restarts_on_its_port_and_clients_come_back(env):
 
 
 def test_the_fleet_counts_a_transition_once(env):
-    """A status that is published again, as after a broker's restart, is no second transition, and none too early."""
+    """A status that is published again, as after a broker's restart, is neither a second transition nor an early one."""
     env.own_broker()
     broker = env.broker.port
     fleet = subprocess.Popen([str(FLEET), "--port", str(broker), "--devices", "1", "--interval-ms", "50", "--seconds", "0",
@@ -209,7 +209,7 @@ def run_pytest(tmp_path, **environment):
 
 
 def test_only_a_bound_that_passed_is_no_falsehood(tmp_path):
-    """Nor is it one, if something false was found beside it."""
+    """A false report is no bound that passed, also if a bound passed as well."""
     (tmp_path / "test_x.py").write_text(BOUNDS)
     failed = tmp_path / "failed"
     done = run_pytest(tmp_path, HW_FAILED=str(failed))
@@ -259,7 +259,7 @@ def test_beside_it():
 
 @pytest.mark.parametrize("late,runs,passes", [("", 1, True), ("1", 4, True), ("1 2", 2, False), ("1 4", 4, False)])
 def test_alone_and_three_times(tmp_path, late, runs, passes):
-    """The script, with a test that misses its bound in some of its runs: one miss of the three is one too many."""
+    """The script contains a test that misses its bound in some of its runs: of the three runs one miss is one too many."""
     shutil.copy(SRC / "tests" / "system" / "hw_wait.py", tmp_path)
     (tmp_path / "test_x.py").write_text(SCRIPTED)
     (tmp_path / "conftest.py").write_text("from hw_conftest import *\n")
@@ -277,7 +277,8 @@ def test_alone_and_three_times(tmp_path, late, runs, passes):
 
 
 def test_a_device_that_was_called_dead_while_it_beat(env):
-    """By the edges and by what the clients have written: also if the block of its heartbeats is over."""
+    """A device was called offline while it beat, by its transitions and by what the clients wrote: this is found also after the
+    block of its heartbeats has ended."""
     env.daemon(timeout="1s")
     with env.beating(["a"], 0.1):
         env.wait_store("a", "online")
@@ -347,7 +348,8 @@ def test_runs():
 
 
 def test_only_what_its_own_devices_spoiled_is_repeated(tmp_path):
-    """And named. Who fails although its devices were in time has failed."""
+    """A test fails because its own devices were late: it is repeated and named. A test that fails although its devices were in
+    time has failed."""
     (tmp_path / "test_x.py").write_text(VOID)
     done = run_pytest(tmp_path)
     assert done.returncode == 1 and "2 failed, 3 passed" in done.stdout, done.stdout
@@ -372,7 +374,8 @@ def test_gaps_are_those_of_what_is_meant_to_beat():
 
 
 def test_what_a_client_really_wrote(env):
-    """A heartbeat that was handed over counts when its bytes have left: here the client's thread is held up."""
+    """A heartbeat counts from when its bytes were sent, not from when it was handed over: here the client's thread is
+    delayed."""
     client, held = env.client(), threading.Event()
     client.client.on_message = lambda *_: held.wait(20)
     client.subscribe(env.topic("hold"))
@@ -447,7 +450,7 @@ def is_running(pid):
 
 @pytest.mark.parametrize("running_aside", ["", "yes"])
 def test_a_signal_ends_all_that_a_script_of_suites_runs(tmp_path, running_aside):
-    """Also a child whose parent, a shell, has died of the signal without handing it on."""
+    """The signal also ends a child whose parent, a shell, died of the signal without passing it on."""
     script = subprocess.Popen(["bash", "-c", SCRIPT % (SRC, running_aside)], cwd=tmp_path, stdout=subprocess.DEVNULL,
                               stdin=subprocess.DEVNULL)
     begun = tmp_path / "begun"
@@ -465,7 +468,7 @@ def test_a_signal_ends_all_that_a_script_of_suites_runs(tmp_path, running_aside)
 
 
 def find_mutations(tmp_path, text):
-    """What tests/mutation/mutate.py says of a list, about a tree of two files; and its exit status."""
+    """The output and exit status of tests/mutation/mutate.py for a list, about a tree of two files."""
     for name, content in (("src/a/one.c", "int f(void)\n{\n\treturn 1 +\n\t       2;\n}\n"), ("src/b/two.c", "int g;\nint h;\nint h;\n")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
@@ -497,7 +500,8 @@ def test_a_list_of_mutations_that_makes_no_sense(tmp_path, text):
 
 
 def test_of_each_test_one_set_of_parameters():
-    """And not the same one of all: with each protocol some test is run. With the next seed it is the next one."""
+    """Of each test one set of parameters is run, and not the same set of all tests: each protocol is run with some test. The
+    next seed chooses the next set."""
     names = ["a.py::plain", "a.py::x[3.1.1]", "a.py::x[5]", "a.py::y[3.1.1]", "a.py::y[5]", "b.py::x[3.1.1]", "b.py::x[5]"]
     assert one_of_each(names, 0) == {"a.py::plain", "a.py::x[3.1.1]", "a.py::y[5]", "b.py::x[3.1.1]"}
     assert one_of_each(names, 1) == {"a.py::plain", "a.py::x[5]", "a.py::y[3.1.1]", "b.py::x[5]"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""heartwheel-history: SQL equals the streams entry by entry, whatever happens to it, to Redis and to SQL in between."""
+"""heartwheel-history: SQL equals the streams entry by entry, whatever happens meanwhile to the worker, to Redis and to SQL."""
 import contextlib
 import http.client
 import os
@@ -57,7 +57,7 @@ def test_every_entry_is_kept_with_its_outages(env, redis, kind):
 
 
 def kill_amid(h, s):
-    """Starts the worker and kills it as soon as it writes. Whether it had begun, and not done."""
+    """Starts the worker and kills it as soon as it writes. Returns whether it had begun and not finished."""
     before = h.place()
     h.start(ready=False)
 
@@ -90,7 +90,7 @@ def test_a_kill_in_the_midst_of_a_batch_loses_and_repeats_nothing(env, redis, ki
 
 
 def test_pages_of_a_batch_are_there_together_or_not_at_all(env, redis):
-    """Redis is read by the thousand, and what is there is written in larger pieces: also those are killed."""
+    """Redis is read by the thousand, and SQL is written in larger pieces: the worker is killed in these writes as well."""
     db, s = database(env), Scribe(env, 17)
     h = History(env, db, batch=3000)
     amid, tries = 0, 0
@@ -111,7 +111,7 @@ def test_pages_of_a_batch_are_there_together_or_not_at_all(env, redis):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_waits_is_just_so_many_pages(env, redis, kind):
-    """Nothing is behind the last page, though it is full: a place that stays where it is is no failure of SQL."""
+    """Exactly full pages wait, and nothing follows the last one: an offset that does not move is no failure of SQL."""
     db, s = database(env, kind), Scribe(env, 18)
     h = History(env, db, batch=3000).start()
     s.some(10)
@@ -150,7 +150,7 @@ def test_what_was_trimmed_is_counted_and_the_last_of_it_found(env, redis):
 
 
 def allow(env, *rules):
-    """Gives a user of Redis the rights of the example, and these. What [redis] says of him."""
+    """Gives a Redis user the rights of the example and these rights. Returns the keys of [redis] for this user."""
     rights = re.search(r"^user heartwheel-history on >CHANGE-ME (.*)$", (SRC / "conf" / "redis-heartwheel.acl").read_text(), re.M)
     secret = env.dir / "redis-secret"
     secret.write_text("secret\n")
@@ -307,7 +307,7 @@ def test_two_workers_write_each_entry_once(env, redis, kind, batch):
 
 
 def test_of_two_workers_that_read_the_same_one_writes(env, redis):
-    """Both have read a trimmed stream from the same place before either may write: the gap is one."""
+    """Both workers have read a trimmed stream from the same offset before either may write: the gap is recorded once."""
     db, s = database(env), Scribe(env, 12)
     workers = [History(env, db).start() for _ in range(2)]
     s.some(50)
@@ -402,7 +402,7 @@ def test_tasks_are_followed_to_their_end(env, redis):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_incidents_and_planned_outages_are_kept(env, redis, kind):
-    """Also those that a restored Redis repeats; those of devices that were never down are not."""
+    """Entries that a restored Redis repeats are kept once. Planned outages of devices that were never down are not kept."""
     db, s = database(env, kind), Scribe(env, 12)
     t = s.now
     s.write([s.entry("d1", "online", t), s.entry("d1", "offline", t + 1000), s.entry("d1", "online", t + 9000)])
@@ -471,7 +471,7 @@ def test_planned_outages_wait_for_the_transitions_of_their_devices(env, redis):
 @pytest.mark.parametrize("half", [False, True], ids=["whole", "half"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_older_tables_are_updated(env, redis, kind, half):
-    """Those of version 2. half: the program was killed in the midst of the update."""
+    """The tables of version 2 are updated. half: the program was killed during the update."""
     db, s = database(env, kind), Scribe(env, 15)
     h = History(env, db).start()
     s.some(100)
@@ -519,7 +519,7 @@ def test_old_rows_go_and_months_stay(env, redis):
 
 
 def documented():
-    """The queries of docs/history.md, each with the line that stands before it."""
+    """The queries of docs/history.md, each with the line before it."""
     return re.findall(r"^([^\n]+)\n\n```sql\n(.*?);\n```$", (SRC / "docs" / "history.md").read_text(), re.S | re.M)
 
 
@@ -569,7 +569,8 @@ def section(title):
 
 @pytest.mark.skipif(not MARIADBD, reason="no mariadbd")
 def test_mariadb_as_the_documentation_sets_it_up(env, redis, tls, other_tls):
-    """Its statements and no right more; by its socket, and by TLS alone; then the panel, for a user that reads alone."""
+    """The statements of docs/history.md, and no further right: the worker connects by the socket, and by TLS alone; then the
+    panel reads as a user with read rights alone."""
     db, s = MariaDB(env.own_dir("db"), ["--ssl-cert=%s" % tls.server_cert, "--ssl-key=%s" % tls.server_key]), Scribe(env, 16)
     env.servers.append(db)
     db.start()
@@ -619,7 +620,7 @@ def test_with_tls_ca_a_server_without_tls_is_refused(env, redis, tls):
 
 
 def test_what_the_monitor_writes_arrives(env):
-    """The whole way: heartbeats, a death, a stop of the monitor."""
+    """From heartbeats, a death and a stop of the monitor to the rows in SQL."""
     env.own_redis()
     d = env.daemon(timeout="1s")
     db = database(env)
@@ -639,7 +640,7 @@ def test_what_the_monitor_writes_arrives(env):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_hostile_entries_are_skipped_and_the_rest_is_kept(env, redis, kind):
-    """Whatever another program writes into the streams: no entry stops the worker, and each is counted and logged."""
+    """Another program writes arbitrary entries into the streams: no entry stops the worker, and each is counted and logged."""
     db, s = database(env, kind), Scribe(env, 19)
     h = History(env, db, batch=100).start()
     s.write([s.entry("d1", "online", s.now), s.entry("d2", "online", s.now + 1)])
@@ -699,7 +700,8 @@ def odd_rows(h):
                                            ("state", "'odd'"), ("state", "''"), ("seq", 2**63 - 1), ("seq", -1)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_impossible_row_of_a_device_counts_as_unknown(env, redis, kind, column, value):
-    """The database may have been changed too: the next transition is the device's state, and no month is filled."""
+    """The database may have been changed as well: the next transition sets the device's state, and no month gets impossible
+    figures."""
     db, s = database(env, kind), Scribe(env, 23)
     h = History(env, db).start()
     s.write([s.entry("d1", "online", s.now), s.entry("d1", "offline", s.now + 1000)])
@@ -742,7 +744,7 @@ def test_impossible_outages_and_months_do_not_stop_the_worker(env, redis, kind):
                                    ("5-5", -2**63)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_impossible_offset_in_the_database_is_replaced(env, redis, kind, at, n):
-    """The stream is read from its start, and what the database has is not written twice."""
+    """The stream is read from its start, and entries that the database has are not written twice."""
     db, s = database(env, kind), Scribe(env, 25)
     h = History(env, db).start()
     s.some(20)
@@ -781,7 +783,7 @@ def test_values_of_another_type_do_not_stop_the_worker(env, redis):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_that_differ_by_a_space_are_two(env, redis, kind):
-    """Also in tables that an older version made, which took them for one."""
+    """Two names that differ by a space are two devices, also in tables of an older version, which took them for one."""
     db, s = database(env, kind), Scribe(env, 21)
     h = History(env, db).start()
 

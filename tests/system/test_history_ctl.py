@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""heartwheelctl history, outages, uptime: what a real heartwheel-history keeps, page by page."""
+"""heartwheelctl history, outages, uptime: the reports of a real heartwheel-history, page by page."""
 import csv
 import io
 import json
@@ -24,7 +24,7 @@ ODD = "a,\"b\u202e"
 
 @pytest.fixture(scope="module")
 def kept(base, shared_broker, shared_redis):
-    """Two days of three devices, seen from end to end; d2 with more transitions than a page has."""
+    """Two days of three devices, seen from end to end; d2 has more transitions than a page holds."""
     from hw_env import Env
     e = Env(shared_broker, shared_redis, base)
     e.check_events = False
@@ -88,7 +88,7 @@ def test_a_line_stays_one_on_a_narrow_terminal(kept, columns):
 
 
 def test_transitions_on_a_narrow_terminal(env):
-    """A node has a long name, and what was restored after a gap says so: a line stays one all the same."""
+    """A node with a long name, and a transition that was restored after a gap and says so: each stays one line."""
     env.own_redis()
     s = Scribe(env, 1, devices=1)
     s.now = now_ms() - DAY
@@ -184,7 +184,8 @@ def test_where_it_is_asked_and_what_is_refused(kept, tmp_path):
 
 
 def test_without_redis_a_report_says_as_of_when_it_is(env):
-    """What the history has not read is not the present: an outage lasts as long as is known, and stderr says up to when."""
+    """Without Redis the report ends where the history has read to: an outage lasts as long as is known, and stderr says until
+    when."""
     env.check_events = False
     env.own_redis()
     s, t = Scribe(env, 1, devices=0), now_ms() - 3_600_000
@@ -217,7 +218,7 @@ def test_without_redis_a_report_says_as_of_when_it_is(env):
 
 
 def offline_since(env, t):
-    """A device that is offline since `t`, in a Redis of the test's own, and a history that has read that."""
+    """A device that is offline since `t`, in a Redis of the test's own, and a history that has read this."""
     env.check_events = False
     env.own_redis()
     s = Scribe(env, 1, devices=0)
@@ -234,7 +235,7 @@ def outages(h):
 
 
 def test_a_redis_that_hangs_is_away_and_a_report_is_as_of_its_last_answer(env):
-    """Such a Redis takes each new connection, since its kernel does, and answers nothing."""
+    """A Redis that hangs still takes each new connection, since its kernel does, and answers nothing."""
     t = now_ms() - 1_800_000
     _, h = offline_since(env, t)
     env.redis_server.signal(signal.SIGSTOP)
@@ -256,7 +257,7 @@ def test_a_redis_that_hangs_is_away_and_a_report_is_as_of_its_last_answer(env):
 
 
 def test_a_history_that_was_frozen_answers_as_of_then(env):
-    """The answer has the outage's end, or is as of before it."""
+    """The answer has the outage's end, or names a time before it as `as of`."""
     s, h = offline_since(env, now_ms() - 60_000)
     for _ in range(10):
         h.signal(signal.SIGSTOP)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What heartwheel-history reports: uptime, outages, transitions, against a recount of the same entries by a naive hand."""
+"""The reports of heartwheel-history (uptime, outages, transitions) are compared with a simple recount of the same entries."""
 import contextlib
 import csv
 import datetime
@@ -54,7 +54,7 @@ def length(spans):
 
 
 def both(one, other):
-    """What two lists of disjoint spans have in common, each compared with each."""
+    """The intersection of two lists of disjoint spans, each span compared with each."""
     return [(max(a, x), min(b, y)) for a, b in one for x, y in other if max(a, x) < min(b, y)]
 
 
@@ -65,7 +65,7 @@ def without(spans, off):
 
 
 class Recount:
-    """Each device's periods, written down as they were made up, and what anybody saw."""
+    """Each device's periods, recorded while they were made up, and the times in which a node saw."""
 
     def __init__(self):
         self.known, self.down, self.saw = {}, {}, []
@@ -81,7 +81,7 @@ class Recount:
 
 
 def make_up(s, rng, begin, end, outages):
-    """Lives for all devices, as spans, and their transitions in the order of time."""
+    """Makes up periods for all devices, as spans, and their transitions in the order of time."""
     r, edges = Recount(), []
     for d in s.devices:
         t = begin + rng.randrange(5 * DAY)
@@ -121,7 +121,7 @@ def make_up(s, rng, begin, end, outages):
 
 
 def plan(s, r, rng, end):
-    """Some outages have planned parts, which may cross a month; one is written twice, as by a restored Redis."""
+    """Some outages get planned parts, which may cross a month; one is written twice, as by a restored Redis."""
     for d in s.devices:
         for x, y in r.down[d]:
             y = min(y, end)
@@ -137,7 +137,7 @@ def plan(s, r, rng, end):
 
 
 def see(s, r, rng, begin, end):
-    """Two nodes, each with times in which it did not see; some of it is told in pieces that grow."""
+    """Two nodes, each with times in which it did not see; some times are reported in pieces that grow."""
     union = []
     for node in "n1", "n2":
         t, saw, not_seen = begin + rng.randrange(DAY), [], []
@@ -286,7 +286,8 @@ def test_what_nobody_saw_is_neither_up_nor_down(env, redis):
 
 
 def test_a_count_in_a_gap_or_after_the_last_read_is_not_known(env, redis):
-    """Entries are missing around a moment: no count. The same after as_of_ms; later moments get theirs when they are read."""
+    """Entries are missing around a moment: the count there is unknown. So is a count after as_of_ms; later moments get their
+    counts once they are read."""
     t = now_ms() - 100_000
     s = Scribe(env, 1, devices=3)
     h = History(env, Sqlite(env.own_dir("db"))).start()
@@ -372,7 +373,7 @@ def in_csv(key, value):
 
 
 def test_a_page_of_events_says_what_is_missing(env, redis):
-    """How far the stream was read, from where on it is kept, and the gaps behind the page's begin."""
+    """A page says how far the stream was read, since when it is kept, and which gaps lie after the page's begin."""
     s = Scribe(env, 5, devices=4)
     db = Sqlite(env.own_dir("db"))
     h = History(env, db).start()
@@ -397,7 +398,7 @@ def test_a_page_of_events_says_what_is_missing(env, redis):
 
 
 def test_a_page_of_events_does_not_pass_all_that_was_found(env, redis):
-    """After a gap the devices' hashes give a row for each device, which has no place in the stream."""
+    """After a gap the devices' hashes give one row for each device; these rows have no offset in the stream."""
     s = Scribe(env, 8, devices=4)
     s.some(20)
     h = History(env, Sqlite(env.own_dir("db"))).start()
@@ -492,7 +493,7 @@ def history(base, shared_broker, shared_redis):
 
 
 def test_a_window_is_read_from_its_key_alone(history):
-    """Another key's value may hold the text "since=": the window is still this month."""
+    """The value of another key may contain the text "since=": the window is still this month."""
     plain = history.get("/v1/history/uptime?group=g").json()
     odd = history.get("/v1/history/uptime?group=a-since=b").json()
     assert odd["since_ms"] == plain["since_ms"] > 0, (odd, plain)

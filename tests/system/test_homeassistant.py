@@ -20,7 +20,7 @@ def hass(env, **options):
 
 
 def configs(env):
-    """{topic: payload}: everything of discovery that the broker retains."""
+    """{topic: payload}: all retained discovery messages."""
     return {t: m.payload for t, m in env.retained(env.root + "/ha/#").items()}
 
 
@@ -29,7 +29,7 @@ def topic_of(env, slug):
 
 
 def render(template, payload):
-    """As Home Assistant does: `value`, and `value_json` if it is JSON."""
+    """As Home Assistant renders a template: with `value`, and with `value_json` if the value is JSON."""
     variables = {"value": payload.decode()}
     try:
         variables["value_json"] = json.loads(payload)
@@ -139,7 +139,7 @@ def test_nothing_without_it_or_without_a_status(env):
 
 
 def test_once_a_device_and_again_after_a_reconnect(env):
-    """A transition is no reason to publish it again; a broker that has forgotten everything is."""
+    """A transition does not publish the discovery message again; a broker that has lost everything gets it again."""
     env.own_broker()
     d = hass(env, timeout="500ms")
     observer = env.observer(env.root + "/ha/#")
@@ -189,7 +189,8 @@ def test_forgotten_while_the_broker_is_away_and_across_a_restart(env):
 
 
 def test_where_it_may_not_publish(env):
-    """Everything else works; and a forgotten device's record is not kept for ever for it."""
+    """The broker denies publishing discovery: everything else works, and the record of a forgotten device is not kept for
+    ever."""
     env.own_broker(users={"hw": "pw"}, acl="user hw\ntopic readwrite %s/#\ntopic readwrite heartwheel/#\n" % env.root)
     (env.dir / "secret").write_text("pw\n")
     d = env.configure(timeout="1h", mqtt={"homeassistant": "yes", "username": "hw", "password_file": env.dir / "secret"})
@@ -233,7 +234,7 @@ def test_another_status_topic_after_a_reload(env):
 
 @pytest.mark.parametrize("protocol, retained", [("5", "count"), ("5", "ignore"), ("3.1.1", "ignore")])
 def test_discovery_makes_no_devices(env, protocol, retained):
-    """A filter that matches heartwheel's own discovery makes no device of a sensor. Other discovery counts."""
+    """A filter that matches heartwheel's own discovery makes no device of a sensor. Discovery of other programs counts."""
     env.own_broker()
     group = {"heartbeat": "+/+/{id}/#", "status": "status/{id}", "timeout": "1h", "retained": retained}
     d = env.daemon(mqtt={"homeassistant": "yes", "protocol": protocol}, groups=[("wide", group)])

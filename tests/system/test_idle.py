@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A monitor that has nothing to do sleeps; and what keeps its connections alive goes on."""
+"""An idle monitor sleeps, and the keepalives of its connections still go out."""
 from pathlib import Path
 
 from hw_wait import pass_time
@@ -8,7 +8,7 @@ SECONDS = 10
 
 
 def switches(d):
-    """{thread: how often it went to sleep}"""
+    """{thread: how often the thread went to sleep}"""
     found = {}
     for task in Path("/proc/%d/task" % d.pid).iterdir():
         lines = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
@@ -34,7 +34,7 @@ def test_every_thread_sleeps(env):
 
 
 def test_an_idle_connection_is_kept_alive(env):
-    """The broker gives a client up after one and a half keepalives, and looks each 5 s."""
+    """The broker drops a client after one and a half keepalives, and checks each 5 s."""
     d = env.daemon(timeout="1h", mqtt={"keepalive": "5s"})
     env.beat("a")
     env.settle(d)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which ids name a device, and what becomes of the others."""
+"""Which ids name a device, and what happens to the others."""
 import pytest
 
 from hw_env import short
@@ -17,7 +17,7 @@ STRANGE = ["a", "255" + "x" * 252, "é" * 127 + "y", "😀" * 63 + "abc", " ", "
 
 @pytest.mark.parametrize("device", STRANGE, ids=short)
 def test_strange_ids_that_are_fine(shared_daemon, device):
-    """Up to 255 bytes of valid UTF-8: everywhere the very same id comes out."""
+    """Up to 255 bytes of valid UTF-8: every output has exactly this id."""
     env, d = shared_daemon.env, shared_daemon.d
     assert len(device.encode()) <= 255
     env.beat(device, {"battery": 1})
@@ -48,7 +48,7 @@ def test_ids_that_are_refused_and_counted(shared_daemon, device):
 @pytest.mark.parametrize("device", [b"a\x01b", b"\x1f", b"a\x7fb", b"a\xc2\x80b", b"\xff\xfe", b"\xc3", b"\xed\xa0\x80",
                                     b"\xc0\xaf", b"a\x00b", b"\xf4\x90\x80\x80", b"a+b", b"a#"], ids=short)
 def test_ids_that_the_broker_itself_refuses(shared_daemon, device):
-    """A control character, a wildcard or invalid UTF-8 in a topic: mosquitto throws its sender out. Should it let one
+    """A control character, a wildcard or invalid UTF-8 in a topic: mosquitto disconnects the sender. If mosquitto lets one
     pass, the monitor refuses and counts it; in either case it makes no device."""
     env, d = shared_daemon.env, shared_daemon.d
     before = refused(d), d.status()["devices"]
@@ -60,7 +60,7 @@ def test_ids_that_the_broker_itself_refuses(shared_daemon, device):
 
 
 def test_refusals_are_named_and_logged_once(env):
-    """1,000 of a kind are 1,000 in the metrics and a line in the log."""
+    """1,000 refusals of one kind are 1,000 in the metrics and one line in the log."""
     d = env.daemon(monitor={"log_level": "info"})
     for k in range(1000):
         env.beat("y" * 256 + str(k))
@@ -81,7 +81,7 @@ def test_refusals_are_named_and_logged_once(env):
 
 
 def test_devices_beyond_max_devices(env):
-    """1,000 too many are refused and counted; those that are known live on, and a forgotten one makes room."""
+    """1,000 ids too many are refused and counted; the known devices stay, and forgetting one makes room."""
     d = env.daemon(timeout="3s", monitor={"max_devices": 100, "log_level": "info"})
     observer = env.observer()
     known = ["k%d" % i for i in range(100)]

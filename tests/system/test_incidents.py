@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""heartwheel-alert: what is offline becomes incidents, and each receiver gets one message when one begins and one when
+"""heartwheel-alert: offline devices become incidents, and each receiver gets one message when an incident begins and one when
 it ends."""
 import re
 import signal
@@ -15,7 +15,7 @@ from test_notify import web  # a fixture
 
 
 def test_a_device_stops_and_returns(env, web):
-    """With the real monitor: one message by a program and one by a web server, then one end."""
+    """With the real monitor: a program and a web server each get one message, and later one end."""
     inbox, server = Inbox(env), web()
     a = Alert(env, receivers={"ops": inbox.receiver(), "hook": {"type": "webhook", "url": server.url, "interval": "100ms"}})
     d = env.daemon(timeout="500ms")
@@ -46,7 +46,7 @@ def test_a_device_stops_and_returns(env, web):
 
 
 def ends_are_right(inbox, closed, open_now=()):
-    """Each opening has one end, unless its incident is open; no end without an opening; a repetition has the same key and
+    """Each opening has one end unless its incident is open; no end comes without an opening; a repetition has the same key and
     content."""
     tries = {}
     for key, message in inbox.tries():
@@ -91,7 +91,7 @@ class Commits:
 
 @pytest.mark.parametrize("mass", [0, 20])
 def test_many_devices_at_once_are_written_in_bounded_commits(env, mass):
-    """News count as sent in the commit that stores the message, however many commits came before."""
+    """News count as sent in the commit that stores the message, however many commits came before it."""
     env.check_events = False
     inbox, devices = Inbox(env), ["d%03d" % k for k in range(400)]
     a = Alert(env, receivers={"ops": inbox.receiver(interval="1s")}, mass=mass, flap_start=0)
@@ -116,7 +116,7 @@ def test_many_devices_at_once_are_written_in_bounded_commits(env, mass):
 
 
 def test_of_two_instances_one_works(env):
-    """The holder is stopped, the other takes over, and the first one stands by when it resumes."""
+    """The holder is stopped and the other instance takes over; when the first one resumes, it stands by."""
     inbox = Inbox(env)
     receivers = {"ops": inbox.receiver()}
     a, b = Alert(env, "alert-a", receivers), Alert(env, "alert-b", receivers)
@@ -147,7 +147,7 @@ def test_of_two_instances_one_works(env):
 
 
 def test_the_same_name_twice(env):
-    """The instance that starts later takes over at once; the first one ends with status 1."""
+    """The instance that starts later takes over at once; the first instance exits with status 1."""
     a, b = Alert(env, "twin"), Alert(env, "twin")
     a.start()
     b.start()
@@ -158,7 +158,7 @@ def test_the_same_name_twice(env):
 
 
 def test_redis_is_emptied(env):
-    """What is open stays open, and its end is sent once."""
+    """Redis loses its data: open incidents stay open, and the end of each is sent once."""
     env.own_redis()
     inbox = Inbox(env)
     a = Alert(env, receivers={"ops": inbox.receiver()})
@@ -182,7 +182,7 @@ def test_redis_is_emptied(env):
 
 
 def test_redis_is_put_back(env):
-    """As after a failover to a replica that was behind: memory is newer, and is written again."""
+    """Redis has old data, as after a failover to a replica that lagged: the instance's memory is newer and is written again."""
     env.own_redis()
     env.check_events = False
     inbox = Inbox(env)
@@ -215,7 +215,7 @@ def test_redis_is_put_back(env):
 
 
 def test_redis_is_away(env):
-    """Nothing is lost; that Redis is away is news itself."""
+    """No news is lost while Redis is away, and Redis' absence is an incident itself."""
     env.own_redis(options=["--appendonly", "yes"])
     inbox = Inbox(env)
     a = Alert(env, receivers={"ops": inbox.receiver()}, blind_after="2s")
@@ -238,7 +238,7 @@ def test_redis_is_away(env):
 
 
 def test_a_trimmed_stream(env):
-    """Entries that nobody has read are gone: what device:offline says counts."""
+    """Entries that heartwheel-alert had not read are trimmed: it goes by device:offline instead."""
     inbox = Inbox(env)
     a = Alert(env, receivers={"ops": inbox.receiver()}, mass=0)
     see(env)
@@ -259,7 +259,7 @@ def test_a_trimmed_stream(env):
 
 
 def test_the_first_start_sends_nothing(env):
-    """What is offline at the first start is listed; neither its opening nor its end is sent."""
+    """The incidents of the first start are listed; neither their openings nor their ends are sent."""
     inbox = Inbox(env)
     see(env)
     set_online(env, "old", False)
@@ -274,7 +274,7 @@ def test_the_first_start_sends_nothing(env):
 
 
 def test_many_names_of_monitors(env):
-    """A monitor whose node_id follows its pod: the hundredth one counts as the first did."""
+    """A monitor's node_id follows its pod, so it has many names: the hundredth name counts as the first did."""
     a = Alert(env, blind_after="6s")
     see(env)
     a.start()
@@ -293,7 +293,8 @@ def test_many_names_of_monitors(env):
 
 @pytest.mark.parametrize("name", ["offline", "events"])
 def test_a_key_of_another_type(env, name):
-    """Without the key the state cannot be loaded: that is said, and tried again with pauses. No outage ends by it."""
+    """The key is of another type, so the state cannot be loaded: this is logged, and retried with pauses. No outage ends
+    because of it."""
     inbox = Inbox(env)
     a = Alert(env, receivers={"ops": inbox.receiver()})
     see(env)
@@ -331,7 +332,7 @@ def test_a_key_of_another_type(env, name):
 
 
 def test_wrong_values_in_redis(env):
-    """What another program has written is counted and skipped."""
+    """Values that another program wrote are counted and skipped."""
     inbox = Inbox(env)
     a = Alert(env, receivers={"ops": inbox.receiver()})
     see(env)

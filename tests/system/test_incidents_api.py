@@ -17,7 +17,7 @@ from hw_wait import throughout, wait_until
 
 @pytest.fixture
 def works(env):
-    """An instance, its inbox, and a monitor that sees."""
+    """An instance that works, its inbox, and a monitor that sees."""
     env.check_events = False
     inbox = Inbox(env)
     a = Alert(env, receivers={"ops": inbox.receiver()}, flap_start=0)
@@ -86,7 +86,7 @@ def test_pages_of_a_list(env, works):
 
 
 def test_a_gateway_with_children(env, works):
-    """The gateway and its children stop, in any order: one message, and one end."""
+    """The gateway and its children stop, in any order: one message and one end are sent."""
     a, inbox = works
     a.start()
     set_online(env, "v1", False, parent="gw", wait_ms=3000)
@@ -106,7 +106,7 @@ def test_a_gateway_with_children(env, works):
 
 
 def test_a_parent_that_works(env, works):
-    """A child stops alone: its parent is heard, so the child is down itself."""
+    """A child stops alone. Its parent is heard afterwards, so the child itself is down."""
     a, inbox = works
     a.start()
     set_online(env, "v1", False, parent="gw", wait_ms=60000)
@@ -117,7 +117,7 @@ def test_a_parent_that_works(env, works):
 
 
 def test_many_devices_of_a_group(env, works):
-    """They are one incident, and one message."""
+    """The devices that stop together are one incident, and one message is sent."""
     a, inbox = works
     a.sections = [(n, {**keys, "mass": 5, "mass_share": 10} if n == "alert" else keys) for n, keys in a.sections]
     a.sections = [(n, {**keys, "interval": "2s"} if n == "receiver ops" else keys) for n, keys in a.sections]
@@ -134,7 +134,8 @@ def test_many_devices_of_a_group(env, works):
 
 
 def test_silences(env, works):
-    """What begins during a silence is not sent, what is still down at its end is; an end is always sent."""
+    """An incident that begins during a silence is not sent; if the device is still down when the silence ends, it is sent then.
+    An end is always sent."""
     a, inbox = works
     a.start()
     set_online(env, "pump-1", False)
@@ -186,7 +187,8 @@ def test_a_planned_silence_of_the_file(env):
 
 @pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built")
 def test_a_planned_outage_in_the_history(env):
-    """Its part of the outage is planned, to the millisecond; another outage has none. Incidents are kept, too."""
+    """The part of an outage that a silence covers is planned, to the millisecond; another outage has no planned part. Incidents
+    are kept in SQL, too."""
     env.check_events = False
     inbox = Inbox(env)
     a = Alert(env, receivers={"ops": inbox.receiver()}, silences={"always": {"match": "group:washers", "when": "* 00:00-24:00"}})
@@ -229,7 +231,7 @@ def events_of(a, after=None, n=1, timeout=20):
 
 
 def test_events(env, works):
-    """A client sees each change, and resumes after the last one that it has seen."""
+    """A client receives each change, and resumes after the last change that it received."""
     a, inbox = works
     a.start()
     found = []
@@ -250,7 +252,7 @@ def test_events(env, works):
 
 
 def test_a_receiver_that_fails(env):
-    """It is tried again, then given up, with the program's own result; other receivers do not wait."""
+    """The message is retried, then given up with the program's own result; other receivers do not wait."""
     env.check_events = False
     good, bad = Inbox(env), Inbox(env, "bad", code=3)
     a = Alert(env, receivers={"good": good.receiver(), "bad": bad.receiver()})
@@ -269,7 +271,7 @@ def test_a_receiver_that_fails(env):
 
 
 def test_a_reload(env, works):
-    """A new receiver gets later incidents only; a wrong file changes nothing."""
+    """A receiver that a reload adds gets later incidents only; a wrong file changes nothing."""
     a, inbox = works
     a.start()
     set_online(env, "pump-1", False)
@@ -330,7 +332,7 @@ def test_heartwheelctl(env, works):
 
 
 def test_the_monitor_passes_requests_on(env, works):
-    """Also for users of its address: who may only read acknowledges nothing."""
+    """heartwheeld passes requests on, also for users of its address: a user with the role `read` cannot acknowledge."""
     a, inbox = works
     d = env.configure(timeout="1h")
     d.rewrite(d.conf.read_text() + "\n[alert]\nsocket = %s\n" % a.socket)
@@ -390,7 +392,7 @@ def test_what_a_wrong_file_is_told(env):
 
 
 def test_a_matcher_that_matches_nothing(env):
-    """-t, a start and a reload warn of it, with the group that was meant."""
+    """-t, a start and a reload warn about the matcher and name the group that was probably meant."""
     groups = "[group pumps]\nheartbeat = a/{id}\n[group washers]\nheartbeat = b/{id}\n"
     path = env.dir / "some.conf"
     path.write_text("[alert]\nuser =\n" + groups + "[silence w]\nmatch = id:x group:wahsers\nwhen = * 02:00-04:00\n"

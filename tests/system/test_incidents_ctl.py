@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""heartwheelctl status, top, watch and show: the open incidents in the sentence of the notifications, and a device's parents."""
+"""heartwheelctl status, top, watch and show: open incidents in the sentence of the notifications, and a device's parents."""
 import re
 
 from hw_alert import Alert, Inbox
@@ -20,7 +20,7 @@ def test_one_sentence_everywhere(env):
     d = env.daemon(monitor=NO_STALL, mqtt=NO_STANDSTILL, groups=groups(env, gateway="2s", valve="1s"), alert={"socket": a.socket})
 
     def incidents():
-        """The first line of status about them."""
+        """The first line about incidents in `heartwheelctl status`."""
         return next(l[12:] for l in d.ctl("status").stdout.splitlines() if l.startswith("incidents"))
     assert incidents() == "heartwheel-alert is not running"
     a.start()

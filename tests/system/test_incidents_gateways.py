@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gateways with children, from the broker to the message: mosquitto, heartwheeld, Redis and heartwheel-alert. A gateway that
-stops makes one message with all behind it, in any order in which the deadlines come, and one when it is over."""
+stops causes one message about itself and its children, in any order of the deadlines, and one message at the end."""
 import random
 import signal
 import time
@@ -18,7 +18,7 @@ CHILDREN = {g: ["%s-%s%d" % (g, name, k) for name in GROUPS for k in range(2)] f
 
 
 class Plant:
-    """The servers, the devices (all of them beat), and what the receiver was sent."""
+    """The servers, the devices (all of them beat), and the messages that the receiver got."""
 
     def __init__(self, env, n_alerts=1, gateways=None, own_broker=False, **children):
         self.env, self.inbox = env, Inbox(env)
@@ -57,7 +57,7 @@ class Plant:
         wait_until(lambda: not [n for n in names if self.daemon.state(n) != "offline"], what="%s to be offline" % (names,))
 
     def stop(self, *names):
-        """The devices have sent their last heartbeats."""
+        """These devices send no more heartbeats."""
         self.herd.kill(*names)
         self.wait_offline(*names)
 
@@ -66,7 +66,7 @@ class Plant:
         self.wait_online(*names)
 
     def members(self, device):
-        """(down, unreachable) of the open incident of a device."""
+        """(down, unreachable) of a device's open incident."""
         [i] = [i for i in self.alert.incidents() if i["device"] == device]
         return i["down"], i["unreachable"]
 
@@ -84,7 +84,7 @@ def plant(env):
 
 
 def test_gateways_stop_in_any_order(plant):
-    """Children whose timeouts end before, with and after that of their gateway; gateways that stop close together."""
+    """The timeouts of the children end before, with and after that of their gateway; several gateways stop close together."""
     p, rng = plant(), random.Random()
     began = ends = []
     for turn in range(2):
@@ -107,7 +107,8 @@ def test_gateways_stop_in_any_order(plant):
 
 
 def test_a_child_stops_alone(plant):
-    """Its gateway was heard after it: the child has an incident of its own, and keeps it when the gateway stops later."""
+    """The gateway was heard after its child stopped: the child has its own incident, and keeps it when the gateway stops
+    later."""
     p = plant()
     child = "ga-fast0"
     p.stop(child)
@@ -119,7 +120,8 @@ def test_a_child_stops_alone(plant):
 
 
 def test_take(plant):
-    """A gateway takes its children with it at once. A child that sends again is online although the gateway is not."""
+    """parent_death = take: when a gateway goes offline, its children do so at once. A child that sends again is online although
+    the gateway is not."""
     p = plant(parent_death="take")
     p.herd.kill("ga", *CHILDREN["ga"])
     p.beat("ga", b'{"online":false}')
@@ -134,7 +136,7 @@ def test_take(plant):
 
 
 def test_child_proves(plant):
-    """A gateway that says nothing itself is online as long as a child of it sends."""
+    """child_proves: a gateway that sends nothing itself is online as long as one of its children sends."""
     p = plant(child_proves="yes")
     p.herd.kill("ga", *CHILDREN["ga"][1:])
     p.wait_offline(*CHILDREN["ga"][1:])
@@ -148,7 +150,7 @@ def test_child_proves(plant):
 
 
 def test_online_after(plant):
-    """The end comes with the third heartbeat in a row, not with the first."""
+    """The incident ends with the third heartbeat in a row, not with the first."""
     p = plant(gateways={"online_after": 3})
     p.stop("ga", *CHILDREN["ga"])
     p.inbox.wait(("opened", "ga"))
@@ -161,7 +163,8 @@ def test_online_after(plant):
 
 
 def test_blindness_in_between(plant):
-    """The broker goes away while a gateway is offline and another one stops: blindness begins and ends no incident."""
+    """The broker goes away while one gateway is offline and another one stops: blindness neither begins nor ends an
+    incident."""
     p = plant(own_broker=True)
     p.stop("ga", *CHILDREN["ga"])
     p.inbox.wait(("opened", "ga"))
@@ -180,7 +183,8 @@ def test_blindness_in_between(plant):
 
 
 def test_another_instance_takes_over(plant):
-    """The instance that works is killed while a gateway stops, and the other one, in its turn, before the gateway returns."""
+    """The working instance is killed while a gateway stops; the instance that took over is killed before the gateway
+    returns."""
     p = plant(n_alerts=2)
     a, b = p.alerts
     p.herd.kill("ga", *CHILDREN["ga"])

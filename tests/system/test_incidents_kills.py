@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-alert and the servers of its receivers are killed at random moments while devices come and go: no end is lost, and
-a message is repeated only with its key and its content. HW_ROUNDS: kills of heartwheel-alert, and as many of servers;
-`make faults-alert` makes 100 of each."""
+a repeated message has the same key and content. HW_ROUNDS: the number of kills of heartwheel-alert, and of servers; `make
+faults-alert` makes 100 of each."""
 import collections
 import contextlib
 import email
@@ -23,7 +23,7 @@ BEGIN, END = re.compile(r"device (d\d) of group default is offline"), re.compile
 
 
 class Servers:
-    """Those that are installed: {receiver: server}, what each receiver was sent, and the sections of monitor.conf."""
+    """The installed servers: {receiver: server}, the messages that each receiver got, and the sections of monitor.conf."""
 
     def __init__(self, env):
         self.env, self.of, self.keys = env, {}, {}
@@ -46,7 +46,7 @@ class Servers:
         self.env.servers.append(server)
 
     def messages(self, name):
-        """{number: content} of a receiver. A repetition must have the same content."""
+        """{number: content} of a receiver's messages. A repetition must have the same content."""
         found = {}
         for key, content in self.received(name):
             assert key.startswith(name + "-"), key
@@ -62,7 +62,7 @@ class Servers:
         return self.of[name].posts()
 
     def news(self, name):
-        """[(begins?, incident or device)] in the order of the messages."""
+        """[(whether it begins, incident or device)] in the order of the messages."""
         found = []
         for _, content in sorted(self.messages(name).items()):
             if name in ("ops", "webhooks"):
@@ -78,7 +78,7 @@ class Servers:
 
 
 def check(news):
-    """Each begin has one end, and each end follows its begin. Returns how many begins."""
+    """Each begin has one end after it. Returns the number of begins."""
     open_now = collections.Counter()
     for begins, name in news:
         open_now[name] += 1 if begins else -1
@@ -87,7 +87,7 @@ def check(news):
 
 
 class Churn:
-    """Devices that come and go, in a thread."""
+    """Devices that stop and return, in a thread."""
 
     def __init__(self, env, rng):
         self.env, self.rng, self.offline, self.stopping = env, rng, set(), threading.Event()
@@ -112,7 +112,7 @@ def pass_some(rng, least, most):
 
 
 def kill_some(alert, servers, rng):
-    """One kill of heartwheel-alert and one of a server, in any order; either may be away when the other one is killed."""
+    """Kills heartwheel-alert once and a server once, in random order; either may still be away when the other one is killed."""
     name = rng.choice(sorted(servers.of))
     server, away = servers.of[name], rng.uniform(0, 0.8)
     first = rng.random() < 0.5

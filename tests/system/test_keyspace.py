@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Devices that only write to Redis: the keyspace listener, against a real Redis whose keys other programs write."""
+"""Devices that only write to Redis: the keyspace listener with a real Redis whose keys other programs write."""
 import os
 import signal
 import socket
@@ -38,7 +38,8 @@ def test_it_lives_and_dies_with_its_key(ks):
 
 
 def test_its_key_belongs_to_its_writer(ks):
-    """Never written, extended or deleted: over several refreshes, offline and back, forgotten."""
+    """The monitor never writes, extends or deletes the writer's key: over several refreshes, an offline and an online
+    transition, and a DELETE."""
     d = listen(ks, timeout="300ms")
     ks.redis.set(connected(ks, "a"), "mine", px=1500)
     wait_edges(ks, "a", 1)
@@ -157,7 +158,7 @@ def test_each_form_of_going(ks, form):
 
 
 def test_a_changed_time_to_live(ks):
-    """Shortened it ends sooner, lengthened later, without one never."""
+    """If the time to live is shortened, the key ends sooner; if lengthened, later; if removed, never."""
     listen(ks, timeout="1h")
     for device in "abc":
         ks.redis.set(connected(ks, device), "x", px=1500)
@@ -187,8 +188,8 @@ def test_a_renamed_key_takes_its_device_along(ks):
 
 
 def deaths_of_keys(ks):
-    """Two thousand keys whose time to live ends within moments: how late each one's offline transition was, sorted, in
-    milliseconds, and the daemon. Redis itself would take seconds."""
+    """Two thousand keys whose time to live ends within moments. Returns how late each offline transition was, sorted, in
+    milliseconds, and the daemon. Redis itself would take seconds to expire them."""
     d = listen(ks, timeout="1h")
     n, ends = 2000, {}
     for first in range(0, n, 500):
@@ -209,7 +210,7 @@ def deaths_of_keys(ks):
 
 
 def test_two_thousand_keys(ks):
-    """Each gives one offline transition, never before its time is over, and none is missed."""
+    """Each key causes one offline transition, never before its time is over, and none is missed."""
     delays, d = deaths_of_keys(ks)
     assert delays[0] >= 0, "called offline before its time was over"
     assert d.metrics().get("keyspace_missed_total") == 0
@@ -226,7 +227,7 @@ def test_two_thousand_keys_are_not_late(ks, capsys):
 
 
 def test_a_renewed_key_is_not_touched(ks):
-    """A notification leads to one look; no key that is renewed is ever taken for expired."""
+    """A notification causes one check of the key; a key that is renewed is never taken for expired."""
     d = listen(ks, timeout="1h")
     before = d.metrics()
     renewed = keep(ks, "a", 3, interval=0.1)
@@ -252,7 +253,8 @@ def test_a_flood_on_one_key_is_merged(ks):
 
 
 def test_a_redis_that_stood_still(ks):
-    """It serves its waiting connections in turn, the monitor's before the writer's: a second look tells."""
+    """When Redis resumes, it serves its connections in turn, the monitor's before the writer's: a second check finds the
+    renewed key."""
     listen(ks, timeout="1h")
     at = time.monotonic()
     ks.redis.set(connected(ks, "a"), "x", px=2500)
@@ -298,7 +300,8 @@ def test_online_while_either_speaks(ks):
 
 
 def test_a_beating_device_keeps_its_key(ks):
-    """Another program deletes it, lets it expire, renames it: it is back at once, and nobody is told anything."""
+    """Another program deletes or renames the device's key, or lets it expire: the monitor writes it again at once and reports
+    no transition."""
     d = listen(ks, timeout="30s")
     ks.beat("a")
     ks.wait_store("a", "online")
@@ -329,7 +332,7 @@ def test_a_writers_key_is_not_extended_by_heartbeats(ks):
 
 
 def test_its_own_writes_are_never_news(ks):
-    """A fleet over MQTT comes, is refreshed and goes: not one look, and nobody is known by a key."""
+    """An MQTT fleet comes, is refreshed and goes: the monitor checks no key, and no device counts as known by a key."""
     d = listen(ks, timeout="500ms")
     devices = ["d%d" % i for i in range(50)]
     before = d.metrics().get("keyspace_looks_total")
@@ -344,7 +347,8 @@ def test_its_own_writes_are_never_news(ks):
 
 
 def test_expired_is_news_also_in_the_middle_of_its_own_writes(env):
-    """A refresh puts its own key in the place of the writer's, which has expired there and then: so the writer is silent."""
+    """A refresh writes the monitor's own key in the place of the writer's key, which has just expired: the writer counts as
+    silent."""
     env.own_redis(options=["--notify-keyspace-events", FLAGS, "--enable-debug-command", "yes"])
     ks = env
     listen(ks, timeout="600ms")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Devices that only write to Redis: what is lost, emptied, evicted, not permitted or away, and what was there at the start."""
+"""Devices that only write to Redis: lost, flushed and evicted keys, missing rights, a Redis that is away, and keys that were
+there at the start."""
 import os
 import random
 import re
@@ -19,7 +20,7 @@ REDIS_ACL = (SRC / "conf" / "redis-heartwheel.acl").read_text()
 
 
 def kill_links(env, kind):
-    """"hear", "look" or "all": the connections that are subscribed, or the others."""
+    """Kills the connections that are subscribed ("hear"), the others ("look"), or "all"."""
     r = env.redis
     me = r.client_id()
     for c in r.client_list():
@@ -29,7 +30,7 @@ def kill_links(env, kind):
 
 
 def test_the_listeners_connection_is_lost(ks):
-    """What happened meanwhile is found as soon as it listens again; keys run out in time even while it does not."""
+    """What happened meanwhile is found as soon as the monitor listens again; keys also expire in time while it does not."""
     d = listen(ks, timeout="1h")
     for device in ("deleted", "runs-out", "stays"):
         setex(ks, device, 60)
@@ -68,7 +69,7 @@ def test_flushed_devices_get_one_more_time_to_live(ks):
 
 
 def test_a_flush_takes_keys_that_live_for_ever(ks):
-    """No notification tells of it, and no time to live ends; the writer gets a timeout to write it again."""
+    """Neither a notification nor a time to live reports the flush; the writer gets a timeout to write its key again."""
     listen(ks, timeout="2s")
     for device in ("gone", "kept"):
         ks.redis.set(connected(ks, device), "x")
@@ -84,7 +85,8 @@ def test_a_flush_takes_keys_that_live_for_ever(ks):
 
 
 def test_a_look_just_after_a_flush(ks):
-    """Due by what was told last, and missing because everything is: whether the store was emptied is asked first."""
+    """A check is due by the last notification, and the key is missing because all keys are: the monitor first asks whether the
+    store was emptied."""
     d = listen(ks, timeout="1h")
     wait_until(lambda: ks.redis.exists(ks.key("monitor", ks.node)))
     ks.redis.set(connected(ks, "a"), "x", px=1500)
@@ -106,8 +108,8 @@ def test_a_look_just_after_a_flush(ks):
 
 
 def test_a_flush_just_after_a_restart(ks):
-    """Redis comes back empty, and is emptied again at once: a key that was written in between is missing for no fault of
-    its writer's."""
+    """Redis comes back empty and is emptied again at once: a key that was written in between is missing through no fault of its
+    writer."""
     d = listen(ks, timeout="1h")
     for turn in range(3):
         wait_until(lambda: ks.redis.exists(ks.key("monitor", ks.node)))
@@ -129,7 +131,7 @@ def test_a_flush_just_after_a_restart(ks):
 
 
 def test_redis_restarted(ks):
-    """Writers could not write while it was away: their devices get one more time to live."""
+    """Writers could not write while Redis was away: their devices get one more time to live."""
     d = listen(ks, timeout="1h", configure="yes")
     for device in ("kept", "gone"):
         ks.redis.set(connected(ks, device), "x", px=2000)
@@ -162,7 +164,7 @@ def test_an_evicted_key_gets_one_more_time_to_live(env):
 
 
 def test_faults_at_random_moments(ks):
-    """Whatever happens to the listener, no key that runs out is missed and no device whose key is kept is called offline."""
+    """Whatever happens to the listener: each key that expires is found, and no device whose key is kept is called offline."""
     seed = int(os.environ.get("HW_SEED", time.time_ns() % 1000000))
     print("HW_SEED=%d" % seed)
     rnd = random.Random(seed)
@@ -264,7 +266,7 @@ def test_what_the_acl_must_allow(env):
 
 
 def test_flags_that_may_not_be_set(env):
-    """configure = yes and no right to: then it says what to set, too."""
+    """configure = yes without the right to configure: the log then also says what to set."""
     env.own_redis(options=["--notify-keyspace-events", ""])
     env.redis.execute_command("ACL", "SETUSER", "hw", "on", ">pw", "~*", "&*", "+@all", "-config|set")
     password = env.dir / "pw"
@@ -277,7 +279,7 @@ def test_flags_that_may_not_be_set(env):
 
 
 def test_what_is_there_at_the_start(ks):
-    """Keys written and lost while no monitor was there."""
+    """Keys that were written, and keys that were lost, while no monitor ran."""
     d = listen(ks, timeout="1s")
     for device in ("gone", "kept"):
         setex(ks, device, 60)
@@ -293,7 +295,7 @@ def test_what_is_there_at_the_start(ks):
 
 
 def test_without_a_broker(ks):
-    """A broker that is away keeps nobody from judging keys."""
+    """The monitor judges keys although the broker is away."""
     d = listen(ks, timeout="1h")
     ks.redis.set(connected(ks, "a"), "x", px=1500)
     wait_edges(ks, "a", 1)
@@ -309,7 +311,7 @@ def test_without_a_broker(ks):
 
 
 def test_off_by_default(env):
-    """Nothing is subscribed to, looked at or published, and another program's key is nobody's."""
+    """By default the monitor subscribes to, checks and publishes nothing, and another program's key makes no device."""
     env.own_redis(options=["--notify-keyspace-events", FLAGS])
     d = env.daemon()
     env.redis.config_resetstat()

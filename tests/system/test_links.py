@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Brokers that do not take what the monitor sends, that come and go, or that know no shared subscriptions: blind with its
-cause and a line that says what to do, nobody called offline who is not, and the dead found where that can be."""
+"""Brokers that refuse what the monitor sends, that come and go, or that have no shared subscriptions: the monitor is blind with
+its cause and a line that says what to do, calls no online device offline, and finds deaths where that is possible."""
 import os
 import re
 import shutil
@@ -21,7 +21,7 @@ QUIET = {"log_level": "warning"}
 
 
 def pytest_generate_tests(metafunc):
-    """HW_ROUNDS=N runs each case so often: tests/tools/rounds.sh counts them."""
+    """HW_ROUNDS=N runs each case N times: tests/tools/rounds.sh counts them."""
     rounds = int(os.environ.get("HW_ROUNDS", "0"))
     if rounds:
         metafunc.fixturenames.append("round_number")
@@ -43,7 +43,7 @@ def lines(d, pattern):
     ("max_packet_size 100", "refuses this monitor's last will"),
 ])
 def test_what_the_broker_does_not_take(env, setting, said, protocol):
-    """The dead are found, in Redis at least; there is one warning; the connection lasts."""
+    """The deaths are found, in Redis at least; one warning is logged; the connection stays."""
     env.own_broker(settings=[setting])
     d = env.daemon(timeout="1s", monitor=QUIET, mqtt={"protocol": protocol, **HASTY})
     with env.beating(["lives"], 0.2):
@@ -61,7 +61,7 @@ def test_what_the_broker_does_not_take(env, setting, said, protocol):
 
 
 def test_a_canary_that_is_too_large(env):
-    """It is the broker's limit that is told, and not a right that nobody has taken away."""
+    """The log names the broker's limit, and no missing right."""
     env.own_broker(settings=["max_packet_size 100"])
     d = env.daemon(timeout="1s", group={"heartbeat": "%s/%s/{id}/heartbeat" % (env.root, "x" * 40)},
                    mqtt={"protocol": "5", **HASTY})
@@ -71,7 +71,7 @@ def test_a_canary_that_is_too_large(env):
 
 
 def test_statuses_without_retain_and_qos(env):
-    """They reach who is subscribed, and nothing is owed in the end."""
+    """The statuses reach subscribers, and none is pending in the end."""
     env.own_broker(settings=["retain_available false", "max_qos 0"])
     observer = env.observer()
     d = env.daemon(timeout="1s", monitor=QUIET, mqtt=HASTY)
@@ -83,7 +83,7 @@ def test_statuses_without_retain_and_qos(env):
 
 
 def only_readers(env):
-    """A broker that lets the readers in, and who is called like one, but not the publisher."""
+    """A broker that admits the readers and a client with a reader's name, but not the publisher."""
     return ["clientid_prefixes heartwheel-%s-r" % env.node]
 
 
@@ -101,7 +101,8 @@ def restart(env, settings=()):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_without_a_publisher(env, protocol):
-    """Refused from the start: blind with its cause and one line; the dead are found once it is let in."""
+    """The publisher is refused from the start: the monitor is blind with its cause and one line; the deaths are found once the
+    publisher is admitted."""
     env.own_broker(settings=only_readers(env))
     reader_like(env)
     # The device's client takes a second to come back after the broker, which is its timeout.
@@ -129,7 +130,8 @@ def test_without_a_publisher(env, protocol):
 
 
 def test_without_its_barriers(env):
-    """Everything else is let in: blind, and the log and the status name the client id that is refused and why."""
+    """All other connections are admitted: the monitor is blind, and the log and the status name the refused client id and the
+    reason."""
     way = Relay(lambda: env.broker.port)
     way.refused = b"-bar"
     bar = "heartwheel-%s-bar" % env.node
@@ -151,7 +153,7 @@ def test_without_its_barriers(env):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_broker_that_restarts_every_few_seconds(env, protocol):
-    """Found again within three seconds each time, and never taken for another client."""
+    """The monitor sees again within three seconds each time, and the log never names a rival client."""
     env.own_broker()
     d = env.daemon(timeout="2s", mqtt={"protocol": protocol, **HASTY, "barrier_timeout": "5s"})
     slowest = 0.0
@@ -169,7 +171,7 @@ def test_a_broker_that_restarts_every_few_seconds(env, protocol):
 
 @pytest.mark.parametrize("protocol,which", [("5", "r0"), ("3.1.1", "r0"), ("5", "bar"), ("5", "pub")])
 def test_a_rival_is_told_of(env, protocol, which):
-    """Another client of the same id, which connects again as soon as it is thrown out."""
+    """Another client with the same id connects again as soon as it is disconnected: the log reports it."""
     env.own_broker()
     d = env.daemon(monitor=QUIET, mqtt={"protocol": protocol, **HASTY})
     rival = env.client(client_id="heartwheel-%s-%s" % (env.node, which))
@@ -183,8 +185,8 @@ def test_a_rival_is_told_of(env, protocol, which):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_broker_that_closes_the_connection_on_a_canary(env, protocol):
-    """As aedes and RabbitMQ do without the right to write the topic: two groups' missing right must not blind the monitor, and
-    no other client is accused."""
+    """aedes and RabbitMQ close the connection if the right to write the topic is missing: this must not blind the monitor
+    because of two groups, and the log accuses no other client."""
     way = Relay(lambda: env.broker.port)
     way.refused = b"heartwheel-%s/denied" % env.node.encode()
     topic = {"a": "%s/a/%%s/hb" % env.root, "b": "%s/b/%%s/denied" % env.root, "c": "%s/c/%%s/denied" % env.root}
@@ -217,7 +219,7 @@ def says_one_reader(d):
 
 @pytest.mark.parametrize("protocol,qos", [("5", 0), ("5", 1), ("3.1.1", 0), ("3.1.1", 1)])
 def test_shared_subscriptions_are_proven(env, protocol, qos):
-    """At once, and again after a restart of the broker; each heartbeat counts once."""
+    """The subscriptions are proven at once, and again after a restart of the broker; each heartbeat counts once."""
     env.own_broker()
     d = env.daemon(timeout="1s", monitor=QUIET, mqtt={"protocol": protocol, "qos": qos, **TWO})
     for _ in range(2):
@@ -236,7 +238,8 @@ def test_shared_subscriptions_are_proven(env, protocol, qos):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_shared_message_that_reaches_nobody(env, protocol):
-    """As on a broker that grants "$share/..." as a plain topic: blind, one line, nobody dies; seen again once it comes."""
+    """As on a broker that grants "$share/..." as a plain topic: the monitor is blind, logs one line and calls no device
+    offline; it sees again once the message arrives."""
     acl = "topic readwrite #\n"
     env.own_broker(acl="topic readwrite nodes/#\ntopic readwrite heartwheel/+/barrier\ntopic readwrite heartwheel/+/status\n"
                    "topic readwrite t/#\ntopic readwrite +/+/heartbeat\ntopic readwrite +/+/status\n")
@@ -255,8 +258,8 @@ def test_a_shared_message_that_reaches_nobody(env, protocol):
 
 
 def test_a_shared_message_that_comes_twice(env):
-    """As on a broker that gives each reader its copy. Here somebody says again what the monitor said; and barriers are
-    denied, so that the monitor waits for them before it believes the first copy."""
+    """As on a broker that gives each reader a copy. Here another client repeats the monitor's message; barriers are denied, so
+    that the monitor waits for them before it believes the first copy."""
     topic = "heartwheel/%s/share" % env.node
     env.own_broker(acl="topic deny heartwheel/%s/barrier\ntopic readwrite #\n" % env.node)
     said = set()
@@ -275,7 +278,7 @@ def test_a_shared_message_that_comes_twice(env):
 
 
 class Rewriter(threading.Thread):
-    """Before a broker: its CONNACKs of MQTT 5 say that there are no shared subscriptions."""
+    """A proxy before a broker: it changes the broker's CONNACKs of MQTT 5 to say that there are no shared subscriptions."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -353,7 +356,7 @@ def test_a_broker_without_shared_subscriptions(aedes):
 
 @pytest.mark.parametrize("junk", [b"", b"\x12\x00"])
 def test_a_broker_that_was_one_a_moment_ago(env, junk):
-    """It starts, or is full: nobody asks whether it is a broker at all."""
+    """A broker that starts or is full is not questioned: the log does not ask whether it is a broker at all."""
     env.own_broker()
     d = env.daemon(timeout="1h", mqtt={"protocol": "3.1.1", **HASTY})
     port = env.broker.port

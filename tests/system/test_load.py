@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A broker with a backlog, heartbeats from the past, and a fleet that dies at once."""
+"""A broker with a backlog, heartbeats from the past, and a fleet that stops at once."""
 import queue
 import signal
 import socket
@@ -16,8 +16,8 @@ from hw_wait import in_time, now_ms, pass_time, throughout, wait_until
 
 
 class SlowLink:
-    """Between the monitor and its broker: what comes from the broker is passed on at so many bytes a second, and is
-    kept, all of it and in order, until then. As a broker with a backlog of seconds is for its subscriber."""
+    """A link between the monitor and its broker that passes on a given number of bytes a second from the broker, and keeps the
+    rest, complete and in order, until then. To its subscriber it looks like a broker with a backlog of seconds."""
 
     def __init__(self, port):
         self.broker_port, self.rate, self.waiting, self.closed = port, None, 0, False
@@ -77,7 +77,7 @@ class SlowLink:
 
 
 def test_a_broker_with_a_backlog_of_seconds(env):
-    """Detection is late, the monitor is not blind, nothing is closed, and nobody who beats is called dead."""
+    """Detection is late, but the monitor is not blind, closes no connection, and calls no device offline that beats."""
     env.own_broker(settings=["max_queued_messages 1000000"])
     link = SlowLink(env.broker.port)
     # So that it is not the link that stands still where its threads get no processor for a while, nor the monitor.
@@ -114,7 +114,7 @@ def test_a_broker_with_a_backlog_of_seconds(env):
 
 
 def send_slowly(env, seconds):
-    """About 200,000 bytes a second that the monitor subscribes to."""
+    """Publishes about 200,000 bytes a second that the monitor subscribes to."""
     raw = RawMqtt(env.broker.port)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -124,7 +124,7 @@ def send_slowly(env, seconds):
 
 
 def test_a_broker_that_gets_little_of_the_processor(env):
-    """A twentieth of the time, while others flood it: slow, and never silent for long."""
+    """The broker gets a twentieth of a processor while other clients flood it: it is slow, and never silent for long."""
     env.own_broker(settings=["max_queued_messages 1000000"])
     d = env.daemon(timeout="2s")
     living = ["a%d" % k for k in range(20)]
@@ -151,7 +151,7 @@ def test_a_broker_that_gets_little_of_the_processor(env):
 
 
 def test_heartbeats_that_waited_for_the_monitor(env):
-    """What was sent while it was away waits for nobody: its session is clean."""
+    """Messages that were sent while the monitor was away do not wait for it: its session is clean."""
     d = env.daemon(timeout="500ms", mqtt={"qos": 1})
     env.beat("x")
     env.wait_store("x", "offline")
@@ -167,7 +167,8 @@ def test_heartbeats_that_waited_for_the_monitor(env):
 
 
 def test_heartbeats_that_a_device_sends_late(env):
-    """A device's session has kept them: they are older than max_age, in whatever order they come, and however often."""
+    """The device's session has kept the heartbeats until they are older than max_age: they do not count, in whatever order and
+    however often they come."""
     d = env.daemon(group={"timeout": "800ms", "max_age": "5s"})
     env.beat("x", {"time": now_ms() // 1000})
     env.wait_store("x", "offline")
@@ -183,7 +184,7 @@ def test_heartbeats_that_a_device_sends_late(env):
 
 
 def test_retained_heartbeats_replayed_after_every_reconnect(env):
-    """MQTT 3.1.1 delivers them with each subscription."""
+    """MQTT 3.1.1 delivers retained messages with each subscription."""
     env.beat("x", b"old", retain=True)
     d = env.daemon(timeout="500ms", mqtt={"protocol": "3.1.1"})
     for _ in range(3):
@@ -202,7 +203,7 @@ def test_retained_heartbeats_replayed_after_every_reconnect(env):
 
 
 def all_at_once(env, count, timeout):
-    """Each of so many devices beats twice; void if one of them was silent for its timeout in between."""
+    """Each of this many devices beats twice; void if one of them was silent for its timeout in between."""
     raw = env.raw()
     names = ["m%d" % k for k in range(count)]
     beats = [(env.topic(n), b"") for n in names]
@@ -233,7 +234,7 @@ def test_2000_devices_that_die_at_once(env):
 
 
 def test_max_offline_rate_paces_a_mass_death(env):
-    """500 a second; and whoever is heard before his turn comes lives."""
+    """500 a second; a device that is heard before its turn comes stays online."""
     env.daemon(group={"timeout": "3s", "max_offline_rate": 500})
     raw, names = all_at_once(env, 2000, 3)
     wait_until(lambda: env.redis.zcard(env.key("offline")) >= 200, 20, interval=0.02)
@@ -255,7 +256,7 @@ def test_max_offline_rate_paces_a_mass_death(env):
 
 
 def test_2000_real_clients_that_die_at_once(env):
-    """The same with the simulated fleet: every one of them is told, none early."""
+    """The same with the simulated fleet: each death is reported, and none early."""
     if not FLEET.exists():
         pytest.skip("no %s" % FLEET)
     env.own_broker()

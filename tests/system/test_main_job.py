@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The main job: heartbeats keep a device online, silence takes it offline, and everybody is told."""
+"""The main job: heartbeats keep a device online, silence takes it offline, and each sink reports that."""
 import re
 import socket
 import time
@@ -15,11 +15,12 @@ EVENT_FIELDS = {"id", "state", "reason", "time_ms", "last_seen_ms", "group", "no
 
 
 def shipped_conf(env, daemon_dir):
-    """conf/monitor.conf as it is, but for ports, user, paths, log and grace."""
+    """conf/monitor.conf unchanged except for ports, user, paths, log and grace."""
     text = (SRC / "conf" / "monitor.conf").read_text()
 
     def put(section, key, value):
-        """Gives a key of a section another value, whether it is set or only shown in a comment; adds the key or the section otherwise."""
+        """Sets a key of a section, whether the file sets it or only shows it in a comment; adds the key or the section if it is
+        missing."""
         nonlocal text
         head = re.search(r"^\[%s\][^\n]*\n" % re.escape(section), text, re.M)
         if not head:
@@ -43,7 +44,7 @@ def shipped_conf(env, daemon_dir):
 
 
 def test_shipped_conf_with_its_real_30_seconds(env):
-    """Beside a default mosquitto and a default Redis."""
+    """With a default mosquitto and a default Redis."""
     env.own_broker(settings=())
     env.own_redis()
     env.prefix, env.root, env.node = "device:", "nodes", socket.gethostname()
@@ -172,7 +173,7 @@ def test_shared_readers_count_each_heartbeat_once(env):
 @pytest.mark.parametrize("qos", [0, 1])
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_heartbeats_of_qos_1(env, protocol, qos):
-    """Subscribed with the QoS that is configured, the barriers too: the broker's log says so."""
+    """Heartbeats and barriers are subscribed to with the configured QoS, as the broker's log shows."""
     env.own_broker(settings=("log_type subscribe",))
     d = env.daemon(mqtt={"qos": qos, "protocol": protocol})
     env.beat("q", qos=1)
@@ -183,9 +184,9 @@ def test_heartbeats_of_qos_1(env, protocol, qos):
 
 
 def test_steady_heartbeats_cost_redis_nothing(env):
-    """A heartbeat that changes nothing leaves Redis alone: by the commands on devices' keys, those in scripts included.
-    The mark of the once-a-second tick does without them. A stall is a reason for a refresh, so none is taken for one; and
-    none is due within the test, however slow the machine is."""
+    """A heartbeat that changes nothing sends nothing to Redis: by the commands on devices' keys, including those in scripts,
+    but without the entry that the tick writes each second. A stall is a reason for a refresh, so none is recognised here; and
+    no refresh is due within the test, however slow the machine is."""
     env.own_redis()
     d = env.daemon(timeout="600s", monitor={"stall_after": "60s"},
                    mqtt={"barrier_slow": "60s", "barrier_timeout": "60s"})
@@ -194,14 +195,14 @@ def test_steady_heartbeats_cost_redis_nothing(env):
     wait_until(lambda: not env.redis.hlen(env.key("outbox")))
 
     def commands():
-        """Without the HSET of each second, which is the COUNT in the monitor's own entry."""
+        """The number of commands without the HSET of each second, which renews the monitor's own entry."""
         stats, entries = env.redis.pipeline().info("commandstats").hgetall(env.key("monitors")).execute()
         n = {c: stats["cmdstat_" + c]["calls"] for c in (
             "expire", "pexpire", "hset", "hget", "hmget", "zadd", "xadd", "del") if "cmdstat_" + c in stats}
         n["hset"] -= sum(int(e.split()[1]) for e in entries.values())
         return n
     def calm():
-        """What follows from the start is over: the devices are compared with the store, and the status acknowledged."""
+        """Waits until the start is over: the devices are compared with the store, and the status is acknowledged."""
         n = commands()
         pass_time(0.3)
         return commands() == n
@@ -215,7 +216,7 @@ def test_steady_heartbeats_cost_redis_nothing(env):
 
 
 def test_refresh_keeps_the_keys_fresh(env):
-    """While heartbeats come, device:connected:X never comes near its end, and last_seen moves along if that is asked for."""
+    """While heartbeats arrive, device:connected:X never comes near its end, and last_seen is updated if that is configured."""
     env.daemon(timeout="1s", redis={"refresh_last_seen": "yes"})
     with env.beating(["f"], 0.1):
         env.wait_store("f", "online")
@@ -241,7 +242,7 @@ def test_ttl_follows_ttl_factor(env):
 
 
 def test_wake_ups_of_many_devices_in_one_burst(env):
-    """2,000 devices that appear at once and die at once: all told, each once."""
+    """2,000 devices come online at once and stop at once: each transition is reported once."""
     env.daemon(timeout="1s")
     observer = env.observer()
     ids = ["b%d" % i for i in range(2000)]
@@ -270,7 +271,7 @@ def test_state_since_survives_heartbeats(env):
 
 
 def test_store_script_adopts_a_newer_seq(env):
-    """Somebody wrote a newer record: the monitor takes its seq over and goes on from there."""
+    """Another program wrote a newer record: the monitor continues from the seq of that record."""
     d = env.daemon(timeout="1s")
     observer = env.observer()
     env.beat("n")
@@ -300,7 +301,7 @@ def test_events_stay_about_events_max_long(env):
 
 
 def test_redis_down_does_not_hide_an_edge(env):
-    """Transitions while Redis is away: told by MQTT in time, and every edge is in the stream afterwards, in order."""
+    """Transitions while Redis is away are published by MQTT in time, and afterwards each is in the stream, in order."""
     env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
     env.daemon(timeout="500ms")
     observer = env.observer()
@@ -323,7 +324,7 @@ def test_redis_down_does_not_hide_an_edge(env):
 
 
 def test_redis_that_stands_still_delays_no_status_for_long(env):
-    """A Redis that hangs is away too: after a second the status goes out without it."""
+    """A Redis that hangs counts as away: after a second the status is published without it."""
     import signal
     env.own_redis()
     env.daemon(timeout="500ms")
@@ -340,8 +341,8 @@ def test_redis_that_stands_still_delays_no_status_for_long(env):
 
 
 def test_a_status_waits_for_redis(env):
-    """It is published once Redis has written the transition, and with it the outbox: not before, unless Redis is away for
-    more than a second."""
+    """The status is published once Redis has written the transition, and with it the outbox: not before, unless Redis is away
+    for more than a second."""
     import signal
     env.own_redis()
     d = env.daemon(timeout="1h")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A configuration with tens of thousands of filters: the time for -t and for a reload grows with their number, not with
-its square. Measured is processor time, so that a busy machine does not matter."""
+"""A configuration with tens of thousands of filters: the time of -t and of a reload grows with their number, not with its
+square. Processor time is measured, so that a busy machine does not matter."""
 import os
 import resource
 import subprocess

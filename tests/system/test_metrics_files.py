@@ -28,7 +28,7 @@ def promtool(*args, text=""):
 
 @pytest.fixture(scope="module")
 def metrics(base, shared_broker, shared_redis):
-    """The page of a daemon with some life in it."""
+    """The metrics page of a daemon with devices and transitions."""
     env = Env(shared_broker, shared_redis, base)
     d = env.daemon(timeout="500ms")
     env.beat("a")
@@ -43,7 +43,7 @@ def metrics(base, shared_broker, shared_redis):
 
 @pytest.fixture
 def of_several(env):
-    """The page of one of several nodes."""
+    """The metrics page of one of several nodes."""
     d = env.configure()
     d.rewrite(d.conf.read_text() + "[cluster]\nmode = mirror\n")
     return d.start(seeing=False).get("/metrics").body.decode()
@@ -103,7 +103,7 @@ MANUAL = SRC / "man" / "heartwheel-api.7"
 
 
 def listed():
-    """{name: (type, labels)} as the manual's section METRICS has them."""
+    """{name: (type, labels)} of the manual's section METRICS."""
     section = MANUAL.read_text().split(".Sh METRICS\n")[1].split("\n.Sh ")[0]
     items = re.findall(r"^\.It (\w+)(?:\{([\w,]+)\})?\n(counter|gauge|histogram): ", section, re.M)
     assert len(items) == len(re.findall(r"^\.It ", section, re.M)), "an item that is none"
@@ -121,7 +121,7 @@ def printed(text):
 
 
 def test_the_manual_lists_every_metric(env):
-    """Of a daemon in which everything is switched on that has metrics of its own, and one that is not alone."""
+    """The list is compared with a daemon in which each feature with own metrics is on, and with a node that has peers."""
     env.own_redis(options=["--notify-keyspace-events", "KEA"])
     d = env.daemon(timeout="1h", mqtt={"homeassistant": "yes"}, keyspace={"enabled": "yes", "group": "default"},
                    http={"listen": "127.0.0.1:%d" % free_port()})

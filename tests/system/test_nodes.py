@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Several nodes that mirror one another: no device that beats is called offline whatever becomes of a node, of its link to
-Redis or to the broker, or of these; each true death and each comeback is told exactly once, in time; and in the end the
-stream, Redis, the retained statuses and every node's API say what is true."""
+"""Several nodes that mirror one another: no device that beats is called offline, whatever happens to a node, to its connections
+to Redis or the broker, or to these servers; each death and each return is reported exactly once, in time; in the end the
+stream, Redis, the retained statuses and every node's API are true."""
 import json
 import signal
 
@@ -16,7 +16,7 @@ HERD = 60
 
 @pytest.fixture
 def make(env):
-    """make(n, ...): a Mirror of n nodes that run and share all partitions, a herd that beats, and what is told of it."""
+    """make(n, ...): a Mirror of n nodes that run and share all partitions, a herd that beats, and the reports about it."""
     made = []
 
     def build(n=2, herd=HERD, calm=False, **options):
@@ -44,7 +44,7 @@ def some(devices, n):
 
 
 def die_and_return(h, t, *devices):
-    """Each of these dies and comes back: told once."""
+    """Each of these devices stops and returns; each transition is reported once."""
     h.kill(*devices)
     t.wait()
     h.revive(*devices)
@@ -52,7 +52,8 @@ def die_and_return(h, t, *devices):
 
 
 def all_in_time(m, t, more=0.0):
-    """No death was told later than the contract has it. A new owner that began to see only lately needs a timeout."""
+    """No death was reported later than the contract allows. A new owner that began to see only lately needs one timeout
+    more."""
     in_time(t.latest(), m.takeover() + m.timeout + more, "a death that was told late")
 
 
@@ -93,7 +94,7 @@ def test_a_client_of_the_stream_resumes_anywhere(env, make):
 
 
 def test_calm(env, make):
-    """Nothing moves while nothing happens."""
+    """No partition moves while nothing happens."""
     m, h, t = make(2, calm=True)
     before = env.redis.hgetall(env.key("owners"))
     throughout(lambda: env.redis.hgetall(env.key("owners")) == before, 3 * m.lease)
@@ -105,7 +106,7 @@ def test_calm(env, make):
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_an_owner_is_killed(env, make, n):
-    """A device of its dies with it, one just before, one after; one comes back meanwhile."""
+    """One of its devices stops with the owner, one just before, one after; one returns meanwhile."""
     m, h, t = make(n)
     lost, left = m.nodes[0], m.nodes[1:]
     before, back, along, after, other = some(m.owned_by(lost, h.beasts), 4) + some(m.owned_by(left[0], h.beasts), 1)
@@ -175,7 +176,7 @@ def test_an_owner_stands_still_for_less_than_its_lease(env, make):
 
 
 def test_a_clean_stop(env, make):
-    """What it owned is the other's, who sends nothing again that was told."""
+    """The other node owns the partitions of the stopped one, and publishes no status again that was acknowledged."""
     m, h, t = make(2)
     gone, left = m.nodes
     t.observer.fence()
@@ -225,8 +226,8 @@ def test_a_third_joins_while_many_die(env, make):
 
 
 def test_who_stops_before_all_is_told_again_owes_it(env, make):
-    """One that dies may have owed any status. Whoever takes over tells all of them again, and says so if it stops before
-    that is done: the next one tells them."""
+    """The killed owner may have had any status pending, so its successor publishes all of them again. If the successor stops
+    before that is done, it says so, and the next owner publishes them."""
     m = Mirror(env, 3)
     second, third = m.nodes[1:]
     slow = second.conf.read_text().replace("[mqtt]", "[mqtt]\nrepublish_rate = 1")
@@ -257,7 +258,7 @@ def test_who_stops_before_all_is_told_again_owes_it(env, make):
 
 
 def test_who_hands_over_before_all_is_told_again_owes_it(env, make):
-    """The same of one that hands over while it goes through them: what it has not come to is told by whoever has it then."""
+    """The same for a successor that hands over while it publishes: the next owner publishes what it has not reached."""
     m = Mirror(env)
     first, second = m.nodes
     second.rewrite(second.conf.read_text().replace("[mqtt]", "[mqtt]\nrepublish_rate = 1"))
@@ -310,7 +311,7 @@ def test_an_owner_is_cut_from_redis(env, make, silently):
 
 
 def test_what_the_broker_tells_of_a_newer_owner_is_counted(env, make):
-    """Who is cut from Redis reads in its successor's presence that it owns nothing any more."""
+    """A node that is cut off from Redis reads in its successor's presence that it owns nothing any more."""
     m, h, t = make(2, calm=True, cuttable=True)
     cut, left = m.nodes
 
@@ -373,7 +374,7 @@ def test_an_owner_is_cut_from_both(env, make):
 
 
 def test_the_broker_is_restarted(env, make):
-    """It has forgotten what was retained. All are blind: nothing moves, and all is published again."""
+    """The broker has lost what was retained. All nodes are blind: no partition moves, and every status is published again."""
     m, h, t = make(2, lease=10.0, calm=True)  # one that is blind for longer than another hands over
     before = m.owners()
     t.hear()
@@ -394,7 +395,7 @@ def test_the_broker_is_restarted(env, make):
 
 
 def test_redis_is_flushed(env, make):
-    """The stream is gone; what is true is there again, and nobody was called offline."""
+    """The stream is lost; the true state is written again, and no device was called offline."""
     m, h, t = make(2)
     h.kill("d0", "d1", "d2", "d3")
     t.wait()
@@ -416,7 +417,7 @@ def test_redis_is_flushed(env, make):
 
 
 def test_redis_is_restarted_and_empty(env, make):
-    """While it is away a death is told by MQTT."""
+    """While Redis is away a death is published by MQTT."""
     m, h, t = make(2)
     env.redis_server.stop()
     start = len(t.observer.messages)
@@ -434,7 +435,7 @@ def test_redis_is_restarted_and_empty(env, make):
 
 
 def test_a_lease_is_changed_on_one_node_first(env, make):
-    """It renews less often than the other one looks: nobody is taken out of the members for that."""
+    """The node renews less often than the other one checks: it stays a member all the same."""
     m, h, t = make(2)
     a, b = m.nodes
     b.stop()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nodes of which one does not hear a group, because the broker denies it the right to read: a node that hears the group gets
-its devices. If no node hears it, nothing moves, and no device is called offline."""
+"""Nodes one of which does not hear a group, because the broker denies it the right to read: a node that hears the group gets
+its devices. If no node hears it, no partition moves and no device is called offline."""
 import os
 import signal
 
@@ -116,7 +116,7 @@ def test_a_group_that_no_node_hears_stays_where_it_is(env, mode):
 
 
 def test_a_node_without_the_message_of_while(env):
-    """One node may not read the topic of `while`, so the group is blind there alone."""
+    """One node may not read the topic of `while`, so the group is blind on this node alone."""
     with Nodes(env, "mirror", **{"while": "up/state 1"}) as n:
         n.client.publish("up/state", "0", retain=True)
         wait_until(lambda: all(d.status()["blind_cause"] == "upstream" for d in n.all), 15)

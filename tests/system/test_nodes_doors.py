@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What each of several nodes says of all of them, and what it passes on to the one that owns a device."""
+"""What each of several nodes reports about all of them, and which requests it passes on to a device's owner."""
 import json
 import signal
 import threading
@@ -26,7 +26,7 @@ def mirror(env):
 
 
 def nodes(d):
-    """NODE_ID -> what this one says of it."""
+    """{NODE_ID: what this daemon reports about that node}"""
     return {n["node"]: n for n in json.loads(d.get("/v1/nodes").body)["nodes"]}
 
 
@@ -57,7 +57,7 @@ def test_each_says_the_same_of_all(env, mirror):
 
 
 class Listening(Mirror):
-    """One of them by a name, one by its address, one on all addresses."""
+    """Nodes with an address: one is configured by a name, one by its address, one listens on all addresses."""
 
     def configuration(self, name):
         ports = self.__dict__.setdefault("ports", {})
@@ -97,7 +97,7 @@ def test_those_with_many_long_client_ids_say_all_of_themselves(env):
 
 
 def test_one_that_is_cut_from_redis(env, mirror):
-    """It says that what it shows is as last known; the other shows no share of it, and names an eviction as that."""
+    """The node says that what it shows is as last known; the other node shows no share of it, and reports an eviction."""
     m = mirror(n=2, cuttable=True)
     a, b = m.nodes
     assert not a.status()["cluster"]["lapsed"] and "as last known" not in a.ctl("status").stdout
@@ -161,7 +161,7 @@ def test_one_that_dies_is_lost_and_one_that_stops_is_not(env, mirror):
 
 
 def owned_by_another(m, d):
-    """A device that another node than this one owns, as this one knows as well, and that node."""
+    """A device that another node than this one owns, once this node knows that, and its owner."""
     device, owner = next((name, m.owner(name)) for name in map("dev%d".__mod__, range(100)) if m.owner(name) is not d)
     m.env.beat(device)
     wait_until(lambda: all(n.device(device) for n in m.nodes) and d.device(device)["node"] == owner.node)
@@ -208,7 +208,8 @@ GARBAGE = ["", "x", "{", "[]", "1", "null", "\0", "{}", '{"ask":"forget"}', '{"a
 
 
 def test_what_anybody_may_publish(env, mirror):
-    """Nothing that is no member's has an effect, however long its name is; a member's request behind all of it is done."""
+    """A request from a client that is no member has no effect, however long its name is; a member's request after all of these
+    is carried out."""
     m = mirror(n=2)
     d = m.nodes[0]
     device, owner = owned_by_another(m, d)
