@@ -117,6 +117,7 @@ static int serve(void *conf, struct hw_daemon *d)
 	int rc = hw_loop_init(&a.loop, &loop_ops, &a);
 	hw_http_init(&a.http, a.loop.base, &hw_alert_routes, &a);
 	a.http.believes_family = true; /* heartwheeld passes on requests of its users */
+	a.http.keeps_reserve = true;
 	if (!rc)
 		rc = hw_program_read_secret(d, "[redis] password_file", c->redis.password_file, &a.redis_password);
 	if (!rc)

@@ -138,6 +138,7 @@ static int serve(void *conf, struct hw_daemon *d)
 	struct app a = {.log = &d->log, .conf = c};
 	int rc = hw_loop_init(&a.loop, &loop_ops, &a);
 	hw_http_init(&a.http, a.loop.base, &hw_history_routes, &a.api);
+	a.http.keeps_reserve = true;
 	if (!rc)
 		rc = hw_program_read_secret(d, "[redis] password_file", c->redis.password_file, &a.redis_password);
 	if (!rc)

@@ -41,6 +41,7 @@ struct transfer {
 	CURL *easy;
 	struct curl_slist *headers;
 	struct event *patience;
+	bool remote; /* it came by [http] listen */
 	bool begun;  /* the head of the answer was sent */
 	bool paused; /* the client does not read */
 };
@@ -322,6 +323,7 @@ static struct transfer *transfer_new(struct hw_proxy *p, struct evhttp_request *
 		return NULL;
 	t->p = p;
 	t->req = req;
+	t->remote = !hw_http_is_local(req);
 	p->stats.now++;
 	t->next = p->first;
 	t->prev = &p->first;
@@ -337,12 +339,38 @@ static struct transfer *transfer_new(struct hw_proxy *p, struct evhttp_request *
 	return NULL;
 }
 
+static bool is_read(struct evhttp_request *req)
+{
+	return evhttp_request_get_command(req) == EVHTTP_REQ_GET;
+}
+
+static const char *user_of(struct evhttp_request *req)
+{
+	const char *user = evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER);
+	return user ? user : "";
+}
+
+/* A GET may last for hours. So GETs may not use all transfers: some are left for requests that change something, some
+ * for the unix socket, and some for other users. */
+static bool is_too_much(const struct hw_proxy *p, struct evhttp_request *req)
+{
+	unsigned remote = 0, same = 0;
+	const char *user = user_of(req);
+	if (!is_read(req))
+		return p->stats.now >= HW_PROXY_MAX;
+	if (p->stats.now >= HW_PROXY_READS_MAX)
+		return true;
+	for (const struct transfer *t = p->first; t; t = t->next)
+		if (t->remote && is_read(t->req)) {
+			remote++;
+			same += *user && strcmp(user_of(t->req), user) == 0;
+		}
+	return !hw_http_is_local(req) && (remote >= HW_PROXY_HTTP_MAX || same >= HW_PROXY_USER_MAX);
+}
+
 void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 {
-	/* A GET may last for hours. So GETs may not use all transfers: some are left for requests that change
-	 * something. */
-	bool reads = evhttp_request_get_command(req) == EVHTTP_REQ_GET;
-	if (p->stats.now >= (reads ? HW_PROXY_READS_MAX : HW_PROXY_MAX)) {
+	if (is_too_much(p, req)) {
 		p->stats.refused++;
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many requests are under way");
 		return;

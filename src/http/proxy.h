@@ -21,6 +21,8 @@ struct hw_proxy;
 
 #define HW_PROXY_MAX       64 /* open requests; a further request gets 503 */
 #define HW_PROXY_READS_MAX 48 /* open GET requests */
+#define HW_PROXY_HTTP_MAX  40 /* open GET requests of [http] listen: the others are for the unix socket */
+#define HW_PROXY_USER_MAX  16 /* open GET requests of one user of [http] listen */
 #define HW_PROXY_WAITING   (256 * 1024)
 
 struct hw_proxy_stats {
@@ -28,7 +30,7 @@ struct hw_proxy_stats {
 	uint64_t passed;  /* the other program answered, with any status */
 	uint64_t failed;  /* how often 503 was answered: the other daemon does not run or is silent, or its answer
 	                   * was incomplete */
-	uint64_t refused; /* 503: HW_PROXY_MAX */
+	uint64_t refused; /* 503: one of these limits */
 };
 
 /*

@@ -120,11 +120,16 @@ static bool admit_writer(struct hw_http *h, struct evhttp_request *req)
 	return true;
 }
 
-bool hw_http_may_write(const struct hw_http *h, struct evhttp_request *req)
+bool hw_http_is_local(struct evhttp_request *req)
 {
 	char local[INET6_ADDRSTRLEN];
 	read_local_address(req, local, sizeof(local));
-	return !*local || (h->access && hw_access_may_write(h->access, req));
+	return !*local;
+}
+
+bool hw_http_may_write(const struct hw_http *h, struct evhttp_request *req)
+{
+	return hw_http_is_local(req) || (h->access && hw_access_may_write(h->access, req));
 }
 
 static void on_request(struct evhttp_request *req, void *arg)
@@ -194,6 +199,8 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 	struct bufferevent *bev = make_bev(base, arg);
 	if (front->remote && hw_capacity_is_full(true))
 		make_room(front);
+	else if (!front->remote && front->h->keeps_reserve && hw_capacity_is_full(true))
+		pause_front(front, 1000);
 	if (!bev)
 		return NULL;
 	/* evhttp needs the whole body in the input. Requests that the client sent ahead may follow the body. */
@@ -214,7 +221,7 @@ static void on_pending(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (front->remote && hw_capacity_is_full(true))
 		make_room(front);
-	else if (!front->remote && hw_capacity_is_full(false))
+	else if (!front->remote && hw_capacity_is_full(front->h->keeps_reserve))
 		pause_front(front, 1000);
 }
 

@@ -49,6 +49,8 @@ struct hw_http {
 	/* Trust HW_USER_HEADER on the unix socket, if the client runs as this process's user or as root, like the
 	 * daemon that forwards requests. Set by the program. */
 	bool believes_family;
+	bool keeps_reserve;          /* also the unix socket leaves descriptors free (capacity.h); set by a program
+	                              * whose other connections matter more than its clients */
 	struct hw_http_front local;  /* the unix socket */
 	struct hw_http_front remote; /* .http NULL: no address */
 	struct hw_socket socket;
@@ -96,6 +98,8 @@ void hw_http_plan_fini(struct hw_http_plan *p);
 /* Whether a request that a handler is answering would still be admitted. For long answers, during which the user may
  * lose the right. */
 bool hw_http_still_admits(const struct hw_http *h, struct evhttp_request *req);
+/* Whether the request came on a unix socket. */
+bool hw_http_is_local(struct evhttp_request *req);
 /* Whether the client of this request may also send requests that change something. */
 bool hw_http_may_write(const struct hw_http *h, struct evhttp_request *req);
 /* Both steps at once, before hw_http_listen_tcp(). */

@@ -93,6 +93,7 @@ static int serve(void *conf, struct hw_daemon *d)
 	hw_http_init(&a.http, a.loop.base, &hw_tasks_routes, &a);
 	a.http.body_max = HW_API_BODY_MAX;
 	a.http.believes_family = true; /* heartwheeld passes on requests of its users */
+	a.http.keeps_reserve = true;
 	if (!rc)
 		rc = hw_program_read_secret(d, "[redis] password_file", c->redis.password_file, &a.life.redis_password);
 	if (!rc)

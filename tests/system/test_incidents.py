@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-alert: offline devices become incidents, and each receiver gets one message when an incident begins and one when
 it ends."""
+import os
 import re
+import resource
 import signal
 import socket
 import threading
@@ -10,7 +12,7 @@ import time
 import pytest
 
 from hw_alert import SMALL_COMMITS, Alert, Inbox, see, set_online
-from hw_wait import pass_time, throughout, wait_until
+from hw_wait import NotWithin, pass_time, throughout, wait_until
 from test_notify import web  # a fixture
 
 
@@ -235,6 +237,36 @@ def test_redis_is_away(env):
                                                ("closed", "pump-7")])
     wait_until(closed, 20, "both ends")
     ends_are_right(inbox, inbox.news())
+
+
+def test_many_connections_leave_descriptors(env):
+    """Who fills up the socket keeps no message from a program, and no connection from Redis."""
+    env.check_events = False
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()})
+    see(env)
+    a.start()
+    resource.prlimit(a.pid, resource.RLIMIT_NOFILE, (300, 300))
+    clients = []
+    while len(clients) < 400:
+        c = socket.socket(socket.AF_UNIX)
+        try:
+            wait_until(lambda: c.setblocking(False) or c.connect_ex(str(a.socket)) == 0, 1)
+        except NotWithin:
+            break  # the queue of the socket is full
+        c.sendall(b"GET /v1/incidents/events HTTP/1.1\r\nHost: x\r\n\r\n")
+        clients.append(c)
+    assert len(clients) > 300, len(clients)
+    pass_time(1)
+    news = []
+    for k in range(5):
+        set_online(env, "d%d" % k, False)
+        news.append(("opened", "d%d" % k))
+        inbox.wait(*news)
+    assert len(os.listdir("/proc/%d/fd" % a.pid)) < 260
+    for c in clients:
+        c.close()
+    wait_until(a.ready, what="the socket to be open again")
 
 
 def test_a_trimmed_stream(env):

@@ -13,6 +13,7 @@ from hw_build import HEARTWHEELCTL
 from hw_history import BUILT, History, Sqlite
 from hw_http import UnixHTTP
 from hw_wait import throughout, wait_until
+from test_users import bearer, guarded, line, users  # noqa: F401 (a fixture)
 
 
 @pytest.fixture
@@ -350,6 +351,32 @@ def test_the_monitor_passes_requests_on(env, works):
     assert len(json.loads(d.get("/v1/silences").body)["silences"]) == 1
     assert d.request("DELETE", "/v1/silences/" + json.loads(answer.body)["id"]).status == 204
     assert [r["name"] for r in json.loads(d.get("/v1/receivers").body)["receivers"]] == ["ops"]
+
+
+def test_a_user_with_many_streams(env, works, users):  # noqa: F811
+    """One user's streams leave room for other users and for the unix socket."""
+    a, _ = works
+    a.start()
+    d, door = guarded(env, users, start=False)
+    d.rewrite(d.conf.read_text() + "\n[alert]\nsocket = %s\n" % a.socket)
+    d.start()
+    streams = {}
+    for name, most in ("rita", 16), ("otto", 16), ("eve", 8):
+        if name == "eve":
+            users.write_text(users.read_text() + line("eve", "read", "tok-eve"))
+            assert d.request("POST", "/v1/reload").status == 200
+        streams[name] = []
+        for _ in range(20):
+            c = door.connection()
+            c.request("GET", "/v1/incidents/events", headers=bearer("tok-" + name))
+            streams[name].append((c, c.getresponse()))
+        assert [r.status for _, r in streams[name]] == [200] * most + [503] * (20 - most), name
+        if name == "rita":
+            assert door.status("/v1/incidents", bearer("tok-otto")) == 200
+        assert d.get("/v1/incidents").status == 200
+    for c, _ in streams["rita"]:
+        c.close()
+    wait_until(lambda: door.status("/v1/incidents", bearer("tok-eve")) == 200, what="room")
 
 
 WRONG = """[alert]

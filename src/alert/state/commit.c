@@ -22,11 +22,12 @@
 #define TRIM_LIMIT 100    /* incidents that a call removes */
 #define TRIM_S     10
 
-/* The most items of a commit: about a second of Redis' time. If there are more, the next commits write the rest, and no
- * message is made before. If heartwheel-alert crashes between these commits, the next load repairs the state. A commit
- * with a message has all items: else a crash could leave news that count as sent without a message. */
+/* The most items of a commit: a quarter of a second of Redis' time, if all are incidents. If there are more, the next
+ * commits write the rest, and no message is made before. If heartwheel-alert crashes between these commits, the next
+ * load repairs the state. A commit with a message has all items: else a crash could leave news that count as sent
+ * without a message. */
 #ifndef HW_ALERT_ITEMS_MAX /* a test has a smaller one */
-#define HW_ALERT_ITEMS_MAX 100000
+#define HW_ALERT_ITEMS_MAX 20000
 #endif
 
 #define CLOSING_CHECKED 2000 /* closed incidents that a commit looks up in the engine */
