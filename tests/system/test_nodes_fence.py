@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Several nodes at the broker: whatever an old owner still has under way when another takes over, no status of its lesser
-token stands behind it; and what a right that is missing looks like."""
+"""Several nodes at the broker: whatever statuses an old owner still has under way when another node takes over, no status with
+its smaller fencing token is retained afterwards. Also: how a missing right is reported."""
 import binascii
 import json
 import os
@@ -26,8 +26,8 @@ def partition(device):
 
 
 class Way:
-    """A node's way to the broker. Once `word` is in what the node says, that and all behind it waits here until it is let
-    go, or for good where the broker has closed its end."""
+    """A node's link to the broker. From the first bytes with `word` on, all that the node sends waits here until it is
+    released, or for ever if the broker has closed its end."""
 
     def __init__(self, port):
         self.port_of_broker = port
@@ -92,34 +92,34 @@ def wait_owned(env, names):
 
 
 def retained(env, devices):
-    """{device: (epoch, seq, online)}, as far as there are any."""
+    """{device: (epoch, seq, online)} of the retained statuses that exist."""
     found = env.retained(env.root + "/+/status")
     said = {d: found[env.status_topic(d)].json() for d in devices if env.status_topic(d) in found}
     return {d: (j["epoch"], j["seq"], j["online"]) for d, j in said.items()}
 
 
 def stored(env, devices):
-    """What Redis has of them, the same way."""
+    """The same from Redis."""
     hashes = {d: env.hash(d) for d in devices}
     return {d: (int(h["epoch"]), int(h["seq"]), h["state"] == "online") for d, h in hashes.items() if h}
 
 
 def agrees(env, devices):
-    """A status that is told again has the epoch of who tells it, and what is stored that of who wrote it."""
+    """A status that is published again has the epoch of its publisher; the stored record has the epoch of its writer."""
     told, written = retained(env, devices), stored(env, devices)
     return len(told) == len(written) == len(devices) and all(
         told[d][1:] == written[d][1:] and told[d][0] >= written[d][0] for d in devices)
 
 
 def newest(observer, env, device):
-    """(epoch, seq) of all live statuses of a device, in their order."""
+    """(epoch, seq) of all live statuses of a device, in order."""
     said = [m.json() for m in observer.on(env.status_topic(device)) if m.payload and not m.retain]
     return [(j["epoch"], j["seq"]) for j in said if isinstance(j, dict) and "epoch" in j]
 
 
 @pytest.fixture
 def pair(env):
-    """The two nodes, the old one by a way of its own, and an observer; both own something."""
+    """The two nodes, the old one with a link of its own, and an observer; each node owns some partitions."""
     env.own_broker()
     env.own_redis()
     way = Way(env.broker.port)
@@ -137,8 +137,9 @@ def pair(env):
 @pytest.mark.parametrize("protocol,qos,readers,fate", [("5", 0, 1, "stopped"), ("3.1.1", 1, 2, "stopped"),
                                                        ("5", 1, 1, "alive")])
 def test_what_an_old_owner_has_under_way(env, pair, protocol, qos, readers, fate):
-    """Its statuses wait on their way to the broker when it loses what they are about; the new owner's are published; then
-    the way is free again. Stopped: it goes on after that. Alive: it cannot reach Redis, and does not know."""
+    """The statuses of the old owner wait on their way to the broker when it loses their partitions; the new owner's statuses
+    are published; then the waiting ones are released. Stopped: the old owner resumes afterwards. Alive: it cannot reach Redis,
+    and does not know that it lost them."""
     way, start = pair
     observer, old, new = start(protocol, qos, readers=readers)
     with env.beating(DEVICES):
@@ -184,7 +185,7 @@ OF_NODES = ("topic read heartwheel/+/status", "topic readwrite heartwheel/+/know
 
 
 def cluster_acl(*rights):
-    """The example with what it says of several nodes: those rights of it that are given."""
+    """The example ACL with its lines for several nodes: of those the rights that are given here."""
     text = MOSQUITTO_ACL
     for r in OF_NODES:
         assert text.count("#" + r) == 1
@@ -200,7 +201,7 @@ def as_node(env, **more):
 
 
 def retained_by(env):
-    """Who has said what is retained of the devices."""
+    """The nodes whose statuses are retained for the devices."""
     c = env.connect(username="observer", password="observer")
     try:
         c.subscribe("nodes/+/status").fence()
@@ -233,7 +234,7 @@ def test_the_rights_of_the_example_are_enough(env, protocol):
     ((OF_NODES[0], "topic write heartwheel/+/known"), r"heartwheel/{n}/known does not come back.*read heartwheel/\+/known"),
 ])
 def test_a_right_that_is_missing(env, protocol, given, named):
-    """One line names it, nothing is published, and all is once it is given."""
+    """One line names the missing right, no status is published, and all are published once the right is given."""
     guarded(env, cluster_acl(*given) + "topic readwrite hwtest/#\n")
     d = node(env, OLD, as_node(env, protocol=protocol)).start()
     wait_owned(env, {OLD})
@@ -251,8 +252,8 @@ def test_a_right_that_is_missing(env, protocol, given, named):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_an_eviction_that_is_refused(env, protocol):
-    """Nobody may say any more that the old owner is offline, nor can its last will: one line names the right, and the new
-    owner waits until the broker must have dropped it by itself, 1.5 x keepalive + 5 s."""
+    """No client may publish that the old owner is offline, and its last will may not either: one line names the right, and the
+    new owner waits until the broker must have dropped the old one, 1.5 x keepalive + 5 s."""
     acl = cluster_acl(*OF_NODES) + "topic readwrite hwtest/#\n"
     guarded(env, acl)
     old, new = [node(env, n, as_node(env, protocol=protocol)).start() for n in (OLD, NEW)]
@@ -278,7 +279,8 @@ def test_an_eviction_that_is_refused(env, protocol):
 
 @pytest.mark.parametrize("prefix,lie", [("another", None), ("heartwheel", "innocent")], ids=["another", "a lie"])
 def test_a_peer_is_cut_off_by_the_client_id_that_it_says(env, prefix, lie):
-    """A publisher's of another client_id_prefix; but not anything else that its entry may say."""
+    """The publisher of the peer has another client_id_prefix and is disconnected by the client id in the peer's entry; no other
+    text of the entry has an effect."""
     env.own_broker()
     env.own_redis()
     old, new = node(env, OLD, {"client_id_prefix": prefix}).start(), node(env, NEW).start()
@@ -308,7 +310,8 @@ def test_a_peer_is_cut_off_by_the_client_id_that_it_says(env, prefix, lie):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_broker_that_keeps_nothing(env, protocol):
-    """Nodes would not learn who claims what: one line says so, nothing is published for the devices, and Redis is right."""
+    """Without retained messages nodes cannot learn which node claims which partition: one line says so, no status is published,
+    and Redis is right."""
     env.own_broker(settings=["set_tcp_nodelay true", "max_inflight_messages 1000"])
     env.own_redis()
     d = node(env, OLD, {"protocol": protocol}).start()
@@ -334,7 +337,7 @@ def test_a_broker_that_keeps_nothing(env, protocol):
 
 
 def test_a_broker_that_restarts_is_told_at_once(env):
-    """It has forgotten everything; statuses do not wait until silence counts again."""
+    """The broker has lost everything; the statuses are published before silence counts again."""
     env.own_broker()
     env.own_redis()
     d = node(env, OLD, {"reconnect_grace": "10s"}).start()
@@ -348,7 +351,8 @@ def test_a_broker_that_restarts_is_told_at_once(env):
 
 
 def test_a_clean_stop_withdraws_last(env, pair):
-    """Its claims stand until all is released; what is retained of it in the end claims nothing, and is offline."""
+    """The claims of the stopping node stand until all partitions are released; in the end its retained presence claims nothing
+    and is offline."""
     way, start = pair
     _, old, new = start()
     spy = env.observer("heartwheel/%s/status" % OLD)
@@ -366,7 +370,7 @@ def test_a_clean_stop_withdraws_last(env, pair):
 
 
 def packets(source):
-    """MQTT packets, one by one: (its first byte, its topic if it is a PUBLISH, all of it)."""
+    """The MQTT packets, one by one: (first byte, topic if it is a PUBLISH, all bytes)."""
     data = b""
     while more := source.recv(65536):
         data += more
@@ -385,9 +389,8 @@ def packets(source):
 
 
 class Disorder(Way):
-    """... to a broker that sends what it has retained of what another node says of itself after messages that were published later: when it
-    is let go; or just ahead of a barrier that was sent after the node had claimed something, and later ones then are what
-    waits."""
+    """A link to a broker that delivers the retained presence of another node after messages that were published later: when it
+    is released; or just before a barrier that was sent after the node had claimed partitions, while later barriers wait."""
 
     def __init__(self, port, of, node, ahead=False):
         self.status, self.node, self.ahead = b"heartwheel/%s/status" % of.encode(), node.encode(), ahead
@@ -396,7 +399,7 @@ class Disorder(Way):
 
     @staticmethod
     def number(packet):
-        """Of a barrier between nodes; None: it is another message."""
+        """The number of a barrier between nodes; None: another message."""
         found = re.search(rb"/barrier.*[0-9a-f]{16} ([0-9]+)$", packet, re.S)
         return int(found[1]) if found and int(found[1]) >= 1 << 62 else None
 
@@ -407,7 +410,7 @@ class Disorder(Way):
             self.proof = self.number(packet)
 
     def is_kept(self, first, topic, packet):
-        """With the lock held."""
+        """Whether the message is kept back. The caller holds the lock."""
         if self.let_go.is_set():
             return False
         if topic == self.status and first & 1:
@@ -451,7 +454,7 @@ class Disorder(Way):
 
 @pytest.fixture
 def late(env):
-    """late(ahead): the way of the second node, which the first one knows of; and who is told of by the second."""
+    """late(ahead): the link of the second node, which the first one knows; and the devices that the second one reports."""
     env.own_broker()
     env.own_redis()
     ways = []
@@ -474,7 +477,7 @@ def late(env):
 
 
 def test_what_is_retained_comes_behind_later_messages(env, late):
-    """aedes. Claims that were read too late are told of, and all of them are read again."""
+    """As with aedes. Claims that were read too late are logged, and all claims are read again."""
     way, _, new, told = late(ahead=False)
     with env.beating(DEVICES):
         wait_until(told, what="it to publish what was handed over")
@@ -486,7 +489,7 @@ def test_what_is_retained_comes_behind_later_messages(env, late):
 
 
 def test_a_barrier_that_was_sent_before_the_last_retained_message_was_read(env, late):
-    """aedes. It proves nothing: nothing is published before another one is back."""
+    """As with aedes. Such a barrier proves nothing: no status is published before another barrier is back."""
     way, _, _, told = late(ahead=True)
     with env.beating(DEVICES):
         wait_until(way.caught.is_set, what="the first barrier behind its claims")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nodes that have different groups, as during a rolling reload: a node judges no device that it cannot hear. Such devices
-go to the node that hears them, or are reported as unjudged, with their group."""
+"""Nodes that have different groups, as during a rolling reload: a node judges no device that it cannot hear. Such devices go to
+a node that hears them, or are reported as unjudged, with their group."""
 import signal
 import threading
 
@@ -21,7 +21,7 @@ def pumps_group(env, filters="pumps", name="pumps", timeout="1s"):
 
 
 class Beats:
-    """Pumps and plain devices that beat; some pumps may stop."""
+    """Pumps and plain devices that beat; some pumps can be stopped."""
 
     def __init__(self, env):
         self.env = env
@@ -52,12 +52,12 @@ def all_online(env, devices):
 
 
 def offline(env):
-    """Devices that the stream has called offline."""
+    """The devices that have an offline entry in the stream."""
     return sorted({e["id"] for e in env.events() if e["state"] == "offline"})
 
 
 def reports(d, group, n):
-    """Status, groups, metrics and heartwheelctl name the group and so many unjudged devices."""
+    """Status, groups, metrics and heartwheelctl name the group and this number of unjudged devices."""
     s = d.status()
     g = [x for x in d.get("/v1/groups").json()["groups"] if x["name"] == group]
     return (s["unjudged"] == n and s["unjudged_groups"] == [group] and g and g[0]["unjudged"] == n
@@ -71,8 +71,8 @@ OTHERS = {"lacks the group": lambda env: "", "has other filters": lambda env: pu
 
 @pytest.mark.parametrize("how", OTHERS)
 def test_the_node_that_hears_them_is_killed(env, how):
-    """The other node owns all, calls no device offline, and says which it does not judge. The first finds a death when it is
-    back."""
+    """The other node owns all partitions, calls no device offline, and reports which devices it does not judge. When the first
+    node is back, it finds a death."""
     a, b = (node(env, "%s-%s" % (env.node, k)) for k in "ab")
     b.rewrite(b.conf.read_text() + OTHERS[how](env))
     a.rewrite(a.conf.read_text() + pumps_group(env))
@@ -99,8 +99,8 @@ def test_the_node_that_hears_them_is_killed(env, how):
 
 
 def test_a_rolling_reload(env):
-    """A group is taken out on one node, then put back; then it is changed on one node after the other. No device that beats is
-    called offline, and a death meanwhile is told by the node that hears it."""
+    """A group is removed on one node and put back; then it is changed on one node after the other. No device that beats is
+    called offline, and the node that hears a device reports its death meanwhile."""
     a, b = (node(env, "%s-%s" % (env.node, k)) for k in "ab")
     plain = a.conf.read_text(), b.conf.read_text()
     for d in (a, b):
@@ -129,8 +129,8 @@ def test_a_rolling_reload(env):
 
 
 def test_of_two_timeouts_the_longer_one(env):
-    """Also after the node that has the longer one is killed. The pumps beat more slowly than the shorter timeout, on purpose:
-    so they are none of the devices whose gaps make a run void."""
+    """Of two timeouts the longer one applies, also after the node that has it is killed. The pumps beat more slowly than the
+    shorter timeout, on purpose, so they are not among the devices whose gaps make a run void."""
     a, b = (node(env, "%s-%s" % (env.node, k)) for k in "ab")
     a.rewrite(a.conf.read_text() + pumps_group(env, timeout="6s"))
     b.rewrite(b.conf.read_text() + pumps_group(env, timeout="500ms"))
@@ -160,7 +160,7 @@ def test_of_two_timeouts_the_longer_one(env):
 
 
 def test_a_standby_with_other_groups(env):
-    """It takes the fleet over only since nobody else is there, calls no device offline, and gives the fleet back."""
+    """The standby takes the fleet only because no other node is there, calls no device offline, and gives the fleet back."""
     a, b = (node(env, "%s-%s" % (env.node, k)) for k in "ab")
     for d in (a, b):
         d.rewrite(d.conf.read_text().replace("mode = mirror", "mode = standby"))
@@ -189,8 +189,8 @@ def owned_times(*nodes):
 
 @pytest.mark.parametrize("how", ["kill", "reload"])
 def test_a_standby_keeps_the_fleet_if_no_node_has_the_group(env, how):
-    """A group is taken out on both nodes. No node can judge its devices, so they do not move the fleet. Its owner judges the
-    devices of the other group, and reports the rest as unjudged."""
+    """A group is removed on both nodes. No node can judge its devices, so the fleet does not move because of them. Its owner
+    judges the devices of the other group, and reports the rest as unjudged."""
     a, b = (node(env, "%s-%s" % (env.node, k)) for k in "ab")
     plain = {}
     for d in (a, b):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Several nodes, and devices that only write to Redis: each node listens, the owner acts. What a node writes itself is no
-sign of life to any other; no device whose key is there is called offline, whoever dies; each end of a key is told once."""
+"""Several nodes, and devices that only write to Redis: each node listens, the owner acts. A node's own write is no sign of life
+to the other nodes; no device whose key exists is called offline, whichever node dies; each end of a key is reported once."""
 import signal
 
 import pytest
@@ -15,7 +15,7 @@ KEYS = {"enabled": "yes", "configure": "yes"}
 
 @pytest.fixture
 def mirror(env):
-    """mirror(...): two nodes that listen, or those that are given to start."""
+    """mirror(...): two nodes that listen, or the given nodes to start."""
     made = []
 
     def build(start=None, **options):
@@ -37,7 +37,7 @@ def wait_listening(d):
 
 
 def of(m, node, n, tag):
-    """Ids of which this node owns each."""
+    """Up to `n` device ids in this node's partitions."""
     owners = m.owners()
     return [i for i in ("%s%d" % (tag, k) for k in range(9999)) if owners.get(partition(i)) == node.node][:n]
 
@@ -47,7 +47,7 @@ def reconnects(d):
 
 
 def make_deaf(env, d):
-    """It stands still, and what was subscribed to is no longer: also by the others, who connect anew."""
+    """Suspends the node and ends all keyspace subscriptions: those of the other nodes as well, which reconnect."""
     subscribed = [c["id"] for c in env.redis.client_list(_type="pubsub")]
     d.signal(signal.SIGSTOP)
     for c in subscribed:
@@ -64,7 +64,7 @@ def put(env, ids, seconds=600):
 
 
 def known(d, i, state):
-    """As this node has it."""
+    """The device as this node knows it."""
     said = d.device(i) or {}
     return said.get("state") == state and said.get("source") == "key"
 
@@ -80,7 +80,7 @@ def wait_known(env, m, ids, state, nodes=None):
 
 
 def test_what_a_node_writes_is_no_touch(env, mirror):
-    """Neither by its owner nor by another one a device that beats over MQTT is taken for one that has a key."""
+    """A device that beats over MQTT does not count as known by a key, neither on its owner nor on another node."""
     m = mirror()
     with m.herd(24) as h:
         h.revive()
@@ -122,7 +122,7 @@ def test_each_end_of_a_key_is_told_once(env, mirror):
 
 
 def test_the_owner_is_killed(env, mirror):
-    """Keys that live longer than the timeout; such that end while nobody decides; and one that comes then."""
+    """Keys that live longer than the timeout, keys that end while no node decides, and a key that is written then."""
     m = mirror()
     a, b = m.nodes
     live, end = of(m, a, 6, "live"), of(m, a, 6, "end")
@@ -164,7 +164,8 @@ def test_one_that_joins_knows_them(env, mirror):
 
 
 def test_one_that_did_not_listen_knows_it_from_its_hash(env, mirror):
-    """It reads of the device in the stream, which does not say that it has a key; no silence makes it offline later."""
+    """The node reads of the device in the stream, which does not say that the device has a key; later no silence takes the
+    device offline."""
     m = mirror(lease=5.0)  # for which nobody stands still here
     a, b = m.nodes
     i, = of(m, a, 1, "k")
@@ -182,7 +183,7 @@ def test_one_that_did_not_listen_knows_it_from_its_hash(env, mirror):
 
 
 def test_a_key_that_came_while_nobody_listened(env, mirror):
-    """It is found by who owns it then."""
+    """The next owner finds the key."""
     m = mirror()
     a, b = m.nodes
     i, = of(m, a, 1, "k")

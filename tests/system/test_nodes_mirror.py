@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A pair of nodes: one dies, stops, or stands still, and the other goes on; both tell the same events."""
+"""A pair of nodes: one is killed, stopped or suspended, and the other goes on; both report the same events."""
 import binascii
 import json
 import re
@@ -21,14 +21,14 @@ def partition(device):
 
 
 def node(env, name, **options):
-    """One that is not started yet."""
+    """A node that is not started yet."""
     d = env.configure(node=name, monitor={"node_id": name}, **options)
     d.rewrite(d.conf.read_text() + CLUSTER)
     return d
 
 
 class Pair:
-    """`of`: what one of them is configured with beside."""
+    """Two nodes. `of`: further sections of one node's configuration."""
 
     def __init__(self, env, of=None, **options):
         self.env = env
@@ -40,12 +40,12 @@ class Pair:
         self.wait_settled(self.nodes)
 
     def members(self):
-        """NODE_ID -> its state."""
+        """{NODE_ID: the member's state}"""
         found = self.env.redis.hgetall(self.env.key("nodes"))
         return {k: json.loads(v.split(" ", 2)[2])["state"] for k, v in found.items()}
 
     def owners(self):
-        """partition -> who owns it, with the epoch; released ones are left out."""
+        """{partition: (owner, epoch)}, without released partitions."""
         found = self.env.redis.hgetall(self.env.key("owners"))
         return {int(p): tuple(r.split(" ")) for p, r in found.items() if r.count(" ") == 1}
 
@@ -53,7 +53,8 @@ class Pair:
         return self.owners().get(partition(device), (0, None))[1]
 
     def wait_settled(self, nodes, patience=20):
-        """These are the members, all ready; they own everything, each a part, and nothing moves for a second."""
+        """These nodes are the members, all ready; each owns a part, together they own everything, and no partition moves for a
+        second."""
         names, seen = {d.node: "ready" for d in nodes}, []
 
         def look():
@@ -116,7 +117,7 @@ def test_a_clean_stop_leaves_nothing(env, pair):
 
 
 def test_the_events_are_the_same_on_each_node(env, pair):
-    """Each node tells each transition once, with the same place; and a client resumes on the other node."""
+    """Each node sends each transition once, with the same offset; a client resumes on the other node."""
     a, b = pair.nodes
     streams = [Events(d) for d in (a, b)]
     mine = [pair.device_of(a), pair.device_of(b)]
@@ -131,7 +132,8 @@ def test_the_events_are_the_same_on_each_node(env, pair):
 
 
 def test_who_stood_still_for_longer_than_its_lease(env, pair):
-    """It owns nothing when it goes on: whatever it decides before it knows is refused, and it reads again what is so."""
+    """When the node resumes it owns nothing: whatever it decides before it knows is refused, and it reads the present state
+    again."""
     a, b = pair.nodes
     i = pair.device_of(a)
     env.beat(i)
@@ -148,8 +150,8 @@ def test_who_stood_still_for_longer_than_its_lease(env, pair):
 
 
 def test_who_finds_its_name_taken_ends(env):
-    """It stood still, and another machine has its name by now. Both are connected, under the same client ids: if it stayed,
-    the two would throw each other out for ever, and nothing would be published."""
+    """The node was suspended, and meanwhile another machine has taken its name. Both are connected with the same client ids: if
+    the first one stayed, they would disconnect each other for ever, and nothing would be published."""
     env.own_redis()
     first, second = (node(env, env.node) for _ in range(2))
     first.start()
@@ -167,8 +169,8 @@ def test_who_finds_its_name_taken_ends(env):
 
 
 def test_the_stream_ends_before_the_place_of_a_claim(env):
-    """The new owner is to follow the stream to where it was at its claim. A stream that has lost that place (a failover,
-    a deletion) may not have anything there for as long as nobody decides."""
+    """The new owner must follow the stream to its end at the time of the claim. A stream that has lost that offset (a failover,
+    a deletion) may not get an entry there for as long as no node decides."""
     env.own_redis()
     way = Way(env.redis_server.port)
     pair = Pair(env, of={"b": {"redis": {"port": way.port}}})
@@ -189,7 +191,7 @@ def test_the_stream_ends_before_the_place_of_a_claim(env):
 
 
 def test_the_stream_is_lost_before_anything_of_it_was_read(env):
-    """As above, of a node that has not read an entry yet: there is no place that it could miss."""
+    """The same for a node that has not read an entry yet: there is no offset that it could miss."""
     env.own_redis()
     way = Way(env.redis_server.port)
     pair = Pair(env, of={"b": {"redis": {"port": way.port}}})
@@ -209,7 +211,7 @@ def test_the_stream_is_lost_before_anything_of_it_was_read(env):
 
 
 def lone(env, dead, **options):
-    """A mirror of one, to which these are known as dead; and a second node, which is not started."""
+    """A mirror of one node that knows these devices as offline; and a second node, which is not started."""
     a, b = node(env, env.node + "-a"), node(env, env.node + "-b", **options)
     a.start()
     with env.beating(dead, 0.2):
@@ -219,7 +221,7 @@ def lone(env, dead, **options):
 
 
 def wait_dead(env, nodes, dead):
-    """Nobody has forgotten them, nor that they are dead."""
+    """These devices are still known and offline."""
     for d in nodes:
         wait_until(lambda d=d: all(d.state(i) == "offline" for i in dead), 15, "%s to know the dead" % d.node)
     wait_until(lambda: all(env.in_store(i) == "offline" for i in dead), 15, "Redis to have the dead")
@@ -228,7 +230,7 @@ def wait_dead(env, nodes, dead):
 
 
 def runs_and_dies(env, d):
-    """It leaves its name and its mark in Redis."""
+    """The node starts and is killed; its name and its run id stay in Redis."""
     d.start()
     wait_until(lambda: env.redis.exists(env.key("monitor", d.node)), what="its mark")
     d.kill()
@@ -239,8 +241,8 @@ DEAD = ["dead%d" % k for k in range(24)]
 
 @pytest.mark.parametrize("again", [False, True])
 def test_redis_is_emptied_behind_a_first_load(env, again):
-    """What a node has loaded, and is not in Redis any more when it reads all again, has not been forgotten for that. Nor
-    where its name is that of a run before until a lease is over, whose mark it leaves."""
+    """A device that the node has loaded, and that Redis lacks when the node reads all again, is not forgotten for that. Also if
+    the node's name is still that of an earlier run until a lease is over."""
     env.own_redis()
     way = Way(env.redis_server.port)
     a, b = lone(env, DEAD, redis={"port": way.port})
@@ -256,7 +258,7 @@ def test_redis_is_emptied_behind_a_first_load(env, again):
 
 
 def test_redis_is_emptied_that_took_no_mark(env):
-    """The same of one that could not leave the mark there by which it would find that."""
+    """The same for a node that could not store the run id by which it would notice the emptying."""
     env.own_redis()
     keys = ["~%s[^m]*" % env.prefix, "%%R~%smonitor:*" % env.prefix]
     env.redis.execute_command("ACL", "SETUSER", "one", "on", ">one", "&*", "+@all", *keys)
@@ -271,7 +273,8 @@ def test_redis_is_emptied_that_took_no_mark(env):
 
 @pytest.mark.parametrize("again", [False, True])
 def test_what_was_forgotten_while_the_stream_was_lost(env, again):
-    """Nor is it kept by a node that has read all for the first time only."""
+    """A device that was forgotten while the stream was lost is not kept by a node that has only now read everything for the
+    first time."""
     env.own_redis()
     way = Way(env.redis_server.port)
     a, b = lone(env, DEAD, redis={"port": way.port})
@@ -293,7 +296,8 @@ def test_what_was_forgotten_while_the_stream_was_lost(env, again):
 
 
 def test_who_may_not_read_the_stream_any_more(env):
-    """It is not ready, says so once, and leaves all to the other, which misses nothing; and has its share again once it may."""
+    """The node is not ready, says so once, and leaves all partitions to the other node, which misses nothing. It has its share
+    again once it may read."""
     env.own_redis()
     env.redis.execute_command("ACL", "SETUSER", "one", "on", ">one", "~*", "&*", "+@all")
     pair = Pair(env, of={"a": {"redis": {"username": "one", "password_file": secret(env, "one")}}})
@@ -324,7 +328,7 @@ DEVICE_KEYS = ("connected:*", "disconnected:*", "state:*", "offline", "outbox", 
 
 
 def grant(env, *rights):
-    """A Redis user with all rights of the example ACL, and these changes."""
+    """A Redis user with all rights of the example ACL and these changes."""
     keys = ["~" + env.key(k) for k in DEVICE_KEYS if "~" + k not in rights]
     others = ["~" + env.key(k) for k in ("sight", "monitor:*", "monitors", "watched", "nodes", "owners", "nodes_left")]
     changes = [r for r in rights if not r.startswith("~")]
@@ -333,7 +337,7 @@ def grant(env, *rights):
 
 @pytest.mark.parametrize("right", ["-set", "-xadd", "~state:*", "~offline", "-hdel"])
 def test_a_node_that_may_not_write_leaves_its_partitions_to_the_other(env, right):
-    """It says so, and so does /readyz. It has its share again once it may."""
+    """The node and its /readyz say that it may not write. It has its share again once it may."""
     env.own_redis()
     grant(env)
     pair = Pair(env, timeout="1s", of={"a": {"redis": {"username": "one", "password_file": secret(env, "one")}}})
@@ -356,7 +360,7 @@ def test_a_node_that_may_not_write_leaves_its_partitions_to_the_other(env, right
 
 
 def test_no_node_may_write(env):
-    """Each keeps what it owns, and goes on at the broker. A node that starts then owns its share as well."""
+    """Each node keeps what it owns and continues at the broker. A node that starts then owns its share as well."""
     env.own_redis()
     grant(env)
     pair = Pair(env, timeout="1s", redis={"username": "one", "password_file": secret(env, "one")})
@@ -376,7 +380,7 @@ def test_no_node_may_write(env):
 
 
 def test_the_barriers_of_other_nodes_are_no_heartbeats(env):
-    """A filter that takes heartwheel/NODE/barrier makes no device of a node."""
+    """A filter that matches heartwheel/NODE/barrier makes no device of a node."""
     pair = Pair(env, groups=[("wide", {"heartbeat": "+/{id}/+", "timeout": "1s"})])
     names = {d.node for d in pair.nodes}
     i = pair.device_of(pair.nodes[0])

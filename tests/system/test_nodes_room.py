@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nodes and monitors that have no room for all devices (max_devices): a node with room owns those devices; where there is
-none, they are reported as unjudged. All is well again once there is room."""
+"""Nodes and monitors that have no room for all devices (max_devices): a node with room owns those devices; without such a node
+they are reported as unjudged. Once there is room, all are judged again."""
 import signal
 
 import pytest
@@ -14,7 +14,7 @@ FEW = 8
 
 
 def limit(d, n):
-    """Rewrites the configuration with max_devices = n."""
+    """Writes the configuration again, with max_devices = n."""
     lines = [x for x in d.conf.read_text().splitlines() if not x.startswith("max_devices")]
     at = lines.index("[monitor]")
     d.rewrite("\n".join(lines[:at + 1] + ["max_devices = %d" % n] + lines[at + 1:]) + "\n")
@@ -59,7 +59,7 @@ def test_a_node_without_room_owns_no_device_that_it_does_not_know(env):
 
 
 def test_the_node_with_room_is_killed(env):
-    """The other one owns all, and reports those that it has no room for."""
+    """The other node owns all partitions, and reports the devices for which it has no room."""
     a, b = pair(env, FEW, 1000)
     a.start()
     with env.beating(DEVICES):
@@ -108,7 +108,7 @@ def test_one_monitor_without_room(env, how):
 
 
 def test_a_standby_with_room_gets_the_fleet(env):
-    """And one without enough room does not get it back."""
+    """The standby with room gets the fleet, and a node without enough room does not get it back."""
     a, b = pair(env, FEW, 1000, "standby")
     b.start(seeing=False)
     wait_until(lambda: owner_of(env, "x") == b.node, 20)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nodes of which one hears the fleet and the others stand by: nobody who beats is called offline whatever becomes of the one
-that has it; each true death is told once, by whoever has it then; and those that stand by cost the broker nothing, and say
-who can be asked."""
+"""Nodes one of which hears the fleet while the others stand by: no device that beats is called offline, whatever happens to the
+owner; each death is reported once, by the owner at that time; and the standbys cost the broker nothing and name the owner."""
 import json
 import os
 import signal
@@ -19,7 +18,7 @@ BROKER = {"settings": ["max_queued_messages 100000", "max_inflight_messages 1000
 
 @pytest.fixture
 def make(env):
-    """make(n, ...): a Standby of n nodes, of which one has the fleet, a herd that beats, and what is told of it."""
+    """make(n, ...): a Standby of n nodes one of which owns the fleet, a herd that beats, and the reports about it."""
     made = []
 
     def build(n=2, herd=HERD, interval=0.25, **options):
@@ -41,7 +40,7 @@ def make(env):
 
 
 def parts(m):
-    """The one that has the fleet, and the others."""
+    """The owner of the fleet, and the other nodes."""
     head = m.head()
     return head, [d for d in m.nodes if d is not head]
 
@@ -54,12 +53,12 @@ def die_and_return(h, t, *devices):
 
 
 def all_in_time(m, t, more=0.0):
-    """No death was told later than the contract has it: T + start + grace + timeout, from its own timeout on."""
+    """No death was reported later than the contract allows: T + start + grace + timeout after its own timeout."""
     in_time(t.latest(), m.takeover() + m.timeout + more, "a death that was told late")
 
 
 def subscribed(env, node):
-    """The filters that a node's readers have subscribed to at the broker since they last connected, by its log."""
+    """The filters that a node's readers have subscribed to since they last connected, by the broker's log."""
     have = set()
     for line in env.broker.log().splitlines():
         words = line.split()
@@ -77,7 +76,7 @@ def of_the_fleet(env, node):
 
 
 def stands_by(m, d, head):
-    """As it says itself."""
+    """Whether the node reports that it stands by."""
     c = d.status()["cluster"]
     return c["standing_by"] and c["owner"] == head.node
 
@@ -143,7 +142,7 @@ def test_what_they_say(env, make):
 
 
 def test_calm(env, make):
-    """Nothing moves while nothing happens."""
+    """The fleet does not move while nothing happens."""
     m, h, t = make(2)
     before = env.redis.hgetall(env.key("owners"))
     throughout(lambda: env.redis.hgetall(env.key("owners")) == before, 3 * m.lease)
@@ -183,7 +182,7 @@ def test_it_is_killed(env, make, n):
 
 
 def test_it_stands_still_for_longer_than_its_lease(env, make):
-    """When it wakes up it says nothing of the fleet, forgets it, and stands by in the same process."""
+    """When the suspended owner resumes, it publishes nothing about the fleet, unloads it, and stands by in the same process."""
     m, h, t = make(2)
     head, (other,) = parts(m)
     pid = head.proc.pid
@@ -217,8 +216,8 @@ def threads(d):
 
 
 def test_it_is_stuck_in_a_connect(env, make):
-    """The broker cannot be reached, and nobody says so. What tries to connect would do so once it can, under the client ids
-    of the one that follows it: that waits, and the loop does not."""
+    """The broker cannot be reached, and no error arrives. The pending connect could succeed later, under the client ids of the
+    successor: the node waits for the connect's end, and its loop does not."""
     m, h, t = make(2, cuttable=True)
     head, (other,) = parts(m)
     way, = m.from_broker(head)
@@ -274,8 +273,8 @@ def test_it_is_cut_from_the_broker(env, make, silently):
 @pytest.mark.parametrize("lease", [1.0, 5.0])
 @pytest.mark.parametrize("stuck", [False, True], ids=["silent", "stuck"])
 def test_its_way_to_the_broker_is_silent(env, make, lease, stuck):
-    """Its connections to the broker stay open and carry nothing, and no keepalive ends them soon: it lets the fleet go after a
-    lease of blindness and does not claim it again, though it is the preferred owner, and not while it waits for its threads,
+    """Its connections to the broker stay open and carry nothing, and no keepalive ends them soon. It releases the fleet after a
+    lease of blindness and does not claim it again, although it is the preferred owner; also not while it waits for its threads,
     which are stuck in a connect."""
     m, h, t = make(2, lease=lease, cuttable=True, mqtt={"keepalive": "60s"})
     head, (other,) = parts(m)
@@ -301,7 +300,8 @@ def test_its_way_to_the_broker_is_silent(env, make, lease, stuck):
 
 
 def test_the_way_of_one_that_stands_by_is_silent(env, make):
-    """It is not ready, so that the fleet is not given to it, and says so; a broker that stands still for both moves nothing."""
+    """A standby whose link to the broker is silent is not ready, so it does not get the fleet, and says so; a broker that
+    stands still for both nodes moves nothing."""
     m, h, t = make(2, cuttable=True, mqtt={"keepalive": "60s"})
     head, (other,) = parts(m)
     for d in other, head:
@@ -321,7 +321,7 @@ def test_the_way_of_one_that_stands_by_is_silent(env, make):
 
 
 def test_it_is_stopped(env, make):
-    """What it had is another's at once, which starts with it as after a start."""
+    """The fleet of the stopped owner belongs to another node at once, which begins as after a start."""
     m, h, t = make(2)
     head, (other,) = parts(m)
     h.kill("d0")
@@ -363,7 +363,7 @@ def test_rolling_restart(env, make):
 
 
 def test_the_broker_is_restarted(env, make):
-    """The one that has the fleet keeps it: no other would see sooner."""
+    """The owner keeps the fleet: no other node would see sooner."""
     m, h, t = make(2, lease=1.0, mqtt={"reconnect_grace": "3s"})
     before = env.redis.hgetall(env.key("owners"))
     t.hear()
@@ -379,7 +379,8 @@ def test_the_broker_is_restarted(env, make):
 
 
 def test_who_cannot_hear_it_leaves_it_to_others(env, make):
-    """The broker cuts the preferred node off when it subscribes to the fleet: it does not take the fleet again and again."""
+    """The broker disconnects the preferred node when it subscribes to the fleet: this node does not take the fleet again and
+    again."""
     m, h, t = make(2, cuttable=True)
     head, (other,) = parts(m)
     way, = m.from_broker(head)
@@ -395,7 +396,7 @@ def test_who_cannot_hear_it_leaves_it_to_others(env, make):
 
 
 def test_who_gets_no_barrier_back_does_not_take_it(env, make):
-    """The node that is preferred may not read its own barriers: it would judge no device."""
+    """The preferred node may not read its own barriers, so it would judge no device: it does not take the fleet."""
     m, h, t = make(2, mqtt={"barrier_timeout": "500ms"})
     head, (other,) = parts(m)
     env.broker.acl = "topic readwrite #\ntopic deny heartwheel/%s/barrier\n" % head.node
@@ -413,7 +414,8 @@ def test_who_gets_no_barrier_back_does_not_take_it(env, make):
 
 
 def test_redis_is_away(env, make):
-    """The one that has the fleet goes on by MQTT; the others stand by. Redis comes back empty: what was known is there again."""
+    """The owner of the fleet continues by MQTT; the others stand by. Redis comes back empty: the known devices are written
+    again."""
     m, h, t = make(2)
     h.kill("d9")
     t.wait()
@@ -435,8 +437,8 @@ def test_redis_is_away(env, make):
 
 
 def test_what_was_seen_is_counted_from_who_had_it_last(env, make):
-    """Redis has when a device was heard last as it was refreshed last, which may be a timeout ago; and nobody heard it since
-    the one that had the fleet died: neither is silence. Devices beat just within their timeout."""
+    """Redis has the last heartbeat as of the last refresh, which may be a timeout ago, and no node heard the device after the
+    owner died: neither is silence. The devices beat just within their timeout."""
     m, h, t = make(2, lease=2.0, interval=1.2)
     head, (other,) = parts(m)
     m.crash(head)

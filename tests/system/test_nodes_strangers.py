@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What others than the nodes may write for them: presences of nodes that are none, epochs that cannot be, records that
-mean nothing. None of it keeps a mirror from telling of a death."""
+"""What other clients may write in the place of nodes: presences of unknown nodes, impossible epochs, meaningless records. None
+of them keeps a mirror from reporting a death."""
 import json
 import time
 
@@ -16,7 +16,7 @@ HERD = 30
 
 @pytest.fixture
 def make(env):
-    """make(n, before=...): a Mirror of n nodes that share all partitions, a herd that beats, and what is told of it."""
+    """make(n, before=...): a Mirror of n nodes that share all partitions, a herd that beats, and the reports about it."""
     made = []
 
     def build(n, before=None, **options):
@@ -39,7 +39,7 @@ def make(env):
 
 
 def presence(env, node, epoch, publisher=None):
-    """Retained: `node` claims everything with this epoch."""
+    """A retained presence: `node` claims everything with this epoch."""
     text = {"time": 1, "online": True, "blind": False, "by": node, "seq": 1, "cluster": "heartwheel", "state": "ready",
             "claims": "0-255:%d" % epoch}
     (publisher or env.publisher).publish("heartwheel/%s/status" % node, json.dumps(text), 1, True)
@@ -51,7 +51,7 @@ def known(env, node, epoch, publisher=None):
 
 
 def tells_of_deaths(m, h, t):
-    """One of each node's devices dies and comes back."""
+    """One device of each node stops and returns, and both transitions are reported."""
     victims = [m.owned_by(d, h.beasts)[0] for d in m.nodes]
     h.kill(*victims)
     t.wait()
@@ -67,7 +67,7 @@ def refused(d, kind):
 
 
 def test_an_epoch_that_cannot_be(env, make):
-    """Said by a stranger, by a node, or written in Redis: it counts as none, also after a restart."""
+    """An impossible epoch, published by a stranger or a node, or written in Redis, is ignored, also after a restart."""
     m, h, t = make(2)
     a, b = m.nodes
     known(env, "ghost", GREATEST)
@@ -94,8 +94,8 @@ def test_an_epoch_that_cannot_be(env, make):
 
 
 def test_strangers_do_not_count(env, make):
-    """1,500 of them, retained, before the nodes are there, and 70 that claim everything, with less and with more than the
-    nodes do."""
+    """1,500 retained presences of strangers before the nodes start, and 70 that claim everything, with smaller and with greater
+    epochs than the nodes."""
     def before():
         publisher = env.client()
         for k in range(1500):
@@ -122,7 +122,7 @@ def test_strangers_do_not_count(env, make):
 
 
 def test_partitions_without_an_owner(env):
-    """A node that has just started, and may not take what another had."""
+    """A node that has just started, and may not take over what another node owned."""
     m = Mirror(env, 1, lease=10)
     d = m.nodes[0].start(seeing=False)
     wait_until(lambda: b"partitions have no owner" in d.get("/readyz").body, what="that nobody owns them")

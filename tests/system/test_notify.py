@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""[notify]: `exec` and `webhook` are receivers of heartwheel-alert, and the other daemons send nothing."""
+"""[notify]: `exec` and `webhook` are receivers of heartwheel-alert; the other daemons send nothing."""
 import email.header
 import http.server
 import json
@@ -19,8 +19,8 @@ from hw_wait import throughout, wait_until
 
 
 class WebServer(http.server.ThreadingHTTPServer):
-    """Keeps what is posted to it. `answers`: the status of each request in turn, the last one for all others; "hang":
-    none at all until the server is closed."""
+    """Keeps each posted message. `answers`: the status of each request in turn, the last one for all others; "hang": no answer
+    until the server is closed."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -44,7 +44,7 @@ class WebServer(http.server.ThreadingHTTPServer):
 
 
 def parsed(body):
-    """None: it is for people."""
+    """None: the text is for people."""
     try:
         return json.loads(body)
     except ValueError:
@@ -94,12 +94,12 @@ def script(env, text, name="hook"):
 
 
 def monitored(env, a, **options):
-    """heartwheeld, which passes on requests to heartwheel-alert."""
+    """heartwheeld, which passes requests on to heartwheel-alert."""
     return env.daemon(alert={"socket": a.socket}, **{"monitor": NO_STALL, "mqtt": NO_STANDSTILL, **options})
 
 
 def messages_of(a, name):
-    """The last messages of a receiver, the newest first."""
+    """A receiver's last messages, the newest first."""
     return next(r for r in a.json("/v1/receivers")["receivers"] if r["name"] == name)["messages"]
 
 
@@ -125,7 +125,7 @@ def test_both_receivers_get_the_same(env, web):
 
 
 def test_the_other_daemons_send_nothing(env, web):
-    """They read past [notify]; heartwheel-alert alone checks it."""
+    """They ignore [notify]; only heartwheel-alert checks it."""
     server = web()
     notify = {"webhook": server.url, "notify_interval": "100ms", "no_such_key": "1"}
     d = env.daemon(timeout="300ms", notify=notify)
@@ -141,7 +141,7 @@ def test_the_other_daemons_send_nothing(env, web):
 
 
 def test_blindness_of_the_monitor(env):
-    """The broker goes away: one message after blind_after, one when the monitor sees again."""
+    """The broker goes away: one message after blind_after, and one when the monitor sees again."""
     env.own_broker()
     inbox = Inbox(env)
     a = Alert(env, notify={"exec": inbox.path, "notify_interval": "100ms"}, blind_after="2s").start()
@@ -217,7 +217,7 @@ def test_a_reload_applies_notify(env, web):
 
 
 def test_a_program_inherits_nothing(env):
-    """It has no descriptor of the daemon, no ignored signal, no arguments, no shell, and a minimal environment."""
+    """The program has no descriptor of the daemon, no ignored signal, no arguments, no shell, and a minimal environment."""
     out = env.dir / "out"
     path = script(env, 'cat >/dev/null\n{ echo "$# $0"; env; ls -l /proc/self/fd; grep SigIgn /proc/self/status; } >%s.part 2>&1\n'
                        'mv %s.part %s\n' % (out, out, out), "with space; $(touch no)")
@@ -317,7 +317,7 @@ def test_no_receiver_and_no_heartwheel_alert(env):
 
 
 class TrailerServer:
-    """Answers each request with 200 and `n` trailers, fewer if the client closes the connection. `sent`: the bytes of each
+    """Answers each request with 200 and `n` trailers, or fewer if the client closes the connection. `sent`: the bytes of each
     answer that has ended."""
 
     def __init__(self, n):
@@ -351,7 +351,7 @@ class TrailerServer:
 
 
 def test_an_answer_with_very_many_trailers_ends(env):
-    """libcurl keeps each trailer, so the connection is closed. The server's end of it can buffer a few MB."""
+    """libcurl keeps each trailer, so the daemon closes the connection. The server's end of it can buffer a few MB."""
     server = TrailerServer(20_000_000)
     a = Alert(env, notify={"webhook": server.url}).start()
     assert a.request("POST", "/v1/receivers/webhook/test").status == 202

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What is told of the fleet is what the daemon itself knows: also while Redis is away, and while it cannot hear the fleet."""
+"""The API reports what the daemon itself knows about the fleet: also while Redis is away, and while the daemon cannot hear the
+fleet."""
 import json
 import signal
 
@@ -10,7 +11,7 @@ from test_ctl import Watch
 
 
 def die(env, d, device):
-    """A goodbye that the machine's standstill touches is void: then it says so again."""
+    """Sends a goodbye, and repeats it if it is void: a standstill of the machine makes it so."""
     def gone():
         env.beat(device, {"online": False})
         return wait_for(lambda: d.state(device) == "offline", 2)
@@ -31,7 +32,7 @@ def transitions(d, device=None):
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_redis_away(env, how):
-    """Who dies meanwhile is told of at once, once, and has its place in the stream when Redis is there again."""
+    """A death meanwhile is reported at once and only once, and has its offset in the stream when Redis is back."""
     env.own_redis()
     d = env.daemon(timeout="1h")
     for name in ("a", "b"):
@@ -99,7 +100,7 @@ def test_a_start(env):
 
 
 def test_a_restart_says_that_it_remembers_a_part(env):
-    """After a start the daemon has the stream's last two hundred entries: they are not presented as all."""
+    """After a start the daemon has the stream's last two hundred entries: it does not present them as all."""
     d = env.daemon()
     for name in "a", "b", "c":
         env.beat(name)

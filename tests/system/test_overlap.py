@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Filters that overlap: a broker may deliver a message once for each of them (mosquitto does in MQTT 5), it counts once."""
+"""Filters that overlap: a broker may deliver a message once for each filter (mosquitto does so with MQTT 5), but it counts
+once."""
 import pytest
 
 from hw_wait import wait_until
@@ -12,7 +13,7 @@ def listen(env, protocol, filters, **options):
 
 
 def heard(env, d, count):
-    """How many more heartbeats were counted, beyond those that fence them."""
+    """The number of heartbeats that were counted meanwhile, without those that fence them."""
     env.settle(d)
     before = d.metrics().get("heartbeats_total")
     for i in range(count):
@@ -48,7 +49,7 @@ def test_a_reload_that_adds_the_wider_filter(env):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_filters_of_which_none_covers_the_other(env, protocol):
-    """The second copy is passed over; what only one of them matches is not, nor what is said again."""
+    """The second copy is skipped; a message that only one filter matches is counted, and so is a repeated message."""
     d = listen(env, protocol, ["/{id}/+", "/{id}/heartbeat/#"])
     env.settle(d)
     before = d.metrics().get("heartbeats_total")

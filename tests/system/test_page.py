@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The dashboard at bad moments, where it must not contradict itself; and which, where, is it new."""
+"""The dashboard in bad moments: it must not contradict itself. And: which transitions it shows as new, and where."""
 import csv
 import io
 import json
@@ -71,7 +71,7 @@ def two_groups(env):
 
 
 def test_first_run(env, browser):
-    """An empty page says what to do, and doing it fills it."""
+    """An empty page says what to do, and doing so fills it."""
     d = start(env, timeout="1h", mqtt={"reconnect_grace": "1m"}, seeing=False)
     b = browser()
     b.open(d.url)
@@ -140,7 +140,8 @@ HOLD = """await page.addInitScript(() => {
 
 
 def test_once_although_told_twice_at_once(env, browser):
-    """While Redis is late a transition is told by the daemon, and again as the stream has it: both may come in one burst."""
+    """While Redis is late the daemon reports a transition, and again with its offset in the stream: both may come in one burst,
+    and the page shows it once."""
     env.own_redis()
     d = start(env, timeout="1h")
     for name in ("a", "b"):
@@ -169,13 +170,13 @@ def test_once_although_told_twice_at_once(env, browser):
 
 
 def deaths(b):
-    """Of how many the feed tells, be it in one entry or, on a busy machine, in several."""
+    """The number of deaths in the feed, in one entry or, on a busy machine, in several."""
     some = [re.fullmatch("([0-9,]+)(?: or more)? of default", name) for name, state in b.feed() if state == "offline"]
     return sum(int(one[1].replace(",", "")) if one else 1 for one in some)
 
 
 def test_what_is_told_late_is_no_news(env, browser):
-    """Of more transitions than the page asks for, the older ones have no place yet when it is opened."""
+    """There are more transitions than the page requests, and the older ones have no offset yet when the page is opened."""
     env.own_redis()
     d = start(env, timeout="1h")
     for name in range(1100):
@@ -199,7 +200,7 @@ def test_what_is_told_late_is_no_news(env, browser):
 
 
 def test_what_was_left_out(env, browser):
-    """It may belong to each of the entries that are the oldest ones."""
+    """What the page left out may belong to each of the oldest entries."""
     d = start(env, groups=two_groups(env)[1:] + [("fans", {"heartbeat": env.root + "/f/{id}", "timeout": "1h"})])
     for k in range(600):
         for group in "pf":
@@ -213,7 +214,7 @@ def test_what_was_left_out(env, browser):
 
 
 def test_a_list_that_is_not_answered(env, browser):
-    """Nobody is said to be offline no more because nobody answered."""
+    """A list request that gets no answer shows no device as online again."""
     d = start(env, timeout="1h")
     env.beat("b")
     die(env, d, "a")
@@ -257,7 +258,7 @@ def test_blind_and_back(env, browser):
 
 
 def test_a_mass_death(env, browser):
-    """One entry that opens; counts by group and by a level of the id; all of it leads to the devices."""
+    """One entry of the feed, which can be opened; counts by group and by a level of the id; each links to the devices."""
     d = start(env, groups=two_groups(env))
     many(env, d, "p", 9)
     b = browser()
@@ -293,7 +294,8 @@ def test_a_mass_death(env, browser):
 
 
 def test_below_the_list_stands_what_the_tile_says(env, browser):
-    """Also while the list itself is late, as it is when thousands change at once."""
+    """Below the list stands the tile's number, also while the list itself is late, as it is when thousands of devices change at
+    once."""
     d = start(env, groups=two_groups(env))
     many(env, d, "p", 400)
     b = browser()
@@ -373,7 +375,8 @@ def test_nothing_that_axe_finds(env, browser, size, scheme):
 
 
 def test_a_moments_standstill_is_no_banner(env, browser):
-    """Under a second: no banner and no colour; a chart has it as short as it was, and says from when on its counts are."""
+    """Under a second: no banner and no colour. A chart shows it with its true length, and says since when its counts are
+    complete."""
     d = start(env, timeout="1h")
     b = browser()
     b.open(d.url)

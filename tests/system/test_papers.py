@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The manuals and docs against the programs and their source: what a paper lists is what there is, no more and no less. No
-server runs."""
+"""The manuals and docs are compared with the programs and their source: each list is complete and has nothing else. No server
+runs."""
 import re
 import subprocess
 import sys
@@ -70,7 +70,7 @@ def test_the_manual_has_the_defaults():
 
 
 def test_the_manual_has_the_ranges(tmp_path):
-    """As the daemons name them when a value is not a number."""
+    """The ranges are those that the daemons name when a value is not a number."""
     keys = {where: kind for where, (kind, _) in options().items() if kind in ("INT", "DURATION")}
     conf, lines, at = tmp_path / "wrong.conf", [], {}
     for section in dict.fromkeys(section for section, _ in keys):
@@ -104,7 +104,7 @@ def test_the_manual_has_the_lengths():
 
 @pytest.mark.parametrize("daemon", DAEMONS)
 def test_the_example_has_the_defaults(daemon, tmp_path):
-    """In the eyes of each daemon; those of heartwheeld also in tests/unit/test_conf_reload.c."""
+    """As each daemon reads the example; those of heartwheeld also in tests/unit/test_conf_reload.c."""
     if not (BUILD / daemon).exists():
         pytest.skip("%s is not built" % daemon)
     texts, example = [], read("conf/monitor.conf.example")
@@ -124,7 +124,7 @@ def test_the_example_has_the_defaults(daemon, tmp_path):
 
 
 def rendered(text):
-    """mdoc(7) as plain text, line ends as spaces."""
+    """mdoc(7) as plain text, with line ends as spaces."""
     return " ".join(conf_example.plain(line) for line in text.splitlines())
 
 
@@ -155,7 +155,7 @@ def test_commands_of_heartwheelctl():
 
 
 def test_exit_statuses():
-    """The names in the source, and what each manual lists."""
+    """The statuses of the source are those that each manual lists."""
     assert re.search(r"HW_EXIT_USAGE = 2,[^,}]*HW_EXIT_IN_USE +/", read("src/run/options.h")), "3 is the last one of the daemons"
     ctl = dict(re.findall(r"HW_EXIT_(\w+) = (\d)", read("src/ctl/ctl.h")))
     for manual, statuses in (("man/heartwheeld.8", "0123"), ("man/heartwheel-tasks.8", "012"), ("man/heartwheel-history.8", "012"),
@@ -177,7 +177,7 @@ def lacking(paper, names):
 
 @pytest.mark.parametrize("paper", ["man/heartwheel-api.7", "docs/redis.md", "docs/events.md"])
 def test_papers_name_each_reason(paper):
-    """Each that the core gives; docs/redis.md about statuses, which a forgotten device has not."""
+    """Each reason of the core; docs/redis.md about statuses lacks those of a forgotten device, which has no status."""
     core = "".join(p.read_text() for p in (SRC / "src" / "core").glob("*.c") if p.name != "transition.c")
     names = [n for n in names_of("src/core/transition.c", "reasons") if "HW_REASON_" + n.upper() in core]
     assert len(names) >= 6
@@ -190,7 +190,7 @@ def test_papers_name_each_cause_of_blindness(paper):
 
 
 def test_heartwheeld_8_lists_what_a_reload_applies():
-    """Keys by their names; of a section in which all are live, that section."""
+    """Keys by their names; a section whose keys are all live, by its name."""
     text = rendered(re.search(r"^\.It Dv SIGHUP\n(.*?)(?=^\.It )", section("man/heartwheeld.8", "SIGNALS"), re.M | re.S)[1])
     said = {where: set(re.findall(r"\w+", keys)) for keys, where in re.findall(r"(?:^|[:;] )([^;:]*?) of \[(\w+)\]", text)}
     live = {}
@@ -216,7 +216,7 @@ def test_redis_md_has_every_key():
 
 
 def installed():
-    """{path below the documentation's directory: path in the source} of what `make install` puts there."""
+    """{path below the documentation's directory: path in the source} of the files that `make install` puts there."""
     found, names = {}, {"docdir": "", "pagesdir": "docs/", "samplesdir": "docs/examples/", "examplesdir": "examples/",
                     "containersdir": "containers/"}
     for makefile in ("Makefile.am", "docs/local.mk", "conf/local.mk"):
@@ -233,7 +233,7 @@ def installed():
 
 
 def anchors(text):
-    """As GitHub makes them of headings."""
+    """The anchors that GitHub makes of headings."""
     heads = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
     return {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", h).lower()).replace(" ", "-") for h in heads}
 

@@ -43,7 +43,7 @@ def status_of(env, device):
 
 
 def test_parents_are_everywhere(env):
-    """In the hash, the entries, the API and the list; they follow the heartbeats, and a reload takes them away."""
+    """Parents are in the hash, the entries, the API and the list; they follow the heartbeats, and a reload removes them."""
     d = daemon(env, gateway="1h", valve="1h")
     gateway(env, "gateway-a")
     gateway(env, "gateway-b")
@@ -72,7 +72,7 @@ def test_parents_are_everywhere(env):
 
 
 def test_wait_and_parent_heard(env):
-    """While its parent is online the cause of a device is open, for wait_ms; the parent's next heartbeat ends that."""
+    """While its parent is online, the cause of a device's outage is open for wait_ms, or until the parent's next heartbeat."""
     d = daemon(env, gateway="1h", valve="1s")
     gateway(env, "gateway-a")
     wait_until(lambda: d.state("gateway-a") == "online")
@@ -101,7 +101,8 @@ def test_the_status_names_the_dead_parent(env):
 
 
 def test_a_dead_gateway_takes_its_devices(env):
-    """parent_death = take: they go offline with it, for the reason `parent`, and come back by themselves."""
+    """parent_death = take: a gateway's devices go offline with it, for the reason `parent`, and each returns with its own
+    heartbeat."""
     d = daemon(env, gateway="1h", valve="1h", parent_death="take", online_after=3)
     gateway(env, "gateway-a")
     devices = ["v%d" % k for k in range(50)]

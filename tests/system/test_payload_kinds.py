@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Groups whose payloads are read in another way: Homie devices, and batches of gateways."""
+"""Groups with other payload formats: Homie devices, and batches of gateways."""
 import json
 import subprocess
 
@@ -18,12 +18,12 @@ def homie(env, **keys):
 
 
 def say(env, device, text, retain=True, what="$state"):
-    """As Homie devices do: every message is published to be retained."""
+    """As Homie devices do: publishes each message with retain."""
     env.publisher.publish("%s/homie/%s/%s" % (env.root, device, what), text, 1, retain)
 
 
 def test_homie_life(env):
-    """A device as the convention has it: its last will is "lost", its state is retained, and it says what it does."""
+    """A device by the convention: its last will is "lost", its state is retained and names what the device does."""
     d = env.daemon(groups=homie(env))
     observer = env.observer(env.root + "/told/+")
     topic = env.root + "/homie/lamp/$state"
@@ -153,7 +153,7 @@ def test_batch_keeps_its_devices_alive_and_no_other(env):
     ('["v",{"id":"w"', 1, 1), (json.dumps(["v"] + ["x" * 100] * 700), 1, 1),
     ('[1,null,["v"],{},{"id":7}]', 5, 0), ('["","v+",{"id":"a#"},"%s"]' % ("l" * 256), 4, 0)])
 def test_batch_that_is_none(env, payload, refused, errors):
-    """Refused and counted, and none of what it names is heard of."""
+    """The batch is refused and counted, and no device that it names is heard."""
     d = env.daemon(groups=batch(env))
     send(env, payload)
     send(env, ["good"])
@@ -183,8 +183,8 @@ def test_retained_batch_is_history(env):
 
 
 def test_ten_thousand_elements_in_one_message(env):
-    """Nothing is lost, nobody is judged meanwhile, and no turn of the loop is long: by its own CPU time, since a turn that
-    waits for a processor is not long by its own doing."""
+    """No element is lost, no device is judged meanwhile, and no turn of the loop is long. CPU time counts, since a turn that
+    waits for a processor is not long by its own work."""
     d = env.daemon(groups=batch(env))
     ids = ["%x" % k for k in range(9500)]
     payload = json.dumps(ids, separators=(",", ":"))
@@ -206,7 +206,7 @@ def test_ten_thousand_elements_in_one_message(env):
 
 
 def test_batch_and_barriers(env):
-    """Devices that a large batch keeps alive, with a timeout that is hardly longer than it takes to be worked off."""
+    """A large batch keeps the devices online although their timeout is hardly longer than the time that the batch takes."""
     d = env.daemon(groups=batch(env, timeout="1s"))
     payload = json.dumps(["k%d" % k for k in range(5000)])
     send(env, payload)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a payload can say, and what it cannot do."""
+"""What a payload can express, and what it cannot cause."""
 import json
 import os
 import random
@@ -104,7 +104,8 @@ def test_json_that_is_too_long_to_be_read(env):
 
 
 def test_live_message_with_the_retain_flag_is_a_heartbeat(env):
-    """With retained = count what a device publishes with retain is live when it is sent; only the replay is history."""
+    """With retained = count, a message that a device publishes with retain is live when it is sent; only its replay is
+    history."""
     for protocol in ("5", "3.1.1"):
         d = env.configure(mqtt={"protocol": protocol}, group={"retained": "count"}).start()
         env.beat("live" + protocol[0], b"1", retain=True)
@@ -160,7 +161,7 @@ def test_reported_fields_survive_a_restart(env):
     (b'{"battery":1,"battery":2}', {"battery": 1}), (b'{"battery":1e999}', {}), (b'{"version":"\\u0000"}', {}),
     (b'{"version":"\xff\xfe\xc0"}', {}), (b'{"data":"\xff"}', {})], ids=short)
 def test_odd_fields_harm_nobody(shared_daemon, payload, kept):
-    """A heartbeat all the same; what makes sense is kept, and nothing else; what the monitor says of the device stays valid
+    """A heartbeat with odd fields counts; only valid fields are kept; what the monitor reports about the device stays valid
     JSON and valid UTF-8."""
     d, device = shared_daemon.d, shared_daemon.fresh()
     shared_daemon.beat(device, payload)
@@ -340,7 +341,7 @@ def test_goodbye_is_judged_at_once(env, last):
 
 
 def test_retained_will_is_replaced_by_the_status(env):
-    """A device's last will, retained on its status topic, as its broker publishes it when it dies."""
+    """The broker publishes a dead device's last will, retained, on its status topic: the monitor's status replaces it."""
     env.daemon(timeout="1h")
     raw = env.raw(will=(env.status_topic("w"), b'{"online": false}', True))
     raw.publish((env.topic("w"), b"{}"))
@@ -352,8 +353,8 @@ def test_retained_will_is_replaced_by_the_status(env):
 
 
 def test_goodbye_is_void_when_a_heartbeat_follows(env):
-    """The will of an old connection and the first heartbeat of the new one: the device stays online, and its retained
-    status, which the will has replaced, is put right."""
+    """The will of an old connection and the first heartbeat of the new one: the device stays online, and the retained status,
+    which the will has replaced, is published again."""
     d = env.daemon(timeout="30s", group={"retained": "count"})
     observer = env.observer()
     env.beat("v")
@@ -396,7 +397,7 @@ def test_goodbye_of_an_offline_device_changes_nothing(env):
 
 
 def test_goodbye_within_grace_is_void(env):
-    """After a start, within reconnect_grace, a goodbye kills nobody: the device is left to its timeout."""
+    """Within reconnect_grace after a start a goodbye takes no device offline: the device is left to its timeout."""
     d = env.daemon(timeout="1s", mqtt={"reconnect_grace": "3s"})
     env.beat("g")
     env.wait_store("g", "online")
@@ -423,7 +424,8 @@ def test_goodbye_within_grace_is_void(env):
 
 
 def test_goodbye_delay_holds_a_goodbye(env):
-    """A session takeover: the old session's will, and half a second later the device is heard again."""
+    """A session takeover: the old session's will arrives, and half a second later the device is heard again, so it stays
+    online."""
     d = env.daemon(timeout="1h", group={"goodbye_delay": "3s"})
     observer = env.observer()
     env.beat("t")
@@ -502,7 +504,7 @@ def test_by_and_seq_of_a_devices_own_in_each_kind_of_group(env):
 
 
 def test_each_group_with_messages_of_another_monitor_is_named_once(env):
-    """A device may send such messages. Then the log says why the device is not online."""
+    """A device may send such messages as well. Then the log says why the device is not online."""
     d = env.daemon(groups=[(n, {"heartbeat": n + "/{id}", "timeout": "1h"}) for n in ("one", "two")])
     for n in ("one", "one", "two", "one"):
         env.publisher.publish(n + "/d", '{"by":"alice","seq":7,"online":true}', 1)
@@ -517,7 +519,8 @@ def test_each_group_with_messages_of_another_monitor_is_named_once(env):
 
 
 def test_own_statuses_are_no_heartbeats(env):
-    """The status topic is one of the heartbeat topics: what the monitor publishes comes back to it."""
+    """The status topic is one of the heartbeat topics, so the monitor receives what it publishes: no device is online because
+    of that."""
     d = env.daemon(timeout="400ms")
     env.beat("own")
     env.wait_store("own", "offline")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ids that are put together of a topic's levels: two places' devices of one name, and ids with slashes everywhere."""
+"""Ids that consist of several levels of a topic: devices of one name in two places, and ids with slashes everywhere."""
 import subprocess
 
 import pytest
@@ -20,7 +20,7 @@ def say(env, *levels, payload=b"1"):
 
 @pytest.mark.parametrize("store", ["redis", "memory"])
 def test_two_places(env, store):
-    """One name in two places is two devices, in Redis, in the API, to heartwheelctl and after a restart."""
+    """One name in two places is two devices: in Redis, in the API, for heartwheelctl and after a restart."""
     d = env.daemon(groups=places(env, id_prefix="p-"), store={"type": store}, mqtt={"homeassistant": "yes",
                    "homeassistant_prefix": env.root + "-ha"})
     observer = env.observer(env.root + "/told/#")
@@ -117,7 +117,7 @@ def test_warnings(tmp_path):
 
 
 def test_one_status_topic_for_two_devices_is_warned_of(tmp_path):
-    """An id_prefix keeps ids apart, and not the topics of their statuses."""
+    """An id_prefix makes the ids differ, but not the topics of the statuses."""
     conf, p = check(tmp_path, "[group a]\nheartbeat = a/{id}\n[group b]\nheartbeat = b/{id}\nid_prefix = b-\n"
                               "[group c]\nheartbeat = c/{id}\nid_prefix = c-\nstatus = c/{id}/told\n"
                               "[group d]\nheartbeat = d/{id}\nid_prefix = d-\nstatus =\n[group e]\nheartbeat = e/{id}\n"

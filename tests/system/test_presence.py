@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the monitor says of itself on heartwheel/NODE_ID/status."""
+"""What the monitor publishes about itself on heartwheel/NODE_ID/status."""
 import signal
 import time
 
@@ -89,7 +89,7 @@ def test_presence_counts_who_is_offline(env):
 
 
 def test_presence_is_no_device(env):
-    """Even a filter that takes the monitor's own topics makes no device of them."""
+    """A filter that matches the monitor's own topics makes no device of them."""
     d = env.daemon(groups=[("wide", {"heartbeat": ["heartwheel/{id}/status", env.root + "/{id}/heartbeat"],
                                      "timeout": "1h"})])
     env.settle(d)
@@ -97,7 +97,7 @@ def test_presence_is_no_device(env):
 
 
 def test_barriers_are_not_retained(env):
-    """Whoever subscribes afterwards gets none that is past."""
+    """A client that subscribes later gets no earlier barrier."""
     d = env.daemon(timeout="1s")
     env.beat("a")
     wait_until(lambda: d.state("a") == "offline")  # two have come back, then
@@ -106,7 +106,7 @@ def test_barriers_are_not_retained(env):
 
 
 def test_once_a_minute(env, long_runner):
-    """A daemon that has been running since the session began; waits for what is left of the minute."""
+    """A daemon that has been running since the session began; the test waits for the rest of the minute."""
     observer, node = long_runner
     topic = "heartwheel/%s/status" % node
 
@@ -120,7 +120,8 @@ def test_once_a_minute(env, long_runner):
 
 
 def test_another_client_with_our_id(env):
-    """Said when one connection after the other is closed as soon as it is up, not of the first two."""
+    """The log names the other client when one connection after the other is closed as soon as it is up, not for the first
+    two."""
     d = env.daemon(mqtt={"protocol": "3.1.1"})
     asked = "is another client connected as 'heartwheel-%s-r0'?" % env.node
     end, n = time.monotonic() + 30, 0
@@ -135,7 +136,7 @@ def test_another_client_with_our_id(env):
 
 
 def test_another_monitor_of_that_name_is_told_of(env):
-    """Its barriers come where ours do, and prove nothing."""
+    """The other monitor's barriers arrive on our topic and prove nothing."""
     topic = "heartwheel/%s/barrier" % env.node
     d = env.daemon(timeout="1s")
     barriers = env.observer(topic)

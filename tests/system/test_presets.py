@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Presets: devices as they come, with what they send, what their broker sends for them, and what others send to them.
+"""Presets: devices as they are sold, with their messages, the messages that the broker sends for them, and those that others
+send to them.
 
-The payloads are written after the devices' public documents, shortened."""
+The payloads follow the devices' public documents, shortened."""
 import json
 import subprocess
 import time
@@ -126,7 +127,7 @@ ORDER = ["tasmota", "shelly", "zigbee2mqtt", "openmqttgateway", "frigate", "homi
 
 
 def marker(env, d, count=[0]):
-    """What was published before has been dealt with."""
+    """Returns when what was published before has been handled."""
     count[0] += 1
     name = "m%d" % count[0]
     env.publisher.publish("marker/" + name, b"", 1)
@@ -140,7 +141,7 @@ def groups(*names, **keys):
 
 @pytest.mark.parametrize("preset", FLEETS)
 def test_life_and_death(env, preset):
-    """Each of its messages brings it back from death; the broker's will, and what is sent to it, does not."""
+    """Each of the device's messages brings it online again; the broker's will and messages to the device do not."""
     f = FLEETS[preset]
     env.own_broker()
     observer = env.observer("nodes/#")
@@ -196,7 +197,8 @@ def test_what_is_retained_is_history(env, preset):
 
 
 def test_nothing_is_said_on_a_recorders_own_topics(env):
-    """Others take what is there for its words. Canaries of another group show that they would have come."""
+    """Other programs take messages on these topics for the recorder's. Canaries of another group show that a message would have
+    arrived."""
     env.own_broker()
     observer = env.observer("frigate/#", "tele/#")
     d = env.daemon(groups=groups("frigate", "tasmota"))
@@ -210,7 +212,7 @@ def test_nothing_is_said_on_a_recorders_own_topics(env):
 
 
 def test_all_of_them_at_once(env):
-    """In the order of the manual every device finds its own group, and -t has nothing to warn of."""
+    """In the manual's order every device finds its own group, and -t has no warning."""
     env.own_broker()
     d = env.daemon(groups=groups(*ORDER))
     assert subprocess.run([str(HEARTWHEELD), "-t", "-c", str(d.conf)], capture_output=True, text=True).stderr == ""
@@ -229,7 +231,7 @@ def test_all_of_them_at_once(env):
 
 
 def test_lines_of_the_group_come_first(env):
-    """Lists are added to, single keys are replaced; a reload takes the preset away again."""
+    """Lists are extended, single keys are replaced; a reload removes the preset again."""
     env.own_broker()
     d = env.daemon(groups=groups("tasmota", heartbeat="extra/{id}/up", goodbye="extra/{id}/down", timeout="1h",
                                  field="rssi Mine", id_prefix="t-", ignore="tele/+/NOISE"))
@@ -259,7 +261,7 @@ def test_lines_of_the_group_come_first(env):
 
 
 def test_foreign_words_mean_nothing(env):
-    """payload = plain: "online", "timeout" and "time" are this device's own matter."""
+    """payload = plain: "online", "timeout" and "time" are then ordinary words of the device."""
     d = env.daemon(groups=[("g", {"heartbeat": env.root + "/{id}/up", "payload": "plain", "field": "battery power.left",
                                   "timeout": "1h", "max_age": "1m"})])
     env.publisher.publish(env.root + "/x/up", js(online=False, timeout=1, time=5, battery=1, rssi="no", power={"left": 40}), 1)
@@ -290,7 +292,8 @@ def test_silence_is_found_too(env):
     "heartbeat": ["{id}/f%d/+/state" % k for k in range(40)], "goodbye": "{id}/status offline",
     "status": "mon/{id}/status", "timeout": "1h"})]], ids=["esphome", "40 filters"])
 def test_a_goodbye_is_found_soon_among_many_filters(env, group):
-    """Each filter's canary comes back first, however many there are, and while another device beats on one of them."""
+    """Each filter's canary is back before the device is judged, however many filters there are, also while another device beats
+    on one of them."""
     env.own_broker()
     d = env.daemon(groups=group)
     beat = "%s/sensor/t/state" if group == groups("esphome") else "%s/f0/t/state"

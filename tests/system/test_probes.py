@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Probes: devices that fell silent are asked before they are called offline, over MQTT or by URL."""
+"""Probes: silent devices are asked before they are called offline, over MQTT or by URL."""
 import http.server
 import json
 import threading
@@ -27,7 +27,7 @@ def probes(d, result):
 
 
 class Answering:
-    """A device that hears what it is asked, and answers in its own way, also when nothing else of it gets through."""
+    """A device that receives probes and answers in its own way, also when none of its other messages gets through."""
 
     def __init__(self, env, device, how):
         self.device, self.how, self.late, self.asked = device, how, False, []
@@ -54,7 +54,7 @@ def never(device, said):
 
 
 def lives(env, d, device, answering):
-    """Whether it has always been online; a device of the test's own that answered too late proves nothing."""
+    """Whether the device has always been online; if a device of the test's own answered too late, the run is void."""
     edges = env.edges(device)
     if len(edges) > 1 and answering.late:
         raise Void("%s answered after its deadline" % device)
@@ -62,7 +62,8 @@ def lives(env, d, device, answering):
 
 
 def test_a_device_whose_heartbeats_are_lost_is_saved(env):
-    """Each is heard once. Who answers, by whatever way, lives on; the same device in a group without probes does not."""
+    """Each device is heard once. A device that answers, by whatever way, stays online; the same device in a group without
+    probes does not."""
     env.own_broker()
     d = daemon(env, group(env, probe="ping", probe_after="1s", timeout="3s"),
                group(env, "bound", "bound/{id}", probe="look", probe_after="1s", timeout="3s",
@@ -123,8 +124,8 @@ def asked_at(observer):
 
 
 def paced(d, times):
-    """At 20 a second, where the daemon's loop has turned in time. A broker or an observer that stood still meanwhile
-    hands several on at once, so this is a bound on time."""
+    """The probes keep to 20 a second while the daemon's loop turns in time. A broker or an observer that stood still passes
+    several on at once, so this is a bound on time."""
     late = d.metrics()
     if late.get("loop_turn_seconds_bucket", le="0.1") == late.get("loop_turn_seconds_count"):
         for k in range(len(times) - 23):
@@ -149,7 +150,8 @@ def test_the_rate_bounds_a_mass_silence(env):
 
 
 def test_no_storm_after_blindness(env):
-    """All have been silent for long when the monitor sees again: they are asked behind the grace, and at the rate."""
+    """All devices have been silent for long when the monitor sees again: they are probed after the grace, and at the configured
+    rate."""
     broker = env.own_broker()
     d = daemon(env, group(env, probe="ping", probe_after="1s", timeout="5s"), mqtt={"probe_rate": 20, "reconnect_grace": "1s"})
     names = ["d%d" % k for k in range(300)]
@@ -198,7 +200,7 @@ def test_a_reload_turns_probes_on_and_off(env):
 
 
 class Web(http.server.ThreadingHTTPServer):
-    """`how`: by the last level of the path, a status, or None for none until released."""
+    """A web server. `how`: {last level of the path: a status, or None: no answer until released}."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -259,7 +261,7 @@ def web():
 
 
 def test_a_status_of_200_to_299_is_a_heartbeat(env, web):
-    """A device in a group without probes is the witness: without being asked all of them would be offline."""
+    """A device in a group without probes is the control: without probes all devices would be offline."""
     odd = "s p%c&\u00fc?"
     w = web(ok=200, created=201, error=500, moved=302, slow=None, missing=404)
     d = daemon(env, group(env, probe=w.url, probe_after="1s", timeout="4s"),
@@ -298,7 +300,7 @@ def test_64_are_asked_at_a_time(env, web):
 
 
 def test_nobody_is_asked_while_the_monitor_is_blind(env, web):
-    """Without the broker nothing is heard, and the devices' servers could well be asked."""
+    """Without the broker no heartbeat is heard, although the devices' servers could be asked: no probe is sent."""
     broker = env.own_broker()
     w = web()
     d = daemon(env, group(env, probe=w.url, probe_after="1s", timeout="2s"), mqtt={"reconnect_grace": "2s"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The programs of docs/recipes.md, as they stand there; only the address, the token and a port are the test's."""
+"""The programs of docs/recipes.md, word for word; only the address, the token and a port are the test's."""
 import hashlib
 import os
 import re
@@ -35,7 +35,7 @@ def test_each_recipe_is_in_three_languages():
 
 
 class Run:
-    """A recipe that runs; what it prints so far is .text()."""
+    """A recipe that runs; .text() is its output so far."""
 
     def __init__(self, env, language, text):
         self.out = env.own_dir("recipe") / "out"

@@ -69,7 +69,7 @@ def test_restart_keeps_every_state(env, how):
 
 @pytest.mark.parametrize("how", STOPS)
 def test_down_time_is_not_silence(env, how):
-    """A device that died while the monitor was down: found out after the start, but not at once."""
+    """A device stopped while the monitor was down: its death is found after the start, but not at once."""
     d = env.daemon(timeout="2s")
     observer = env.observer()
     env.beat("x")
@@ -100,8 +100,8 @@ def test_grace_after_a_start(env):
 
 
 def test_offline_devices_come_back_while_loading(env):
-    """2,000 devices are loaded while their heartbeats flow: an online one makes no transition, an offline one that
-    beats makes one."""
+    """2,000 devices are loaded while their heartbeats arrive: an online device makes no transition, an offline one that beats
+    makes one."""
     d = env.daemon(timeout="5s")
     ids = ["l%d" % i for i in range(2000)]
     for i in ids:
@@ -121,7 +121,7 @@ def test_offline_devices_come_back_while_loading(env):
 
 
 def test_seq_grows_over_lost_stores(env):
-    """The store is emptied while the monitor is down: seq goes on from the clock."""
+    """The store is emptied while the monitor is down: seq continues from the clock."""
     env.own_redis()
     d = env.daemon(timeout="300ms")
     env.beat("x")
@@ -136,7 +136,7 @@ def test_seq_grows_over_lost_stores(env):
 
 
 def test_connected_keys_that_ended_while_it_was_down(env):
-    """device:connected:X exists while X is online: after a long down time, too, and not only after the next re-arm."""
+    """device:connected:X exists while X is online: after a long down time at once, and not only after the next re-arm."""
     d = env.daemon(timeout="1h")
     env.beat("on")
     env.wait_store("on", "online")
@@ -165,7 +165,7 @@ def test_a_prefix_full_of_glob_characters(env):
 
 
 def test_junk_in_the_store(env):
-    """Records that no monitor wrote: none of them stops the daemon, and the good one is loaded."""
+    """Records that no monitor wrote do not stop the daemon, and the good record among them is loaded."""
     d = env.daemon(timeout="1h")
     env.beat("good")
     env.wait_store("good", "online")
@@ -195,8 +195,8 @@ def test_junk_in_the_store(env):
 
 @pytest.mark.parametrize("keys", [["offline", "events"], ["state:x", "connected:x"]])
 def test_keys_of_another_type(env, keys):
-    """Somebody stored other things where the indexes, or one device, should be. The script has answered, if not as it
-    should: the statuses are published all the same. Once the way is free everything is written."""
+    """The keys of the indexes, or of one device, are of another type. The script has answered, though with an error: the
+    statuses are published all the same. Once the keys are deleted everything is written."""
     env.check_events = False
     d = env.configure(timeout="3s")
     d.start()
@@ -223,7 +223,7 @@ def test_keys_of_another_type(env, keys):
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_broker_restart_without_persistence(env, protocol):
-    """The broker has forgotten every retained status: they are published again, and nobody is told a falsehood."""
+    """The broker has lost every retained status: all are published again, and none is false."""
     env.own_broker()
     d = env.daemon(timeout="4s", mqtt={"protocol": protocol})
     alive, dead = ["a%d" % i for i in range(20)], ["d%d" % i for i in range(20)]
@@ -270,7 +270,7 @@ def test_statuses_are_sent_again_as_fast_as_republish_rate_says(env):
 
 
 def test_wills_of_a_stopping_broker_kill_nobody(env):
-    """On SIGTERM the broker publishes every will before it closes the links."""
+    """On SIGTERM the broker publishes every will before it closes the connections: no device is called offline."""
     env.own_broker(persistence=True)
     d = env.daemon(timeout="20s")
     fleet = [env.raw(will=(env.status_topic("w%d" % i), b'{"online":false}', True)) for i in range(100)]
@@ -294,7 +294,7 @@ def test_wills_of_a_stopping_broker_kill_nobody(env):
 
 
 def test_a_connection_cut_by_the_broker(env):
-    """Somebody takes the reader's client id over once: it comes back, and nobody is told a falsehood."""
+    """Another client takes the reader's client id once: the reader reconnects, and no false status is published."""
     d = env.daemon(timeout="3s")
     with env.beating(["a"], 0.1):
         env.wait_store("a", "online")
@@ -330,7 +330,7 @@ def test_broker_down_at_start(env):
 
 
 def test_broker_down_over_a_restart_of_the_monitor(env):
-    """A death told to Redis, not to the broker: the outbox remembers, and so does the start."""
+    """A death is written to Redis while the broker is away: the outbox keeps the status, and the next run publishes it."""
     env.own_broker(persistence=True)
     d = env.daemon(timeout="1h")
     env.beat("x")
@@ -417,7 +417,8 @@ def test_redis_down_at_start(env):
 
 
 def test_heard_before_the_store_was_read(env):
-    """Redis answers late at the start: who was heard meanwhile makes one transition, and in the end nothing is owed."""
+    """Redis answers late at the start: a device that is heard meanwhile makes one transition, and in the end nothing is
+    pending."""
     env.own_redis()
     env.redis_server.signal(signal.SIGSTOP)
     d = env.daemon(seeing=False, timeout="1h")
@@ -441,7 +442,7 @@ def test_heard_before_the_store_was_read(env):
 
 
 def test_redis_down_at_start_keeps_what_it_knew(env):
-    """Its devices are loaded as soon as Redis is there."""
+    """The devices are loaded as soon as Redis is there."""
     env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
     d = env.daemon(timeout="2s")
     env.beat("dead", {"timeout": 0.2})
@@ -461,7 +462,7 @@ def test_redis_down_at_start_keeps_what_it_knew(env):
 
 
 def test_readiness_while_owing(env):
-    """/readyz says 503 after something has been owed for over 10 s."""
+    """/readyz answers 503 after a write or publish has been pending for over 10 s."""
     env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
     d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
     env.settle(d)
@@ -506,7 +507,7 @@ def test_both_servers_down_and_back(env):
 
 @pytest.mark.parametrize("protocol, heard", [("5", True), ("3.1.1", True), ("5", False)])
 def test_memory_store_learns_from_its_own_retained_statuses(env, protocol, heard):
-    """Also where the status topic is none that heartbeats come on."""
+    """Also if no heartbeats arrive on the status topic."""
     env.check_events = False
     env.own_redis(start=False)
     group = {} if heard else {"heartbeat": [env.root + "/{id}/heartbeat"]}
@@ -545,7 +546,8 @@ def test_a_clock_that_stays(env):
 
 
 def test_a_status_in_flight_twice_is_owed_once(env):
-    """Heard while the store was still being read: the status goes out as a fresh one, and by the sweep after loading."""
+    """A device is heard while the store is still read: its status is published as a new one, and by the sweep after the load;
+    it is pending once."""
     env.own_redis()
     pipe = env.redis.pipeline()
     for k in range(60000):  # so that reading takes a while

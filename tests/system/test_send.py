@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The receivers of heartwheel-alert: programs and web servers, good ones, busy ones and hostile ones."""
+"""The receivers of heartwheel-alert: programs and web servers, working, busy and hostile."""
 import base64
 import json
 import os
@@ -47,7 +47,7 @@ def hook(env, text):
 
 
 def test_the_examples_of_the_docs(env):
-    """All that is wrong with them is that the files with the secrets are not there."""
+    """The examples have no error except that the files with the secrets are missing."""
     text = (SRC / "docs" / "notify.md").read_text()
     [example] = [b for b in re.findall(r"```ini\n(.*?)```", text, re.S) if "[receiver" in b]
     s = Sender.__new__(Sender)
@@ -160,7 +160,7 @@ def test_another_status_is_given_up_in_its_words(env, made, status):
 
 
 def test_a_server_that_dies_with_the_message(env, made):
-    """It has taken the message or not, and dies before it answers: nothing is lost, and what comes twice has the same key."""
+    """The server dies before it answers, with or without the message: no message is lost, and a repetition has the same key."""
     seed = int(time.time())
     print("seed", seed)
     dice = random.Random(seed)
@@ -324,7 +324,7 @@ PAYLOAD = {"summary", "source", "severity", "timestamp", "component", "group", "
 
 
 def pagerduty(request, n):
-    """Answers as the published schema of Events v2 says."""
+    """Answers as the published schema of Events v2 demands."""
     e = json.loads(request["body"])
     wrong = [k for k in e if k not in TOP] + [k for k in e.get("payload", {}) if k not in PAYLOAD]
     if not isinstance(e.get("routing_key"), str) or len(e["routing_key"]) != 32:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The receivers of heartwheel-alert against servers that others wrote: Debian's Alertmanager and Exim."""
+"""The receivers of heartwheel-alert with servers of others: Debian's Alertmanager and Exim."""
 import email
 import email.header
 import json
@@ -71,7 +71,8 @@ def test_an_alert_appears_and_is_resolved_once(env, made, manager):  # noqa: F81
 
 @alertmanager_only
 def test_alertmanager_restarted_and_emptied(env, made, manager):  # noqa: F811
-    """It keeps no alerts over a restart: the minute's posts bring them back, and an end that it missed."""
+    """Alertmanager keeps no alerts over a restart: the posts of each minute bring them back, and an end that it missed as
+    well."""
     am, hook = manager
     s = made(Sender(env.dir, section("am", type="alertmanager", url=am.url)))
     for n in range(450):
@@ -271,7 +272,7 @@ def test_hostile_mail_servers(env, made, kind):  # noqa: F811
 
 
 def converse(c, replies):
-    """A mail server that answers each line, and then never again."""
+    """A mail server that answers each line, and then stops answering."""
     c.sendall(b"220 here\r\n")
     lines, data = c.makefile("rb"), False
     for line in lines:
@@ -294,7 +295,7 @@ def converse(c, replies):
     ([b"250 hello", b"250 ok", b"250 ok", b"354 go on", b"452 full"], None),
 ], ids=["taken", "rcpt", "mail", "data", "full"])
 def test_a_mail_server_that_is_silent_at_the_end(env, made, replies, result):  # noqa: F811
-    """libcurl waits for the reply to QUIT. Nobody else may."""
+    """libcurl waits for the reply to QUIT; nothing else waits for it."""
     web = made(Web())
     server = made(Hostile(lambda c: converse(c, list(replies))))
     s = made(Sender(env.dir, mailing(server.port, "127.0.0.1") + section("ops", type="webhook", url=web.url())))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Redis' master as Sentinels know it: at the start, over failovers, and where they are of no help."""
+"""Redis' master by Sentinel: at the start, over failovers, and when Sentinels do not help."""
 import os
 import signal
 import time
@@ -22,7 +22,7 @@ def guarded(env):
 
 
 def begin(env, guarded, **options):
-    """A daemon that has some devices that are online, and whose timeout no busy machine misses."""
+    """A daemon with some online devices, and a timeout that no busy machine misses."""
     groups = [("default", {"heartbeat": env.root + "/{id}/heartbeat", "status": env.root + "/{id}/status",
                            "timeout": "1h"}),
               ("fast", {"heartbeat": env.root + "-fast/{id}/heartbeat", "status": env.root + "-fast/{id}/status",
@@ -44,7 +44,7 @@ def wait_up(d):
 
 
 def live_and_die(env, device):
-    """A device comes and goes, and both is written where the master is now."""
+    """A device comes online and goes offline, and both transitions are written to the present master."""
     env.publisher.publish("%s-fast/%s/heartbeat" % (env.root, device), b"", 0, False)
     env.wait_store(device, "offline", PATIENCE)
     assert env.edges(device) == [("online", "heartbeat"), ("offline", "timeout")]
@@ -58,7 +58,7 @@ def nobody_is_offline(env, d):
 
 
 def left_for(d, old, new):
-    """It has said whom it left, or lost, and is with the new one."""
+    """The log says which master the daemon left or lost, and the daemon uses the new one."""
     wait_until(lambda: "connected to Redis at 127.0.0.1:%d" % new.port in d.log(), PATIENCE, "the new master")
     text = d.log()
     assert ("leaving Redis at 127.0.0.1:%d" % old.port in text or "lost Redis at 127.0.0.1:%d" % old.port in text
@@ -120,7 +120,7 @@ FIT_S = 9  # a replica that was cut off for ten times down-after-milliseconds is
 
 
 def lose_master(guarded, old, cut):
-    """It ends with all that its replica never got, which is the master then."""
+    """The master ends with all that its replica never received; the replica is the master then."""
     if time.monotonic() - cut > FIT_S:
         raise Void("the replica was cut off for too long to be promoted")
     old.signal(signal.SIGKILL)
@@ -128,7 +128,8 @@ def lose_master(guarded, old, cut):
 
 
 def test_what_only_the_old_master_had(env, guarded):
-    """It was confirmed, and is in the new master's stream all the same, in order; what is there already is not told twice."""
+    """A write was confirmed by the old master only: it is in the new master's stream all the same, in order, and no transition
+    is written twice."""
     guarded.start()
     d = begin(env, guarded)
     wait_up(d)
@@ -168,8 +169,8 @@ def test_what_only_the_old_master_had_of_several_nodes(env, guarded):
 
 
 def test_most_sentinels_must_confirm_a_claim(env, guarded):
-    """A node that reaches one Sentinel of three keeps what it owns, and claims nothing, though Redis and that Sentinel are well:
-    behind a network that is split, another master may be in use."""
+    """A node that reaches one Sentinel of three keeps what it owns and claims nothing, although Redis and that Sentinel work:
+    in a split network another master may be in use."""
     guarded.start()
     m = Mirror(env, 2, guarded=guarded, cuttable=True).start()
     a, b = m.nodes
@@ -192,8 +193,9 @@ SIDES = ("left", "right")
 
 
 class Split:
-    """A network in two, without one: the first server and the first Sentinel are on the left, the others on the right. Each
-    answers those of the other side by a user of their own, which it can refuse; anybody else may do what nodes do."""
+    """A network in two halves, simulated: the first server and the first Sentinel are on the left, the others on the right.
+    Each server answers those of the other side as a user of their own, which it can refuse; any other user has a
+    node's rights."""
 
     def __init__(self, env):
         self.guarded = g = Guarded(env)
@@ -231,9 +233,9 @@ class Split:
 
 
 def test_split_in_two(env):
-    """The old master goes on taking writes of the node on its side, while the Sentinels on the other side name the replica and
-    the node there takes over. Both are at one broker: each death is published once by each owner at most, (epoch, seq) never
-    falls there, and owners do not take the devices from each other again and again."""
+    """The old master takes writes of the node on its side, while the Sentinels on the other side name the replica, and the node
+    there takes over. Both nodes are at one broker: each death is published at most once by each owner, (epoch, seq) never falls
+    there, and owners do not take the devices from each other again and again."""
     split = Split(env)
     guarded = split.guarded
     m = Mirror(env, 2, timeout=1.5, guarded=guarded, cuttable=True)
@@ -281,7 +283,7 @@ def test_split_in_two(env):
 
 
 def test_what_lets_an_old_master_take_writes(env, guarded):
-    """The log says what is to be set, by what Redis and the Sentinels say."""
+    """The log says what to set, by what Redis and the Sentinels report."""
     guarded.start()
     master = guarded.master()
     m = Mirror(env, 1, guarded=guarded).start()
@@ -302,8 +304,8 @@ def test_what_lets_an_old_master_take_writes(env, guarded):
 
 
 def test_asked_again(env, guarded):
-    """Nobody tells of a switch, and the old master lives and still says that it is one: what Sentinels name is asked for
-    again and again."""
+    """No message reports the switch, and the old master still runs and reports that it is a master: the daemon asks the
+    Sentinels for the master again and again."""
     guarded.start()
     d = begin(env, guarded)
     old = guarded.settled()
@@ -352,7 +354,7 @@ def test_no_sentinel_at_the_start(env, guarded):
 
 
 def test_all_sentinels_go(env, guarded):
-    """Whoever is connected stays so; they are needed again when the connection is lost."""
+    """Connected daemons stay connected; Sentinels are needed again when the connection is lost."""
     guarded.start()
     d = begin(env, guarded)
     guarded.settled()
@@ -389,7 +391,7 @@ def test_wrong_name(env, guarded):
 
 
 def test_acl_with_role(env, guarded):
-    """The shipped Redis user and +role, which its comment names; without it the log says what is missing."""
+    """The shipped Redis user and +role, which its comment names; without +role the log says what is missing."""
     acl = (SRC / "conf" / "redis-heartwheel.acl").read_text()
     line, = [l for l in acl.splitlines() if l.startswith("user heartwheel ")]
     assert "With [redis] sentinels, put behind it: +role" in acl
@@ -423,7 +425,7 @@ def test_what_is_no_sentinel(env, guarded):
 
 
 def test_one_that_names_a_replica(env):
-    """The first Sentinel was told of the replica: ROLE says so, and the second one is asked."""
+    """The first Sentinel was given the replica's address: ROLE shows the error, and the second Sentinel is asked."""
     master = env.own_redis(options=QUICK)
     replica = Redis(env.own_dir("rd"), options=QUICK)
     env.servers.append(replica)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The stream device:sight: when the monitor saw, was blind, was stopped or dead."""
+"""The stream device:sight: when the monitor saw, was blind, was stopped or was killed."""
 import signal
 
 from hw_wait import in_time, now_ms, pass_time, wait_until
 
 
 def told(env, state=None, start=0):
-    """The entries, oldest first, each with numbers for its times."""
+    """The entries, oldest first, each with its times as numbers."""
     out = []
     for _, e in env.redis.xrange(env.key("sight"))[start:]:
         e["from_ms"], e["to_ms"] = int(e["from_ms"]), int(e["to_ms"])

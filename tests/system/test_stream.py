@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The event stream as server-sent events, with a real store behind it; and what else only tells."""
+"""The event stream as server-sent events, from a real store; and the API's behaviour without one."""
 import http.client
 import json
 import socket
@@ -11,8 +11,8 @@ from hw_wait import pass_time, wait_until
 
 
 class Events:
-    """A client of /v1/events: reads in a thread of its own. `aside`: what has no place in the stream, which on a busy machine
-    may come at any time: a transition that Redis is late with, a sight."""
+    """A client of /v1/events that reads in its own thread. `aside`: events without an offset in the stream, which may come at
+    any time on a busy machine: a transition that Redis is late with, a change of sight."""
 
     def __init__(self, daemon, last=None):
         self.events, self.aside, self.comments, self.closed = [], [], 0, False
@@ -187,7 +187,7 @@ def test_device_events(env):
 
 
 def test_storm(env):
-    """A burst that is faster than a socket: everything comes, in order, and once."""
+    """A burst that is faster than a socket: each event arrives once and in order."""
     d = env.daemon(timeout="1h")
     e = Events(d)
     for k in range(20000):
