@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures: one mosquitto and one redis-server for the session, an `env` of its own for each test."""
+"""Fixtures: one mosquitto and one redis-server for the session, and a separate `env` for each test."""
 import os
 import shutil
 import tempfile
@@ -16,7 +16,7 @@ from hw_servers import Broker, Redis, Tls
 
 @pytest.fixture(scope="session")
 def base():
-    """Short, because a unix socket's path has at most 107 bytes."""
+    """A short directory name, because a unix socket's path has at most 107 bytes."""
     d = tempfile.mkdtemp(prefix="hwt-", dir="/tmp")
     os.chmod(d, 0o755)
     yield d
@@ -50,7 +50,7 @@ def tls(base):
 
 @pytest.fixture(scope="session")
 def other_tls(base):
-    """A second authority that nobody trusts."""
+    """A second authority that no program trusts."""
     return Tls(directory(base, "tls2"), "other")
 
 
@@ -90,13 +90,14 @@ def env(base, shared_broker, shared_redis, request):
 
 @pytest.fixture
 def ks(env):
-    """A Redis of the test's own, because notifications are a setting of the whole server."""
+    """A Redis of the test's own, because keyspace notifications are set for a whole server."""
     env.own_redis(options=["--notify-keyspace-events", hw_keyspace.FLAGS])
     return env
 
 
 class SharedDaemon:
-    """A daemon that a module's tests share, with a timeout of an hour: each takes devices that nobody used before."""
+    """A daemon that the tests of a module share, with a timeout of an hour: each test uses devices that no earlier test
+    used."""
 
     def __init__(self, env):
         self.env, self.count = env, 0
@@ -127,7 +128,7 @@ def shared_daemon(base, shared_broker, shared_redis):
 
 @pytest.fixture(scope="session", autouse=True)
 def long_runner(base, shared_broker, shared_redis, request):
-    """(observer, node id) of a daemon that runs through the whole session; only if a test wants it."""
+    """(observer, node id) of a daemon that runs during the whole session; it is started only if a test needs it."""
     if not any("long_runner" in getattr(i, "fixturenames", ()) and i.name == "test_once_a_minute"
                for i in request.session.items):
         yield None
@@ -135,8 +136,8 @@ def long_runner(base, shared_broker, shared_redis, request):
     e = Env(shared_broker, shared_redis, base)
     try:
         observer = e.observer("heartwheel/%s/status" % e.node)
-        e.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)  # it says more often where it is blind
-    except AssertionError:  # it does not start at all: every test will say so
+        e.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)  # the monitor publishes more often while it is blind
+    except AssertionError:  # the daemon does not start at all: every test will report that
         e.close()
         yield None
         return
@@ -156,7 +157,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Names what was skipped and what was void, and writes down what failed."""
+    """Names the skipped and the void tests, and writes the failed ones to a file."""
     hw_void.name_voids(terminalreporter)
     for r in terminalreporter.stats.get("skipped", ()):
         terminalreporter.write_line("skipped: %s: %s" % (

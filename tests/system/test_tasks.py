@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tasks: from submission over MQTT to the end that is told."""
+"""Tasks: from a request over MQTT to the report of its end."""
 import json
 import os
 import random
@@ -44,7 +44,8 @@ def test_a_message_on_a_topic(tasks, env):
 
 
 def test_nobody_speaks_through_us_to_ourselves(env):
-    """However wide [tasks] publish is: an answer or a request there would be believed of whoever its last level names."""
+    """However wide [tasks] publish is, heartwheel-tasks publishes no answer and no request on its own topics: these would count
+    as sent by the name in the topic's last level."""
     tasks = Tasks(env, publish="#").start()
     alice, d1 = Sender(tasks), Device(tasks, "d1", behave=("ack",))
     task = alice.task(alice.submit("d1"))
@@ -141,7 +142,8 @@ def test_a_silent_device_is_asked_again_until_exp(tasks, env):
 
 
 def test_an_answer_that_was_lost_is_asked_for(env):
-    """Behind its PUBACK, with the instance that had just read it, or with the broker: the device repeats it."""
+    """The answer is lost after its PUBACK, with the instance that had just read it, or at the broker: heartwheel-tasks asks
+    again, and the device repeats it."""
     tasks = Tasks(env, ack_wait="2s", run="5s").start()
     alice, d1 = Sender(tasks), Device(tasks, "d1", behave=("ack",))
     lost, never = alice.submit("d1"), alice.submit("d1")
@@ -198,7 +200,7 @@ def test_at_its_time_and_never_before(tasks):
 
 
 def test_killed_and_started_again(tasks, env):
-    """Overdue ones are sent at once; what ended is told, although nobody was there to hear it when it did."""
+    """Overdue tasks are sent at once; each end is reported, also if the submitter was not connected when the task ended."""
     alice, d1 = Sender(tasks), Device(tasks, "d1", behave=("ack",))
     running = alice.submit("d1")
     alice.wait(running, "ack", "acked")
@@ -230,7 +232,7 @@ def test_the_broker_goes_and_comes(env):
 
 
 def test_a_message_that_is_too_long_for_the_broker(env):
-    """It fails, and says why; it is not sent again and again, and others are sent."""
+    """The task fails with the reason; the message is not retried, and other messages are sent."""
     env.own_broker(settings=["max_packet_size 4000"])
     tasks = Tasks(env, ack_wait="1s").start()
     Device(tasks, "d1")
@@ -288,8 +290,8 @@ def test_redis_goes_comes_and_is_flushed(env):
 
 
 def test_several_instances(env):
-    """Shared subscriptions: each request is taken once, each task sent once, each end told once; and one that dies leaves
-    nothing behind."""
+    """Shared subscriptions: each request is taken once, each task is sent once, each end is reported once; an instance that is
+    killed leaves no task behind."""
     all_of = [Tasks(env, node="%s-%d" % (env.node, i), instances="several", ack_wait="2s") for i in range(3)]
     for t in all_of:
         t.start()
@@ -309,7 +311,7 @@ def test_several_instances(env):
 
 
 def test_what_was_left_untold(env):
-    """By an instance that took it and died: another one takes it over."""
+    """An instance took the report of an end and was killed: another instance takes it over."""
     env.own_redis()
     tasks = Tasks(env).start()
     alice, d1 = Sender(tasks), Device(tasks, "d1", behave=("ack",))
@@ -343,8 +345,9 @@ def test_the_configuration(env):
 
 
 def test_killed_again_and_again(env):
-    """kill -9 wherever it is: nothing is lost, every device does each task once by its msg_id, none before its time, and every
-    submitter hears of each end. An answer that is read and lost with the process is asked for once more, ack_wait before the end of run."""
+    """kill -9 at any moment: no task is lost, every device does each task once by its msg_id and none before its time, and
+    every submitter receives each end. An answer that was read and lost with the process is requested once more, ack_wait before
+    the end of run."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
     r = random.Random(seed)
@@ -376,7 +379,8 @@ def test_killed_again_and_again(env):
 
 
 def test_rights_at_the_broker(env):
-    """The ACL of heartwheel-tasks(8): the last level is who publishes, and so nobody asks or answers as another."""
+    """The ACL of heartwheel-tasks(8): the topic's last level is the publisher's name, so no client can ask or answer as
+    another."""
     acl = ("user heartwheel\ntopic readwrite {0}/#\ntopic readwrite heartwheel/#\n\n"
            "pattern read {0}/%u/+\npattern write {0}/heartwheel/pending/%u\npattern write {0}/heartwheel/ack/%u\n"
            "pattern write {0}/heartwheel/complete/%u\npattern write {0}/heartwheel/failed/%u\n".format(env.root))
@@ -404,7 +408,7 @@ def test_rights_at_the_broker(env):
 
 
 def test_the_words_of_the_protocol(env):
-    """A node that is nothing but mosquitto_sub and mosquitto_pub, with FD's topics and QoS 1: it takes a task and answers on the
+    """A node that consists of mosquitto_sub and mosquitto_pub, with FD's topics and QoS 1: it takes a task and answers on the
     sender's own topics, without a last level."""
     tasks = Tasks(env).start()
     a = Sender(tasks, "A")
@@ -426,7 +430,8 @@ def test_the_words_of_the_protocol(env):
 
 
 def test_an_answer_that_redis_has_no_memory_for(env):
-    """It is kept, and Redis told it again, although the connection stays; and then more is taken."""
+    """heartwheel-tasks keeps the answer and writes it to Redis later, over the same connection; then it takes further
+    answers."""
     env.own_redis()
     tasks = Tasks(env).start()
     alice, d1 = Sender(tasks), Device(tasks, "d1", behave=())
@@ -442,7 +447,8 @@ def test_an_answer_that_redis_has_no_memory_for(env):
 
 
 def test_a_device_comes_online_when_redis_has_forgotten_the_scripts(env):
-    """The call that says so fails; its tasks are made due all the same, and do not wait to be looked at in ten minutes."""
+    """The first call fails, since Redis lacks the script; the device's tasks are made due all the same, and do not wait for the
+    check ten minutes later."""
     env.own_redis()
     tasks = Tasks(env).start()
     alice, d1 = Sender(tasks), Device(tasks, "d1")
@@ -456,7 +462,8 @@ def test_a_device_comes_online_when_redis_has_forgotten_the_scripts(env):
 
 
 def test_stopped_with_a_question_on_its_way_to_redis(env):
-    """Who asked is not there any more when Redis is left; nor is the broker."""
+    """Redis is suspended with requests under way, and the stop closes its connection: by then neither the requests' submitters
+    nor the connection to the broker exist."""
     env.own_redis()
     tasks = Tasks(env).start()
     alice = Sender(tasks)
@@ -472,7 +479,7 @@ def test_stopped_with_a_question_on_its_way_to_redis(env):
 
 
 def test_stopped_while_answers_come(env):
-    """What it has acknowledged to the broker is in Redis when it has gone; the rest waits at the broker."""
+    """What heartwheel-tasks has acknowledged to the broker is in Redis when it has stopped; the rest waits at the broker."""
     env.own_redis()
     tasks = Tasks(env, window=1000, ack_wait="10m", retry_max="10m").start()
     alice, d1 = Sender(tasks), Device(tasks, "d1", behave=())
@@ -495,7 +502,7 @@ def test_stopped_while_answers_come(env):
 
 @pytest.mark.parametrize("key", ["socket", "pid_file", "log"])
 def test_a_fifo_in_the_place_of_a_file(env, key):
-    """The last line names the path and the key."""
+    """The last line of the log names the path and the key."""
     fifo = env.own_dir("fifo") / "it"
     os.mkfifo(fifo)
     tasks = Tasks(env, **{key: fifo}).start(ready=False)

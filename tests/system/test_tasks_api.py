@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What programs see of heartwheel-tasks: its HTTP API, calls among several instances, and who asks by way of heartwheeld."""
+"""What programs see of heartwheel-tasks: its HTTP API, calls among several instances, and requests through heartwheeld."""
 import http.client
 import json
 import os
@@ -28,7 +28,7 @@ def task(receiver, **more):
 
 
 class Stream:
-    """The events, as they come."""
+    """The events of heartwheel-tasks, in the order of their arrival."""
 
     def __init__(self, t, last=None, path="/v1/tasks/events"):
         self.events = []
@@ -99,7 +99,7 @@ def test_a_task_is_taken_followed_and_known_again(env):
 
 @pytest.mark.parametrize("first", [b"13", b"15"])
 def test_an_answer_of_redis_about_more_or_fewer_tasks_is_refused(env, first):
-    """The argument from which the script counts the tasks is another one."""
+    """The script counts the tasks from another argument, so its answer is for another number of tasks and is refused."""
     found = b"each(%s, 1, function(a)\nlocal task = ARGV[a]\nreturn { call('HGETALL'"
     way = Relay(lambda: env.redis_server.port, asked={found % b"14": found % first})
     t = Tasks(env, redis={"port": way.port}).start()
@@ -262,7 +262,7 @@ def test_bodies_beyond_the_bound_and_a_daemon_without_redis(env):
 
 
 class Answerer:
-    """A device that answers each message on ROOT/NAME/request on the topic that the request says."""
+    """A device that answers each message on ROOT/NAME/request on the topic that the request names."""
 
     def __init__(self, env, name, quiet=()):
         self.asked = []

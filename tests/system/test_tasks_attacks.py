@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What is done to tasks from outside, as far as the other test_tasks files do not: dead instances, a Redis that takes nothing
-or whose clock steps, devices that flap, thousands that are held, names that are believed, wills that the broker minds."""
+"""Attacks on tasks that the other test_tasks files do not have: dead instances, a Redis that refuses writes or whose clock
+steps, devices that flap, thousands of held tasks, names that are believed, wills that the broker refuses."""
 import json
 import signal
 import sys
@@ -17,7 +17,7 @@ from shim import Shim  # noqa: E402
 
 
 class Crowd:
-    """All devices whose names nobody else has: they complete what they get, and count it."""
+    """All devices whose names no other client has: they complete the tasks that they get, and count them."""
 
     def __init__(self, t):
         self.t, self.got = t, []
@@ -32,7 +32,7 @@ class Crowd:
 
 
 def submit(t, tasks):
-    """Many over HTTP; their names."""
+    """Submits many tasks over HTTP; returns their names."""
     names = []
     for k in range(0, len(tasks), 1000):
         results = t.request("POST", "/v1/tasks", tasks[k:k + 1000]).json()["results"]
@@ -46,7 +46,7 @@ def wait_count(t, state, n):
 
 
 def test_what_a_dead_instance_has_taken_is_told_by_another(env):
-    """It had read the end of a task from the stream, and told nobody yet."""
+    """The dead instance had read the end of a task from the stream and not reported it."""
     first, second = (Tasks(env, node="%s-%d" % (env.node, i), instances="several") for i in range(2))
     first.start()
     second.start()
@@ -54,13 +54,13 @@ def test_what_a_dead_instance_has_taken_is_told_by_another(env):
     ends = []
 
     def taken():
-        """What of the stream the first has read and not settled."""
+        """The entries that the first instance has read and not acknowledged."""
         ids = [e["message_id"] for e in env.redis.xpending_range(first.key("events"), "tell", "-", "+", 10,
                                                                  consumername=first.node)]
         return [(e["task"], e["state"]) for i in ids for _, e in env.redis.xrange(first.key("events"), i, i)]
 
     def take():
-        """Redis gives an entry to the one that waits for it longest, although that stands still."""
+        """Redis gives an entry to the consumer that has waited longest, although that consumer is suspended."""
         m = alice.submit("nobody", after=3600)
         task = alice.task(m)
         ends.append(m)
@@ -80,7 +80,7 @@ def test_what_a_dead_instance_has_taken_is_told_by_another(env):
 
 
 def test_a_redis_that_is_read_only(env):
-    """As after a failover: it takes nothing, so nobody is told that it has, and what falls due waits."""
+    """As after a failover: Redis takes no write, so no request is acknowledged, and tasks that fall due wait."""
     env.own_redis()
     t = Tasks(env, ack_wait="1s").start()
     alice, d1 = Sender(t), Device(t, "d1")
@@ -110,7 +110,7 @@ def stepped(env):
 
 
 def test_the_clock_a_day_ahead_and_back(env, stepped):
-    """What was to be done or given up within that day is not."""
+    """Tasks that fall due or expire within that day are neither sent nor given up."""
     t = Tasks(env, clock_hold="10m").start()
     alice, d1 = Sender(t), Device(t, "d1")
     t.set_online("d2", False)
@@ -144,7 +144,7 @@ def test_the_clock_ahead_is_believed_in_the_end(env, stepped):
 
 @pytest.mark.parametrize("step", (86400, -86400))
 def test_the_daemons_own_clock(env, step):
-    """Nothing depends on it."""
+    """A step of the daemon's own clock changes nothing."""
     shim = Shim(env.own_dir("shim"))
     t = Tasks(env).start(env=shim.env)
     assert shim.loaded
@@ -160,7 +160,7 @@ def test_the_daemons_own_clock(env, step):
 
 
 def test_late_by_hours(env):
-    """Its exp passes while nobody is there to send it."""
+    """The task's exp passes while no instance runs that could send it."""
     t = Tasks(env).start()
     alice, d1 = Sender(t), Device(t, "d1")
     m = alice.submit("d1", after=0.5, exp=time.time() + 1.5)
@@ -175,7 +175,7 @@ def test_late_by_hours(env):
 
 
 def test_a_device_that_flaps(env):
-    """Each return gives it a window at most, once in ack_wait; it does each task once."""
+    """Each return of the device gets it a window at most, once in ack_wait; the device does each task once."""
     t = Tasks(env, ack_wait="1s", retry_max="1s", window=4).start()
     d1 = Device(t, "d1", behave=())
     t.set_online("d1", False)
@@ -210,7 +210,7 @@ def test_ten_thousand_held_for_one_device(env):
 
 
 def test_ten_thousand_devices_die_and_come_back(env):
-    """What falls due just then is held, and goes out when they are back: nothing fails, nothing is lost."""
+    """Tasks that fall due then are held, and sent when the devices are back: none fails, none is lost."""
     t = Tasks(env, rate=0).start()
     crowd = Crowd(t)
     devices = ["x%d" % i for i in range(10000)]
@@ -233,7 +233,8 @@ def test_ten_thousand_devices_die_and_come_back(env):
 
 
 def test_a_name_in_the_payload(env):
-    """identity = payload believes it, where no level says another; without that option nobody does."""
+    """With identity = payload the name in the payload is believed if no level of the topic has another; without that option it
+    is not."""
     t = Tasks(env, identity="payload", allow="alice * *").start()
     alice, eve, d1 = Sender(t), Sender(t, "eve"), Device(t, "d1")
     bare = "%s/heartwheel/pending" % env.root
@@ -250,7 +251,7 @@ def test_a_name_in_the_payload(env):
 
 
 def test_a_will_that_the_broker_minds(env):
-    """It costs a connection or two, and no other will."""
+    """The broker closes the connection because of the will: this costs one or two connections, and no other will."""
     env.own_redis()
     env.own_broker(settings=["max_packet_size 4000"])
     t = Tasks(env, publish="#").start()

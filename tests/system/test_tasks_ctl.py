@@ -81,7 +81,8 @@ def test_what_has_not_ended_in_time_goes_on(env):
 
 
 def test_what_may_have_been_taken_can_be_sent_again(env):
-    """Without an answer nobody knows; the msg_id that was made for it is said, and with that it is one task."""
+    """Without an answer the result is unknown; heartwheelctl prints the msg_id that it made for the task, and with it a
+    repetition is the same task."""
     env.own_redis()
     t = Tasks(env).start()
     device = Device(t, "pump")
@@ -107,7 +108,8 @@ def test_what_may_have_been_taken_can_be_sent_again(env):
 
 
 def test_status_tells_no_old_counts_as_new(env):
-    """They are counted for who asks. What was counted long ago is counted again first; while that cannot be, its age is said."""
+    """The tasks are counted when a client asks. Old counts are counted again first; while that is impossible, their age is
+    shown."""
     env.own_redis()
     t = Tasks(env).start()
     alice = Sender(t)
@@ -148,7 +150,7 @@ def on_terminal(t, columns, *args):
 
 
 def test_a_list_on_a_narrow_terminal(env):
-    """A line stays one; where a task's name has no room in it that has a line of its own, whole."""
+    """Each task stays one line; a name that has no room there gets its own line, in full."""
     t = Tasks(env).start()
     given = ctl(t, "send", "valve-3", "restart-with-a-long-name-of-an-action", "--after", "1h", "--json")
     task = json.loads(given.stdout)["task"]

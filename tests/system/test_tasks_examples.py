@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The devices of docs/examples, as they stand there."""
+"""The devices of docs/examples, word for word."""
 import os
 import shutil
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For clients that only speak MQTT: held wills, and the transitions of devices that one follows."""
+"""For clients that only speak MQTT: held wills, and the transitions of devices that a client follows."""
 import json
 
 import pytest
@@ -14,7 +14,7 @@ def tasks(env):
 
 
 def settled(tasks):
-    """The place of the wills is known: what comes from now on counts."""
+    """The offset of the wills is known: transitions from now on count."""
     wait_until(lambda: tasks.env.redis.exists(tasks.key("wills")), what="the place of the wills")
 
 
@@ -127,7 +127,7 @@ def test_a_follower_gets_each_transition_until_it_acknowledges(tasks, env):
 
 
 def test_what_redis_refuses_for_a_while_comes_then(env):
-    """Although nothing more happens, which would make it look."""
+    """They arrive although no further event makes heartwheel-tasks read."""
     env.own_redis()
     tasks = Tasks(env).start()
     follower, device = Sender(tasks, env.root + "-f"), env.root + "-d"
@@ -146,7 +146,7 @@ def test_what_redis_refuses_for_a_while_comes_then(env):
 
 @pytest.mark.parametrize("instances", ["one", "several"])
 def test_what_is_not_acknowledged_comes_again(env, instances):
-    """Also where it is asked each second whether another instance has heard an ack."""
+    """Also if each second another instance is asked whether it has received an ack."""
     tasks = Tasks(env, ack_wait="2s", instances=instances).start()
     follower, device = Sender(tasks, env.root + "-f"), env.root + "-d"
     follower.wait(follower.ask("follow", {"ids": [device]}), "complete")

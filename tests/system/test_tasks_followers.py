@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Many followers over MQTT: a bound, sessions that never acknowledge, and a living follower among many that are dead."""
+"""Many followers over MQTT: their number is bounded, sessions that never acknowledge end, and one follower works among many
+dead ones."""
 import json
 
 import pytest
@@ -11,7 +12,7 @@ DEAD = 3000
 
 
 def follow_all(tasks, client, names, payload):
-    """One client asks in the names of all. Returns the msg_ids."""
+    """One client follows under all these names. Returns the msg_ids."""
     for name in names:
         client.publish("%s/%s/pending/%s" % (tasks.root, tasks.service, name),
                        {"msg_id": "f-" + name, "action": "follow", "time": 0, "payload": payload(name)}, qos=1)
@@ -41,7 +42,8 @@ def metric(tasks, name):
 
 @pytest.mark.parametrize("wish", ["another", "the same"])
 def test_a_living_follower_among_many_dead_ones_gets_its_transitions_in_time(env, wish):
-    """Followers of other devices cost a transition nothing; those of the same device get theirs, and wait for nobody."""
+    """A transition costs nothing for followers of other devices; followers of the same device get theirs without waiting for
+    others."""
     env.own_redis()
     tasks = Tasks(env, ack_wait="2s").start()
     device, living = env.root + "-d", env.root + "-living"

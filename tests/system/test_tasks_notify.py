@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Watched tasks that failed or expired: heartwheel-alert sends a notice of each, once."""
+"""Watched tasks that failed or expired: heartwheel-alert sends one notice for each."""
 import signal
 import time
 
@@ -75,7 +75,7 @@ def test_a_receiver_may_have_no_tasks(env):
 
 
 def test_of_several_instances_one_notice(env):
-    """Also when the broker or Redis goes away for a moment, and an instance starts again."""
+    """Also if the broker or Redis goes away for a moment, and an instance restarts."""
     env.own_broker()
     env.own_redis()
     _, inbox = alerted(env)
@@ -102,7 +102,8 @@ def test_of_several_instances_one_notice(env):
 
 @pytest.mark.parametrize("how", ["stood still", "was started again"])
 def test_what_was_answered_while_it_could_not_hear_is_no_end(env, how):
-    """The answers wait for heartwheel-tasks, and are read when the time of their tasks is over."""
+    """The answers wait for heartwheel-tasks, which reads them after their tasks' time is over: no notice of an answered task is
+    sent."""
     _, inbox = alerted(env)
     t = Tasks(env, watch="yes").start()
     a, b = Node(t, "a"), Node(t, "b")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Followers whose place Redis has trimmed: what heartwheel-history has of it comes from there, the rest is told as a gap."""
+"""Followers whose offset Redis has trimmed: entries that heartwheel-history keeps come from there, the rest is reported as a
+gap."""
 import http.server
 import itertools
 import json
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not bui
 
 
 class Rig:
-    """A stream, history, and heartwheel-tasks that finds its socket; `me` follows from the stream's beginning on."""
+    """A stream, heartwheel-history, and heartwheel-tasks, which knows its socket; `me` follows from the stream's beginning
+    on."""
 
     def __init__(self, env, seed, follow=None, devices=6, **options):
         env.own_redis()
@@ -30,7 +32,7 @@ class Rig:
         self.stream, self.me, self.follow = self.scribe.stream, env.root + "-me", follow or {}
 
     def begin(self, n=5):
-        """Some entries that the follower acknowledges, and history has read."""
+        """Some entries that the follower acknowledges, and that heartwheel-history has read."""
         self.scribe.some(n)
         self.history.start()
         wait_read(self.history, self.env)
@@ -56,7 +58,8 @@ class Rig:
         return self.env.redis.xrange(self.stream, count=1)[0][0]
 
     def back(self):
-        """Who comes back gets all, acknowledging it whenever the window is full: (action, msg_id, payload), without repetitions."""
+        """The follower returns and gets all messages, acknowledging whenever the window is full: (action, msg_id, payload),
+        without repetitions."""
         self.n = len(heard(self.follower))
         self.tasks.start()
         last = next(i for i in reversed(self.scribe.written) if self.matches(self.scribe.written[i]))
@@ -73,7 +76,7 @@ class Rig:
         return [(t["action"], t["msg_id"], t["payload"]) for t in heard(self.follower)[self.n:]]
 
     def want(self, ids):
-        """The transitions of these entries, as they come."""
+        """The transitions of these entries, as the follower gets them."""
         return [("transition", i, {**{k: e[k] for k in ("id", "state", "reason", "group", "node")},
                                    **{k: int(e[k]) for k in ("time_ms", "last_seen_ms", "seq")}})
                 for i, e in ((i, self.scribe.written[i]) for i in ids) if self.matches(e)]
@@ -93,7 +96,7 @@ def gap(after, to, lost=None):
 
 
 def test_what_was_trimmed_comes_from_history_in_order_and_once(env):
-    """More than a window, and more than a page that history is asked for; then it goes on with what Redis has."""
+    """More than a window, and more than a page of heartwheel-history; then Redis' entries follow."""
     r = Rig(env, 1).begin()
     r.scribe.some(750)
     odd = 'a/"<&,\u00e4'
@@ -126,8 +129,8 @@ def test_without_history_it_is_a_gap(env):
 
 
 class Between(Relay):
-    """A way to Redis on which `happen` is called once, when Redis has answered the question where a stream begins and has
-    not read yet what comes behind it."""
+    """A link to Redis. `happen` is called once, between Redis' answer where a stream begins and the read of the entries after
+    it."""
 
     ASKED = b"\r\n$1\r\n-\r\n$1\r\n+\r\n$5\r\nCOUNT\r\n$1\r\n1\r\n"
 
@@ -156,7 +159,8 @@ class Between(Relay):
 
 
 def test_what_is_trimmed_between_two_questions_is_told(env):
-    """XADD MAXLEN may trim at any moment: also just after the stream's first entry was still the one that comes next."""
+    """XADD MAXLEN may trim at any moment: also just after the stream's first entry was still the follower's next one. The loss
+    is reported."""
     way = Between(lambda: env.redis_server.port, None)
     r = Rig(env, 11, redis={"port": way.port}).begin()
     r.history.stop()
@@ -169,7 +173,7 @@ def test_what_is_trimmed_between_two_questions_is_told(env):
 
 
 def test_what_history_has_not_either_is_a_gap(env):
-    """It was away while Redis trimmed; and it knows how many entries those were."""
+    """heartwheel-history was away while Redis trimmed; it knows the number of these entries."""
     r = Rig(env, 4).begin()
     r.scribe.some(30)
     wait_read(r.history, env)
@@ -192,7 +196,7 @@ def before_of(r, msg_id):
 
 
 def test_a_history_that_began_later_has_the_rest(env):
-    """What lay between the follower's place and the first that it keeps, nobody knows."""
+    """What lay between the follower's offset and the first entry that heartwheel-history keeps is unknown."""
     r = Rig(env, 5).begin()
     r.scribe.some(30)
     r.trim(20)
@@ -209,7 +213,7 @@ def test_a_history_that_began_later_has_the_rest(env):
 
 
 def test_a_history_that_stands_behind_is_waited_for(env):
-    """What was trimmed it may be about to write; and nobody is kept waiting for ever."""
+    """heartwheel-history may be about to write the trimmed entries, so the follower waits for it, but not for ever."""
     r = Rig(env, 6).begin()
     r.scribe.some(30)
     wait_read(r.history, env)
@@ -225,7 +229,8 @@ def test_a_history_that_stands_behind_is_waited_for(env):
 
 
 def test_a_slow_follower_of_whom_redis_trims_meanwhile_loses_nothing(env):
-    """It acknowledges, so nothing is sent to it again; what Redis trims between two of its windows comes from history."""
+    """The slow follower acknowledges, so no message is repeated; entries that Redis trims between two of its windows come from
+    heartwheel-history."""
     r = Rig(env, 7).begin()
     r.scribe.some(300)
     wait_read(r.history, env)
@@ -255,7 +260,7 @@ def test_a_slow_follower_without_history_is_told_what_redis_trims_meanwhile(env)
 
 
 def test_a_history_that_is_being_started_is_waited_for(env):
-    """All daemons are started anew, or SQL is away for a moment: what it has is not given up for that."""
+    """All daemons are restarted, or SQL is away for a moment: the follower waits for heartwheel-history's entries."""
     r = Rig(env, 12).begin()
     r.scribe.some(30)
     wait_read(r.history, env)
@@ -271,7 +276,7 @@ def test_a_history_that_is_being_started_is_waited_for(env):
 
 
 def test_each_time_that_history_stands_behind_it_is_waited_for(env):
-    """It had caught up meanwhile: how long ago it stood behind before counts no more."""
+    """heartwheel-history had caught up meanwhile, so an earlier wait does not shorten this one."""
     r = Rig(env, 13).begin()
     r.history.stop()
     r.scribe.some(150)
@@ -309,7 +314,7 @@ def test_each_time_that_history_stands_behind_it_is_waited_for(env):
 
 @pytest.mark.parametrize("instances", ["one", "several"])
 def test_it_is_waited_for_behind_what_it_has_just_given(env, instances):
-    """And behind what is not acknowledged yet."""
+    """Waits for entries after those that heartwheel-history has just given, and after those that are not acknowledged yet."""
     r = Rig(env, 14, instances=instances).begin()
     r.history.stop()
     r.scribe.some(30)
@@ -338,7 +343,7 @@ def test_it_is_waited_for_behind_what_it_has_just_given(env, instances):
 
 
 class Silent(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """Takes requests, and answers with `body`, or what that says of a path, or never."""
+    """A server that takes requests, and answers with `body`, or with what body(path) returns, or never."""
 
     daemon_threads = True
 
@@ -368,7 +373,7 @@ class SilentHandler(http.server.BaseHTTPRequestHandler):
 
 
 def test_nobody_waits_for_a_history_that_is_silent(env):
-    """Other followers, and tasks, go on; its own follower is told of a gap in the end."""
+    """Other followers, and tasks, go on; the follower that needs heartwheel-history gets a gap in the end."""
     r = Rig(env, 9).begin()
     r.history.stop()
     r.scribe.some(30)
@@ -399,7 +404,7 @@ SENSELESS = [b"", b"[]", b"{", b"{}", b"null", b'{"events":{},"gaps":[],"at":"9-
 
 @pytest.mark.parametrize("bodies", [SENSELESS[:4], SENSELESS[4:8], SENSELESS[8:11], SENSELESS[11:]], ids=range(4))
 def test_answers_that_make_no_sense_are_a_gap(env, bodies):
-    """It is asked again for a while, once a second."""
+    """heartwheel-history is asked once a second for a while; then the follower gets a gap."""
     r = Rig(env, 10).begin()
     r.history.stop()
     r.scribe.some(12)
@@ -416,7 +421,7 @@ def test_answers_that_make_no_sense_are_a_gap(env, bodies):
 
 
 def test_a_place_that_is_there_is_no_gap(env):
-    """Nothing is asked of history, and nothing told, where the entry at the follower's place is the stream's first."""
+    """The entry at the follower's offset is the stream's first: heartwheel-history is not asked, and no gap is reported."""
     r = Rig(env, 11).begin()
     r.history.stop()
     r.scribe.some(20)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Values that another program has put into the Redis of heartwheel-tasks: offsets, records, sets, streams, answers. Each is counted
-and skipped or corrected; what else there is goes on."""
+"""Values that another program has put into the Redis of heartwheel-tasks: offsets, records, sets, streams, answers. Each is
+counted and skipped or corrected; everything else continues."""
 import json
 import time
 import uuid
@@ -58,7 +58,8 @@ def test_an_impossible_offset_in_the_stream_of_devices(env, offset):
 
 
 def test_a_stream_of_devices_that_is_put_back(env):
-    """It ends before the offset that was read last: what comes then is read, and is not waited for until the offset is reached."""
+    """The stream ends before the offset that was read last: later entries are read at once, not only once they reach that
+    offset."""
     t = Tasks(env).start()
     device = env.root + "-d"
     t.set_online(device, False)
@@ -175,7 +176,7 @@ def test_a_follower_reads_up_to_the_greatest_id(env):
 
 
 def test_members_of_the_set_of_what_is_due_that_are_no_tasks(env):
-    """More than a page of them stand before what is due."""
+    """More than a page of invalid members stand before a task that is due."""
     t = Tasks(env).start()
     pump = Device(t, env.root + "-d")
     task = post(t, receiver=pump.name, after=2)
@@ -193,7 +194,7 @@ def test_members_of_the_set_of_what_is_due_that_are_no_tasks(env):
 
 
 def test_instances_that_stand_in_the_set_for_ever(env):
-    """Their places in the order are no one's: wills and tasks are this instance's at once."""
+    """The places of these instances in the order count for no instance: wills and tasks are this instance's at once."""
     t = Tasks(env, instances="several", publish="%s/out/{sender}/#" % env.root)
     env.redis.zadd(t.key("nodes"), {"ghost%d" % i: "+inf" for i in range(63)})
     env.redis.zadd(t.key("nodes"), {"ghost": time.time() * 1000 + 86400000, b"\xff\0" * 300: 1e15})
@@ -250,7 +251,7 @@ def test_followers_of_names_that_no_topic_can_have(env):
 
 @pytest.mark.parametrize("field", ["tries", "at", "exp", "run", "created", "sent", "acked", "hold", "qos", "retain"])
 def test_a_record_with_impossible_numbers(env, field):
-    """What is claimed with it is sent all the same, each once; and it comes to an end itself."""
+    """Tasks that are claimed together with the record are sent all the same, each once; and the record's task ends."""
     t = Tasks(env, ack_wait="60s", run="2s", rate=0).start()
     pump = Device(t, env.root + "-d", behave=())
     good, bad = [], []
@@ -301,7 +302,7 @@ def test_a_record_in_no_state(env, state):
 
 
 def test_a_record_whose_texts_are_no_names(env):
-    """A task that cannot be sent ends, and its submitter is told if it has a name."""
+    """A task that cannot be sent ends, and its submitter receives the end if it has a name."""
     t = Tasks(env, ack_wait="1s").start()
     alice = Sender(t)
     ends = {}
@@ -328,7 +329,7 @@ def test_a_record_whose_texts_are_no_names(env):
 
 
 def test_ends_that_nobody_can_be_told(env):
-    """More than a page of them: what comes behind them is told, and none is read again for ever."""
+    """More than a page of ends without a submitter: the ends after them are reported, and none is read again for ever."""
     t = Tasks(env, watch="yes").start()
     p = env.redis.pipeline()
     for i in range(150):
@@ -365,7 +366,7 @@ def test_answers_that_are_no_json(env):
 
 @pytest.mark.parametrize("followers", ["follow", "past"])
 def test_transitions_of_devices_that_are_none(env, followers):
-    """A follower gets JSON, and none of them; a time ahead is corrected."""
+    """A follower gets valid JSON and none of these entries; a time in the future is corrected."""
     env.check_events = False
     t = Tasks(env, ack_wait="1s").start()
     follower, device = Sender(t, env.root + "-f"), env.root + "-d"
@@ -392,7 +393,7 @@ def test_transitions_of_devices_that_are_none(env, followers):
 
 
 def test_a_stream_that_takes_no_more_entries(env):
-    """That is a refusal of all writes: /readyz says so, and all goes on once the key is deleted."""
+    """That counts as a refusal of all writes: /readyz says so, and writes continue once the key is deleted."""
     t = Tasks(env).start()
     pump = Device(t, env.root + "-d")
     task = post(t, receiver=pump.name, after=1)
@@ -425,7 +426,7 @@ def test_a_stream_of_tasks_stays_full_until_its_key_is_deleted(env, deleted):
 
 @pytest.mark.parametrize("key", ["due", "events"])
 def test_a_shared_key_of_another_type_is_a_refusal(env, key):
-    """Nothing can be submitted, sent or ended: readiness says why, until the key is gone."""
+    """No task can be submitted, sent or ended: /readyz says why, until the key is deleted."""
     t = Tasks(env).start()
     task = post(t, receiver=env.root + "-d", after=3600)
     env.redis.rename(t.key(key), "kept")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""[tasks] watch: tasks that nodes send one another, followed from `sent` to their end, and nothing sent to anybody."""
+"""[tasks] watch: tasks that nodes send one another are followed from `sent` to their end, and heartwheel-tasks sends
+nothing."""
 import itertools
 import json
 import re
@@ -17,8 +18,8 @@ _numbers = itertools.count(1)
 
 
 class Node:
-    """Who speaks FD to other nodes, as its document has it: payload alone says who sends, and answers are bound to nobody. With
-    `bound` the last level does."""
+    """A node that speaks FD with other nodes by FD's document: the payload alone names the sender, and answers are bound to no
+    name. With `bound` the topic's last level names the sender."""
 
     def __init__(self, tasks, name, bound=False):
         self.root, self.name, self.bound = tasks.root, name, bound
@@ -101,7 +102,8 @@ def test_a_task_of_others_is_followed_to_its_end(tasks, env):
 
 
 def test_the_examples_of_fd_as_they_stand_there(env):
-    """Its four terminals: A and B are mosquitto_sub and mosquitto_pub, and know nothing of heartwheel-tasks, which follows them."""
+    """FD's four terminals: A and B are mosquitto_sub and mosquitto_pub, and know nothing of heartwheel-tasks, which follows
+    their tasks."""
     env.own_broker(users={"A": "password_b", "B": "password_b", "hw": "hw"},
                    acl="user hw\ntopic readwrite #\n\npattern readwrite nodes/#\n")
     secret = env.dir / "secret"
@@ -233,7 +235,7 @@ def test_there_are_at_most_max(env):
 
 
 def test_killed_and_with_a_redis_that_is_full(env):
-    """What is known of them is in Redis alone; what it has no memory for is kept, and told again."""
+    """The state of followed tasks is in Redis alone; what Redis has no memory for is kept and written again."""
     env.own_redis()
     t = Tasks(env, watch="yes").start()
     a, b = Node(t, "a"), Node(t, "b")
@@ -271,7 +273,8 @@ def test_several_instances_tell_each_transition_once(env):
 
 
 def test_of_several_one_stands_still(env):
-    """It alone has read a task, whose answer the others have: they tell that again, and not only once."""
+    """An answer arrives 3 s before its task, as if a suspended instance had read the task late: the answer is processed again,
+    and more than once."""
     t = Tasks(env, watch="yes", instances="several").start()
     a, b = Node(t, "a"), Node(t, "b")
     b.say("a", "complete", "early")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""TLS to the broker with certificates made here: what is right works, and whatever is not is refused with one line that
-says what it is. Verification cannot be switched off."""
+"""TLS to the broker with certificates made here: a valid one works, and each invalid one is refused with one line that names
+the reason. Verification cannot be switched off."""
 import datetime
 import re
 import subprocess
@@ -15,12 +15,12 @@ HOST = "TLS with 127.0.0.1:"
 
 
 def lines(d):
-    """What the log says of the connection."""
+    """The log lines about the connection."""
     return [l for l in d.log().splitlines() if re.search(r"\b(TLS|certificate|tls_\w+)\b", l)]
 
 
 def dated(tls, name, start, end):
-    """A server certificate that is valid between two days from today."""
+    """A server certificate that is valid between two days, counted from today."""
     def day(n):
         return (datetime.datetime.utcnow() + datetime.timedelta(days=n)).strftime("%y%m%d%H%M%SZ")
     key, csr, crt = (tls.dir / (name + s) for s in (".key", ".csr", ".crt"))
@@ -40,7 +40,7 @@ def dated(tls, name, start, end):
 
 
 def broker_with(env, tls, certificate=None, require_client=False):
-    """A broker with that certificate, or the authority's good one."""
+    """A broker with that certificate, or with the authority's valid one."""
     own = Tls.__new__(Tls)
     own.__dict__.update(tls.__dict__)
     own.require_client = require_client
@@ -50,7 +50,7 @@ def broker_with(env, tls, certificate=None, require_client=False):
 
 
 def is_refused(env, expected, mqtt):
-    """Blind for lack of a link, and one line; that stays the only one, however often it tries."""
+    """The monitor is blind (link) and logs one line, however often it tries."""
     d = env.daemon(seeing=False, timeout="1h", monitor={"log_level": "warning"}, mqtt=mqtt)
     wait_until(lambda: lines(d), 10, "a line about it")
     throughout(lambda: d.status()["blind_cause"] == "link" and d.alive, 2.5)
@@ -118,7 +118,8 @@ def test_a_certificate_of_another_host(env, tls, names):
 
 
 def test_a_client_certificate(env, tls, other_tls):
-    """The broker asks for one: with it all is well; without, or with a stranger's, one line says what is asked for."""
+    """The broker requires a client certificate: with it the connection works; without, or with a stranger's, one line names
+    what is required."""
     broker_with(env, tls, require_client=True)
     env._publisher = env.client(tls=tls)
     d = env.daemon(timeout="1h", mqtt={"tls_ca": tls.ca, "tls_cert": tls.client_cert, "tls_key": tls.client_key})
@@ -145,7 +146,7 @@ def test_a_key_of_another_certificate(env, tls, other_tls):
 
 
 def test_a_key_with_a_password(env, tls, tmp_path):
-    """Nothing asks for it at a terminal, which would hold up the connection's thread and the end of the daemon."""
+    """No prompt appears on a terminal: it would block the connection's thread and the daemon's end."""
     broker_with(env, tls, require_client=True)
     key = tmp_path / "locked.key"
     subprocess.run(["openssl", "pkey", "-in", tls.client_key, "-aes128", "-passout", "pass:secret", "-out", key], check=True)

@@ -40,7 +40,7 @@ def fleet(env):
 
 
 def part(text, title):
-    """The lines below a heading, up to the next one."""
+    """The lines below a heading, up to the next heading."""
     lines = text.split("\n")
     at = next((i for i, l in enumerate(lines) if l.startswith(title)), len(lines))
     rest = lines[at + 1:]
@@ -99,7 +99,7 @@ def test_it_follows_the_fleet(env, fleet, top):
 @pytest.mark.parametrize("environment", [{"TERM": "vt100"}, {"NO_COLOR": "1"}, {"TERM": "vt100", "LC_ALL": "C"}, {}],
                          ids=["vt100", "NO_COLOR", "C", "colour"])
 def test_every_terminal(env, top, environment):
-    """What a colour says, a word says too; ids cannot turn the screen around."""
+    """Each state that a colour shows is also a word; ids cannot garble the screen."""
     d = env.daemon(timeout="1h", **QUIET_TIMES)
     ids = ["k\u00fchl-\u202etxt", "a" * 60 + "-tail-7", "plain"]
     for i in ids:
@@ -123,7 +123,7 @@ def test_a_terminal_that_cannot(env, fleet, top):
 
 
 def test_bad_moments(env, top):
-    """Blindness, a daemon that goes and comes back, a mass death; each said, none the end of it."""
+    """Blindness, a daemon that stops and returns, a mass death: top shows each and goes on."""
     env.own_broker()
     d = env.daemon(timeout="1h", **QUIET_TIMES)
     for k in range(1500):
@@ -151,7 +151,7 @@ def test_bad_moments(env, top):
 
 
 def test_nodes(env, top):
-    """Where there are several: how many live, what this node owns, and in words who is lost."""
+    """With several nodes: how many are ready, what this node owns, and in words how many are lost."""
     m = Mirror(env, 2)
     try:
         m.start()
@@ -167,7 +167,7 @@ def test_nodes(env, top):
 
 
 def test_tasks(env, top):
-    """Where there is heartwheel-tasks, wherever its socket is: how many wait, in which states; what it lacks."""
+    """With heartwheel-tasks, wherever its socket is: how many tasks wait, in which states, and what is wrong, such as Redis."""
     env.own_redis()
     tasks = Tasks(env)
     d = env.daemon(timeout="1h", tasks={"socket": tasks.socket}, **QUIET_TIMES)
@@ -217,7 +217,7 @@ def test_stopped_and_continued(env, fleet, top):
 
 
 def test_without_a_shell(fleet, top):
-    """Nobody could continue it, so it cannot be stopped; and a terminal that goes away takes it with it."""
+    """Without a shell no program could continue top, so it cannot be suspended; if the terminal goes away, top ends."""
     t = top(fleet)
     t.shows("devices 3")
     t.type("\x1a")

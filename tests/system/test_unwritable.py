@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A Redis that answers, and refuses every write: status, readiness, metrics and the log say so, until it is over."""
+"""A Redis that answers and refuses every write: status, readiness, metrics and the log report it until it is over."""
 import signal
 
 import pytest
@@ -29,7 +29,7 @@ def allow_memory(env):
 
 
 def refusing(d):
-    """The errors for which metrics say that Redis refuses writes."""
+    """The errors by which Redis refuses writes, as the metrics name them."""
     m = d.metrics()
     return {dict(labels)["error"] for (n, labels), v in m.samples.items() if n == "heartwheel_redis_refuses" and v == 1}
 
@@ -86,7 +86,7 @@ def test_redis_answers_and_refuses_writes(env, word, refuse, allow, beating):
 
 @pytest.mark.parametrize("key", ["offline", "outbox", "events"])
 def test_a_shared_key_of_another_type_refuses_writes(env, key):
-    """No transition can be written while another program's value stands in the place of a shared key."""
+    """While another program's value stands in the place of a shared key, no transition can be written."""
     env.own_redis()
     env.check_events = False
     d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
@@ -143,7 +143,8 @@ def test_a_lost_redis_is_away_and_refuses_nothing(env):
 
 
 def test_an_old_master_that_came_back_for_a_moment(env):
-    """It takes writes that are lost once it is a replica: that it is one is told, and what was lost is written again."""
+    """The old master takes writes that are lost once it becomes a replica: the log reports the replica, and the lost writes are
+    written again."""
     env.own_redis()
     old, heir = env.redis, Redis(env.own_dir("rd"), options=["--replicaof", "127.0.0.1 %d" % env.redis_server.port])
     env.servers.append(heir.start())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who comes in over [http] listen: tokens, roles, guesses, TLS and floods of it; and what is handed on to the other daemons."""
+"""Access over [http] listen: tokens, roles, guesses, TLS and floods; and requests that are passed on to the other daemons."""
 import base64
 import hashlib
 import http.client
@@ -40,7 +40,7 @@ def basic(name, token):
 
 
 class Door:
-    """The address of a daemon."""
+    """A daemon's TCP address."""
 
     def __init__(self, port, tls=None):
         self.port, self.context = port, None
@@ -237,7 +237,8 @@ def test_a_wrong_file_changes_nothing(env, users):
 
 @pytest.mark.parametrize("key", ["users", "tls_cert", "tls_key"])
 def test_a_fifo_is_refused(env, users, tls, key):
-    """A reload would wait for a writer, and the loop with it. At the start it is the same."""
+    """Reading a FIFO would block the reload, and the loop with it, until a writer comes: the reload is refused, and so is the
+    start."""
     d, door = guarded(env, users, tls)
     text, fifo = d.conf.read_text(), users.parent / "fifo"
     os.mkfifo(fifo)
@@ -273,7 +274,7 @@ def test_a_reload_reads_no_file_without_end(env, users, tls, which, kind):
 
 
 def test_a_fifo_as_password_file(env, users):
-    """A reload keeps the password, and compares it with nothing."""
+    """The reload keeps the password, and does not compare it."""
     users.write_text("pass\n")
     mqtt = {"username": "u", "password_file": users}
     d = env.configure(mqtt=mqtt)
@@ -286,7 +287,8 @@ def test_a_fifo_as_password_file(env, users):
 
 
 def test_a_reload_that_is_refused_late_changes_no_users(env, users):
-    """That there are more groups than a daemon may have seen is found after all files were read."""
+    """Over all its reloads a daemon may have a limited number of groups. The last reload exceeds it, which is found only after
+    all files were read."""
     d, door = guarded(env, users)
     text = d.conf.read_text()
     for name, status in [(n, 200) for n in "abcde"] + [("f", 400)]:  # 4,200; many at once take long to be judged
@@ -383,7 +385,7 @@ def test_tls_is_taken_away_and_comes_back(env, users, tls):
 
 
 def test_a_flood_of_handshakes(env, users, tls):
-    """Silent ones fill no place for good, and those that are gone through are paced; the fleet is watched as ever."""
+    """Silent connections are closed in time, and completed handshakes are paced; the monitor watches the fleet as usual."""
     d, door = guarded(env, users, tls)
     observer = env.observer()
     silent, stop = [], threading.Event()
@@ -429,8 +431,8 @@ def test_a_flood_of_handshakes(env, users, tls):
 
 
 class Nuisance(threading.Thread):
-    """Silent connections to a server; and over and over what is no HTTP, requests whose answer nobody waits for, and requests
-    whose answers nobody reads."""
+    """Silent connections to a server; and again and again bytes that are no HTTP, requests whose answer is not awaited, and
+    requests whose answers are not read."""
 
     def __init__(self, name, address, paths):
         super().__init__(daemon=True)
@@ -473,7 +475,8 @@ class Nuisance(threading.Thread):
 
 @pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
 def test_hostile_clients_of_each_daemon_slow_nothing(env, users):
-    """On all four doors at once; whoever behaves is answered, a death is told in time, and reaches SQL."""
+    """On the doors of all four daemons at once: well-behaved clients are answered, and a death is reported in time and reaches
+    SQL."""
     env.own_redis()
     h, t = History(env, Sqlite(env.own_dir("db"))).start(), Tasks(env).start()
     d, door = guarded(env, users, start=False)

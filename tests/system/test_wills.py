@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Last wills are no evidence when it is the broker that went away or stood still; and they are when a device died."""
+"""Last wills are no evidence if the broker was away or stood still; they are evidence if a device died."""
 import signal
 import time
 
@@ -11,7 +11,7 @@ from hw_wait import in_time, pass_time, throughout, wait_until
 
 
 class Fleet:
-    """Real clients, each with a will where its retained status is, that come back by themselves."""
+    """Real clients, each with a will on its status topic, that reconnect by themselves."""
 
     def __init__(self, env, count, keepalive, interval=0.2):
         self.env, self.clients, self.interval = env, {}, interval
@@ -60,7 +60,8 @@ def everybody_lives(env, names):
 
 @pytest.mark.parametrize("stands_s, grace", [(6.5, "2s"), (6.5, "0"), (4.0, "0")])
 def test_a_broker_that_stood_still_past_the_keepalives(env, stands_s, grace):
-    """It throws the devices out when it goes on, and publishes their wills instead of what they had sent."""
+    """When it resumes, the broker disconnects the devices and publishes their wills instead of the messages that they had
+    sent."""
     env.own_broker()
     observer = env.observer()
     d = env.daemon(timeout="5s", mqtt={"reconnect_grace": grace})
@@ -97,7 +98,7 @@ def test_a_broker_that_is_restarted(env, persistence):
 
 
 def test_the_will_of_one_that_died(env):
-    """Beside nineteen that live on: it is told at once, and nobody else is."""
+    """With nineteen other devices that go on: the death is reported at once, and no other device goes offline."""
     d = env.daemon(timeout="1h")
     with Fleet(env, 20, keepalive=30) as fleet:
         names = list(fleet.clients)
@@ -112,7 +113,7 @@ def test_the_will_of_one_that_died(env):
 
 
 def test_a_session_that_is_taken_over(env):
-    """A device that connects again before its old connection is given up: the broker publishes the old one's will.
+    """A device connects again before its old connection is given up: the broker publishes the old connection's will.
     goodbye_delay holds it until the device is heard."""
     d = env.daemon(group={"timeout": "1h", "goodbye_delay": "2s"})
     observer = env.observer()

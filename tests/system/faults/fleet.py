@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Simulated devices: real MQTT clients, some with a last will, driven by one thread.
 
-The fleet is the truth that the oracle goes by: it knows which device beat, and when it stopped. It also knows when it
-was late itself, because the machine had no time for it: such a run proves nothing.
+The oracle compares the daemon with the fleet: the fleet knows which device beat, and when it stopped. It also knows when it was
+late itself, because the machine was busy: such a run proves nothing.
 """
 import random
 import select
@@ -17,7 +17,7 @@ BEATING, SILENT = "beating", "silent"
 
 
 class Link:
-    """One connection. It comes back by itself unless its devices are meant to be away."""
+    """One connection. It reconnects by itself unless its devices are meant to be away."""
 
     def __init__(self, fleet, name, will=None, keepalive=60):
         self.fleet, self.keepalive, self.away, self.up = fleet, keepalive, False, False
@@ -36,7 +36,7 @@ class Link:
         self.retry_at = now + random.uniform(0.1, 0.3)
 
     def close(self):
-        """Without a DISCONNECT: the broker publishes the will."""
+        """Closes the connection without a DISCONNECT: the broker publishes the will."""
         sock = self.client.socket()
         if sock is not None:
             sock.close()
@@ -75,7 +75,7 @@ class Fleet:
             self.links.append(link)
 
     def bear(self, env, name):
-        """One more, on a connection that it shares."""
+        """Adds a device, on a connection that it shares with others."""
         with self.lock:
             self.add(env, name, self.links[-1])
 
@@ -103,14 +103,14 @@ class Fleet:
                 d.link.away = False
 
     def silence(self, *names):
-        """They keep their connection, and send nothing."""
+        """The devices keep their connection and send nothing."""
         with self.lock:
             for name in names:
                 d = self.by_name[name]
                 d.mode, d.changed = SILENT, time.monotonic()
 
     def vanish(self, *names):
-        """Their connections break: those with a will have it published."""
+        """The devices' connections break: the broker publishes the wills of those that have one."""
         with self.lock:
             for name in names:
                 d = self.by_name[name]

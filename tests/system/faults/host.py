@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Faults of the machine: no descriptors, no room for the log, no memory."""
+"""Faults of the machine: no free descriptors, no room for the log, no memory."""
 import os
 import resource
 import signal
@@ -19,7 +19,7 @@ def cpu_seconds(pid):
 
 
 def no_descriptors(world, rng, index):
-    """None can be had, and the connections to Redis and to the broker break: it waits, and comes back."""
+    """No descriptor is free, and the connections to Redis and to the broker break: the daemon waits and reconnects."""
     world.new_run()
     pid = world.daemon.pid
     soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
@@ -57,7 +57,7 @@ def no_descriptors(world, rng, index):
 
 
 def full_log(world, rng, index):
-    """The disk under the log is full: nothing else suffers, and the log goes on when there is room."""
+    """The disk under the log is full: nothing else suffers, and the log continues when there is room."""
     log = world.log_path
     world.new_run()
     log.unlink()
@@ -77,7 +77,7 @@ def full_log(world, rng, index):
 
 
 def no_memory(world, rng, index):
-    """The n-th allocation of the daemon fails, or every n-th: it goes on, or ends with status 1 and says why."""
+    """The n-th allocation of the daemon fails, or every n-th: the daemon goes on, or exits with status 1 and the reason."""
     world.new_run()
     mode = rng.choice([ALLOC_ONCE, ALLOC_EVERY])
     n = int(2 ** rng.uniform(0, 9)) if mode == ALLOC_ONCE else int(2 ** rng.uniform(1, 9))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""SIGKILL of the daemon, at random moments and at named points, while devices die, come back and are born.
+"""SIGKILL of the daemon, at random moments and at named points, while devices stop, return and appear.
 
-Afterwards every device has made exactly the transitions that it truly made, the stream, the state hash and the retained
-status of each agree, and whatever was told twice was the same.
+Afterwards every device has exactly its true transitions; the stream, the state hash and the retained status of each device
+agree; and repeated messages are equal.
 """
 import signal
 import time
@@ -13,7 +13,7 @@ from world import Void
 
 
 def churn(world, rng):
-    """Changes some devices. Returns (those that die, those that come to life)."""
+    """Changes some devices. Returns (those that stop, those that start)."""
     fleet = world.fleet
     living = fleet.living()
     dead = [n for n in fleet.names if n not in living]
