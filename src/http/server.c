@@ -231,6 +231,10 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 	struct timeval second = {1, 0};
 	(void)fd;
 	(void)what;
+	if (!front->remote && hw_capacity_is_full(front->h->keeps_reserve)) { /* the listener would accept one more */
+		front->unarmed = event_add(front->again, &second) != 0;
+		return;
+	}
 	if (evconnlistener_enable(front->listener) < 0 || event_add(front->pending, NULL) < 0)
 		front->unarmed = event_add(front->again, &second) != 0;
 }
