@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Who is run again: a test in which a bound on time passed (NotWithin) and nothing else was wrong. Alone it has to keep the
-bound three times; then it is named "flaky: NAME". What is always lost is lost three times. A false offline, a doubled edge, a
-wrong state, a daemon that died, a sanitizer's report: whatever is no bound gets no second try, also if it was only found
-when the test ended, beside a bound that had passed."""
+"""Which tests are repeated: those in which a bound on time passed (NotWithin) and nothing else was wrong. Run alone, such a
+test must keep the bound three times; then it is named "flaky: NAME". What always misses the bound misses it three times. Any
+other error gets no second try: a false offline, a doubled transition, a wrong state, a daemon that died, a sanitizer's report;
+also if it was found only when the test ended, in addition to a bound that had passed."""
 import os
 
 from hw_wait import NotWithin
@@ -12,14 +12,14 @@ MOST = 4  # such tests in one run of a suite; where there are more, something is
 
 
 def chain(e):
-    """An exception and those in whose handling it was raised."""
+    """An exception and those during whose handling it was raised."""
     while e is not None:
         yield e
         e = e.__cause__ or (None if e.__suppress_context__ else e.__context__)
 
 
 def is_only_late(item, call):
-    """Whether a call failed because of a bound on time, and no device that was beating was called dead until then."""
+    """Whether a call failed because of a bound on time, and no device that was beating had been called offline by then."""
     if call.excinfo is None or call.when == "teardown" or not all(isinstance(e, NotWithin) for e in chain(call.excinfo.value)):
         return False
     envs = [v for v in getattr(item, "funcargs", {}).values() if hasattr(v, "called_dead")]
@@ -27,8 +27,8 @@ def is_only_late(item, call):
 
 
 def one_of_each(names, seed):
-    """Of a test with several sets of parameters one: of the next such test the next one, so that all that tests differ in,
-    as a protocol or a QoS, is with some. Which one is first depends on the seed: many runs have each set."""
+    """Of a test with several sets of parameters one set; of the next such test the next set, so that each protocol and each QoS
+    is used by some tests. The seed sets the first one: many runs have each set."""
     sets = {}
     for name in names:
         sets.setdefault(name.partition("[")[0], []).append(name)
@@ -51,7 +51,7 @@ def select(config, items):
 
 
 def write_failed(terminalreporter):
-    """For pytest_terminal_summary: into the file HW_FAILED, what failed: "late NAME", or "other NAME"."""
+    """For pytest_terminal_summary: writes each failed test into the file HW_FAILED, as "late NAME" or "other NAME"."""
     path = os.environ.get("HW_FAILED")
     bad = terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", [])
     if path and bad:
@@ -60,7 +60,7 @@ def write_failed(terminalreporter):
 
 
 def late_names(path):
-    """Of what write_failed() wrote: the names of those who may be run again, or [] if there is anything else."""
+    """The names of the tests in write_failed()'s file that may be repeated, or [] if the file has anything else."""
     try:
         with open(path, encoding="utf-8") as f:
             lines = [line.rstrip("\n").split(" ", 1) for line in f]

@@ -16,7 +16,7 @@ _numbers = itertools.count(1)
 
 
 class Alert(Program):
-    """One instance. `options` are those of [alert]; `receivers` and `silences`: {name: {key: value}}."""
+    """One instance. `options`: the keys of [alert]; `receivers` and `silences`: {name: {key: value}}."""
 
     name, program = "heartwheel-alert", HEARTWHEEL_ALERT
 
@@ -40,7 +40,7 @@ class Alert(Program):
         self.conf.write_text(render(self.sections))
 
     def start(self, ready=True, env=None):
-        """Ready: it holds the lease and has loaded the state."""
+        """Ready: the instance holds the lease and has loaded the state."""
         assert not self.alive
         self.spawn([self.program, "-f", "-c", self.conf], env=env)
         wait_until(lambda: not self.alive or self.answers(), what="heartwheel-alert to answer")
@@ -66,7 +66,7 @@ class Alert(Program):
 
 
 class Inbox:
-    """A program of type exec that keeps each message. A file for each try, so that repetitions are seen."""
+    """A program of type exec that keeps each message. Each try has its own file, so that repetitions are seen."""
 
     def __init__(self, env, name="inbox", delay="0", code=0):
         self.dir = env.own_dir(name)
@@ -110,7 +110,7 @@ class Inbox:
 
 
 def set_online(env, device, online, group="default", **more):
-    """As heartwheeld would write it: the state, the index and the entry."""
+    """Writes what heartwheeld would write: the state, the index and the entry."""
     now = int(time.time() * 1000)
     seq = now + next(_numbers)
     more = {k: v for k, v in more.items() if v is not None}
@@ -133,5 +133,5 @@ def set_online(env, device, online, group="default", **more):
 
 
 def see(env, node=None):
-    """As heartwheeld does each second: its sight record."""
+    """Writes a sight record, as heartwheeld does each second."""
     env.redis.set(env.key("monitor", node or env.node), "00000000000000aa %d" % int(time.time() * 1000))

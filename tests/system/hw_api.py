@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The HTTP API as the manuals show it: each route with a request, its parameters, and from a real answer the text of the manual
-and the schema of docs/openapi.json. test_api.py holds both against the daemons, and writes them with --write."""
+and the schema of docs/openapi.json. test_api.py compares both with the daemons, and writes them with --write."""
 import json
 import re
 
@@ -22,8 +22,8 @@ WINDOW = {"since": ("a moment: Unix ms, a day, or how long ago", "1h"), "until":
 
 
 class Route:
-    """`path`: of the request, with {names} that the test fills. `body`: what is sent. `query`: {parameter: (what it is, a value
-    that is accepted, or None where it depends on an answer)}. `brief`: large parts are shown as `...`."""
+    """`path`: the request's path, with {names} that the test fills. `body`: the request's body. `query`: {parameter: (its
+    meaning, a valid value, or None if that depends on an answer)}. `brief`: large parts are shown as `...`."""
 
     def __init__(self, daemon, name, summary, path=None, body=None, query=None, brief=False):
         self.daemon, self.name, self.summary, self.body, self.query = daemon, name, summary, body, query or {}
@@ -121,7 +121,8 @@ ROUTES = [Route("heartwheeld", *args, **more) for args, more in (
 
 
 def in_source():
-    """{(daemon, "METHOD /path")} of the tables in the source; what heartwheeld hands on to the other daemons is not its own."""
+    """{(daemon, "METHOD /path")} of the tables in the source, without the routes that heartwheeld passes on to the other
+    daemons."""
     found = set()
     for daemon, path in TABLES.items():
         for method, start, rest in re.findall(r'\{EVHTTP_REQ_(\w+), "([^"]+)", ("[^"]*"|NULL),', (SRC / path).read_text()):
@@ -134,7 +135,7 @@ def in_source():
 
 
 def brief(v, depth=0, small=False):
-    """`v` with the first element of each list; `small`: and with ... for large parts below the first level."""
+    """`v` with the first element of each list; `small`: large parts below the first level become `...`."""
     if isinstance(v, dict):
         if small and depth > 1 and len(v) > 4:
             return dict(list((k, brief(x, depth + 1, small)) for k, x in list(v.items())[:3]), **{"...": "..."})
@@ -176,7 +177,7 @@ def shown(route, answer):
 
 
 def skeleton(lines):
-    """What has to be the same at each run: no values, no line ends."""
+    """The part of an answer that is the same at each run: no values, no line ends."""
     text = "".join(line.strip() for line in lines)
     head, _, rest = text.partition("{") if "{" in text else (text, "", "")
     rest = re.sub(r'(?<=[:\[,])("(?:[^"\\]|\\.)*"|-?[\d.e+-]+|true|false|null)(?=[,}\]])(?!:)', "_", rest)
@@ -195,7 +196,7 @@ BLOCK = re.compile(r'^\.\\" pair (\S+) (\S+ \S+)\n(?:\.Bd -literal -offset inden
 
 
 def pairs(manual):
-    """{(daemon, route): the lines of its pair} of a manual; a mark without a pair has none."""
+    """{(daemon, route): the lines of its request and answer} of a manual; a mark without them has none."""
     return {(daemon, name): unroff(text) for daemon, name, text in BLOCK.findall((SRC / manual).read_text())}
 
 

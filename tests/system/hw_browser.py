@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A headless Chromium, one for all tests of a worker, and a page of its own for each that asks. Needs node, Chromium (Debian
-packages nodejs, chromium-headless-shell) and playwright-core: copy tests/node/*.json into a directory that HW_NODE names, and run `npm ci` there."""
+"""A headless Chromium, one for all tests of a worker, and a page for each test that needs one. Needs node, Chromium (Debian
+packages nodejs, chromium-headless-shell) and playwright-core: copy tests/node/*.json into a directory that HW_NODE names, and
+run `npm ci` there."""
 import json
 import os
 import shutil
@@ -26,7 +27,7 @@ def missing():
 
 
 class Chromium:
-    """The process. It starts when a page is first asked for, and again if it has ended."""
+    """The Chromium process. It starts when a page is first needed, and again if it has ended."""
 
     def __init__(self):
         self.proc, self.pages = None, 0
@@ -64,7 +65,7 @@ class Chromium:
 
 
 class Page:
-    """A page in a context of its own, which shares neither cookies, nor a cache, nor connections with others."""
+    """A page in a context of its own, without cookies, cache or connections of other pages."""
 
     def __init__(self, chromium, number):
         self.chromium, self.number = chromium, number
@@ -77,7 +78,7 @@ class Page:
         return self.run("return await page.evaluate(() => (%s))" % expression)
 
     def text(self, selector):
-        """Also of what stands in a view that is not shown."""
+        """An element's text, also if its view is not shown."""
         return self.run("return await page.locator(%s).evaluate((e) => e.innerText || e.textContent)" % json.dumps(selector))
 
     def open(self, url):

@@ -23,7 +23,7 @@ def render(sections):
 
 
 class Daemon(Program):
-    """One configuration, and the heartwheeld that runs it (again and again, if the test wants)."""
+    """One configuration, and the heartwheeld that runs it (again and again, if the test wants that)."""
 
     name, alive_at = "heartwheeld", "/v1/status"
 
@@ -54,7 +54,7 @@ class Daemon(Program):
         return self
 
     def wait_seeing(self, timeout=20):
-        """Waits until it sees, and has read its store."""
+        """Waits until the monitor sees and has read its store."""
         def sees():
             s = self.status()
             return s["blind"] is False and not s.get("loading")
@@ -62,8 +62,8 @@ class Daemon(Program):
         return self
 
     def wait_lost(self):
-        """Waits until its readers know that the broker is gone. What it is blind for may be told by another name: that of what
-        came first, which on a busy machine can be a standstill."""
+        """Waits until the readers know that the connections to the broker are lost. The cause of the blindness may be another
+        one that came first, on a busy machine a standstill."""
         wait_until(lambda: self.metrics().get("link_up", link="reader") == 0, what="the loss of the broker to be noticed")
         assert self.status()["blind"] is True
 
@@ -77,7 +77,7 @@ class Daemon(Program):
         return "/v1/devices/" + urllib.parse.quote(device, safe="")
 
     def device(self, device):
-        """The device as the API tells it, or None if it is not known."""
+        """The device by the API, or None if it is unknown."""
         a = self.get(self.path_of(device))
         assert a.status in (200, 404), a
         return a.json() if a.status == 200 else None

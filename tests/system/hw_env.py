@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a test gets: servers, daemons and clients of its own, with topics and keys that no other test uses. Nothing here
-touches a server that it did not start, and every file lies in a temporary directory."""
+"""What a test gets: servers, daemons and clients of its own, with topics and keys that no other test uses. Only servers that
+the environment started are touched, and every file is in a temporary directory."""
 import contextlib
 import json
 import os
@@ -21,12 +21,12 @@ from hw_void import Void, judge, least_timeout
 from hw_wait import wait_until
 
 
-# So that a machine that has other things to do makes neither standstills nor stalls, in tests that are not about them.
+# So that a busy machine causes neither standstills nor stalls in tests of other things.
 NO_STANDSTILL, NO_STALL = {"barrier_slow": "5s"}, {"stall_after": "60s"}
 
 
 def short(value):
-    """A test's name for a parameter that is no name."""
+    """A short name for a parameter that is no string."""
     text = "".join(c if c.isalnum() or c in "{}[]:\"'.,=/%-" else "_" for c in (
         value.decode("latin-1") if isinstance(value, bytes) else json.dumps(value) if isinstance(value, (dict, list))
         else str(value))[:40] if c.isascii())
@@ -34,7 +34,7 @@ def short(value):
 
 
 class Env:
-    """A topic root, a key prefix and a node id of the test's own on the shared servers, or servers of its own."""
+    """A topic root, a key prefix and a node id of the test's own on the shared servers, or on servers of its own."""
 
     def __init__(self, shared_broker, shared_redis, base):
         self.number = next_number()
@@ -44,12 +44,12 @@ class Env:
         self.root = "t%d" % self.number
         self.prefix = "t%d:device:" % self.number
         self.node = "node%d" % self.number
-        self.beaten = {}  # device -> monotonic time just before its latest heartbeat of beat()
+        self.beaten = {}  # {device: monotonic time just before its latest heartbeat by beat()}
         self.daemons, self.servers, self.clients = [], [], []
         self.gaps = []  # of devices that are none of the clients
         self._publisher = self._redis = None
         self.redis_db = 0
-        self.check_events = True  # the invariants of the event stream, looked at when the test ends
+        self.check_events = True  # the invariants of the event stream, which are checked when the test ends
 
     # servers of the test's own
 
@@ -177,25 +177,25 @@ class Env:
         return Beating(self.publisher, [self.topic(d) for d in devices], interval, payload)
 
     def settle(self, daemon, timeout=10):
-        """Returns when the daemon has read everything that the publisher sent before."""
+        """Returns when the daemon has read all that the publisher sent before."""
         device = "settle-%d" % next_number()
         self.beat(device)
         wait_until(lambda: daemon.device(device), timeout, "the daemon to read " + device)
 
     def why_void(self):
-        """Why a run that failed proves nothing, or None: a device that was meant to beat left its timeout."""
+        """Why a failed run proves nothing, or None: a device that was meant to beat had a gap of its timeout."""
         gaps = self.gaps + [c.gaps for c in self.clients]
         timeout = self.least_timeout()
         return judge(max((g.worst() for g in gaps), default=0.0), timeout) if timeout else None
 
     def flood_until_dropped(self, raw, topic):
-        """So much for clients that do not read that the broker drops the rest."""
+        """Publishes so much to clients that do not read that the broker drops messages."""
         batch = [(topic, b"x" * 100)] * 1000
         wait_until(lambda: raw.publish(*batch) or "are being dropped" in self.broker.log(), what="the broker to drop messages")
 
     def called_dead(self):
-        """Whether a device was called dead that was beating, and had been for a timeout: then more is wrong than that a bound
-        has passed (hw_again.py)."""
+        """Whether a device was called offline that was beating, and had been for a timeout: then more is wrong than a bound on
+        time (hw_again.py)."""
         timeout = self.least_timeout()
         if timeout is None or not self.redis_server.alive:
             return False
@@ -207,13 +207,13 @@ class Env:
         return any(g.beat_at(self.topic(e["id"]), int(e["time_ms"]), timeout) for e in dead for g in gaps)
 
     def least_timeout(self):
-        """Of all groups of all daemons, in seconds; None if nobody has a configuration."""
+        """Of all groups of all daemons, in seconds; None without any configuration."""
         return min((least_timeout(d.conf.read_text("utf-8", "replace")) for d in self.daemons if d.conf.exists()),
                    default=None)
 
     @contextlib.contextmanager
     def meant(self, topic):
-        """The test itself publishes there again and again, with the publisher."""
+        """The test's publisher sends on these topics again and again, so they count as beating."""
         gaps = self.publisher.gaps
         gaps.begin("%s/%s" % (self.root, topic))
         yield
@@ -236,7 +236,7 @@ class Env:
         return [(e["state"], e["reason"]) for e in self.events(device)]
 
     def in_store(self, device):
-        """What the three indexes say: "online", "offline", None, or what contradicts itself."""
+        """The state by the three indexes: "online", "offline", None, or their contradiction."""
         r = self.redis.pipeline(transaction=True)
         r.exists(self.key("connected", device))
         r.exists(self.key("disconnected", device))
@@ -248,7 +248,7 @@ class Env:
                 (False, False, False, None): None}.get(seen, seen)
 
     def wait_store(self, device, state, timeout=10):
-        """Void if it was online, and offline again with right, before the test had the time to look."""
+        """Waits for a state. Void if the device was online and rightly offline again before the test could check."""
         longest, last = 0.0, self.beaten.get(device, time.monotonic())
 
         def look():
@@ -262,8 +262,8 @@ class Env:
         wait_until(look, timeout, "%s to be %s in Redis (is %s)" % (device, state, self.in_store(device)))
 
     def went_by(self, device, seconds):
-        """Whether its last edge took it offline a timeout after the one before, which was late enough for its latest
-        heartbeat, and the test did not look for most of that timeout."""
+        """Whether the device's last transition took it offline a timeout after the transition before, rightly by its latest
+        heartbeat, while the test did not check for most of that timeout."""
         edges = self.events(device)[-2:]
         if [e["reason"] for e in edges] != ["heartbeat", "timeout"] or device not in self.beaten:
             return False
@@ -273,7 +273,7 @@ class Env:
         return in_time and on >= ago - 0.002 and seconds >= 0.6 * (off - on)
 
     def wait_status(self, observer, device, online, start=0, timeout=10):
-        """The first status message of the monitor that says so."""
+        """The monitor's first status message with this state."""
         topic = self.status_topic(device)
 
         def find():
@@ -287,7 +287,7 @@ class Env:
     # the end
 
     def verify_events(self):
-        """Of one device, seq grows strictly, and no transition says what was already so."""
+        """For each device seq increases strictly, and each transition changes the state."""
         last = {}
         for e in self.events():
             before = last.get(e["id"])
@@ -299,7 +299,7 @@ class Env:
             assert e["state"] != before["state"], "told twice: %s, %s" % (before, e)
 
     def close(self):
-        """Stops everything; returns what was wrong with it, or None."""
+        """Stops everything; returns the error, or None."""
         wrong = None
         for d in self.daemons:
             try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Devices that beat, die and come back, in a thread, over a few connections; and the truth about them: when each was
-born, when it wrote for the last time, and the longest that it was silent while it was meant to beat (hw_void.Gaps)."""
+"""Devices that beat, stop and return, in a thread, over a few connections; and the truth about them: when each life began, when
+its last heartbeat was written, and the longest gap while the device was meant to beat (hw_void.Gaps)."""
 import random
 import socket
 import threading
@@ -13,7 +13,7 @@ TURN = 0.02  # seconds: heartbeats that fall into one turn are one write
 
 
 class Life:
-    """From its first heartbeat to its last, by the wall clock, each as it was just before it was written."""
+    """From a device's first heartbeat to its last, by the wall clock, each as of just before it was written."""
     __slots__ = ("born", "last")
 
     def __init__(self):
@@ -54,7 +54,7 @@ class Herd:
             self.lose(k)
 
     def revive(self, *names):
-        """They beat from now on."""
+        """The devices beat from now on."""
         with self.lock:
             for b in map(self.beasts.get, names or self.beasts):
                 if not b.beats:
@@ -63,16 +63,16 @@ class Herd:
                     self.gaps.begin(b.topic)
 
     def kill(self, *names):
-        """They are silent from now on: nothing of theirs is written after this returns."""
+        """The devices are silent from now on: none of their messages is written after this returns."""
         with self.lock:
             for b in map(self.beasts.get, names):
                 if b.beats and b.lives[-1].born is None:
-                    b.lives.pop()  # it was never heard of
+                    b.lives.pop()  # no heartbeat of this life was written
                 b.beats = False
                 self.gaps.end(b.topic)
 
     def hasten(self, names):
-        """They beat at once, and so all together; returns since when."""
+        """The devices beat at once, all together; returns since when."""
         with self.lock:
             for b in map(self.beasts.get, names):
                 b.next = 0.0
@@ -85,17 +85,18 @@ class Herd:
         return {b.name for b in self.beasts.values() if not b.beats}
 
     def heard(self, name):
-        """Whether its present, or last, life has begun."""
+        """Whether the device's present or last life has begun."""
         lives = self.lives(name)
         return bool(lives) and lives[-1].last is not None
 
     def last(self, name):
-        """The wall time of the latest heartbeat of its present, or last, life; None: there was none yet."""
+        """The wall time of the latest heartbeat of the device's present or last life; None: no heartbeat yet."""
         lives = self.lives(name)
         return lives[-1].last if lives else None
 
     def lives(self, name):
-        """All of them. A heartbeat may be read before the thread that wrote it has noted when: it holds the lock until then."""
+        """All lives. A heartbeat may be read before the thread that wrote it has noted the time: the thread holds the lock
+        until then."""
         with self.lock:
             return list(self.beasts[name].lives)
 

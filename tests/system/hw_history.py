@@ -36,13 +36,14 @@ class Sqlite:
             db.close()
 
     def change(self, query):
-        """As another program would."""
+        """Changes the database, as another program would."""
         with contextlib.closing(sqlite3.connect(self.path, isolation_level=None, timeout=20)) as db:
             return db.execute(query).rowcount
 
 
 class MariaDB(Server):
-    """A private mariadbd with its data in the test's directory. `address`: whose worker comes how; by default root's."""
+    """A private mariadbd with its data in the test's directory. `address`: user and address of the worker; root's by
+    default."""
 
     name = "mariadbd"
     mysql = True
@@ -119,7 +120,7 @@ class History(Program):
 
 
 class Scribe:
-    """Writes transitions into Redis as the monitor does, the stream's entry and the hash at once, and remembers them all."""
+    """Writes transitions into Redis as the monitor does, the stream's entry and the hash together, and remembers them all."""
 
     def __init__(self, env, seed=None, devices=50, start_ms=None, groups=2):
         self.env, self.random = env, random.Random(seed)
@@ -128,7 +129,7 @@ class Scribe:
         self.devices = ["d%d" % i for i in range(devices)]
         self.group = {d: "g%d" % (i % groups) for i, d in enumerate(self.devices)}
         self.now, self.state, self.seq = start_ms or now_ms() - 40 * 86_400_000, {}, {}
-        self.written = {}  # stream id -> entry
+        self.written = {}  # {stream id: entry}
 
     def entry(self, device, state, at_ms, reason=None):
         self.seq[device] = max(self.seq.get(device, 0) + 1, at_ms)
@@ -138,7 +139,7 @@ class Scribe:
                 "group": self.group.get(device, "default"), "node": "n", "seq": str(self.seq[device])}
 
     def next(self):
-        """The next transition of any device."""
+        """The next transition of a random device."""
         device = self.random.choice(self.devices)
         self.now += self.random.randrange(1, 2000)
         state = "online" if self.state.get(device) != "online" else "offline"
@@ -176,7 +177,7 @@ FIELDS = "id", "seq", "time_ms", "state", "reason", "last_seen_ms", "group", "no
 
 
 def in_sql(db):
-    """The transitions that came from the stream: id there -> entry."""
+    """{id in the stream: entry} of the transitions in SQL."""
     out = {}
     for row in db.rows("SELECT d.id, t.seq, t.at_ms, t.state, t.reason, t.last_seen_ms, t.grp, t.node, t.entry "
                        "FROM transition t JOIN device d ON d.dev = t.dev WHERE t.found = 0"):
@@ -203,7 +204,7 @@ def wait_read(h, env, stream="device:events", timeout=None):
 
 
 def check_outages(db):
-    """What is said of each device agrees with its transitions, as far as those have no gap."""
+    """Each device's outages agree with its transitions, as far as these have no gap."""
     history = {}
     for dev, at, state in db.rows("SELECT dev, at_ms, state FROM transition ORDER BY dev, seq"):
         history.setdefault(dev, []).append((at, state))
@@ -229,6 +230,6 @@ def check_outages(db):
 
 
 def no_room(path):
-    """Mounts a file system of 4 MB there; False where that takes rights that we do not have."""
+    """Mounts a file system of 4 MB there; False without the right to do so."""
     return os.getuid() == 0 and shutil.which("mount") is not None and subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=4m", "hw", str(path)], capture_output=True).returncode == 0

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A web server in a process of its own, which a test can kill: it appends each post to a file, then answers. Now and then it
-refuses for a time, answers late, or ends the connection without an answer."""
+"""A web server in a process of its own, which a test can kill: it appends each post to a file, then answers. For a time now and
+then it refuses, answers late, or closes the connection without an answer."""
 import http.server
 import json
 import random

@@ -5,7 +5,7 @@ import json
 import re
 import socket
 
-# What no server of ours may stumble over.
+# Input that no server of ours may stumble over.
 JUNK = (b"\x00" * 5000, b"GET", b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/reload HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
         b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n\r\n", b"GET /v1/status HTTP/1.1\r\n" + b"X: y\r\n" * 20_000,
         b"POST /v1/reload HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"\r\n\r\n\r\n",
@@ -71,7 +71,7 @@ class Metrics:
         assert name in self.types or self.types.get(family) == "histogram", "no TYPE before %r" % line
 
     def refused(self):
-        """Everything that was refused."""
+        """The number of all refused messages."""
         return self.get("refused_total")
 
     def get(self, name, **labels):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of devices that only write to Redis share: a Redis that tells of keys, and a daemon that listens."""
+"""Shared by the tests of devices that only write to Redis: a Redis with keyspace notifications, and a daemon that listens."""
 import os
 import time
 
@@ -10,8 +10,8 @@ from hw_wait import pass_time, wait_until, wait_within
 TICK_MS = 1000 / 31
 FLAGS = "Exg$e"
 
-# Figures are for a daemon that has its processor: neither sanitizers nor other tests beside it. Who is run again (HW_ONLY)
-# has the bounds that it had at first.
+# Figures are for a daemon that has its processor: without sanitizers and other tests on it. A repeated test (HW_ONLY) has the
+# bounds of its first run.
 ALONE = "PYTEST_XDIST_WORKER" not in os.environ and "HW_ONLY" not in os.environ and not (
     HEARTWHEELD.exists() and b"__asan_init" in HEARTWHEELD.read_bytes())
 AT_ONCE = 1 if ALONE else 5
@@ -38,7 +38,7 @@ def setex(env, device, seconds=30):
 
 
 def keep(env, device, seconds, px=2000, interval=0.3):
-    """A writer that renews its key for so long. Void if it let it run out itself. Returns how often it did."""
+    """A writer that renews its key for this long. Void if it let the key expire. Returns how often it renewed it."""
     end, last, times = time.monotonic() + seconds, time.monotonic(), 0
     while time.monotonic() < end:
         pass_time(interval)
@@ -55,7 +55,7 @@ def wait_edges(env, device, n):
 
 
 def edges_at_once(env, device, n):
-    """From what Redis tells, and not because all keys are gone through again."""
+    """The transitions follow from Redis' notifications, not from another scan of all keys."""
     wait_within(lambda: len(env.edges(device)) >= n, AT_ONCE, "%d edges of %s: %s" % (n, device, env.edges(device)))
 
 
@@ -63,7 +63,7 @@ ON, OFF, TIMEOUT = ("online", "heartbeat"), ("offline", "keyspace"), ("offline",
 
 
 def seen(env, device):
-    """(connected, disconnected, in the set of what is offline, state, source)"""
+    """(connected, disconnected, in the offline set, state, source)"""
     r = env.redis.pipeline(transaction=True)
     r.exists(connected(env, device))
     r.exists(env.key("disconnected", device))

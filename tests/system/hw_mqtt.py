@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""MQTT clients: one that keeps what it gets, one that writes packets by hand, and devices that beat."""
+"""MQTT clients: one that keeps the messages it gets, one that writes packets by hand, and devices that beat."""
 import json
 import os
 import socket
@@ -32,7 +32,7 @@ class Message:
 
 
 class Client:
-    """A paho client in a thread of its own, which keeps every message with the time of its arrival."""
+    """A paho client in a thread of its own, which keeps every message with its time of arrival."""
 
     def __init__(self, port, protocol=paho.MQTTv5, username=None, password=None, tls=None, client_id=None,
                  patience=10):
@@ -109,7 +109,7 @@ class Client:
 
 
 class RawMqtt:
-    """MQTT 3.1.1 by hand: several packets in one write, topics that a library would refuse, deaths without a DISCONNECT."""
+    """MQTT 3.1.1 by hand: several packets in one write, topics that a library would refuse, ends without a DISCONNECT."""
 
     def __init__(self, port, will=None, client_id=None, keepalive=60, username=None, password=None,
                  patience=PATIENCE):
@@ -143,7 +143,7 @@ class RawMqtt:
                 return bytes(head) + body
 
     def publish(self, *messages, retain=False):
-        """QoS 0, all of them in one write."""
+        """Publishes these messages with QoS 0, all in one write."""
         self.sock.sendall(b"".join(
             self.packet(0x31 if retain else 0x30, self.text(t) + (p if isinstance(p, bytes) else p.encode()))
             for t, p in messages))
@@ -171,7 +171,7 @@ class Beating:
 
     def __init__(self, client, topics, interval=0.2, payload=b"", stagger=False):
         self.client, self.topics, self.interval, self.payload = client, list(topics), interval, payload
-        self.last = {}  # topic -> monotonic time just before its latest heartbeat was handed over
+        self.last = {}  # {topic: monotonic time just before its latest heartbeat was handed over}
         self.gaps = getattr(client, "gaps", None) or Gaps()
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A mirror of several nodes on a broker and a Redis of its own, and what is held against the truth of a herd
-(hw_herd.py): the event stream, the hashes and indexes in Redis, the retained statuses, all that was published on the
+"""A mirror of several nodes on a broker and a Redis of its own, and the views that are compared with the truth of a herd
+(hw_herd.py): the event stream, the hashes and indexes in Redis, the retained statuses, everything that was published on the
 status topics, and each node's control API."""
 import binascii
 import collections
@@ -16,7 +16,7 @@ from hw_relay import Relay
 from hw_wait import PATIENCE, wait_until
 
 PARTITIONS = 256
-WALL = 0.002  # seconds: instants are compared that were rounded to milliseconds
+WALL = 0.002  # seconds: the times that are compared were rounded to milliseconds
 
 
 def partition(device):
@@ -24,14 +24,14 @@ def partition(device):
 
 
 def fair_share(n):
-    """What a node of n may own: five standard deviations of what chance gives it."""
+    """How many partitions a node of n may own: five standard deviations around what chance gives it."""
     spread = 5 * (PARTITIONS / n * (1 - 1 / n)) ** 0.5
     return PARTITIONS / n - spread, PARTITIONS / n + spread
 
 
 class Mirror:
-    """Nodes NAME-a, NAME-b, ... of an `env`. `cuttable`: each reaches Redis and the broker by relays of its own. `broker`: the
-    settings of one that is the mirror's own; False: the env's."""
+    """Nodes NAME-a, NAME-b, ... of an `env`. `cuttable`: each reaches Redis and the broker through relays of its own. `broker`:
+    the settings of a broker of the mirror's own; False: the env's broker."""
 
     mode = "mirror"
 
@@ -108,15 +108,15 @@ class Mirror:
             d.wait_seeing(patience)
 
     def who_answer(self, nodes):
-        """Those of them that answer for the fleet."""
+        """The nodes among these that answer for the fleet."""
         return nodes
 
     def is_steady(self, nodes):
-        """It is settled, and stays so while nothing happens."""
+        """Whether the nodes are settled and stay so while nothing happens."""
         return self.is_settled(nodes)
 
     def begins(self):
-        """Seconds that a new owner may need beyond a takeover before it tells of a death."""
+        """Seconds that a new owner may need beyond a take-over before it reports a death."""
         return 0.0
 
     def herd(self, n, name="d%d", **options):
@@ -132,7 +132,7 @@ class Mirror:
     # who lives, and who owns what
 
     def members(self):
-        """NODE_ID -> what it says of itself, with the run and the count of its renewals."""
+        """{NODE_ID: what the member's entry says, with its run and the count of its renewals}"""
         out = {}
         for node, text in self.env.redis.hgetall(self.env.key("nodes")).items():
             run, count, said = text.split(" ", 2)
@@ -140,7 +140,7 @@ class Mirror:
         return out
 
     def owners(self):
-        """partition -> NODE_ID; None: released."""
+        """{partition: NODE_ID; None: released}"""
         out = {}
         for p, record in self.env.redis.hgetall(self.env.key("owners")).items():
             epoch, node, *mark = record.split(" ")
@@ -149,11 +149,11 @@ class Mirror:
         return out
 
     def shares(self):
-        """NODE_ID -> how many partitions it owns."""
+        """{NODE_ID: how many partitions the node owns}"""
         return collections.Counter(self.owners().values())
 
     def owner(self, device):
-        """The daemon that owns it."""
+        """The daemon that owns the device."""
         node = self.owners().get(partition(device))
         return next((d for d in self.nodes if d.node == node), None)
 
@@ -162,17 +162,17 @@ class Mirror:
         return [d for d in devices if owners.get(partition(d)) == node.node]
 
     def is_shared(self, nodes):
-        """All partitions are owned, by these and nobody else, each of whom has a share."""
+        """Whether these nodes and no other own all partitions, and each has a share."""
         return set(self.shares()) == {d.node for d in nodes} and len(self.owners()) == PARTITIONS
 
     def is_settled(self, nodes):
-        """And these are the members, all ready."""
+        """Whether all is shared, and these are the members, all ready."""
         m = self.members()
         return (set(m) == {d.node for d in nodes} and all(v["state"] == "ready" for v in m.values())
                 and self.is_shared(nodes))
 
     def wait_shared(self, nodes=None, patience=PATIENCE):
-        """By those that run, or these. Returns how long it took."""
+        """Waits until these nodes, or those that run, share all. Returns how long it took."""
         began = time.monotonic()
         living = nodes or [d for d in self.nodes if d.alive]
 
@@ -189,7 +189,7 @@ class Mirror:
         return time.monotonic() - began
 
     def wait_calm(self, patience=PATIENCE):
-        """Until nothing has moved for more than a second, and each has about the share that chance gives it."""
+        """Waits until no partition has moved for more than a second, and each node has about the share that chance gives it."""
         low, high = fair_share(sum(d.alive for d in self.nodes))
         seen, since = None, time.monotonic()
 
@@ -217,7 +217,7 @@ class Mirror:
 
 
 class Standby(Mirror):
-    """Nodes of which one has the fleet, and the others stand by."""
+    """Nodes one of which owns the fleet while the others stand by."""
 
     mode = "standby"
     grace = 0.5
@@ -243,7 +243,7 @@ class Standby(Mirror):
         return self.head(nodes) is not None
 
     def is_settled(self, nodes):
-        """And it has loaded, and sees."""
+        """Also whether the owner has loaded, and sees."""
         head = self.head(nodes)
         if head is None or not super().is_settled(nodes):
             return False
@@ -254,7 +254,7 @@ class Standby(Mirror):
         return not (s["blind"] or s["loading"] or s["cluster"]["standing_by"])
 
     def wait_calm(self, patience=PATIENCE):
-        """Until nothing has moved for more than a second."""
+        """Waits until the fleet has not moved for more than a second."""
         seen, since = None, time.monotonic()
 
         def look():
@@ -266,7 +266,8 @@ class Standby(Mirror):
         wait_until(look, patience, "nothing to move", interval=0.05)
 
     def is_steady(self, nodes):
-        """Not if it moved lately: one that is back may be wanted more, once it has been ready for two renewals."""
+        """Not if the fleet moved lately: a node that is back may become the preferred owner once it has been ready for two
+        renewals."""
         now = self.owners() if self.is_settled(nodes) else None
         if now is None or now != self.steady:
             self.steady, self.since = now, time.monotonic()
@@ -276,19 +277,19 @@ class Standby(Mirror):
         return 1.0 + self.grace + self.timeout
 
     def takeover(self):
-        """T + start + grace: a timeout more, and a device is found that died meanwhile."""
+        """T + start + grace: a timeout later a device is found that stopped meanwhile."""
         return super().takeover() + 1.0 + self.grace
 
 
 class Told:
-    """All that is said of a herd: the stream, read on as it grows, and the statuses as an observer gets them."""
+    """All reports about a herd: the stream, which is read as it grows, and the statuses as an observer gets them."""
 
     def __init__(self, mirror, herd):
         self.mirror, self.env, self.herd = mirror, mirror.env, herd
         self.entries, self.at, self.source = collections.defaultdict(list), "-", None
         self.observer = self.env.observer(self.env.root + "/+/status", "heartwheel/+/status")
         self.read_to = 0
-        self.newest = {}  # device -> (epoch, seq), the greatest that was published so far
+        self.newest = {}  # {device: the greatest (epoch, seq) that was published so far}
         self.statuses = collections.defaultdict(list)
 
     # the stream
@@ -309,21 +310,22 @@ class Told:
         return [e["state"] for e in self.entries.get(device, ())]
 
     def truth(self, device):
-        """The states that should be there by now, or soon: of each life one, and of each end of one."""
+        """The states that the stream must have by now, or soon: one for each life's begin, and one for its end."""
         b = self.herd.beasts[device]
         full = ["online", "offline"] * len(b.lives)
         return full[:-1] if b.beats and full else full
 
     def wrong(self):
-        """Where the stream is not as the truth, and may become so: [text]."""
+        """Where the stream differs from the truth in a way that time may mend: [text]."""
         self.read()
         return ["%s: told %s, true is %s" % (d, self.states(d), self.truth(d)) for d in self.herd.beasts
                 if self.states(d) != self.truth(d)]
 
     def check(self):
-        """What no time would mend: who beats is called offline, or before its timeout; what is told twice, or was not."""
+        """Errors that no time mends: a device that beats is called offline, or one before its timeout; a transition is there
+        twice, or without cause."""
         self.read()
-        with self.herd.lock:  # whoever beat has noted it by now
+        with self.herd.lock:  # each heartbeat that was sent is noted by now
             self.check_entries()
         return self
 
@@ -356,7 +358,7 @@ class Told:
         assert at >= life.last + self.mirror.timeout - WALL, "EARLY: %s beat at %.3f: %s" % (b.name, life.last, e)
 
     def wait(self, patience=PATIENCE, what="the stream to be as the truth"):
-        """Until the stream says all that is true, and no more. Returns how long it took."""
+        """Waits until the stream has all that is true, and no more. Returns how long it took."""
         began, last = time.monotonic(), []
 
         def look():
@@ -374,12 +376,12 @@ class Told:
         return time.monotonic() - began
 
     def late(self, device):
-        """How long after its deadline its latest death was told, in seconds."""
+        """How long after its deadline the device's latest death was reported, in seconds."""
         death = [e for e in self.entries[device] if e["state"] == "offline"][-1]
         return int(death["entry"].split("-")[0]) / 1000 - self.herd.last(device) - self.mirror.timeout
 
     def latest(self):
-        """The same of the death, of all so far, that was told latest."""
+        """The greatest such delay of all deaths so far."""
         return max(int(e["entry"].split("-")[0]) / 1000 - self.herd.beasts[d].lives[k].last - self.mirror.timeout
                    for d, entries in self.entries.items()
                    for k, e in enumerate(e for e in entries if e["state"] == "offline"))
@@ -387,7 +389,7 @@ class Told:
     # statuses
 
     def hear(self):
-        """Reads what the observer got: of one device the token and seq never fall."""
+        """Reads what the observer got: for each device the fencing token and seq never decrease."""
         messages = self.observer.messages[self.read_to:]
         self.read_to += len(messages)
         for m in messages:
@@ -408,8 +410,8 @@ class Told:
         return self
 
     def check_statuses(self):
-        """Each status that says offline is of a death, and an owner says so once. An owner that is cut off from Redis says so
-        without an entry in the stream, and its successor says so again."""
+        """Each offline status belongs to a death, and an owner publishes it once. An owner that is cut off from Redis publishes
+        it without an entry in the stream, and its successor publishes it again."""
         self.hear()
         for d, told in self.statuses.items():
             deaths = sum(s == "offline" for s in self.truth(d))
@@ -423,7 +425,7 @@ class Told:
         return self
 
     def was_dead(self, device, second):
-        """Whether the device's timeout had passed, and no later life had begun, at some time of that second."""
+        """Whether, at some time of that second, the device's timeout had passed and no later life had begun."""
         lives = self.herd.lives(device)
         return any(life.last is not None and life.last + self.mirror.timeout - WALL < second + 1
                    and (k + 1 == len(lives) or lives[k + 1].born is None or second - WALL <= lives[k + 1].born)
@@ -432,7 +434,7 @@ class Told:
     # the end: everything agrees
 
     def differences(self, retained=True):
-        """Where Redis or the retained statuses are not as the truth: [text]."""
+        """Where Redis or the retained statuses differ from the truth: [text]."""
         names = list(self.herd.beasts)
         r = self.env.redis.pipeline(transaction=True)
         for n in names:
@@ -463,7 +465,7 @@ class Told:
             want = (self.truth(n) or [None])[-1]
             if want is None:
                 continue
-            # It is told with the token of whoever told it last; the hash has that of whoever wrote it.
+            # The status has the token of its last publisher; the hash has that of its writer.
             epoch, seq = marks[n]
             if (j.get("online") is not (want == "online") or str(j.get("seq")) != seq
                     or int(j.get("epoch", 0)) < int(epoch)):
@@ -471,7 +473,7 @@ class Told:
         return out
 
     def agree(self, patience=PATIENCE):
-        """Until stream, Redis and retained statuses are as the truth."""
+        """Waits until stream, Redis and retained statuses are true."""
         self.wait(patience)
         last = []
 
@@ -487,7 +489,7 @@ class Told:
         return self
 
     def differences_of(self, node):
-        """Where a node's API is not as the truth, or names another owner than Redis does."""
+        """Where a node's API differs from the truth, or names another owner than Redis does."""
         owners, out, seen = self.mirror.owners(), [], set()
         try:
             devices = devices_of(node)
@@ -502,7 +504,7 @@ class Told:
         return out + ["%s does not know %s" % (node.node, sorted(missing))] if missing else out
 
     def agree_all(self, nodes, patience=PATIENCE):
-        """Each of these nodes' API answers for all the devices."""
+        """The API of each of these nodes answers for all devices."""
         last = []
 
         def look():
@@ -516,7 +518,7 @@ class Told:
 
 
 def devices_of(node):
-    """All of /v1/devices."""
+    """All pages of /v1/devices."""
     out, after = [], ""
     while True:
         page = node.get("/v1/devices?limit=1000" + after).json()

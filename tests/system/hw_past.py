@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Devices with a past of some weeks, in Redis and in heartwheel-history, under a monitor that runs: what the dashboard's pages
-of a device, a group and the unreliable devices are made of."""
+"""Devices with a past of some weeks, in Redis and in heartwheel-history, under a monitor that runs: the data of the dashboard's
+pages of a device, a group and the unreliable devices."""
 from hw_env import NO_STALL, NO_STANDSTILL
 from hw_history import History, Scribe, Sqlite, wait_read
 from hw_process import free_port
@@ -12,9 +12,9 @@ PUMP = "hall 2/pump-7"
 
 
 def write_past(env, now):
-    """pump-7 was down for 2 h ten days ago, and 3 times for a minute today; the outage ten days
-    ago was planned for half of its time; nobody saw day 20 and an hour of yesterday; flappy
-    changed 60 times this week; the fans are up but for one that is away since yesterday."""
+    """pump-7 was down for 2 h ten days ago, and 3 times for a minute today; the outage ten days ago was planned for half of its
+    time; no monitor saw day 20 and an hour of yesterday; flappy changed 60 times this week; the fans are up except for one that
+    is away since yesterday."""
     s = Scribe(env, 7, devices=0)
     s.group = {PUMP: "pumps", "flappy": "pumps"}
     edges = [(now - 40 * DAY, PUMP, "online"), (now - 10 * DAY, PUMP, "offline"), (now - 10 * DAY + 2 * HOUR, PUMP, "online")]
@@ -41,7 +41,7 @@ def write_past(env, now):
 
 
 def start_with_past(env):
-    """The daemon, with .url and .history, which has read all."""
+    """Starts the daemon, with .url and .history, which has read everything."""
     env.check_events = False
     env.own_redis()
     scribe = write_past(env, now_ms())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Child processes: each dies with the test run (PDEATHSIG) if it is not stopped before, and each port is a free one of
+"""Child processes: each ends with the test run (PDEATHSIG) if it is not stopped before, and each port is a free one of
 127.0.0.1."""
 import ctypes
 import itertools
@@ -20,12 +20,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def next_number():
-    """One that nobody in this test run had before."""
+    """A number that was not used before in this test run."""
     return next(_numbers)
 
 
 def own_numbers():
-    """Ones that no other process has either: what a server left on a port that is free again must not look like ours."""
+    """Numbers that no other process uses either: what a server left on a port that is free again must not look like ours."""
     global _numbers, _ports
     _numbers = itertools.count(os.getpid() * 100000)
     _ports = itertools.count(os.getpid() * 37)
@@ -36,8 +36,8 @@ def _die_with_parent():
 
 
 def free_port():
-    """Below the ports of outgoing connections, of which one could take it before its server does; see free_port.h. Two
-    workers of a test run never get the same port. Otherwise a test could reach the server of another test."""
+    """A port below those of outgoing connections, of which one could take the port before its server does; see free_port.h. Two
+    workers of a test run never get the same port: otherwise a test could reach the server of another test."""
     while True:
         port = 10240 + (next(_ports) * _WORKERS + _worker) % 9760
         with socket.socket() as s:
@@ -49,7 +49,7 @@ def free_port():
 
 
 class Process:
-    """A child with its output in a file. Subclasses say how it is started and when it is ready."""
+    """A child with its output in a file. Subclasses define how it is started and when it is ready."""
 
     name = "process"
 
@@ -97,7 +97,7 @@ class Process:
 
 
 class Server(Process):
-    """A server on a port that was free a moment ago: if somebody else got it first, another one is tried."""
+    """A server on a port that was free a moment ago: if another process got the port first, another port is tried."""
 
     patience = PATIENCE  # seconds that it may take to start, or to stop before it is killed
 

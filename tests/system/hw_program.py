@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of all three daemons do with one: HTTP on its socket, and its end."""
+"""What the tests of all three daemons do with a daemon: HTTP on its socket, and its end."""
 import http.client
 import json
 import signal
@@ -41,7 +41,7 @@ class Program(Process):
         return Metrics(self.get("/metrics").body.decode())
 
     def stop(self, timeout=None):
-        """SIGTERM; it has to end with status 0 and leave nothing."""
+        """Sends SIGTERM; the daemon must exit with status 0 and leave nothing."""
         self.signal(signal.SIGTERM)
         code = self.wait(timeout or PATIENCE)
         assert code == 0, "%s exited with %d after SIGTERM:\n%s" % (self.name, code, self.log()[-3000:])

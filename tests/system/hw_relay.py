@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A way to a server that can be cut: TCP, forwarded byte by byte. One relay is one node's way to one server, so that a
-node can be cut from Redis, from the broker or from both while all others reach them."""
+"""A link to a server that can be cut: TCP, forwarded byte by byte. One relay is one node's link to one server, so that a node
+can be cut off from Redis, from the broker or from both while all others reach them."""
 import socket
 import threading
 import time
@@ -9,12 +9,12 @@ GATHER = 0.002  # seconds that bytes may wait for more: a broker that sends smal
 
 
 class Relay:
-    """`to()` is the server's port. `names()` is a table of bytes that are put in the place of others in what the server
-    says, of equal length: how a Sentinel is made to name relays. `asked` is such a table for what the server receives."""
+    """`to()` is the server's port. `names()` is a table of replacements of equal length in the bytes from the server: so a
+    Sentinel names relays. `asked` is such a table for the bytes to the server."""
 
     def __init__(self, to, names=dict, asked=None):
         self.to, self.names, self.asked = to, names, asked or {}
-        self.refused = None  # whoever sends this is cut off
+        self.refused = None  # a client that sends this is disconnected
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
         self.open, self.refusing, self.pairs, self.lock = threading.Event(), False, set(), threading.Lock()
@@ -25,16 +25,17 @@ class Relay:
         threading.Thread(target=self.accept, daemon=True).start()
 
     def cut(self, silently=True):
-        """Silently: nothing passes, and what waits does when it is mended. Otherwise every connection is closed, and
-        none is accepted."""
+        """Silently: nothing passes, and the waiting bytes pass when the link is mended. Otherwise every connection is closed,
+        and none is accepted."""
         self.open.clear()
         self.refusing = not silently
         if not silently:
             self.drop()
 
     def swallow(self, end=True):
-        """Who connects hears nothing: the system drops what goes beyond a full queue. It also tries again by itself, so that such
-        a connect succeeds some time after it was mended. `end`: every connection ends; otherwise it carries nothing."""
+        """A client that connects gets no answer: the system drops connects beyond a full queue. It also retries by itself, so
+        such a connect succeeds some time after the link was mended. `end`: every connection ends; otherwise the connections
+        carry nothing."""
         self.accepting.clear()
         self.listener.listen(0)
         self.crowd = [socket.socket() for _ in range(4)]
@@ -47,8 +48,8 @@ class Relay:
             self.open.clear()
 
     def lose(self, word):
-        """As where a NAT entry is lost: of each connection that began with a message with `word` nothing arrives any more, and
-        neither end learns that. Later connections work. How many they are."""
+        """As when a NAT entry is lost: from each connection that began with a message with `word` nothing arrives any more, and
+        neither end learns that. Later connections work. Returns their number."""
         with self.lock:
             lost = {pair for pair, first in self.first.items() if word in first and pair in self.pairs}
             self.lost |= lost
@@ -137,5 +138,5 @@ class Relay:
                 time.sleep(GATHER)
         except OSError:
             pass
-        self.open.wait()  # the end, too, is something that a cut keeps back
+        self.open.wait()  # a cut also keeps back the end of a connection
         self.end(pair)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program on a terminal: what is typed, and what stands on the screen then."""
+"""A program on a terminal: what is typed, and what the screen shows then."""
 import fcntl
 import os
 import pty
@@ -16,8 +16,8 @@ KEYS = {"down": "\x1b[B", "up": "\x1b[A", "enter": "\r", "escape": "\x1b", "back
 
 
 class Terminal:
-    """One on which the program runs; its screen is kept by pyte, and `raw` has every byte that came. With `job` the
-    program has a parent on that terminal, as a shell is: without, it cannot be stopped from there."""
+    """A terminal on which the program runs; pyte keeps its screen, and `raw` has every byte that came. With `job` the program
+    has a parent on that terminal, as with a shell: without, it cannot be suspended from there."""
 
     def __init__(self, argv, rows=24, columns=80, job=False, **environment):
         self.screen = pyte.Screen(columns, rows)
@@ -47,7 +47,7 @@ class Terminal:
 
     @staticmethod
     def be_shell(say):
-        """Returns in a child that is in the foreground; the parent says its number, and then each change of its status."""
+        """Returns in a child in the foreground; the parent writes the child's number, and then each change of its status."""
         pid = os.fork()
         if pid == 0:
             os.setpgid(0, 0)
@@ -83,7 +83,7 @@ class Terminal:
         return "\n".join(self.lines)
 
     def shows(self, *words, without=()):
-        """Waits until all these stand on the screen, and none of those."""
+        """Waits until the screen shows all these texts, and none of those."""
         def there():
             text = self.text
             return all(w in text for w in words) and not any(w in text for w in without)
@@ -108,7 +108,7 @@ class Terminal:
         return termios.tcgetattr(self.master) == self.modes and not self.screen.cursor.hidden
 
     def wait(self):
-        """Until it has ended, or, as a job, is stopped; the status of waitpid()."""
+        """Waits until the program has ended or, as a job, is suspended; returns the status of waitpid()."""
         def ended():
             self.read()
             if self.shell:

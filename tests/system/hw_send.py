@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The receivers of heartwheel-alert without the daemon (send_messages.c), and the servers that they send to: web servers
-as ours, Debian's Alertmanager and Exim."""
+"""The receivers of heartwheel-alert without the daemon (send_messages.c), and the servers that they send to: web servers of the
+test, Debian's Alertmanager and Exim."""
 import http.server
 import json
 import os
@@ -22,7 +22,7 @@ TRUSTED = "/etc/ssl/certs/ca-certificates.crt"
 
 
 def message(receiver, number, what="opened", at_ms=None, more_news=(), **incident):
-    """A message of design 15.2, with one news unless there are more."""
+    """A message to a receiver, with one item of news unless more are given."""
     at_ms = at_ms or int(time.time() * 1000)
     state = {"closed": "closed", "merged": "merged"}.get(what, "open")
     first = {"id": "0abcdefgh%03d" % number, "kind": "device", "state": state, "group": "pumps", "device": "pump-7",
@@ -102,7 +102,7 @@ class Sender:
         return next(r for r in shown["receivers"] if r["name"] == name) if name else shown
 
     def result(self, number, receiver=None, timeout=None):
-        """What became of a message: (result, words)."""
+        """The result of a message: (result, words)."""
         def found():
             return [d for d in self.done if d[1] == number and receiver in (None, d[0])]
         wait_until(found, **({"timeout": timeout} if timeout else {}))
@@ -123,8 +123,8 @@ class Sender:
 
 
 class Web(http.server.ThreadingHTTPServer):
-    """Keeps what is posted. `answers`: a status, or (status, body, headers), for each request in turn, the last one for
-    all others; a function (request, n) -> answer; "hang": none until the server is closed."""
+    """Keeps each posted message. `answers`: a status, or (status, body, headers), for each request in turn, the last one for
+    all others; a function (request, n) -> answer; "hang": no answer until the server is closed."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -184,7 +184,7 @@ class Posts(http.server.BaseHTTPRequestHandler):
 
 
 class Hostile:
-    """A server that answers each connection with what `speak` writes, a function of the connected socket."""
+    """A server that answers each connection with what `speak`, a function of the connected socket, writes."""
 
     def __init__(self, speak):
         self.speak, self.connections, self.closed = speak, 0, False
@@ -215,7 +215,7 @@ class Hostile:
 
 
 class Alertmanager(Process):
-    """Debian's, without peers, with what it sends on posted to `hook`."""
+    """Debian's Alertmanager, without peers; it posts its notifications to `hook`."""
 
     name = "alertmanager"
     program = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")

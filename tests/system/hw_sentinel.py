@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A private Redis with a replica, and Sentinels that watch it. All waits are wide: on a busy machine Sentinels take their
-time, and may fail over once more than asked for."""
+"""A private Redis with a replica, and Sentinels that watch it. All waits are long: on a busy machine Sentinels take their time,
+and may fail over once more than requested."""
 import shutil
 
 import redis
@@ -43,14 +43,14 @@ class Sentinel(Server):
             return False
 
     def named(self):
-        """The port of the master."""
+        """The port of the master that this Sentinel names."""
         try:
             return int(self.client().execute_command("SENTINEL GET-MASTER-ADDR-BY-NAME", NAME)[1])
         except (redis.exceptions.RedisError, TypeError):
             return None
 
     def is_ready(self, others):
-        """Whether it knows a replica that is fit to be the master, and all other Sentinels."""
+        """Whether it knows a replica that can be promoted, and all other Sentinels."""
         try:
             replicas = self.client().sentinel_slaves(NAME)
             known = self.client().execute_command("SENTINEL", "CKQUORUM", NAME)  # an error while there is none
@@ -86,18 +86,18 @@ class Guarded:
         return self
 
     def reserve(self):
-        """Their ports are known, and nobody is there."""
+        """The ports are known, and no server listens on them."""
         for s in self.sentinels:
             self.env.reserve(s)
         return self
 
     def conf(self, **more):
-        """For [redis]. The port is one where nobody is: it is not to be used."""
+        """The keys of [redis]. The port there is one without a server: it must not be used."""
         return {"port": 1, "sentinels": ", ".join("127.0.0.1:%d" % s.port for s in self.sentinels), "master": NAME,
                 **more}
 
     def agreed(self):
-        """The server that all Sentinels name, if it says so itself."""
+        """The server that all Sentinels name, if it reports that it is the master."""
         ports = {s.named() for s in self.sentinels}
         for r in self.servers:
             if ports == {r.port} and r.alive and role(r) == "master":
@@ -105,7 +105,7 @@ class Guarded:
         return None
 
     def master(self, but=None):
-        """Waits for one, which is not `but`; the env looks there from now on."""
+        """Waits for a master other than `but`; the env uses it from now on."""
         def find():
             m = self.agreed()
             return m if m is not but else None
@@ -117,7 +117,7 @@ class Guarded:
         return self.servers[1] if server is self.servers[0] else self.servers[0]
 
     def cut_off(self):
-        """From now on the replica gets nothing of what the master writes, and is fit to be promoted for some seconds."""
+        """From now on the replica gets no writes of the master, and can be promoted for some seconds."""
         m = self.settled()
         m.client().execute_command("ACL", "SETUSER", "default", "-psync", "-sync")
         m.client().client_kill_filter(_type="slave")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A mail server that keeps what it gets (RFC 5321): envelope and text, and refuses what is not as it should be."""
+"""A mail server that keeps what it gets (RFC 5321), envelope and text, and refuses what violates the protocol."""
 import socketserver
 import threading
 
@@ -29,7 +29,7 @@ class Session(socketserver.StreamRequestHandler):
         self.wfile.write(line.encode() + b"\r\n")
 
     def data(self):
-        """The mail behind DATA, or None if one of its lines is not as it should be."""
+        """The mail after DATA, or None if one of its lines is invalid."""
         self.say("354 go on")
         data, good = b"", True
         while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""heartwheel-tasks, who submits tasks to it over MQTT, and devices that take them."""
+"""heartwheel-tasks, submitters that send tasks to it over MQTT, and devices that take them."""
 import itertools
 import json
 import time
@@ -14,8 +14,8 @@ _numbers = itertools.count(1)
 
 
 class Tasks(Program):
-    """One instance. Its topics, keys and node id are the test's own; `options` are those of [tasks], where allow, publish and
-    answers may be lists; `redis`, `mqtt`, `monitor`, `notify` and `history` are other sections'."""
+    """One instance. Its topics, keys and node id are the test's own. `options`: the keys of [tasks], of which allow, publish
+    and answers may be lists; `redis`, `mqtt`, `monitor`, `notify` and `history`: keys of other sections."""
 
     name = "heartwheel-tasks"
 
@@ -37,7 +37,7 @@ class Tasks(Program):
         env.daemons.append(self)
 
     def start(self, ready=True, args=("-f",), env=None):
-        """Ready: Redis is there, and both ways to the broker."""
+        """Ready: Redis and both connections to the broker are up."""
         assert not self.alive
         self.spawn([HEARTWHEEL_TASKS, *args, "-c", self.conf], env=env)
         if ready:
@@ -69,7 +69,7 @@ class Tasks(Program):
                 if task is None or e["task"] == task]
 
     def set_online(self, device, online):
-        """As heartwheeld would: the key, and the transition."""
+        """Writes what heartwheeld would write: the key and the transition."""
         p = self.env.redis.pipeline(transaction=True)
         key = self.env.key("disconnected", device)
         if online:
@@ -84,7 +84,7 @@ class Tasks(Program):
 
 
 class Sender:
-    """Who submits, under a name, and hears what is said to it."""
+    """A submitter with a name, which receives the messages to that name."""
 
     def __init__(self, tasks, name="alice", **client):
         self.tasks, self.name = tasks, name
@@ -92,7 +92,7 @@ class Sender:
         self.client = tasks.env.observer("%s/%s/+" % (tasks.root, name), **client)
 
     def ask(self, action, payload, msg_id=None, time_s=0, topic=None, retain=False):
-        """Publishes a request; its msg_id."""
+        """Publishes a request; returns its msg_id."""
         msg_id = msg_id or "m%d" % next(_numbers)
         self.asked[msg_id] = action, payload
         self.client.publish(topic or "%s/%s/pending/%s" % (self.tasks.root, self.tasks.service, self.name),
@@ -103,7 +103,7 @@ class Sender:
         return self.ask("deliver", {"receiver": receiver, "action": action, "payload": payload, **more}, msg_id)
 
     def told(self, msg_id, word=None):
-        """What was said of it: [(word, object)], oldest first."""
+        """The messages about this request: [(word, object)], oldest first."""
         found = []
         for m in list(self.client.messages):
             last, j = m.topic.rsplit("/", 1)[1], m.json()
@@ -112,19 +112,19 @@ class Sender:
         return [j for w, j in found if w == word] if word else found
 
     def wait(self, msg_id, word, state=None, timeout=PATIENCE):
-        """The first such message (of that state), decoded."""
+        """The first such message (with that state), decoded."""
         def find():
             return next((j for j in self.told(msg_id, word) if state in (None, j["state"])), None)
         return wait_until(find, timeout, "%s to be told %s %s of %s" % (self.name, word, state or "", msg_id))
 
     def task(self, msg_id):
-        """Its task's name, once it is acknowledged."""
+        """The name of the request's task, once it is acknowledged."""
         return self.wait(msg_id, "ack")["task"]
 
 
 class Device:
-    """Takes tasks as docs say: each once, by its msg_id; a repeated one gets its last answer again. `behave`: a list of what it
-    says to each, or a function of the task that returns one: ack, complete, failed."""
+    """Takes tasks as the docs say: each once, by its msg_id; a repeated task gets its last answer again. `behave`: a list of
+    the answers to each task, or a function of the task that returns such an answer: ack, complete, failed."""
 
     def __init__(self, tasks, name, behave=("ack", "complete"), bound=True, **client):
         self.tasks, self.name, self.behave, self.bound = tasks, name, behave, bound

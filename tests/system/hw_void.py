@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Runs that prove nothing. A device of the test's own may get no processor for as long as its timeout: then it was silent
-indeed, and the monitor is right to say so. What the devices really did is measured where their bytes are written, and a
-test that fails after one of them was that late is void: it is repeated, and named "void: NAME: why". A device that wrote in
-time and is called offline all the same is a failure, and gets no second try."""
+"""Runs that prove nothing. A device of the test's own may get no processor for as long as its timeout: then it really was
+silent, and the monitor is right to report that. The gaps of the devices are measured where their bytes are written, and a test
+that fails after such a gap is void: it is repeated, and named "void: NAME: why". If a device wrote in time and is called
+offline all the same, the test fails without a second try."""
 import re
 import time
 
@@ -18,8 +18,8 @@ class Void(Exception):
 
 
 class Gaps:
-    """How long each topic that is meant to beat went without a heartbeat while its connection was up: from just before
-    one was written to just after the next was."""
+    """How long each topic that is meant to beat had no heartbeat while its connection was up: from just before one was written
+    to just after the next was."""
 
     def __init__(self):
         self.meant, self.last, self.longest = set(), {}, 0.0
@@ -46,7 +46,7 @@ class Gaps:
             self.close(t)
 
     def beat_at(self, topic, ms, after_s):
-        """Whether it was beating at that time, and had been for so long."""
+        """Whether the topic was beating at that time, and had been for this long."""
         spans = self.spans + [(t, since, float("inf")) for t, since in list(self.since.items())]
         return any(t == topic and since + after_s * 1000 < ms < until for t, since, until in spans)
 
@@ -56,12 +56,12 @@ class Gaps:
             self.last[topic] = before
 
     def worst(self):
-        """The one that lasts counts too."""
+        """The longest gap, including one that still lasts."""
         return max([self.longest, *(time.monotonic() - t for t in list(self.last.values()))])
 
 
 def topic_of(packet):
-    """Of the bytes of a PUBLISH."""
+    """The topic in the bytes of a PUBLISH."""
     at = 1
     while packet[at] & 0x80:
         at += 1
@@ -69,7 +69,7 @@ def topic_of(packet):
 
 
 class WitnessedClient(paho.Client):
-    """publish() only hands a message to the client's thread. This one knows when it was written."""
+    """publish() only hands a message to the client's thread. This client knows when the message was written."""
 
     gaps = None
 
@@ -94,7 +94,7 @@ def least_timeout(text):
 
 
 def judge(gap, timeout):
-    """Why such a silence of a device that was meant to beat makes a run void, or None."""
+    """Why a device's gap makes the run void, or None."""
     if gap < timeout - MARGIN:
         return None
     return "a device of the test's own wrote nothing for %.3f s, and the timeout is %.3f s" % (gap, timeout)
@@ -114,8 +114,8 @@ def why_void(item, call):
 
 
 def run_until_it_proves(item, nextitem):
-    """For pytest_runtest_protocol: a void run is repeated. What is reported is the last, with the reasons before it. What is
-    found when a test ends (a daemon that died, a transition told twice) has nothing to do with how late anybody was."""
+    """For pytest_runtest_protocol: a void run is repeated. The last run is reported, with the reasons before it. What is found
+    when a test ends (a daemon that died, a transition that is there twice) does not depend on delays."""
     from _pytest.runner import runtestprotocol
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     voids = []

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Waiting until something holds, with a deadline, and letting time pass."""
+"""Waiting until a condition holds, with a deadline, and letting time pass."""
 import time
 
 PATIENCE = 30  # seconds that anything may take on a machine that has other things to do; a deadline costs nothing when it is met
 
 
 class NotWithin(AssertionError):
-    """A bound on time has passed, and something had not happened yet, or took longer. On a busy machine this alone proves
-    little, so that such a test is run again, alone and three times (hw_again.py). What is false is told otherwise."""
+    """A bound on time has passed before something happened, or something took longer. On a busy machine this alone proves
+    little, so such a test is repeated, alone and three times (hw_again.py). False states raise other exceptions."""
 
 
 def wait_until(predicate, timeout=PATIENCE, what="", interval=0.01):
     """Polls until predicate() is true and returns its value; fails after `timeout` seconds, but not before PATIENCE is over.
-    Not for what lasts shorter than that: who polls may not see it. Nor where the deadline is the claim: wait_within()."""
+    Not for short states, which polling may miss; and not if the deadline itself is tested: wait_within()."""
     return wait_within(predicate, max(timeout, PATIENCE), what, interval)
 
 
 def wait_within(predicate, seconds, what="", interval=0.01):
-    """As wait_until(), where it is claimed that it takes no longer. The longer it takes, the rarer it asks: asking costs the
-    programs under test, and a browser, more than the test."""
+    """As wait_until(), if the test claims that it takes no longer. The longer it takes, the more rarely it polls: polling costs
+    the programs under test, and a browser, more than the test."""
     began = time.monotonic()
     while True:
         value = predicate()
@@ -31,7 +31,7 @@ def wait_within(predicate, seconds, what="", interval=0.01):
 
 
 def in_time(took, most, what=""):
-    """Fails if something took longer than it may. Last in a test: what is false shall be told first."""
+    """Fails if something took longer than allowed. Call it last in a test: false states are to be reported first."""
     if took > most:
         raise NotWithin("%.4g, and at most %.4g: %s" % (took, most, what))
 

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The fault suite: `make faults` runs five of each kind, `make faults-full` the counts below.
 
-Every run is made from its seed, which is its kind and its number, so that `faults.py --kind K --first I --count 1`
-repeats it. With --state FILE, what has passed is remembered together with the daemon's checksum, and the next call goes
-on from there.
+Every run follows from its seed, which is its kind and its number, so `faults.py --kind K --first I --count 1` repeats it. With
+--state FILE, passed runs are remembered together with the daemon's checksum, and the next call continues after them.
 """
 import argparse
 import collections
@@ -83,7 +82,7 @@ KINDS = [
 
 
 class Suite:
-    """What one program runs: its name, its kinds, and the daemon that they are about."""
+    """What one program runs: its name, its kinds, and the daemon that it tests."""
 
     def __init__(self, name, program, kinds):
         self.name, self.program, self.kinds = name, program, kinds
@@ -158,7 +157,7 @@ class Worker:
                 return "passed", found
             except Void as e:
                 what = "void %d times, the last because %s" % (attempt + 1, e)
-            except Exception as e:  # whatever goes wrong is this run's failure
+            except Exception as e:  # an exception of any kind is this run's failure
                 what = "%s: %s" % (type(e).__name__, e)
                 if not isinstance(e, AssertionError):
                     what += "\n" + traceback.format_exc()
@@ -217,12 +216,12 @@ class State:
                 f.write(json.dumps(line) + "\n")
 
     def latest(self, kind):
-        """index -> its latest result"""
+        """{index: its latest result}"""
         return {r["index"]: r for r in self.lines if r["kind"] == kind}
 
 
 def jobs(state, kinds, first, count, full):
-    """[(kind, indexes that have not passed yet)], in pieces of a block, so that workers can share a kind."""
+    """[(kind, indexes that have not passed yet)], in pieces of a block, so that several workers can share a kind."""
     out = []
     for k in kinds:
         n = count if count is not None else k.count if full else k.quick
@@ -272,8 +271,8 @@ def drive(args, suite, state):
 
 
 def tells_late(kind, results):
-    """Whether the victims of a kind, by their median, were told later than the contract has it. Single ones may have
-    waited for a processor."""
+    """Whether the victims of a kind were, by their median, reported later than the contract allows. Single ones may have waited
+    for a processor."""
     late = sorted(ms for r in results if r["how"] == "passed" for ms in r["what"].get("late_ms", ()))
     if len(late) < 10 or late[len(late) // 2] <= 1000 * sight.CONTRACT:
         return False

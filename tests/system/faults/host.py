@@ -51,7 +51,7 @@ def no_descriptors(world, rng, index):
     world.new_run()
     world.fleet.revive(*victims)
     world.agree(15)
-    world.daemon.stop()  # its links' back-off has grown
+    world.daemon.stop()  # the back-off of its connections has grown
     world.start_daemon()
     return {"busy": round(busy, 3), "lines": said}
 
@@ -104,7 +104,7 @@ def no_memory(world, rng, index):
         assert code == 1, "it ended with %d:\n%s" % (code, world.daemon.log()[lines:][-1500:])
         assert len(said) == 1, "it ended, and said %s:\n%s" % (said, world.daemon.log()[lines:][-1500:])
         world.start_daemon(seeing=False)
-    # Whoever was refused is heard again at the next heartbeat; a sink that had no memory tries again.
+    # A device whose message was refused is heard at its next heartbeat; a sink without memory retries.
     world.agree(world.timeout + world.grace + 12)
     pass_time(world.timeout + 0.2)
     world.check_edges(victims, alive)

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Faults of several nodes: `make faults-nodes`. Two and three nodes that mirror one another, or of which one has the fleet and
-the others stand by (--mode standby), as processes of their own, on a mosquitto without persistence and a Redis with a
-replica and Sentinels, which each node reaches by relays that can be cut. Devices beat; all the while some truly die and come back. What is counted: who is called offline and beats; transitions that
-the stream lacks or has twice; deaths that are told later than the contract has it; whether in the end the stream, Redis, the
-retained statuses and every node's API are as the truth.
+"""Faults of several nodes: `make faults-nodes`. Two and three nodes that mirror one another, or one of which owns the fleet
+while the others stand by (--mode standby), as separate processes, on a mosquitto without persistence and a Redis with a replica
+and Sentinels, which each node reaches through relays that can be cut. Devices beat; all the while some truly stop and return.
+Counted are: devices that beat and are called offline; transitions that the stream lacks or has twice; deaths that are reported
+later than the contract allows; whether in the end the stream, Redis, the retained statuses and every node's API are true.
 
-Each round is made from its seed, its kind and number: --kind K --first I --rounds 1 repeats it."""
+Each round follows from its seed, its kind and number: --kind K --first I --rounds 1 repeats it."""
 import argparse
 import collections
 import contextlib
@@ -45,11 +45,11 @@ SLACK = 1.0   # seconds that a busy machine may add to the contract's bounds
 
 
 class Void(Exception):
-    """The devices were late themselves: the round proves nothing and is repeated."""
+    """The devices themselves were late: the round proves nothing and is repeated."""
 
 
 class Trickle:
-    """Devices die, one now and then; each comes back once its death was told."""
+    """Now and then a device stops; it returns once its death was reported."""
 
     def __init__(self, world, rng, every=0.25):
         self.world, self.rng, self.every = world, rng, every
@@ -76,7 +76,7 @@ class Trickle:
 
 
 def unread(port, ends):
-    """Bytes that wait on the way to this port from those: written and not read."""
+    """Bytes between these connections and this port that were written and not read."""
     total = 0
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         local, remote, _, queues = line.split()[1:5]
@@ -103,11 +103,11 @@ class World:
         self.told = None
         self.may_die = True
         self.empty = None   # the server that has just started with nothing in it
-        self.troubled = []  # (from, until) by the wall clock: nobody, or not everybody, could see
+        self.troubled = []  # (from, until) by the wall clock: no node, or not every node, could see
         self.takeovers, self.waiting = [], []
-        self.judged = {}    # device -> how many of its deaths are in `late`
-        self.late = []      # seconds after its timeout, of each death of this round
-        self.beyond = []    # those that were later than the bound
+        self.judged = {}    # {device: how many of its deaths are in `late`}
+        self.late = []      # seconds after its timeout, for each death of this round
+        self.beyond = []    # the deaths that were later than the bound
 
     def begin(self):
         self.mirror.start(patience=PATIENCE)
@@ -131,13 +131,13 @@ class World:
 
     @contextlib.contextmanager
     def troubles(self):
-        """In this time a death may wait: its deadline is a timeout after its end."""
+        """During this time a death may wait: its deadline is a timeout after the time's end."""
         began = time.time()
         yield
         self.troubled.append((began, time.time()))
 
     def take_over(self, began, left):
-        """Waits until all partitions are owned by these alone."""
+        """Waits until these nodes alone own all partitions."""
         def look():
             try:
                 return self.mirror.is_shared(left)
@@ -147,7 +147,7 @@ class World:
         self.takeovers.append(time.monotonic() - began)
 
     def note_waiting(self, relays=(), sock=None, statuses=()):
-        """How many statuses wait between who wrote them and the broker, which stands still; by their bytes."""
+        """How many statuses wait between their writers and the broker, which stands still; by their bytes."""
         time.sleep(0.1)  # what is on its way is counted twice
         ends = [far.getsockname()[1] for r in relays for _, far in list(r.pairs)] if relays else [sock.getsockname()[1]]
         some = statuses or [(m.topic, m.payload) for m in self.told.observer.messages[-200:] if not m.retain]
@@ -156,21 +156,21 @@ class World:
         self.waiting.append(round(unread(self.env.broker.port, ends) * len(lengths) / max(1, sum(lengths))))
 
     def stale(self, devices, old):
-        """Those whose retained status is the old owner's."""
+        """The devices whose retained status is the old owner's."""
         found = self.env.retained(self.env.root + "/+/status")
         kept = {d: found[self.env.status_topic(d)].json() for d in devices if self.env.status_topic(d) in found}
         return [(d, j) for d, j in kept.items() if j.get("stale") or j["epoch"] <= old[d]["epoch"]]
 
     def is_told(self, device):
-        """Whether its present death is in a status: a new owner may repeat that of the one before."""
+        """Whether the device's present death is in a status: a new owner may repeat that of the owner before."""
         died = self.herd.last(device)
         told = self.told.statuses.get(device, ())
         return (bool(told) and died is not None and told[-1][1]["online"] is False
                 and told[-1][1]["time"] + 1 >= died + self.mirror.timeout)
 
     def mortals(self):
-        """Who may die. Where one node alone hears the fleet, only whose life is in a status: of one that came back and went
-        again before a new owner heard the fleet, nobody can tell."""
+        """The devices that may stop. If one node alone hears the fleet, only those whose return is in a status: a device that
+        returned and stopped again before a new owner heard the fleet is known to no node."""
         living = sorted(self.herd.living())
         if self.mirror.mode == "mirror":
             return living
@@ -178,7 +178,7 @@ class World:
         return [d for d in living if told.get(d) and told[d][-1][1]["online"]]
 
     def judge_deaths(self, bound):
-        """How late each death of this round was told, by the stream or a status, whichever was first."""
+        """How late each death of this round was reported, by the stream or a status, whichever was first."""
         for name, b in self.herd.beasts.items():
             deaths = [e for e in self.told.entries[name] if e["state"] == "offline"]
             for k in range(self.judged.get(name, 0), len(deaths)):
@@ -219,8 +219,8 @@ class World:
                 len(self.beyond), len(self.late), kind.bound(self.mirror) + self.mirror.begins(), "; ".join(self.beyond[:5])))
 
     def has_lost_all(self):
-        """Whether the Sentinels made that server master which had just started with nothing in it: they do where the other one
-        seems down for a moment. What was told is then told again, as it must be, and the round says nothing."""
+        """Whether the Sentinels promoted the server that had just started empty: they do so if the other one seems down for a
+        moment. All reports are then made again, as they must be, and the round proves nothing."""
         return self.empty is not None and self.guarded.agreed() is self.empty
 
     def listen_for(self, seconds):
@@ -235,12 +235,12 @@ class World:
         self.told.agree_all(self.mirror.who_answer([d for d in self.mirror.nodes if d.alive]), PATIENCE)
 
     def check_herd(self, why):
-        """Void if a device may have left its timeout by itself."""
+        """Void if a device's own gap may have exceeded its timeout."""
         if self.herd.gaps.worst() >= self.mirror.timeout - MARGIN and (why or self.beyond):
             raise Void("a device wrote nothing for %.2f s: %s" % (self.herd.gaps.worst(), why))
 
     def shared_again(self):
-        """Those that were away are back, and have been for as long as a timeout."""
+        """The nodes that were away are back, and have been for as long as a timeout."""
         with self.troubles():
             self.listening(lambda: self.is_settled())
 
@@ -261,7 +261,7 @@ class World:
 
 
 def start(world, node):
-    """It is there again, and sees."""
+    """The node runs again, and sees."""
     with world.troubles():
         node.start(seeing=False)
         world.mirror.wait_seeing([node], PATIENCE)
@@ -269,7 +269,7 @@ def start(world, node):
 
 
 def pick(world, rng, chance=0.75):
-    """Any of them; or where one has the fleet, mostly that one."""
+    """Any of the nodes; if one owns the fleet, mostly that one."""
     owners = [d for d in world.mirror.who_answer(world.mirror.nodes) if d] or world.mirror.nodes
     return rng.choice(owners if rng.random() < chance else world.mirror.nodes)
 
@@ -285,7 +285,7 @@ def kill(world, rng):
 
 
 def stop(world, rng):
-    """For less than a lease, or for longer."""
+    """Stands still for less than a lease, or for longer."""
     still = pick(world, rng)
     left = [d for d in world.mirror.nodes if d is not still]
     began = time.monotonic()
@@ -327,7 +327,7 @@ def cut(which):
 
 
 def fail_over(world, rng):
-    """Its master is killed, or stopped and later continued."""
+    """The master of Redis is killed, or suspended and later continued."""
     old = world.guarded.settled()
     killed = rng.random() < 0.5
     with world.troubles():
@@ -345,10 +345,10 @@ def fail_over(world, rng):
 
 
 def restart_broker(world, rng):
-    world.may_die = False  # what a device wrote to a broker that is ending is no heartbeat
+    world.may_die = False  # a message to a broker that is ending is no heartbeat
     world.listen_for(2 * world.herd.interval)
     with world.troubles():
-        world.told.newest.clear()  # it has forgotten what it had
+        world.told.newest.clear()  # the broker has lost what it retained
         world.env.broker.stop(rng.choice([signal.SIGTERM, signal.SIGKILL]))
         world.listen_for(rng.uniform(0.1, 1.5))
         world.env.broker.start()
@@ -376,8 +376,8 @@ def join(world, rng):
 
 
 def stop_amid_deaths(world, rng):
-    """An owner stands still while statuses of its wait in the broker's socket, as many as its window lets it write; those of
-    whom they tell beat again before it runs again."""
+    """An owner is suspended while its statuses wait in the broker's socket, as many as its window allows; the devices of these
+    statuses beat again before the owner resumes."""
     still = pick(world, rng, 1)
     left = [d for d in world.mirror.nodes if d is not still]
     victims = world.mirror.owned_by(still, sorted(world.herd.living()))
@@ -398,7 +398,7 @@ def stop_amid_deaths(world, rng):
         world.take_over(began, left)
         pending = set(victims)
 
-        def are_told():  # some have come back since, and some of those died anew
+        def are_told():  # some have returned since, and some of those have stopped again
             dead = world.herd.dead()
             pending.difference_update({v for v in pending if v not in dead or world.is_told(v)})
             return not pending
@@ -412,14 +412,14 @@ def stop_amid_deaths(world, rng):
 
 
 def status_of(world, device):
-    """Its newest status, as a node published it."""
+    """The device's newest status, as a node published it."""
     return max(world.told.statuses[device], key=lambda s: (s[1]["epoch"], s[1]["seq"]))[1]
 
 
 def backlog(world, rng):
-    """4,000 statuses of an owner that stands still wait in the broker's socket: more than a node's window lets it write, so a
-    plain publisher writes them, under the node's client id and with its claims: of what it owns while nothing is handed over,
-    for of what it has let go it has none."""
+    """4,000 statuses of a suspended owner wait in the broker's socket. A node's window allows fewer, so a plain publisher
+    writes them, with the node's client id and claims: for partitions that it owns while none is handed over, since it has no
+    claims for those that it has released."""
     world.mirror.wait_calm(PATIENCE)
     still = pick(world, rng, 1)
     left = [d for d in world.mirror.nodes if d is not still]
@@ -466,7 +466,7 @@ def without_the_last(world):
 
 
 def blind_bound(m):
-    """A blindness is found by a barrier that is due and does not come back; a lease later the partitions are released."""
+    """A blindness is found by a barrier that is due and does not return; a lease later the partitions are released."""
     return 0.25 * m.timeout + 0.25 + m.lease + 1 + SLACK
 
 
@@ -490,7 +490,7 @@ BY_NAME = {k.name: k for k in KINDS}
 
 
 class Counts:
-    """The rounds of one kind. Kept in a file, a line each, they may be run in pieces."""
+    """The rounds of one kind. They are kept in a file, one a line, so that they can be run in pieces."""
 
     def __init__(self):
         self.rounds, self.void = {}, 0
@@ -528,7 +528,7 @@ HEAD = ("kind", "rounds", "failed", "void", "deaths", "false", "lost/doubled", "
 
 
 def table(counts):
-    """What was counted of each kind: {name: Counts} -> text. Seconds; told: after a device's timeout."""
+    """The counts of each kind: {name: Counts} -> text. Seconds; told: after a device's timeout."""
     rows = [HEAD]
     for name, c in counts.items():
         late, t, w, n = c.all("late"), c.all("takeovers"), c.wrong, c.all("waiting")
@@ -542,7 +542,7 @@ def table(counts):
 
 
 def sort_of(e):
-    """What kind of wrong a failed round was."""
+    """The kind of a failed round's error."""
     text = str(e)
     for word, sort in (("FALSE OFFLINE", "false offlines"), ("EARLY", "false offlines"), ("offline %d", "false offlines"),
                        ("told twice", "doubled"), ("told of a life", "doubled"), ("online before", "doubled"), ("LATE", "late"),
@@ -561,7 +561,7 @@ class Driver:
         self.recall()
 
     def recall(self):
-        """What earlier runs have kept."""
+        """The rounds that earlier calls kept."""
         if not self.args.results or not os.path.exists(self.args.results):
             return
         for line in Path(self.args.results).read_text().splitlines():
@@ -571,7 +571,7 @@ class Driver:
             c.note(r["index"], r["wrong"], r["late"], r["takeovers"], r.get("waiting", ()))
 
     def note(self, kind, index, n, void, **what):
-        """The end of a round."""
+        """Notes the end of a round."""
         counts = self.kinds[kind.name]
         counts.void += void
         r = counts.note(index, **what)
@@ -622,7 +622,7 @@ class Driver:
             except Void as e:
                 self.say("%s %d: void: %s" % (kind.name, index, e))
                 self.shut(quietly=True)
-            except (Exception, http.client.HTTPException) as e:  # whatever goes wrong is this round's failure
+            except (Exception, http.client.HTTPException) as e:  # an exception of any kind is this round's failure
                 if self.world and self.world.has_lost_all():
                     self.say("%s %d: void: the Sentinels made a server master that had just started, empty: %s" % (
                         kind.name, index, str(e)[:200]))

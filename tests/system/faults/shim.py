@@ -21,12 +21,12 @@ ALLOC_OFF, ALLOC_ONCE, ALLOC_EVERY = range(3)
 
 
 class Shim:
-    """`env` is what a daemon has to be started with; without `allocations` any other program too."""
+    """`env` is the environment in which to start a daemon; without `allocations`, any other program as well."""
 
     def __init__(self, directory, allocations=True):
         directory = Path(directory)
         library, control = directory / "shim.so", directory / "shim.control"
-        runtime = sanitizer_runtime() if allocations else []  # has to come first, and calls what is next: the shim
+        runtime = sanitizer_runtime() if allocations else []  # must be first; the sanitizer calls the next library: the shim
         subprocess.run([*shlex.split(os.environ.get("CC") or "cc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC",
                         *(["-DWITHOUT_ALLOCATIONS"] if runtime or not allocations else []),
                         "-o", str(library), str(Path(__file__).with_name("shim.c")), "-ldl"], check=True)
@@ -49,11 +49,11 @@ class Shim:
         self.set(WALL, int(seconds * 1e9))
 
     def suspend(self, seconds):
-        """The machine has slept for so long in all, says the clock that goes on meanwhile."""
+        """The machine was suspended for this long in all, by the clock that continues meanwhile."""
         self.set(BOOT, int(seconds * 1e9))
 
     def kill_at(self, point, countdown):
-        """The daemon dies the countdown-th time it passes this point."""
+        """The daemon is killed when it passes this point for the countdown-th time."""
         self.set(COUNTDOWN, countdown)
         self.set(POINT, 1 + (POINTS + TASK_POINTS).index(point))
 
@@ -64,6 +64,6 @@ class Shim:
         self.set(ALLOC_MODE, mode)
 
     def calm(self):
-        """No more deaths and no more failing allocations."""
+        """No more kills and no more failing allocations."""
         self.set(POINT, 0)
         self.set(ALLOC_MODE, ALLOC_OFF)

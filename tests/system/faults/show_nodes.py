@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """`./quickstart --nodes N`: several monitors of one fleet, which loses one of them by SIGKILL, another by SIGSTOP, and the
-master of Redis. Ends with 0 only if nobody that beat was called offline, and each true death was told once."""
+master of Redis. Ends with 0 only if no device that beat was called offline, and each true death was reported once."""
 import argparse
 import os
 import shutil
@@ -82,7 +82,7 @@ It ends by itself, in half a minute.
             return False
 
     def lose(self, node, number):
-        """It is killed or stopped; of its devices one dies just before, and one with it."""
+        """A node is killed or suspended; one of its devices stops just before, and one with it."""
         mine = self.mirror.owned_by(node, sorted(self.herd.living()))
         victims = mine[:2]
         self.herd.kill(*victims[:1])
@@ -147,7 +147,7 @@ It ends by itself, in half a minute.
         try:
             proof()
             print("  yes  " + what, flush=True)
-        except Exception as e:  # whatever it is, it was not seen
+        except Exception as e:  # whatever the exception is, the transition was not seen
             print("  NO   %s: %s" % (what, str(e)[:600]), flush=True)
             self.wrong = True
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Faults of the monitor's sight: it, its broker or the link between them stands still or goes away.
+"""Faults of the monitor's sight: the monitor, its broker or the link between them stands still or goes away.
 
-While that lasts every device but a few victims keeps beating. The victims die before or during the fault. Nobody else
-may be called dead, and the victims have to be, within one timeout and what the contract allows after the monitor sees
-again: beyond what the machine itself was late, which is measured. faults.py judges the median, less only the time in
-which monitor and broker waited for a processor.
+During the fault every device but a few victims keeps beating. The victims stop before or during the fault. No other device may
+be called offline, and each victim must be, within one timeout and the contract's bound after the monitor sees again: delays of
+the machine itself, which are measured, come on top. faults.py judges the median, less only the time in which monitor and broker
+waited for a processor.
 """
 import signal
 import time
@@ -17,7 +17,7 @@ SLACK = 1.0       # so late on a machine that was in time is a failure at once
 
 
 def duration(rng, index, timeout):
-    """From half a timeout to three timeouts, and every fifth time more than the 5 s that keepalives may take."""
+    """From half a timeout to three timeouts; every fifth time longer than the 5 s that keepalives may take."""
     if index % 5 == 4:
         return rng.uniform(5.2, 7.5)
     return timeout * rng.uniform(*[(0.5, 1.0), (1.0, 1.5), (1.5, 2.2), (2.2, 3.0)][index % 5])
@@ -36,9 +36,9 @@ def kill_some(world, victims):
 
 
 def check_prompt(world, name, began, over):
-    """How late a victim was told, in seconds, by when it should have been, less what monitor and broker waited for a
-    processor: negative if a blindness that was noticed afterwards, or a will, took less. What is later than it may be is a
-    bound on time alone: the run is repeated."""
+    """How late a victim was reported, in seconds after the time at which it should have been, less the time in which monitor
+    and broker waited for a processor. Negative if a blindness that was noticed afterwards, or a will, took less. Lateness alone
+    is a bound on time: the run is repeated."""
     edge = next(e for e in world.edges(name) if e["state"] == "offline")
     at = int(edge["time_ms"]) / 1000 - (time.time() - time.monotonic())
     due = max(world.watch.seeing_since(began, at), over, world.fleet.by_name[name].last) + world.timeout
@@ -59,7 +59,7 @@ def blind_run(world, rng, index, begin, end, link_lost=False):
     during = {n: how for n, how in victims.items() if n not in before}
     lasts = duration(rng, index, world.timeout)
     kill_some(world, before)
-    # Not so long that they would be found out before the fault.
+    # Not so long that they would be called offline before the fault.
     pass_time(rng.uniform(0.0, 0.4) * world.timeout)
     began = time.monotonic()
     begin()
@@ -123,7 +123,7 @@ def restart_broker(world, rng, index):
         broker.start()
         return time.monotonic()
     found = blind_run(world, rng, index, begin, end, link_lost=True)
-    # Back-off grows with every link that was lost soon: the next run begins with a daemon that knows of none.
+    # Back-off grows with each connection that was lost soon: the next run begins with a daemon that has none.
     world.daemon.stop()
     world.start_daemon()
     world.agree(15)

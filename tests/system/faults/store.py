@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Faults of Redis. The wheel goes on, deaths are told by MQTT in time, and within one timeout of its return Redis says
-what is true. The loop is never blocked."""
+"""Faults of Redis. The wheel goes on, deaths are reported by MQTT in time, and within one timeout of its return Redis has the
+true state. The loop is never blocked."""
 import signal
 import time
 
@@ -10,34 +10,34 @@ from hw_wait import pass_time, wait_until
 
 
 class Fault:
-    """`lossy`: Redis comes back without something that it had."""
+    """`lossy`: Redis returns without part of its data."""
 
     lossy = False
-    least = 0.5  # timeouts that it lasts
-    quiet = False  # it cannot be asked meanwhile
+    least = 0.5  # the fault's length in timeouts
+    quiet = False  # Redis answers no client during the fault
 
     def __init__(self, world, rng):
         self.world, self.rng = world, rng
         self.server, self.redis, self.key = world.env.redis_server, world.env.redis, world.env.key
 
     def before(self):
-        """Before anybody dies."""
+        """Before any device stops."""
 
     def begin(self, lasts):
         raise NotImplementedError
 
     def during(self):
-        """Again and again."""
+        """Again and again during the fault."""
 
     def end(self):
-        """Ends it; returns when Redis serves again."""
+        """Ends the fault; returns when Redis serves again."""
 
     def after(self):
-        """When all has been looked at."""
+        """After all checks."""
 
 
 class Empty(Fault):
-    """It is killed, and restarts without a file."""
+    """Redis is killed, and restarts without a file."""
     lossy = quiet = True
 
     def begin(self, lasts):
@@ -48,7 +48,7 @@ class Empty(Fault):
 
 
 class Old(Fault):
-    """It restarts with a dump of the time before the last changes."""
+    """Redis restarts with a dump from before the last changes."""
     lossy = quiet = True
 
     def before(self):
@@ -84,7 +84,7 @@ class Flush(Fault):
 
 
 class Loading(Fault):
-    """It restarts with all it had, and takes its time to load it."""
+    """Redis restarts with all its data, and takes its time to load it."""
     quiet = True
 
     def begin(self, lasts):
@@ -130,7 +130,7 @@ class Full(Fault):
 
 
 class Misconf(Fault):
-    """It cannot save, and so refuses to write."""
+    """Redis cannot save, and so refuses writes."""
 
     def before(self):
         if self.redis.info("persistence")["rdb_last_bgsave_status"] == "ok":
@@ -173,7 +173,7 @@ class Hang(Fault):
 
 
 class Type(Fault):
-    """Somebody stores something else where our keys are; what was there comes back in the end."""
+    """Another program stores values of other types in our keys; the earlier values come back in the end."""
 
     def begin(self, lasts):
         self.name = self.key(self.rng.choice(["offline", "outbox", "events"]))
@@ -181,7 +181,7 @@ class Type(Fault):
             self.redis.rename(self.name, "moved")
         self.redis.set(self.name, "no such thing")
         own = self.rng.choice(self.world.fleet.names)
-        # A device's own keys are simply written over.
+        # A device's own keys are simply overwritten.
         self.redis.delete(self.key("connected", own), self.key("disconnected", own))
         self.redis.rpush(self.key(self.world.fleet.state(own) == "online" and "connected" or "disconnected", own), 1)
 
@@ -194,7 +194,7 @@ class Type(Fault):
 
 
 class Cut(Fault):
-    """Its connections are killed again and again."""
+    """The daemon's connections are killed again and again."""
 
     def begin(self, lasts):
         self.during()
@@ -219,7 +219,7 @@ FAULTS = {"redis-empty": Empty, "redis-old": Old, "redis-flush": Flush, "redis-l
 
 
 def options(name):
-    """What a world for it needs."""
+    """The options that a world needs for this fault."""
     return {"timeout": 2.0, "grace": 0.3, "interval": 0.4, "lost_dir": name == "redis-misconf"}
 
 
@@ -228,8 +228,8 @@ def duration(rng, index, timeout, least):
 
 
 def check_told_in_time(world, victims):
-    """Redis or not: a death is told by MQTT within the timeout, a second of patience with Redis, which is looked at
-    once a second, and half a second."""
+    """With or without Redis: a death is reported by MQTT within the timeout, a second in which the status waits for Redis
+    (checked once a second), and half a second."""
     world.check_told()
     for n in victims:
         topic = world.env.status_topic(n)

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The faults of heartwheel-tasks: `make faults-tasks`. Tasks of every kind are submitted over MQTT while the daemon is killed
-at a named point, or while three of them with a shared subscription are killed and stopped; the broker and Redis are real.
-Afterwards every task has ended as its device did, nothing was sent before its time, after its exp or once it had ended, every
-device did each task once by its msg_id, and whoever submitted it was told.
+at a named point, or while three daemons with a shared subscription are killed and suspended; the broker and Redis are real.
+Afterwards every task has ended as its device did; nothing was sent before its time, after its exp or after its end; every
+device did each task once by its msg_id; and each submitter received the end.
 
-Each run is made from its seed, which is its kind and its number: --kind K --first I --count 1 repeats it."""
+Each run follows from its seed, which is its kind and its number: --kind K --first I --count 1 repeats it."""
 import collections
 import json
 import random
@@ -27,15 +27,15 @@ from world import Void  # noqa: E402
 
 PATIENCE = 60
 AGAIN = 1.5       # seconds without an ack after which is submitted again; the contract says 5
-ALLOWED = 0.5     # seconds that a message may be on its way to a device, which reads the clock only then
+ALLOWED = 0.5     # seconds that a message may be on its way to a device, which reads the clock only when it arrives
 ENDED = ("complete", "failed", "expired", "cancelled")
-RUN = 3           # seconds from ack to answer; shortly before they are over an answer that was lost is asked for
+RUN = 3           # seconds from ack to answer; shortly before they are over, a lost answer is requested
 PAUSE, LONG = (0.6, 2.5), 11.5  # seconds that an instance stands still; LONG: beyond the broker's patience, and its mark's time
-FAR = 600         # seconds: a task that is cancelled before
+FAR = 600         # seconds: a task that is cancelled before it is due
 
 
 class Crowd:
-    """The devices: one connection, each remembers for itself what it has done. What each does the payload says."""
+    """The devices: one connection; each device remembers what it has done. The payload says what the device does."""
 
     def __init__(self, tasks):
         self.tasks, self.got, self.done, self.last = tasks, collections.defaultdict(list), collections.Counter(), {}
@@ -78,7 +78,7 @@ class Crowd:
 
 
 class Asked:
-    """A submission: what was asked, and what has to become of it."""
+    """A submission: what was requested, and how it must end."""
 
     def __init__(self, payload, end, why="", cancel=False):
         self.payload, self.end, self.why, self.cancel = payload, end, why, cancel
@@ -117,7 +117,7 @@ class World:
         self.all = [Tasks(self.env, node="%s-%d" % (self.env.node, k), ack_wait="400ms", retry_max="800ms", window=20,
                           run="%ds" % RUN, publish=self.env.root + "/out/{sender}/#", mqtt={"keepalive": "5s"},
                           instances="one" if instances == 1 else "several") for k in range(instances)]
-        self.daemon = self.all[0]  # whose log is looked at
+        self.daemon = self.all[0]  # the instance whose log is read
         self.n, self.asked, self.paused, self.run = 0, {}, [], RUN
 
     def begin(self):
@@ -201,12 +201,12 @@ class World:
         return bool(self.alice.heard(a.msg_id, "complete" if a.end == "complete" else "failed"))
 
     def open(self):
-        """What has not come to its end."""
+        """The submissions that have not ended."""
         self.follow_up()
         return [a for a in self.asked.values() if not self.is_told(a)]
 
     def settle(self):
-        """All have ended, and Redis waits for nothing any more."""
+        """All submissions have ended, and no entry in Redis is waiting any more."""
         try:
             wait_within(lambda: not self.open(), PATIENCE, interval=0.05)
         except NotWithin:
@@ -220,7 +220,7 @@ class World:
         assert not r.keys(key("device", "*")), r.keys(key("device", "*"))
 
     def late_at(self, when):
-        """Whether an instance stood still around then: what it had under way it sent when it woke."""
+        """Whether an instance was suspended around that time: what it had under way it sent when it resumed."""
         return any(a <= when <= b + ALLOWED for a, b in self.paused)
 
     def check(self):
@@ -266,7 +266,7 @@ class World:
 
 
 def at_points(world, rng, index):
-    """One instance, killed at a point."""
+    """One instance, which is killed at a point."""
     point, shim, daemon = TASK_POINTS[index % len(TASK_POINTS)], world.shims[0], world.daemon
     world.new_run()
     shim.kill_at(point, rng.choice([1, 1, 2, 3]))
@@ -313,11 +313,11 @@ def kill(world, k, rng):
 
 
 def several(world, rng, index):
-    """Three instances: one is killed at a point, and one stands still for longer than a task's wait, and now and then for longer
-    than the broker and the others believe in it."""
+    """Three instances: one is killed at a point, and one is suspended for longer than a task's wait, and now and then for
+    longer than the broker and the others take it for running."""
     world.new_run()
     pause = LONG if index % 10 == 9 else rng.uniform(*PAUSE)
-    world.run = 2 * RUN + pause  # what is asked for anew may be given to the one that stands still, too
+    world.run = 2 * RUN + pause  # a repeated request may also be given to the suspended instance
     victim, still = rng.sample(range(len(world.all)), 2)
     world.shims[victim].kill_at(rng.choice(TASK_POINTS), rng.choice([1, 1, 2, 3]))
     world.submit(12, rng)

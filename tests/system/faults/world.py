@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a fault happens to, and the oracles: servers, a daemon, a fleet, and two that watch from outside.
+"""The servers, daemon and fleet to which a fault happens, and the oracles: two observers from outside.
 
-The truth is the fleet's. What is held against it: the event stream, the state hashes and indexes in Redis, the retained
-statuses as a new subscriber gets them, everything that was published on the status topics, the control API, and the
-daemon's own metrics.
+The fleet is the truth. It is compared with the event stream, the state hashes and indexes in Redis, the retained statuses as a
+new subscriber gets them, everything that was published on the status topics, the control API, and the daemon's own metrics.
 """
 import http.client
 import shutil
@@ -25,7 +24,7 @@ class Void(Exception):
 
 
 def waited_for_a_processor(*processes):
-    """How long all their threads have been ready to run and were not let, in seconds."""
+    """How long all threads of these processes were ready to run and got no processor, in seconds."""
     total = 0
     for p in processes:
         for path in Path("/proc/%d/task" % p.pid).glob("*/schedstat"):
@@ -37,8 +36,8 @@ def waited_for_a_processor(*processes):
 
 
 class Watch:
-    """Asks the control API all the time whether the monitor is blind, and the system how long it and its broker have
-    waited for a processor."""
+    """Polls the control API whether the monitor is blind, and the system how long monitor and broker have waited for a
+    processor."""
 
     def __init__(self, daemon, broker):
         self.daemon, self.broker = daemon, broker
@@ -70,13 +69,13 @@ class Watch:
         return bool(self.samples) and self.samples[-1][1] is False
 
     def last_blind(self, start):
-        """The latest moment since `start` at which it was blind or did not answer; `start` if there was none."""
+        """The latest moment since `start` at which the monitor was blind or did not answer; `start` if there was none."""
         times = [t for t, blind, _ in self.samples if t >= start and blind is not False]
         return max(times, default=start)
 
     def seeing_since(self, start, until):
-        """The first answer at which it saw again, after it was blind or did not answer between these; `start` if it was
-        neither."""
+        """The first answer that says the monitor sees, after it was blind or did not answer between these times; `start` if it
+        was neither."""
         seen, blind = start, False
         for t, is_blind, _ in list(self.samples):
             if start <= t <= until:
@@ -86,7 +85,7 @@ class Watch:
         return until if blind else seen
 
     def waited(self, start, until):
-        """How long monitor and broker have waited for a processor between these, at most."""
+        """How long monitor and broker have waited for a processor between these times, at most."""
         before = [w for t, w in self.waits if t <= start][-1:]
         after = [w for t, w in self.waits if t >= until][:1]
         return max(0.0, after[0] - before[0]) if before and after else 0.0
@@ -125,10 +124,10 @@ class World:
         self.fleet = Fleet(self.env, interval=interval, keepalive=keepalive)
         self.observer = self.env.observer("%s/+/status" % self.env.root, "heartwheel/%s/status" % self.env.node)
         self.observer.client.reconnect_delay_set(1, 1)
-        self.events = {}   # device -> its entries in the stream, oldest first, as far as read
+        self.events = {}   # {device: its entries in the stream, oldest first, as far as read}
         self.event_at = "-"
         self.told = {}     # (device, seq) -> payload
-        self.told_at = {}  # device -> the last message's seq
+        self.told_at = {}  # {device: the last message's seq}
         self.told_n = 0
         self.watch = None
 
@@ -143,7 +142,7 @@ class World:
         return self
 
     def begin(self):
-        """Everything up, everybody online."""
+        """Everything runs, every device is online."""
         self.start_daemon()
         self.fleet.start()
         self.fleet.revive(*self.fleet.names)
@@ -152,7 +151,7 @@ class World:
         return self
 
     def new_run(self):
-        """From here on events and messages are this run's."""
+        """From here on events and messages belong to this run."""
         self.read_events()
         self.run_events = {name: len(self.events.get(name, ())) for name in self.fleet.names}
         self.run_began, self.run_began_ms = time.monotonic(), time.time() * 1000
@@ -183,18 +182,18 @@ class World:
             self.events.setdefault(fields["id"], []).append(dict(fields, entry=entry))
 
     def edges(self, name):
-        """This run's entries of a device."""
+        """A device's entries of this run."""
         return self.events.get(name, [])[self.run_events.get(name, 0):]
 
     def forget_events(self):
-        """The store has lost some of the stream: it is read from its beginning again."""
+        """The store has lost part of the stream: it is read from its beginning again."""
         self.events, self.event_at = {}, "-"
         self.read_events()
         self.run_events = {n: sum(int(e["entry"].split("-")[0]) < self.run_began_ms for e in self.events.get(n, ()))
                            for n in self.fleet.names}
 
     def differences(self, retained=True):
-        """Where the outside disagrees with the truth: [text], empty if nowhere."""
+        """Where the observers' view differs from the truth: [text], empty if nowhere."""
         names, r = self.fleet.names, self.env.redis.pipeline(transaction=True)
         for n in names:
             r.exists(self.env.key("connected", n))
@@ -225,7 +224,7 @@ class World:
         return wrong
 
     def agree(self, timeout, retained=True):
-        """Waits until the outside agrees with the truth; returns when it did (monotonic)."""
+        """Waits until the observers' view is the truth; returns when it was (monotonic)."""
         last = []
 
         def look():
@@ -250,7 +249,7 @@ class World:
             raise AssertionError("dead and not told: %s" % missing) from None
 
     def check_living(self, victims):
-        """Nobody but the victims was called dead."""
+        """Only victims were called offline."""
         self.read_events()
         false = {n: [(e["state"], e["reason"], e["entry"]) for e in self.edges(n)] for n in self.fleet.names
                  if n not in victims and any(e["state"] != "online" for e in self.edges(n))}
@@ -258,13 +257,13 @@ class World:
         assert not false, "FALSE OFFLINE: %s" % false
 
     def check_fleet(self, wrong):
-        """Void if something is wrong, and the machine had no time for the fleet: a device may have been silent for its
-        whole timeout indeed."""
+        """Void if an error was found while the machine was too busy for the fleet: a device may really have been silent for its
+        whole timeout."""
         if wrong and self.fleet.late + self.fleet.interval >= self.timeout:
             raise Void("the fleet was %.2f s late, and left its timeout: %s" % (self.fleet.late, wrong))
 
     def agree_by(self, deadline):
-        """Agrees until then. Who agrees later, on a machine that kept the fleet waiting too, proves nothing."""
+        """As agree(), until then. A later agreement proves nothing if the machine delayed the fleet as well."""
         try:
             return self.agree(deadline - time.monotonic())
         except AssertionError as e:
@@ -288,7 +287,7 @@ class World:
                 assert int(two["seq"]) > int(one["seq"]), "seq did not grow: %s, %s" % (one, two)
 
     def check_told(self):
-        """Whatever is told twice is the same: device, seq and content. What is told never goes back."""
+        """Repeated messages are equal: device, seq and content. seq never decreases."""
         messages = self.observer.messages[self.told_n:]
         self.told_n += len(messages)
         for m in messages:
@@ -343,7 +342,7 @@ class Netns:
         self.port = free_port()
 
     def make(self):
-        """None, or why it cannot be had."""
+        """Makes the namespace. Returns None, or why it is impossible."""
         if not shutil.which("ip"):
             return "no program ip"
         steps = [["netns", "add", self.name], ["link", "add", self.outer_if, "type", "veth", "peer", "name", self.inner_if],
@@ -360,7 +359,7 @@ class Netns:
         return None
 
     def enter(self, daemon):
-        """Starts this daemon's processes in here."""
+        """Starts this daemon's processes in the namespace."""
         if getattr(daemon, "netns", None):
             return
         daemon.netns, plain = self.name, daemon.spawn
