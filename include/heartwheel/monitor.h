@@ -585,6 +585,7 @@ struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m);
  * the unjudged devices were heard; 0: the store does not name it. If they were heard in several other forms, the form
  * that was read last stands for all of them. While the group alone is blind (deaf, or its upstream is down), its
  * devices are in `online`, whatever their state. After conf.blind_lasts_ms they are in `late` too.
+ * While a value of the group's `while` is unknown, its devices are in `online`, too.
  */
 struct hw_group_judging {
 	bool judged;
@@ -612,6 +613,9 @@ uint32_t hw_monitor_unjudged_of(const struct hw_monitor *m, size_t group);
  * devices; hw_monitor_left_out_of() is their number, of a group, in the last round of hw_monitor_count_unjudged().
  */
 uint32_t hw_monitor_left_out(const struct hw_monitor *m);
+/* Likewise, without the devices of which only refused heartbeats are known. Cost: a walk over those that are left out.
+ */
+uint32_t hw_monitor_left_out_stored(const struct hw_monitor *m);
 struct hw_partitions hw_monitor_left_out_in(const struct hw_monitor *m);
 uint32_t hw_monitor_left_out_of(const struct hw_monitor *m, size_t group);
 /* Whether the caller should read the store again, because there may be room now. Around that reading it calls

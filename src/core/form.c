@@ -194,7 +194,8 @@ static void begin_round(struct hw_monitor *m, struct hw_now now)
 			f->blind_at.ns = 0;
 		else if (!f->blind_at.ns)
 			f->blind_at = now.mono;
-		u->blind |= f->blind_at.ns != 0;
+		f->unsure = hw_upstream_is_unknown(&m->upstream, g);
+		u->blind |= f->blind_at.ns != 0 || f->unsure;
 		f->found.deaf = lasts(m, now, g) && hw_hearing_is_deaf(&m->hearing, (uint16_t)g);
 	}
 }
@@ -224,6 +225,9 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 	}
 	if (hw_form_judges(m, d) || hw_monitor_is_keyed(m, d)) {
 		f->found.judged |= hw_form_judges(m, d);
+		/* Another node may know that the upstream is down. So this node does not count as a better one. */
+		if (f->unsure && !hw_monitor_is_keyed(m, d))
+			hw_partitions_add(&f->found.online, hw_device_partition(d));
 		return;
 	}
 	bool other = d->form != HW_FORM_UNSAID && !hw_form_is_ours(m, d);
@@ -278,7 +282,8 @@ bool hw_monitor_count_unjudged(struct hw_monitor *m, struct hw_now now, unsigned
 
 bool hw_monitor_may_be_unjudged(const struct hw_monitor *m)
 {
-	return m->unjudged.any || (m->conf.several && (m->hearing.deaf_groups > 0 || m->hearing.upstream_groups > 0));
+	return m->unjudged.any || (m->conf.several && (m->hearing.deaf_groups > 0 || m->hearing.upstream_groups > 0 ||
+	                                               hw_upstream_any_unknown(&m->upstream)));
 }
 
 struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m)

@@ -127,6 +127,15 @@ uint32_t hw_monitor_left_out(const struct hw_monitor *m)
 	return m->left_out.n;
 }
 
+uint32_t hw_monitor_left_out_stored(const struct hw_monitor *m)
+{
+	const struct hw_left_out *l = &m->left_out;
+	uint32_t n = 0;
+	for (uint32_t k = 0; l->n > 0 && k < l->cap; k++)
+		n += l->all[k].hash && l->all[k].state != HW_STATE_PROVISIONAL;
+	return n;
+}
+
 uint32_t hw_monitor_left_out_of(const struct hw_monitor *m, size_t group)
 {
 	return m->form[group].left_out;

@@ -55,6 +55,7 @@ struct hw_form {
 	 * of their old groups. A device that is heard in this group after moved_until_ns (group's seeing clock) has
 	 * this group's timeout alone. */
 	int64_t moved_timeout_ms, moved_until_ns;
+	bool unsure;                /* in this round: a value of the group's `while` is unknown */
 	struct hw_mono blind_at;    /* since when the rounds below have found the group blind alone; 0: it is not */
 	uint32_t left_out;          /* number of unjudged devices without a record, in the last round */
 	uint32_t unjudged, counted; /* number of unjudged devices: in the last round, and so far in this one */

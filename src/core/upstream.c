@@ -247,3 +247,21 @@ bool hw_upstream_has(const struct hw_upstream *u, size_t group)
 {
 	return group < u->n_parts && u->part[group].n > 0;
 }
+
+static bool any_unknown(const struct hw_upstream_value *value, size_t n)
+{
+	size_t i = 0;
+	while (i < n && value[i].last)
+		i++;
+	return i < n;
+}
+
+bool hw_upstream_is_unknown(const struct hw_upstream *u, size_t group)
+{
+	return hw_upstream_has(u, group) && any_unknown(&u->value[u->part[group].first], u->part[group].n);
+}
+
+bool hw_upstream_any_unknown(const struct hw_upstream *u)
+{
+	return any_unknown(u->value, u->n);
+}

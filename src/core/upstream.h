@@ -69,5 +69,8 @@ bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, 
 const struct hw_upstream_value *hw_upstream_away(const struct hw_upstream *u, size_t group);
 /* Whether the group has a condition. */
 bool hw_upstream_has(const struct hw_upstream *u, size_t group);
+/* Whether a value of this group, or of any group, is unknown. Cost: the values are walked. */
+bool hw_upstream_is_unknown(const struct hw_upstream *u, size_t group);
+bool hw_upstream_any_unknown(const struct hw_upstream *u);
 
 #endif

@@ -129,6 +129,11 @@ bool hw_prefix_guard_blocks(const struct hw_app *a)
 	return false;
 }
 
+void hw_prefix_guard_linked(struct hw_app *a)
+{
+	(void)a;
+}
+
 void hw_prefix_guard_check(struct hw_app *a)
 {
 	(void)a;

@@ -26,9 +26,11 @@ def acl(deaf=()):
 
 
 class Nodes:
-    def __init__(self, env, mode, **group):
+    def __init__(self, env, mode, rights=None, room=None, **group):
+        """`rights`: the broker's ACL. `room`: max_devices by user."""
         self.env, env.root = env, "nodes"
-        self.broker = env.own_broker(users={u: u for u in ("fleet", *USERS)}, acl=acl())
+        self.room = room or {}
+        self.broker = env.own_broker(users={u: u for u in ("fleet", *USERS)}, acl=rights or acl())
         self.client = env.client(username="fleet", password="fleet")
         self.all = [self.node(u, mode, group) for u in USERS]
         for d in self.all:
@@ -41,7 +43,8 @@ class Nodes:
         password.write_text(user)
         os.chmod(password, 0o600)
         d = self.env.configure(node="%s-%s" % (self.env.node, user), timeout="1500ms",
-                               monitor={"node_id": "%s-%s" % (self.env.node, user), **NO_STALL},
+                               monitor={"node_id": "%s-%s" % (self.env.node, user), **NO_STALL,
+                                        **({"max_devices": self.room[user]} if user in self.room else {})},
                                group={"heartbeat": "nodes/{id}/heartbeat", **group},
                                cluster={"mode": mode, "lease": "1s"},
                                mqtt={"username": user, "password_file": password, "protocol": "5", **NO_STANDSTILL})
@@ -129,5 +132,52 @@ def test_a_node_without_the_message_of_while(env):
         n.client.publish("up/state", "1", retain=True)
         wait_until(lambda: other.status()["blind"] is False, 15)
         wait_until(lambda: set(n.owner_by_device()) == {other.node}, 20, "the other to own the devices")
+        n.stop(DEVICES[:6])
+        wait_until(lambda: offline(env) == DEVICES[:6], 15, "the deaths: %s" % offline(env))
+
+
+def test_a_node_that_never_had_the_value_of_while_takes_nothing(env):
+    """The other node knows that the upstream is down. Its devices stay where they are, and online."""
+    rights = "".join(acl().rsplit("topic read up/#\n", 1))  # the last user is the second node
+    with Nodes(env, "mirror", rights=rights, **{"while": "up/state 1"}) as n:
+        knows = n.all[0]
+        n.client.publish("up/state", "0", retain=True)
+        wait_until(lambda: knows.status()["blind_cause"] == "upstream", 15)
+        before = n.owner_by_device()
+        kept = [d for d, owner in zip(DEVICES, before) if owner == knows.node]
+        assert kept
+        n.stop(list(n.beats))
+        wait_until(lambda: len(offline(env)) == len(DEVICES) - len(kept), 15, "the other node's own devices to be offline")
+        throughout(lambda: n.owner_by_device() == before and not set(offline(env)) & set(kept), 8, "nothing moves")
+
+
+def test_a_deaf_owner_keeps_the_fleet_if_the_other_node_has_no_room(env):
+    """Otherwise the fleet would go back and forth: one node does not hear it, the other one has no room for it."""
+    with Nodes(env, "standby", room={USERS[1]: len(DEVICES) // 2}) as n:
+        if n.owner_by_device()[0] != n.all[0].node:
+            n.all[1].stop()
+            wait_until(lambda: n.owner_by_device()[0] == n.all[0].node, 20, "the node with room to own the fleet")
+            n.all[1].start(seeing=False)
+            wait_until(lambda: n.all[1].get("/readyz").status == 200, 20)
+        wait_until(lambda: all_online(env, DEVICES), 30)
+        times = owned_times(*n.all)
+        n.deafen(USERS[0])
+        wait_until(lambda: n.all[0].status()["blind_cause"] == "deaf", 30)
+        throughout(lambda: n.owner_by_device()[0] == n.all[0].node, 12, "the fleet stays")
+        assert owned_times(*n.all) == times and not offline(env)
+
+
+def test_unknown_ids_that_have_no_room_anywhere_change_nothing(env):
+    """Both tables are full, and strangers publish as unknown devices in every partition. A deaf node still hands its devices
+    over."""
+    with Nodes(env, "mirror", room=dict.fromkeys(USERS, len(DEVICES))) as n:
+        for k in range(1500):
+            n.client.publish(env.topic("stranger%d" % k), "{}")
+        wait_until(lambda: all(d.metrics().get("refused_total", kind="max_devices") >= 1500 for d in n.all), 30,
+                   "the strangers to be refused")
+        lost = n.of(owner_of(env, DEVICES[0]))
+        other = next(d for d in n.all if d is not lost)
+        n.deafen(USERS[n.all.index(lost)])
+        wait_until(lambda: set(n.owner_by_device()) == {other.node}, 30, "the other to own the devices")
         n.stop(DEVICES[:6])
         wait_until(lambda: offline(env) == DEVICES[:6], 15, "the deaths: %s" % offline(env))

@@ -83,9 +83,9 @@ static void add_unjudged(const struct hw_app *a, cJSON *entry)
 /* Devices that the owner of the fleet needs room for. */
 static int64_t n_known(const struct hw_app *a)
 {
-	return hw_app_stands_by(a)
-	               ? 0
-	               : (int64_t)hw_registry_count(hw_monitor_registry(a->monitor)) + hw_monitor_left_out(a->monitor);
+	return hw_app_stands_by(a) ? 0
+	                           : (int64_t)hw_registry_count(hw_monitor_registry(a->monitor)) +
+	                                     hw_monitor_left_out_stored(a->monitor);
 }
 
 static void decide(struct hw_app *a);
@@ -360,9 +360,20 @@ static const struct hw_member *member(const struct hw_app *a, size_t i)
 	return hw_members_find(hw_nodes_members(a->cluster->nodes), forms_of(a)->of[i].node);
 }
 
+/* Whether another member has room for a device more. */
+static bool has_room_elsewhere(const struct hw_app *a)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	size_t i = 0;
+	while (i < f->n && !(member(a, i) && f->of[i].max_devices > f->of[i].devices))
+		i++;
+	return i < f->n;
+}
+
 /* Mirror: returns the partitions that another member should own. That member judges devices there that this node
- * cannot judge, receives devices there that no owner reports, or may have room for devices that this node has left
- * out. */
+ * cannot judge, receives devices there that no owner reports, or has room for devices that this node has left out. If
+ * no member has room, these do not count: anyone who publishes unknown ids could make every partition of every node
+ * such a one. */
 static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
@@ -375,7 +386,8 @@ static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struc
 			add_all(&set, &more);
 	}
 	const struct hw_partitions left_out = hw_monitor_left_out_in(a->monitor);
-	add_all(&set, &left_out);
+	if (has_room_elsewhere(a))
+		add_all(&set, &left_out);
 	return set;
 }
 
@@ -392,8 +404,11 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 		if (!m || !m->ready || !hw_judging_all(use, n, f->of[i].all, f->of[i].n))
 			continue;
 		const struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
-		bool roomier = hw_monitor_left_out(a->monitor) > 0 && f->of[i].max_devices > a->conf->max_devices;
-		bool hears = is_deaf(a) && !f->of[i].was_deaf;
+		/* No node is named that would hand the fleet back: for its deafness, or for want of room. */
+		bool roomier = hw_monitor_left_out(a->monitor) > 0 && f->of[i].max_devices > a->conf->max_devices &&
+		               !f->of[i].was_deaf;
+		bool hears = is_deaf(a) && !f->of[i].was_deaf &&
+		             (!f->of[i].max_devices || f->of[i].max_devices >= n_known(a));
 		if ((hw_partitions_any(&more) || roomier || hears) &&
 		    (!*best || hw_partition_weight(0, m->node) > hw_partition_weight(0, best)))
 			best = m->node;
