@@ -138,7 +138,7 @@ static void on_filters(struct client *c, const unsigned char *p, size_t len, boo
 	small(c, subscribe ? SUBACK : UNSUBACK, answer, subscribe || c->v5 ? n : 2);
 }
 
-/* With QoS 0, to everybody who wants barriers, or to one who shares. */
+/* With QoS 0, to each subscriber of barriers, or to one of those that share the subscription. */
 static void loop_back(struct blast *b, const unsigned char *topic, size_t topic_len, const unsigned char *payload,
                       size_t len)
 {

@@ -23,7 +23,7 @@ void bench_draw(uint32_t *out, size_t count, uint32_t n, uint64_t *state);
 #define BENCH_ID_LEN 14
 void bench_write_id(char *id, uint32_t device);
 
-/* Zeroed memory, never given back, in huge pages if the machine has them. Ends the program if there is none. */
+/* Zeroed memory, which is never freed, in huge pages if the machine has them. Ends the program if there is none. */
 void *bench_memory(size_t bytes);
 
 /* Resident memory of this process, in bytes. */
@@ -35,7 +35,7 @@ uint64_t bench_number(int argc, char **argv, int i);
 /* Prints a line KEY VALUE. */
 void bench_say(const char *key, double value);
 
-/* A contender says that it is ready for a round, and waits until it is its turn; false: there are no more. */
+/* Reports that a contender is ready for a round, and waits until its turn; false: there are no more rounds. */
 bool bench_round(void);
 
 #endif

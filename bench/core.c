@@ -31,7 +31,7 @@
 #define PLAIN "1700000000 ok"
 #define JSON  "{\"time\":1700000000}"
 
-/* A round's heartbeats of all devices begin that long after those of the round before, and take so long. */
+/* The heartbeats of all devices in a round begin this long after those of the round before, and take this long. */
 #define ROUND_MS 26000
 #define BEATS_MS 3000
 
@@ -57,7 +57,7 @@ static void touch(struct hw_registry *r, uint32_t i, struct hw_seen now)
 	hw_registry_base(r)[i].last_seen_ns = now.ns;
 }
 
-/* As the daemon looks a batch up: while memory is on its way for one id, the next is asked for. */
+/* As the daemon looks a batch up: while memory is on its way for one id, the next id is prefetched. */
 static void find_some(const struct hw_registry *r, const struct hw_id *ids, unsigned n, uint32_t *found)
 {
 	uint32_t asked[FLEET_BATCH];
@@ -125,8 +125,8 @@ static void eager_batch(struct core *c, unsigned n)
 	}
 }
 
-/* What a heartbeat costs, in ns. Writing the messages is not counted. In the eager wheel time passes as it does with
- * a heartbeat per device and interval. */
+/* What a heartbeat costs, in ns, without writing the messages. With the eager wheel, time passes as with one
+ * heartbeat per device and interval. */
 static double run(struct core *c, void (*some)(struct core *c, unsigned n), uint32_t beats, const char *payload)
 {
 	int64_t ns = 0;
@@ -144,7 +144,7 @@ static double run(struct core *c, void (*some)(struct core *c, unsigned n), uint
 	return (double)ns / beats;
 }
 
-/* All have beaten, and then everything comes due that was linked when they had beaten before: once each. */
+/* All devices have sent a heartbeat since their entries were linked; then each entry comes due once. */
 static double relink_all(struct core *c, const uint32_t *order)
 {
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->fleet.m);
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 	uint32_t *order = bench_order(c.n, 0);
 	c.state = 1;
 	fleet_make(&c.fleet);
-	for (int k = 0; k < 2; k++) /* the second heartbeat of a device is not like those that follow, either */
+	for (int k = 0; k < 2; k++) /* the second heartbeat of a device does not cost the same as later ones either */
 		fleet_beat_all(&c.fleet, &c.chunk, order, c.n, k * BEATS_MS);
 	fleet_pass(&c.fleet, (ROUND_MS - BEATS_MS) * HW_NS_PER_MS);
 	make_eager(&c, order);

@@ -112,7 +112,7 @@ static int64_t last_round(const struct bench *b, uint32_t device)
 /* Sends one heartbeat; the end of a slice: `device` is the number of devices. */
 typedef void (*beat_fn)(void *arg, uint32_t device, int64_t round);
 
-/* Until the end: what is due, each slice. Returns how far it ever was behind. */
+/* Until the end: sends what is due, in each slice. Returns the greatest delay that there was. */
 static int64_t keep_pace(const struct bench *b, beat_fn beat, void *arg)
 {
 	int64_t sent = 0, woken = b->start_ns, behind = 0;
@@ -243,7 +243,7 @@ static const char *field(const redisReply *fields, const char *name)
 	die("an entry without a field");
 }
 
-/* The entries of an answer to XREAD; asks for the mark of each device that they call offline. Keeps the last id. */
+/* The entries of an answer to XREAD; queries the mark of each device that they report offline. Keeps the last id. */
 static void read_entries(struct bench *b, redisContext *c, const redisReply *entries, char last[64])
 {
 	uint32_t *devices = zeroed(entries->elements, sizeof(*devices));
@@ -267,7 +267,7 @@ static void read_entries(struct bench *b, redisContext *c, const redisReply *ent
 	free(devices);
 }
 
-/* From the second round on: before, everybody comes online. */
+/* From the second round on: in the first one each device comes online. */
 static void *watch_marks(void *arg)
 {
 	struct bench *b = arg;

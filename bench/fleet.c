@@ -26,7 +26,7 @@ static void drain(struct fleet *f, unsigned budget)
 		take(f, &out);
 }
 
-/* The barriers that are out come back; whether there were any. */
+/* Returns the barriers that were sent; false: there were none. */
 static bool answer(struct fleet *f)
 {
 	bool any = f->n_barriers > 0;

@@ -31,27 +31,28 @@ struct fleet_chunk {
 	char topics[FLEET_CHUNK][48];
 };
 
-/* A monitor that sees, with no device yet. Ends the program without memory. */
+/* A monitor that sees, without any device. Ends the program if there is no memory. */
 void fleet_make(struct fleet *f);
 /* The same, which listens to keys as well. */
 void fleet_make_keyed(struct fleet *f);
 void fleet_free(struct fleet *f);
 
-/* Writes heartbeats of devices order[0 .. n) into the chunk; n is at most FLEET_CHUNK. `payload` stays the caller's,
- * and has to outlive the chunk's use. */
+/* Writes heartbeats of devices order[0 .. n) into the chunk; n is at most FLEET_CHUNK. The caller owns `payload` and
+ * keeps it until the chunk is no longer used. */
 void fleet_write(struct fleet_chunk *c, const uint32_t *order, unsigned n, const char *payload);
 
-/* Hands the first `n` messages of the chunk over, `batch` at a time, with what follows from inputs pulled out after
- * each. */
+/* Gives the first `n` messages of the chunk to the core, `batch` at a time, and drains the core's outputs after each
+ * batch. */
 void fleet_beat(struct fleet *f, struct fleet_chunk *c, unsigned n, unsigned batch);
 
-/* Pulls out what followed from an input of the caller's own. */
+/* Drains the core's outputs that follow from an input of the caller's own. */
 void fleet_drain(struct fleet *f);
 
-/* Each device of order[0 .. n) beats once, spread over `over_ms` of virtual time, with all that falls due meanwhile. */
+/* Each device of order[0 .. n) sends one heartbeat, spread over `over_ms` of virtual time; all that becomes due
+ * meanwhile is drained. */
 void fleet_beat_all(struct fleet *f, struct fleet_chunk *c, const uint32_t *order, uint32_t n, int64_t over_ms);
 
-/* Virtual time passes; what falls due is pulled out to the end. Returns the time that this took, in ns. */
+/* Virtual time passes; all that becomes due is drained. Returns the time that this took, in ns. */
 int64_t fleet_pass(struct fleet *f, int64_t ns);
 
 #endif

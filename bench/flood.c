@@ -66,7 +66,7 @@ static void die(const char *what)
 
 /* --- how far the subscriber is */
 
-/* What one socket has read: received by the kernel, less what still waits there. */
+/* What one socket has read: bytes that the kernel received, less those that still wait in the socket. */
 static uint64_t read_by(const struct nlmsghdr *h)
 {
 	const struct inet_diag_msg *d = (const struct inet_diag_msg *)NLMSG_DATA(h);
@@ -112,7 +112,7 @@ static uint64_t ask(const struct flood *f, uint16_t port)
 	return read_by(&answer.h);
 }
 
-/* Bytes, by all subscribers, or by the slowest of those who get each message. */
+/* Bytes that all subscribers have read, or the slowest one if each gets every message. */
 static uint64_t read_so_far(const struct flood *f)
 {
 	uint64_t sum = 0, least = UINT64_MAX;
@@ -124,7 +124,8 @@ static uint64_t read_so_far(const struct flood *f)
 	return f->each ? least : sum;
 }
 
-/* Messages under way. What the subscriber reads besides (answers, barriers) is little, and cannot make it negative. */
+/* Messages under way. What the subscriber reads besides (answers, barriers) is little, and cannot make the number
+ * negative. */
 static uint64_t under_way(const struct flood *f)
 {
 	uint64_t read = read_so_far(f) / f->frames.len;
@@ -194,7 +195,7 @@ static void publish(struct flood *f, double seconds)
 	}
 }
 
-/* The time when the last message was read; or gives up. */
+/* The time when the last message was read; ends the wait if none arrives any more. */
 static double wait_for_the_last(const struct flood *f)
 {
 	uint64_t before = UINT64_MAX, n;

@@ -13,9 +13,10 @@ struct frames {
 	size_t n, len;
 };
 
-/* Topics nodes/sensor-0000000/heartbeat and on, in this order. 0 or -ENOMEM. The caller frees `all`. */
+/* Topics nodes/sensor-0000000/heartbeat and so on, in this order. Returns 0 or -ENOMEM. The caller frees `all`. */
 int frames_make(struct frames *f, size_t n, const char *payload);
-/* Into a random order, always the same one: devices do not beat in the order in which they were first heard. */
+/* Shuffles the frames into a random order, which is always the same: devices do not send heartbeats in the order in
+ * which they were first heard. */
 void frames_shuffle(struct frames *f);
 
 #endif

@@ -37,7 +37,8 @@ static double beat(struct fleet *f, struct fleet_chunk *c, uint32_t n, uint32_t 
 	return (double)ns / (double)((beats + FLEET_CHUNK - 1) / FLEET_CHUNK * FLEET_CHUNK);
 }
 
-/* Each has beaten at first, and then, from `PAUSE_MS` later on, once more within an interval: all fall silent. */
+/* Each device has sent a first heartbeat and, beginning `PAUSE_MS` later, a second one within an interval: then all
+ * fall silent. */
 static void fall_silent(struct fleet *f, uint32_t n)
 {
 	uint64_t relinks = hw_monitor_stats(f->m)->relinks;
@@ -83,7 +84,7 @@ static double keyed(const uint32_t *order, uint32_t n, struct fleet_chunk *c)
 	return (double)(bench_rss() - before) / n;
 }
 
-/* Nothing is given back before, which would then be taken again unseen. */
+/* Memory that is freed before would be used again without being counted. */
 static void tell_more(uint32_t n, struct fleet_chunk *c)
 {
 	uint32_t *order = bench_order(n, 0);

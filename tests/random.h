@@ -13,7 +13,7 @@
 
 static struct sim_random random_state;
 
-/* From HW_SEED, or where that is not set from `otherwise`. */
+/* The seed is HW_SEED or, if that is not set, `otherwise`. */
 static inline void random_begin(uint64_t otherwise)
 {
 	const char *text = getenv("HW_SEED");

@@ -98,7 +98,7 @@ static void check_ways(const char *text, size_t size)
 	MUST(!differs);
 }
 
-/* Elements lie within the array, in its order, and an id is a string as long as it is said to be. */
+/* Elements lie within the array, in its order, and the length of an id is that of its string. */
 static void check_batch(const char *text, size_t size)
 {
 	struct hw_element e;
@@ -120,7 +120,8 @@ static void check_batch(const char *text, size_t size)
 	}
 }
 
-/* Fields elsewhere: nothing else is read of a plain payload, and a member at a path is what it was read as. */
+/* With fields at other paths: nothing else is read from a plain payload, and a member at a path has the value that
+ * was read. */
 static void check_reading(const uint8_t *data, size_t size)
 {
 	static char path[] = "a.b", other[] = "rssi";

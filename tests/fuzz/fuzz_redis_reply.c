@@ -146,7 +146,7 @@ static void take_connection(struct world *w)
 	MUST(w->commands);
 }
 
-/* One turn of the server; whether anything happened. */
+/* One turn of the server. Returns whether anything happened. */
 static bool serve(struct world *w)
 {
 	char bytes[65536];
@@ -247,7 +247,7 @@ static const struct hw_redis_ops ops = {.on_link = on_link,
                                         .on_trouble = on_trouble,
                                         .on_emptied = on_emptied};
 
-/* Hands on what the core says, as the daemon does. */
+/* Passes the core's outputs on, as the daemon does. */
 static void pump_core(struct world *w)
 {
 	struct hw_out out;
@@ -333,7 +333,7 @@ static void run(struct world *w)
 			hw_redis_seen(w->redis, w->now, false); /* a question for the next record */
 		pass_time(w);
 	}
-	/* What is answered for ever with what it did not ask for is not idle; everybody else is. */
+	/* The client may be busy only if it gets answers for ever that it did not ask for. */
 	MUST(w->at != w->end || idle(w));
 }
 

@@ -141,7 +141,8 @@ static int64_t twin_seen(const struct twin *t, int64_t now)
 	return now - union_length(spells, n, now);
 }
 
-/* A spell of a cause counts from the end of the one before it: what a late begin adds before that is the period's. */
+/* A spell of a cause counts from the end of the one before; if a late begin lies before that, the period is longer,
+ * not the spell. */
 static int64_t twin_cause(const struct twin *t, enum hw_cause cause)
 {
 	int64_t length = 0, reached = INT64_MIN;
@@ -164,7 +165,7 @@ static bool twin_lossy(const struct twin *t, unsigned period)
 	return false;
 }
 
-/* Where the seeing clock stood at the end of the last lossy period. */
+/* The seeing clock at the end of the last lossy period. */
 static int64_t twin_lossy_end(const struct twin *t, bool blind)
 {
 	for (unsigned period = blind ? t->periods - 1 : t->periods; period > 0; period--)
@@ -188,7 +189,7 @@ static void compare(const struct hw_blind *b, struct twin *t, int64_t now)
 		return;
 	MUST(b->lossy == twin_lossy(t, t->periods));
 	MUST(b->begun.ns == twin_seen(t, b->since.ns));
-	/* Back to the end of the period before the last. */
+	/* At most back to the end of the period before the last one. */
 	int64_t least = floor_of(t, t->periods);
 	int64_t past = now - below(200);
 	if (past >= least)

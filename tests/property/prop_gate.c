@@ -35,7 +35,8 @@ struct device {
 	uint64_t seq;
 	enum hw_state here; /* the last that was read of it, or decided */
 	uint64_t here_seq;
-	int64_t heard, word; /* monotonic: a heartbeat, the stream's or the store's "online" was read last */
+	int64_t heard, word; /* monotonic: the last heartbeat, and the last "online" that was read in the stream or
+	                      * the store */
 	bool goodbye;        /* read after that heartbeat */
 	bool again;          /* heard since it was last said to be gone */
 	bool refused;        /* what came out before that was known is void */
@@ -106,7 +107,7 @@ static void set_here(struct device *d, enum hw_state state, uint64_t seq)
 	d->again &= state == HW_STATE_ONLINE;
 }
 
-/* What was heard before is known better than by another node's word. */
+/* A heartbeat that was heard before counts more than another node's entry. */
 static void take_word(struct device *d, enum hw_state state, uint64_t seq)
 {
 	if (d->role == HW_ROLE_AUTHORITATIVE || seq <= d->here_seq)
@@ -158,7 +159,7 @@ static void judge(const struct device *d, const struct hw_transition *out)
 		world_must(heard >= TIMEOUT && word >= TIMEOUT);
 }
 
-/* Another node was faster: the store keeps what it had. */
+/* Another node wrote first: the store keeps its entry. */
 static void refuse(struct device *d, struct hw_ref ref)
 {
 	struct hw_stored s = {.id = d->id, .id_len = strlen(d->id), .state = d->state, .seq = d->seq};
@@ -346,7 +347,7 @@ static void begin(void)
 	}
 }
 
-/* This node owns all partitions; devices that live are heard, and the others have been silent for long enough. */
+/* This node owns all partitions; running devices are heard, and the others have been silent for long enough. */
 static void end(void)
 {
 	link_to(true);

@@ -89,7 +89,7 @@ static int64_t settle(const struct twin_device *d)
 	return ms > 60000 ? ms : 60000;
 }
 
-/* The class of a device that is away, at the present step, if no receiver knows anything. */
+/* The class of a device that is away, at the present step, if no receiver was sent anything. */
 static enum hw_incident_class plain_class(const struct twin_device *d)
 {
 	int64_t since = d->since[step];

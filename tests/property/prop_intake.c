@@ -114,7 +114,8 @@ static const struct hw_group_spec groups[] = {
 	{.name = "keyed", .heartbeat = keyed, .n_heartbeat = 1, .timeout_ms = 2000},
 };
 
-/* Where most of a device's heartbeats are heard, by its number; group 5 has no topic of a device's own. */
+/* The group in which most of a device's heartbeats are heard, by the device's number; group 5 has no topic for
+ * single devices. */
 static const struct {
 	char letter;
 	uint16_t group;
@@ -341,7 +342,7 @@ static void meet_known(const struct hw_device *d, uint16_t group)
 	met[REPORTED] += hw_device_report(d).has != 0;
 }
 
-/* Notes the states of devices before the batch. Of the batch itself, only devices that come twice are noted. */
+/* Notes the states of devices before the batch. During the batch only devices that occur twice are noted. */
 static void meet(const struct said *s, const struct hw_message *msg, const char *prefix, unsigned k, uint16_t group)
 {
 	met[RETAINED] += msg->retained;
@@ -403,7 +404,7 @@ static bool of_device(const struct said *s, struct hw_message *msg, char *topic,
 	return is_plain;
 }
 
-/* Of a status topic, of no topic that is listened to, of no id. */
+/* On a status topic, on a topic without a subscription, or without an id. */
 static void of_nobody(char *topic, size_t cap)
 {
 	static const char *const topics[] = {"a/d01/status", "a/d02/status", "z",
@@ -491,7 +492,7 @@ static void load(unsigned k)
 	MUST(hw_monitor_load(t.m[1], t.now, &copy[1]) == rc);
 }
 
-/* One that is at home in the group of keys, which is the last one. */
+/* A device of the group of keys, which is the last group. */
 static unsigned keyed_one(void)
 {
 	unsigned n = COUNT(homes), k = (unsigned)below(DEVICES / n);
@@ -503,7 +504,7 @@ static void anew_by_key(unsigned k)
 {
 	forget(k);
 	drain();
-	for (int n = 0; n < 3; n++) /* once is not enough for it to be more than heard of */
+	for (int n = 0; n < 3; n++) /* a device that is heard once counts as heard only once */
 		touch_key(k);
 }
 

@@ -58,7 +58,7 @@ static void barrier_back(int k)
 	watch();
 }
 
-/* Nothing may be said before the moment that was named. */
+/* No output may come before the time that hw_monitor_due() named. */
 static void look_in_between(int64_t until)
 {
 	struct hw_out out;
@@ -142,7 +142,7 @@ static uint64_t acks_refused(void)
 	return hw_monitor_stats(t.m)->refused[HW_REFUSED_PROBE];
 }
 
-/* The msg_id of its silence; or another, which is nobody's. */
+/* The msg_id of the present silence; or another one, which belongs to no device. */
 static void answer(struct device *d)
 {
 	uint32_t i = hw_registry_find(hw_monitor_registry(t.m), d->id, strlen(d->id));
@@ -201,7 +201,7 @@ static void suspend(void)
 	watch();
 }
 
-/* What is said on the publisher's or a reader's connection is lost with it. */
+/* What is under way on the publisher's or a reader's connection is lost with the connection. */
 static void lose(bool readers)
 {
 	if (!readers) {
@@ -361,8 +361,8 @@ static void count(void)
 	}
 }
 
-/* All links up, a faithful broker, nobody beats: in a while everybody is offline, and nobody long after the deadline.
- */
+/* All links are up, the broker loses nothing, and no device sends: after a while each device is offline, and none
+ * was judged long after its deadline. */
 static void quiet(void)
 {
 	if (!t.publisher)
@@ -374,7 +374,7 @@ static void quiet(void)
 	t.n_waiting = 0;
 	t.faithful = true;
 	t.quiet_since = INT64_MAX;
-	/* What was lost before may yet be found out, and close a connection once more. */
+	/* A loss from before may still be found, and close a connection once more. */
 	for (int k = 0; k < 6 || (k < 60 && hw_blind_now(hw_monitor_blind(t.m))); k++) {
 		pass(S);
 		for (unsigned r = 0; r < SOURCES; r++)

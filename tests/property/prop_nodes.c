@@ -87,7 +87,7 @@ static const char *const names[PEERS] = {"a", "b", "c", "d"};
 
 struct answer {
 	int64_t at;
-	bool anew; /* over another connection than the answer before */
+	bool anew; /* the answer came over another connection than the answer before */
 	bool there[PEERS], ready[PEERS];
 	uint64_t run[PEERS], count[PEERS];
 };
@@ -103,7 +103,7 @@ static bool same(const struct answer *x, const struct answer *y, int i)
 	return x->there[i] && y->there[i] && x->run[i] == y->run[i] && x->count[i] == y->count[i];
 }
 
-/* Goes back from the last answer for as long as nothing changed and nobody paused. */
+/* Goes back from the last answer for as long as nothing changed and this node was not suspended. */
 static bool twin_silent(const struct history *h, int i)
 {
 	int k = h->n - 1;
@@ -198,7 +198,7 @@ struct log {
 	uint64_t claims[USED], most; /* most: epochs of ours never come twice */
 };
 
-/* The last time that this happened before `end`, or -1. */
+/* The last event of this kind before `end`, or -1. */
 static int last_of(const struct log *l, enum what what, int end)
 {
 	while (--end >= 0 && l->all[end].what != what)
@@ -211,7 +211,7 @@ static bool is_less(uint64_t epoch, int peer, uint64_t ours)
 	return epoch > 0 && (epoch < ours || (epoch == ours && strcmp(names[peer], "m") < 0));
 }
 
-/* What the peer claimed last, of all that was read in [from, end). */
+/* The peer's last claim of all that was read in [from, end). */
 static uint64_t read_last(const struct log *l, int peer, unsigned p, int from, int end)
 {
 	while (--end >= from)
@@ -220,7 +220,8 @@ static uint64_t read_last(const struct log *l, int peer, unsigned p, int from, i
 	return 0;
 }
 
-/* Rule 4, when the barrier came back at `back`: who claimed p with less then, and never withdrew since. */
+/* Rule 4, when the barrier came back at `back`: a peer claimed p with less at that time, and has not withdrawn the
+ * claim since. */
 static bool is_blocked(const struct log *l, unsigned p, int reader, int back)
 {
 	for (int peer = 0; peer < PEERS; peer++) {
@@ -234,8 +235,8 @@ static bool is_blocked(const struct log *l, unsigned p, int reader, int back)
 	return false;
 }
 
-/* The first moment at which a barrier is back that was sent while we had both session and reader, neither of which was
- * lost since; -1: none. Only what is said behind it is said with what we know. */
+/* The first moment at which a barrier is back that was sent while both session and reader existed, neither of which
+ * was lost since; -1: none. Only what is published after that is published with this knowledge. */
 static int recalled_at(const struct log *l)
 {
 	bool session = false, reader = false;
@@ -256,8 +257,8 @@ static int recalled_at(const struct log *l)
 	return -1;
 }
 
-/* Rule 1: the first moment after `from` at which a barrier is back that was sent after a presence that claims p with
- * our present epoch was acknowledged; one proof is gone through at a time. -1: none. */
+/* Rule 1: the first moment after `from` at which a barrier is back that was sent after the acknowledgement of a
+ * presence that claims p with our present epoch; proofs are checked one at a time. -1: none. */
 static int proven_at(const struct log *l, unsigned p, int from, int reader)
 {
 	bool acked = false, sent = false;
@@ -279,7 +280,7 @@ static int proven_at(const struct log *l, unsigned p, int from, int reader)
 	return -1;
 }
 
-/* May be late where proofs queue up behind one another, never early: what passes must be proven by the twin, too. */
+/* The code may be late if proofs queue up, but never early: what it passes must be proven for the twin, too. */
 static bool twin_may_pass(const struct log *l, unsigned p)
 {
 	int session = last_of(l, SESSION, l->n), reader = last_of(l, READER, l->n), claim = l->n, back;

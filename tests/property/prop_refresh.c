@@ -68,7 +68,7 @@ static struct device *of(struct hw_ref ref)
 	return &device[id.text[0] - 'a'];
 }
 
-/* A refresh may come earlier than a timeout after the one before by as much as time is counted in. */
+/* A refresh may come earlier than a timeout after the one before by the resolution in which time is counted. */
 static void refreshed(struct device *d, const struct hw_device *record, int64_t at_ns)
 {
 	int64_t timeout = timeout_ns(record), after = at_ns - d->refreshed_ns;
@@ -116,7 +116,7 @@ static void beat(struct device *d)
 	snprintf(topic, sizeof(topic), "%s/%s", d->group ? "two" : "one", d->id);
 	if (!d->silent)
 		world_say(w, topic, "", false);
-	/* A little late, as what is gathered, or on the dot. */
+	/* A little late, as heartbeats that are gathered into a batch, or at the exact time. */
 	d->next_ns += d->interval_ns;
 }
 

@@ -28,13 +28,13 @@
 #define STEPS  40000
 #define STALE  256
 
-/* One id of the pool, and what is known of its device. */
+/* One id of the pool, and the state of its device. */
 struct known {
 	uint8_t len;
 	char id[255];
 	bool present;
 	struct hw_ref ref;
-	int64_t mark; /* what the test wrote into the record, and into its side block if it has one */
+	int64_t mark; /* the value that the test wrote into the record, and into its side block if it has one */
 	bool extra;
 	struct hw_report report; /* `ip` is one of ips[] */
 };
@@ -43,7 +43,7 @@ struct run {
 	struct hw_registry *registry;
 	struct known *pool;
 	uint32_t count;
-	uint32_t highest; /* the most there ever were: indices are used again before new ones */
+	uint32_t highest; /* the highest index so far: free indices are used again before new ones */
 	struct hw_ref stale[STALE];
 	size_t n_stale;
 };
@@ -150,7 +150,7 @@ static void give_extra(struct run *r, struct known *k)
 	MUST(hw_registry_report(r->registry, k->ref.index, &said) == 0);
 }
 
-/* Known ones, unknown ones, and such as are nearly known, in one batch of any size. */
+/* Known ids, unknown ids, and ids that differ from known ones in one byte, in one batch of any size. */
 static void find_many(const struct run *r)
 {
 	enum { MOST = 100 };
@@ -227,7 +227,7 @@ START_TEST(registry_is_its_twin)
 }
 END_TEST
 
-/* Each addition while it grows: the doublings, and what is half moved, are met with additions, removals, look-ups. */
+/* At each addition while the table grows, also when a doubling is half done: additions, removals and look-ups. */
 START_TEST(every_step_of_a_doubling)
 {
 	struct known *pool = malloc(POOL * sizeof(*pool));
@@ -245,7 +245,7 @@ START_TEST(every_step_of_a_doubling)
 			if (below(2) == 0)
 				add(&r, k);
 		}
-		/* Twice as large now, or will be soon: look at everything. */
+		/* The table is twice as large now, or will be soon: check everything. */
 		if (((i + 1) & i) == 0 || i % 1000 == 0 || (i > 3040 && i < 3120))
 			check_whole(&r);
 		find_many(&r);

@@ -173,7 +173,7 @@ static void pull(bool trouble)
 	MUST(hw_schedule_due(s, mono()).ns > mono().ns || !up);
 }
 
-/* What has been due for long, Redis being there, was claimed. */
+/* A task that has been due for long, while Redis was there, was claimed. */
 static void check_late(int64_t calm_since)
 {
 	int64_t late = LATE_MS + (int64_t)instances * HW_RANK_MS;
@@ -186,7 +186,8 @@ static void change(void)
 	int k = (int)below(TASKS);
 	if (chance(0.7)) {
 		bool tells = chance(0.6);
-		/* What another instance moves forward is not known here before it is looked for: within LATE_MS. */
+		/* If another instance moves a task forward, this one knows that only after it reads the set again:
+		 * within LATE_MS. */
 		set_due(k, redis_ms() + below(chance(0.5) ? 3000 : 400000));
 		if (tells)
 			hw_schedule_put(s, mono(), twin[k].id, twin[k].receiver, twin[k].due);
@@ -251,7 +252,7 @@ static void run(void)
 		check_late(calm_since);
 		check_stats();
 	}
-	MUST(sent > 10); /* 750 as a rule; 92 where it was hardly ever up */
+	MUST(sent > 10); /* 750 as a rule; 92 in the run in which Redis was hardly ever up */
 	hw_schedule_free(s);
 }
 
@@ -278,8 +279,8 @@ static struct hw_task_id year_id(unsigned k)
 	return id;
 }
 
-/* Nothing, a tick and its neighbours, each power of two of ticks, where a level of the wheel ends, and its neighbours,
- * and anything, small or large. */
+/* Zero; a tick and its neighbours; each power of two of ticks, where a level of the wheel ends, and its neighbours;
+ * and any other delay, small or large. */
 static int64_t year_delay(unsigned k)
 {
 	int64_t ticks = (INT64_C(1) << (k / 3 % 30)) + k % 3 - 1, ms = ticks * 1000 / 31;
@@ -290,8 +291,7 @@ static int64_t year_delay(unsigned k)
 	return k == 93 ? YEAR_MS : k % 2 ? below(YEAR_MS + 1) : below((YEAR_MS >> below(35)) + 1);
 }
 
-/* All that is ordered; the look for overdue tasks finds none, so that the wheel alone can have brought what is claimed.
- */
+/* All tasks are in the wheel. The search for overdue tasks finds none, so only the wheel can have caused a claim. */
 static void year_turn(unsigned *left)
 {
 	struct hw_schedule_order o;
@@ -315,8 +315,8 @@ static void year_turn(unsigned *left)
 	}
 }
 
-/* To when it wants to be called; but where nothing is due for long some of its looks are left out, as by a process that
- * stood still: so the year is over soon, and the wheel takes many rounds at once. */
+/* Passes time until the scheduler wants to be called. If nothing is due for long, some of these calls are left out,
+ * as for a suspended process: so the year is over soon, and the wheel does many rounds at once. */
 static void year_pass(void)
 {
 	int64_t next = INT64_MAX, wanted_ms = (hw_schedule_due(s, mono()).ns + HW_NS_PER_MS - 1) / HW_NS_PER_MS;
@@ -386,7 +386,7 @@ START_TEST(test_a_task_costs_at_most_64_bytes)
 }
 END_TEST
 
-/* The page that is ordered now, with nothing in it, from a Redis whose clock is ahead by so much. */
+/* An empty answer to the present request for a page, from a Redis whose clock is ahead by this much. */
 static void turn_empty_page(int64_t ahead_ms)
 {
 	struct hw_schedule_order o;
@@ -408,7 +408,7 @@ START_TEST(test_a_clock_that_jumps_is_held)
 	hw_schedule_up(s, mono());
 	MUST(hw_schedule_next(s, mono(), &o));
 	hw_schedule_failed(s, mono(), o.serial);
-	MUST(hw_schedule_due(s, mono()).ns > mono().ns); /* nor does the loop turn when nobody knows the time */
+	MUST(hw_schedule_due(s, mono()).ns > mono().ns); /* nor does the loop turn while the time of Redis is unknown */
 	now_ms += 1000;
 	turn_empty_page(0);
 	hw_schedule_put(s, mono(), id, 1, redis_ms() + 8000);
@@ -426,7 +426,7 @@ START_TEST(test_a_clock_that_jumps_is_held)
 }
 END_TEST
 
-/* A hold counts only while the clock is looked at: what is not seen going back may have been back. */
+/* A hold counts only while the clock is observed: the clock may have gone back and returned unobserved. */
 START_TEST(test_a_hold_counts_while_the_clock_is_seen)
 {
 	struct hw_schedule_conf conf = {.horizon_ms = 10000, .clock_hold_ms = 60000};
@@ -438,7 +438,8 @@ START_TEST(test_a_hold_counts_while_the_clock_is_seen)
 	now_ms += 1000;
 	turn_empty_page(86400000);
 	MUST(hw_schedule_clock_held(s, mono()));
-	now_ms += 61000; /* stood still: neither that time alone ends it, nor the first answer behind it */
+	now_ms += 61000; /* the process was suspended: neither that time alone ends the hold, nor the first answer
+	                  * after it */
 	MUST(hw_schedule_clock_held(s, mono()) && hw_schedule_latest_ms(s, mono()) == 0);
 	turn_empty_page(86400000);
 	MUST(hw_schedule_clock_held(s, mono()));
@@ -454,7 +455,7 @@ START_TEST(test_a_hold_counts_while_the_clock_is_seen)
 }
 END_TEST
 
-/* An answer that lay here while this process stood still says what time it was: the next one is no step ahead. */
+/* An answer that waited while this process was suspended has an old time: the next answer is no step ahead. */
 START_TEST(test_an_old_answer_tells_no_time)
 {
 	struct hw_schedule_conf conf = {.horizon_ms = 10000, .clock_hold_ms = 60000};
@@ -487,7 +488,7 @@ START_TEST(test_an_old_answer_tells_no_time)
 }
 END_TEST
 
-/* Every instance has another rank, and the ranks are all that there are. */
+/* Every instance has another rank, and all ranks from 0 on are used. */
 START_TEST(test_ranks_are_a_permutation)
 {
 	static const char *const names[] = {"node-1", "node-2", "node-3", "node-4"};

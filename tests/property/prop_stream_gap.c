@@ -30,7 +30,7 @@ struct stream {
 };
 
 static struct stream now, copy;
-static struct hw_stream_id clock_id; /* Redis' clock: what is added to a restored copy has later ids */
+static struct hw_stream_id clock_id; /* Redis' clock: entries that are added to a restored copy have later ids */
 static bool flags[ENTRIES];
 static int n_flags;
 static unsigned seed;
@@ -55,7 +55,7 @@ static void trim(void)
 	now.first += below(now.end - now.first + 1);
 }
 
-/* What was there is lost; its ids may be given again, but never to an entry at the cursor. */
+/* The entries are lost; their ids may be given again, but never to an entry at the cursor. */
 static void empty(const struct hw_stream_cursor *c)
 {
 	now.first = now.end;
@@ -83,7 +83,7 @@ static bool has(struct hw_stream_id id)
 	return false;
 }
 
-/* Entries that have left the stream, or were never in this one, and were not read; `from`: those known before. */
+/* Entries that have left the stream, or were never in this one, and were not read; `from`: the entries known before. */
 static int missed_since(int from)
 {
 	int n = 0;
@@ -125,8 +125,8 @@ static void read_on(struct hw_stream_cursor *c, int known, bool old_redis, bool 
 		ck_assert_msg(!gap.any || gap.lost == missed, "seed %u: missed %d, not %d", seed, missed,
 		              (int)gap.lost);
 	} else if (!old_redis) {
-		/* A copy that ends with the last entry read, or has it, or another stream that has got, and lost, as
-		 * many entries as were read, looks like the stream that was read. */
+		/* Three streams look like the stream that was read: a copy that ends with the last entry read, a
+		 * copy that has this entry, and another stream that has got and lost as many entries as were read. */
 		bool alike = found || s.added - s.length == was.added;
 		ck_assert_msg(missed == 0 || gap.any || alike, "seed %u: missed %d of another", seed, missed);
 	} else {

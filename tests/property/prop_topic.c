@@ -108,7 +108,7 @@ static bool compare_match(const struct hw_topic *t)
 	return true;
 }
 
-/* Whether a broker brings the topic to who subscribes to this filter. */
+/* Whether a broker delivers the topic to a subscriber of this filter. */
 static bool brings(const char *filter, const char *topic)
 {
 	return twin_match(filter, topic, NULL) && !twin_hidden(text_of(filter), text_of(topic));

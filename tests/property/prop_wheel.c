@@ -45,7 +45,8 @@ struct element {
 struct twin {
 	bool armed[ENTRIES];
 	uint64_t due[ENTRIES];
-	uint64_t out[ENTRIES]; /* when it comes out at the earliest: due, or the cursor of when it was added */
+	uint64_t out[ENTRIES]; /* the earliest tick at which the entry may come out: its due tick, or the cursor when
+	                        * it was added */
 	uint32_t length;
 };
 
@@ -53,7 +54,7 @@ struct run {
 	struct hw_wheel wheel;
 	struct element *elements;
 	struct twin twin;
-	uint64_t now, latest; /* latest: the highest `now` that the wheel was shown */
+	uint64_t now, latest; /* latest: the highest `now` that was passed to the wheel */
 	uint64_t taken;
 };
 
@@ -76,7 +77,7 @@ static uint64_t twin_first(const struct twin *t)
 	return first;
 }
 
-/* A distance of any magnitude, with the edges of levels and slots more likely than chance has it. */
+/* A distance of any magnitude; the limits of levels and slots are more likely than by chance. */
 static uint64_t some_distance(void)
 {
 	static const uint64_t reach[] = {4, 31, 62, 961, 1000, 29791, 60000, 923521, 2000000, TEN_YEARS};
@@ -137,7 +138,7 @@ static void add_some(struct run *r)
 static void del_some(struct run *r)
 {
 	uint64_t n = below(8) == 0 ? below(ENTRIES) : below(4);
-	/* While a cascade is half done, rather what is next in it, or just behind. */
+	/* While a cascade is half done, mostly the entry that is next in it, or just after it. */
 	if (r->wheel.cascade != HW_NIL && below(2) == 0) {
 		uint32_t i = r->wheel.cascade;
 		if (below(2) == 0 && hw_wheel_node(&r->wheel, i)->next != HW_NIL)
@@ -154,7 +155,7 @@ static void del_some(struct run *r)
 	}
 }
 
-/* Where an entry must be, and for how many rounds, by counting. */
+/* The place at which an entry must be, and for how many rounds, by counting. */
 static void check_spot(const struct run *r, uint32_t i)
 {
 	struct hw_wheel_spot spot = hw_wheel_where(&r->wheel, i);
@@ -168,7 +169,8 @@ static void check_spot(const struct run *r, uint32_t i)
 		MUST(r->twin.out[i] - cursor < spans[spot.level + 1]);
 		return;
 	}
-	/* The stops at its slot that are still to come, from which it is as far as a slot of level 3 or further. */
+	/* The stops at the entry's slot that are still to come and at which it is still a slot of level 3 or more
+	 * away. */
 	uint64_t stop = cursor / LEVEL3_SPAN;
 	if (cursor % LEVEL3_SPAN != 0 || r->wheel.entering < 3)
 		stop++;
@@ -207,7 +209,7 @@ static uint32_t cascading(const struct run *r, unsigned level, unsigned slot)
 	return n;
 }
 
-/* The wheel's counters and words agree with what is linked, and that with the twin. */
+/* The wheel's counters and bitmaps agree with the linked entries, and these with the twin. */
 static void check_whole(const struct run *r)
 {
 	const struct hw_wheel *w = &r->wheel;
@@ -255,7 +257,7 @@ static void check_next(const struct run *r)
 	}
 }
 
-/* One call. Returns whether the wheel says that it is done with `now`. */
+/* One call. Returns whether the wheel reports that it has finished `now`. */
 static bool take_one(struct run *r, uint64_t now, unsigned budget, uint32_t *got)
 {
 	unsigned left = budget;
@@ -281,7 +283,7 @@ static bool take_one(struct run *r, uint64_t now, unsigned budget, uint32_t *got
 	return budget > 0;
 }
 
-/* Drains what is due, in calls of some budget; what is done meanwhile is done on a half worked off wheel. */
+/* Drains the due entries, in calls with some budget; operations in between meet a wheel that is half drained. */
 static void take_some(struct run *r)
 {
 	uint64_t advance = r->now - r->wheel.cursor;

@@ -40,7 +40,7 @@ struct device {
 	enum hw_state state; /* HW_STATE_FORGOTTEN: also not there */
 	uint64_t seq;
 	int64_t read_at; /* monotonic; -1: not in this run */
-	int64_t loaded;  /* seen silence when the run began; -1: not loaded */
+	int64_t loaded;  /* seen silence when the run began; -1: the device was not loaded */
 	int64_t loaded_at;
 	int64_t own_ms;
 	bool goodbye; /* one waits: no heartbeat since, no blindness */
@@ -49,7 +49,7 @@ struct device {
 	struct {
 		int64_t read_at, lossy_end;
 		uint64_t reloads, loads;
-	} asked_for; /* the silence, and what else its deadline follows from */
+	} asked_for; /* the silence, and the other values from which its deadline follows */
 };
 
 struct twin {
@@ -126,7 +126,7 @@ static bool all_up(void)
 	return any;
 }
 
-/* Any source that is there; without one, a number that none has. */
+/* A random connected source; if there is none, a number that no source has. */
 static unsigned some_source(void)
 {
 	unsigned r = (unsigned)below(SOURCES);
@@ -171,7 +171,7 @@ static int64_t deadline(const struct device *d)
 	return anew < last + 3 * timeout ? anew : last + 3 * timeout;
 }
 
-/* One that is loaded late may be overdue already. */
+/* A device that is loaded late may be overdue already. */
 static int64_t latest(const struct device *d)
 {
 	int64_t due = deadline(d), loaded = seen(d->loaded_at);
@@ -190,7 +190,7 @@ static uint64_t first_of_pair(void)
 
 /* --- probes ------------------------------------------------------------------ */
 
-/* What is left of its timeout when a device may be asked first. */
+/* How much of its timeout is left when a device may be probed first. */
 static int64_t window(const struct device *d)
 {
 	return (int64_t)((double)timeout_ns(d) * (double)(t.timeout_ms - t.after_ms) / (double)t.timeout_ms);
@@ -209,7 +209,7 @@ static void count_probe(struct device *d)
 	d->asked_for.loads = t.loads;
 }
 
-/* In a second of the seeing clock; which blindness may put back. */
+/* In a second of the seeing clock, which blindness may put back. */
 static void check_rate(void)
 {
 	uint64_t most = t.conf.probe_rate + t.conf.probe_rate / HW_TICKS_PER_S + 2,
@@ -340,7 +340,8 @@ static void source_comes(void)
 	watch();
 }
 
-/* What is on its way back through it may still come, when it is gone, or another has its number. */
+/* A message on its way back through the source may still arrive after the source is gone, or after another source
+ * has its number. */
 static void source_goes(unsigned r)
 {
 	bool last = true;
@@ -369,7 +370,7 @@ static void take(const struct hw_out *out)
 		link_to(out->source, false);
 }
 
-/* Until nothing is left to do at this moment, in turns of any budget. */
+/* Until nothing is left to do at this moment, in turns with any budget. */
 static void drain(void)
 {
 	struct hw_out out;

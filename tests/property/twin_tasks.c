@@ -195,7 +195,7 @@ static void end_overdue(struct twin *t, struct twin_task *k)
 	}
 }
 
-/* Once more before its time is over, then at its end. */
+/* Once more before the task's time is over, then at its end. */
 static int64_t due_of_acked(const struct twin *t, const struct twin_task *k)
 {
 	int64_t lead = t->rules.ack_wait_ms < k->run / 2 ? t->rules.ack_wait_ms : k->run / 2;

@@ -21,7 +21,7 @@
 /* Lies: rules that the twin breaks on purpose. A test must notice each of them. */
 enum twin_lie {
 	TWIN_HONEST,
-	TWIN_LIE_EARLY,    /* a claim does not look whether the task is due */
+	TWIN_LIE_EARLY,    /* a claim does not check whether the task is due */
 	TWIN_LIE_EXP,      /* nor whether it has expired */
 	TWIN_LIE_ENDED,    /* nor whether it has ended */
 	TWIN_LIE_OFFLINE,  /* nor whether its receiver is offline */
@@ -99,7 +99,7 @@ struct twin_task *twin_find(struct twin *t, const struct hw_task_id *task);
 void twin_forget(struct twin *t, int64_t now);
 size_t twin_waiting(const struct twin *t);
 
-/* A call: begins, has its items, and leaves its wakes. */
+/* A call: it begins, has its items, and leaves the devices to wake. */
 void twin_begin(struct twin *t, int64_t now, int64_t latest);
 void twin_submit(struct twin *t, const struct hw_task_submission *s, struct hw_task_submitted *out);
 void twin_claim(struct twin *t, const struct hw_task_id *task, struct hw_task_claimed *out);

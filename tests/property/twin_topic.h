@@ -48,7 +48,7 @@ static inline bool twin_several(struct twin_text level)
 	return level.len > 5 && level.at[0] == '{' && memcmp(level.at + level.len - 4, "...}", 4) == 0;
 }
 
-/* The values are left in `values`, in the order of the template. */
+/* The values are stored in `values`, in the order of the template. */
 static inline bool twin_rest(const struct twin_levels *p, size_t i, const struct twin_levels *t, size_t j,
                              struct twin_text *values)
 {
@@ -78,7 +78,7 @@ static inline bool twin_rest(const struct twin_levels *p, size_t i, const struct
 	return twin_rest(p, i + 1, t, j + 1, values);
 }
 
-/* What the broker keeps to itself: topics that begin with $ are not for wildcards. */
+/* A wildcard on the first level does not match topics that begin with $. */
 static inline bool twin_hidden(struct twin_text pattern, struct twin_text topic)
 {
 	return topic.len > 0 && topic.at[0] == '$' && pattern.len > 0 && strchr("+#{", pattern.at[0]);

@@ -15,7 +15,7 @@
 struct hw_settings absent_settings(void);
 struct hw_settings_group absent_group(char *name, char *status);
 
-/* Each world says whether it writes the daemon's log into its trace, and does so. */
+/* Each world decides whether the daemon's log goes into its trace, and writes it. */
 bool absent_traces(void);
 void absent_trace(const char *text);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a seed plans; the devices, what fails, and what heartwheeld writes of it. */
+/* What a seed plans; the devices, the faults, and what heartwheeld writes about them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ static void plan_receivers(struct iw_world *w)
 	w->conf.n_receivers = w->n_receivers;
 }
 
-/* What the clock of the section's zone reads: that of UTC, a quarter of an hour ahead. */
+/* The clock of the section's time zone: UTC plus a quarter of an hour. */
 static void quarter_ahead(int64_t wall_ms, bool utc, struct tm *out)
 {
 	hw_window_libc(wall_ms + (utc ? 0 : 900000), true, out);
@@ -247,7 +247,7 @@ static int64_t settle_of(const struct iw_world *w, const struct iw_device *d)
 	return ms > SETTLE_MS ? ms : SETTLE_MS;
 }
 
-/* What is left of `settle`, if a parent has returned after the device's last heartbeat. */
+/* The rest of `settle`, if a parent has returned after the device's last heartbeat. */
 static int64_t settle_left(struct iw_world *w, const struct iw_device *d, const struct iw_device *parent)
 {
 	int64_t left = settle_of(w, d) - (seen_now(w) - parent->returned);
@@ -284,7 +284,7 @@ static void beat(struct iw_world *w, struct iw_device *d)
 	hear_parent(w, d);
 }
 
-/* What is left to the latest parent's deadline, and of `settle`. */
+/* The time left to the latest parent's deadline, and of `settle`. */
 static int64_t wait_of(struct iw_world *w, struct iw_device *d)
 {
 	int64_t wait = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheel-alert around the engine; what it keeps in Redis; the receivers' servers. */
+/* heartwheel-alert around the engine; its data in Redis; the receivers' servers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -396,7 +396,7 @@ static void keep_message(struct iw_world *w, const struct hw_incident_message *m
 	w->count.messages++;
 }
 
-/* Messages that have ended make room; that is part of the commit that follows. */
+/* Ended messages are removed to make room; that is part of the commit that follows. */
 static void forget_finished(struct iw_world *w)
 {
 	for (unsigned r = 0; r < w->n_receivers; r++)
@@ -405,7 +405,7 @@ static void forget_finished(struct iw_world *w)
 				w->redis.sending[r][k].is = w->finished[r][k] = false;
 }
 
-/* A message that an earlier run has begun may be with the server already; the server knows it by its number. */
+/* The server may already have a message that an earlier run began; the server knows it by its number. */
 static void try_message(struct iw_world *w, unsigned r, unsigned k)
 {
 	struct iw_message *m = &w->redis.sending[r][k];

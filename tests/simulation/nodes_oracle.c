@@ -23,7 +23,7 @@ static const struct hw_nodes *nodes_of(const struct nw_host *h)
 	return h->app->cluster->nodes;
 }
 
-/* 1.4 leases until a silent member is found, and then round trips, the slowest of which take 0.4 s here. */
+/* 1.4 leases until a silent member is found, then round trips, the slowest of which take 0.4 s here. */
 static int64_t takeover_ns(const struct nw_world *w)
 {
 	return lease_ns(w) * 7 / 5 + 5 * HW_NS_PER_S;
@@ -90,7 +90,7 @@ static void check_offline(struct nw_world *w, struct nw_host *h, int device, enu
 	}
 }
 
-/* The parent's end, for this host: when it read the goodbye, or when any host has called the parent offline last. */
+/* The parent's end, for this host: when it read the goodbye, or when any host last reported the parent offline. */
 static int64_t parent_end(const struct nw_world *w, const struct nw_host *h)
 {
 	int64_t bye = h->bye[0] > h->false_bye[0] ? h->bye[0] : h->false_bye[0];
@@ -301,7 +301,7 @@ static int64_t longest_ns(const struct nw_world *w)
 	return (w->plan.timeout_ms + (w->plan.other_timeouts ? 700 * w->plan.hosts : 0)) * HW_NS_PER_MS;
 }
 
-/* When the last trouble is over, connections are to be made again, a lease passes, a grace, and a timeout. */
+/* When the last trouble is over, connections are made again, then a lease, a grace and a timeout pass. */
 static int64_t recovered(const struct nw_world *w)
 {
 	int64_t silence = lease_ns(w) * 12 / 5 + w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS;
@@ -427,7 +427,7 @@ void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_i
 		if (old->device != e.device || old->seq != e.seq)
 			continue;
 		if (!entered && instance == w->master && old->forgotten == INT64_MAX)
-			old->forgotten = w->t; /* sent again, and another's says the same already */
+			old->forgotten = w->t; /* sent again, but another host's entry has the same state already */
 		return;
 	}
 	if (!entered)
@@ -459,7 +459,7 @@ void nw_oracle_surpassed(struct nw_world *w, struct nw_host *h, const struct nw_
 	}
 }
 
-/* Its host has lost the partition, or died: nobody keeps it any more. */
+/* The host has lost the partition, or has died: no host keeps the transition any more. */
 void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, const struct hw_partitions *set)
 {
 	for (size_t i = 0; i < w->n_seen; i++) {
@@ -487,7 +487,7 @@ void nw_oracle_flush(struct nw_world *w)
 	forget_grants(w, w->master);
 }
 
-/* Its host connects to the present master and still has it: it is to be sent again. */
+/* The host connects to the present master and still has the transition: it must be sent again. */
 void nw_oracle_connects(struct nw_world *w, struct nw_host *h)
 {
 	for (size_t i = 0; i < w->n_seen; i++) {
@@ -497,7 +497,7 @@ void nw_oracle_connects(struct nw_world *w, struct nw_host *h)
 	}
 }
 
-/* While its host stands still, or is cut off again, it cannot send: that is no part of the time that it has. */
+/* While the host is suspended, or is cut off again, it cannot send: this time does not count. */
 static void wait_for_edges(struct nw_world *w)
 {
 	for (size_t i = 0; i < w->n_seen; i++) {
@@ -584,7 +584,8 @@ static bool is_stored(const struct nw_world *w, int device, uint64_t seq)
 	return any;
 }
 
-/* Nobody is told to forget a device: what a node has as a Redis does it keeps, whatever becomes of that. */
+/* No entry says that a device is to be forgotten, so a node keeps each device that it has, whatever happens to its
+ * Redis. */
 static void check_memory(struct nw_world *w)
 {
 	for (int i = 0; i < w->plan.hosts; i++) {

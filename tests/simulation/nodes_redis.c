@@ -196,7 +196,7 @@ static void order(struct nw_world *w, struct nw_host *h, int instance, struct nw
 
 /* --- the stream -------------------------------------------------------------------------------------------------- */
 
-/* Whoever waits for more is told that there is. */
+/* Wakes each host that waits for more entries. */
 static void wake(struct nw_world *w, int instance)
 {
 	struct nw_redis *r = at(w, instance);
@@ -209,7 +209,7 @@ static void wake(struct nw_world *w, int instance)
 	}
 }
 
-/* "*": by the clock of Redis' host, but never back. */
+/* "*": an id by the clock of Redis' host, but never one before the last. */
 static struct hw_stream_id next_id(const struct nw_world *w, const struct nw_redis *r)
 {
 	int64_t ms = clock_ms(w);
@@ -249,7 +249,7 @@ static void append(struct nw_world *w, int instance, const struct nw_item *i)
 	wake(w, instance);
 }
 
-/* The page that begins with the place itself, as the follower asks for it. */
+/* The page that begins with the offset itself, as the follower requests it. */
 static void range(const struct nw_world *w, int instance, struct nw_range *g)
 {
 	const struct nw_redis *r = &w->redis[instance];
@@ -452,7 +452,8 @@ void nw_redis_snapshot(struct nw_world *w)
 	w->snapshot_at[k] = w->t;
 }
 
-/* The replica had all but the last `lag`; the old master is dead, or goes on with those that have not left it. */
+/* The replica had all entries but the last `lag`; the old master is dead, or goes on with the hosts that have not
+ * left it. */
 void nw_redis_failover(struct nw_world *w)
 {
 	const struct nw_data *d = NULL;

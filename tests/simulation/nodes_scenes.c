@@ -85,7 +85,7 @@ static void turn_those_of(struct nw_world *w, int host)
 		}
 }
 
-/* All those whose deaths were waited for, by the present master. */
+/* Whether all devices whose deaths were expected are offline at the present master. */
 static bool are_offline(const struct nw_world *w)
 {
 	bool all = true;
@@ -100,7 +100,7 @@ static void die(struct nw_world *w, int host)
 	w->host[host].starts_at = NEVER;
 }
 
-/* To a replica that lacks what was written since then; the old master goes on. */
+/* Fails over to a replica that lacks the entries since then; the old master goes on. */
 static void fail_over(struct nw_world *w, int64_t lost_ns)
 {
 	w->plan.lag_ms = lost_ns / HW_NS_PER_MS;
@@ -169,7 +169,7 @@ static void links_part(struct nw_world *w)
 	}
 }
 
-/* Holds what is on this wire, or lets it arrive. */
+/* Holds the messages on this wire, or lets them arrive. */
 static void hold(struct nw_world *w, int host, int wire_of, bool held)
 {
 	struct nw_wire *wire = &w->host[host].wire[wire_of];
@@ -215,7 +215,8 @@ static void late_edge(struct nw_world *w)
 	}
 }
 
-/* It stands still for longer than a timeout and for less than a lease, and the broker drops what it does not read. */
+/* The host is suspended for longer than a timeout and for less than a lease, and the broker drops what the host does
+ * not read. */
 static void deaf_pause(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > 2 * SETTLED_NS) {
@@ -338,7 +339,7 @@ static void mute_cut(struct nw_world *w)
 	}
 }
 
-/* The same, and what it finds first behind the pause is that Redis has greeted its link. */
+/* The same, and the first thing that it finds after the pause is Redis' greeting on its link. */
 static void link_first(struct nw_world *w)
 {
 	const struct nw_link *sink = &w->host[FIRST].link[NW_L_SINK];
@@ -394,7 +395,7 @@ static void flushed_load(struct nw_world *w)
 	}
 }
 
-/* Whether it is about to release what this device is in: nothing of that is decided any more. */
+/* Whether the host is about to release this device's partition: then it decides nothing there any more. */
 static bool hands_over(const struct nw_world *w, int host, int device)
 {
 	const struct hw_nodes *n = w->host[host].app->cluster->nodes;
@@ -650,7 +651,7 @@ static void other_groups(struct nw_world *w)
 	}
 }
 
-/* It starts again with other filters, by which it hears the same devices. */
+/* The host starts again with other filters, by which it hears the same devices. */
 static void change_filters(struct nw_world *w, int host)
 {
 	struct nw_host *h = &w->host[host];
@@ -703,7 +704,7 @@ static void unknown_writer(struct nw_world *w)
 	}
 }
 
-/* It is the member of its name, and its mark is there. */
+/* Whether the host is the member with its name, and its sight record is there. */
 static bool has_the_name(const struct nw_world *w, int host)
 {
 	const struct nw_host *h = &w->host[host];
@@ -750,7 +751,7 @@ static bool own_theirs(const struct nw_world *w, int host)
 	return all;
 }
 
-/* All links of the first to Redis but that of its sink leave after so long. */
+/* All links of the first node to Redis, except that of its sink, move to the new master after this time. */
 static void others_leave(struct nw_world *w, int64_t ms)
 {
 	stays(w, FIRST, NW_L_CLUSTER, ms);
