@@ -22,7 +22,7 @@ struct nw_ringed {
 	struct hw_transition t;
 	uint64_t epoch;
 	int64_t queued_ns; /* or, of one that is kept, confirmed then */
-	int ack;           /* the device that the broker has the status of; -1: a transition */
+	int ack;           /* the device whose status the broker has acknowledged; -1: a transition */
 	bool again;        /* it was confirmed before */
 };
 
@@ -87,7 +87,7 @@ static int number_of(const struct hw_device *d)
 	return nw_device_of(id.text, id.len);
 }
 
-/* Whether it is ours, by this token if one is given; then `to` has it. */
+/* Whether this node owns the device's partition, with this token if one is given; then `to` has the partition. */
 static bool owns(const struct hw_redis *r, int device, uint64_t epoch, struct hw_fencing_token *token)
 {
 	struct hw_ownership o;
@@ -579,7 +579,7 @@ const char *hw_redis_server(const struct hw_redis *r)
 
 /* --- up and down ------------------------------------------------------------------------------------------------- */
 
-/* What was confirmed goes in front of all that is owed. */
+/* Confirmed transitions go before all that are pending. */
 static void send_again(struct hw_redis *r)
 {
 	int64_t now = nw_host_now(r->h->w, r->h).mono.ns;

@@ -93,7 +93,7 @@ static struct hw_event event_of(const struct nw_world *w, const struct nw_entry 
 	                         .epoch = e->token.epoch};
 }
 
-/* The other way by which who owns a device finds out that the store has a newer word of it. */
+/* The other way by which a device's owner finds that the store has a newer entry. */
 static bool is_withheld(const struct hw_tail *t, const struct nw_entry *e)
 {
 	const struct nw_world *w = t->h->w;
@@ -158,7 +158,7 @@ void nw_tail_up(struct nw_host *h, int server)
 	bool other = t->server >= 0 && server != t->server;
 	t->server = server;
 	if (other && t->started) {
-		t->gap = HW_TAIL_SERVER; /* also of one that was found at the server before */
+		t->gap = HW_TAIL_SERVER; /* also a gap that was found at the server before */
 		t->in_gap = true;
 	}
 	t->up = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a seed says: how many nodes with which lease, and what goes wrong. */
+/* What a seed plans: how many nodes with which lease, and the troubles. */
 #include "nodes_world.h"
 
 const char *nw_trouble_name(enum nw_trouble k)
@@ -21,7 +21,7 @@ const char *nw_lie_name(enum nw_lie k)
 	return names[k];
 }
 
-/* How often each happens in a second, to each host or to the world, where a seed has it. */
+/* How often each trouble occurs in a second, per host or in the world, if the seed has it. */
 static const double often[NW_TROUBLES] = {0.04, 0.01, 0.03, 0.03, 0.02, 0.02, 0.02, 0.03,
                                           0.02, 0.04, 0.01, 0.02, 0.02, 0.02, 0.02, 0.02};
 
@@ -45,7 +45,7 @@ void nw_plan_draw(struct nw_world *w)
 	p->turns = sim_chance(r, 0.2) ? 1 : 0.15;
 	p->trouble_ns = (20 + 8 * p->lease_ms / 1000) * HW_NS_PER_S;
 	p->calm_ns = (60 + 12 * p->lease_ms / 1000) * HW_NS_PER_S + (p->denied ? 40 * HW_NS_PER_S : 0);
-	/* Drawn apart: the seeds without it are the runs that they were. */
+	/* Drawn from another stream: seeds without this trouble keep their runs. */
 	struct sim_random apart = {.state = w->seed ^ UINT64_C(0x5851f42d4c957f2d)};
 	sim_draw(&apart);
 	if (p->hosts > 2 && !p->namesake && sim_chance(&apart, 0.15))
@@ -151,7 +151,7 @@ static void trouble_host(struct nw_world *w, struct nw_host *h)
 		h->wall_off += sim_between(&w->random, -30000, 30000) * HW_NS_PER_MS;
 }
 
-/* Half the fleet turns; perhaps a node dies with them, or joins. */
+/* Half the fleet stops or returns; perhaps a node dies with the devices, or joins. */
 static void mass(struct nw_world *w)
 {
 	struct nw_host *h = &w->host[sim_below(&w->random, w->plan.hosts)];

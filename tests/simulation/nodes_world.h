@@ -43,7 +43,7 @@
 /* A message of the broker's, or to it; shared. */
 struct nw_text {
 	int refs;
-	int name, device; /* whose presence or what is known, whose status or heartbeat; -1: none */
+	int name, device; /* whose presence, or which peer is known; whose status or heartbeat; -1: none */
 	enum { NW_BEAT, NW_GOODBYE, NW_STATUS, NW_PRESENCE, NW_KNOWN, NW_CANARY } kind;
 	bool genuine; /* of a goodbye: the device is gone */
 	size_t topic_len, len;
@@ -57,25 +57,25 @@ enum nw_what {
 	NW_CALL,      /* ... of the sink: struct nw_call */
 	NW_LOAD,      /* ... of the sink: the hashes of devices from `number` on: struct nw_hashes */
 	NW_OUTBOX,    /* ... of the sink: the outbox */
-	NW_MARK,      /* ... of the sink: puts its mark, and tells what was there: struct nw_mark */
+	NW_MARK,      /* ... of the sink: writes its sight record, and reports the one that was there: struct nw_mark */
 	NW_LOOK,      /* ... of the sink: tells the mark */
 	NW_RANGE,     /* ... of the tail: struct nw_range */
-	NW_BLOCK,     /* ... of the tail: tell when there is more than at that place */
+	NW_BLOCK,     /* ... of the tail: answer when there are entries after that offset */
 	NW_CONNECT,   /* to the broker: a session of the publisher */
 	NW_PUBLISH,   /* ... `text` */
 	NW_BARRIER,   /* ... and from it, to a reader */
-	NW_EVICT,     /* ... over a connection of its own; `text`: what is said in its place */
+	NW_EVICT,     /* ... over a connection of its own; `text`: what is published in the node's place */
 	NW_SUBSCRIBE, /* ... a reader's */
 	NW_REPLAY,    /* ... what is retained is asked for once more */
 	NW_CONNACK,   /* from the broker */
 	NW_PUBACK,    /* ... of the message with the token `number` */
 	NW_CLOSED,    /* ... the connection */
-	NW_EVICTED,   /* ... the eviction of `number` is done; or refused */
+	NW_EVICTED,   /* ... the eviction of `number` is done, or was refused */
 	NW_REFUSED,
 	NW_SUBACK,   /* to a reader */
 	NW_REPLAYED, /* to a reader */
 	NW_MESSAGE,  /* to a reader: `text` */
-	NW_STALL     /* a reader's thread woke late: `number`, when it should have */
+	NW_STALL     /* a reader's thread woke late: `number` is the time at which it should have */
 };
 
 struct nw_msg {
@@ -92,7 +92,7 @@ struct nw_msg {
 struct nw_wire {
 	struct nw_msg *ring; /* owned */
 	size_t head, n, cap;
-	int64_t last; /* nothing arrives before what was sent before it */
+	int64_t last; /* nothing arrives before an earlier message */
 };
 
 /* Connections to Redis: each has two wires of its own. */
@@ -103,7 +103,7 @@ enum nw_wires {
 	NW_FROM_REDIS = NW_TO_REDIS + NW_LINKS,
 	NW_TO_BROKER = NW_FROM_REDIS + NW_LINKS,
 	NW_FROM_BROKER,
-	NW_TO_BARRIERS, /* the connection that carries what a node sends to itself */
+	NW_TO_BARRIERS, /* the connection with the messages that a node sends to itself */
 	NW_FROM_BARRIERS,
 	NW_TO_READER,
 	NW_READ,
@@ -137,7 +137,7 @@ struct nw_hash {
 struct nw_member {
 	bool there, ready;
 	uint64_t run, count;
-	bool left; /* it was one, at most an hour ago: no run of a seed is longer */
+	bool left; /* it was a member at most an hour ago: no run of a seed is longer */
 	struct hw_partitions unable;
 	char entry[NW_ENTRY]; /* what it says of its groups */
 	int64_t renewed;      /* the oracle's: joined, or renewed last then; */
@@ -145,13 +145,13 @@ struct nw_member {
 };
 
 struct nw_mark {
-	bool there, left; /* left: another run has the name, nothing was put there */
+	bool there, left; /* left: another run has the name, and nothing was written */
 	bool anew;        /* to be put where there is none, too */
 	uint64_t run;
 	int64_t ms;
 };
 
-/* What one instance holds, but for its entries. */
+/* The data of one instance, without its entries. */
 struct nw_data {
 	struct nw_member member[NW_HOSTS]; /* by name */
 	struct nw_mark mark[NW_HOSTS];     /* by name */
@@ -167,17 +167,17 @@ struct nw_data {
 struct nw_redis {
 	bool up;
 	struct nw_data d;
-	struct nw_entry *entry; /* owned; whole, also what was trimmed: for the oracle */
+	struct nw_entry *entry; /* owned; complete, with trimmed entries: for the oracle */
 	size_t cap;
 	struct {
 		uint64_t conn; /* 0: it does not wait */
 		struct hw_stream_id place;
-	} blocked[NW_HOSTS];                         /* by host: the tail waits for more than is at its place */
+	} blocked[NW_HOSTS];                         /* by host: the tail waits for entries after its offset */
 	struct hw_fencing_token most[HW_PARTITIONS]; /* the oracle's: the greatest token accepted */
 	struct hw_stream_id flushed_at;              /* entries since then */
 };
 
-/* An order on its way to Redis, with what it carries, and then its answer. */
+/* A request on its way to Redis, with its data, and then its answer. */
 struct nw_order {
 	struct hw_nodes_order o;
 	redisCallbackFn *fn;
@@ -186,7 +186,7 @@ struct nw_order {
 	struct hw_record expected[HW_PARTITIONS];
 	struct hw_partitions unable;
 	char entry[NW_ENTRY]; /* our own */
-	bool full;            /* nothing was told over this connection yet: owners are answered whole */
+	bool full;            /* no answer yet over this connection: the next one has all owners */
 
 	struct hw_nodes_answer answer;
 	struct hw_member_entry member[NW_HOSTS];
@@ -242,18 +242,18 @@ enum nw_clients { NW_C_SESSION, NW_C_READER, NW_C_BARRIERS };
 struct nw_client {
 	uint64_t conn; /* 0: none */
 	int host;      /* whose it is */
-	int64_t lapse; /* its host cannot be reached since then; INT64_MAX: it can */
+	int64_t lapse; /* its host has been cut off since then; INT64_MAX: it can be reached */
 	struct nw_text *will;
 };
 
-/* The oracle's: who had what by Redis when a session began. */
+/* The oracle's: the owners by Redis when a session began. */
 struct nw_begun {
 	uint64_t conn;
-	int instance; /* the master then; -1: its host may be answered by an older one */
+	int instance; /* the master at that time; -1: an older master may answer the host */
 	struct hw_fencing_token owner[HW_PARTITIONS];
 };
 
-/* What is retained of a device, as the oracle reads it. */
+/* The retained status of a device, as the oracle reads it. */
 struct nw_kept {
 	enum { NW_K_NONE, NW_K_ONLINE, NW_K_OFFLINE, NW_K_WILL } what;
 	struct hw_fencing_token token;
@@ -264,7 +264,8 @@ struct nw_broker {
 	struct nw_client session[NW_HOSTS], reader[NW_HOSTS], barriers[NW_HOSTS]; /* by name */
 	struct nw_text *presence[NW_HOSTS], *known[NW_HOSTS];                     /* retained */
 	struct nw_kept retained[NW_DEVICES];
-	struct hw_fencing_token most[HW_PARTITIONS]; /* the oracle's: of the statuses passed on in this life */
+	struct hw_fencing_token most[HW_PARTITIONS]; /* the oracle's: of the statuses that were passed on in this
+	                                              * life */
 	struct nw_begun begun[NW_HOSTS];             /* by name */
 	int64_t stopped_until;
 	uint64_t ids;
@@ -280,7 +281,7 @@ struct event_base {
 
 struct nw_link {
 	int instance; /* -1: not connected */
-	int last;     /* the oracle's: where the last order was answered */
+	int last;     /* the oracle's: the instance that answered the last request */
 	uint64_t conn;
 	bool up;         /* greeted */
 	int64_t asked;   /* the oldest unanswered request */
@@ -300,7 +301,7 @@ struct nw_host {
 	struct hw_settings_group groups[2]; /* the second: of the children */
 	char *filters[2], *below[2];
 	char *ignored;    /* a topic on which no device sends */
-	bool has_changed; /* its group has another form since its last start: it ignores that topic */
+	bool has_changed; /* its group has had another form since its last start: it ignores that topic */
 	bool is_deaf;     /* none of its groups has the devices' filters */
 	uint64_t run, starts;
 	double drift;
@@ -331,14 +332,16 @@ struct nw_host {
 	/* The oracle's. */
 	int64_t started;
 	int64_t sight;                                      /* ns in which it could read, in all */
-	int64_t unasked;                                    /* ns in which it could not, and no barrier told it so */
+	int64_t unasked;                                    /* ns in which it could not read, and no barrier showed
+	                                                     * that */
 	int64_t mute_since;                                 /* its publisher is not connected; or now */
-	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* world's time and `sight` then; 0: never in this run */
+	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* world's time and `sight` at the last heartbeat; 0:
+	                                                     * none in this run */
 	bool knew[NW_DEVICES];                              /* as online or offline */
-	int in_a_row[NW_DEVICES];                           /* heartbeats, each within a timeout of the one before */
+	int in_a_row[NW_DEVICES];                           /* heartbeats, each within a timeout after the one before */
 	int64_t bye[NW_DEVICES], false_bye[NW_DEVICES];     /* a goodbye was taken: genuine, or not */
 	int64_t missed[NW_DEVICES],
-		missed_sight[NW_DEVICES]; /* a heartbeat went by that it will never read; as heard */
+		missed_sight[NW_DEVICES]; /* a heartbeat passed that this host will never read; as `heard` */
 };
 
 /* --- the world -------------------------------------------------------------------------------------------------- */
@@ -359,27 +362,26 @@ enum nw_trouble {
 	NW_BROKER_STANDS,
 	NW_BROKER_RESTART,
 	NW_CLOCK,
-	NW_MASS, /* many devices die at once, or come back; perhaps a node with them */
+	NW_MASS, /* many devices die or return at once; perhaps a node with them */
 	NW_TROUBLES
 };
 
 /* What a part below the wiring, a store or the core does wrong on purpose. */
 enum nw_lie {
 	NW_NO_LIE,
-	NW_LIE_EVICT,   /* nobody is cut off at the broker, but said to be */
-	NW_LIE_BARRIER, /* barriers come back before what was sent ahead of them */
+	NW_LIE_EVICT,   /* no client is disconnected at the broker, but the answer says so */
+	NW_LIE_BARRIER, /* barriers return before messages that were sent earlier */
 	NW_LIE_ACK,     /* a presence is acknowledged before the broker has it */
 	NW_LIE_CONFIRM, /* a session needs no renewal */
-	NW_LIE_PEERS,   /* what the others say of themselves is not read */
+	NW_LIE_PEERS,   /* the other nodes' presences are not read */
 	NW_LIE_WILL,    /* a will replaces what was known, too */
 	NW_LIE_EPOCH,   /* Redis does not compare tokens */
-	NW_LIE_TWICE,   /* a transition to the stored state is entered again */
+	NW_LIE_TWICE,   /* a transition to the stored state gets another entry */
 	NW_LIE_COUNT,   /* a removal does not compare run and count */
 	NW_LIE_KEPT,    /* confirmed transitions are not sent again to a new master */
 	NW_LIE_RESTORE, /* a renewal does not store our tokens again */
-	NW_LIE_FOLLOW,  /* what was won is decided before the stream was followed to its place */
-	NW_LIE_COMPARE, /* nothing is compared with the store: after an unclean end, a load, or another master's coming
-	                 */
+	NW_LIE_FOLLOW,  /* claimed partitions are decided before the stream was followed to its end at the claim */
+	NW_LIE_COMPARE, /* the store is not compared: after an unclean end, a load, or a change of the master */
 	NW_LIE_FLUSHED, /* a drained partition counts as settled at once, and is released as clean */
 	NW_LIE_CLAIM,   /* a claim compares no record */
 	NW_LIE_GONE,    /* who was removed goes on */
@@ -388,20 +390,20 @@ enum nw_lie {
 	NW_LIE_JOIN,    /* joining replaces another run of the same name */
 	NW_LIE_SILENT,  /* nobody is ever removed */
 	NW_LIE_RELEASE, /* a release is not written */
-	NW_LIE_SWEEP,   /* what was noted of the devices that were won is not looked at */
-	NW_LIE_REREAD,  /* after a gap, or words that were refused, the store is not read again */
+	NW_LIE_SWEEP,   /* what was noted about devices of claimed partitions is ignored */
+	NW_LIE_REREAD,  /* after a gap, or refused transitions, the store is not read again */
 	NW_LIE_STALL,   /* the loop does not notice that it stood still */
-	NW_LIE_NEWER,   /* that the store holds something newer is not told */
+	NW_LIE_NEWER,   /* a newer entry in the store is not reported */
 	NW_LIE_STREAM,  /* what the others write is not followed */
-	NW_LIE_REWRITE, /* a device that is written anew, in another state, has no entry */
+	NW_LIE_REWRITE, /* a device that is written again, in another state, gets no entry */
 	NW_LIE_RELINK,  /* hashes that were read from the Redis before are not read again */
-	NW_LIE_SAME,    /* a claim of what a run of the same name had is given the token that that one had */
-	NW_LIE_MARK,    /* a mark is put where there is none by a run that had its own there */
-	NW_LIE_DOUBT,   /* another run's mark says as much of the store as ours */
-	NW_LIE_WHO,     /* whoever answers is taken for the Redis whose stream is followed */
-	NW_LIE_FORM,    /* whatever was heard in another form counts as heard in ours */
-	NW_LIE_PROVE,   /* a store that is emptied while it is read is not found to be */
-	NW_LIE_LINKS,   /* the links for devices and for owners count as at one Redis */
+	NW_LIE_SAME,    /* a claim of what an earlier run of the same name owned gets that run's token */
+	NW_LIE_MARK,    /* a sight record is written where none is, although this run had written one */
+	NW_LIE_DOUBT,   /* another run's sight record is taken as proof of the store like ours */
+	NW_LIE_WHO,     /* any Redis that answers is taken for the one whose stream is followed */
+	NW_LIE_FORM,    /* a heartbeat in another form counts as one in ours */
+	NW_LIE_PROVE,   /* it is not noticed that the store is emptied while it is read */
+	NW_LIE_LINKS,   /* the links for devices and for owners count as links to one Redis */
 	NW_LIES
 };
 
@@ -439,13 +441,15 @@ struct nw_plan {
 	int hosts;
 	bool wills, denied, namesake, other_timeouts, trims;
 	int64_t lease_ms, timeout_ms, keepalive_ms, lag_ms, grace_ms;
-	int64_t pipe_ms; /* of who has not read for so long the broker drops heartbeats; 0: it keeps them all */
+	int64_t pipe_ms; /* the broker drops heartbeats for a reader that has not read for so long; 0: it keeps them
+	                  * all */
 	int64_t trouble_ns, calm_ns;
 	double rate[NW_TROUBLES];                                          /* a second, for each host or the world */
 	enum { NW_SAME_GROUPS, NW_OTHER_FILTERS, NW_OTHER_NAMES } differs; /* of the last host: it hears no device */
 	double turns;                                                      /* deaths and returns a second */
 	int devices;
-	/* Devices 1 to NW_CHILDREN depend on device 0: its end takes them, or they only count for its deadline. */
+	/* Devices 1 to NW_CHILDREN depend on device 0: its end takes them offline, or they only count for its
+	 * deadline. */
 	enum { NW_NO_FAMILY, NW_TAKES, NW_PROVES } family;
 	int online_after; /* of all devices */
 };
@@ -453,7 +457,7 @@ struct nw_plan {
 struct nw_life {
 	bool alive, wills; /* its connection leaves a will */
 	int64_t since, next_beat, interval;
-	int64_t torn; /* its connection was ended by the broker then, and is made again */
+	int64_t torn; /* the broker ended its connection then, and the device connects again */
 	struct nw_text *beat, *goodbye, *false_goodbye;
 };
 
@@ -464,13 +468,14 @@ struct nw_grant {
 	uint64_t run;
 };
 
-/* A transition that a host was told is written. */
+/* A host was asked to write this transition. */
 struct nw_edge_seen {
 	int device, host;
 	uint64_t seq;
 	struct hw_fencing_token token;
-	int64_t confirmed, lost, forgotten; /* lost: the master has no entry of it since then; INT64_MAX: never */
-	int64_t pending;                    /* its host is connected to the present master since then; 0: it is not */
+	int64_t confirmed, lost, forgotten; /* lost: the master has had no entry of it since then; INT64_MAX: never */
+	int64_t pending;                    /* its host has been connected to the present master since then; 0: it is
+	                                     * not */
 };
 
 struct nw_count {
@@ -488,8 +493,8 @@ struct nw_world {
 	int64_t since;            /* begun then, */
 	uint64_t claimed;         /* when so many partitions had been claimed; */
 	bool theirs[NW_DEVICES];  /* it is about these */
-	int64_t marked, moved_ns; /* the mark that it begins behind; how long it lasted by then */
-	int64_t starved;          /* nobody finds memory for reading all again until then */
+	int64_t marked, moved_ns; /* the barrier number after which it begins; how long it had lasted by then */
+	int64_t starved;          /* until then no host has memory for reading everything again */
 	struct nw_plan plan;
 	struct nw_host host[NW_HOSTS];
 	struct nw_redis redis[NW_INSTANCES];
@@ -503,11 +508,11 @@ struct nw_world {
 	int64_t ended[NW_DEVICES]; /* a host called it offline last then */
 	enum hw_reason ended_by[NW_DEVICES];
 	uint64_t ended_run[NW_DEVICES];
-	bool knew_parent; /* device 0 was in Redis when it was called offline last */
+	bool knew_parent; /* device 0 was in Redis when it last went offline */
 	unsigned part[NW_DEVICES];
 	bool in_use[HW_PARTITIONS];
 	int64_t unowned[HW_PARTITIONS]; /* since then; 0: owned */
-	int64_t good_since;             /* some node could have taken over since then; INT64_MAX: none could */
+	int64_t good_since;             /* some node could have taken over since then; INT64_MAX: no node could */
 	struct nw_grant *grant;
 	size_t n_grants, cap_grants;
 	struct nw_edge_seen *seen;
@@ -522,7 +527,7 @@ extern const char *const nw_names[NW_HOSTS];
 /* The host whose code runs now; NULL: none's. */
 extern struct nw_host *nw_running;
 
-/* The seed's plan; change it before nw_run(), if another is wanted. */
+/* Draws the seed's plan; a caller that wants another plan changes it before nw_run(). */
 void nw_init(struct nw_world *w, uint64_t seed);
 void nw_run(struct nw_world *w);
 void nw_fini(struct nw_world *w);
@@ -535,12 +540,12 @@ struct nw_msg *nw_wire_push(struct nw_wire *wire, struct nw_msg msg);
 struct nw_msg nw_wire_pop(struct nw_wire *wire);
 void nw_wire_clear(struct nw_wire *wire);
 void nw_msg_fini(struct nw_msg *msg);
-/* Sends it over the host's wire: it arrives after a drawn while. */
+/* Sends the message over the host's wire: it arrives after a random delay. */
 void nw_send(struct nw_world *w, struct nw_host *h, enum nw_wires wire, struct nw_msg msg);
-/* What the host's process sends: it goes out at the end of its step, if it is not stopped before. */
+/* A message of the host's process: it is sent at the end of the host's step, unless the process stops before. */
 void nw_put(struct nw_host *h, enum nw_wires wire, struct nw_msg msg);
 void *nw_alloc(size_t size);
-/* At its place: whether something is there that has arrived. */
+/* Whether a message has arrived at the end of the wire. */
 bool nw_arrived(const struct nw_world *w, const struct nw_wire *wire);
 /* With one reference. */
 struct nw_text *nw_text_new(const char *topic, const char *payload, size_t len);
@@ -573,7 +578,7 @@ bool nw_is_child(const struct nw_world *w, int d);
 void nw_fleet_begin(struct nw_world *w);
 void nw_fleet_step(struct nw_world *w);
 void nw_fleet_turn(struct nw_world *w, int device);
-/* The broker ends the connections of all; each sends its will first, if the broker still can. */
+/* The broker ends all connections, and publishes each will first, if it still can. */
 void nw_fleet_torn(struct nw_world *w, bool wills);
 void nw_fleet_fini(struct nw_world *w);
 
@@ -596,7 +601,7 @@ void nw_links_begin(struct nw_world *w, struct nw_host *h);
 void nw_links_step(struct nw_world *w, struct nw_host *h);
 bool nw_link_ask(struct nw_host *h, enum nw_links k, struct nw_msg msg);
 void nw_link_lose(struct nw_host *h, enum nw_links k, const char *why);
-/* A link of that number was greeted, lost, or has an answer, which may be taken from. */
+/* A link of that number was greeted or lost, or has an answer, which the caller may take from it. */
 void nw_sink_up(struct nw_host *h, struct nw_msg *hello);
 void nw_sink_lost(struct nw_host *h, const char *why);
 void nw_sink_answer(struct nw_host *h, struct nw_msg *msg);
@@ -611,7 +616,7 @@ int nw_device_of(const char *id, size_t len);
 void nw_plan_draw(struct nw_world *w);
 /* One kind of trouble alone, and often. */
 void nw_plan_only(struct nw_world *w, enum nw_trouble k);
-/* All of it, often, with three nodes and devices that turn often: for lies. */
+/* All troubles, often, with three nodes and devices that stop and return often: for lies. */
 void nw_plan_harsh(struct nw_world *w);
 void nw_trouble_step(struct nw_world *w);
 const char *nw_trouble_name(enum nw_trouble k);
@@ -632,7 +637,7 @@ void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn
 void nw_oracle_status(struct nw_world *w, int name, int device, const struct hw_fencing_token *t);
 void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason, bool overdue);
 void nw_oracle_online(struct nw_world *w, struct nw_host *h, int device);
-/* The heartbeat of a device is lost to whoever has this name, or (host >= 0) to this host alone. */
+/* A device's heartbeat is lost for each host with this name, or (host >= 0) for this host alone. */
 void nw_oracle_misses(struct nw_world *w, int name, int host, int device);
 void nw_oracle_moves(struct nw_world *w, struct nw_host *h, const char *what);
 void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_item *item);

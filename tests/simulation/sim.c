@@ -132,8 +132,8 @@ static void happen(struct sim *s, const struct sim_event *ev)
 	}
 }
 
-/* What devices do to the broker's sockets changes nothing between it and the monitor, but for a connection that takes
- * the place of another, whose will goes out. */
+/* What devices do to the broker's sockets does not concern the monitor, except for a connection that replaces
+ * another one, whose will is published. */
 static bool concerns_monitor(enum sim_kind kind)
 {
 	return kind != SIM_BEAT && kind != SIM_CLOSED && kind != SIM_IN;
@@ -151,7 +151,7 @@ void sim_run(struct sim *s)
 	sim_at(s, 0, SIM_START, 0, 0, 0);
 	sim_plan_begin(s);
 	while (!s->over && sim_queue_pop(&s->queue, &ev)) {
-		if (ev.at > s->now) /* or a turn of the loop has taken longer than that */
+		if (ev.at > s->now) /* or a turn of the loop has taken longer than until then */
 			s->now = ev.at;
 		s->events++;
 		happen(s, &ev);

@@ -33,27 +33,27 @@
 enum sim_lie {
 	SIM_NO_LIE,
 	SIM_DEAF,          /* no message is passed on after a while */
-	SIM_IDLE,          /* the core is not asked for anything after a while */
-	SIM_FORGED,        /* every barrier is said to be back when the loop wakes next, and none is sent */
+	SIM_IDLE,          /* the core gets no call when its time has come */
+	SIM_FORGED,        /* every barrier is reported as returned when the loop next wakes, and none is sent */
 	SIM_TWICE,         /* a transition is said twice */
 	SIM_LOST_WRITE,    /* the store does not write that a device is offline */
-	SIM_UNSENT_STATUS, /* a status is said to be acknowledged, and is not sent */
+	SIM_UNSENT_STATUS, /* a status is reported as acknowledged, and is not sent */
 	SIM_BLINDED,       /* the loop is said to stall when it does not */
-	SIM_HASTY,         /* timeouts are a fifth shorter than was asked for */
+	SIM_HASTY,         /* timeouts are a fifth shorter than configured */
 	SIM_SLUGGISH,      /* ... longer by a half and a second */
-	SIM_LEFT_OUT,      /* what the core has not worked off of a list is not given to it again */
-	SIM_FIRST_ALONE,   /* of a list the first element alone is passed on */
+	SIM_LEFT_OUT,      /* the elements of a list that the core has not handled are not given to it again */
+	SIM_FIRST_ALONE,   /* only the first element of a list is passed on */
 	SIM_LIES,
 	/* Such as only one kind of trouble can find out. */
 	SIM_TOGETHER = SIM_LIES, /* barriers and canaries are sent on the connection of the statuses */
-	SIM_ANSWERED,            /* barriers are said to be acknowledged, and their connection is not opened again */
+	SIM_ANSWERED,            /* barriers are reported as acknowledged, and their connection is not opened again */
 	SIM_UNTOLD,              /* the state of a bridge is not passed on */
 	/* Such as only a fleet with online_after, or one with parents, can find out. */
 	SIM_RETURNS_LIES,
 	SIM_EAGER = SIM_RETURNS_LIES, /* one heartbeat brings every device back */
 	SIM_COY,                      /* two more than was asked for do */
 	SIM_PARENT_LIES,
-	SIM_PROVEN = SIM_PARENT_LIES, /* children prove their parent, although child_proves is not asked for */
+	SIM_PROVEN = SIM_PARENT_LIES, /* children prove their parent, although child_proves is off */
 	SIM_ORPHANED,                 /* ... are taken by it */
 	SIM_ALL_LIES
 };
@@ -73,7 +73,7 @@ struct sim {
 	struct sim_metrics *metrics; /* borrowed; NULL: none wanted */
 	uint64_t hash, events;
 	FILE *trace; /* borrowed; NULL: no trace */
-	FILE *tell;  /* borrowed; where a breach is told; NULL: nowhere */
+	FILE *tell;  /* borrowed; breaches are written to it; NULL: not written */
 	enum sim_lie lie;
 	bool over;
 	unsigned breaches;
@@ -98,7 +98,7 @@ static inline void sim_at(struct sim *s, int64_t at, enum sim_kind kind, uint32_
 	sim_queue_push(&s->queue, (struct sim_event){.at = at, .arg = arg, .who = who, .stamp = stamp, .kind = kind});
 }
 
-/* Goes into the hash, and into the trace if there is one. */
+/* Adds an event to the hash, and to the trace if there is one. */
 void sim_trace(struct sim *s, const char *what, int64_t a, int64_t b);
 /* Goes into the trace alone. */
 void sim_note(const struct sim *s, const char *what, int64_t a, int64_t b);

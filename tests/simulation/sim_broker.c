@@ -6,8 +6,10 @@
 
 #include "sim.h"
 
-#define CHUNK     4096               /* bytes that are read at once */
-#define NOTICE_NS (5 * HW_NS_PER_MS) /* until an end of a connection is noticed by who is at its other end */
+#define CHUNK 4096 /* bytes that are read at once */
+#define NOTICE_NS                                                                                                      \
+	(5 * HW_NS_PER_MS) /* the time after which a client notices that the other end has closed the                  \
+	                    * connection */
 
 void sim_broker_init(struct sim *s)
 {
@@ -32,7 +34,7 @@ void sim_broker_fini(struct sim *s)
 	free(b->ready);
 }
 
-/* The monitor's own connections get something from it. */
+/* Whether this client is one of the monitor's own connections that receive packets. */
 static bool has_pipe(const struct sim *s, uint32_t c)
 {
 	return c >= s->plan.devices;
@@ -92,14 +94,14 @@ static bool is_mute(const struct sim *s, const struct sim_packet *p)
 	return s->broker.mute[group_of(s, p)] > 0;
 }
 
-/* The second of two of the same: nothing is lost with it. */
+/* The second of two equal packets: losing it loses nothing. */
 static struct sim_packet again(struct sim_packet p)
 {
 	p.again = true;
 	return p;
 }
 
-/* Of a group of batches the statuses are published where no heartbeat is, and nobody has subscribed. */
+/* The statuses of a group of batches are published on topics without heartbeats, to which nobody subscribes. */
 static bool is_subscribed(const struct sim *s, const struct sim_packet *p)
 {
 	bool status = p->what == SIM_STATUS || p->what == SIM_CLEARING;
@@ -128,7 +130,8 @@ static void route(struct sim *s, struct sim_packet p)
 		if (b->pipe[r].open) {
 			pipe_push(s, r, p);
 			if (b->twice && (p.what == SIM_HEARTBEAT || p.what == SIM_GOODBYE || p.what == SIM_LIST))
-				pipe_push(s, r, again(p)); /* for two filters that overlap, or once more with QoS 1 */
+				pipe_push(s, r, again(p)); /* for two filters that overlap, or a repetition with QoS
+				                            * 1 */
 			return;
 		}
 	}
@@ -167,7 +170,8 @@ static void publish_will(struct sim *s, uint32_t c, bool evidence)
 	route(s, (struct sim_packet){.what = SIM_GOODBYE, .device = c});
 }
 
-/* What waited in its socket is gone with it: mosquitto looks at keepalives before it reads what came meanwhile. */
+/* Packets that waited in the client's socket are lost with it: mosquitto checks keepalives before it reads what
+ * arrived meanwhile. */
 static void forget_connection(struct sim *s, uint32_t c)
 {
 	struct sim_client *k = &s->broker.client[c];
@@ -186,7 +190,7 @@ static void forget_connection(struct sim *s, uint32_t c)
 	k->last_at = 0;
 }
 
-/* Of the monitor's: it finds that out by its keepalive, at the latest. */
+/* A connection of the monitor's carries nothing any more: the monitor notices by its keepalive at the latest. */
 static void carry_nothing(struct sim *s, uint32_t c)
 {
 	struct sim_client *k = &s->broker.client[c];
@@ -194,7 +198,7 @@ static void carry_nothing(struct sim *s, uint32_t c)
 	sim_at(s, s->now + 2 * k->keepalive_ns, SIM_HOST_CLOSED, c - s->plan.devices, k->conn, 0);
 }
 
-/* The broker closes a connection; who is at its other end finds out. */
+/* The broker closes a connection; the client notices later. */
 static void kick(struct sim *s, uint32_t c)
 {
 	struct sim_broker *b = &s->broker;
@@ -203,7 +207,7 @@ static void kick(struct sim *s, uint32_t c)
 	bool lost = b->client[c].lost;
 	forget_connection(s, c);
 	if (lost) {
-		carry_nothing(s, c); /* its other end goes on to suppose that it is there */
+		carry_nothing(s, c); /* the client still takes the connection for open */
 	} else if (c < s->plan.devices) {
 		sim_at(s, s->now + NOTICE_NS, SIM_CLOSED, c, b->client[c].conn, 0);
 	} else if (is_reader(s, c)) {
@@ -216,7 +220,7 @@ static void kick(struct sim *s, uint32_t c)
 	}
 }
 
-/* MQTT 3.1.1: every subscription brings all that is retained. */
+/* MQTT 3.1.1: every subscription delivers all retained messages. */
 static void replay(struct sim *s, uint32_t r)
 {
 	for (uint32_t i = 0; i < s->plan.devices; i++) {
@@ -393,8 +397,8 @@ static int size_of(const struct sim_packet *p)
 }
 
 /*
- * mosquitto 2.1 reads 4 KiB of a socket. If the last packet in them is not complete it reads on, in the same turn: also
- * what has arrived since the turn began.
+ * mosquitto 2.1 reads 4 KiB of a socket. If the last packet in them is incomplete it reads on in the same turn,
+ * including packets that arrived after the turn began.
  */
 static bool goes_on(const struct sim *s, struct sim_client *k)
 {
@@ -468,8 +472,8 @@ void sim_broker_stop(struct sim *s)
 	b->serving = false;
 }
 
-/* A broker that reads whole sockets is told of those that became ready meanwhile in no order that could be relied on;
- * the turn that it was in goes on first. */
+/* A broker that reads whole sockets gets the sockets that became ready meanwhile in no reliable order; first it
+ * finishes the turn in which it was stopped. */
 static void shuffle_ready(struct sim *s)
 {
 	struct sim_broker *b = &s->broker;
@@ -483,8 +487,8 @@ static void shuffle_ready(struct sim *s)
 	}
 }
 
-/* First it throws out whom it has not heard for 1.5 keepalives (the last sign of life may be a keepalive older than the
- * standstill), then it goes on with what is left in the sockets. */
+/* First the broker disconnects the clients that it has not heard for 1.5 keepalives (the last sign of life may be a
+ * keepalive older than the standstill), then it reads what is left in the sockets. */
 void sim_broker_resume(struct sim *s)
 {
 	struct sim_broker *b = &s->broker;
@@ -522,7 +526,7 @@ void sim_broker_on_pause(struct sim *s)
 		b->paused = true;
 		next_ns = sim_spread(&s->random, 40 * HW_NS_PER_MS, 600 * HW_NS_PER_MS);
 		sim_broker_stop(s);
-		/* What waits in its sockets then are statuses that are published again, from the first moment on. */
+		/* Its sockets then hold statuses that are published again, from the first moment on. */
 		for (int64_t at = 1; b->reads_on && at < next_ns; at += 20 * HW_NS_PER_MS)
 			sim_at(s, s->now + at, SIM_REPUBLISH, 0, 0, 0);
 	}

@@ -20,47 +20,49 @@ enum sim_broker_state { SIM_RUNNING, SIM_STOPPED, SIM_DOWN };
 
 struct sim_client {
 	struct sim_fifo in;
-	size_t arrived; /* of the packets in `in`: those that are in the socket; the others are under way */
+	size_t arrived; /* of the packets in `in`: those that are in the socket; the others are on their way */
 	int64_t last_at, keepalive_ns;
 	uint32_t conn; /* grows with each connection */
 	bool connected, ready, will, lapsed;
-	bool lost;       /* nothing arrives on it any more, either way, which neither end learns */
-	uint32_t taken;  /* packets of the chunk that the broker has read and not handled */
-	bool cut_packet; /* ... at whose end a packet is cut: it reads on in the same turn */
+	bool lost;       /* no packet arrives over it any more, in either direction, and neither end notices */
+	uint32_t taken;  /* packets of the chunk that the broker has read, but not handled */
+	bool cut_packet; /* ... the chunk ends within a packet: the broker reads on in the same turn */
 };
 
 struct sim_pipe {
 	struct sim_fifo q;
 	int64_t last_at;
 	bool open;   /* connected and subscribed */
-	bool filled; /* the reader has said so, and it has not emptied since */
+	bool filled; /* the reader has reported this, and its pipe has not been empty since */
 };
 
 struct sim_retained {
 	bool any, online, by_monitor;
-	bool unheard; /* a goodbye that the broker brought to no reader */
+	bool unheard; /* a goodbye that the broker delivered to no reader */
 	uint64_t seq;
 };
 
 struct sim_broker {
 	enum sim_broker_state state;
 	struct sim_client *client;                 /* owned */
-	struct sim_pipe pipe[SIM_READERS_MAX + 2]; /* to the readers; then what answers barriers, and statuses */
+	struct sim_pipe pipe[SIM_READERS_MAX + 2]; /* to the readers; then the answers to barriers, and to statuses */
 	struct sim_retained *retained;             /* owned; a device */
-	uint32_t *ready;                           /* owned: the sockets that wait, a ring of n_clients */
+	uint32_t *ready;                           /* owned: the sockets with waiting packets, a ring of n_clients */
 	uint32_t n_clients, ready_head, ready_n;
 	bool serving; /* a SIM_SERVE is planned */
 	uint32_t serve_stamp, turn;
 	int64_t stopped_at;
-	uint32_t taken;       /* sockets that waited already when it stopped: it has been told of them */
+	uint32_t taken;       /* sockets that had waiting packets when the broker stopped: it has been notified of
+	                       * them */
 	int64_t pauses_until; /* it pauses again and again; 0: it does not */
 	bool paused;
 	int64_t service_ns, delay_ns;      /* a packet; a pipe */
-	unsigned mute[SIM_GROUPS_MAX + 1]; /* a group: above 0 its filters bring nothing; the last is none's */
-	unsigned away[SIM_GROUPS_MAX];     /* a group's bridge: above 0 it brings nothing, and its state says so */
+	unsigned mute[SIM_GROUPS_MAX + 1]; /* by group: above 0 its filters deliver nothing; the last element is for
+	                                    * no group */
+	unsigned away[SIM_GROUPS_MAX];     /* a group's bridge: above 0 it delivers nothing, and its state says so */
 	bool twice;                        /* it delivers what devices send more than once */
-	bool reads_on;                     /* after a chunk that ends in a cut packet, in the same turn */
-	bool cut;                          /* between broker and monitor: nothing gets through, nothing is lost */
+	bool reads_on;                     /* after a chunk that ends within a packet, in the same turn */
+	bool cut;                          /* between broker and monitor: no packet gets through, and none is lost */
 	uint64_t dropped;
 };
 
@@ -70,28 +72,28 @@ void sim_broker_fini(struct sim *s);
 /* False if it takes no connection now. A second connection of a client ends the first, whose will is published
  * if the plan says so. */
 bool sim_broker_connect(struct sim *s, uint32_t client, int64_t keepalive_ns, bool will);
-/* The client's side has closed the connection and forgets what was under way. */
+/* The client has closed the connection and forgets the packets on their way. */
 void sim_broker_leave(struct sim *s, uint32_t client);
 /* A client sends; lost if it is not connected. */
 void sim_broker_send(struct sim *s, uint32_t client, struct sim_packet p, int64_t delay_ns);
 /* The next packet for a reader, or false if there is none yet. */
 bool sim_broker_read(struct sim *s, uint32_t reader, struct sim_packet *p);
-/* How much of what a reader may fall behind is used up, in percent. */
+/* How much of its limit a reader has used up, in percent. */
 unsigned sim_broker_fill(const struct sim *s, uint32_t reader);
 
 void sim_broker_stop(struct sim *s);
 void sim_broker_resume(struct sim *s);
-/* Too short a standstill to be noticed by anybody, or nearly; and the next one, until the trouble is over. */
+/* A standstill that is too short to be noticed, or nearly so; and the next one, until the trouble is over. */
 void sim_broker_pause(struct sim *s, int64_t until);
 void sim_broker_on_pause(struct sim *s);
 /* `politely`: every will is published before the connections are closed. */
 void sim_broker_down(struct sim *s, bool politely);
 void sim_broker_up(struct sim *s, bool remembers);
 void sim_broker_cut(struct sim *s, bool cut);
-/* As where a NAT entry is lost: nothing arrives on this connection of the monitor any more. Its client finds that out
- * by its keepalive, after a minute. The next connection works. */
+/* As when a NAT entry is lost: no packet arrives over this connection of the monitor any more. Its client notices by
+ * its keepalive, after a minute. The next connection works. */
 void sim_broker_lose(struct sim *s, uint32_t client);
-/* The first reader asks for the states of the bridges once more. */
+/* The first reader requests the states of the bridges once more. */
 void sim_broker_replay(struct sim *s);
 /* A group's bridge goes away, or comes back. */
 void sim_broker_bridge(struct sim *s, unsigned group, bool away);

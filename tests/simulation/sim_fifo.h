@@ -17,19 +17,19 @@ enum sim_what {
 	SIM_BARRIER,
 	SIM_STATUS,   /* a monitor's own retained status */
 	SIM_CLEARING, /* ... an empty one */
-	SIM_CANARY,   /* .device: twice the group, and one for the second of its filters */
+	SIM_CANARY,   /* .device: twice the group, plus one for the second of its filters */
 	SIM_ACK,      /* to the publisher: the status with this number is retained */
 	SIM_TAKEN,    /* ... a barrier was read */
 	SIM_STATE,    /* .device: the group whose bridge is .online, or not */
 	SIM_LIST,     /* a gateway's: .number says which */
 	SIM_DISCONNECT,
-	SIM_ABORT,    /* the connection ends without a word: the will is published */
-	SIM_CLOSE,    /* to a reader: the connection is closed behind what was sent */
+	SIM_ABORT,    /* the connection ends without DISCONNECT: the will is published */
+	SIM_CLOSE,    /* to a reader: the connection is closed after the packets that were sent */
 	SIM_SHARE,    /* a message that one of the readers gets */
-	SIM_REPLAYED, /* to a reader: what was asked for once more has been sent */
+	SIM_REPLAYED, /* to a reader: all states that it requested once more have been sent */
 	SIM_UP,       /* a client to the loop: it is connected, */
-	SIM_STALLED,  /* ... it woke late, .number: when it should have, */
-	SIM_FULL      /* ... what it has not read is nearly as much as it may be */
+	SIM_STALLED,  /* ... it woke late; .number: the time at which it should have */
+	SIM_FULL      /* ... its unread packets are near their limit */
 };
 
 struct sim_packet {

@@ -69,7 +69,7 @@ static void send_list(struct sim *s, uint32_t gateway, struct sim_packet list)
 		sim_broker_send(s, gateway, list, delay(s, d));
 }
 
-/* A sleeper says how long it will be silent, at most, and takes that back when it wakes. */
+/* A sleeper announces the longest time for which it will be silent, and withdraws it when it wakes. */
 int64_t sim_fleet_says(struct sim *s, struct sim_device *d, int64_t *timeout_ms)
 {
 	*timeout_ms = -1;
@@ -176,7 +176,7 @@ static void lapse(struct sim *s, uint32_t i)
 	sim_at(s, s->now + wait_ns, SIM_LAPSE, i, s->broker.client[i].conn, 0);
 }
 
-/* With a gateway all that it hears is gone, and back. */
+/* With a gateway, all devices that it hears are lost, and return. */
 static void tell_behind(struct sim *s, uint32_t i, void (*tell)(struct sim *s, uint32_t device))
 {
 	for (uint32_t k = 0; at(s, i)->speaks && k < s->plan.devices; k++)
@@ -184,7 +184,7 @@ static void tell_behind(struct sim *s, uint32_t i, void (*tell)(struct sim *s, u
 			tell(s, k);
 }
 
-/* Behind a gateway, which no longer lists it, and may say that it has left. */
+/* A device that a gateway hears dies: the gateway no longer lists it, and may say that it has left. */
 static void die_behind(struct sim *s, uint32_t i, enum sim_turn how)
 {
 	struct sim_device *d = at(s, i);

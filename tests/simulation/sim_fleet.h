@@ -25,7 +25,7 @@ struct sim_device {
 	double jitter, loss;
 	unsigned group;
 	bool will;
-	uint32_t gateway; /* who lists it; itself: a gateway, or one that needs none */
+	uint32_t gateway; /* the gateway that lists it; itself: a gateway, or a device that needs none */
 	bool speaks;      /* it is a gateway */
 
 	/* its life */
@@ -33,7 +33,7 @@ struct sim_device {
 	bool beating;   /* and its program works */
 	bool reachable; /* its network works */
 	bool connected; /* as far as it knows */
-	uint32_t life;  /* grows whenever what was planned is no longer true */
+	uint32_t life;  /* increases whenever an earlier plan for the device becomes invalid */
 	uint32_t until_nap;
 	int64_t naps_until; /* behind a gateway */
 	int64_t backoff_ns;
@@ -48,7 +48,7 @@ struct sim_fleet {
 void sim_fleet_init(struct sim *s);
 void sim_fleet_fini(struct sim *s);
 
-/* Time for a heartbeat: what it says of its timeout (-1: nothing). Returns when the next is due. */
+/* It is time for a heartbeat, which may contain a timeout (-1: none). Returns when the next one is due. */
 int64_t sim_fleet_says(struct sim *s, struct sim_device *d, int64_t *timeout_ms);
 
 void sim_fleet_on_beat(struct sim *s, uint32_t device, uint32_t life);

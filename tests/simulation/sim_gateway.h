@@ -21,7 +21,7 @@ struct sim;
 struct sim_element {
 	int64_t timeout_ms; /* as in struct sim_packet */
 	uint32_t device;
-	uint32_t number; /* of a heartbeat that got through to the broker: the oracle's */
+	uint32_t number; /* the number of a heartbeat that reached the broker: the oracle's */
 	bool goodbye;
 	size_t end; /* where it ends in the list's text */
 };
@@ -37,19 +37,19 @@ struct sim_lists {
 	size_t n, cap;
 };
 
-/* Says of the devices of groups of batches which gateway hears them. */
+/* Sets, for the devices of groups of batches, which gateway hears them. */
 void sim_gateway_place(struct sim *s);
 void sim_gateway_fini(struct sim *s);
 
-/* The packet in which a gateway lists those that it hears now: each beats. */
+/* The packet in which a gateway lists the devices that it hears now: a heartbeat of each. */
 struct sim_packet sim_gateway_heard(struct sim *s, uint32_t gateway);
-/* ... says goodbye for itself and all that it may hear: its will. */
+/* ... with goodbyes of the gateway and all devices that it may hear: its will. */
 struct sim_packet sim_gateway_goodbyes(struct sim *s, uint32_t gateway);
 /* ... says goodbye for one of them. */
 struct sim_packet sim_gateway_goodbye(struct sim *s, uint32_t device);
 
 const struct sim_list *sim_list_of(const struct sim *s, const struct sim_packet *p);
-/* What a list says is with the broker; its heartbeats go no further. */
+/* The list has reached the broker: the heartbeats in it count as arrived. */
 void sim_list_arrived(struct sim *s, const struct sim_packet *p);
 void sim_list_lost(struct sim *s, const struct sim_packet *p, bool muted);
 

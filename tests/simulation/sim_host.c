@@ -216,7 +216,7 @@ void sim_host_on_due(struct sim *s, uint32_t at, uint32_t stamp)
 	call(s, e, EV_TIMEOUT);
 }
 
-/* In a run of years a tick is longer, and the connection of barriers is mostly away. */
+/* In a run of years a tick is longer, and the connection of barriers is mostly closed. */
 void sim_host_on_tick(struct sim *s, uint32_t stamp)
 {
 	struct sim_host *h = &s->host;
@@ -257,7 +257,7 @@ bool sim_host_stop_reader(struct sim *s, uint32_t r)
 	return true;
 }
 
-/* It says since when it stood, and is read empty. */
+/* The reader reports since when it stood still, and its pipe is read until it is empty. */
 void sim_host_go_on_reader(struct sim *s, uint32_t r)
 {
 	int64_t since = s->host.reader_stopped[r];
@@ -287,7 +287,7 @@ static void call_timers(struct sim *s)
 			sim_host_on_due(s, (uint32_t)at, s->host.event[at]->stamp);
 }
 
-/* The timer may be served before the sockets are, or after. */
+/* The timer may be handled before the sockets, or after them. */
 void sim_host_thaw(struct sim *s)
 {
 	struct sim_host *h = &s->host;
@@ -302,7 +302,7 @@ void sim_host_thaw(struct sim *s)
 		sim_host_on_pipe(s, k);
 	call_timers(s);
 	sim_redis_look(s);
-	/* A timer of the monotonic clock goes on where it was. */
+	/* A timer of the monotonic clock continues where it was. */
 	sim_at(s, s->now + sim_below(&s->random, HW_NS_PER_S < s->plan.tick_ns ? HW_NS_PER_S : s->plan.tick_ns),
 	       SIM_TICK, 0, ++h->tick_stamp, 0);
 }
@@ -360,7 +360,7 @@ void sim_host_reload(struct sim *s)
 {
 	struct hw_app *a = s->host.app;
 	if (!sim_host_is_awake(s))
-		return; /* it reads the file when it starts, or not at all */
+		return; /* the file is read at the start, or not at all */
 	configure(s);
 	struct hw_group_spec *specs = hw_app_group_specs(&s->host.settings);
 	struct hw_monitor_conf conf = hw_app_monitor_conf(&s->host.settings, NULL);

@@ -33,10 +33,10 @@ struct hw_redis;
 struct sim_link {
 	bool up;     /* as the core was told */
 	bool open;   /* as its client supposes */
-	bool drains; /* of a reader: the loop waits for an empty socket */
+	bool drains; /* of a reader: the loop waits until the socket is empty */
 	uint32_t stamp;
 	int64_t wait_ns;
-	struct sim_fifo signs; /* what its client tells the loop before what is in the pipe */
+	struct sim_fifo signs; /* what its client reports to the loop before the packets in the pipe */
 };
 
 struct sim_host {
@@ -54,30 +54,32 @@ struct sim_host {
 	int64_t slept_known_ns; /* so much of it the loop has noticed */
 	int64_t wall_offset_ms, timer_ns;
 	uint32_t tick_stamp, event_stamp, readers_started;
-	int64_t answered_ns;                       /* the broker acknowledged a barrier last then; 0: never */
+	int64_t answered_ns;                       /* time of the broker's last acknowledgement of a barrier; 0:
+	                                            * never */
 	struct sim_link link[SIM_READERS_MAX + 2]; /* after the readers: barriers, statuses */
-	int64_t *published_at;                     /* owned; a device: its last status went out then; true time */
-	size_t elements_taken[SIM_READERS_MAX];    /* of the list that the core has not finished; see `left` */
+	int64_t *published_at;                     /* owned; for each device the true time at which its last status
+	                                            * was sent */
+	size_t elements_taken[SIM_READERS_MAX];    /* elements of the list that the core has not finished; see `left` */
 	bool left[SIM_READERS_MAX];                /* the core has not finished all that it was given */
 	uint64_t leftovers;                        /* so often that was so */
 	struct hw_transition shown;                /* the last that came out of the core */
 	bool load_wanted;
-	bool store_lost; /* the store is not what it was: the mark is not there */
-	bool cut;        /* the link to the store is lost, which the loop does not know yet */
+	bool store_lost; /* the store has changed: the sight record is missing */
+	bool cut;        /* the link to the store is lost, and the loop does not know it yet */
 	int64_t started_wall_ms, mark_found_ms;
-	uint64_t to_forge; /* a lie's: the barrier that is said to be back when the loop wakes; 0: none */
-	bool to_blind;     /* a lie's: the loop is said to have stalled when it wakes */
-	unsigned spins;    /* turns on end that did nothing and asked for another at once */
+	uint64_t to_forge; /* of a lie: the barrier that is reported as returned when the loop wakes; 0: none */
+	bool to_blind;     /* of a lie: a stall of the loop is reported when it wakes */
+	unsigned spins;    /* consecutive turns that did nothing and requested another one at once */
 };
 
 void sim_host_init(struct sim *s);
 void sim_host_fini(struct sim *s);
 struct hw_now sim_host_now(const struct sim *s);
-/* Whether something that was read waits for the next turn. */
+/* Whether read messages wait for the next turn. */
 bool sim_host_is_behind(const struct sim *s);
-/* Whether the process runs, and its machine does. */
+/* Whether the process and its machine run. */
 bool sim_host_is_awake(const struct sim *s);
-/* A turn of the loop begins, in which a callback of the app is called. */
+/* A turn of the loop begins: it calls a callback of the app. */
 void sim_host_turn_begins(struct sim *s);
 
 void sim_host_on_start(struct sim *s);
@@ -90,10 +92,10 @@ void sim_host_freeze(struct sim *s, bool suspended);
 void sim_host_thaw(struct sim *s);
 /* Killed: nothing is said to anybody. */
 void sim_host_crash(struct sim *s);
-/* One of its readers stands still, and goes on. */
+/* One of the readers stops, and resumes. */
 bool sim_host_stop_reader(struct sim *s, uint32_t reader);
 void sim_host_go_on_reader(struct sim *s, uint32_t reader);
-/* The plan's groups and configuration are others now. */
+/* The plan's groups and configuration have changed. */
 void sim_host_reload(struct sim *s);
 void sim_host_forget(struct sim *s, uint32_t device);
 
@@ -105,13 +107,13 @@ uint32_t sim_host_number(const struct hw_device *d);
 void sim_mqtt_start(struct sim *s);
 void sim_mqtt_on_dial(struct sim *s, uint32_t link, uint32_t stamp);
 void sim_mqtt_on_closed(struct sim *s, uint32_t link, uint32_t conn);
-/* Whether the loop has something to read from it; what the client's thread does before that. */
+/* Whether the loop can read something from the link; first does what the client's thread does. */
 bool sim_mqtt_is_readable(struct sim *s, uint32_t link);
 /* The reader's thread woke late. */
 void sim_mqtt_stalled(struct sim *s, uint32_t reader, int64_t since);
-/* The connection of barriers, of statuses, or both. */
+/* Ends the connection of barriers, of statuses, or both. */
 void sim_mqtt_lose(struct sim *s, bool barriers, bool statuses);
-/* The connection of barriers is away for an eighth of a timeout, or is not there yet. */
+/* The connection of barriers is closed for an eighth of a timeout, or is not open yet. */
 void sim_mqtt_rest(struct sim *s);
 
 /* What a message was made from, by its topic. */
@@ -123,10 +125,10 @@ struct sim_read {
 const struct sim_read *sim_mqtt_read(const char *topic);
 
 /* --- sim_redis.c: the store's answers */
-/* The link to the store follows what the store is; the store goes on with what it was given. */
+/* The link follows the state of the store; the store continues with the orders that it was given. */
 void sim_redis_look(struct sim *s);
 void sim_redis_on_load(struct sim *s, uint32_t run);
-/* The store may be older than what is known: it gets all. */
+/* The store may be older than the monitor's state: it is given everything. */
 void sim_redis_reconcile(struct sim *s);
 void sim_redis_confirmed(struct sim *s, struct hw_ref ref, uint64_t seq);
 void sim_redis_newer(struct sim *s, struct hw_ref ref, uint64_t stored_seq);

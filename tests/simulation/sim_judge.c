@@ -31,7 +31,7 @@ int64_t sim_oracle_pair_sent(const struct sim *s)
 	return first == 0 ? -1 : s->oracle.sent_at[first % SIM_NUMBERS];
 }
 
-/* When the latest got through not after `by`, but for what is `lost`; -1: none. *next: the one after it, or `end`. */
+/* The last arrival not after `by`, without `lost` ones; -1: none. *next: the arrival after it, or `end`. */
 static int64_t last_by(const struct sim_watched *w, int64_t by, int64_t end, bool lost, int64_t *next)
 {
 	*next = end;
@@ -101,8 +101,8 @@ static int64_t deaf_since(const struct sim *s, uint32_t i, int64_t since, int64_
 }
 
 /*
- * How much later deadlines may be because the clock was put back: what was heard before counts from later on, and the
- * wheel, which does not turn back, waits until the clock has come to where it was.
+ * How much later deadlines may be because the clock was put back: earlier heartbeats count as later ones, and the
+ * wheel, which does not turn back, waits until the clock has reached its old value.
  */
 static int64_t put_back_since(const struct sim_oracle *o, int64_t since)
 {
@@ -118,7 +118,7 @@ static int64_t put_back_since(const struct sim_oracle *o, int64_t since)
 	return sum;
 }
 
-/* Where no canary may be sent, a filter is believed to be silent only after three timeouts, at least 30 s. */
+/* If no canary may be sent, a silent filter is believed only after three timeouts, and not before 30 s. */
 static int64_t unproven_ns(const struct sim *s, unsigned g)
 {
 	int64_t longest_ns =
@@ -141,7 +141,7 @@ static void check_time(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 		sim_breach(s, "d%u: offline without two barriers sent after its deadline", i);
 	if (due < sim_oracle_seen(o, w->loaded_at))
 		due = sim_oracle_seen(o, w->loaded_at);
-	/* One that became shorter is in force when all were gone through. */
+	/* A shorter timeout applies once all devices were visited. */
 	int64_t reloaded = sim_oracle_seen(o, o->reloaded_at + HW_NS_PER_S);
 	if (sim_oracle_seen(o, now) > due && due < reloaded)
 		due = reloaded < sim_oracle_seen(o, now) ? reloaded : sim_oracle_seen(o, now);
@@ -181,7 +181,7 @@ void sim_oracle_took_goodbye(struct sim *s, uint32_t i)
 		sim_breach(s, "d%u: a goodbye has put its deadline off by %.6f s", i, (double)late_ns / 1e9);
 }
 
-/* A goodbye waits for so long, unless the device's deadline comes before: that of a timeout before a reload too. */
+/* A goodbye waits for this long, unless the device's deadline comes before: also that of a timeout before a reload. */
 static void check_held(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 {
 	const struct sim_watched *w = &s->oracle.watched[i];
@@ -246,7 +246,7 @@ void sim_oracle_count_return(struct sim *s, uint32_t i)
 	bool surely, perhaps;
 	if (after <= 1 || w->state != HW_STATE_OFFLINE)
 		return;
-	/* What is read in one turn is read before the core says anything. */
+	/* All messages of a turn are read before the core has outputs. */
 	if (w->counted >= after && sim_oracle_mono(s) - w->read_at > LATE_NS)
 		sim_breach(s, "d%u: offline still, after %u heartbeats of %u", i, w->counted, after);
 	within_timeout(s, i, &surely, &perhaps);
@@ -254,7 +254,7 @@ void sim_oracle_count_return(struct sim *s, uint32_t i)
 	w->may_count = perhaps ? w->may_count + 1 : 1;
 }
 
-/* A device whose record was not read, or was lost with its store, is new. */
+/* A device whose record was not read, or was lost with its store, counts as new. */
 static void check_returned(struct sim *s, uint32_t i)
 {
 	const struct sim_watched *w = &s->oracle.watched[i];
@@ -300,7 +300,7 @@ static void check_kept(struct sim *s, uint32_t i, const struct hw_device *d)
 	struct sim_record newest = sim_store_newest(s, i), *r = &newest;
 	const struct sim_retained *kept = &s->broker.retained[i];
 	bool known = d && hw_device_state(d) != HW_STATE_FORGOTTEN;
-	if (!known && s->oracle.damaged) /* what was forgotten may be in there again, until the next start */
+	if (!known && s->oracle.damaged) /* a forgotten device may be in the store again, until the next start */
 		return;
 	if (r->known != known || (known && (r->state != hw_device_state(d) || r->seq != d->seq)))
 		sim_breach(s, "d%u: the store has %s, seq %" PRIu64 ", the monitor %s, seq %" PRIu64, i,

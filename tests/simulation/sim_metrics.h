@@ -19,10 +19,11 @@ struct sim_samples {
 
 struct sim_metrics {
 	struct sim_samples detection; /* of deaths that were found, from the death on */
-	struct sim_samples delay;     /* ... from the deadline on, as the core says it */
+	struct sim_samples delay;     /* ... from the deadline on, as the core reports it */
 	struct sim_samples mistake;   /* how long each lasted */
 	uint64_t mistakes, deaths, transitions;
-	double alive_s, right_s; /* of lives after they were first heard: all, and taken for alive */
+	double alive_s, right_s; /* seconds of lives after the first heartbeat: all, and those in which the device
+	                          * counted as online */
 	uint64_t beats;
 };
 

@@ -17,7 +17,7 @@
 struct hw_reader {
 	struct sim *s;
 	uint32_t k;             /* its link */
-	struct sim_read **read; /* owned, as each of them: what is taken and not released */
+	struct sim_read **read; /* owned, per reader: what is taken and not released */
 	size_t n, cap;
 };
 
@@ -156,7 +156,7 @@ static int payload_of(const struct sim_packet *p, char *buf, size_t cap)
 	return 0;
 }
 
-/* A canary is back on the filter that it was sent for. */
+/* A canary has returned on the filter for which it was sent. */
 static int topic_of(const struct sim *s, const struct sim_packet *p, char *buf, size_t cap)
 {
 	static const char *const space[] = {"nodes", "slow"};
@@ -172,7 +172,7 @@ static int topic_of(const struct sim *s, const struct sim_packet *p, char *buf, 
 	return snprintf(buf, cap, "%s/d%u/%s", space[group], p->device, leaf);
 }
 
-/* A lie's: the first element stands for the list. */
+/* Of a lie: the first element is given for the whole list. */
 static size_t cut_list(const struct sim_list *l, char *buf, size_t cap)
 {
 	return (size_t)snprintf(buf, cap, "%.*s]", (int)l->element[0].end, l->text);
@@ -259,7 +259,7 @@ static void note_fill(struct sim *s, uint32_t r)
 	}
 }
 
-/* Answers to barriers are for the thread alone. */
+/* Answers to barriers concern the client's thread alone. */
 static void read_answers(struct sim *s)
 {
 	struct sim_packet p;
@@ -354,7 +354,7 @@ void hw_reader_release(struct hw_reader *r)
 	r->n = 0;
 }
 
-/* What a thread that stands has not read is not for the loop. */
+/* Packets that a stopped thread has not read are not visible to the loop. */
 bool hw_reader_rest(struct hw_reader *r)
 {
 	if (r->s->host.reader_stopped[r->k] >= 0)
@@ -453,7 +453,7 @@ static uint64_t number_behind(const char *payload, const char *key)
 	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-/* The monitor's presence goes nowhere in this world. */
+/* No client in this world reads the monitor's presence. */
 bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *what)
 {
 	struct sim *s = p->s;
@@ -477,7 +477,7 @@ bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *w
 	return true;
 }
 
-/* The client that carries what the monitor sends to itself. */
+/* The client that carries the messages that the monitor sends to itself. */
 static uint32_t carrier(const struct hw_publisher *p)
 {
 	return p->s->plan.devices + p->k + (p->s->lie == SIM_TOGETHER);

@@ -4,8 +4,10 @@
 
 #include "sim.h"
 
-#define BARRIERS_A_SECOND 1000 /* pairs, on a fast broker more than one a tick; not one for each that comes back */
-#define SUBSCRIBED_NS     (4 * HW_NS_PER_S) /* canaries of a new subscription go out within this */
+#define BARRIERS_A_SECOND                                                                                              \
+	1000 /* pairs: on a fast broker more than one in a tick, but not one for each barrier that                     \
+	      * returns */
+#define SUBSCRIBED_NS (4 * HW_NS_PER_S) /* canaries of a new subscription are sent within this time */
 
 int64_t sim_oracle_mono(const struct sim *s)
 {
@@ -94,7 +96,7 @@ void sim_oracle_watch(struct sim *s)
 	struct sim_oracle *o = &s->oracle;
 	const struct hw_blind *b = hw_monitor_blind(s->host.m);
 	if (b->periods != o->periods) {
-		/* One may end in the moment in which the next begins. */
+		/* One period may end at the moment at which the next begins. */
 		if (o->blind_open && o->periods)
 			close_blind(s, b);
 		o->periods = b->periods;
@@ -249,7 +251,7 @@ void sim_oracle_crashed(struct sim *s)
 	for (uint32_t i = 0; i < s->plan.devices; i++) {
 		struct sim_watched *w = &o->watched[i];
 		struct sim_record r = sim_store_newest(s, i);
-		int64_t off_ms = r.own_timeout_ms - w->own_ms; /* a rounding in the core is not held against it */
+		int64_t off_ms = r.own_timeout_ms - w->own_ms; /* a rounding in the core is no error */
 		if (stored && r.known && w->state != HW_STATE_PROVISIONAL && (off_ms < 0 || off_ms > 1))
 			sim_breach(s, "d%u: its own timeout, %lld ms, is on its way to no store (there: %lld)", i,
 			           (long long)w->own_ms, (long long)r.own_timeout_ms);
@@ -314,7 +316,7 @@ void sim_oracle_unknown(struct sim *s, uint32_t i)
 		s->oracle.watched[i].own_ms = 0;
 }
 
-/* By the wall clock, when this run began; the time in which nobody listened is none of it. */
+/* By the wall clock, when this run began; the time without a monitor does not count. */
 static int64_t silent_before_ns(const struct sim *s, const struct sim_record *r)
 {
 	int64_t run_ms = (sim_oracle_mono(s) - s->oracle.started_at) / HW_NS_PER_MS;
@@ -324,12 +326,12 @@ static int64_t silent_before_ns(const struct sim *s, const struct sim_record *r)
 	return silent_ms > 0 ? silent_ms * HW_NS_PER_MS : 0;
 }
 
-/* A timeout that a device asked for just before a crash, and that had not reached the store, is not known any more. */
+/* A timeout that a device requested just before a crash, and that had not reached the store, is lost. */
 void sim_oracle_loaded(struct sim *s, uint32_t i, const struct sim_record *r)
 {
 	struct sim_watched *w = &s->oracle.watched[i];
 	if (w->state != HW_STATE_PROVISIONAL)
-		return; /* what was heard without the store is news, and stays */
+		return; /* what was heard without the store is new, and stays */
 	w->state = r->state;
 	w->seq = r->seq;
 	w->loaded_at = sim_oracle_mono(s);

@@ -32,11 +32,11 @@ struct sim;
 #define SIM_ARRIVALS 128
 #define SIM_NUMBERS  4096
 
-/* Of a heartbeat that got through to the broker. */
+/* The fate of a heartbeat that reached the broker. */
 enum sim_fate {
 	SIM_HEARD,   /* it goes on, as far as is known */
 	SIM_UNHEARD, /* its group's filters bring nothing, still */
-	SIM_LOST     /* the broker has dropped it: nobody can know of it */
+	SIM_LOST     /* the broker has dropped it: the monitor cannot know of it */
 };
 
 struct sim_arrival {
@@ -52,10 +52,10 @@ struct sim_watched {
 	bool read, said_own;
 	int64_t read_at, own_ms;
 	int64_t goodbye_read_at,
-		hold_ns;             /* of the goodbyes since the last heartbeat: whose hold ends first; -1: none */
-	unsigned counted, may_count; /* heartbeats of an offline device in a row: at least, and at most */
-	int64_t loaded_at; /* by the store it is known since then, or by a transition where the store knew nothing */
-	int64_t silent_ns; /* when this run began, by the store: less the time in which there was none */
+		hold_ns;             /* of the goodbyes since the last heartbeat: the first end of a hold; -1: none */
+	unsigned counted, may_count; /* consecutive heartbeats of an offline device: at least, and at most */
+	int64_t loaded_at; /* the store has known the device since then, or a transition if the store knew nothing */
+	int64_t silent_ns; /* by the store when this run began, without the time in which no monitor ran */
 	/* what it said */
 	enum hw_state state; /* HW_STATE_PROVISIONAL: nothing in this run */
 	uint64_t seq;
@@ -70,7 +70,8 @@ struct sim_oracle {
 	struct sim_spans blind;                /* one after another */
 	struct sim_spans deaf[SIM_GROUPS_MAX]; /* a group, one after another */
 	int64_t deaf_from[SIM_GROUPS_MAX];     /* -1: it hears */
-	int64_t unanswered[SIM_GROUPS_MAX];    /* a canary went astray then, and none came through since; -1: none */
+	int64_t unanswered[SIM_GROUPS_MAX];    /* the time at which a canary was lost, and none has arrived since;
+	                                        * -1: none */
 	bool differs[SIM_GROUPS_MAX];          /* the last state of its bridge that was read */
 	struct sim_spans away[SIM_GROUPS_MAX]; /* blind because of that, one after another */
 	int64_t away_from[SIM_GROUPS_MAX];     /* -1: not now */
@@ -78,15 +79,15 @@ struct sim_oracle {
 	int64_t blind_from, put_back, lossy_end;
 	uint64_t periods, periods_told;
 	int64_t sent_at[SIM_NUMBERS];
-	uint64_t behind[SIM_NUMBERS]; /* the last that was back on every reader when this one was sent */
+	uint64_t behind[SIM_NUMBERS]; /* the last barrier that was back on every reader when this one was sent */
 	uint64_t back[SIM_READERS_MAX];
 	int64_t started; /* true time */
 	int64_t started_at;
 	bool told_blind, amnesia;
 	bool damaged;        /* the store is not what this run has written */
 	int64_t reloaded_at; /* timeouts have changed then */
-	uint64_t excused;    /* mistakes whose cause is that the broker dropped heartbeats */
-	uint64_t bounded;    /* ... that recurring blindness puts off no further than three timeouts */
+	uint64_t excused;    /* mistakes that the broker caused by dropping heartbeats */
+	uint64_t bounded;    /* ... that recurring blindness delays by three timeouts at most */
 };
 
 void sim_oracle_init(struct sim *s);
@@ -110,11 +111,11 @@ void sim_oracle_read(struct sim *s, uint32_t device, int64_t timeout_ms);
 void sim_oracle_read_goodbye(struct sim *s, uint32_t device);
 /* ... the state of a group's bridge. */
 void sim_oracle_bridge(struct sim *s, uint32_t group, bool up);
-/* The core was given a goodbye: it is no sign of life. */
+/* The core was given a goodbye: it does not count as a heartbeat. */
 void sim_oracle_took_goodbye(struct sim *s, uint32_t device);
 void sim_oracle_barrier(struct sim *s, uint64_t number);
 void sim_oracle_back(struct sim *s, uint32_t reader, uint64_t number);
-/* The store holds nothing of it, or not any more. */
+/* The store has no record of the device, or no longer. */
 void sim_oracle_unknown(struct sim *s, uint32_t device);
 void sim_oracle_loaded(struct sim *s, uint32_t device, const struct sim_record *r);
 /* A heartbeat is read: whether it is one of those that bring an offline device back. Judged in sim_judge.c. */
@@ -124,20 +125,20 @@ void sim_oracle_watch(struct sim *s);
 
 /* The oracle's own seeing clock: the monotonic clock less all that was blind. */
 int64_t sim_oracle_seen(const struct sim_oracle *o, int64_t mono);
-/* ... and back: the first moment at which it showed this. */
+/* ... and back: the first moment at which the seeing clock had this value. */
 int64_t sim_oracle_unseen(const struct sim_oracle *o, int64_t seen);
 int64_t sim_oracle_mono(const struct sim *s);
 void sim_oracle_count(struct sim *s, uint32_t device);
 /* For the metrics: a transition was said. */
 void sim_oracle_changed(struct sim *s, uint32_t device, const struct hw_transition *t);
 
-/* What the core says, and what the store is given. */
+/* The outputs of the core, and what the store is given. */
 void sim_oracle_told(struct sim *s, const struct hw_out *out);
 void sim_oracle_deaf(struct sim *s, uint32_t group, bool begun);
 void sim_oracle_upstream(struct sim *s, uint32_t group, bool begun);
-/* A canary of a group reaches its broker, which lets it through or does not. */
+/* A canary of a group reaches its broker, which delivers it or does not. */
 void sim_oracle_canary(struct sim *s, uint32_t group, bool through);
-/* The last barrier that is back on every reader; 0: none since all are connected. */
+/* The last barrier that is back on every reader; 0: none since all readers are connected. */
 uint64_t sim_oracle_back_on_all(const struct sim *s);
 /* When the first of the last pair was sent: two barriers that are back on every reader, the second sent when the first
  * was back. -1 if there is none. */
