@@ -19,7 +19,7 @@
 #include "alert/turn.h"
 #include "link/clock.h"
 
-/* How long before now the streams are read again from, after Redis was emptied or failed over. */
+/* After Redis was emptied or failed over, the streams are read again from this long before now. */
 #define AGAIN_MS 120000
 
 #define LOAD_FAILS_MAX 4 /* of a load: 2^4 / 2 renewals */
@@ -92,7 +92,8 @@ void hw_alert_schedule_turn(struct hw_alert_app *a)
 static bool try_allowed(void *arg)
 {
 	struct hw_alert_app *a = arg;
-	/* Without Redis, no other instance can take over. The only news is then that Redis cannot be reached. */
+	/* Without Redis, the only news that is made is that Redis does not answer. It may be sent without the lease,
+	 * because no other instance can take the lease either. */
 	bool away = a->away_news && a->engine && !hw_alert_store_is_up(a->store);
 	return away || (a->engine && hw_alert_holder_is_sure(a->holder));
 }
@@ -232,7 +233,7 @@ void hw_alert_on_store(struct hw_alert_app *a, bool up)
 
 void hw_alert_on_loaded(struct hw_alert_app *a, struct hw_incidents *engine)
 {
-	if (!engine) { /* a later renewal begins again: after 2, 4, 8, then each 16 s */
+	if (!engine) { /* begins the load again at a later renewal: after 2, 4, 8, then each 16 s */
 		a->load_fails += a->load_fails < LOAD_FAILS_MAX;
 		a->load_wait = (1U << a->load_fails) / 2 - 1;
 		return;

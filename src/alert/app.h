@@ -80,15 +80,15 @@ struct hw_alert_app {
 
 /* BOOTTIME. */
 struct hw_mono hw_alert_mono(void);
-/* BOOTTIME, and the wall clock. If this machine's clock differs from Redis' by HW_ALERT_DIFFERS_MS, Redis' clock
- * counts: the other daemons and instances that use this Redis can compare with it. */
+/* hw_alert_mono(): CLOCK_BOOTTIME. hw_alert_now(): the wall clock. If this machine's clock differs from Redis' by
+ * HW_ALERT_DIFFERS_MS, Redis' clock counts: the other daemons and instances that use this Redis can compare with it. */
 #define HW_ALERT_DIFFERS_MS 60000
 #define HW_ALERT_AGREES_MS  30000
 struct hw_now hw_alert_now(const struct hw_alert_app *a);
 /* By how much this machine's wall clock is ahead of Redis' clock; 0: Redis' clock is not known. */
 int64_t hw_alert_ahead_ms(const struct hw_alert_app *a);
-/* The wall clock for bounds of what other daemons wrote: this machine's or Redis', whichever is later, because either
- * may be behind. */
+/* Returns the latest time that another daemon may have written: the wall clock of this machine or of Redis,
+ * whichever is later, because either may be behind. */
 int64_t hw_alert_bound_ms(const struct hw_alert_app *a);
 /* A random number. */
 uint64_t hw_alert_seed(void);
@@ -102,14 +102,14 @@ void hw_alert_unusable(struct hw_alert_app *a, enum hw_alert_unusable kind, cons
 /* The lease was taken. */
 void hw_alert_on_taken(struct hw_alert_app *a, const struct hw_alert_taken *taken);
 void hw_alert_on_renewed(struct hw_alert_app *a);
-/* Another run holds the lease. `ours`: it uses the name of this node. */
+/* Called when another run holds the lease. `ours`: that run uses the name of this node. */
 void hw_alert_on_fenced(struct hw_alert_app *a, bool ours);
 /* Redis has an older state than was committed. */
 void hw_alert_on_behind(struct hw_alert_app *a);
 void hw_alert_on_store(struct hw_alert_app *a, bool up);
-/* The load has ended. `engine` is complete; NULL: the load failed and must begin again. */
+/* Called when the load has ended. `engine` is complete; NULL: the load failed and must begin again. */
 void hw_alert_on_loaded(struct hw_alert_app *a, struct hw_incidents *engine);
-/* Entries of a stream that devices depend on are missing: the state is loaded again. */
+/* Called when entries of a stream are missing from which the devices' states follow. The state is loaded again. */
 void hw_alert_on_gap(struct hw_alert_app *a);
 /* The engine has no memory: the process ends. */
 void hw_alert_on_no_memory(struct hw_alert_app *a);
@@ -118,8 +118,8 @@ void hw_alert_on_committed(struct hw_alert_app *a);
 /* The engine may have something to do. */
 void hw_alert_schedule_turn(struct hw_alert_app *a);
 
-/* Makes all parts. Before, main sets `log`, `conf`, `loop`, `http` and the password. Returns 0 or -errno. main calls
- * hw_alert_app_fini() in any case. */
+/* Makes all parts. Before the call, main sets `log`, `conf`, `loop`, `http` and the password. Returns 0 or -errno.
+ * main calls hw_alert_app_fini() in any case. */
 int hw_alert_app_start(struct hw_alert_app *a);
 /* Each second. */
 void hw_alert_app_tick(struct hw_alert_app *a);

@@ -34,7 +34,7 @@ static bool can_send(const char *path, const struct hw_alert_settings *c)
 	return right;
 }
 
-/* Checks the settings that depend on this machine: readable files, a group. */
+/* Checks the settings that depend on this machine: whether files can be read, and whether the socket's group exists. */
 static bool is_right(const char *path, const void *conf)
 {
 	const struct hw_alert_settings *c = conf;

@@ -32,7 +32,7 @@ static int make_messages(struct hw_alert_app *a, struct hw_now now)
 	return rc;
 }
 
-/* Without Redis nothing can be stored, so only news of blindness is sent. */
+/* Handles a turn without Redis: nothing can be stored then, so only news of blindness is sent. */
 static int work_without_redis(struct hw_alert_app *a, struct hw_now now)
 {
 	size_t before = hw_alert_outbox_count(a->outbox);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A turn of the engine: carries out what is due, makes the messages, and starts the commit that stores both. When the
- * commit is confirmed, the messages are sent. There is a turn after each page of a stream, after each commit, and at
- * the time that the engine has named.
+ * A turn of the engine. It carries out the work that is due, makes the messages, and starts the commit that stores
+ * both. When the commit is confirmed, the messages are sent. There is a turn after each page of a stream, after each
+ * commit, and at the time that hw_incidents_due() returns.
  */
 #ifndef HW_ALERT_TURN_H
 #define HW_ALERT_TURN_H

@@ -162,7 +162,8 @@ static char *name_of_named(const struct hw_conf_named *kind, char *header)
 	return skip_white(header + n);
 }
 
-/* Keeps the name of a group that another program reads: matchers name groups. */
+/* Keeps the name of a section [group NAME] that only another program reads, because the matchers of this program may
+ * name the group. */
 static void keep_group(struct hw_conf_draft *d, const char *name)
 {
 	struct hw_conf_head *c = d->conf;

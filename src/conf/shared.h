@@ -46,8 +46,8 @@ struct hw_conf_redis {
 
 extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 
-/* The rows of a section, for a program's table. The program's struct is `type`, and its member `member` has the values.
- */
+/* The keys of a section, as rows of a program's table of options. Each program that reads the section includes them.
+ * `type`: the program's settings struct. `member`: its member for this section. */
 /* clang-format off */
 #define HW_CONF_MQTT_ROWS(type, member) \
 	{"mqtt", "host", HW_CONF_WORD, HW_CONF_AT(type, member.host), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "127.0.0.1"}, \

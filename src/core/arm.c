@@ -17,10 +17,10 @@ static int64_t longer(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* After a reload that changed the filters, a device may belong to another group. Until its next heartbeat shows the
- * group, the longer of the old and the new timeout is in force. If this heartbeat moves the device to a later group
- * of the file, the device may still be heard in the earlier group too. So the old timeout stays in force until it
- * has passed once without a heartbeat in the earlier group. */
+/* Returns the timeout that is in force for a device. After a reload that changed the filters, a device may belong to
+ * another group. Until its next heartbeat shows the group, the longer of the old and the new timeout is in force. If
+ * this heartbeat moves the device to a later group of the file, a filter of the earlier group may still receive the
+ * device. So the old timeout stays in force until it has passed once without a heartbeat in the earlier group. */
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
@@ -53,8 +53,8 @@ struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now
 	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
 	int64_t from = d->last_seen_ns, lossy_end = lossy_end_ns(m, d->group);
 	const struct hw_form *f = &m->form[d->group];
-	/* Silence from before this run counts for at most one timeout (load.c). This limit uses the present timeout,
-	 * because a reload may have made the timeout shorter. */
+	/* Silence from before this run counts for at most one timeout (load.c). The timeout may be shorter since a
+	 * reload, so the limit is applied again here. */
 	if (from < m->started.ns - timeout_ns)
 		from = m->started.ns - timeout_ns;
 	if (d->last_seen_ns < f->silent_ns && from < f->silent_ns)

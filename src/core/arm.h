@@ -31,14 +31,14 @@ void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i,
 void hw_monitor_relink(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Takes a record's node off the wheel or the suspects. */
 void hw_monitor_unlink(struct hw_monitor *m, uint32_t i);
-/* Appends a device to the suspects. The device is judged when two barriers that are sent from now on are back. Each
+/* Appends a device to the suspects. The device is judged when two barriers are back that are sent from now on. Each
  * filter of its group must also have delivered a message published after `need`. */
 void hw_monitor_suspect(struct hw_monitor *m, uint32_t i, struct hw_mono need);
 
 /* Arms a device in the wheel of keys. `at` is an instant on the keys' clock. */
 void hw_monitor_key_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
-/* Arms a device in the keys' wheel for `at_ns` on the keys' clock. The device is armed in the heartbeats' wheel instead
- * if its heartbeats have a nearer deadline, or if its key is missing and overdue. */
+/* Arms a device in the keys' wheel for `at_ns` on the keys' clock. But if its heartbeats have a nearer deadline, or
+ * if its key is missing and overdue, arms the device in the heartbeats' wheel. */
 void hw_monitor_arm_nearest(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t at_ns);
 /* Moves a device to an earlier tick of the keys' wheel if its key's deadline is now before the tick for which it is
  * armed. */
@@ -46,15 +46,15 @@ void hw_monitor_key_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_
 /* Returns a key's deadline on the keys' clock: the end of its time to live, or the end of its excuse
  * (hw_monitor_key_excused_ns()) if that is later. */
 int64_t hw_monitor_key_deadline_ns(const struct hw_monitor *m, const struct hw_key *k);
-/* A missing key is excused until this instant on the keys' clock: until then its absence does not show that the
- * device is offline. Repeated blindness extends an excuse by at most two times to live. */
+/* Returns the instant on the keys' clock until which a missing key is excused: until then its absence does not show
+ * that the device is offline. Repeated blindness extends an excuse by at most two times to live. */
 int64_t hw_monitor_key_excused_ns(const struct hw_monitor *m, const struct hw_key *k);
 /* Time until the deadline of a device's key, on the keys' clock. */
 int64_t hw_monitor_key_left_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Whether the key kept the device online until last, and not the heartbeats. */
 bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Whether the device's heartbeats keep it online. False from the moment at which the monitor has judged the device as
- * silent over MQTT. */
+/* Whether the device's heartbeats keep it online. False as soon as the monitor has judged the device as silent over
+ * MQTT. */
 bool hw_monitor_beats(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 
 #endif

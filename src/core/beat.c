@@ -13,7 +13,7 @@
 
 /* --- heartbeats -------------------------------------------------------------- */
 
-/* The device was known only by its key. Now it also sends heartbeats. */
+/* Notes that a device that was known only by its key now also sends heartbeats. */
 static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A heartbeat or goodbye of a device whose id is known. intake.c finds the id. Private to the core. */
+/* Applies a heartbeat or goodbye of a device whose id is known. intake.c finds the id. Private to the core. */
 #ifndef HW_BEAT_H
 #define HW_BEAT_H
 

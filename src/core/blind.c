@@ -56,8 +56,8 @@ bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, 
 		b->marks[1] = b->marks[0];
 		b->marks[0] = at;
 	}
-	/* A broker that refuses barriers is first taken for a standstill. When HW_CAUSE_BARRIER is found, it becomes
-	 * the named cause. */
+	/* If the broker refuses barriers, the monitor at first takes this for a standstill of the broker. When it
+	 * finds HW_CAUSE_BARRIER, that cause becomes the named one. */
 	if (begins || cause == HW_CAUSE_BARRIER)
 		b->first = cause;
 	if (begins || at.ns < b->since.ns) {

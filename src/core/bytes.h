@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares and searches short byte strings (ids, levels of topics) in place. 8 to 16 bytes are two words that may
- * overlap, without a call. Reads no byte outside the input. */
+/* Compares and searches short byte strings (ids, levels of topics) in place. Reads 8 to 16 bytes as two words, which
+ * may overlap, without a call. Reads no byte outside the input. */
 #ifndef HEARTWHEEL_CORE_BYTES_H
 #define HEARTWHEEL_CORE_BYTES_H
 

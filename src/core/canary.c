@@ -122,8 +122,8 @@ void hw_canary_recall(struct hw_hearing *h, const struct hw_canaries *had)
 	hw_hearing_wake(h);
 }
 
-/* If `index` is from before a reload, it may now be the index of another filter. That filter will get its own
- * answer. */
+/* Notes that the broker has answered a canary. If `index` is from before a reload, it may now be the index of
+ * another filter. Then nothing is lost, because that filter gets an answer of its own. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer)
 {
 	if (group >= h->n_groups || index >= h->group[group].n)
@@ -197,7 +197,7 @@ static bool is_denied(const struct hw_hearing_filter *f)
 	return f->answer == HW_CANARY_REFUSED || f->answer == HW_CANARY_UNSENT;
 }
 
-/* When a canary counts as lost. HW_MONO_NEVER: a later barrier must be back first. */
+/* When a canary that is not back counts as lost. HW_MONO_NEVER: a later barrier must be back first. */
 static struct hw_mono late_at(const struct hw_hearing_filter *f, const struct hw_sight *s)
 {
 	if (is_denied(f))

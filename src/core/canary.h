@@ -24,8 +24,9 @@ bool hw_canary_is_topic(const struct hw_hearing *h, const char *topic, size_t le
 /* The broker's answer to the canary on a group's filter. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer);
 
-/* Note, and set at start, on which filters canaries have come back in this run or the last (hw_monitor_canaries()).
- * If the right to read is lost between two runs, the second run could not learn this by itself. */
+/* hw_canary_had(): notes on which filters canaries have come back in this run or the last (hw_monitor_canaries()).
+ * hw_canary_recall(): restores this note at the start. If the right to read is lost between two runs, the second run
+ * could not learn this by itself. */
 void hw_canary_had(const struct hw_hearing *h, struct hw_canaries *had);
 void hw_canary_recall(struct hw_hearing *h, const struct hw_canaries *had);
 

@@ -99,7 +99,7 @@ bool hw_monitor_adopt_seq(struct hw_monitor *m, struct hw_ref ref, uint64_t seq)
 	return true;
 }
 
-/* Whether the device must wait for its turn under max_offline_rate; if so, it is armed for that turn. */
+/* Whether the device must wait for its turn under max_offline_rate. If so, arms the device for that turn. */
 static bool paced(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -218,8 +218,8 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 		return;
 	}
 	struct hw_seen held = held_until(m, now, d);
-	/* Holding the goodbye may delay the check that refreshes the device's keys. Alternating goodbyes and
-	 * heartbeats could delay that check again and again, so the keys are refreshed now. */
+	/* Refreshes the keys now, because holding the goodbye may delay the check that refreshes them. Alternating
+	 * goodbyes and heartbeats could delay that check again and again. */
 	bool puts_off =
 		d->node.place > HW_PLACE_LEVEL3 || d->flags & HW_FLAG_KEYED || d->node.due < hw_tick_ceil(held).n;
 	d->flags |= HW_FLAG_HELD;
@@ -268,8 +268,8 @@ static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	d->skips_refresh = !skip && is_seen_soon(m, now, d);
 }
 
-/* The device cannot be judged now, because its group is deaf or this node cannot hear the device. Its goodbye does
- * not count. Its keys in the store must not expire meanwhile, so the device is refreshed. */
+/* Lets the device rest: it cannot be judged now, because its group is deaf or this node cannot hear the device. Its
+ * goodbye does not count. Refreshes the device, so that its keys in the store do not expire meanwhile. */
 static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	if (hw_monitor_at(m, i)->flags & HW_FLAG_GOODBYE)
@@ -309,9 +309,9 @@ static void wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t wa
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), wait_ns));
 }
 
-/* A canary or message of the group's filters that was published after this time shows that the device itself is
- * silent. The time is the device's deadline if that has passed, and now otherwise. All goodbyes of a group that wait
- * to be judged share the time of the first one. */
+/* Returns the time after which a canary or message of the group's filters must have been published, so that the
+ * silence is the device's own. The time is the device's deadline if that has passed, and now otherwise. All goodbyes
+ * of a group that wait to be judged share the time of the first one. */
 static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now, uint32_t i,
                                   const struct hw_evidence *e)
 {
@@ -322,8 +322,9 @@ static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now,
 	return e->late_ns > 0 ? hw_mono_add(now.mono, -e->late_ns) : now.mono;
 }
 
-/* An offline device was heard, but not often enough to return. It is not forgotten while it sends, also after a
- * restart: the first heartbeat of each row is stored, so at most one in a timeout. */
+/* Counts a heartbeat of an offline device that has not sent enough heartbeats to be online. The device is not
+ * forgotten while it sends, also after a restart: the first heartbeat of each row is stored, so at most one in a
+ * timeout. */
 static void count(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);

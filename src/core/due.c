@@ -118,8 +118,8 @@ static struct hw_out deaf_out(const struct hw_monitor *m, struct hw_now now, siz
 	                                .answer = f->answer}};
 }
 
-/* A retired group has only conditions (`while`) that groups of the file have too. These groups are reported, so the
- * retired group is not. */
+/* Notes for each group whether its upstream is down, and reports each upstream that went down. A retired group is
+ * not reported: it has only conditions (`while`) that groups of the file have too. */
 void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 {
 	for (size_t k = 0; k < m->groups.n; k++) {
@@ -136,8 +136,8 @@ void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 	}
 }
 
-/* A group is no longer blind. It may be the heir of other groups (hearing_table.h): the silence of their devices
- * then counts from now. */
+/* Ends the blindness of a group. The group may be the heir of other groups (hearing_table.h). Then the silence of
+ * their devices counts from now. */
 static void end_blindness(struct hw_monitor *m, struct hw_now now, uint16_t group)
 {
 	m->rearm = (struct hw_sweep){.active = true};
@@ -155,7 +155,7 @@ static struct hw_out upstream_over(struct hw_monitor *m, struct hw_now now, uint
 		.upstream = {.group = group, .length_ns = hw_blind_now(b) ? 0 : b->until.ns - b->since.ns}};
 }
 
-/* A group is no longer deaf. Its clock runs again, and its devices are armed again by it. */
+/* Ends the deafness of a group. Its clock runs again, and its devices are armed again by it. */
 static struct hw_out deaf_over(struct hw_monitor *m, struct hw_now now, uint16_t group)
 {
 	const struct hw_blind *b = &m->hearing.group[group].blind;
@@ -163,7 +163,7 @@ static struct hw_out deaf_over(struct hw_monitor *m, struct hw_now now, uint16_t
 	return (struct hw_out){.kind = HW_OUT_DEAF, .deaf = {.group = group, .length_ns = b->until.ns - b->since.ns}};
 }
 
-/* The online devices whose heartbeats the group may receive, as their group or as an heir of it. */
+/* Counts the online devices whose heartbeats the group may receive, as their group or as an heir of it. */
 static uint32_t count_online(const struct hw_monitor *m, uint16_t group)
 {
 	uint32_t online = m->group_stats[group].count[HW_STATE_ONLINE];
@@ -203,12 +203,14 @@ static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out 
 }
 
 /*
- * Returns the time from which on the silence of a device is its own: a filter must have delivered a message that is
- * newer. It is the device's deadline. For a goodbye, it is the sending of the pair of barriers if that is earlier.
+ * Returns `need`: the device's silence counts only if its filters have delivered a message that was sent after `need`.
+ * `need` is the device's deadline. For a goodbye, it is the time at which the pair of barriers was sent, or the
+ * deadline if that has passed and is earlier. `need` is never before the end of the last blindness.
  *
- * All waiting goodbyes of a group share the time of the first one until that goodbye is judged. With a time for each
- * goodbye, a canary that is slower than barriers could prove none of them. In a group without canaries, the later
- * goodbyes wait for the filter's next message, but at most until their devices' deadlines.
+ * The goodbyes of a group share the time of the first one until a device of the group is judged and its filters work.
+ * Otherwise `need` would move forward with each pair of barriers, and a canary that returns later than the barriers
+ * would always be too old. In a group without canaries, the later goodbyes wait for the filter's next message, but at
+ * most until their devices' deadlines.
  */
 static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                              int64_t late_ns)
@@ -250,8 +252,7 @@ static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_devic
 
 /* --- the judgement ----------------------------------------------------------- */
 
-/* Whether the device's silence proves nothing, because its group is blind or because only other nodes can hear the
- * device. */
+/* Whether the silence of the device proves nothing: its group is blind, or only other nodes receive its heartbeats. */
 static bool is_unheard(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_form_is_blind(m, d) || !hw_form_judges(m, d);
@@ -353,7 +354,8 @@ static uint32_t sweep_next(struct hw_monitor *m, struct hw_sweep *s, unsigned *b
 	return HW_NIL;
 }
 
-/* Loading is over: a provisional device goes online if a heartbeat of this run has arrived, else offline. */
+/* Called for each device when loading is over. A provisional device goes online if a heartbeat of this run has
+ * arrived, else offline. */
 static void settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;
@@ -361,9 +363,9 @@ static void settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
 }
 
 /*
- * The deafness of a group is found late. The group's clock then goes back to the last delivery of the deaf filter,
- * perhaps by hours. If a device was heard on another filter since, its last_seen_ns is ahead of the clock. Such a
- * last_seen_ns is set to the clock's new value.
+ * Sets a last_seen_ns that is ahead of the group's clock to the clock's value. When the deafness of a group is found
+ * late, the group's clock goes back to the last delivery of the deaf filter, perhaps by hours. A device that was heard
+ * on another filter since then has such a last_seen_ns.
  */
 static void take_back(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
@@ -407,10 +409,10 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 }
 
 /*
- * While the monitor is blind, the wheel stands still, and so do its refreshes. But the keys' time to live runs on. So
- * every online device is refreshed within a third of the shortest time to live, in chunks. A check before the blindness
- * may have skipped its refresh, so two of four timeouts may have passed. Even then a sixth of the time to live is left
- * when the last device is refreshed.
+ * Returns the time within which all online devices are refreshed while the monitor is blind: a third of the shortest
+ * time to live. The wheel stands still then, and so do its refreshes, but the keys still expire. Refreshes are skipped
+ * only if the time to live is at least four timeouts. A skipped refresh then leaves at least half of the time to live.
+ * A third of it passes until the last device is refreshed, so a sixth is left.
  */
 int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m)
 {

@@ -33,8 +33,8 @@ void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source
 		hw_sight_arrived(&m->sight, now.mono, source);
 }
 
-/* After a lost connection, canaries that were sent may never come back. When all connections are up again, every filter
- * must be proven again. */
+/* Follows a change of the connections. After a lost connection, canaries that were sent may never come back. When
+ * all connections are up again, every filter must be proven again. */
 static void follow_links(struct hw_monitor *m, struct hw_now now, bool again)
 {
 	if (again)

@@ -96,8 +96,9 @@ bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const
 	return true;
 }
 
-/* With several nodes, another node may take the device over before this node has written the raised seq, and then
- * the store would never have it. So the state is pending like a transition, until the store has confirmed it. */
+/* Raises the seq of this node's state above the stored one. With several nodes, another node may take the device
+ * over before this node has written the raised seq, and then the store would never have it. So the state is pending
+ * like a transition, until the store has confirmed it. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 {
 	if (m->conf.several) {
@@ -132,8 +133,8 @@ uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint
 	return d && d->seq ? d->seq : now.wall_ms > 0 ? (uint64_t)now.wall_ms : 1;
 }
 
-/* Applies an entry of another node to a device. Only here, not where a state is loaded, do the children of a device
- * learn of its death. */
+/* Applies an entry of another node to a device. The children of a device learn of its death here, and not where a
+ * state is loaded. */
 static void follow_entry(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first,
                          uint64_t form)
 {
@@ -223,7 +224,7 @@ int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 	return r->found ? 0 : -ENOMEM;
 }
 
-/* Whether the reading of the store, which ends now, has not returned a device that the store should have. */
+/* Called when a reading of the store ends. Whether the reading has not returned a device that the store should have. */
 static bool is_missing(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_device *d = hw_registry_at(m->registry, i);
@@ -303,7 +304,8 @@ static bool lives(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	return hw_monitor_deadline(m, now, d).ns > hw_monitor_seen(m, now).ns;
 }
 
-/* Takes over an offline device that was heard while no node decided. It may have stopped again since. */
+/* Takes over an offline device that was heard while no node was authoritative for it. The device may have stopped
+ * again since. */
 static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -316,8 +318,8 @@ static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_arm_offline(m, now, i, hw_monitor_gone_ms(m, now, d));
 }
 
-/* Takes over a device of which no node has decided the state. If it was heard but is silent by now, there is nothing
- * to report. A record with notes (HW_NOTE()) is not removed, because the driver uses it. */
+/* Takes over a device whose state no node has decided. If the device was heard but is silent by now, there is
+ * nothing to report. A record with notes (HW_NOTE()) is not removed, because the driver uses it. */
 static void take_over_new(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;

@@ -17,8 +17,8 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
  * the next owner has to publish the present one. Returns whether the state was applied.
  */
 bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first);
-/* The store has a newer state of a device for which this node is authoritative. Raises the seq of this node's state, so
- * that this state is newer. */
+/* Raises the seq of this node's state, so that the state is newer than that in the store. Called if the store has a
+ * newer state of a device for which this node is authoritative. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq);
 /* Returns the seq that replaces an invalid one: the device's known seq. If there is none (`i` is HW_NIL, or the seq
  * is 0), returns the wall clock. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forms: whether this node can hear a device, and so may judge it.
+ * The form of a group: whether this node receives the heartbeats of a device, and so may judge the device.
  *
  * Nodes may have different groups, for example during a rolling reload. The form of a group (struct hw_group.form_hash)
- * is a hash of all settings that decide whether its devices are heard. A device's record, and its hash in Redis,
- * contain the form in which the device was last heard.
+ * is a hash of all settings that decide which heartbeats of its devices a node receives. A device's record, and its
+ * hash in Redis, contain the form that its group had when a node last received a heartbeat of the device.
  *
- * Rule: a node judges a device only if the node has the filters of the device's group, and if the device was last
- * heard, by any node, in the form that the group has on this node. An unknown form counts as the same form. If a device
- * was heard only in another form, its silence proves nothing. A single monitor judges every device of its groups.
+ * Rule: a node judges a device only if two conditions hold. The node has the filters of the device's group. And the
+ * form in the device's record is the form of that group on this node, or is unknown. If the record has another form,
+ * the device's silence proves nothing. A single monitor judges every device of its groups.
  *
  * After a reload that changes a group's form, silence counts from zero, because no message was expected on the new
  * filters before.
@@ -21,13 +21,13 @@
 
 #include "monitor_priv.h"
 
-/* Whether the form of the device's group has changed since the device was last heard. */
+/* Whether the device's last heartbeat is older than the last change of the form of its group. */
 static inline bool hw_form_is_older(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return d->last_seen_ns < m->form[d->group].heard_ns;
 }
 
-/* Whether a device was last heard in the form that its group has on this node. */
+/* Whether the form of the device's last heartbeat is the form of its group on this node. */
 static inline bool hw_form_is_ours(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return (d->form == HW_FORM_OURS || d->form == HW_FORM_MOVED) && !hw_form_is_older(m, d);
@@ -65,7 +65,7 @@ int hw_form_group(struct hw_monitor *m, struct hw_id device, const char *name, s
 /* Returns the group whose id_prefix is the longest that the id begins with. If several prefixes have this length,
  * returns the first group in the file. */
 uint16_t hw_form_guess_group(const struct hw_groups *g, struct hw_id device);
-/* Notes the form in which another node heard the device; 0: unknown. */
+/* Notes the form in the record of another node about the device; 0: unknown. */
 void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form);
 /* Called before and after a change of the groups. hw_form_begin() notes the forms before the change, and
  * hw_form_end() applies the difference. The caller frees `was`. hw_form_begin() returns 0 or -ENOMEM. */

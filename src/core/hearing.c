@@ -16,8 +16,8 @@ struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t k)
 	return hw_canary_can_be_had(h, k) ? HW_MONO_NEVER : hw_hearing_believed_at(h, k);
 }
 
-/* Whether the broker has not confirmed the canary. The canary may then be missing because it was never sent, while
- * the devices' messages still arrive. */
+/* Whether the broker has not confirmed the canary. A missing canary may then be one that was never sent, while the
+ * devices' messages still arrive. */
 static bool may_be_unsent(const struct hw_hearing_filter *f)
 {
 	return f->ever && f->answer != HW_CANARY_TAKEN;
@@ -299,9 +299,9 @@ static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct h
 	}
 }
 
-/* A canary that a device waited for is lost. The group is deaf since the last message on the filter before that
- * canary, because heartbeats since then may be lost even if the filter delivers now. Returns whether to report the
- * deafness. */
+/* Makes the group of a filter deaf, if a canary that a device waited for is lost on this filter. The group is deaf
+ * since the last message on the filter before that canary. Heartbeats since then may be lost even if the filter
+ * delivers now. Returns whether to report the deafness. */
 static bool take_mute(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];

@@ -54,12 +54,13 @@ struct hw_hearing_do {
 int hw_hearing_configure(struct hw_hearing *h, const struct hw_sight *s, const struct hw_groups *groups,
                          const char *node, struct hw_mono now);
 
-/* All readers are subscribed (again): every filter must be proven again. */
+/* Called when all readers are subscribed (again). Every filter must then be proven again. */
 void hw_hearing_subscribed(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now);
-/* A connection was lost. Canaries that were on their way may never come back, which proves nothing. */
+/* Called when a connection is lost. Canaries that were on their way may never come back, which proves nothing. */
 void hw_hearing_interrupted(struct hw_hearing *h);
 
-/* A device of this group will be judged soon. Requests canaries on the filters that are not proven since `need`. */
+/* Requests canaries on the filters of a group that are not proven since `need`, because a device of the group will
+ * be judged soon. */
 static inline void hw_hearing_ask(struct hw_hearing *h, uint16_t group, struct hw_mono need)
 {
 	h->group[group].want = hw_mono_later(h->group[group].want, need);
@@ -74,7 +75,8 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
                                          uint16_t group, struct hw_mono need, uint32_t online, int64_t *wait_ns,
                                          size_t *filter);
 
-/* Called while a group is deaf, with the number of its heartbeats so far on all filters, and of its online devices. */
+/* Called while a group is deaf, with the number of its heartbeats so far on all filters, and the number of its
+ * online devices. */
 void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, uint64_t heartbeats, uint32_t online);
 
 /* Call until it requests nothing. */
@@ -88,8 +90,8 @@ struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t filter);
  * INT64_MAX: they do not end this deafness. */
 struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_mono now, size_t filter);
 
-/* The upstream of a group is down, or is up. After it is up again, a grace passes before the group is no longer blind.
- * Returns whether to report that the upstream went down. */
+/* Notes that the upstream of a group is down, or is up. After it is up again, a grace passes before the group is no
+ * longer blind. Returns whether to report that the upstream went down. */
 bool hw_hearing_upstream(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, uint16_t group, bool away,
                          int64_t grace_ns);
 

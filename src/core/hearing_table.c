@@ -126,8 +126,9 @@ static bool is_kept(void *arg, size_t k)
 	return x->filter[k].group == x->group;
 }
 
-/* The filter x->was of an old group is at `k` of the new table, in another group. That group is an heir of the old
- * one. If a canary came back on the filter before, it is required in the new group too. */
+/* Makes the group of filter `k` in the new table an heir of the group of filter x->was in the old table; they are
+ * different groups with the same filter. If a canary came back on the filter before, a canary is required in the new
+ * group too. */
 static bool add_heir(void *arg, size_t k)
 {
 	struct heirs *x = arg;

@@ -75,8 +75,8 @@ static void count_fault(struct hw_monitor *m, const char *id, size_t len, const 
 
 /* --- messages ---------------------------------------------------------------- */
 
-/* Without a store, heartwheel learns the state of its previous run only from the retained statuses that it published.
- */
+/* Learns a device's state from a retained status. Without a store, heartwheel learns the state of its previous run
+ * only from the retained statuses that it published. */
 static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct intake *in, struct hw_payload *p)
 {
 	if (hw_registry_find(m->registry, in->id, in->id_len) != HW_NIL || p->seq <= 0 ||
@@ -173,8 +173,8 @@ static struct hw_payload *read_goodbye(const struct hw_group *g, const struct hw
 	return p;
 }
 
-/* A heartbeat of the device `i` was applied. If its filter belongs to another group than the device, its captures do
- * not name the device's parents. */
+/* Notes the parents of the device `i` after its heartbeat was applied. If the filter belongs to another group than
+ * the device, the captures of the topic do not name the device's parents. */
 static void note_parents(struct hw_monitor *m, const struct intake *in, const struct hw_message *msg, uint32_t i,
                          bool was_online)
 {
@@ -276,10 +276,10 @@ static unsigned number_of_filter(const struct hw_monitor *m, const struct hw_mes
 }
 
 /*
- * A device's goodbye has arrived again with the retain flag, on the same filter and with no other message between.
- * Either the device stopped again, or a bridge has reconnected and repeats many goodbyes. So if goodbyes of several
- * devices arrive within AGAIN_NS, they count as repeated, and these devices are left to their timeouts. This includes
- * the first device if it is not judged yet.
+ * Whether a goodbye is one of many that a bridge repeats. The device's goodbye has arrived again with the retain flag,
+ * on the same filter and with no other message between. Either the device stopped again, or a bridge has reconnected
+ * and repeats many goodbyes. So if goodbyes of several devices arrive within AGAIN_NS, they count as repeated, and
+ * their devices are left to their timeouts. This includes the first of these devices if it is not judged yet.
  */
 static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
@@ -554,7 +554,8 @@ static void find_answers(const struct hw_monitor *m, const struct hw_message *ms
 	}
 }
 
-/* Matches the next message while the memory of this one is being fetched. */
+/* Finds the group and the device id of each message, and then all the devices' records. The prefetches fetch the
+ * memory of one record while the next message is matched. */
 static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
 {
 	for (size_t k = 0; k < n; k++) {
@@ -608,9 +609,9 @@ static void skip_byte_order_mark(struct hw_message *msg)
 	msg->payload_len -= sizeof(mark);
 }
 
-/* Handles a message on a topic of a group's `while`. Returns true if this is all: the message matches no device's
- * filter, or it is an old retained message. While the retained values still arrive, the retain flag does not show
- * that a message is old. */
+/* Handles a message on a topic of a group's `while`. Returns true if no other code has to handle the message: it
+ * matches no device's filter, or it is an old retained message. While the retained values still arrive, the retain
+ * flag does not show that a message is old. */
 static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
                           const struct intake *in)
 {

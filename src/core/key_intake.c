@@ -16,8 +16,8 @@
 
 /* --- present keys ------------------------------------------------------------ */
 
-/* Another program has renewed the key, so the device's last_seen is this instant. Only the displayed value changes: the
- * deadline of the device's heartbeats stays. */
+/* Sets the device's last_seen to this instant, because another program has renewed its key. Only the displayed value
+ * changes: the deadline of the device's heartbeats stays. */
 static void prove(struct hw_monitor *m, struct hw_now now, struct hw_device *d, struct hw_key *k, int64_t ttl_ms)
 {
 	k->proved_ns = hw_monitor_key_seen(m, now).ns;
@@ -106,8 +106,8 @@ static struct hw_evidence key_gone(const struct hw_monitor *m, struct hw_now now
 	};
 }
 
-/* A device is about to become offline because its key is missing. Returns whether the notification of the key's end was
- * missed. */
+/* Notes that a device is about to become offline because its key is missing. Returns whether the notification of the
+ * key's end was missed. */
 static bool convicted(struct hw_monitor *m, struct hw_now now, struct hw_key *k, unsigned why, int64_t late_ns)
 {
 	int64_t seen = hw_monitor_key_seen(m, now).ns;
@@ -173,9 +173,8 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 /* --- inputs ------------------------------------------------------------------ */
 
 /*
- * A key is found that caused no notification. Returns whether the device's owner may have written it: the owner may
- * write a key before its transition reaches this node. If the device is known by a key already, another program has
- * written it.
+ * Whether the device's owner may have written a key that was found and caused no notification. The owner may write a
+ * key before its transition reaches this node. If the device is known by a key already, another program has written it.
  */
 static bool may_be_the_owners(const struct hw_monitor *m, uint32_t i, unsigned why, const char *id, size_t len)
 {

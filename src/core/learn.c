@@ -91,7 +91,7 @@ static void keep(unsigned kept[KEPT], unsigned l)
 	}
 }
 
-/* False: `l` is not among the largest gaps of this window. */
+/* Notes a gap of level `l`. Returns false if it is not among the largest gaps of this window. */
 static bool learn(struct hw_gaps *g, unsigned l)
 {
 	if (l <= get(g, THIS(KEPT - 1)))
@@ -108,11 +108,13 @@ static bool learn(struct hw_gaps *g, unsigned l)
 void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t max_ms, unsigned mistakes,
                          int64_t per_ms, unsigned least_gaps)
 {
-	/* Two windows hold the gaps that are exceeded two to four times: more would need more than KEPT gaps. A window
-	 * is never longer than a day, so that a device that sends more often is followed within two. */
+	/* The window is so long that two windows hold two to four gaps that are exceeded as often as allowed; more
+	 * gaps would need more room than KEPT. A window is at most a day long: a device that sends more often gets a
+	 * shorter timeout within two windows. */
 	double a_day = (double)mistakes * (double)DAY_MS / (double)per_ms;
 	double window = fmin(1, 2 / a_day);
-	/* One mistake says little where four a day are allowed, and much where one a month is. */
+	/* A mistake adds a larger step if mistakes are allowed rarely: one mistake says little where four a day are
+	 * allowed, and much where one a month is allowed. */
 	double step = fmin(16, 16 * 0.35 / M_LN2 * pow(a_day, -0.25));
 	*rules = (struct hw_learn_rules){
 		.timeout_min_ms = min_ms,
@@ -131,9 +133,9 @@ static unsigned elapsed(const struct hw_gaps *g, unsigned unit)
 	return (unit - get(g, BEGAN)) & 1023;
 }
 
-/* The level that is exceeded as often as mistakes are allowed in these two windows: the nth largest gap if n are
- * allowed. If under one is allowed, the largest gap is extended by a Pareto tail through all that are kept (Hill's
- * estimator, with 0.7 of its slope). */
+/* Returns the level that is exceeded as often as mistakes are allowed in these two windows. If n mistakes are
+ * allowed, this is the nth largest gap. If less than one is allowed, the largest gap is extended by a Pareto tail
+ * through all gaps that are kept (Hill's estimator, with 0.7 of its slope). */
 static unsigned exceeded_as_allowed(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
 {
 	unsigned v[KEPT], n = 0;
@@ -170,7 +172,7 @@ static unsigned estimate(const struct hw_gaps *g, const struct hw_learn_rules *r
 	return least((l + STEP - 1) / STEP * STEP, LEVEL_MAX);
 }
 
-/* The level in force: the estimate, or the bridge over it. */
+/* Returns the level in force: the estimate, or the doubled timeout after a mistake (BRIDGED) if that is longer. */
 static unsigned in_force(const struct hw_gaps *g)
 {
 	unsigned t = get(g, TIMEOUT), bridged = get(g, BRIDGED);
@@ -185,7 +187,8 @@ static int64_t bounded_ms(const struct hw_learn_rules *rules, unsigned l)
 	return ms < rules->timeout_min_ms ? rules->timeout_min_ms : ms;
 }
 
-/* A gap in which the device was called offline, with level `l`, over a timeout of level `timeout`. */
+/* Handles a gap of level `l` that was longer than the timeout, whose level is `timeout`: the device was called
+ * offline in the gap. */
 static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned l, unsigned timeout)
 {
 	bool far = l > timeout + FAR;
@@ -212,14 +215,14 @@ static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsig
 	}
 }
 
-/* A gap of an online device, with level `l`. False: the timeout stays as it is. */
+/* Handles a gap of level `l` in which the device stayed online. Returns false if the timeout stays as it is. */
 static bool usual_gap(struct hw_gaps *g, unsigned l)
 {
 	bool learned = learn(g, l);
 	unsigned median = get(g, MEDIAN), bridged = get(g, BRIDGED), timeout = get(g, TIMEOUT);
 	if (l != median)
 		set(g, MEDIAN, l > median ? median + 1 : median - 1);
-	/* One short gap may belong to the new habit, too: the bridge goes down by halves. */
+	/* The doubled timeout ends by halves, because one short gap may also belong to the new habit. */
 	if (bridged && l <= timeout)
 		set(g, BRIDGED, bridged > timeout + BRIDGE / 5 ? timeout + (bridged - timeout) / 2 : 0);
 	return learned || bridged;

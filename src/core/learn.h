@@ -12,9 +12,10 @@
  *   follows (a third one, if it is over three timeouts long). So one outage is never learned.
  * - After such a gap the timeout is doubled until a usual gap comes. A device that sends half as often from now on is
  *   thus called offline for it once.
- * - What is two windows old is forgotten. A window is at most one day long, or 20 gaps if these take longer.
+ * - A gap that is two windows old is forgotten. A window is at most one day long, or 20 gaps if these take longer.
  *
- * Cost: 24 bytes a device; no allocation; integers alone; a constant number of steps a gap. Pure, private to the core.
+ * Cost: 24 bytes a device; no allocation; no floating point; a constant number of steps for each gap. Pure, private to
+ * the core.
  */
 #ifndef HW_LEARN_H
 #define HW_LEARN_H
@@ -29,7 +30,7 @@ struct hw_gaps {
 	uint64_t word[3];
 };
 
-/* What a group says about learning. Set by hw_learn_rules_init() alone. */
+/* The rules of a group for learning. Only hw_learn_rules_init() sets them. */
 struct hw_learn_rules {
 	int64_t timeout_min_ms, timeout_max_ms;
 	int64_t unit_ms;      /* a 16th of a window */

@@ -20,12 +20,12 @@
 /* Notes a device without a record. `state`: PROVISIONAL if only a heartbeat shows that it exists. `group` < 0: its
  * group is not known; the first group counts. */
 void hw_left_out_note(struct hw_monitor *m, int group, const char *id, size_t len, enum hw_state state);
-/* Whether the store has the device, which is left out. Its stored record is read before its messages count: otherwise
- * it would be a new device. */
+/* Whether the store has the device, which has no record here. Its stored record is read before its messages count:
+ * otherwise it would be a new device. */
 bool hw_left_out_is_stored(const struct hw_monitor *m, const char *id, size_t len);
 /* The device has a record, or was forgotten. */
 void hw_left_out_remove(struct hw_monitor *m, const char *id, size_t len);
-/* Adds the online ones of this node's partitions to the running count of unjudged devices. */
+/* Adds the left-out online devices of this node's partitions to the running count of unjudged devices. */
 void hw_left_out_count(struct hw_monitor *m);
 
 #endif

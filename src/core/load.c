@@ -119,8 +119,8 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	return 0;
 }
 
-/* The device sent a message before its record was read. A heartbeat makes the device online, whatever is stored. A
- * goodbye does not count, because the monitor is blind while it starts. */
+/* Applies a stored record to a device that has sent a message before the record was read. A heartbeat makes the
+ * device online, whatever is stored. A goodbye does not count, because the monitor is blind while it starts. */
 static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -159,9 +159,9 @@ static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeou
 		x->own_timeout_ms = own_timeout_ms;
 }
 
-/* A stream entry does not contain the device's source, so the source was assumed to be MQTT. The stored source
- * replaces this assumption. If the device does send heartbeats, the next one adds MQTT again. HW_SOURCE_KEY stays if
- * a key was found since. */
+/* Takes the device's source from the store. A stream entry does not contain the source, so the source was assumed to
+ * be MQTT; the stored source replaces this assumption. If the device does send heartbeats, the next one adds MQTT
+ * again. HW_SOURCE_KEY stays if a key was found since. */
 static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 {
 	unsigned had = hw_device_source(d);

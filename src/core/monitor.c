@@ -74,7 +74,8 @@ void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_
 		set_pace(m);
 }
 
-/* A reload adds topics of `while`. Their retained values arrive before the second barrier from now is back. */
+/* Notes that a reload adds topics of `while`. Their retained values arrive before the second of the barriers that
+ * are sent from now on is back. */
 static void expect_upstreams(struct hw_monitor *m)
 {
 	if (m->upstream.asking && m->upstream.after == UINT64_MAX)

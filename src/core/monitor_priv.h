@@ -84,16 +84,16 @@ struct hw_left_out_device {
 	uint64_t hash; /* of its id, odd; 0: this slot is free */
 	uint16_t group;
 	uint8_t partition, state;
-	bool found; /* the present reading of the store has returned it, or it was noted since */
+	bool found; /* the present reading of the store has returned the device, or the device was noted since */
 };
 
 struct hw_left_out {
 	struct hw_left_out_device *all; /* owned; `cap` slots, `n` of them in use */
 	uint32_t n, cap;
-	uint32_t in[HW_PARTITIONS]; /* how many of them are in each partition */
-	struct hw_partitions more,
-		more_found;  /* partitions with further ones; and those noted in the present reading */
-	struct hw_mono next; /* they are not read again before this */
+	uint32_t in[HW_PARTITIONS];            /* how many of them are in each partition */
+	struct hw_partitions more, more_found; /* partitions with more left-out devices than are remembered; and those
+	                                        * noted in the present reading */
+	struct hw_mono next;                   /* they are not read again before this */
 };
 
 /* The partitions that this node owns and decides for (gate.h). */
@@ -313,9 +313,9 @@ static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint3
 }
 
 /*
- * The store or the stream has returned a record with this seq, so the store has the record. Exception: if only this
- * node writes the record and its own seq is greater, the record still counts as missing. This node may lose the
- * partition before it has written the greater seq.
+ * Notes that the store or the stream has returned a record with this seq, so the store has the record. Exception: if
+ * only this node writes the record and its own seq is greater, the record still counts as missing. This node may lose
+ * the partition before it has written the greater seq.
  *
  * The node that wrote the record has also published its status, so the status is no longer pending. Exception: while
  * another store is read for the first time.
@@ -342,7 +342,7 @@ static inline bool hw_monitor_skips_refreshes(const struct hw_monitor *m)
 	return m->conf.ttl_factor >= 4;
 }
 
-/* The values of a group's `while` topics may have changed. */
+/* Called when the values of the group's `while` topics may have changed. */
 void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now);
 
 static inline bool hw_monitor_is_blind(const struct hw_monitor *m)

@@ -8,7 +8,8 @@
 
 /*
  * Called before a device becomes offline, by a decision of this node or by an entry of the stream. If the device is a
- * parent, its children go offline too if their group has parent_death = take. `delay_ns` as in struct hw_transition.
+ * parent, and its children's group has parent_death = take, the children go offline too. `delay_ns` as in struct
+ * hw_transition.
  */
 void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_reason reason, int64_t delay_ns);
 /* Its state is another than offline now. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long the cause of a device's death is unknown because a parent may be the cause. See docs/incidents.md and
- * parent_wait.h.
+ * Decides how long it is unknown why a device became offline, because its parent may be the cause. See
+ * docs/incidents.md and parent_wait.h.
  *
- * If a device becomes offline while a parent is online, there are two explanations. The device stopped by itself; or
- * the parent has stopped too and is found silent at its deadline, or has just come back and the device follows soon.
- * The first heartbeat of the parent after the device's transition decides: the parent did not stop. heartwheel checks
- * parents once a second, so heartbeats cost nothing.
+ * If a device becomes offline while a parent is online, there are two explanations. The device stopped by itself. Or
+ * its parent is the cause: the parent has stopped too and is found silent at its deadline, or the parent has just come
+ * back and the device follows soon. The first heartbeat of the parent after the device's transition decides: the parent
+ * did not stop. heartwheel checks parents once a second, so heartbeats cost nothing.
  *
  * If there is no memory or room for a wait, the cause stays unknown for the whole of wait_ms.
  */

@@ -115,7 +115,7 @@ void hw_parents_clear(struct hw_parents *p, uint32_t child);
  * join during the walk. */
 void hw_parents_walk(const struct hw_parent *p, struct hw_parent_walk *w);
 uint32_t hw_parents_step(const struct hw_parents *p, uint32_t parent, struct hw_parent_walk *w);
-/* The parent has left the queue. Removes a parent without children. */
+/* Called when the parent has left the queue. Removes a parent without children. */
 void hw_parents_unqueued(struct hw_parents *p, uint32_t parent);
 
 /* Bytes in use. For tests and the benchmark. */

@@ -24,17 +24,18 @@
 #include "monitor_priv.h"
 #include "verdict.h"
 
-/* A device of a group with probes is due in the wheel. Returns whether it was due for a probe; if so, it is armed
- * again. */
+/* Handles a device of a group with probes that is due in the wheel. Returns whether the device was due for a probe;
+ * if so, it is armed again. */
 bool hw_probe_due(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e);
 
-/* An online device was heard. Returns whether the device may be armed for a later tick than its first probe. */
+/* Called when an online device was heard. Returns whether the device may be armed for a later tick than its first
+ * probe. */
 bool hw_probe_heard(struct hw_monitor *m, uint32_t i);
 
 /*
- * This node becomes authoritative for a device. Only the previous owner received the answers to its own probes. So if
- * the first probe is overdue, the device counts as silent for probe_after only, and gets a probe before it is judged.
- * Returns whether the device must be armed again.
+ * Called when this node becomes authoritative for a device. Only the previous owner received the answers to its own
+ * probes. So if the first probe is overdue, the device counts as silent for probe_after only, and gets a probe before
+ * it is judged. Returns whether the device must be armed again.
  */
 bool hw_probe_taken_over(struct hw_monitor *m, struct hw_now now, uint32_t i);
 

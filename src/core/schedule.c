@@ -220,9 +220,9 @@ static void take_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_
 }
 
 /*
- * Takes the clock from the answer to an order. An answer that took longer than HW_ORDER_PATIENCE_MS is ignored: its
- * time is old, for example because this process was stopped. After several such answers, the next good one would seem
- * to show that the clock was set ahead.
+ * Takes the clock from the answer to an order. Ignores an answer that took longer than HW_ORDER_PATIENCE_MS: its time
+ * is old, for example because this process was stopped. After several such answers, the next good one would seem to
+ * show that the clock was set ahead.
  */
 static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct hw_mono asked, int64_t redis_ms)
 {
@@ -230,7 +230,7 @@ static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct h
 		take_clock(s, now, redis_ms);
 }
 
-/* Takes the clock from a message of unknown age. A much earlier time is ignored, because the message may be old. If the
+/* Takes the clock from a message of unknown age. Ignores a much earlier time, because the message may be old. If the
  * clock was set back, the next order shows it. */
 void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms)
 {
@@ -361,7 +361,8 @@ void hw_schedule_drop(struct hw_schedule *s, struct hw_task_id task)
 		forget(s, i);
 }
 
-/* Moves due tasks to the queue. A task whose rank has grown since it was armed is armed again. */
+/* Moves due tasks to the queue. The rank of this instance for a task's receiver may have grown since the task was
+ * armed. The task is then due later, and is armed again. */
 static void turn(struct hw_schedule *s, struct hw_mono now)
 {
 	unsigned budget = TURN_BUDGET;
@@ -489,7 +490,8 @@ void hw_schedule_claimed(struct hw_schedule *s, struct hw_mono now, uint64_t ser
 			continue;
 		*slot = HW_NIL;
 		sent += tasks[k].sent;
-		/* From now on this instance tries the task in the order of ranks, as the other instances do. */
+		/* From now on this instance tries the task in the order of ranks (an instance's place in the order
+		 * for a receiver), as the other instances do. */
 		at(s, i)->node.user &= (uint8_t)~HW_ENTRY_OWN;
 		if (tasks[k].due_ms > 0)
 			put_back(s, i, tasks[k].due_ms);

@@ -125,7 +125,7 @@ static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono no
 		end_cause(s, cause, now, lossy);
 }
 
-/* A source delivers again. If no other source stands still, the standstill is over. */
+/* Notes that a source delivers again. If no other source stands still, the standstill is over. */
 static void moves(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	if (!r->still)
@@ -182,8 +182,8 @@ void hw_sight_publisher(struct hw_sight *s, bool up)
 	s->refused = false;
 	if (up)
 		return;
-	/* The publisher lost the barriers that it had not sent yet. The sources must not wait for these barriers, or
-	 * count their absence as a loss. */
+	/* The publisher lost the barriers that it had not sent yet. So the sources do not wait for these barriers,
+	 * and do not count their absence as a loss. */
 	s->floor = s->sent;
 	for (unsigned i = 0; i < s->n_sources; i++) {
 		s->source[i].lasts = false;
@@ -209,8 +209,8 @@ static bool is_late(const struct hw_sight *s, struct hw_mono now, struct hw_mono
 }
 
 /*
- * A broker that stands still for longer than the shortest keepalive disconnects devices, and publishes their wills when
- * it works again. Such goodbyes are doubted.
+ * Doubts goodbyes if the broker may have stood still. A broker that stands still for longer than the shortest keepalive
+ * disconnects devices, and publishes their wills when it works again.
  *
  * The monitor cannot know how long the broker stood still before a barrier was sent. So it uses the time since the last
  * message. In a silent fleet that time is long before every barrier. So a barrier must be late, too: only this shows
@@ -235,8 +235,8 @@ void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source)
 		moves(s, &s->source[source], now);
 }
 
-/* Makes the monitor blind for the time from `from` until now. Messages of that time may be lost, and their devices
- * look silent. */
+/* Makes the monitor blind for the time from `from` until now. Messages of that time may be lost, and the devices
+ * that sent them look silent. */
 static void lost_between(struct hw_sight *s, struct hw_mono from, struct hw_mono now)
 {
 	hw_blind_begin(&s->blind, HW_CAUSE_LOSS, from, true);
@@ -475,7 +475,7 @@ static struct hw_mono mute_at(const struct hw_sight *s, uint64_t tag, int64_t pa
 	return s->publisher_up ? HW_MONO_NEVER : barrier_due(s, tag, pace_ns);
 }
 
-/* Without barriers nothing is proven and no device is judged, so the monitor is blind. */
+/* Makes the monitor blind if the publisher cannot send: without barriers nothing is proven and no device is judged. */
 static void check_publisher(struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns)
 {
 	if (!all_up(s))
@@ -559,9 +559,9 @@ static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sigh
 }
 
 /*
- * When the barriers of a source count as refused, not as late. Case 1: the broker refused the last barrier. Case 2:
- * none has come back since the subscription, after one barrier_timeout of silence or two with traffic. Case 3: a
- * barrier is not back for longer than any backlog explains.
+ * Returns when the barriers of a source count as refused, not as late. Case 1: the broker refused the last barrier.
+ * Case 2: no barrier has come back since the subscription, after one barrier_timeout of silence or two with traffic.
+ * Case 3: a barrier is not back for longer than any backlog explains.
  */
 static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_source *r, struct hw_mono quiet)
 {

@@ -118,7 +118,8 @@ void hw_sight_publisher(struct hw_sight *s, bool up);
 void hw_sight_answered(struct hw_sight *s, struct hw_mono at);
 /* Reports whether the broker refused the last barrier. If so, barriers that are not back are lost, not late. */
 void hw_sight_refused(struct hw_sight *s, bool refused);
-/* when the last stall of this process was found; a delay before it may be this process's own */
+/* Whether the broker has been silent on the barriers' connection for too long after a barrier. If so, the connection
+ * is closed and opened again. */
 bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now);
 void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source);
 void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, uint64_t number);
@@ -127,7 +128,7 @@ void hw_sight_stall(struct hw_sight *s, struct hw_mono planned, struct hw_mono n
 void hw_sight_drained(struct hw_sight *s, struct hw_mono now);
 void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono now);
 
-/* until this barrier is back, a goodbye may be a will of a broker that stood still */
+/* Returns the tag for a device that becomes a suspect now: the second of the barriers that are sent from now on. */
 uint64_t hw_sight_tag(const struct hw_sight *s);
 /* Whether a goodbye that is read now may be a will that a broker publishes after a standstill. Without a publisher
  * every goodbye may be one. */

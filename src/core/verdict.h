@@ -36,8 +36,9 @@ struct hw_evidence {
 	bool delay;      /* GOODBYE: hold the goodbye, for a while or until the group's grace ends */
 	bool touched;    /* PROVEN: there was blindness since the goodbye */
 	bool outrun;     /* PROVEN: the pair was sent before the present deadline */
-	bool by_key;     /* LIFE: a key proves that the device is online. DUE: only a key can prove it. PROVEN: a key
-	                  * kept the device online until last. KEY_GONE: another program's key was known */
+	bool by_key;     /* LIFE: the evidence is a key. DUE: the device is known only by a key, so only the key can
+	                  * prove that it is online. PROVEN: the key kept the device online until last, and not the
+	                  * heartbeats. KEY_GONE: a key that another program writes was known for this device */
 	bool deaf;       /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
 	bool orphaned;   /* DUE: like HW_EVENT_ORPHANED, but the device had to wait for its turn */
 	bool unheard;    /* PROVEN: it is not known yet whether the whole group is silent */

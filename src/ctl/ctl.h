@@ -71,7 +71,7 @@ int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, 
 /* Prints on stderr that the last answer or stream is of a lapsed node. hw_ask() does so once. */
 void hw_warn_if_lapsed(const struct hw_ctl *ctl);
 
-/* Sends a request for a path that was built, and frees the path. Like hw_ask(), with status 200. */
+/* Like hw_ask(), for a path on the heap, and requires status 200. Frees the path. */
 int hw_ask_path(struct hw_ctl *ctl, const char *method, struct hw_path *path, struct hw_answer *a);
 /* Requests `path` and prints the answer, as JSON or with `show`. Returns the exit status. */
 int hw_ask_and_show(struct hw_ctl *ctl, const char *path, bool json,

@@ -128,7 +128,8 @@ static bool on_news_line(void *arg, const char *line)
 	return fflush(stdout) == 0;
 }
 
-/* Incidents have no prefix and no state of a device, and --json prints transitions alone. */
+/* Whether incidents are printed too. They are not if a filter is given, because the filters are those of devices,
+ * and not with --json, which prints transitions only. */
 static bool wants_news(const struct hw_args *args)
 {
 	return !args->json && !args->state && !args->group && !args->prefix;

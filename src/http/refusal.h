@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Replaces the HTML pages with which evhttp refuses requests by JSON. Refuses requests with Transfer-Encoding, because
- * evhttp does not limit the lines between their chunks. */
+/* evhttp refuses a request with an HTML page; this file sends JSON instead. It also refuses each request with
+ * Transfer-Encoding, because evhttp does not limit the lines between chunks. */
 #ifndef HW_HTTP_REFUSAL_H
 #define HW_HTTP_REFUSAL_H
 

@@ -10,8 +10,8 @@
 
 #include "incident/incidents_priv.h"
 
-/* Whether a new name takes the place of `a` before that of `b`: of the node that was not reported for longer, or that
- * has been blind for longer. */
+/* Whether a new node takes the place of `a` rather than that of `b`: the place of the node that was not reported for
+ * longer, or that has been blind for longer. */
 static bool leaves_before(const struct hw_incident_node *a, const struct hw_incident_node *b)
 {
 	if (a->reported != b->reported)
@@ -19,8 +19,8 @@ static bool leaves_before(const struct hw_incident_node *a, const struct hw_inci
 	return a->blind && (!b->blind || a->since < b->since);
 }
 
-/* Adds a node. If all places are taken, the devices of the node that leaves wait on for the new one: the time that it
- * has seen goes on from that of its predecessor. */
+/* Adds a node. If all places are taken, the new node replaces another one. The devices of the replaced node then
+ * wait for the new one, and the time for which the replaced node has seen the fleet counts on. */
 static struct hw_incident_node *add_node(struct hw_incidents *e, const char *name)
 {
 	struct hw_incident_node *n = &e->nodes[0];

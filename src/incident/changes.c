@@ -73,7 +73,8 @@ static bool give_incident(struct hw_incidents *e, struct hw_change *out)
 	return false;
 }
 
-/* If a device has moved, it is returned twice: it has left one incident, and it has joined another. */
+/* Returns the next change of a member. A device that has moved is returned twice: it has left one incident, and it
+ * has joined another. */
 static bool give_member(struct hw_incidents *e, struct hw_change *out)
 {
 	while (e->changed_devices) {

@@ -50,7 +50,7 @@ static bool is_mass(const struct hw_incidents *e, const struct hw_incident_group
 /* --- moving ---------------------------------------------------------------------------------------------------------
  */
 
-/* The devices behind `d` that are in the same incident because of `d`. */
+/* Moves the devices behind `d` that are in the same incident because of `d`. */
 static void take_along(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	for (struct hw_link *l = d->children; l; l = l->next)
@@ -123,7 +123,7 @@ static struct hw_incident *open_mass(struct hw_incidents *e, struct hw_incident_
 	return i;
 }
 
-/* Moves the devices in the group's window to a new mass incident. */
+/* Moves the devices of the group that have just become down (in the group's window) to a new mass incident. */
 static void gather_mass(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	struct hw_incident_group *g = d->group;
@@ -214,7 +214,8 @@ void hw_class_place(struct hw_incidents *e, struct hw_incident_device *d)
 /* --- classes --------------------------------------------------------------------------------------------------------
  */
 
-/* Members are counted by class, so a device leaves its incident before its class changes. */
+/* Changes the class of a device. Members are counted by class, so the device leaves its incident before its class
+ * changes. */
 static void set_class(struct hw_incidents *e, struct hw_incident_device *d, enum hw_incident_class class)
 {
 	struct hw_incident *was = d->in;

@@ -82,8 +82,8 @@ void hw_device_free(struct hw_incidents *e, struct hw_incident_device *d)
 	free(d);
 }
 
-/* Returns when the weight will be below `to`. The result is always later than now; otherwise rounding could make a
- * timer fire without end. */
+/* Returns when the weight of a device will have fallen below `to`. The result is always later than now; otherwise
+ * rounding could make a timer fire without end. */
 static int64_t falls_at(const struct hw_incidents *e, const struct hw_incident_device *d, double to)
 {
 	double ms = (double)d->weight > to ? (double)e->conf.flap_half_ms * log2((double)d->weight / to) : 0;

@@ -41,12 +41,14 @@
 #include "heartwheel/time.h"
 #include "incident/window.h"
 
-#define HW_INCIDENT_ID         12   /* characters: 9 of the time, base 36, and 3 random ones */
-#define HW_INCIDENT_RECEIVERS  32   /* a bit of a mask each */
-#define HW_INCIDENT_PARALLEL   8    /* messages of a receiver that are being sent */
-#define HW_INCIDENT_NEWS       100  /* in a message; the rest is counted */
-#define HW_INCIDENT_PARENTS    4    /* of a device */
-#define HW_INCIDENT_ANCESTORS  64   /* with more, or in a circle, a device loses its newest parent */
+#define HW_INCIDENT_ID        12  /* characters: 9 of the time, base 36, and 3 random ones */
+#define HW_INCIDENT_RECEIVERS 32  /* a bit of a mask each */
+#define HW_INCIDENT_PARALLEL  8   /* messages of a receiver that are being sent */
+#define HW_INCIDENT_NEWS      100 /* in a message; the rest is counted */
+#define HW_INCIDENT_PARENTS   4   /* of a device */
+#define HW_INCIDENT_ANCESTORS                                                                                          \
+	64                          /* if a device has more ancestors than this, or if its parents form a circle, it   \
+	                             * loses its newest parent */
 #define HW_INCIDENT_SILENCES   1000 /* without those of the file */
 #define HW_INCIDENT_SECTIONS   100  /* [silence] sections */
 #define HW_INCIDENT_WINDOWS    16   /* of a section */
@@ -145,8 +147,9 @@ struct hw_incidents; /* opaque */
 /* Copies the configuration. Returns NULL without memory, or if hw_incidents_configure() would refuse it. */
 struct hw_incidents *hw_incidents_new(const struct hw_incidents_conf *conf, struct hw_now now);
 void hw_incidents_free(struct hw_incidents *e);
-/* A reload. Returns 0, -EINVAL (too many receivers or sections, or a wrong matcher) or -ENOMEM. After -EINVAL nothing
- * has changed. A receiver is identified by its name; a new one gets only the news of later incidents. */
+/* Applies a reload of the configuration. Returns 0, -EINVAL (too many receivers or sections, or a wrong matcher) or
+ * -ENOMEM. After -EINVAL nothing has changed. A receiver is identified by its name; a new one gets only the news of
+ * later incidents. */
 int hw_incidents_configure(struct hw_incidents *e, struct hw_now now, const struct hw_incidents_conf *conf);
 
 /* --- the state after a start: incidents, then sent, devices, members, silences, receivers, and hw_incidents_loaded() -
@@ -154,30 +157,32 @@ int hw_incidents_configure(struct hw_incidents *e, struct hw_now now, const stru
 
 struct hw_incident_view; /* below */
 
-/* An incident of device:incidents, or a closed one whose end a receiver must still be sent. The texts are copied. */
+/* Loads an incident of device:incidents, or a closed one whose end a receiver must still be sent. The texts are
+ * copied. */
 int hw_incidents_load(struct hw_incidents *e, const struct hw_incident_view *v);
 /* A field `to:RECEIVER`. Unknown receivers are ignored. */
 int hw_incidents_load_sent(struct hw_incidents *e, const char *incident, const char *receiver, enum hw_news last,
                            bool acknowledged, bool flapping, uint32_t count, int64_t at_ms);
-/* The data in a receiver's hash. `from_ms` 0: unknown. If messages were being sent, hw_incidents_load_sending() is
- * called for each. */
+/* Loads a receiver's hash. `from_ms` 0: unknown. If messages were being sent, hw_incidents_load_sending() is called
+ * for each. */
 int hw_incidents_load_receiver(struct hw_incidents *e, const char *receiver, uint64_t n, int64_t from_ms);
 /* `incident`: for an `each` receiver, the incident of the message; else NULL. */
 int hw_incidents_load_sending(struct hw_incidents *e, const char *receiver, uint64_t number, const char *incident);
 
 struct hw_incident_entry; /* below */
-/* A device that is in device:offline or device:unseen now. `wait_ms`: the timeout of its parent, to which `settle`
- * is added; -1: it does not wait. */
+/* Loads a device that is in device:offline or device:unseen now. `wait_ms`: the timeout of its parent, to which
+ * `settle` is added; -1: the device does not wait. */
 int hw_incidents_load_device(struct hw_incidents *e, const struct hw_incident_entry *entry);
-/* A member of an incident. If the device is not loaded, it has returned, and leaves. */
+/* Loads a member of an incident. If the device is not loaded, it has returned, and leaves the incident. */
 int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const char *device,
                              enum hw_incident_class class, int64_t since_ms);
-/* A transition of the last four `flap_half`, for the weight alone. */
+/* Loads a transition of the last four `flap_half`, which only the device's weight needs. */
 int hw_incidents_recall(struct hw_incidents *e, const char *device, int64_t time_ms);
-/* Everything is loaded. Devices without an incident are classified. `first`: nothing was stored before. Then devices
- * that are offline now get incidents that are only listed: neither their begin nor their end is sent. */
+/* Called when everything is loaded. Classifies devices without an incident. `first`: nothing was stored before. Then
+ * devices that are offline now get incidents that are only listed: neither the begin nor the end of these incidents
+ * is sent. */
 int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first);
-/* Redis was emptied or failed over: hw_incidents_change() returns everything again. */
+/* Called when Redis was emptied or failed over. hw_incidents_change() returns everything again. */
 void hw_incidents_rewrite(struct hw_incidents *e);
 
 /* --- what is read ------------------------------------------------------------------------------------------------- */
@@ -192,33 +197,34 @@ struct hw_incident_entry {
 	uint64_t seq;
 };
 
-/* An entry of device:events. An entry with a known seq is skipped. Returns 0 or -ENOMEM. */
+/* Applies an entry of device:events. Skips an entry with a known seq. Returns 0 or -ENOMEM. */
 int hw_incidents_entry(struct hw_incidents *e, struct hw_now now, const struct hw_incident_entry *entry);
-/* An entry of device:parent_heard. It is ignored unless it is about the device's last transition. */
+/* Applies an entry of device:parent_heard. Ignores it unless it is about the device's last transition. */
 void hw_incidents_parent_heard(struct hw_incidents *e, struct hw_now now, const char *id, uint64_t seq,
                                int64_t settle_ms);
 /* device:sight: a node has become blind, or sees again. */
 void hw_incidents_sight(struct hw_incidents *e, struct hw_now now, const char *node, bool blind);
-/* device:groups. `deaf_since_ms` 0: not deaf. Returns 0 or -ENOMEM. */
+/* Applies the data of a group in device:groups. `deaf_since_ms` 0: not deaf. Returns 0 or -ENOMEM. */
 int hw_incidents_group(struct hw_incidents *e, struct hw_now now, const char *group, uint64_t online, uint64_t offline,
                        int64_t deaf_since_ms);
-/* A monitor has renewed its sight record in device:monitor. */
+/* Called when a monitor has renewed its sight record in device:monitor. */
 void hw_incidents_sight_renewed(struct hw_incidents *e, struct hw_now now);
 /* Redis answers, or does not. */
 void hw_incidents_redis(struct hw_incidents *e, struct hw_now now, bool up);
 /* `behind`: the oldest unread entry of a stream is older than HW_INCIDENT_BEHIND. Only news of blindness are sent
  * then. */
 void hw_incidents_behind(struct hw_incidents *e, bool behind);
-/* The group and labels of a device, if the device is known here; also useful for parents. Returns 0 or -ENOMEM. */
+/* Sets the group and labels of a device, if the device is known here, also as a parent. Returns 0 or -ENOMEM. */
 int hw_incidents_describe(struct hw_incidents *e, struct hw_now now, const char *id, const char *group,
                           const char *labels);
-/* A task of the device has failed or expired. This is a notice, which has no end. `text` is its sentence. */
+/* Opens a notice that a task of the device has failed or expired. A notice has no end. `text` is its sentence. */
 int hw_incidents_task(struct hw_incidents *e, struct hw_now now, const char *device, const char *group,
                       const char *text);
 
 /* --- what operators do -------------------------------------------------------------------------------------------- */
 
-/* Returns 0, -ENOENT, or -EEXIST if it is closed. `on` false removes the acknowledgement. */
+/* Acknowledges an incident. `on` false removes the acknowledgement. Returns 0, -ENOENT, or -EEXIST if the incident
+ * is closed. */
 int hw_incidents_acknowledge(struct hw_incidents *e, struct hw_now now, const char *incident, bool on, const char *by,
                              const char *note);
 
@@ -326,8 +332,9 @@ size_t hw_incidents_members(struct hw_incidents *e, const char *incident, const 
 enum hw_incident_class hw_incidents_class(const struct hw_incidents *e, const char *device, const char **incident);
 /* The weight of a device at the time of the last call. */
 double hw_incidents_weight(const struct hw_incidents *e, const char *device);
-/* Calls `each` for the silences until it returns false, beginning with those of the configuration's sections. These
- * have an empty id, and `name` is the section's name; the others have `name` NULL. */
+/* A silence, as hw_incidents_silences() passes it to `each` until `each` returns false. The silences of the
+ * configuration's sections come first. Their `id` is empty, and `name` is the section's name; the others have `name`
+ * NULL. */
 struct hw_silence_state {
 	const char *name;
 	bool in_force;
@@ -336,7 +343,8 @@ void hw_incidents_silences(const struct hw_incidents *e,
                            bool (*each)(void *arg, const struct hw_silence_view *v, const struct hw_silence_state *s),
                            void *arg);
 bool hw_incidents_is_silenced(struct hw_incidents *e, const char *device);
-/* The known parent of an offline device that went offline last, while all its known parents are offline; else NULL. */
+/* Returns the parent of an offline device that went offline last, if all its known parents are offline; otherwise
+ * NULL. */
 const char *hw_incidents_parent(const struct hw_incidents *e, const char *device);
 
 struct hw_incidents_count {

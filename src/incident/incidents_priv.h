@@ -136,7 +136,7 @@ struct hw_receiver {
 	unsigned parallel, position;
 	uint64_t n;         /* the last message's number */
 	int64_t gather_end; /* 0: nothing is gathered */
-	bool waits;         /* the other news wait until a message was sent, or until a stream was read */
+	bool waits;         /* the other news wait, until a message was sent or a stream was read */
 	unsigned n_sending;
 	struct {
 		uint64_t number;
@@ -246,13 +246,13 @@ void hw_device_weigh(struct hw_incidents *e, struct hw_incident_device *d, int64
 /* --- silence.c ---------------------------------------------------------------------------------------------------- */
 
 struct hw_silence *hw_silence_of(struct hw_incidents *e, struct hw_incident_device *d);
-/* The device became offline, or is no longer offline. Silences until online count it. */
+/* Called when a device became offline, or is no longer offline. Silences until online count the device. */
 void hw_silence_offline(struct hw_incidents *e, struct hw_incident_device *d, bool offline);
-/* Data that matchers compare may have changed. Determines the silence and the receivers of the device again, and
- * those of its children. */
+/* Called when data that matchers compare may have changed. Determines again which silence and which receivers match
+ * the device and its children. */
 void hw_silence_refresh(struct hw_incidents *e, struct hw_incident_device *d);
-/* If the device's outage is planned (by a silence), compares the silence that was noted with the present one.
- * `ends`: the outage is over. */
+/* Notes the planned outage of a device: compares the silence that was noted before with the present one. `ends`: the
+ * outage is over. */
 void hw_silence_plan(struct hw_incidents *e, struct hw_incident_device *d, bool ends);
 int hw_silence_configure(struct hw_incidents *e, const struct hw_incidents_conf *conf);
 void hw_silence_step(struct hw_incidents *e);
@@ -288,9 +288,12 @@ void hw_class_begin(struct hw_incidents *e, struct hw_incident_device *d,
                     int64_t wait_ms);                                    /* it is offline or unseen */
 void hw_class_end(struct hw_incidents *e, struct hw_incident_device *d); /* it is so no longer */
 void hw_class_heard(struct hw_incidents *e, struct hw_incident_device *d, int64_t settle_ms);
-/* An unreachable device whose parent has returned is down after `settle`. */
+/* Makes an unreachable device whose parent has returned down after `settle`. */
 void hw_class_settle(struct hw_incidents *e, struct hw_incident_device *d);
-/* The device has become away, or is no longer away. Its children follow. */
+/* hw_class_parent_away(): the parent is now offline or unseen. Each child without an online parent becomes
+ * unreachable, unless the child's own incident was sent to a receiver already.
+ *
+ * hw_class_parent_back(): the parent is online again. Its unreachable children are judged again after `settle`. */
 void hw_class_parent_away(struct hw_incidents *e, struct hw_incident_device *parent);
 void hw_class_parent_back(struct hw_incidents *e, struct hw_incident_device *parent);
 /* Gives a member the place that its class demands. */

@@ -127,8 +127,8 @@ int hw_incidents_recall(struct hw_incidents *e, const char *device, int64_t time
 	return e->failed;
 }
 
-/* Starts a device whose incident is known, or that is classified for the first time. One of its parents may just
- * have returned, so the device also waits for `settle`. */
+/* Starts a loaded device, whose incident is known, or which is classified for the first time. One of its parents may
+ * just have returned, so the device also waits for `settle`. */
 static void start_device(struct hw_incidents *e, struct hw_incident_device *d, bool first)
 {
 	if (hw_device_is_away(d)) {

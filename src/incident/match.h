@@ -26,7 +26,8 @@ struct hw_match_subject {
 /* Parses the lines of `text`, which are separated by newlines. Returns 0, -EINVAL or -ENOMEM. The caller frees *out. */
 int hw_match_parse(const char *text, struct hw_match **out);
 void hw_match_free(struct hw_match *m);
-/* The glob of the first term `group:` from term *k on, and the next term in *k; NULL: there is none. */
+/* Returns the glob of the first term `group:` from term *k on, and sets *k to the term after it; NULL: there is
+ * none. */
 const char *hw_match_group(const struct hw_match *m, size_t *k);
 /* A matcher of NULL matches every device. */
 bool hw_match_is(const struct hw_match *m, const struct hw_match_subject *subject);

@@ -60,7 +60,7 @@ static void take_conf(struct hw_incidents *e, struct hw_receiver *r, const struc
 	r->kept = true;
 }
 
-/* Clears a slot. The next receiver in the slot was not sent what the last one was sent. */
+/* Clears the slot of a receiver, because the next receiver in the slot was not sent what this one was sent. */
 static void clear_slot(struct hw_incidents *e, unsigned slot)
 {
 	for (struct hw_incident *i = e->all; i; i = i->next) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes names, and the sentence of an incident. No other file does this. */
+/* The names of kinds, states, classes and news of incidents, written and parsed, and the sentence that describes an
+ * incident. No other file writes them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

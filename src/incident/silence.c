@@ -38,7 +38,8 @@ uint32_t hw_receiver_mask(const struct hw_incidents *e, const struct hw_incident
 	return mask;
 }
 
-/* Returns the silence that matches. A planned silence is preferred, because it is recorded with the outage. */
+/* Returns the silence that matches the device. Prefers a planned silence, because a planned silence is recorded with
+ * the outage. */
 static struct hw_silence *own_silence(const struct hw_incidents *e, const struct hw_incident_device *d)
 {
 	struct hw_silence *found = NULL;
@@ -64,7 +65,7 @@ struct hw_silence *hw_silence_of(struct hw_incidents *e, struct hw_incident_devi
 	return found;
 }
 
-/* The survey of the device's incident must be made again, and its planned outage must be compared. */
+/* Requests a new survey of the device's incident, and compares the device's planned outage. */
 static void resurvey(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	if (d->in) {
@@ -124,8 +125,9 @@ void hw_silence_plan(struct hw_incidents *e, struct hw_incident_device *d, bool 
 		return;
 	int64_t from = !s ? 0 : d->since_ms > s->begin_ms ? d->since_ms : s->begin_ms;
 	if (d->planned) {
-		/* A transition, which ends the outage, has set since_ms. Else the silence ends, or another one follows
-		 * it. */
+		/* If a transition ends the outage (`ends`), the transition has set since_ms, and the outage ends at
+		 * that time. Otherwise the silence has ended or was replaced by another silence, and the planned
+		 * part of the outage ends now. */
 		int64_t to = ends && d->since_ms < e->now ? d->since_ms : e->now;
 		write_planned(e, d, to);
 		from = to;

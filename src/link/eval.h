@@ -24,7 +24,8 @@ struct hw_eval {
 	bool failed; /* memory ran out: hw_eval_end() returns NULL */
 };
 
-/* Zeroed storage is ready for hw_eval_begin(). Outside of an item, the first argument has place 1. */
+/* Begins a call. `e` may be all zero. Each argument has a place, the index by which its script reads it. Places
+ * count from 1, as in ARGV; after hw_eval_item(), they count from 0, at the start of the item. */
 void hw_eval_begin(struct hw_eval *e);
 /* Begins an item: the next argument has place 0. */
 void hw_eval_item(struct hw_eval *e);

@@ -20,7 +20,7 @@ struct hw_guard {
 	const char *refused; /* the reason of a refusal; NULL: nothing was refused */
 };
 
-/* Uses the caller's storage, which must outlive the reader of the context. */
+/* Installs the guard in the reader (redisReader) of `ac`. `g` must exist until the reader is freed. */
 void hw_guard_set(struct hw_guard *g, redisAsyncContext *ac);
 
 #endif

@@ -15,8 +15,8 @@ struct voice {
 	struct hw_redis_link link;
 	bool begun, ready, waits;
 	struct hw_host named; /* the master in the last answer */
-	/* monotonic. asked_ms: when the unanswered question was sent. at_ms: when the last answered question was
-	 * sent; 0: its answer named no master */
+	/* monotonic. asked_ms: when the last question was sent. at_ms: when the question was sent whose answer is in
+	 * `named`; 0: the last answer named no master */
 	int64_t asked_ms, at_ms;
 	int64_t down_after_ms; /* -1: not known */
 };

@@ -23,8 +23,8 @@
 struct hw_copies {
 	char **filters; /* owned */
 	size_t n;       /* 0: nothing overlaps */
-	bool wild;      /* two filters with wildcards overlap; false: only a message whose topic is itself a filter has
-	                 * copies */
+	bool wild;      /* true: two filters with wildcards overlap, so any message may have copies; false: a message
+	                 * may have copies only if its topic equals a filter */
 };
 
 /* The last message of one reader, and how many copies of it may follow. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One of several nodes: membership, ownership of the partitions, handover, and the fence at the broker. Pure: no
- * socket, clock, log or thread. The caller passes in time and events, and takes out orders:
+ * One of several nodes: membership, ownership of the partitions, handover, and the fence at the broker. Each device
+ * belongs to one of a fixed number of partitions, and one node owns each partition. Pure: no socket, clock, log or
+ * thread. The caller passes in time and events, and takes out orders.
  *
- * hw_nodes_answer(n, now, &answer); or any other event, then while (hw_nodes_next(n, now, &order)) ..., after each
- * event and at hw_nodes_due().
+ * Use: call hw_nodes_answer() or another event function, then call hw_nodes_next() until it returns false. Call
+ * hw_nodes_next() in the same way at the time that hw_nodes_due() returns.
  *
  * Safety depends only on fencing tokens (fencing_token.h): Redis refuses a lesser token, and the node with the lesser
  * token is evicted from the broker (fence.h). Time only decides when another node takes over. The states of a
@@ -12,13 +13,14 @@
  *
  * - none -> claimed (by a script; its answer lists the partitions that were won) -> owned
  * - owned -> none, when a greater token is read
- * - owned -> drained -> withdrawn -> released -> none
+ * - owned -> drained -> withdrawn -> released -> none, when the partition is handed over
  *
- * Redis answers orders over one connection in their order, and at most one order of each kind is unanswered.
- * hw_nodes_redis() ends orders whose answers can no longer come. Later answers show whether Redis has carried them out.
+ * Redis answers the orders of one connection in their sequence, and at most one order of each kind is unanswered. When
+ * the connection to Redis is lost, hw_nodes_redis() drops the unanswered orders. The answers after the reconnect show
+ * whether Redis has carried them out.
  *
- * Memory is fixed, about 300 KB. Cost: an answer or a presence is linear in partitions times members. The queries of
- * the gate take constant time.
+ * Memory is fixed, about 300 KB. Cost: an answer or a presence is linear in partitions times members. The functions
+ * that cluster_gate.c calls take constant time.
  */
 #ifndef HW_NODES_NODES_H
 #define HW_NODES_NODES_H

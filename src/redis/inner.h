@@ -159,8 +159,9 @@ struct hw_sink {
 };
 
 struct hw_load {
-	/* AGAIN: only the outbox is read, after a reconnect or for hw_redis_compare(). The outbox of a Redis that
-	 * was restored from a copy may list statuses that the broker has acknowledged since. */
+	/* AGAIN: only the outbox is read. After a reconnect, because Redis may be a restored copy whose outbox lists
+	 * statuses that the broker has acknowledged since. For hw_redis_compare(), because another node may have
+	 * left statuses pending. */
 	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE, HW_LOAD_AGAIN } stage;
 	char cursor[32];
 	bool scanning;    /* a page is requested */

@@ -444,7 +444,7 @@ def test_a_lease_is_changed_on_one_node_first(env, make):
     b.start(seeing=False)
     m.wait_shared()
     throughout(lambda: set(m.members()) == {a.node, b.node}, 3.5, "both to stay")
-    assert "silent for a lease" not in a.log() + b.log()
+    assert "not renewed its entry" not in a.log() + b.log()
     die_and_return(h, t, "d0", "d1")
     t.agree_all(m.nodes)
 

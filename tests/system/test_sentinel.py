@@ -288,7 +288,8 @@ def test_what_lets_an_old_master_take_writes(env, guarded):
     master = guarded.master()
     m = Mirror(env, 1, guarded=guarded).start()
     d, = m.nodes
-    for values, what in ((None, "min-replicas-to-write of Redis at %s is 0"), ((1, 1), "min-replicas-max-lag of Redis at %s is 1 s")):
+    for values, what in ((None, "min-replicas-to-write of Redis at %s is 0"), ((1, 0), "min-replicas-max-lag of Redis at %s is 0, so Redis does not check its replicas"),
+                         ((1, 1), "min-replicas-max-lag of Redis at %s is 1 s")):
         for key, value in zip(("min-replicas-to-write", "min-replicas-max-lag"), values or ()):
             master.client().config_set(key, value)
         master.client().client_kill_filter(_type="normal", skipme=True)

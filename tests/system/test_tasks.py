@@ -256,7 +256,7 @@ def test_redis_goes_comes_and_is_flushed(env):
         return env.redis.eval("return redis.sha1hex(redis.call('GET', KEYS[1]) or '')", 1, tasks.key("secret"))
     names_come_from = secret()
     env.redis.flushall()
-    wait_until(lambda: "Redis returned empty" in tasks.log(), what="it to notice")
+    wait_until(lambda: "Redis has lost its data" in tasks.log(), what="it to notice")
     wait_until(lambda: secret() == names_come_from, what="the secret to be there again, for the others and the next start")
     wait_until(tasks.ready, what="it to be ready")
     alice.wait(alice.submit("d1"), "complete")

@@ -42,7 +42,8 @@ static const char *why_not(const struct hw_alert_app *a, char *buf, size_t cap)
 	return buf;
 }
 
-/* Why /readyz refuses: this instance does not work, or it works and learns nothing new. NULL: it is ready. */
+/* Returns why /readyz refuses: this instance does not hold the lease or has not loaded the state, or it learns
+ * nothing new. NULL: it is ready. */
 static const char *why_not_ready(const struct hw_alert_app *a, char *buf, size_t cap)
 {
 	const char *why = why_not(a, buf, cap);

@@ -15,8 +15,8 @@
 
 #define HW_ALERT_PARENTS_TEXT (HW_INCIDENT_PARENTS * 256) /* bytes of the ids of all parents */
 #define HW_ALERT_LABELS_TEXT  4096                        /* bytes of all labels of a device */
-/* How far ahead a time may be that heartwheel-alert itself wrote: its clock or Redis' may have been wrong then. The
- * engine takes a later time than its own for the present time. */
+/* How far in the future a time may be that heartwheel-alert itself wrote: its clock or Redis' may have been wrong
+ * then. If a time is later than the engine's own, the engine uses the present time in its place. */
 #define HW_ALERT_OWN_AHEAD_MS INT64_C(315360000000)
 #define HW_ALERT_WAIT_MAX_MS  INT64_C(172800000) /* two days: no parent is waited for longer */
 
@@ -52,7 +52,8 @@ struct hw_task_notice {
 	const char *device;
 	char text[HW_INCIDENT_TEXT];
 };
-/* Returns false for any other entry, such as the answer to a task that had ended before. */
+/* Reads an entry of task:events. Returns false for an entry about anything else, such as the answer to a task that
+ * had ended before. */
 bool hw_task_notice_read(const redisReply *entry, struct hw_task_notice *out);
 
 /* Reads the hash device:incident:ID, whose key contains `id`. Returns false if the hash is unusable. */

@@ -38,9 +38,10 @@ void hw_alert_follow_store(struct hw_alert_follow *f, bool up);
 /* Begins to read after these offsets, or stops. While reading, the engine exists. */
 void hw_alert_follow_begin(struct hw_alert_follow *f, const struct hw_alert_offset offsets[HW_ALERT_STREAMS]);
 void hw_alert_follow_end(struct hw_alert_follow *f);
-/* Redis was emptied or failed over. Reads again all entries since `ms` (Redis' clock), even if some are missing. */
+/* Called when Redis was emptied or failed over. Reads again all entries since `ms` (Redis' clock), even if some are
+ * missing. */
 void hw_alert_follow_again(struct hw_alert_follow *f, int64_t ms);
-/* A commit has ended. Readers that have waited for it continue. */
+/* Called when a commit has ended. Readers that have waited for its end continue. */
 void hw_alert_follow_resume(struct hw_alert_follow *f);
 
 void hw_alert_follow_offsets(const struct hw_alert_follow *f, struct hw_alert_offset out[HW_ALERT_STREAMS]);

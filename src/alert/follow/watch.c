@@ -49,7 +49,7 @@ struct hw_alert_watch {
 	unsigned second;
 };
 
-/* Returns a free place, or that of the name that was not heard for the longest time. */
+/* Returns a free place. If there is none, returns the place of the name that was not heard for the longest time. */
 static struct node *place_of_new(struct hw_alert_watch *w)
 {
 	if (w->n_nodes < HW_INCIDENT_NODES)
@@ -127,7 +127,7 @@ static void ask_records(struct hw_alert_watch *w)
 	w->asking = hw_alert_store_ask(w->app->store, on_records, w, words) == 0;
 }
 
-/* Whether no known monitor renews its record. Then each name may be that of a monitor that does. */
+/* Whether no known monitor renews its record. If so, each new name may be that of a monitor that does. */
 static bool is_unseen(const struct hw_alert_watch *w)
 {
 	int64_t now_ns = hw_alert_mono().ns;

@@ -35,8 +35,8 @@ struct hw_alerts {
 struct hw_alert *hw_alerts_put(struct hw_alerts *a, const struct hw_send_incident *i, int64_t now_ms);
 /* Removes alerts that closed more than 15 min ago. */
 void hw_alerts_expire(struct hw_alerts *a, int64_t now_ms);
-/* Appends up to HW_ALERT_BATCH alerts whose ids are greater than `after` to `b`, and moves `after` on. Returns how
- * many, or -ENOMEM. */
+/* Appends up to HW_ALERT_BATCH alerts whose ids are greater than `after` to `b`, and sets `after` to the last of
+ * them. Returns how many, or -ENOMEM. */
 int hw_alerts_batch(const struct hw_alerts *a, char after[HW_INCIDENT_ID + 1], int64_t now_ms, struct evbuffer *b);
 int hw_alert_write(const struct hw_alert *alert, int64_t now_ms, struct evbuffer *b);
 void hw_alerts_fini(struct hw_alerts *a);

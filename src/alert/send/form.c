@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The templates: the fields of a message, as note.c fills them into a text, a mail or Slack's JSON. */
+/* Computes the fields of a message (title, list of devices, time, ...). note.c inserts the fields into the
+ * receiver's template: a text, a mail or Slack's JSON. */
 #include "alert/send/form.h"
 
 #include <errno.h>
@@ -29,7 +30,8 @@ static const char *name_of(enum hw_news what)
 	return what == HW_NEWS_NONE ? "test" : hw_news_name(what);
 }
 
-/* Returns what the sentence itself does not contain; "" for an opening and for an end. */
+/* Returns a text before the sentence, with what the sentence itself does not contain; "" for an opening and for an
+ * end. */
 static const char *prefix(enum hw_news what)
 {
 	switch (what) {
@@ -126,7 +128,7 @@ static bool is_bad(const struct hw_send_message *m)
 	return false;
 }
 
-/* Returns 0 or -ENOMEM; hw_fields_fini() is needed in both cases. */
+/* Fills in the fields of a message. Returns 0 or -ENOMEM; the caller calls hw_fields_fini() in both cases. */
 static int fill_fields(struct hw_fields *f, const struct hw_send_message *m)
 {
 	const struct hw_send_news *first = &m->news[0];
@@ -155,8 +157,8 @@ static enum hw_notify_template template_of(const struct hw_receiver_settings *c)
 	                                      : (enum hw_notify_template)c->template;
 }
 
-/* The Message-ID is the same if the mail is sent again. The date and the number make it different from those of
- * other messages. */
+/* Writes the Message-ID of a mail. It is the same if the mail is sent again. The date and the number make it
+ * different from those of other messages. */
 static void message_id(const struct hw_send_message *m, char *id, size_t cap)
 {
 	snprintf(id, cap, "heartwheel.%.100s.%lld", *m->key ? m->key : "0", (long long)m->time_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A message in the form of one receiver. Pure. Internal to src/alert/send. */
+/* Renders a message in the form that a receiver requires. Pure. Internal to src/alert/send. */
 #ifndef HW_ALERT_SEND_FORM_H
 #define HW_ALERT_SEND_FORM_H
 
@@ -17,8 +17,8 @@ struct hw_note *hw_form_template(const struct hw_receiver_settings *c, const str
 /* An event of PagerDuty's Events API v2 for the first news of the message. `resolve`: the event ends a test. */
 struct hw_note *hw_form_pagerduty(const struct hw_receiver_secrets *s, const struct hw_send_message *m, bool resolve);
 
-/* An alert of Alertmanager's API v2. Its labels identify it, so they stay the same as in the first message. Both
- * functions return a JSON object on the heap, or NULL without memory. */
+/* hw_form_alert_labels(): the labels of an alert for Alertmanager's API v2. Labels identify the alert, so they stay
+ * the same as in the first message. Both functions return a JSON object on the heap, or NULL without memory. */
 char *hw_form_alert_labels(const struct hw_send_incident *i, bool test);
 char *hw_form_alert_notes(const struct hw_send_incident *i);
 /* Appends an alert that ends at `ends_ms` to the buffer: `,{..}`, or without the comma if the buffer is empty.

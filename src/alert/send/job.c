@@ -257,7 +257,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	struct hw_job *job = arg;
 	(void)fd, (void)what;
 	if (job->running)
-		end_try(job); /* one server has accepted the message; the others get it with the next post of all
+		end_try(job); /* if one server has accepted the message, the others get it with the next post of all
 		               * alerts */
 	else
 		start(job);

@@ -72,7 +72,7 @@ static int parse_news(struct hw_send_news *n, const cJSON *object)
 	return hw_send_incident_parse(&n->incident, cJSON_GetObjectItemCaseSensitive(object, "incident"));
 }
 
-/* "more" is a number, or an object with a number of each kind of news. */
+/* Returns the number of further news in "more", which is a number, or an object with a number for each kind of news. */
 static uint64_t more_of(const cJSON *tree)
 {
 	const cJSON *more = cJSON_GetObjectItemCaseSensitive(tree, "more"), *one;

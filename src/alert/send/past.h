@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The last messages of a receiver with their results. Internal to src/alert/send. */
+/* The last messages of a receiver, with the result of each. Internal to src/alert/send. */
 #ifndef HW_ALERT_SEND_PAST_H
 #define HW_ALERT_SEND_PAST_H
 

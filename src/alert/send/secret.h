@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a receiver reads from files. Internal to src/alert/send. */
+/* The secrets of a receiver, which it reads from files. Internal to src/alert/send. */
 #ifndef HW_ALERT_SEND_SECRET_H
 #define HW_ALERT_SEND_SECRET_H
 

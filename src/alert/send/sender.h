@@ -86,9 +86,9 @@ struct hw_job *hw_job_add(struct hw_sender *s, const char *key, const char *json
 void hw_jobs_turn(struct hw_sender *s);
 /* Schedules hw_jobs_turn(). */
 void hw_jobs_schedule(struct hw_sender *s);
-/* Tries messages that wait for their next try now: all of them, or only those that wait for the lease. */
+/* Begins the next try of messages now: of all that wait for it, or only of those that wait for the lease. */
 void hw_jobs_retry(struct hw_sender *s, bool held_alone);
-/* Drops all messages; their entries show this. Returns how many, without tests. */
+/* Drops all messages, and notes this in their entries of past.h. Returns how many, without tests. */
 size_t hw_jobs_drop(struct hw_sender *s);
 
 /* posts.c */

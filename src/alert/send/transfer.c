@@ -88,7 +88,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	return t->header_bytes > HW_MULTI_HEADERS_MAX ? 0 : n;
 }
 
-/* Mail: a line of a reply. The last reply that refuses something is kept. */
+/* Handles a line of a mail server's reply. Keeps the last reply that refuses something. */
 static size_t on_reply(char *line, size_t size, size_t n, void *arg)
 {
 	struct hw_try *t = arg;
@@ -198,7 +198,8 @@ static void judge_post(struct hw_try *t, CURLcode code, struct hw_try_result *r)
 		snprintf(r->words, sizeof(r->words), "a header of the answer is longer than 100 KiB");
 }
 
-/* If the server refuses only some of the recipients, the mail is sent, and the server's words about them are kept. */
+/* Decides the result of a mail. If the server refuses only some of the recipients, the mail is sent, and the
+ * server's words about them are kept. */
 static void judge_mail(struct hw_try *t, CURLcode code, struct hw_try_result *r)
 {
 	long reply = 0;
@@ -275,7 +276,7 @@ __attribute__((format(printf, 2, 3))) static int add_format(struct curl_slist **
 	return rc;
 }
 
-/* Sets what all tries have. The caller frees `t` if this fails. */
+/* Sets the options that all tries have. The caller frees `t` if this fails. */
 static int set_common(struct hw_try *t, const struct hw_try_target *to)
 {
 	char *url;
@@ -410,9 +411,9 @@ static int set_addresses(struct hw_try *t, const struct hw_receiver_settings *c)
 }
 
 /*
- * If there is a username, the connection must have TLS and a valid certificate of the server's name before the password
- * is sent. Without a username, TLS is used if the server offers it, with any certificate (RFC 7435), because a
- * connection without TLS would be less safe.
+ * Sets the options for TLS. If there is a username, the connection must have TLS and a valid certificate of the
+ * server's name before the password is sent. Without a username, TLS is used if the server offers it, with any
+ * certificate (RFC 7435), because a connection without TLS would be less safe.
  */
 static void set_tls(struct hw_try *t, const struct hw_receiver_settings *c)
 {

@@ -24,8 +24,8 @@
 
 /* The most items of a commit: a quarter of a second of Redis' time, if all are incidents. If there are more, the next
  * commits write the rest, and no message is made before. If heartwheel-alert crashes between these commits, the next
- * load repairs the state. A commit with a message has all items: else a crash could leave news that count as sent
- * without a message. */
+ * load repairs the state. A commit with a message contains all items. Otherwise, after a crash, news could count as
+ * sent although their message was not stored. */
 #ifndef HW_ALERT_ITEMS_MAX /* a test has a smaller one */
 #define HW_ALERT_ITEMS_MAX 20000
 #endif
@@ -171,7 +171,7 @@ static int put_receiver(struct hw_alert_commit *c, const struct hw_change *h)
 	return sending ? 0 : -ENOMEM;
 }
 
-/* The present sentence of an incident that changed; "" for the events of a receiver or a silence. */
+/* Returns the present sentence of an incident that has changed; "" for an event of a receiver or a silence. */
 static const char *sentence_of(const struct hw_alert_commit *c, const struct hw_change *h, char *buf, size_t cap)
 {
 	const struct hw_alert_writer w = hw_alert_writer_of(c->app);

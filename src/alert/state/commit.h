@@ -18,20 +18,21 @@ void hw_alert_commit_free(struct hw_alert_commit *c);
 
 /* Called after a load. `number`: that of the last commit that the loaded state contains. */
 void hw_alert_commit_reset(struct hw_alert_commit *c, uint64_t number);
-/* Redis was emptied or failed over: the next commit writes everything. */
+/* Called when Redis was emptied or failed over. The next commit writes everything. */
 void hw_alert_commit_rewrite(struct hw_alert_commit *c);
 /* Notes a closed incident whose end has not been sent to all receivers yet. A later commit removes the incident from
  * device:incidents, when the engine has removed it. Returns 0 or -ENOMEM. */
 int hw_alert_commit_closing(struct hw_alert_commit *c, const char *id);
 /* Builds a commit and sends it, unless one is under way or nothing has changed. Returns 0 or -ENOMEM. */
 int hw_alert_commit_send(struct hw_alert_commit *c);
-/* The store is up or down. When it is up, an unconfirmed commit is repeated. */
+/* Called when the store becomes up or down. When it is up, an unconfirmed commit is repeated. */
 void hw_alert_commit_store(struct hw_alert_commit *c, bool up);
-/* Each second: repeats what Redis has refused; removes old incidents. */
+/* Called each second. Repeats a commit that Redis has refused, and removes old incidents. */
 void hw_alert_commit_tick(struct hw_alert_commit *c);
 /* Whether a commit is built and not confirmed. */
 bool hw_alert_commit_is_busy(const struct hw_alert_commit *c);
-/* Whether the last commit was full: the next one has the rest. No message may be made before it is sent. */
+/* Whether the last commit was full, so that the next one must write the rest. Until that one is sent, no message may
+ * be made. */
 bool hw_alert_commit_is_cut(const struct hw_alert_commit *c);
 uint64_t hw_alert_commit_number(const struct hw_alert_commit *c);
 

@@ -177,7 +177,8 @@ void hw_alert_holder_refused(struct hw_alert_holder *h, enum hw_alert_verdict v,
 		lose(h, text);
 	} else if (v == HW_ALERT_GONE) {
 		hw_log(h->app->log, HW_LOG_WARNING,
-		       "Redis returned empty: the incidents are written again from memory");
+		       "Redis has lost its data: heartwheel-alert writes the incidents again from memory; check the "
+		       "persistence of Redis");
 		h->held = false;
 		h->wait_s = 0;
 		if (!h->asking)

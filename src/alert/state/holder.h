@@ -10,9 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HW_ALERT_LEASE_MS  30000
-#define HW_ALERT_RENEW_S   2
-#define HW_ALERT_TRY_MS    10000 /* a confirmed renewal allows tries for this long (BOOTTIME) */
+#define HW_ALERT_LEASE_MS 30000
+#define HW_ALERT_RENEW_S  2
+#define HW_ALERT_TRY_MS                                                                                                \
+	10000 /* after a confirmed renewal of the lease, messages may be sent for this long                            \
+	       * (CLOCK_BOOTTIME) */
 #define HW_ALERT_NODE_TEXT 128
 
 struct hw_alert_app;
@@ -30,7 +32,7 @@ void hw_alert_holder_store(struct hw_alert_holder *h, bool up);
 void hw_alert_holder_tick(struct hw_alert_holder *h);
 /* Renews the lease now. hw_alert_on_renewed() follows, unless Redis was emptied or another run holds the lease. */
 void hw_alert_holder_check(struct hw_alert_holder *h);
-/* A commit was refused. `text` is the name of the other run, or the number of the stored commit. */
+/* Called when a commit was refused. `text` is the name of the other run, or the number of the stored commit. */
 void hw_alert_holder_refused(struct hw_alert_holder *h, enum hw_alert_verdict v, const char *text);
 /* Gives the lease back at a clean stop. `done` is called once, also if Redis cannot be reached. */
 void hw_alert_holder_release(struct hw_alert_holder *h, void (*done)(void *arg), void *arg);

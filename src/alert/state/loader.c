@@ -57,10 +57,11 @@ struct hw_alert_loader {
 	struct hw_stream_id recalled;
 	struct hw_alert_offset offsets[HW_ALERT_STREAMS];
 	int64_t now_ms, bound_ms;                     /* bound_ms: of hw_alert_bound_ms() */
-	char why[HW_ALERT_KEY_MAX + HW_TROUBLE_TEXT]; /* why the last load failed; "": it did not, or the store knows */
+	char why[HW_ALERT_KEY_MAX + HW_TROUBLE_TEXT]; /* why the last load failed; "": it has not failed, or
+	                                               * hw_alert_store_why() has the reason */
 };
 
-/* A command that waits for its answer. `name`: the device, incident, silence or receiver that it is about. */
+/* A command that waits for its answer. `name`: the device, incident, silence or receiver of the command. */
 struct question {
 	struct hw_alert_loader *l;
 	unsigned run;
@@ -271,7 +272,7 @@ static const struct hw_receiver_settings *receiver_of(const struct hw_alert_load
 	return NULL;
 }
 
-/* Passes the incident on to an alertmanager that knows it. */
+/* Passes the incident to the alertmanager receiver, if the receiver was sent the incident. */
 static void make_known(struct hw_alert_loader *l, const char *receiver, const struct hw_incident_view *v)
 {
 	struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS];
@@ -421,7 +422,7 @@ static void read_silence(struct hw_alert_loader *l, const char *id, const redisR
 		                  id);
 }
 
-/* Loads the messages whose sending had begun. Each is a line. */
+/* Loads the messages of a receiver whose sending had begun. `sending` has one message in each line. */
 static uint64_t load_sending(struct hw_alert_loader *l, const char *name, const char *text, bool each)
 {
 	uint64_t number, most = 0;

@@ -26,13 +26,13 @@ int hw_alert_outbox_add(struct hw_alert_outbox *o, const char *receiver, uint64_
 const char *hw_alert_outbox_sending(struct hw_alert_outbox *o, const char *receiver);
 /* Whether a message is in no commit yet. */
 bool hw_alert_outbox_has_new(const struct hw_alert_outbox *o);
-/* hw_alert_outbox_built(): a commit was built, which stores all messages that were added so far.
+/* hw_alert_outbox_built(): a commit was built that stores all messages that were added so far.
  * hw_alert_outbox_committed(): that commit has succeeded. */
 void hw_alert_outbox_built(struct hw_alert_outbox *o);
 void hw_alert_outbox_committed(struct hw_alert_outbox *o);
-/* Called after a load: the engine learns which messages were finished meanwhile. */
+/* Called after a load. Reports to the engine which messages were finished before the load ended. */
 void hw_alert_outbox_loaded(struct hw_alert_outbox *o);
-/* Redis cannot be reached: passes messages to the senders that no commit has stored. */
+/* Called when Redis cannot be reached. Passes messages that no commit has stored to the senders. */
 void hw_alert_outbox_send_unstored(struct hw_alert_outbox *o);
 /* The receiver has accepted the message, or the senders have given it up. */
 void hw_alert_outbox_done(struct hw_alert_outbox *o, const char *receiver, uint64_t number);

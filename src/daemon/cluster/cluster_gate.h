@@ -44,8 +44,8 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 /* Called before RELEASE is sent. If a write has become pending since a partition was settled, another node must send
  * it, so the partition is not released as clean. */
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o);
-/* The stream has a gap, and may end before the offset to which it had to be followed. The next reading of the store
- * makes this offset unnecessary. */
+/* Called when the event stream has a gap. The stream may then never reach the offset that a claim's answer named, so
+ * this node stops waiting for that offset. The caller reads the store again, and the store is newer. */
 void hw_app_cluster_gap(struct hw_app *a);
 /* Called each second. If the end of the stream was reached several times since the claim, but not the claim's
  * offset, the stream was trimmed, or the offset is of another Redis. The whole store is then read again. */

@@ -124,12 +124,18 @@ static void check(struct hw_app *a, int64_t down_after_ms)
 		       "nodes: min-replicas-to-write of Redis at %s is 0: a master without its replicas still accepts "
 		       "writes, and a fail-over loses them; set it to 1 if the master has two replicas",
 		       where);
-	else if (s->lag_s == 0 || s->lag_s * 1000 >= down_after_ms)
+	else if (s->lag_s == 0)
+		hw_log(a->log, HW_LOG_WARNING,
+		       "nodes: min-replicas-max-lag of Redis at %s is 0, so Redis does not check its replicas; after a "
+		       "fail-over, the old master may accept writes that are then lost; set it to 1 s or more, below "
+		       "the %" PRId64 " ms of down-after-milliseconds of the Sentinels",
+		       where, down_after_ms);
+	else if (s->lag_s * 1000 >= down_after_ms)
 		hw_log(a->log, HW_LOG_WARNING,
 		       "nodes: min-replicas-max-lag of Redis at %s is %" PRId64
-		       " s, which is not less than down-after-milliseconds of the Sentinels (%" PRId64
-		       "): after a fail-over, the old "
-		       "master may still accept writes, and they are lost; set it below that",
+		       " s, but down-after-milliseconds of the Sentinels is %" PRId64
+		       " ms; after a fail-over, the old master may accept writes that are then lost; set "
+		       "min-replicas-max-lag below down-after-milliseconds",
 		       where, s->lag_s, down_after_ms);
 }
 

@@ -331,7 +331,9 @@ void hw_app_cluster_asks(struct hw_app *a, const struct hw_nodes_order *o)
 	unsigned n = hw_partitions_count(&o->set);
 	if (o->kind == HW_NODES_REMOVE)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "nodes: '%s' has been silent for a lease; this node removes it from the members", o->node);
+		       "nodes: node '%s' has not renewed its entry in Redis for a lease; this node removes it from the "
+		       "members; check that node",
+		       o->node);
 	else if (o->kind == HW_NODES_RELEASE)
 		hw_log(a->log, HW_LOG_NOTICE, "nodes: this node releases %u partition%s", n, n == 1 ? "" : "s");
 	else if (o->kind == HW_NODES_CLAIM)
@@ -346,8 +348,9 @@ void hw_app_cluster_won(struct hw_app *a, const struct hw_partitions *set, const
 	s->takeovers_unclean += bad;
 	s->takeovers_clean += n - bad;
 	hw_log(a->log, HW_LOG_NOTICE,
-	       "nodes: this node owns %u more partition%s; %u of them were released with no write pending", n,
-	       n == 1 ? "" : "s", n - bad);
+	       "nodes: this node owns %u more partition%s; %u of them had no pending writes when their previous owner "
+	       "released them",
+	       n, n == 1 ? "" : "s", n - bad);
 }
 
 void hw_app_cluster_lost(struct hw_app *a, const struct hw_partitions *set)

@@ -8,7 +8,8 @@
 
 /* Sets a->reports, which the caller frees. Returns 0 or -ENOMEM. */
 int hw_app_reports_new(struct hw_app *a);
-/* The API's counters continue after the restart. What they have counted so far was already logged. */
+/* Called after a restart within the process, which keeps the API's counters. Marks what the counters contain as
+ * logged already. */
 void hw_app_reports_resume(struct hw_app *a);
 /* A device was loaded from the store. `refused_before` is the value of refused[HW_REFUSED_STORED] before that. If
  * the record was corrected, the next log line names the device. */

@@ -18,19 +18,19 @@ static void report(struct hw_app *a, size_t g, uint32_t n)
 		hw_log(a->log, HW_LOG_NOTICE, "group '%s': all its devices are judged again", group->name);
 	else if (hw_monitor_left_out_of(a->monitor, g))
 		hw_log(a->log, HW_LOG_WARNING,
-		       "group '%s': unjudged: %u device%s: this node has no room for %u of them; they keep their "
-		       "state; "
-		       "raise [monitor] max_devices, or forget devices",
+		       "group '%s': unjudged: %u device%s; the table of this node has no room for %u of them; the "
+		       "devices "
+		       "keep their state; raise [monitor] max_devices, or forget devices",
 		       group->name, n, n == 1 ? "" : "s", hw_monitor_left_out_of(a->monitor, g));
 	else if (group->unheard)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "group '%s': unjudged: %u device%s: the configuration has no such group, and no other group is "
+		       "group '%s': unjudged: %u device%s; the configuration has no such group, and no other group is "
 		       "known to have its filters; the devices keep their state until a heartbeat arrives; configure "
 		       "the group, or forget the devices",
 		       group->name, n, n == 1 ? "" : "s");
 	else
 		hw_log(a->log, HW_LOG_WARNING,
-		       "group '%s': unjudged: %u device%s: they were last heard by filters that this node does not "
+		       "group '%s': unjudged: %u device%s; they were last heard by filters that this node does not "
 		       "have; the devices keep their state until this node receives a heartbeat, or a node with those "
 		       "filters owns them; give all nodes the same groups, or forget the devices",
 		       group->name, n, n == 1 ? "" : "s");

@@ -5,7 +5,8 @@
 
 #include "daemon/context.h"
 
-/* Of sightings.c: the current period, as it is written to the stream device:sight. */
+/* Used by sightings.c: the current period in which this node sees the fleet, or is blind to it. The period is
+ * written to the stream device:sight. */
 struct hw_sightings {
 	int64_t from_ms;  /* wall clock */
 	int64_t floor_ms; /* wall clock; no period begins earlier */

@@ -266,8 +266,9 @@ static void left_out(struct hw_tasks_sessions *f, size_t n)
 		return;
 	f->left_out_ms = now;
 	hw_log(f->app->log, HW_LOG_WARNING,
-	       "follow: %zu followers get no messages: their number exceeds max_followers = %" PRId64 " in [tasks]", n,
-	       f->app->conf->max_followers);
+	       "follow: %zu followers get no messages, because there are more than max_followers = %" PRId64
+	       "; raise [tasks] max_followers, or end sessions",
+	       n, f->app->conf->max_followers);
 }
 
 /* Removes a member of task:follow that cannot be a client's name. */

@@ -334,7 +334,8 @@ static void on_secret_there(void *arg, const redisReply *reply)
 	struct hw_tasks_store *s = arg;
 	if (!reply || reply->type != REDIS_REPLY_INTEGER || reply->integer != 0 || !s->up)
 		return;
-	hw_log(s->app->log, HW_LOG_WARNING, "Redis returned empty: the tasks in it are lost");
+	hw_log(s->app->log, HW_LOG_WARNING,
+	       "Redis has lost its data: the tasks in it are lost; check the persistence of Redis");
 	be_down(s);
 	greet(s);
 }

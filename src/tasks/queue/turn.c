@@ -126,7 +126,8 @@ static bool is_sendable(const struct hw_task_claimed *c)
 	       c->body.len <= HW_TASK_BYTES_MAX && hw_json_valid(c->body.at, c->body.len);
 }
 
-/* Makes a message to a device, or one to a topic, which the publisher checks. Returns 0, -EINVAL or -ENOMEM. */
+/* Makes the message of a task. The record of a task for a device is checked here; the topic of a task for a topic is
+ * checked when the message is queued for the broker. Returns 0, -EINVAL or -ENOMEM. */
 static int make(struct hw_tasks_turn *t, const struct hw_task_id *task, const struct hw_task_claimed *c, int64_t now_ms,
                 struct hw_tasks_put *m)
 {
