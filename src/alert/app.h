@@ -78,10 +78,10 @@ struct hw_alert_app {
 	int64_t stop_by_ms; /* monotonic */
 };
 
-/* BOOTTIME. */
+/* CLOCK_BOOTTIME. */
 struct hw_mono hw_alert_mono(void);
-/* hw_alert_mono(): CLOCK_BOOTTIME. hw_alert_now(): the wall clock. If this machine's clock differs from Redis' by
- * HW_ALERT_DIFFERS_MS, Redis' clock counts: the other daemons and instances that use this Redis can compare with it. */
+/* CLOCK_BOOTTIME and the wall clock. If this machine's wall clock differs from Redis' clock by HW_ALERT_DIFFERS_MS,
+ * Redis' clock counts: the other daemons and instances that use this Redis can compare with it. */
 #define HW_ALERT_DIFFERS_MS 60000
 #define HW_ALERT_AGREES_MS  30000
 struct hw_now hw_alert_now(const struct hw_alert_app *a);

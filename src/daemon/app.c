@@ -41,7 +41,8 @@
 
 /* --- stop -------------------------------------------------------------------- */
 
-/* Flushes pending writes and publishes, and releases the partitions. Takes at most `within_ms`. */
+/* Begins a clean stop: sends the pending writes and publishes, and releases the partitions. The stop takes at most
+ * `within_ms`. */
 static void begin_stop(struct hw_app *a, struct hw_now now, int64_t within_ms)
 {
 	a->life.stopping = true;
@@ -73,7 +74,8 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 
 /* --- each second ------------------------------------------------------------- */
 
-/* If Redis cannot be reached at the start, the daemon waits for it for at most LOAD_PATIENCE_NS. */
+/* Ends the wait for the store. If Redis cannot be reached at the start, the daemon waits for it for at most
+ * LOAD_PATIENCE_NS. */
 static void check_loading(struct hw_app *a, struct hw_now now)
 {
 	if (!a->life.loading || hw_app_redis_was_up(a) || a->start->cluster_mode == HW_CLUSTER_STANDBY ||
@@ -87,8 +89,9 @@ static void check_loading(struct hw_app *a, struct hw_now now)
 	hw_app_republish(a, now);
 }
 
-/* A stop also waits until Redis has stored the broker's acknowledgements. Otherwise the outbox would still contain
- * their statuses, and the next run would publish them again. */
+/* Ends a stop when nothing is pending any more. A stop also waits until Redis has stored the broker's
+ * acknowledgements. Otherwise the outbox would still contain their statuses, and the next run would publish them
+ * again. */
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis));

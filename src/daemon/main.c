@@ -61,7 +61,7 @@ static void warn_listen(const char *path, const struct hw_settings *c)
 		                     c->http_listen, *c->http_tls_cert ? "" : ", unencrypted");
 }
 
-/* Checks the user only if the file names one: a missing default user is not an error in the file. */
+/* Checks the user only if the file names one, because a missing default user is not an error in the file. */
 static void judge_rest(const char *path, const void *rest)
 {
 	const struct hw_settings *c = rest;

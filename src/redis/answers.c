@@ -42,13 +42,14 @@ static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *
 		hw_scripts_load(&r->scripts);
 	else if (trouble == HW_TROUBLE_NOAUTH ||
 	         ((trouble == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
-		/* A new connection may reach the new master. It authenticates again, and each answer belongs to the
-		 * right call again. */
+		/* Closes the connection, because a new one may reach the new master. It authenticates again, and
+		 * each answer belongs to the right call again. */
 		hw_redis_link_fail(&r->link, error);
 }
 
-/* The store has seq `stored`, which is greater than the `seq` that was sent. If the device's seq is now `stored`,
- * this node wrote the stored state. If the device's seq is still `seq`, another node wrote it. */
+/* Handles an item that Redis refused because the store has seq `stored`, which is greater than the `seq` that was
+ * sent. If the device's seq is now `stored`, this node wrote the stored state. If the device's seq is still `seq`,
+ * another node wrote it. */
 static void newer(struct hw_redis *r, struct hw_ref ref, uint64_t seq, uint64_t stored)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), ref);
@@ -69,8 +70,8 @@ static void time_call(struct hw_redis *r, const struct hw_call *c)
 
 /* --- transitions ------------------------------------------------------------------------------------------------- */
 
-/* If one transition fails repeatedly although its neighbours succeed, it is given up, so that it does not block the
- * ring. */
+/* Counts the failures of a transition that fails repeatedly although its neighbours succeed. After some of them the
+ * transition is given up, so that it does not block the ring. */
 static void count_poison(struct hw_redis *r, uint64_t at, const char *error)
 {
 	struct hw_sink *s = &r->sink;
@@ -126,8 +127,8 @@ static unsigned judge_transitions(struct hw_redis *r, const struct hw_call *c, c
 	return first;
 }
 
-/* All items are written. If a transition before them has failed, they are sent again nevertheless, and the script
- * then skips them. */
+/* Called when all items of a call are written. If a transition before them has failed, they are sent again
+ * nevertheless, and the script then skips them. */
 static void transitions_done(struct hw_redis *r, const struct hw_call *c)
 {
 	struct hw_sink *s = &r->sink;
@@ -139,7 +140,7 @@ static void transitions_done(struct hw_redis *r, const struct hw_call *c)
 	hw_plan_pump(r);
 }
 
-/* An item failed. It and all entries after it are sent again. */
+/* Called when an item has failed. The item and all entries after it are sent again. */
 static void write_failed(struct hw_redis *r, uint64_t place, const char *error)
 {
 	struct hw_sink *s = &r->sink;
@@ -165,7 +166,7 @@ void hw_call_on_transitions(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	hw_redis_link_got(&r->link);
 	const char *error = call_error(reply, c);
-	/* From now on the slot of `c` is free. Its contents stay valid until the next call is built. */
+	/* Frees the slot of `c`. Its contents stay valid until the next call is built. */
 	hw_call_undo(r, c);
 	if (error) {
 		r->sink.rewind = true;
@@ -218,7 +219,7 @@ static const char *settle_items(struct hw_redis *r, const struct hw_call *c, con
 	return global;
 }
 
-/* The item is written, now or by an earlier attempt. Reports its stream id, if it has one. */
+/* Called when an item is written, now or by an earlier attempt. Reports its stream id, if it has one. */
 static void item_written(struct hw_redis *r, enum hw_call_kind kind, const struct hw_call *c, unsigned i,
                          const redisReply *item)
 {

@@ -15,7 +15,7 @@ static uint64_t hash_of(const redisReply *reply)
 	return h;
 }
 
-/* Without the right to read the key, this monitor cannot notice a cluster. */
+/* Handles the answer of a check. Without the right to read the key, this monitor cannot notice a cluster. */
 static void on_nodes(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;

@@ -58,7 +58,7 @@ struct hw_cluster_answer {
 };
 
 void hw_cluster_init(struct hw_cluster *c, const struct hw_keys *keys, const char *node);
-/* After a reconnect: the next answer must contain all owners. */
+/* Called after a reconnect. The next answer must then contain all owners. */
 void hw_cluster_forget(struct hw_cluster *c);
 
 /* Builds the call of an order in `e`, and returns its script. Without memory, hw_eval_end() returns NULL later. */

@@ -301,16 +301,16 @@ uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *
 enum hw_trouble hw_refusal_trouble(struct hw_redis *r, const char *reply);
 /* Reports a text if the last report, at *reported_ms, is long enough ago. Returns whether it did. */
 bool hw_refusal_log(struct hw_redis *r, int64_t *reported_ms, const char *text);
-/* Redis has refused all writes of a call with this error. Reports the error when the refusal begins, and when the kind
- * of error changes. Returns the kind. */
+/* Called when Redis has refused all writes of a call with this error. Reports the error when the refusal begins, and
+ * when the kind of error changes. Returns the kind. */
 enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char *reply);
-/* A write of this kind (HW_HOLD(), or HW_REFUSED_SIGHT_RECORD) has succeeded. */
+/* Called when a write of this kind (HW_HOLD(), or HW_REFUSED_SIGHT_RECORD) has succeeded. */
 void hw_refusal_end(struct hw_redis *r, unsigned write);
 
 /* plan.c: when the sink acts */
 /* Schedules the pump for the end of this turn of the loop. */
 void hw_plan_pump(struct hw_redis *r);
-/* Calls of these kinds (HW_HOLD() bits) have failed: they wait for the retry delay. */
+/* Called when calls of these kinds (HW_HOLD() bits) have failed. They wait for the retry delay. */
 void hw_plan_retry(struct hw_redis *r, unsigned kinds);
 /* Compares every device with the store, paced; starts over if a sweep is under way. */
 void hw_plan_sweep(struct hw_redis *r);
@@ -330,7 +330,7 @@ bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index);
 /* Takes the next queued device that exists and may be written. Returns NULL if there is none. */
 const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool snapshot, struct hw_ref *ref);
 
-/* Of call_owner.c: the fencing tokens of a call in a cluster. For a standalone monitor, these functions add nothing. */
+/* The fencing tokens of a call in a cluster (call_owner.c). For a standalone monitor, these functions add nothing. */
 /* Begins a call: after its common arguments, and before its items and their keys. */
 void hw_call_owner_begin(struct hw_redis *r);
 /* Sets the fencing token of item `item`, which is about this device. Returns false if another node owns the device, or
@@ -356,7 +356,8 @@ void hw_call_undo(struct hw_redis *r, struct hw_call *c);
 /* Queues an item of a refresh or a snapshot again. */
 void hw_call_put_back(struct hw_redis *r, const struct hw_call *c, unsigned i);
 
-/* Of calls.c: each builds and sends one call. False: there is nothing to send, or the call could not be sent. */
+/* Each function builds and sends one call (calls.c). Returns false if there is nothing to send, or if the call could
+ * not be sent. */
 bool hw_call_transitions(struct hw_redis *r);
 bool hw_call_refreshes(struct hw_redis *r);
 bool hw_call_snapshots(struct hw_redis *r);
@@ -370,14 +371,14 @@ void hw_call_on_snapshots(redisAsyncContext *ac, void *answer, void *arg);
 int hw_sink_init(struct hw_redis *r);
 void hw_sink_fini(struct hw_redis *r);
 void hw_sink_lost(struct hw_redis *r);
-/* The connection is up again and no call is in flight: puts the kept transitions before all others. */
+/* Called when the connection is up again and no call is in flight. Puts the kept transitions before all others. */
 void hw_sink_send_again(struct hw_redis *r);
-/* Redis has confirmed all entries of the ring that are before this position. */
+/* Called when Redis has confirmed all entries of the ring that are before this position. */
 void hw_sink_confirm(struct hw_redis *r, uint64_t place);
-/* Redis has confirmed a transition that was written from a snapshot: keeps that transition. */
+/* Called when Redis has confirmed a transition that was written from a snapshot. Keeps that transition. */
 void hw_sink_keep(struct hw_redis *r, const struct hw_pending_write *e);
 
-/* Of items.c: append an item and its keys to the call that is being built. */
+/* The functions of items.c append an item and its keys to the call that is being built. */
 /* Appends a transition. `kind`: "E" adds an entry to the event stream, "W" (a snapshot) does not. `payload`: the
  * device's status is written to the outbox. */
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
@@ -437,8 +438,8 @@ int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64
 /* Parses a field `watched`. `seq`: the seq in the same hash. Returns a value for struct hw_stored.gone_ms. */
 int64_t hw_watched_gone_ms(const struct hw_redis *r, const char *text, size_t len, uint64_t seq);
 
-/* Of sight_records.c: reads the sight records of all nodes, then calls the `then` of hw_sight_record_read(). Does not
- * call it if the connection is lost. */
+/* Reads the sight records of all nodes, then calls the `then` of hw_sight_record_read(), unless the connection is
+ * lost (sight_records.c). */
 void hw_sight_records_read(struct hw_redis *r);
 
 #endif

@@ -125,7 +125,7 @@ static void on_error(void *arg, const char *reply)
 }
 
 /*
- * The fence has an answer: it has read the sight record (device:monitor:NODE_ID) after the TTL queries.
+ * Called with the answer to the fence, which has read the sight record (device:monitor:NODE_ID) after the TTL queries.
  *
  * If Redis was emptied before the queries, the sight record is missing, or the sink has written a new one. In the
  * second case the sink has already called on_emptied(), or will call it when the write is answered. The fence waits for
@@ -223,8 +223,8 @@ static void begin_listening(struct hw_keyspace *ks)
 	hw_resync_want(&ks->resync, false);
 }
 
-/* A message on the channel of a node. '+' and '-' come from the node's scripts. A time comes from this monitor,
- * which sends it to itself; it is never sent within a script. */
+/* Handles a message on the channel of a node. '+' and '-' come from the node's scripts. A time comes from this
+ * monitor, which sends it to itself; it is never sent within a script. */
 static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 {
 	ks->own = text[0] == '+';

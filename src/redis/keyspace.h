@@ -28,7 +28,7 @@
 struct hw_keyspace; /* opaque */
 
 struct hw_keyspace_ops {
-	/* Notifications arrive, or no longer arrive. `why` names the reason and the remedy. */
+	/* Called when notifications begin to arrive, or arrive no longer. `why` names the reason and the remedy. */
 	void (*on_link)(void *arg, bool up, const char *why);
 	/* TTL queries can be sent, or cannot. */
 	void (*on_sight)(void *arg, bool sees);
@@ -76,11 +76,11 @@ struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_key
 /* Must not be called from a callback. */
 void hw_keyspace_free(struct hw_keyspace *ks);
 
-/* The devices of the store are loaded. Before that, only on_link and on_sight are called. */
+/* Called when the devices of the store are loaded. Before that, only on_link and on_sight are called. */
 void hw_keyspace_loaded(struct hw_keyspace *ks);
-/* The store was found empty. Redis removes keys without notifications if it is flushed. */
+/* Called when the store was found empty. Redis removes keys without notifications if it is flushed. */
 void hw_keyspace_emptied(struct hw_keyspace *ks);
-/* In a cluster: this node now decides for more devices, about whose keys it may have missed notifications. */
+/* Called in a cluster when this node decides for more devices. It may have missed notifications about their keys. */
 void hw_keyspace_compare(struct hw_keyspace *ks);
 /* Queries the key of a device, for HW_OUT_KEY_CHECK. */
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device);

@@ -249,7 +249,7 @@ static void finish(struct hw_redis *r)
 {
 	r->load.stage = HW_LOAD_DONE;
 	r->ops->on_loaded(r->arg, r->load.devices, r->load.unusable, r->load.first_unusable, true);
-	hw_plan_sweep(r); /* keys may have expired or been deleted while no monitor ran */
+	hw_plan_sweep(r); /* compares all devices, because keys may have expired or been deleted while no monitor ran */
 	hw_plan_pump(r);
 }
 
@@ -434,7 +434,8 @@ static void scan(struct hw_redis *r)
 	l->failed |= !l->scanning;
 }
 
-/* Without the right to read Redis' clock, times are compared with the clock of this machine. */
+/* Handles the answer with Redis' clock. Without the right to read Redis' clock, times are compared with the clock of
+ * this machine. */
 static void on_clock(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;

@@ -96,7 +96,7 @@ static void send_groups(struct hw_redis *r, const char *command, unsigned n, con
 	write_hint(r, (int)n, argv, len);
 }
 
-/* The first call after a connect also removes the groups of earlier runs. */
+/* Writes the hash of groups. The first call after a connect also removes the groups of earlier runs. */
 void hw_redis_groups(struct hw_redis *r, struct hw_now now)
 {
 	size_t n_groups = hw_monitor_groups(r->m)->n, room = 2 * n_groups + 2;

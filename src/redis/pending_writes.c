@@ -34,7 +34,7 @@ static int make_room(struct hw_pending_writes *q, uint64_t place)
 	return *chunk ? 0 : -ENOMEM;
 }
 
-/* The head has left a chunk: frees it. In a full ring, the tail already uses the same chunk. */
+/* Frees a chunk that the head has left. In a full ring, the tail already uses the same chunk, so it is kept. */
 static void give_back(struct hw_pending_writes *q, uint64_t place)
 {
 	struct hw_pending_write **chunk = chunk_of(q, place);

@@ -26,7 +26,7 @@ static void on_lost(void *arg, const char *why)
 	char text[sizeof(r->refusal.text)];
 	if (r->refusal.kind != hw_trouble_of(why))
 		r->refusal.writes = 0; /* after a reconnect it is not known whether Redis still refuses writes */
-	/* If Redis refuses writes, `why` is Redis' own text. Otherwise it is a sentence of the connection. */
+	/* If Redis refuses writes, `why` is Redis' own text; otherwise it is a sentence about the connection. */
 	if (r->refusal.writes)
 		snprintf(text, sizeof(text), "%s", r->refusal.text);
 	else if (hw_trouble_of(why) != HW_TROUBLE_OTHER || strncmp(why, "ERR ", 4) == 0)
@@ -154,8 +154,8 @@ uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *
 	return copy_id(id.text, id.len, hw_monitor_group_of(r->m, d)->name);
 }
 
-/* The ring has no room for a transition. So the device's next snapshot is written as this transition, unless the
- * device makes another transition before. */
+/* Marks the device so that its next snapshot is written as this transition, because the ring has no room for the
+ * transition. The mark ends if the device makes another transition before. */
 static void leave_to_rewrite(struct hw_redis *r, uint32_t index)
 {
 	if (hw_dues_add(r, &r->sink.snapshot, index))
@@ -204,8 +204,8 @@ void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref
 		hw_redis_refresh(r, device);
 }
 
-/* If the ring has no room, the acknowledgement is dropped. Its payload then stays in the outbox, and is published again
- * after the next start. */
+/* Removes an acknowledged payload from the outbox. If the ring has no room, the acknowledgement is dropped. The
+ * payload then stays in the outbox, and is published again after the next start. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
 {
 	struct hw_pending_write e = {

@@ -59,45 +59,46 @@ struct hw_ownership {
 };
 
 struct hw_redis_ops {
-	/* The connection is usable (authenticated, database selected, scripts loaded), or was lost, or could not be
-	 * opened. `why` names the reason and the remedy. */
+	/* Called when the connection is usable (authenticated, database selected, scripts loaded), when it was lost,
+	 * and when it could not be opened. `why` names the reason and the remedy. */
 	void (*on_link)(void *arg, bool up, const char *why);
-	/* A device from the store. Its members may be moved out. `down_ms` is set. */
+	/* Called with a device from the store. The callback may take over its members. `down_ms` is set. */
 	void (*on_device)(void *arg, struct hw_stored *device);
-	/* An entry of the outbox, read after all devices: the payload that the broker has not acknowledged ("": a
-	 * clearing). Not NUL-terminated. */
+	/* Called with an entry of the outbox, after all devices: the payload that the broker has not acknowledged
+	 * ("": a clearing). Not NUL-terminated. */
 	void (*on_outbox)(void *arg, const char *id, size_t id_len, const char *payload, size_t len);
-	/* The load has ended: how many devices there are; how many records are unusable, and the id of the first of
-	 * these; whether everything was read. */
+	/* Called when the load has ended, with the number of devices, the number of unusable records, the id of the
+	 * first of these, and whether everything was read. */
 	void (*on_loaded)(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete);
 	/* The store holds this device's state as of `seq`. */
 	void (*on_confirmed)(void *arg, struct hw_ref device, uint64_t seq);
 	/* The store holds a newer seq than ours. */
 	void (*on_newer)(void *arg, struct hw_ref device, uint64_t stored_seq);
-	/* A transition was written to the event stream with this id. Called before on_confirmed() for the same
+	/* Called when a transition was written to the event stream with this id, before on_confirmed() for the same
 	 * transition. Not called if the answer was lost: the entry is then returned by hw_redis_events_after(). May
 	 * be NULL. */
 	void (*on_event)(void *arg, struct hw_stream_id at, const struct hw_transition *t);
-	/* The answer to hw_redis_events_after() or hw_redis_events_last(). May be NULL if neither function is called.
-	 */
+	/* Called with the answer to hw_redis_events_after() or hw_redis_events_last(). May be NULL if neither
+	 * function is called. */
 	void (*on_events)(void *arg, const struct hw_event_page *page);
 	/* Writes the payload of a device's retained status, exactly as it will be published, for the outbox. Returns
 	 * its length; 0: a clearing; -1: the group publishes no status. */
 	int (*status_payload)(void *arg, const struct hw_device *device, char *buf, size_t cap);
-	/* Redis has answered with an error that shows that it cannot serve now (OOM, READONLY, LOADING, MISCONF, NOPERM
-	 * and others). Called at most once in 10 s for each kind. */
+	/* Called when Redis has answered with an error that shows that it cannot serve now (OOM, READONLY, LOADING,
+	 * MISCONF, NOPERM and others), at most once in 10 s for each kind. */
 	void (*on_trouble)(void *arg, const char *what);
-	/* A Sentinel does not work as it should; the text has the remedy. Called once, until the Sentinel works again.
-	 * May be NULL. */
+	/* Called once when a Sentinel does not work as it should, until it works again. The text has the remedy. May
+	 * be NULL. */
 	void (*on_sentinel)(void *arg, const char *what);
-	/* Redis accepts writes again, after a refusal that on_trouble() reported. `ms`: how long Redis refused them. */
+	/* Called when Redis accepts writes again, after a refusal that on_trouble() reported. `ms`: how long Redis
+	 * refused them. */
 	void (*on_writable)(void *arg, int64_t ms);
 	/*
-	 * Only if Sentinels name the master: the connection came back, and `n` confirmed transitions were sent again.
-	 * The store lacked `lacking` of them. May be NULL.
+	 * Called only if Sentinels name the master: the connection came back, and `n` confirmed transitions were sent
+	 * again. The store lacked `lacking` of them. May be NULL.
 	 */
 	void (*on_sent_again)(void *arg, uint32_t n, uint32_t lacking);
-	/* The sight record is missing, so Redis came back empty. Every device is written again. */
+	/* Called when the sight record is missing, so Redis came back empty. Every device is written again. */
 	void (*on_emptied)(void *arg);
 	/*
 	 * Returns whether this node owns the device. Pending writes of other devices are dropped. NULL: a standalone
@@ -105,14 +106,14 @@ struct hw_redis_ops {
 	 * callbacks.
 	 */
 	bool (*owner)(void *arg, const char *id, size_t id_len, struct hw_ownership *out);
-	/* Redis has a greater fencing token for this partition. It has refused our writes for the partition, and they
-	 * will not be repeated. */
+	/* Called when Redis has a greater fencing token for this partition. Redis has refused our writes for the
+	 * partition, and they will not be repeated. */
 	void (*on_fenced)(void *arg, unsigned partition, const struct hw_fencing_token *newer);
-	/* A state of this device was not written and never will be, with all states up to `seq`: another node owns
-	 * the device, or owned it in between. Must not call a function of this header. May be NULL. */
+	/* Called when a state of this device was not written and never will be, with all states up to `seq`: another
+	 * node owns the device, or owned it in between. Must not call a function of this header. May be NULL. */
 	void (*on_dropped)(void *arg, struct hw_ref device, uint64_t seq);
-	/* A request of hw_redis_read_device() failed: the connection was lost, or Redis cannot serve it. Must not call
-	 * a function of this header. May be NULL. */
+	/* Called when a request of hw_redis_read_device() failed: the connection was lost, or Redis cannot serve it.
+	 * Must not call a function of this header. May be NULL. */
 	void (*on_unlooked)(void *arg);
 };
 
@@ -137,8 +138,8 @@ void hw_redis_free(struct hw_redis *r);
 /* Reads every device and the outbox when the connection is up. Must be called before any transition. A node of a
  * cluster calls it again if it cannot follow the stream, but not before on_loaded(). */
 void hw_redis_load(struct hw_redis *r);
-/* The first load of a monitor that has waited with loading, perhaps for long and while connected. Reads the sight
- * records again, as a new object would. */
+/* Begins the first load of a monitor that has waited with loading, perhaps for long and while connected. Reads the
+ * sight records again, as a new object would. */
 void hw_redis_load_late(struct hw_redis *r);
 
 /* In a cluster: reads the stored state of a device that this node knows only from other nodes' transitions.
@@ -183,7 +184,8 @@ void hw_redis_compare(struct hw_redis *r);
 /* Whether a comparison of all devices still runs: by hw_redis_compare(), or after a reconnect. */
 bool hw_redis_is_comparing(const struct hw_redis *r);
 
-/* The configuration of devices has changed: the next refresh of each device writes all fields of its hash. */
+/* Called when the configuration of devices has changed. The next refresh of each device writes all fields of its
+ * hash. */
 void hw_redis_reconfigured(struct hw_redis *r);
 
 /* Makes this transition pending at the store. Returns false if another node owns the device: then nothing is pending.
@@ -193,14 +195,14 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device);
 /* Like hw_redis_refresh(), but does nothing if the refresh would only extend the TTL of the connected key. */
 void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref device);
-/* The parents of a device have changed. Queues a refresh that writes all fields of its hash. */
+/* Called when the parents of a device have changed. Queues a refresh that writes all fields of the device's hash. */
 void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device);
 /* hw_redis_parent_heard() adds an entry to the stream device:parent_heard (see struct hw_out). hw_redis_groups()
  * writes the hash device:groups. If Redis does not accept one of these, it is not sent again. */
 void hw_redis_parent_heard(struct hw_redis *r, struct hw_id id, uint64_t seq, struct hw_id parent, int64_t settle_ms);
 void hw_redis_groups(struct hw_redis *r, struct hw_now now);
-/* The broker has acknowledged a device's retained status with this `seq`: removes the status from the outbox if it is
- * still the current one. The device is named by `id`, because it may have been forgotten. */
+/* Called when the broker has acknowledged a device's retained status with this `seq`. Removes the status from the
+ * outbox if it is still the current one. The device is named by `id`, because it may have been forgotten. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared);
 
 /*

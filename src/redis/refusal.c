@@ -61,9 +61,9 @@ static unsigned pending_calls(const struct hw_redis *r)
 	return pending;
 }
 
-/* A kind of write has succeeded. Other kinds that Redis has refused also count as successful if no call of the kind
- * is pending. (The call may have been dropped with its device, and there may never be another one.) The sight record
- * is always pending. */
+/* Called when a kind of write has succeeded. Other kinds that Redis has refused also count as successful if no call
+ * of the kind is pending. (The call may have been dropped with its device, and there may never be another one.) The
+ * sight record is always pending. */
 void hw_refusal_end(struct hw_redis *r, unsigned write)
 {
 	struct hw_refusal *f = &r->refusal;

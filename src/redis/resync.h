@@ -53,9 +53,9 @@ void hw_resync_tick(struct hw_resync *r);
 
 /* Requests a resync from the start, even if one is running. It begins when the connection is ready. */
 void hw_resync_want(struct hw_resync *r, bool paced);
-/* The connection works, and results may be reported: a requested resync may begin. */
+/* Called when the connection works and results may be reported. A requested resync may begin. */
 void hw_resync_ready(struct hw_resync *r);
-/* The connection is lost. When it is up again, a resync runs. */
+/* Called when the connection is lost. When it is up again, a resync runs. */
 void hw_resync_lost(struct hw_resync *r);
 /* Whether no resync has run for `every_ns`. */
 bool hw_resync_is_due(const struct hw_resync *r, struct hw_mono now, int64_t every_ns);

@@ -145,8 +145,8 @@ static void refused(struct hw_redis *r, const char *error)
 		hw_redis_link_fail(&r->link, error); /* a new connection may reach the new master */
 }
 
-/* Another run uses our name, so our sight record was not written. The store has that run's record, or none. If Redis
- * refused our last write, the other record proves that Redis accepts writes again. */
+/* Called when another run uses our name, so our sight record was not written. The store has that run's record, or
+ * none. If Redis refused our last write, the other record proves that Redis accepts writes again. */
 static void on_left(struct hw_redis *r, const redisReply *found)
 {
 	struct found f = parse(r, found);

@@ -101,7 +101,8 @@ void hw_sink_keep(struct hw_redis *r, const struct hw_pending_write *e)
 	hw_kept_add(&r->sink.kept, &kept, hw_clock_now().mono.ns);
 }
 
-/* This is done whatever the reason of the lost connection was: the same server may have been a replica in between. */
+/* Sends the kept transitions again after each reconnect, whatever the reason of the lost connection was: the same
+ * server may have been a replica in between. */
 void hw_sink_send_again(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;

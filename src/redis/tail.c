@@ -85,7 +85,8 @@ static const struct hw_stream_reader_ops reader_ops = {on_page, on_gap, on_refus
 
 /* --- connecting --------------------------------------------------------------------------------------------------- */
 
-/* A server that does not report its run id counts as a new server at each connect. */
+/* Handles the answer that names the server. A server that does not report its run id counts as a new server at each
+ * connect. */
 static void on_server(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_tail *t = arg;

@@ -38,14 +38,16 @@ enum hw_tail_gap {
 };
 
 struct hw_tail_ops {
-	/* Following has begun, or has ended. `why` names the reason and the remedy. */
+	/* Called when following has begun, or has ended. `why` names the reason and the remedy. */
 	void (*on_link)(void *arg, bool up, const char *why);
-	/* The entries after the last page. When the end is reached (!page->more), also called without entries. */
+	/* Called with the entries after the last page. When the end is reached (!page->more), also called without
+	 * entries. */
 	void (*on_page)(void *arg, const struct hw_event_page *page);
-	/* Entries are unknown, the last at `from`; reading continues after it. `why` is a sentence. */
+	/* Called when entries are missing, the last of them at `from`; reading continues after it. `why` is a
+	 * sentence. */
 	void (*on_gap)(void *arg, enum hw_tail_gap gap, struct hw_stream_id from, const char *why);
-	/* Redis refuses a command. Called at most once in 10 s for each kind. A missing right to read the stream is
-	 * reported once, when it begins. */
+	/* Called when Redis refuses a command, at most once in 10 s for each kind. A missing right to read the
+	 * stream is reported once, when it begins. */
 	void (*on_trouble)(void *arg, const char *what);
 };
 

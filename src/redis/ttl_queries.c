@@ -23,7 +23,7 @@ struct hw_ttl_query {
 	char id[];
 };
 
-/* If two ids have the same hash, a key may be queried twice, but none is missed. */
+/* Returns the hash of an id. If two ids have the same hash, a key may be queried twice, but no key is missed. */
 static uint32_t hash_of(const char *id, size_t len)
 {
 	uint32_t h = hw_fnv32(id, len);

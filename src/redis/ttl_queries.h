@@ -74,8 +74,8 @@ int hw_ttl_queries_add(struct hw_ttl_queries *l, unsigned why, const char *id, s
 /* Called each second: starts a timer for which there was no memory before. */
 void hw_ttl_queries_tick(struct hw_ttl_queries *l);
 
-/* The result of a fence. `known`: the owner has handled it, so the held answers are reported. Otherwise the fence is
- * requested again. */
+/* Called with the result of a fence. `known`: the owner has handled it, so the held answers are reported. Otherwise
+ * the fence is requested again. */
 void hw_ttl_queries_fenced(struct hw_ttl_queries *l, bool known);
 uint32_t hw_ttl_queries_waiting(const struct hw_ttl_queries *l);
 /* hw_ttl_queries_up(): the connection is up, and sending continues. hw_ttl_queries_lost(): it is lost, and all queries

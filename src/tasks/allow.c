@@ -128,7 +128,7 @@ bool hw_filter_covers(const char *wide, const char *narrow)
 	return hw_filter_has(wide, (struct hw_text){narrow, strlen(narrow)}) && (all || !strchr(narrow, '#'));
 }
 
-/* Returns the rest of a topic after the levels `begin`. NULL: the topic does not begin with these levels. */
+/* Returns the part of a topic that follows the levels `begin`. NULL: the topic does not begin with these levels. */
 static const char *behind(const char *begin, const char *t, const char *end)
 {
 	size_t len = strlen(begin);

@@ -115,7 +115,7 @@ void hw_tasks_app_tick(struct hw_tasks_app *a);
 void hw_tasks_app_stop(struct hw_tasks_app *a, int64_t timeout_ms);
 void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms);
 
-/* The store and the broker call these functions when their connection comes up or is lost. */
+/* The store and the broker call these functions when their connection becomes usable or is lost. */
 void hw_tasks_on_store(struct hw_tasks_app *a, bool up);
 void hw_tasks_on_broker(struct hw_tasks_app *a);
 

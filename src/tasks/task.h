@@ -220,7 +220,7 @@ struct hw_task_record {
 
 /* --- part of every answer ----------------------------------------------------------------------------------------- */
 
-/* A task whose due time the call may have changed. The caller passes it to hw_schedule_put(). */
+/* A task whose due time a call may have changed. The caller passes the task to hw_schedule_put(). */
 struct hw_task_wake {
 	struct hw_task_id task;
 	struct hw_text receiver;

@@ -50,7 +50,7 @@ void hw_alert_store_trouble(struct hw_alert_store *s, const char *error)
 	snprintf(s->why, sizeof(s->why), "%s", text);
 	if (hw_trouble_due(&s->troubles, k, hw_clock_mono().ns / HW_NS_PER_MS))
 		hw_log(s->app->log, HW_LOG_ERROR, "Redis: %s", text);
-	/* closes the connection if the master has become a replica; a new connection asks the Sentinels for the
+	/* Closes the connection if the master has become a replica; a new connection asks the Sentinels for the
 	 * present master */
 	if (k == HW_TROUBLE_READONLY && *s->app->conf->redis.sentinels)
 		hw_redis_link_fail(&s->link, error);

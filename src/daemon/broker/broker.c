@@ -222,7 +222,8 @@ bool hw_app_barriers_are_up(const struct hw_app *a)
 	return a->broker->barriers.up;
 }
 
-/* The readers are up, so the broker works but refuses another connection. The client id shows which one. */
+/* Returns a text about a connection that the broker refuses although the readers are up. The client id shows which
+ * connection it is. */
 static const char *lacks_text(struct hw_app *a, const char *client_id, const char *why)
 {
 	snprintf(a->broker->lacks, sizeof(a->broker->lacks), "'%s' is not connected: %s", client_id,

@@ -45,13 +45,13 @@ void hw_app_reopen_barriers(struct hw_app *a);
 void hw_app_canary(struct hw_app *a, const struct hw_out *out);
 /* Sends a barrier that is not the core's. */
 void hw_app_send_barrier(struct hw_app *a, uint64_t number);
-/* Barriers do not come back. Logs which right is missing, as far as the broker shows it. */
+/* Called when barriers do not come back. Logs which right is missing, as far as the broker shows it. */
 void hw_app_log_denied(struct hw_app *a, struct hw_now now);
 
 /* --- the readers */
 
-/* Continues to read the readers that have events left: they have used up their share of the last turn, or the loop
- * woke late. Returns whether there was one; a turn has then run. */
+/* Continues to read the readers that have events left, because they have used up their share of the last turn or
+ * because the loop woke late. Returns whether there was such a reader; a turn has then run. */
 bool hw_app_read_on(struct hw_app *a);
 /* Whether a reader has events left. */
 bool hw_app_feed_is_unread(const struct hw_app *a);
@@ -59,7 +59,7 @@ bool hw_app_feed_is_unread(const struct hw_app *a);
  * whether a reader has used up its share of this turn. */
 void hw_app_feed_begin_turn(struct hw_app *a);
 bool hw_app_feed_is_spent(const struct hw_app *a);
-/* The loop woke too late. Everything that the sockets contain is read before a device is judged. */
+/* Called when the loop woke too late. Everything that the sockets contain is then read before a device is judged. */
 void hw_app_feed_stalled(struct hw_app *a);
 /* A stop begins: nothing is read any more. */
 void hw_app_feed_stop(struct hw_app *a);

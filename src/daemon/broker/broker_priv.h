@@ -78,7 +78,7 @@ void hw_app_on_reader(int fd, short what, void *arg);
 /* Call this after the reader has its number. */
 void hw_app_feed_init(struct hw_app_reader *r);
 
-/* A connection is up, so the other ones try to connect at once. */
+/* Called when a connection is up. The other connections then try to connect at once. */
 void hw_app_retry_links(struct hw_app *a);
 /* Logs why a connection to the broker is down, unless the same reason was logged for another connection. `taken`:
  * another client seems to use the client id, which is logged as an error. */

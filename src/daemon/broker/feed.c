@@ -62,7 +62,7 @@ static void on_up(struct hw_app_reader *r, struct hw_now now)
 		hw_monitor_upstreams_granted(r->app->monitor);
 	hw_share_reader(r, now, true);
 	hw_app_cluster_reader(r->app, r->number, now, true);
-	/* Wills that were published while the reader was not connected may have replaced our retained statuses. */
+	/* wills that were published while the reader was not connected may have replaced our retained statuses */
 	if (r->ever_up)
 		hw_retained_republish(hw_app_status_sink(r->app), now.mono.ns / HW_NS_PER_MS);
 	r->ever_up = true;

@@ -79,7 +79,7 @@ struct hw_nodes *hw_app_nodes(const struct hw_app *a)
 /* --- orders ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Another node with the same name continues, so this node stops. This node is no member and owns nothing, so nothing is
+ * Stops this node, because another node with the same name runs. This node is no member and owns nothing, so nothing is
  * lost. It cannot wait, because it may already be connected to the broker: after a start without Redis, or after a
  * pause in which the other node took the name. Two nodes with the same client ids would disconnect each other for ever.
  */

@@ -61,21 +61,21 @@ void hw_app_cluster_join(struct hw_app *a);
 
 /* A session of the publisher begins, or is lost. */
 void hw_app_cluster_session(struct hw_app *a, struct hw_now now, bool up);
-/* The barriers' connection is up again. If the last barrier was not received, sends it again. */
+/* Called when the barriers' connection is up again. Sends the last barrier again if it was not received. */
 void hw_app_cluster_barriers_up(struct hw_app *a, struct hw_now now);
 /* Handles the publisher's answer (acknowledged or refused) to a publish id with HW_CLUSTER_PUBLISH_ID. */
 void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev);
-/* A barrier of this node is back on a reader. `number` is the barrier's number minus HW_CLUSTER_BARRIER. */
+/* Called when a barrier of this node is back on a reader. `number` is the barrier's number minus HW_CLUSTER_BARRIER. */
 void hw_app_cluster_back(struct hw_app *a, unsigned reader, struct hw_now now, uint64_t number);
 /* A reader is subscribed, or its connection is lost. */
 void hw_app_cluster_reader(struct hw_app *a, unsigned reader, struct hw_now now, bool up);
-/* For reader 0: the broker has sent the retained messages again. */
+/* Called for reader 0 when the broker has sent the retained messages again. */
 void hw_app_cluster_replayed(struct hw_app *a, struct hw_now now);
 /* Reader 0 may have lost messages. */
 void hw_app_cluster_lossy(struct hw_app *a, struct hw_now now);
 /* Whether a message is a node's presence, which is never a heartbeat. If so, this function handles it. */
 bool hw_app_cluster_message(struct hw_app *a, unsigned reader, struct hw_now now, const struct hw_reader_event *ev);
-/* A blindness has ended. If it was lossy, all presences are read again. */
+/* Called when a blindness has ended. If it was lossy, all presences are read again. */
 void hw_app_cluster_sees(struct hw_app *a, struct hw_now now, bool lossy);
 
 /* --- presence, and statuses */
@@ -96,8 +96,8 @@ bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d);
 
 /* --- the store */
 
-/* Redis has refused a transition of this device, because another node owns the device. The transition will never be
- * written. */
+/* Called when Redis has refused a transition of this device because another node owns the device. The transition
+ * will never be written. */
 void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref device);
 /* Whether transitions of devices in this partition are still being withdrawn. */
 bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition);
@@ -105,10 +105,11 @@ bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition);
 void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
 /* Requests that the whole store is read again. `keeps`: devices that are missing there are not forgotten. */
 bool hw_app_cluster_reread(struct hw_app *a, bool keeps);
-/* The loader has read the whole store. Returns whether this was not the first load. */
+/* Called when the loader has read the whole store. Returns whether this was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a, bool complete);
-/* The hashes now come over a new connection. The stream's connection may change at another time. If the stream is by
- * now that of another Redis, hashes that were read may be those of the previous Redis, and are read again. */
+/* Called when the hashes come over a new connection. The stream's connection may change at another time. If the
+ * stream is by now that of another Redis, hashes that were read may be those of the previous Redis, and are read
+ * again. */
 void hw_app_cluster_linked(struct hw_app *a);
 /* The store was found empty. */
 void hw_app_cluster_emptied(struct hw_app *a);
@@ -132,13 +133,13 @@ void hw_app_standby_text(const struct hw_app *a, char *text, unsigned cap);
 
 /* --- mode = standby: the daemon gives the fleet up and starts over */
 
-/* Returns how much of the last `length_ns` this node did not stand by. */
+/* Returns for how much of the last `length_ns` this node did not stand by. */
 int64_t hw_app_standby_since(const struct hw_app *a, struct hw_now now, int64_t length_ns);
 /*
- * The last step before the daemon starts over, when everything else is finished. Orders the publisher's thread to end,
- * as was done with the readers' threads. A thread that is blocked in name resolution or
- * in a connect could connect with its client id later, and so disconnect its successor. So the daemon waits for all
- * threads, while the loop runs. hw_app_standby_ended(): whether all of this is done, or has taken too long.
+ * hw_app_standby_end(): the last step before the daemon starts over, when everything else is finished. Orders the
+ * publisher's thread to end, as was done with the readers' threads. A thread that is blocked in name resolution or in a
+ * connect could connect with its client id later, and so disconnect its successor. So the daemon waits for all threads,
+ * while the loop runs. hw_app_standby_ended(): whether all threads have ended, or have taken too long.
  */
 void hw_app_standby_end(struct hw_app *a, struct hw_now now);
 bool hw_app_standby_is_ending(const struct hw_app *a);
@@ -152,7 +153,7 @@ struct hw_cluster_totals {
 	double takeover_s_last; /* from the claim until authoritative; 0: none yet */
 };
 
-/* A reload was applied: the node may hear groups that it was deaf for. */
+/* Called when a reload was applied: the node may now receive groups for which it was deaf. */
 void hw_app_cluster_reconfigured(struct hw_app *a);
 
 /* What the next daemon in this process goes on with. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cluster_broker.h. This file requires two things more than src/nodes. First, no proof is complete while reader 0
- * may have missed a presence: after a lossy blindness, all presences are read again. Second, this node's own presence
- * must arrive before the barrier that follows it: otherwise the fence would seem to work although the right to read is
+ * See cluster_broker.h. This file requires two things more than src/nodes. First, a proof is not complete while reader
+ * 0 may have missed a presence: after a lossy blindness, all presences are read again. Second, this node's own presence
+ * must arrive before the barrier that follows it. Otherwise the fence would seem to work although the right to read is
  * missing.
  */
 #include "cluster_broker.h"
@@ -204,8 +204,8 @@ static bool own_is_read(const struct hw_cluster_broker *b)
 	return b->peers.own_status >= b->barrier_seq && b->peers.own_known >= b->barrier_seq;
 }
 
-/* This node did not receive its own presence: a right is missing, or the broker has lost the retained messages. So
- * it publishes its presence again, and requests the retained messages again. */
+/* Called when this node did not receive its own presence: a right is missing, or the broker has lost the retained
+ * messages. Publishes the presence again, and requests the retained messages again. */
 static void own_is_missing(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);
@@ -222,9 +222,9 @@ static void own_is_missing(struct hw_app *a, struct hw_now now)
 }
 
 /*
- * This node's own presence has arrived on this connection, but no message with the retain flag. Perhaps the broker had
- * no retained message when reader 0 subscribed, so they are requested once more. If the broker never sends retained
- * messages, a node cannot learn the claims of its peers.
+ * Called when this node's own presence has arrived on this connection, but no message with the retain flag. Perhaps the
+ * broker had no retained message when reader 0 subscribed, so they are requested once more. If the broker never sends
+ * retained messages, a node cannot learn the claims of its peers.
  */
 static void none_is_retained(struct hw_app *a, struct hw_now now)
 {
@@ -284,8 +284,9 @@ bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now)
 	return b->heard.ns && now.mono.ns - b->heard.ns < bound_ns;
 }
 
-/* Before hw_nodes_recalled(), a barrier only shows that all presences of an earlier run of this node have arrived,
- * if there are any. So no retained message is required, because the broker may not have one yet. */
+/* Reports to src/nodes which barrier is back. Before hw_nodes_recalled(), a barrier only shows that all presences of
+ * an earlier run of this node have arrived, if there are any. So no retained message is required, because the broker
+ * may not have one yet. */
 static void report_back(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);

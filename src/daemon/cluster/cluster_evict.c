@@ -42,8 +42,8 @@ static struct hw_cluster_eviction *place_of(struct hw_app *a, const char *node, 
 	return free;
 }
 
-/* The broker refuses to disconnect the other node. This is logged once while it lasts. The fence (src/nodes/fence.h)
- * then waits until the broker must have closed that node's connection. */
+/* Called when the broker refuses to disconnect the other node. This is logged once while it lasts. The fence
+ * (src/nodes/fence.h) then waits until the broker must have closed that node's connection. */
 static void refused(struct hw_cluster_eviction *e, struct hw_now now, const char *why)
 {
 	struct hw_app *a = e->app;

@@ -217,9 +217,9 @@ static struct hw_partitions unclean(const struct hw_app *a)
 	return hw_redis_is_comparing(a->redis) || !is_one_server(a) ? all : set;
 }
 
-/* Something may have changed since a partition was settled. A goodbye that does not count may have made a device's
- * retained status pending again, which this node may not send any more. Or one of the connections has moved to
- * another server. */
+/* Checks a release before it is sent, because something may have changed since a partition was settled. A goodbye
+ * that does not count may have made a device's retained status pending again, which this node may not send any more.
+ * Or one of the connections has moved to another server. */
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o)
 {
 	struct hw_partitions pending = unclean(a);
@@ -277,8 +277,8 @@ void hw_app_cluster_gap(struct hw_app *a)
 	gate_of(a)->last = (struct hw_stream_id){0, 0};
 }
 
-/* Stops waiting for the offset that a claim's answer named, because the stream may never reach it. This node now
- * waits until the hashes are read again, which are then at least as new as the claim. */
+/* Stops waiting for the offset that a claim's answer named, because the stream may never reach it. The hashes are
+ * then read again, and are at least as new as the claim. */
 static void give_place_up(struct hw_app *a)
 {
 	hw_app_cluster_gap(a);
@@ -295,9 +295,9 @@ void hw_app_cluster_gate_tick(struct hw_app *a)
 	give_place_up(a);
 }
 
-/* A claim's answer may name an offset of another master than the one whose stream is followed. The other master's
- * clock has given out that id, so the followed stream may never reach it. hw_app_cluster_gate_tick() would find this
- * out too, but seconds later. */
+/* Called when claims use a new connection. A claim's answer may name an offset of another master than the one whose
+ * stream is followed. The other master's clock has given out that id, so the followed stream may never reach it.
+ * hw_app_cluster_gate_tick() would find this out too, but seconds later. */
 void hw_app_cluster_retry_claims(struct hw_app *a)
 {
 	if (hw_partitions_any(&gate_of(a)->waits))

@@ -50,8 +50,8 @@ void hw_app_cluster_gap(struct hw_app *a);
 /* Called each second. If the end of the stream was reached several times since the claim, but not the claim's
  * offset, the stream was trimmed, or the offset is of another Redis. The whole store is then read again. */
 void hw_app_cluster_gate_tick(struct hw_app *a);
-/* Claims now use a new connection, which may reach another Redis. If an offset came over the old connection, the
- * stream may never reach it. */
+/* Called when claims use a new connection, which may reach another Redis. If an offset came over the old connection,
+ * the stream may never reach it. */
 void hw_app_cluster_retry_claims(struct hw_app *a);
 /* Called once a turn, before the orders are taken. Reports to src/nodes which partitions are followed or drained, and
  * whether this node is blind or ready. */

@@ -19,7 +19,7 @@
 
 struct hw_app;
 
-/* A message on this node's channel that cluster_redis.c does not handle. `text` is borrowed. */
+/* Handles a message on this node's channel that cluster_redis.c does not handle. `text` is borrowed. */
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len);
 
 #endif

@@ -24,8 +24,8 @@ static struct hw_cluster_standby *standby_of(const struct hw_app *a)
 
 /* --- texts and times ---------------------------------------------------------------------------------------------- */
 
-/* All partitions have the same owner, so the record of partition 0 shows it. If the record is released, or its owner
- * is no member, there is no owner. */
+/* Returns the node that owns the fleet. All partitions have the same owner, so the record of partition 0 shows it.
+ * If the record is released, or its owner is no member, there is no owner. */
 const char *hw_app_standby_owner(const struct hw_app *a)
 {
 	const struct hw_record *r = a->cluster ? hw_nodes_record(a->cluster->nodes, 0) : NULL;
@@ -76,7 +76,8 @@ bool hw_app_standby_ready(struct hw_app *a, struct hw_now now)
 	return hears && !s->shy;
 }
 
-/* Once a barrier that was sent during the blindness is back, only the grace is left, which does not count as blind. */
+/* Whether the owner cannot receive the fleet's messages. Once a barrier that was sent during the blindness is back,
+ * only the grace is left, which does not count as blind. */
 bool hw_app_standby_blind(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);
@@ -179,8 +180,8 @@ static bool is_blind_for_long(struct hw_app *a, struct hw_now now)
 	return s->blind_since.ns && now.mono.ns - s->blind_since.ns >= a->start->cluster_lease_ms * HW_NS_PER_MS;
 }
 
-/* Decides whether this node gives the fleet up. If it does because it is blind, it may still be the preferred owner.
- * `goes_blind` then makes it not ready, so that it does not get the fleet back at once. */
+/* Decides whether this node gives the fleet up. If it does because it is blind, src/nodes may still prefer it as the
+ * owner. `goes_blind` then makes it not ready, so that it does not get the fleet back at once. */
 static void check_loss(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);

@@ -55,7 +55,7 @@ bool hw_app_standby_was_deaf(const struct hw_app *a);
  * count: the next owner would begin with a grace, too. */
 bool hw_app_standby_blind(struct hw_app *a, struct hw_now now);
 
-/* Partitions were won, were lost, or are about to be released. */
+/* Called when partitions were won, were lost, or are about to be released. */
 void hw_app_standby_won(struct hw_app *a);
 void hw_app_standby_lost(struct hw_app *a);
 void hw_app_standby_released(struct hw_app *a);

@@ -177,7 +177,7 @@ static bool is_whole(struct hw_app *a, bool has_record)
 	return !hw_redis_doubts(a->redis) && whole;
 }
 
-/* All changes of the store before this request have been reported. */
+/* Called when all changes of the store before this request have been reported. */
 static void on_fenced(void *arg, bool known, bool has_record)
 {
 	struct hw_app *a = arg;
@@ -210,7 +210,8 @@ static void begin(struct hw_app *a)
 		s->reading = HW_CLUSTER_READ;
 }
 
-/* The store was read. In that time it may have been emptied or replaced by another Redis, and so may the stream. */
+/* Called when the store was read. During the reading, the store and the stream may have been emptied or replaced by
+ * those of another Redis. */
 static void on_proven(void *arg, bool known, bool has_record)
 {
 	struct hw_app *a = arg;

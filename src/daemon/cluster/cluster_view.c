@@ -421,9 +421,9 @@ static const char *state_in(const struct hw_cluster_was *w, bool ready)
 	return "joining";
 }
 
-/* Whether this node is cut off: it could not renew its entry for a whole lease. Another node may own its devices by
- * now, so the states that it shows may be old. Exception: the owner of a standby fleet still receives the fleet's
- * messages. */
+/* Whether this node is cut off from Redis: it could not renew its entry for a whole lease. Another node may own its
+ * devices by now, so the states that it shows may be old. Exception: the owner of a standby fleet still receives the
+ * fleet's messages. */
 static bool is_cut(const struct hw_app *a, struct hw_now now)
 {
 	const struct hw_app_cluster *c = a->cluster;

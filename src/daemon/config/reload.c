@@ -157,7 +157,7 @@ static int apply(struct hw_app *a, struct hw_settings *to)
 	return 0;
 }
 
-/* Collects the errors of the files that [http] names, as lines of the answer. */
+/* Collects the errors in the files that [http] names, as lines of the answer. */
 struct wrong_lines {
 	const struct hw_settings *to;
 	struct hw_conf_errors *errors;

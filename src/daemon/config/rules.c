@@ -132,7 +132,7 @@ static void check_names(struct hw_conf_draft *d, const char *names)
 	hw_conf_draft_require(d, !wrong, "http", "names", "names", why);
 }
 
-/* If the address is not loopback, API tokens need TLS, because others on the network could read them. */
+/* Refuses API tokens without TLS if the address is not loopback, because others on the network could read them. */
 static void check_http(struct hw_conf_draft *d, const struct hw_settings *c)
 {
 	hw_conf_draft_require(d, !*c->http_tls_cert || *c->http_tls_key, "http", "tls_cert", "tls_key",

@@ -11,8 +11,8 @@ int hw_app_reports_new(struct hw_app *a);
 /* Called after a restart within the process, which keeps the API's counters. Marks what the counters contain as
  * logged already. */
 void hw_app_reports_resume(struct hw_app *a);
-/* A device was loaded from the store. `refused_before` is the value of refused[HW_REFUSED_STORED] before that. If
- * the record was corrected, the next log line names the device. */
+/* Called after a device was loaded from the store. `refused_before` is the value of refused[HW_REFUSED_STORED]
+ * before that. If the record was corrected, the next log line names the device. */
 void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint64_t refused_before);
 /* Each second. */
 void hw_app_reports_tick(struct hw_app *a);

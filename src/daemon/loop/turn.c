@@ -124,8 +124,9 @@ static void plan(struct hw_app *a, struct hw_now now, bool soon)
 	hw_pace_sleeps(&a->turn->pace, now.mono, set && wait_ns < HW_NS_PER_S ? wait_ns : HW_NS_PER_S);
 }
 
-/* A monitor that is stopping reads no heartbeats, so silence proves nothing and no device is judged. But requests
- * that it still receives, such as a DELETE, are carried out, and their writes are pending as usual. */
+/* Takes the core's output and passes it on. A monitor that is stopping reads no heartbeats, so silence proves
+ * nothing and no device is judged. But requests that it still receives, such as a DELETE, are carried out, and their
+ * writes are pending as usual. */
 unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget)
 {
 	struct hw_out out;

@@ -42,7 +42,8 @@ int hw_app_presence_payload(struct hw_app *a, struct hw_now now, bool online, ch
 	return n > 0 && (size_t)n < cap ? n : -1;
 }
 
-/* A node that leaves stays online until all its partitions are released. */
+/* Whether the presence shows this monitor as online. A node that leaves stays online until all its partitions are
+ * released. */
 static bool is_online(const struct hw_app *a)
 {
 	return !a->life.stopping || !hw_app_cluster_stopped(a);

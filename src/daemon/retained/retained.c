@@ -23,8 +23,8 @@ void hw_app_reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_de
 		hw_monitor_reap(a->monitor, ref);
 }
 
-/* The outbox keeps a clearing until all messages of the device are cleared. So after a crash, the next run knows
- * which devices it must clear. */
+/* Called when the broker has a device's message. The outbox keeps a clearing until all messages of the device are
+ * cleared. So after a crash, the next run knows which devices it must clear. */
 static void published(struct hw_app *a, struct hw_ref ref, bool cleared, int other)
 {
 	const struct hw_device *d = hw_app_device(a, ref);

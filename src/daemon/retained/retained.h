@@ -22,7 +22,7 @@ void hw_app_retained_down(struct hw_app *a);
 void hw_app_retained_acked(struct hw_app *a, uint64_t publish_id);
 void hw_app_retained_refused(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev);
 
-/* A device's retained status may have been replaced at the broker, so it is pending again. */
+/* Makes a device's retained status pending again, because it may have been replaced at the broker. */
 void hw_app_set_status_pending(struct hw_app *a, struct hw_now now, struct hw_ref ref);
 /* Makes a device's discovery pending: once for a new device, and once when it is forgotten. */
 void hw_app_discover(struct hw_app *a, struct hw_now now, struct hw_ref ref, struct hw_device *d);

@@ -300,8 +300,8 @@ static void pump_sweep(struct hw_retained_sink *s, struct hw_now now)
 		    hw_device_noted(d, s->kind->queued))
 			continue;
 		/*
-		 * If Redis has not confirmed the state yet, store.c releases the status later. It is pending again,
-		 * because it may have been published while Redis was late, to a broker that has lost it since.
+		 * The status is pending again if Redis has not confirmed the state yet: it may have been published
+		 * while Redis was late, to a broker that has lost it since. store.c releases the status later.
 		 */
 		if (hw_device_noted(d, HW_PENDING_STORE)) {
 			if (s->kind->pending == HW_PENDING_STATUS)

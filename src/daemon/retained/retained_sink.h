@@ -86,10 +86,10 @@ struct hw_retained_sink {
 	struct hw_monitor *m;           /* borrowed */
 	struct hw_publisher *publisher; /* borrowed; NULL: nothing is published */
 	const char *node_id;            /* borrowed */
-	/* The broker has the device's message, or no message is pending any more. `cleared`: the device was forgotten.
-	 * Called before anything is freed. */
+	/* Called when the broker has the device's message, or when no message is pending any more. `cleared`: the
+	 * device was forgotten. Called before anything is freed. */
 	void (*on_published)(void *arg, struct hw_ref device, bool cleared);
-	/* Another node must send the pending message now. Called before anything is freed. */
+	/* Called when another node must send the pending message. Called before anything is freed. */
 	void (*on_dropped)(void *arg, struct hw_ref device);
 	/* Whether this device's message may be sent now. NULL: always. */
 	bool (*may_go)(void *arg, const struct hw_device *d);
@@ -143,10 +143,10 @@ void hw_retained_end_sweeps(struct hw_retained_sink *s);
  * last one ended. */
 struct hw_partitions hw_retained_unswept(const struct hw_retained_sink *s);
 
-/* The held messages may now be sent, or belong to another node: tries them again. */
+/* Tries the held messages again, because they may now be sent, or belong to another node. */
 void hw_retained_retry(struct hw_retained_sink *s);
 
-/* The connection is lost: messages in flight wait in the line again. */
+/* Called when the connection is lost. Messages in flight wait in the line again. */
 void hw_retained_down(struct hw_retained_sink *s);
 /* The publisher's answers to this sink's publish ids. */
 void hw_retained_acked(struct hw_retained_sink *s, uint64_t publish_id);

@@ -136,8 +136,8 @@ static void on_nodes(void *arg, bool any, uint64_t hash)
 
 /* --- another monitor ---------------------------------------------------------------------------------------------- */
 
-/* A node checks once more after it has joined. So if a node and a monitor start at the same time, one of them finds
- * the other. */
+/* Called when a check for monitors has ended. A node checks once more after it has joined. So if a node and a
+ * monitor start at the same time, one of them finds the other. */
 static void monitors_known(struct hw_app *a)
 {
 	if (!a->guard->monitors)
@@ -168,7 +168,8 @@ static void wait_for_monitor(struct hw_app *a, const struct hw_redis_monitor *ol
 		monitors_known(a);
 }
 
-/* A node that already works continues. A single monitor that starts later must stop. */
+/* Called when other users of the prefix are found. A node that already works continues. A single monitor that starts
+ * later must stop. */
 static void meet(struct hw_app *a, const struct hw_redis_monitor *older)
 {
 	const char *prefix = a->start->redis.key_prefix, *kind = is_node(a) ? " without [cluster]" : "";

@@ -33,7 +33,7 @@ int hw_prefix_guard_new(struct hw_app *a);
 void hw_prefix_guard_start(struct hw_app *a);
 /* Whether a check is not finished yet. */
 bool hw_prefix_guard_is_waiting(const struct hw_app *a);
-/* The node was a member earlier in this process, so it joins again without a check. */
+/* Joins again without a check, because the node was a member earlier in this process. */
 void hw_prefix_guard_rejoin(struct hw_app *a);
 /* Whether a node may join. */
 bool hw_prefix_guard_lets_join(const struct hw_app *a);
@@ -41,8 +41,8 @@ bool hw_prefix_guard_lets_join(const struct hw_app *a);
 bool hw_prefix_guard_blocks(const struct hw_app *a);
 /* This run's machine and pid file, for struct hw_redis_conf. */
 uint64_t hw_prefix_guard_host(const struct hw_app *a);
-/* The link to Redis is up. Starts a check. A monitor that could not renew its entry for a whole lease writes no
- * transition before the check shows that no other monitor has taken its place. */
+/* Called when the link to Redis is up. Starts a check. A monitor that could not renew its entry for a whole lease
+ * writes no transition before the check shows that no other monitor has taken its place. */
 void hw_prefix_guard_linked(struct hw_app *a);
 /* Starts a check. Called when a node has joined, and each second. */
 void hw_prefix_guard_check(struct hw_app *a);

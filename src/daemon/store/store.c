@@ -14,7 +14,8 @@
 #include "prefix_guard.h"
 #include "store_priv.h"
 
-/* Also called for devices of other nodes. When a device's status is due, the sink checks which node owns it. */
+/* Called when Redis has confirmed a device's state, also for devices of other nodes. When a device's status is due,
+ * the sink checks which node owns it. */
 static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_app *a = arg;
@@ -27,7 +28,8 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	hw_app_schedule_turn(a);
 }
 
-/* Also called for devices that were not pending: a sweep of the store also visits devices of other nodes. */
+/* Called when a device's state will not be written, also for devices that were not pending: a sweep of the store
+ * also visits devices of other nodes. */
 static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_app *a = arg;
@@ -83,8 +85,8 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 static void on_link(void *arg, bool up, const char *why)
 {
 	struct hw_app *a = arg;
-	/* If Redis refused writes, and the connection now looks for a Redis that accepts them, the refusal was
-	 * logged before. */
+	/* If Redis refused writes before the connection was lost, that refusal was logged; the connection now looks
+	 * for a Redis that accepts writes. */
 	const char *refusal = hw_redis_refusal(a->redis);
 	bool reported = refusal && (up || strcmp(why, refusal) == 0);
 	if (reported)

@@ -12,11 +12,11 @@
 
 #include "daemon/context.h"
 
-/* The run begins, and is blind. On a node that stands by, nothing is written until hw_app_sightings_begin() is
- * called, when the node owns the fleet. */
+/* Called when the run begins, which is blind at first. On a node that stands by, nothing is written until
+ * hw_app_sightings_begin() is called, when the node owns the fleet. */
 void hw_app_sightings_init(struct hw_app *a, struct hw_now now);
 void hw_app_sightings_begin(struct hw_app *a, struct hw_now now);
-/* The core has reported that a blindness begins or ends. hw_monitor_blind() has the times. */
+/* Called when the core has reported that a blindness begins or ends. hw_monitor_blind() has the times. */
 void hw_app_sightings_turn(struct hw_app *a, struct hw_now now);
 /* Each second. */
 void hw_app_sightings_tick(struct hw_app *a, struct hw_now now);

@@ -20,7 +20,7 @@ void hw_app_on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 void hw_app_canary_missing(struct hw_app *a, const struct hw_out *out);
 void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out);
 void hw_app_upstream(struct hw_app *a, struct hw_now now, const struct hw_out *out);
-/* The conditions have changed. The next lines of hw_app_upstream_tick() are about the new ones. */
+/* Called when the conditions have changed. The next lines of hw_app_upstream_tick() are about the new conditions. */
 void hw_app_upstream_ask(struct hw_app *a);
 /* Called each second: logs once for which `while` condition no value has arrived. */
 void hw_app_upstream_tick(struct hw_app *a, struct hw_now now);

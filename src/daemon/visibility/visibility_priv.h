@@ -18,7 +18,7 @@ struct hw_sightings {
 		ended; /* down_reported: the time before this run was written; ended: nothing more is written */
 };
 
-/* Of unjudged.c: the groups whose unjudged devices were logged. */
+/* Used by unjudged.c: the groups whose unjudged devices were logged. */
 struct hw_unjudged {
 	bool *reported; /* owned; one element per group */
 	size_t n;

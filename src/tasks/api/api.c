@@ -219,7 +219,8 @@ static void serve_events(void *arg, struct evhttp_request *req, const char *rest
 	hw_feed_serve(a->api->feed, req);
 }
 
-/* heartwheeld forwards only requests below /v1/tasks, so the status and the metrics are there too. */
+/* The routes of the API. heartwheeld forwards only requests below /v1/tasks, so the status and the metrics are there
+ * too. */
 static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_POST, "/v1/tasks", "", hw_serve_task_post},
 	{EVHTTP_REQ_GET, "/v1/tasks", "", hw_serve_task_list},

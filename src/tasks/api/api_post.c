@@ -345,7 +345,7 @@ static void on_submitted(void *arg, const struct hw_dispatch_result *result)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* A client that sends no msg_id cannot repeat its request as the same task, so a random msg_id is used. */
+/* Makes a random msg_id for a request without one: its client cannot repeat the request as the same task. */
 static bool make_msg_id(char msg_id[HW_TASK_MSG_ID_MAX + 1])
 {
 	unsigned char random[12];

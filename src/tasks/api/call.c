@@ -34,7 +34,8 @@
 #define PING_MS    2000 /* how often this instance publishes to its own channel, to check that it receives */
 #define SILENT_MS  7000
 
-/* The set of a topic must live as long as each of its members, so it gets the longest TTL of its members. */
+/* The script that registers a call. The set of a topic must live as long as each of its members, so it gets the
+ * longest TTL of its members. */
 static const char register_text[] =
 	"redis.call('HSET', KEYS[1], 'callbackId', ARGV[1], 'topic', ARGV[2], 'nodeId', ARGV[3], 'timeoutMs', ARGV[4],"
 	" 'registerTime', ARGV[6]) redis.call('PEXPIRE', KEYS[1], ARGV[5]) redis.call('SADD', KEYS[2], ARGV[1])"
@@ -178,7 +179,8 @@ static void report(struct hw_tasks_call *all, struct hw_text topic, struct hw_te
 	struct call *next;
 	for (struct call *c = all->first; c; c = next) {
 		next = c->next;
-		/* A message from before this call was published cannot be its answer. */
+		/* Skips calls for another topic, and calls whose message is not published yet: an earlier message
+		 * cannot be the answer. */
 		if (!c->out || c->reply.len != topic.len || memcmp(c->reply.at, topic.at, topic.len) != 0)
 			continue;
 		answer(c, body);
@@ -306,8 +308,8 @@ static void on_ear_lost(void *arg, const char *why)
 
 static const struct hw_redis_link_ops ear_ops = {on_ear_ready, on_ear_lost, NULL};
 
-/* A connection that only receives does not notice when it breaks. So it is given up if nothing was received for
- * SILENT_MS. */
+/* Called each second. Gives the connection up if nothing was received for SILENT_MS, because a connection that only
+ * receives does not notice when it breaks. */
 void hw_tasks_call_tick(struct hw_tasks_call *all)
 {
 	int64_t now_ms = hw_clock_mono().ns / HW_NS_PER_MS;

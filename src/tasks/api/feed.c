@@ -227,7 +227,8 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 	return true;
 }
 
-/* The end of the stream is known now, and the feed begins there. If the feed had begun before, entries were missed. */
+/* Called when the end of the stream is known. The feed begins at that end. If the feed had begun before, entries
+ * were missed. */
 static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
 {
 	struct hw_feed *f = arg;
@@ -280,8 +281,8 @@ void hw_feed_tick(struct hw_feed *f)
 
 /* --- lagging clients ---------------------------------------------------------------------------------------------- */
 
-/* A page that a lagging client has requested. If the client's last entry was trimmed, later entries may be trimmed
- * too, so the client is sent a reset. */
+/* Handles a page that a lagging client has requested. If the client's last entry was trimmed, later entries may be
+ * trimmed too, so the client is sent a reset. */
 static void on_own_page(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_feed *f = arg;

@@ -34,7 +34,7 @@ struct hw_feed_wait {
 	struct hw_feed *feed;
 	struct hw_task_id task;    /* the caller sets these three */
 	void (*on_end)(void *arg); /* Waits for the end of a task, from the next reading of the stream on. A caller
-	                            * misses no end if it reads the task's state from Redis after this call. */
+	                            * that reads the task's state from Redis after this call misses no end. */
 	void *arg;
 };
 /* Waits from the next reading of the stream on. A caller that reads the task's state from Redis after this call misses

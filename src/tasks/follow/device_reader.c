@@ -168,8 +168,8 @@ static void keep_offset(struct hw_device_reader *t, struct hw_stream_id offset, 
 	                         (const char *[]){"SET", at, hw_stream_id_print(offset, text), only_if, NULL});
 }
 
-/* The stored offset cannot be used: another program wrote task:at, or the stream was deleted or restored. Some
- * online transitions may be lost, but held tasks are also checked every 10 minutes. */
+/* Replaces the stored offset, which cannot be used: another program wrote task:at, or the stream was deleted or
+ * restored. Some online transitions may be lost, but held tasks are also checked every 10 minutes. */
 static void replace_offset(struct hw_device_reader *t, struct hw_stream_id offset)
 {
 	char at[HW_TASKS_KEY_MAX], text[HW_STREAM_ID_TEXT];
@@ -178,8 +178,8 @@ static void replace_offset(struct hw_device_reader *t, struct hw_stream_id offse
 	keep_offset(t, offset, NULL);
 }
 
-/* If the stream was only trimmed, reading continues with its first entry. If the stream ends before the offset, it was
- * deleted or restored, and is read from its start. */
+/* Returns the offset at which reading continues after a gap. If the stream was only trimmed, this is its first
+ * entry. If the stream ends before the old offset, the stream was deleted or restored, and is read from its start. */
 static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
 {
 	struct hw_device_reader *t = arg;

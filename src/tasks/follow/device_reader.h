@@ -19,8 +19,8 @@ struct hw_device_reader;
  * as long as the reader. */
 struct hw_device_hook {
 	void (*on_device)(void *arg, const struct hw_device_transition *d);
-	/* Reading begins: at the start, when Redis can be reached again, and when the stream was replaced. Entries may
-	 * have been missed. */
+	/* Called when reading begins: at the start, when Redis can be reached again, and when the stream was
+	 * replaced. Entries may have been missed. */
 	void (*on_up)(void *arg);
 	void *arg;
 	struct hw_device_hook *next; /* the list's own */

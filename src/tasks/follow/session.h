@@ -161,7 +161,7 @@ static inline void quote(struct hw_text t, char out[QUOTED_MAX])
 		snprintf(out, QUOTED_MAX, "\"\"");
 }
 
-/* An answer has arrived. Returns true if no other one is awaited and the session has not ended. */
+/* Called when an answer has arrived. Returns true if the session awaits no other answer and has not ended. */
 static inline bool done_asking(struct session *s)
 {
 	s->asking--;
@@ -176,7 +176,7 @@ static inline struct hw_stream_id read_of(const struct session *s)
 
 /* Sets whether the session is current: the stream is then read for it together with the other current sessions. */
 void hw_session_set_current(struct session *s, bool current);
-/* Continues after the last ack, so that messages without an ack are sent again. */
+/* Goes back to the last ack, so that messages without an ack are sent again. */
 void hw_session_rewind(struct session *s);
 /* Called when the client becomes offline, and when it becomes online. */
 void hw_session_sleep(struct session *s);

@@ -69,7 +69,7 @@ void hw_session_window_ack(struct window *w, struct hw_stream_id offset)
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
-/* Called for the first message to a session without any ack. The time until the session ends begins. */
+/* Called for the first message to a session without any ack. Begins the time after which the session ends. */
 static void end_later(struct session *s)
 {
 	struct hw_tasks_sessions *f = s->all;
@@ -131,7 +131,7 @@ static bool send_event(struct session *s, struct hw_stream_id id, const struct h
 
 /* --- trimmed entries ---------------------------------------------------------------------------------------------- */
 
-/* The client was sent all entries up to `offset` that it wants. */
+/* Notes that the client was sent all entries up to `offset` that match its filter. */
 static void passed(struct session *s, struct hw_stream_id offset)
 {
 	s->behind_ms = 0;
@@ -176,8 +176,8 @@ static bool send_past(struct session *s, struct hw_past_page *page)
 	return s->sent.n < UNACKED;
 }
 
-/* History cannot be used now: it may be starting, or may not have read the trimmed entries yet. After BEHIND_MS, the
- * entries after `after` are reported as a gap. Returns false if the session must wait. */
+/* Handles the case that history cannot be used now: it may be starting, or may not have read the trimmed entries
+ * yet. After BEHIND_MS, reports the entries after `after` as a gap. Returns false if the session must wait. */
 static bool wait_for_past(struct session *s, struct hw_stream_id after)
 {
 	int64_t now = now_ms();
@@ -189,8 +189,8 @@ static bool wait_for_past(struct session *s, struct hw_stream_id after)
 	return false;
 }
 
-/* History has no more entries before the first one of the stream. If history has read up to that one, no entry is
- * missing. Returns false if the session must wait. */
+/* Called when history has no more entries before the first one of the stream. If history has read up to that one, no
+ * entry is missing. Returns false if the session must wait. */
 static bool end_of_past(struct session *s, struct hw_stream_id read)
 {
 	if (hw_stream_id_compare(read, s->oldest) < 0)

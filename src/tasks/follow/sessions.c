@@ -257,8 +257,8 @@ static void load(struct session *s)
 	pump_loads(f);
 }
 
-/* Redis has more followers than max_followers. Known followers are served first, then as many others as there is
- * room for. */
+/* Logs that Redis has more followers than max_followers. Followers that this instance knows are served first, then
+ * as many others as there is room for. */
 static void left_out(struct hw_tasks_sessions *f, size_t n)
 {
 	int64_t now = now_ms();
@@ -487,7 +487,7 @@ static void expire(struct session *s)
 	s->gone = true;
 }
 
-/* How long to wait for an ack. The time doubles after each wait without an ack, up to retry_max. */
+/* Returns how long to wait for an ack. The time doubles after each wait without an ack, up to retry_max. */
 static int64_t wait_ms(const struct session *s)
 {
 	const struct hw_tasks_settings *c = s->all->app->conf;

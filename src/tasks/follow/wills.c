@@ -247,7 +247,7 @@ static void ask_page(struct hw_tasks_wills *w)
 	w->asking = ask_stream(w, on_page, &c);
 }
 
-/* The offset that is stored in Redis. It is checked in on_end(), when the end of the stream is known too. */
+/* Handles the offset that is stored in Redis. It is checked in on_end(), when the end of the stream is known too. */
 static void on_offset(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;
@@ -261,8 +261,8 @@ static void on_offset(void *arg, const redisReply *reply)
 		w->kept = KEPT_OFFSET;
 }
 
-/* The end of the stream. Reading begins with new entries if no offset is stored, if the offset cannot be used, or if
- * it is after this end. */
+/* Handles the end of the stream. Reading begins with new entries if no offset is stored, if the offset cannot be
+ * used, or if it is after this end. */
 static void on_end(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;

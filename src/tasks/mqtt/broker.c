@@ -25,7 +25,7 @@
 #define BARRIER_MS   5000 /* interval of the barriers */
 /* if a barrier has come back, and then no other one for this long, the connection counts as lost */
 #define SILENT_MS 20000
-/* Limit of a stall: practically none, because stalls do not matter here. */
+/* A limit of a stall that is never reached in practice, because stalls do not matter here. */
 #define NEVER_MS (INT64_C(366) * 86400000)
 
 struct put {
@@ -435,8 +435,8 @@ size_t hw_tasks_broker_waiting(const struct hw_tasks_broker *b)
 	return b->n;
 }
 
-/* If the connection is broken but was not closed, barriers do not come back. While this instance does not read, no
- * barrier can arrive, so that time does not count. */
+/* Called each second. Gives up a connection that is broken but was not closed: its barriers do not come back. While
+ * this instance does not read, no barrier can arrive, so that time does not count. */
 void hw_tasks_broker_tick(struct hw_tasks_broker *b)
 {
 	int64_t now = now_ms();

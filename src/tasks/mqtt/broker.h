@@ -45,7 +45,7 @@ enum hw_put {
 	HW_PUT_REFUSED, /* the broker refused it (reason code >= 0x80), or the library did not send it */
 	HW_PUT_LOST     /* the connection was lost before there was a result, or the message was not sent */
 };
-/* Called with the result of a message, exactly once, from the loop. `text`: why the message was refused. */
+/* Called with the result of a message, exactly once, from the loop. `text`: why the broker refused the message. */
 typedef void hw_put_fn(void *arg, enum hw_put what, const char *text);
 
 struct hw_tasks_put {

@@ -171,7 +171,8 @@ static void taken(struct asking *q, const struct hw_dispatch_result *result)
 	free(q);
 }
 
-/* If Redis does not answer, nothing is published, and the submitter will submit again. */
+/* Called with the result of a submission. If Redis does not answer, nothing is published, and the submitter will
+ * submit again. */
 static void on_submitted(void *arg, const struct hw_dispatch_result *result)
 {
 	struct asking *q = arg;
@@ -260,7 +261,7 @@ static void on_queried(void *arg, const struct hw_task_id *task, int rc, const s
 	free(q);
 }
 
-/* Cancels or queries a task, which is named by its sender and msg_id. So a sender cannot name the task of another
+/* Cancels or queries a task. Its sender and msg_id name the task, so a sender cannot name the task of another
  * sender. */
 static void ask_about(struct hw_tasks_inbox *b, struct hw_text sender, const struct hw_request *q)
 {

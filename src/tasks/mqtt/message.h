@@ -25,7 +25,7 @@ enum hw_request_action {
 
 #define HW_FOLLOW_IDS_MAX 1000
 
-/* A request owns its texts. Only `raw` and task.body may borrow from the message. */
+/* A request. It owns its texts; only `raw` and task.body may borrow from the message. */
 struct hw_request {
 	enum hw_request_action action;
 	struct hw_text sender; /* the sender that the payload names; empty: none. The caller decides whether to

@@ -99,8 +99,8 @@ static void begin(struct hw_message *m)
 	m->failed = false;
 }
 
-/* Times in messages are whole seconds, because devices may have no other type for them. Cutting off the fraction
- * makes exp earlier, never later. */
+/* Writes the message of a task. Its times are whole seconds, because devices may have no other type for them.
+ * Cutting off the fraction makes exp earlier, never later. */
 int hw_message_pending(struct hw_message *m, const char *name, const struct hw_task_id *task,
                        const struct hw_task_claimed *c, int64_t now_ms)
 {

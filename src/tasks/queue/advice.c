@@ -40,7 +40,8 @@ static void on_memory(void *arg, const redisReply *r)
 			       policies[i]);
 }
 
-/* Snapshots matter only if there is no append-only file. on_save() checks them. */
+/* Called with Redis' answer about the append-only file. Snapshots matter only if there is no such file; on_save()
+ * checks them. */
 static void on_aof(void *arg, const redisReply *r)
 {
 	struct hw_tasks_advice *v = arg;

@@ -322,7 +322,8 @@ static const struct hw_task_id *task_of(const struct kept *k)
 	return k->kind == HW_DISPATCH_ANSWER ? &k->answer.task : &k->seen.task;
 }
 
-/* Watched messages are processed in their order, so one call may contain several messages of the same task. */
+/* Appends a kept request to a call. Watched messages are processed in their order, so one call may contain several
+ * messages of the same task. */
 static int put_kept(struct hw_dispatcher *d, struct kept *k)
 {
 	struct call *c = room(d, k->kind, k->kind == HW_DISPATCH_ANSWER ? task_of(k) : NULL);

@@ -69,7 +69,8 @@ void hw_tasks_store_trouble(struct hw_tasks_store *s, const char *error)
 		refuse(s, text);
 	if (hw_trouble_due(&s->troubles, k, hw_clock_mono().ns / HW_NS_PER_MS))
 		hw_log(s->app->log, HW_LOG_ERROR, "Redis: %s", text);
-	/* The server has become a replica. A new connection asks the Sentinels for the present master. */
+	/* Closes the connection if the server has become a replica; a new connection asks the Sentinels for the
+	 * present master. */
 	if (k == HW_TROUBLE_READONLY && *s->app->conf->redis.sentinels)
 		hw_redis_link_fail(&s->link, error);
 }
@@ -327,8 +328,8 @@ static const struct hw_scripts_ops scripts_ops = {on_loaded, on_refused};
 
 /* --- this run's id, and the other instances ----------------------------------------------------------------------- */
 
-/* The run id has expired too early. If the secret is missing too, Redis has lost all data; otherwise Redis' clock
- * has jumped. */
+/* Called when the run id is missing. If the secret is missing too, Redis has lost all data; otherwise the run id has
+ * expired too early, because Redis' clock has jumped. */
 static void on_secret_there(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;

@@ -150,7 +150,7 @@ static int make(struct hw_tasks_turn *t, const struct hw_task_id *task, const st
 	return 0;
 }
 
-/* No message can be made of this task, now or later, so the task fails. */
+/* Makes the task fail, because no message can be made of it, now or later. */
 static void give_up(struct hw_tasks_turn *t, const struct hw_task_id *task)
 {
 	const struct hw_task_answer lost = {.task = *task, .kind = HW_ANSWER_LOST, .from = {"", 0}, .value = {"", 0}};
@@ -161,7 +161,7 @@ static void give_up(struct hw_tasks_turn *t, const struct hw_task_id *task)
 	(void)hw_dispatcher_answer(t->app->dispatcher, &lost, NULL, NULL);
 }
 
-/* Sends a claimed task. If the broker's queue is full, nothing is sent; the task is due again after its wait. */
+/* Sends a claimed task. If the queue for the broker is full, sends nothing; the task is due again after its wait. */
 static void send_task(struct hw_tasks_turn *t, const struct hw_task_id *task, const struct hw_task_claimed *c,
                       int64_t now_ms)
 {
@@ -198,7 +198,7 @@ static int by_time(const void *a, const void *b)
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
 
-/* Handles claimed tasks. The wheel returns tasks that are due together in any order; the oldest one is sent first. */
+/* Handles claimed tasks. The wheel returns tasks that are due together in any order; the oldest task is sent first. */
 static void claimed(struct hw_tasks_turn *t, const struct hw_schedule_order *o, struct hw_mono asked,
                     const struct hw_tasks_reply *r)
 {
@@ -207,8 +207,8 @@ static void claimed(struct hw_tasks_turn *t, const struct hw_schedule_order *o, 
 	struct hw_task_claimed c;
 	size_t n = 0;
 	struct hw_mono now = hw_tasks_now();
-	/* By now Redis' clock shows at most this time. So no message is sent after its exp, however long the reply
-	 * took. */
+	/* The latest time that Redis' clock can show now, so that no message is sent after its exp, however long the
+	 * reply took. */
 	int64_t latest_ms = r->now_ms + (now.ns - asked.ns) / HW_NS_PER_MS + 1;
 	hw_schedule_clock(t->app->schedule, now, r->now_ms);
 	note_unusable(t, r);

@@ -63,7 +63,7 @@ void hw_submitters_flush(struct hw_submitters *t)
 {
 	if (t->acks.argc == 0)
 		return;
-	/* If the command is lost, the entries are published again; each is published at least once. */
+	/* If the command is lost, the entries are published again; each entry is published at least once. */
 	if (hw_tasks_store_command(t->app->store, on_acked, t, t->acks.argc, t->acks.argv, t->acks.len) == 0)
 		t->acking++;
 	t->acks.argc = 0;

@@ -15,7 +15,7 @@ struct hw_submitters;
 struct hw_submitters *hw_submitters_new(struct hw_tasks_app *app);
 /* Called after the store is freed, because until then the store answers requests of this part. */
 void hw_submitters_free(struct hw_submitters *t);
-/* Redis or the broker is up: entries that were read but not published must be read again. */
+/* Called when Redis or the broker is up. Entries that were read but not published are read again. */
 void hw_submitters_up(struct hw_submitters *t);
 void hw_submitters_tick(struct hw_submitters *t);
 /* Sends the gathered acknowledgements to Redis. If an entry is not acknowledged, its notice is published again after

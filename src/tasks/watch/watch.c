@@ -103,7 +103,8 @@ static void on_reported(void *arg, const struct hw_dispatch_result *result)
 	free(t);
 }
 
-/* Reports a message. Owns `a` from now on, by which the message may be reported again; NULL: it is not. */
+/* Reports a message to Redis. Takes over `a`, with which the message may be reported again; NULL: it is reported
+ * only once. */
 static void report(struct hw_tasks_watch *w, const struct hw_task_seen *s, struct again *a)
 {
 	struct notice *t = malloc(sizeof(*t));
