@@ -100,11 +100,25 @@ static void note_timeouts(const struct hw_monitor *m, struct hw_form *f, const s
 		f->was_timeout_max_ms = was->timeout_max_ms;
 }
 
+/* A device was heard before this moment, so it counts as heard in an earlier form. The group's clock alone does not
+ * show that: it stands while the group is blind, and deafness that is found late sets it back. */
+static void put_after_devices(struct hw_monitor *m, const struct hw_form_was *was, size_t n_was)
+{
+	for (uint32_t i = 0; i < hw_registry_bound(m->registry); i++) {
+		const struct hw_device *d = hw_registry_at(m->registry, i);
+		if (d && d->group < n_was && m->groups.all[d->group]->form_hash != was[d->group].form &&
+		    d->last_seen_ns >= m->form[d->group].heard_ns)
+			m->form[d->group].heard_ns = d->last_seen_ns + 1;
+	}
+}
+
 void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_was *was, size_t n_was)
 {
+	bool any = false;
 	for (size_t g = 0; g < n_was; g++) {
 		const struct hw_group *group = m->groups.all[g];
 		bool changed = group->form_hash != was[g].form;
+		any |= changed;
 		int64_t seen_ns = hw_monitor_group_seen(m, now, (uint16_t)g).ns;
 		m->unjudged.any |= group->unheard || (changed && m->conf.several);
 		if (changed) {
@@ -116,6 +130,8 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 		if (changed || was[g].unheard)
 			m->form[g].silent_ns = seen_ns + m->conf.grace_ms * HW_NS_PER_MS;
 	}
+	if (any)
+		put_after_devices(m, was, n_was);
 	if (m->unjudged.any)
 		m->unjudged.at = 0;
 }

@@ -753,6 +753,29 @@ START_TEST(test_the_name_of_a_renamed_group_is_used_again)
 }
 END_TEST
 
+/* The group is deaf, so its clock stands. A reload gives its name to other filters, and its filters to another name. */
+START_TEST(test_the_name_of_a_deaf_group_is_used_again)
+{
+	static const char *const other[] = {"other/{id}"};
+	struct hw_monitor_conf conf = hearing_conf();
+	struct hw_group_spec next[] = {groups[0], groups[1]};
+	next[1].name = "renamed";
+	next[1].heartbeat = groups[0].heartbeat;
+	next[1].n_heartbeat = groups[0].n_heartbeat;
+	next[0].heartbeat = other;
+	next[0].n_heartbeat = 1;
+	live(20);
+	lose_right();
+	world_pass(w, 30 * S);
+	ck_assert(deaf());
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, next, 2), 0);
+	lose_right();
+	world_pass(w, 60 * S);
+	ck_assert(!deaf());
+	ck_assert_uint_eq(offline(), 0);
+}
+END_TEST
+
 /* A reload gives a filter to a later group, which hears nothing: it is deaf (0), or its upstream is away (1). */
 START_TEST(test_a_filter_goes_to_a_group_that_does_not_hear)
 {
@@ -1190,6 +1213,7 @@ int main(void)
 	tcase_add_test(tc, test_a_reload_ends_it_with_the_filter);
 	tcase_add_loop_test(tc, test_a_renamed_group_stays_deaf, 0, 2);
 	tcase_add_test(tc, test_the_name_of_a_renamed_group_is_used_again);
+	tcase_add_test(tc, test_the_name_of_a_deaf_group_is_used_again);
 	tcase_add_loop_test(tc, test_a_filter_goes_to_a_group_that_does_not_hear, 0, 2);
 	tcase_add_test(tc, test_a_device_that_moves_takes_its_silence_along);
 	tcase_add_test(tc, test_another_monitors_canary_is_no_proof_of_time);
