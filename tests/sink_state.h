@@ -14,7 +14,7 @@ static inline bool sink_is_idle(const struct hw_redis *r)
 	       !s->in_flight[HW_CALL_SNAPSHOT] && !r->sight_record.in_flight && (!r->up || r->link.in_flight == 0);
 }
 
-/* The ring has no room left, but for the time that it takes to pass over what is there. */
+/* The ring has no room left until the sink has skipped what is in it. */
 static inline void sink_fill(struct hw_redis *r)
 {
 	const struct hw_pending_write e = {.given_up = true};

@@ -9,7 +9,7 @@
 #define DAY_NS   (86400 * HW_NS_PER_S)
 #define GATEWAYS 0.15 /* of the seeds have some */
 #define BARRIERS 0.3  /* ... have troubles of barriers' own */
-#define RETURNS  0.3  /* ... have devices that return after several heartbeats */
+#define RETURNS  0.3  /* ... have devices that return only after several heartbeats */
 #define PARENTS  0.3  /* ... have a device that is the parent of all */
 #define BRIDGES  0.15 /* ... have a group that a bridge brings */
 
@@ -36,7 +36,7 @@ static void draw_conf(struct sim *s)
 	                                        .loading = true};
 }
 
-/* How long it all lasts, and with which timeouts: mostly minutes, now and then days or years. */
+/* The length of the run and its timeouts: mostly minutes, now and then days or years. */
 static void draw_times(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -94,7 +94,7 @@ static struct sim_trouble draw_trouble(struct sim *s, enum sim_trouble_kind kind
 	return t;
 }
 
-/* Thousands of devices, for some minutes, on a broker and a network that are up to it. */
+/* Thousands of devices, for some minutes, on a broker and a network that are fast enough. */
 static void crowd(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -126,7 +126,7 @@ void sim_plan_gateways(struct sim *s, uint32_t devices, uint32_t gateways)
 	p->load_pace_ns = HW_NS_PER_MS;
 }
 
-/* Drawn apart, so that a seed that has no gateways runs as if there were none anywhere. */
+/* Drawn from another stream, so that a seed without gateways runs as if there were none anywhere. */
 static void draw_gateways(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -160,7 +160,7 @@ static void draw_barriers(struct sim *s)
 	}
 }
 
-/* Not where a device naps, or lives for years: calm would be over before it was heard often enough. */
+/* Not if a device naps, or lives for years: the calm would end before the device was heard often enough. */
 static void draw_online_after(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -239,7 +239,7 @@ void sim_plan_draw(struct sim *s)
 	draw_barriers(s);
 	draw_bridge(s);
 	draw_online_after(s);
-	/* Parents are checked each second, which are too many checks in years. */
+	/* Parents are checked each second, which would be too many checks in years. */
 	p->parent = p->tick_ns == HW_NS_PER_S &&
 	            sim_chance(&(struct sim_random){.state = s->seed ^ UINT64_C(0x706172656e74)}, PARENTS);
 }
@@ -350,7 +350,7 @@ size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROU
 
 /* --- beginning --------------------------------------------------------------- */
 
-/* A device dies, and perhaps returns; or is cut off for a while. */
+/* A device stops, and perhaps returns; or is cut off for a while. */
 static void plan_life(struct sim *s, uint32_t i)
 {
 	struct sim_plan *p = &s->plan;

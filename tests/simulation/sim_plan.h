@@ -16,7 +16,7 @@ struct sim;
 
 enum sim_trouble_kind {
 	SIM_BROKER_STANDS,  /* SIGSTOP of the broker */
-	SIM_BROKER_RESTART, /* it publishes the wills, closes the links, ends */
+	SIM_BROKER_RESTART, /* the broker publishes the wills, closes the connections, and ends */
 	SIM_BROKER_DIES,
 	SIM_HOST_STANDS, /* SIGSTOP of the monitor */
 	SIM_HOST_SLEEPS, /* its machine is suspended */
@@ -25,23 +25,23 @@ enum sim_trouble_kind {
 	SIM_PUBLISHER_LOST,
 	SIM_RIGHT_LOST,   /* a group's filters are granted, and bring nothing: its rights were taken, or it is a mute
 	                     subscription */
-	SIM_SOCKETS_SLOW, /* the broker is overloaded: what comes in waits */
+	SIM_SOCKETS_SLOW, /* the broker is overloaded: incoming packets wait */
 	SIM_PIPES_SLOW,   /* ... what goes out waits */
 	SIM_STORE_AWAY,
 	SIM_WALL_STEP,
 	SIM_STORE_EMPTIED,                 /* ... while it runs */
-	SIM_STORE_ROLLED_BACK,             /* it is away, and then holds what it did a while ago */
+	SIM_STORE_ROLLED_BACK,             /* the store is away, and then holds what it held a while ago */
 	SIM_STORE_FULL,                    /* it answers, and writes nothing */
 	SIM_STORE_HALF,                    /* ... every other time */
 	SIM_FORGET,                        /* an operator forgets a device */
-	SIM_READER_STANDS,                 /* one of the monitor's readers, and not its loop */
-	SIM_TWICE_DELIVERED,               /* what devices send is delivered more than once */
-	SIM_RELOAD,                        /* timeouts, and how long goodbyes are held, are others for a while */
+	SIM_READER_STANDS,                 /* one of the monitor's readers stands still, but not its loop */
+	SIM_TWICE_DELIVERED,               /* the messages of devices are delivered more than once */
+	SIM_RELOAD,                        /* timeouts, and the hold of goodbyes, differ for a while */
 	SIM_BROKER_PAUSES,                 /* ... for tenths of a second, again and again */
 	SIM_TROUBLES_DRAWN,                /* those from here on are drawn apart */
 	SIM_READS_ON = SIM_TROUBLES_DRAWN, /* it pauses so, and reads on in a turn while statuses are published again */
-	SIM_BARRIERS_LOST,                 /* their connection carries nothing any more, and stays open */
-	SIM_BRIDGE_AWAY, /* the bridge that brings a group: nothing of it comes, and the bridge's state says so */
+	SIM_BARRIERS_LOST,                 /* the connection of barriers carries nothing any more, and stays open */
+	SIM_BRIDGE_AWAY, /* the bridge of a group: no message of the group arrives, and the bridge's state says so */
 	SIM_TROUBLE_KINDS
 };
 
@@ -60,42 +60,43 @@ struct sim_plan {
 	unsigned online_after[SIM_GROUPS_MAX];
 	bool parent;                 /* the first device is the parent of all */
 	bool batch[SIM_GROUPS_MAX];  /* its devices are behind gateways */
-	bool bridge[SIM_GROUPS_MAX]; /* ... are brought by a bridge, whose state the group names (`while`) */
-	uint32_t gateways;           /* so many in each of these groups, as far as there are devices */
+	bool bridge[SIM_GROUPS_MAX]; /* ... a bridge delivers the group, which names its state (`while`) */
+	uint32_t gateways;           /* this many in each of these groups, if there are enough devices */
 	bool reloaded;
 	int64_t interval_ns; /* 0: drawn for each device */
 	double jitter, loss, lossy_share, wills, sleepers;
 	int64_t delay_max_ns;         /* of a device's network */
-	int64_t delay_ns, service_ns; /* of the monitor's network; of the broker, a packet */
+	int64_t delay_ns, service_ns; /* of the monitor's network; of the broker for a packet */
 	int64_t backoff_max_ns;
 	bool takeover_wills, replays;
-	bool reads_whole; /* the broker takes all that waits in a socket at once */
+	bool reads_whole; /* the broker takes all waiting packets of a socket at once */
 	bool tight;       /* devices beat little more than once a timeout */
 	bool sparse;      /* years: the publisher is mostly away, so that barriers do not fill them */
 	size_t pipe_bound, buffer_bound;
 	unsigned budget;
 	int64_t tick_ns, load_pace_ns;
-	int64_t trouble_ns, calm_ns; /* how long troubles may happen; the quiet after that */
+	int64_t trouble_ns, calm_ns; /* how long troubles may occur; the quiet time after that */
 	struct hw_monitor_conf conf;
 	int64_t goodbye_delay_ms, goodbye_delay_was_ms; /* ... before the last reload */
 	unsigned troubles;
 	struct sim_trouble trouble[SIM_TROUBLES_MAX];
 	double deaths;    /* a device's, in the time of troubles */
-	double net_share; /* how many of them are only losses of its network */
+	double net_share; /* the share of deaths that are only losses of the network */
 };
 
 /* Draws the plan from s->random. */
 void sim_plan_draw(struct sim *s);
-/* The plan of the seed, with minutes for everybody, deaths, and four troubles, all of one kind. */
+/* The plan of the seed, with minutes as its length, deaths, and four troubles, all of one kind. */
 void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind);
-/* No trouble: `devices` that beat each second and lose `loss` of it; a timeout of `timeout_ms`, for `length_ns`. */
+/* No trouble: `devices` that send each second and lose `loss` of their heartbeats; a timeout of `timeout_ms`, for
+ * `length_ns`. */
 void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeout_ms, int64_t length_ns);
 /* Makes groups of batches of all, with `devices` together, on a broker and a network that are up to it: lists of more
  * elements than the core takes at once. */
 void sim_plan_gateways(struct sim *s, uint32_t devices, uint32_t gateways);
-/* Fills in the groups' specifications; returns how many. */
+/* Fills in the groups' specifications; returns their number. */
 size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROUPS_MAX]);
-/* Plans the troubles' and the devices' deaths as events. */
+/* Plans the troubles and the devices' deaths as events. */
 void sim_plan_begin(struct sim *s);
 
 void sim_trouble_begin(struct sim *s, uint32_t k);

@@ -15,10 +15,10 @@ enum sim_kind {
 	SIM_DIAL,         /* ... tries to connect */
 	SIM_CLOSED,       /* ... finds its connection closed */
 	SIM_LIFE,         /* ... dies, returns, loses its network or gets it back: `arg` an enum sim_turn */
-	SIM_IN,           /* the broker's socket of client `who` gets a packet */
+	SIM_IN,           /* a packet arrives in the broker's socket of client `who` */
 	SIM_SERVE,        /* the broker serves the next socket */
-	SIM_LAPSE,        /* the broker looks whether client `who` has outlived its keepalive */
-	SIM_PIPE,         /* connection `who` of the monitor has something to read */
+	SIM_LAPSE,        /* the broker checks whether client `who` has exceeded its keepalive */
+	SIM_PIPE,         /* connection `who` of the monitor can be read */
 	SIM_DUE,          /* timer `who` of the monitor */
 	SIM_TICK,         /* the monitor's second */
 	SIM_HOST_DIAL,    /* the monitor's connection `who` tries to connect */

@@ -44,7 +44,7 @@ static void give(struct sim *s, struct hw_ref ref, enum sim_order_kind kind)
 
 /* --- what is given ----------------------------------------------------------- */
 
-/* What is no transition of the core's is a state that is written once more, with a greater seq. */
+/* A transition that the core did not make is a state that is written once more, with a greater seq. */
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t)
 {
 	const struct hw_transition *shown = &r->s->host.shown;
@@ -65,7 +65,7 @@ void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint6
 	(void)r, (void)id, (void)id_len, (void)seq, (void)cleared;
 }
 
-/* Each second: the mark that is to be there is not. */
+/* Each second: whether the sight record that must be there is missing. */
 void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 {
 	struct sim *s = r->s;
@@ -276,7 +276,7 @@ struct hw_mono hw_redis_down_since(const struct hw_redis *r)
 	return r->down_since;
 }
 
-/* The room bounds how many devices are judged in a turn: some seeds have little. */
+/* The room limits how many devices are judged in a turn: some seeds have little room. */
 const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
 {
 	struct hw_redis *own = r->s->host.redis;

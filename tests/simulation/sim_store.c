@@ -68,7 +68,7 @@ void sim_store_give(struct sim *s, struct sim_order o)
 	sim_at(s, o.at, SIM_STORE, 0, 0, 0);
 }
 
-/* Carries one out; what the monitor is told of it. */
+/* Carries out one order, and reports the result to the monitor. */
 static void carry_out(struct sim *s, const struct sim_order *o)
 {
 	struct sim_record *r = &s->store.record[o->device];
@@ -103,7 +103,7 @@ static void carry_out(struct sim *s, const struct sim_order *o)
 void sim_store_on_due(struct sim *s)
 {
 	struct sim_store *t = &s->store;
-	if (s->host.m && !sim_host_is_awake(s)) /* the answers wait for it, and so do the orders */
+	if (s->host.m && !sim_host_is_awake(s)) /* the answers wait until the process runs, and so do the orders */
 		return;
 	while (!t->away && !t->full && t->n > 0 && t->order[t->head].at <= s->now) {
 		if (t->half && sim_chance(&s->random, 0.5)) { /* refused, and tried again */

@@ -39,8 +39,8 @@ struct sim_store {
 	struct sim_record *record; /* owned; a device */
 	struct sim_order *order;   /* owned: a queue */
 	size_t head, n, cap;
-	uint64_t edges, edges_done; /* of kind SIM_EDGE: in the queue, and carried out */
-	int64_t mark_ms;            /* until when the monitor has seen, by the wall clock; 0: never */
+	uint64_t edges, edges_done; /* orders of kind SIM_EDGE: in the queue, and carried out */
+	int64_t mark_ms;            /* until when the monitor saw, by the wall clock; 0: never */
 	bool away, full, half;
 	struct sim_record *snapshot; /* owned: what it held a while ago */
 	int64_t snapshot_mark_ms;
@@ -54,15 +54,15 @@ struct sim_record sim_store_picture(const struct sim *s, const struct hw_device 
 void sim_store_give(struct sim *s, struct sim_order order);
 void sim_store_on_due(struct sim *s);
 void sim_store_leave(struct sim *s, bool away);
-/* What it holds now is what it may be rolled back to. */
+/* The present content is what the store may be rolled back to. */
 void sim_store_save(struct sim *s);
 void sim_store_roll_back(struct sim *s);
 void sim_store_empty(struct sim *s);
-/* The monitor has died: some of what was under way never arrives. */
+/* The monitor has died: some of the orders on their way never arrive. */
 void sim_store_crash(struct sim *s);
 /* While a transition waits: how long the oldest order has waited. */
 int64_t sim_store_oldest_ms(const struct sim *s);
-/* The newest of what is stored of a device, or on its way there. */
+/* The newest record of a device that is stored, or on its way to the store. */
 struct sim_record sim_store_newest(const struct sim *s, uint32_t device);
 
 #endif

@@ -10,7 +10,7 @@
 #include "sim.h"
 
 #define LONG_TURN_NS (11 * HW_NS_PER_MS / 10)
-#define TURN_OVER    0.1 /* how often a turn takes so long where the core has something left */
+#define TURN_OVER    0.1 /* how often a turn takes this long while the core has work left */
 
 bool __real_hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_out *out);
 bool __wrap_hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_out *out);
@@ -37,7 +37,7 @@ void __wrap_hw_pace_sleeps(struct hw_pace *p, struct hw_mono now, int64_t wait_n
 
 /* --- blindness --------------------------------------------------------------- */
 
-/* A monitor that is being made is not the oracle's yet. */
+/* While the monitor is created, the oracle does not know it yet. */
 static void watch(void)
 {
 	if (sim_running->host.m)
@@ -136,7 +136,7 @@ static void note_goodbye(struct sim *s, const struct sim_element *e)
 		sim_oracle_took_goodbye(s, e->device);
 }
 
-/* How many elements of a list the core has gone through: as far as it says, or all of one that it is done with. */
+/* How many elements of a list the core has handled: as many as it reports, or all of a list that it has finished. */
 static size_t gone_through(const struct sim_list *l, const struct hw_message *msg, bool done)
 {
 	size_t k = done ? l->n : 0;
@@ -145,8 +145,8 @@ static size_t gone_through(const struct sim_list *l, const struct hw_message *ms
 	return k;
 }
 
-/* Each heartbeat and goodbye that was new to the core in the first `taken` messages, and in the next as far as it came.
- */
+/* Each heartbeat and goodbye that was new to the core in the first `taken` messages, and in the next one as far as
+ * it was handled. */
 static void each_taken(struct sim *s, const struct hw_message *msgs, size_t n, size_t taken, visitor *visit)
 {
 	for (size_t k = 0; k < n && k <= taken; k++) {
@@ -228,8 +228,8 @@ void __wrap_hw_monitor_loaded(struct hw_monitor *m)
 
 /* --- the loop ---------------------------------------------------------------- */
 
-/* Not in the moment in which it was sent: that proves nothing to the core, which asks for another, thousands of times.
- */
+/* Not at the moment at which the barrier was sent: that proves nothing to the core, which requests another one,
+ * thousands of times. */
 static void forge(struct sim *s, struct hw_mono at)
 {
 	struct hw_now now = {.mono = at, .wall_ms = sim_host_now(s).wall_ms};

@@ -54,13 +54,13 @@ static int64_t slow_ns(const struct sim *s)
 	return s->plan.conf.barrier_slow_ms * HW_NS_PER_MS;
 }
 
-/* A group's timeout, or what it was before a reload if that was longer. */
+/* A group's timeout, or the one before a reload if that was longer. */
 static int64_t longest_ns(const struct sim *s, uint32_t g)
 {
 	return max64(s->plan.timeout_ns[g], s->plan.timeout_was_ns[g]);
 }
 
-/* Between two barriers there is at most so much. */
+/* The longest time between two barriers. */
 static int64_t pace_ns(const struct sim *s)
 {
 	int64_t shortest_ns = longest_ns(s, 0);
@@ -75,13 +75,13 @@ static int64_t trips_ns(const struct sim *s)
 	return 50 * HW_NS_PER_MS + 6 * (s->plan.delay_ns + s->plan.service_ns * 40);
 }
 
-/* After so long a silence nobody may take it for the fleet's. */
+/* After so long a silence the monitor must not take it for the fleet's own. */
 static int64_t noticed_ns(const struct sim *s)
 {
 	return 2 * (pace_ns(s) + timeout_ns(s)) + 2 * HW_NS_PER_S;
 }
 
-/* By how much a blindness may begin before what causes it: at the last good barrier, or at the last look. */
+/* By how much a blindness may begin before its cause: at the last good barrier, or at the last check. */
 static int64_t lead_ns(const struct sim *s, enum sim_hindrance k, int64_t length_ns)
 {
 	switch (k) {
@@ -95,7 +95,7 @@ static int64_t lead_ns(const struct sim *s, enum sim_hindrance k, int64_t length
 	}
 }
 
-/* ... and end after it: what was lossy leaves the time that devices need to come back. */
+/* ... and end after its cause: a lossy one leaves the time that devices need to reconnect. */
 static int64_t tail_ns(const struct sim *s, enum sim_hindrance k, int64_t length_ns)
 {
 	switch (k) {
@@ -136,7 +136,7 @@ struct sim_span *sim_spans_add(struct sim_spans *x, int64_t from, int64_t to)
 	return &x->span[x->n++];
 }
 
-/* They come in the order of their ends, but for what they leave behind them. */
+/* Spans are added in the order of their ends, without the time that each leaves after itself. */
 static void add_merged(struct sim_spans *x, int64_t from, int64_t to)
 {
 	while (x->n > 0 && x->span[x->n - 1].to >= from) {
@@ -147,13 +147,13 @@ static void add_merged(struct sim_spans *x, int64_t from, int64_t to)
 	sim_spans_add(x, from, to);
 }
 
-/* The others are no reason in themselves: what follows from them is. */
+/* The other hindrances are no reason themselves, but have one as their effect. */
 static bool is_reason(enum sim_hindrance k)
 {
 	return k != SIM_SILENCE && k != SIM_UNSENT && k != SIM_LOAD_HIGH && k != SIM_UNCARRIED;
 }
 
-/* The end of what is hindered without a gap from `at` on; `at` itself if it is not. */
+/* The end of the hindrances without a gap from `at` on; `at` itself if nothing hinders. */
 static int64_t hindered_until(const struct sim *s, int64_t at, int64_t now)
 {
 	const struct sim_world *w = &s->world;
@@ -194,7 +194,7 @@ int64_t sim_world_muted_ns(const struct sim *s, unsigned g, int64_t from, int64_
 	return sum;
 }
 
-/* Whether the oracle's record of what the core said has it blind all the time between two moments. */
+/* Whether the core has reported blindness, by the oracle's record, during all the time between two moments. */
 static bool said_blind(const struct sim_oracle *o, int64_t from, int64_t to)
 {
 	int64_t at = to;
@@ -233,7 +233,7 @@ static void must_be_blind(struct sim *s, enum sim_hindrance k, int64_t from, int
 		must_be_lossy(s, k, from, to);
 }
 
-/* What is over, and could not be missed. A core that a crash has ended needs to have noticed nothing. */
+/* A hindrance that is over must have been noticed. A core that was killed need not have noticed anything. */
 static void check_noticed(struct sim *s, enum sim_hindrance k, int64_t from, int64_t to)
 {
 	int64_t latest_ns = s->plan.tick_ns + ROUNDING_NS;
@@ -281,12 +281,13 @@ bool sim_world_is_believed(const struct sim *s, unsigned g)
 	unsigned online = 0;
 	for (uint32_t i = 0; i < s->plan.devices; i++)
 		online += s->fleet.device[i].group == g && s->oracle.watched[i].state == HW_STATE_ONLINE;
-	/* Of the silence, the first part may have been everybody's own. */
+	/* The first part of the silence may have been the devices' own. */
 	int64_t silent_ns = sim_oracle_mono(s) - from + s->plan.timeout_ns[g];
 	return s->plan.no_canary[g] && from >= 0 && (online < 2 || silent_ns >= bound_ns);
 }
 
-/* Whether what happened to a group then may still be news: time in which the monitor was hindered does not count. */
+/* Whether what happened to a group then may still be new to the monitor: time in which it was hindered does not
+ * count. */
 static bool may_be_news(const struct sim *s, uint32_t g, int64_t then)
 {
 	int64_t now = sim_oracle_mono(s), unhindered_ns = now - then - sim_world_hindered_ns(s, then, now);
@@ -296,7 +297,7 @@ static bool may_be_news(const struct sim *s, uint32_t g, int64_t then)
 bool sim_world_may_be_deaf(const struct sim *s, unsigned g)
 {
 	const struct sim_world *w = &s->world;
-	if (s->plan.no_canary[g]) /* then a filter that nobody uses is as good as deaf, for a while */
+	if (s->plan.no_canary[g]) /* then a filter on which no device sends counts as deaf, for a while */
 		return true;
 	return w->mute_from[g] >= 0 ||
 	       (w->muted[g].n > 0 && may_be_news(s, g, w->muted[g].span[w->muted[g].n - 1].to)) ||
@@ -305,7 +306,7 @@ bool sim_world_may_be_deaf(const struct sim *s, unsigned g)
 
 /* --- looking ----------------------------------------------------------------- */
 
-/* Since when a barrier that is still under way is; `now` if none is. */
+/* Since when a barrier has been on its way; `now` if none is. */
 static int64_t under_way_since(const struct sim *s, int64_t now)
 {
 	const struct sim_world *w = &s->world;
@@ -320,7 +321,7 @@ static int64_t under_way_since(const struct sim *s, int64_t now)
 	return since;
 }
 
-/* Since when it may be that something was lost: since the last good barrier. */
+/* Since when something may have been lost: since the last good barrier. */
 static int64_t good_since(const struct sim *s, int64_t now)
 {
 	int64_t since = now;
@@ -358,7 +359,7 @@ static uint64_t back_on_all(const struct sim *s)
 	return back;
 }
 
-/* Also behind a connection that the broker has closed: what is in there is read before the end is. */
+/* Also in a connection that the broker has closed: its content is read before its end. */
 static bool nearly_full(const struct sim *s)
 {
 	for (uint32_t r = 0; r < s->plan.readers; r++)
@@ -367,7 +368,7 @@ static bool nearly_full(const struct sim *s)
 	return false;
 }
 
-/* Whether it begins where something else that blinds ends, or goes on. */
+/* Whether it begins at the end of another hindrance that blinds, or during one. */
 static bool is_aftermath(const struct sim_world *w, int64_t now)
 {
 	return w->from[SIM_BACKLOG] >= 0 || (w->blinding.n > 0 && w->blinding.span[w->blinding.n - 1].to >= now);
@@ -402,7 +403,7 @@ static int64_t since(struct sim *s, enum sim_hindrance k, int64_t now)
 		               : -1;
 	case SIM_LOAD_HIGH:
 		return s->broker.delay_ns > s->plan.delay_ns || s->broker.service_ns > s->plan.service_ns ? now : -1;
-	case SIM_SLOWNESS: /* what a reader that stands has not brought goes on to be late, also without a publisher */
+	case SIM_SLOWNESS: /* what a stopped reader has not delivered remains late, also without a publisher */
 		return now - way >= slow_ns(s) ? way : w->from[k] >= 0 && stopped_since(s) >= 0 ? now : -1;
 	default:
 		if (nearly_full(s))
@@ -440,7 +441,7 @@ static void over(struct sim *s, enum sim_hindrance k, int64_t now)
 	add_merged(&w->hindered, first, last);
 }
 
-/* Barriers that are away for so long it may take for refused, until one is back. */
+/* If barriers are away for this long, the monitor may take them for refused until one is back. */
 static void note_slowness(struct sim *s, int64_t now)
 {
 	int64_t way = under_way_since(s, now);
@@ -459,7 +460,7 @@ void sim_world_gives_up(struct sim *s, uint32_t r)
 	note_slowness(s, now);
 }
 
-/* Whether it notices that barriers are not carried, however much else arrives. */
+/* Whether the monitor notices that barriers are not carried, even if other packets arrive. */
 static void check_uncarried(struct sim *s, int64_t now)
 {
 	struct sim_world *w = &s->world;
@@ -521,7 +522,7 @@ void sim_world_back(struct sim *s, uint32_t r, uint64_t number)
 	s->world.good_at[r] = sim_oracle_mono(s);
 }
 
-/* What was under way is gone with a connection. */
+/* Packets on their way are lost with their connection. */
 void sim_world_link(struct sim *s, uint32_t k, bool up)
 {
 	struct sim_world *w = &s->world;

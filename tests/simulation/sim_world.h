@@ -19,18 +19,18 @@
 struct sim;
 
 enum sim_hindrance {
-	SIM_PROCESS,   /* the monitor's process is stopped, or there is none */
-	SIM_THREAD,    /* one of its readers stands still, and not the others */
+	SIM_PROCESS,   /* the monitor's process is stopped, or does not exist */
+	SIM_THREAD,    /* one of its readers stands still, but not the others */
 	SIM_MACHINE,   /* its machine is suspended */
 	SIM_READER,    /* one of its readers is not connected */
-	SIM_PUBLISHER, /* its publisher is not, or no barrier is back since it was */
+	SIM_PUBLISHER, /* its publisher is not connected, or no barrier has returned since it was */
 	SIM_UNSENT,    /* ... its publisher alone is not connected */
 	SIM_SILENCE,   /* the broker does not run, or the network is cut: nothing gets through */
 	SIM_SLOWNESS,  /* a barrier has been under way for longer than barrier_slow */
-	SIM_LOSS,      /* the broker drops what a reader does not take, or is about to */
-	SIM_BACKLOG,   /* after one of these the monitor has not yet worked off what it has read */
-	SIM_LOAD_HIGH, /* broker or network are slower than they use to be */
-	SIM_UNCARRIED, /* its barriers' connection is open, and carries nothing */
+	SIM_LOSS,      /* the broker drops packets that a reader does not take, or is about to */
+	SIM_BACKLOG,   /* after one of these: the monitor has not yet handled all that it has read */
+	SIM_LOAD_HIGH, /* broker or network are slower than usual */
+	SIM_UNCARRIED, /* the connection of its barriers is open, and carries nothing */
 	SIM_HINDRANCES
 };
 
@@ -45,27 +45,29 @@ struct sim_spans {
 	size_t n, cap;
 };
 
-/* Adds a span behind the others; *before of the new one is worked out from the last. */
+/* Appends a span; *before of the new span is computed from the last one. */
 struct sim_span *sim_spans_add(struct sim_spans *x, int64_t from, int64_t to);
 
 struct sim_world {
 	int64_t from[SIM_HINDRANCES]; /* -1: it does not hinder now */
-	/* With what each leaves before and behind it, one after another, disjoint: what blinds; and all. */
+	/* With the time that each leaves before and after it, in order and disjoint: what blinds; and everything. */
 	struct sim_spans blinding, hindered;
 	int64_t slowest_ns;                     /* of the delays in this SIM_LOAD_HIGH */
-	int64_t slow_lead_ns;                   /* of SIM_SLOWNESS: it began so long behind the last good barrier */
-	bool absent;                            /* in this SIM_PROCESS there was none for a while */
-	uint64_t loss_number;                   /* something was lost; once this barrier is back, that is known */
+	int64_t slow_lead_ns;                   /* of SIM_SLOWNESS: it began this long after the last good barrier */
+	bool absent;                            /* in this SIM_PROCESS no process existed for a while */
+	uint64_t loss_number;                   /* something was lost; once this barrier is back, the monitor knows
+	                                         * that */
 	int64_t up_at;                          /* all readers were connected again then */
-	int64_t slept_ns;                       /* how long the machine had slept when SIM_MACHINE began */
+	int64_t slept_ns;                       /* how long the machine had been suspended when SIM_MACHINE began */
 	struct sim_spans muted[SIM_GROUPS_MAX]; /* a group's filters brought nothing */
 	int64_t mute_from[SIM_GROUPS_MAX];      /* ... nor do they now; -1: they do */
-	int64_t lost_of[SIM_GROUPS_MAX];        /* when something of this group's was dropped last; -1: never */
-	int64_t good_at[SIM_READERS_MAX];       /* a barrier was back on a reader then, or it was connected */
+	int64_t lost_of[SIM_GROUPS_MAX];        /* when a packet of this group was last dropped; -1: never */
+	int64_t good_at[SIM_READERS_MAX];       /* when a barrier last returned on a reader, or the reader was
+	                                         * connected */
 	uint64_t sent, back[SIM_READERS_MAX], sent_before_up; /* barriers */
-	bool proven;             /* one is back that was sent since the publisher is connected */
-	int64_t uncarried_alone; /* nothing else has hindered since, while barriers were not carried */
-	size_t checked;          /* so many of the oracle's periods of blindness were explained */
+	bool proven;             /* a barrier has returned that was sent since the publisher is connected */
+	int64_t uncarried_alone; /* no other hindrance since then, while barriers were not carried */
+	size_t checked;          /* this many of the oracle's periods of blindness were explained */
 };
 
 void sim_world_init(struct sim *s);
@@ -75,24 +77,25 @@ void sim_world_started(struct sim *s);
 /* After every event. */
 void sim_world_look(struct sim *s);
 
-/* A barrier goes out on a connection; it is back on a reader. */
+/* A barrier is sent on a connection; it is back on a reader. */
 void sim_world_barrier(struct sim *s, uint64_t number);
 void sim_world_back(struct sim *s, uint32_t reader, uint64_t number);
 void sim_world_link(struct sim *s, uint32_t link, bool up);
-/* The broker has dropped a packet of this group's, or of none (SIM_GROUPS_MAX), or a reader's buffer is nearly full. */
+/* The broker has dropped a packet of this group, or of no group (SIM_GROUPS_MAX), or a reader's buffer is nearly
+ * full. */
 void sim_world_loses(struct sim *s, unsigned group);
 
-/* Whether the monitor certainly hears nothing now, and has had the time to notice. */
+/* Whether the monitor certainly receives nothing now, and has had the time to notice. */
 bool sim_world_is_deafened(const struct sim *s);
-/* How much of the time between two moments was hindered by anything. */
+/* How much of the time between two moments had any hindrance. */
 int64_t sim_world_hindered_ns(const struct sim *s, int64_t from, int64_t to);
-/* How long a group's filters brought nothing between two moments, and until that can be known to be over. */
+/* How long a group's filters delivered nothing between two moments, and until when that can be known to be over. */
 int64_t sim_world_muted_ns(const struct sim *s, unsigned group, int64_t from, int64_t to);
-/* The monitor gives up a reader's connection: a breach if nothing is wrong with it. */
+/* The monitor closes a reader's connection: a breach if nothing is wrong with the connection. */
 void sim_world_gives_up(struct sim *s, uint32_t reader);
-/* Whether a group's silence may be believed although its filters bring nothing: nothing is sent on them. */
+/* Whether a group's silence may be believed although its filters deliver nothing: no device sends on them. */
 bool sim_world_is_believed(const struct sim *s, unsigned group);
-/* A group is said to be deaf: whether it may be so. */
+/* The core reports a group as deaf: whether the group may be so. */
 bool sim_world_may_be_deaf(const struct sim *s, unsigned group);
 
 #endif

@@ -9,7 +9,7 @@
 #include "tasks_world.h"
 
 #define FOUND_MS 3000 /* what is overdue is found within that */
-#define SLACK_MS 3000 /* answers' ways, several instances' ranks, and this world's steps */
+#define SLACK_MS 3000 /* the ways of answers, the ranks of several instances, and this world's steps */
 
 void tw_breach(struct tw_world *w, const struct tw_task *t, const char *what)
 {
@@ -29,13 +29,13 @@ static bool has_ended(const struct tw_task *t)
 	return hw_task_has_ended(t->state);
 }
 
-/* How late anything may be: found, by the instance with the highest rank. */
+/* How late anything may be that only the instance with the highest rank finds. */
 static int64_t patience(const struct tw_world *w)
 {
 	return FOUND_MS + SLACK_MS + (int64_t)w->n_instances * HW_RANK_MS;
 }
 
-/* Whether nothing that may delay has happened since `from`, nor shortly before now. */
+/* Whether nothing that may cause a delay has happened since `from`, nor shortly before now. */
 static bool is_calm(const struct tw_world *w, int64_t since)
 {
 	return w->now - since > patience(w) && w->now - w->calm_since > patience(w);
@@ -113,8 +113,9 @@ void tw_saw_send(struct tw_world *w, struct tw_task *t)
 void tw_saw_message(struct tw_world *w, const struct tw_send *m)
 {
 	const struct tw_task *t = &w->tasks[m->task];
-	/* Up to a step of this world it may be in the air; an instance that stood still cannot tell. */
-	if (believed_ms(w) < m->at && w->clock_ms >= 0) /* that is: it went back while the message was on its way */
+	/* A message may be on its way for up to a step of this world; a suspended instance cannot know. */
+	if (believed_ms(w) < m->at && w->clock_ms >= 0) /* that is: the clock went back while the message was on its
+	                                                 * way */
 		tw_breach(w, t, "sent before its time");
 	if (tw_redis_ms(w) - TW_STEP_MS >= m->exp && w->clock_ms == 0)
 		tw_breach(w, t, "sent after its exp");
@@ -175,7 +176,7 @@ void tw_saw_events(struct tw_world *w)
 
 /* --- what does not happen ----------------------------------------------------------------------------------------- */
 
-/* How many of its receiver's tasks are before it in the window. */
+/* How many of its receiver's tasks are before this task in the window. */
 static unsigned rank(const struct tw_world *w, const struct tw_task *t)
 {
 	unsigned n = 0;
@@ -188,7 +189,7 @@ static unsigned rank(const struct tw_world *w, const struct tw_task *t)
 	return n;
 }
 
-/* Since when its receiver could have got it: online, known to be so, and somebody heard of it. */
+/* Since when its receiver could have got it: it was online, was known to be online, and an instance could know. */
 static int64_t reachable_since(const struct tw_world *w, const struct tw_task *t)
 {
 	const struct tw_device *d = device_of(w, t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a seed makes of a world of tasks, and its trouble. */
+/* What a seed plans for a world of tasks, with its troubles. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,7 +167,8 @@ void tw_lie(struct tw_world *w, enum tw_lie lie, enum twin_lie twin)
 
 /* --- trouble ------------------------------------------------------------------------------------------------------ */
 
-/* One that stands still already goes on no sooner: the answers to it wait for the end of its pause (seed 9490). */
+/* An instance that is suspended already does not resume sooner: the answers to it wait for the end of its pause
+ * (seed 9490). */
 static void trouble_pause(struct tw_world *w, struct tw_instance *i)
 {
 	int64_t until = w->now + sim_between(&w->random, 200, 30000);
@@ -195,7 +196,7 @@ static void trouble_clock(struct tw_world *w)
 	struct sim_random *r = &w->random;
 	if (w->clock_ms || (w->clock_was_back_at && w->now - w->clock_was_back_at < UNSEEN_MS))
 		return;
-	for (unsigned k = 0; k < w->n_instances; k++) /* one that did not know the time before cannot tell */
+	for (unsigned k = 0; k < w->n_instances; k++) /* an instance that did not know the time before cannot notice */
 		if (!w->instances[k].alive || !hw_schedule_redis_ms(w->instances[k].schedule, mono(w)))
 			return;
 	if (sim_chance(r, 0.3)) {
@@ -238,7 +239,7 @@ static void make(struct tw_world *w, enum tw_trouble k)
 	unsigned i = (unsigned)sim_below(&w->random, w->n_instances);
 	if (w->trace)
 		fprintf(w->trace, "%10.3f %s (%u)\n", (double)w->now / 1000, tw_trouble_name(k), i);
-	/* While the clock is ahead nobody comes who cannot know. */
+	/* While the clock is ahead, no instance starts, since it could not notice. */
 	if (w->clock_ms > HW_CLOCK_STEP_MS && k != TW_REDIS)
 		return;
 	if (k == TW_CRASH && w->instances[i].alive)

@@ -77,7 +77,7 @@ static struct tw_instance *of_packet(struct tw_world *w, const struct tw_packet 
 	return i->alive && i->run == p->run ? i : NULL;
 }
 
-/* An instance that lives and does not stand still; TW_INSTANCES: none. */
+/* An instance that runs and is not suspended; TW_INSTANCES: none. */
 static unsigned some_instance(struct tw_world *w)
 {
 	unsigned from = (unsigned)sim_below(&w->random, w->n_instances);
@@ -170,7 +170,7 @@ static void carry_out(struct tw_world *w, struct tw_packet *call)
 
 static void send_message(struct tw_world *w, const struct tw_packet *reply, const struct tw_send *m)
 {
-	/* Only the daemon can see to that: see src/tasks/README. */
+	/* Only the daemon can prevent that: see src/tasks/README. */
 	if (reply->redis_ms + (w->now - reply->asked) >= m->exp && w->lie != TW_LIE_EXPIRED)
 		return;
 	tw_saw_message(w, m);
@@ -244,7 +244,7 @@ static void arrive(struct tw_world *w, const struct tw_packet *p)
 		do_task(w, p->task);
 }
 
-/* A rogue says that it did what others were told. */
+/* A rogue reports that it did what other devices were sent. */
 static void hear_response(struct tw_world *w, const struct tw_packet *p)
 {
 	unsigned k = some_instance(w);
@@ -265,7 +265,7 @@ static void hear_online(struct tw_world *w, const struct tw_packet *p)
 {
 	unsigned k = some_instance(w);
 	struct tw_device *d = &w->devices[p->device];
-	if (k == TW_INSTANCES || !redis_is_there(w)) { /* it is read later: the place in the stream is kept */
+	if (k == TW_INSTANCES || !redis_is_there(w)) { /* it is read later: the offset in the stream is kept */
 		struct tw_packet *again = new_packet(w, TW_ONLINE, 0);
 		again->device = p->device;
 		again->at = w->now + 500;
@@ -286,7 +286,7 @@ static void hear_online(struct tw_world *w, const struct tw_packet *p)
 	put_wakes(w, &w->instances[k]);
 }
 
-/* It comes or goes, and the monitor finds out: of a death after its timeout, of a return at once. */
+/* The device stops or returns, and the monitor notices: a death after its timeout, a return at once. */
 static void live(struct tw_world *w, unsigned k)
 {
 	struct tw_device *d = &w->devices[k];
@@ -340,7 +340,7 @@ static void hear_submission(struct tw_world *w, const struct tw_packet *p)
 	twin_submit(&w->twin, &t->s, &out);
 	excuse_device(w, t->device);
 	tw_saw_events(w);
-	/* It may die before it tells, or before it knows. */
+	/* The instance may die before it reports the end, or before it knows it. */
 	if (w->troubles[TW_CRASH] && w->now < w->quiet_from && sim_chance(&w->random, 0.02)) {
 		tw_kill(w, p->instance);
 		return;
@@ -357,7 +357,7 @@ static void hear_submission(struct tw_world *w, const struct tw_packet *p)
 static void submit(struct tw_world *w, unsigned task)
 {
 	struct tw_task *t = &w->tasks[task];
-	/* What is submitted while the clock is ahead is meant for then. */
+	/* A task that is submitted while the clock is ahead has its time by that clock. */
 	if (w->now < t->resubmit_at || w->clock_ms > HW_CLOCK_STEP_MS)
 		return;
 	unsigned k = some_instance(w);
@@ -409,7 +409,7 @@ static void deliver(struct tw_world *w, struct tw_packet *p)
 	}
 }
 
-/* Those that are here; one for an instance that stands still waits until it goes on. */
+/* Delivers the packets that have arrived; one for a suspended instance waits until the instance resumes. */
 static void deliver_all(struct tw_world *w)
 {
 	for (unsigned k = 0; k < w->n_active;) {

@@ -43,7 +43,7 @@ enum tw_lie {
 	TW_LIE_LOOK,    /* what the look finds is thrown away */
 	TW_LIE_HOLD,    /* no clock is held */
 	TW_LIE_SHORT,   /* one is, for half as long */
-	TW_LIE_EXPIRED, /* a message goes out although its exp has passed */
+	TW_LIE_EXPIRED, /* a message is sent although its exp has passed */
 	TW_LIE_TWICE,   /* a device does each message that it gets */
 	TW_LIES
 };
@@ -51,7 +51,7 @@ enum tw_lie {
 struct tw_packet {
 	enum tw_packet_kind { TW_CALL, TW_REPLY, TW_MESSAGE, TW_RESPONSE, TW_SUBMIT, TW_ONLINE } kind;
 	int64_t at;
-	unsigned instance, run; /* who sent it, or is to get it: of this run of it */
+	unsigned instance, run; /* the instance, and its run, that sent it or must get it */
 	bool lost;              /* the call is carried out, its answer is lost */
 	struct hw_schedule_order order;
 	int64_t latest, redis_ms, asked; /* asked: of a call, and of its reply */
@@ -78,12 +78,12 @@ struct tw_instance {
 struct tw_device {
 	char name[16];
 	bool online, known_offline;
-	bool untold; /* it came, and nobody has heard of it yet */
-	int64_t changes_at,
-		known_at;       /* when it comes or goes next; when the monitor knows of the last time (0: it does) */
-	int64_t told_at;        /* the last online event that reached somebody */
-	double answers;         /* how likely it answers a message at all */
-	bool acks, slow, rogue; /* rogue: answers for others */
+	bool untold;                  /* it came, and nobody has heard of it yet */
+	int64_t changes_at, known_at; /* when it next stops or returns; when the monitor knows of the last time (0: it
+	                               * does) */
+	int64_t told_at;              /* the last online event that reached somebody */
+	double answers;               /* how likely it answers a message at all */
+	bool acks, slow, rogue;       /* rogue: answers for others */
 };
 
 struct tw_task {
@@ -121,7 +121,7 @@ struct tw_world {
 	int64_t now;        /* ms since the machine's start: BOOTTIME */
 	int64_t quiet_from; /* from then on no trouble */
 	int64_t end;
-	int64_t clock_ms;          /* by how much Redis' clock is ahead of the truth */
+	int64_t clock_ms;          /* by how much Redis' clock is ahead of the true time */
 	int64_t clock_back_at;     /* when it goes back; 0: it does not */
 	int64_t clock_was_back_at; /* when it went back last; 0: never */
 	int64_t redis_until;       /* Redis cannot be reached until then */
@@ -170,7 +170,7 @@ void tw_judge(struct tw_world *w);
 void tw_make_trouble(struct tw_world *w);
 void tw_start(struct tw_world *w, unsigned i);
 void tw_kill(struct tw_world *w, unsigned i);
-/* Some die, or stand still, just when Redis has carried their call out. */
+/* Some instances die, or are suspended, just after Redis has carried out their call. */
 void tw_between_claim_and_send(struct tw_world *w, unsigned i);
 
 #endif

@@ -13,7 +13,7 @@
 #include "incident_world.h"
 
 #define RUNS     300
-#define FEW_RUNS 30 /* with HW_FEW_ROUNDS, which leaves out the lies, too */
+#define FEW_RUNS 30 /* with HW_FEW_ROUNDS, which leaves out the lies as well */
 
 static struct iw_world w;
 
@@ -78,7 +78,7 @@ START_TEST(test_a_seed_replays_its_run)
 }
 END_TEST
 
-/* One seed in which it is found is enough; the same seed without the lie breaks nothing. */
+/* It is sufficient that one seed finds the lie; the same seed without the lie breaks nothing. */
 START_TEST(test_the_oracle_finds_every_lie)
 {
 	for (uint64_t seed = 1; seed <= 400; seed++)

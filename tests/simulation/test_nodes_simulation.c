@@ -29,7 +29,7 @@ static bool few(void)
 	return getenv("HW_FEW_ROUNDS") != NULL;
 }
 
-/* What goes wrong in a run: what the seed says, unless it is told. */
+/* The troubles of a run: those of the seed, or given ones. */
 struct kind {
 	bool alone, harsh;
 	enum nw_trouble trouble; /* alone */
@@ -84,8 +84,8 @@ START_TEST(test_no_trouble_alone_breaks_a_promise)
 }
 END_TEST
 
-/* A seed that broke a promise is another run after the next change of what nodes say, or when: it is kept as a scene,
- * or as a test of the part. */
+/* A seed that broke a promise has another run after the next change of what nodes send, or when: so it is kept as a
+ * scene, or as a test of the part. */
 START_TEST(test_no_scene_breaks_a_promise)
 {
 	const struct kind k = {.scene = (enum nw_scene)_i};
@@ -186,7 +186,7 @@ static bool is_found_out(int k, uint64_t seed)
 	return run(seed, &kind) == 0;
 }
 
-/* The seed that shows it is one that breaks nothing without it. */
+/* The seed that finds the lie breaks nothing without it. */
 START_TEST(test_the_oracle_finds_lies_out)
 {
 	uint64_t seed = lies[_i].seed, end = seed + SEEDS_A_LIE;

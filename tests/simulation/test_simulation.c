@@ -93,7 +93,7 @@ START_TEST(test_a_seed_replays_its_run)
 }
 END_TEST
 
-/* Such as only a fleet behind a gateway can find out. */
+/* Lies that only a fleet behind a gateway can show. */
 static bool is_of_lists(enum sim_lie lie)
 {
 	return lie == SIM_LEFT_OUT || lie == SIM_FIRST_ALONE;
@@ -116,7 +116,8 @@ static unsigned breaches_of(enum sim_lie lie, bool gateways)
 	return n;
 }
 
-/* Devices that die and come back, where three heartbeats bring one back, and one device is the parent of all. */
+/* Devices that stop and return; three heartbeats in a row bring a device online, and one device is the parent of
+ * all. */
 static unsigned breaches_of_returns(enum sim_lie lie, uint64_t seed)
 {
 	struct sim s;
@@ -156,7 +157,7 @@ START_TEST(test_the_oracle_finds_lies_out)
 }
 END_TEST
 
-/* A broker that goes publishes every will, and ends the connection behind them: the reader finds its buffer full. */
+/* A broker that stops publishes every will and then closes the connection: the reader finds its buffer full. */
 START_TEST(test_wills_that_fill_a_buffer_explain_its_loss)
 {
 	struct sim s;
@@ -177,8 +178,8 @@ START_TEST(test_wills_that_fill_a_buffer_explain_its_loss)
 }
 END_TEST
 
-/* A canary is out on a filter that brings nothing when the monitor is stopped; when it goes on the filter brings things
- * again, and what was lost before is news all the same. */
+/* A canary is on its way on a filter that delivers nothing when the monitor is suspended. When the monitor resumes,
+ * the filter delivers again, and the loss before that is still new to the monitor. */
 START_TEST(test_a_deafness_is_told_after_a_standstill)
 {
 	struct sim s;
@@ -199,8 +200,8 @@ START_TEST(test_a_deafness_is_told_after_a_standstill)
 }
 END_TEST
 
-/* A timeout of silence by the store, and then three more blindnesses: devices beat little more than once a timeout, and
- * those whose heartbeat came while it was blind are called offline by the bound of three. */
+/* A timeout of silence by the store, and then three more periods of blindness: devices send little more than once a
+ * timeout, and those whose heartbeat came during blindness are called offline by the limit of three. */
 START_TEST(test_the_bound_of_three_timeouts_is_no_breach)
 {
 	struct sim s;
@@ -228,7 +229,7 @@ START_TEST(test_the_bound_of_three_timeouts_is_no_breach)
 }
 END_TEST
 
-/* Four troubles of one kind, and deaths; with a lie. Whether one of TRIES seeds finds it. */
+/* Four troubles of one kind, and deaths; with a lie. Whether one of TRIES seeds finds the lie. */
 static bool is_found(enum sim_lie lie, enum sim_trouble_kind kind, bool gateways)
 {
 	bool found = false;
@@ -257,7 +258,7 @@ START_TEST(test_lies_are_found_out_on_every_kind_of_trouble)
 }
 END_TEST
 
-/* That barriers are sent behind statuses shows where many devices beat little more than once a timeout. */
+/* That barriers are sent after statuses becomes visible if many devices send little more than once a timeout. */
 static bool is_found_on_its_kind(enum sim_lie lie, enum sim_trouble_kind kind)
 {
 	bool found = false;
@@ -291,7 +292,7 @@ START_TEST(test_lies_of_one_kind_of_trouble_are_found_out)
 }
 END_TEST
 
-/* Single devices die and return behind a living gateway, which dies too, and its will says so for all. */
+/* Single devices die and return behind a working gateway, which dies as well; its will says goodbye for all. */
 START_TEST(test_lists_are_worked_off_over_several_turns)
 {
 	uint64_t leftovers = 0;

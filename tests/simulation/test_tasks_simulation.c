@@ -109,7 +109,7 @@ static const struct {
 	int trouble;
 } near_lies[] = {{TWIN_LIE_BACKOFF, TW_BACK}, {TWIN_LIE_EARLY, TW_BACK}, {TWIN_LIE_LEASE, TW_PAUSE}};
 
-/* One seed in which it is found is enough; the same without it breaks nothing. */
+/* It is sufficient that one seed finds the lie; the same seed without it breaks nothing. */
 static void find_out(int trouble, enum tw_lie lie, enum twin_lie twin, const char *name)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++)

@@ -17,7 +17,7 @@ void rig_tear_down(void);
 
 /* Checks that `r` is an error with this status, in the format of all errors; frees it. */
 void expect_error(int code);
-/* The keys of a JSON object, in their order, with a space between them. */
+/* The keys of a JSON object, in order, separated by a space. */
 void expect_keys(const cJSON *object, const char *keys);
 /* A number or a text that must be there. The text is borrowed from the object. */
 double number(const cJSON *object, const char *key);

@@ -300,7 +300,7 @@ bool client_send(struct server *s, int fd, const char *bytes, size_t n)
 	return true;
 }
 
-/* The body of a chunked answer, whole: its end in the input; NULL if more is to come. */
+/* The body of a complete chunked answer: its end in the input; NULL if more must come. */
 static char *unchunk(char *in, char *out, size_t *len)
 {
 	*len = 0;
@@ -322,7 +322,7 @@ static char *unchunk(char *in, char *out, size_t *len)
 	}
 }
 
-/* Whether `text` begins with a whole answer; if so it is taken apart. */
+/* Whether `text` begins with a complete answer, which is then parsed. */
 static bool take_apart(const char *text, bool closed, struct reply *r)
 {
 	const char *body = strstr(text, "\r\n\r\n");
@@ -359,7 +359,7 @@ static bool take_apart(const char *text, bool closed, struct reply *r)
 	return r->rest != NULL;
 }
 
-/* Receives until `enough` says so or the server closes. The text is on the heap. */
+/* Receives until `enough` returns true or the server closes. The text is on the heap. */
 static char *receive(struct server *s, int fd, const char *already, bool *closed,
                      bool (*enough)(const char *text, struct reply *r), struct reply *r)
 {

@@ -23,7 +23,7 @@ struct server {
 	int reload_code;
 	const char *reload_body;
 	unsigned forgets;
-	/* Of a server with a store: what it was asked for, and how often. */
+	/* Of a server with a store: what was requested from the store, and how often. */
 	unsigned asked_after, asked_last;
 	struct hw_stream_id after;
 	bool store_fails;
@@ -44,7 +44,7 @@ void server_start_with_store(struct server *s);
 void server_start_with_nodes(struct server *s);
 void server_stop(struct server *s);
 
-/* One turn of the loop, without waiting for anything. */
+/* One turn of the loop, which does not wait. */
 void server_turn(struct server *s);
 /* Lets the core do what is due. */
 void server_core(struct server *s);

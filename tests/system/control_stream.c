@@ -50,8 +50,8 @@ unsigned count(const struct stream *t, const char *what)
 	return n;
 }
 
-/* strstr() from `from` on; but the sanitizers' own looks at all that is behind, each time, and a stream has megabytes.
- */
+/* strstr() from `from` on. The sanitizers' own strstr() reads all text after that, each time, and a stream has
+ * megabytes. */
 static const char *find(const struct stream *t, size_t from, const char *what, size_t len)
 {
 	const char *at = t->text + from, *end = t->text + t->n;

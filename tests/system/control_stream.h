@@ -13,7 +13,8 @@ struct stream {
 	char *text; /* all that came */
 	size_t n;
 	bool closed;
-	struct stream *beside; /* takes whenever this one does: one that takes nothing for ten seconds is cut off */
+	struct stream *beside; /* reads whenever this one does: a client that reads nothing for ten seconds is
+	                        * disconnected */
 };
 
 /* A client asks for `target`. `place`: its Last-Event-ID, or NULL. */

@@ -22,7 +22,7 @@ void rig_set_up(void)
 {
 	server_start(&s, false);
 	server_see(&s);
-	/* heartwheelctl reckons with the machine's wall clock. */
+	/* heartwheelctl uses the machine's wall clock. */
 	struct timespec t;
 	clock_gettime(CLOCK_REALTIME, &t);
 	s.now.wall_ms = (int64_t)t.tv_sec * 1000;

@@ -27,10 +27,10 @@ int ctl(const char *args);
 int ctl_in(const char *locale, const char *args);
 /* The same, on a terminal of that many columns. */
 int ctl_on_terminal(const char *args, int columns, const char *locale);
-/* Adds to `text` what waits in a pipe or a terminal; false at its end. */
+/* Adds to `text` what can be read from a pipe or a terminal; false at its end. */
 bool drain(int fd, char *text, size_t cap);
 
-/* The server's clients are told of a transition of five seconds ago. */
+/* The server reports to its clients a transition of five seconds ago. */
 void transition(const char *id, enum hw_state state, enum hw_reason reason);
 
 #endif

@@ -34,7 +34,7 @@
 #define NS_PER_S     INT64_C(1000000000)
 #define WAKES_A_TURN 64
 #define READS_A_TURN 256
-#define NAP_MS       4000 /* the demo's sleeper: how long it sleeps, and what it says its timeout is */
+#define NAP_MS       4000 /* the demo's sleeper: how long it sleeps, and the timeout that it announces */
 #define NAP_TIMEOUT  5000
 
 enum mode { MODE_BEAT, MODE_QUIET, MODE_GOODBYE, MODE_CUT, MODE_NAP };
@@ -42,7 +42,7 @@ enum mode { MODE_BEAT, MODE_QUIET, MODE_GOODBYE, MODE_CUT, MODE_NAP };
 struct conn {
 	struct mosquitto *mosq;
 	bool up;
-	bool cut;         /* by the script: stays away until a device of it beats again */
+	bool cut;         /* by the script: it stays away until one of its devices sends again */
 	int64_t retry_ns; /* when to try again; 0: not lost */
 };
 
@@ -162,7 +162,7 @@ static bool say(struct fleet *f, unsigned i, const char *payload)
 	                         false) == MOSQ_ERR_SUCCESS;
 }
 
-/* Since when a device has been gone, by what it did itself; INT64_MAX: it is there. */
+/* Since when a device has been away, by its own actions; INT64_MAX: it is there. */
 static int64_t gone_since(const struct device *d, int64_t at)
 {
 	int64_t due = d->sent_ns + d->timeout_ms * NS_PER_MS, from = d->gone_ns > d->sent_ns ? d->gone_ns : due;

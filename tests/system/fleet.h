@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the simulated fleet is told on its command line. */
+/* The options of the simulated fleet's command line. */
 #ifndef HW_TEST_FLEET_H
 #define HW_TEST_FLEET_H
 

@@ -26,7 +26,7 @@ static inline bool port_is_free(int port)
 	return is_free;
 }
 
-/* Processes begin at different places, so that two tests seldom try the same port at the same time. */
+/* Processes begin at different numbers, so that two tests seldom try the same port at the same time. */
 static inline int free_port(void)
 {
 	static int taken;

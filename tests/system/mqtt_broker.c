@@ -357,7 +357,7 @@ struct hw_publisher *publisher_up(const struct hw_mqtt_conf *conf)
 
 bool publisher_retain(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t publish_id)
 {
-	uint64_t subject = 1; /* what is published on one topic is about one thing */
+	uint64_t subject = 1; /* all messages on one topic have one subject */
 	for (const char *c = topic; *c; c++)
 		subject = subject * 31 + (unsigned char)*c;
 	return hw_publisher_publish(p, &(struct hw_publication){.topic = topic,

@@ -43,7 +43,7 @@ void broker_blocked(const struct broker *b);
 int bound_socket(int *port);
 int64_t now_ms(void);
 
-/* What readers and publishers are configured with; a test changes what it is about. */
+/* The configuration of readers and publishers; a test changes the keys that it is about. */
 struct hw_mqtt_conf conf_for(const struct broker *b, int protocol, int qos, const char *client_id);
 
 struct peer;
@@ -56,7 +56,7 @@ void peer_settle(struct peer *p);
 
 /* The next event within `ms`, or false. What it points to is good until the next call. */
 bool reader_next(struct hw_reader *r, struct hw_reader_event *ev, int ms);
-/* The next event of that kind; others are passed over. */
+/* The next event of that kind; others are skipped. */
 struct hw_reader_event reader_await(struct hw_reader *r, enum hw_reader_event_kind kind);
 /* The next event must be a message on `topic` with `text`. */
 struct hw_reader_event reader_expect(struct hw_reader *r, const char *topic, const char *text);
@@ -66,7 +66,7 @@ struct hw_reader *reader_up(const struct hw_mqtt_conf *conf, const char *filter,
 bool publisher_next(struct hw_publisher *p, struct hw_publisher_event *ev, int ms);
 struct hw_publisher_event publisher_await(struct hw_publisher *p, enum hw_publisher_event_kind kind);
 struct hw_publisher *publisher_up(const struct hw_mqtt_conf *conf);
-/* Hands over what is to be retained, with QoS 1: as statuses are. */
+/* Hands over a message to be retained, with QoS 1, as statuses are. */
 bool publisher_retain(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t publish_id);
 /* This process's only socket that is connected to that port of 127.0.0.1. */
 int socket_to(int port);

@@ -49,7 +49,7 @@ static bool take_in(int fd, struct relay_stream *s)
 	return n > 0;
 }
 
-/* Hands on the first `size` bytes. A side that has gone is noticed when it is read. */
+/* Forwards the first `size` bytes. A side that has closed is noticed when it is read. */
 static void hand_on(int fd, struct relay_stream *s, size_t size)
 {
 	for (size_t sent = 0; sent < size;) {

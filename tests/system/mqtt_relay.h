@@ -17,7 +17,7 @@
 
 #define RELAY_REPLIES 256
 
-/* What came from one side and is not handed on yet. */
+/* What came from one side and is not forwarded yet. */
 struct relay_stream {
 	unsigned char bytes[8192];
 	size_t have;
@@ -32,7 +32,7 @@ struct relay {
 
 	/* orders; any thread */
 	atomic_bool end, holds, pairs;
-	atomic_uint credit; /* acknowledgements that may pass although it holds them */
+	atomic_uint credit; /* acknowledgements that may pass although the relay holds them */
 
 	/* for any thread to read */
 	atomic_uint published; /* PUBLISH packets that came from the client */
@@ -44,11 +44,11 @@ struct relay {
 
 void relay_start(struct relay *r, const struct broker *b);
 void relay_stop(struct relay *r);
-/* Keeps acknowledgements from now on; false: lets all go. */
+/* Holds acknowledgements from now on; false: releases all. */
 void relay_hold(struct relay *r, bool holds);
-/* Lets one go. With `pairs` each PUBLISH that comes lets the next one go. */
+/* Releases one. With `pairs`, each PUBLISH that comes releases the next one. */
 void relay_let_one(struct relay *r, bool pairs);
-/* Waits until it has so many PUBLISH packets from the client in all, and so many acknowledgements. */
+/* Waits until the relay has this many PUBLISH packets from the client in all, and this many acknowledgements. */
 void relay_await(struct relay *r, unsigned published, unsigned kept);
 
 #endif

@@ -170,7 +170,7 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
 	event_base_loopbreak(arg);
 }
 
-/* One that leaks, or frees twice, exits otherwise than with 0 under sanitizers and valgrind. */
+/* A server that leaks, or frees twice, exits with another status than 0 under sanitizers and valgrind. */
 static _Noreturn void run_server(const char *path, const struct hw_http_table *table, bool passes)
 {
 	struct event_base *base = event_base_new();

@@ -18,7 +18,7 @@ extern char pass_front_path[128], pass_answerer_path[128];
 extern pid_t pass_front_pid, pass_answerer_pid; /* 0: it does not run */
 extern const struct hw_http_table pass_answerer;
 
-/* Both are there once this returns. Fixtures of Check. */
+/* Both processes run when this returns. Fixtures of Check. */
 void pass_setup(void);
 void pass_teardown(void);
 
@@ -27,7 +27,7 @@ pid_t pass_start(const char *path, const struct hw_http_table *table, bool passe
 /* Ends it, if it runs: it must exit with 0. */
 void pass_stop(pid_t *pid);
 
-/* A connection; -1 if nobody listens, as at first, when the file is there already. */
+/* A connection; -1 if no process listens, as at first, when the file already exists. */
 int pass_connect(const char *path);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "redis_rig.h"
 
-#define IDLE_MS 10000 /* the longest wait for a link that is up, or that has nothing to do */
+#define IDLE_MS 10000 /* the longest wait for a link that is up, or that has no work */
 
 extern struct rig *const g;
 
@@ -15,7 +15,7 @@ void fixture_up(void);
 void fixture_serve(void);
 void fixture_down(void);
 
-/* Waits until nothing is owed and nothing under way. */
+/* Waits until nothing is pending and nothing is on its way. */
 void settle(void);
 /* A transition of a device is handed to the sink: heard, or silent for too long. */
 struct hw_transition online(uint32_t i);
@@ -27,7 +27,7 @@ void make_devices(unsigned n);
 /* Every record is in the store as it is here. */
 void compare_all(void);
 
-/* For rig_until(): the connection was lost, a trouble was reported, the store has the monitor's mark. */
+/* For rig_until(): the connection was lost, a trouble was reported, the store has the monitor's sight record. */
 bool is_down(struct rig *rig);
 bool is_troubled(struct rig *rig);
 bool is_marked(struct rig *rig);

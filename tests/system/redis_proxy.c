@@ -64,7 +64,7 @@ static void drop(struct pipe_pair *pair)
 	free(pair);
 }
 
-/* Without it each answer waits for an acknowledgement: 40 ms. */
+/* Without this option each answer waits for an acknowledgement: 40 ms. */
 static void at_once(evutil_socket_t fd)
 {
 	int yes = 1;

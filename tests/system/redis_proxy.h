@@ -27,7 +27,8 @@ struct proxy {
 		bool first;   /* from cursor 0 */
 	} scans[PROXY_SCANS]; /* that were sent to the server, oldest first */
 	unsigned n_scans;
-	unsigned publishes, publishes_at_look; /* that were sent; the same when the flags were asked for last */
+	unsigned publishes, publishes_at_look; /* messages that were sent; their number when the flags were last
+	                                        * requested */
 	unsigned flag_looks;                   /* answers to that */
 };
 

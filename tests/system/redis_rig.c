@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See redis_rig.h. A server dies with its test's process; its directory goes when rig_run() is done. */
+/* See redis_rig.h. A server ends with its test's process; its directory is removed at the end of rig_run(). */
 #include "redis_rig.h"
 #include "../sink_state.h"
 #include "../suite.h"
@@ -90,7 +90,7 @@ static void run_server(struct rig *g, const char *const *extra)
 	run(argv);
 }
 
-/* Its configuration is a file that it writes itself. */
+/* Sentinel writes its configuration file itself. */
 static void run_sentinel(struct rig *g)
 {
 	char conf[160];
@@ -283,7 +283,7 @@ static void on_trouble(void *arg, const char *what)
 	snprintf(g->trouble, sizeof(g->trouble), "%s", what);
 }
 
-/* As the daemon does: the mark has to be there to be missed once more. */
+/* As the daemon does: the sight record must be there before it can be missing again. */
 static void on_emptied(void *arg)
 {
 	struct rig *g = arg;

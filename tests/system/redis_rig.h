@@ -34,7 +34,7 @@ struct rig {
 	struct hw_redis_conf conf; /* change it before rig_start() */
 	bool marking;              /* call hw_redis_seen() on each tick */
 	bool blind;
-	bool several; /* one of several nodes, which owns what it has an epoch of */
+	bool several; /* a node among several, which owns the partitions that have an epoch */
 	uint64_t epoch[HW_PARTITIONS];
 
 	unsigned sent_again, lacking; /* transitions, after the last reconnect */
@@ -68,10 +68,11 @@ void rig_start(struct rig *g);
 void rig_stop(struct rig *g);
 /* Everything, with the link up. */
 void rig_up(struct rig *g);
-/* The server goes, and comes again on the same port. */
+/* The server ends, and starts again on the same port. */
 void rig_kill_server(struct rig *g);
 void rig_serve_again(struct rig *g, const char *const *extra);
-/* Starts a Sentinel, which knows no master yet and does no failover by itself. It gets commands through to->look. */
+/* Starts a Sentinel, which knows no master yet and makes no failover by itself. The test sends it commands through
+ * to->look. */
 void rig_guard(struct rig *to);
 
 /* Turns the loop until `done` says so; fails the test after `ms`, but not before PATIENCE_MS. */
@@ -81,7 +82,7 @@ bool rig_is_up(struct rig *g);
 bool rig_is_idle(struct rig *g);
 bool rig_is_loaded(struct rig *g);
 
-/* A reply to be freed; the test fails if the connection does. */
+/* A reply, which the caller frees; the test fails if the connection does. */
 redisReply *rig_ask(struct rig *g, const char *format, ...);
 /* The command must not give an error. */
 void rig_do(struct rig *g, const char *format, ...);

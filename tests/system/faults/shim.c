@@ -61,8 +61,8 @@ enum point {
 	POINT_NOTICE_AFTER,
 	POINT_NOTICE_PUBACK_BEFORE,
 	POINT_NOTICE_PUBACK_AFTER,
-	POINT_GROUP_REPLY, /* ends to be told are read, as this consumer's, and not looked at */
-	POINT_TOLD_BEFORE, /* that they were told is about to be handed to hiredis */
+	POINT_GROUP_REPLY, /* ends that must be reported are read, for this consumer, and not handled */
+	POINT_TOLD_BEFORE, /* the note that they were reported is about to be handed to hiredis */
 	POINT_TOLD_SENT,
 	POINT_TOLD_REPLY
 };
@@ -74,8 +74,8 @@ struct control {
 	_Atomic int64_t point, countdown; /* die the countdown-th time this point is passed */
 	_Atomic int64_t alloc_mode, alloc_n;
 	_Atomic int64_t alloc_calls, alloc_failed;
-	_Atomic int64_t loaded;         /* set by the shim: the test can see that it is there */
-	_Atomic int64_t boot_offset_ns; /* how long the machine has slept, says CLOCK_BOOTTIME */
+	_Atomic int64_t loaded;         /* set by the shim: the test can see that the shim is loaded */
+	_Atomic int64_t boot_offset_ns; /* how long the machine was suspended, by CLOCK_BOOTTIME */
 };
 
 static struct control *control;
@@ -242,7 +242,7 @@ static void on_reply(void *ac, void *reply, void *arg)
 		pass_all(w.kinds, DONE);
 }
 
-/* What the answer is to be watched of; NULL: nothing. */
+/* The answer that must be observed; NULL: none. */
 static struct waiting *begin(void *ac, redis_fn *fn, void *arg, int kinds, int script)
 {
 	struct waiting *w = kinds || script ? own_malloc(sizeof(*w)) : NULL;
