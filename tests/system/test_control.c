@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The control API: its routes, and what it says of daemon, devices and metrics. */
+/* The control API: its routes, and what it reports about the daemon, devices and metrics. */
 #include <check.h>
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
@@ -65,7 +65,7 @@ static const char *header(const char *head, const char *name, char value[64])
 	return value;
 }
 
-/* What GET answers, without the body; and the connection goes on with the next request. */
+/* HEAD gets the head that GET gets, without the body, and the connection goes on with the next request. */
 START_TEST(head_is_answered_as_get_is)
 {
 	static const struct {
@@ -173,7 +173,7 @@ START_TEST(health_and_readiness)
 	ck_assert_int_eq(get(&s, "/readyz", &r), 200);
 	ck_assert_str_eq(r.body, "{\"status\":\"ok\"}\n");
 	reply_fini(&r);
-	s.status.store = HW_REDIS_AWAY; /* for a moment that matters to nobody; for longer it is owed to */
+	s.status.store = HW_REDIS_AWAY; /* for a moment without effect; for longer, writes are pending */
 	ck_assert_int_eq(get(&s, "/readyz", &r), 200);
 	reply_fini(&r);
 	s.status.store = HW_REDIS_REFUSES;
@@ -340,7 +340,7 @@ END_TEST
 
 /* --- metrics */
 
-/* Every sample has its family announced right before, once, and is a line that Prometheus takes. */
+/* Every sample's family is announced right before it, once, and each line is valid for Prometheus. */
 static void expect_valid_metrics(char *page)
 {
 	char seen[100][64], family[64] = "", *save = NULL;

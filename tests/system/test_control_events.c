@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /v1/events and what stands behind it without a store: nothing skipped, nothing twice, and clients that do not
- * read, do not stop or do not exist any more.
+ * GET /v1/events, and its ring of events without a store: no event is skipped or repeated, also with clients that do
+ * not read, do not stop or no longer exist.
  */
 #include <check.h>
 #include <cjson/cJSON.h>
@@ -75,7 +75,7 @@ START_TEST(resumes_where_it_was)
 	expect_devices(&t, 0, 1001);
 	ck_assert_uint_eq(count(&t, "event: reset"), 0);
 	stream_close(&t);
-	/* What a browser says counts more than the address that it was given. */
+	/* The Last-Event-ID that a browser sends counts more than the offset in its address. */
 	stream_open(&t, "/v1/events?after=0-0", at);
 	expect_devices(&t, 3, 1001);
 	stream_close(&t);
@@ -180,7 +180,7 @@ START_TEST(there_is_room_for_64)
 }
 END_TEST
 
-/* More at once than is kept for one who follows: he falls behind, and gets it all nevertheless. */
+/* More events at once than are kept for a follower: the client falls behind, and gets all of them nevertheless. */
 START_TEST(a_burst_is_taken_page_by_page)
 {
 	struct stream t, slow;
@@ -208,7 +208,7 @@ START_TEST(a_burst_is_taken_page_by_page)
 }
 END_TEST
 
-/* It costs no more than a few pages, and goes after ten seconds in which it took nothing. */
+/* Such a client costs no more than a few pages, and is disconnected after ten seconds in which it read nothing. */
 START_TEST(who_never_reads_is_cut_off)
 {
 	struct stream t, deaf;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the control API does with what is no request, with clients that do not read, and without descriptors. */
+/* The control API with input that is no request, with clients that do not read, and without free descriptors. */
 #include <check.h>
 #include <cjson/cJSON.h>
 #include <stdlib.h>
@@ -208,7 +208,7 @@ START_TEST(broken_ids)
 }
 END_TEST
 
-/* A client that pours requests in and reads no answer is not read for ever. */
+/* If a client sends requests without end and reads no answer, the server stops reading from it. */
 START_TEST(what_is_read_ahead_is_bounded)
 {
 	int fd = client_connect(&s), idle = 0;
@@ -290,7 +290,7 @@ START_TEST(client_leaves_before_the_answer)
 }
 END_TEST
 
-/* Out of descriptors: the loop rests, and goes on serving when there are some again. */
+/* Without free descriptors the loop pauses; it serves again when some are free. */
 START_TEST(no_descriptor_left)
 {
 	struct rlimit was, none;

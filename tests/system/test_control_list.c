@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /v1/devices: filters, paging while devices come and go, and long scans that must not hold the loop up. */
+/* GET /v1/devices: filters, paging while devices come and go, and long scans that must not delay the loop. */
 #include <check.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -163,7 +163,7 @@ START_TEST(counted_by_a_level)
 }
 END_TEST
 
-/* More of them than are told apart: nobody is lost. */
+/* More values than are counted separately: each device is counted nevertheless. */
 START_TEST(counted_by_too_many)
 {
 	for (int i = 0; i < 1500; i++) {
@@ -216,7 +216,7 @@ START_TEST(sorted_by_time)
 	got = page(query);
 	ck_assert_int_eq(strncmp(got, "e,d0,d2", 7), 0);
 	ck_assert_int_eq(got[7], '\0');
-	/* The one that a page ended with may come and go. */
+	/* The device at which a page ended may be removed and added again. */
 	server_beat(&s, 0, "d1", NULL);
 	ck_assert_str_eq(page(query), "e,d0,d2");
 	refused("sort=newest&after=d1");
@@ -519,7 +519,7 @@ START_TEST(client_leaves_a_long_scan)
 }
 END_TEST
 
-/* A thousand who ask for everything and leave cost little: what nobody waits for is not looked for. */
+/* A thousand clients that request everything and leave cost little: an abandoned scan ends. */
 START_TEST(abandoned_scans_end)
 {
 	struct timespec from, to;
@@ -571,7 +571,7 @@ START_TEST(server_stops_amid_scans)
 }
 END_TEST
 
-/* Records are freed, reused and added under a scan that waits. */
+/* Records are freed, reused and added during a scan that waits. */
 START_TEST(devices_change_under_a_scan)
 {
 	int fd = client_connect(&s);

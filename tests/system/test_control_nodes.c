@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The control API of one of several nodes: what it says of them, and devices that another one owns. */
+/* The control API of one of several nodes: what it reports about them, and devices that another node owns. */
 #include <check.h>
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -40,7 +40,7 @@ START_TEST(nodes_says_all)
 	ck_assert_int_eq(cJSON_GetArraySize(differs), 2);
 	ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetArrayItem(differs, 0)), "version");
 	ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetArrayItem(differs, 1)), "config");
-	/* One that is gone and whose last words are not known. */
+	/* A node that is gone and whose last presence is unknown. */
 	const cJSON *c = cJSON_GetArrayItem(nodes, 2);
 	ck_assert_str_eq(text(c, "state"), "lost");
 	ck_assert(cJSON_IsNull(cJSON_GetObjectItem(c, "version")));

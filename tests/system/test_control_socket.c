@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the control API listens: its socket, and an address for those who only read. */
+/* Where the control API listens: its socket, and an address for clients that may only read. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,7 @@ START_TEST(successors_socket_stays)
 	struct hw_control *c;
 	char moved[128];
 	struct stat st;
-	/* Somebody takes the file away and puts his own there. */
+	/* Another program moves the file away and puts its own there. */
 	snprintf(moved, sizeof(moved), "%s/moved", s.dir);
 	ck_assert_int_eq(rename(s.path, moved), 0);
 	ck_assert_int_eq(hw_control_new(&c, s.base, s.path, "", s.monitor, NULL, NULL), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /v1/events where a store keeps the stream: what its clients have missed is read from there, and it may be away.
- */
+/* GET /v1/events with a store that keeps the stream: events that a client has missed are read from the store, which
+ * may be away. */
 #include <check.h>
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void set_up_store(void)
 	server_see(&s);
 }
 
-/* The store answers with what stands from `from` on, up to 200, of `to` in all. */
+/* The store answers with the events from `from` on, at most 200, of `to` in all. */
 static void answer(unsigned from, unsigned to, struct hw_stream_id after)
 {
 	static char ids[200][32];
@@ -68,7 +68,7 @@ START_TEST(what_was_missed_is_read)
 	answer(6, 250, s.after);
 	ck_assert_uint_eq(s.asked_after, 2); /* there is more */
 	ck_assert_uint_eq(s.after.seq, 205);
-	tell(250, 260); /* they are behind what was asked for, and are in the store */
+	tell(250, 260); /* these events are after the requested ones, and are in the store */
 	answer(206, 260, s.after);
 	tell(260, 261);
 	expect_devices(&t, 5, 261);
@@ -151,7 +151,7 @@ START_TEST(a_client_resumes_from_the_store)
 }
 END_TEST
 
-/* Of several nodes what is told comes over another connection than the pages. */
+/* With several nodes, reported events arrive over another connection than the pages. */
 START_TEST(a_page_may_be_behind_what_is_told)
 {
 	struct stream t;
@@ -191,7 +191,7 @@ START_TEST(a_page_may_be_ahead_of_what_is_told)
 }
 END_TEST
 
-/* A client that was told more at another node than this one has read is told nothing twice. */
+/* A client has received more at another node than this node has read: it receives no event twice. */
 START_TEST(a_client_may_be_ahead_of_what_is_told)
 {
 	struct stream t;
@@ -378,7 +378,7 @@ START_TEST(what_waits_is_told_aside)
 }
 END_TEST
 
-/* Of several nodes another connection may tell it, and a new master is sent again what it lacks. */
+/* With several nodes another connection may report it, and a new master gets again what it lacks. */
 START_TEST(a_transition_is_remembered_once)
 {
 	char id[32];
@@ -406,7 +406,7 @@ START_TEST(a_transition_is_remembered_once)
 }
 END_TEST
 
-/* A mass death that is faster than the store: the first have given way by the time that it has them. */
+/* A mass death that is faster than the store: the oldest events have left the ring before the store has them. */
 START_TEST(what_gave_way_is_no_news)
 {
 	char id[32];
@@ -425,7 +425,7 @@ START_TEST(what_gave_way_is_no_news)
 }
 END_TEST
 
-/* ... and what another node tells is news by whatever clock. */
+/* ... and another node's events are new, whatever its clock shows. */
 START_TEST(anothers_clock_hides_nothing)
 {
 	char id[32];

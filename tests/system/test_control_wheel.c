@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the control API says of the wheel, the groups and the last hour. */
+/* What the control API reports about the wheel, the groups and the last hour. */
 #include <check.h>
 #include <cjson/cJSON.h>
 

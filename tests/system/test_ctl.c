@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl as a user runs it: its commands, what it says of wrong ones, and its exit status. */
+/* heartwheelctl as a user runs it: its commands, the errors for wrong ones, and its exit status. */
 #include <check.h>
 #include <fcntl.h>
 #include <poll.h>

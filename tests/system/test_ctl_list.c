@@ -67,7 +67,7 @@ START_TEST(list_of_nobody)
 }
 END_TEST
 
-/* What --names writes, forget reads, whatever the ids are; and what a terminal shows of them. */
+/* forget reads what --names writes, whatever the ids are; and how a terminal shows them. */
 START_TEST(names_are_what_forget_reads)
 {
 	static const char *const ids[] = {"a\342\200\256b", "a\\u202eb", "-", " c ", "k\xc3\xbchl"};
@@ -84,7 +84,7 @@ START_TEST(names_are_what_forget_reads)
 	ck_assert_int_eq(ctl(command), 0);
 	ck_assert_int_eq(ctl("list --names"), 0);
 	ck_assert_str_eq(out, "stays\n");
-	/* One that is not there keeps no other from being forgotten. */
+	/* An id that does not exist does not keep others from being forgotten. */
 	server_beat(&s, 0, ids[0], NULL);
 	ck_assert_int_eq(ctl("forget 'a\\u202eb' nobody stays"), 1);
 	ck_assert_str_eq(err, "heartwheelctl: nobody: no such device\n");
@@ -162,7 +162,7 @@ START_TEST(nodes_of_several)
 }
 END_TEST
 
-/* What a line takes on the screen: no colour, and a character once. */
+/* The columns that a line takes on the screen: without colours, each character once. */
 static size_t columns_of(const char *line)
 {
 	size_t columns = 0;
@@ -174,7 +174,7 @@ static size_t columns_of(const char *line)
 	return columns;
 }
 
-/* Where there is no room for all of it: the node, its state and what it owns. */
+/* On a narrow terminal: the node, its state and what it owns. */
 START_TEST(nodes_on_a_narrow_terminal)
 {
 	static const int widths[] = {30, 40, 64, 90};
@@ -340,7 +340,7 @@ START_TEST(terminal_without_utf8)
 }
 END_TEST
 
-/* As the locale says, for whoever reads there; but what is for programs is as it is. */
+/* Text for a reader follows the locale; output for programs does not. */
 START_TEST(pipe_without_utf8)
 {
 	static const char *const people[] = {"list", "show k\xc3\xbchl", "status", "wheel", "check"};

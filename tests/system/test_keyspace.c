@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keyspace listener where Redis is not Redis: what is said on the subscribed connection, whatever it is, ends that
- * connection and nothing else. What it does with a real Redis is in test_keyspace.py and test_keyspace_losses.py.
+ * The keyspace listener with a server that is not Redis: whatever arrives on the subscribed connection ends that
+ * connection and nothing else. The behaviour with a real Redis is in test_keyspace.py and test_keyspace_losses.py.
  */
 #include <check.h>
 #include <event2/event.h>
@@ -48,7 +48,7 @@ static const char *const junk[] = {
 	"*2\r\n$4\r\npong\r\n$0\r\n\r\n",
 };
 
-/* Says `text` to whoever subscribes, and ":-2" to any other line that asks for a time to live. */
+/* Sends `text` to each subscriber, and ":-2" for any other line, which requests a time to live. */
 static void serve(int fd, const char *text)
 {
 	char buf[8192];

@@ -177,7 +177,7 @@ static void write_many(const char *name, unsigned n)
 	free(keys);
 }
 
-/* Behind the listener's back: it is told of nothing, and finds the setting as it was. */
+/* Without a notification to the listener, which finds the setting unchanged. */
 static void untold(const char *command)
 {
 	rig_do(&rig, "MULTI");
@@ -241,7 +241,7 @@ START_TEST(it_is_paced)
 }
 END_TEST
 
-/* The flags are missing, and nobody sets them: what happens is found all the same, later. */
+/* The flags are missing, and no program sets them: changes are found all the same, later. */
 START_TEST(more_often_while_nothing_is_told)
 {
 	rig_do(&rig, "CONFIG SET notify-keyspace-events %s", "");
@@ -282,7 +282,7 @@ START_TEST(what_the_queue_refused_is_found)
 	proxy_hold(&proxy, false);
 	until(all_is_known, 10000);
 	ck_assert(second_is_online());
-	ck_assert_uint_eq(said.downs, 0); /* and no connection was lost, which would have repaired it, too */
+	ck_assert_uint_eq(said.downs, 0); /* and no connection was lost, which would have caused the repair as well */
 }
 END_TEST
 
@@ -376,7 +376,7 @@ START_TEST(what_is_published_never_came)
 }
 END_TEST
 
-/* Publishing is denied: that is what it says then, and what it hears it need not give up. */
+/* Publishing is denied: the listener reports that, and keeps what it receives. */
 START_TEST(what_may_not_be_published)
 {
 	rig_do(&rig, "ACL SETUSER default -publish");
@@ -393,7 +393,7 @@ START_TEST(what_may_not_be_published)
 }
 END_TEST
 
-/* Somebody else's message on its channel is not its own. */
+/* Another client's message on the listener's channel is not its own. */
 START_TEST(what_others_publish_on_its_channel)
 {
 	static const char *const texts[] = {"1", "9223372036854775807", " -9223372036854775808", "x", ""};

@@ -198,7 +198,7 @@ START_TEST(test_batches)
 }
 END_TEST
 
-/* Publishes `n` messages and takes them. Returns how often the reader has let some gather so far. */
+/* Publishes `n` messages and takes them. Returns how often the reader has let messages gather so far. */
 static uint64_t gathered_after(struct hw_reader *r, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -315,7 +315,8 @@ START_TEST(test_broker_restarts)
 	broker_stop(&broker, SIGKILL);
 	ev = reader_await(r, HW_READER_DOWN);
 	ck_assert_msg(strstr(ev.text, "lost"), "%s", ev.text);
-	ev = reader_await(r, HW_READER_DOWN);         /* the reason has changed: said once more, and only once */
+	ev = reader_await(r, HW_READER_DOWN);         /* the reason has changed: it is reported once more, and only
+	                                               * once */
 	if (strstr(ev.text, "closed the connection")) /* the broker had not yet ended */
 		ev = reader_await(r, HW_READER_DOWN);
 	ck_assert_msg(strstr(ev.text, "refused: is the broker running?"), "%s", ev.text);
@@ -374,7 +375,7 @@ START_TEST(test_other_filters)
 	peer_say(peer, "come/a", "heard too");
 	reader_expect(r, "keep/a", "heard");
 	reader_expect(r, "come/a", "heard too");
-	hw_reader_reconnect(r); /* the new set is what a new connection asks for */
+	hw_reader_reconnect(r); /* a new connection subscribes to the new set */
 	reader_await(r, HW_READER_UP);
 	peer_say(peer, "drop/a", "unheard");
 	peer_say(peer, "come/b", "after");
@@ -387,7 +388,7 @@ START_TEST(test_other_filters)
 }
 END_TEST
 
-/* Each message to one of them, each barrier to both. */
+/* Each message goes to one reader, each barrier to both. */
 START_TEST(test_shared)
 {
 	static const struct hw_mqtt_filter filter = {.filter = "nodes/+"};
@@ -526,7 +527,7 @@ START_TEST(test_nearly_full)
 }
 END_TEST
 
-/* The whole process stands still, as in a paused virtual machine, while messages come. */
+/* The whole process is suspended, as in a paused virtual machine, while messages arrive. */
 START_TEST(test_stall)
 {
 	enum { STILL_MS = 1500 };
@@ -555,7 +556,7 @@ START_TEST(test_stall)
 }
 END_TEST
 
-/* Where nothing comes the thread sleeps, but for what the loop wants of it. */
+/* If no message arrives the thread sleeps, except for requests of the loop. */
 START_TEST(test_idle)
 {
 	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");

@@ -49,7 +49,7 @@ static void write_all(int fd, const uint8_t *from, size_t n)
 	}
 }
 
-/* The next packet that it is sent: its first byte, and its body of at most 127 bytes. */
+/* The next packet that the server receives: its first byte, and its body of at most 127 bytes. */
 static uint8_t hear(struct server *s, uint8_t body[128])
 {
 	uint8_t head[2];
@@ -68,7 +68,7 @@ static void listen_on(struct server *s, int protocol)
 	ck_assert_ptr_nonnull(s->bytes);
 }
 
-/* Takes the connection, and grants the heartbeats' filter and the barriers'. */
+/* Accepts the connection, and grants the heartbeats' filter and the barriers'. */
 static void welcome(struct server *s)
 {
 	uint8_t body[128];
@@ -240,7 +240,7 @@ START_TEST(test_any_pieces)
 }
 END_TEST
 
-/* The ring is full, the sender goes on: nothing is lost, nothing comes twice. */
+/* The ring is full and the sender continues: no message is lost or repeated. */
 START_TEST(test_full_ring)
 {
 	enum { MESSAGES = 9000 };

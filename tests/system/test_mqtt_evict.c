@@ -117,7 +117,7 @@ static void await_down(struct hw_publisher *p)
 	while (ev.kind != HW_PUBLISHER_DOWN);
 }
 
-/* While the broker stands still the victim's statuses wait in its socket; none of them is passed on behind the
+/* While the broker is stopped, the victim's statuses wait in its socket; none of them is published after the
  * eviction. */
 static bool drops_what_waits(const struct hw_mqtt_conf *conf)
 {
@@ -183,7 +183,7 @@ START_TEST(test_refused_by_rights)
 	struct broker b;
 	start_with_rights(&b, "topic write nodes/+/status\n");
 	struct hw_mqtt_conf conf = conf_for(&b, protocols[_i], 0, VICTIM);
-	/* MQTT 3.1.1 has no way to say it: the broker acknowledges what it throws away */
+	/* MQTT 3.1.1 has no reason codes: the broker acknowledges a message that it discards */
 	bool five = conf.protocol == 5;
 	await(evict(&conf, PATIENCE), five ? HW_EVICTION_REFUSED : HW_EVICTION_TAKEN,
 	      five ? "allow anonymous clients to write heartwheel/t/status" : "");

@@ -122,7 +122,7 @@ static bool say_extra(struct hostile *h, int fd)
 	return say(h, fd, p->bytes, p->n);
 }
 
-/* What a broker says to the packet, whose body follows the two bytes. */
+/* A broker's answer to the packet, whose body follows the two bytes. */
 static bool answer(struct hostile *h, int fd, uint8_t head, const uint8_t *body)
 {
 	/* receive maximum 20, a reason */
@@ -145,7 +145,7 @@ static bool answer(struct hostile *h, int fd, uint8_t head, const uint8_t *body)
 	}
 }
 
-/* Serves a connection until the client closes it, or for a while nothing comes. */
+/* Serves a connection until the client closes it, or no byte arrives for a while. */
 static void serve(struct hostile *h, int fd)
 {
 	uint8_t in[4096];

@@ -198,7 +198,7 @@ START_TEST(test_password)
 }
 END_TEST
 
-/* mosquitto does not say so: it shows in that the broker is there again each time. */
+/* mosquitto does not report it: the broker is simply there again each time. */
 START_TEST(test_taken_over)
 {
 	struct broker b;
@@ -220,7 +220,7 @@ START_TEST(test_taken_over)
 }
 END_TEST
 
-/* Found again soon each time, however soon it ends again, and never taken for another client. */
+/* The broker is found soon each time, however soon it ends again, and is never taken for another client. */
 START_TEST(test_restarts)
 {
 	enum { RESTARTS = 10, FOUND_MS = 15000 };

@@ -54,7 +54,7 @@ enum { UNUSED = -1, OTHER = -2 };
 
 static struct server server;
 
-/* What each status was answered by the other end: the reason, or NOT_YET. */
+/* The other end's answer to each status: the reason, or NOT_YET. */
 enum { NOT_YET = -1, TOLD = -3 };
 static int said[STATUSES + 600];
 
@@ -269,7 +269,7 @@ static void say_ack(struct server *s, uint16_t id, int reason)
 	say(s, ack, n);
 }
 
-/* One of those that wait: most often the oldest. */
+/* Acknowledges one of the waiting messages: most often the oldest. */
 static void acknowledge(struct server *s)
 {
 	static const int reasons[] = {0, 0, 0, 0x10, 0x87, 0x97};
@@ -307,7 +307,7 @@ static void say_message(struct server *s)
 	say(s, m, end);
 }
 
-/* What is no acknowledgement of anything that waits. */
+/* Sends bytes that acknowledge no waiting message. */
 static void say_other(struct server *s)
 {
 	uint16_t id = (uint16_t)(s->last_id + 20000 + random_below(20000)); /* far from those on their way */
@@ -437,7 +437,7 @@ static void hand_over(struct server *s, struct hw_publisher *p, struct tally *t,
 	hw_publisher_flush(p);
 }
 
-/* The sockets hold little, so that a batch is written in many pieces. */
+/* Makes the sockets' buffers small, so that a batch is written in many pieces. */
 static void narrow(const struct server *s)
 {
 	int room = 4096;
@@ -563,7 +563,7 @@ START_TEST(test_broken_off)
 }
 END_TEST
 
-/* One connection after the other, each with as many on their way as a broker may grant. */
+/* One connection after the other, each with as many messages on their way as a broker may allow. */
 START_TEST(test_each_receive_maximum)
 {
 	static const unsigned granted[] = {65535, 1, 2, 3, 4, 20, 101, 999, 1001};
@@ -695,7 +695,7 @@ START_TEST(test_half_a_packet_is_forgotten)
 }
 END_TEST
 
-/* Statuses are acknowledged, and what keeps barriers back is not: that is no reason to go without them for ever. */
+/* Statuses are acknowledged, but the messages that hold back barriers are not: barriers are sent again nevertheless. */
 START_TEST(test_echoes_unanswered)
 {
 	struct server *s = &server;
@@ -772,7 +772,7 @@ START_TEST(test_half_an_acknowledgement)
 }
 END_TEST
 
-/* One that is never acknowledged keeps its id, however often all others have gone round. */
+/* A message that is never acknowledged keeps its id, however often all other ids were used. */
 START_TEST(test_ids_go_round)
 {
 	enum { ROUND = 66000 };

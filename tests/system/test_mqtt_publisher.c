@@ -91,7 +91,7 @@ static void publish(struct hw_publisher *p, const char *topic, bool retain, int 
 	hw_publisher_flush(p);
 }
 
-/* Bits of the first letters of what is retained, 'a' the lowest; 'k' is always there, and awaited. */
+/* Bits of the first letters of the retained messages, 'a' the lowest; 'k' is always there, and awaited. */
 static unsigned retained(void)
 {
 	struct hw_reader *r = replay_reader("nodes/+/status");
@@ -215,8 +215,8 @@ static const struct lack lacks[] = {{"retain_available false", "keeps no retaine
                                     {"max_packet_size 100", "last will", true, 8}};
 
 /*
- * Each is found out within a second or two and told once; statuses are published as far as they can be, each is
- * answered, barriers come back, and the connection lasts.
+ * Each limit is found within a second or two and reported once; statuses are published as far as the broker allows,
+ * each is answered, barriers return, and the connection stays.
  */
 START_TEST(test_what_the_broker_does_not_take)
 {
@@ -304,7 +304,7 @@ START_TEST(test_barriers_refused_by_rights)
 }
 END_TEST
 
-/* What the library would not take is answered, and does no harm to what follows. */
+/* A message that the library refuses is answered, and later messages are unaffected. */
 START_TEST(test_refused_by_library)
 {
 	enum { HUGE_LEN = 3 << 20 };
@@ -329,7 +329,7 @@ END_TEST
 
 /* --- losses */
 
-/* What was handed over and not answered is forgotten at DOWN: no late answer, and the room is there again. */
+/* Unanswered messages are forgotten at DOWN: no late answer, and their room is free again. */
 START_TEST(test_down_forgets)
 {
 	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, "hw-t-pub");
@@ -365,7 +365,7 @@ END_TEST
 
 /* --- barriers */
 
-/* Handed over behind a queue of statuses, it leaves before those that have not left yet. */
+/* A barrier that is handed over after a queue of statuses is sent before those that were not sent yet. */
 START_TEST(test_barrier_goes_first)
 {
 	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 1, "hw-t-pub"), watch = conf;
@@ -434,7 +434,7 @@ START_TEST(test_stop_is_bounded)
 }
 END_TEST
 
-/* A process that has a publisher, says so in a pipe, and then sleeps or stops cleanly. */
+/* A process with a publisher: it reports the connection in a pipe, and then sleeps or stops cleanly. */
 static pid_t monitor_process(bool stops)
 {
 	int fds[2];

@@ -100,7 +100,7 @@ static struct hw_publisher *publisher_behind(struct relay *r, int protocol)
 	return publisher_up(&conf);
 }
 
-/* Hands over all that it takes. Returns how many they are. */
+/* Hands over as many messages as the publisher takes. Returns their number. */
 static unsigned fill(struct hw_publisher *p)
 {
 	unsigned n = hw_publisher_room(p);
@@ -119,7 +119,7 @@ static void end_behind(struct hw_publisher *p, struct relay *r, unsigned from, u
 	relay_stop(r);
 }
 
-/* A broker that stands still costs next to nothing while it does, and nothing is lost when it goes on. */
+/* A broker that is stopped costs next to nothing meanwhile, and no message is lost when it resumes. */
 START_TEST(test_silence_is_quiet)
 {
 	struct relay r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A request that is passed on, with libcurl as the client. */
+/* A request that is forwarded, with libcurl as the client. */
 #include <check.h>
 #include <curl/curl.h>
 #include <poll.h>
@@ -215,7 +215,7 @@ START_TEST(a_large_answer_passes_and_is_not_kept)
 }
 END_TEST
 
-/* For a second: what it would hold by then is the whole answer. */
+/* During a second: after that time the process would hold the whole answer. */
 START_TEST(who_does_not_read_is_waited_for)
 {
 	static const char request[] = "GET /v1/big HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -357,7 +357,7 @@ START_TEST(more_than_are_meant_are_refused)
 }
 END_TEST
 
-/* Who listens for hours leaves room for who changes something. */
+/* Clients that listen for hours leave room for clients that change something. */
 START_TEST(those_who_only_read_leave_room)
 {
 	ask_more_than("GET", HW_PROXY_READS_MAX);

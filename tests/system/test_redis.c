@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The Redis sink: what each transition writes, and the mark that tells since when the store is ours. */
+/* The Redis sink: what each transition writes, and the sight record, which proves since when the store is ours. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ START_TEST(reported_fields)
 	rig_expect(g, "310000", "HGET device:state:a own_timeout");
 	rig_expect(g, "310000", "HGET device:state:a timeout");
 	rig_expect(g, "1", "HGET device:state:a once");
-	/* What a device no longer says of itself goes from the hash. */
+	/* A field that a device no longer reports is removed from the hash. */
 	memset(x->report, 0, HW_REPORT_PACKED_MIN);
 	x->own_timeout_ms = 0;
 	rig_at(g, i)->flags &= (uint16_t)~HW_FLAG_ONCE;
@@ -314,7 +314,7 @@ START_TEST(the_mark_tells_since_when)
 }
 END_TEST
 
-/* A blind monitor has seen nothing: what the run before it saw stays. */
+/* A blind monitor has seen nothing: the sight record of the run before stays. */
 START_TEST(a_blind_monitor_moves_no_mark)
 {
 	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 12345");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What several nodes ask of Redis: the scripts on a real one, against a naive twin and by themselves. */
+/* The scripts of several nodes on a real Redis, against a naive twin and alone. */
 #include <check.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -63,7 +63,7 @@ static void tear_down(void)
 	rig_kill_server(g);
 }
 
-/* Sends the order and reads its answer, which borrows from the reply. The reply is valid until the next order. */
+/* Sends the request and reads its answer, which borrows from the reply. The reply is valid until the next request. */
 static int ask(struct node *n, const struct hw_nodes_order *o, const struct hw_cluster_with *with)
 {
 	static redisReply *reply;
@@ -277,7 +277,7 @@ static void step_remove(int i, struct hw_nodes_order *o)
 		twin.there[whom] = false;
 }
 
-/* What nobody asked for: a Redis that comes back empty, and what others write there. */
+/* Unexpected events: a Redis that comes back empty, and values that others write there. */
 static void trouble(void)
 {
 	static const char *const foreign[] = {"",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The event stream: where each transition was put, and reading it again, by page, with what does not belong in it. */
+/* The event stream: the offset of each transition, and reading it again, by page, with entries that do not belong
+ * there. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -68,7 +69,7 @@ START_TEST(an_edge_tells_its_place)
 }
 END_TEST
 
-/* What is there already has no place to tell, and neither has a rewrite. */
+/* A transition that is there already has no offset to report, and neither has a snapshot. */
 START_TEST(nothing_is_told_twice)
 {
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
@@ -161,7 +162,7 @@ START_TEST(a_place_that_is_gone)
 }
 END_TEST
 
-/* Another monitor's entries, and what anybody may have put there. */
+/* Entries of another monitor, and of any other program. */
 START_TEST(strangers_are_passed_over)
 {
 	static const char *const bad[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis that goes, forgets or stands still: nothing owed is lost, and no transition is written twice. */
+/* Redis is stopped, loses data or hangs: no pending write is lost, and no transition is written twice. */
 #include <check.h>
 #include <hiredis/sds.h>
 #include <signal.h>
@@ -152,7 +152,7 @@ static bool half_is_rewritten(struct rig *r)
 	return hw_redis_stats(r->r)->snapshots >= 150;
 }
 
-/* Of an idle monitor: the mark is all that it writes. */
+/* Of an idle monitor: it writes nothing but its sight record. */
 START_TEST(the_marks_script_is_loaded_again)
 {
 	g->marking = true;
@@ -367,7 +367,7 @@ END_TEST
 /* --- more than the ring holds --------------------------------------------------------------------------------------
  */
 
-/* The entry in the stream that has so many behind it. */
+/* The entry of the stream after which this many follow. */
 static void expect_entry(unsigned behind, const char *id, const char *reason, uint64_t seq)
 {
 	redisReply *reply = rig_ask(g, "XREVRANGE device:events + - COUNT %u", behind + 1);

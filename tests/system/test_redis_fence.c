@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fence of several nodes in the scripts that write: what is newer than ours is not written over. */
+/* The fence of several nodes in the scripts that write: a newer state than ours is not overwritten. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static unsigned part_of(const char *id)
 	return hw_partition_of(id, strlen(id));
 }
 
-/* What Redis says of the owner of this device's partition. */
+/* Redis' record of the owner of this device's partition. */
 static void own(const char *id, const char *record)
 {
 	rig_do(g, "HSET device:owners %u %s", part_of(id), record);
@@ -105,7 +105,7 @@ START_TEST(a_newer_token_is_stored)
 }
 END_TEST
 
-/* A monitor by itself leaves no trace of nodes, and takes away what several have left. */
+/* A lone monitor leaves no trace of nodes, and removes those that several nodes left. */
 START_TEST(one_by_itself)
 {
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
@@ -154,7 +154,7 @@ START_TEST(what_is_older_is_not_written)
 }
 END_TEST
 
-/* The same epoch twice, of two masters: the name decides, byte by byte. */
+/* The same epoch twice, of two masters: the node's name decides, byte by byte. */
 START_TEST(the_name_decides)
 {
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
@@ -388,7 +388,7 @@ START_TEST(what_is_written_anew_has_an_entry)
 }
 END_TEST
 
-/* Another node decided in the same millisecond: ours is not taken for written. */
+/* Another node decided in the same millisecond: our transition is not taken for written. */
 START_TEST(the_same_seq_of_another)
 {
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
@@ -481,7 +481,7 @@ END_TEST
 
 /* --- whether the store was emptied -------------------------------------------------------------------------------- */
 
-/* Puts a mark, and expects what stood in its place. */
+/* Writes a sight record, and expects the one that was there before. */
 static void put_mark(const char *was, const char *mark, const char *may_be_new)
 {
 	redisReply *reply = rig_ask(g, "EVAL %s 2 device:monitor:node-1 device:watched %s %s 1",
@@ -492,7 +492,7 @@ static void put_mark(const char *was, const char *mark, const char *may_be_new)
 	freeReplyObject(reply);
 }
 
-/* A mark that was sent before, and arrives behind that, is not put there. */
+/* A sight record that was sent earlier, and arrives after that, is not written. */
 START_TEST(a_mark_is_no_new_one_where_there_was_one)
 {
 	put_mark(NULL, "00000000000000aa 7", "0");
@@ -581,7 +581,7 @@ START_TEST(the_fence_finds_the_mark)
 }
 END_TEST
 
-/* The mark is gone; or another run has put its own there since. */
+/* The sight record is missing; or another run has written its own there since. */
 START_TEST(the_fence_misses_the_mark)
 {
 	mark();
@@ -611,7 +611,7 @@ static bool doubts(struct rig *rig)
 	return hw_redis_doubts(rig->r);
 }
 
-/* It may have been emptied before another's came. */
+/* The store may have been emptied before the other run's record was written. */
 START_TEST(anothers_mark_in_its_place_is_doubted)
 {
 	mark();
@@ -676,7 +676,7 @@ static uint64_t draw(uint64_t below)
 	return sim_draw(&chance) % below;
 }
 
-/* Other nodes claim and release; and ours are others from now on. */
+/* Other nodes claim and release; our partitions are others from now on. */
 static void others(void)
 {
 	char text[HW_RECORD_TEXT];

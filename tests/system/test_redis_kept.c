@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Confirmed transitions over a change of master: a real master, a replica of it that is promoted, and a Sentinel that
- * is told so. What the replica never got is in its stream in the end, in order; what it had is there once.
+ * Confirmed transitions over a change of the master: a real master, a replica that is promoted, and a Sentinel that is
+ * notified. In the end the transitions that the replica never received are in its stream, in order; those that it had
+ * are there once.
  */
 #include <check.h>
 #include <stdio.h>
@@ -184,7 +185,7 @@ START_TEST(what_the_new_master_has_is_there_once)
 }
 END_TEST
 
-/* Nobody knows what became of a master that was not to be reached. */
+/* It is unknown what happened to a master that could not be reached. */
 START_TEST(the_same_master)
 {
 	uint32_t a = rig_device(g, GROUP_PLAIN, "a");
@@ -266,7 +267,7 @@ START_TEST(what_found_no_room)
 }
 END_TEST
 
-/* It is not forgotten by what was said before it came back. */
+/* A device that came back is not forgotten because of an earlier entry. */
 START_TEST(what_came_back_after_it_was_forgotten)
 {
 	uint32_t a = rig_device(g, GROUP_PLAIN, "a");
@@ -286,7 +287,7 @@ START_TEST(what_came_back_after_it_was_forgotten)
 }
 END_TEST
 
-/* What the broker has acknowledged is not published anew after the next start. */
+/* A status that the broker has acknowledged is not published again after the next start. */
 START_TEST(the_outbox)
 {
 	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b");
@@ -334,7 +335,7 @@ START_TEST(many_keep_their_order)
 }
 END_TEST
 
-/* Only what is ours, with what it was decided with. */
+/* Only transitions of our partitions, with the token with which they were decided. */
 START_TEST(with_the_token_that_it_was_decided_with)
 {
 	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b"),

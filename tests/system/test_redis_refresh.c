@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refreshes of the Redis sink: keys live on while their devices do, and what is found changed is written anew. */
+/* Refreshes of the Redis sink: keys stay while their devices are online, and a changed record is written again. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void expect_fresh(const char *id, const char *group, const char *timeout)
 	rig_expect(g, "mqtt", "HGET device:state:%s source", id);
 }
 
-/* Of several nodes each refreshes what it owns. */
+/* With several nodes, each refreshes the devices that it owns. */
 START_TEST(another_nodes_devices_are_left_to_it)
 {
 	unsigned p = hw_partition_of("b", 1);
@@ -110,7 +110,7 @@ START_TEST(a_second_refresh_is_light)
 }
 END_TEST
 
-/* Each with its own group's fields, though they share calls with others of their kind. */
+/* Each device gets its own group's fields, although calls are shared with other groups. */
 START_TEST(light_refreshes_of_a_mixed_fleet)
 {
 	enum { N = 130 };
@@ -185,7 +185,7 @@ START_TEST(a_light_refresh_that_finds_something_else)
 }
 END_TEST
 
-/* A transition, a rewrite, and whatever may have lost what was written: a full one comes behind them. */
+/* After a transition, a snapshot, or anything that may have lost data, the next refresh is a full one. */
 START_TEST(what_a_full_refresh_follows)
 {
 	uint32_t i = refreshed(GROUP_PLAIN, "a");
@@ -279,7 +279,7 @@ static uint64_t looked_at(uint32_t i, struct hw_now now)
 	return hw_redis_stats(g->r)->refreshes - before;
 }
 
-/* A look writes what only a refresh does: what is not known, what is reported, and last_seen in its turn. */
+/* A light refresh leaves out plain keys alone: it writes unknown keys, reported fields, and last_seen in its turn. */
 START_TEST(a_look_leaves_out_what_is_plain_alone)
 {
 	static char ip[] = "192.0.2.1";
@@ -302,7 +302,7 @@ START_TEST(a_look_leaves_out_what_is_plain_alone)
 }
 END_TEST
 
-/* One that fails has no say over its neighbours. */
+/* A refresh that fails does not affect the others in its call. */
 START_TEST(a_light_refresh_that_fails)
 {
 	uint32_t a = refreshed(GROUP_PLAIN, "a"), b = refreshed(GROUP_PLAIN, "b"), c = refreshed(GROUP_PLAIN, "c");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis that takes no writes, or not all: what it refuses is owed, and written once it takes it. */
+/* Redis refuses all writes, or some: refused writes stay pending, and are written once Redis accepts them. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "../sink_state.h"
 #include "redis_fixture.h"
 
-/* What was owed while Redis refused is written when it no longer does, and it was told once. */
+/* Writes that were pending during the refusal are written after it, and the refusal was reported once. */
 static void owe_through(const char *refuse, const char *word, const char *allow)
 {
 	make_devices(200);

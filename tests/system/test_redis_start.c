@@ -17,7 +17,7 @@ static bool has_failed_thrice(struct rig *r)
 	                  "return tonumber(string.match(s, 'cmdstat_auth:calls=(%d+)') or 0)") >= 3;
 }
 
-/* The link comes up and a transition goes through it. */
+/* The link comes up, and a transition is written. */
 static void works(void)
 {
 	rig_until(g, rig_is_up, IDLE_MS);
@@ -58,7 +58,7 @@ static void must_not_be_lost(void *arg, const char *why)
 	ck_abort_msg("%s", why);
 }
 
-/* Of a name's addresses the first that can be had; the others are no failure. */
+/* Of a name's addresses the first that answers is used; the others are no failure. */
 START_TEST(by_the_second_address)
 {
 	static const struct hw_redis_link_ops ops = {count_ready, must_not_be_lost, NULL};
@@ -108,7 +108,7 @@ START_TEST(in_no_database)
 }
 END_TEST
 
-/* Told once for each reason, and tried for ever. */
+/* Each reason is reported once, and the attempts never end. */
 START_TEST(nobody_there)
 {
 	int port = g->port;
@@ -140,7 +140,7 @@ static void on_no_link(void *arg, bool is_up, const char *why)
 	(void)arg, (void)is_up, (void)why;
 }
 
-/* Freed while a name is being looked up, and while a connect is under way. */
+/* Freed during a name look-up, and during a connect. */
 START_TEST(freed_in_the_middle)
 {
 	rig_start(g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Following the event stream: everything in its order, or a gap that is told. */
+/* Following the event stream: each entry in order, or a gap that is reported. */
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static struct {
 	struct hw_stream_id gap_from, last;
 	char trouble[512], why[512];
 	char server[2][64];    /* which it is of, when the link went and when it came */
-	uint64_t events, next; /* how many came; the number that the next one must have */
+	uint64_t events, next; /* how many events came; the number that the next one must have */
 	bool disorder;
 	char node[16];
 	uint64_t epoch;
@@ -193,7 +193,7 @@ START_TEST(from_a_place_in_the_middle)
 }
 END_TEST
 
-/* What is no transition is passed over, and is no gap. */
+/* An entry that is no transition is skipped, and is no gap. */
 START_TEST(what_is_no_entry)
 {
 	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});
@@ -239,7 +239,7 @@ START_TEST(trimmed_past)
 }
 END_TEST
 
-/* XREAD would wait for ever: what is written now has lower places. */
+/* XREAD would wait for ever: new entries have smaller offsets. */
 START_TEST(deleted_and_begun_anew_with_lower_places)
 {
 	write_entries(0, 9, "*");
@@ -328,7 +328,7 @@ START_TEST(another_server_within_a_gap)
 }
 END_TEST
 
-/* Who may not ask which server it is takes each connection for another one's. */
+/* A client that may not query the server's identity takes each connection for one to another server. */
 START_TEST(a_server_that_does_not_say_who_it_is)
 {
 	until(is_up);
@@ -368,7 +368,7 @@ static bool is_not_denied(void)
 	return !is_denied();
 }
 
-/* It is tried again each second, and told once; and again when it begins anew, though that is soon. */
+/* The read is retried each second, and reported once; and again after it has worked, even if that was short. */
 START_TEST(the_right_to_read_is_taken_away)
 {
 	hw_tail_from(w.tail, (struct hw_stream_id){0, 0});

@@ -49,7 +49,7 @@ static struct tasks_redis redis;
 static struct twin twin;
 static struct given given[SENDERS][MSG_IDS];
 static char last_event[32];
-static bool punctual;       /* time goes on to when something is due, now and then */
+static bool punctual;       /* now and then, time advances exactly to when a task is due */
 static unsigned asked;      /* acknowledged ones that were sent once more */
 static char mismatch[1024]; /* the first one; empty: none */
 
@@ -96,7 +96,7 @@ static struct hw_task_id some_task(void)
 	return name_of((unsigned)below(SENDERS), (unsigned)below(MSG_IDS));
 }
 
-/* One that is waiting, if there is one: what most operations are about. */
+/* A waiting task, if there is one: most operations are about such a task. */
 static struct hw_task_id waiting_task(void)
 {
 	if (twin.n == 0 || chance(0.1))
@@ -519,7 +519,7 @@ static void lose_body(void)
 	t->has_body = false;
 }
 
-/* Time goes on; the keys whose time is over then go, as Redis would have them go. */
+/* Time passes; keys whose time is over are removed, as Redis would remove them. */
 static void pass_time(void)
 {
 	static const int64_t spans[] = {2, 1000, 12000, 70000, 5 * MINUTE};

@@ -38,10 +38,10 @@ void look(const char *id, unsigned why);
  * to live. */
 void put_quietly(const char *id, int64_t ttl_ms);
 void put(const char *id, int64_t ttl_ms);
-/* Removes a key, and notifies the monitor with this reason. */
+/* Removes a key, and notifies the monitor of it, with this reason. */
 void drop(const char *id, unsigned why);
 
-/* Time passes, and the looks that are asked for are answered. */
+/* Time passes, and the requested checks of keys are answered. */
 void pass(int64_t ns);
 
 /* How many transitions to this state there were. */

@@ -113,7 +113,7 @@ static inline void turn(void)
 	}
 }
 
-/* Time passes in steps of 0.1 s, in which each other member counts on unless it is to be silent. */
+/* Time passes in steps of 0.1 s; each other member renews meanwhile, except `silent`. */
 static inline void pass(int64_t ms, const char *silent)
 {
 	for (; ms > 0; ms -= 100) {
@@ -147,7 +147,7 @@ static inline unsigned ordered(enum hw_nodes_kind kind)
 	return last(kind) ? hw_partitions_count(&last(kind)->set) : 0;
 }
 
-/* What an earlier run of it had said is read, or there is nothing. */
+/* The presence of an earlier run is read, or there is none. */
 static inline void recall(void)
 {
 	hw_nodes_barrier_sent(n, now, ++barriers);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of users, whose token is whose, and addresses that guess. */
+/* The file of users, the owner of each token, and addresses that guess. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -237,7 +237,7 @@ START_TEST(test_addresses)
 }
 END_TEST
 
-/* A flood from everywhere does not open who guesses all the while. */
+/* A flood from many addresses does not admit one that keeps guessing. */
 START_TEST(test_a_flood_of_addresses)
 {
 	struct hw_attempts *a = calloc(1, sizeof(*a));

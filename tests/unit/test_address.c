@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where Redis is: from the section of the configuration to what is shown of it. */
+/* The address of Redis: from the section of the configuration to the text that is shown. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

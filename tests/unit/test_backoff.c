@@ -73,7 +73,7 @@ START_TEST(test_refusals_wait_up_to_a_minute)
 }
 END_TEST
 
-/* Closed after so long, and then tried again. Whether it was a rival. */
+/* Closed after this time, and then tried again. Returns whether it was taken for a rival. */
 static bool closed(struct hw_backoff *b, int64_t up_ns)
 {
 	bool rival = hw_backoff_kicked(b, up_ns);

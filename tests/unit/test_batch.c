@@ -124,7 +124,7 @@ START_TEST(depth)
 }
 END_TEST
 
-/* Random pieces put together: if it is an array, cJSON says so too, and counts as many elements. */
+/* Random pieces put together: if they are an array, cJSON agrees, and counts as many elements. */
 START_TEST(twin)
 {
 	static const char *const pieces[] = {"[",    "]", "[",      "]",           "{",  "}",    ",",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bounds of what is read back from Redis; and that hostile JSON of a member costs no time. */
+/* Bounds of values that are read back from Redis; hostile JSON of a member costs no time. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

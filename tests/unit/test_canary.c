@@ -38,7 +38,7 @@ START_TEST(test_a_canary_on_every_filter_after_the_subscription)
 }
 END_TEST
 
-/* A connected world with one group of so many filters. */
+/* A connected world with one group of this many filters. */
 static struct world *world_of_filters(int n)
 {
 	static char text[250][32];
@@ -69,7 +69,7 @@ static size_t canary_bytes(const struct world *v)
 	return n;
 }
 
-/* They share a connection with barriers: less than 4 KiB of them may stand behind one. */
+/* Canaries share a connection with barriers: less than 4 KiB of them may be before a barrier. */
 START_TEST(test_few_canaries_are_out_at_once)
 {
 	struct world *v = world_of_filters(250);
@@ -88,7 +88,7 @@ START_TEST(test_few_canaries_are_out_at_once)
 }
 END_TEST
 
-/* However many filters a group has, and while another of its devices beats on one of them. */
+/* However many filters a group has, and while another of its devices sends on one of them. */
 START_TEST(test_a_death_among_many_filters)
 {
 	static const int n[] = {1, 16, 40, 250};

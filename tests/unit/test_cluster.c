@@ -89,7 +89,7 @@ END_TEST
 #define LEFT    "*2\r\n$1\r\nc\r\n$1\r\n9\r\n"
 static const char sound[] = "*9\r\n$4\r\nDONE\r\n" DIGEST MEMBERS OWNERS CLOCK LEFT CLAIMED ALLOWED;
 
-/* What the bytes say to `order`; -EAGAIN: no whole reply. */
+/* What the bytes answer to `order`; -EAGAIN: no complete reply. */
 static int take(const char *bytes, size_t len)
 {
 	redisReader *reader = redisReaderCreate();
@@ -134,7 +134,7 @@ START_TEST(a_sound_answer)
 }
 END_TEST
 
-/* Redis denies a write: a renewal says so, and no other answer. */
+/* Redis denies a write: the answer to a renewal reports it, and no other answer does. */
 START_TEST(a_denied_write)
 {
 	static const char denied[] =
@@ -179,7 +179,7 @@ START_TEST(what_is_no_answer)
 }
 END_TEST
 
-/* Entries that are none are counted, and the others are read. */
+/* Invalid entries are counted, and the others are read. */
 START_TEST(odd_entries)
 {
 	static const char odd[] =

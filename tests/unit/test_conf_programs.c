@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* monitor.conf is one file for several programs: what each makes of its own sections, of shared ones, of the others'.
- */
+/* monitor.conf is one file for several programs: what each reads of its own sections, of shared ones, and of those
+ * of others. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +100,7 @@ START_TEST(no_program_takes_an_unknown_section)
 }
 END_TEST
 
-/* What is no line of such a file is no line of any program's. */
+/* A line that is invalid in this format is invalid for each program. */
 START_TEST(foreign_sections_are_of_the_same_form)
 {
 	REFUSE("[tasks]\nroot\n  window = 1\n[history\n", ":2: key 'root': not 'key = value'",

@@ -130,7 +130,7 @@ static void expect_text_diff(const char *from, const char *to, const char *expec
 	hw_conf_free(b);
 }
 
-/* A value that is neither the default nor refused, for each type. */
+/* A valid value that is not the default, for each type. */
 static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 {
 	switch (o->type) {
@@ -174,7 +174,7 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 	}
 }
 
-/* What a key needs to stand beside it, so that it is accepted alone. */
+/* The keys that must be set together with a key, so that it is accepted alone. */
 static const char *company(const struct hw_conf_option *o)
 {
 	if (strcmp(o->key, "payload") == 0) /* whose default of retained depends on it */
@@ -377,7 +377,7 @@ static unsigned starve(const char *path, struct hw_settings **loaded)
 	return n - 1;
 }
 
-/* Nothing is lost either, which the sanitizers judge. */
+/* No memory leaks either, which the sanitizers check. */
 START_TEST(lack_of_memory)
 {
 	static const char text[] = A B "heartbeat = x/{id}\nstatus = b/{id}/s\n[mqtt]\nhost = h\n";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The evidence rule where it is least obvious: what a simulation of many troubles at once has found. */
+/* The evidence rule in its least obvious cases, which a simulation of many troubles at once has found. */
 #include "../suite.h"
 #include "world.h"
 
@@ -15,7 +15,7 @@ static void teardown(void)
 	world_free(w);
 }
 
-/* Otherwise a monitor that is started again in a sleeper's nap would take it offline. */
+/* Otherwise a monitor that restarts during a sleeper's nap would call it offline. */
 START_TEST(test_a_new_timeout_is_stored_at_once)
 {
 	world_beat(w, "a", "");
@@ -132,7 +132,7 @@ static const struct hw_out *blind_out(size_t k) /* the k-th that was told since 
 	return NULL;
 }
 
-/* What is over when it is found out has a begin and an end like any other. */
+/* A period that is over when it is noticed has a begin and an end like any other. */
 START_TEST(test_every_period_is_told)
 {
 	int64_t planned = w->now.mono.ns;
@@ -181,7 +181,7 @@ static void stall(int64_t length_ns)
 	world_drain(w);
 }
 
-/* Or else short pauses, each in the grace of the one before, would blind for ever. */
+/* Otherwise short pauses, each within the grace of the one before, would blind for ever. */
 START_TEST(test_a_short_pause_does_not_begin_a_grace_anew)
 {
 	stall(6 * S);
@@ -227,7 +227,7 @@ START_TEST(test_a_heartbeat_that_is_read_late_counts_from_then)
 }
 END_TEST
 
-/* What did not come while the monitor itself stood still says nothing of the broker. */
+/* Messages that did not arrive while the monitor itself was stopped are no sign of the broker's silence. */
 START_TEST(test_a_stall_is_not_the_brokers_silence)
 {
 	world_pass(w, 20 * S);
@@ -246,7 +246,7 @@ START_TEST(test_a_stall_is_not_the_brokers_silence)
 }
 END_TEST
 
-/* Heartbeats go on, ten a second, and no barrier comes back. */
+/* Heartbeats continue, ten a second, and no barrier returns. */
 static void beat_for(int64_t ns)
 {
 	for (int64_t until = w->now.mono.ns + ns; w->now.mono.ns < until; world_pass(w, 100 * MS))
@@ -283,7 +283,7 @@ START_TEST(test_a_silent_connection_of_barriers_blinds)
 }
 END_TEST
 
-/* The broker acknowledges barriers and is late with them: it is slow. */
+/* The broker acknowledges barriers and returns them late: it is slow. */
 START_TEST(test_a_slow_broker_does_not_blind)
 {
 	beat_for(20 * S);
@@ -295,7 +295,7 @@ START_TEST(test_a_slow_broker_does_not_blind)
 }
 END_TEST
 
-/* A barrier that waited for the monitor itself says nothing of the broker's pace. */
+/* A barrier that waited for the monitor itself does not show the broker's pace. */
 START_TEST(test_a_stall_is_no_round_trip)
 {
 	world_pass(w, 10 * S);
@@ -675,7 +675,8 @@ START_TEST(test_reconnects_back_off_to_a_minute)
 }
 END_TEST
 
-/* Their keys would end otherwise: everybody, in a third of the shortest time to live, however many they are. */
+/* Otherwise the keys would expire: all devices are refreshed in a third of the shortest time to live, however many
+ * they are. */
 START_TEST(test_everybody_is_refreshed_while_blind)
 {
 	enum { DEVICES = 1500 };

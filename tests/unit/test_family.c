@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Parents of devices in the core: from heartbeats, and what follows from their states (src/core/parent_*.c). */
+/* Parents of devices in the core: how they follow from heartbeats, and what follows from their states
+ * (src/core/parent_*.c). */
 #include "../suite.h"
 #include "gate_world.h"
 
@@ -567,7 +568,7 @@ static struct hw_event other(const char *id, enum hw_state state, uint64_t seq)
 	return e;
 }
 
-/* Another node decides for the gateway, this one for a valve: the stream tells it. */
+/* Another node decides about the gateway, this one about a valve: the stream reports the gateway. */
 START_TEST(test_the_owner_of_the_child_decides)
 {
 	struct hw_monitor_conf conf = world_conf();

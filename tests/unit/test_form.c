@@ -94,7 +94,7 @@ START_TEST(what_does_not_leaves_it)
 }
 END_TEST
 
-/* What a group ignores does not reach the groups after it. */
+/* A topic that a group ignores does not reach the groups after it. */
 START_TEST(what_an_earlier_group_ignores_changes_the_form)
 {
 	const struct hw_group_spec spec = OF(.name = "g", .timeout_ms = 1000);
@@ -209,7 +209,7 @@ static const struct hw_group *ours(void)
 	return hw_monitor_groups(w->m)->all[0];
 }
 
-/* Another node tells of "a", which it heard in that form of a group. */
+/* Another node reports "a", which it heard in that form of a group. */
 static void told_in(const char *group, uint64_t in_form, uint64_t seq)
 {
 	struct hw_event e = entry("a", HW_STATE_ONLINE, seq);

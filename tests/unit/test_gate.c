@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One of several nodes: what it does with devices that another one decides about, and when it takes them over. */
+/* One of several nodes: what it does with devices about which another node decides, and when it takes them over. */
 #include "../suite.h"
 #include "gate_world.h"
 
@@ -229,7 +229,7 @@ START_TEST(what_is_heard_late_may_be_from_before_it_was_called_offline)
 }
 END_TEST
 
-/* Nor does a lost publisher, whose barriers nobody waits for any more, make it newer. */
+/* A lost publisher, whose barriers are no longer awaited, does not make it newer either. */
 START_TEST(what_is_heard_late_is_not_newer_for_a_lost_publisher)
 {
 	world_pass(w, S);
@@ -336,7 +336,7 @@ START_TEST(partitions_that_come_during_a_sweep_are_taken_over_too)
 }
 END_TEST
 
-/* What is read while nothing can be proven counts for nothing. */
+/* A message that is read while nothing can be proven does not count. */
 START_TEST(a_goodbye_in_a_blindness_does_not_void_what_was_heard)
 {
 	stream("a", HW_STATE_OFFLINE, 5);
@@ -419,7 +419,7 @@ START_TEST(a_word_that_was_refused_is_written_once_it_is_ours)
 }
 END_TEST
 
-/* Who owes something of a device that there is nothing to be said of needs its record until that is done. */
+/* While a write about a device is pending, its record is kept, although nothing else is reported about it. */
 START_TEST(what_is_owed_of_keeps_its_record)
 {
 	const struct hw_registry *r = hw_monitor_registry(w->m);

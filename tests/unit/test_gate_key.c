@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices that are known by a key, at one of several nodes: what a watcher believes of a key, and what it has learned
+/* Devices that are known by a key, on one of several nodes: what a watcher believes about a key, and what it knows
  * when it takes over. */
 #include <check.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Goodbyes: what they cause, and when they are doubted: after all that may hide that the device was heard later. */
+/* Goodbyes: what they cause, and when they are doubted: after all events that may hide a later heartbeat. */
 #include "../suite.h"
 #include "world.h"
 
@@ -108,7 +108,7 @@ START_TEST(test_goodbye_delay)
 }
 END_TEST
 
-/* Two clients of one id throw each other out, and each of them is heard. */
+/* Two clients with one id disconnect each other again and again, and each of them is heard. */
 START_TEST(test_goodbyes_put_no_refresh_off)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -157,7 +157,7 @@ START_TEST(test_goodbyes_after_a_standstill_are_doubted)
 }
 END_TEST
 
-/* A goodbye, then whatever the broker sends back: is it believed? */
+/* A goodbye, and then all that the broker returns: is the goodbye believed? */
 static bool believed(struct world *v, const char *id)
 {
 	world_beat(v, id, "");
@@ -210,7 +210,7 @@ static struct world *world_of_two_readers(void)
 	return v;
 }
 
-/* Time in which the second reader's barriers come back at once as well. */
+/* Time passes in which the second reader's barriers return at once as well. */
 static void pass_for_both(struct world *v, int64_t ns, uint64_t *sent)
 {
 	for (int64_t end = v->now.mono.ns + ns; v->now.mono.ns < end;) {
@@ -220,7 +220,7 @@ static void pass_for_both(struct world *v, int64_t ns, uint64_t *sent)
 	}
 }
 
-/* What the slow one reads may be older than what the other has read: seed 505502 of the simulation. */
+/* What the slow reader reads may be older than what the other has read: seed 505502 of the simulation. */
 START_TEST(test_a_goodbye_is_held_while_another_reader_is_behind)
 {
 	struct world *v = world_of_two_readers();
@@ -340,7 +340,7 @@ START_TEST(test_a_goodbye_said_again_is_not_put_off)
 }
 END_TEST
 
-/* It may have been published where our retained status was. */
+/* The goodbye may have been published on the topic of our retained status. */
 START_TEST(test_a_goodbye_of_who_is_offline_has_its_status_told_again)
 {
 	world_beat(w, "a", "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of groups: what it matches, and what a reload does to it. */
+/* The table of groups: what it matches, and how a reload changes it. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -161,7 +161,7 @@ START_TEST(goodbyes_that_are_none)
 }
 END_TEST
 
-/* Ids that are put together: which topic gives which, and where the status goes. */
+/* Ids that consist of several values: which topic gives which id, and on which topic the status is published. */
 static const struct {
 	const char *id, *heartbeat, *status, *prefix; /* status NULL: nowhere */
 	const char *topic, *has, *told;               /* has "": no id; NULL: no match */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Deaf groups: when silence is the group's and not the device's, and when it is believed all the same. */
+/* Deaf groups: when the group is silent and not the device, and when the silence is believed all the same. */
 #include <time.h>
 
 #include "../suite.h"
@@ -50,7 +50,7 @@ static size_t offline(void)
 	return world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE);
 }
 
-/* Nothing comes on any heartbeat filter any more, and everything else as before. */
+/* No message arrives on any heartbeat filter any more; everything else works as before. */
 static void lose_right(void)
 {
 	w->deny = "heartbeat";
@@ -226,7 +226,7 @@ START_TEST(test_canaries_that_do_not_come_while_heartbeats_do)
 }
 END_TEST
 
-/* Takes the first canary out of what comes back; its seq, or -1. */
+/* Removes the first canary from what returns; its seq, or -1. */
 static int64_t hold_canary(void)
 {
 	for (int k = 0; k < w->n_out; k++) {
@@ -344,7 +344,7 @@ START_TEST(test_a_lost_canary_does_not_deny_what_other_filters_bring)
 	live_on(others, 12);
 	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
 	ck_assert_uint_eq(offline(), 1);
-	/* From then on nothing of it holds back a death, nor that of all. */
+	/* From then on this canary does not delay a death, nor the death of all devices. */
 	live_on(others, 60);
 	int64_t died = w->now.mono.ns - 2 * S, at;
 	world_pass(w, 13 * S);
@@ -356,7 +356,7 @@ START_TEST(test_a_lost_canary_does_not_deny_what_other_filters_bring)
 }
 END_TEST
 
-/* They beat for so long, c on the other filter, if that brings anything. */
+/* The devices send for this long, c on the other filter, if that delivers anything. */
 static void live_on_both(const char *const *ids, int64_t seconds, bool c)
 {
 	for (int64_t k = 0; k < seconds; k += 2) {
@@ -490,7 +490,8 @@ START_TEST(test_deafness_begins_no_earlier_than_the_clock_of_its_subscription)
 }
 END_TEST
 
-/* What deafness took is not held against a device; what was seen between two of them is. */
+/* Time that a deaf period took does not count against a device; the silence that was seen between two deaf periods
+ * does. */
 START_TEST(test_deafness_that_recurs_postpones_for_ever_nothing)
 {
 	live(20);
@@ -932,7 +933,7 @@ START_TEST(test_an_upstream_of_a_renamed_group)
 }
 END_TEST
 
-/* Every message is compared with all topics, unless there is an index. */
+/* Without an index, every message would be compared with all topics. */
 START_TEST(test_many_upstreams)
 {
 	enum { MANY = 40 };
