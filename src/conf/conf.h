@@ -28,15 +28,15 @@ struct hw_conf_head {
 };
 
 /*
- * The errors, one in each line, in the order of the file: "FILE:LINE: key 'KEY': what is wrong", or "section 'NAME'"
- * for a section. If there is no line number, ":LINE" is omitted. Owned by the caller.
+ * The errors of a file, one in each line, in the order of the file: "FILE:LINE: key 'KEY': what is wrong", or "section
+ * 'NAME'" for a section. If there is no line number, ":LINE" is omitted. Owned by the caller.
  */
 struct hw_conf_errors {
 	char **lines;
 	size_t n;
 	bool no_memory; /* memory ran out: errors may be missing from the list; if it is empty, the file may be right */
-	/* For checks of values that depend on the machine, such as a user or a file: the program's struct with the
-	 * values that could be read, and defaults for the others. NULL: no value could be read. */
+	/* The program's struct, for checks of values that depend on the machine, such as a user or a file. It has
+	 * the values that could be read, and defaults for the others. NULL: no value could be read. */
 	void *rest;
 };
 
@@ -89,7 +89,7 @@ void hw_conf_print(const void *conf, FILE *out);
 void hw_conf_print_foreign(const void *conf, FILE *out);
 
 /*
- * After a reload: copies the old values of all keys that need a restart to `to`. `to` then describes the running
+ * Copies the old values of all keys that need a restart to `to`, after a reload. `to` then describes the running
  * program. Returns 0, or -ENOMEM, and `to` can then only be freed.
  */
 int hw_conf_keep_restart_values(const void *from, void *to);

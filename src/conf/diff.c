@@ -54,7 +54,7 @@ static void diff_keys(const struct diff *d, const char *own_name, const void *fr
 	}
 }
 
-/* The name of the next section of `conf`, from *at on, that `other` also has; or NULL. `hint` as for find(). */
+/* Returns the name of the next section of `conf`, from *at on, that `other` also has; or NULL. `hint` as for find(). */
 static const char *next_common(const struct diff *d, const void *conf, const void *other, size_t *at, size_t *hint)
 {
 	while (*at < hw_conf_named_count(d->kind, conf)) {

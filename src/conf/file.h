@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens files that the configuration names and, at a reload, the configuration itself. A FIFO would block open() or
- * read(), and so the loop. A device may have no end. Reading a sparse file of gigabytes takes half a minute. So only
- * regular files of at most HW_FILE_MAX are read.
+ * Opens the files that the configuration names and, at a reload, the configuration itself. Only regular files of at
+ * most HW_FILE_MAX are read. A FIFO would block open() or read(), and so the loop. A device may have no end. Reading a
+ * sparse file of gigabytes takes half a minute.
  */
 #ifndef HW_CONF_FILE_H
 #define HW_CONF_FILE_H

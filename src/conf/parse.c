@@ -153,7 +153,7 @@ static void enter_named(struct reading *r, const struct hw_conf_named *kind, con
 	}
 }
 
-/* The name in the header of a section of that kind, after "KIND "; or NULL. */
+/* Returns the name in the header of a section of that kind, after "KIND "; or NULL. */
 static char *name_of_named(const struct hw_conf_named *kind, char *header)
 {
 	size_t n = strlen(kind->kind);
@@ -177,7 +177,8 @@ static void keep_group(struct hw_conf_draft *d, const char *name)
 	c->groups[++c->n_groups] = NULL;
 }
 
-/* Notes a section of the family. Skips it if only another program reads it; false: there is no such section. */
+/* Notes that the file has this section of the family. Skips the section if only another program reads it. Returns
+ * false if there is no such section. */
 static bool enter_foreign(struct reading *r, char *name)
 {
 	int at = hw_conf_family_find(name);
@@ -284,7 +285,7 @@ static char *strip(struct raw *r, unsigned line)
 	return r->text + 3;
 }
 
-/* The storage and the origins of the current named section, or the common ones. */
+/* Returns the struct and the origins of the current named section, or those of the program. */
 static void *place(struct reading *r, struct hw_conf_origins **origins)
 {
 	struct hw_conf_draft *d = r->draft;

@@ -41,7 +41,8 @@ static size_t distance(const char *a, const char *b)
 	return row[lb];
 }
 
-/* Short names must be more similar: if half of a word differs, it is another word and no typing error. */
+/* Whether a known name fits better than the best one so far. Short names must be more similar: if half of a word
+ * differs, it is another word and no typing error. */
 static bool better(const char *wrong, const char *known, size_t *best)
 {
 	size_t d = distance(wrong, known);

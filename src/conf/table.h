@@ -96,7 +96,7 @@ bool hw_conf_option_is_named(const struct hw_conf_table *t, const struct hw_conf
 /* The kind of named sections that `section` is, or NULL. */
 const struct hw_conf_named *hw_conf_kind_find(const struct hw_conf_table *t, const char *section);
 
-/* The index of a key in the table, or -1. `key` NULL: that of the section's first key that is not borrowed. */
+/* Returns the index of a key in the table, or -1. `key` NULL: that of the section's first key that is not borrowed. */
 int hw_conf_option_find(const struct hw_conf_table *t, const char *section, const char *key);
 
 /*

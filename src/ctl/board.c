@@ -40,7 +40,7 @@ void hw_board_put(cJSON **place, cJSON *json)
 	*place = json;
 }
 
-/* FNV-1a. Hashes are compared first, which avoids most comparisons of ids. */
+/* Returns the FNV-1a hash of an id. Hashes are compared first, which avoids most comparisons of ids. */
 static uint32_t hash(const char *id)
 {
 	uint32_t h = 2166136261u;
@@ -127,8 +127,8 @@ int64_t hw_board_total(const struct hw_board *b)
 	return hw_member_int(b->status, counts[b->view]);
 }
 
-/* If an event was lost, for example while Redis could not be reached, the counts differ from the list until the list
- * is read again. After OFF_MAX such answers, the list counts as stale. */
+/* Takes a status. If an event was lost, for example while Redis could not be reached, the counts differ from the
+ * list until the list is read again. After OFF_MAX such statuses, the list counts as stale. */
 void hw_board_status(struct hw_board *b, cJSON *status)
 {
 	hw_board_put(&b->status, status);
@@ -204,7 +204,8 @@ static void add_change(struct hw_board *b, const cJSON *t)
 	order_change(b, 0);
 }
 
-/* The answer was cut off at `oldest_ms`. Changes that begin less than TOGETHER_MS later may be incomplete. */
+/* Marks changes that may be incomplete, because the answer was cut off at `oldest_ms`: those that begin less than
+ * TOGETHER_MS later. */
 static void mark_cut(struct hw_board *b, int64_t oldest_ms)
 {
 	size_t n = b->n_changes < HW_BOARD_CHANGES ? (size_t)b->n_changes : HW_BOARD_CHANGES;

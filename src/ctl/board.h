@@ -66,9 +66,9 @@ void hw_board_transition(struct hw_board *b, cJSON *device);
 
 /* Sets the view and search, and marks the list stale. */
 void hw_board_show(struct hw_board *b, enum hw_board_view view, const char *search);
-/* The number of devices in this view, by the daemon's count. */
+/* Returns the number of devices in this view, by the daemon's count. */
 int64_t hw_board_total(const struct hw_board *b);
-/* The index of a device in the list; n_rows if it is not in it. */
+/* Returns the index of a device in the list; n_rows if the device is not in the list. */
 size_t hw_board_find(const struct hw_board *b, const char *id);
 /* Change 0 is the newest. NULL after the oldest. */
 const struct hw_board_change *hw_board_change(const struct hw_board *b, size_t i);

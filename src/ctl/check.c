@@ -164,7 +164,7 @@ static void check_fleet(struct check *c, const cJSON *status, const cJSON *group
 	check_monitor(c, status, group);
 }
 
-/* A daemon that cannot be reached is CRITICAL, unless only this user lacks the right to connect. */
+/* Reports that the daemon cannot be reached. This is CRITICAL, unless only this user lacks the right to connect. */
 static void report_unreachable(struct check *c)
 {
 	const char *why = hw_client_why(c->ctl->client);

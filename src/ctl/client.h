@@ -56,12 +56,12 @@ struct hw_client_also {
 	hw_line *line;
 	void *arg;
 };
-/* For the later calls of hw_client_stream(). `also` is borrowed; NULL: one stream. */
+/* Sets a second stream for the later calls of hw_client_stream(). `also` is borrowed; NULL: one stream. */
 void hw_client_read_also(struct hw_client *c, const struct hw_client_also *also);
 int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code);
 
 /*
- * For callers that make requests themselves: prepares a libcurl handle for `path` at that socket. Both texts are
+ * Prepares a libcurl handle for `path` at that socket, for callers that make requests themselves. Both texts are
  * copied. Returns 0, -ENAMETOOLONG or -ENOMEM.
  */
 int hw_client_prepare(CURL *curl, const char *socket, const char *path);

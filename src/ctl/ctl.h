@@ -49,7 +49,7 @@ hw_command hw_cmd_task_send, hw_cmd_task_list, hw_cmd_task_show, hw_cmd_task_can
 hw_command hw_cmd_user_add, hw_cmd_user_list, hw_cmd_user_remove; /* user.c */
 hw_command hw_cmd_incidents, hw_cmd_incident, hw_cmd_ack, hw_cmd_unack, hw_cmd_silence, hw_cmd_silences,
 	hw_cmd_unsilence; /* incident.c */
-/* How the sentence of an incident is painted: dim if the incident is acknowledged or silenced. */
+/* Returns how the sentence of an incident is painted: dim if the incident is acknowledged or silenced. */
 enum hw_paint hw_incident_paint(const cJSON *incident);
 /* Return what is wrong with the arguments, or NULL. */
 const char *hw_history_judge(const struct hw_args *args);
@@ -80,13 +80,13 @@ int hw_ask_and_show(struct hw_ctl *ctl, const char *path, bool json,
 /* Returns 0 if `group` is NULL or exists. Otherwise prints an error with a similar name, and returns HW_EXIT_FAILED. */
 int hw_need_group(struct hw_ctl *ctl, const char *group);
 
-/* "/v1/devices/ID", percent-encoded; .text is NULL without memory. */
+/* Returns "/v1/devices/ID", percent-encoded; .text is NULL without memory. */
 struct hw_path hw_device_path(const char *id);
 
 /* Returns a number times `factor` as an integer. Returns 0 if it is no number, or over 9e15, so that the sum or product
  * of two results does not overflow. */
 int64_t hw_number_int(const cJSON *item, double factor);
-/* Members of a JSON object. "" or 0 if the member is missing or of another type. */
+/* Return a member of a JSON object: "" or 0 if the member is missing or of another type. */
 const char *hw_member_text(const cJSON *object, const char *key);
 int64_t hw_member_int(const cJSON *object, const char *key);
 /* Whether the member exists and is not null. */

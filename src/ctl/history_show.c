@@ -66,7 +66,7 @@ static char *seconds(const cJSON *u, const char *key, char *buf)
 	return strcpy(buf, "-");
 }
 
-/* The planned part of the time offline; "" if there is none. */
+/* Writes the planned part of the time offline; "" if there is none. */
 static const char *planned(const cJSON *u, char *buf)
 {
 	return hw_number_int(cJSON_GetObjectItemCaseSensitive(u, "planned_s"), 1e3) > 0 ? seconds(u, "planned_s", buf)
@@ -172,7 +172,7 @@ void hw_show_outages(const struct hw_ctl *ctl, const cJSON *rows, bool first)
 
 /* --- uptime ----------------------------------------------------------------------------------------------------- */
 
-/* Rounded down, so that a device with an outage never shows 100 %. */
+/* Writes a percentage, rounded down, so that a device with an outage never shows 100 %. */
 static char *percent(const cJSON *u, const char *key, char *buf)
 {
 	const cJSON *share = cJSON_GetObjectItemCaseSensitive(u, key);

@@ -222,7 +222,8 @@ int hw_cmd_unack(struct hw_ctl *ctl, const struct hw_args *args)
 
 /* --- silences ----------------------------------------------------------------------------------------------------- */
 
-/* The words of the command line as a matcher; the caller frees it. A word with a blank gets its quotes again. */
+/* Returns the words of the command line as a matcher; the caller frees it. A word with a blank gets its quotes
+ * again. */
 static char *matcher(const struct hw_args *args)
 {
 	struct hw_path text = {0};

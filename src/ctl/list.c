@@ -249,7 +249,7 @@ int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 	return rc;
 }
 
-/* On a narrow terminal: no timeouts, and shortened names. */
+/* Prints the groups; on a narrow terminal, without timeouts and with shortened names. */
 static void print_groups(const struct hw_ctl *ctl, const cJSON *groups)
 {
 	const cJSON *g;

@@ -15,8 +15,8 @@ struct hw_live; /* opaque */
 
 /* Called only from hw_live_wait(). */
 struct hw_live_ops {
-	/* An answer. `code` 0: there was none within ten seconds, or no connection. `json` may be NULL; the callback
-	 * owns it. */
+	/* Called with an answer. `code` 0: there was none within ten seconds, or no connection. `json` may be NULL;
+	 * the callback owns it. */
 	void (*on_answer)(void *arg, unsigned ask, long code, cJSON *json);
 	void (*on_line)(void *arg, const char *line); /* a line of the stream */
 	void (*on_end)(void *arg, long code);         /* the stream ended; 0: no connection */

@@ -3,8 +3,8 @@
 #ifndef HW_CTL_OTHER_H
 #define HW_CTL_OTHER_H
 
-/* The `socket` of a section in the configuration; other keys are not checked. Owned by the caller; NULL without
- * memory. */
+/* Returns the `socket` of a section in the configuration; other keys are not checked. Owned by the caller; NULL
+ * without memory. */
 char *hw_find_socket(const char *config, const char *section);
 
 #endif

@@ -33,13 +33,13 @@ static double number(const cJSON *s, const char *key)
 	return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-/* Counts are shown dimmed while the monitor is blind, because they may be outdated. */
+/* Returns the colour of counts. They are dimmed while the monitor is blind, because they may be outdated. */
 static const char *count_paint(const struct hw_ctl *ctl, const cJSON *s, enum hw_paint paint)
 {
 	return hw_paint(&ctl->screen, hw_words_true(s, "blind") ? HW_DIM : paint);
 }
 
-/* A bar across the terminal: the online part of the fleet, and the rest. */
+/* Prints a bar across the terminal: the online part of the fleet, and the rest. */
 static void print_bar(const struct hw_ctl *ctl, const cJSON *s)
 {
 	int64_t online = hw_member_int(s, "online"), all = hw_member_int(s, "devices");
@@ -241,7 +241,7 @@ static void print_cluster(const struct hw_ctl *ctl, const cJSON *c)
 	line(ctl, "nodes", well ? HW_GOOD : HW_BAD, text);
 }
 
-/* A standby node has no devices: the user must ask the owner. */
+/* Prints the status of a standby node. It has no devices: the user must ask the owner. */
 static void print_standby(const struct hw_ctl *ctl, const cJSON *c)
 {
 	char text[HW_WORDS_MAX];

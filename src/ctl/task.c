@@ -90,7 +90,8 @@ static bool has_ended(const cJSON *task)
 	       strcmp(state, "cancelled") == 0;
 }
 
-/* The task may have been accepted. If the user sent it again without this msg_id, there would be two tasks. */
+/* Reports that it is not known whether the task was accepted. If the user sent it again without this msg_id, there
+ * might be two tasks. */
 static int not_known(const struct hw_ctl *ctl, const char *why, const char *id)
 {
 	hw_failed(ctl, "%s", why);
@@ -256,8 +257,8 @@ int hw_cmd_task_cancel(struct hw_ctl *ctl, const struct hw_args *r)
 	return rc;
 }
 
-/* heartwheel-tasks updates counts only after a request for them. So the first answer may have old counts; about a
- * second later the counts are new. */
+/* Whether heartwheel-tasks still updates its counts, which it does only after a request for them. The first answer
+ * may have old counts; about a second later the counts are new. */
 static bool is_counting(const cJSON *status)
 {
 	bool old = !hw_member_has(status, "waiting") || hw_member_int(status, "counted_ago_s") > HW_COUNTED_LATELY_S;

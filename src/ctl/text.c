@@ -55,7 +55,8 @@ static size_t decode(const char *text, uint32_t *c)
 	return *c < least[len] || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff) ? 0 : len;
 }
 
-/* Whether a terminal may execute the character, or it is invisible or changes the direction of text. */
+/* Whether a character is unsafe to show: a terminal may execute it, or it is invisible or changes the direction of
+ * text. */
 static bool unsafe(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x061c || c == 0x180e ||
@@ -111,7 +112,8 @@ static size_t append(const struct hw_screen *s, const char *text, size_t skip, s
 	return columns;
 }
 
-/* Shortens in the middle. Ids with a common prefix differ at their ends, so the end gets as much room as the begin. */
+/* Returns a copy that is safe to show, shortened in the middle. Ids with a common prefix differ at their ends, so
+ * the end gets as much room as the begin. */
 char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width)
 {
 	const char *dots = s->ascii ? "..." : "\u2026";

@@ -33,7 +33,7 @@ char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, siz
  * one. */
 bool hw_text_unescape(char *text);
 
-/* The edit distance of two words: letters to change, delete, insert, or swap with a neighbour. */
+/* Returns the edit distance of two words: how many letters to change, delete, insert, or swap with a neighbour. */
 unsigned hw_text_distance(const char *a, const char *b);
 /* Whether `word` may be a typo of `name`: a prefix, or a small edit distance. */
 bool hw_text_may_mean(const char *word, const char *name);
@@ -68,11 +68,11 @@ char *hw_text_span(int64_t ms, char *buf);
 char *hw_text_ago(int64_t ms, char *buf);
 /* Local date and time, with seconds. */
 char *hw_text_clock(int64_t wall_ms, char *buf);
-/* The time zone of these texts at that time: "UTC", "CEST". */
+/* Writes the time zone of these texts at that time: "UTC", "CEST". */
 char *hw_text_zone(int64_t wall_ms, char *buf);
 /* Local time without the date. */
 char *hw_text_time(int64_t wall_ms, char *buf);
-/* Local date and time without year and seconds, 11 columns: for a narrow terminal. */
+/* Writes local date and time without year and seconds, 11 columns: for a narrow terminal. */
 char *hw_text_minute(int64_t wall_ms, char *buf);
 
 /* The wall clock. */

@@ -66,8 +66,8 @@ static void on_device(struct top *t, long code, cJSON *json)
 		cJSON_Delete(json);
 }
 
-/* The stream continues after the newest id of this answer. It may repeat transitions of the answer that have no id
- * yet, or that are newer. So all transitions of the answer are noted. */
+/* Begins to follow the stream after the newest id of this answer. The stream may repeat transitions of the answer
+ * that have no id yet, or that are newer. So all transitions of the answer are noted. */
 static void begin(struct top *t, cJSON *answer)
 {
 	const cJSON *each;
@@ -376,7 +376,7 @@ static void resize(struct top *t)
 	t->changed = true;
 }
 
-/* Another program may have changed the screen, its size and its modes. */
+/* Restores the modes and the size of the screen, because another program may have changed them. */
 static void resume(struct top *t)
 {
 	reset_prog_mode();

@@ -189,7 +189,8 @@ static void draw_title(const struct hw_top_view *f, const struct hw_board *b)
 	put(f, 1, 1, COLS - 2, paint(f, HW_BAD) | A_REVERSE | A_BOLD, alarm);
 }
 
-/* Counts are shown dimmed while the monitor is blind or cannot be reached, because they may be outdated. */
+/* Returns how counts are painted: dimmed while the monitor is blind or cannot be reached, because they may be
+ * outdated. */
 static attr_t count_paint(const struct hw_top_view *f, const struct hw_board *b, enum hw_paint p)
 {
 	return f->lost_ms > 0 || hw_words_true(b->status, "blind") ? paint(f, HW_DIM) : paint(f, p);
@@ -215,7 +216,7 @@ static int draw_totals(const struct hw_top_view *f, const struct hw_board *b)
 	return x;
 }
 
-/* The reason for a lost connection is shown only if there is room. */
+/* Returns the text about a connection. The reason for a lost connection is shown only if there is room. */
 static const char *state_of_link(const char *state, bool well)
 {
 	return !well && COLS < NARROW ? "away" : state;
@@ -265,7 +266,7 @@ static void draw_tasks(const struct hw_top_view *f, const cJSON *tasks, int y, i
 		putf(f, y, x, COLS - x, paint(f, HW_BAD), "  on hold: the clock has jumped");
 }
 
-/* The sentences of the newest open incidents. Most of the screen stays for the list. Returns the next line. */
+/* Draws the sentences of the newest open incidents. Most of the screen stays for the list. Returns the next line. */
 static int draw_incidents(const struct hw_top_view *f, const cJSON *incidents, int y)
 {
 	const cJSON *list = cJSON_GetObjectItemCaseSensitive(incidents, "incidents"), *i;

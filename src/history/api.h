@@ -17,7 +17,7 @@ struct hw_history_api {
 	int64_t started_ms;   /* monotonic */
 };
 
-/* Unix ms up to which the database has all entries of Redis; 0: unknown. `arg`: a struct hw_history_api. */
+/* Returns the Unix ms up to which the database has all entries of Redis; 0: unknown. `arg`: a struct hw_history_api. */
 int64_t hw_history_as_of(void *arg);
 
 extern const struct hw_http_table hw_history_routes;

@@ -473,8 +473,8 @@ static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_
 			entries[left++] = entries[i];
 	*n = left;
 	free(has);
-	/* First imports all entries that were written before the check. An entry that is written later has a newer
-	 * seq than the one made here. */
+	/* Before a device counts as forgotten, all entries that were written before the check are imported. An entry
+	 * that is written later has a newer seq than the one made here. */
 	return rc == 0 && left > 0 ? read_to_end(c) : rc;
 }
 
@@ -627,7 +627,7 @@ static int one_round(struct hw_importer *c)
 	return unless_refused(rc);
 }
 
-/* Without SQL: reconnects when it is time, and updates the lag until then. */
+/* Waits while there is no SQL: reconnects when it is time, and updates the lag until then. */
 static void wait_for_sql(struct hw_importer *c)
 {
 	int64_t left_ms = c->sql_at_ms - mono_ms();

@@ -232,7 +232,8 @@ void hw_ledger_close(struct hw_ledger *l)
 
 /* --- offsets ---------------------------------------------------------------------------------------------------- */
 
-/* The largest ids do not fit into the column in decimal digits, so they are stored in hexadecimal digits. */
+/* Writes an offset as text. The largest ids do not fit into the column in decimal digits, so they are stored in
+ * hexadecimal digits. */
 static void offset_text(struct hw_stream_id at, char buf[HW_STREAM_ID_TEXT])
 {
 	if (strlen(hw_stream_id_print(at, buf)) > HW_ENTRY_WORD)
@@ -331,14 +332,14 @@ static int add_month(struct hw_ledger *l, int64_t dev, int month, struct month_s
 	return hw_sql_do(q) < 0 ? -EIO : 0;
 }
 
-/* The end of the part of [from, to) that is in the month of `from`. */
+/* Returns the end of the part of [from, to) that is in the month of `from`. */
 static int64_t end_in_month(int64_t from_ms, int64_t to_ms)
 {
 	int64_t end_ms = hw_month_begin(hw_month_next(hw_month_of(from_ms)));
 	return end_ms < to_ms ? end_ms : to_ms;
 }
 
-/* A device becomes offline or is forgotten: adds a row in `outage` that has no end yet. */
+/* Adds a row in `outage` that has no end yet, because a device becomes offline or is forgotten. */
 static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const char *reason, bool is_outage)
 {
 	struct hw_sql_stmt *q = l->q[OUTAGE_NEW];
@@ -586,8 +587,8 @@ static int add_planned_part(struct hw_ledger *l, int64_t dev, int64_t from_ms, i
 	return add_month(l, dev, hw_month_of(from_ms), (struct month_sums){.planned_ms = to_ms - from_ms}) ? -EIO : 1;
 }
 
-/* A part that an earlier row has, for example because a restored Redis repeats an entry, is not written again. A device
- * without a row was never down. */
+/* Writes a planned part of an outage. A part that an earlier row has, for example because a restored Redis repeats
+ * an entry, is not written again. A device without a row was never down. */
 static int add_planned(struct hw_ledger *l, const struct hw_entry *e)
 {
 	struct device d;
@@ -619,7 +620,8 @@ static void bind_text_if(struct hw_sql_stmt *q, int i, bool holds, const char *t
 		hw_sql_null(q, i);
 }
 
-/* `what` of an entry without a receiver is a change of the incident; with a receiver, it is a message. */
+/* Applies an entry about an incident. `what` of an entry without a receiver is a change of the incident; with a
+ * receiver, it is a message. */
 int hw_ledger_incident(struct hw_ledger *l, const struct hw_entry *e)
 {
 	bool message = *e->receiver, ends = !message && (is(e->state, "closed") || is(e->state, "merged"));

@@ -46,7 +46,7 @@ int hw_ledger_task(struct hw_ledger *l, const struct hw_entry *e);
 int hw_ledger_incident(struct hw_ledger *l, const struct hw_entry *e);
 /* Records a gap. After a gap in the events, the hashes must be read. Returns 0 or -EIO. */
 int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_stream_gap *gap, int64_t now_ms);
-/* Returns 0, or -EIO, and it is then unknown whether the transaction was committed. */
+/* Commits the transaction. Returns 0, or -EIO, and it is then unknown whether the transaction was committed. */
 int hw_ledger_commit(struct hw_ledger *l);
 
 /* Sets *gap_ms to the time of the gap after which the hashes must still be read; 0: there is none. *emptied: a

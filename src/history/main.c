@@ -91,7 +91,7 @@ static void on_reopen(void *arg)
 static const struct hw_loop_ops loop_ops = {
 	.on_tick = on_tick, .on_stop = on_stop, .on_reload = on_reload, .on_reopen = on_reopen};
 
-/* Also creates the directory of a SQLite file. The parent of that directory must exist. */
+/* Starts the program. Also creates the directory of a SQLite file. The parent of that directory must exist. */
 static int start(struct app *a, struct hw_daemon *d)
 {
 	const struct hw_history_settings *c = a->conf;

@@ -47,8 +47,8 @@ struct hw_source {
 
 static void on_bell(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what, (void)arg; /* The byte is not read, so the descriptor stays readable, and each later wait
-	                                  * ends at once. */
+	(void)fd, (void)what, (void)arg; /* The byte is not read, so the descriptor stays readable, and
+	                                  * each later wait ends at once. */
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -460,8 +460,8 @@ static bool read_whole(void *arg, const redisReply *reply)
 	return hw_stream_page_read(start, p->to.id, r->s->page, &page) && take_page(r, &page);
 }
 
-/* The entry at the offset is missing. Reads the data about the stream, together with its first entries, in one
- * transaction, so that both are of the same moment. */
+/* Reads the data about the stream, together with its first entries, in one transaction, so that both are of the same
+ * moment. Called when the entry at the offset is missing. */
 static int read_whole_stream(struct hw_source *s, struct reading *r)
 {
 	char count[16];

@@ -69,7 +69,8 @@ const char *hw_source_why(const struct hw_source *s);
 /* Waits for `ms`. */
 void hw_source_pause(struct hw_source *s, int ms);
 
-/* Returns 0, -ENOTCONN if the connection was lost, or -EACCES if Redis refuses: see hw_source_why(). */
+/* Reads a page of a stream after an offset. Returns 0, -ENOTCONN if the connection was lost, or -EACCES if Redis
+ * refuses: see hw_source_why(). */
 int hw_source_read(struct hw_source *s, enum hw_stream stream, const struct hw_stream_cursor *from,
                    struct hw_source_page *out);
 /* Waits for up to a second for an entry after one of the offsets, except in the streams of `but`. Returns as

@@ -25,7 +25,7 @@ void hw_spans_order(struct hw_spans *s);
 int hw_spans_minus(const struct hw_spans *a, const struct hw_spans *b, struct hw_spans *out);
 /* Appends the parts of [from, to) that are not in `s` to `out`, in order. Returns 0 or -ENOMEM. */
 int hw_spans_rest(const struct hw_spans *s, int64_t from, int64_t to, struct hw_spans *out);
-/* The length of the part of [from, to) that is in the set. */
+/* Returns the length of the part of [from, to) that is in the set. */
 int64_t hw_spans_measure(const struct hw_spans *s, int64_t from, int64_t to);
 void hw_spans_fini(struct hw_spans *s);
 

@@ -83,7 +83,7 @@ int64_t hw_sql_inserted(struct hw_sql_stmt *q);
 
 /* Begins a transaction that may write from its start. Returns 0 or -EIO. */
 int hw_sql_begin(struct hw_sql *s);
-/* Returns 0, or -EIO, and it is then unknown whether the transaction was committed. */
+/* Commits the transaction. Returns 0, or -EIO, and it is then unknown whether the transaction was committed. */
 int hw_sql_commit(struct hw_sql *s);
 void hw_sql_rollback(struct hw_sql *s);
 

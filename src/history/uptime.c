@@ -170,7 +170,7 @@ static int read_outages(struct reading *r)
 
 /* --- a whole month ---------------------------------------------------------------------------------------------- */
 
-/* The length of the part of an outage that is in the unseen span. */
+/* Returns the length of the part of an outage that is in the unseen span. */
 static int64_t unseen_ms(const struct reading *r, const struct hw_outage *o, const struct subject *s)
 {
 	int64_t from = later(later(o->from_ms, r->span->from), s->u.from_ms);
@@ -185,7 +185,8 @@ static void take_planned_unseen(void *arg, const struct hw_outage *o)
 		s->u.planned_ms -= unseen_ms(r, o, s);
 }
 
-/* The sums in `month` contain the whole outage. Subtracts the part that no monitor saw. */
+/* Subtracts from the sums the part of an outage that no monitor saw, because the sums in `month` contain the whole
+ * outage. */
 static void take_unseen(void *arg, const struct hw_outage *o)
 {
 	const struct reading *r = arg;

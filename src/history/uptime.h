@@ -44,7 +44,8 @@ struct hw_uptimes {
 	                       * include these */
 };
 
-/* Returns 0, -ENOMEM, or -EIO if SQL failed. hw_uptimes_fini() must be called in any case. */
+/* Reads the times of all devices, or of one. Returns 0, -ENOMEM, or -EIO if SQL failed. hw_uptimes_fini() must be
+ * called in any case. */
 int hw_uptimes_read(struct hw_sql *sql, const struct hw_uptime_window *w, struct hw_uptimes *out);
 void hw_uptimes_fini(struct hw_uptimes *u);
 

@@ -14,8 +14,8 @@ struct hw_ask;
 
 #define HW_ASK_MAX 64
 
-/* A request has ended. `status` 0: there was no complete answer within the timeout. Called from the loop, never from
- * hw_ask_get(). May call hw_ask_get(). */
+/* Called when a request has ended. `status` 0: there was no complete answer within the timeout. Called from the
+ * loop, never from hw_ask_get(). May call hw_ask_get(). */
 typedef void hw_ask_done(void *arg, uint64_t request_id, long status);
 
 /* NULL without memory. */

@@ -13,9 +13,9 @@ struct hw_fetch;
 
 #define HW_FETCH_MAX 8
 
-/* A request has ended. `status` 0: there was no complete answer within the timeout, or it was too long. Otherwise
- * `body` is the answer with a NUL at its end; it is valid during the call. Called from the loop, never from
- * hw_fetch_get(). May call hw_fetch_get(). */
+/* Called when a request has ended. `status` 0: there was no complete answer within the timeout, or it was too long.
+ * Otherwise `body` is the answer with a NUL at its end; it is valid during the call. Called from the loop, never
+ * from hw_fetch_get(). May call hw_fetch_get(). */
 typedef void hw_fetch_done(void *arg, long status, const char *body, size_t len);
 
 /* Connects at the first request. `socket` is copied. Returns NULL without memory. */

@@ -95,8 +95,8 @@ static size_t throw_away(char *bytes, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
-/* libcurl keeps each header and each trailer, but limits only the headers. This callback limits both: if it returns
- * less than all bytes, the transfer ends. */
+/* Counts the bytes of headers and trailers, and ends the transfer if they are too many (by returning less than all
+ * bytes). libcurl keeps each header and each trailer, but limits only the headers. */
 static size_t count_header(char *bytes, size_t size, size_t n, void *arg)
 {
 	size_t *total = arg;

@@ -10,7 +10,8 @@
 struct event;
 struct event_base;
 
-/* A transfer has ended, and was removed from the multi handle. The callback may free its handle or start it again. */
+/* Called when a transfer has ended and was removed from the multi handle. The callback may free its handle or start
+ * it again. */
 typedef void hw_multi_done(void *arg, CURL *easy, CURLcode code);
 
 struct hw_multi {

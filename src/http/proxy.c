@@ -71,7 +71,7 @@ static void end(struct transfer *t)
 
 /* --- the client ------------------------------------------------------------------------------------------------- */
 
-/* The client has disconnected or read nothing for too long, or the server stops. */
+/* Called when the client has disconnected or has read nothing for too long, or when the server stops. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct transfer *t = arg;
@@ -106,8 +106,8 @@ static void clear(struct evkeyvalq *headers)
 			;
 }
 
-/* The other daemon has failed. If the answer has already begun, the connection is closed, so that the client notices
- * the failure. */
+/* Called when the other daemon has failed. If the answer has already begun, the connection is closed, so that the
+ * client notices the failure. */
 static void fail(struct transfer *t, const char *why)
 {
 	struct evhttp_request *req = t->req;
@@ -283,7 +283,7 @@ static const char *method_name(const struct evhttp_request *req)
 	}
 }
 
-/* libcurl reads the body directly from the request's buffer, without a copy. */
+/* Passes the body to libcurl, which reads it directly from the request's buffer, without a copy. */
 static int add_body(struct transfer *t)
 {
 	struct evbuffer *in = evhttp_request_get_input_buffer(t->req);

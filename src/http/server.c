@@ -170,7 +170,8 @@ static void pause_front(struct hw_http_front *front, int64_t ms)
 	event_del(front->pending);
 }
 
-/* The address uses its share of the descriptors. Closes connections, and pauses until their descriptors are free. */
+/* Frees descriptors, because the address uses its share of them. Closes connections, and pauses the listener until
+ * their descriptors are free. */
 static void make_room(struct hw_http_front *front)
 {
 	front->h->crowded += hw_capacity_make_room(evconnlistener_get_fd(front->listener));
@@ -210,9 +211,9 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 }
 
 /*
- * A client is about to connect. Without a free descriptor the listening socket would stay readable and the loop would
- * spin, so the listener pauses for a second. This runs before the listener's own callback. The listener's error
- * callback is not used, because it does not receive the front.
+ * Called when a client is about to connect, before the listener's own callback. If no descriptor is free, pauses the
+ * listener for a second: otherwise the listening socket would stay readable and the loop would spin. The listener's
+ * error callback is not used, because it does not receive the front.
  */
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {

@@ -34,7 +34,7 @@ void hw_stream_head(struct evhttp_request *req)
 	hw_reply_as(req, HTTP_OK, NULL, NULL);
 }
 
-/* The client has disconnected or was too slow, or the server stops. */
+/* Called when the client has disconnected or was too slow, or when the server stops. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct hw_stream *s = arg;

@@ -65,7 +65,7 @@ static void on_info(const SSL *ssl, int where, int ret)
 
 /* --- files ------------------------------------------------------------------------------------------------------ */
 
-/* Without this, OpenSSL would ask for a key's password at the terminal and wait. */
+/* Gives no password. Without this, OpenSSL would ask for a key's password at the terminal and wait. */
 static int no_password(char *buf, int size, int writing, void *arg)
 {
 	(void)buf, (void)size, (void)writing, (void)arg;

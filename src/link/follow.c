@@ -38,7 +38,7 @@ struct hw_follow {
 	struct hw_hosts list;
 	struct hw_sentinel_round round;
 	struct hw_sentinel_view view;
-	bool wanted; /* hw_follow_ask() was called, and no Sentinel has named a master yet */
+	bool wanted; /* hw_follow_ask() was called, and no Sentinel has named a master since */
 	bool asking; /* talk[asked] waits for its answer */
 	unsigned asked;
 	struct talk talk[2]; /* talk[asked], and the subscription: talk[1 - asked] */
@@ -77,7 +77,7 @@ static void report(struct hw_follow *f, unsigned who, enum hw_sentinel_answer wh
 		f->ops->on_trouble(f->arg, f->why);
 }
 
-/* The Sentinel that was asked has given no usable answer. Asks the next one. */
+/* Called when the Sentinel that was asked has given no usable answer. Asks the next one. */
 static void failed(struct hw_follow *f, enum hw_sentinel_answer what, const char *detail)
 {
 	struct talk *t = &f->talk[f->asked];
@@ -89,7 +89,8 @@ static void failed(struct hw_follow *f, enum hw_sentinel_answer what, const char
 	event_active(f->turn, EV_TIMEOUT, 0);
 }
 
-/* The Sentinel cannot be reached at this address. Tries its next address; if there is none, the next Sentinel. */
+/* Called when the Sentinel cannot be reached at this address. Tries its next address; if there is none, the next
+ * Sentinel. */
 static void unreachable(struct talk *t, const char *why)
 {
 	if (t->address + 1 >= t->n_addresses) {
@@ -135,7 +136,7 @@ static void on_disconnect(const redisAsyncContext *ac, int status)
 
 /* --- answers and messages ---------------------------------------------------------------------------------------- */
 
-/* The Sentinel that was asked has named a master. Its connection now serves the subscription. */
+/* Called when the Sentinel that was asked has named a master. Its connection now serves the subscription. */
 static void named(struct talk *t, const struct hw_host *master)
 {
 	struct hw_follow *f = t->follow;

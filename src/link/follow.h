@@ -21,14 +21,14 @@ struct hw_follow;
 
 /* No callback is called from within a function below. */
 struct hw_follow_ops {
-	/* Names a master: in answer to hw_follow_ask(), or because the master is another one now. `by`: the Sentinel
-	 * that has named it. */
+	/* Called when a Sentinel names a master: in answer to hw_follow_ask(), or because the master is another one
+	 * now. `by`: that Sentinel. */
 	void (*on_master)(void *arg, const struct hw_host *master, const struct hw_host *by);
-	/* The answer to hw_follow_ask() if no Sentinel names a master. `why`: the fault of the last Sentinel that was
-	 * asked. */
+	/* Called if no Sentinel names a master, as the answer to hw_follow_ask(). `why`: the fault of the last
+	 * Sentinel that was asked. */
 	void (*on_none)(void *arg, const char *why);
-	/* A Sentinel does not answer as it should. `why` contains the fault and the remedy. Called again for this
-	 * Sentinel only after a good answer, or if the fault changes. */
+	/* Called when a Sentinel does not answer as it should. `why` contains the fault and the remedy. Called again
+	 * for this Sentinel only after a good answer, or if the fault changes. */
 	void (*on_trouble)(void *arg, const char *why);
 };
 

@@ -19,7 +19,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	redisAsyncHandleRead(((struct hooks *)arg)->ac);
 }
 
-/* If an error is set, hiredis neither reads nor writes, and closes the connection. */
+/* Makes hiredis give the connection up: if an error is set, hiredis neither reads nor writes, and closes the
+ * connection. */
 static void set_error(redisAsyncContext *ac)
 {
 	ac->c.err = REDIS_ERR_OOM;

@@ -12,9 +12,9 @@ struct event_base;
  * events, so its owner needs a timeout. */
 int hw_hooks_attach(redisAsyncContext *ac, struct event_base *base);
 
-/* Must return true before each command is sent. hiredis 0.14 does not check the allocation of its output buffer, and
- * uses the buffer at the next command or write. Without a buffer this returns false, and the connection is given up
- * in the next turn of the loop. */
+/* Whether a command can be sent. Must return true before each command. hiredis 0.14 does not check the allocation of
+ * its output buffer, and uses the buffer at the next command or write. Without a buffer this returns false, and the
+ * connection is given up in the next turn of the loop. */
 bool hw_hooks_can_send(redisAsyncContext *ac);
 
 /* Gives the connection up in the next turn of the loop, because there is no memory. */

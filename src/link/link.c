@@ -29,7 +29,7 @@ static int64_t mono_ms(void)
 
 /* --- failures and back-off --------------------------------------------------------------------------------------- */
 
-/* xorshift64 (Marsaglia, 2003), which is good enough to vary the delays. */
+/* Returns a random number by xorshift64 (Marsaglia, 2003), which is good enough to vary the delays. */
 static uint64_t next_random(struct hw_redis_link *l)
 {
 	l->random ^= l->random << 13;
@@ -78,7 +78,7 @@ void hw_redis_link_fail(struct hw_redis_link *l, const char *why)
 	l->ops->on_lost(l->arg, text);
 }
 
-/* Redis cannot be reached at this address. Tries the next address, if there is one. */
+/* Called when Redis cannot be reached at this address. Tries the next address, if there is one. */
 static void unreachable(struct hw_redis_link *l, const char *why)
 {
 	char text[512];
@@ -285,7 +285,7 @@ static void ready(struct hw_redis_link *l)
 	l->ops->on_ready(l->arg);
 }
 
-/* The reply to ROLE. A Sentinel that is cut off, or not up to date, may name a server that is a replica now. */
+/* Handles the reply to ROLE. A Sentinel that is cut off, or not up to date, may name a server that is a replica now. */
 static void on_role(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis_link *l = arg;
@@ -305,7 +305,8 @@ static void on_role(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_fail(l, text);
 }
 
-/* An error also counts as an answer: the owner's first command will get the same error, and the owner handles it. */
+/* Handles the first reply, after which the connection is ready. An error also counts as a reply: the owner's first
+ * command will get the same error, and the owner handles it. */
 static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
 {
 	(void)ac;
@@ -315,7 +316,8 @@ static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
 	ready(arg);
 }
 
-/* The kernel accepts a connection even if Redis hangs. With `proves`, the connection is ready only after a reply. */
+/* Called when the database is selected. The kernel accepts a connection even if Redis hangs. So with `proves`, the
+ * connection is ready only after a reply. */
 static void selected(struct hw_redis_link *l)
 {
 	const char *argv[] = {l->follow ? "ROLE" : "PING"};
@@ -378,8 +380,8 @@ static void on_pong(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_got(arg);
 }
 
-/* Redis counts as silent only after two checks in a row: if this process was stopped, the first check runs before
- * the socket is read. */
+/* Gives the connection up if Redis is silent. Redis counts as silent only after two checks in a row: if this process
+ * was stopped, the first check runs before the socket is read. */
 static void check_silence(struct hw_redis_link *l)
 {
 	int64_t now = mono_ms();
@@ -425,8 +427,9 @@ static void on_alive(evutil_socket_t fd, short what, void *arg)
 		watch(l);
 }
 
-/* Without memory, hiredis 0.14 sends a command without queueing its callback. All later replies would go to the
- * wrong callbacks, so the connection is given up. `last`: the last callback in the queue before the command. */
+/* Returns the result of sending a command. Without memory, hiredis 0.14 sends a command without queueing its
+ * callback. All later replies would go to the wrong callbacks, so the connection is given up. `last`: the last
+ * callback in the queue before the command. */
 static int sent(struct hw_redis_link *l, int rc, const redisCallback *last)
 {
 	if (rc != REDIS_OK)

@@ -60,7 +60,7 @@ struct hw_redis_link_conf {
 struct hw_redis_link_ops {
 	void (*on_ready)(void *arg);                 /* authenticated, and the db is selected */
 	void (*on_lost)(void *arg, const char *why); /* lost, or could not be opened */
-	/* A Sentinel does not answer as it should. `what` names the fault and the remedy. May be NULL. */
+	/* Called when a Sentinel does not answer as it should. `what` names the fault and the remedy. May be NULL. */
 	void (*on_trouble)(void *arg, const char *what);
 };
 
@@ -101,7 +101,7 @@ void hw_redis_link_fini(struct hw_redis_link *l);
  * reply; no other callback gets a reply then. */
 void hw_redis_link_fail(struct hw_redis_link *l, const char *why);
 
-/* The connection has proved useful, so the next delay is the shortest one again. */
+/* Called when the connection has proved useful. The next delay is then the shortest one again. */
 void hw_redis_link_settled(struct hw_redis_link *l);
 
 /* Sends a command in the wire format. `fn` must call hw_redis_link_got() for each reply. Returns 0, or -ENOTCONN or

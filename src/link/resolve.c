@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop and the thread share the request; the one that releases it last frees it. The thread reports its end with
- * one byte on a socket pair. If the request was cancelled, MSG_NOSIGNAL makes the write harmless.
+ * See resolve.h. The loop and the thread share a request; the one that releases it last frees it. The thread reports
+ * its end with one byte on a socket pair. If the request was cancelled, MSG_NOSIGNAL makes the write harmless.
  */
 #include "link/resolve.h"
 
@@ -96,7 +96,7 @@ static void on_answer(evutil_socket_t fd, short what, void *arg)
 	let_go(q);
 }
 
-/* The thread blocks all signals, because the loop handles them. */
+/* Starts the thread, which blocks all signals, because the loop handles them. */
 static int start_thread(struct hw_resolve *q)
 {
 	pthread_t thread;

@@ -16,8 +16,8 @@
 struct event_base;
 struct hw_resolve;
 
-/* `error` NULL: n > 0 addresses. Otherwise `error` is the reason for the failure (static text). Called once, from the
- * loop. */
+/* Called once, from the loop, with the result. `error` NULL: n > 0 addresses. Otherwise `error` is the reason of the
+ * failure (static text). */
 typedef void hw_resolved(void *arg, const char (*addresses)[HW_ADDRESS_TEXT], size_t n, const char *error);
 
 /* Whether `host` is a numeric address. */

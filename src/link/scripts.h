@@ -16,7 +16,7 @@
 struct hw_scripts_ops {
 	/* All scripts are loaded. */
 	void (*on_loaded)(void *arg);
-	/* Redis has refused a script. The answers for other scripts may follow. */
+	/* Called when Redis has refused a script. The answers for other scripts may follow. */
 	void (*on_refused)(void *arg, const char *error);
 };
 

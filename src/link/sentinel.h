@@ -46,7 +46,7 @@ struct hw_sentinel_round {
 };
 
 void hw_sentinel_round_begin(struct hw_sentinel_round *r);
-/* The index of the next Sentinel to ask; -1: each was asked in this round. */
+/* Returns the index of the next Sentinel to ask; -1: each was asked in this round. */
 int hw_sentinel_round_next(struct hw_sentinel_round *r);
 
 /*
@@ -59,10 +59,10 @@ struct hw_sentinel_view {
 	unsigned n_named; /* how many answers in a row have named `other` */
 };
 
-/* One of `n` Sentinels has named a master. `wanted`: no master is in use. Returns whether to connect to the named
- * one. */
+/* Called when one of `n` Sentinels has named a master. `wanted`: no master is in use. Returns whether to connect to
+ * the named one. */
 bool hw_sentinel_view_named(struct hw_sentinel_view *v, const struct hw_host *master, unsigned n, bool wanted);
-/* A +switch-master message has named a master. Returns whether to connect to it. */
+/* Called when a +switch-master message has named a master. Returns whether to connect to it. */
 bool hw_sentinel_view_switched(struct hw_sentinel_view *v, const struct hw_host *master);
 
 #endif

@@ -40,16 +40,16 @@ struct hw_troubles {
 	int64_t reported_ms[HW_TROUBLE_KINDS]; /* monotonic; 0: never */
 };
 
-/* The kind of an error reply. Older servers put a text around the error that stopped a script, so the code may be
- * anywhere in the reply. */
+/* Returns the kind of an error reply. Older servers put a text around the error that stopped a script, so the code
+ * may be anywhere in the reply. */
 enum hw_trouble hw_trouble_of(const char *reply);
 
 /* Whether the error is about all of Redis, so that any other command would also fail now. The caller then keeps what
  * has failed, and sends it again. */
 bool hw_trouble_is_global(enum hw_trouble k);
 
-/* The name that Redis uses for a kind that can prevent a write ("READONLY"); "other" for HW_TROUBLE_OTHER; NULL for
- * other kinds. */
+/* Returns the name that Redis uses for a kind that can prevent a write ("READONLY"); "other" for HW_TROUBLE_OTHER;
+ * NULL for other kinds. */
 const char *hw_trouble_name(enum hw_trouble k);
 
 /* Writes the meaning and the remedy as one line without control characters, at most HW_TROUBLE_TEXT bytes with the NUL.

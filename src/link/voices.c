@@ -81,7 +81,8 @@ static void on_ready(void *arg)
 	hw_redis_link_command(&v->link, on_details, v, 3, argv, lens);
 }
 
-/* Faults of Sentinels are not reported here, because hw_follow reports them. */
+/* Called when a connection to a Sentinel is lost. Does not report this, because hw_follow reports the faults of
+ * Sentinels. */
 static void on_lost(void *arg, const char *why)
 {
 	struct voice *v = arg;

@@ -30,7 +30,7 @@ static enum hw_link_read failed(struct hw_acks *a, int err)
 	return HW_LINK_LOST;
 }
 
-/* A packet this long would delay all acknowledgements after it, so the connection is given up. */
+/* Gives the connection up because a packet is so long that it would delay all acknowledgements after it. */
 static enum hw_link_read too_long(struct hw_acks *a, size_t size)
 {
 	const struct hw_mqtt_conf *c = &a->link->conf;
@@ -60,7 +60,8 @@ static enum hw_link_read skip(struct hw_acks *a)
 	return HW_LINK_MORE;
 }
 
-/* A packet is incomplete: `seen` of its `size` bytes are here. Or it is too long to be inspected at once. */
+/* Waits for the rest of an incomplete packet, of which `seen` of `size` bytes are here. Or the packet is too long to
+ * be inspected at once. */
 static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t seen, size_t size)
 {
 	int fd = hw_link_socket(a->link);

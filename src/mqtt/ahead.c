@@ -70,8 +70,8 @@ void hw_ahead_begin(struct hw_ahead *a)
 }
 
 /*
- * Only a part of a packet is in the socket, and the thread must not wake up for this part again. If the stream has
- * ended, the library is called to read the end.
+ * Waits until `bytes` bytes are in the socket: only a part of a packet is there, and the thread must not wake up for
+ * this part again. If the stream has ended, the library is called to read the end.
  */
 static void await(struct hw_ahead *a, size_t bytes)
 {
@@ -139,7 +139,7 @@ static enum hw_link_read peek_socket(struct hw_ahead *a)
 	bool is_other = b.kind == HW_PACKET_OTHER;
 	a->peek = is_other && b.messages == 0 ? GLANCE : HW_RECEIVE_PEEK;
 	if (is_other || b.next > LONGEST)
-		await(a, 1); /* The library reads the next packet now. After that packet, a short one may follow. */
+		await(a, 1); /* Lets the library read the next packet. After that packet, a short one may follow. */
 	if (is_other)
 		return hw_link_read_one(a->link);
 	if (b.next > LONGEST)

@@ -22,8 +22,8 @@ bool hw_backoff_kicked(struct hw_backoff *b, int64_t up_ns)
 		b->kicks = 0;
 	else if (b->at_once)
 		b->kicks++;
-	else /* After a longer delay, the broker may have restarted, which looks like another client. But if another
-	      * client is already known, one more such close is enough. */
+	else /* After a longer delay, the broker may have restarted, which looks the same as another client. But if
+	      * another client is already known, one more such close is enough. */
 		b->kicks = b->refusals > 0 ? KICKS - 1 : 1;
 	return b->kicks >= KICKS;
 }
@@ -33,7 +33,8 @@ static int64_t between(int64_t least, int64_t most, uint32_t random)
 	return least + random % (most - least + 1);
 }
 
-/* 1 s, 2 s, 4 s and so on up to a minute. Each delay is changed at random by up to a quarter. */
+/* Returns the delay after a refusal: 1 s, 2 s, 4 s and so on up to a minute. Each delay is changed at random by up
+ * to a quarter. */
 static int64_t refused_ms(unsigned times, uint32_t random)
 {
 	int64_t ms = times > 6 ? REFUSED_MAX : INT64_C(1000) << (times - 1);

@@ -39,10 +39,11 @@ struct hw_backoff {
 	unsigned kicks;    /* in a row */
 };
 
-/* The broker has closed a connection without a reason after `up_ns`. Returns true if another client with the same id
- * is the likely cause. */
+/* Called when the broker has closed a connection without a reason after `up_ns`. Returns true if another client with
+ * the same id is the likely cause. */
 bool hw_backoff_kicked(struct hw_backoff *b, int64_t up_ns);
-/* The delay in ms before the next attempt, after a link that was up for `up_ns` (0: never). `random`: any number. */
+/* Returns the delay in ms before the next attempt, after a link that was up for `up_ns` (0: never). `random`: any
+ * number. */
 int64_t hw_backoff_ms(struct hw_backoff *b, enum hw_fault fault, int64_t up_ns, uint32_t random);
 
 #endif

@@ -17,7 +17,7 @@ struct hw_barrier {
 
 /* Returns the length written, without the NUL. */
 size_t hw_barrier_print(const struct hw_barrier *b, char to[HW_BARRIER_MAX]);
-/* False unless the payload is exactly as hw_barrier_print() writes it. */
+/* Parses a payload. Returns false unless it is exactly as hw_barrier_print() writes it. */
 bool hw_barrier_parse(const void *payload, size_t len, struct hw_barrier *b);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker has closed a connection that was up for `up_ns`, and gave no reason. Returns true if another client
- * with the same id is the likely cause. */
+/* A bell: an eventfd by which one thread wakes another. Header only. */
 #ifndef HW_MQTT_BELL_H
 #define HW_MQTT_BELL_H
 
@@ -14,7 +13,8 @@ static inline int hw_bell_new(void)
 	return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
-/* The write fails only if the counter is full, and then the eventfd is readable already. */
+/* Wakes the thread that polls `fd`. The write fails only if the counter is full, and then the eventfd is readable
+ * already. */
 static inline void hw_bell_ring(int fd)
 {
 	uint64_t one = 1;

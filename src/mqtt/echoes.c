@@ -24,15 +24,15 @@ void hw_echoes_begin(struct hw_echoes *e)
 
 /* --- sending */
 
-/* Before MQTT 5, only a connection with a last will finds out that the broker lacks QoS 1. */
+/* Whether the broker lacks QoS 1. Before MQTT 5, only a connection with a last will finds this out. */
 static bool lacks_qos(const struct hw_echoes *e)
 {
 	return e->limits->known & HW_MISSING_QOS ||
 	       (e->link->conf.protocol != 5 && atomic_load(&e->handover->lacks_qos));
 }
 
-/* The QoS of the next barrier: 1, unless a barrier with QoS 1 is unanswered. The broker acknowledges or refuses only
- * messages with QoS 1. */
+/* Returns the QoS of the next barrier: 1, unless a barrier with QoS 1 is unanswered. The broker acknowledges or
+ * refuses only messages with QoS 1. */
 static int barrier_qos(const struct hw_echoes *e)
 {
 	if (lacks_qos(e))
@@ -148,7 +148,8 @@ static void barrier_answered(struct hw_echoes *e, int mid, int reason)
 	hw_handover_answer(e->handover, HW_PUBLISHER_BARRIERS, taken, 0, "");
 }
 
-/* A message with QoS 0 gets an answer too: from the library or the outlet, when it is written. */
+/* Handles an answer. A message with QoS 0 gets an answer too: from the library or the outlet, when the message is
+ * written. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 {
 	uint64_t publish_id, topic;
@@ -172,8 +173,9 @@ void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 	}
 }
 
-/* At least `most` messages are unanswered, and fewer than `most` of them are statuses. So at least one is an echo.
- * The newest unanswered message was sent at `sent_ns` or earlier. */
+/* Whether an echo is unanswered for too long. Called when at least `most` messages are unanswered, and fewer than
+ * `most` of them are statuses. So at least one of them is an echo. The newest unanswered message was sent at
+ * `sent_ns` or earlier. */
 bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns)
 {
 	return e->outlet->unanswered >= most && hw_link_unanswered(e->link, e->sent_ns, now_ns);

@@ -38,15 +38,16 @@ struct hw_echoes {
 
 /* A new connection. */
 void hw_echoes_begin(struct hw_echoes *e);
-/* The broker has closed the connection. Returns true if a canary was the only unanswered message: the next attempt
- * may follow at once, and will show whether the canary was the cause. If it is known to be the cause, changes `why`. */
+/* Called when the broker has closed the connection. Returns true if a canary was the only unanswered message: the
+ * next attempt may follow at once, and will show whether the canary was the cause. If the canary is known to be the
+ * cause, changes `why`. */
 bool hw_echoes_closed(struct hw_echoes *e, int64_t now_ns, char why[HW_WHY_TEXT]);
 /* For how many more ms all messages wait for the answer to one; 0: they do not wait. */
 int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns);
 /* Sends messages from the handover, as long as hw_outlet_room() is true and fewer than `most` messages in all are
  * unanswered. Returns -1 if the connection is lost. */
 int hw_echoes_send(struct hw_echoes *e, unsigned most);
-/* The broker's answer to message `mid`, which is not a status. */
+/* Called with the broker's answer to message `mid`, which is not a status. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason);
 /* Like hw_link_unanswered(): true if so many messages are unanswered, for so long, that no barrier can be sent. */
 bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns);

@@ -24,9 +24,9 @@ void hw_handover_fini(struct hw_handover *h)
 }
 
 /*
- * Returns memory for an answer. The ring has room for the answers to all messages of the handover. So it can be full
- * only if many connections open and end while the loop does not run. This function then waits until the loop has read
- * answers. It returns NULL if the thread must end.
+ * Returns memory for an answer; NULL if the thread must end. The ring has room for the answers to all messages of the
+ * handover. So it can be full only if many connections open and end while the loop does not run. This function then
+ * waits until the loop has read answers.
  */
 static struct hw_handover_answer *reserve(struct hw_handover *h, size_t size)
 {

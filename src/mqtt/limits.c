@@ -39,7 +39,7 @@ bool hw_limits_failed(struct hw_limits *l, int refusal)
 		return next_form(l, HW_FORM_NO_WILL);
 	if (refusal)
 		return false;
-	/* The broker has answered a CONNECT of this form before, so another cause made it close the connection. */
+	/* If the broker has answered a CONNECT of this form before, another cause made it close the connection. */
 	if (l->form == HW_FORM_ASK || l->form == HW_FORM_NO_WILL || (l->settled && l->form != HW_FORM_WHOLE))
 		return next_form(l, HW_FORM_WHOLE);
 	return next_form(l, l->form + 1);
@@ -97,7 +97,7 @@ void hw_limits_taken(struct hw_limits *l, uint64_t subject, size_t bytes)
 		l->thrown_out = l->banned = 0;
 }
 
-/* Notes that the broker does not accept this status, for whatever reason. */
+/* Notes that the broker does not accept this status, whatever the reason is. */
 static void leave_out(struct hw_limits *l, size_t bytes, int64_t now_ns)
 {
 	l->suspect = 0;

@@ -58,13 +58,14 @@ struct hw_limits {
 
 /* The form of the next CONNECT. False: without a will. */
 bool hw_limits_will(const struct hw_limits *l, bool *retain, int *qos);
-/* A CONNECT failed: it got no answer (`refusal` 0), or an MQTT 5 CONNACK with this reason code. Returns true if
- * another form must be tried at once, without a report. */
+/* Called when a CONNECT failed: it got no answer (`refusal` 0), or an MQTT 5 CONNACK with this reason code. Returns
+ * true if another form must be tried at once, without a report. */
 bool hw_limits_failed(struct hw_limits *l, int refusal);
-/* A CONNECT was accepted with these limits (packet_max 0: not reported). Returns false if it was only the test without
- * the will. */
+/* Called when a CONNECT was accepted with these limits (packet_max 0: not reported). Returns false if it was only
+ * the test without the will. */
 bool hw_limits_answered(struct hw_limits *l, bool retain, int qos_max, size_t packet_max);
-/* The broker was unreachable, and may return with another configuration: forgets its limits. */
+/* Forgets the broker's limits. Called when the broker was unreachable, because it may return with another
+ * configuration. */
 void hw_limits_forget(struct hw_limits *l);
 
 /* Whether a packet of this size is beyond the broker's limit. */
@@ -73,10 +74,10 @@ bool hw_limits_too_long(const struct hw_limits *l, size_t bytes);
 bool hw_limits_takes(const struct hw_limits *l, size_t bytes, int64_t now_ns);
 /* Whether statuses must be sent one at a time. */
 bool hw_limits_careful(const struct hw_limits *l);
-/* A status with this subject was acknowledged, so it is not the cause of a close. */
+/* Called when a status with this subject was acknowledged. The status is then not the cause of a close. */
 void hw_limits_taken(struct hw_limits *l, uint64_t subject, size_t bytes);
-/* The broker closed the connection with `n` statuses in flight. The oldest has this subject; a status with subject 0 is
- * never suspected. */
+/* Called when the broker closed the connection with `n` statuses in flight. The oldest has this subject; a status
+ * with subject 0 is never suspected. */
 void hw_limits_thrown_out(struct hw_limits *l, unsigned n, uint64_t subject, size_t bytes, int64_t now_ns);
 
 /* Returns a limit that is known and not reported yet; 0: none. The limit then counts as reported. */

@@ -71,7 +71,8 @@ static void on_disconnect(struct mosquitto *m, void *arg, int reason, const mosq
 	hw_why_disconnected(&l->why, reason);
 }
 
-/* Used only until the CONNACK: with a log callback, the library formats a line for every message. */
+/* Called with the library's log lines. Used only until the CONNACK: with a log callback, the library formats a line
+ * for every message. */
 static void on_log(struct mosquitto *m, void *arg, int level, const char *line)
 {
 	struct hw_link *l = arg;
@@ -126,7 +127,8 @@ int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf)
 	return -ENOMEM;
 }
 
-/* Does not call mosquitto_lib_cleanup(): a thread that was left in name resolution may still use the library later. */
+/* Frees a link. Does not call mosquitto_lib_cleanup(): a thread that was left in name resolution may still use the
+ * library later. */
 void hw_link_fini(struct hw_link *l)
 {
 	if (l->m)
@@ -157,7 +159,8 @@ static bool readable(struct hw_link *l, const char *key, const char *path)
 	return rc == 0;
 }
 
-/* Without this callback, OpenSSL would ask for the key's password at the terminal and wait for it. */
+/* Gives no password. Without this callback, OpenSSL would ask for the key's password at the terminal and wait for
+ * it. */
 static int no_password(char *buf, int size, int writing, void *m)
 {
 	struct hw_link *l = mosquitto_userdata(m);
@@ -267,9 +270,9 @@ bool hw_link_wants_write(const struct hw_link *l)
 }
 
 /*
- * The library reads one packet in each call, or several with TLS or with messages in flight. If a read ends with EAGAIN
- * and without a callback, no data is left. FIONREAD and poll() cannot show this, because they do not count data that
- * TLS has already decrypted.
+ * Reads once. The library reads one packet in each call, or several with TLS or with messages in flight. If a read ends
+ * with EAGAIN and without a callback, no data is left. FIONREAD and poll() cannot show this, because they do not count
+ * data that TLS has already decrypted.
  */
 static enum hw_link_read read_one(struct hw_link *l)
 {
@@ -346,9 +349,9 @@ static bool is_midway(const struct hw_link *l)
 }
 
 /*
- * mosquitto_loop_misc() closes a working connection if the PINGRESP is still behind other data in the socket. So it is
- * called only when all data is read. Otherwise this function sends an UNSUBSCRIBE for a filter that was never
- * subscribed. This needs no right, and the answer shows that the connection works.
+ * Keeps the connection alive. mosquitto_loop_misc() closes a working connection if the PINGRESP is still behind other
+ * data in the socket. So it is called only when all data is read. Otherwise this function sends an UNSUBSCRIBE for a
+ * filter that was never subscribed. This needs no right, and the answer shows that the connection works.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 {
@@ -377,8 +380,8 @@ int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 }
 
 /*
- * The library checks its keepalive only when it is called, so a PINGREQ may be a quarter of the keepalive late. Brokers
- * wait for another half.
+ * Returns how long an open connection needs no call. The library checks its keepalive only when it is called, so a
+ * PINGREQ may be a quarter of the keepalive late. Brokers wait for another half.
  */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns)
 {

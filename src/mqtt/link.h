@@ -95,8 +95,8 @@ int hw_link_write(struct hw_link *l);
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
 /* How long an open connection does not need hw_link_tend(): a quarter of the keepalive after the last call. */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
-/* Returns true, and sets `why`, if an acknowledgement is overdue. It will never come, and its message would use up a
- * place in the window. */
+/* Returns true, and sets `why`, if an acknowledgement is overdue. It will never come, and until then its message
+ * would use a place in the window. */
 bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns);
 /* True, with `why`, if a CONNACK or SUBACK is overdue. */
 bool hw_link_overdue(struct hw_link *l, int64_t now_ns);

@@ -125,8 +125,8 @@ void hw_reader_drain(struct hw_reader *r);
 /* Without a connection, tries to connect at once although the delay is not over, because another connection has just
  * reached the broker. */
 void hw_reader_retry(struct hw_reader *r);
-/* A barrier is in flight. Until `until_ns` (CLOCK_MONOTONIC), the reader reads each message at once, without waiting
- * for more. 0: the barrier is back. */
+/* Notes that a barrier is in flight. Until `until_ns` (CLOCK_MONOTONIC), the reader reads each message at once,
+ * without waiting for more. 0: the barrier is back. */
 void hw_reader_expect(struct hw_reader *r, int64_t until_ns);
 struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);
 
@@ -219,12 +219,13 @@ void hw_publisher_flush(struct hw_publisher *p);
 void hw_publisher_retry(struct hw_publisher *p);
 /* Whether the broker accepts only QoS 0. A connection with a last will finds this out when it comes up. */
 bool hw_publisher_is_without_qos(const struct hw_publisher *p);
-/* For a connection without a last will. Another connection has found that the broker answers, and whether it accepts
- * only QoS 0. Before MQTT 5, a connection without a will cannot find this out, and uses QoS 0 until this call. */
+/* Called for a connection without a last will, when another connection has found that the broker answers, and
+ * whether it accepts only QoS 0. Before MQTT 5, a connection without a will cannot find this out, and uses QoS 0
+ * until this call. */
 void hw_publisher_set_broker(struct hw_publisher *p, bool lacks_qos);
 /* Closes the connection and opens it again. */
 void hw_publisher_reconnect(struct hw_publisher *p);
-/* When the broker last acknowledged a barrier, by CLOCK_MONOTONIC; 0: never. Callable from any thread. */
+/* Returns when the broker last acknowledged a barrier, by CLOCK_MONOTONIC; 0: never. Callable from any thread. */
 int64_t hw_publisher_answered_ns(const struct hw_publisher *p);
 
 #endif

@@ -52,16 +52,15 @@ void hw_outlet_fini(struct hw_outlet *o);
 /* A connection is up, or lost: clears all state. */
 void hw_outlet_begin(struct hw_outlet *o);
 
-/* Publishes a message, or queues it for hw_outlet_write(). Sets *mid, by which the answer names the message; the
- * answer may come before this function returns. Returns like mosquitto_publish(). */
+/* Whether another message may be published now. Past the library, the number of unanswered messages and the
+ * unwritten bytes are limited. */
 bool hw_outlet_room(const struct hw_outlet *o);
 /*
  * Publishes a message, or queues it for hw_outlet_write(). *mid identifies the message in its answer, which may come
  * before this function returns. Returns like mosquitto_publish().
  */
 int hw_outlet_publish(struct hw_outlet *o, const struct hw_message *m, int *mid, int64_t now_ns);
-/* Whether bytes wait to be written, perhaps from the middle of a packet. The end of that packet is not stored: soon
- * all bytes are written, or hw_outlet_overdue() ends the connection. */
+/* Handles an acknowledgement: frees the packet id. Returns false if no message has this id. */
 bool hw_outlet_answered(struct hw_outlet *o, uint16_t id);
 /* Whether bytes wait to be written, perhaps from the middle of a packet. Where packets end is not stored, because soon
  * all bytes are written, or hw_outlet_overdue() ends the connection. */

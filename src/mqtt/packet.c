@@ -33,7 +33,8 @@ static enum length length(const uint8_t **s, const uint8_t *end, size_t *value)
 	return BAD;
 }
 
-/* 3.3.2: topic, properties in MQTT 5, payload. Returns false if a length is wrong, or if the topic is empty. */
+/* Parses the rest of a PUBLISH (3.3.2): topic, properties in MQTT 5, payload. Returns false if a length is wrong, or
+ * if the topic is empty. */
 static bool message(const uint8_t *s, const uint8_t *end, bool v5, struct hw_packet *p)
 {
 	if (end - s < 2)
@@ -74,7 +75,8 @@ enum hw_packet_kind hw_packet_peek(const void *bytes, size_t n, bool v5, struct 
 	return HW_PACKET_MESSAGE;
 }
 
-/* 3.4: the packet id; in MQTT 5, a reason and properties may follow. The flags are ignored, as the library does. */
+/* Parses an acknowledgement (3.4): the packet id; in MQTT 5, a reason and properties may follow. Ignores the flags,
+ * as the library does. */
 enum hw_packet_ack_kind hw_packet_peek_ack(const void *bytes, size_t n, bool v5, struct hw_packet_ack *a)
 {
 	const uint8_t *s = bytes, *end = s + n;
@@ -134,7 +136,8 @@ static uint8_t *put_bytes(uint8_t *to, const void *from, size_t n)
 	return to + n;
 }
 
-/* 3.3. heartwheel's messages have at most one property, so the length of the properties takes one byte. */
+/* Writes a PUBLISH (3.3). heartwheel's messages have at most one property, so the length of the properties takes one
+ * byte. */
 void hw_packet_publish(uint8_t *to, const struct hw_message *m, bool v5, uint16_t id)
 {
 	size_t rest = rest_of(m, v5);

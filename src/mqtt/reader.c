@@ -84,7 +84,7 @@ struct hw_reader {
 	atomic_uint_least64_t messages, bytes, wakeups, reconnects, ring_waits, junk_barriers, gathered;
 };
 
-/* No locked instruction is needed, because only one thread writes. */
+/* Adds to a counter. No locked instruction is needed, because only one thread writes. */
 static void count(atomic_uint_least64_t *counter, uint64_t by)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
@@ -244,7 +244,8 @@ static void lost(struct hw_reader *r)
 	hw_ring_publish(r->ring);
 }
 
-/* The broker refuses a right. This is reported as an event of its own, and also as DOWN if the connection was up. */
+/* Called when the broker refuses a right. This is reported as an event of its own, and also as DOWN if the
+ * connection was up. */
 static void refused(struct hw_reader *r)
 {
 	struct hw_link *l = &r->link;
@@ -362,7 +363,7 @@ static void read_all(struct hw_reader *r)
 	}
 }
 
-/* The timeout of poll(). A message ends the idle state; a barrier does not end it. */
+/* Returns the timeout of poll(). A message ends the idle state; a barrier does not end it. */
 static int timeout_ms(struct hw_reader *r, int64_t now)
 {
 	uint64_t messages = counted(&r->messages);
@@ -377,8 +378,8 @@ static int timeout_ms(struct hw_reader *r, int64_t now)
 }
 
 /*
- * One wake-up. The socket is polled for reading only while the ring has room; otherwise a full ring would make the
- * thread spin.
+ * Handles one wake-up. The socket is polled for reading only while the ring has room; otherwise a full ring would make
+ * the thread spin.
  */
 static void turn(struct hw_reader *r)
 {

@@ -23,9 +23,9 @@ static size_t granted(int fd)
 }
 
 /*
- * The library has no hook before connect(), so this is called directly after connect(), before the first SUBSCRIBE.
- * Older kernels keep the window that was chosen at connect() unless TCP_WINDOW_CLAMP is set too. Without CAP_NET_ADMIN,
- * the limit is net.core.rmem_max.
+ * Makes the receive buffer large. The library has no hook before connect(), so this is called directly after connect(),
+ * before the first SUBSCRIBE. Older kernels keep the window that was chosen at connect() unless TCP_WINDOW_CLAMP is set
+ * too. Without CAP_NET_ADMIN, the limit is net.core.rmem_max.
  */
 void hw_receive_widen(int fd)
 {
@@ -43,8 +43,9 @@ size_t hw_receive_waiting(int fd)
 }
 
 /*
- * The kernel stops receiving when the packets use as much memory as getsockopt() reports for the buffer. (This is twice
- * the size that was set, because packets have overhead.) SO_MEMINFO reports the used memory and the limit.
+ * Returns how full the buffer is, in percent. The kernel stops receiving when the packets use as much memory as
+ * getsockopt() reports for the buffer. (This is twice the size that was set, because packets have overhead.) SO_MEMINFO
+ * reports the used memory and the limit.
  *
  * Without SO_MEMINFO only the number of payload bytes is known. Over loopback, small messages can fill 99 % of the
  * size; packets from a real network may fill the buffer with half as many bytes. So half of the size counts as full.
@@ -77,9 +78,10 @@ bool hw_receive_ended(int fd)
 }
 
 /*
- * A broker without TCP_NODELAY (mosquitto's default) holds a small packet back until TCP has acknowledged the packets
- * before it. Usually the kernel acknowledges at each read. But it takes the second of two segments of equal size for a
- * full segment, and acknowledges only after 40 ms. The kernel forgets this option, so it is set after each read.
+ * Acknowledges at once what was read. A broker without TCP_NODELAY (mosquitto's default) holds a small packet back
+ * until TCP has acknowledged the packets before it. Usually the kernel acknowledges at each read. But it takes the
+ * second of two segments of equal size for a full segment, and acknowledges only after 40 ms. The kernel forgets this
+ * option, so it is set after each read.
  */
 void hw_receive_acknowledge(int fd)
 {
@@ -87,7 +89,7 @@ void hw_receive_acknowledge(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 }
 
-/* With MSG_TRUNC, TCP discards the bytes without copying them, so `buf` stays unused. */
+/* Discards bytes. With MSG_TRUNC, TCP discards them without copying them, so `buf` stays unused. */
 ssize_t hw_receive_throw_away(int fd, size_t bytes)
 {
 	unsigned char unused[HW_RECEIVE_PEEK];

@@ -38,7 +38,8 @@ void hw_refused_topics_acknowledged(struct hw_refused_topics *r, uint64_t topic)
 		r->closed = false;
 }
 
-/* Each attempt may end a connection. So at most one attempt is made in a minute, however many topics are refused. */
+/* Limits the attempts to one in a minute, however many topics are refused, because each attempt may end a
+ * connection. */
 static void space_tries(struct hw_refused_topics *r, int64_t now_ns)
 {
 	for (unsigned i = 0; i < r->n; i++)

@@ -40,8 +40,9 @@ bool hw_refused_topics_careful(const struct hw_refused_topics *r);
 bool hw_refused_topics_allow(const struct hw_refused_topics *r, uint64_t topic, int64_t now_ns);
 /* The broker has acknowledged a canary there. */
 void hw_refused_topics_acknowledged(struct hw_refused_topics *r, uint64_t topic);
-/* The broker closed the connection while canaries were unanswered. `topic`: the topic of a canary that was the only
- * unanswered message; 0: there were several. Returns for how many ns no canary may be sent on that topic. */
+/* Called when the broker closed the connection while canaries were unanswered. `topic`: the topic of a canary that
+ * was the only unanswered message; 0: there were several. Returns for how many ns no canary may be sent on that
+ * topic. */
 int64_t hw_refused_topics_closed(struct hw_refused_topics *r, uint64_t topic, int64_t now_ns);
 /* Forgets earlier closes, because they had another cause: the broker was unreachable, or another client has the same
  * client id. */

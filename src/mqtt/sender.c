@@ -151,7 +151,8 @@ static int prepare(struct hw_link *l)
 	return rc ? -1 : 0;
 }
 
-/* The connection is accepted. If it has no will although one was wanted, it was only a test: see limits.h. */
+/* Called when the connection is accepted. If it has no will although one was wanted, it was only a test: see
+ * limits.h. */
 static void be_up(struct hw_sender *s)
 {
 	struct hw_link *l = &s->link;

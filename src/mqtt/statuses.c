@@ -29,8 +29,8 @@ static struct hw_message message_of(const struct hw_statuses *s, const struct hw
 	                           .retain = what->retain && !(known & HW_MISSING_RETAIN)};
 }
 
-/* The library may report a QoS 0 message as sent before this call returns. So the message counts as in flight before
- * the call. Returns like mosquitto_publish(). */
+/* Publishes a status. The library may report a QoS 0 message as sent before this call returns, so the message counts
+ * as in flight before the call. Returns like mosquitto_publish(). */
 static int publish(struct hw_statuses *s, const struct hw_handover_status *what, const struct hw_message *m,
                    size_t bytes, int64_t now_ns)
 {

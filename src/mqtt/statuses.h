@@ -43,7 +43,7 @@ struct hw_statuses {
 unsigned hw_statuses_window(const struct hw_statuses *s);
 /* Sends a status. hw_outlet_room() must be true before. Returns -1 if the connection is lost. */
 int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *status);
-/* The broker has answered message `mid`. Returns false if that is no status. */
+/* Called when the broker has answered message `mid`. Returns false if that is no status. */
 bool hw_statuses_answered(struct hw_statuses *s, int mid, int reason);
 /* As hw_link_unanswered(). */
 bool hw_statuses_overdue(struct hw_statuses *s, int64_t now_ns);

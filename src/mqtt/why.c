@@ -105,7 +105,7 @@ static void set_tls(struct hw_why *w)
 		                          : "does it ask for a certificate, [mqtt] tls_cert and tls_key?");
 }
 
-/* The remedy if another client has the same client id. In a cluster, an eviction looks the same. */
+/* Returns the remedy if another client has the same client id. In a cluster, an eviction looks the same. */
 static const char *taken_hint(const struct hw_mqtt_conf *c)
 {
 	return c->evictable ? "another node has disconnected this node to take over its partitions; if that recurs, "
@@ -131,7 +131,7 @@ static void set_closed(struct hw_why *w, bool taken)
 	}
 }
 
-/* The kind of fault, which decides about the next attempt, unless a more specific kind is known. */
+/* Returns the kind of fault, which decides about the next attempt, unless a more specific kind is known. */
 static enum hw_fault fault_of(enum hw_link_state state, int rc, int err)
 {
 	bool closed = rc != MOSQ_ERR_EAI && rc != MOSQ_ERR_TLS && rc != MOSQ_ERR_KEEPALIVE;
@@ -218,7 +218,7 @@ void hw_why_lost(struct hw_why *w, enum hw_link_state state, bool taken, int rc,
 		hw_why_set(w, "connection to %s:%d failed: %s", c->host, c->port, mosquitto_strerror(rc));
 }
 
-/* MQTT 3.1.1 and 5 use different numbers for the same refusals. */
+/* Sets the reason of a refusal. MQTT 3.1.1 and 5 use different numbers for the same refusals. */
 void hw_why_refused(struct hw_why *w, int reason)
 {
 	const struct hw_mqtt_conf *c = w->conf;

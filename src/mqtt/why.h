@@ -38,18 +38,18 @@ struct hw_why {
 	bool port_tried;
 };
 
-/* A new attempt begins: clears the reason. The reason that was last reported is kept. */
+/* Called when a new attempt begins. Clears the reason, but keeps the reason that was last reported. */
 void hw_why_begin(struct hw_why *w);
 /* Sets `text`, unless the reason is known already. */
 void hw_why_set(struct hw_why *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The broker has refused: sets `text`, and the fault that decides about the next attempt. */
+/* Sets `text` to the reason why the broker has refused, and sets the fault that decides about the next attempt. */
 void hw_why_refuse(struct hw_why *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A CONNACK with success. */
 void hw_why_answered(struct hw_why *w);
 /* A CONNACK with this refusal code. */
 void hw_why_refused(struct hw_why *w, int reason);
-/* The broker has sent a DISCONNECT with this MQTT 5 reason code. */
+/* Called when the broker has sent a DISCONNECT with this MQTT 5 reason code. */
 void hw_why_disconnected(struct hw_why *w, int reason);
 /* An error line of the library's log during the connect. */
 void hw_why_log(struct hw_why *w, struct mosquitto *m, const char *line);

@@ -25,7 +25,8 @@ void hw_exclusive_init(struct hw_exclusive *x, uint64_t run)
 	hw_members_init(&x->seen, HW_EXCLUSIVE_LEASE_NS);
 }
 
-/* Reports all entries as ready members. A run then counts as settled when its count has grown twice. */
+/* Reports all entries to the table of members, as ready members. A run then counts as settled when its count has
+ * grown twice. */
 static void note(struct hw_exclusive *x, struct hw_mono now, const struct hw_exclusive_entry *entries, size_t n)
 {
 	struct hw_member_entry members[HW_MEMBERS_MAX];

@@ -44,7 +44,7 @@ enum hw_exclusive_verdict hw_exclusive_check(struct hw_exclusive *x, struct hw_m
                                              const struct hw_exclusive_entry *entries, size_t n, size_t *older);
 /* Whether to remove this entry, as of the last answer. */
 bool hw_exclusive_is_dead(const struct hw_exclusive *x, const struct hw_exclusive_entry *e);
-/* The connection to Redis is lost. A count that stands still proves nothing until the next answer. */
+/* Called when the connection to Redis is lost. A count that stands still proves nothing until the next answer. */
 void hw_exclusive_forget(struct hw_exclusive *x);
 
 #endif

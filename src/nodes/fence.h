@@ -81,15 +81,15 @@ struct hw_fence {
 /* `node`: the name of this node; borrowed for the call. Initially there is no session, no reader and no claim. */
 void hw_fence_init(struct hw_fence *f, const char *node);
 
-/* From now on this node claims p with this epoch. 0: it no longer claims p. */
+/* Sets the epoch with which this node claims p from now on. 0: the node no longer claims p. */
 void hw_fence_claim(struct hw_fence *f, unsigned p, uint64_t epoch);
 
-/* A session begins or ends. A new session ends the previous one. */
+/* Called when a session begins or ends. A new session ends the previous one. */
 void hw_fence_session(struct hw_fence *f, bool up);
-/* up: reader 0 is subscribed to presences, and the retained ones follow. down: it is lost, or may have lost messages.
- */
+/* Called when reader 0 changes. up: reader 0 is subscribed to presences, and the retained ones follow. down: reader
+ * 0 is lost, or may have lost messages. */
 void hw_fence_reader(struct hw_fence *f, bool up);
-/* A renewal was confirmed. `sessions`: the value of f->sessions when the renewal was sent. */
+/* Called when a renewal was confirmed. `sessions`: the value of f->sessions when the renewal was sent. */
 void hw_fence_confirm(struct hw_fence *f, uint64_t sessions);
 
 /*
@@ -105,9 +105,9 @@ void hw_fence_confirm(struct hw_fence *f, uint64_t sessions);
 bool hw_fence_recalled(const struct hw_fence *f);
 /* Whether to publish a presence, because the claims have changed or the session is new. */
 bool hw_fence_must_publish(const struct hw_fence *f);
-/* The caller is about to publish a presence with the claims, with QoS 1. Returns the number of the presence. */
+/* Called before a presence with the claims is published with QoS 1. Returns the number of the presence. */
 uint64_t hw_fence_publish(struct hw_fence *f);
-/* The broker has acknowledged a presence. An acknowledgement from an earlier session is ignored. */
+/* Called when the broker has acknowledged a presence. Ignores an acknowledgement from an earlier session. */
 void hw_fence_acked(struct hw_fence *f, uint64_t number);
 
 /* Whether to send a barrier now, without waiting for the regular one. True once in HW_FENCE_RETRY_NS. */
@@ -118,14 +118,14 @@ bool hw_fence_ask_barrier(struct hw_fence *f, struct hw_mono now);
 void hw_fence_barrier_sent(struct hw_fence *f, uint64_t number);
 void hw_fence_barrier_back(struct hw_fence *f, struct hw_mono now, uint64_t number);
 
-/* Reader 0 has read a node's presence with these claims; all 0: it claims nothing. This node's own presence is ignored.
- */
+/* Called when reader 0 has read a node's presence with these claims; all 0: the node claims nothing. Ignores this
+ * node's own presence. */
 void hw_fence_read(struct hw_fence *f, const char *node, const uint64_t claims[HW_PARTITIONS]);
 
 /* Returns peer `i` if partitions of this node wait until this peer withdraws its claims or is evicted. Otherwise
  * returns NULL. */
 struct hw_peer *hw_fence_blocker(struct hw_fence *f, size_t i);
-/* The broker must have closed this peer's connection by now, so no partition waits for it any more. */
+/* Called when the broker must have closed this peer's connection. No partition waits for the peer any more. */
 void hw_fence_outwait(struct hw_fence *f, size_t i);
 
 /* Whether statuses of p may be published now. */

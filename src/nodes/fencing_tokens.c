@@ -47,8 +47,8 @@ void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const stru
 		return;
 	}
 	part->heard = *t;
-	/* When this node claimed p, its token was the greatest known one (`heard`). So if `heard` is greater now,
-	 * this node has lost p. */
+	/* This node has lost p if `heard` is greater than its token: when the node claimed p, its token was the
+	 * greatest known one. */
 	if (part->epoch) {
 		n->stats.lost++;
 		hw_nodes_drop(n, p);

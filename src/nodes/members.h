@@ -66,11 +66,12 @@ struct hw_members {
 
 void hw_members_init(struct hw_members *m, int64_t lease_ns);
 
-/* Applies the members in an answer. A member with a name longer than HW_NODE_ID_MAX is refused, and so is one beyond
+/* Applies the members in an answer. Refuses a member whose name is longer than HW_NODE_ID_MAX, and members beyond
  * HW_MEMBERS_MAX. */
 void hw_members_update(struct hw_members *m, struct hw_mono now, const struct hw_member_entry *entries, size_t n);
 
-/* The next answer comes from another Redis, or over another connection. So silence counts from that answer on. */
+/* Called when the next answer comes from another Redis, or over another connection. Silence counts from that answer
+ * on. */
 void hw_members_forget(struct hw_members *m);
 
 /* Whether a member is silent, as of the last answer. */
@@ -79,7 +80,7 @@ bool hw_member_is_settled(const struct hw_member *member);
 
 const struct hw_member *hw_members_find(const struct hw_members *m, const char *node);
 
-/* Redis reports that these nodes have left or were removed. */
+/* Called with the nodes that have left or were removed, as Redis reports them. */
 void hw_members_left(struct hw_members *m, const char *const *names, size_t n);
 /* Whether a node is or was a member. Only the last HW_FORMER_MAX former members are known. */
 bool hw_members_knows(const struct hw_members *m, const char *node);

@@ -98,7 +98,8 @@ static bool is_or_was_member(const struct hw_nodes *n, const char *node)
 	return strcmp(node, n->node) == 0 || hw_members_knows(&n->members, node);
 }
 
-/* While Redis is in doubt, every node counts: it may have joined at another master that this node does not use. */
+/* Whether messages of `node` count. While Redis is in doubt, those of every node count: the node may have joined at
+ * another master that this node does not use. */
 bool hw_nodes_knows(const struct hw_nodes *n, const char *node)
 {
 	return n->doubted || is_or_was_member(n, node);
@@ -129,8 +130,8 @@ static void watch(struct hw_nodes *n, unsigned p, const struct hw_fencing_token 
 	part->watched_in = n->fence.begun;
 }
 
-/* The node that claimed p last was a member. It is noted as a former member: if Redis was emptied since, Redis has
- * its name no more. */
+/* Handles a known token of p. The node that claimed p last was a member. It is noted as a former member, because
+ * Redis may have been emptied since and have lost its name. */
 static void hear_known(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *t)
 {
 	const char *name = t->node;
@@ -231,8 +232,8 @@ bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p)
 	return hw_nodes_owns(n, p) && hw_fence_passes(&n->fence, p);
 }
 
-/* A partition that passes the fence is claimed, and a claimed partition is owned or about to be. So nothing else
- * needs to be checked. */
+/* Returns the partitions whose statuses may be published: those that pass the fence. A partition that passes the
+ * fence is claimed, and a claimed partition is owned or about to be. So nothing else needs to be checked. */
 struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n)
 {
 	struct hw_partitions set = hw_fence_passing(&n->fence);

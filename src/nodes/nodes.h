@@ -142,7 +142,7 @@ struct hw_nodes_answer {
 };
 void hw_nodes_answer(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a);
 
-/* A script refused to write for p: Redis has the token `stored`, which is greater than this node's. */
+/* Called when a script refused to write for p: Redis has the token `stored`, which is greater than this node's. */
 void hw_nodes_refused(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *stored);
 /* Another node reports a change: Redis is read at once. */
 void hw_nodes_attend(struct hw_nodes *n, struct hw_now now);
@@ -156,10 +156,11 @@ void hw_nodes_doubt(struct hw_nodes *n, struct hw_now now, bool doubted);
 
 /* --- the broker --------------------------------------------------------------------------------------------------- */
 
-/* A session of the publisher begins (up), or is lost (down). */
+/* Called when a session of the publisher begins (up) or is lost (down). */
 void hw_nodes_session(struct hw_nodes *n, struct hw_now now, bool up);
-/* up: reader 0 is subscribed, also to presences. down: it is lost. If reader 0 was blind and may have lost messages,
- * the caller reports down, requests the retained presences again, and then reports up. */
+/* Called when reader 0 changes. up: reader 0 is subscribed, also to presences. down: reader 0 is lost. If reader 0
+ * was blind and may have lost messages, the caller reports down, requests the retained presences again, and then
+ * reports up. */
 void hw_nodes_reader(struct hw_nodes *n, struct hw_now now, bool up);
 /* The broker acknowledged the presence with this serial. */
 void hw_nodes_acked(struct hw_nodes *n, struct hw_now now, uint64_t serial);
@@ -170,14 +171,14 @@ void hw_nodes_barrier_back(struct hw_nodes *n, struct hw_now now, uint64_t numbe
 /* Whether messages of `node` at the broker count: it is this node, or it is or was a member in Redis. In doubt
  * (hw_nodes_doubt()) every node counts. */
 bool hw_nodes_knows(const struct hw_nodes *n, const char *node);
-/* A message of an unknown node was ignored. This node may not know yet that the other one has joined, so Redis is
- * read at once. If the other one is a member, hw_nodes_rereads() becomes true. */
+/* Called when a message of an unknown node was ignored. This node may not know yet that the other one has joined, so
+ * Redis is read at once. If the other one is a member, hw_nodes_rereads() becomes true. */
 void hw_nodes_passed_over(struct hw_nodes *n, struct hw_now now);
 /* Whether to read all retained messages again. Returns true only once for each reason. */
 bool hw_nodes_rereads(struct hw_nodes *n);
-/* Reader 0 has read a presence or known tokens of a node for which hw_nodes_knows() is true; it may be this node.
- * NULL: the message does not contain these. For a presence that is offline or has no claims, 256 zeros are passed. A
- * token with an impossible epoch is ignored. */
+/* Called when reader 0 has read a presence or known tokens of a node for which hw_nodes_knows() is true; the node
+ * may be this one. NULL: the message does not contain these. For a presence that is offline or has no claims, 256
+ * zeros are passed. Ignores a token with an impossible epoch. */
 void hw_nodes_presence(struct hw_nodes *n, struct hw_now now, const char *node, const uint64_t claims[HW_PARTITIONS],
                        const struct hw_fencing_token known[HW_PARTITIONS]);
 /* The broker denies this node the right to evict `node`. */
@@ -197,15 +198,15 @@ void hw_nodes_unable(struct hw_nodes *n, const struct hw_partitions *set);
  * able. There is no handover, because pending writes cannot be written. If Redis denies the right to all nodes, each
  * keeps its partitions. */
 bool hw_nodes_is_denied(const struct hw_nodes *n);
-/* This node is blind (cause link, barrier, standstill or suspension), or sees again. */
+/* Called when this node becomes blind (cause link, barrier, standstill or suspension), or sees again. */
 void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind);
-/* A drained partition is flushed: each pending transition is confirmed, and each status is acknowledged. `clean`:
- * statuses that an earlier owner left pending were searched for too, and none is left. */
+/* Called when a drained partition is flushed: each pending transition is confirmed, and each status is acknowledged.
+ * `clean`: the statuses that an earlier owner left pending were searched for too, and none is left. */
 void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p, bool clean);
 /* Begins a clean stop: all partitions are drained at once and released, and this node leaves the members. */
 void hw_nodes_stop(struct hw_nodes *n, struct hw_now now);
-/* After hw_nodes_stop(): also releases the partitions that are not flushed yet; what is pending for them is lost. No
- * more renewals follow. */
+/* Called after hw_nodes_stop(). Also releases the partitions that are not flushed yet; what is pending for them is
+ * lost. No more renewals follow. */
 void hw_nodes_abandon(struct hw_nodes *n, struct hw_now now);
 
 /* --- queries ------------------------------------------------------------------------------------------------------ */
@@ -235,7 +236,7 @@ const struct hw_members *hw_nodes_members(const struct hw_nodes *n);
 bool hw_nodes_is_member(const struct hw_nodes *n);
 /* Whether the last confirmed renewal was sent more than 3/5 of a lease ago, or Redis is in doubt (hw_nodes_doubt()). */
 bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now);
-/* For how long no renewal was confirmed; INT64_MAX: none since this node became a member. */
+/* Returns for how long no renewal was confirmed; INT64_MAX: none was confirmed since this node became a member. */
 int64_t hw_nodes_silent_ns(const struct hw_nodes *n, struct hw_now now);
 /* Returns the node that should own p: this node or a ready member, whichever has the greatest weight. But a node
  * that can judge all devices of p comes before nodes that cannot. */

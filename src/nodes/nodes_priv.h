@@ -90,8 +90,9 @@ struct hw_nodes {
 	struct hw_nodes_stats stats;
 };
 
-/* Of fencing_tokens.c. A token of p was read. If it is the greatest so far, it is stored. If this node owns p with a
- * lesser one, the node loses p at once (fence.h, rule 3). A token with an impossible epoch is ignored. */
+/* Called when a token of p was read (fencing_tokens.c). If the token is the greatest so far, it is stored. If this
+ * node owns p with a lesser token, the node loses p at once (fence.h, rule 3). Ignores a token with an impossible
+ * epoch. */
 void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *t);
 /* hw_nodes_redis_s(): the time of Redis' clock in seconds. hw_nodes_epoch_max(): the greatest possible epoch.
  * UINT64_MAX while the clock is unknown. */
@@ -102,7 +103,7 @@ void hw_nodes_drop_all(struct hw_nodes *n);
 /* Completes a new order to Redis, whose kind is already set, with a serial. */
 void hw_nodes_ask(struct hw_nodes *n, struct hw_now now, enum hw_ask ask, struct hw_nodes_order *out);
 
-/* Of owners.c. Chooses the preferred owners again, if the candidates have changed. */
+/* Chooses the preferred owners again, if the candidates have changed (owners.c). */
 void hw_nodes_choose(struct hw_nodes *n);
 void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const struct hw_nodes_answer *a);
 bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out);
@@ -110,7 +111,7 @@ bool hw_nodes_ask_release(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 /* Checks which partitions should move to another node, and advances or ends the handovers that run. */
 void hw_nodes_hand_over(struct hw_nodes *n, struct hw_now now);
 
-/* Of renewal.c. Each returns whether its order is due; if so, it fills the order. */
+/* Each function returns whether its order is due; if so, it fills the order (renewal.c). */
 bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out);
 bool hw_nodes_ask_removal(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out);
 

@@ -122,7 +122,8 @@ static bool is_in_motion(const struct hw_nodes *n)
 	return false;
 }
 
-/* When work is under way, its progress is checked fifty times in a lease. All other work waits for the next renewal. */
+/* Returns when to check again. When work is under way, its progress is checked fifty times in a lease. All other
+ * work waits for the next renewal. */
 struct hw_mono hw_nodes_due(const struct hw_nodes *n, struct hw_now now)
 {
 	struct hw_mono at = hw_mono_add(now.mono, n->lease_ns);

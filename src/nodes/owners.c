@@ -23,7 +23,8 @@ static uint64_t candidates(const struct hw_nodes *n)
 	return h;
 }
 
-/* A standby owns all partitions or none, so all have the weight of partition 0. */
+/* Returns the partition by which p is weighed. A standby owns all partitions or none, so all have the weight of
+ * partition 0. */
 static unsigned weighed(const struct hw_nodes *n, unsigned p)
 {
 	return n->mode == HW_NODES_STANDBY ? 0 : p;
@@ -34,7 +35,8 @@ static bool is_able(const struct hw_nodes *n, const struct hw_partitions *unable
 	return n->mode == HW_NODES_STANDBY ? !hw_partitions_any(unable) : !hw_partitions_has(unable, p);
 }
 
-/* A node that can judge every device of p is preferred to one that cannot; then the greater weight decides. */
+/* Chooses the preferred owner of p. A node that can judge every device of p is preferred to a node that cannot; then
+ * the greater weight decides. */
 static const char *choose(const struct hw_nodes *n, unsigned p)
 {
 	const char *best = n->node;
@@ -95,7 +97,8 @@ static bool is_claimable(const struct hw_nodes *n, struct hw_now now, unsigned p
 	return !behind || now.mono.ns - part->since.ns >= n->lease_ns;
 }
 
-/* One more than the greatest known epoch, and at least the time of Redis' clock in seconds. */
+/* Returns the epoch of a new claim: one more than the greatest known epoch, and at least the time of Redis' clock in
+ * seconds. */
 static uint64_t next_epoch(const struct hw_nodes *n, struct hw_now now)
 {
 	uint64_t epoch = hw_nodes_redis_s(n, now);
@@ -163,8 +166,8 @@ bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_o
 	return true;
 }
 
-/* This node has won partitions, and owns them. Exception: if a greater token was read meanwhile, the partition is
- * released, because Redis has this node's name for a partition that it does not own. */
+/* Called when this node has won partitions, which it owns now. Exception: if a greater token was read meanwhile, the
+ * partition is released, because Redis has this node's name for a partition that the node does not own. */
 void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const struct hw_nodes_answer *a)
 {
 	struct hw_fencing_token token = hw_fencing_token_make(asked->epoch, n->node);
@@ -225,7 +228,7 @@ static void drain(struct hw_nodes *n, struct hw_now now, unsigned p)
 	hw_partitions_add(&n->drain, p);
 }
 
-/* The partition stays with this node. If its claim was withdrawn, the claim must be proven again. */
+/* Ends the handover of p, which stays with this node. If the claim of p was withdrawn, it must be proven again. */
 static void resume(struct hw_nodes *n, struct hw_now now, unsigned p)
 {
 	struct hw_part *part = &n->part[p];
@@ -242,7 +245,8 @@ static bool is_overdue(const struct hw_part *part, struct hw_now now)
 	return now.mono.ns - part->drained.ns >= HW_HANDOVER_BOUND_MS * HW_NS_PER_MS;
 }
 
-/* For how long an owner may be blind. A standby subscribes only after its claim, so it gets more time at first. */
+/* Returns for how long an owner may be blind. A standby subscribes only after its claim, so it gets more time at
+ * first. */
 static int64_t patience_ns(const struct hw_nodes *n)
 {
 	int64_t begin_ns = HW_BEGIN_LEASES * n->lease_ns, least_ns = HW_BEGIN_LEAST_MS * HW_NS_PER_MS;
@@ -252,7 +256,8 @@ static int64_t patience_ns(const struct hw_nodes *n)
 }
 
 /*
- * A node that is blind for a lease, while another node is ready, gives its partitions up, with all pending writes.
+ * Gives the partitions of a blind node up, with all pending writes, if the node is blind for a lease while another node
+ * is ready.
  *
  * A standby subscribes only when it owns the fleet, and is then blind until its grace is over. This time does not
  * count: otherwise two standbys would pass the fleet to each other for ever. A standby also keeps the fleet if the
@@ -328,8 +333,8 @@ static bool is_left_over(const struct hw_nodes *n, unsigned p)
 	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !may_take(n));
 }
 
-/* A standby releases all partitions together, because no node claims only a part of them. A node that stops releases
- * what it can. */
+/* Whether this node may release partitions now. A standby releases all partitions together, because no node claims
+ * only a part of them. A node that stops releases what it can. */
 static bool may_release(const struct hw_nodes *n)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS && n->mode == HW_NODES_STANDBY && !n->stopping; p++)

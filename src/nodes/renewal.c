@@ -71,8 +71,8 @@ bool hw_nodes_ask_removal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 	return false;
 }
 
-/* Redis' clock becomes known, or was set. Tokens that were read before may have an epoch that is impossible by this
- * clock. */
+/* Called when Redis' clock becomes known, or was set. Tokens that were read before may have an epoch that is
+ * impossible by this clock. */
 static void set_clock(struct hw_nodes *n, struct hw_now now, uint64_t now_s)
 {
 	n->redis_s = now_s;
@@ -110,8 +110,8 @@ static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_ans
 	hw_nodes_choose(n);
 }
 
-/* Another run uses this node's name. If that run is still running, the operator must know. If it has ended, its
- * entry becomes silent and is removed. */
+/* Called when another run uses this node's name. If that run is still running, the operator must know. If it has
+ * ended, its entry becomes silent and is removed. */
 static void taken(struct hw_nodes *n)
 {
 	const struct hw_member *m = hw_members_find(&n->members, n->node);
@@ -144,7 +144,7 @@ static void renewed(struct hw_nodes *n, const struct hw_asked *asked)
 	hw_fence_confirm(&n->fence, asked->sessions);
 }
 
-/* This node was removed from the members: it owns nothing now, and joins again. */
+/* Called when this node was removed from the members. It owns nothing now, and joins again. */
 static void gone(struct hw_nodes *n, struct hw_now now)
 {
 	n->member = false;

@@ -16,8 +16,7 @@ struct hw_alert_api *hw_alert_api_new(struct hw_alert_app *app);
 void hw_alert_api_free(struct hw_alert_api *api);
 /* Each second. */
 void hw_alert_api_tick(struct hw_alert_api *api);
-/* See api.h: the table of routes, the answers about status, health, metrics and receivers, and the requests that
- * wait for a commit. */
+/* Called when a commit has been confirmed. Answers the requests that wait for it. */
 void hw_alert_api_committed(struct hw_alert_api *api);
 /* The engine is no more: these requests are refused. */
 void hw_alert_api_reset(struct hw_alert_api *api);

@@ -168,8 +168,8 @@ static void wait_for_monitor(struct hw_app *a, const struct hw_redis_monitor *ol
 		monitors_known(a);
 }
 
-/* Called when other users of the prefix are found. A node that already works continues. A single monitor that starts
- * later must stop. */
+/* Called when an older monitor without [cluster] uses the prefix. A node that already works continues. A single monitor
+ * that starts later must stop. */
 static void meet(struct hw_app *a, const struct hw_redis_monitor *older)
 {
 	const char *prefix = a->start->redis.key_prefix, *kind = is_node(a) ? " without [cluster]" : "";

@@ -33,8 +33,7 @@ struct hw_feed_wait {
 	struct hw_feed_wait *next, **prev; /* prev NULL: not waiting */
 	struct hw_feed *feed;
 	struct hw_task_id task;    /* the caller sets these three */
-	void (*on_end)(void *arg); /* Waits for the end of a task, from the next reading of the stream on. A caller
-	                            * that reads the task's state from Redis after this call misses no end. */
+	void (*on_end)(void *arg); /* called from the loop when the task has ended */
 	void *arg;
 };
 /* Waits from the next reading of the stream on. A caller that reads the task's state from Redis after this call misses
