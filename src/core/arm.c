@@ -48,19 +48,26 @@ static int64_t lossy_end_ns(const struct hw_monitor *m, uint16_t group)
 	return end.ns > own_ns ? end.ns : own_ns;
 }
 
+/* Without the excuse for a blindness. */
+int64_t hw_monitor_silent_from(const struct hw_monitor *m, const struct hw_device *d)
+{
+	int64_t from = d->last_seen_ns;
+	const struct hw_form *f = &m->form[d->group];
+	if (from < f->silent_ns)
+		from = f->silent_ns;
+	if (from < f->heard_by_heirs_ns && hw_form_may_have_heirs(m, d))
+		from = f->heard_by_heirs_ns;
+	return from;
+}
+
 struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
-	int64_t from = d->last_seen_ns, lossy_end = lossy_end_ns(m, d->group);
-	const struct hw_form *f = &m->form[d->group];
+	int64_t from = hw_monitor_silent_from(m, d), lossy_end = lossy_end_ns(m, d->group);
 	/* Silence from before this run counts for at most one timeout (load.c). The timeout may be shorter since a
 	 * reload, so the limit is applied again here. */
 	if (from < m->started.ns - timeout_ns)
 		from = m->started.ns - timeout_ns;
-	if (d->last_seen_ns < f->silent_ns && from < f->silent_ns)
-		from = f->silent_ns;
-	if (from < f->heard_by_heirs_ns && hw_form_may_have_heirs(m, d))
-		from = f->heard_by_heirs_ns;
 	int64_t from_loss = (lossy_end > from ? lossy_end : from) + timeout_ns;
 	int64_t bound = from + 3 * timeout_ns;
 	int64_t due = from_loss < bound ? from_loss : bound;

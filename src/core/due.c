@@ -224,6 +224,19 @@ static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const stru
 	return need.ns > m->sight.blind.until.ns ? need : m->sight.blind.until;
 }
 
+enum hw_hearing_verdict hw_monitor_hears_group(struct hw_monitor *m, struct hw_now now, uint16_t group,
+                                               struct hw_mono need, uint32_t online, int64_t *wait_ns)
+{
+	size_t filter = 0;
+	enum hw_hearing_verdict heard =
+		hw_hearing_judge(&m->hearing, &m->sight, now.mono, group, need, online, wait_ns, &filter);
+	if (heard == HW_HEARING_DEAF) {
+		struct hw_out out = deaf_out(m, now, filter);
+		hw_monitor_emit(m, &out);
+	}
+	return heard;
+}
+
 /* Whether the group would have received a heartbeat of a device that is about to become offline. If it would not
  * have, or if this is not known yet, notes that in the evidence. */
 static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
@@ -231,32 +244,18 @@ static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_devic
 {
 	struct hw_mono need = needed(m, now, d, sent, e->late_ns);
 	uint32_t online = m->group_stats[d->group].count[HW_STATE_ONLINE];
-	size_t filter = 0;
-	struct hw_hearing *h = &m->hearing;
-	const struct hw_hearing_group *g = &h->group[d->group];
-	enum hw_hearing_verdict heard =
-		hw_hearing_judge(h, &m->sight, now.mono, d->group, need, online, &e->wait_ns, &filter);
+	const struct hw_hearing_group *g = &m->hearing.group[d->group];
+	enum hw_hearing_verdict heard = hw_monitor_hears_group(m, now, d->group, need, online, &e->wait_ns);
 	for (size_t k = 0; k < g->n_heirs && heard == HW_HEARING_HEARS && hw_form_may_have_heirs(m, d); k++)
-		heard = hw_hearing_judge(h, &m->sight, now.mono, h->heir[g->heir + k], need, online, &e->wait_ns,
-		                         &filter);
+		heard = hw_monitor_hears_group(m, now, m->hearing.heir[g->heir + k], need, online, &e->wait_ns);
 	e->unheard = heard == HW_HEARING_UNSURE;
 	e->deaf = heard >= HW_HEARING_DEAF;
 	if (heard == HW_HEARING_HEARS)
 		m->hearing.group[d->group].need.ns = 0;
-	if (heard == HW_HEARING_DEAF) {
-		struct hw_out out = deaf_out(m, now, filter);
-		hw_monitor_emit(m, &out);
-	}
 	return heard == HW_HEARING_HEARS;
 }
 
 /* --- the judgement ----------------------------------------------------------- */
-
-/* Whether the silence of the device proves nothing: its group is blind, or only other nodes receive its heartbeats. */
-static bool is_unheard(const struct hw_monitor *m, const struct hw_device *d)
-{
-	return hw_form_is_blind(m, d) || !hw_form_judges(m, d);
-}
 
 /* Whether the group was blind since the device's goodbye. The record stores the number of blind periods modulo 64.
  * So if very many periods have passed since the last heartbeat, the answer is yes without a comparison. */
@@ -275,7 +274,8 @@ static bool judge(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_mono sent = hw_sight_pair_sent(&m->sight, d->node.due);
-	if (m->family.proving && !hw_parent_prove(m, now, i, budget))
+	struct hw_evidence family = {.event = HW_EVENT_PROVEN};
+	if (m->family.proving && !hw_parent_prove(m, now, i, &family, budget))
 		return true;
 	int64_t deadline_ns = hw_monitor_deadline(m, now, d).ns;
 	bool has_key = hw_monitor_has_key(m, d);
@@ -284,7 +284,9 @@ static bool judge(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	                        .outrun = hw_blind_seen(&m->sight.blind, sent).ns < deadline_ns,
 	                        .by_key = has_key && hw_monitor_key_was_last(m, now, d),
 	                        .key_lives = has_key && hw_monitor_key_lives(m, now, i),
-	                        .deaf = is_unheard(m, d),
+	                        .deaf = family.deaf || hw_form_is_unheard(m, d),
+	                        .unheard = family.unheard,
+	                        .wait_ns = family.wait_ns,
 	                        .late_ns = hw_monitor_seen(m, now).ns - deadline_ns};
 	hw_monitor_unlink(m, i);
 	struct hw_verdict v = hw_verdict(d, &e);
@@ -310,14 +312,15 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		                                 * device that was heard */
 		return true;
 	}
-	if (m->family.proving && !hw_parent_prove(m, now, i, budget)) {
+	struct hw_evidence family = {.event = HW_EVENT_DUE};
+	if (m->family.proving && !hw_parent_prove(m, now, i, &family, budget)) {
 		hw_monitor_arm_at(m, i, hw_seen_add(seen, HW_NS_PER_S / HW_TICKS_PER_S));
 		return true;
 	}
 	struct hw_evidence e = {.event = HW_EVENT_DUE,
 	                        .orphaned = d->flags & HW_FLAG_PACED && hw_parent_orphaned(m, i),
 	                        .by_key = hw_monitor_is_keyed(m, d),
-	                        .deaf = is_unheard(m, d),
+	                        .deaf = family.deaf || hw_form_is_unheard(m, d),
 	                        .late_ns = seen.ns - hw_monitor_deadline(m, now, d).ns};
 	if (!m->groups.all[d->group]->probes || !hw_probe_due(m, now, i, &e))
 		hw_monitor_rule(m, now, i, &e);

@@ -8,6 +8,7 @@
 
 #include "arm.h"
 #include "left_out.h"
+#include "parent_death.h"
 
 /* --- forms ---------------------------------------------------------------------- */
 
@@ -197,12 +198,30 @@ static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw
 		hw_partitions_add(&m->form[d->group].found.late, p);
 }
 
+/* A device of a group that this node hears, that is overdue, and whose children this node does not hear. It is no
+ * unjudged device either. */
+static bool count_resting(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
+{
+	int64_t late_ns = hw_monitor_seen(m, now).ns - hw_monitor_deadline(m, now, d).ns;
+	if (late_ns < 0 || hw_device_state(d) != HW_STATE_ONLINE || !hw_form_judges(m, d) || !hw_parent_rests(m, i))
+		return false;
+	unsigned p = hw_device_partition(d);
+	struct hw_group_judging *found = &m->form[d->group].found;
+	found->judged = true;
+	hw_partitions_add(&found->online, p);
+	hw_partitions_add(&m->unjudged.found_in, p);
+	if (late_ns >= m->conf.blind_lasts_ms * HW_NS_PER_MS)
+		hw_partitions_add(&found->late, p);
+	m->unjudged.resting = true;
+	return true;
+}
+
 static void begin_round(struct hw_monitor *m, struct hw_now now)
 {
 	struct hw_unjudged *u = &m->unjudged;
 	u->found_in = u->found_heard = (struct hw_partitions){{0}};
 	u->found = 0;
-	u->blind = false;
+	u->blind = u->resting = false;
 	for (size_t g = 0; g < m->groups.n; g++) {
 		struct hw_form *f = &m->form[g];
 		forget_found(f);
@@ -239,6 +258,8 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 		count_blind(m, now, d);
 		return;
 	}
+	if (m->parents.names && count_resting(m, now, i, d))
+		return;
 	if (hw_form_judges(m, d) || hw_monitor_is_keyed(m, d)) {
 		f->found.judged |= hw_form_judges(m, d);
 		/* Another node may know that the upstream is down. So this node does not count as a better one. */
@@ -269,7 +290,7 @@ static void end_round(struct hw_monitor *m)
 		u->n += m->form[g].unjudged;
 	}
 	u->in = u->found_in;
-	u->any = u->found > 0 || u->differ || u->blind || m->left_out.n > 0;
+	u->any = u->found > 0 || u->differ || u->blind || u->resting || m->left_out.n > 0;
 	u->rounds++;
 	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
 		u->unstored_in.bits[k] = u->differ ? u->heard_in.bits[k] & u->found_heard.bits[k] : 0;

@@ -54,6 +54,12 @@ static inline bool hw_form_is_blind(const struct hw_monitor *m, const struct hw_
 	       (hw_form_may_have_heirs(m, d) && hw_hearing_is_heir_blind(&m->hearing, d->group));
 }
 
+/* Whether the silence of the device proves nothing: its group is blind, or only other nodes receive its heartbeats. */
+static inline bool hw_form_is_unheard(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return hw_form_is_blind(m, d) || !hw_form_judges(m, d);
+}
+
 /*
  * Returns the index of the group of a device, from the group's name and form (0: unknown) as another run or node has
  * reported them. A group of the configuration with that form comes first, because its filters deliver the device; the

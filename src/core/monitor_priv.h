@@ -65,10 +65,11 @@ struct hw_form {
 /* Counts of devices that this node cannot judge. The devices are counted again and again, in rounds, while there may
  * be any. */
 struct hw_unjudged {
-	bool any;    /* there may be such devices */
-	bool differ; /* other nodes have other groups; then `any` is true */
-	bool blind;  /* in this round, a group is blind alone */
-	uint32_t at; /* the next record of this round */
+	bool any;     /* there may be such devices */
+	bool differ;  /* other nodes have other groups; then `any` is true */
+	bool blind;   /* in this round, a group is blind alone */
+	bool resting; /* in this round, a device is not judged because of its children */
+	uint32_t at;  /* the next record of this round */
 	uint64_t rounds;
 	uint32_t found;                    /* so far in this round, of every node */
 	uint32_t n;                        /* of this node's devices, in the last round */
@@ -341,6 +342,10 @@ static inline bool hw_monitor_skips_refreshes(const struct hw_monitor *m)
 {
 	return m->conf.ttl_factor >= 4;
 }
+
+/* hw_hearing_judge() for a group; reports that it is deaf if that is news. `wait_ns` as there. */
+enum hw_hearing_verdict hw_monitor_hears_group(struct hw_monitor *m, struct hw_now now, uint16_t group,
+                                               struct hw_mono need, uint32_t online, int64_t *wait_ns);
 
 /* Called when the values of the group's `while` topics may have changed. */
 void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now);

@@ -19,9 +19,10 @@
 #include "form.h"
 #include "parent_wait.h"
 
+#define LONG_AGO (INT64_MIN / 4)
 #define SCAN_MAX 65536 /* children that one step of a scan looks at */
 
-static struct hw_parent *parent_of(struct hw_monitor *m, uint32_t i, uint32_t *parent)
+static struct hw_parent *parent_of(const struct hw_monitor *m, uint32_t i, uint32_t *parent)
 {
 	if (!m->parents.names)
 		return NULL;
@@ -137,7 +138,7 @@ bool hw_parent_orphaned(const struct hw_monitor *m, uint32_t i)
 	const struct hw_device *d = hw_monitor_at(m, i);
 	if (m->groups.all[d->group]->parent_death != HW_PARENT_TAKE || hw_device_state(d) != HW_STATE_ONLINE ||
 	    d->flags & HW_FLAG_GOODBYE || hw_monitor_has_key(m, d) || !hw_gate_is_authoritative(m, d) ||
-	    hw_form_is_blind(m, d) || !hw_form_judges(m, d))
+	    hw_form_is_unheard(m, d))
 		return false;
 	const struct hw_parent *p = last_death(m, i);
 	return p && d->last_heard_ms <= p->down_ms && m->sight.blind.lossy_end.ns < p->down_seen_ns;
@@ -175,17 +176,38 @@ bool hw_parent_take_next(struct hw_monitor *m, struct hw_now now, unsigned *budg
 /* --- children that prove their parent ---------------------------------------------- */
 
 /*
- * Counts the heartbeat of a child as a heartbeat of its parent. The age of the child's heartbeat is monotonic time, and
- * blindness may be a part of it. So the heartbeat may count as older than it is, but never as newer. Returns whether
- * the parent's deadline is in the future now.
+ * Returns for how long a child can have been silent, at most. Its last heartbeat has an age in monotonic time, and
+ * blindness may be a part of it. So the heartbeat may count as older than it is, but never as newer.
+ *
+ * A heartbeat may be lost while the child cannot be heard. So when it can be heard again, its silence counts from then,
+ * as it does for the child itself (hw_monitor_deadline()). Blindness that comes again and again excuses the parent for
+ * three timeouts at most.
  */
-static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *parent, uint32_t child)
+static int64_t silence_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *child,
+                          int64_t timeout_ns)
 {
-	const struct hw_device *c = hw_monitor_at(m, child);
-	if (hw_device_state(c) != HW_STATE_ONLINE || c->last_heard_ms == HW_NEVER_MS ||
-	    !m->groups.all[c->group]->child_proves)
-		return false;
-	int64_t age_ns = now.mono.ns - c->last_heard_ms * HW_NS_PER_MS;
+	const struct hw_blind *b = &m->hearing.group[child->group].blind;
+	bool never = child->last_heard_ms == HW_NEVER_MS;
+	struct hw_mono heard = {never ? 0 : child->last_heard_ms * HW_NS_PER_MS};
+	int64_t age_ns = never ? INT64_MAX / 4 : now.mono.ns - heard.ns;
+	if (hw_form_is_unheard(m, child))
+		return age_ns;
+	int64_t from = hw_monitor_silent_from(m, child), again = LONG_AGO;
+	if (never || hw_blind_seen(&m->sight.blind, heard).ns < b->until.ns)
+		again = b->begun.ns < from + 2 * timeout_ns ? b->begun.ns : from + 2 * timeout_ns;
+	if (from > child->last_seen_ns && from > again)
+		again = from;
+	int64_t ns = hw_monitor_group_seen(m, now, child->group).ns - again;
+	ns = ns > 0 ? ns : 0;
+	return ns < age_ns ? ns : age_ns;
+}
+
+/* Counts the heartbeat of a child as a heartbeat of its parent. Returns whether the parent's deadline is in the future
+ * now. */
+static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *parent, const struct hw_device *child)
+{
+	int64_t timeout_ns = hw_monitor_timeout_ms(m, parent) * HW_NS_PER_MS;
+	int64_t age_ns = silence_ns(m, now, child, timeout_ns);
 	int64_t seen_ns = hw_monitor_group_seen(m, now, parent->group).ns - age_ns;
 	if (age_ns < 0 || seen_ns <= parent->last_seen_ns)
 		return false;
@@ -193,7 +215,50 @@ static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *pa
 	return hw_monitor_deadline(m, now, parent).ns > hw_monitor_seen(m, now).ns;
 }
 
-bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned *budget)
+/*
+ * The child has not proved its parent. Notes whether it may have sent all the same: it cannot be heard here, or it is
+ * not known yet whether its group hears. The answer of a group without canaries may take a timeout of the group; the
+ * parent waits for it only if that is not longer than its own timeout.
+ */
+static void doubt(struct hw_monitor *m, struct hw_now now, struct hw_parent *p, const struct hw_device *parent,
+                  const struct hw_device *child, bool proven)
+{
+	uint16_t group = (uint16_t)child->group;
+	int64_t wait_ns = 0, late_ns = hw_monitor_seen(m, now).ns - hw_monitor_deadline(m, now, parent).ns;
+	struct hw_mono need = hw_mono_add(now.mono, late_ns > 0 ? -late_ns : 0);
+	if (hw_form_is_unheard(m, child)) {
+		p->unheard = true;
+		return;
+	}
+	if (!hw_hearing_has_canaries(&m->hearing, group) &&
+	    m->groups.all[group]->timeout_ms > hw_monitor_timeout_ms(m, parent))
+		return;
+	if (!proven) {
+		hw_hearing_ask(&m->hearing, group, need);
+		return;
+	}
+	switch (hw_monitor_hears_group(m, now, group, need, m->group_stats[group].count[HW_STATE_ONLINE], &wait_ns)) {
+	case HW_HEARING_HEARS:
+		break;
+	case HW_HEARING_UNSURE:
+		p->unsure = true;
+		p->wait_ns = wait_ns > p->wait_ns ? wait_ns : p->wait_ns;
+		break;
+	default:
+		p->unheard = true;
+	}
+}
+
+/* The scan is over. */
+static void conclude(struct hw_monitor *m, struct hw_parent *p, struct hw_evidence *e)
+{
+	e->deaf = p->rests = p->unheard;
+	e->unheard = p->unsure;
+	e->wait_ns = p->wait_ns;
+	m->unjudged.any |= p->rests && m->conf.several;
+}
+
+bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_evidence *e, unsigned *budget)
 {
 	uint32_t parent;
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -203,18 +268,38 @@ bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, unsign
 	struct hw_parent *p = parent_of(m, i, &parent);
 	if (!p)
 		return true;
-	if (p->scan.left == 0)
+	if (p->scan.left == 0) {
 		hw_parents_walk(p, &p->scan);
-	uint32_t n = 0, bond = 0;
+		p->unheard = p->unsure = false;
+		p->wait_ns = 0;
+	}
+	uint32_t n = 0, bond = 0, doubted = HW_GROUPS_MAX;
 	while (n < SCAN_MAX && (bond = hw_parents_step(&m->parents, parent, &p->scan)) != 0) {
 		n++;
+		const struct hw_device *child = hw_monitor_at(m, m->parents.bond[bond - 1].child);
 		__builtin_prefetch(hw_monitor_at(m, m->parents.bond[p->scan.at - 1].child));
-		if (!proves(m, now, d, m->parents.bond[bond - 1].child))
+		if (hw_device_state(child) != HW_STATE_ONLINE || !m->groups.all[child->group]->child_proves)
 			continue;
-		p->first = bond;
-		p->scan.left = 0;
-		break;
+		if (proves(m, now, d, child)) {
+			p->first = bond;
+			p->scan.left = 0;
+			p->unheard = p->unsure = false;
+			break;
+		}
+		if (p->unheard || (child->group == doubted && !hw_form_is_unheard(m, child)))
+			continue;
+		doubted = child->group;
+		doubt(m, now, p, d, child, e->event == HW_EVENT_PROVEN);
 	}
 	*budget -= n / HW_PARENT_SCAN < *budget ? n / HW_PARENT_SCAN : *budget;
+	if (p->scan.left == 0)
+		conclude(m, p, e);
 	return p->scan.left == 0;
+}
+
+bool hw_parent_rests(const struct hw_monitor *m, uint32_t i)
+{
+	uint32_t parent;
+	const struct hw_parent *p = parent_of(m, i, &parent);
+	return p && p->rests;
 }

@@ -5,6 +5,7 @@
 #define HW_PARENT_DEATH_H
 
 #include "monitor_priv.h"
+#include "verdict.h"
 
 /*
  * Called before a device becomes offline, by a decision of this node or by an entry of the stream. If the device is a
@@ -24,11 +25,17 @@ bool hw_parent_orphaned(const struct hw_monitor *m, uint32_t i);
 bool hw_parent_take_next(struct hw_monitor *m, struct hw_now now, unsigned *budget);
 
 /*
- * Called for an online device whose deadline has passed. Searches for a child whose heartbeat is newer than the
- * device's own, and counts this heartbeat as the device's. Returns false if some children are not checked yet: call
- * again. Costs a unit of the budget for each HW_PARENT_SCAN children.
+ * Called for a device that is due, or whose barriers are back (e->event). If it is online and its deadline has passed,
+ * searches for a child whose heartbeat is newer than the device's own, and counts this heartbeat as the device's.
+ * Returns false if some children are not checked yet: call again. Costs a unit of the budget for each HW_PARENT_SCAN
+ * children.
+ *
+ * If no child proves the device, but an online child cannot be heard here, sets e->deaf. If it is not known yet whether
+ * the children's groups hear, sets e->unheard and e->wait_ns.
  */
 #define HW_PARENT_SCAN 16
-bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned *budget);
+bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_evidence *e, unsigned *budget);
+/* Whether a device was not judged at its deadline because of its children. */
+bool hw_parent_rests(const struct hw_monitor *m, uint32_t i);
 
 #endif

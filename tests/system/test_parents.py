@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Devices that depend on others: parents in the configuration, the stream, the status and the API."""
+import signal
 import time
 
 import pytest
 
 from hw_env import NO_STALL, NO_STANDSTILL
+from hw_mqtt import Beating
 from hw_wait import throughout, wait_until
 from test_config import check_text
 
@@ -139,6 +141,60 @@ def test_children_prove_their_gateway(env):
     assert d.device("gateway-a")["state"] == "online"
     assert abs(d.device("gateway-a")["last_seen_ms"] - seen) < 1000
     wait_until(lambda: d.state("gateway-a") == "offline", 10)
+
+
+def rights(valves=True):
+    """The ACL of the monitor's user. Without `valves` it may not read the topics of the valves."""
+    return "\n".join(["user fleet", "topic readwrite #", "user heartwheel", "topic readwrite heartwheel/#", "topic readwrite told/#",
+                      "topic readwrite gw/#", "topic read bridge", "topic %s plant/#" % ("readwrite" if valves else "write")]) + "\n"
+
+
+@pytest.mark.parametrize("cause", ["deaf", "while"])
+def test_a_gateway_whose_children_cannot_be_heard(env, cause):
+    """The monitor loses the right to read the topics of the gateway's children, or the bridge to them is away. The gateway
+    stays online while they send unheard, and after that; it goes offline after the children have stopped."""
+    broker = env.own_broker(users={u: u for u in ("fleet", "heartwheel")}, acl=rights())
+    env.root = "plant"
+    gs = [("gateways", {"heartbeat": "gw/{id}/up", "status": "told/{id}", "timeout": "2s"}),
+          ("valves", {"heartbeat": "plant/{gw}/{id}/up", "status": "told/{id}", "timeout": "3s", "parent": "gateway-{gw}",
+                      "child_proves": "yes", **({"while": "bridge on"} if cause == "while" else {})})]
+    password = env.dir / "password"
+    password.write_text("heartwheel")
+    password.chmod(0o600)
+    fleet = env.client(username="fleet", password="fleet")
+    fleet.publish("bridge", b"on", 1, retain=True)
+    d = env.daemon(monitor=NO_STALL, groups=gs, mqtt={"username": "heartwheel", "password_file": password,
+                                                      "reconnect_grace": "500ms", **NO_STANDSTILL})
+
+    def lose(is_lost):
+        if cause == "while":
+            fleet.publish("bridge", b"off" if is_lost else b"on", 1, retain=True)
+        else:
+            (broker.dir / "acl").write_text(rights(valves=not is_lost))
+            broker.signal(signal.SIGHUP)
+
+    def valves():
+        return Beating(fleet, ["plant/a/v1/up", "plant/a/v2/up"], 0.3)
+
+    def is_unheard():
+        lose(True)
+        wait_until(lambda: d.status()["blind"], 20, "blindness")
+        throughout(lambda: d.state("gateway-a") == "online", 6, "the gateway to stay online")
+
+    with Beating(fleet, ["gw/other/up"], 0.5):  # the group of gateways is heard all the time
+        with valves():
+            fleet.publish("gw/gateway-a/up", b"", 1)
+            wait_until(lambda: d.status()["online"] == 4, 10, "all devices to be online")
+            if cause == "deaf":
+                is_unheard()
+        if cause == "while":
+            is_unheard()
+        lose(False)
+        with valves():
+            wait_until(lambda: not d.status()["blind"], 20, "the monitor to hear again")
+            throughout(lambda: d.state("gateway-a") == "online", 5, "the gateway to stay online")
+            assert not [e for e in env.events() if e["state"] == "offline"]
+        wait_until(lambda: d.state("gateway-a") == "offline", 15)
 
 
 def test_the_hash_of_groups(env):

@@ -375,6 +375,134 @@ START_TEST(test_without_child_proves_a_child_proves_nothing)
 }
 END_TEST
 
+static const char *const bridge[] = {"$SYS/bridge on"};
+
+/* The gateway has a timeout of 30 s and its devices 20 s. A monitor that sends canaries. */
+static void begin_heard(bool takes, bool bridged)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.node = "w";
+	conf.canaries = true;
+	make_groups(takes ? HW_PARENT_TAKE : HW_PARENT_NOTE, !takes);
+	groups[0].canary = groups[1].canary = true;
+	groups[1].whiles = bridge;
+	groups[1].n_whiles = bridged;
+	start(&conf);
+}
+
+static void beat_for(int seconds)
+{
+	for (int k = 0; k < seconds; k += 5) {
+		valve("a", "v");
+		valve("a", "u");
+		world_pass(w, 5 * S);
+	}
+}
+
+/* The children's group is deaf: the right to read is lost (0, 2), or its upstream is away (1, 3). A parent that they
+ * prove is not judged meanwhile, and its silence counts from the return. */
+START_TEST(test_a_parent_whose_children_cannot_be_heard)
+{
+	bool bridged = _i % 2;
+	begin_heard(_i >= 2, bridged);
+	gateway("gateway-a");
+	world_say(w, "$SYS/bridge", "on", false);
+	beat_for(100);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	w->deny = bridged ? NULL : "plant/";
+	world_say(w, "$SYS/bridge", "off", false);
+	for (int k = 0; k < 60; k++) { /* others of its group are heard all the time */
+		gateway("gateway-b");
+		world_pass(w, 5 * S);
+	}
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 0);
+	ck_assert(hw_monitor_group_is_deaf(w->m, 1) == !bridged);
+	w->deny = NULL;
+	world_say(w, "$SYS/bridge", "on", false);
+	world_pass(w, 15 * S);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 0);
+	beat_for(100);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	world_pass(w, 40 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+/* A parent that is dead when its children can be heard again goes offline one timeout later. */
+START_TEST(test_a_parent_that_dies_while_its_children_cannot_be_heard)
+{
+	begin_heard(false, true);
+	gateway("gateway-a");
+	world_say(w, "$SYS/bridge", "on", false);
+	beat_for(50);
+	world_say(w, "$SYS/bridge", "off", false);
+	world_pass(w, 200 * S);
+	world_say(w, "$SYS/bridge", "on", false);
+	world_pass(w, 29 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	world_pass(w, 3 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+/* While the right to read the children's topics is lost and nothing shows it yet, the parent's deadline passes first:
+ * the children have a timeout of an hour. */
+START_TEST(test_the_childrens_group_must_hear_before_a_parent_goes_offline)
+{
+	begin_heard(false, false);
+	groups[1].timeout_ms = 3600000;
+	struct hw_monitor_conf conf = world_conf();
+	conf.node = "w";
+	conf.canaries = true;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	gateway("gateway-a");
+	beat_for(100);
+	w->deny = "plant/";
+	world_pass(w, 120 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	w->deny = NULL;
+	beat_for(100);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+}
+END_TEST
+
+/* A mirror: while this node cannot hear the children of a parent, its partition counts as one in which this node does
+ * not judge, so that a node that hears them takes it. */
+START_TEST(test_a_resting_parent_counts_as_unjudged)
+{
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_NOTE, true);
+	groups[1].whiles = bridge;
+	groups[1].n_whiles = 1;
+	conf.several = true;
+	conf.blind_lasts_ms = 4000;
+	start(&conf);
+	for (unsigned k = 0; k < HW_PARTITIONS; k++)
+		hw_monitor_role(w->m, k, HW_ROLE_AUTHORITATIVE, 7);
+	world_drain(w);
+	unsigned at = hw_partition_of("gateway-a", 9);
+	gateway("gateway-a");
+	beat_for(20);
+	world_say(w, "$SYS/bridge", "off", false);
+	world_pass(w, 5 * S);
+	ck_assert(hw_monitor_count_unjudged(w->m, w->now, 1000));
+	struct hw_group_judging is = hw_monitor_judging(w->m, 0);
+	ck_assert(!hw_partitions_has(&is.online, at));
+	world_pass(w, 60 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	ck_assert(hw_monitor_may_be_unjudged(w->m));
+	ck_assert(hw_monitor_count_unjudged(w->m, w->now, 1000));
+	is = hw_monitor_judging(w->m, 0);
+	ck_assert(hw_partitions_has(&is.online, at));
+	ck_assert(hw_partitions_has(&is.late, at));
+	world_say(w, "$SYS/bridge", "on", false);
+	beat_for(100);
+	ck_assert(hw_monitor_count_unjudged(w->m, w->now, 1000));
+	is = hw_monitor_judging(w->m, 0);
+	ck_assert(!hw_partitions_has(&is.online, at));
+}
+END_TEST
+
 /* --- take --------------------------------------------------------------------------- */
 
 static void many(int n, const char *gw)
@@ -621,6 +749,10 @@ int main(void)
 	tcase_add_test(t, test_a_child_proves_its_parent);
 	tcase_add_test(t, test_a_child_voids_no_goodbye);
 	tcase_add_test(t, test_without_child_proves_a_child_proves_nothing);
+	tcase_add_loop_test(t, test_a_parent_whose_children_cannot_be_heard, 0, 4);
+	tcase_add_test(t, test_a_parent_that_dies_while_its_children_cannot_be_heard);
+	tcase_add_test(t, test_the_childrens_group_must_hear_before_a_parent_goes_offline);
+	tcase_add_test(t, test_a_resting_parent_counts_as_unjudged);
 	suite_add_tcase(s, t);
 	t = tcase_create("take");
 	tcase_add_checked_fixture(t, NULL, teardown);
