@@ -85,7 +85,7 @@ struct hw_mono hw_alert_mono(void);
 #define HW_ALERT_DIFFERS_MS 60000
 #define HW_ALERT_AGREES_MS  30000
 struct hw_now hw_alert_now(const struct hw_alert_app *a);
-/* By how much this machine's wall clock is ahead of Redis' clock; 0: Redis' clock is not known. */
+/* Returns by how much this machine's wall clock is ahead of Redis' clock; 0: Redis' clock is not known. */
 int64_t hw_alert_ahead_ms(const struct hw_alert_app *a);
 /* Returns the latest time that another daemon may have written: the wall clock of this machine or of Redis,
  * whichever is later, because either may be behind. */

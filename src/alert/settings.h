@@ -63,7 +63,7 @@ struct hw_alert_plan {
 	size_t n_texts;
 };
 
-/* The receivers of the file: its sections, and `exec` and `webhook` of [notify]. */
+/* Lists the receivers of the file: its sections, and `exec` and `webhook` of [notify]. */
 size_t hw_alert_receivers(const struct hw_alert_settings *c, struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS]);
 
 /* Returns 0 or -ENOMEM; hw_alert_plan_fini() is needed in both cases. Settings that were loaded without error make a

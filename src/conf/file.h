@@ -32,7 +32,7 @@ static inline int hw_file_open(const char *path)
 	return rc;
 }
 
-/* For a library that opens the file itself: returns 0 if hw_file_open() would succeed, else -errno. */
+/* Returns 0 if hw_file_open() would succeed, else -errno. For a library that opens the file itself. */
 static inline int hw_file_check(const char *path)
 {
 	int fd = hw_file_open(path);

@@ -93,7 +93,7 @@ extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 /* Whether `text` is an http:// or https:// URL with a host. */
 bool hw_conf_is_url(const char *text);
 
-/* The rules of [mqtt] and [redis], for a table's `judge`. */
+/* Applies the rules of [mqtt] and [redis], for a table's `judge`. */
 void hw_conf_judge_mqtt(struct hw_conf_draft *d, const struct hw_conf_mqtt *c);
 void hw_conf_judge_redis(struct hw_conf_draft *d, const struct hw_conf_redis *c);
 

@@ -21,7 +21,7 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return ab < c ? ab : c;
 }
 
-/* The Levenshtein distance, calculated row by row. Returns NAME_LEN if a name is too long. */
+/* Returns the Levenshtein distance, calculated row by row. Returns NAME_LEN if a name is too long. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b), row[NAME_LEN + 1];

@@ -115,7 +115,7 @@ int hw_conf_family_find(const char *header);
 /* Whether only other programs read this section of the family. */
 bool hw_conf_is_foreign(const struct hw_conf_table *t, int family);
 
-/* The named sections of a kind in a configuration, in the order of the file. */
+/* Returns the named sections of a kind in a configuration, in the order of the file. */
 size_t hw_conf_named_count(const struct hw_conf_named *kind, const void *conf);
 void *hw_conf_named_at(const struct hw_conf_named *kind, const void *conf, size_t i);
 const char *hw_conf_named_name(const void *section);

@@ -13,10 +13,10 @@
 
 #include "conf/table.h"
 
-/* The shortest form of a duration with one unit: "1d", "250ms", "0". */
+/* Writes the shortest form of a duration with one unit: "1d", "250ms", "0". */
 const char *hw_conf_duration_format(int64_t ms, char *buf, size_t cap);
 
-/* The range of a number or duration: "1 to 65535", "100ms to 3650d". */
+/* Writes the range of a number or duration: "1 to 65535", "100ms to 3650d". */
 const char *hw_conf_range(const struct hw_conf_option *o, char *buf, size_t cap);
 
 /*

@@ -87,7 +87,7 @@ static void refer(struct evhttp_request *req, const char *owner)
 static hw_http_handler *const timeless[] = {hw_serve_tasks, hw_serve_durable, hw_serve_alert, hw_serve_web,
                                             hw_serve_health};
 
-/* What a lapsed node shows is as of its last renewal: other nodes may have its devices since. */
+/* Marks the answer of a lapsed node with the time of its last renewal: other nodes may have its devices since. */
 static void mark_as_of(const struct hw_control *c, struct evhttp_request *req, const struct hw_http_route *route)
 {
 	struct hw_control_nodes nodes;

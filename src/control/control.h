@@ -120,7 +120,7 @@ int hw_control_listen(struct hw_control *c, const char *address, bool *local);
  */
 void hw_control_store(struct hw_control *c, bool up);
 void hw_control_event(struct hw_control *c, const struct hw_event *e);
-/* A parent of an offline device was heard (struct hw_out): clients get the event `parent_heard`. */
+/* Called when a parent of an offline device was heard (struct hw_out). Clients get the event `parent_heard`. */
 void hw_control_parent_heard(struct hw_control *c, struct hw_id id, uint64_t seq, struct hw_id parent,
                              int64_t settle_ms);
 /*
@@ -130,8 +130,8 @@ void hw_control_parent_heard(struct hw_control *c, struct hw_id id, uint64_t seq
  */
 void hw_control_pending(struct hw_control *c, const struct hw_event *e);
 void hw_control_late(struct hw_control *c, bool late);
-/* No write is pending at the store any more. A transition that still has no id never gets one, or its id comes over
- * another connection. */
+/* Called when no write is pending at the store any more. A transition that still has no id never gets one, or its id
+ * comes over another connection. */
 void hw_control_settled(struct hw_control *c);
 /* Called when a blindness begins or ends, or its cause changes. */
 void hw_control_sight(struct hw_control *c);
@@ -145,10 +145,10 @@ void hw_control_begins(struct hw_control *c, struct hw_now now);
 
 /* Called once a second. Updates /v1/samples and the server. */
 void hw_control_tick(struct hw_control *c, struct hw_now now);
-/* The silence of a device was detected `delay_ns` after its deadline. */
+/* Called when the silence of a device was detected, `delay_ns` after its deadline. */
 void hw_control_detected(struct hw_control *c, int64_t delay_ns);
 
-/* Another node has answered a request to forget a device. The answer is ignored if no client waits for it. */
+/* Called when another node has answered a request to forget a device. Ignores the answer if no client waits for it. */
 void hw_control_forgotten(struct hw_control *c, uint64_t ticket, enum hw_forgotten what);
 
 /* For the metrics: clients of /v1/events now, lagging ones, and those refused or disconnected. */
@@ -158,7 +158,7 @@ struct hw_control_clients {
 };
 struct hw_control_clients hw_control_clients(const struct hw_control *c);
 
-/* For the metrics: requests that the address refused, by reason, and TLS handshakes. */
+/* Returns, for the metrics, the requests that the address refused, by reason, and its TLS handshakes. */
 struct hw_http_refused hw_control_refused(const struct hw_control *c);
 
 /* Closes the listeners and all connections, and removes the socket file. */

@@ -78,8 +78,8 @@ static void write_parents(struct hw_json *j, const struct hw_monitor *m, const s
 }
 
 /*
- * Timeout and source are those of the device now, because the stream does not contain them. For a forgotten device they
- * are left out. `node` is the node that made the transition.
+ * Writes a transition. Timeout and source are those of the device now, because the stream does not contain them. For a
+ * forgotten device they are left out. `node` is the node that made the transition.
  */
 void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e)
 {

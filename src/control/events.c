@@ -456,7 +456,8 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	 * to `last`. */
 }
 
-/* This event has no id: a client that resumes does not get it again, and a client that lags does not get it at all. */
+/* Sends the event `parent_heard`. This event has no id: a client that resumes does not get it again, and a client
+ * that lags does not get it at all. */
 void hw_control_parent_heard(struct hw_control *c, struct hw_id id, uint64_t seq, struct hw_id parent,
                              int64_t settle_ms)
 {
@@ -511,7 +512,8 @@ void hw_control_missed(struct hw_control *c, struct hw_stream_id upto)
 	read_on(c->hub);
 }
 
-/* All transitions that were reported before the page was requested are on the page, or no longer in the stream. */
+/* Marks the hub as live. All transitions that were reported before the page was requested are on the page, or no
+ * longer in the stream. */
 static void become_live(struct hw_hub *h)
 {
 	h->state = HUB_LIVE;
@@ -519,7 +521,8 @@ static void become_live(struct hw_hub *h)
 		h->reported = h->last;
 }
 
-/* The end of the stream is known, at the first connection or after a gap. The hub sends the entries that follow it. */
+/* Called when the end of the stream is known, at the first connection or after a gap. The hub sends the entries that
+ * follow it. */
 static void hub_begins(struct hw_hub *h, const struct hw_event_page *page)
 {
 	bool gap = h->known;

@@ -59,7 +59,7 @@ void hw_history_free(struct hw_history *h)
 	free(h);
 }
 
-/* For most devices seq is the wall clock in ms, and it is unique for a device. */
+/* Returns the list for a transition. For most devices seq is the wall clock in ms, and it is unique for a device. */
 static uint32_t *head_of(struct hw_history *h, const struct hw_event *e)
 {
 	return &h->heads[(hw_fnv32(e->id, e->id_len) ^ e->seq ^ e->seq >> 12) % HEADS];

@@ -39,7 +39,7 @@ void hw_levels_free(struct hw_levels *l)
 	free(l);
 }
 
-/* The length of the id's first `depth` levels with the separator after them; 0: the id has fewer levels. */
+/* Returns the length of the id's first `depth` levels with the separator after them; 0: the id has fewer levels. */
 static size_t beginning(struct hw_id id, unsigned depth)
 {
 	for (size_t i = 0; i < id.len; i++)

@@ -394,7 +394,7 @@ static void list_free(struct list *l)
 	free(l);
 }
 
-/* The client has disconnected, or the server stops, while the list waited. */
+/* Called when the client has disconnected, or the server stops, while the list waited. */
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct list *l = arg;

@@ -72,7 +72,7 @@ static void write_blindness(struct hw_json *j, const struct hw_control *c, struc
 	hw_json_bool(j, "starting", blind && hw_is_starting(c));
 }
 
-/* Unjudged devices of this node for which it has no room. */
+/* Returns the number of unjudged devices for which this node has no room. */
 static uint64_t left_out_of(const struct hw_monitor *m)
 {
 	uint64_t n = 0;
@@ -150,7 +150,7 @@ static void reply_ok(struct evhttp_request *req)
 	hw_reply(req, HTTP_OK, body);
 }
 
-/* This handler runs on the loop, so its answer proves that the loop runs. */
+/* Answers a request about health. This handler runs on the loop, so its answer proves that the loop runs. */
 void hw_serve_health(void *arg, struct evhttp_request *req, const char *rest)
 {
 	(void)arg, (void)rest;
@@ -190,7 +190,7 @@ void hw_serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 
 /* --- metrics */
 
-/* A group that a reload removed is shown while it has devices. */
+/* Whether a group is shown. A group that a reload removed is shown while it has devices. */
 static bool shown(const struct hw_groups *groups, const struct hw_group_stats *s, size_t i)
 {
 	return !groups->all[i]->retired || s->count[HW_STATE_ONLINE] + s->count[HW_STATE_OFFLINE] > 0;
@@ -241,7 +241,8 @@ static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_c
 	return blind->cause_ns[cause] + (lasts ? now.mono.ns - blind->cause_since[cause].ns : 0);
 }
 
-/* A standby node does not receive heartbeats, so the time as standby does not count as blindness. */
+/* Called when this node begins with the fleet. A standby node does not receive heartbeats, so the time as standby
+ * does not count as blindness. */
 void hw_control_begins(struct hw_control *c, struct hw_now now)
 {
 	c->begun = now.mono;
@@ -335,7 +336,7 @@ void hw_serve_groups(void *arg, struct evhttp_request *req, const char *rest)
 	hw_answer_end(req, &j, body);
 }
 
-/* All parts are of the same moment, because nothing else runs while they are written. */
+/* Answers with an overview. All its parts are of the same moment, because nothing else runs while they are written. */
 void hw_serve_overview(void *arg, struct evhttp_request *req, const char *rest)
 {
 	const struct hw_control *c = arg;
@@ -359,7 +360,7 @@ void hw_serve_overview(void *arg, struct evhttp_request *req, const char *rest)
 	hw_answer_end(req, &j, body);
 }
 
-/* A wheel: the loads of all slots, and each level's cursor. */
+/* Writes a wheel: the loads of all slots, and each level's cursor. */
 static void write_wheel(struct hw_json *j, const struct hw_wheel *w)
 {
 	hw_json_uint(j, "cursor_tick", w->cursor);

@@ -42,8 +42,8 @@ hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_overview, hw_serve_he
 
 /* Whether the monitor has been blind since its start. Devices have not had the time to send then. */
 bool hw_is_starting(const struct hw_control *c);
-/* Only while the monitor is blind: writes since when and for how long, and how much time devices have left to
- * report. */
+/* Writes since when and for how long the monitor is blind, and how much time devices have left to report. Only while
+ * the monitor is blind. */
 void hw_write_blind_times(struct hw_json *j, const struct hw_control *c);
 
 /* devices.c: single devices. */

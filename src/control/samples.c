@@ -95,8 +95,8 @@ static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct 
 }
 
 /*
- * Before the devices of the store are loaded, a sample would show none. If Redis cannot be reached at the start,
- * samples begin after the grace.
+ * Whether samples have not begun. Before the devices of the store are loaded, a sample would show none. If Redis cannot
+ * be reached at the start, samples begin after the grace.
  */
 static bool is_loading(const struct hw_control *c)
 {

@@ -37,7 +37,8 @@ int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device
 	return own < HW_TIMEOUT_MIN_MS ? HW_TIMEOUT_MIN_MS : own;
 }
 
-/* The end of the last lossy blindness of the monitor or of the group, whichever is later, on the group's clock. */
+/* Returns the end of the last lossy blindness of the monitor or of the group, whichever is later, on the group's
+ * clock. */
 static int64_t lossy_end_ns(const struct hw_monitor *m, uint16_t group)
 {
 	struct hw_seen end = m->sight.blind.lossy_end;
@@ -262,8 +263,8 @@ int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const 
 	return gone < 0 ? 0 : gone < forget ? gone : forget;
 }
 
-/* If a reload changes forget_after, the instant at which an offline device is forgotten moves by the same difference.
- */
+/* Moves the instant at which an offline device is forgotten, if a reload changes forget_after: by the difference of
+ * the two values. */
 static void relink_forgetting(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);

@@ -15,7 +15,7 @@ int64_t hw_monitor_silent_from(const struct hw_monitor *m, const struct hw_devic
 /* Returns the deadline of a device, on the monitor's seeing clock. The deadline is calculated on the clock of the
  * device's group and then converted, because the group's clock also stands still while only the group is blind. */
 struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* When to check an online device next: at its deadline, or at its next probe if that is earlier, but at most
+/* Returns when to check an online device next: at its deadline, or at its next probe if that is earlier, but at most
  * HW_ARM_MAX_NS from now. */
 struct hw_seen hw_monitor_arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Arms a device for its state: for its deadline, for its forgetting, or not at all. Removes it from any other place. */
@@ -52,7 +52,7 @@ int64_t hw_monitor_key_deadline_ns(const struct hw_monitor *m, const struct hw_k
 /* Returns the instant on the keys' clock until which a missing key is excused: until then its absence does not show
  * that the device is offline. Repeated blindness extends an excuse by at most two times to live. */
 int64_t hw_monitor_key_excused_ns(const struct hw_monitor *m, const struct hw_key *k);
-/* Time until the deadline of a device's key, on the keys' clock. */
+/* Returns the time until the deadline of a device's key, on the keys' clock. */
 int64_t hw_monitor_key_left_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Whether the key kept the device online until last, and not the heartbeats. */
 bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);

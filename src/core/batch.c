@@ -19,7 +19,7 @@ struct reader {
 	bool odd; /* the text is not plain: see hw_json_plain() */
 };
 
-/* The next byte that is not white space, or -1 at the end. */
+/* Returns the next byte that is not white space, or -1 at the end. */
 static int peek(struct reader *r)
 {
 	while (r->s < r->end && (*r->s == ' ' || *r->s == '\t' || *r->s == '\n' || *r->s == '\r'))

@@ -134,8 +134,9 @@ static bool is_heard_in_group(const struct hw_monitor *m, const struct hw_device
 	       (hw_form_is_ours(m, d) || (hw_monitor_has_key(m, d) && strcmp(g->name, m->conf.key_group) == 0));
 }
 
-/* The group that the device has left may still receive its heartbeats, on a filter with a longer interval. So that
- * group's timeout `was_ms` stays in force until a heartbeat there would have arrived. */
+/* Keeps the timeout `was_ms` of the group that the device has left. That group may still receive the device's
+ * heartbeats, on a filter with a longer interval. So its timeout stays in force until a heartbeat there would have
+ * arrived. */
 static void keep_timeout(struct hw_monitor *m, struct hw_now now, struct hw_device *d, int64_t was_ms)
 {
 	struct hw_form *f = &m->form[d->group];
@@ -150,8 +151,9 @@ static void keep_timeout(struct hw_monitor *m, struct hw_now now, struct hw_devi
 	d->form = HW_FORM_MOVED;
 }
 
-/* A device belongs to the first group of the file that receives its heartbeats. After a reload or a restart, a
- * heartbeat moves the device to a later group only if no filter of its present group has delivered one since. */
+/* Moves a device to the group of its heartbeat, if this is necessary. A device belongs to the first group of the
+ * file that receives its heartbeats. After a reload or a restart, a heartbeat moves the device to a later group only
+ * if no filter of its present group has delivered one since. */
 static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group)
 {
 	struct hw_device *d = hw_monitor_at(m, i);

@@ -26,7 +26,7 @@ static inline bool hw_bytes_equal(const void *a, const void *b, size_t len)
 	return (first | last) == 0;
 }
 
-/* Not zero if a byte of the word is `c` (Mycroft's test; Knuth, TAOCP 7.1.3). */
+/* Returns a number that is not zero if a byte of the word is `c` (Mycroft's test; Knuth, TAOCP 7.1.3). */
 static inline uint64_t hw_bytes_has(uint64_t word, uint8_t c)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);

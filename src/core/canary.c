@@ -22,8 +22,8 @@
 
 /* --- what comes back ------------------------------------------------------------ */
 
-/* A canary came back. If it is the missed one, it was only slow. If it was sent later, the missed canary is lost,
- * although the filter delivers again. */
+/* Handles a canary that came back. If it is the missed one, it was only slow. If it was sent later, the missed
+ * canary is lost, although the filter delivers again. */
 static void find_missed(struct hw_hearing_filter *f, struct hw_mono sent)
 {
 	if (!f->missed.ns || sent.ns < f->missed.ns)
@@ -179,13 +179,13 @@ static bool can_send(const struct hw_sight *s)
 	return s->publisher_up && hw_sight_all_up(s);
 }
 
-/* When the next burst may begin. HW_MONO_NEVER: a later barrier must be back first. */
+/* Returns when the next burst may begin. HW_MONO_NEVER: a later barrier must be back first. */
 static struct hw_mono burst_at(const struct hw_hearing *h, const struct hw_sight *s)
 {
 	return hw_sight_back(s) < h->burst ? HW_MONO_NEVER : hw_mono_add(h->burst_since, BURST_EVERY_NS);
 }
 
-/* When the bytes of canaries that are already sent leave room for the canary of filter k. */
+/* Returns when the bytes of canaries that are already sent leave room for the canary of filter k. */
 static struct hw_mono room_at(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	return h->in_burst + h->filter[k].size <= BURST ? now : burst_at(h, s);
@@ -197,7 +197,7 @@ static bool is_denied(const struct hw_hearing_filter *f)
 	return f->answer == HW_CANARY_REFUSED || f->answer == HW_CANARY_UNSENT;
 }
 
-/* When a canary that is not back counts as lost. HW_MONO_NEVER: a later barrier must be back first. */
+/* Returns when a canary that is not back counts as lost. HW_MONO_NEVER: a later barrier must be back first. */
 static struct hw_mono late_at(const struct hw_hearing_filter *f, const struct hw_sight *s)
 {
 	if (is_denied(f))
@@ -229,8 +229,8 @@ static unsigned tries_of(const struct hw_hearing *h, size_t k)
 	return moves ? TRIES + 1 : TRIES;
 }
 
-/* The last try has failed. If the filter has delivered no other message since the first try, the filter is mute.
- * Otherwise only the canary's topic does not deliver. */
+/* Called when the last try has failed. If the filter has delivered no other message since the first try, the filter
+ * is mute. Otherwise only the canary's topic does not deliver. */
 static void give_up_missed(struct hw_hearing *h, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
@@ -271,7 +271,7 @@ bool hw_canary_report(struct hw_hearing *h, struct hw_mono now, size_t k)
 	return true;
 }
 
-/* The next canary is sent even if the broker refused the last one. */
+/* Forgets that the broker refused the last canary, so that the next canary is sent. */
 static void forget_denial(struct hw_hearing_filter *f)
 {
 	if (!is_denied(f))

@@ -16,7 +16,7 @@
 #include "hearing_table.h"
 #include "sight.h"
 
-/* A message arrived on the canary topic `topic`. Its seq may be that of another monitor. */
+/* Handles a message that arrived on the canary topic `topic`. Its seq may be that of another monitor. */
 void hw_canary_back(struct hw_hearing *h, struct hw_mono now, struct hw_mono sent_after, const char *topic, size_t len,
                     int64_t seq);
 /* Whether a canary is sent on this topic. */
@@ -56,13 +56,14 @@ bool hw_canary_is_pending(const struct hw_hearing *h, const struct hw_sight *s, 
 /* Sends the canary if it is due. Returns whether it did; the canary's number is then in `*seq`. Limits how many
  * bytes of canaries are sent until a later barrier is back (BURST in canary.c). */
 bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, int64_t *seq);
-/* After what time to check again a device that needs a delivery of this filter. 0: with the next pair of barriers.
- * The time grows each time that the canary is not back. */
+/* Returns after what time to check again a device that needs a delivery of this filter. 0: with the next pair of
+ * barriers. The time grows each time that the canary is not back. */
 int64_t hw_canary_wait(const struct hw_hearing *h, size_t k, struct hw_mono now);
 /*
- * A device needs a delivery of this filter, and its pair of barriers is back. The canary that was sent before the pair
- * is not back, and is noted as missed. No canary is noted as missed if none has ever come back, or if canaries are
- * known not to come back: perhaps only their topic cannot be read, and this proves nothing about the filter.
+ * Notes the canary of a filter as missed. A device needs a delivery of this filter, and its pair of barriers is back,
+ * but the canary that was sent before the pair is not. No canary is noted as missed if none has ever come back, or if
+ * canaries are known not to come back: perhaps only their topic cannot be read, and this proves nothing about the
+ * filter.
  */
 void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k);
 /* Gives up the canary that is out, if it is overdue. */
@@ -71,7 +72,7 @@ void hw_canary_give_up(struct hw_hearing *h, const struct hw_sight *s, struct hw
  * was given up, and not again until a canary comes back. If the group is deaf by then, the report of the deafness is
  * enough. */
 bool hw_canary_report(struct hw_hearing *h, struct hw_mono now, size_t k);
-/* The first instant at which a canary may have to be sent, reported or given up. */
+/* Returns the first instant at which a canary may have to be sent, reported or given up. */
 struct hw_mono hw_canary_next(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k);
 
 #endif

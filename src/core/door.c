@@ -159,8 +159,8 @@ static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 		goes_on(m, now, i);
 }
 
-/* HW_FLAG_ONCE: only one message of the device has arrived. An offline device was online before, so this is at least
- * its second message. For a forgotten device, it is the first. */
+/* Makes a device online. HW_FLAG_ONCE means that only one message of the device has arrived. An offline device was
+ * online before, so this is at least its second message. For a forgotten device, it is the first. */
 static void go_online(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -184,7 +184,7 @@ static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, cons
 	return true;
 }
 
-/* How long a goodbye is held before the device is judged. If the goodbye may be older than the device's last
+/* Returns how long a goodbye is held before the device is judged. If the goodbye may be older than the device's last
  * heartbeat, it is held for half the timeout: a device that still runs sends its next heartbeat within that time. */
 static int64_t hold_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
@@ -193,8 +193,8 @@ static int64_t hold_ns(const struct hw_monitor *m, struct hw_now now, const stru
 	return (longer ? half_ms : delay_ms) * HW_NS_PER_MS;
 }
 
-/* When a held goodbye is judged: after hold_ns(), or at the device's deadline if that is earlier. While the group's
- * upstream returns: not before the end of the grace. */
+/* Returns when a held goodbye is judged: after hold_ns(), or at the device's deadline if that is earlier. While the
+ * group's upstream returns: not before the end of the grace. */
 static struct hw_seen held_until(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	struct hw_seen seen = hw_monitor_seen(m, now), held = hw_seen_add(seen, hold_ns(m, now, d));

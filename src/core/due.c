@@ -22,7 +22,7 @@
 
 /* --- barriers and blindness -------------------------------------------------- */
 
-/* The highest tag that a suspect waits for; 0: there is no suspect. Tags never decrease along the queue. */
+/* Returns the highest tag that a suspect waits for; 0: there is no suspect. Tags never decrease along the queue. */
 static uint64_t last_tag(const struct hw_monitor *m)
 {
 	return m->suspects.length ? hw_wheel_node(&m->wheel, m->suspects.tail)->due : 0;
@@ -42,7 +42,8 @@ static bool blind_changed(const struct hw_monitor *m)
 	                         : b->periods != m->reported.period;
 }
 
-/* A blindness that ended before it was reported still gets both reports, begin and end. */
+/* Reports the begin or the end of a blindness. A blindness that ended before it was reported still gets both
+ * reports. */
 static bool report_blind(struct hw_monitor *m, struct hw_out *out)
 {
 	const struct hw_blind *b = &m->sight.blind;
@@ -340,7 +341,7 @@ static bool take_key_due(struct hw_monitor *m, struct hw_now now, unsigned *budg
 
 /* --- sweeps ------------------------------------------------------------------ */
 
-/* The next used record of a sweep; HW_NIL: the sweep is over, or the budget is used up. */
+/* Returns the next used record of a sweep; HW_NIL: the sweep is over, or the budget is used up. */
 static uint32_t sweep_next(struct hw_monitor *m, struct hw_sweep *s, unsigned *budget)
 {
 	uint32_t bound = hw_registry_bound(m->registry);

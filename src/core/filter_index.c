@@ -63,7 +63,7 @@ static const char *level_after(const char *level, size_t len)
 	return level[len] ? level + len + 1 : NULL;
 }
 
-/* The slot of a child, or the free slot where it belongs. */
+/* Returns the slot of a child, or the free slot where it belongs. */
 static uint32_t *slot_of(const struct hw_filter_index *x, uint32_t parent, const char *level, size_t len)
 {
 	uint64_t h = hw_fnv64(hw_fnv64(HW_FNV64_BEGIN, &parent, sizeof(parent)), level, len);
@@ -204,7 +204,8 @@ static bool compare(const struct search *s, const char *filter, bool each,
 	return false;
 }
 
-/* `rest`: the remaining levels of the searched filter; NULL: there are none. */
+/* Visits the stored filters below a node that cover the rest of the searched filter. `rest`: its remaining levels;
+ * NULL: there are none. Returns whether a visit has returned true. */
 static bool find_covers(const struct search *s, uint32_t at, const char *rest)
 {
 	const struct hw_filter_node *n = &s->x->nodes[at];

@@ -24,9 +24,9 @@ void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq);
  * is 0), returns the wall clock. */
 uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint32_t i);
 
-/* The next record to take over; HW_NIL: none is left, or the budget is used up. */
+/* Returns the next record to take over; HW_NIL: none is left, or the budget is used up. */
 uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget);
-/* From now on this node decides for the device: applies the notes about it. */
+/* Called when this node begins to decide for the device. Applies the notes about the device. */
 void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 #endif

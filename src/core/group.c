@@ -100,7 +100,8 @@ static int compile_goodbyes(struct hw_group *group, const struct hw_group_spec *
 	return rc;
 }
 
-/* Counts in `*n` the templates that are compiled so far. On an error the caller releases only these. */
+/* Compiles a list of templates. Counts in `*n` the templates that are compiled so far. On an error the caller
+ * releases only these. */
 static int compile_list(struct hw_topic *list, size_t *n, const char *const *texts, size_t n_texts,
                         enum hw_topic_kind kind)
 {
@@ -559,8 +560,8 @@ size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const ch
 	return g->id_prefix_len + (size_t)n;
 }
 
-/* The id without the group's id_prefix, if the id has it: a device from before a reload may lack it. An id is never the
- * prefix alone. */
+/* Returns the id without the group's id_prefix, if the id has it: a device from before a reload may lack it. An id
+ * is never the prefix alone. */
 static struct hw_value without_prefix(const struct hw_group *g, const char *id, size_t id_len)
 {
 	size_t n = g->id_prefix_len;

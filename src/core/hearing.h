@@ -84,13 +84,13 @@ void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, 
 
 /* Call until it requests nothing. */
 struct hw_hearing_do hw_hearing_step(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now);
-/* The first instant at which hw_hearing_step() may have work. */
+/* Returns the first instant at which hw_hearing_step() may have work. */
 struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now);
 
-/* When the deafness of this filter ends if no message arrives; INT64_MAX: never. */
+/* Returns when the deafness of this filter ends if no message arrives; INT64_MAX: never. */
 struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t filter);
-/* When the deafness of this filter ends if other filters of the group deliver its devices' heartbeats until then.
- * INT64_MAX: they do not end this deafness. */
+/* Returns when the deafness of this filter ends if other filters of the group deliver its devices' heartbeats until
+ * then. INT64_MAX: they do not end this deafness. */
 struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_mono now, size_t filter);
 
 /* Notes that the upstream of a group is down, or is up. After it is up again, a grace passes before the group is no

@@ -119,13 +119,14 @@ struct hw_mono hw_hearing_last(const struct hw_hearing *h, size_t k);
 /* Whether the filter's silence counts as silence of its devices, without a proof that the filter delivers. */
 bool hw_hearing_believes(const struct hw_hearing *h, size_t k);
 /*
- * When the filter's silence counts as silence of its devices, if no message arrives until then. A silent device thus
- * becomes offline three timeouts, but at least 30 s, after the filter's last message. The group is deaf until one
+ * Returns when the filter's silence counts as silence of its devices, if no message arrives until then. A silent device
+ * thus becomes offline three timeouts, but at least 30 s, after the filter's last message. The group is deaf until one
  * timeout before that. The last timeout passes on the group's clock.
  */
 struct hw_mono hw_hearing_believed_at(const struct hw_hearing *h, size_t k);
 
-/* The index in `brought` of a group's filter; the index of an unused element if the filter is not in the table. */
+/* Returns the index in `brought` of a group's filter; the index of an unused element if the filter is not in the
+ * table. */
 static inline uint32_t hw_hearing_filter_of(const struct hw_hearing *h, uint16_t group, size_t index)
 {
 	const struct hw_hearing_group *g = &h->group[group];

@@ -222,7 +222,7 @@ static void take_canary(struct hw_monitor *m, struct hw_now now, const struct hw
 		               p->seq);
 }
 
-/* A topic that the configuration ignores may still be that of a canary. */
+/* Handles a message on a topic that the configuration ignores, because it may be that of a canary. */
 static void take_ignored(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg)
 {
 	struct hw_payload p;
@@ -259,7 +259,7 @@ static bool is_flagged(const struct hw_monitor *m, const struct hw_message *msg,
 	return msg->retained && !m->groups.all[group]->retained;
 }
 
-/* The number of the group's filter that matched a message, in the form that a device's will_on stores. */
+/* Returns the number of the group's filter that matched a message, in the form that a device's will_on stores. */
 static unsigned number_of_filter(const struct hw_monitor *m, const struct hw_message *msg)
 {
 	uint16_t group = 0;

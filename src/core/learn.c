@@ -59,7 +59,7 @@ static inline unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* The level of `ms`. log2(1 + x) is taken as x + x (1 - x) (0.42 - 0.135 x), which is 0.001 off at most. */
+/* Returns the level of `ms`. log2(1 + x) is taken as x + x (1 - x) (0.42 - 0.135 x), which is 0.001 off at most. */
 static unsigned level(int64_t ms)
 {
 	if (ms < 1)
@@ -70,7 +70,7 @@ static unsigned level(int64_t ms)
 	return least(octave * OCTAVE + (unsigned)((log * OCTAVE + ONE - 1) >> 16), LEVEL_MAX);
 }
 
-/* The inverse, with 2^x taken as 1 + x - x (1 - x) (0.343 - 0.074 (1 - x)). */
+/* The inverse of level(). Takes 2^x as 1 + x - x (1 - x) (0.343 - 0.074 (1 - x)). */
 static int64_t time_ms(unsigned l)
 {
 	unsigned octave = l / OCTAVE;

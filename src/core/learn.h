@@ -41,23 +41,24 @@ struct hw_learn_rules {
 };
 
 /*
- * `mistakes` in each `per_ms` are allowed: 24 a day to 1 in ten years. A timeout is at least `least_gaps` (1 .. 10)
- * median gaps, and between `min_ms` and `max_ms`. All values have to be within the bounds of monitor.conf(5).
+ * Sets the rules. `mistakes` in each `per_ms` are allowed: 24 a day to 1 in ten years. A timeout is at least
+ * `least_gaps` (1 .. 10) median gaps, and between `min_ms` and `max_ms`. All values must be within the bounds of
+ * monitor.conf(5).
  */
 void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t max_ms, unsigned mistakes,
                          int64_t per_ms, unsigned least_gaps);
 
 /*
- * A gap of `gap_ms` ended at `now_ms` (wall clock; a step of the clock shortens or lengthens one window). The device
- * counts as offline in the gap if the gap is longer than the timeout of before. Returns the timeout of the next gap in
- * ms; before HW_LEARN_FIRST_GAPS gaps it is timeout_max_ms.
+ * Learns a gap of `gap_ms` that ended at `now_ms` (wall clock; a step of the clock shortens or lengthens one window).
+ * The device counts as offline in the gap if the gap is longer than the timeout that was in force. Returns the timeout
+ * of the next gap in ms; before HW_LEARN_FIRST_GAPS gaps it is timeout_max_ms.
  */
 int64_t hw_learn_gap(struct hw_gaps *gaps, const struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms);
 
 /* The timeout in ms; 0: too few gaps were seen. */
 int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *rules);
 
-/* For display. Times in ms, rounded up by at most 1 %; 0: no gap was seen. */
+/* Values for display. Times are in ms, rounded up by at most 1 %; 0: no gap was seen. */
 unsigned hw_learn_seen(const struct hw_gaps *gaps);     /* number of gaps, up to HW_LEARN_COUNT_MAX */
 unsigned hw_learn_mistakes(const struct hw_gaps *gaps); /* gaps longer than the timeout, up to HW_LEARN_COUNT_MAX */
 int64_t hw_learn_median_ms(const struct hw_gaps *gaps);

@@ -12,7 +12,7 @@ static uint32_t home(const struct hw_left_out *l, uint64_t hash)
 	return (uint32_t)hash & (l->cap - 1);
 }
 
-/* The slot of this hash, or the free slot where it belongs. */
+/* Returns the slot of this hash, or the free slot where it belongs. */
 static uint32_t seek(const struct hw_left_out *l, uint64_t hash)
 {
 	uint32_t at = home(l, hash);

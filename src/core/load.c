@@ -150,8 +150,8 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 		hw_monitor_arm_offline(m, now, i, too_few ? 0 : s->gone_ms);
 }
 
-/* If a device has set two timeouts, the longer one is in force. Their order is unknown, and no device may go offline
- * too early. */
+/* Sets a device's own timeout from the store. If the device has set two timeouts, the longer one is in force: their
+ * order is unknown, and no device may go offline too early. */
 static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeout_ms)
 {
 	struct hw_extra *x = hw_device_extra(hw_monitor_at(m, i));

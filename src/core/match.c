@@ -41,7 +41,7 @@ static size_t count_statuses(const struct hw_groups *g)
 	return g->n_order + (g->n > g->n_order ? g->n : 0); /* without retired groups, `order` has them all */
 }
 
-/* The groups of the file, in its order, precede the retired ones. */
+/* Returns the index of the i-th group. The groups of the file, in its order, precede the retired ones. */
 static uint16_t group_at(const struct hw_groups *g, size_t i)
 {
 	return (uint16_t)(i < g->n_order ? g->order[i] : i - g->n_order);

@@ -45,8 +45,8 @@ int hw_monitor_fit_groups(struct hw_monitor *m, size_t n)
 	return 0;
 }
 
-/* The pace is a quarter of the shortest timeout in use, within limits. So a standstill of the broker is detected
- * before the timeout of a device ends because of it. */
+/* Sets the regular interval of barriers to a quarter of the shortest timeout in use, within limits. So a standstill
+ * of the broker is detected before the timeout of a device ends because of it. */
 static void set_pace(struct hw_monitor *m)
 {
 	int64_t shortest_ms = m->own_timeout.in_force_ms;

@@ -228,8 +228,8 @@ static inline struct hw_seen hw_monitor_group_seen(const struct hw_monitor *m, s
 	return hw_hearing_seen(&m->hearing, group, hw_monitor_seen(m, now));
 }
 
-/* A counter of the group's blind periods, noted with a goodbye. If it has another value when the goodbye is judged,
- * the group was blind meanwhile. */
+/* Returns a counter of the group's blind periods, which is noted with a goodbye. If the counter has another value
+ * when the goodbye is judged, the group was blind meanwhile. */
 static inline uint8_t hw_monitor_periods(const struct hw_monitor *m, uint16_t group)
 {
 	return (m->sight.blind.periods + m->hearing.group[group].blind.periods) & 0x3f;

@@ -14,7 +14,7 @@ void hw_parent_wait(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 /* Checks some parents and waits. All are checked once a second. Returns false if nothing is left to check now. */
 bool hw_parent_check_next(struct hw_monitor *m, struct hw_now now, unsigned *budget);
-/* When hw_parent_check_next() has work again; INT64_MAX: never. */
+/* Returns when hw_parent_check_next() has work again; INT64_MAX: never. */
 struct hw_mono hw_parent_check_at(const struct hw_monitor *m, struct hw_now now);
 
 #endif

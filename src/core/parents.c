@@ -82,7 +82,7 @@ static int make_parent(struct hw_parents *p, const struct hw_registry *records, 
 	return 0;
 }
 
-/* A parent that is in the queue is not removed now, but when it leaves the queue. */
+/* Removes a parent without children. A parent that is in the queue is removed only when it leaves the queue. */
 static void drop_unused(struct hw_parents *p, uint32_t parent)
 {
 	if (p->parent[parent].children == 0 && !p->parent[parent].queued)
@@ -111,8 +111,8 @@ static uint32_t take_bond(struct hw_parents *p)
 	return ++p->used_bonds;
 }
 
-/* A new bond is inserted before the first of the ring. So a scan that began at the first is over before it reaches
- * the new bond. */
+/* Inserts a new bond before the first of the parent's ring. So a scan that began at the first is over before it
+ * reaches the new bond. */
 static void join(struct hw_parents *p, uint32_t bond, uint32_t parent)
 {
 	struct hw_parent *to = &p->parent[parent];
@@ -183,8 +183,8 @@ static void drop_bonds(struct hw_parents *p, struct hw_parent_cell *c)
 	}
 }
 
-/* Old bonds are removed last. Their parents may be removed with them, and `ids` may point to the ids of these
- * parents. */
+/* Sets the parents of a child. Old bonds are removed last. Their parents may be removed with them, and `ids` may
+ * point to the ids of these parents. */
 int hw_parents_set(struct hw_parents *p, const struct hw_registry *records, const uint8_t key[16], uint32_t child,
                    const struct hw_id *ids, unsigned n, uint32_t hash, bool *changed)
 {

@@ -4,8 +4,8 @@
 
 #include "heartwheel/fnv.h"
 
-/* The upper bits of FNV hardly differ between short ids that differ in the last byte. So the finalizer of MurmurHash3
- * (Appleby) mixes them. */
+/* Returns a hash of the device's id. The upper bits of FNV hardly differ between short ids that differ in the last
+ * byte. So the finalizer of MurmurHash3 (Appleby) mixes them. */
 static uint32_t hash_of(const struct hw_device *d)
 {
 	struct hw_id id = hw_device_id(d);

@@ -402,7 +402,7 @@ void hw_registry_find_prefetched(const struct hw_registry *r, const struct hw_id
 	}
 }
 
-/* `far`: the id's memory outside of the record; NULL: the id is stored in the record. */
+/* Stores an id in a record. `far`: the id's memory outside of the record; NULL: the id is stored in the record. */
 static void put_id(struct hw_device *d, const char *id, size_t len, uint8_t *far)
 {
 	if (far != NULL) {

@@ -66,8 +66,8 @@ struct hw_report hw_report_over(const struct hw_report *below, const struct hw_r
 
 /* --- packed ------------------------------------------------------------------------------------------------------- */
 
-/* A packed report: one byte of HW_HAS_*, one byte with a bit for each number that takes 4 bytes, then the fields in
- * order. */
+/* Whether a number takes 4 bytes in a packed report. A packed report has one byte of HW_HAS_*, one byte with a bit
+ * for each number that takes 4 bytes, then the fields in order. */
 
 static bool is_short(double v)
 {

@@ -156,8 +156,8 @@ static bool is_ready(const struct hw_schedule *s, uint32_t i)
 	return at(s, i)->node.place == HW_PLACE_QUEUE;
 }
 
-/* The wheel cannot go back. When Redis' clock has gone back, all entries move into a new wheel that starts at the
- * present time. */
+/* Moves all entries into a new wheel that starts at the present time, because Redis' clock has gone back and the
+ * wheel cannot go back. */
 static void rebuild(struct hw_schedule *s, struct hw_mono now)
 {
 	s->base_ms = hw_schedule_redis_ms(s, now);
@@ -676,7 +676,8 @@ static struct hw_mono claim_due(const struct hw_schedule *s, struct hw_mono now)
 	return allowed(s) ? now : hw_mono_add(now, HW_NS_PER_S / 50);
 }
 
-/* When the next page may be read. HORIZON waits until answers to OVERDUE show that the clock is known and not held. */
+/* Returns when the next page may be read. HORIZON waits until answers to OVERDUE show that the clock is known and
+ * not held. */
 static struct hw_mono page_due(const struct hw_schedule *s, struct hw_mono now)
 {
 	const struct walk *overdue = &s->walks[OVERDUE], *horizon = &s->walks[HORIZON];

@@ -392,8 +392,9 @@ static bool one_is_behind(const struct hw_sight *s, struct hw_mono now)
 	return s->sent > back && now.ns - sent_at(s, back + 1).ns > TICK_NS;
 }
 
-/* A message that is read now passed the broker after the last barrier that is back on every source was sent. So the
- * message is newer than all that was read before that barrier was sent, whatever source delivered it. */
+/* Whether a message that is read now may be older than the device's last heartbeat. The message passed the broker
+ * after the last barrier that is back on every source was sent. So it is newer than all that was read before that
+ * barrier was sent, whatever source delivered it. */
 bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
 {
 	int64_t age_ms = now.ns / HW_NS_PER_MS - heard_ms;
@@ -428,7 +429,7 @@ struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag)
 	return sent_at(s, first);
 }
 
-/* When the next barrier is due; HW_MONO_NEVER: none is due, or none may be sent. */
+/* Returns when the next barrier is due; HW_MONO_NEVER: none is due, or none may be sent. */
 static struct hw_mono barrier_due(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {
 	if (!all_up(s))
@@ -463,8 +464,9 @@ static bool denial_is_known(const struct hw_sight *s)
 }
 
 /*
- * When to check a publisher that cannot send. The first check is when a barrier is due. The second is barrier_timeout
- * later, and is skipped only if a barrier has come back. A publisher that connects for moments does not skip it.
+ * Returns when to check a publisher that cannot send. The first check is when a barrier is due. The second is
+ * barrier_timeout later, and is skipped only if a barrier has come back. A publisher that connects for moments does not
+ * skip it.
  */
 static struct hw_mono mute_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {
@@ -503,8 +505,8 @@ static struct hw_mono unanswered_at(const struct hw_sight *s)
 	return HW_MONO_NEVER;
 }
 
-/* When the broker counts as silent on the barriers' connection, whatever arrives on other connections. HW_MONO_NEVER:
- * every barrier is answered. */
+/* Returns when the broker counts as silent on the barriers' connection, whatever arrives on other connections.
+ * HW_MONO_NEVER: every barrier is answered. */
 static struct hw_mono silent_at(const struct hw_sight *s)
 {
 	struct hw_mono at = unanswered_at(s);
@@ -548,8 +550,8 @@ static struct hw_mono silence_due(const struct hw_sight *s)
 	return blinds || silent.ns > s->reopen_at.ns ? silent : s->reopen_at;
 }
 
-/* Since when a source that is up has delivered nothing while a barrier is not back. HW_MONO_NEVER: the source is down,
- * or all barriers are back. */
+/* Returns since when a source that is up has delivered nothing while a barrier is not back. HW_MONO_NEVER: the
+ * source is down, or all barriers are back. */
 static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sight_source *r)
 {
 	if (!r->up || s->sent <= r->back)
@@ -573,8 +575,8 @@ static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_
 	return hw_mono_sooner(hw_mono_add(quiet, s->timeout_ns), hw_mono_add(out, 2 * s->timeout_ns));
 }
 
-/* After how long without messages a source stands still. This is at most barrier_timeout: then the connection is
- * reopened and messages of the silence are lost, so the monitor must be blind by then. */
+/* Returns after how long without messages a source stands still. This is at most barrier_timeout: then the
+ * connection is reopened and messages of the silence are lost, so the monitor must be blind by then. */
 static int64_t still_after(const struct hw_sight *s)
 {
 	int64_t after_ns = max64(s->slow_ns, 4 * s->rtt_ns);
@@ -594,7 +596,8 @@ static void stand_still(struct hw_sight *s, struct hw_sight_source *r, struct hw
 	begin_pause(s, HW_CAUSE_STANDSTILL, quiet, false);
 }
 
-/* When barriers that are stuck while other messages arrive begin the cause `barrier`. HW_MONO_NEVER: none is stuck. */
+/* Returns when barriers that are stuck while other messages arrive begin the cause `barrier`. HW_MONO_NEVER: none is
+ * stuck. */
 static struct hw_mono hangs_at(const struct hw_sight *s, const struct hw_sight_source *r)
 {
 	if (!r->lasts || s->sent <= r->back)
@@ -623,8 +626,8 @@ static bool check_source(struct hw_sight *s, struct hw_sight_source *r, struct h
 	return true;
 }
 
-/* When a grace ends. If the check is late, messages may have been read after `at` while the seeing clock stood still.
- * The grace then ends after the last of them. */
+/* Returns when a grace ends. If the check is late, messages may have been read after `at` while the seeing clock
+ * stood still. The grace then ends after the last of them. */
 static struct hw_mono end_of_grace(const struct hw_sight *s, struct hw_mono at)
 {
 	for (unsigned i = 0; i < s->n_sources; i++)

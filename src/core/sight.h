@@ -139,7 +139,7 @@ bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int
 /* Whether a suspect with this tag may be judged. */
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag);
 
-/* When the first barrier of the pair that proves this tag was sent; long ago if that is no longer known. */
+/* Returns when the first barrier of the pair that proves this tag was sent; long ago if that is no longer known. */
 struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag);
 
 /* Whether the monitor is blind only for a grace, and does receive the devices' messages. */

@@ -28,8 +28,8 @@ static inline uint64_t hw_sip_word(const uint8_t *p)
 	       (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
 }
 
-/* The bytes after the last whole word of an input. If the input has more than 8 bytes, reads its last eight bytes and
- * shifts them, because copying single bytes would cost more than a round. */
+/* Returns the bytes after the last whole word of an input. If the input has more than 8 bytes, reads its last eight
+ * bytes and shifts them, because copying single bytes would cost more than a round. */
 static inline uint64_t hw_sip_rest(const uint8_t *bytes, size_t len)
 {
 	size_t left = len % 8;

@@ -268,7 +268,7 @@ struct hw_value hw_topic_capture(const struct hw_topic *t, unsigned k, bool *sev
 	return (struct hw_value){"", 0};
 }
 
-/* The index of a name among the captures of a template, or HW_SLOT_NONE. */
+/* Returns the index of a name among the captures of a template, or HW_SLOT_NONE. */
 static uint8_t find_capture(const struct hw_topic *t, struct hw_value name)
 {
 	bool several;

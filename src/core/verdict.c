@@ -29,8 +29,8 @@ static bool has_goodbye(const struct hw_device *d)
 	return d->flags & HW_FLAG_GOODBYE;
 }
 
-/* Loading is over, and the store has no record of the device. A heartbeat cancels its goodbye: no barrier has proven
- * the goodbye, and at the start any will may come from a broker that stood still. */
+/* Decides when loading is over and the store has no record of the device. A heartbeat cancels its goodbye: no
+ * barrier has proven the goodbye, and at the start any will may come from a broker that stood still. */
 static struct hw_verdict on_settled(const struct hw_device *d, const struct hw_evidence *e)
 {
 	if (hw_device_state(d) != HW_STATE_PROVISIONAL)
@@ -39,7 +39,8 @@ static struct hw_verdict on_settled(const struct hw_device *d, const struct hw_e
 	return is_all ? offline(HW_REASON_WILL, -1) : online();
 }
 
-/* A goodbye that came over MQTT stays, although the device's key still exists. */
+/* Decides about a heartbeat or a key of a device. A goodbye that came over MQTT stays, although the device's key
+ * still exists. */
 static struct hw_verdict on_life(const struct hw_device *d, const struct hw_evidence *e)
 {
 	switch (hw_device_state(d)) {
@@ -54,7 +55,8 @@ static struct hw_verdict on_life(const struct hw_device *d, const struct hw_evid
 	}
 }
 
-/* An online device sends a goodbye. If it sent one before, the repeated goodbye must not delay the judgement. */
+/* Decides about a goodbye of an online device. If the device sent one before, the repeated goodbye must not delay
+ * the judgement. */
 static struct hw_verdict on_goodbye_online(const struct hw_device *d, const struct hw_evidence *e)
 {
 	if (e->blind)
@@ -94,8 +96,8 @@ static struct hw_verdict on_due(const struct hw_device *d, const struct hw_evide
 }
 
 /*
- * The pair of barriers is back. The device stays online if it was heard since it became a suspect, or if the monitor
- * was blind after its goodbye; otherwise it becomes offline.
+ * Decides when the pair of barriers is back. The device stays online if it was heard since it became a suspect, or if
+ * the monitor was blind after its goodbye; otherwise it becomes offline.
  *
  * If messages arrive late, the deadline may have moved, and may have passed again before the pair came back. The pair
  * proves nothing about messages that were sent after its first barrier, so another pair is needed.
@@ -119,9 +121,9 @@ static struct hw_verdict on_proven(const struct hw_device *d, const struct hw_ev
 	return e->by_key ? offline(HW_REASON_KEYSPACE, -1) : offline(HW_REASON_TIMEOUT, e->late_ns);
 }
 
-/* The key of an online device is missing. The device stays online by its heartbeats if it sends any, and also if no
- * key of another program was known. A device that has sent heartbeats and is overdue is judged by the rule for
- * heartbeats. */
+/* Decides when the key of an online device is missing. The device stays online by its heartbeats if it sends any,
+ * and also if no key of another program was known. A device that has sent heartbeats and is overdue is judged by the
+ * rule for heartbeats. */
 static struct hw_verdict on_key_gone(const struct hw_evidence *e)
 {
 	if (!e->by_key || (e->beats && !e->overdue))

@@ -35,7 +35,7 @@ static unsigned slot_of(uint64_t tick, unsigned level)
 	return (unsigned)(tick / span[level] % HW_WHEEL_SLOTS);
 }
 
-/* The highest level that has a slot boundary at this tick; 0: only level 0. */
+/* Returns the highest level that has a slot boundary at this tick; 0: only level 0. */
 static uint8_t boundary_of(uint64_t tick)
 {
 	uint8_t level = 0;
@@ -126,7 +126,7 @@ void hw_wheel_del(struct hw_wheel *w, uint32_t i)
 	w->length--;
 }
 
-/* The tick at which the cursor must stop for the entries of a level; UINT64_MAX: there are none. */
+/* Returns the tick at which the cursor must stop for the entries of a level; UINT64_MAX: there are none. */
 static uint64_t next_stop(const struct hw_wheel *w, unsigned level)
 {
 	uint32_t occupied = w->occupied[level];

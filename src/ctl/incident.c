@@ -31,7 +31,7 @@ enum hw_paint hw_incident_paint(const cJSON *incident)
 	return hw_member_has(incident, "by") || is_silenced(incident) ? HW_DIM : HW_BAD;
 }
 
-/* "0mwzeeskwg1a  open          gateway ga is offline since 14:39:16: ...". */
+/* Prints a line: "0mwzeeskwg1a  open          gateway ga is offline since 14:39:16: ...". */
 static void print_line(const struct hw_ctl *ctl, const cJSON *i)
 {
 	bool acknowledged = hw_member_has(i, "by") && is_open(i);

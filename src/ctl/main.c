@@ -212,7 +212,7 @@ static const struct hw_command commands[] = {
 	{.name = NULL},
 };
 
-/* The word with which the command line begins: that of the family, or the command's own. */
+/* Returns the word with which the command line begins: that of the family, or the command's own. */
 static const char *first_word(const struct hw_command *c)
 {
 	return c->family->name ? c->family->name : c->name;

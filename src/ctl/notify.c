@@ -19,7 +19,8 @@ static enum hw_paint paint_of(const char *result)
 	return strcmp(result, "waiting") == 0 ? HW_WARN : HW_BAD;
 }
 
-/* "sent (status 200)", "given up (status 404): no such topic", "given up after 3 tries: it ended with status 3". */
+/* Prints the result of a message: "sent (status 200)", "given up (status 404): no such topic", "given up after 3
+ * tries: it ended with status 3". */
 static void print_result(const struct hw_ctl *ctl, const cJSON *e)
 {
 	const char *result = hw_member_text(e, "result"), *words = hw_member_text(e, "words");

@@ -188,7 +188,8 @@ bool hw_text_unescape(char *text)
 
 #define WORD_MAX 64
 
-/* Optimal string alignment (Damerau 1964, Levenshtein 1966), with three rows of the table. */
+/* Returns the distance of two words: optimal string alignment (Damerau 1964, Levenshtein 1966), with three rows of
+ * the table. */
 unsigned hw_text_distance(const char *a, const char *b)
 {
 	unsigned rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *row = rows[2];

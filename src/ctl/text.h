@@ -59,10 +59,11 @@ const char *hw_paint(const struct hw_screen *s, enum hw_paint p);
 /* The colour of a device's state. */
 enum hw_paint hw_state_paint(const char *state);
 
-/* 1234567 as "1,234,567". Returns `buf` of HW_SPAN_MAX bytes. */
+/* Writes a number with commas: 1234567 as "1,234,567". Returns `buf` of HW_SPAN_MAX bytes. */
 char *hw_text_count(int64_t n, char *buf);
 
-/* "350ms", "13s", "2m13s", "3h", "5d3h": the two largest units. Returns `buf` of HW_SPAN_MAX bytes. */
+/* Writes a time span in its two largest units: "350ms", "13s", "2m13s", "3h", "5d3h". Returns `buf` of HW_SPAN_MAX
+ * bytes. */
 char *hw_text_span(int64_t ms, char *buf);
 /* "2m13s ago"; "now" below a second, or in the future. */
 char *hw_text_ago(int64_t ms, char *buf);

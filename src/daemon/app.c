@@ -142,8 +142,8 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_app_retained_tick(a, now);
 }
 
-/* During a stop the ticks are shorter, so that its end is detected soon. Work that is due each second is still done
- * once a second. */
+/* Called at each tick. During a stop the ticks are shorter, so that its end is detected soon. Work that is due each
+ * second is still done once a second. */
 static void on_tick(void *arg)
 {
 	struct hw_app *a = arg;

@@ -7,7 +7,7 @@
 
 /* The month that contains the time. */
 int hw_month_of(int64_t ms);
-/* The first millisecond of the month. A month ends where the next one begins. */
+/* Returns the first millisecond of the month. A month ends where the next one begins. */
 int64_t hw_month_begin(int month);
 int hw_month_next(int month);
 /* The first millisecond of the day. */

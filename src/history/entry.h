@@ -42,7 +42,7 @@ static inline const char *hw_entry_stream_name(enum hw_stream stream)
 	return names[stream];
 }
 
-/* A stream id as one number with the same order: 42 bits of ms, 21 bits of sequence. */
+/* Returns a stream id as one number with the same order: 42 bits of ms, 21 bits of sequence. */
 static inline int64_t hw_entry_number(struct hw_stream_id at)
 {
 	uint64_t n = at.seq < (1U << 21) ? at.seq : (1U << 21) - 1;

@@ -511,7 +511,7 @@ static void account_hashes(struct hw_importer *c, const struct hw_source_page *p
 }
 
 /*
- * After a gap, reads the hash of each device, which contains the device's last transition. Redis writes the hash and
+ * Reads the hash of each device after a gap. The hash contains the device's last transition. Redis writes the hash and
  * the stream's entry in one step. So a transition that is in the hash, but not in the stream up to its end at that
  * time, was lost in the gap.
  */

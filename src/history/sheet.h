@@ -21,7 +21,7 @@ struct hw_sheet {
 	bool fresh; /* the next cell is the first of its row */
 };
 
-/* `rows`: name of the array; `head`: names of the columns, separated by commas */
+/* Begins a sheet. `rows`: name of the array; `head`: names of the columns, separated by commas */
 void hw_sheet_begin(struct hw_sheet *s, struct evbuffer *out, bool csv);
 void hw_sheet_open(struct hw_sheet *s, const char *rows, const char *head);
 void hw_sheet_row(struct hw_sheet *s);

@@ -78,7 +78,7 @@ int64_t hw_sql_column_int(struct hw_sql_stmt *q, int i);
 int64_t hw_sql_column_ms(struct hw_sql_stmt *q, int i);
 bool hw_sql_column_is_null(struct hw_sql_stmt *q, int i);
 const char *hw_sql_column_text(struct hw_sql_stmt *q, int i, size_t *len);
-/* The row number that the last insertion by hw_sql_do() got. */
+/* Returns the row number that the last insertion by hw_sql_do() got. */
 int64_t hw_sql_inserted(struct hw_sql_stmt *q);
 
 /* Begins a transaction that may write from its start. Returns 0 or -EIO. */

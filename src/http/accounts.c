@@ -251,7 +251,7 @@ void hw_accounts_fini(struct hw_accounts *a)
 	*a = (struct hw_accounts){0};
 }
 
-/* The accounts sorted by name; the caller frees the list. NULL: no accounts, or no memory. */
+/* Returns the accounts sorted by name; the caller frees the list. NULL: no accounts, or no memory. */
 static const struct hw_account **by_names(const struct hw_accounts *a)
 {
 	const struct hw_account **list = a && a->n ? calloc(a->n, sizeof(*list)) : NULL;

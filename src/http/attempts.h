@@ -29,9 +29,9 @@ struct hw_attempts {
 	size_t n;
 };
 
-/* The key of an address. All addresses of an IPv6 /64 network share a key. */
+/* Writes the key of an address. All addresses of an IPv6 /64 network share a key. */
 void hw_attempts_key(const unsigned char address[HW_IP_BYTES], unsigned char from[HW_IP_BYTES]);
-/* For how many more ms the address is closed; 0: it is not closed. */
+/* Returns for how many more ms the address is closed; 0: it is not closed. */
 int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms);
 /* Counts a wrong token. Returns true if it closes the address. */
 bool hw_attempts_wrong(struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms);

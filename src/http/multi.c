@@ -41,7 +41,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	check(m);
 }
 
-/* libcurl's socket callback. `kept` is the event for the socket; each change replaces the event. */
+/* Called by libcurl when a socket changes. `kept` is the event for the socket; each change replaces the event. */
 static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *kept)
 {
 	struct hw_multi *m = arg;

@@ -350,8 +350,8 @@ static const char *user_of(struct evhttp_request *req)
 	return user ? user : "";
 }
 
-/* A GET may last for hours. So GETs may not use all transfers: some are left for requests that change something, some
- * for the unix socket, and some for other users. */
+/* Whether too many transfers are open for another GET. A GET may last for hours. So GETs may not use all transfers:
+ * some are left for requests that change something, some for the unix socket, and some for other users. */
 static bool is_too_much(const struct hw_proxy *p, struct evhttp_request *req)
 {
 	unsigned remote = 0, same = 0;

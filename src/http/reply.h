@@ -28,7 +28,7 @@ void hw_reply_as(struct evhttp_request *req, int code, const char *content_type,
 bool hw_is_head(struct evhttp_request *req);
 /* Answers "ok", a line of text. */
 void hw_reply_ok(struct evhttp_request *req);
-/* A route that answers "ok" as long as the loop runs, whichever connection is down. `arg` is not used. */
+/* Answers "ok" as long as the loop runs, whichever connection is down. `arg` is not used. */
 void hw_serve_alive(void *arg, struct evhttp_request *req, const char *rest);
 /* Answers {"error":"why"}. */
 void hw_reply_error(struct evhttp_request *req, int code, const char *why);

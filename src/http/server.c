@@ -68,7 +68,7 @@ static void forget_user(const struct hw_http_front *front, struct evhttp_request
 		;
 }
 
-/* The numeric address of this server that the client connected to; "" on a unix socket. */
+/* Writes the numeric address of this server that the client connected to; "" on a unix socket. */
 static void read_local_address(struct evhttp_request *req, char *text, size_t cap)
 {
 	struct bufferevent *bev = evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));

@@ -68,7 +68,8 @@ static int clear_stale(const struct sockaddr_un *sa)
 	return unlink(sa->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* `fd`: the socket's file (O_PATH). Its mode can only be changed through /proc. */
+/* Sets the group and mode of the socket's file. `fd`: that file (O_PATH). Its mode can only be changed through
+ * /proc. */
 static int set_owner(int fd, const char *group)
 {
 	char path[32];

@@ -28,11 +28,12 @@ struct hw_tls_stats {
 	uint64_t waits; /* times when the next handshake was delayed */
 };
 
-/* `cert`: PEM file with the certificate and its chain; `key`: its private key, without a password. Returns 0 with *out
- * for hw_tls_take() or hw_tls_discard(); -ENOMEM; or -EINVAL with the file and the error in `why`. */
+/* Reads a certificate and its key. `cert`: PEM file with the certificate and its chain; `key`: its private key,
+ * without a password. Returns 0 with *out for hw_tls_take() or hw_tls_discard(); -ENOMEM; or -EINVAL with the file
+ * and the error in `why`. */
 int hw_tls_read(struct ssl_ctx_st **out, const char *cert, const char *key, char *why, size_t cap);
 void hw_tls_discard(struct ssl_ctx_st *files);
-/* Usable after hw_tls_take(). Returns NULL without memory. */
+/* Creates the TLS of an address, which is usable after hw_tls_take(). Returns NULL without memory. */
 struct hw_tls *hw_tls_new(struct event_base *base);
 /* Uses the files for new connections. */
 void hw_tls_take(struct hw_tls *t, struct ssl_ctx_st *files);

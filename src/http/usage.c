@@ -23,7 +23,8 @@ static double seconds_of(clockid_t clock)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The second field is a name with any characters, so parsing begins after the last parenthesis. See proc(5). */
+/* Parses /proc/self/stat. The second field is a name with any characters, so parsing begins after the last
+ * parenthesis. See proc(5). */
 static bool parse(const char *stat, struct usage *u)
 {
 	unsigned long long user, system, start, virtual;

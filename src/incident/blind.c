@@ -119,7 +119,7 @@ static void follow(struct hw_incidents *e, struct hw_incident **i, int64_t since
 	}
 }
 
-/* Since when no monitor has renewed its sight record; 0: one has renewed it within blind_after. */
+/* Returns since when no monitor has renewed its sight record; 0: one has renewed it within blind_after. */
 static int64_t not_renewed_since(const struct hw_incidents *e)
 {
 	int64_t after = e->conf.blind_after_ms;

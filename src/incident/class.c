@@ -96,8 +96,8 @@ static void dismiss(struct hw_incidents *e, struct hw_incident *i)
 	}
 }
 
-/* Down devices have left `i`, or have moved to `into` (NULL: they have left). If `i` has no down device any more, it
- * is merged into `into`, or ends. */
+/* Called when down devices have left `i`, or have moved to `into` (NULL: they have left). If `i` has no down device
+ * any more, it is merged into `into`, or ends. */
 static void emptied(struct hw_incidents *e, struct hw_incident *i, struct hw_incident *into)
 {
 	if (!i || i->state != HW_INCIDENT_OPEN || i->down > 0)
@@ -231,7 +231,7 @@ static void set_class(struct hw_incidents *e, struct hw_incident_device *d, enum
 		take_along(e, d);
 }
 
-/* A pending or unreachable device becomes down after `ms`, not counting the time in which its node is blind. */
+/* Makes a pending or unreachable device down after `ms`, not counting the time in which its node is blind. */
 static void wait(struct hw_incidents *e, struct hw_incident_device *d, int64_t ms)
 {
 	d->class_end = e->now + ms;

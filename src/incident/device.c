@@ -146,8 +146,8 @@ struct hw_incident_device *hw_device_latest_parent(const struct hw_incident_devi
 	return latest;
 }
 
-/* How long a device waits after its parent has returned. The parent may return for one heartbeat and fail again; this
- * time is long enough for the parent's new deadline to pass. */
+/* Returns how long a device waits after its parent has returned. The parent may return for one heartbeat and fail
+ * again; this time is long enough for the parent's new deadline to pass. */
 int64_t hw_device_settle_ms(const struct hw_incident_device *d)
 {
 	int64_t longest = 0;

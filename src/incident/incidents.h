@@ -166,7 +166,7 @@ int hw_incidents_load_sent(struct hw_incidents *e, const char *incident, const c
 /* Loads a receiver's hash. `from_ms` 0: unknown. If messages were being sent, hw_incidents_load_sending() is called
  * for each. */
 int hw_incidents_load_receiver(struct hw_incidents *e, const char *receiver, uint64_t n, int64_t from_ms);
-/* `incident`: for an `each` receiver, the incident of the message; else NULL. */
+/* Loads a message that is being sent. `incident`: for an `each` receiver, the incident of the message; else NULL. */
 int hw_incidents_load_sending(struct hw_incidents *e, const char *receiver, uint64_t number, const char *incident);
 
 struct hw_incident_entry; /* below */
@@ -211,8 +211,8 @@ int hw_incidents_group(struct hw_incidents *e, struct hw_now now, const char *gr
 void hw_incidents_sight_renewed(struct hw_incidents *e, struct hw_now now);
 /* Redis answers, or does not. */
 void hw_incidents_redis(struct hw_incidents *e, struct hw_now now, bool up);
-/* `behind`: the oldest unread entry of a stream is older than HW_INCIDENT_BEHIND. Only news of blindness are sent
- * then. */
+/* Notes whether the oldest unread entry of a stream is older than HW_INCIDENT_BEHIND. If so, only news of blindness
+ * are sent. */
 void hw_incidents_behind(struct hw_incidents *e, bool behind);
 /* Sets the group and labels of a device, if the device is known here, also as a parent. Returns 0 or -ENOMEM. */
 int hw_incidents_describe(struct hw_incidents *e, struct hw_now now, const char *id, const char *group,
@@ -248,7 +248,7 @@ int hw_incidents_unsilence(struct hw_incidents *e, struct hw_now now, const char
 /* Does the work that is due, with at most HW_INCIDENT_STEP visits. Returns whether more is due; the caller then calls
  * it again before it takes messages. */
 bool hw_incidents_step(struct hw_incidents *e, struct hw_now now);
-/* When to call hw_incidents_step() and hw_incidents_message() if nothing else happens. */
+/* Returns when to call hw_incidents_step() and hw_incidents_message() if nothing else happens. */
 struct hw_mono hw_incidents_due(const struct hw_incidents *e);
 
 /* An incident as it is shown and stored. The texts are borrowed until the next call that changes the engine. NULL:

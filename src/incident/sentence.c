@@ -124,7 +124,7 @@ static void add_time(struct text *t, int64_t wall_ms, hw_window_clock *clock)
 	add(t, "%02d:%02d:%02d", reads.tm_hour, reads.tm_min, reads.tm_sec);
 }
 
-/* "since 14:39:16", or "from 14:39:16 to 14:41:02" if it is over. */
+/* Writes "since 14:39:16", or "from 14:39:16 to 14:41:02" if the incident is over. */
 static void add_span(struct text *t, const struct hw_incident_view *v, hw_window_clock *clock)
 {
 	bool open = v->state == HW_INCIDENT_OPEN;

@@ -39,8 +39,8 @@ static bool asked_for(const redisReadTask *task)
 	return good || (!task->parent && task->type == REDIS_REPLY_ERROR) || refuse(task);
 }
 
-/* After SUBSCRIBE or PSUBSCRIBE, hiredis takes the first string of a message as its kind. Returns whether it is one
- * of the kinds that hiredis handles safely. */
+/* Whether hiredis handles a message of this kind safely. After SUBSCRIBE or PSUBSCRIBE, hiredis takes the first
+ * string of a message as its kind. */
 static bool is_news(const redisReadTask *task, const char *text, size_t len)
 {
 	static const char *const news[] = {"message", "subscribe", "pmessage", "psubscribe"};

@@ -42,7 +42,8 @@ void hw_copies_fini(struct hw_copies *c);
 /* Whether a message is a copy of the one before. `now_ms`: monotonic. Without memory, no message counts as a copy. */
 bool hw_copies_is_one(const struct hw_copies *c, struct hw_copies_of *of, const struct hw_reader_event *message,
                       int64_t now_ms);
-/* Must be called before the broker delivers its retained messages again. They are no copies of the messages before. */
+/* Forgets the last message. Must be called before the broker delivers its retained messages again, because these are
+ * no copies of the messages before. */
 void hw_copies_of_forget(struct hw_copies_of *of);
 void hw_copies_of_fini(struct hw_copies_of *of);
 

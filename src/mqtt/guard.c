@@ -26,8 +26,8 @@ static enum hw_guard_answer stop(const struct hw_packet_check *c, struct hw_why 
 	return HW_GUARD_STOP;
 }
 
-/* `seen` bytes are in the socket, but `bytes` are needed. If the stream has ended, the library is called to read the
- * end. */
+/* Waits until `bytes` bytes are in the socket, where `seen` are now. If the stream has ended, the library is called
+ * to read the end. */
 static enum hw_guard_answer wait_for(struct hw_guard *g, int fd, size_t seen, size_t bytes)
 {
 	if (hw_receive_ended(fd))

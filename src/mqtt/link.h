@@ -93,7 +93,7 @@ int hw_link_write(struct hw_link *l);
  * -1 if the connection is lost, with the reason in `why`.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
-/* How long an open connection does not need hw_link_tend(): a quarter of the keepalive after the last call. */
+/* Returns how long an open connection does not need hw_link_tend(): a quarter of the keepalive after the last call. */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
 /* Returns true, and sets `why`, if an acknowledgement is overdue. It will never come, and until then its message
  * would use a place in the window. */

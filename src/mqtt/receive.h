@@ -13,7 +13,7 @@
 void hw_receive_widen(int fd);
 /* Bytes to be read; 0 if unknown. */
 size_t hw_receive_waiting(int fd);
-/* How full the buffer is, in percent, with `waiting` bytes to be read. */
+/* Returns how full the buffer is, in percent, with `waiting` bytes to be read. */
 unsigned hw_receive_percent(int fd, size_t waiting);
 /* Makes the socket readable only if it contains at least `bytes` bytes, or at the end of the stream. 1 is the default.
  */

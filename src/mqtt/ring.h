@@ -14,7 +14,7 @@
 
 struct hw_ring;
 
-/* `bytes` is rounded up to a power of two. Returns NULL without memory or descriptors. */
+/* Creates a ring. `bytes` is rounded up to a power of two. Returns NULL without memory or descriptors. */
 struct hw_ring *hw_ring_new(size_t bytes);
 void hw_ring_free(struct hw_ring *r);
 
@@ -34,8 +34,8 @@ int hw_ring_room_fd(const struct hw_ring *r);
  * records taken so far. */
 const void *hw_ring_take(struct hw_ring *r, size_t *size);
 void hw_ring_release(struct hw_ring *r);
-/* Consumer. A descriptor that is readable when records wait. Before it sleeps, the consumer calls hw_ring_rest(), which
- * returns false if records have come meanwhile. */
+/* Consumer. Returns a descriptor that is readable when records wait. Before it sleeps, the consumer calls
+ * hw_ring_rest(), which returns false if records have come meanwhile. */
 int hw_ring_fd(const struct hw_ring *r);
 bool hw_ring_rest(struct hw_ring *r);
 

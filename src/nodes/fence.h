@@ -78,7 +78,7 @@ struct hw_fence {
 	bool overflow; /* too many peers have claims: no partition passes until reader 0 has read all presences again */
 };
 
-/* `node`: the name of this node; borrowed for the call. Initially there is no session, no reader and no claim. */
+/* Initialises a fence, without a session, a reader or a claim. `node`: the name of this node; borrowed for the call. */
 void hw_fence_init(struct hw_fence *f, const char *node);
 
 /* Sets the epoch with which this node claims p from now on. 0: the node no longer claims p. */

@@ -113,12 +113,13 @@ struct hw_nodes_order {
 /* Returns the next order; false: there is none. Before the next call, the caller carries out the order or reports that
  * it is lost. */
 bool hw_nodes_next(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out);
-/* When to call hw_nodes_next() again if no event comes before. */
+/* Returns when to call hw_nodes_next() again if no event comes before. */
 struct hw_mono hw_nodes_due(const struct hw_nodes *n, struct hw_now now);
 
 /* --- Redis -------------------------------------------------------------------------------------------------------- */
 
-/* up: Redis is connected, perhaps to another master. down: the connection is lost, and so are all unanswered orders. */
+/* Called when the connection to Redis changes. up: Redis is connected, perhaps to another master. down: the
+ * connection is lost, and so are all unanswered orders. */
 void hw_nodes_redis(struct hw_nodes *n, struct hw_now now, bool up);
 
 enum hw_nodes_result {

@@ -11,8 +11,8 @@
 
 #include "heartwheel/partition.h"
 
-/* The weight of node `node` for partition `p`: XXH64 of "P NODE", with seed 0. The preferred owner of p is the node
- * with the greatest weight. */
+/* Returns the weight of node `node` for partition `p`: XXH64 of "P NODE", with seed 0. The preferred owner of p is
+ * the node with the greatest weight. */
 uint64_t hw_partition_weight(unsigned p, const char *node);
 
 /* XXH64 (Collet, "xxHash fast digest algorithm", version 0.1.1, section 3) with seed 0. */

@@ -292,8 +292,8 @@ static void read_denied(struct hw_cluster_answer *out, const redisReply *text)
 		hw_trouble_text(text->str, out->denied);
 }
 
-/* If an answer contains no owners, its digest must be the one that this node knows. Otherwise calls have crossed,
- * and the next answer must contain all owners. */
+/* Keeps the digest of an answer. If the answer contains no owners, its digest must be the one that this node knows.
+ * Otherwise calls have crossed, and the next answer must contain all owners. */
 static void keep_digest(struct hw_cluster *c, const struct hw_cluster_answer *out, const char *digest)
 {
 	if (out->nodes.owners)

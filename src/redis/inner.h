@@ -416,7 +416,7 @@ void hw_hints_lost(struct hw_redis *r);
 /* Reads the sight record before this run writes one; then calls `then`. */
 void hw_sight_record_read(struct hw_redis *r, void (*then)(struct hw_redis *r));
 void hw_sight_record_lost(struct hw_redis *r);
-/* The time until which the writer of a sight record has seen the fleet; 0: there is none. */
+/* Returns the time until which the writer of a sight record has seen the fleet; 0: there is none. */
 int64_t hw_sight_record_ms(const struct hw_redis *r, const redisReply *reply);
 
 /* monitors.c */

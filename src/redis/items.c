@@ -14,7 +14,8 @@ _Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND && HW_AT_FULL_KIND == HW_AT_P
 _Static_assert((int)HW_AT_KEY_CONNECTED == HW_KEY_CONNECTED && (int)HW_AT_KEY_STATE == HW_KEY_STATE, "scripts/places");
 _Static_assert((int)HW_AT_KEY_DISCONNECTED == HW_KEY_DISCONNECTED, "scripts/places");
 
-/* How many arguments add_extra() adds: a name and a value each for own_timeout, once and every reported field. */
+/* Returns how many arguments add_extra() adds: a name and a value each for own_timeout, once and every reported
+ * field. */
 static unsigned extra_args(const struct hw_device *d)
 {
 	unsigned n = d->flags & HW_FLAG_ONCE ? 2 : 0;

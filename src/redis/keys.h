@@ -36,7 +36,7 @@ struct hw_keys {
 int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id);
 void hw_keys_fini(struct hw_keys *k);
 
-/* The largest number of bytes that hw_keys_device() writes. */
+/* Returns the largest number of bytes that hw_keys_device() writes. */
 size_t hw_keys_device_max(const struct hw_keys *k);
 
 /* Writes the name of a device's key, without a NUL, and returns its length. `id_len` is at most HW_ID_MAX. */

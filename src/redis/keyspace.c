@@ -450,7 +450,7 @@ static const struct hw_redis_link_ops ttl_link_ops = {on_ttl_ready, on_ttl_lost,
 
 /* --- the connection for notifications ----------------------------------------------------------------------------- */
 
-/* In a cluster: subscribes by a pattern to the channels on which the nodes announce their own writes. */
+/* Subscribes by a pattern to the channels on which the nodes of a cluster announce their own writes. */
 static int subscribe_to_all(struct hw_keyspace *ks)
 {
 	const char *argv[] = {"PSUBSCRIBE", ks->keys.self_match};

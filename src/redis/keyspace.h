@@ -87,7 +87,7 @@ void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device);
 
 bool hw_keyspace_up(const struct hw_keyspace *ks);
 const struct hw_keyspace_stats *hw_keyspace_stats(struct hw_keyspace *ks);
-/* The name of the notification that notifications[place] counts, such as "set" or "expired". */
+/* Returns the name of the notification that notifications[place] counts, such as "set" or "expired". */
 const char *hw_keyspace_event_name(unsigned place);
 
 #endif

@@ -199,7 +199,7 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 	return true;
 }
 
-/* For how long no node was watching the fleet before this run began. */
+/* Returns for how long no node was watching the fleet before this run began. */
 static int64_t down_ms(const struct hw_redis *r)
 {
 	int64_t ms = r->started_wall_ms - r->sight_record.newest_ms;
@@ -253,7 +253,7 @@ static void finish(struct hw_redis *r)
 	hw_plan_pump(r);
 }
 
-/* When every request is answered, starts the next stage or ends the load. */
+/* Starts the next stage of the load, or ends the load, when every request is answered. */
 static void go_on(struct hw_redis *r)
 {
 	struct hw_load *l = &r->load;

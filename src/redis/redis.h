@@ -172,7 +172,8 @@ bool hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn);
 bool hw_redis_read_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn);
 /* Whether this run's entry was not renewed for so long that another monitor may have taken its place. */
 bool hw_redis_may_be_replaced(const struct hw_redis *r);
-/* While `withheld`, no transition, refresh or snapshot is written; what is pending stays pending. */
+/* Stops the writes while `withheld`: no transition, refresh or snapshot is written, and what is pending stays
+ * pending. */
 void hw_redis_withhold(struct hw_redis *r, bool withheld);
 /* Removes the entry for good. Returns true if it is removed, or if it cannot be removed. The caller repeats the call
  * until then. After the removal, the `fn` of hw_redis_enter() is called once more. */
@@ -222,9 +223,9 @@ bool hw_redis_up(const struct hw_redis *r);
  */
 const char *hw_redis_refusal(const struct hw_redis *r);
 const char *hw_redis_refusal_name(const struct hw_redis *r);
-/* The names that hw_redis_refusal_name() can return, by index; NULL after the last. */
+/* Returns the names that hw_redis_refusal_name() can return, by index; NULL after the last. */
 const char *hw_redis_refusal_names(unsigned i);
-/* When the link went down, monotonic; {0} while it is up. */
+/* Returns when the link went down, monotonic; {0} while it is up. */
 struct hw_mono hw_redis_down_since(const struct hw_redis *r);
 /* Writes to device:monitor:NODE_ID until when this monitor has seen the fleet. Called each second with the wall-clock
  * time, and before a clean stop. */
@@ -242,8 +243,8 @@ struct hw_sighting {
 void hw_redis_sighting(struct hw_redis *r, const struct hw_sighting *e);
 /* Whether no period is pending, or no period can be written now. */
 bool hw_redis_sightings_idle(const struct hw_redis *r);
-/* Until when the previous run saw the fleet, by the sight record that was found at the first connect; 0: there was
- * none. */
+/* Returns until when the previous run saw the fleet, by the sight record that was found at the first connect; 0:
+ * there was none. */
 int64_t hw_redis_old_seen_ms(const struct hw_redis *r);
 
 /* Called each second: starts timers for which there was no memory before. */
@@ -268,10 +269,10 @@ bool hw_redis_doubts(struct hw_redis *r);
  */
 typedef void hw_redis_fenced(void *arg, bool known, bool has_record);
 int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg);
-/* With ops.owner: the run id of the server of the present connection (server_run_id.h); "" if there is no connection,
- * or if Redis does not report it. */
+/* Returns the run id of the server of the present connection (server_run_id.h), with ops.owner; "" if there is no
+ * connection, or if Redis does not report it. */
 const char *hw_redis_server(const struct hw_redis *r);
-/* Redis' clock when it was last read. *at receives when that was (monotonic). 0: not read yet. */
+/* Returns Redis' clock when it was last read. *at receives when that was (monotonic). 0: not read yet. */
 int64_t hw_redis_clock(const struct hw_redis *r, struct hw_mono *at);
 const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r);
 

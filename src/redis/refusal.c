@@ -47,7 +47,7 @@ enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char 
 	return kind;
 }
 
-/* The kinds of calls that are pending or in flight, as bits. */
+/* Returns the kinds of calls that are pending or in flight, as bits. */
 static unsigned pending_calls(const struct hw_redis *r)
 {
 	const struct hw_sink *s = &r->sink;

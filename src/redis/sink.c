@@ -122,7 +122,7 @@ static uint32_t bite(const struct hw_redis *r, uint32_t bound)
 	return n < HW_SWEEP_BITE ? HW_SWEEP_BITE : n < HW_SWEEP_WAITING_MAX ? (uint32_t)n : HW_SWEEP_WAITING_MAX;
 }
 
-/* One step of the sweep: queues refreshes. If the store's data of a device differ, the answer to its refresh
+/* Makes one step of the sweep: queues refreshes. If the store's data of a device differ, the answer to its refresh
  * requests a snapshot. */
 static void sweep(struct hw_redis *r)
 {

@@ -66,8 +66,8 @@ void hw_tail_free(struct hw_tail *t);
 void hw_tail_from(struct hw_tail *t, struct hw_stream_id offset);
 /* The offset up to which entries have been reported. */
 struct hw_stream_id hw_tail_offset(const struct hw_tail *t);
-/* The run id of the Redis server to which the offset belongs. "": it is not known yet, or a gap is about to be
- * reported. "?": Redis does not report it. */
+/* Returns the run id of the Redis server to which the offset belongs. "": it is not known yet, or a gap is about to
+ * be reported. "?": Redis does not report it. */
 const char *hw_tail_server(const struct hw_tail *t);
 /* Whether the offset was the end of the stream when it was last checked. */
 bool hw_tail_at_end(const struct hw_tail *t);

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The parent: waits until the child is ready or has ended. */
+/* Waits in the parent until the child is ready or has ended. */
 static _Noreturn void wait_for_child(pid_t child, int fd)
 {
 	char ready;

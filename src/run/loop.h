@@ -36,7 +36,7 @@ struct hw_loop {
 int hw_loop_init(struct hw_loop *l, const struct hw_loop_ops *ops, void *arg);
 /* Blocks SIGHUP and SIGUSR1 until hw_loop_start(), so that these signals do not kill a starting daemon. */
 void hw_loop_hold_signals(void);
-/* From now on the loop handles signals. Starts the tick and the watchdog. Returns 0 or -errno. */
+/* Starts the tick and the watchdog. From now on the loop handles signals. Returns 0 or -errno. */
 int hw_loop_start(struct hw_loop *l);
 /* Runs until hw_loop_stop(). Returns 0, or -EIO if libevent failed. */
 int hw_loop_run(struct hw_loop *l);

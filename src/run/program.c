@@ -131,8 +131,8 @@ int hw_program_listen(struct hw_daemon *d, struct hw_http *http, const char *soc
 
 /* --- main ------------------------------------------------------------------------------------------------------- */
 
-/* What -t prints after it has read the file without errors. With -v also the whole configuration, including presets and
- * defaults. */
+/* Prints the result of -t after the file was read without errors. With -v also the whole configuration, including
+ * presets and defaults. */
 static void report_test(const struct hw_program *p, const void *conf, const struct hw_options *o)
 {
 	if (p->warn)

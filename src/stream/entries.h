@@ -13,9 +13,9 @@
 
 /* Reads an entry's id. Returns false if `entry` is malformed. A deleted entry has an id but no fields. */
 bool hw_stream_entry_id(const redisReply *entry, struct hw_stream_id *id);
-/* The names and values of an entry, alternating. NULL: a deleted entry. */
+/* Returns the names and values of an entry, alternating. NULL: a deleted entry. */
 const redisReply *hw_stream_entry_fields(const redisReply *entry);
-/* The id of the newest entry, if `reply` answers XREVRANGE key + - COUNT 1. {0, 0}: the stream has no entry. */
+/* Returns the id of the newest entry, if `reply` answers XREVRANGE key + - COUNT 1. {0, 0}: the stream has no entry. */
 struct hw_stream_id hw_stream_newest(const redisReply *reply);
 /* The entries after an offset. */
 struct hw_stream_page {
@@ -28,7 +28,7 @@ struct hw_stream_page {
 };
 /* Reads the answer to hw_stream_range() with the same `after` and `count`. Returns false if it is malformed. */
 bool hw_stream_page_read(const redisReply *reply, struct hw_stream_id after, size_t count, struct hw_stream_page *page);
-/* The entries of the stream `key`, if `reply` answers XREAD or XREADGROUP. NULL: there are none. */
+/* Returns the entries of the stream `key`, if `reply` answers XREAD or XREADGROUP. NULL: there are none. */
 const redisReply *hw_stream_entries(const redisReply *reply, const char *key);
 
 #endif

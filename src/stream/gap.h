@@ -38,8 +38,9 @@ struct hw_stream_gap {
 };
 
 /*
- * The entry at `cursor` is not in the stream any more. Describes the missing entries in *gap, and moves *cursor to the
- * offset after which reading continues. A cursor with added < 0 moves to the stream's start, without a gap.
+ * Called when the entry at `cursor` is not in the stream any more. Describes the missing entries in *gap, and moves
+ * *cursor to the offset after which reading continues. A cursor with added < 0 moves to the stream's start, without a
+ * gap.
  */
 void hw_stream_gap_find(struct hw_stream_cursor *cursor, const struct hw_stream_info *info, struct hw_stream_gap *gap);
 

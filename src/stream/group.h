@@ -58,7 +58,7 @@ struct hw_stream_group {
 
 void hw_stream_group_init(struct hw_stream_group *g, const struct hw_stream_group_conf *conf,
                           const struct hw_stream_group_ops *ops, void *arg);
-/* The connection is ready, or entries that were not acknowledged must be reported again. */
+/* Called when the connection is ready, or when entries that were not acknowledged must be reported again. */
 void hw_stream_group_up(struct hw_stream_group *g);
 void hw_stream_group_down(struct hw_stream_group *g);
 /* Requests the next entries, unless an answer is still awaited. */

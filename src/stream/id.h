@@ -30,7 +30,7 @@ const char *hw_stream_id_print(struct hw_stream_id id, char text[HW_STREAM_ID_TE
 int hw_stream_id_compare(struct hw_stream_id a, struct hw_stream_id b);
 /* Returns the least id after this one. For the greatest id returns the same id: 0-0 would mean the whole stream. */
 struct hw_stream_id hw_stream_id_next(struct hw_stream_id id);
-/* The greatest id before this one. For {0, 0} returns {0, 0}. */
+/* Returns the greatest id before this one. For {0, 0} returns {0, 0}. */
 struct hw_stream_id hw_stream_id_previous(struct hw_stream_id id);
 
 #endif

@@ -27,7 +27,8 @@ enum hw_task_state hw_task_state_of(const char *name, size_t len)
 	return s;
 }
 
-/* RFC 9562, section 5.8: all bits except those of version and variant, 122 bits, may be chosen freely. */
+/* Makes a UUID of a digest. By RFC 9562, section 5.8, all bits except those of version and variant, 122 bits, may be
+ * chosen freely. */
 static void make_uuid(struct hw_task_id *id, const unsigned char *digest)
 {
 	memcpy(id->bytes, digest, sizeof(id->bytes));

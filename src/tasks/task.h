@@ -38,7 +38,7 @@ enum hw_task_state {
 	HW_TASK_CANCELLED,
 	HW_TASK_STATES
 };
-/* The name of a state; "unknown" for HW_TASK_STATES, which a record in Redis may contain. */
+/* Returns the name of a state; "unknown" for HW_TASK_STATES, which a record in Redis may contain. */
 const char *hw_task_state_name(enum hw_task_state s);
 /* HW_TASK_STATES if the name is not that of a state. */
 enum hw_task_state hw_task_state_of(const char *name, size_t len);

@@ -12,7 +12,7 @@
 #include "http/access.h"
 #include "http/query.h"
 
-/* The user that the forwarding daemon has admitted; "" for a request on the socket itself. */
+/* Returns the user that the forwarding daemon has admitted; "" for a request on the socket itself. */
 static const char *user_of(struct evhttp_request *req)
 {
 	const char *user = evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER);

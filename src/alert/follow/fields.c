@@ -78,7 +78,7 @@ bool hw_incident_id_is_valid(const char *id)
 
 /* --- devices ------------------------------------------------------------------------------------------------------ */
 
-/* The ids of the parents; NULL: none, or one of them is not valid. */
+/* Returns the ids of the parents; NULL: none, or one of them is not valid. */
 static const char *parents_of(const redisReply *fields)
 {
 	const char *text = hw_field_text(fields, "parent");

@@ -21,9 +21,9 @@ struct hw_alert_app;
 struct hw_alert_follow;
 
 enum hw_alert_stream { HW_ALERT_EVENTS, HW_ALERT_HEARD, HW_ALERT_TASKS, HW_ALERT_STREAMS };
-/* "events", "parent_heard", "tasks": the field `at:NAME` of device:alert. */
+/* Returns "events", "parent_heard" or "tasks": the NAME in the field `at:NAME` of device:alert. */
 const char *hw_alert_stream_name(enum hw_alert_stream s);
-/* The stream's key, in a buffer of HW_ALERT_KEY_MAX bytes. */
+/* Returns the stream's key, in a buffer of HW_ALERT_KEY_MAX bytes. */
 const char *hw_alert_stream_key(const struct hw_alert_app *a, enum hw_alert_stream s, char *buf);
 
 struct hw_alert_offset {

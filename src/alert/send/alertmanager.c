@@ -44,8 +44,8 @@ static void label_name(const char *name, char *out, size_t cap)
 			*c = '_';
 }
 
-/* If two labels have the same name after label_name(), the second one is left out: a JSON object with the same key
- * twice is invalid. */
+/* Writes the labels of a device. If two labels have the same name after label_name(), leaves the second one out: a
+ * JSON object with the same key twice is invalid. */
 static void put_labels(struct hw_json *j, const cJSON *labels)
 {
 	char names[LABELS_MAX][LABEL_MAX];

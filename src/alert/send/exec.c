@@ -146,7 +146,7 @@ static int file_actions(posix_spawn_file_actions_t *a, int in)
 	return rc;
 }
 
-/* The child gets an empty signal mask and the default SIGPIPE. */
+/* Sets the signals of the child: an empty signal mask and the default SIGPIPE. */
 static int attributes(posix_spawnattr_t *a)
 {
 	sigset_t none, pipe_only;

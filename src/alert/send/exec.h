@@ -11,8 +11,8 @@ struct event_base;
 struct hw_exec;
 struct hw_note;
 
-/* The program has ended. `why` is NULL if its exit status is 0. `status`: its exit status, or HW_EXEC_NO_STATUS. Called
- * from the loop, never from a function of this header. May start the next program. */
+/* Called when the program has ended. `why` is NULL if its exit status is 0. `status`: its exit status, or
+ * HW_EXEC_NO_STATUS. Called from the loop, never from a function of this header. May start the next program. */
 typedef void hw_exec_done(void *arg, int status, const char *why);
 
 struct hw_exec *hw_exec_new(struct event_base *base, hw_exec_done *done, void *arg);

@@ -11,10 +11,11 @@ struct hw_note;
 
 /* Each returns a note for hw_note_free(), or NULL without memory. */
 
-/* exec, webhook, ntfy, slack, smtp: by the receiver's template. `json` is the message's own text. */
+/* Makes the message of exec, webhook, ntfy, slack and smtp, by the receiver's template. `json` is the message's own
+ * text. */
 struct hw_note *hw_form_template(const struct hw_receiver_settings *c, const struct hw_send_message *m,
                                  const char *json, size_t len);
-/* An event of PagerDuty's Events API v2 for the first news of the message. `resolve`: the event ends a test. */
+/* Makes an event of PagerDuty's Events API v2 for the first news of the message. `resolve`: the event ends a test. */
 struct hw_note *hw_form_pagerduty(const struct hw_receiver_secrets *s, const struct hw_send_message *m, bool resolve);
 
 /* hw_form_alert_labels(): the labels of an alert for Alertmanager's API v2. Labels identify the alert, so they stay

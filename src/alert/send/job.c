@@ -21,7 +21,7 @@
 #define HELD_MS    1000
 #define OTHERS_MS  1000 /* the servers after the first one that took the message */
 
-/* If there is no memory for the timer, the next try follows at once. */
+/* Sets the job's timer. If there is no memory for it, the next try follows at once. */
 static void wait_for(struct hw_job *job, int64_t ms)
 {
 	const struct timeval tv = {ms / 1000, ms % 1000 * 1000};
@@ -138,8 +138,8 @@ static void end_try(struct hw_job *job)
 		try_later(job);
 }
 
-/* With several servers, the message has arrived if any server has accepted it. Otherwise there is another try,
- * unless every server has refused it for good. */
+/* Called with the result of a try. With several servers, the message has arrived if any server has accepted it.
+ * Otherwise there is another try, unless every server has refused it for good. */
 static void on_try(void *arg, const struct hw_try_result *r)
 {
 	struct hw_job *job = arg;

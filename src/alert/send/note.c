@@ -58,7 +58,7 @@ static char *filled(const char *format, const struct hw_fields *f)
 
 /* --- headers ------------------------------------------------------------------ */
 
-/* The length of the whole characters in the first `max` bytes of `text`, but at least one character. */
+/* Returns the length of the whole characters in the first `max` bytes of `text`, but at least one character. */
 static size_t whole_characters(const char *text, size_t len, size_t max)
 {
 	size_t n = 0, more;
@@ -194,7 +194,7 @@ static void quoted_printable(struct evbuffer *b, const char *text)
 	evbuffer_add(b, "\r\n", 2);
 }
 
-/* The names in "Date:" must be English, whatever the locale (RFC 5322, section 3.3). */
+/* Writes the header "Date:". Its names must be English, whatever the locale (RFC 5322, section 3.3). */
 static void add_date(struct evbuffer *b, int64_t now_ms)
 {
 	static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};

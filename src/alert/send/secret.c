@@ -29,7 +29,7 @@ void hw_receiver_secrets_fini(struct hw_receiver_secrets *s)
 	forget(&s->password);
 }
 
-/* Each character must be printable, because a blank or a control character in a key would end a header. `least`: the
+/* Whether each character is printable. A blank or a control character in a key would end a header. `least`: the
  * lowest character allowed. */
 static bool is_printable(const char *text, char least)
 {

@@ -19,7 +19,7 @@ int hw_receiver_secrets_read(struct hw_receiver_secrets *out, const struct hw_re
 /* Wipes them. Zeroed storage is allowed. */
 void hw_receiver_secrets_fini(struct hw_receiver_secrets *s);
 
-/* The address of a receiver: its url, the URL in its key file, or PagerDuty's own. */
+/* Returns the address of a receiver: its url, the URL in its key file, or PagerDuty's own. */
 const char *hw_receiver_url(const struct hw_receiver_settings *r, const struct hw_receiver_secrets *s);
 
 #endif

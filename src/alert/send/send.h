@@ -33,7 +33,7 @@ struct hw_senders;
 
 enum hw_send_result { HW_SEND_WAITING, HW_SEND_SENT, HW_SEND_GIVEN_UP, HW_SEND_DROPPED, HW_SEND_RESULTS };
 
-/* "waiting", "sent", "given_up", "dropped" (hw_senders_reset() alone). */
+/* Returns "waiting", "sent", "given_up" or "dropped" (only by hw_senders_reset()). */
 const char *hw_send_result_name(enum hw_send_result r);
 
 /* Called from the loop only, never from a function of this header. */
@@ -49,8 +49,8 @@ struct hw_senders_calls {
 	void (*trouble)(void *arg, const char *receiver, const char *text);
 };
 
-/* Initially there are no receivers. `node` is shown in test messages; `node` and `calls` are copied. Returns NULL
- * without memory. */
+/* Creates the senders, without receivers. `node` is shown in test messages; `node` and `calls` are copied. Returns
+ * NULL without memory. */
 struct hw_senders *hw_senders_new(struct event_base *base, const struct hw_senders_calls *calls, const char *node);
 /* Cancels what is being sent, without done(). `s` may be NULL. */
 void hw_senders_free(struct hw_senders *s);
@@ -95,7 +95,7 @@ void hw_senders_wake(struct hw_senders *s);
 /* Messages that wait or are being sent, of all receivers. */
 size_t hw_senders_waiting(const struct hw_senders *s);
 
-/* GET /v1/receivers: writes the member "receivers", an array with each receiver's type, address without secrets,
+/* Writes the member "receivers" for GET /v1/receivers: an array with each receiver's type, address without secrets,
  * counts, and its last HW_SEND_PAST messages. */
 void hw_senders_show(const struct hw_senders *s, struct hw_json *j);
 /* Like hw_senders_show(), for one receiver: writes the members to an open object. Returns 0 or -ENOENT. */
@@ -111,7 +111,7 @@ struct hw_send_stats {
 	                                   * none waits */
 };
 size_t hw_senders_count(const struct hw_senders *s);
-/* For `i` < hw_senders_count(): the receivers in the order of the configuration. */
+/* Describes receiver `i` < hw_senders_count(), in the order of the configuration. */
 void hw_senders_stats(const struct hw_senders *s, size_t i, struct hw_send_stats *out);
 /* Messages that were dropped with their receivers. */
 uint64_t hw_senders_dropped(const struct hw_senders *s);

@@ -101,7 +101,7 @@ static bool is_given(const struct judging *j, const char *key)
 	return origin(j, key)->line;
 }
 
-/* If `holds` is false, reports `why` for `key`; or for the section, if the key is not in the file. */
+/* Reports `why` if `holds` is false: for `key`, or for the section if the key is not in the file. */
 static void require(const struct judging *j, bool holds, const char *key, const char *why)
 {
 	const struct hw_conf_origin *o = origin(j, key);

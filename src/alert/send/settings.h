@@ -69,8 +69,8 @@ extern const struct hw_conf_choice hw_receiver_types[];
 	{"receiver", "remind", HW_CONF_DURATION, HW_RECEIVER_AT(remind_ms), .min = 0, .max = 30 * HW_CONF_DAY, .dflt = "0", .live = true}
 /* clang-format on */
 
-/* The rules of a section, for a table's `judge`. Called after hw_conf_draft_defaults() for the section. The caller
- * checks `match`, like that of a silence. */
+/* Applies the rules of a section, for a table's `judge`. Called after hw_conf_draft_defaults() for the section. The
+ * caller checks `match`, like that of a silence. */
 void hw_receiver_judge(struct hw_conf_draft *d, const struct hw_receiver_settings *r, struct hw_conf_origins *origins);
 
 /* Checks the files of a receiver on this machine. Returns 0; or -errno, with the key in *key and the reason in

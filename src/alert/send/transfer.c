@@ -117,9 +117,9 @@ static size_t on_upload(char *buf, size_t size, size_t n, void *arg)
 }
 
 /*
- * When a connection to a mail server ends, libcurl sends QUIT and waits up to two minutes for the reply, in a loop of
- * its own. A silent mail server would block the daemon for that time, and the reply is not needed. So when libcurl has
- * sent QUIT, the socket is shut down for reading. libcurl then sees the end of the connection at once.
+ * Shuts the socket down for reading when libcurl has sent QUIT, so that libcurl sees the end of the connection at once.
+ * libcurl would wait up to two minutes for the reply, in a loop of its own. A silent mail server would block the daemon
+ * for that time, and the reply is not needed.
  */
 static int on_debug(CURL *easy, curl_infotype type, char *text, size_t n, void *arg)
 {

@@ -42,7 +42,7 @@ bool hw_alert_holder_is(const struct hw_alert_holder *h);
 bool hw_alert_holder_is_sure(const struct hw_alert_holder *h);
 /* Returns the node that holds the lease; "": this node, or none. */
 const char *hw_alert_holder_other(const struct hw_alert_holder *h);
-/* "NODE RUN" and the epoch of this run, as scripts expect them. */
+/* Returns "NODE RUN". The function after it returns the epoch of this run. Scripts expect both in this form. */
 const char *hw_alert_holder_name(const struct hw_alert_holder *h);
 const char *hw_alert_holder_epoch(const struct hw_alert_holder *h);
 /* Redis' clock: wall time in ms; 0: not known. */

@@ -123,7 +123,8 @@ static void stop(struct hw_alert_loader *l)
 	list_fini(&l->silences);
 }
 
-/* A reply of type REDIS_REPLY_ERROR is WRONGTYPE, which a `read` handles like any other unusable value. */
+/* Handles an answer of Redis. A reply of type REDIS_REPLY_ERROR is WRONGTYPE, which a `read` handles like any other
+ * unusable value. */
 static void on_answer(void *arg, const redisReply *r)
 {
 	struct question *q = arg;

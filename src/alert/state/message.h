@@ -11,7 +11,7 @@
 struct hw_alert_app;
 struct hw_json;
 
-/* How many devices of a group are online; 0: unknown. For the sentence of an incident. */
+/* Returns how many devices of a group are online; 0: unknown. For the sentence of an incident. */
 typedef uint64_t hw_alert_online(void *arg, const char *group);
 
 struct hw_alert_writer {
@@ -26,9 +26,9 @@ struct hw_alert_writer hw_alert_writer_of(const struct hw_alert_app *a);
 /* Returns the JSON text of a message on the heap, on one line; NULL without memory. It begins with
  * {"message":"NAME-NUMBER", and has at most HW_SEND_MESSAGE_MAX bytes. News that do not fit are counted in `more`. */
 char *hw_alert_message_text(const struct hw_alert_writer *w, const struct hw_incident_message *m);
-/* The sentence of an incident, with how many devices of its group are online. */
+/* Returns the sentence of an incident, with how many devices of its group are online. */
 const char *hw_alert_sentence(const struct hw_alert_writer *w, const struct hw_incident_view *v, char *buf, size_t cap);
-/* The object of an incident, as in a message, on the heap. */
+/* Returns the object of an incident, as in a message, on the heap. */
 char *hw_alert_incident_text(const struct hw_alert_writer *w, const struct hw_incident_view *v);
 /* Writes the members of an incident into an open object. `max`: the most ids of devices. */
 void hw_alert_incident_write(const struct hw_alert_writer *w, struct hw_json *j, const struct hw_incident_view *v,

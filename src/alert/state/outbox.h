@@ -34,7 +34,7 @@ void hw_alert_outbox_committed(struct hw_alert_outbox *o);
 void hw_alert_outbox_loaded(struct hw_alert_outbox *o);
 /* Called when Redis cannot be reached. Passes messages that no commit has stored to the senders. */
 void hw_alert_outbox_send_unstored(struct hw_alert_outbox *o);
-/* The receiver has accepted the message, or the senders have given it up. */
+/* Called when the receiver has accepted the message, or when the senders have given it up. */
 void hw_alert_outbox_done(struct hw_alert_outbox *o, const char *receiver, uint64_t number);
 /* Drops the messages of receivers that the engine no longer has. */
 void hw_alert_outbox_keep(struct hw_alert_outbox *o, bool (*is_kept)(void *arg, const char *receiver), void *arg);

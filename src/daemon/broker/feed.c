@@ -301,7 +301,8 @@ bool hw_app_reader_is_up(const struct hw_app *a, unsigned reader)
 	return a->broker->reader[reader].up;
 }
 
-/* While the broker refuses barriers, each reconnect fails in the same way, and is logged only once. */
+/* Reconnects a reader. While the broker refuses barriers, each reconnect fails in the same way, and is logged only
+ * once. */
 void hw_app_reopen_reader(struct hw_app *a, unsigned reader)
 {
 	const struct hw_blind *b = hw_monitor_blind(a->monitor);

@@ -72,8 +72,9 @@ static int drop_covered(struct wanted *w)
 	return 0;
 }
 
-/* If retained messages are requested on a topic, the retain flag must mark old messages there. So filters that
- * overlap with such a topic do not request the flag of new messages. */
+/* Decides for each filter whether to request the retain flag of new messages. If retained messages are requested on
+ * a topic, the retain flag must mark old messages there. So filters that overlap with such a topic do not request
+ * the flag of new messages. */
 static int ask_for_flags(struct wanted *w)
 {
 	struct hw_filter_index history = {0};

@@ -117,7 +117,8 @@ static void carry_out(struct hw_app *a, struct hw_now now, struct hw_nodes_order
 	}
 }
 
-/* A barrier or presence that could not be sent stays due, and is tried again at the next event or renewal. */
+/* Sets the timer for the next work. A barrier or presence that could not be sent stays due, and is tried again at
+ * the next event or renewal. */
 static void plan(struct hw_app *a, struct hw_now now)
 {
 	int64_t wait_ns = hw_nodes_due(a->cluster->nodes, now).ns - now.mono.ns;

@@ -101,7 +101,7 @@ bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d);
 void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref device);
 /* Whether transitions of devices in this partition are still being withdrawn. */
 bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition);
-/* `pending`: a write of this device has become pending, or is no longer pending. */
+/* Called when a write of this device has become pending (`pending`), or is no longer pending. */
 void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
 /* Requests that the whole store is read again. `keeps`: devices that are missing there are not forgotten. */
 bool hw_app_cluster_reread(struct hw_app *a, bool keeps);
@@ -118,15 +118,15 @@ void hw_app_cluster_emptied(struct hw_app *a);
 
 /* Forgets a device, or asks its owner to forget it. */
 enum hw_forgotten hw_app_forget(struct hw_app *a, uint64_t ticket, const char *id, size_t len);
-/* The cluster as the control API shows it. Shows no node before the cluster starts and after it ends. */
+/* Describes the cluster for the control API. Shows no node before the cluster starts and after it ends. */
 void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out);
-/* The node that owns this device; valid until the next turn. NULL: no node owns it, or mode = off. */
+/* Returns the node that owns this device; valid until the next turn. NULL: no node owns it, or mode = off. */
 const char *hw_app_cluster_owner(const struct hw_app *a, const struct hw_device *d);
-/* The last node that sent a message and is no member. NULL: none, or that node has joined since. */
+/* Returns the last node that sent a message and is no member. NULL: none, or that node has joined since. */
 const char *hw_app_cluster_stranger(const struct hw_app *a);
 /* Whether this is a node of this cluster, or may be one. */
 bool hw_app_cluster_knows(const struct hw_app *a, const char *node);
-/* The node that is known to own the fleet; valid until the next turn. "": none. */
+/* Returns the node that is known to own the fleet; valid until the next turn. "": none. */
 const char *hw_app_standby_owner(const struct hw_app *a);
 /* A text for people about a node that stands by. */
 void hw_app_standby_text(const struct hw_app *a, char *text, unsigned cap);

@@ -82,7 +82,8 @@ void hw_app_cluster_session(struct hw_app *a, struct hw_now now, bool up)
 
 /* --- presence ---------------------------------------------------------------------- */
 
-/* A refused presence is published again later, because the right may have been granted meanwhile. */
+/* Whether a presence must be published. A refused presence is published again later, because the right may have been
+ * granted meanwhile. */
 bool hw_app_cluster_presence_due(const struct hw_app *a, struct hw_now now)
 {
 	if (!a->cluster)
@@ -266,8 +267,8 @@ static uint64_t back_on_all(const struct hw_app *a)
 	return least;
 }
 
-/* For a node that stands by, at most one barrier is on its way. If it is lost, the next one is sent only when this node
- * has become not ready. */
+/* Sends a barrier if it is due, and returns whether a recent one is back. On a node that stands by, at most one
+ * barrier is on its way. If it is lost, the next one is sent only when this node has become not ready. */
 bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);

@@ -53,8 +53,8 @@ void hw_app_cluster_broker_free(struct hw_app *a);
 
 /* Executes the orders PRESENCE, BARRIER and EVICT. */
 void hw_app_cluster_carry_out(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o);
-/* For a node that stands by, whose core sends no barriers: sends a barrier at intervals. Returns whether a recent one
- * is back on every reader, which shows that the connections to and from the broker work. */
+/* Sends a barrier at intervals on a node that stands by, whose core sends none. Returns whether a recent barrier is
+ * back on every reader, which shows that the connections to and from the broker work. */
 bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now);
 
 /* Called once a turn, after the orders. If the partitions whose statuses may be published have changed, wakes the

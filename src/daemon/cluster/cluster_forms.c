@@ -315,7 +315,7 @@ static bool has_groups_of(const struct hw_app *a, const char *owner)
 	return true;
 }
 
-/* How a group is used, as of the last count: its name, and the forms of its devices. */
+/* Returns how a group is used, as of the last count: its name, and the forms of its devices. */
 static struct hw_group_use use_of(const struct hw_app *a, size_t g)
 {
 	const struct hw_group *group = hw_monitor_groups(a->monitor)->all[g];

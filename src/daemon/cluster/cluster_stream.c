@@ -80,8 +80,8 @@ static void on_page(void *arg, const struct hw_event_page *page)
 
 /* --- links and gaps ----------------------------------------------------------------------------------------------- */
 
-/* After a connect, reading starts after the id {1, 0}, which no stream contains. So the tail reports a gap, and with
- * it the end of the stream. */
+/* Called when the link of the tail changes. After a connect, reading starts after the id {1, 0}, which no stream
+ * contains. So the tail reports a gap, and with it the end of the stream. */
 static void on_link(void *arg, bool up, const char *why)
 {
 	struct hw_app *a = arg;

@@ -50,7 +50,8 @@ static uint64_t hash_group(uint64_t h, const struct hw_settings_group *g)
 	return hw_fnv64(hash_text(h, g->probe), probes, sizeof(probes));
 }
 
-/* A hash of the settings that must be equal on all nodes: otherwise nodes would report different states of a device. */
+/* Returns a hash of the settings that must be equal on all nodes: otherwise nodes would report different states of a
+ * device. */
 static uint64_t hash_config(const struct hw_settings *c)
 {
 	const int64_t numbers[] = {c->forget_after_ms,  c->forget_once_after_ms, c->redis.ttl_factor,

@@ -125,8 +125,8 @@ static void check_places(const struct lint *l, size_t at)
 	}
 }
 
-/* Two groups with different id_prefixes have different ids. But the status topic does not contain the id_prefix, so
- * the groups may have the same status topics. */
+/* Checks whether groups have the same status topics. Two groups with different id_prefixes have different ids, but
+ * the status topic does not contain the id_prefix. */
 static void check_status(const struct lint *l, size_t at)
 {
 	const struct hw_settings_group *g = &l->conf->groups[at];

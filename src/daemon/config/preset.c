@@ -156,8 +156,8 @@ static const struct line lines[] = {
 };
 /* clang-format on */
 
-/* If the file already has this value of a list, the preset's line is refused as a duplicate, and the file's line
- * counts. */
+/* Applies a line of a preset. If the file already has this value of a list, the line is refused as a duplicate, and
+ * the file's line counts. */
 static int apply_line(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_origins *origins,
                       const struct line *l, unsigned line)
 {

@@ -122,7 +122,7 @@ static int refuse(struct hw_app *a, struct hw_conf_errors *errors, struct evbuff
 	return 400;
 }
 
-/* If the log setting has changed, opens the new log. If that fails, the old one stays open. */
+/* Opens the new log, if the log setting has changed. If that fails, the old log stays open. */
 static void switch_log(struct hw_app *a, const struct hw_settings *to)
 {
 	int rc = 0;

@@ -5,8 +5,8 @@
 
 #include "conf/draft.h"
 
-/* For hw_settings_table: completes the groups with their presets and defaults. For each broken rule, reports the line
- * that must be changed. */
+/* Completes the groups with their presets and defaults, for hw_settings_table. For each broken rule, reports the
+ * line that must be changed. */
 void hw_settings_judge(struct hw_conf_draft *d);
 
 #endif

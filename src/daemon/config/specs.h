@@ -8,7 +8,7 @@
 
 /* Returns the groups, on the heap; NULL without memory. Their texts belong to the configuration. */
 struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c);
-/* `probe_answers`: the topic on which this node's probes are answered; borrowed. */
+/* Converts the settings for the core. `probe_answers`: the topic on which this node's probes are answered; borrowed. */
 struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c, const char *probe_answers);
 
 #endif

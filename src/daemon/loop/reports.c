@@ -116,7 +116,7 @@ static void report_refused(struct hw_app *a)
 	}
 }
 
-/* For each group, logs once that messages of a monitor are ignored. Messages of other nodes of this cluster are
+/* Logs once for each group that messages of a monitor are ignored. Messages of other nodes of this cluster are
  * expected. */
 static void report_left_out(struct hw_app *a)
 {

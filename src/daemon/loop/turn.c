@@ -170,8 +170,8 @@ static bool judge(struct hw_app *a, struct hw_now now)
 	return left == 0 && !a->turn->held && !a->life.stopping;
 }
 
-/* After this process stood still, an answer of Redis may be the first event. So hw_app_woke() must detect the stall
- * before any device is judged, and before the next wake-up is planned. */
+/* Runs the rest of a turn. After this process stood still, an answer of Redis may be the first event. So
+ * hw_app_woke() must detect the stall before any device is judged, and before the next wake-up is planned. */
 void hw_app_turn(struct hw_app *a)
 {
 	struct hw_now now = a->turn->began.ns ? hw_app_now() : hw_app_woke(a);

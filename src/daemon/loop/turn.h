@@ -25,15 +25,15 @@ int hw_app_run(struct hw_app *a);
  * ended, which took this CPU time. */
 void hw_app_turn_begins(void *arg);
 void hw_app_turned(void *arg, double cpu_s);
-/* Each callback of the loop that has changed anything calls this last. It drains the core, pumps the sinks, and plans
- * the next wake-up. */
+/* Drains the core, pumps the sinks, and plans the next wake-up. Each callback of the loop that has changed anything
+ * calls this last. */
 void hw_app_turn(struct hw_app *a);
 /* Takes the core's output and passes it on. The core may check `budget` devices; with 0 it returns only the results of
  * earlier input. Returns the rest of the budget. */
 unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget);
 
-/* Each callback of the loop calls this first. It counts the wake-up, and detects whether the process stood still or was
- * suspended. */
+/* Counts the wake-up, and detects whether the process stood still or was suspended. Each callback of the loop calls
+ * this first. */
 struct hw_now hw_app_woke(struct hw_app *a);
 /*
  * Schedules one turn in the present pass of the loop, however often it is called. For callbacks that run many times in

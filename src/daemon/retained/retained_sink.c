@@ -353,7 +353,8 @@ void hw_retained_republish(struct hw_retained_sink *s, int64_t now_ms)
 	begin_sweep(s, true, now_ms);
 }
 
-/* A sweep that is running is not restarted: if partitions are won one by one, it would never end. */
+/* Republishes the messages of some partitions. A sweep that is running is not restarted: if partitions are won one
+ * by one, it would never end. */
 void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partitions *set, int64_t now_ms)
 {
 	hw_retained_retry(s);

@@ -129,12 +129,12 @@ void hw_retained_add(struct hw_retained_sink *s, uint32_t index);
 /* Puts a pending device into the line. Returns 0, or -ENOMEM: the device then stays pending until the next
  * hw_retained_republish(). */
 int hw_retained_release(struct hw_retained_sink *s, struct hw_ref device, int64_t now_ms);
-/* After a connect: makes the messages of all devices pending again, and publishes them at a limited rate. */
+/* Called after a connect. Makes the messages of all devices pending again, and publishes them at a limited rate. */
 void hw_retained_republish(struct hw_retained_sink *s, int64_t now_ms);
 
-/* After the unclean end of a predecessor: like hw_retained_republish(), for the partitions that this node owns now,
- * after the running sweep. If the set is empty, because partitions were lost: gives up the pending messages of their
- * devices. */
+/* Called after the unclean end of a predecessor. Does what hw_retained_republish() does, for the partitions that
+ * this node owns now, after the running sweep. If the set is empty, because partitions were lost, gives up the
+ * pending messages of their devices. */
 void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partitions *set, int64_t now_ms);
 
 /* A stop begins: ends all sweeps. */
@@ -157,9 +157,9 @@ void hw_retained_refused(struct hw_retained_sink *s, uint64_t publish_id, int64_
  * can be sent at once.
  */
 bool hw_retained_pump(struct hw_retained_sink *s, struct hw_now now, unsigned *budget);
-/* The time in ms until the sink can continue; -1: it does not wait for a time. */
+/* Returns the time in ms until the sink can continue; -1: it does not wait for a time. */
 int64_t hw_retained_wait_ms(const struct hw_retained_sink *s);
-/* For how many ms the oldest message in the line or in flight has been pending; 0: there is none. */
+/* Returns for how many ms the oldest message in the line or in flight has been pending; 0: there is none. */
 int64_t hw_retained_oldest_ms(const struct hw_retained_sink *s, int64_t now_ms);
 /* Whether no message waits to be sent or acknowledged. Held messages do not count. */
 bool hw_retained_idle(const struct hw_retained_sink *s);

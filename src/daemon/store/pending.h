@@ -12,10 +12,10 @@
 
 /* Makes a device's transition pending at the store, unless another node owns the device. */
 void hw_app_set_store_pending(struct hw_app *a, struct hw_now now, struct hw_device *d, const struct hw_transition *t);
-/* The device's state is no longer pending at the store. Returns whether it was. */
+/* Called when the device's state is no longer pending at the store. Returns whether it was. */
 bool hw_app_settle_store(struct hw_app *a, struct hw_device *d);
-/* The store has a greater seq of a device. The core raises the device's seq above that, and the device's state is
- * pending again. */
+/* Called when the store has a greater seq of a device. The core raises the device's seq above that, and the device's
+ * state is pending again. */
 void hw_app_store_newer(struct hw_app *a, struct hw_ref device, uint64_t stored_seq);
 /* Releases statuses that have waited too long for Redis. Called each second. If it returns true, it must be called
  * in the next turn too. */

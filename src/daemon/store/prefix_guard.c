@@ -115,7 +115,8 @@ static void meet_nodes(struct hw_app *a)
 	}
 }
 
-/* If entries have changed between two checks, nodes run and have renewed them. */
+/* Handles the result of a check for nodes. If entries have changed between two checks, nodes run and have renewed
+ * them. */
 static void on_nodes(void *arg, bool any, uint64_t hash)
 {
 	struct hw_app *a = arg;

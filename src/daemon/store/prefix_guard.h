@@ -39,7 +39,7 @@ void hw_prefix_guard_rejoin(struct hw_app *a);
 bool hw_prefix_guard_lets_join(const struct hw_app *a);
 /* Whether a node must not connect to the broker yet. */
 bool hw_prefix_guard_blocks(const struct hw_app *a);
-/* This run's machine and pid file, for struct hw_redis_conf. */
+/* Returns a number for this run's machine and pid file, for struct hw_redis_conf. */
 uint64_t hw_prefix_guard_host(const struct hw_app *a);
 /* Called when the link to Redis is up. Starts a check. A monitor that could not renew its entry for a whole lease
  * writes no transition before the check shows that no other monitor has taken its place. */
@@ -51,7 +51,7 @@ void hw_prefix_guard_tick(struct hw_app *a);
 /* The link to Redis is lost. */
 void hw_prefix_guard_unlinked(struct hw_app *a);
 /*
- * The last step of a stop: removes this run's entry, so that its successor need not wait. Returns whether this is done.
+ * Removes this run's entry, so that its successor need not wait: the last step of a stop. Returns whether this is done.
  */
 bool hw_prefix_guard_has_left(struct hw_app *a);
 

@@ -13,7 +13,8 @@ int hw_app_store_start(struct hw_app *a);
 /* hw_app_redis_is_up(): whether the connection to Redis is up. hw_app_redis_was_up(): whether it was up in this run. */
 bool hw_app_redis_is_up(const struct hw_app *a);
 bool hw_app_redis_was_up(const struct hw_app *a);
-/* Valid if there is a store. Other connections to the same Redis use it. */
+/* Returns the configuration of the connection, which other connections to the same Redis use. Valid if there is a
+ * store. */
 const struct hw_redis_conf *hw_app_redis_conf(const struct hw_app *a);
 /* "off", "up", or why Redis takes no writes. */
 const char *hw_app_redis_text(const struct hw_app *a);
@@ -22,7 +23,7 @@ const char *hw_app_redis_text(const struct hw_app *a);
 void hw_app_keep_canaries(struct hw_app *a);
 /* Called each second. Every other time, the owner of partition 0 writes the hash device:groups. */
 void hw_app_groups_tick(struct hw_app *a, struct hw_now now);
-/* Each second: reads the store again if there is room for devices that were left out. */
+/* Called each second. Reads the store again if there is room for devices that were left out. */
 void hw_app_left_out_tick(struct hw_app *a, struct hw_now now);
 
 #endif

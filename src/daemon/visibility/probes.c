@@ -50,7 +50,7 @@ void hw_app_probes_free(struct hw_app *a)
 	free(a->probes);
 }
 
-/* The name that the device uses for itself: its id without the prefix of the group. */
+/* Returns the name that the device uses for itself: its id without the prefix of the group. */
 static struct hw_id name_of(const struct hw_group *g, const struct hw_device *d)
 {
 	struct hw_id id = hw_device_id(d);

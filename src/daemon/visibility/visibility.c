@@ -90,7 +90,8 @@ static void write_right(const struct hw_app *a, const char *topic, const char *f
 		         topic, user, filter);
 }
 
-/* Logged before the group is deaf, so that the right can be granted before a device stops. */
+/* Logs that canaries do not come back on a filter. This is logged before the group is deaf, so that the right can be
+ * granted before a device stops. */
 void hw_app_canary_missing(struct hw_app *a, const struct hw_out *out)
 {
 	const struct hw_group *g = group_of(a, out->canary.group);
@@ -186,7 +187,8 @@ void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 	on_group(a, now, out->deaf.begun);
 }
 
-/* The presence is published at once, so that it also shows a blindness that was over when it was detected. */
+/* Handles the begin or the end of a blindness. The presence is published at once, so that it also shows a blindness
+ * that was over when it was detected. */
 void hw_app_on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
 	int64_t length_ns = hw_app_standby_since(a, now, out->blind.length_ns);

@@ -139,7 +139,8 @@ static void finish(struct post *p)
 
 static void ask_records(struct post *p);
 
-/* With ?wait, accepted tasks are written with their records, which are read from Redis HW_TASK_CALL_ITEMS at a time. */
+/* Writes the answer. With ?wait, accepted tasks are written with their records, which are read from Redis
+ * HW_TASK_CALL_ITEMS at a time. */
 static void write_on(struct post *p)
 {
 	while (p->at < p->n && !(p->wait_s && is_taken(&p->items[p->at])))

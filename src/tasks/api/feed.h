@@ -16,7 +16,7 @@
 struct evhttp_request;
 struct hw_feed;
 
-/* `reads` is borrowed. `key`: name of the stream; copied. Returns NULL without memory. */
+/* Creates a feed. `reads` is borrowed. `key`: name of the stream; copied. Returns NULL without memory. */
 struct hw_feed *hw_feed_new(struct event_base *base, struct hw_reads *reads, const char *key);
 /* Call it when all HTTP connections are closed. */
 void hw_feed_free(struct hw_feed *f);

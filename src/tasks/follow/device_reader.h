@@ -36,7 +36,7 @@ void hw_device_reader_down(struct hw_device_reader *t);
 void hw_device_reader_again(struct hw_device_reader *t); /* reads again from task:at on */
 void hw_device_reader_tick(struct hw_device_reader *t);
 
-/* The id of the last entry of device:events that was read. */
+/* Returns the id of the last entry of device:events that was read. */
 struct hw_stream_id hw_device_reader_offset(const struct hw_device_reader *t);
 /* Writes why no transition can be added to device:events, and returns that text. NULL: nothing prevents it. */
 #define HW_DEVICE_READER_WHY 400

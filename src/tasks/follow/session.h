@@ -168,7 +168,7 @@ static inline bool done_asking(struct session *s)
 	return !s->gone && s->asking == 0;
 }
 
-/* The last entry of the stream that was read for this session. */
+/* Returns the last entry of the stream that was read for this session. */
 static inline struct hw_stream_id read_of(const struct session *s)
 {
 	return s->current && hw_stream_id_compare(s->all->tail, s->read) > 0 ? s->all->tail : s->read;
@@ -183,7 +183,7 @@ void hw_session_sleep(struct session *s);
 void hw_session_wake(struct session *s);
 /* Removes the messages up to this offset, because they are acknowledged. */
 void hw_session_window_ack(struct window *w, struct hw_stream_id offset);
-/* If the session lags and may be sent messages, puts it into the queue for its next page. */
+/* Puts a session that lags and may be sent messages into the queue for its next page. */
 void hw_session_go_on(struct session *s);
 /* Requests pages as long as there is room. */
 void hw_sessions_pump(struct hw_tasks_sessions *f);

@@ -184,7 +184,8 @@ static void on_filter(void *arg, const redisReply *reply)
 	(void)hw_followers_set_filter(&s->all->table, &s->base, reply->str);
 }
 
-/* An offset that cannot be used counts as the beginning of the stream, so that no event is lost. */
+/* Reads a stored offset. An offset that cannot be used counts as the beginning of the stream, so that no event is
+ * lost. */
 static struct hw_stream_id offset_of(struct session *s, const redisReply *reply)
 {
 	struct hw_stream_id offset, none = {0, 0};
@@ -497,8 +498,8 @@ static int64_t wait_ms(const struct session *s)
 	return wait < c->retry_max_ms ? wait : c->retry_max_ms;
 }
 
-/* If everything that was read for the session is acknowledged, stores its offset. Then loads the session from Redis
- * again. */
+/* Stores the offset of a session, if everything that was read for it is acknowledged. Then loads the session from
+ * Redis again. */
 static void refresh(struct session *s)
 {
 	struct hw_stream_id read = read_of(s);

@@ -30,7 +30,7 @@ void hw_tasks_broker_tick(struct hw_tasks_broker *b);
  * are granted. */
 bool hw_tasks_broker_publishes(const struct hw_tasks_broker *b);
 bool hw_tasks_broker_reads(const struct hw_tasks_broker *b);
-/* Why a connection is down, as a sentence; "" if the reason is not known yet. */
+/* Returns why a connection is down, as a sentence; "" if the reason is not known yet. */
 const char *hw_tasks_broker_why(const struct hw_tasks_broker *b);
 /* Whether tasks may be claimed, whose messages then need room: less than half of HW_BROKER_BYTES_MAX is in use. */
 bool hw_tasks_broker_has_room(const struct hw_tasks_broker *b);

@@ -76,8 +76,8 @@ int hw_dispatcher_cancel(struct hw_dispatcher *d, const struct hw_task_cancel *c
  * after the events of all receivers up to the next such `offset`, at most HW_TASK_CALL_ITEMS. */
 int hw_dispatcher_online(struct hw_dispatcher *d, struct hw_text receiver, struct hw_text offset);
 
-/* rc: 0; -ENOENT: there is no such task; -ENOTCONN, -EIO or -EPROTO: there is no answer. If rc is 0, the record is
- * valid during the call. */
+/* Called with a task's record. rc: 0; -ENOENT: there is no such task; -ENOTCONN, -EIO or -EPROTO: there is no
+ * answer. If rc is 0, the record is valid during the call. */
 typedef void hw_dispatched_record_fn(void *arg, const struct hw_task_id *task, int rc, const struct hw_task_record *r);
 /* Reads a task's record. Returns 0, or -ENOTCONN or -ENOMEM, and `fn` is then not called. */
 int hw_dispatcher_query(struct hw_dispatcher *d, const struct hw_task_id *task, hw_dispatched_record_fn *fn, void *arg);
@@ -86,7 +86,7 @@ int hw_dispatcher_query(struct hw_dispatcher *d, const struct hw_task_id *task, 
  * up, and repeats the kept requests. */
 void hw_dispatcher_flush(struct hw_dispatcher *d);
 void hw_dispatcher_up(struct hw_dispatcher *d);
-/* If reports about online receivers were lost on the way to Redis, returns true once, when Redis is up again. The
+/* Returns true once, when Redis is up again, if reports about online receivers were lost on the way to Redis. The
  * caller then reads device:events again from task:at. Until then hw_dispatcher_online() returns -EAGAIN. */
 bool hw_dispatcher_missed(struct hw_dispatcher *d);
 

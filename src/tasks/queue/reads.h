@@ -20,19 +20,19 @@ struct hw_reads_ops {
 	void (*on_up)(void *arg, bool up);
 };
 
-/* `conf`, its texts and `rules` are borrowed. Returns NULL without memory. */
+/* Creates the reader of tasks. `conf`, its texts and `rules` are borrowed. Returns NULL without memory. */
 struct hw_reads *hw_reads_new(struct event_base *base, const struct hw_redis_link_conf *conf,
                               const struct hw_task_rules *rules, const struct hw_reads_ops *ops, void *arg);
 /* Each request under way gets `reply` NULL. */
 void hw_reads_free(struct hw_reads *r);
 void hw_reads_tick(struct hw_reads *r);
 bool hw_reads_are_up(const struct hw_reads *r);
-/* Why the connection is down; "" until the first attempt has failed. */
+/* Returns why the connection is down; "" until the first attempt has failed. */
 const char *hw_reads_why(const struct hw_reads *r);
 struct hw_redis_link *hw_reads_link(struct hw_reads *r);
 
-/* `reply` NULL: there is no answer, and `why` is a sentence about that. Both are valid during the call. Never called
- * from the functions below. */
+/* Called with the reply to a request. `reply` NULL: there is no answer, and `why` is a sentence about that. Both are
+ * valid during the call. Never called from the functions below. */
 typedef void hw_reads_done(void *arg, const struct hw_tasks_reply *reply, const char *why);
 
 /* Returns 0, or -ENOTCONN, -EBUSY or -ENOMEM, and done() is then not called. */

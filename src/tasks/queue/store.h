@@ -28,7 +28,7 @@ bool hw_tasks_store_is_up(const struct hw_tasks_store *s);
 /* Whether Redis has refused all writes in the last seconds, or task:events or task:due cannot be written.
  * hw_tasks_store_why() has the reason. */
 bool hw_tasks_store_refuses(const struct hw_tasks_store *s);
-/* Why the store is down or refuses, as a sentence; "" if the reason is not known yet. */
+/* Returns why the store is down or refuses, as a sentence; "" if the reason is not known yet. */
 const char *hw_tasks_store_why(const struct hw_tasks_store *s);
 /* Makes the name of a sender's task. Returns 0, -ENOTCONN before the secret is known, or -ENOMEM. */
 int hw_tasks_store_name(const struct hw_tasks_store *s, struct hw_text sender, struct hw_text msg_id,
