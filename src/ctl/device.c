@@ -221,8 +221,13 @@ static int ask_device(struct hw_ctl *ctl, const char *method, char *id, long wan
 		hw_answer_fini(a);
 		rc = ask_once(ctl, method, id, a);
 	}
-	if (rc || (a->code == want && (a->json || want != 200)))
+	if (rc)
 		return rc;
+	if (a->code == want && (a->json || want != 200)) {
+		if (a->as_of_ms > 0)
+			hw_warn_if_lapsed(ctl);
+		return 0;
+	}
 	const char *why = hw_member_text(a->json, "error");
 	rc = hw_failed(ctl, "%s: %s", id, *why ? why : "heartwheeld's answer is malformed");
 	hw_answer_fini(a);

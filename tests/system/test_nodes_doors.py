@@ -100,6 +100,8 @@ def test_one_that_is_cut_from_redis(env, mirror):
     """The node says that what it shows is as last known; the other node shows no share of it, and reports an eviction."""
     m = mirror(n=2, cuttable=True)
     a, b = m.nodes
+    m.env.beat("a")
+    wait_until(lambda: a.device("a") and b.device("a"), what="both to have the device")
     assert not a.status()["cluster"]["lapsed"] and "as last known" not in a.ctl("status").stdout
     assert a.get("/readyz").status == 200 and a.status()["cluster"]["as_of_ms"] is None
     began = now_ms()
@@ -117,7 +119,7 @@ def test_one_that_is_cut_from_redis(env, mirror):
     for path in "/v1/devices?limit=1", "/v1/groups", "/v1/status", "/metrics":
         assert abs(int(a.get(path).headers["Heartwheel-As-Of"]) - view["as_of_ms"]) < 100, path
         assert b.get(path).headers["Heartwheel-As-Of"] is None, path
-    for command in ["list"], ["list", "--state", "offline"], ["groups"]:
+    for command in ["list"], ["list", "--state", "offline"], ["groups"], ["show", "a"]:
         assert "this is as of " in a.ctl(*command).stderr and "as of" not in b.ctl(*command).stderr
     assert "watching    yes" not in a.ctl("status").stdout and "watching    yes" in b.ctl("status").stdout
     wait_until(lambda: m.is_shared([b]), what="the other to take all over")
