@@ -35,7 +35,7 @@ struct hw_conf_draft {
 	struct hw_conf_origins **named[HW_CONF_KINDS_MAX]; /* by kind: one per section, in the order of the file */
 };
 
-/* Adds a section of a kind of the table, whose header is in `line` (0: none). Returns 0 or -ENOMEM. */
+/* Adds a named section of a kind of the table. `line`: the line of its header (0: none). Returns 0 or -ENOMEM. */
 int hw_conf_draft_add(struct hw_conf_draft *d, const struct hw_conf_named *kind, const char *name, unsigned line);
 
 /*

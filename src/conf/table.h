@@ -86,7 +86,7 @@ struct hw_conf_table {
 	size_t size; /* size of the program's struct, which begins with a struct hw_conf_head */
 	struct hw_conf_named named[HW_CONF_KINDS_MAX]; /* a kind of NULL ends the list */
 	/*
-	 * Rules about several keys, applied after the last line (draft.h). All fields have a value then, except in
+	 * Applies rules about several keys, after the last line (draft.h). All fields have a value then, except in
 	 * named sections, whose defaults the rules must set.
 	 */
 	void (*judge)(struct hw_conf_draft *d);

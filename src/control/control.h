@@ -49,14 +49,15 @@ enum hw_forgotten {
 struct hw_control_ops {
 	struct hw_now (*now)(void *arg);
 	void (*status)(void *arg, struct hw_control_status *out);
-	/* For DELETE. `ticket` is the number of the request; an owner's answer to this node contains it. */
+	/* Forgets a device, for DELETE. `ticket` is the number of the request; an owner's answer to this node
+	 * contains it. */
 	enum hw_forgotten (*forget)(void *arg, uint64_t ticket, const char *id, size_t len);
 	/*
-	 * For POST /v1/reload: appends the JSON body ({"changed":[...],"restart_needed":[...]} or
+	 * Reloads, for POST /v1/reload. Appends the JSON body ({"changed":[...],"restart_needed":[...]} or
 	 * {"error":...,"lines":[...]}) and returns the HTTP status, 200 or 400.
 	 */
 	int (*reload)(void *arg, struct evbuffer *body);
-	/* For GET /metrics: appends all metrics that are not the core's, with metrics.h. */
+	/* Appends all metrics that are not the core's, with metrics.h, for GET /metrics. */
 	void (*metrics)(void *arg, struct evbuffer *body);
 	/*
 	 * The source of the event stream if a store keeps it. NULL: there is no store, and hw_control_event() gets
@@ -72,8 +73,8 @@ struct hw_control_ops {
 	 * the owner of a device, borrowed until the next turn; NULL: no owner. */
 	void (*nodes)(void *arg, struct hw_control_nodes *out);
 	const char *(*owner)(void *arg, const struct hw_device *d);
-	/* NULL unless one node owns the whole fleet. Returns that owner, borrowed until the next turn; "": there is
-	 * no owner; NULL: this node is the owner. */
+	/* Returns the node that owns the whole fleet, borrowed until the next turn; "": there is no owner; NULL:
+	 * this node is the owner. The member is NULL unless one node owns the whole fleet. */
 	const char *(*standby)(void *arg);
 };
 

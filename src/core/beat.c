@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One heartbeat or goodbye of a device: its group, its fields, its record, and the event for verdict.c. See beat.h. */
+/* Handles one heartbeat or goodbye of a device: finds its group, its fields and its record, and passes the event to
+ * verdict.c. See beat.h. */
 #include "beat.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work that a moment in time causes: due entries of the wheels, the judgement of suspects, forgetting, and the sweeps.
- * See monitor.h.
+ * Does the work that is due at a time: the due entries of the wheels, the judgement of suspects, forgetting, and the
+ * sweeps. See monitor.h.
  *
  * Each device that is checked costs one unit of the caller's budget. When the budget is used up, the next call
  * continues at the same place. So a turn of the loop is short even if a million devices expire in one tick.

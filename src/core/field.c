@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A reported field's name and path, from its line in the configuration. See payload.h. */
+/* Parses the name and the path of a reported field, from its line in the configuration. See payload.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A goodbye: a filter, and the payload that counts as a goodbye on it. Also parses the lines of `while`. See group.h.
- */
+/* Parses a goodbye: a filter, and the payload that counts as a goodbye on it. Also parses the lines of `while`. See
+ * group.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

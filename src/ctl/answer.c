@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all commands do with answers: check, parse, forward. */
+/* Checks, parses and forwards answers, for all commands. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>

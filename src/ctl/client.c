@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* HTTP over the unix socket, with libcurl. An answer is kept in memory, up to a limit. */
+/* Sends requests over the unix socket, with libcurl. An answer is kept in memory, up to a limit. */
 #include "ctl/client.h"
 
 #include <curl/curl.h>

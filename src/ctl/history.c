@@ -196,8 +196,7 @@ int hw_cmd_outages(struct hw_ctl *ctl, const struct hw_args *args)
 
 /* --- uptime ----------------------------------------------------------------------------------------------------- */
 
-/* Requests a page. All later pages have the same window as the first one, which ended when the first page was
- * requested. */
+/* Requests a page of uptimes. All pages have the window of the first page, which ended when that page was requested. */
 static int ask_uptime(struct hw_ctl *ctl, const struct hw_args *args, const cJSON *first, uint64_t left,
                       struct hw_answer *a)
 {

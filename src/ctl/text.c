@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Readable text: one pass over UTF-8, character by character. */
+/* Makes text readable: one pass over UTF-8, character by character. */
 #include "ctl/text.h"
 
 #include <inttypes.h>

@@ -42,7 +42,7 @@ typedef int64_t hw_query_as_of_fn(void *arg);
 /* Starts the worker. `conf` is copied, its texts are borrowed. Returns NULL without memory. */
 struct hw_query_worker *hw_query_worker_new(struct event_base *base, const struct hw_sql_conf *conf,
                                             hw_query_as_of_fn *as_of, void *arg);
-/* Called after hw_http_fini(), when no request waits for an answer. */
+/* Frees the object. Called after hw_http_fini(), when no request waits for an answer. */
 void hw_query_worker_free(struct hw_query_worker *d);
 /* Passes a request to the worker, which answers it. */
 void hw_query_worker_ask(struct hw_query_worker *d, struct evhttp_request *req, hw_query_fn *question, const void *args,

@@ -47,7 +47,7 @@ long hw_multi_status(CURL *easy, CURLcode code);
 int hw_multi_add(struct hw_multi *m, CURL *easy);
 /* Cancels a transfer without calling done(). Must not be called from a callback of libcurl for `easy`. */
 void hw_multi_remove(struct hw_multi *m, CURL *easy);
-/* Called after all transfers are removed and cleaned up. Zeroed storage is allowed. */
+/* Frees the object. Called after all transfers are removed and cleaned up. Zeroed storage is allowed. */
 void hw_multi_fini(struct hw_multi *m);
 
 #endif

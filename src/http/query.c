@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Percent-encoded text: one pass, in place if needed, no allocation. */
+/* Decodes percent-encoded text: one pass, in place if needed, no allocation. */
 #include "http/query.h"
 
 #include <errno.h>

@@ -47,19 +47,20 @@
 #define HW_INCIDENT_NEWS      100 /* in a message; the rest is counted */
 #define HW_INCIDENT_PARENTS   4   /* of a device */
 #define HW_INCIDENT_ANCESTORS                                                                                          \
-	64                          /* if a device has more ancestors than this, or if its parents form a circle, it   \
-	                             * loses its newest parent */
-#define HW_INCIDENT_SILENCES   1000 /* without those of the file */
-#define HW_INCIDENT_SECTIONS   100  /* [silence] sections */
-#define HW_INCIDENT_WINDOWS    16   /* of a section */
-#define HW_INCIDENT_NODES      64   /* a further node takes the place of one that is no longer reported */
-#define HW_INCIDENT_STEP       1000 /* devices and incidents that one hw_incidents_step() visits */
-#define HW_INCIDENT_WAIT_MORE  10000
-#define HW_INCIDENT_BEHIND     5000 /* less than WAIT_MORE: no wait ends while the entry that would end it is unread */
-#define HW_INCIDENT_SETTLE     60000
-#define HW_INCIDENT_GROWN      60000
-#define HW_INCIDENT_SMALL      300000  /* a mass incident that has become small ends after this time */
-#define HW_INCIDENT_UNSEEN     60000   /* devices that become unseen with pauses of at most this share an incident */
+	64                         /* if a device has more ancestors than this, or if its parents form a circle, it    \
+	                            * loses its newest parent */
+#define HW_INCIDENT_SILENCES  1000 /* without those of the file */
+#define HW_INCIDENT_SECTIONS  100  /* [silence] sections */
+#define HW_INCIDENT_WINDOWS   16   /* of a section */
+#define HW_INCIDENT_NODES     64   /* a further node takes the place of one that is no longer reported */
+#define HW_INCIDENT_STEP      1000 /* devices and incidents that one hw_incidents_step() visits */
+#define HW_INCIDENT_WAIT_MORE 10000
+#define HW_INCIDENT_BEHIND    5000 /* less than WAIT_MORE: no wait ends while the entry that would end it is unread */
+#define HW_INCIDENT_SETTLE    60000
+#define HW_INCIDENT_GROWN     60000
+#define HW_INCIDENT_SMALL     300000 /* a mass incident that has become small ends after this time */
+#define HW_INCIDENT_UNSEEN                                                                                             \
+	60000 /* devices that become unseen share an incident, if the pauses between them are at most this long */
 #define HW_INCIDENT_NOTICE     3600000 /* a notice about a task that no receiver takes is dropped after this time */
 #define HW_INCIDENT_RETURNED   60000   /* a silence until online ends this long after the last return */
 #define HW_INCIDENT_UNTIL_MAX  INT64_C(31622400000) /* a silence ends within a year */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Error replies and their meaning. Cost: a few substring searches per error reply. */
+/* Finds the kind of an error reply, and its meaning for the operator. Cost: a few substring searches per error
+ * reply. */
 #include "link/trouble.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A barrier's payload. The parser is strict, because a payload in any other form is not from a monitor and proves
- * nothing.
+ * Writes and parses the payload of a barrier. The parser is strict, because a payload in any other form is not from a
+ * monitor and proves nothing.
  */
 #include "mqtt/barrier.h"
 

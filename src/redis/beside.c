@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For a standalone monitor: checks whether nodes of a cluster use its prefix. Cost: one command for each check. */
+/* Checks for a standalone monitor whether nodes of a cluster use its prefix. Cost: one command for each check. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A call, from its creation until it is answered or its answer is lost. A call whose answer is lost is undone. */
+/* Handles a call of a script, from its creation until it is answered or its answer is lost. A call whose answer is
+ * lost is undone. */
 #include "redis/inner.h"
 
 struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind)

@@ -114,8 +114,8 @@ static void pair_parents(struct hw_eval *e, const char *text, size_t len)
 	hw_eval_arg(e, text, len);
 }
 
-/* Adds the form (form_hash) of the group in which the device was last heard. If a node of a cluster does not know it,
- * the stored form stays. */
+/* Adds the form (form_hash) that the device's group had at the last heartbeat. If a node of a cluster does not know the
+ * form, the stored form stays. */
 static void add_form(struct hw_redis *r, uint64_t form)
 {
 	char text[9];

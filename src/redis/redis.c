@@ -26,7 +26,7 @@ static void on_lost(void *arg, const char *why)
 	char text[sizeof(r->refusal.text)];
 	if (r->refusal.kind != hw_trouble_of(why))
 		r->refusal.writes = 0; /* after a reconnect it is not known whether Redis still refuses writes */
-	/* If Redis refuses writes, `why` is Redis' own text; otherwise it is a sentence about the connection. */
+	/* If Redis refuses writes, `why` is Redis' own text. Otherwise `why` is a sentence about the connection. */
 	if (r->refusal.writes)
 		snprintf(text, sizeof(text), "%s", r->refusal.text);
 	else if (hw_trouble_of(why) != HW_TROUBLE_OTHER || strncmp(why, "ERR ", 4) == 0)

@@ -17,8 +17,8 @@ struct hw_loop_ops {
 	void (*on_stop)(void *arg, int signal); /* SIGTERM or SIGINT, each time */
 	void (*on_reload)(void *arg);           /* SIGHUP */
 	void (*on_reopen)(void *arg);           /* SIGUSR1 */
-	/* A turn is the work between two polls for readable descriptors. on_turn() is called before each turn.
-	 * on_turned() is called after it, with the CPU time in seconds that this thread used. */
+	/* on_turn() is called before each turn, and on_turned() after it, with the CPU time in seconds that this
+	 * thread used. A turn is the work between two polls for readable descriptors. */
 	void (*on_turn)(void *arg);
 	void (*on_turned)(void *arg, double cpu_s);
 };
@@ -50,7 +50,7 @@ void hw_loop_stop(struct hw_loop *l);
 void hw_loop_end_turn(struct hw_loop *l);
 /* Sets the tick's interval; does nothing without memory. */
 void hw_loop_tick_every(struct hw_loop *l, unsigned ms);
-/* Called after all events of the base are freed. Zeroed storage is allowed. */
+/* Frees the object. Called after all events of the base are freed. Zeroed storage is allowed. */
 void hw_loop_fini(struct hw_loop *l);
 
 #endif

@@ -27,11 +27,11 @@ struct hw_program {
 	const struct hw_conf_table *table;
 	bool reloads; /* the daemon reads the file again at SIGHUP, so its path must be absolute */
 	struct hw_program_conf (*conf)(const void *conf);
-	/* Checks that depend on the machine. Prints errors to stderr. Returns whether there were none. */
+	/* Checks settings that depend on the machine. Prints errors to stderr. Returns whether there were none. */
 	bool (*is_right)(const char *path, const void *conf);
 	/* Like is_right(), for a file with errors: gets the values that could be read. May be NULL. */
 	void (*judge_rest)(const char *path, const void *rest);
-	/* For -t: prints warnings about settings that are allowed but probably not intended. May be NULL. */
+	/* Prints warnings about settings that are allowed but probably not intended, for -t. May be NULL. */
 	void (*warn)(const char *path, const void *conf);
 	/* Runs the daemon, from the locked pid file to the end. Owns `conf`. Returns the exit status. */
 	int (*serve)(void *conf, struct hw_daemon *d);

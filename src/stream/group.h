@@ -35,12 +35,12 @@ enum hw_stream_delivery {
 };
 
 struct hw_stream_group_ops {
-	/* Entries to handle. An entry that was trimmed meanwhile has only its id. The caller acknowledges each entry.
-	 */
+	/* Called with entries to handle. An entry that was trimmed meanwhile has only its id. The caller
+	 * acknowledges each entry. */
 	void (*on_entries)(void *arg, redisReply *const *entries, size_t n, enum hw_stream_delivery delivery);
-	/* An answer has come, with or without entries. hw_stream_group_read() may be called again. */
+	/* Called when an answer has come, with or without entries. hw_stream_group_read() may be called again. */
 	void (*on_idle)(void *arg);
-	/* Redis refuses a command. The caller calls hw_stream_group_read() again later. */
+	/* Called when Redis refuses a command. The caller calls hw_stream_group_read() again later. */
 	void (*on_refused)(void *arg, const char *error);
 };
 

@@ -36,14 +36,15 @@ struct hw_stream_reader_conf {
 
 /* Each callback may call hw_stream_reader_from(), hw_stream_reader_recover() and hw_stream_reader_stop(). */
 struct hw_stream_reader_ops {
-	/* The entries after the last page. Also called for each check at the end of the stream that finds no
+	/* Called with the entries after the last page, and for each check at the end of the stream that finds no
 	 * entries. Returns whether the entries are accepted; if not, they are reported again. */
 	bool (*on_page)(void *arg, const struct hw_stream_page *page);
-	/* The entry at `offset` is no longer in the stream, or hw_stream_reader_recover() was called. `end`: the id
-	 * of the newest entry; {0, 0}: the stream is empty. Returns the offset after which to continue. */
+	/* Called when the entry at `offset` is no longer in the stream, or when hw_stream_reader_recover() was
+	 * called. `end`: the id of the newest entry; {0, 0}: the stream is empty. Returns the offset after which to
+	 * continue. */
 	struct hw_stream_id (*on_gap)(void *arg, struct hw_stream_id offset, struct hw_stream_id end);
-	/* Redis refuses a command, which is repeated later. `reads`: the command reads entries, and does not only wait
-	 * for them. */
+	/* Called when Redis refuses a command, which is repeated later. `reads`: the command reads entries, and does
+	 * not only wait for them. */
 	void (*on_refused)(void *arg, const char *error, bool reads);
 };
 

@@ -44,7 +44,8 @@ struct hw_alert_field {
 	bool *flag;  /* NULL: not a flag */
 	int64_t *ms; /* a time in ms; NULL: not a time */
 };
-/* Returns false after it has answered 400. Members without a field are an error. An empty body has no member. */
+/* Reads the body of a request into fields. Returns false after it has answered 400. A member that is no field is an
+ * error. An empty body has no member. */
 bool hw_alert_api_read(struct evhttp_request *req, const struct hw_alert_field *fields, size_t n);
 
 /* feed.c */

@@ -42,10 +42,11 @@ struct hw_senders_calls {
 	/* Called before each try. Returns whether the lease was confirmed recently enough; if not, no try begins.
 	 * Called again after a second, and by hw_senders_wake(). Must not call a function of this header. */
 	bool (*try_allowed)(void *arg);
-	/* The message was accepted (SENT) or is given up. `words`: what the server wrote, made printable; "":
-	 * nothing. May call hw_senders_take(), but not hw_senders_configure() or hw_senders_free(). */
+	/* Called when the message was accepted (SENT) or is given up. `words`: what the server wrote, made
+	 * printable; "": nothing. May call hw_senders_take(), but not hw_senders_configure() or hw_senders_free(). */
 	void (*done)(void *arg, const char *receiver, uint64_t number, enum hw_send_result result, const char *words);
-	/* For the log: a first failed try, a message that is given up, a receiver that works again. */
+	/* Called with a text for the log: a first failed try, a message that is given up, a receiver that works
+	 * again. */
 	void (*trouble)(void *arg, const char *receiver, const char *text);
 };
 

@@ -77,8 +77,8 @@ void hw_app_log_denied(struct hw_app *a, struct hw_now now)
 
 /* --- received --------------------------------------------------------------------------------------------------- */
 
-/* Handles the broker's answer to a canary. If the broker has refused the canary, there is a reason. Without a
- * reason, the canary was not sent. */
+/* Reports the answer to a canary to the core. Without a text, the broker has accepted the canary. With a text, it has
+ * refused the canary if there is a reason code; otherwise the canary was not sent. */
 static void canary_answered(struct hw_app *a, const struct hw_publisher_event *ev)
 {
 	enum hw_canary_answer refused = ev->reason ? HW_CANARY_REFUSED : HW_CANARY_UNSENT;

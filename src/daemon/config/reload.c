@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A reload parses into a new configuration. The running configuration changes only if the new one has no error. */
+/* Reloads the configuration. A reload parses the file into a new configuration, and the running configuration
+ * changes only if the new one has no error. */
 #include "reload.h"
 
 #include <errno.h>

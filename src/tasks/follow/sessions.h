@@ -21,7 +21,7 @@ struct hw_tasks_sessions;
 
 /* Registers with the inbox for `follow`, `unfollow`, and acks that name no task. Returns NULL without memory. */
 struct hw_tasks_sessions *hw_tasks_sessions_new(struct hw_tasks_app *app);
-/* Called after the store is freed, when no call is open. */
+/* Frees the object. Called after the store is freed, when no call is open. */
 void hw_tasks_sessions_free(struct hw_tasks_sessions *f);
 /* Each second. */
 void hw_tasks_sessions_tick(struct hw_tasks_sessions *f);

@@ -15,7 +15,7 @@ struct hw_task_transition {
 	struct hw_task_id task;
 	struct hw_text receiver, sender, msg_id, why, node;
 	struct hw_text action;    /* of a watched task at its end; else empty */
-	enum hw_task_state state; /* with why "late": the state that the late answer reported */
+	enum hw_task_state state; /* the state that a late answer reported; only valid if why is "late" */
 	bool late;
 	bool watched; /* The entry has the field `watched`: nodes have sent each other this task, so no notice is
 	               * published for it. */

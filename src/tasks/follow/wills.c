@@ -20,7 +20,9 @@
 
 #define PAGE    100
 #define KEY_MAX (HW_ID_MAX + 8)
-#define OWNER   "wills" /* name of the rendezvous: only the first instance in its order reads the stream for wills */
+#define OWNER                                                                                                          \
+	"wills" /* name for the rendezvous hash of the instances: only the first one reads the stream for wills        \
+	         */
 
 struct hw_tasks_wills {
 	struct hw_tasks_app *app;

@@ -17,7 +17,7 @@ struct hw_tasks_wills;
 
 /* Registers with the inbox for the action `will`. Returns NULL without memory. */
 struct hw_tasks_wills *hw_tasks_wills_new(struct hw_tasks_app *app);
-/* Called after the store is freed, when no call is open. */
+/* Frees the object. Called after the store is freed, when no call is open. */
 void hw_tasks_wills_free(struct hw_tasks_wills *w);
 /* Each second. */
 void hw_tasks_wills_tick(struct hw_tasks_wills *w);

@@ -50,7 +50,8 @@ typedef void hw_dispatch_fn(void *arg, const struct hw_dispatch_result *result);
 
 /* NULL without memory. */
 struct hw_dispatcher *hw_dispatcher_new(struct hw_tasks_app *app);
-/* Called after the store is freed. No call is open then, because waiting requests have got -ENOTCONN. */
+/* Frees the object. Called after the store is freed. No call is open then, because waiting requests have got -ENOTCONN.
+ */
 void hw_dispatcher_free(struct hw_dispatcher *d);
 
 /* Whether requests are accepted now: Redis is up, few enough requests wait, and none is being repeated. */

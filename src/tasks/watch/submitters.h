@@ -13,7 +13,7 @@ struct hw_tasks_app;
 struct hw_submitters;
 
 struct hw_submitters *hw_submitters_new(struct hw_tasks_app *app);
-/* Called after the store is freed, because until then the store answers requests of this part. */
+/* Frees the object. Called after the store is freed, because until then the store answers requests of this part. */
 void hw_submitters_free(struct hw_submitters *t);
 /* Called when Redis or the broker is up. Entries that were read but not published are read again. */
 void hw_submitters_up(struct hw_submitters *t);

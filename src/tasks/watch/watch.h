@@ -14,7 +14,8 @@ struct hw_tasks_watch;
 
 /* Creates the watch. Subscribes, if the configuration says so. Returns NULL without memory. */
 struct hw_tasks_watch *hw_tasks_watch_new(struct hw_tasks_app *app);
-/* Called after the store and the dispatcher are freed, because until then they answer requests of this part. */
+/* Frees the object. Called after the store and the dispatcher are freed, because until then they answer requests of
+ * this part. */
 void hw_tasks_watch_free(struct hw_tasks_watch *w);
 /* Each second. */
 void hw_tasks_watch_tick(struct hw_tasks_watch *w);
