@@ -165,17 +165,6 @@ int hw_redis_read_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn)
 	return 0;
 }
 
-bool hw_redis_may_be_replaced(const struct hw_redis *r)
-{
-	(void)r;
-	return false;
-}
-
-void hw_redis_withhold(struct hw_redis *r, bool withheld)
-{
-	(void)r, (void)withheld;
-}
-
 bool hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn)
 {
 	(void)r, (void)fn;
