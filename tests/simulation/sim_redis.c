@@ -177,6 +177,17 @@ bool hw_redis_read_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn)
 	return false;
 }
 
+bool hw_redis_may_be_replaced(const struct hw_redis *r)
+{
+	(void)r;
+	return false;
+}
+
+void hw_redis_withhold(struct hw_redis *r, bool withheld)
+{
+	(void)r, (void)withheld;
+}
+
 bool hw_redis_leave(struct hw_redis *r)
 {
 	(void)r;
