@@ -122,7 +122,7 @@ START_TEST(reported_fields)
 	rig_at(g, i)->flags &= (uint16_t)~HW_FLAG_ONCE;
 	offline(i);
 	settle();
-	ck_assert_int_eq(rig_number(g, "HLEN device:state:a"), 9);
+	ck_assert_int_eq(rig_number(g, "HLEN device:state:a"), 10);
 	rig_expect(g, "1000", "HGET device:state:a timeout");
 }
 END_TEST
