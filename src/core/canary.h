@@ -24,17 +24,17 @@ bool hw_canary_is_topic(const struct hw_hearing *h, const char *topic, size_t le
 /* The broker's answer to the canary on a group's filter. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer);
 
-/* hw_canary_had(): notes on which filters canaries have come back in this run or the last (hw_monitor_canaries()).
- * hw_canary_recall(): restores this note at the start. If the right to read is lost between two runs, the second run
- * could not learn this by itself. */
+/* hw_canary_had(): returns in *had the filters whose canaries came back in this run or in an earlier one
+ * (hw_monitor_canaries()). hw_canary_recall(): takes over these filters from the previous run, at the start. Without
+ * them, a run could not notice that the right to read was lost before it started. */
 void hw_canary_had(const struct hw_hearing *h, struct hw_canaries *had);
 void hw_canary_recall(struct hw_hearing *h, const struct hw_canaries *had);
 
 /*
  * Whether the filter's silence proves nothing until its canary is back.
  *
- * True if a canary has come back in this run or the last. Also true if the broker accepted the canary but the group has
- * never received a message: this monitor then probably lacks the right to read.
+ * True if a canary has come back in this run or in an earlier one. Also true if the broker accepted the canary but the
+ * group has never received a message: this monitor then probably lacks the right to read.
  *
  * False if devices were heard but a canary never was: probably only the canary's topic cannot be read. The silence then
  * counts, because a fleet that stops as a whole must become offline.
@@ -60,8 +60,8 @@ bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mo
  * barriers. The time grows each time that the canary is not back. */
 int64_t hw_canary_wait(const struct hw_hearing *h, size_t k, struct hw_mono now);
 /*
- * Notes the canary of a filter as missed. A device needs a delivery of this filter, and its pair of barriers is back,
- * but the canary that was sent before the pair is not. No canary is noted as missed if none has ever come back, or if
+ * Marks the canary of a filter as missed. A device needs a delivery of this filter, and its pair of barriers is back,
+ * but the canary that was sent before the pair is not. A canary is not marked if none has ever come back, or if
  * canaries are known not to come back: perhaps only their topic cannot be read, and this proves nothing about the
  * filter.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The gate: handles a verdict on a device for which another node is authoritative. The device's state is that in the
- * event stream. This node only notes its own verdict in the record (HW_FLAG_SILENT, HW_FLAG_HEARD), without any output.
- * The note is applied when this node takes the device over (follow.h).
+ * event stream. This node only stores its own verdict in the record (HW_FLAG_SILENT, HW_FLAG_HEARD), without any
+ * output. The stored verdict is applied when this node takes the device over (follow.h).
  *
  * Cost: one comparison for each change of state and for each refresh if this node decides for all partitions, as a
  * single node does. Otherwise also the calculation of the device's partition. A heartbeat of an online device costs
@@ -17,10 +17,10 @@
 #include "monitor_priv.h"
 #include "verdict.h"
 
-/* Notes a verdict that would change a device's state. Not noted: a heartbeat that may be older than the offline state
- * that another node decided (may_be_old() in gate.c). */
+/* Stores this node's verdict on a device whose state another node decides. The verdict online is not stored if its
+ * heartbeat may be older than the device's offline state (may_be_old() in gate.c). */
 void hw_gate_note(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_act act);
-/* Removes the note that a device was heard after another node had made it offline. */
+/* Removes the stored verdict that a device was heard after another node had made it offline. */
 void hw_gate_unhear(struct hw_device *d, struct hw_now now);
 
 #endif

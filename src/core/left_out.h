@@ -17,7 +17,7 @@
 
 #define HW_LEFT_OUT_MAX 65536 /* 1.5 MiB */
 
-/* Notes a device without a record. `state`: PROVISIONAL if only a heartbeat shows that it exists. `group` < 0: its
+/* Adds a device without a record. `state`: PROVISIONAL if only a heartbeat shows that it exists. `group` < 0: its
  * group is not known; the first group counts. */
 void hw_left_out_note(struct hw_monitor *m, int group, const char *id, size_t len, enum hw_state state);
 /* Whether the store has the device, which has no record here. Its stored record is read before its messages count:

@@ -85,15 +85,16 @@ struct hw_left_out_device {
 	uint64_t hash; /* of its id, odd; 0: this slot is free */
 	uint16_t group;
 	uint8_t partition, state;
-	bool found; /* the present reading of the store has returned the device, or the device was noted since */
+	bool found; /* since the present reading of the store began, the store has returned the device or
+	             * hw_left_out_note() was called for it */
 };
 
 struct hw_left_out {
 	struct hw_left_out_device *all; /* owned; `cap` slots, `n` of them in use */
 	uint32_t n, cap;
 	uint32_t in[HW_PARTITIONS];            /* how many of them are in each partition */
-	struct hw_partitions more, more_found; /* partitions with more left-out devices than are remembered; and those
-	                                        * noted in the present reading */
+	struct hw_partitions more, more_found; /* partitions with more left-out devices than are remembered; and
+	                                        * those found so since the present reading began */
 	struct hw_mono next;                   /* they are not read again before this */
 };
 
@@ -160,8 +161,8 @@ struct hw_monitor {
 	} reported;
 	/*
 	 * The shortest timeout that a device has set for itself; INT64_MAX: none. Each time that a device is armed, at
-	 * least once in HW_ARM_MAX_NS, its own timeout is noted. Notes are kept in windows of HW_ARM_MAX_NS; a note
-	 * counts until the end of the next window.
+	 * least once in HW_ARM_MAX_NS, its own timeout is compared with the shortest one of the current window. A
+	 * window lasts HW_ARM_MAX_NS, and its shortest timeout counts until the end of the next window.
 	 */
 	struct {
 		int64_t in_force_ms, noted_ms;
@@ -176,8 +177,8 @@ struct hw_monitor {
 	int64_t within_was_ms;    /* how long a round of refreshes took before a reload; in force until `was_until`,
 	                           * when old keys have expired */
 	struct hw_mono was_until;
-	struct hw_mono skips_from; /* no refresh is skipped before this: earlier refreshes were planned with other
-	                            * timeouts */
+	struct hw_mono skips_from; /* after a reload, no refresh is skipped before this time: until then a key's life
+	                            * may have been planned with the old timeouts */
 	int64_t forget_was_ms, forget_once_was_ms; /* values before the reload that the relink sweep serves */
 
 	struct {
@@ -208,8 +209,8 @@ struct hw_monitor {
  * which are counted as refused. */
 int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t len, uint32_t *i);
 
-/* Notes the own timeout (0: none) of a device that is being armed. The regular interval of barriers follows the
- * shortest of these. */
+/* Called when a device is armed, with its own timeout (0: none). The regular interval of barriers follows the
+ * shortest own timeout. */
 void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_t timeout_ms);
 
 /* Grows the arrays that have an element per group to `n` elements. Returns 0 or -ENOMEM. */
@@ -228,7 +229,7 @@ static inline struct hw_seen hw_monitor_group_seen(const struct hw_monitor *m, s
 	return hw_hearing_seen(&m->hearing, group, hw_monitor_seen(m, now));
 }
 
-/* Returns a counter of the group's blind periods, which is noted with a goodbye. If the counter has another value
+/* Returns a counter of the group's blind periods, which is stored with a goodbye. If the counter has another value
  * when the goodbye is judged, the group was blind meanwhile. */
 static inline uint8_t hw_monitor_periods(const struct hw_monitor *m, uint16_t group)
 {
@@ -314,7 +315,7 @@ static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint3
 }
 
 /*
- * Notes that the store or the stream has returned a record with this seq, so the store has the record. Exception: if
+ * Called when the store or the stream has returned a record with this seq, so the store has the record. Exception: if
  * only this node writes the record and its own seq is greater, the record still counts as missing. This node may lose
  * the partition before it has written the greater seq.
  *

@@ -6,7 +6,8 @@
 #include "core/siphash.h"
 #include "monitor_priv.h"
 
-/* The text from which the parents of a heartbeat are made: its topic, or, for an element of a batch, the id. */
+/* The text from which the ids of a device's parents are composed: the topic of its heartbeat or, for an element of a
+ * batch, the device's id. */
 struct hw_parent_source {
 	const struct hw_topic *by; /* NULL: an element of a batch */
 	struct hw_value text;      /* the topic, or the id */

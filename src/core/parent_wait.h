@@ -12,7 +12,8 @@
 int64_t hw_parent_wait_ms(struct hw_monitor *m, struct hw_now now, uint32_t i);
 void hw_parent_wait(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
-/* Checks some parents and waits. All are checked once a second. Returns false if nothing is left to check now. */
+/* Checks up to 16 parents and waiting devices (hw_parent_wait()), and subtracts 1 from *budget. Each second, a new
+ * round over all of them begins. Returns false if nothing is left to check now, or if *budget is 0. */
 bool hw_parent_check_next(struct hw_monitor *m, struct hw_now now, unsigned *budget);
 /* Returns when hw_parent_check_next() has work again; INT64_MAX: never. */
 struct hw_mono hw_parent_check_at(const struct hw_monitor *m, struct hw_now now);

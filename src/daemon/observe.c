@@ -69,7 +69,8 @@ static void redis_metrics(const struct hw_app *a, struct evbuffer *b)
 	hw_metric_one(b, "redis_script_seconds", "gauge", "Smoothed round trip of the transition script.",
 	              (double)s->script_ns / 1e9);
 	hw_metric_one(b, "redis_commands_total", "counter", "Commands sent to Redis.", (double)s->commands);
-	hw_metric_one(b, "redis_refreshes_total", "counter", "Devices whose keys were refreshed.",
+	hw_metric_one(b, "redis_refreshes_total", "counter",
+	              "Refreshes of online devices in Redis. A refresh extends the time to live of the device's key.",
 	              (double)s->refreshes);
 	hw_metric_one(b, "redis_snapshots_total", "counter", "Devices written again because the store differed.",
 	              (double)s->snapshots);

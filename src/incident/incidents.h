@@ -46,9 +46,8 @@
 #define HW_INCIDENT_PARALLEL  8   /* messages of a receiver that are being sent */
 #define HW_INCIDENT_NEWS      100 /* in a message; the rest is counted */
 #define HW_INCIDENT_PARENTS   4   /* of a device */
-#define HW_INCIDENT_ANCESTORS                                                                                          \
-	64                         /* if a device has more ancestors than this, or if its parents form a circle, it    \
-	                            * loses its newest parent */
+/* A device with more ancestors than this, or whose parents form a circle, loses its newest parent. */
+#define HW_INCIDENT_ANCESTORS 64
 #define HW_INCIDENT_SILENCES  1000 /* without those of the file */
 #define HW_INCIDENT_SECTIONS  100  /* [silence] sections */
 #define HW_INCIDENT_WINDOWS   16   /* of a section */
@@ -59,8 +58,8 @@
 #define HW_INCIDENT_SETTLE    60000
 #define HW_INCIDENT_GROWN     60000
 #define HW_INCIDENT_SMALL     300000 /* a mass incident that has become small ends after this time */
-#define HW_INCIDENT_UNSEEN                                                                                             \
-	60000 /* devices that become unseen share an incident, if the pauses between them are at most this long */
+/* Devices that become unseen share an incident if the pauses between them are at most this long. */
+#define HW_INCIDENT_UNSEEN     60000
 #define HW_INCIDENT_NOTICE     3600000 /* a notice about a task that no receiver takes is dropped after this time */
 #define HW_INCIDENT_RETURNED   60000   /* a silence until online ends this long after the last return */
 #define HW_INCIDENT_UNTIL_MAX  INT64_C(31622400000) /* a silence ends within a year */

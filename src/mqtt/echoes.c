@@ -19,7 +19,7 @@ void hw_echoes_begin(struct hw_echoes *e)
 	e->alone = 0;
 	e->barriers = HW_BARRIERS_NOT_ANSWERED;
 	e->asked = 0;
-	e->canaries = (struct hw_canaries){0};
+	e->canaries = (struct hw_open_canaries){0};
 }
 
 /* --- sending */
@@ -59,7 +59,7 @@ static void hold(struct hw_echoes *e, int mid, uint64_t topic)
 
 bool hw_echoes_closed(struct hw_echoes *e, int64_t now_ns, char why[HW_WHY_TEXT])
 {
-	if (!hw_canaries_any(&e->canaries))
+	if (!hw_open_canaries_any(&e->canaries))
 		return false;
 	uint64_t topic = e->alone ? e->alone_topic : 0;
 	int64_t ns = hw_refused_topics_closed(&e->refused, topic, now_ns);
@@ -104,7 +104,7 @@ static int send_canary(struct hw_echoes *e, const struct hw_handover_barrier *b)
 	}
 	int mid = 0, rc = hw_outlet_publish(e->outlet, &m, &mid, hw_mqtt_clock_ns());
 	if (!rc && m.qos > 0) { /* a canary sent with QoS 0 proves nothing about the broker */
-		hw_canaries_add(&e->canaries, mid, b->publish_id, id);
+		hw_open_canaries_add(&e->canaries, mid, b->publish_id, id);
 		hold(e, mid, id);
 		snprintf(e->canary, sizeof(e->canary), "%s", topic);
 	} else if (hw_link_is_of_message(rc))
@@ -155,7 +155,7 @@ void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 	uint64_t publish_id, topic;
 	if (mid == e->alone)
 		e->alone = 0;
-	if (hw_canaries_take(&e->canaries, mid, &publish_id, &topic)) {
+	if (hw_open_canaries_take(&e->canaries, mid, &publish_id, &topic)) {
 		hw_refused_topics_acknowledged(&e->refused, topic);
 		if (e->link->conf.protocol == 5) /* before MQTT 5, a broker may also acknowledge a message that it
 		                                  * refuses */

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mqtt/canaries.h"
 #include "mqtt/handover.h"
 #include "mqtt/limits.h"
 #include "mqtt/link.h"
+#include "mqtt/open_canaries.h"
 #include "mqtt/outlet.h"
 #include "mqtt/refused_topics.h"
 #include "mqtt/why.h"
@@ -27,7 +27,7 @@ struct hw_echoes {
 	int asked;       /* mid of the last barrier that has QoS 1 only so that the broker acknowledges it; 0: there
 	                  * is none */
 	int64_t sent_ns; /* when the last message was sent */
-	struct hw_canaries canaries;
+	struct hw_open_canaries canaries;
 	struct hw_refused_topics refused; /* kept across connections */
 	int alone;                        /* mid of the message whose answer all later messages wait for; 0: there is
 	                                   * none */

@@ -96,7 +96,7 @@ static void lost(struct hw_sender *s)
 static bool is_suspect(void *owner)
 {
 	const struct hw_sender *s = owner;
-	return s->statuses.n > 0 || hw_canaries_any(&s->echoes.canaries);
+	return s->statuses.n > 0 || hw_open_canaries_any(&s->echoes.canaries);
 }
 
 /* Whether only a part of a packet may have been written, past the library. The library must not write then. */

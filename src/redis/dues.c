@@ -57,8 +57,9 @@ bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index)
 	return true;
 }
 
-/* Drops a snapshot that was to be written as a transition. A later snapshot must not be written as that transition. */
-static void pass_over(struct hw_redis *r, uint32_t index, bool snapshot)
+/* Called when a device that was taken from a queue is not written. If the queue is that of snapshots, clears
+ * HW_NOTED_AS_TRANSITION (inner.h): otherwise a later snapshot would be written as the old transition. */
+static void clear_as_transition(struct hw_redis *r, uint32_t index, bool snapshot)
 {
 	if (snapshot)
 		r->sink.noted[index] &= (uint8_t)~HW_NOTED_AS_TRANSITION;
@@ -84,13 +85,13 @@ const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool
 		const struct hw_device *d = index < hw_registry_bound(devices) ? hw_registry_at(devices, index) : NULL;
 		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL ||
 		    (hw_device_state(d) == HW_STATE_FORGOTTEN && !snapshot)) {
-			pass_over(r, index, snapshot);
+			clear_as_transition(r, index, snapshot);
 			continue;
 		}
 		*ref = hw_registry_ref(devices, index);
 		if (hw_monitor_owns(r->m, d))
 			return d;
-		pass_over(r, index, snapshot);
+		clear_as_transition(r, index, snapshot);
 		hw_call_owner_drop(r, *ref, d->seq);
 	}
 	return NULL;

@@ -33,7 +33,8 @@ struct found {
 
 #define PART_DIGITS 10 /* two for the index of a part, eight for its value */
 
-/* Reads the parts that are not 0. Canaries in another form count as unknown. */
+/* Parses CANARIES of the sight record. A part that the text does not contain is 0. If the text has another form, *to
+ * is not changed. */
 static void parse_canaries(const char *text, struct hw_canaries *to)
 {
 	struct hw_canaries read = {{0}};

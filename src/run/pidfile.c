@@ -14,8 +14,8 @@
 
 #include "heartwheel/print.h"
 
-/* A program that a killed daemon was about to start shares the lock until its execve(): it is waited for, a second at
- * most. */
+/* If a daemon is killed between fork() and execve() of a program, the forked process keeps the lock until its
+ * execve(). So if the process in the pid file no longer exists, the start waits up to one second for the lock. */
 #define TRIES   50
 #define WAIT_NS 20000000
 

@@ -78,7 +78,7 @@ def test_a_bridge_that_reconnects_brings_history(env):
     site.beats_until("later", "online")
     assert [d.state("stopped%d" % i) for i in range(5)] == [None] * 5
     assert d.metrics().get("devices", group="default", state="online") == 2
-    line, = wait_until(lambda: [l for l in d.log().splitlines() if "retain flag ignored" in l and " warning: " in l], 15,
+    line, = wait_until(lambda: [l for l in d.log().splitlines() if "with the retain flag" in l and " warning: " in l], 15,
                        "the log to say so")
     assert "group 'default': " in line and "set retained = count in that group" in line, line
 

@@ -9,7 +9,7 @@
 struct evbuffer;
 struct hw_note;
 
-/* Each returns a note for hw_note_free(), or NULL without memory. */
+/* Each returns a note (note.h) that the caller frees with hw_note_free(), or NULL without memory. */
 
 /* Makes the message of exec, webhook, ntfy, slack and smtp, by the receiver's template. `json` is the message's own
  * text. */
@@ -25,7 +25,8 @@ char *hw_form_alert_notes(const struct hw_send_incident *i);
 /* Appends an alert that ends at `ends_ms` to the buffer: `,{..}`, or without the comma if the buffer is empty.
  * Returns 0 or -ENOMEM. */
 int hw_form_alert(struct evbuffer *b, const char *labels, const char *notes, int64_t since_ms, int64_t ends_ms);
-/* Makes a note of all alerts in the buffer, as a JSON array. */
+/* Returns the alerts in the buffer as a JSON array, in a note that can be sent (note.h). Changes the buffer. NULL
+ * without memory. */
 struct hw_note *hw_form_alerts(struct evbuffer *b);
 
 #define HW_FORM_TIME 32

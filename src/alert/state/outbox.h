@@ -21,8 +21,9 @@ void hw_alert_outbox_free(struct hw_alert_outbox *o);
 /* Adds a message. Takes over `json`, even on an error. `stored`: Redis already has the message. Returns 0 or
  * -ENOMEM. */
 int hw_alert_outbox_add(struct hw_alert_outbox *o, const char *receiver, uint64_t number, char *json, bool stored);
-/* Removes the receiver's finished messages. Returns its other messages, one in a line, for `sending` in the next
- * commit. The text is valid until the next call. NULL without memory. */
+/* Removes the receiver's finished messages from the outbox. Returns the receiver's other messages, one per line. The
+ * next commit stores this text in field `sending` of the receiver's hash. The text is valid until the next call.
+ * Returns NULL without memory. */
 const char *hw_alert_outbox_sending(struct hw_alert_outbox *o, const char *receiver);
 /* Whether a message is in no commit yet. */
 bool hw_alert_outbox_has_new(const struct hw_alert_outbox *o);

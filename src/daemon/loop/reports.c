@@ -81,7 +81,7 @@ static void report_flagged(struct hw_app *a, uint64_t fresh, bool first)
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
 	const char *group = hw_monitor_groups(a->monitor)->all[s->flagged_group]->name;
 	hw_log(a->log, first ? HW_LOG_WARNING : HW_LOG_DEBUG,
-	       "group '%s': %llu message%s with the retain flag ignored; if the devices set the flag on each "
+	       "group '%s': ignored %llu message%s with the retain flag; if the devices set the flag on each "
 	       "heartbeat, set retained = count in that group",
 	       group, (unsigned long long)fresh, fresh == 1 ? "" : "s");
 }

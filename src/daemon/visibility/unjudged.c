@@ -19,14 +19,13 @@ static void report(struct hw_app *a, size_t g, uint32_t n)
 	else if (hw_monitor_left_out_of(a->monitor, g))
 		hw_log(a->log, HW_LOG_WARNING,
 		       "group '%s': unjudged: %u device%s; the table of this node has no room for %u of them; the "
-		       "devices "
-		       "keep their state; raise [monitor] max_devices, or forget devices",
+		       "devices keep their state; raise [monitor] max_devices, or forget devices",
 		       group->name, n, n == 1 ? "" : "s", hw_monitor_left_out_of(a->monitor, g));
 	else if (group->unheard)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "group '%s': unjudged: %u device%s; the configuration has no such group, and no other group is "
-		       "known to have its filters; the devices keep their state until a heartbeat arrives; configure "
-		       "the group, or forget the devices",
+		       "group '%s' is not configured, and this node knows no other group that receives its devices' "
+		       "heartbeats; its %u device%s cannot be judged; each state stays as it is until a heartbeat "
+		       "arrives; configure the group, or forget the devices",
 		       group->name, n, n == 1 ? "" : "s");
 	else
 		hw_log(a->log, HW_LOG_WARNING,

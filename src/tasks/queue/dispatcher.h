@@ -5,8 +5,8 @@
  * function that makes the request.
  *
  * The texts of a request are copied at once. A call is sent when it has HW_TASK_CALL_ITEMS requests or
- * HW_DISPATCH_CALL_BYTES. It has at most one request about each task. Exception: watched messages, which are processed
- * in their order.
+ * HW_DISPATCH_CALL_BYTES. A call has at most one request about each task. Exception: a call may contain several
+ * messages about one watched task (watch.h), because the script processes them in their order.
  */
 #ifndef HW_TASKS_DISPATCHER_H
 #define HW_TASKS_DISPATCHER_H
@@ -69,8 +69,9 @@ int hw_dispatcher_submit(struct hw_dispatcher *d, const struct hw_task_submissio
 /* Reports the answer of a device or of the broker about a task. If the connection to Redis is lost meanwhile, the
  * answer is kept and repeated, because it is received only once. `fn` may be NULL. */
 int hw_dispatcher_answer(struct hw_dispatcher *d, const struct hw_task_answer *a, hw_dispatch_fn *fn, void *arg);
-/* Reports a message that nodes sent to each other, in the order of these calls. It is kept and repeated like an answer.
- */
+/* Reports a message about a watched task (watch.h): a task that another client sent, or an answer of its receiver.
+ * Redis processes the reports in the order of these calls. If the connection to Redis is lost, the report is kept
+ * and sent again, as in hw_dispatcher_answer(). */
 int hw_dispatcher_watch(struct hw_dispatcher *d, const struct hw_task_seen *s, hw_dispatch_fn *fn, void *arg);
 int hw_dispatcher_cancel(struct hw_dispatcher *d, const struct hw_task_cancel *c, hw_dispatch_fn *fn, void *arg);
 /* Reports that a receiver is online. `offset` is empty, or begins a call. It is then the offset in device:events
