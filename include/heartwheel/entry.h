@@ -32,7 +32,7 @@ enum hw_entry_name {
 };
 
 /* "id", "state", "reason", "time_ms", "last_seen_ms", "group", "node", "seq", "epoch", "parent", "timeout_ms",
- * "wait_ms": an API for scripts. */
+ * "wait_ms". Programs of operators read these names, so they stay. */
 const char *hw_entry_name(enum hw_entry_name n);
 
 struct hw_entry {

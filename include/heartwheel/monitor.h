@@ -12,7 +12,7 @@
  * The evidence rule: a device is a suspect when its deadline has passed. The deadline is min(max(last seen, end of the
  * last lossy blindness) + timeout, last seen + 3 x timeout) on the seeing clock. The suspect then waits for two
  * barriers: the first is sent after that, the second after the first is back on every source. The device goes offline
- * if its deadline is still past and the monitor is not blind. A goodbye makes a device a suspect without a deadline.
+ * if its deadline is still past and the monitor is not blind. A goodbye makes a device a suspect before its deadline.
  * The goodbye does not count if a heartbeat follows, or if there is blindness or grace before the judgement.
  *
  * A group becomes deaf when one of its devices would go offline, but one of the group's filters may deliver nothing.
@@ -28,7 +28,7 @@
  * missing afterwards gets one more time to live, counted from the end of the blindness.
  *
  * Several nodes: one node decides for each partition of the fleet. For all other partitions, a device's state is that
- * in the event stream, and the monitor only notes its own verdict. So this node can take over at any moment.
+ * in the event stream, and this node only stores its own verdict on the device. So it can take over at any moment.
  *
  * Cost: a heartbeat is a look-up and two stores. A device moves in the wheel at most once per timeout (lazy re-arm).
  * All other work is spent from the caller's budget, one unit per device checked.
@@ -194,8 +194,7 @@ enum hw_refused {
 	HW_REFUSED_KINDS
 };
 
-/* Clears `left_out` in the statistics; the next such message sets it again. `logged`: messages of this group do not
- * set it any more. */
+/* The name of a kind of refusal in metrics and logs; never NULL. */
 const char *hw_refused_name(enum hw_refused k);
 /* Adds refusals by the caller to the count. */
 void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t n);
@@ -286,13 +285,13 @@ void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t grou
 int hw_monitor_add_source(struct hw_monitor *m, struct hw_now now);
 void hw_monitor_remove_source(struct hw_monitor *m, struct hw_now now, unsigned source);
 
-/* Barrier `number` came back on a source. */
+/* Called when barrier `number` has come back on a source. */
 void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned source, uint64_t number);
 
-/* Any bytes have arrived on a source's connection. Called once for each batch. */
+/* Called once for each batch, when any bytes have arrived on a source's connection. */
 void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source);
 
-/* A source's connection is up (a reader: subscribed) or lost. Initially all are lost. */
+/* Called when a source's connection is up (a reader: subscribed) or lost. Initially all are lost. */
 void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, bool up);
 
 /* The values of `while` topics come on source 0, at first those that the broker has retained.
@@ -315,35 +314,37 @@ struct hw_canaries {
 void hw_monitor_canaries(const struct hw_monitor *m, struct hw_canaries *had);
 void hw_monitor_recall_canaries(struct hw_monitor *m, const struct hw_canaries *had);
 
-/* The connection that publishes barriers is up or lost. Barriers that it has not delivered by then are lost. Starts
- * lost. */
+/* Called when the connection that publishes barriers is up or lost. Barriers that it has not delivered by then are
+ * lost. Starts lost. */
 void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up);
 /*
- * The broker has acknowledged a barrier at `at`. Must be called before any call with a later time. A barrier that is
- * late although it is acknowledged is only slow, because the broker has read it. If the broker acknowledges nothing for
- * barrier_timeout, the connection is silent.
+ * Called when the broker has acknowledged a barrier at `at`. Must be called before any call with a later time. A
+ * barrier that is late although it is acknowledged is only slow, because the broker has read it. If the broker
+ * acknowledges nothing for barrier_timeout, the connection is silent.
  */
 void hw_monitor_barrier_taken(struct hw_monitor *m, struct hw_mono at);
-/* Whether the broker has refused the last barrier, which MQTT 5 reports. If this barrier is not back after
+/* Sets whether the broker has refused the last barrier, which MQTT 5 reports. If this barrier is not back after
  * barrier_timeout, it is lost and not late. */
 void hw_monitor_barriers_refused(struct hw_monitor *m, bool refused);
 bool hw_monitor_barriers_silent(const struct hw_monitor *m, struct hw_now now);
 
-/* The broker's answer to the canary on this filter of this group, where it can be attributed (MQTT 5). */
+/* Called with the broker's answer to the canary on this filter of this group, if the answer can be attributed (MQTT
+ * 5). */
 void hw_monitor_canary_answer(struct hw_monitor *m, uint16_t group, uint16_t filter, enum hw_canary_answer answer);
 
-/* The loop or a reader should have woken up at `planned`, but did so only now: a stall. It lasts until
- * hw_monitor_drained(). */
+/* Called for a stall: the loop or a reader should have woken up at `planned`, but woke up only now. The stall lasts
+ * until hw_monitor_drained(). */
 void hw_monitor_stall(struct hw_monitor *m, struct hw_now now, struct hw_mono planned);
-/* Every ring and socket has been read empty once since the last hw_monitor_stall(). */
+/* Called when every ring and socket has been read empty once since the last hw_monitor_stall(). */
 void hw_monitor_drained(struct hw_monitor *m, struct hw_now now);
 /* A reliable wall clock shows `good_ms` now. max_age uses the earlier of two clocks: this one, continued by the
  * monotonic clock, and the wall clock passed with the messages. So a clock that was set ahead makes no heartbeat too
  * old. */
 void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good_ms);
-/* The machine was suspended, and woke between `since` and now. */
+/* Called when the machine was suspended, and woke between `since` and now. */
 void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since);
-/* A source may have lost messages since its last good barrier, because its receive buffer was nearly full. */
+/* Called when a source may have lost messages since its last good barrier, because its receive buffer was nearly
+ * full. */
 void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned source);
 
 /* --- probes ------------------------------------------------------------------- */
@@ -364,7 +365,8 @@ bool hw_probe_id(const struct hw_monitor *m, struct hw_ref device, char id[HW_PR
 /* Whether a probe of a device is still useful: the device is online, has sent no heartbeat since HW_OUT_PROBE, and
  * its deadline has not passed, and neither the monitor nor the group is blind. `left_ns` as in HW_OUT_PROBE. */
 bool hw_probe_is_wanted(const struct hw_monitor *m, struct hw_now now, struct hw_ref device, int64_t *left_ns);
-/* The device has answered a probe; this is a heartbeat. Ignored if the device does not exist or was forgotten. */
+/* Called when a device has answered a probe. The answer is a heartbeat. Ignored if the device does not exist or was
+ * forgotten. */
 void hw_monitor_answered(struct hw_monitor *m, struct hw_now now, struct hw_ref device);
 
 /* --- keys --------------------------------------------------------------------- */
@@ -381,17 +383,18 @@ enum {
 #define HW_KEY_GONE   INT64_C(-2) /* instead of a time to live: the key does not exist */
 #define HW_KEY_NO_TTL INT64_C(-1)
 
-/* The store's answer to a check of a device's key, with the remaining time to live. A key that exists makes an unknown
- * device known. */
+/* Called with the store's answer to a check of a device's key, and with the remaining time to live. A key that
+ * exists makes an unknown device known. */
 void hw_monitor_key(struct hw_monitor *m, struct hw_now now, unsigned why, const char *id, size_t id_len,
                     int64_t ttl_ms);
 
-/* Another program has removed the device's disconnected key. A device known by a key is then online for one timeout. */
+/* Called when another program has removed the device's disconnected key. A device known by a key is then online for
+ * one timeout. */
 void hw_monitor_key_back(struct hw_monitor *m, struct hw_now now, const char *id, size_t id_len);
 
-/* The store's keys can be checked, or not. Starts blind. */
+/* Sets whether the store's keys can be checked. At first they cannot, so the monitor starts blind for keys. */
 void hw_monitor_key_sight(struct hw_monitor *m, struct hw_now now, bool sees);
-/* All keys were lost at once, and not by their writers. */
+/* Called when all keys were lost at once, and not removed by the programs that wrote them. */
 void hw_monitor_key_loss(struct hw_monitor *m, struct hw_now now);
 
 /* Whether the key belongs to another program, as far as known: it exists, or the device is known by it alone. */
@@ -444,12 +447,12 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
  */
 int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t id_len, struct hw_ref *device);
 
-/* Loading has ended or was given up. A sweep within the budget makes provisional devices online or offline, by what
- * was heard of them. */
+/* Called when loading has ended or was given up. A sweep within the budget makes provisional devices online or
+ * offline, by what was heard of them. */
 void hw_monitor_loaded(struct hw_monitor *m);
 
-/* The store has a newer seq of this device. Makes the device's seq greater than that. Returns whether the device
- * exists and its seq was not greater. The caller then makes its state pending again. */
+/* Called when the store has a newer seq of this device. Makes the device's seq greater than that. Returns whether
+ * the device exists and its seq was not greater. The caller then makes its state pending again. */
 bool hw_monitor_adopt_seq(struct hw_monitor *m, struct hw_ref device, uint64_t seq);
 
 /* --- several nodes ------------------------------------------------------------ */
@@ -487,10 +490,11 @@ uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d)
 int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_event *e);
 
 /*
- * The store has refused this node's last write of a device, because another node owns it. The next state from stream or
- * store counts, even with a lower seq. Until then the device keeps the refused state. The stream may have passed the
- * device already, so the caller reads its hash again, for hw_monitor_load(). If there is no hash, the caller passes an
- * entry with state forgotten to hw_monitor_stream(). Both also apply during a re-read of the store.
+ * Called when the store has refused this node's last write of a device, because another node owns the device. The next
+ * state from stream or store counts, even with a lower seq. Until then the device keeps the refused state. The stream
+ * may have passed the device already, so the caller reads its hash again, for hw_monitor_load(). If there is no hash,
+ * the caller passes an entry with state forgotten to hw_monitor_stream(). Both also apply during a re-read of the
+ * store.
  */
 void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref device);
 

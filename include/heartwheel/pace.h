@@ -44,7 +44,7 @@ struct hw_pace_woke hw_pace_woke(struct hw_pace *p, struct hw_mono now, int64_t 
 int64_t hw_pace_wait_ns(const struct hw_monitor *m, struct hw_now now);
 #define HW_PACE_WAIT_MAX_NS (60 * HW_NS_PER_S)
 
-/* Notes that the loop sleeps for at most `wait_ns`. */
+/* Called before the loop sleeps for at most `wait_ns`. */
 void hw_pace_sleeps(struct hw_pace *p, struct hw_mono now, int64_t wait_ns);
 
 #endif

@@ -27,8 +27,8 @@
 #include "heartwheel/transition.h"
 #include "heartwheel/wheel.h"
 
-/* A device's key in the store, if another program keeps one. Instants are on the keys' seeing clock (monitor.h) unless
- * noted. */
+/* A device's key in the store, if another program keeps one. Instants are on the keys' seeing clock (monitor.h)
+ * unless stated otherwise. */
 struct hw_key {
 	int64_t until_ns;   /* end of its time to live; HW_KEY_FOREVER: no time to live */
 	int64_t proved_ns;  /* last sign of its writer; HW_KEY_NEVER: none */
@@ -109,15 +109,15 @@ enum {
 	                           under probe_rate */
 	HW_FLAG_KEYED = 1 << 4, /* it is armed in the wheel of keys */
 
-	/* Notes about a device that another node decides for. */
+	/* A device that another node decides for: */
 	HW_FLAG_SILENT = 1 << 5, /* this node would call it offline; not armed until it is heard */
 	HW_FLAG_HEARD = 1 << 6,  /* this node would call it online; last_heard_ms is monotonic */
 	HW_FLAG_TOUCHED = 1 << 7 /* the retained status may have been replaced since the owner's last transition; or the
 	                            store lacks the device, and its owner may not know the device */
 };
 
-/* Notes 0 to 7 of the monitor's driver. The core keeps them, and does not free a record with a note by itself. A new
- * record has none. */
+/* Flags 0 to 7 of the monitor's driver. The core keeps them, and does not free a record by itself while one is set.
+ * A new record has none. */
 #define HW_NOTE(n)   (1 << (8 + (n)))
 #define HW_NOTES_ALL 0xff00
 

@@ -63,13 +63,13 @@ void hw_schedule_set_rate(struct hw_schedule *s, unsigned rate);
 
 /* --- Redis and its clock ------------------------------------------------------------------------------------------ */
 
-/* Redis accepts commands (its scripts are loaded), or does not. After each hw_schedule_up() the schedule reads all
- * tasks again. Unanswered orders are dropped, and their late answers are ignored. */
+/* hw_schedule_up(): Redis accepts commands, and its scripts are loaded. The schedule then reads all tasks again.
+ * hw_schedule_down(): Redis does not. Unanswered orders are dropped, and their late answers are ignored. */
 void hw_schedule_up(struct hw_schedule *s, struct hw_mono now);
 void hw_schedule_down(struct hw_schedule *s, struct hw_mono now);
 
-/* The time in a Redis script's reply that answers no order; the answers to orders carry it themselves. Ignored before
- * the first answer to an order. */
+/* Called with the time in a Redis script's reply that answers no order; the answers to orders have this time as a
+ * parameter. Ignored before the first answer to an order. */
 void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms);
 /* The argument for every script call: a time that Redis' clock cannot have reached if it is right. 0 while the clock is
  * not trusted; the greatest value before any answer. */
@@ -81,23 +81,23 @@ int64_t hw_schedule_redis_ms(const struct hw_schedule *s, struct hw_mono now);
 
 /* --- the other instances ------------------------------------------------------------------------------------------ */
 
-/* The live instances by name; `self` may be among them. Uses the first HW_INSTANCES_MAX. */
+/* Sets the live instances by name; `self` may be among them. Uses the first HW_INSTANCES_MAX. */
 void hw_schedule_instances(struct hw_schedule *s, const char *const *names, size_t n, const char *self);
 /* How many seconds late this instance tries the tasks of a receiver: 0 .. instances - 1. */
 unsigned hw_schedule_rank(const struct hw_schedule *s, uint32_t receiver);
-/* The number of a receiver, from its name. */
+/* Returns the number that stands for a receiver: a hash of its name. */
 uint32_t hw_schedule_receiver(const char *name, size_t len);
 
 /* --- tasks -------------------------------------------------------------------------------------------------------- */
 
 /*
- * A task is to be tried at `due_ms` (Redis' wall clock): it was submitted, an answer made room for it, or its receiver
- * came online. A known task moves to that time. If the time is past the end of what was read, the task is left to a
- * later read. Without memory, the failure is counted, and a read of overdue tasks finds the task.
+ * Called when a task must be tried at `due_ms` (Redis' wall clock): it was submitted, an answer made room for it, or
+ * its receiver came online. A known task moves to that time. If the time is past the end of what was read, the task is
+ * left to a later read. Without memory, the failure is counted, and a read of overdue tasks finds the task.
  */
 void hw_schedule_put(struct hw_schedule *s, struct hw_mono now, struct hw_task_id task, uint32_t receiver,
                      int64_t due_ms);
-/* A task has ended and need not be tried. Optional: a claim would find out. */
+/* Called when a task has ended, so that it is not tried again. Optional: the answer to a claim would show the same. */
 void hw_schedule_drop(struct hw_schedule *s, struct hw_task_id task);
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ struct hw_schedule_order {
  * hw_schedule_failed(). Turns the wheel by at most some thousand steps per call. */
 bool hw_schedule_next(struct hw_schedule *s, struct hw_mono now, struct hw_schedule_order *out);
 
-/* The result for one task of a claim. */
+/* The result of a claim for one task. */
 struct hw_schedule_claimed {
 	struct hw_task_id task;
 	bool sent;      /* sent: counts against the rate */
@@ -136,16 +136,17 @@ struct hw_schedule_found {
 	struct hw_task_id task;
 	uint32_t receiver;
 	int64_t due_ms;
-	bool is_none; /* not a task: it only counts as one of the page */
+	bool is_none; /* no task: counts only as an entry of the page */
 };
-/* In the order of due_ms; fewer than `count`: the last page. */
+/* Answers an order HW_SCHEDULE_READ. `tasks` is in the order of due_ms. If it has fewer than `count` tasks, this is
+ * the last page. */
 void hw_schedule_page(struct hw_schedule *s, struct hw_mono now, uint64_t serial, int64_t redis_ms,
                       const struct hw_schedule_found *tasks, size_t n);
 
-/* The order failed, or its result is unknown. It is given again a second later. */
+/* Called when an order has failed, or its result is unknown. The order is given again a second later. */
 void hw_schedule_failed(struct hw_schedule *s, struct hw_mono now, uint64_t serial);
 
-/* The latest time for the next hw_schedule_next(). */
+/* Returns the latest time at which hw_schedule_next() must be called again. */
 struct hw_mono hw_schedule_due(const struct hw_schedule *s, struct hw_mono now);
 
 struct hw_schedule_stats {

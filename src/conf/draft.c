@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See draft.h. If memory runs out, the functions here note that in the list of errors. Their callers need not report
- * -ENOMEM again. */
+/* See draft.h. If memory runs out, the functions here record that in the list of errors. Their callers need not
+ * report -ENOMEM again. */
 #include "conf/draft.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ int hw_conf_draft_add(struct hw_conf_draft *d, const struct hw_conf_named *kind,
 	return 0;
 }
 
-/* Notes the line of a value that was appended to a list. */
+/* Stores the line of a value that was appended to a list. */
 static int note_line(struct hw_conf_origins *origins, const struct hw_conf_option *o, int at, const void *base,
                      unsigned line)
 {

@@ -39,7 +39,7 @@ struct hw_conf_draft {
 int hw_conf_draft_add(struct hw_conf_draft *d, const struct hw_conf_named *kind, const char *name, unsigned line);
 
 /*
- * Checks a value and stores it in the field of option `at`. `base` and `origins` are those of its section. Notes the
+ * Checks a value and stores it in the field of option `at`. `base` and `origins` are those of its section. Stores the
  * line number of a list's value, unless it is 0. Returns 0, -ENOMEM, or -EINVAL with the reason in `why`.
  */
 int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_origins *origins, int at, const char *text,

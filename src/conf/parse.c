@@ -177,7 +177,7 @@ static void keep_group(struct hw_conf_draft *d, const char *name)
 	c->groups[++c->n_groups] = NULL;
 }
 
-/* Notes that the file has this section of the family. Skips the section if only another program reads it. Returns
+/* Called when the file has this section of the family. Skips the section if only another program reads it. Returns
  * false if there is no such section. */
 static bool enter_foreign(struct reading *r, char *name)
 {

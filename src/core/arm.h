@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Arming: the deadlines of devices. An armed device is in the wheel of heartbeats, in the wheel of keys, or in the
- * queue of suspects. Private to the core. */
+/* Arming a device: putting it where its next deadline will be found. An armed device is in the wheel of heartbeats,
+ * in the wheel of keys, or in the queue of suspects. Private to the core. */
 #ifndef HW_ARM_H
 #define HW_ARM_H
 
@@ -18,11 +18,12 @@ struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now
 /* Returns when to check an online device next: at its deadline, or at its next probe if that is earlier, but at most
  * HW_ARM_MAX_NS from now. */
 struct hw_seen hw_monitor_arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Arms a device for its state: for its deadline, for its forgetting, or not at all. Removes it from any other place. */
+/* Arms an online device for its deadline, an offline device for the time at which it is forgotten, and any other
+ * device not at all. Removes the device from its previous place. */
 void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Moves an online device to an earlier tick if its deadline is now before the tick for which it is armed. */
 void hw_monitor_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Arms for an instant of the seeing clock. */
+/* Arms a device in the wheel of heartbeats for an instant of the monitor's seeing clock. */
 void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
 /* Arms a device of a deaf group for a check after one timeout. No deadline is nearer while the group is deaf. When the
  * deafness ends, all devices of the group are armed again. */
@@ -32,7 +33,7 @@ void hw_monitor_arm_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i);
 void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t gone_ms);
 /* Arms a device for the new settings after a reload. */
 void hw_monitor_relink(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Takes a record's node off the wheel or the suspects. */
+/* Removes a device from the wheel, or from the queue of suspects. */
 void hw_monitor_unlink(struct hw_monitor *m, uint32_t i);
 /* Appends a device to the suspects. The device is judged when two barriers are back that are sent from now on. Each
  * filter of its group must also have delivered a message published after `need`. */
@@ -54,7 +55,7 @@ int64_t hw_monitor_key_deadline_ns(const struct hw_monitor *m, const struct hw_k
 int64_t hw_monitor_key_excused_ns(const struct hw_monitor *m, const struct hw_key *k);
 /* Returns the time until the deadline of a device's key, on the keys' clock. */
 int64_t hw_monitor_key_left_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Whether the key kept the device online until last, and not the heartbeats. */
+/* Whether the key alone kept the device online last: its heartbeats had stopped, and their deadline has passed. */
 bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Whether the device's heartbeats keep it online. False as soon as the monitor has judged the device as silent over
  * MQTT. */

@@ -14,7 +14,7 @@
 
 /* --- heartbeats -------------------------------------------------------------- */
 
-/* Notes that a device that was known only by its key now also sends heartbeats. */
+/* Called for a heartbeat of a device that was known only by its key: the device is now known by both. */
 static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
@@ -55,9 +55,9 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 	hw_monitor_arm_earlier(m, now, i);
 }
 
-/* Counts a heartbeat of an offline device, before the record notes the heartbeat. The count goes on if the previous
- * heartbeat was read at most one timeout ago; otherwise it starts at one. Returns whether the device needs more
- * heartbeats to be online. */
+/* Counts a heartbeat of an offline device, before the heartbeat is stored in the record. The count goes on if the
+ * previous heartbeat was read at most one timeout ago; otherwise it starts at one. Returns whether the device needs
+ * more heartbeats to be online. */
 static bool needs_more(const struct hw_monitor *m, struct hw_now now, struct hw_device *d)
 {
 	if (hw_device_state(d) != HW_STATE_OFFLINE || !hw_monitor_needs_several(m, d))

@@ -10,7 +10,7 @@ static inline void hw_intake_refuse(struct hw_monitor *m, enum hw_refused kind)
 	m->stats.refused[kind]++;
 }
 
-/* The instant of a batch, which its heartbeats write into their devices' records. */
+/* The time of a batch of messages. Each heartbeat of the batch stores it in its device's record. */
 struct hw_moment {
 	struct hw_seen seen;
 	int64_t mono_ms;
@@ -32,7 +32,7 @@ static inline void hw_beat_heard(const struct hw_monitor *m, struct hw_device *d
 /* Applies a heartbeat or goodbye to the device `i`; HW_NIL: a new device of that id. `p` NULL: a plain heartbeat. */
 void hw_beat_apply(struct hw_monitor *m, struct hw_now now, uint16_t group, struct hw_id id, uint32_t i,
                    struct hw_payload *p);
-/* The device has answered a probe. */
+/* Called when a device has answered a probe. The answer counts as a heartbeat. */
 void hw_beat_answered(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 #endif

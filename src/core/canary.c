@@ -122,7 +122,7 @@ void hw_canary_recall(struct hw_hearing *h, const struct hw_canaries *had)
 	hw_hearing_wake(h);
 }
 
-/* Notes that the broker has answered a canary. If `index` is from before a reload, it may now be the index of
+/* Called when the broker has answered a canary. If `index` is from before a reload, it may now be the index of
  * another filter. Then nothing is lost, because that filter gets an answer of its own. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer)
 {

@@ -278,7 +278,7 @@ static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* Discards a goodbye that does not count. If the goodbye was noted before, or waited to be judged, it had replaced
+/* Discards a goodbye that does not count. If the goodbye was stored before, or waited to be judged, it had replaced
  * the device's deadline; the device is armed for its deadline again. */
 static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {

@@ -119,8 +119,8 @@ static struct hw_out deaf_out(const struct hw_monitor *m, struct hw_now now, siz
 	                                .answer = f->answer}};
 }
 
-/* Notes for each group whether its upstream is down, and reports each upstream that went down. A retired group is
- * not reported: it has only conditions (`while`) that groups of the file have too. */
+/* Determines for each group whether its upstream is down, and reports each upstream that went down. A retired group
+ * is not reported: it has only conditions (`while`) that groups of the file have too. */
 void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 {
 	for (size_t k = 0; k < m->groups.n; k++) {
@@ -239,7 +239,7 @@ enum hw_hearing_verdict hw_monitor_hears_group(struct hw_monitor *m, struct hw_n
 }
 
 /* Whether the group would have received a heartbeat of a device that is about to become offline. If it would not
- * have, or if this is not known yet, notes that in the evidence. */
+ * have, sets e->deaf; if this is not known yet, sets e->unheard. */
 static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                   struct hw_evidence *e)
 {

@@ -5,12 +5,12 @@
  *
  * Rule: this node accepts a state from the stream, but does not use it as evidence, because the clocks of two machines
  * are not compared. A device that becomes online gets a full timeout from the moment of reading, unless this node has
- * heard it itself. A device that becomes offline is noted as heard only by a message that is read afterwards; if the
- * device still sends, a heartbeat follows soon. The time until an offline device is forgotten also begins with the
+ * heard it itself. If a device becomes offline, only a message that is read afterwards sets HW_FLAG_HEARD; if the
+ * device still sends, such a message follows soon. The time until an offline device is forgotten also begins with the
  * reading.
  *
- * At a take-over, this node makes a transition only if its own note about a device differs from the state in the
- * stream. A device that is noted as silent is judged again, by barriers that are sent from now on.
+ * At a take-over, this node makes a transition only if its own verdict on a device differs from the state in the
+ * stream. A device with HW_FLAG_SILENT is judged again, by barriers that are sent from now on.
  */
 #include "follow.h"
 
@@ -319,7 +319,7 @@ static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 }
 
 /* Takes over a device whose state no node has decided. If the device was heard but is silent by now, there is
- * nothing to report. A record with notes (HW_NOTE()) is not removed, because the driver uses it. */
+ * nothing to report. A record with a flag of the driver (HW_NOTE()) is not removed, because the driver uses it. */
 static void take_over_new(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;

@@ -26,7 +26,8 @@ uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint
 
 /* Returns the next record to take over; HW_NIL: none is left, or the budget is used up. */
 uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget);
-/* Called when this node begins to decide for the device. Applies the notes about the device. */
+/* Called when this node begins to decide for the device. Applies this node's own verdict on the device, which the
+ * record has (gate.h). */
 void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 #endif

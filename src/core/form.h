@@ -33,7 +33,7 @@ static inline bool hw_form_is_ours(const struct hw_monitor *m, const struct hw_d
 	return (d->form == HW_FORM_OURS || d->form == HW_FORM_MOVED) && !hw_form_is_older(m, d);
 }
 
-/* Whether a device's silence may be taken as its own. */
+/* Whether this node may judge the device by its silence. */
 static inline bool hw_form_judges(const struct hw_monitor *m, const struct hw_device *d)
 {
 	if (m->groups.all[d->group]->unheard)
@@ -47,7 +47,7 @@ static inline bool hw_form_may_have_heirs(const struct hw_monitor *m, const stru
 	return m->hearing.group[d->group].n_heirs > 0 && (m->groups.all[d->group]->retired || hw_form_is_older(m, d));
 }
 
-/* Whether the filters that the device may use are blind. */
+/* Whether the device's group is blind, or an heir of the group whose filters the device may use. */
 static inline bool hw_form_is_blind(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_hearing_is_blind(&m->hearing, d->group) ||
@@ -71,9 +71,9 @@ int hw_form_group(struct hw_monitor *m, struct hw_id device, const char *name, s
 /* Returns the group whose id_prefix is the longest that the id begins with. If several prefixes have this length,
  * returns the first group in the file. */
 uint16_t hw_form_guess_group(const struct hw_groups *g, struct hw_id device);
-/* Notes the form in the record of another node about the device; 0: unknown. */
+/* Called with the form in which the device was heard, as the store or another node has it; 0: unknown. */
 void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form);
-/* Called before and after a change of the groups. hw_form_begin() notes the forms before the change, and
+/* Called before and after a change of the groups. hw_form_begin() stores the forms from before the change, and
  * hw_form_end() applies the difference. The caller frees `was`. hw_form_begin() returns 0 or -ENOMEM. */
 struct hw_form_was {
 	uint64_t form;

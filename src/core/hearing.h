@@ -82,7 +82,7 @@ bool hw_hearing_has_canaries(const struct hw_hearing *h, uint16_t group);
  * online devices. */
 void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, uint64_t heartbeats, uint32_t online);
 
-/* Call until it requests nothing. */
+/* Returns what the step found or requests. The caller repeats the call until the result is HW_HEARING_NOTHING. */
 struct hw_hearing_do hw_hearing_step(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now);
 /* Returns the first instant at which hw_hearing_step() may have work. */
 struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now);
@@ -93,8 +93,8 @@ struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t filter);
  * then. INT64_MAX: they do not end this deafness. */
 struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_mono now, size_t filter);
 
-/* Notes that the upstream of a group is down, or is up. After it is up again, a grace passes before the group is no
- * longer blind. Returns whether to report that the upstream went down. */
+/* Called when the upstream of a group is down (`away`), or is up. After it is up again, a grace passes before the
+ * group is no longer blind. Returns whether to report that the upstream went down. */
 bool hw_hearing_upstream(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, uint16_t group, bool away,
                          int64_t grace_ns);
 

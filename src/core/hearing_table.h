@@ -4,11 +4,12 @@
  * and the state of its canary. Private to the core.
  *
  * Heirs: a reload may give filters of a group to other groups, its heirs: it renames or splits the group. A device that
- * has not been heard since is still of the old group, and its messages arrive by the filters of the heirs. So it is
- * judged only if the heirs hear too.
+ * has not been heard since is still of the old group, and its messages arrive by the filters of the heirs. So the
+ * device is judged only if the heirs are not blind either.
  *
- * A heartbeat carries no send time. It was published after the last barrier that was back when the heartbeat was read,
- * so the send time of that barrier is its `brought`. The `seq` of a canary is its own send time.
+ * A heartbeat carries no send time. The broker handled the heartbeat after the last barrier that was back when the
+ * heartbeat was read. So the send time of that barrier is the filter's `brought`. The `seq` of a canary is its own send
+ * time.
  */
 #ifndef HW_HEARING_TABLE_H
 #define HW_HEARING_TABLE_H
@@ -26,7 +27,7 @@ struct hw_hearing_filter {
 	size_t canary_len;
 	uint16_t group, index; /* which heartbeat filter of which group */
 	size_t size;           /* maximum size of a canary's packet, in bytes */
-	struct hw_mono since;  /* all readers are subscribed since this */
+	struct hw_mono since;  /* when all readers had subscribed */
 	struct hw_seen seen;   /* the monitor's seeing clock at `since` */
 	struct hw_mono proof;  /* send time of the newest canary that came back */
 	struct hw_mono sent;   /* a canary is out since this; 0: none is out */
@@ -42,8 +43,8 @@ struct hw_hearing_filter {
 	struct hw_mono gap;    /* when the filter last delivered a message before the missed canary was sent */
 	bool mute;             /* the missed canary is lost, so other messages of that time may be lost too */
 	bool own;              /* the canary's topic contains the monitor's name, so no device uses it */
-	bool due, ever;        /* due: a canary must be sent; ever: a canary came back in this run or the last one,
-	                        * so canaries are required */
+	bool due, ever;        /* due: a canary must be sent; ever: a canary came back in this run or in an earlier
+	                        * one, so canaries are required */
 	enum hw_canary_answer answer;
 	bool reported;            /* the loss of canaries is reported, or will be at `report_at`; cleared when a
 	                           * canary comes back */
@@ -59,7 +60,7 @@ struct hw_hearing_group {
 	size_t heir, n_heirs; /* the group's heirs are heir[heir] to heir[heir + n_heirs - 1] of struct hw_hearing */
 	bool canary;          /* the group may send canaries */
 	bool asked;           /* a device of the group waits to be judged */
-	struct hw_mono want;  /* the filters must be proven since this */
+	struct hw_mono want;  /* each filter must have delivered a message that was sent after this time */
 	int64_t timeout_ns;
 	unsigned deaf_filters;
 	bool upstream;          /* the upstream is down, or is up but its grace lasts */
@@ -125,8 +126,8 @@ bool hw_hearing_believes(const struct hw_hearing *h, size_t k);
  */
 struct hw_mono hw_hearing_believed_at(const struct hw_hearing *h, size_t k);
 
-/* Returns the index in `brought` of a group's filter; the index of an unused element if the filter is not in the
- * table. */
+/* Returns the index in `brought` of a group's filter. If the filter is not in the table, returns the index of an
+ * unused element. */
 static inline uint32_t hw_hearing_filter_of(const struct hw_hearing *h, uint16_t group, size_t index)
 {
 	const struct hw_hearing_group *g = &h->group[group];

@@ -173,7 +173,7 @@ static struct hw_payload *read_goodbye(const struct hw_group *g, const struct hw
 	return p;
 }
 
-/* Notes the parents of the device `i` after its heartbeat was applied. If the filter belongs to another group than
+/* Sets the parents of the device `i` after its heartbeat was applied. If the filter belongs to another group than
  * the device, the captures of the topic do not name the device's parents. */
 static void note_parents(struct hw_monitor *m, const struct intake *in, const struct hw_message *msg, uint32_t i,
                          bool was_online)
@@ -182,8 +182,8 @@ static void note_parents(struct hw_monitor *m, const struct intake *in, const st
 		hw_parent_heartbeat(m, i, &(struct hw_parent_source){in->by, {msg->topic, msg->topic_len}}, was_online);
 }
 
-/* Notes that a filter has delivered a message. A monitor's messages do not count, because monitors often publish just
- * after a device has stopped. */
+/* Called when a filter has delivered a message: stores the send time of the last barrier that is back. A monitor's
+ * messages do not count, because monitors often publish just after a device has stopped. */
 static void brought(struct hw_monitor *m, const struct intake *in)
 {
 	m->hearing.brought[in->filter] = hw_sight_sent_after(&m->sight).ns;

@@ -14,7 +14,7 @@ void hw_monitor_key_due(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Whether the key of a device keeps it online. Only for a device that has a key (hw_monitor_has_key()) and is silent
  * over MQTT. */
 bool hw_monitor_key_lives(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Notes that a device is silent over MQTT. From now on only its key keeps it online. */
+/* Called when a device is found silent over MQTT. From now on only its key keeps it online. */
 void hw_monitor_key_silent(struct hw_monitor *m, uint32_t i);
 
 #endif

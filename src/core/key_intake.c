@@ -106,8 +106,8 @@ static struct hw_evidence key_gone(const struct hw_monitor *m, struct hw_now now
 	};
 }
 
-/* Notes that a device is about to become offline because its key is missing. Returns whether the notification of the
- * key's end was missed. */
+/* Called when a device is about to become offline because its key is missing. Returns whether the notification of
+ * the key's end was missed. */
 static bool convicted(struct hw_monitor *m, struct hw_now now, struct hw_key *k, unsigned why, int64_t late_ns)
 {
 	int64_t seen = hw_monitor_key_seen(m, now).ns;

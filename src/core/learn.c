@@ -91,7 +91,7 @@ static void keep(unsigned kept[KEPT], unsigned l)
 	}
 }
 
-/* Notes a gap of level `l`. Returns false if it is not among the largest gaps of this window. */
+/* Adds a gap of level `l` to the largest gaps of this window. Returns false if it is not among them. */
 static bool learn(struct hw_gaps *g, unsigned l)
 {
 	if (l <= get(g, THIS(KEPT - 1)))

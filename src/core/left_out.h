@@ -23,7 +23,7 @@ void hw_left_out_note(struct hw_monitor *m, int group, const char *id, size_t le
 /* Whether the store has the device, which has no record here. Its stored record is read before its messages count:
  * otherwise it would be a new device. */
 bool hw_left_out_is_stored(const struct hw_monitor *m, const char *id, size_t len);
-/* The device has a record, or was forgotten. */
+/* Called when a device has got a record, or was forgotten. The device is then no longer left out. */
 void hw_left_out_remove(struct hw_monitor *m, const char *id, size_t len);
 /* Adds the left-out online devices of this node's partitions to the running count of unjudged devices. */
 void hw_left_out_count(struct hw_monitor *m);

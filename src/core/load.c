@@ -127,7 +127,7 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
 	int64_t heard_ms = hw_device_last_seen_ms(d, now);
 	fill_in(m, i, s);
-	/* The stored state is online, so the note that the device was heard while offline is obsolete. */
+	/* The stored state is online, so it no longer matters that the device was heard while offline. */
 	d->flags &= (uint16_t)~HW_FLAG_HEARD;
 	if (was_heard)
 		d->flags &= (uint16_t)~HW_FLAG_ONCE;
@@ -172,7 +172,7 @@ static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 }
 
 /* Arms an online device for its present deadline. The stored values may have made the deadline later, so a device
- * that was noted as silent may not be silent any more. */
+ * that had HW_FLAG_SILENT may not be silent any more. */
 static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);

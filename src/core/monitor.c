@@ -74,7 +74,7 @@ void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_
 		set_pace(m);
 }
 
-/* Notes that a reload adds topics of `while`. Their retained values arrive before the second of the barriers that
+/* Called when a reload adds topics of `while`. Their retained values arrive before the second of the barriers that
  * are sent from now on is back. */
 static void expect_upstreams(struct hw_monitor *m)
 {
@@ -185,7 +185,7 @@ void hw_monitor_free(struct hw_monitor *m)
 	free(m);
 }
 
-/* Notes the present times to live before a reload changes them: keys that were refreshed before still have these. */
+/* Stores the present times to live before a reload changes them: keys that were refreshed before still have these. */
 static void note_lives(struct hw_monitor *m, struct hw_now now)
 {
 	int64_t within_ms = hw_monitor_refresh_within_ms(m), longest_ms = 0;

@@ -45,7 +45,7 @@ struct hw_form {
 	int64_t heard_ns;  /* group's seeing clock: if a device was last heard before this, it was heard in an
 	                    * earlier form */
 	uint64_t other;    /* another form in which a device of the group was last heard; 0: none is known */
-	int64_t other_ns;  /* likewise: if a device was last heard before this, its form is not known */
+	int64_t other_ns;  /* if a device was last heard before this time, its form is not known */
 	int64_t silent_ns; /* the silence of a device that was last heard before heard_ns begins here */
 	int64_t timeout_ms, timeout_max_ms;         /* the longest timeouts of the group on other nodes; 0: unknown */
 	int64_t was_timeout_ms, was_timeout_max_ms; /* values before heard_ns, for devices not heard since */
@@ -59,7 +59,8 @@ struct hw_form {
 	struct hw_mono blind_at;    /* since when the rounds below have found the group blind alone; 0: it is not */
 	uint32_t left_out;          /* number of unjudged devices without a record, in the last round */
 	uint32_t unjudged, counted; /* number of unjudged devices: in the last round, and so far in this one */
-	struct hw_group_judging is, found; /* likewise; regardless of the form */
+	struct hw_group_judging is, found; /* see hw_monitor_judging(); is: of the last round; found: so far in this
+	                                    * one */
 };
 
 /* Counts of devices that this node cannot judge. The devices are counted again and again, in rounds, while there may
@@ -95,7 +96,8 @@ struct hw_left_out {
 	uint32_t in[HW_PARTITIONS];            /* how many of them are in each partition */
 	struct hw_partitions more, more_found; /* partitions with more left-out devices than are remembered; and
 	                                        * those found so since the present reading began */
-	struct hw_mono next;                   /* they are not read again before this */
+	struct hw_mono next;                   /* the caller does not read the left-out devices again before this
+	                                        * time */
 };
 
 /* The partitions that this node owns and decides for (gate.h). */

@@ -216,9 +216,9 @@ static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *pa
 }
 
 /*
- * The child has not proved its parent. Notes whether it may have sent all the same: it cannot be heard here, or it is
- * not known yet whether its group hears. The answer of a group without canaries may take a timeout of the group; the
- * parent waits for it only if that is not longer than its own timeout.
+ * The child has not proved its parent. Records whether the child may have sent nevertheless: this node cannot hear the
+ * child, or it is not known yet whether the child's group hears. The answer of a group without canaries may take a
+ * timeout of the group; the parent waits for it only if that is not longer than its own timeout.
  */
 static void doubt(struct hw_monitor *m, struct hw_now now, struct hw_parent *p, const struct hw_device *parent,
                   const struct hw_device *child, bool proven)

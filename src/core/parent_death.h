@@ -13,15 +13,15 @@
  * hw_transition.
  */
 void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_reason reason, int64_t delay_ns);
-/* Its state is another than offline now. */
+/* Called when the device has left the state offline. */
 void hw_parent_is_up(struct hw_monitor *m, uint32_t i);
-/* It is online again; or its goodbye was read. */
+/* hw_parent_returns(): the device is online again. hw_parent_says_goodbye(): the device's goodbye was read. */
 void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i);
 void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 /* Whether an online child must go offline, because no known parent of it is online. */
 bool hw_parent_orphaned(const struct hw_monitor *m, uint32_t i);
-/* Handles one child of an offline parent. Returns false if there is nothing to do now. */
+/* Decides whether one child of an offline parent goes offline too. Returns false if there is nothing to do now. */
 bool hw_parent_take_next(struct hw_monitor *m, struct hw_now now, unsigned *budget);
 
 /*

@@ -34,8 +34,8 @@ static inline void hw_parent_prefetch(const struct hw_monitor *m, uint32_t i)
 		__builtin_prefetch(&p->block[p->block_of[i / HW_PARENT_CELLS] - 1][i % HW_PARENT_CELLS]);
 }
 
-/* Sets the parents of the device `i` to those of its heartbeat. `was_online`: the device was online before the
- * heartbeat. */
+/* Sets the parents of the device `i` to those that its heartbeat names. `was_online`: the device was online before
+ * the heartbeat. */
 void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_source *s, uint32_t hash,
                       bool was_online);
 
@@ -58,9 +58,9 @@ static inline void hw_parent_heartbeat(struct hw_monitor *m, uint32_t i, const s
 void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids);
 /* Called after a reload: removes the parents of a device whose group has no parents any more. */
 void hw_parent_relink(struct hw_monitor *m, uint32_t i);
-/* The groups have changed. */
+/* Called when the groups have changed. */
 void hw_parent_configure(struct hw_monitor *m);
-/* A record is new, or is about to be removed. */
+/* hw_parent_added(): a record is new. hw_parent_removed(): a record is about to be removed. */
 void hw_parent_added(struct hw_monitor *m, uint32_t i);
 void hw_parent_removed(struct hw_monitor *m, uint32_t i);
 

@@ -20,7 +20,8 @@
 
 #define HW_PARENT_CELLS 16
 
-/* The part of a record: the hash of the text from which its parents were made (0: unknown), and its first bond. */
+/* What the index stores for each record: the hash of the text from which the ids of the device's parents were
+ * composed (0: unknown), and the device's first bond. */
 struct hw_parent_cell {
 	uint32_t hash;
 	uint32_t first; /* index of the bond, from 1; 0: it has no parent */
@@ -108,10 +109,10 @@ struct hw_id hw_parents_id(const struct hw_parents *p, uint32_t parent);
 int hw_parents_set(struct hw_parents *p, const struct hw_registry *records, const uint8_t key[16], uint32_t child,
                    const struct hw_id *ids, unsigned n, uint32_t hash, bool *changed);
 
-/* A record is new, and may be a parent's; or is removed. */
+/* hw_parents_added(): a record is new, and its device may be a parent. hw_parents_removed(): a record is removed. */
 void hw_parents_added(struct hw_parents *p, uint32_t record, struct hw_id id);
 void hw_parents_removed(struct hw_parents *p, uint32_t record, struct hw_id id);
-/* The child has no parents any more. */
+/* Removes all bonds of the child. */
 void hw_parents_clear(struct hw_parents *p, uint32_t child);
 
 /* hw_parents_walk() begins a walk. hw_parents_step() returns the next bond, counted from 1; 0: the walk is over. If

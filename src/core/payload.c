@@ -130,7 +130,7 @@ static bool is_finite_number(const struct hw_value *v)
 	return v->kind == HW_VALUE_NUMBER && isfinite(v->number);
 }
 
-/* Notes the first member with a wrong type or length, for the counter and the log. */
+/* Records the first member with a wrong type or length, for the counter and the log. */
 static void blame(struct hw_payload *p, enum field f)
 {
 	if (!p->malformed)

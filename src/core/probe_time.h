@@ -18,7 +18,7 @@
 #include "heartwheel/registry.h"
 #include "heartwheel/time.h"
 
-/* What determines the moments of one silence, on the monitor's seeing clock. */
+/* The values from which the moments of one silence follow, on the monitor's seeing clock. */
 struct hw_probe_moments {
 	int64_t first_ns, step_ns;
 	unsigned n;

@@ -125,7 +125,7 @@ static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono no
 		end_cause(s, cause, now, lossy);
 }
 
-/* Notes that a source delivers again. If no other source stands still, the standstill is over. */
+/* Called when a source delivers again. If no other source stands still, the standstill is over. */
 static void moves(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	if (!r->still)
@@ -584,7 +584,7 @@ static int64_t still_after(const struct hw_sight *s)
 }
 
 /*
- * Notes that a source stands still. If the oldest barrier that is not back is the same as in the previous standstill,
+ * Called when a source stands still. If the oldest barrier that is not back is the same as in the previous standstill,
  * other messages have arrived since then, and only this barrier has not. Then only this monitor's publishes are stuck,
  * and only a barrier ends the standstill. Otherwise each pause between two heartbeats would be a new standstill.
  */

@@ -111,12 +111,13 @@ static inline bool hw_sight_has(const struct hw_sight *s, unsigned source)
 	return source < s->n_sources && s->source[source].there;
 }
 
-/* Returns whether all sources are up again, after one was lost. */
+/* Called when the connection of a source is up or lost. Returns whether all sources are up again, after one was
+ * lost. */
 bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool up);
 void hw_sight_publisher(struct hw_sight *s, bool up);
-/* Reports when the broker last answered on the barriers' connection. */
+/* Called with the time at which the broker last answered on the barriers' connection. */
 void hw_sight_answered(struct hw_sight *s, struct hw_mono at);
-/* Reports whether the broker refused the last barrier. If so, barriers that are not back are lost, not late. */
+/* Sets whether the broker refused the last barrier. If it did, barriers that are not back are lost, not late. */
 void hw_sight_refused(struct hw_sight *s, bool refused);
 /* Whether the broker has been silent on the barriers' connection for too long after a barrier. If so, the connection
  * is closed and opened again. */
@@ -144,7 +145,7 @@ struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag);
 
 /* Whether the monitor is blind only for a grace, and does receive the devices' messages. */
 bool hw_sight_in_grace(const struct hw_sight *s);
-/* When the last present grace ends; {0}: there is none. */
+/* Returns when the last of the present graces ends; {0}: there is none. */
 struct hw_mono hw_sight_grace_end(const struct hw_sight *s);
 bool hw_sight_all_up(const struct hw_sight *s);
 /* The last barrier that is back on every source. */

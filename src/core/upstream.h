@@ -57,19 +57,20 @@ void hw_upstream_fini(struct hw_upstream *u);
 bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const char *topic, size_t len,
                       const void *payload, size_t payload_len);
 
-/* The retained values were requested. Until the broker sends a value again, it counts as old. */
+/* Called when the retained values were requested. Until the broker sends a value again, it counts as old. */
 void hw_upstream_ask(struct hw_upstream *u);
-/* The broker has granted the request. `sent` is the last barrier that was sent before that. */
+/* Called when the broker has granted the request. `sent` is the last barrier that was sent before that. */
 void hw_upstream_granted(struct hw_upstream *u, uint64_t sent);
-/* A barrier is back. After the first barrier that follows the retained values, a topic whose value is still old has
- * no value at the broker; its value becomes unknown. Returns whether there was such a topic. */
+/* Called when a barrier is back. After the first barrier that follows the retained values, a topic whose value is
+ * still old has no value at the broker; its value becomes unknown. Returns whether there was such a topic. */
 bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number);
 
 /* The first value of this group that differs, or NULL. */
 const struct hw_upstream_value *hw_upstream_away(const struct hw_upstream *u, size_t group);
 /* Whether the group has a condition. */
 bool hw_upstream_has(const struct hw_upstream *u, size_t group);
-/* Whether a value of this group, or of any group, is unknown. Cost: the values are walked. */
+/* hw_upstream_is_unknown(): whether a value of this group is unknown. hw_upstream_any_unknown(): whether a value of
+ * any group is. Cost: linear in the values. */
 bool hw_upstream_is_unknown(const struct hw_upstream *u, size_t group);
 bool hw_upstream_any_unknown(const struct hw_upstream *u);
 

@@ -21,7 +21,7 @@ enum hw_verdict_event {
 	HW_EVENT_DUE,      /* the time for which the device was armed has come */
 	HW_EVENT_PROVEN,   /* the pair of barriers that the suspect waited for is back */
 	HW_EVENT_KEY_GONE, /* the device's key is missing in the store */
-	HW_EVENT_STORED,   /* the store has a record of the device, whose state becomes the device's */
+	HW_EVENT_STORED,   /* the store has a record of the device; the device gets the state of that record */
 	HW_EVENT_SETTLED,  /* the store has no record of the device */
 	HW_EVENT_ORPHANED, /* the group has parent_death = take, and no known parent of the device is online */
 	HW_EVENT_FORGET    /* an operator requests to forget the device */
@@ -68,7 +68,7 @@ enum hw_act {
 	HW_ACT_WAIT,          /* judge again after wait_ns, or after another pair */
 	HW_ACT_COUNT,         /* offline and heard: too few heartbeats so far */
 	HW_ACT_REST,          /* check again when the group hears, or after a timeout */
-	HW_ACT_PUBLISH_STATUS /* its retained status may have been replaced: publish it */
+	HW_ACT_PUBLISH_STATUS /* publish its retained status again, which may have been replaced at the broker */
 };
 
 static inline bool hw_act_changes(enum hw_act a)

@@ -67,7 +67,7 @@ static void on_device(struct top *t, long code, cJSON *json)
 }
 
 /* Begins to follow the stream after the newest id of this answer. The stream may repeat transitions of the answer
- * that have no id yet, or that are newer. So all transitions of the answer are noted. */
+ * that have no id yet, or that are newer. So all transitions of the answer are remembered. */
 static void begin(struct top *t, cJSON *answer)
 {
 	const cJSON *each;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes JSON into an evbuffer through a small buffer, so that an answer with a thousand devices needs few allocations.
- * The writer adds the commas. If an allocation fails, the writer notes that: hw_json_end() then returns -ENOMEM, and
- * the text must not be sent.
+ * The writer adds the commas. If an allocation fails, the writer remembers that: hw_json_end() then returns -ENOMEM,
+ * and the text must not be sent.
  */
 #ifndef HW_HTTP_JSON_H
 #define HW_HTTP_JSON_H

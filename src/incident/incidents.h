@@ -209,9 +209,9 @@ int hw_incidents_group(struct hw_incidents *e, struct hw_now now, const char *gr
                        int64_t deaf_since_ms);
 /* Called when a monitor has renewed its sight record in device:monitor. */
 void hw_incidents_sight_renewed(struct hw_incidents *e, struct hw_now now);
-/* Redis answers, or does not. */
+/* Called when Redis answers again (`up`), or no longer does. */
 void hw_incidents_redis(struct hw_incidents *e, struct hw_now now, bool up);
-/* Notes whether the oldest unread entry of a stream is older than HW_INCIDENT_BEHIND. If so, only news of blindness
+/* Sets whether the oldest unread entry of a stream is older than HW_INCIDENT_BEHIND. If so, only news of blindness
  * are sent. */
 void hw_incidents_behind(struct hw_incidents *e, bool behind);
 /* Sets the group and labels of a device, if the device is known here, also as a parent. Returns 0 or -ENOMEM. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of news: compares an incident with what a receiver was sent last. hw_news_of() is this table, and no other
- * code decides what is sent. hw_news_check() notes which receivers have news now, and when time alone may make news.
+ * code decides what is sent. hw_news_check() stores which receivers have news now, and when time alone may make news.
  */
 #include <stdlib.h>
 

@@ -46,7 +46,7 @@ int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns)
 	return ns > 0 ? (int)(ns / HW_NS_PER_MS) + 1 : 0;
 }
 
-/* If messages are sent one at a time, notes that the next ones wait for the answer to this one. `topic`: hash of a
+/* If messages are sent one at a time, makes the next ones wait for the answer to this one. `topic`: hash of a
  * canary's topic; 0: the message is no canary. */
 static void hold(struct hw_echoes *e, int mid, uint64_t topic)
 {
@@ -136,7 +136,7 @@ int hw_echoes_send(struct hw_echoes *e, unsigned most)
 
 /* --- answers */
 
-/* Notes whether the broker accepts barriers. Its access rules may change at any time. */
+/* Records whether the broker accepts barriers. Its access rules may change at any time. */
 static void barrier_answered(struct hw_echoes *e, int mid, int reason)
 {
 	bool taken = reason < 0x80;

@@ -125,7 +125,7 @@ void hw_reader_drain(struct hw_reader *r);
 /* Without a connection, tries to connect at once although the delay is not over, because another connection has just
  * reached the broker. */
 void hw_reader_retry(struct hw_reader *r);
-/* Notes that a barrier is in flight. Until `until_ns` (CLOCK_MONOTONIC), the reader reads each message at once,
+/* Called when a barrier is in flight. Until `until_ns` (CLOCK_MONOTONIC), the reader reads each message at once,
  * without waiting for more. 0: the barrier is back. */
 void hw_reader_expect(struct hw_reader *r, int64_t until_ns);
 struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);

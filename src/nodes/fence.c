@@ -70,7 +70,7 @@ void hw_fence_reader(struct hw_fence *f, bool up)
 	memset(f->peer, 0, sizeof(f->peer)); /* retained presences will be delivered again */
 }
 
-/* Notes that a renewal was confirmed (rule 2). The renewal counts only if it was sent after this session began: the
+/* Called when a renewal was confirmed (rule 2). The renewal counts only if it was sent after this session began: the
  * answer to an earlier one may lack claims that other nodes made before the session. */
 void hw_fence_confirm(struct hw_fence *f, uint64_t sessions)
 {
@@ -160,7 +160,7 @@ static bool claims_less(const struct hw_fence *f, const struct hw_peer *peer, un
 	return strcmp(peer->node, f->node) < 0;
 }
 
-/* Notes that rule 1 is proven for p. By rule 4, p now waits for each peer that claims p with a lesser token and
+/* Called when rule 1 is proven for p. By rule 4, p now waits for each peer that claims p with a lesser token and
  * whose presence was read before the barrier. */
 static void prove(struct hw_fence *f, struct hw_mono now, unsigned p)
 {
@@ -179,8 +179,8 @@ static void prove(struct hw_fence *f, struct hw_mono now, unsigned p)
 		hw_partitions_add(&f->open, p);
 }
 
-/* Notes that the known tokens of an earlier run were read. All presences so far were published before that, so their
- * acknowledgements prove nothing. */
+/* Called when the known tokens of an earlier run were read. All presences so far were published before that, so
+ * their acknowledgements prove nothing. */
 static void recall(struct hw_fence *f)
 {
 	f->recalled = f->stale = true;

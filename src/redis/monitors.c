@@ -40,7 +40,7 @@ static bool parse(const redisReply *run, const redisReply *text, struct hw_exclu
 	return true;
 }
 
-/* Notes the entry of a run that has ended. The next call, which follows at once, removes it. */
+/* Stores the entry of a run that has ended. The next call, which follows at once, removes it. */
 static bool mourn(struct hw_monitors *m, const redisReply *run, const redisReply *text,
                   const struct hw_exclusive_entry *e)
 {

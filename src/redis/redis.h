@@ -48,8 +48,8 @@ struct hw_redis_conf {
 	bool keyspace;
 };
 
-/* Notes in a device's record: its state is pending at the store, or at the broker. The sink for each sets and clears
- * its note. */
+/* Flags in a device's record: its state is pending at the store, or at the broker. The sink for each sets and clears
+ * its flag. */
 enum { HW_PENDING_STORE = HW_NOTE(0), HW_PENDING_STATUS = HW_NOTE(1) };
 
 /* A device's partition, and the fencing token with which this node owns it. */

@@ -53,7 +53,7 @@ static void ask(struct search *s, redisCallbackFn *fn, const char *command, cons
 		s->waiting++;
 }
 
-/* Notes a lost link, or counts the reply. */
+/* Handles a reply, or a lost link (`reply` NULL). */
 static const redisReply *got(struct search *s, const redisReply *reply)
 {
 	s->lost |= !reply;

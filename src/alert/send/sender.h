@@ -88,7 +88,7 @@ void hw_jobs_turn(struct hw_sender *s);
 void hw_jobs_schedule(struct hw_sender *s);
 /* Begins the next try of messages now: of all that wait for it, or only of those that wait for the lease. */
 void hw_jobs_retry(struct hw_sender *s, bool held_alone);
-/* Drops all messages, and notes this in their entries of past.h. Returns how many, without tests. */
+/* Drops all messages, and records this in their entries (past.h). Returns how many, without tests. */
 size_t hw_jobs_drop(struct hw_sender *s);
 
 /* posts.c */

@@ -20,8 +20,8 @@ void hw_alert_commit_free(struct hw_alert_commit *c);
 void hw_alert_commit_reset(struct hw_alert_commit *c, uint64_t number);
 /* Called when Redis was emptied or failed over. The next commit writes everything. */
 void hw_alert_commit_rewrite(struct hw_alert_commit *c);
-/* Notes a closed incident whose end has not been sent to all receivers yet. A later commit removes the incident from
- * device:incidents, when the engine has removed it. Returns 0 or -ENOMEM. */
+/* Called for a closed incident whose end has not been sent to all receivers yet. A later commit removes the incident
+ * from device:incidents, after the engine has removed it. Returns 0 or -ENOMEM. */
 int hw_alert_commit_closing(struct hw_alert_commit *c, const char *id);
 /* Builds a commit and sends it, unless one is under way or nothing has changed. Returns 0 or -ENOMEM. */
 int hw_alert_commit_send(struct hw_alert_commit *c);

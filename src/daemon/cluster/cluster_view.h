@@ -45,7 +45,7 @@ struct hw_cluster_seen {
 void hw_app_cluster_view_free(struct hw_app *a);
 
 /*
- * These functions log the changes of the cluster and note them for the view.
+ * These functions log the changes of the cluster and store them for the view.
  *
  * asks: an order is sent to Redis. saw: its answer was read. won, lost: partitions; `unclean`: the last owner may have
  * left pending writes. became_authoritative: this node decides for all that it won, `after_ns` after the claim. leaves:

@@ -107,7 +107,7 @@ void hw_app_schedule_turn(struct hw_app *a)
 
 /* --- a turn --------------------------------------------------------------------------------------------------- */
 
-/* Sets the timer, and notes when the loop should be back. */
+/* Sets the timer, and stores when the loop should be back. */
 static void plan(struct hw_app *a, struct hw_now now, bool soon)
 {
 	int64_t wait_ns = a->life.stopping ? HW_PACE_WAIT_MAX_NS : hw_pace_wait_ns(a->monitor, now);

@@ -30,7 +30,7 @@
 /* Enough for a message: escaping can make a reported text six times as long. */
 #define HW_RETAINED_PAYLOAD_MAX (6 * (HW_REPORT_DATA_MAX + 2 * HW_REPORT_TEXT_MAX) + 1024)
 
-/* Notes in a device's record, besides HW_PENDING_STORE and HW_PENDING_STATUS. */
+/* Flags in a device's record, besides HW_PENDING_STORE and HW_PENDING_STATUS. */
 enum {
 	HW_QUEUED_STATUS = HW_NOTE(3),
 	HW_PENDING_DISCOVERY = HW_NOTE(4),

@@ -131,7 +131,7 @@ static bool send_event(struct session *s, struct hw_stream_id id, const struct h
 
 /* --- trimmed entries ---------------------------------------------------------------------------------------------- */
 
-/* Notes that the client was sent all entries up to `offset` that match its filter. */
+/* Called when the client was sent all entries up to `offset` that match its filter. */
 static void passed(struct session *s, struct hw_stream_id offset)
 {
 	s->behind_ms = 0;

@@ -22,7 +22,7 @@ void hw_tasks_turn_schedule(struct hw_tasks_turn *t);
 bool hw_tasks_turn_is_idle(const struct hw_tasks_turn *t);
 /* Handles what the answers of all scripts contain: Redis' clock, wakes, unusable values. */
 void hw_tasks_turn_answered(struct hw_tasks_turn *t, const struct hw_tasks_reply *r);
-/* Called when a device has acknowledged a task. If this instance has sent the task, notes how long the ack took. */
+/* Called when a device has acknowledged a task. If this instance has sent the task, records how long the ack took. */
 void hw_tasks_turn_acked(struct hw_tasks_turn *t, const struct hw_task_id *task);
 
 #endif
