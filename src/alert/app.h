@@ -5,13 +5,12 @@
  *   settings   the configuration             follow   reads the streams of the monitors
  *   store      Redis                         watch    sight records, groups: who sees the fleet
  *   holder     which instance works          turn     engine -> commit -> messages
- *   loader     the state at a start          outbox   messages until they are taken
+ *   loader     the state at a start          outbox   messages until a receiver has accepted them
  *   commit     what has changed, to Redis    senders  the receivers (alert/send)
  *   api        HTTP on the socket            engine   src/incident
  *
- * The engine, the outbox and the senders exist only while this instance holds the lease and has loaded the state.
- * main owns the struct. Only a part's own files know the members of its struct; other files call its header's
- * functions.
+ * The engine, the outbox and the senders exist only while this instance holds the lease and has loaded the state. main
+ * owns the struct. Only a part's own files know the members of its struct; other files call its header's functions.
  */
 #ifndef HW_ALERT_APP_H
 #define HW_ALERT_APP_H
@@ -71,7 +70,8 @@ struct hw_alert_app {
 	struct hw_alert_counts counts;
 	int64_t started_ms; /* monotonic */
 	struct hw_alert_taken taken;
-	unsigned load_fails, load_wait; /* loads that failed, one after the other; renewals until the next load */
+	unsigned load_fails, load_wait; /* load_fails: failed loads in a row, up to a limit; load_wait: how many
+	                                 * renewals to skip before the next load */
 	bool reload;                    /* the state must be loaded again when the running commit has ended */
 	bool away_news;                 /* messages were made while Redis is away */
 	bool stopping, released, failed;
@@ -90,7 +90,7 @@ int64_t hw_alert_ahead_ms(const struct hw_alert_app *a);
 /* Returns the latest time that another daemon may have written: the wall clock of this machine or of Redis,
  * whichever is later, because either may be behind. */
 int64_t hw_alert_bound_ms(const struct hw_alert_app *a);
-/* A random number. */
+/* Returns a random number. */
 uint64_t hw_alert_seed(void);
 
 /* Counts a value in Redis that cannot be used, and logs the text at a limited rate. */
@@ -99,23 +99,23 @@ void hw_alert_unusable(struct hw_alert_app *a, enum hw_alert_unusable kind, cons
 
 /* --- what happens: each part calls these, and app.c passes them on --- */
 
-/* The lease was taken. */
+/* Called when this instance has taken the lease. */
 void hw_alert_on_taken(struct hw_alert_app *a, const struct hw_alert_taken *taken);
 void hw_alert_on_renewed(struct hw_alert_app *a);
 /* Called when another run holds the lease. `ours`: that run uses the name of this node. */
 void hw_alert_on_fenced(struct hw_alert_app *a, bool ours);
-/* Redis has an older state than was committed. */
+/* Called when Redis has an older state than the last commit. */
 void hw_alert_on_behind(struct hw_alert_app *a);
 void hw_alert_on_store(struct hw_alert_app *a, bool up);
 /* Called when the load has ended. `engine` is complete; NULL: the load failed and must begin again. */
 void hw_alert_on_loaded(struct hw_alert_app *a, struct hw_incidents *engine);
 /* Called when entries of a stream are missing from which the devices' states follow. The state is loaded again. */
 void hw_alert_on_gap(struct hw_alert_app *a);
-/* The engine has no memory: the process ends. */
+/* Called when the engine has no memory. The process then ends. */
 void hw_alert_on_no_memory(struct hw_alert_app *a);
-/* A commit was confirmed. */
+/* Called when Redis has confirmed a commit. */
 void hw_alert_on_committed(struct hw_alert_app *a);
-/* The engine may have something to do. */
+/* Called when the engine may have something to do. */
 void hw_alert_schedule_turn(struct hw_alert_app *a);
 
 /* Makes all parts. Before the call, main sets `log`, `conf`, `loop`, `http` and the password. Returns 0 or -errno.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters of heartwheel-alert for /metrics. The part that sees an event counts it. */
+/* The counters of heartwheel-alert for /metrics. Each part counts the events that happen in it. */
 #ifndef HW_ALERT_COUNTS_H
 #define HW_ALERT_COUNTS_H
 
@@ -9,7 +9,7 @@
 enum hw_alert_unusable {
 	HW_ALERT_UNUSABLE_ENTRY,    /* an entry of a stream: skipped */
 	HW_ALERT_UNUSABLE_DEVICE,   /* the hash device:state:ID of a device in device:offline; the device is left out */
-	HW_ALERT_UNUSABLE_INCIDENT, /* a hash, a member, a message: left out */
+	HW_ALERT_UNUSABLE_INCIDENT, /* a hash, a member or a message of an incident; left out */
 	HW_ALERT_UNUSABLE_SILENCE,
 	HW_ALERT_UNUSABLE_OFFSET, /* the stream is read from its end */
 	HW_ALERT_UNUSABLE_GROUP,

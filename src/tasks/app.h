@@ -14,7 +14,7 @@
  * - call: POST /v1/call
  * - sessions: followers over MQTT
  * - wills: held wills
- * - watch: tasks that nodes send each other
+ * - watch: tasks that other clients send to one another
  * - advice: warnings about Redis' setup
  * - counts: what the metrics count
  *

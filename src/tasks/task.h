@@ -178,7 +178,7 @@ struct hw_task_cancelled {
 /* --- watched tasks ------------------------------------------------------------------------------------------------ */
 
 struct hw_task_seen {
-	struct hw_task_id task;   /* derived by heartwheel-tasks; no node knows it */
+	struct hw_task_id task;   /* derived by heartwheel-tasks; no other client knows it */
 	enum hw_task_state state; /* SENT: a task was seen; ACKED, COMPLETE, FAILED: an answer of its receiver */
 	struct hw_text sender, msg_id;
 	struct hw_text receiver; /* of an answer: the last level of the topic, if the broker's ACL binds it to the
@@ -213,7 +213,7 @@ struct hw_task_record {
 	enum hw_task_state state; /* HW_TASK_STATES: there is no such task */
 	int64_t due_ms, at_ms, exp_ms, run_ms, created_ms, tries, sent_ms, acked_ms, ended_ms, late_ms;
 	bool no_hold;
-	bool watched; /* nodes sent one another the task */
+	bool watched; /* a watched task (watch.h), and not one of ours */
 	/* only of a show */
 	struct hw_text body, value;
 };

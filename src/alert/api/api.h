@@ -12,13 +12,13 @@ struct hw_alert_api;
 extern const struct hw_http_table hw_alert_routes;
 
 struct hw_alert_api *hw_alert_api_new(struct hw_alert_app *app);
-/* After the server, which has ended all requests. */
+/* Called after the server is freed, when all requests have ended. */
 void hw_alert_api_free(struct hw_alert_api *api);
 /* Each second. */
 void hw_alert_api_tick(struct hw_alert_api *api);
 /* Called when a commit has been confirmed. Answers the requests that wait for it. */
 void hw_alert_api_committed(struct hw_alert_api *api);
-/* The engine is no more: these requests are refused. */
+/* Called when the engine was freed. Refuses the requests that wait for a commit. */
 void hw_alert_api_reset(struct hw_alert_api *api);
 
 #endif

@@ -25,7 +25,7 @@ struct source {
 	bool paused; /* until the commit under way has ended */
 	bool again;  /* the next gap is expected: continue from `from` */
 	struct hw_stream_id from;
-	uint64_t unread_ms; /* the time of the last entry of a page that is not the last page; 0: everything is read */
+	uint64_t unread_ms; /* time of the last entry that was read, if the stream has more; 0: everything is read */
 	bool read;          /* `done` is valid */
 	struct hw_stream_id done;
 	char why[HW_TROUBLE_TEXT]; /* why Redis refuses to read the stream; "": it does not */

@@ -14,7 +14,7 @@ struct hw_alert_watch;
 
 struct hw_alert_watch *hw_alert_watch_new(struct hw_alert_app *app);
 void hw_alert_watch_free(struct hw_alert_watch *w);
-/* A monitor has written something. `node` may be NULL. */
+/* Called when a monitor has written an entry of a stream. `node` may be NULL. */
 void hw_alert_watch_node(struct hw_alert_watch *w, const char *node);
 void hw_alert_watch_store(struct hw_alert_watch *w, bool up);
 /* Each second. */

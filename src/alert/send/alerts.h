@@ -15,7 +15,7 @@
 #include "alert/send/message.h"
 
 #define HW_ALERT_ENDS_MS   INT64_C(86400000)
-#define HW_ALERT_CLOSED_MS 900000 /* so long a closed one is posted */
+#define HW_ALERT_CLOSED_MS 900000 /* how long a closed alert is posted */
 #define HW_ALERT_BATCH     200    /* alerts of a post */
 
 struct evbuffer;

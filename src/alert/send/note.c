@@ -19,10 +19,9 @@
 #include "http/json.h"
 
 #define TITLE_MAX 900 /* longest title in bytes; longer titles are cut */
-#define WORD_MAX                                                                                                       \
-	39         /* bytes of an encoded word: with "Subject: " a line of 73; 76 are allowed (RFC 2047, section 2)    \
-	            */
-#define QP_LINE 76 /* of quoted-printable */
+/* Bytes of an encoded word: with "Subject: " a line of 73. A line may have 76 (RFC 2047, section 2). */
+#define WORD_MAX 39
+#define QP_LINE  76 /* of quoted-printable */
 
 int hw_fields_are_whole(const struct hw_fields *f)
 {
@@ -257,7 +256,7 @@ static const char *type_of(enum hw_notify_template as)
 	return types[as];
 }
 
-/* Writes the readable message to `b`. Returns 0, or a negative number without memory. */
+/* Writes the text of a note to `b`. Returns 0, or a negative number without memory. */
 static int write_note(struct evbuffer *b, const struct hw_style *s, const char *title, const char *text, int64_t now_ms)
 {
 	if (s->as == HW_NOTIFY_SLACK)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A message in the format of one target, and the functions that make it from the fields. Internal to src/alert/send. */
+/* A note: a message in the form that one receiver requires; and the functions that make notes from the fields.
+ * Internal to src/alert/send. */
 #ifndef HW_ALERT_SEND_NOTE_H
 #define HW_ALERT_SEND_NOTE_H
 
@@ -28,7 +29,7 @@ struct hw_note {
 	char text[]; /* followed by a NUL */
 };
 
-/* The form that a target wants. Borrowed. */
+/* The form that a receiver requires. Borrowed. */
 struct hw_style {
 	enum hw_notify_template as;
 	const char *title, *text; /* valid formats */

@@ -26,7 +26,7 @@ int hw_past_init(struct hw_past *p);
 void hw_past_fini(struct hw_past *p);
 /* Returns the number of the new entry. */
 uint64_t hw_past_add(struct hw_past *p, const char *key, const char *about, bool test, int64_t now_ms);
-/* NULL: it was overwritten, or never was. */
+/* Returns an entry; NULL: it was overwritten, or never existed. */
 struct hw_past_entry *hw_past_find(const struct hw_past *p, uint64_t number);
 /* Writes the entries, the newest first, as the elements of an array that is open. */
 void hw_past_show(const struct hw_past *p, struct hw_json *j);

@@ -90,10 +90,10 @@ int hw_senders_test(struct hw_senders *s, const char *receiver, uint64_t *number
  */
 void hw_senders_reset(struct hw_senders *s);
 
-/* try_allowed() may now be true. */
+/* Called when try_allowed() may return true now. */
 void hw_senders_wake(struct hw_senders *s);
 
-/* Messages that wait or are being sent, of all receivers. */
+/* Returns the number of messages that wait or are being sent, of all receivers. */
 size_t hw_senders_waiting(const struct hw_senders *s);
 
 /* Writes the member "receivers" for GET /v1/receivers: an array with each receiver's type, address without secrets,
@@ -114,7 +114,7 @@ struct hw_send_stats {
 size_t hw_senders_count(const struct hw_senders *s);
 /* Describes receiver `i` < hw_senders_count(), in the order of the configuration. */
 void hw_senders_stats(const struct hw_senders *s, size_t i, struct hw_send_stats *out);
-/* Messages that were dropped with their receivers. */
+/* Returns the number of messages that were dropped with their receivers. */
 uint64_t hw_senders_dropped(const struct hw_senders *s);
 
 #endif

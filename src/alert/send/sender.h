@@ -17,7 +17,7 @@ struct hw_exec;
 struct hw_note;
 struct hw_sender;
 
-/* A message until it is taken or given up. */
+/* A job: a message until the receiver has accepted it, or until it is given up. */
 struct hw_job {
 	struct hw_sender *sender;
 	struct hw_job *next;
@@ -31,8 +31,8 @@ struct hw_job {
 	bool over;           /* is in `ended` of the sender */
 	unsigned tries;      /* finished ones */
 	int64_t taken_ms;    /* wall clock */
-	struct event *timer; /* the time of the next try; during a try to several servers: how long the last ones are
-	                      * waited for */
+	struct event *timer; /* the time of the next try; during a try to several servers: the time until which the
+	                      * last servers are waited for */
 	struct hw_note *note;
 	struct hw_try *at[HW_RECEIVER_URLS];
 	unsigned n_at, n_ended;
@@ -86,7 +86,8 @@ struct hw_job *hw_job_add(struct hw_sender *s, const char *key, const char *json
 void hw_jobs_turn(struct hw_sender *s);
 /* Schedules hw_jobs_turn(). */
 void hw_jobs_schedule(struct hw_sender *s);
-/* Begins the next try of messages now: of all that wait for it, or only of those that wait for the lease. */
+/* Begins the next try now: of all messages that wait for one, or (`held_alone`) only of those that wait for the
+ * lease. */
 void hw_jobs_retry(struct hw_sender *s, bool held_alone);
 /* Drops all messages, and records this in their entries (past.h). Returns how many, without tests. */
 size_t hw_jobs_drop(struct hw_sender *s);

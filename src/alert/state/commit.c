@@ -326,7 +326,7 @@ static void on_answer(void *arg, const redisReply *r)
 			text[k] = r->element[k]->str;
 	enum hw_alert_verdict v = hw_alert_verdict_of(text[0]);
 	if (v == HW_ALERT_UNKNOWN)
-		return; /* an error, which the store has logged: the tick repeats the commit */
+		return; /* Redis has answered with an error, which the store has logged; the tick repeats the commit */
 	if (v != HW_ALERT_OK) {
 		hw_alert_holder_refused(c->app->holder, v, text[1]);
 		return;

@@ -12,23 +12,23 @@
 
 #define HW_ALERT_LEASE_MS 30000
 #define HW_ALERT_RENEW_S  2
-#define HW_ALERT_TRY_MS                                                                                                \
-	10000 /* after a confirmed renewal of the lease, messages may be sent for this long                            \
-	       * (CLOCK_BOOTTIME) */
+/* After a confirmed renewal of the lease, messages may be sent for this long (CLOCK_BOOTTIME). */
+#define HW_ALERT_TRY_MS    10000
 #define HW_ALERT_NODE_TEXT 128
 
 struct hw_alert_app;
 struct hw_alert_holder;
 
-/* Why a script refused this run. */
+/* The answer of a script. FENCED: another run holds the lease. GONE: Redis was emptied. BEHIND: Redis has an older
+ * state than the last commit, as after a failover. UNKNOWN: no answer of these scripts. */
 enum hw_alert_verdict { HW_ALERT_OK, HW_ALERT_FENCED, HW_ALERT_GONE, HW_ALERT_BEHIND, HW_ALERT_UNKNOWN };
 enum hw_alert_verdict hw_alert_verdict_of(const char *text);
 
 struct hw_alert_holder *hw_alert_holder_new(struct hw_alert_app *app);
 void hw_alert_holder_free(struct hw_alert_holder *h);
-/* The store is up, or down. */
+/* Called when the store becomes up or down. */
 void hw_alert_holder_store(struct hw_alert_holder *h, bool up);
-/* Each second: takes or renews. */
+/* Called each second. Takes the lease if it has expired, or renews it. */
 void hw_alert_holder_tick(struct hw_alert_holder *h);
 /* Renews the lease now. hw_alert_on_renewed() follows, unless Redis was emptied or another run holds the lease. */
 void hw_alert_holder_check(struct hw_alert_holder *h);

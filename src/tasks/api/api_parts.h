@@ -11,7 +11,7 @@
 #include "tasks/app.h"
 #include "tasks/queue/reads.h"
 
-#define HW_API_POSTS_MAX  64   /* most requests POST /v1/tasks at a time, including those that wait */
+#define HW_API_POSTS_MAX  64   /* limit of the requests POST /v1/tasks that are under way, including those that wait */
 #define HW_API_ITEMS_MAX  1000 /* maximum of tasks in one POST */
 #define HW_API_WAIT_MAX_S 50   /* less than the 60 s for which a proxying client waits */
 
@@ -20,8 +20,8 @@ struct hw_api_count {
 	uint64_t n[HW_TASK_COMPLETE], counting[HW_TASK_COMPLETE];
 	bool known, asked;
 	int64_t counted_ms;                     /* monotonic: when the last count ended */
-	unsigned wanted;                        /* for how many more seconds the counts are needed; 0: nobody needs
-	                                         * them */
+	unsigned wanted;                        /* for how many more seconds the counts are needed; 0: no client
+	                                         * needs them */
 	char score[32], task[HW_TASK_TEXT + 1]; /* offset of the running count */
 };
 

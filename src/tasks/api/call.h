@@ -16,7 +16,7 @@
 
 #define HW_CALLS_MAX        256
 #define HW_CALL_TIMEOUT_MAX 50 /* in s; heartwheeld waits 60 s when it forwards the request, so this is less */
-/* Look-ups at a time; if more are needed, only calls of this instance are answered. */
+/* Limit of the look-ups in Redis that are under way. Beyond it, a message answers only calls of this instance. */
 #define HW_CALL_LOOK_UPS_MAX 1024
 
 struct hw_tasks_app;

@@ -20,7 +20,7 @@ struct hw_feed;
 struct hw_feed *hw_feed_new(struct event_base *base, struct hw_reads *reads, const char *key);
 /* Call it when all HTTP connections are closed. */
 void hw_feed_free(struct hw_feed *f);
-/* Redis is up or away: called from hw_reads_ops. */
+/* Called from hw_reads_ops when Redis becomes up, or is away. */
 void hw_feed_store(struct hw_feed *f, bool up);
 /* Each second. */
 void hw_feed_tick(struct hw_feed *f);

@@ -30,7 +30,7 @@ struct hw_device_reader *hw_device_reader_new(struct hw_tasks_app *app);
 void hw_device_reader_free(struct hw_device_reader *t);
 void hw_device_reader_join(struct hw_device_reader *t, struct hw_device_hook *h);
 
-/* Called by the wiring. */
+/* Called by app.c. */
 void hw_device_reader_up(struct hw_device_reader *t);
 void hw_device_reader_down(struct hw_device_reader *t);
 void hw_device_reader_again(struct hw_device_reader *t); /* reads again from task:at on */

@@ -4,10 +4,10 @@
  * that want the transitions of a device.
  *
  * The index contains a follower under the narrowest member of its filter: under each of its ids, or else under its
- * prefix, or else without a name. If the filter has a group, the key also contains the group. So a transition is
- * compared only with followers that may want it. Each look-up is done twice: with the device's group, and for any
- * group. A transition needs one look-up by id, one without a name, and one for each length of the prefixes in the
- * table.
+ * prefix, or, if it has neither, under an empty key that each transition is compared with. If the filter has a group,
+ * the key also contains the group. So a transition is compared only with followers that may want it. Each look-up is
+ * done twice: with the device's group, and for any group. A transition needs one look-up by id, one by the empty key,
+ * and one for each length of the prefixes in the table.
  */
 #ifndef HW_TASKS_FOLLOWERS_H
 #define HW_TASKS_FOLLOWERS_H

@@ -17,8 +17,8 @@ struct hw_task_transition {
 	struct hw_text action;    /* of a watched task at its end; else empty */
 	enum hw_task_state state; /* the state that a late answer reported; only valid if why is "late" */
 	bool late;
-	bool watched; /* The entry has the field `watched`: nodes have sent each other this task, so no notice is
-	               * published for it. */
+	bool watched; /* the entry has the field `watched`: other clients have sent the task to one another, so no
+	               * notice is published for it */
 	int64_t time_ms;
 	int64_t waited_ms; /* with `action`: how long the task had waited at its end */
 };

@@ -20,9 +20,8 @@
 
 #define PAGE    100
 #define KEY_MAX (HW_ID_MAX + 8)
-#define OWNER                                                                                                          \
-	"wills" /* name for the rendezvous hash of the instances: only the first one reads the stream for wills        \
-	         */
+/* The name for the rendezvous hash of the instances: only the first instance reads the stream for wills. */
+#define OWNER "wills"
 
 struct hw_tasks_wills {
 	struct hw_tasks_app *app;

@@ -83,7 +83,7 @@ int hw_response_read(struct hw_response *r, const void *bytes, size_t len, enum 
 #define HW_RESPONSE_ID_MAX (HW_TASK_MSG_ID_MAX * 6 + 2)
 int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID_MAX], struct hw_text *id);
 
-/* A message that nodes sent to each other: a task, or an answer to one. It owns its texts. */
+/* A message about a watched task (watch.h): the task, or an answer to it. It owns its texts. */
 struct hw_overheard {
 	struct hw_text sender, msg_id, action; /* sender: from the payload; empty: none */
 	int64_t exp_ms;                        /* -1: none */

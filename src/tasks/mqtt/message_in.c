@@ -523,7 +523,7 @@ int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID
 /* --- messages among nodes ----------------------------------------------------------------------------------------- */
 
 /* Reads only the members that are needed to follow a task. The other members may be missing or may differ from ours,
- * because the nodes define them. */
+ * because other clients define them. */
 int hw_overheard_read(struct hw_overheard *s, const void *bytes, size_t len)
 {
 	struct reading r = {.why = NULL};

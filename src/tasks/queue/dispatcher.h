@@ -19,7 +19,9 @@ struct hw_dispatcher;
 #define HW_DISPATCH_CALL_BYTES (512 * 1024)
 /* while this many requests have no answer, submit, cancel and online return -EBUSY */
 #define HW_DISPATCH_ITEMS_MAX 8192
-#define HW_DISPATCH_BYTES_MAX (32 << 20) /* bytes on their way to Redis; beyond, the same */
+#define HW_DISPATCH_BYTES_MAX                                                                                          \
+	(32 << 20) /* bytes on their way to Redis; beyond them, the same functions return                              \
+	            * -EBUSY */
 
 enum hw_dispatch_kind {
 	HW_DISPATCH_SUBMIT,
@@ -84,8 +86,8 @@ typedef void hw_dispatched_record_fn(void *arg, const struct hw_task_id *task, i
 /* Reads a task's record. Returns 0, or -ENOTCONN or -ENOMEM, and `fn` is then not called. */
 int hw_dispatcher_query(struct hw_dispatcher *d, const struct hw_task_id *task, hw_dispatched_record_fn *fn, void *arg);
 
-/* Called from outside. hw_dispatcher_flush() sends the gathered requests. hw_dispatcher_up() is called when Redis is
- * up, and repeats the kept requests. */
+/* hw_dispatcher_flush(): sends the gathered requests. hw_dispatcher_up(): called when Redis is up; repeats the kept
+ * requests. */
 void hw_dispatcher_flush(struct hw_dispatcher *d);
 void hw_dispatcher_up(struct hw_dispatcher *d);
 /* Returns true once, when Redis is up again, if reports about online receivers were lost on the way to Redis. The

@@ -8,9 +8,9 @@
  * the task of an answer is unknown, the answer is reported again, after growing pauses. At most AGAIN_MAX answers wait
  * for that.
  *
- * An instance that was stopped or not connected may read an answer late that was given in time. So it lets no task end
- * by its time before it has received everything for SETTLE_MS. Until then it passes the limit 0 to the scripts, so that
- * they believe no clock.
+ * An instance that was stopped or not connected may read an answer late that was given in time. So it ends no task
+ * because of its time until it has received every message for SETTLE_MS. Until then it passes the limit 0 to the
+ * scripts, which then trust no clock and end no task because of its time.
  */
 #include "tasks/watch/watch.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * [tasks] watch: follows the tasks that nodes send each other on ROOT/{receiver}/pending, and the answers on
- * ROOT/{sender}/ack|complete|failed, until each task has ended. Publishes nothing.
+ * [tasks] watch: follows watched tasks. A watched task is a task that other clients send to one another on
+ * ROOT/{receiver}/pending, with answers on ROOT/{sender}/ack|complete|failed. It is followed until it has ended.
+ * heartwheel-tasks publishes nothing for it.
  */
 #ifndef HW_TASKS_WATCH_H
 #define HW_TASKS_WATCH_H

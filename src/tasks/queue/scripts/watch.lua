@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Follows tasks that nodes send one another, from the messages that are seen. Several instances may report the same
+-- Follows tasks that other clients send to one another, by their messages. Several instances may report the same
 -- message: a repeated message changes nothing. See common.lua and watched.lua.
 --
 --   ARGV  SEEN of `places` per item; says: sent, or the receiver's answer (acked, complete, failed); receiver:

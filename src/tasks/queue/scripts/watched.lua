@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Included in the scripts that follow tasks which nodes send one another. Such a watched task has a record like our
+-- Included in the scripts that follow tasks that other clients send to one another. Such a watched task has a record like our
 -- tasks, with a field `watched`, and transitions from `sent` on. No other script changes it, and nothing is sent for
 -- it. All watched tasks are in one set: an open task has its end as score; an ended task has BEHIND plus the time when
 -- it ended.
