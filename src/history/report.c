@@ -306,7 +306,7 @@ int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_query_resu
 	if (!q || !planned)
 		return -EIO;
 	begin(out, &s, a->csv);
-	hw_sheet_open(&s, "outages", "id,group,from_ms,to_ms,down_s,planned_s,reason");
+	hw_sheet_open(&s, "outages", "id,group,from_ms,to_ms,down_s,reason,planned_s");
 	while (sum >= 0 && (row = hw_sql_step(q)) == 1 && n++ < a->limit) {
 		int64_t begin = hw_sql_column_int(q, 2), from = hw_sql_column_ms(q, 2);
 		bool lasts = hw_sql_column_is_null(q, 3);
@@ -319,8 +319,8 @@ int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_query_resu
 		hw_sheet_int(&s, "from_ms", from);
 		put_ms(&s, "to_ms", q, 3);
 		hw_sheet_seconds(&s, "down_s", to - from);
-		hw_sheet_seconds(&s, "planned_s", planned_ms < to - from ? planned_ms : to - from);
 		put_column(&s, "reason", q, 4);
+		hw_sheet_seconds(&s, "planned_s", planned_ms < to - from ? planned_ms : to - from);
 		hw_sheet_row_end(&s);
 	}
 	hw_sheet_close(&s);
@@ -403,7 +403,6 @@ static void put_uptime(struct hw_sheet *s, const struct hw_uptime *u)
 	if (!s->csv)
 		hw_sheet_seconds(s, "window_s", u->seen_ms);
 	hw_sheet_seconds(s, "down_s", u->down_ms);
-	hw_sheet_seconds(s, "planned_s", u->planned_ms);
 	hw_sheet_int(s, "outages", u->outages);
 	hw_sheet_ratio(s, "mtbf_s", u->seen_ms - u->down_ms, u->outages, 1e3, 3);
 	hw_sheet_ratio(s, "mttr_s", u->down_ms, u->outages, 1e3, 3);
@@ -413,7 +412,7 @@ static int put_devices(struct hw_sheet *s, struct hw_sql *sql, size_t from, size
 {
 	struct hw_sql_stmt *q = hw_sql_prepare(sql, "SELECT id, grp FROM device WHERE dev = ?");
 	int row = q ? 0 : -EIO;
-	hw_sheet_open(s, "devices", "id,group,uptime,seen,down_s,planned_s,outages,mtbf_s,mttr_s,gaps");
+	hw_sheet_open(s, "devices", "id,group,uptime,seen,down_s,outages,mtbf_s,mttr_s,gaps,planned_s");
 	for (size_t i = from; row >= 0 && i < to; i++) {
 		hw_sql_int(q, 1, u->at[i].dev);
 		row = hw_sql_step(q);
@@ -424,6 +423,7 @@ static int put_devices(struct hw_sheet *s, struct hw_sql *sql, size_t from, size
 			put_uptime(s, &u->at[i]);
 			if (s->csv)
 				hw_sheet_int(s, "gaps", u->gaps);
+			hw_sheet_seconds(s, "planned_s", u->at[i].planned_ms);
 			hw_sheet_row_end(s);
 		}
 		hw_sql_reset(q);
@@ -451,6 +451,7 @@ static int put_report(struct hw_query_result *out, struct hw_sql *sql, const str
 	hw_json_open(&s.j, '{');
 	hw_json_uint(&s.j, "devices", u->n);
 	put_uptime(&s, &u->all);
+	hw_sheet_seconds(&s, "planned_s", u->all.planned_ms);
 	hw_json_close(&s.j, '}');
 	int rc = put_devices(&s, sql, from, to, u);
 	if (to < u->n)
@@ -494,8 +495,8 @@ static void put_bar(struct hw_sheet *s, const struct hw_bar *b)
 	hw_sheet_seconds(s, "known_s", b->known_ms);
 	hw_sheet_seconds(s, "seen_s", b->seen_ms);
 	hw_sheet_seconds(s, "down_s", b->down_ms);
-	hw_sheet_seconds(s, "planned_s", b->planned_ms);
 	hw_sheet_int(s, "outages", b->outages);
+	hw_sheet_seconds(s, "planned_s", b->planned_ms);
 	hw_sheet_row_end(s);
 }
 
@@ -514,7 +515,7 @@ int hw_report_bars(struct hw_sql *sql, const void *args, struct hw_query_result 
 			hw_json_int(&s.j, "since_ms", a->since_ms);
 			hw_json_int(&s.j, "until_ms", a->until_ms);
 		}
-		hw_sheet_open(&s, "bars", "from_ms,to_ms,known_s,seen_s,down_s,planned_s,outages");
+		hw_sheet_open(&s, "bars", "from_ms,to_ms,known_s,seen_s,down_s,outages,planned_s");
 		for (size_t i = 0; i < bars.n; i++)
 			put_bar(&s, &bars.at[i]);
 		hw_sheet_close(&s);
