@@ -109,7 +109,8 @@ def relay(env):
 def test_a_connection_of_barriers_that_carries_nothing(env, relay, protocol):
     """Heartbeats still arrive. The monitor is blind within barrier_timeout and opens the connection of the barriers again."""
     d = env.daemon(timeout="2s", monitor=NO_STALL,
-                   mqtt={"port": relay.port, "protocol": protocol, "reconnect_grace": "1s", "barrier_timeout": "2s"})
+                   mqtt={"port": relay.port, "protocol": protocol, "reconnect_grace": "1s", "barrier_timeout": "2s",
+                         "barrier_slow": "1900ms"})
     with env.beating(["a", "b"], 0.05):
         env.wait_store("b", "online")
         p = Period(env, d, "barrier")

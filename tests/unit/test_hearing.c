@@ -1131,7 +1131,7 @@ END_TEST
 #define MANY_FILTERS 20 /* of each */
 
 static struct hw_group_spec many_groups[MANY_GROUPS];
-static char many_names[2][MANY_GROUPS][8], many_texts[MANY_GROUPS][MANY_FILTERS][24];
+static char many_names[2][MANY_GROUPS][16], many_texts[MANY_GROUPS][MANY_FILTERS][40];
 static const char *many_filters[MANY_GROUPS][MANY_FILTERS];
 
 static void name_many(int of)
