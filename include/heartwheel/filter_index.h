@@ -21,7 +21,7 @@ struct hw_filter_index {
 	uint32_t deep; /* list of the filters that have too many levels for the tree */
 };
 
-/* The caller's storage. An index of zeroes is empty. */
+/* Frees the memory of an index, whose struct is the caller's. An index of zeroes is empty. */
 void hw_filter_index_fini(struct hw_filter_index *x);
 
 /* Adds a filter; an equal one may already be there. The text is borrowed. Returns 0 or -ENOMEM; after -ENOMEM the

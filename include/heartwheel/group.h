@@ -22,7 +22,7 @@
 
 /* What happens to an online device when no known parent is online any more. */
 enum hw_parent_death {
-	HW_PARENT_NOTE, /* nothing: the device is judged by its own silence */
+	HW_PARENT_NOTE, /* the device keeps its state */
 	HW_PARENT_TAKE  /* the device goes offline too */
 };
 

@@ -18,7 +18,7 @@ struct hw_json_member {
 bool hw_json_object_valid(const char *text, size_t len);
 /* Like hw_json_object_valid(), for an array. Its elements are then read with hw_json_array_next(). */
 bool hw_json_array_valid(const char *text, size_t len);
-/* The same for any value. */
+/* Like hw_json_object_valid(), for any value. */
 bool hw_json_valid(const char *text, size_t len);
 
 #define HW_JSON_NUMBER_MAX 63 /* longest number, in bytes, that every reader accepts, cJSON among them */

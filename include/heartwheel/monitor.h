@@ -357,7 +357,7 @@ void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned source);
  */
 #define HW_PROBE_ID_SIZE 31 /* with the NUL */
 
-/* conf.probe_answers. */
+/* Returns conf.probe_answers. */
 const char *hw_monitor_probe_answers(const struct hw_monitor *m);
 /* Writes the msg_id of a probe for the present silence of a device: its index, its generation, and a tag of these
  * and the silence, made with a secret key. Returns false if the device does not exist. */
@@ -474,7 +474,7 @@ uint64_t hw_monitor_peer_messages(const struct hw_monitor *m);
 /* The partitions whose devices are not all taken over yet. */
 struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m);
 bool hw_monitor_is_authoritative(const struct hw_monitor *m, const struct hw_device *d);
-/* 0: a single node, or a watcher. */
+/* Returns the epoch of the fencing token with which this node owns the device; 0: a single node, or a watcher. */
 uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d);
 
 /*
@@ -554,7 +554,7 @@ unsigned hw_monitor_parents(const struct hw_monitor *m, const struct hw_device *
 size_t hw_monitor_known_parents(const struct hw_monitor *m, const struct hw_device *d, char text[HW_PARENTS_TEXT]);
 /* If all known parents are offline, finds the one that went offline last. Returns false otherwise. */
 bool hw_monitor_dead_parent(const struct hw_monitor *m, const struct hw_device *d, struct hw_parent_view *parent);
-/* The number of devices that have this one as a parent. */
+/* Returns the number of devices that have this one as a parent. */
 uint32_t hw_monitor_children(const struct hw_monitor *m, const struct hw_device *d);
 
 /* --- forms -------------------------------------------------------------------- */
@@ -703,9 +703,9 @@ struct hw_mono hw_monitor_group_deaf_since(const struct hw_monitor *m, size_t gr
 const struct hw_monitor_stats *hw_monitor_stats(const struct hw_monitor *m);
 const struct hw_group_stats *hw_monitor_group_stats(const struct hw_monitor *m, size_t group);
 
-/* The timeout in force for a device. */
+/* Returns the timeout that is in force for a device. */
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d);
-/* Wall time of its last heartbeat; 0: never. */
+/* Returns the wall time of a device's last heartbeat; 0: never. */
 int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now);
 /*
  * Returns how much of forget_after, or of forget_once_after, an offline device has used up. Only time in which a

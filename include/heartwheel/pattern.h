@@ -19,7 +19,7 @@ struct hw_pattern {
 int hw_pattern_compile(struct hw_pattern *p, const char *text, const char **why);
 void hw_pattern_fini(struct hw_pattern *p);
 
-/* The name at position `k`. */
+/* Returns the name at position `k`. */
 struct hw_value hw_pattern_name(const struct hw_pattern *p, unsigned k);
 
 /* Writes the text with its values, without a NUL. Returns its length; 0: it does not fit, or a value is empty. */

@@ -127,7 +127,7 @@ struct hw_registry; /* opaque */
 struct hw_registry *hw_registry_new(const uint8_t key[16]);
 void hw_registry_free(struct hw_registry *r);
 
-/* The index of an id, or HW_NIL. */
+/* Returns the index of an id, or HW_NIL. */
 uint32_t hw_registry_find(const struct hw_registry *r, const char *id, size_t len);
 
 struct hw_id {
@@ -163,13 +163,13 @@ int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_re
 /* The key's data, made if missing; *made: it is new and zeroed. NULL without memory. */
 struct hw_key *hw_registry_key(struct hw_registry *r, uint32_t index, bool *made);
 
-/* A hash of any id under the table's random key. */
+/* Returns a hash of any id under the table's random key. */
 uint64_t hw_registry_hash(const struct hw_registry *r, const char *id, size_t len);
 
 /* The array, for hw_wheel_rebase(); its stride is sizeof(struct hw_device). */
 struct hw_device *hw_registry_base(const struct hw_registry *r);
 
-/* Indices are below this. */
+/* Returns a number that is greater than each index in use. */
 uint32_t hw_registry_bound(const struct hw_registry *r);
 uint32_t hw_registry_count(const struct hw_registry *r);
 
@@ -192,7 +192,7 @@ static inline struct hw_id hw_device_id(const struct hw_device *d)
 	return (struct hw_id){(const char *)id + 1, id[0]};
 }
 
-/* NULL: it has none. */
+/* Returns the side block of a device; NULL: it has none. */
 static inline struct hw_extra *hw_device_extra(const struct hw_device *d)
 {
 	return d->is_far ? d->is.far.extra : NULL;
@@ -205,7 +205,7 @@ static inline struct hw_report hw_device_report(const struct hw_device *d)
 	return x ? hw_report_view(x->report) : (struct hw_report){0};
 }
 
-/* 0: it asks for none. */
+/* Returns the timeout that the device has set for itself; 0: none. */
 static inline int64_t hw_device_own_timeout_ms(const struct hw_device *d)
 {
 	const struct hw_extra *x = hw_device_extra(d);
@@ -236,13 +236,13 @@ static inline enum hw_reason hw_device_reason(const struct hw_device *d)
 	return (enum hw_reason)(d->node.user >> 2 & 7);
 }
 
-/* Online, and not waiting for the answer to a probe. */
+/* Whether a device is online, and does not wait for the answer to a probe. */
 static inline bool hw_device_is_plainly_online(const struct hw_device *d)
 {
 	return (d->node.user & (HW_USER_PROBED | 3)) == HW_STATE_ONLINE;
 }
 
-/* HW_SOURCE_* bits. */
+/* Returns the bits HW_SOURCE_* of a device. */
 static inline unsigned hw_device_source(const struct hw_device *d)
 {
 	return d->node.user >> 5 & 3;
@@ -258,7 +258,7 @@ static inline void hw_device_set_source(struct hw_device *d, unsigned source)
 	d->node.user = (uint8_t)((d->node.user & 0x9f) | (source & 3) << 5);
 }
 
-/* Whether the device has any of these HW_NOTE()s. */
+/* Whether the device has any of these flags HW_NOTE(). */
 static inline bool hw_device_noted(const struct hw_device *d, int notes)
 {
 	return d->flags & (notes & HW_NOTES_ALL);
@@ -270,7 +270,7 @@ static inline void hw_device_note(struct hw_device *d, int notes, bool on)
 	d->flags = (uint16_t)(on ? d->flags | notes : d->flags & ~notes);
 }
 
-/* NULL: no key of another program is known. */
+/* Returns the key data of a device; NULL: no key of another program is known. */
 static inline struct hw_key *hw_device_key(const struct hw_device *d)
 {
 	const struct hw_extra *x = hw_device_extra(d);

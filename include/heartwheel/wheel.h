@@ -97,12 +97,13 @@ uint32_t hw_wheel_take(struct hw_wheel *w, struct hw_tick now, unsigned *budget)
  * `*at` is never after the first due entry, and never before the last processed `now`. */
 bool hw_wheel_next(const struct hw_wheel *w, struct hw_tick *at);
 
-/* The position of entry `i`, which must be in the wheel. */
+/* Returns the position of entry `i`, which must be in the wheel. */
 struct hw_wheel_spot hw_wheel_where(const struct hw_wheel *w, uint32_t i);
 
-/* The number of entries of a slot, with those that are being cascaded out of it. O(1): counters. */
+/* Returns the number of entries of a slot, including those that are being cascaded out of it. O(1): counters. */
 uint32_t hw_wheel_slot_load(const struct hw_wheel *w, int level, int slot);
-/* The slot of a level at the cursor, and the ticks per slot of that level. */
+/* hw_wheel_cursor_slot(): the slot of a level at the cursor. hw_wheel_slot_ticks(): how many ticks a slot of a level
+ * spans. */
 int hw_wheel_cursor_slot(const struct hw_wheel *w, int level);
 uint64_t hw_wheel_slot_ticks(int level);
 

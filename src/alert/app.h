@@ -78,7 +78,7 @@ struct hw_alert_app {
 	int64_t stop_by_ms; /* monotonic */
 };
 
-/* CLOCK_BOOTTIME. */
+/* Returns the time of CLOCK_BOOTTIME. */
 struct hw_mono hw_alert_mono(void);
 /* CLOCK_BOOTTIME and the wall clock. If this machine's wall clock differs from Redis' clock by HW_ALERT_DIFFERS_MS,
  * Redis' clock counts: the other daemons and instances that use this Redis can compare with it. */
@@ -121,7 +121,7 @@ void hw_alert_schedule_turn(struct hw_alert_app *a);
 /* Makes all parts. Before the call, main sets `log`, `conf`, `loop`, `http` and the password. Returns 0 or -errno.
  * main calls hw_alert_app_fini() in any case. */
 int hw_alert_app_start(struct hw_alert_app *a);
-/* Each second. */
+/* Called each second. */
 void hw_alert_app_tick(struct hw_alert_app *a);
 /* Begins a clean stop. The loop ends when everything is stored, or after `timeout_ms`. */
 void hw_alert_app_stop(struct hw_alert_app *a, int64_t timeout_ms);

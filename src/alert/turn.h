@@ -12,7 +12,7 @@ struct hw_alert_turn;
 
 struct hw_alert_turn *hw_alert_turn_new(struct hw_alert_app *app);
 void hw_alert_turn_free(struct hw_alert_turn *t);
-/* Runs after the current callbacks of the loop. */
+/* Schedules one turn, which runs after the current callbacks of the loop. */
 void hw_alert_turn_schedule(struct hw_alert_turn *t);
 
 #endif

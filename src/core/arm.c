@@ -49,7 +49,7 @@ static int64_t lossy_end_ns(const struct hw_monitor *m, uint16_t group)
 	return end.ns > own_ns ? end.ns : own_ns;
 }
 
-/* Without the excuse for a blindness. */
+/* Does not include the last lossy blindness: hw_monitor_deadline() adds it. */
 int64_t hw_monitor_silent_from(const struct hw_monitor *m, const struct hw_device *d)
 {
 	int64_t from = d->last_seen_ns;
@@ -263,7 +263,7 @@ int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const 
 	return gone < 0 ? 0 : gone < forget ? gone : forget;
 }
 
-/* Moves the instant at which an offline device is forgotten, if a reload changes forget_after: by the difference of
+/* If a reload has changed forget_after, moves the time at which an offline device is forgotten by the difference of
  * the two values. */
 static void relink_forgetting(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {

@@ -22,8 +22,8 @@
 
 /* --- what comes back ------------------------------------------------------------ */
 
-/* Handles a canary that came back. If it is the missed one, it was only slow. If it was sent later, the missed
- * canary is lost, although the filter delivers again. */
+/* Called when a canary came back. If it is the missed canary, that one was only slow. If it was sent later, the
+ * missed canary is lost, although the filter delivers again. */
 static void find_missed(struct hw_hearing_filter *f, struct hw_mono sent)
 {
 	if (!f->missed.ns || sent.ns < f->missed.ns)
@@ -220,8 +220,8 @@ void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k)
 	f->mute = false;
 }
 
-/* Returns how many canaries are sent before the monitor gives up. While a canary is missed, it is one more if the
- * filter has delivered other messages since: perhaps only the canary's topic does not deliver. */
+/* Returns how many canaries are sent before the monitor gives up. While a canary is missed, the number is greater by
+ * one if the filter has delivered other messages since: perhaps only the canary's topic does not deliver. */
 static unsigned tries_of(const struct hw_hearing *h, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];

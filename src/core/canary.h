@@ -21,7 +21,7 @@ void hw_canary_back(struct hw_hearing *h, struct hw_mono now, struct hw_mono sen
                     int64_t seq);
 /* Whether a canary is sent on this topic. */
 bool hw_canary_is_topic(const struct hw_hearing *h, const char *topic, size_t len);
-/* The broker's answer to the canary on a group's filter. */
+/* Called with the broker's answer to the canary on a group's filter. */
 void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer);
 
 /* hw_canary_had(): returns in *had the filters whose canaries came back in this run or in an earlier one

@@ -128,7 +128,7 @@ void hw_monitor_void_goodbye(struct hw_monitor *m, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 }
 
-/* An online device was heard. */
+/* Called when an online device was heard. */
 static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -228,7 +228,7 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* How far apart two checks are that both need a refresh. */
+/* Returns the time between two checks that both refresh the keys. */
 static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
 {
 	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;

@@ -66,7 +66,7 @@ static bool report_blind(struct hw_monitor *m, struct hw_out *out)
 	return true;
 }
 
-/* Canaries that wait for a barrier get one at once. */
+/* Returns the interval of barriers. 0: a barrier is sent at once, because canaries wait for one. */
 static int64_t pace_of(const struct hw_monitor *m)
 {
 	return m->hearing.waits && m->sight.sent < m->hearing.burst ? 0 : m->pace_ns;

@@ -89,8 +89,8 @@ int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was)
 	return *was ? 0 : -ENOMEM;
 }
 
-/* If a second reload follows soon, the timeouts from before the first one may still be in use. The longer ones are
- * kept then. */
+/* Stores the timeouts from before a reload. If a second reload follows soon, those from before the first one may
+ * still be in use, and the longer ones are kept. */
 static void note_timeouts(const struct hw_monitor *m, struct hw_form *f, const struct hw_form_was *was, int64_t seen_ns)
 {
 	int64_t lasts_ms = m->conf.grace_ms + f->was_timeout_ms;
@@ -101,8 +101,8 @@ static void note_timeouts(const struct hw_monitor *m, struct hw_form *f, const s
 		f->was_timeout_max_ms = was->timeout_max_ms;
 }
 
-/* A device was heard before this moment, so it counts as heard in an earlier form. The group's clock alone does not
- * show that: it stands while the group is blind, and deafness that is found late sets it back. */
+/* Makes each device that was heard before this moment count as heard in an earlier form. The group's clock alone
+ * does not show that: it stands while the group is blind, and deafness that is found late sets it back. */
 static void put_after_devices(struct hw_monitor *m, const struct hw_form_was *was, size_t n_was)
 {
 	for (uint32_t i = 0; i < hw_registry_bound(m->registry); i++) {
@@ -188,7 +188,8 @@ static bool lasts(const struct hw_monitor *m, struct hw_now now, size_t g)
 	return m->form[g].blind_at.ns && now.mono.ns - m->form[g].blind_at.ns >= m->conf.blind_lasts_ms * HW_NS_PER_MS;
 }
 
-/* A device of a group that is blind on this node, and perhaps on this one only. It is no unjudged device. */
+/* Counts a device of a group that is blind on this node, perhaps on this node only. Such a device is not an unjudged
+ * device. */
 static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	unsigned p = hw_device_partition(d);
@@ -198,8 +199,8 @@ static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw
 		hw_partitions_add(&m->form[d->group].found.late, p);
 }
 
-/* A device of a group that this node hears, that is overdue, and whose children this node does not hear. It is no
- * unjudged device either. */
+/* Counts an overdue device of a group that this node hears, if this node does not hear the device's children. Such a
+ * device is not an unjudged device either. */
 static bool count_resting(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
 {
 	int64_t late_ns = hw_monitor_seen(m, now).ns - hw_monitor_deadline(m, now, d).ns;

@@ -4,7 +4,7 @@
 
 #include "arm.h"
 
-/* --- notes ------------------------------------------------------------------- */
+/* --- verdicts ---------------------------------------------------------------- */
 
 /*
  * Whether a heartbeat may have been sent before the device became offline by another node's decision.

@@ -195,7 +195,7 @@ static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsig
 	set(g, MISTAKES, get(g, MISTAKES) + 1);
 	set(g, BRIDGED, least(timeout + BRIDGE, LEVEL_MAX));
 	if (!far && l > get(g, TIMEOUT)) {
-		/* Never further than over this gap. */
+		/* The timeout never becomes longer than needed for this gap. */
 		unsigned steps = get(g, EXTRA_STEPS), most = steps + (l - get(g, TIMEOUT)) / EXTRA + 1;
 		set(g, EXTRA_STEPS, least(least(steps + rules->extra_step, most), EXTRA_MAX));
 	}

@@ -55,7 +55,7 @@ void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t m
  */
 int64_t hw_learn_gap(struct hw_gaps *gaps, const struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms);
 
-/* The timeout in ms; 0: too few gaps were seen. */
+/* Returns the timeout in ms; 0: too few gaps were seen. */
 int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *rules);
 
 /* Values for display. Times are in ms, rounded up by at most 1 %; 0: no gap was seen. */

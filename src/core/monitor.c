@@ -3,8 +3,8 @@
  * The monitor: the object, its records, and its queries. See monitor.h.
  *
  * Invariant: a record is in one of the wheels, in the queue of suspects, or in none of them. It is in none of them if
- * the device is provisional or forgotten, if it is offline without forget_after, or if this node noted it as silent
- * while another node decides.
+ * the device is provisional or forgotten, if it is offline without forget_after, or if another node decides for it and
+ * this node has found it silent (HW_FLAG_SILENT).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -249,7 +249,7 @@ static void doubt(struct hw_monitor *m, struct hw_now now, struct hw_parent *p, 
 	}
 }
 
-/* The scan is over. */
+/* Called when the scan is over. */
 static void conclude(struct hw_monitor *m, struct hw_parent *p, struct hw_evidence *e)
 {
 	e->deaf = p->rests = p->unheard;

@@ -16,7 +16,8 @@
 
 #include "out.h"
 
-/* Of a single parent; if there are more, the parent is refused like one whose line is too long. */
+/* The most ancestors that are checked for one parent. A parent with more of them is refused, like a parent whose
+ * line of ancestors is too long. */
 #define ANCESTORS_CHECKED 256
 
 enum line { LINE_FITS, LINE_CIRCLE, LINE_LONG };

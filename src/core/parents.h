@@ -76,7 +76,7 @@ struct hw_parents {
 
 void hw_parents_fini(struct hw_parents *p);
 
-/* The cell of a record, or NULL. */
+/* Returns the cell of a record, or NULL. */
 static inline struct hw_parent_cell *hw_parents_cell(const struct hw_parents *p, uint32_t record)
 {
 	uint32_t at = record / HW_PARENT_CELLS;
@@ -85,7 +85,8 @@ static inline struct hw_parent_cell *hw_parents_cell(const struct hw_parents *p,
 	return &p->block[p->block_of[at] - 1][record % HW_PARENT_CELLS];
 }
 
-/* The first bond of a child, or NULL; and the next. */
+/* hw_parents_first(): returns the first bond of a child, or NULL. hw_parents_next(): returns the bond with this
+ * number, which counts from 1; 0: NULL. */
 static inline struct hw_parent_bond *hw_parents_next(const struct hw_parents *p, uint32_t bond)
 {
 	return bond ? &p->bond[bond - 1] : NULL;
@@ -97,7 +98,7 @@ static inline struct hw_parent_bond *hw_parents_first(const struct hw_parents *p
 	return c ? hw_parents_next(p, c->first) : NULL;
 }
 
-/* The parent of this id, or HW_NIL. */
+/* Returns the parent of this id, or HW_NIL. */
 uint32_t hw_parents_find(const struct hw_parents *p, struct hw_id id);
 struct hw_id hw_parents_id(const struct hw_parents *p, uint32_t parent);
 

@@ -148,7 +148,7 @@ bool hw_sight_in_grace(const struct hw_sight *s);
 /* Returns when the last of the present graces ends; {0}: there is none. */
 struct hw_mono hw_sight_grace_end(const struct hw_sight *s);
 bool hw_sight_all_up(const struct hw_sight *s);
-/* The last barrier that is back on every source. */
+/* Returns the last barrier that is back on every source. */
 uint64_t hw_sight_back(const struct hw_sight *s);
 /* Returns when the last barrier that is back on every source was sent. A message that is read now passed the broker
  * after that. {0}: unknown. */
@@ -162,7 +162,7 @@ struct hw_mono hw_sight_later(const struct hw_sight *s);
  * (0: none). `pace_ns` is the regular interval of barriers. The caller repeats the call until there is nothing to do.
  */
 struct hw_sight_do hw_sight_step(struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns);
-/* When hw_sight_step() may have something to do. */
+/* Returns when hw_sight_step() may have something to do. */
 struct hw_mono hw_sight_next(const struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns);
 
 #endif

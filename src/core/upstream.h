@@ -65,7 +65,7 @@ void hw_upstream_granted(struct hw_upstream *u, uint64_t sent);
  * still old has no value at the broker; its value becomes unknown. Returns whether there was such a topic. */
 bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number);
 
-/* The first value of this group that differs, or NULL. */
+/* Returns the first value of this group that differs, or NULL. */
 const struct hw_upstream_value *hw_upstream_away(const struct hw_upstream *u, size_t group);
 /* Whether the group has a condition. */
 bool hw_upstream_has(const struct hw_upstream *u, size_t group);

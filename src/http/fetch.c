@@ -92,7 +92,7 @@ void hw_fetch_free(struct hw_fetch *f)
 	free(f);
 }
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static int set_up(struct hw_fetch *f, struct request *r, const char *path)
 {
 	if (!r->easy && !(r->easy = hw_multi_inward(f->socket)))

@@ -405,7 +405,7 @@ bool hw_load_pending(const struct hw_redis *r);
 /* sightings.c */
 /* Sends the next entry unless one is in flight. */
 void hw_sightings_send(struct hw_redis *r);
-/* Each second. */
+/* Called each second. */
 void hw_sightings_tick(struct hw_redis *r);
 void hw_sightings_lost(struct hw_redis *r);
 

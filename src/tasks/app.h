@@ -95,7 +95,7 @@ struct hw_tasks_app {
 	struct hw_tasks_life life;
 };
 
-/* CLOCK_BOOTTIME: the clock of the schedule. */
+/* Returns the time of CLOCK_BOOTTIME, the clock of the schedule. */
 struct hw_mono hw_tasks_now(void);
 
 /* Counts `n` values in Redis that cannot be used, and logs the text. All kinds together log at most one line in 10 s.
@@ -109,7 +109,7 @@ void hw_tasks_schedule_turn(struct hw_tasks_app *a);
 /* Creates all parts. Before that, main sets `log`, `conf`, `loop`, `http` and the passwords. Returns 0 or -errno. main
  * calls hw_tasks_app_fini() in both cases. */
 int hw_tasks_app_start(struct hw_tasks_app *a);
-/* Each second. */
+/* Called each second. */
 void hw_tasks_app_tick(struct hw_tasks_app *a);
 /* Begins no new work from now on. The loop ends when all pending work is done, or after `timeout_ms`. */
 void hw_tasks_app_stop(struct hw_tasks_app *a, int64_t timeout_ms);

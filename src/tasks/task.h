@@ -40,7 +40,7 @@ enum hw_task_state {
 };
 /* Returns the name of a state; "unknown" for HW_TASK_STATES, which a record in Redis may contain. */
 const char *hw_task_state_name(enum hw_task_state s);
-/* HW_TASK_STATES if the name is not that of a state. */
+/* Returns the state of this name; HW_TASK_STATES: there is none. */
 enum hw_task_state hw_task_state_of(const char *name, size_t len);
 static inline bool hw_task_has_ended(enum hw_task_state s)
 {
@@ -142,8 +142,8 @@ enum hw_task_answer_kind {
 	HW_ANSWER_FAILED,
 	HW_ANSWER_NOBODY,    /* PUBACK 0x10 */
 	HW_ANSWER_REFUSED,   /* PUBACK >= 0x80 */
-	HW_ANSWER_PUBLISHED, /* of a topic: the broker has it */
-	HW_ANSWER_LOST,      /* what Redis has of it makes no message */
+	HW_ANSWER_PUBLISHED, /* of a task for a topic: the broker has the message */
+	HW_ANSWER_LOST,      /* no valid message can be made of the task's record in Redis */
 	HW_ANSWER_KINDS
 };
 

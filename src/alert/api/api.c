@@ -24,7 +24,7 @@
 
 /* --- who answers -------------------------------------------------------------------------------------------------- */
 
-/* Why this instance does not work; NULL: it does. */
+/* Returns why this instance does not work; NULL: it works. */
 static const char *why_not(const struct hw_alert_app *a, char *buf, size_t cap)
 {
 	const char *why = hw_alert_store_why(a->store), *other = hw_alert_holder_other(a->holder);

@@ -14,7 +14,7 @@ extern const struct hw_http_table hw_alert_routes;
 struct hw_alert_api *hw_alert_api_new(struct hw_alert_app *app);
 /* Called after the server is freed, when all requests have ended. */
 void hw_alert_api_free(struct hw_alert_api *api);
-/* Each second. */
+/* Called each second. */
 void hw_alert_api_tick(struct hw_alert_api *api);
 /* Called when a commit has been confirmed. Answers the requests that wait for it. */
 void hw_alert_api_committed(struct hw_alert_api *api);

@@ -208,7 +208,7 @@ static struct read *read_new(struct hw_alert_app *a, struct evhttp_request *req,
 	return NULL;
 }
 
-/* An incident of Redis, unless it is unusable. */
+/* Writes an incident that is read from Redis, unless it is unusable. */
 static bool write_stored(struct read *r, const char *id, const redisReply *hash, size_t devices, bool is_listed)
 {
 	struct hw_incident_view v, present;

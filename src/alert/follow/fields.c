@@ -115,7 +115,7 @@ static bool read_fact(const char *state, enum hw_incident_fact *out)
 	return false;
 }
 
-/* What entries and hashes have in common. */
+/* Reads the fields that an entry and a hash have in common. */
 static bool read_device(const char *id, const redisReply *fields, int64_t now_ms, struct hw_incident_entry *out)
 {
 	*out = (struct hw_incident_entry){.id = id,
@@ -170,7 +170,7 @@ static bool is_one(const redisReply *hash, const char *name)
 	return text && strcmp(text, "1") == 0;
 }
 
-/* "no device accepted it within 1 d" */
+/* Writes the end of the sentence, such as "no device accepted it within 1 d". */
 static void write_end(const redisReply *fields, const char *state, const char *why, const char *receiver, char *out,
                       size_t cap)
 {

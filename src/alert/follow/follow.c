@@ -75,7 +75,7 @@ static void read_heard(struct hw_alert_app *a, const redisReply *r, struct hw_no
 		                  a->conf->redis.key_prefix);
 }
 
-/* A watched task that failed or expired. */
+/* Handles an entry about a watched task that failed or expired. */
 static int read_task(struct hw_alert_app *a, const redisReply *r, struct hw_now now)
 {
 	struct hw_task_notice notice;

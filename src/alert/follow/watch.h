@@ -17,9 +17,9 @@ void hw_alert_watch_free(struct hw_alert_watch *w);
 /* Called when a monitor has written an entry of a stream. `node` may be NULL. */
 void hw_alert_watch_node(struct hw_alert_watch *w, const char *node);
 void hw_alert_watch_store(struct hw_alert_watch *w, bool up);
-/* Each second. */
+/* Called each second. */
 void hw_alert_watch_tick(struct hw_alert_watch *w);
-/* How many devices of a group are online; 0: unknown. */
+/* Returns how many devices of a group are online; 0: unknown. */
 uint64_t hw_alert_watch_online(void *watch, const char *group);
 
 #endif

@@ -100,7 +100,7 @@ char *hw_form_alert_labels(const struct hw_send_incident *i, bool test)
 	return finish(&j, b);
 }
 
-/* The ids of the devices, as far as they fit. */
+/* Writes the ids of the devices, as far as they fit. */
 static void put_devices(struct hw_json *j, const struct hw_send_incident *i)
 {
 	char text[DEVICES] = "";

@@ -8,7 +8,7 @@
 
 #include "alert/send/form.h"
 
-/* The index of the first alert whose id is not less. */
+/* Returns the index of the first alert whose id is not less than `id`. */
 static size_t lower_bound(const struct hw_alerts *a, const char *id)
 {
 	size_t from = 0, to = a->n;

@@ -68,7 +68,7 @@ static void unlink_job(struct hw_job *job)
 	job->over = true;
 }
 
-/* After a test of PagerDuty its incident is resolved. */
+/* Called after a test of PagerDuty. Adds the message that resolves the test's incident. */
 static void resolve_test(struct hw_job *job)
 {
 	struct hw_send_message m;
@@ -124,7 +124,7 @@ static void try_later(struct hw_job *job)
 	wait_for(job, ms);
 }
 
-/* The try has ended, with the result in job->best. */
+/* Called when a try has ended, with the result in job->best. */
 static void end_try(struct hw_job *job)
 {
 	bool exec = job->sender->conf.type == HW_RECEIVER_EXEC;

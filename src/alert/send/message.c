@@ -18,7 +18,7 @@ static const char *text_of(const cJSON *object, const char *name)
 	return text ? text : "";
 }
 
-/* A number from 0 to `max`; anything else is 0. */
+/* Returns the number of a member, from 0 to `max`; 0: it is anything else. */
 static int64_t number_of(const cJSON *object, const char *name, int64_t max)
 {
 	const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, name);

@@ -42,7 +42,7 @@ struct hw_send_message {
 /* Returns 0, -EINVAL or -ENOMEM. The caller calls hw_send_message_fini() only after 0. */
 int hw_send_message_parse(struct hw_send_message *m, const char *json, size_t len);
 void hw_send_message_fini(struct hw_send_message *m);
-/* An incident's object alone. Returns 0 or -EINVAL. */
+/* Parses the object of an incident. Returns 0 or -EINVAL. */
 int hw_send_incident_parse(struct hw_send_incident *i, const cJSON *object);
 
 #endif

@@ -40,7 +40,7 @@ static void on_posted(void *arg, const struct hw_try_result *r)
 		post(p);
 }
 
-/* The URL of a poster, or NULL. */
+/* Returns the URL of a poster, or NULL. */
 static const char *url_of(const struct hw_poster *p, size_t *len)
 {
 	const struct hw_sender *s = p->sender;

@@ -71,7 +71,7 @@ static void free_sender(struct hw_sender *s)
 	free(s);
 }
 
-/* Without configuration. */
+/* Creates a receiver, which has no configuration yet. */
 static struct hw_sender *make_sender(struct hw_senders *all)
 {
 	struct hw_sender *s = calloc(1, sizeof(*s));

@@ -74,7 +74,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 	return t->body_bytes > HW_TRY_BODY_MAX ? 0 : n;
 }
 
-/* HTTP: a line of headers or trailers. */
+/* Called by libcurl with a line of the HTTP headers or trailers. */
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
 	struct hw_try *t = arg;

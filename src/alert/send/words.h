@@ -12,13 +12,13 @@
 
 struct evbuffer;
 
-/* hw_utf8_show() on the heap; NULL without memory. */
+/* Returns the result of hw_utf8_show(), on the heap; NULL without memory. */
 char *hw_words_shown(const char *text);
-/* 2000000 is "2,000,000". */
+/* Writes a number with commas: 2000000 is "2,000,000". */
 const char *hw_words_number(uint64_t n, char buf[32]);
 /* Writes a time span: 90000 is "1 min 30 s". Below ten seconds it has a decimal if needed. */
 const char *hw_words_span(int64_t ms, char buf[48]);
-/* The text of {time}, on the heap; NULL without memory. */
+/* Returns the text of {time}, on the heap; NULL without memory. */
 char *hw_words_time(int64_t wall_ms);
 
 struct hw_lines {

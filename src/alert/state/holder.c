@@ -74,7 +74,7 @@ static void note_clock(struct hw_alert_holder *h, const char *now)
 	}
 }
 
-/* The node of "NODE RUN", or of "EPOCH NODE RUN". */
+/* Stores the node in the text "NODE RUN", or with `has_epoch` in "EPOCH NODE RUN". */
 static void note_other(struct hw_alert_holder *h, const char *text, bool has_epoch)
 {
 	const char *node = has_epoch ? strchr(text, ' ') : text;

@@ -45,7 +45,7 @@ const char *hw_alert_holder_other(const struct hw_alert_holder *h);
 /* Returns "NODE RUN". The function after it returns the epoch of this run. Scripts expect both in this form. */
 const char *hw_alert_holder_name(const struct hw_alert_holder *h);
 const char *hw_alert_holder_epoch(const struct hw_alert_holder *h);
-/* Redis' clock: wall time in ms; 0: not known. */
+/* Returns the time of Redis' clock: wall clock, ms; 0: not known. */
 int64_t hw_alert_holder_redis_ms(const struct hw_alert_holder *h);
 
 #endif

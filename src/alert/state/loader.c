@@ -97,7 +97,7 @@ static void list_add(struct hw_alert_loader *l, struct list *t, const char *text
 	t->n += t->at[t->n] != NULL;
 }
 
-/* The ids in an array; others are counted and left out. */
+/* Reads the ids in an array. Other texts are counted and left out. */
 static void list_read(struct hw_alert_loader *l, struct list *t, const redisReply *r, size_t max)
 {
 	for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements && t->n < max; i++) {
@@ -160,7 +160,7 @@ static void ask(struct hw_alert_loader *l,
 	free(q);
 }
 
-/* The load cannot go on without `key`. */
+/* Makes the load fail, because it needs the key `key`. */
 static void fail(struct hw_alert_loader *l, const char *key, const redisReply *r)
 {
 	char text[HW_TROUBLE_TEXT];
@@ -207,7 +207,7 @@ static void read_alert(struct hw_alert_loader *l, const char *name, const redisR
 	}
 }
 
-/* The end of a stream whose offset is unknown. */
+/* Handles the end of a stream. If no offset of the stream is stored, reading begins there. */
 static void read_end(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
 	char key[HW_ALERT_KEY_MAX];
@@ -321,7 +321,7 @@ static void read_incident(struct hw_alert_loader *l, const char *id, const redis
 	each_sent(l, r, &v, true);
 }
 
-/* A closed incident that alertmanager gets again. */
+/* Handles a closed incident that an alertmanager receiver gets again. */
 static void read_ended(struct hw_alert_loader *l, const char *id, const redisReply *r)
 {
 	struct hw_incident_view v;

@@ -18,7 +18,7 @@ struct hw_alert_store;
 struct hw_alert_store *hw_alert_store_new(struct hw_alert_app *app);
 /* Each request without an answer gets NULL. */
 void hw_alert_store_free(struct hw_alert_store *s);
-/* Each second. */
+/* Called each second. */
 void hw_alert_store_tick(struct hw_alert_store *s);
 
 bool hw_alert_store_is_up(const struct hw_alert_store *s);

@@ -87,7 +87,7 @@ bool hw_app_nodes_are_flagged(struct hw_app *a);
  * hw_app_broker_flush(), at the end of the turn: sends what was published. */
 void hw_app_broker_answers(struct hw_app *a);
 void hw_app_broker_flush(struct hw_app *a);
-/* Each second. */
+/* Called each second. */
 void hw_app_broker_tick(struct hw_app *a, struct hw_now now);
 /* hw_app_links_are_up(): whether all connections are up. hw_app_readers_are_up(): whether the readers are up and
  * shared subscriptions work. */

@@ -31,7 +31,7 @@ struct hw_share {
 
 /* Call this once the configuration is known. */
 void hw_share_init(struct hw_app *a);
-/* Each second. */
+/* Called each second. */
 void hw_share_tick(struct hw_app *a, struct hw_now now);
 
 /* hw_share_reader(): a reader is subscribed or lost. hw_share_publisher(): the barriers' connection is up or lost. */

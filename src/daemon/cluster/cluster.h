@@ -37,7 +37,7 @@ void hw_app_cluster_free(struct hw_app *a);
 struct hw_nodes *hw_app_nodes(const struct hw_app *a);
 /* Takes and carries out all orders, and sets the timer. Called in each turn, before the sinks are pumped. */
 void hw_app_cluster_turn(struct hw_app *a, struct hw_now now);
-/* Each second. */
+/* Called each second. */
 void hw_app_cluster_tick(struct hw_app *a, struct hw_now now);
 /* Whether this node may connect to the broker. A node joins first, because its client ids would disconnect another node
  * of the same name. */

@@ -43,7 +43,7 @@ struct hw_cluster_redis {
 	int quiet_s;                       /* seconds since the last test message */
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int hw_app_cluster_redis_start(struct hw_app *a);
 void hw_app_cluster_redis_free(struct hw_app *a);
 /* Executes the orders JOIN to LEAVE, and ATTEND. */

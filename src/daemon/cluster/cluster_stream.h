@@ -43,7 +43,7 @@ struct hw_cluster_stream {
 	uint64_t rereads;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int hw_app_cluster_stream_start(struct hw_app *a);
 void hw_app_cluster_stream_free(struct hw_app *a);
 void hw_app_cluster_stream_tick(struct hw_app *a);

@@ -58,7 +58,7 @@ void hw_app_cluster_won(struct hw_app *a, const struct hw_partitions *set, const
 void hw_app_cluster_lost(struct hw_app *a, const struct hw_partitions *set);
 void hw_app_cluster_became_authoritative(struct hw_app *a, int64_t after_ns);
 void hw_app_cluster_leaves(struct hw_app *a, const char *node);
-/* Each second. */
+/* Called each second. */
 void hw_app_cluster_view_tick(struct hw_app *a);
 /* Writes this node's own entry of device:nodes, a JSON object. */
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,

@@ -14,7 +14,7 @@ void hw_app_reports_resume(struct hw_app *a);
 /* Called after a device was loaded from the store. `refused_before` is the value of refused[HW_REFUSED_STORED]
  * before that. If the record was corrected, the next log line names the device. */
 void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint64_t refused_before);
-/* Each second. */
+/* Called each second. */
 void hw_app_reports_tick(struct hw_app *a);
 
 #endif

@@ -46,7 +46,7 @@ uint64_t hw_prefix_guard_host(const struct hw_app *a);
 void hw_prefix_guard_linked(struct hw_app *a);
 /* Starts a check. Called when a node has joined, and each second. */
 void hw_prefix_guard_check(struct hw_app *a);
-/* Each second. */
+/* Called each second. */
 void hw_prefix_guard_tick(struct hw_app *a);
 /* The link to Redis is lost. */
 void hw_prefix_guard_unlinked(struct hw_app *a);

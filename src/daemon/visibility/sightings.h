@@ -18,7 +18,7 @@ void hw_app_sightings_init(struct hw_app *a, struct hw_now now);
 void hw_app_sightings_begin(struct hw_app *a, struct hw_now now);
 /* Called when the core has reported that a blindness begins or ends. hw_monitor_blind() has the times. */
 void hw_app_sightings_turn(struct hw_app *a, struct hw_now now);
-/* Each second. */
+/* Called each second. */
 void hw_app_sightings_tick(struct hw_app *a, struct hw_now now);
 /* A clean stop begins. Nothing is written after it. */
 void hw_app_sightings_end(struct hw_app *a, struct hw_now now);

@@ -17,7 +17,7 @@ struct hw_tasks_api *hw_tasks_api_new(struct hw_tasks_app *app);
 /* Called when all HTTP connections are closed and the dispatcher is freed, because until then the dispatcher may answer
  * requests. NULL is allowed. */
 void hw_tasks_api_free(struct hw_tasks_api *api);
-/* Each second. */
+/* Called each second. */
 void hw_tasks_api_tick(struct hw_tasks_api *api);
 
 #endif

@@ -42,7 +42,7 @@ hw_http_handler hw_serve_task_call; /* call.c */
 void hw_api_write_task(struct hw_json *j, const struct hw_task_id *task, const struct hw_task_record *r);
 void hw_api_write_id(struct hw_json *j, const char *key, const struct hw_task_id *task);
 
-/* A sentence for an error code of the dispatcher. */
+/* Returns a sentence for an error code of the dispatcher. */
 const char *hw_api_dispatch_error(const struct hw_tasks_app *a, int rc);
 
 /* The sender of an HTTP request: `local`, or `user:NAME`. */

@@ -26,14 +26,14 @@ struct hw_tasks_call;
 struct hw_tasks_call *hw_tasks_call_new(struct hw_tasks_app *app);
 /* Called when all HTTP connections are closed, and the store and the broker are freed. NULL is allowed. */
 void hw_tasks_call_free(struct hw_tasks_call *c);
-/* Each second. */
+/* Called each second. */
 void hw_tasks_call_tick(struct hw_tasks_call *c);
 
 struct hw_call_stats {
 	uint64_t answered, timed_out, failed, heard, unlooked; /* unlooked: messages beyond HW_CALL_LOOK_UPS_MAX */
 };
 void hw_call_stats(const struct hw_tasks_call *c, struct hw_call_stats *out);
-/* The number of clients that wait now. */
+/* Returns the number of clients that wait now. */
 unsigned hw_call_waiting(const struct hw_tasks_call *c);
 
 #endif

@@ -18,11 +18,11 @@ struct hw_feed;
 
 /* Creates a feed. `reads` is borrowed. `key`: name of the stream; copied. Returns NULL without memory. */
 struct hw_feed *hw_feed_new(struct event_base *base, struct hw_reads *reads, const char *key);
-/* Call it when all HTTP connections are closed. */
+/* Called when all HTTP connections are closed. */
 void hw_feed_free(struct hw_feed *f);
 /* Called from hw_reads_ops when Redis becomes up, or is away. */
 void hw_feed_store(struct hw_feed *f, bool up);
-/* Each second. */
+/* Called each second. */
 void hw_feed_tick(struct hw_feed *f);
 
 /* Answers GET /v1/tasks/events. */

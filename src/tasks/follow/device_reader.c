@@ -47,7 +47,7 @@ static void report_device(struct hw_device_reader *t, const struct hw_device_tra
 			h->on_device(h->arg, d);
 }
 
-/* Reading begins. */
+/* Called when reading begins. */
 static void report_up(struct hw_device_reader *t)
 {
 	for (struct hw_device_hook *h = t->hooks; h; h = h->next)

@@ -43,7 +43,7 @@ struct hw_followers {
 	uint64_t secret; /* the key of all hashes, so that no client can choose names with equal hashes */
 };
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 int hw_followers_init(struct hw_followers *t);
 /* Called when all followers are removed from the table. Their memory belongs to the caller. */
 void hw_followers_fini(struct hw_followers *t);

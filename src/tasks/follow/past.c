@@ -90,7 +90,7 @@ bool hw_past_read(struct hw_past_page *page, struct hw_stream_id after, const ch
 	return page->events && page->gaps && begins && reads;
 }
 
-/* A row of `events`. */
+/* Reads a row of `events`. */
 static bool read_event(const struct hw_json_member *row, struct hw_past_item *out)
 {
 	struct hw_device_transition *d = &out->device;
@@ -129,7 +129,7 @@ static bool read_event(const struct hw_json_member *row, struct hw_past_item *ou
 	return has_offset && d->device.len > 0 && d->state.len > 0;
 }
 
-/* A row of `gaps`. */
+/* Reads a row of `gaps`. */
 static bool read_hole(const struct hw_json_member *row, struct hw_past_hole *out)
 {
 	struct hw_json_member m;

@@ -47,7 +47,7 @@
 /* The messages that a client has not acknowledged: their number, and the id of each tenth of them. */
 struct window {
 	struct hw_stream_id samples[UNACKED / SAMPLE_EVERY], last;
-	unsigned n; /* up to nine too many after an ack of a part */
+	unsigned n; /* after an ack of some of them, `n` may be up to nine too great */
 };
 
 struct session {

@@ -98,7 +98,7 @@ static void save(struct session *s, struct hw_stream_id offset, bool lives)
 		                           SESSION_TTL, NULL});
 }
 
-/* The client has acknowledged all events up to `offset`. */
+/* Called when the client has acknowledged all events up to `offset`. */
 static void acknowledged(struct session *s, struct hw_stream_id offset)
 {
 	char key[HW_TASKS_KEY_MAX];

@@ -23,7 +23,7 @@ struct hw_tasks_sessions;
 struct hw_tasks_sessions *hw_tasks_sessions_new(struct hw_tasks_app *app);
 /* Frees the object. Called after the store is freed, when no call is open. */
 void hw_tasks_sessions_free(struct hw_tasks_sessions *f);
-/* Each second. */
+/* Called each second. */
 void hw_tasks_sessions_tick(struct hw_tasks_sessions *f);
 /* Called in each turn of the loop, because the broker may have room again. NULL is allowed. */
 void hw_tasks_sessions_turn(struct hw_tasks_sessions *f);

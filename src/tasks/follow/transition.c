@@ -30,7 +30,7 @@ static void read_fields(const redisReply *entry, const struct field *fields, siz
 				*fields[k].to = text_of(all->element[i + 1]);
 }
 
-/* A decimal number >= 0; -1: it is none. */
+/* Returns a decimal number >= 0; -1: the text is none. */
 static int64_t number_of(struct hw_text t)
 {
 	int64_t n = 0;

@@ -95,7 +95,7 @@ static const char *read_will(struct will *out, const char *text, size_t len, cha
 	return out->topic.len ? NULL : "topic is missing";
 }
 
-/* The device's name over MQTT: its id without id_prefix. */
+/* Returns the device's name over MQTT: its id without id_prefix. */
 static struct hw_text name_of(const struct hw_tasks_app *a, struct hw_text id)
 {
 	size_t len = strlen(a->conf->id_prefix);

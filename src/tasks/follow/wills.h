@@ -19,7 +19,7 @@ struct hw_tasks_wills;
 struct hw_tasks_wills *hw_tasks_wills_new(struct hw_tasks_app *app);
 /* Frees the object. Called after the store is freed, when no call is open. */
 void hw_tasks_wills_free(struct hw_tasks_wills *w);
-/* Each second. */
+/* Called each second. */
 void hw_tasks_wills_tick(struct hw_tasks_wills *w);
 
 /* PUT, DELETE and GET of /v1/devices/ID/will. `arg` is the struct hw_tasks_app. */

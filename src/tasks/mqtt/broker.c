@@ -95,7 +95,7 @@ static void lose_all(struct hw_tasks_broker *b)
 		answer(b, TAILQ_FIRST(&lost), &lost, HW_PUT_LOST, "");
 }
 
-/* How long the message is still valid, in s. */
+/* Returns how long the message is still valid, in s. */
 static uint32_t expiry_of(const struct put *p, int64_t now_ns)
 {
 	int64_t left_s = p->until_ns ? (p->until_ns - now_ns) / HW_NS_PER_S : p->expiry_s;

@@ -34,7 +34,7 @@ bool hw_tasks_broker_reads(const struct hw_tasks_broker *b);
 const char *hw_tasks_broker_why(const struct hw_tasks_broker *b);
 /* Whether tasks may be claimed, whose messages then need room: less than half of HW_BROKER_BYTES_MAX is in use. */
 bool hw_tasks_broker_has_room(const struct hw_tasks_broker *b);
-/* The number of messages that have no result yet. */
+/* Returns the number of messages that have no result yet. */
 size_t hw_tasks_broker_waiting(const struct hw_tasks_broker *b);
 
 /* --- publishing --------------------------------------------------------------------------------------------------- */

@@ -234,7 +234,7 @@ static void on_cancelled(void *arg, const struct hw_dispatch_result *result)
 	free(q);
 }
 
-/* A time of a record; a missing one is 0. */
+/* Returns a time of a record in seconds; 0: it is missing. */
 static double seconds(int64_t ms)
 {
 	return ms > 0 ? (double)ms / 1e3 : 0;

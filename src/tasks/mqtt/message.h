@@ -133,7 +133,7 @@ int hw_message_ack(struct hw_message *m, const struct hw_notice *n);
 int hw_message_complete(struct hw_message *m, const struct hw_notice *n);
 int hw_message_failed(struct hw_message *m, const struct hw_notice *n);
 
-/* The topic ROOT/NAME/WORD. */
+/* Writes the topic ROOT/NAME/WORD. */
 int hw_message_topic(struct hw_message *m, const char *root, struct hw_text name, enum hw_task_topic word);
 
 /* Whether a name can be one level of a topic: not empty, without '/', and a valid id (heartwheel/topic.h). */

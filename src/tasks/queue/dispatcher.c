@@ -80,7 +80,7 @@ static void call_done(struct hw_dispatcher *d, struct call *c)
 	d->spare = c;
 }
 
-/* The request is no longer on its way to Redis. */
+/* Called when the request is no longer on its way to Redis. */
 static void leave(struct hw_dispatcher *d, struct kept *k)
 {
 	d->n_again -= k->again;

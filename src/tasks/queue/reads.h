@@ -43,7 +43,7 @@ int hw_reads_show(struct hw_reads *r, const struct hw_task_id *tasks, size_t n, 
 int hw_reads_count(struct hw_reads *r, const struct hw_task_place *behind, unsigned limit, hw_reads_done *done,
                    void *arg);
 
-/* A sentence for an error code of these functions. */
+/* Returns a sentence for an error code of these functions. */
 const char *hw_reads_error(const struct hw_reads *r, int rc);
 
 #endif

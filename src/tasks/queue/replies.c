@@ -12,7 +12,7 @@
 
 #define SWEEP_PIECE 200 /* PIECE of scripts/sweep.lua */
 
-/* The element at a position; NULL if there is none. */
+/* Returns the element at a position; NULL: there is none. */
 static const redisReply *part(const redisReply *r, unsigned place)
 {
 	return r && r->type == REDIS_REPLY_ARRAY && place <= r->elements ? r->element[place - 1] : NULL;

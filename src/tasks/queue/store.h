@@ -21,7 +21,7 @@ struct hw_tasks_store;
 struct hw_tasks_store *hw_tasks_store_new(struct hw_tasks_app *app);
 /* Each request without an answer gets NULL. */
 void hw_tasks_store_free(struct hw_tasks_store *s);
-/* Each second. */
+/* Called each second. */
 void hw_tasks_store_tick(struct hw_tasks_store *s);
 
 bool hw_tasks_store_is_up(const struct hw_tasks_store *s);
@@ -36,9 +36,9 @@ int hw_tasks_store_name(const struct hw_tasks_store *s, struct hw_text sender, s
 /* Writes the key task:REST into `buf`. Returns `buf`. */
 #define HW_TASKS_KEY_MAX 400
 const char *hw_tasks_store_key(const struct hw_tasks_store *s, const char *rest, char buf[HW_TASKS_KEY_MAX]);
-/* The random id of this run. */
+/* Returns the random id of this run. */
 const char *hw_tasks_store_run_id(const struct hw_tasks_store *s);
-/* Redis' clock as far as it is known: wall clock, ms. */
+/* Returns the time of Redis' clock as far as it is known: wall clock, ms. */
 int64_t hw_tasks_store_now_ms(const struct hw_tasks_store *s);
 
 /* Called exactly once, from the loop. `reply` is valid during the call. NULL: the connection was lost, and it is

@@ -188,7 +188,7 @@ static bool is_for_sender(const struct hw_task_transition *e)
 	       !hw_tasks_is_local(e->sender);
 }
 
-/* False without memory. */
+/* Returns false without memory. */
 static bool take_entry(struct hw_submitters *t, const struct hw_task_transition *e)
 {
 	struct notice *w = malloc(sizeof(*w) + e->receiver.len + e->sender.len + e->msg_id.len + e->why.len + 4);

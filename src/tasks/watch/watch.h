@@ -18,7 +18,7 @@ struct hw_tasks_watch *hw_tasks_watch_new(struct hw_tasks_app *app);
 /* Frees the object. Called after the store and the dispatcher are freed, because until then they answer requests of
  * this part. */
 void hw_tasks_watch_free(struct hw_tasks_watch *w);
-/* Each second. */
+/* Called each second. */
 void hw_tasks_watch_tick(struct hw_tasks_watch *w);
 
 /* Whether this instance has received all messages that it could not receive in time. Until then no watched task ends
