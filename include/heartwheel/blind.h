@@ -28,7 +28,7 @@ enum hw_cause {
 	HW_CAUSES
 };
 
-/* "link", "stall", ...; never NULL. */
+/* Returns "link", "stall" and so on; never NULL. */
 const char *hw_cause_name(enum hw_cause c);
 
 struct hw_blind {

@@ -179,7 +179,7 @@ int hw_groups_draft(const struct hw_groups *g, const struct hw_group_spec *specs
 void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d);
 void hw_groups_draft_fini(struct hw_groups_draft *d);
 
-/* The index of the group of that name, retired groups included, or -1. */
+/* Returns the index of the group of that name, including retired groups, or -1. */
 int hw_groups_find(const struct hw_groups *g, const char *name);
 
 /* Like hw_groups_find(), for a name without a NUL. If the name is unknown, makes a retired group without filters,
@@ -219,8 +219,8 @@ bool hw_groups_is_status(const struct hw_groups *g, const char *topic, size_t le
 /* Returns the index of the group's heartbeat template that has the same filter as `by`; n_heartbeat: there is none. */
 size_t hw_group_heartbeat_like(const struct hw_group *g, const struct hw_topic *by);
 
-/* The index of the heartbeat template that is `by`, or that shares its filter with the goodbye `by`; n_heartbeat: none.
- */
+/* Returns the index of the heartbeat template that is `by`, or that shares its filter with the goodbye `by`;
+ * n_heartbeat: there is none. */
 static inline size_t hw_group_heartbeat_of(const struct hw_group *g, const struct hw_topic *by)
 {
 	size_t at = ((uintptr_t)by - (uintptr_t)g->heartbeat) / sizeof(*by);

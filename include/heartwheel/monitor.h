@@ -605,7 +605,8 @@ struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t gr
 /* Returns partitions in which this node hears devices, but their owner has not reported them for two rounds, and so
  * may not hear them. Empty while all members have the same groups. */
 struct hw_partitions hw_monitor_unstored_in(const struct hw_monitor *m);
-/* All unjudged devices, also those without a record here. */
+/* hw_monitor_unjudged(): returns the number of unjudged devices, including those without a record here.
+ * hw_monitor_unjudged_of(): the same for one group. */
 uint32_t hw_monitor_unjudged(const struct hw_monitor *m);
 uint32_t hw_monitor_unjudged_of(const struct hw_monitor *m, size_t group);
 

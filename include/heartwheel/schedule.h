@@ -71,19 +71,19 @@ void hw_schedule_down(struct hw_schedule *s, struct hw_mono now);
 /* Called with the time in a Redis script's reply that answers no order; the answers to orders have this time as a
  * parameter. Ignored before the first answer to an order. */
 void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms);
-/* The argument for every script call: a time that Redis' clock cannot have reached if it is right. 0 while the clock is
- * not trusted; the greatest value before any answer. */
+/* Returns the argument for every script call: a time that Redis' clock cannot have reached if it is right. 0 while
+ * the clock is not trusted; the greatest value before any answer. */
 int64_t hw_schedule_latest_ms(const struct hw_schedule *s, struct hw_mono now);
 /* Whether the clock is not trusted now: then no claim and no expiry may be ordered. */
 bool hw_schedule_clock_held(const struct hw_schedule *s, struct hw_mono now);
-/* The estimate of Redis' wall clock at `now`; 0 before any answer. */
+/* Returns the estimate of Redis' wall clock at `now`; 0 before any answer. */
 int64_t hw_schedule_redis_ms(const struct hw_schedule *s, struct hw_mono now);
 
 /* --- the other instances ------------------------------------------------------------------------------------------ */
 
 /* Sets the live instances by name; `self` may be among them. Uses the first HW_INSTANCES_MAX. */
 void hw_schedule_instances(struct hw_schedule *s, const char *const *names, size_t n, const char *self);
-/* How many seconds late this instance tries the tasks of a receiver: 0 .. instances - 1. */
+/* Returns how many seconds late this instance tries the tasks of a receiver: 0 .. instances - 1. */
 unsigned hw_schedule_rank(const struct hw_schedule *s, uint32_t receiver);
 /* Returns the number that stands for a receiver: a hash of its name. */
 uint32_t hw_schedule_receiver(const char *name, size_t len);
@@ -119,8 +119,9 @@ struct hw_schedule_order {
 	size_t skip, count;
 };
 
-/* The next order, or false; call until false. Each order must be answered, by its answer function or by
- * hw_schedule_failed(). Turns the wheel by at most some thousand steps per call. */
+/* Returns true and the next order in *out, or false. The caller repeats the call until it returns false. Each order
+ * must be answered, by its answer function or by hw_schedule_failed(). Turns the wheel by at most some thousand
+ * steps per call. */
 bool hw_schedule_next(struct hw_schedule *s, struct hw_mono now, struct hw_schedule_order *out);
 
 /* The result of a claim for one task. */

@@ -43,11 +43,11 @@ struct hw_transition {
 	int64_t delay_ns;     /* monotonic time since the deadline; -1: no deadline was involved */
 };
 
-/* "provisional", "online", "offline", "forgotten"; never NULL. */
+/* Returns "provisional", "online", "offline" or "forgotten"; never NULL. */
 const char *hw_state_name(enum hw_state s);
-/* "heartbeat", "timeout", "will", "keyspace", "operator", "forget_after", "parent"; never NULL. */
+/* Returns "heartbeat", "timeout", "will", "keyspace", "operator", "forget_after" or "parent"; never NULL. */
 const char *hw_reason_name(enum hw_reason r);
-/* The inverse of the two above: 0 and *out, or -EINVAL for an unknown name. */
+/* The inverse of the two functions above. Each returns 0 and *out, or -EINVAL for an unknown name. */
 int hw_state_parse(const char *name, enum hw_state *out);
 int hw_reason_parse(const char *name, enum hw_reason *out);
 

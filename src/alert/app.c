@@ -22,7 +22,7 @@
 /* After Redis was emptied or failed over, the streams are read again from this long before now. */
 #define AGAIN_MS 120000
 
-#define LOAD_FAILS_MAX 4 /* of a load: 2^4 / 2 renewals */
+#define LOAD_FAILS_MAX 4 /* so that the wait for the next load grows to 2^4 / 2 renewals at most */
 
 struct hw_mono hw_alert_mono(void)
 {

@@ -3,7 +3,7 @@
  * heartwheel-alert: the struct that holds all parts, and the functions that run them.
  *
  *   settings   the configuration             follow   reads the streams of the monitors
- *   store      Redis                         watch    sight records, groups: who sees the fleet
+ *   store      Redis                         watch    which monitors see the fleet
  *   holder     which instance works          turn     engine -> commit -> messages
  *   loader     the state at a start          outbox   messages until a receiver has accepted them
  *   commit     what has changed, to Redis    senders  the receivers (alert/send)

@@ -102,7 +102,7 @@ static void recount(struct hw_hearing *h, const struct hw_sight *s, struct hw_mo
 	}
 }
 
-/* Stores the seeing clock of filters that were subscribed now. */
+/* Stores the value of the seeing clock for filters that have just been subscribed. */
 static void note_clock(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
 {
 	for (size_t k = 0; k < h->n; k++)

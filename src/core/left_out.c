@@ -46,7 +46,7 @@ static void forget(struct hw_left_out *l, uint32_t at)
 	l->n--;
 	for (uint32_t k = (at + 1) & mask; l->all[k].hash; k = (k + 1) & mask) {
 		if (((k - home(l, l->all[k].hash)) & mask) < ((k - at) & mask))
-			continue; /* its probing does not pass the hole */
+			continue; /* a search for this entry does not pass the free slot */
 		l->all[at] = l->all[k];
 		at = k;
 	}
@@ -162,6 +162,6 @@ void hw_monitor_left_out_end(struct hw_monitor *m)
 	struct hw_left_out *l = &m->left_out;
 	l->more = l->more_found;
 	for (uint32_t k = 0; k < l->cap; k++)
-		while (l->all[k].hash && !l->all[k].found) /* forgetting moves another one here */
+		while (l->all[k].hash && !l->all[k].found) /* forget() may move another entry to this slot */
 			forget(l, k);
 }

@@ -373,7 +373,8 @@ const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, siz
 	if (!m->hearing.group[group].upstream || !hw_upstream_has(u, group))
 		return NULL;
 	const struct hw_upstream_value *away = hw_upstream_away(u, group);
-	return while_of(m, away ? away : &u->value[u->part[group].first]); /* none is away in the grace */
+	return while_of(m, away ? away : &u->value[u->part[group].first]); /* in the grace no value differs, so the
+	                                                                    * first one is named */
 }
 
 const struct hw_while *hw_monitor_unknown_upstream(const struct hw_monitor *m, size_t *group)

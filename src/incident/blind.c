@@ -2,9 +2,9 @@
 /*
  * Blindness. While a node is blind, its pending devices do not become down.
  *
- * If heartwheel as a whole is blind, that is an incident. It begins when for blind_after one of these was true: no
- * monitor has renewed its sight record; a group is deaf; Redis does not answer. While Redis cannot be reached, no sight
- * record can be read, so that time does not count as time without a renewal.
+ * If heartwheel as a whole is blind, that is an incident. It begins when one of these conditions has lasted for
+ * blind_after: no monitor has renewed its sight record; a group is deaf; Redis does not answer. While Redis cannot be
+ * reached, no sight record can be read, so that time does not count as time without a renewal.
  */
 #include <string.h>
 

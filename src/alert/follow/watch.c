@@ -27,7 +27,7 @@ struct node {
 	char name[NODE_NAME];
 	int64_t seen_ms;  /* of its record; 0: none */
 	int64_t grown_ns; /* BOOTTIME: when it last grew */
-	int64_t heard_ns; /* the same; 0: it was never seen to grow */
+	int64_t heard_ns; /* likewise; 0: this instance never saw it grow */
 	uint64_t added;   /* its number among all names that were added */
 	bool asked;       /* the MGET that is under way has its key */
 };

@@ -30,8 +30,8 @@ static const char *name_of(enum hw_news what)
 	return what == HW_NEWS_NONE ? "test" : hw_news_name(what);
 }
 
-/* Returns a text before the sentence, with what the sentence itself does not contain; "" for an opening and for an
- * end. */
+/* Returns the text before the sentence of an incident. It names the kind of news, such as "still: ". It is "" for an
+ * opening and for an end, because the sentence shows these. */
 static const char *prefix(enum hw_news what)
 {
 	switch (what) {

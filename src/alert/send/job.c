@@ -19,7 +19,7 @@
 #define EXEC_TRIES 3
 #define FIRST_MS   1000
 #define HELD_MS    1000
-#define OTHERS_MS  1000 /* the servers after the first one that took the message */
+#define OTHERS_MS  1000 /* how long the other servers are waited for after one has accepted the message */
 
 /* Sets the job's timer. If there is no memory for it, the next try follows at once. */
 static void wait_for(struct hw_job *job, int64_t ms)

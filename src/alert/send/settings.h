@@ -81,8 +81,8 @@ int hw_receiver_check_files(const struct hw_receiver_settings *r, const char **k
 const char *hw_receiver_type_name(int type);
 /* Returns the mask for hw_receiver_conf. Returns 0 if a name is unknown, and copies that name to `wrong`. */
 uint32_t hw_receiver_kinds(const char *kinds, char *wrong, size_t cap);
-/* hw_receiver_type_is_each(): whether a message of this type is about one incident only (hw_receiver_conf.each). The
- * function after it returns how many messages are sent at a time. */
+/* hw_receiver_type_is_each(): whether a message of this type is about one incident only (hw_receiver_conf.each).
+ * hw_receiver_type_parallel(): returns how many messages are sent at a time. */
 bool hw_receiver_type_is_each(int type);
 unsigned hw_receiver_type_parallel(int type);
 

@@ -194,7 +194,7 @@ static void judge_post(struct hw_try *t, CURLcode code, struct hw_try_result *r)
 		judge_status(t, status, r);
 	else if (t->header_bytes > HW_MULTI_HEADERS_MAX)
 		snprintf(r->words, sizeof(r->words), "the headers of the answer are longer than 300 KiB");
-	else if (code == CURLE_OUT_OF_MEMORY && status) /* libcurl's error for it */
+	else if (code == CURLE_OUT_OF_MEMORY && status) /* libcurl's error for a header that is too long */
 		snprintf(r->words, sizeof(r->words), "a header of the answer is longer than 100 KiB");
 }
 

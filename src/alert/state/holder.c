@@ -21,7 +21,7 @@ struct hw_alert_holder {
 	struct hw_eval eval;
 	char run[RUN_LEN + 1], name[HW_ALERT_NODE_TEXT + RUN_LEN + 2], epoch[EPOCH_LEN], other[HW_ALERT_NODE_TEXT];
 	bool held, asking, starts;
-	bool differs;                   /* from Redis' clock: it was logged */
+	bool differs;                   /* this machine's clock differs from Redis' clock, and this was logged */
 	int64_t asked_ns, confirmed_ns; /* BOOTTIME */
 	int64_t redis_ms, redis_at_ns;  /* Redis' clock, and when it was read */
 	unsigned wait_s;                /* until the next request */

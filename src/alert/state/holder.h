@@ -42,7 +42,8 @@ bool hw_alert_holder_is(const struct hw_alert_holder *h);
 bool hw_alert_holder_is_sure(const struct hw_alert_holder *h);
 /* Returns the node that holds the lease; "": this node, or none. */
 const char *hw_alert_holder_other(const struct hw_alert_holder *h);
-/* Returns "NODE RUN". The function after it returns the epoch of this run. Scripts expect both in this form. */
+/* hw_alert_holder_name(): returns "NODE RUN". hw_alert_holder_epoch(): returns the epoch of this run. Scripts expect
+ * both in this form. */
 const char *hw_alert_holder_name(const struct hw_alert_holder *h);
 const char *hw_alert_holder_epoch(const struct hw_alert_holder *h);
 /* Returns the time of Redis' clock: wall clock, ms; 0: not known. */

@@ -85,7 +85,7 @@ static void unregister(const struct call *c)
 	snprintf(callback, sizeof(callback), CALLBACK "%s", c->id);
 	snprintf(topic, sizeof(topic), TOPIC "%.*s", (int)c->reply.len, c->reply.at);
 	if (!hw_tasks_store_is_up(s))
-		return; /* it expires */
+		return; /* the entry of the call expires by itself */
 	(void)hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"DEL", callback, NULL});
 	(void)hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"SREM", topic, c->id, NULL});
 }

@@ -218,7 +218,7 @@ static bool is_answer(struct hw_device_reader *t, const redisReply *reply)
 	return reply->type != REDIS_REPLY_ERROR;
 }
 
-/* Whether a command of a transaction failed, and with another error than WRONGTYPE. */
+/* Whether a command of a transaction failed with an error other than WRONGTYPE. */
 static bool is_refused(struct hw_device_reader *t, const redisReply *r)
 {
 	if (r->type != REDIS_REPLY_ERROR || hw_trouble_of(r->str) == HW_TROUBLE_WRONGTYPE)

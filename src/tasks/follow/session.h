@@ -178,7 +178,7 @@ static inline struct hw_stream_id read_of(const struct session *s)
 void hw_session_set_current(struct session *s, bool current);
 /* Goes back to the last ack, so that messages without an ack are sent again. */
 void hw_session_rewind(struct session *s);
-/* Called when the client becomes offline, and when it becomes online. */
+/* hw_session_sleep(): called when the client becomes offline. hw_session_wake(): called when it becomes online. */
 void hw_session_sleep(struct session *s);
 void hw_session_wake(struct session *s);
 /* Removes the messages up to this offset, because they are acknowledged. */

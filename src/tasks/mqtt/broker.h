@@ -82,7 +82,7 @@ typedef void hw_got_fn(void *arg, const struct hw_tasks_got *m);
  */
 int hw_tasks_broker_listen(struct hw_tasks_broker *b, const char *filter, bool own, hw_got_fn *fn, void *arg);
 
-/* Called by the turn. While the broker is closed, no message is read; messages then wait at the MQTT broker. */
+/* Called by the turn. Sets whether messages are read. While they are not, they wait at the MQTT broker. */
 void hw_tasks_broker_open(struct hw_tasks_broker *b, bool open);
 /* Stops reading from the broker for good. Messages that were already read and acknowledged are still passed on. */
 void hw_tasks_broker_end(struct hw_tasks_broker *b);

@@ -543,7 +543,7 @@ int hw_overheard_read(struct hw_overheard *s, const void *bytes, size_t len)
 		s->action = (struct hw_text){"", 0};
 	(void)take_seconds(&r, EXP, LATEST_S, &s->exp_ms, "");
 	if (s->exp_ms == 0)
-		s->exp_ms = -1; /* 0 means no exp: FD's struct always has the member */
+		s->exp_ms = -1; /* 0 means no exp: some clients always send the member */
 	s->is_ours = take_text(&r, TASK, &task, "") == 0 && hw_task_id_parse(&id, task.at, task.len);
 	return 0;
 }
