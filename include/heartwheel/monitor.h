@@ -415,7 +415,7 @@ struct hw_stored {
 	                                 * hw_monitor_is_hearsay() */
 	const char *group; /* NULL: the first group. An unconfigured one is kept by name; an invalid name is replaced by
 	                      a guess */
-	uint64_t form;     /* form of its group that the device was heard in; 0: unknown */
+	uint64_t form;     /* the form of its group in which the device was last heard; 0: unknown */
 	unsigned source;   /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;      /* 0: the record has none */
 	bool once;
@@ -596,7 +596,8 @@ struct hw_group_judging {
 	struct {
 		uint64_t form;
 		struct hw_partitions in;
-	} unjudged[2]; /* [0]: in this node's form, though the group is not configured; [1]: in another form */
+	} unjudged[2]; /* [0]: devices that were heard in this node's form, though the group is not configured; [1]:
+	                * in another form */
 	struct hw_partitions online; /* partitions with unjudged devices that are online */
 	struct hw_partitions late;   /* subset: with an online unjudged device past its deadline */
 	bool deaf;                   /* the group has been deaf for conf.blind_lasts_ms */

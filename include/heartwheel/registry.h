@@ -185,7 +185,8 @@ struct hw_device *hw_registry_get(const struct hw_registry *r, struct hw_ref ref
 
 struct hw_ref hw_registry_ref(const struct hw_registry *r, uint32_t index);
 
-/* The device's id; not NUL-terminated. Valid until a record is added or removed, or this one gets a side block. */
+/* Returns the device's id, without a NUL. Valid until a record is added or removed, or until this record gets a side
+ * block. */
 static inline struct hw_id hw_device_id(const struct hw_device *d)
 {
 	const uint8_t *id = d->is_far ? d->is.far.id : d->is.near;

@@ -56,7 +56,7 @@ void hw_report_drop(struct hw_report *r, unsigned has);
  * 8), texts with their NUL. HW_REPORT_PACKED_MIN zero bytes are an empty report. No alignment is needed. */
 #define HW_REPORT_PACKED_MIN 2
 size_t hw_report_packed_size(const struct hw_report *r);
-/* `to` has room for hw_report_packed_size(), and does not overlap the report's strings. */
+/* Packs a report into `to`, which has room for hw_report_packed_size() and does not overlap the report's strings. */
 void hw_report_pack(const struct hw_report *r, uint8_t *to);
 /* A view of a packed report. `packed` owns the strings, so do not call hw_report_fini() on the result. */
 struct hw_report hw_report_view(const uint8_t *packed);

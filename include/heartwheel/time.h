@@ -59,7 +59,8 @@ static inline struct hw_seen hw_seen_add(struct hw_seen t, int64_t ns)
 	return (struct hw_seen){t.ns + ns};
 }
 
-/* The first tick not before `t`. A deadline is armed there, so that it never fires early. Instants before 0 give 0. */
+/* Returns the first tick that is not before `t`. A deadline is armed there, so that it never fires early. Instants
+ * before 0 give 0. */
 static inline struct hw_tick hw_tick_ceil(struct hw_seen t)
 {
 	if (t.ns <= 0)
@@ -68,7 +69,7 @@ static inline struct hw_tick hw_tick_ceil(struct hw_seen t)
 	return (struct hw_tick){sec * HW_TICKS_PER_S + (rem * HW_TICKS_PER_S + HW_NS_PER_S - 1) / HW_NS_PER_S};
 }
 
-/* The last tick not after `t`: how far the wheel may turn at `t`. */
+/* Returns the last tick that is not after `t`. At `t` the wheel may turn up to this tick. */
 static inline struct hw_tick hw_tick_floor(struct hw_seen t)
 {
 	if (t.ns <= 0)

@@ -59,8 +59,8 @@ void hw_hearing_subscribed(struct hw_hearing *h, const struct hw_sight *s, struc
 /* Called when a connection is lost. Canaries that were on their way may never come back, which proves nothing. */
 void hw_hearing_interrupted(struct hw_hearing *h);
 
-/* Requests canaries on the filters of a group that are not proven since `need`, because a device of the group will
- * be judged soon. */
+/* Requests canaries on those filters of a group that have not delivered a message from after `need`, because a
+ * device of the group will be judged soon. */
 static inline void hw_hearing_ask(struct hw_hearing *h, uint16_t group, struct hw_mono need)
 {
 	h->group[group].want = hw_mono_later(h->group[group].want, need);

@@ -102,8 +102,9 @@ void hw_sight_configure(struct hw_sight *s, const struct hw_monitor_conf *conf);
 int hw_sight_add(struct hw_sight *s, struct hw_mono now);
 /*
  * Removes a source. Messages that were about to arrive on it are lost, as with a lost connection. If the source was
- * down, devices get the time to reconnect, as if it had come back. Barriers that are not back count no longer: each
- * suspect needs two that are sent from now on. Without a source the monitor is blind. Returns as hw_sight_link().
+ * down, devices get the time to reconnect, as if it had come back. Barriers that are not back no longer count: each
+ * suspect needs two barriers that are sent from now on. Without a source the monitor is blind. Returns the same as
+ * hw_sight_link().
  */
 bool hw_sight_remove(struct hw_sight *s, struct hw_mono now, unsigned source);
 static inline bool hw_sight_has(const struct hw_sight *s, unsigned source)
