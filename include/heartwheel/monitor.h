@@ -410,7 +410,8 @@ struct hw_stored {
 	int64_t since_ms, last_seen_ms; /* wall clock; last_seen_ms 0: never */
 	int64_t own_timeout_ms;         /* 0: none */
 	int64_t down_ms;                /* how long no monitor ran; does not count as silence */
-	int64_t gone_ms;                /* offline: how long monitors have observed that; 0: unknown; < 0: unusable */
+	int64_t gone_ms;                /* of an offline device: for how long monitors have seen it offline; 0:
+	                                 * unknown; < 0: unusable */
 	bool hearsay;                   /* the device was read because only the stream had named it:
 	                                 * hw_monitor_is_hearsay() */
 	const char *group; /* NULL: the first group. An unconfigured one is kept by name; an invalid name is replaced by
@@ -441,9 +442,9 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 
 /*
  * Makes a forgotten record in *device, for a device that was forgotten before this run. The broker has not acknowledged
- * its clearing, which can be pending again by this record. The group is guessed: the one with the longest id_prefix
- * that fits. -EEXIST: the id is known, and its own status replaces the one to be cleared. Otherwise returns as
- * hw_monitor_load().
+ * the message that clears the device's status. With this record, the message can be pending again. The group is
+ * guessed: the one with the longest id_prefix that fits. -EEXIST: the id is known, and its own status replaces the one
+ * to be cleared. Otherwise returns as hw_monitor_load().
  */
 int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t id_len, struct hw_ref *device);
 
@@ -599,7 +600,7 @@ struct hw_group_judging {
 	} unjudged[2]; /* [0]: devices that were heard in this node's form, though the group is not configured; [1]:
 	                * in another form */
 	struct hw_partitions online; /* partitions with unjudged devices that are online */
-	struct hw_partitions late;   /* subset: with an online unjudged device past its deadline */
+	struct hw_partitions late;   /* those of `online` that have an online unjudged device past its deadline */
 	bool deaf;                   /* the group has been deaf for conf.blind_lasts_ms */
 };
 struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t group);

@@ -154,8 +154,8 @@ int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t 
 /* Frees the record, whose node must be nowhere, with its id and side block. */
 void hw_registry_remove(struct hw_registry *r, uint32_t index);
 
-/* The side block of a device, made if missing; NULL without memory. The call may move the device's id, and the next
- * report may move the block. */
+/* Returns the side block of a device, and makes the block if it is missing; NULL without memory. The call may move
+ * the device's id, and the next report may move the block. */
 struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index);
 /* Merges the fields that `reported` has into the device's report; the caller keeps `reported`. Returns 0, or -ENOMEM,
  * after which some fields may be unchanged. */
@@ -199,7 +199,7 @@ static inline struct hw_extra *hw_device_extra(const struct hw_device *d)
 	return d->is_far ? d->is.far.extra : NULL;
 }
 
-/* The fields that the device reports: a view (report.h), valid until its next report. */
+/* Returns the fields that the device reports, as a view (report.h) that is valid until its next report. */
 static inline struct hw_report hw_device_report(const struct hw_device *d)
 {
 	const struct hw_extra *x = hw_device_extra(d);

@@ -8,8 +8,8 @@
 
 #include "heartwheel/group.h"
 
-/* Makes g->index for the present groups, if they have many filters. Returns 0 or -ENOMEM; hw_match_index_free() in any
- * case. */
+/* Makes g->index for the present groups, if they have many filters. Returns 0 or -ENOMEM. The caller calls
+ * hw_match_index_free() in both cases. */
 int hw_match_index_new(struct hw_groups *g);
 void hw_match_index_free(struct hw_match_index *x);
 
