@@ -211,6 +211,10 @@ static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *pa
 	int64_t seen_ns = hw_monitor_group_seen(m, now, parent->group).ns - age_ns;
 	if (age_ns < 0 || seen_ns <= parent->last_seen_ns)
 		return false;
+	/* The child proves that the parent lives, not that a filter of the parent's group delivers. So after a reload,
+	 * the parent's next heartbeat still decides which group it belongs to. */
+	if (hw_form_is_older(m, parent))
+		parent->form = HW_FORM_OTHER;
 	parent->last_seen_ns = seen_ns;
 	return hw_monitor_deadline(m, now, parent).ns > hw_monitor_seen(m, now).ns;
 }

@@ -351,6 +351,35 @@ START_TEST(test_a_child_proves_its_parent)
 }
 END_TEST
 
+/* A reload gives the filter of a parent that its children prove to a later group. The proofs are no heartbeats on the
+ * filters of its old group: the parent's next heartbeat moves it. */
+START_TEST(test_a_proved_parent_moves_with_its_filter)
+{
+	static const char *const both[] = {"near/{id}/up", "gw/{id}/up"};
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_NOTE, true);
+	groups[0].heartbeat = both;
+	groups[0].n_heartbeat = 2;
+	start(&conf);
+	gateway("gateway-a");
+	valve("a", "v");
+	world_pass(w, 5 * S);
+	struct hw_group_spec next[] = {groups[0], groups[1], groups[0]};
+	next[0].n_heartbeat = 1;
+	next[2].name = "far";
+	next[2].heartbeat = gateways;
+	next[2].n_heartbeat = 1;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, next, 3), 0);
+	for (int k = 0; k < 8; k++) {
+		valve("a", "v");
+		world_pass(w, 10 * S);
+	}
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	gateway("gateway-a");
+	ck_assert_str_eq(hw_monitor_group_of(w->m, world_device(w, "gateway-a"))->name, "far");
+}
+END_TEST
+
 START_TEST(test_a_child_voids_no_goodbye)
 {
 	begin(HW_PARENT_NOTE, true);
@@ -747,6 +776,7 @@ int main(void)
 	t = tcase_create("proofs");
 	tcase_add_checked_fixture(t, NULL, teardown);
 	tcase_add_test(t, test_a_child_proves_its_parent);
+	tcase_add_test(t, test_a_proved_parent_moves_with_its_filter);
 	tcase_add_test(t, test_a_child_voids_no_goodbye);
 	tcase_add_test(t, test_without_child_proves_a_child_proves_nothing);
 	tcase_add_loop_test(t, test_a_parent_whose_children_cannot_be_heard, 0, 4);
