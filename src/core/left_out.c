@@ -153,6 +153,7 @@ void hw_monitor_left_out_begin(struct hw_monitor *m, struct hw_now now)
 	struct hw_left_out *l = &m->left_out;
 	l->next = hw_mono_add(now.mono, TRY_EVERY_S * HW_NS_PER_S);
 	l->more_found = (struct hw_partitions){{0}};
+	l->reads = true;
 	for (uint32_t k = 0; k < l->cap; k++)
 		l->all[k].found = false;
 }
@@ -161,6 +162,7 @@ void hw_monitor_left_out_end(struct hw_monitor *m)
 {
 	struct hw_left_out *l = &m->left_out;
 	l->more = l->more_found;
+	l->reads = false;
 	for (uint32_t k = 0; k < l->cap; k++)
 		while (l->all[k].hash && !l->all[k].found) /* forget() may move another entry to this slot */
 			forget(l, k);

@@ -45,7 +45,7 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 	/* The seeing clock began at `started`, so `started` is its value at that instant. It cannot be calculated,
 	 * because the clock forgets old blind periods. */
 	d->last_seen_ns = m->started.ns - silence_ms * HW_NS_PER_MS;
-	if (!m->conf.loading)
+	if (m->conf.several ? !m->conf.loading : m->left_out.reads)
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
 	int64_t heard_ms = s->last_seen_ms;
 	if (s->state == HW_STATE_ONLINE)

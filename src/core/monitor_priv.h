@@ -98,6 +98,7 @@ struct hw_left_out {
 	                                        * those found so since the present reading began */
 	struct hw_mono next;                   /* the caller does not read the left-out devices again before this
 	                                        * time */
+	bool reads;                            /* the store is being read again for them */
 };
 
 /* The partitions that this node owns and decides for (gate.h). */
