@@ -156,12 +156,14 @@ struct hw_out {
 		struct {
 			bool begun;
 			uint16_t group, index; /* the group; when it begins, also the index of its `while` */
-			int64_t length_ns;     /* when it ends: its length on the monitor's seeing clock */
+			int64_t length_ns;     /* when it ends: its length on the monitor's seeing clock; -1: the
+			                        * group is still blind, because it is deaf */
 		} upstream;
 		struct {
 			bool begun;
 			uint16_t group, filter;
-			int64_t length_ns; /* when it ends: its length on the monitor's seeing clock */
+			int64_t length_ns; /* when it ends: its length on the monitor's seeing clock; -1: the group is
+			                    * still blind, because its upstream is down */
 			int64_t bound_ns;  /* at its begin: its longest duration if no message arrives; INT64_MAX: no
 			                    * limit */
 			int64_t others_ns; /* at its begin: its longest duration if the group's other filters

@@ -100,7 +100,7 @@ bool hw_wheel_next(const struct hw_wheel *w, struct hw_tick *at);
 /* Returns the position of entry `i`, which must be in the wheel. */
 struct hw_wheel_spot hw_wheel_where(const struct hw_wheel *w, uint32_t i);
 
-/* Returns the number of entries of a slot, including those that are being cascaded out of it. O(1): counters. */
+/* Returns the number of entries of a slot, including the entries that a cascade has not moved yet. O(1): counters. */
 uint32_t hw_wheel_slot_load(const struct hw_wheel *w, int level, int slot);
 /* hw_wheel_cursor_slot(): the slot of a level at the cursor. hw_wheel_slot_ticks(): how many ticks a slot of a level
  * spans. */

@@ -19,8 +19,8 @@ bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, c
 
 /* Gives a new record its first state, without a transition. */
 void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enum hw_reason reason);
-/* Clears HW_OWN_TIMEOUT_OVER of a device that is no longer provisional. A provisional device ignores the stored
- * timeout because of it. */
+/* Clears HW_OWN_TIMEOUT_OVER of a device that is no longer provisional. HW_OWN_TIMEOUT_OVER makes a provisional device
+ * ignore the stored timeout. */
 void hw_monitor_no_longer_provisional(struct hw_device *d);
 /* Cancels a device's goodbye. The goodbye may have replaced the device's retained status at the broker, so that status
  * is pending again. */

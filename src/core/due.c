@@ -147,21 +147,24 @@ static void end_blindness(struct hw_monitor *m, struct hw_now now, uint16_t grou
 			m->form[g].heard_by_heirs_ns = hw_monitor_group_seen(m, now, (uint16_t)g).ns;
 }
 
-static struct hw_out upstream_over(struct hw_monitor *m, struct hw_now now, uint16_t group)
+/* The length of a group's blindness that has ended; -1: the group is still blind for another cause. */
+static int64_t blind_ns(const struct hw_monitor *m, uint16_t group)
 {
 	const struct hw_blind *b = &m->hearing.group[group].blind;
+	return hw_blind_now(b) ? -1 : b->until.ns - b->since.ns;
+}
+
+static struct hw_out upstream_over(struct hw_monitor *m, struct hw_now now, uint16_t group)
+{
 	end_blindness(m, now, group);
-	return (struct hw_out){
-		.kind = HW_OUT_UPSTREAM,
-		.upstream = {.group = group, .length_ns = hw_blind_now(b) ? 0 : b->until.ns - b->since.ns}};
+	return (struct hw_out){.kind = HW_OUT_UPSTREAM, .upstream = {.group = group, .length_ns = blind_ns(m, group)}};
 }
 
 /* Ends the deafness of a group. Its clock runs again, and its devices are armed again by it. */
 static struct hw_out deaf_over(struct hw_monitor *m, struct hw_now now, uint16_t group)
 {
-	const struct hw_blind *b = &m->hearing.group[group].blind;
 	end_blindness(m, now, group);
-	return (struct hw_out){.kind = HW_OUT_DEAF, .deaf = {.group = group, .length_ns = b->until.ns - b->since.ns}};
+	return (struct hw_out){.kind = HW_OUT_DEAF, .deaf = {.group = group, .length_ns = blind_ns(m, group)}};
 }
 
 /* Counts the online devices whose heartbeats the group may receive, as their group or as an heir of it. */

@@ -87,7 +87,7 @@ static const char *const names[PEERS] = {"a", "b", "c", "d"};
 
 struct answer {
 	int64_t at;
-	bool anew; /* the answer came over another connection than the answer before */
+	bool reconnected; /* the answer came over another connection than the answer before */
 	bool there[PEERS], ready[PEERS];
 	uint64_t run[PEERS], count[PEERS];
 };
@@ -107,7 +107,7 @@ static bool same(const struct answer *x, const struct answer *y, int i)
 static bool twin_silent(const struct history *h, int i)
 {
 	int k = h->n - 1;
-	while (k > 0 && !h->all[k].anew && same(&h->all[k], &h->all[k - 1], i) &&
+	while (k > 0 && !h->all[k].reconnected && same(&h->all[k], &h->all[k - 1], i) &&
 	       h->all[k].at - h->all[k - 1].at <= 2 * h->lease / 5)
 		k--;
 	return h->all[h->n - 1].at - h->all[k].at >= h->lease;
@@ -127,7 +127,7 @@ static void draw_answer(struct history *h, struct answer *a)
 {
 	const struct answer *last = h->n > 0 ? &h->all[h->n - 1] : NULL;
 	*a = (struct answer){.at = (last ? last->at : 0) + below(h->lease / 4) + (below(15) ? 0 : h->lease)};
-	a->anew = below(25) == 0;
+	a->reconnected = below(25) == 0;
 	for (int i = 0; i < PEERS; i++) {
 		bool was = last && last->there[i];
 		a->there[i] = was ? below(25) != 0 : below(3) == 0;
@@ -145,7 +145,7 @@ static void look(struct hw_members *m, const struct answer *a)
 		if (a->there[i])
 			e[n++] = (struct hw_member_entry){
 				.node = names[i], .run = a->run[i], .count = a->count[i], .ready = a->ready[i]};
-	if (a->anew)
+	if (a->reconnected)
 		hw_members_forget(m);
 	hw_members_update(m, (struct hw_mono){a->at}, e, n);
 }

@@ -34,7 +34,7 @@ struct hw_publisher {
 	enum nw_clients kind;
 	enum nw_wires to, from;
 	int64_t answered_ns;
-	bool anew; /* it is to close its connection */
+	bool reconnects; /* the client has to close its connection */
 	uint64_t conn, dialing;
 	int64_t dial_at, dialed, silent_at;
 	unsigned in_flight;
@@ -198,7 +198,7 @@ void hw_reader_reconnect(struct hw_reader *r)
 {
 	if (r->conn)
 		nw_put(r->h, NW_TO_READER, (struct nw_msg){.what = NW_CLOSED, .conn = r->conn});
-	nw_trace(r->h->w, "%s: connects its reader anew", nw_names[r->h->name]);
+	nw_trace(r->h->w, "%s: reconnects its reader", nw_names[r->h->name]);
 	reader_down(r);
 }
 
@@ -377,7 +377,7 @@ void hw_publisher_retry(struct hw_publisher *p)
 
 void hw_publisher_reconnect(struct hw_publisher *p)
 {
-	p->anew = true;
+	p->reconnects = true;
 }
 
 int64_t hw_publisher_answered_ns(const struct hw_publisher *p)
@@ -421,11 +421,11 @@ static void step_publisher(struct nw_world *w, struct hw_publisher *p)
 		hear_broker(p, &msg);
 		nw_msg_fini(&msg);
 	}
-	if (p->conn && p->anew)
+	if (p->conn && p->reconnects)
 		nw_put(h, p->to, (struct nw_msg){.what = NW_CLOSED, .conn = p->conn});
-	if (p->conn && (p->anew || is_mute(w, h, &p->silent_at)))
+	if (p->conn && (p->reconnects || is_mute(w, h, &p->silent_at)))
 		publisher_down(p);
-	p->anew = false;
+	p->reconnects = false;
 	if (p->conn || w->t < p->dial_at || !reach || (p->dialing && w->t - p->dialed < 3 * HW_NS_PER_S))
 		return;
 	p->dialing = ++w->broker.ids;

@@ -51,14 +51,15 @@ void nw_oracle_misses(struct nw_world *w, int name, int host, int device)
 }
 
 /*
- * A host may call a device offline that was silent for a timeout of the time in which it could read; one that is dead
- * also by the clock alone. A goodbye must be the device's own, and the last that was read of it.
+ * A host may call a device offline if the device was silent for a timeout of the time in which the host could read. A
+ * dead device may also be called offline by the clock alone. A goodbye counts only if the device sent it, and if it is
+ * the last goodbye of the device that the host has read.
  *
- * Of one that is dead and was never heard, a cut counts as seen that no barrier could tell of, because the publisher
- * was not connected: its silence was believed only when a pair of barriers was back that had been sent after the cut,
- * behind all that waited there. One that lives would have been heard by then, and has no such excuse: whoever has
- * missed a heartbeat was blind, and what can be lost in that has silence count anew, whenever the device
- * came back.
+ * A dead device that was never heard: a cut that no barrier could show, because the publisher was not connected, counts
+ * as time in which the host could read. The host believes the silence only when a pair of barriers is back that was
+ * sent after the cut, so behind all messages that waited there. A living device would have been heard by then, so this
+ * exception is not made for it: a host that missed its heartbeat was blind, and after a lossy blindness silence counts
+ * from zero.
  */
 static bool has_missed(const struct nw_host *h, const struct nw_life *life, int device, int64_t least)
 {

@@ -34,9 +34,9 @@ struct sim;
 
 /* The fate of a heartbeat that reached the broker. */
 enum sim_fate {
-	SIM_HEARD,   /* it goes on, as far as is known */
-	SIM_UNHEARD, /* its group's filters bring nothing, still */
-	SIM_LOST     /* the broker has dropped it: the monitor cannot know of it */
+	SIM_HEARD,   /* the broker passes the heartbeat on, as far as is known */
+	SIM_UNHEARD, /* the filters of the device's group still bring nothing */
+	SIM_LOST     /* the broker has dropped the heartbeat, so the monitor cannot learn of the heartbeat */
 };
 
 struct sim_arrival {

@@ -135,3 +135,14 @@ def set_online(env, device, online, group="default", **more):
 def see(env, node=None):
     """Writes a sight record, as heartwheeld does each second."""
     env.redis.set(env.key("monitor", node or env.node), "00000000000000aa %d" % int(time.time() * 1000))
+
+
+def begin_incident(env):
+    """An instance that has sent the opening of one incident, of pump-7: (inbox, instance)."""
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()})
+    see(env)
+    a.start()
+    set_online(env, "pump-7", False)
+    inbox.wait(("opened", "pump-7"))
+    return inbox, a

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from hw_alert import SMALL_COMMITS, Alert, Inbox, see, set_online
+from hw_alert import Alert, Inbox, SMALL_COMMITS, begin_incident, see, set_online
 from hw_wait import NotWithin, pass_time, throughout, wait_until
 from test_notify import web  # a fixture
 
@@ -162,12 +162,7 @@ def test_the_same_name_twice(env):
 def test_redis_is_emptied(env):
     """Redis loses its data: open incidents stay open, and the end of each is sent once."""
     env.own_redis()
-    inbox = Inbox(env)
-    a = Alert(env, receivers={"ops": inbox.receiver()})
-    see(env)
-    a.start()
-    set_online(env, "pump-7", False)
-    inbox.wait(("opened", "pump-7"))
+    inbox, a = begin_incident(env)
     wait_until(lambda: not env.redis.hget(env.key("receiver", "ops"), "sending"), what="the commit after the message")
     env.redis.flushall()
     see(env)
@@ -327,12 +322,7 @@ def test_many_names_of_monitors(env):
 def test_a_key_of_another_type(env, name):
     """The key is of another type, so the state cannot be loaded: this is logged, and retried with pauses. No outage ends
     because of it."""
-    inbox = Inbox(env)
-    a = Alert(env, receivers={"ops": inbox.receiver()})
-    see(env)
-    a.start()
-    set_online(env, "pump-7", False)
-    inbox.wait(("opened", "pump-7"))
+    inbox, a = begin_incident(env)
     a.stop()
     r, key = env.redis, env.key(name)
     r.rename(key, key + "-kept")
@@ -365,12 +355,7 @@ def test_a_key_of_another_type(env, name):
 
 def test_wrong_values_in_redis(env):
     """Values that another program wrote are counted and skipped."""
-    inbox = Inbox(env)
-    a = Alert(env, receivers={"ops": inbox.receiver()})
-    see(env)
-    a.start()
-    set_online(env, "pump-7", False)
-    inbox.wait(("opened", "pump-7"))
+    inbox, a = begin_incident(env)
     a.stop()
     r = env.redis
     r.zadd(env.key("incidents"), {"x" * 12: 1, "../../etc": 2, "0" * 12: 3})

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hw_alert import Alert, Inbox, see, set_online
+from hw_alert import Alert, Inbox, begin_incident, see, set_online
 from hw_build import SRC
 from hw_wait import throughout, wait_until
 
@@ -57,12 +57,7 @@ def test_a_clock_that_is_wrong_by_days(env, days):
 
 def test_incidents_of_a_wrong_clock(env):
     """What a run wrote while its clock and Redis' clock were ahead is still its own: no second opening, and one end."""
-    inbox = Inbox(env)
-    a = Alert(env, receivers={"ops": inbox.receiver()})
-    see(env)
-    a.start()
-    set_online(env, "pump-7", False)
-    inbox.wait(("opened", "pump-7"))
+    inbox, a = begin_incident(env)
     [i] = a.incidents()
     a.stop()
     r, key, ahead = env.redis, env.key("incident", i["id"]), 40 * DAY * 1000

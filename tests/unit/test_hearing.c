@@ -730,17 +730,22 @@ START_TEST(test_a_renamed_group_stays_deaf)
 }
 END_TEST
 
+/* The first group is renamed, and its old name stands for other filters. */
+static void reuse_name(struct hw_group_spec next[2])
+{
+	static const char *const other[] = {"other/{id}"};
+	next[0] = next[1] = groups[0];
+	next[1].name = "renamed";
+	next[0].heartbeat = other;
+	next[0].n_heartbeat = 1;
+}
+
 /* The next reload uses the old name for other filters, while the devices are still of it. */
 START_TEST(test_the_name_of_a_renamed_group_is_used_again)
 {
-	static const char *const other[] = {"other/{id}"};
 	struct hw_monitor_conf conf = hearing_conf();
-	struct hw_group_spec next[] = {groups[0], groups[1]};
-	next[1].name = "renamed";
-	next[1].heartbeat = groups[0].heartbeat;
-	next[1].n_heartbeat = groups[0].n_heartbeat;
-	next[0].heartbeat = other;
-	next[0].n_heartbeat = 1;
+	struct hw_group_spec next[2];
+	reuse_name(next);
 	live(20);
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, next + 1, 1), 0);
 	world_pass(w, S);
@@ -757,14 +762,9 @@ END_TEST
 /* The group is deaf, so its clock stands. A reload gives its name to other filters, and its filters to another name. */
 START_TEST(test_the_name_of_a_deaf_group_is_used_again)
 {
-	static const char *const other[] = {"other/{id}"};
 	struct hw_monitor_conf conf = hearing_conf();
-	struct hw_group_spec next[] = {groups[0], groups[1]};
-	next[1].name = "renamed";
-	next[1].heartbeat = groups[0].heartbeat;
-	next[1].n_heartbeat = groups[0].n_heartbeat;
-	next[0].heartbeat = other;
-	next[0].n_heartbeat = 1;
+	struct hw_group_spec next[2];
+	reuse_name(next);
 	live(20);
 	lose_right();
 	world_pass(w, 30 * S);
@@ -844,6 +844,40 @@ START_TEST(test_another_monitors_canary_is_no_proof_of_time)
 	world_say(w, HEARTBEAT, "{\"by\":\"w\",\"seq\":7,\"canary\":true}", false);
 	world_pass(w, S);
 	ck_assert(!deaf());
+}
+END_TEST
+
+/* A group is deaf, and its upstream is away. The end of one of the two does not end its blindness: the upstream is back
+ * first (0), or the right to read (1). */
+START_TEST(test_a_group_that_is_blind_for_two_causes)
+{
+	static const char *const whiles[] = {"$SYS/bridge on"};
+	struct hw_monitor_conf conf = hearing_conf();
+	groups[0].whiles = whiles;
+	groups[0].n_whiles = 1;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_say(w, "$SYS/bridge", "on", false);
+	live(20);
+	lose_right();
+	world_pass(w, 30 * S);
+	ck_assert(deaf());
+	world_say(w, "$SYS/bridge", "off", false);
+	world_pass(w, S);
+	if (_i == 0)
+		world_say(w, "$SYS/bridge", "on", false);
+	else
+		w->deny = NULL;
+	world_pass(w, 20 * S);
+	ck_assert(deaf() == (_i == 0));
+	ck_assert(hw_monitor_blindness(w->m).blind);
+	ck_assert_int_eq(_i == 0 ? last_of(HW_OUT_UPSTREAM)->upstream.length_ns : last_of(HW_OUT_DEAF)->deaf.length_ns,
+	                 -1);
+	world_say(w, "$SYS/bridge", "on", false);
+	w->deny = NULL;
+	world_pass(w, 20 * S);
+	ck_assert(!hw_monitor_blindness(w->m).blind);
+	ck_assert_int_gt(_i == 0 ? last_of(HW_OUT_DEAF)->deaf.length_ns : last_of(HW_OUT_UPSTREAM)->upstream.length_ns,
+	                 20 * S);
 }
 END_TEST
 
@@ -1193,6 +1227,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_refusal_of_the_past_does_not_explain_a_lost_canary, 0, 2);
 	tcase_add_test(tc, test_a_refusal_that_lasts_is_told_once);
 	tcase_add_loop_test(tc, test_an_upstream_that_is_away, 0, 2);
+	tcase_add_loop_test(tc, test_a_group_that_is_blind_for_two_causes, 0, 2);
 	tcase_add_loop_test(tc, test_an_upstream_of_a_renamed_group, 0, 2);
 	tcase_add_test(tc, test_many_upstreams);
 	tcase_add_test(tc, test_a_value_of_an_upstream_from_another_source);

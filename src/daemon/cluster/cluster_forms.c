@@ -372,7 +372,7 @@ static bool has_room_elsewhere(const struct hw_app *a)
 
 /* Mirror: returns the partitions that another member should own. That member judges devices there that this node
  * cannot judge, receives devices there that no owner reports, or has room for devices that this node has left out. If
- * no member has room, these do not count: anyone who publishes unknown ids could make every partition of every node
+ * no member has room, these do not count: a client that publishes unknown ids could make every partition of every node
  * such a one. */
 static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {

@@ -149,6 +149,10 @@ void hw_app_upstream(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		hw_log(a->log, HW_LOG_ERROR,
 		       "blind (upstream): %s is not '%s%s%s'; devices of group '%s' are not judged until it is",
 		       w->topic, w->member ? w->member : "", w->member ? "=" : "", w->value, g->name);
+	else if (out->upstream.length_ns < 0)
+		hw_log(a->log, HW_LOG_NOTICE,
+		       "group '%s': its upstream is back; the group is deaf, so its devices are still not judged",
+		       g->name);
 	else
 		hw_log(a->log, HW_LOG_NOTICE,
 		       "group '%s' is judged again after %.3f s (upstream); each device's timeout starts again",
@@ -180,6 +184,10 @@ void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
 	if (out->deaf.begun)
 		report_begun(a, out);
+	else if (out->deaf.length_ns < 0)
+		hw_log(a->log, HW_LOG_NOTICE,
+		       "group '%s' is no longer deaf; its upstream is down, so its devices are still not judged",
+		       group_of(a, out->deaf.group)->name);
 	else
 		hw_log(a->log, HW_LOG_NOTICE,
 		       "group '%s' is judged again after %.3f s deaf; each device's timeout starts again",
