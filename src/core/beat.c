@@ -92,7 +92,8 @@ static void goodbye_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	const struct hw_device *d = hw_monitor_at(m, i);
 	bool returns = hw_hearing_returns(&m->hearing, d->group);
 	bool delay = returns || m->groups.all[d->group]->goodbye_delay_ms > 0 ||
-	             hw_sight_is_order_unknown(&m->sight, now.mono, d->last_heard_ms);
+	             hw_sight_is_order_unknown(&m->sight, now.mono, d->last_heard_ms) ||
+	             hw_monitor_may_be_repeated(m, now, i);
 	hw_monitor_rule(m, now, i,
 	                &(struct hw_evidence){.event = HW_EVENT_GOODBYE,
 	                                      .loading = m->conf.loading,

@@ -184,20 +184,28 @@ static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, cons
 	return true;
 }
 
+bool hw_monitor_may_be_repeated(const struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	return m->again.device.index == i && now.mono.ns - m->again.at.ns < HW_AGAIN_NS;
+}
+
 /* Returns how long a goodbye is held before the device is judged. If the goodbye may be older than the device's last
  * heartbeat, it is held for half the timeout: a device that still runs sends its next heartbeat within that time. */
-static int64_t hold_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+static int64_t hold_ns(const struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
+	const struct hw_device *d = hw_monitor_at(m, i);
 	int64_t delay_ms = m->groups.all[d->group]->goodbye_delay_ms, half_ms = hw_monitor_timeout_ms(m, d) / 2;
 	bool longer = half_ms > delay_ms && hw_sight_is_order_unknown(&m->sight, now.mono, d->last_heard_ms);
-	return (longer ? half_ms : delay_ms) * HW_NS_PER_MS;
+	int64_t ns = (longer ? half_ms : delay_ms) * HW_NS_PER_MS;
+	return ns < HW_AGAIN_NS && hw_monitor_may_be_repeated(m, now, i) ? HW_AGAIN_NS : ns;
 }
 
 /* Returns when a held goodbye is judged: after hold_ns(), or at the device's deadline if that is earlier. While the
  * group's upstream returns: not before the end of the grace. */
-static struct hw_seen held_until(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+static struct hw_seen held_until(const struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
-	struct hw_seen seen = hw_monitor_seen(m, now), held = hw_seen_add(seen, hold_ns(m, now, d));
+	const struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_seen seen = hw_monitor_seen(m, now), held = hw_seen_add(seen, hold_ns(m, now, i));
 	struct hw_seen deadline = hw_monitor_deadline(m, now, d);
 	if (!hw_hearing_returns(&m->hearing, d->group))
 		return held.ns < deadline.ns ? held : deadline;
@@ -217,7 +225,7 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 		hw_monitor_suspect(m, i, now.mono);
 		return;
 	}
-	struct hw_seen held = held_until(m, now, d);
+	struct hw_seen held = held_until(m, now, i);
 	/* Refreshes the keys now, because holding the goodbye may delay the check that refreshes them. Alternating
 	 * goodbyes and heartbeats could delay that check again and again. */
 	bool puts_off =

@@ -17,7 +17,6 @@
 #include "parent_intake.h"
 #include "probe.h"
 
-#define AGAIN_NS         (HW_NS_PER_S / 4)
 #define BYTES_AN_ELEMENT 1024 /* checking this many bytes of a batch costs as much budget as one element */
 
 /* A message on its way through the batch. */
@@ -278,13 +277,14 @@ static unsigned number_of_filter(const struct hw_monitor *m, const struct hw_mes
 /*
  * Whether a goodbye is one of many that a bridge repeats. The device's goodbye has arrived again with the retain flag,
  * on the same filter and with no other message between. Either the device stopped again, or a bridge has reconnected
- * and repeats many goodbyes. So if goodbyes of several devices arrive within AGAIN_NS, they count as repeated, and
- * their devices are left to their timeouts. This includes the first of these devices if it is not judged yet.
+ * and repeats many goodbyes. So if goodbyes of several devices arrive within HW_AGAIN_NS, they count as repeated, and
+ * their devices are left to their timeouts. This includes the first of these devices: its goodbye is held for
+ * HW_AGAIN_NS (hw_monitor_may_be_repeated()).
  */
 static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_ref last = m->again.device;
-	bool many = now.mono.ns - m->again.at.ns < AGAIN_NS && last.index != i;
+	bool many = now.mono.ns - m->again.at.ns < HW_AGAIN_NS && last.index != i;
 	const struct hw_device *d = many ? hw_registry_get(m->registry, last) : NULL;
 	if (d && d->flags & HW_FLAG_GOODBYE && hw_device_state(d) == HW_STATE_ONLINE)
 		hw_monitor_rule(m, now, last.index, &(struct hw_evidence){.event = HW_EVENT_GOODBYE, .blind = true});
