@@ -79,7 +79,7 @@ def test_a_good_certificate(env, tls, protocol):
 def test_a_good_certificate_by_name(env, tls):
     broker_with(env, tls)
     d = env.daemon(mqtt={"tls_ca": tls.ca, "host": "localhost"})
-    assert d.status()["mqtt"] == "up"
+    wait_until(lambda: d.status()["mqtt"] == "up")  # the subscriber, then the publisher
 
 
 def test_an_authority_that_nobody_trusts(env, tls, other_tls):
