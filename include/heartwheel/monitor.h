@@ -633,6 +633,13 @@ bool hw_monitor_left_out_fits(const struct hw_monitor *m, struct hw_now now);
 void hw_monitor_left_out_begin(struct hw_monitor *m, struct hw_now now);
 void hw_monitor_left_out_end(struct hw_monitor *m);
 
+/* --- inventory ---------------------------------------------------------------- */
+
+/* Sets the timeout that the inventory has for a device; 0: none. The timeout is in force at once, also if it is
+ * shorter than the present one. It stays when the device is forgotten, until the record is freed. It must be between
+ * HW_TIMEOUT_MIN_MS and HW_TIMEOUT_MAX_MS. Returns 0, also for a device that does not exist any more, or -ENOMEM. */
+int hw_monitor_set_inventory_timeout(struct hw_monitor *m, struct hw_now now, struct hw_ref device, int64_t timeout_ms);
+
 /* --- operator ----------------------------------------------------------------- */
 
 /* Makes the device forgotten. False if there is no device of that id, or another node decides for it. The record stays
@@ -708,7 +715,22 @@ struct hw_mono hw_monitor_group_deaf_since(const struct hw_monitor *m, size_t gr
 const struct hw_monitor_stats *hw_monitor_stats(const struct hw_monitor *m);
 const struct hw_group_stats *hw_monitor_group_stats(const struct hw_monitor *m, size_t group);
 
-/* Returns the timeout that is in force for a device. */
+/* The source of a device's timeout. The first of these sources that has a timeout for the device counts. */
+enum hw_timeout_from {
+	HW_TIMEOUT_DEVICE,    /* the device has asked for it; at most the group's timeout_max */
+	HW_TIMEOUT_INVENTORY, /* hw_monitor_set_inventory_timeout() */
+	HW_TIMEOUT_LEARNED,
+	HW_TIMEOUT_GROUP
+};
+/* Returns the name of a source in the API; never NULL. */
+const char *hw_timeout_from_name(enum hw_timeout_from from);
+
+/* Returns the timeout that is in force for a device, with its source. */
+struct hw_timeout {
+	int64_t ms;
+	enum hw_timeout_from from;
+};
+struct hw_timeout hw_monitor_timeout(const struct hw_monitor *m, const struct hw_device *d);
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d);
 /* Returns the wall time of a device's last heartbeat; 0: never. */
 int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now);

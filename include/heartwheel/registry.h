@@ -43,11 +43,13 @@ struct hw_key {
 #define HW_KEY_FOREVER (INT64_MAX / 4)
 #define HW_KEY_NEVER   (INT64_MIN / 4)
 
-/* Side block: allocated when a device first reports a field or a timeout, or is known by a key. */
+/* Side block: allocated when a device first reports a field or a timeout, is known by a key, or has a timeout in the
+ * inventory. */
 struct hw_extra {
-	int64_t own_timeout_ms; /* 0: the group's is in force */
-	struct hw_key *key;     /* owned by the registry; NULL: none */
-	uint8_t report[];       /* packed (report.h) */
+	int64_t own_timeout_ms;       /* as the device asks for it; 0: it asks for none */
+	int64_t inventory_timeout_ms; /* 0: none */
+	struct hw_key *key;           /* owned by the registry; NULL: none */
+	uint8_t report[];             /* packed (report.h) */
 };
 
 enum { HW_SOURCE_MQTT = 1, HW_SOURCE_KEY = 2 };

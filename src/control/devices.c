@@ -33,7 +33,9 @@ void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_no
 	hw_json_text(j, "state", hw_state_name(hw_device_state(d)));
 	hw_json_int(j, "since_ms", d->since_ms);
 	hw_json_int(j, "last_seen_ms", hw_device_last_seen_ms(d, now)); /* 0: never */
-	hw_json_int(j, "timeout_ms", hw_monitor_timeout_ms(m, d));
+	struct hw_timeout timeout = hw_monitor_timeout(m, d);
+	hw_json_int(j, "timeout_ms", timeout.ms);
+	hw_json_text(j, "timeout_from", hw_timeout_from_name(timeout.from));
 	hw_json_text(j, "reason", hw_reason_name(hw_device_reason(d)));
 	hw_json_text(j, "group", hw_monitor_group_of(m, d)->name);
 	hw_json_text(j, "source", sources[hw_device_source(d)]);

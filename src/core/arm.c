@@ -12,31 +12,6 @@
 #include "form.h"
 #include "probe_time.h"
 
-static int64_t longer(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* Returns the timeout that is in force for a device. After a reload that changed the filters, a device may belong to
- * another group. Until its next heartbeat shows the group, the longer of the old and the new timeout is in force. If
- * this heartbeat moves the device to a later group of the file, a filter of the earlier group may still receive the
- * device. So the old timeout stays in force until it has passed once without a heartbeat in the earlier group. */
-int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
-{
-	const struct hw_group *g = m->groups.all[d->group];
-	const struct hw_form *f = &m->form[d->group];
-	bool before = hw_form_is_older(m, d);
-	int64_t moved = d->form == HW_FORM_MOVED ? f->moved_timeout_ms : 0;
-	int64_t own = hw_device_own_timeout_ms(d);
-	int64_t most = longer(longer(g->timeout_max_ms, f->timeout_max_ms), before ? f->was_timeout_max_ms : 0);
-	if (own <= 0)
-		return longer(longer(g->timeout_ms, f->timeout_ms), longer(before ? f->was_timeout_ms : 0, moved));
-	most = longer(most, moved);
-	if (own > most)
-		own = most;
-	return own < HW_TIMEOUT_MIN_MS ? HW_TIMEOUT_MIN_MS : own;
-}
-
 /* Returns the end of the last lossy blindness of the monitor or of the group, whichever is later, on the group's
  * clock. */
 static int64_t lossy_end_ns(const struct hw_monitor *m, uint16_t group)
@@ -211,12 +186,21 @@ void hw_monitor_key_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_
 
 /* --- either wheel -------------------------------------------------------------- */
 
+/* The interval of barriers follows the timeouts of single devices that are shorter than their group's. */
+static void note_timeout(struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+{
+	struct hw_timeout t = {0};
+	if (hw_device_extra(d))
+		t = hw_monitor_timeout(m, d);
+	hw_monitor_note_own_timeout(m, now, t.from == HW_TIMEOUT_GROUP ? 0 : t.ms);
+}
+
 void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	switch (hw_device_state(d)) {
 	case HW_STATE_ONLINE:
-		hw_monitor_note_own_timeout(m, now, hw_device_own_timeout_ms(d));
+		note_timeout(m, now, d);
 		if (hw_monitor_has_key(m, d))
 			key_arm(m, now, i);
 		else

@@ -53,6 +53,7 @@ libheartwheel_a_SOURCES = \
 	src/core/takers.c \
 	src/core/task_id.c \
 	src/core/tasktable.c \
+	src/core/timeout.c \
 	src/core/topic.c \
 	src/core/transition.c \
 	src/core/upstream.c \

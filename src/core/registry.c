@@ -470,6 +470,7 @@ int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_re
 	if (news == NULL)
 		return -ENOMEM;
 	news->own_timeout_ms = x->own_timeout_ms;
+	news->inventory_timeout_ms = x->inventory_timeout_ms;
 	news->key = x->key;
 	hw_report_pack(&all, news->report);
 	r->devices[index].is.far.extra = news;

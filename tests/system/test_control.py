@@ -10,8 +10,8 @@ from hw_env import Env, short
 from hw_http import JUNK, Answer, UnixHTTP
 from hw_wait import now_ms, throughout, wait_until
 
-DEVICE = {"id": str, "state": str, "since_ms": int, "last_seen_ms": int, "timeout_ms": int, "reason": str, "group": str,
-          "source": str, "seq": int}
+DEVICE = {"id": str, "state": str, "since_ms": int, "last_seen_ms": int, "timeout_ms": int, "timeout_from": str, "reason": str,
+          "group": str, "source": str, "seq": int}
 COUNT = 2500
 
 
