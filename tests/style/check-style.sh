@@ -119,13 +119,13 @@ grep -q "^$work/wrong.h does" "$work/alone" || echo 'a header that needs another
 grep -v "$work/wrong.h" "$work/alone" >>"$work/out"
 verdict 'headers compile alone'
 
-grep -E '^(include/|src/core/|src/nodes/|src/incident/|src/stream/(gap|id)\.)' "$work/own" | xargs grep -nE \
+grep -E '^(include/|src/core/|src/nodes/|src/incident/|src/inventory/|src/stream/(gap|id)\.)' "$work/own" | xargs grep -nE \
 	'#[[:space:]]*include[[:space:]]*[<"](event|event2/|mosquitto|hiredis|sys/socket|sys/epoll|pthread|threads|syslog|curl/|systemd/|ini)' \
 	>"$work/out" /dev/null
-grep -E '^(include/|src/core/|src/nodes/|src/incident/|src/stream/(gap|id)\.)' "$work/own" | xargs grep -nE \
+grep -E '^(include/|src/core/|src/nodes/|src/incident/|src/inventory/|src/stream/(gap|id)\.)' "$work/own" | xargs grep -nE \
 	'(^|[^_[:alnum:]])(time|clock_gettime|gettimeofday|clock|localtime|syslog|printf|fprintf|fopen|socket|nanosleep|usleep|sleep|getrandom)[[:space:]]*\(' \
 	/dev/null | grep -vE ':[0-9]+:[[:space:]]*(\*|/\*|//)' >>"$work/out"
-verdict 'core, nodes and incident are pure: no clock, socket, log, thread'
+verdict 'core, nodes, incident and inventory are pure: no clock, socket, log, thread'
 
 # Arrows only go down: each part, and the parts that it may include. heartwheelctl and bench stand apart.
 # heartwheel/json_tree.h and heartwheel/print.h are for all.
@@ -133,6 +133,7 @@ cat >"$work/arrows" <<'END'
 conf    conf
 nodes   nodes heartwheel
 incident incident core heartwheel
+inventory inventory conf heartwheel
 stream  stream link heartwheel
 run     run http conf heartwheel
 http    http conf heartwheel
@@ -145,7 +146,7 @@ ctl     ctl http conf
 END
 # shellcheck disable=SC2046 # file names are words
 {
-	grep -nE '#include "((run|http|link|mqtt|nodes|incident|redis|control|daemon|conf|ctl)/|stream/[^i])' \
+	grep -nE '#include "((run|http|link|mqtt|nodes|incident|inventory|redis|control|daemon|conf|ctl)/|stream/[^i])' \
 		$(grep -E '^(include/|src/core/)' "$work/own") /dev/null
 	while read -r part may; do
 		grep -nE '#include "[a-z]+/' $(grep "^src/$part/" "$work/own") /dev/null |

@@ -16,6 +16,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_conf_values \
 	tests/unit/test_copies \
 	tests/unit/test_pending_writes \
+	tests/unit/test_entry \
 	tests/unit/test_event \
 	tests/unit/test_evidence \
 	tests/unit/test_family \
@@ -95,6 +96,7 @@ tests_unit_test_conf_reload_SOURCES = tests/unit/test_conf_reload.c $(conf_rig)
 tests_unit_test_conf_reload_LDADD = $(SETTINGS_LIBS) $(LDADD)
 tests_unit_test_conf_values_SOURCES = tests/unit/test_conf_values.c $(conf_rig)
 tests_unit_test_conf_values_LDADD = $(SETTINGS_LIBS) $(LDADD)
+tests_unit_test_entry_LDADD = $(INVENTORY_LIBS) $(LDADD)
 tests_unit_test_regroup_LDFLAGS = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=strdup
 tests_unit_test_metrics_LDADD = $(CONTROL_LIBS) $(LDADD)
 tests_unit_test_bounds_LDADD = $(CONTROL_LIBS) $(LDADD)

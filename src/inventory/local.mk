@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: MIT
+noinst_LIBRARIES += libinventory.a
+INVENTORY_LIBS = libinventory.a $(CONF_LIBS) $(CORE_LIBS)
+
+# The inventory: its entries, and files of them. Pure, like the core.
+libinventory_a_SOURCES = \
+	src/inventory/entry.c \
+	src/inventory/patch.c \
+	src/inventory/value.c

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The values of an entry: each is checked and put into its field. Internal to src/inventory. */
+#ifndef HW_INVENTORY_VALUE_H
+#define HW_INVENTORY_VALUE_H
+
+#include "inventory/entry.h"
+
+#define HW_SHOWN_MAX 64
+
+/* A value as an error message shows it: cut, with escapes. Returns `shown`. */
+const char *hw_inventory_show(const char *text, size_t len, char shown[HW_SHOWN_MAX]);
+
+/*
+ * Set a field of the entry. White space around the text is removed; nothing left: the field becomes empty. `column` is
+ * the name to report. Return 0, or -EINVAL with `*error`.
+ */
+int hw_entry_set_text(struct hw_entry *e, enum hw_column column, const char *text, size_t len,
+                      struct hw_entry_error *error);
+int hw_entry_set_timeout(struct hw_entry *e, const char *text, size_t len, struct hw_entry_error *error);
+int hw_entry_set_timeout_ms(struct hw_entry *e, int64_t ms, struct hw_entry_error *error);
+int hw_entry_add_parent(struct hw_entry *e, const char *text, size_t len, struct hw_entry_error *error);
+/* Sets or replaces a label whose name is valid; an empty value removes it. */
+int hw_entry_set_label(struct hw_entry *e, const char *name, const char *text, size_t len,
+                       struct hw_entry_error *error);
+
+/* The text without the white space around it. */
+void hw_inventory_trim(const char **text, size_t *len);
+
+#endif
