@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* FNV-1a (Fowler, Noll, Vo: "The FNV Non-Cryptographic Hash Algorithm", IETF draft-eastlake-fnv), one byte at a time.
- * Only for short texts that no attacker chooses; for others see core/siphash.h. The hash is the same on every machine.
+ * Only for short texts that no attacker chooses; for others see siphash.h. The hash is the same on every machine.
  */
 #ifndef HEARTWHEEL_FNV_H
 #define HEARTWHEEL_FNV_H

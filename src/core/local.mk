@@ -48,11 +48,8 @@ libheartwheel_a_SOURCES = \
 	src/core/probe_time.c \
 	src/core/registry.c \
 	src/core/report.c \
-	src/core/schedule.c \
 	src/core/sight.c \
 	src/core/takers.c \
-	src/core/task_id.c \
-	src/core/tasktable.c \
 	src/core/timeout.c \
 	src/core/topic.c \
 	src/core/transition.c \

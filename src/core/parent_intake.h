@@ -3,7 +3,7 @@
 #ifndef HW_PARENT_INTAKE_H
 #define HW_PARENT_INTAKE_H
 
-#include "core/siphash.h"
+#include "heartwheel/siphash.h"
 #include "monitor_priv.h"
 
 /* The text from which the ids of a device's parents are composed: the topic of its heartbeat or, for an element of a

@@ -7,9 +7,9 @@
 
 #include "arm.h"
 #include "form.h"
+#include "heartwheel/siphash.h"
 #include "out.h"
 #include "probe_time.h"
-#include "siphash.h"
 
 static struct hw_probe_moments moments(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {

@@ -24,7 +24,7 @@
 #include "core/bytes.h"
 #include "core/idstore.h"
 #include "core/pages.h"
-#include "core/siphash.h"
+#include "heartwheel/siphash.h"
 #include "heartwheel/topic.h"
 
 #define RECORDS_FIRST 64

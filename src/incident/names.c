@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/siphash.h"
+#include "heartwheel/siphash.h"
 
 void hw_names_init(struct hw_names *t, uint64_t seed)
 {

@@ -24,7 +24,6 @@
 #ifndef HW_TASKS_APP_H
 #define HW_TASKS_APP_H
 
-#include "heartwheel/schedule.h"
 #include "http/server.h"
 #include "run/log.h"
 #include "run/loop.h"
@@ -34,6 +33,7 @@
 #include "tasks/mqtt/inbox.h"
 #include "tasks/queue/dispatcher.h"
 #include "tasks/queue/store.h"
+#include "tasks/schedule/schedule.h"
 #include "tasks/settings.h"
 #include "tasks/task.h"
 #include "tasks/watch/submitters.h"

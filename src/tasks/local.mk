@@ -5,7 +5,8 @@ TASKS_LIBS = libtasks.a $(LINK_LIBS) $(CORE_LIBS) $(CRYPTO_LIBS)
 # libtasks.a is what tests link: it knows nothing of the daemon. Each folder adds its files to it and to the daemon.
 libtasks_a_SOURCES = \
 	src/tasks/allow.c \
-	src/tasks/task.c
+	src/tasks/task.c \
+	src/tasks/task_id.c
 sbin_PROGRAMS += heartwheel-tasks
 heartwheel_tasks_SOURCES = \
 	src/tasks/app.c \
@@ -18,4 +19,5 @@ include src/tasks/api/local.mk
 include src/tasks/follow/local.mk
 include src/tasks/mqtt/local.mk
 include src/tasks/queue/local.mk
+include src/tasks/schedule/local.mk
 include src/tasks/watch/local.mk

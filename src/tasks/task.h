@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "heartwheel/schedule.h"
+#include "tasks/task_id.h"
 
 #define HW_TASK_MSG_ID_MAX 64
 #define HW_TASK_BYTES_MAX  65536 /* maximum size of a message */

@@ -20,5 +20,6 @@ endif
 tests_property_prop_key_SOURCES = tests/property/prop_key.c $(key_world)
 tests_property_prop_history_LDADD = $(HISTORY_LIBS) $(LDADD)
 tests_property_prop_incident_LDADD = $(INCIDENT_LIBS) $(CHECK_LIBS) -lm
+tests_property_prop_schedule_LDADD = libtasks.a $(LDADD)
 tests_property_prop_nodes_LDADD = $(NODES_LIBS) $(CHECK_LIBS) -lm
 twin_tasks = tests/property/twin_tasks.c

@@ -13,7 +13,7 @@
 
 #include "../random.h"
 #include "../suite.h"
-#include "heartwheel/schedule.h"
+#include "tasks/schedule/schedule.h"
 
 #define MUST(truth)                                                                                                    \
 	do {                                                                                                           \

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tasks/schedule/schedule.h"
 #include "tasks/task.h"
 
 #define TWIN_TASKS     256

@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 #include "../property/twin_tasks.h"
-#include "heartwheel/schedule.h"
 #include "sim_random.h"
+#include "tasks/schedule/schedule.h"
 
 #define TW_STEP_MS   25
 #define TW_INSTANCES 3

@@ -119,13 +119,14 @@ grep -q "^$work/wrong.h does" "$work/alone" || echo 'a header that needs another
 grep -v "$work/wrong.h" "$work/alone" >>"$work/out"
 verdict 'headers compile alone'
 
-grep -E '^(include/|src/core/|src/nodes/|src/incident/|src/inventory/|src/stream/(gap|id)\.)' "$work/own" | xargs grep -nE \
+grep -E '^(include/|src/core/|src/nodes/|src/incident/|src/inventory/|src/tasks/schedule/|src/stream/(gap|id)\.)' "$work/own" >"$work/pure"
+xargs grep -nE \
 	'#[[:space:]]*include[[:space:]]*[<"](event|event2/|mosquitto|hiredis|sys/socket|sys/epoll|pthread|threads|syslog|curl/|systemd/|ini)' \
-	>"$work/out" /dev/null
-grep -E '^(include/|src/core/|src/nodes/|src/incident/|src/inventory/|src/stream/(gap|id)\.)' "$work/own" | xargs grep -nE \
+	<"$work/pure" >"$work/out" /dev/null
+xargs grep -nE \
 	'(^|[^_[:alnum:]])(time|clock_gettime|gettimeofday|clock|localtime|syslog|printf|fprintf|fopen|socket|nanosleep|usleep|sleep|getrandom)[[:space:]]*\(' \
-	/dev/null | grep -vE ':[0-9]+:[[:space:]]*(\*|/\*|//)' >>"$work/out"
-verdict 'core, nodes, incident and inventory are pure: no clock, socket, log, thread'
+	<"$work/pure" /dev/null | grep -vE ':[0-9]+:[[:space:]]*(\*|/\*|//)' >>"$work/out"
+verdict 'core, nodes, incident, inventory and tasks/schedule are pure: no clock, socket, log, thread'
 
 # Arrows only go down: each part, and the parts that it may include. heartwheelctl and bench stand apart.
 # heartwheel/json_tree.h and heartwheel/print.h are for all.
@@ -168,6 +169,8 @@ verdict 'the parts of the daemon are reached by their headers'
 		grep -nE "#include \"tasks/$private\.h\"" $(grep '^src/tasks/' "$work/own" | grep -v "^src/tasks/${private%/*}/") /dev/null
 	done | grep -vE '^src/tasks/(app\.c:.*watch/ends|api/.*queue/reads)'
 	grep -nE '#include "tasks/(api|watch/(ends|submitters))' $(grep -E '^src/tasks/(queue|mqtt|follow)/' "$work/own") /dev/null
+	grep -nE '#include "(tasks/[^st]|tasks/(settings|task\.h)|(core|control|stream|mqtt|http|link|run|conf)/)' \
+		$(grep '^src/tasks/schedule/' "$work/own") /dev/null
 } >"$work/out"
 verdict 'the folders of tasks are reached by their headers; queue, mqtt and follow do not include api'
 

@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 
 #include "../suite.h"
-#include "core/siphash.h"
 #include "heartwheel/registry.h"
+#include "heartwheel/siphash.h"
 
 #define COLLIDING 120
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "../suite.h"
-#include "core/siphash.h"
 #include "heartwheel/fnv.h"
+#include "heartwheel/siphash.h"
 
 static const uint8_t key[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 

@@ -7,8 +7,8 @@
 #ifndef HW_TASKS_FEED_H
 #define HW_TASKS_FEED_H
 
-#include "heartwheel/schedule.h"
 #include "tasks/queue/reads.h"
+#include "tasks/schedule/schedule.h"
 
 #define HW_FEED_MS      40
 #define HW_FEED_CLIENTS 64

@@ -17,6 +17,7 @@
 
 #include "link/eval.h"
 #include "tasks/queue/script.h"
+#include "tasks/schedule/schedule.h"
 #include "tasks/task.h"
 
 /* --- building ----------------------------------------------------------------------------------------------------- */

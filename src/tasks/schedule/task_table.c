@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* See tasktable.h. Names come from an HMAC and are random, so a multiplicative hash with a seed is enough. */
-#include "core/tasktable.h"
+/* See task_table.h. Names come from an HMAC and are random, so a multiplicative hash with a seed is enough. */
+#include "tasks/schedule/task_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/siphash.h"
+#include "heartwheel/siphash.h"
 
 #define FIRST_CAP 64
 
-void hw_tasktable_init(struct hw_tasktable *t, uint64_t seed)
+void hw_task_table_init(struct hw_task_table *t, uint64_t seed)
 {
-	*t = (struct hw_tasktable){.free = HW_NIL, .seed = seed};
+	*t = (struct hw_task_table){.free = HW_NIL, .seed = seed};
 }
 
-void hw_tasktable_fini(struct hw_tasktable *t)
+void hw_task_table_fini(struct hw_task_table *t)
 {
 	free(t->entries);
 	free(t->buckets);
-	hw_tasktable_init(t, t->seed);
+	hw_task_table_init(t, t->seed);
 }
 
-static uint32_t *bucket_of(const struct hw_tasktable *t, const struct hw_task_id *task)
+static uint32_t *bucket_of(const struct hw_task_table *t, const struct hw_task_id *task)
 {
 	uint64_t h = (hw_sip_word(task->bytes) ^ t->seed) * UINT64_C(0x9e3779b97f4a7c15) ^ hw_sip_word(task->bytes + 8);
 	h *= UINT64_C(0xbf58476d1ce4e5b9);
 	return &t->buckets[(h >> 32) & (t->n_buckets - 1)];
 }
 
-uint32_t hw_tasktable_find(const struct hw_tasktable *t, const struct hw_task_id *task)
+uint32_t hw_task_table_find(const struct hw_task_table *t, const struct hw_task_id *task)
 {
 	if (t->n == 0)
 		return HW_NIL;
@@ -38,7 +38,7 @@ uint32_t hw_tasktable_find(const struct hw_tasktable *t, const struct hw_task_id
 	return i;
 }
 
-static bool grow_index(struct hw_tasktable *t)
+static bool grow_index(struct hw_task_table *t)
 {
 	uint32_t n = t->n_buckets ? t->n_buckets * 2 : FIRST_CAP;
 	uint32_t *buckets = malloc(n * sizeof(*buckets));
@@ -59,7 +59,7 @@ static bool grow_index(struct hw_tasktable *t)
 	return true;
 }
 
-static bool grow_entries(struct hw_tasktable *t)
+static bool grow_entries(struct hw_task_table *t)
 {
 	uint32_t cap = t->cap ? t->cap + t->cap / 8 : FIRST_CAP;
 	if (cap >= HW_NIL - 1 || cap < t->cap)
@@ -72,7 +72,7 @@ static bool grow_entries(struct hw_tasktable *t)
 	return true;
 }
 
-uint32_t hw_tasktable_add(struct hw_tasktable *t, const struct hw_task_id *task)
+uint32_t hw_task_table_add(struct hw_task_table *t, const struct hw_task_id *task)
 {
 	if (t->n == t->n_buckets && !grow_index(t))
 		return HW_NIL;
@@ -91,7 +91,7 @@ uint32_t hw_tasktable_add(struct hw_tasktable *t, const struct hw_task_id *task)
 	return i;
 }
 
-void hw_tasktable_del(struct hw_tasktable *t, uint32_t i)
+void hw_task_table_del(struct hw_task_table *t, uint32_t i)
 {
 	struct hw_task_entry *e = &t->entries[i];
 	uint32_t *at = bucket_of(t, &e->task);
@@ -102,10 +102,10 @@ void hw_tasktable_del(struct hw_tasktable *t, uint32_t i)
 	e->next = t->free;
 	t->free = i;
 	if (--t->n == 0)
-		hw_tasktable_fini(t);
+		hw_task_table_fini(t);
 }
 
-size_t hw_tasktable_bytes(const struct hw_tasktable *t)
+size_t hw_task_table_bytes(const struct hw_task_table *t)
 {
 	return t->cap * sizeof(*t->entries) + t->n_buckets * sizeof(*t->buckets);
 }

@@ -5,8 +5,8 @@
  * spreads the entries of a hash table. The functions are inline, so that the compiler unrolls rounds with constant c
  * and d. Reads no byte outside of the input.
  */
-#ifndef HEARTWHEEL_CORE_SIPHASH_H
-#define HEARTWHEEL_CORE_SIPHASH_H
+#ifndef HEARTWHEEL_SIPHASH_H
+#define HEARTWHEEL_SIPHASH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A task's name as text (schedule.h). */
-#include "heartwheel/schedule.h"
+/* See task_id.h. */
+#include "tasks/task_id.h"
 
 /* Where the hyphens of a UUID stand. */
 static bool is_hyphen(size_t at)

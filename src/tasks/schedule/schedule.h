@@ -11,7 +11,7 @@
  * among the live instances in rendezvous order (Thaler, Ravishankar, "Using name-based mappings to increase hit rates",
  * IEEE/ACM Trans. Networking 6(1), 1998).
  *
- * As pure as the rest of the core: the caller passes in time and answers and pulls orders (hw_schedule_next); there are
+ * Pure, as the core is: the caller passes in time and answers and pulls orders (hw_schedule_next); there are
  * no callbacks. `now` is of CLOCK_BOOTTIME, a clock that is never set and includes suspend, as a reference for Redis'
  * clock. If Redis' clock gains more than HW_CLOCK_STEP_MS on it at once, it is not trusted. Then nothing is claimed
  * until the clock has stayed ahead for `clock_hold_ms`, or has gone back. A clock that goes back only delays tasks.
@@ -19,33 +19,24 @@
  * Cost: 48 bytes per task and 4 to 8 for the index; the array grows by an eighth. O(1) to put, drop or fire a task;
  * O(instances) for a rank; O(tasks) once when Redis' clock goes back.
  */
-#ifndef HEARTWHEEL_SCHEDULE_H
-#define HEARTWHEEL_SCHEDULE_H
+#ifndef HW_TASKS_SCHEDULE_H
+#define HW_TASKS_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "heartwheel/time.h"
+#include "tasks/task_id.h"
 
 #define HW_CLAIM_MAX         64 /* tasks per claim */
 #define HW_CLAIMS_OUT        2  /* unanswered claims */
 #define HW_PAGE_MAX          512
 #define HW_CLOCK_STEP_MS     60000
 #define HW_INSTANCES_MAX     64
-#define HW_TASK_TEXT         36 /* bytes of a task's name: a UUID */
 #define HW_CHECK_EVERY_MS    1000
 #define HW_RANK_MS           1000
 #define HW_ORDER_PATIENCE_MS 10000 /* an order without an answer for this long has failed */
-
-struct hw_task_id {
-	uint8_t bytes[16];
-};
-
-/* Writes the 36 characters, lower case, and a NUL. */
-void hw_task_id_text(const struct hw_task_id *id, char text[HW_TASK_TEXT + 1]);
-/* Returns false unless the text is exactly these 36 characters. */
-bool hw_task_id_parse(struct hw_task_id *id, const char *text, size_t len);
 
 struct hw_schedule_conf {
 	int64_t horizon_ms;    /* at least 1 s */

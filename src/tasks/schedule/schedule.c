@@ -10,14 +10,14 @@
  * An offset that is too small only delays tasks. An offset that is too great makes a claim too early: Redis then
  * refuses the claim, and its answer contains the right time. So no task runs early.
  */
-#include "heartwheel/schedule.h"
+#include "tasks/schedule/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/tasktable.h"
 #include "heartwheel/fnv.h"
 #include "heartwheel/wheel.h"
+#include "tasks/schedule/task_table.h"
 
 #define SAMPLES      8    /* offsets that are kept */
 #define TURN_BUDGET  4096 /* moves in the wheel per call */
@@ -47,7 +47,7 @@ enum walk_kind { OVERDUE, HORIZON, WALKS };
 struct hw_schedule {
 	struct hw_schedule_conf conf;
 	bool up;
-	struct hw_tasktable table;
+	struct hw_task_table table;
 	struct hw_wheel wheel;
 	struct hw_queue ready;
 	int64_t base_ms; /* Redis' clock at tick 0; 0: no answer yet */
@@ -92,7 +92,7 @@ struct hw_schedule *hw_schedule_new(const struct hw_schedule_conf *conf, uint64_
 	if (!s)
 		return NULL;
 	s->conf = *conf;
-	hw_tasktable_init(&s->table, seed);
+	hw_task_table_init(&s->table, seed);
 	hw_wheel_init(&s->wheel, NULL, sizeof(struct hw_task_entry), (struct hw_tick){0});
 	hw_queue_init(&s->ready);
 	return s;
@@ -102,7 +102,7 @@ void hw_schedule_free(struct hw_schedule *s)
 {
 	if (!s)
 		return;
-	hw_tasktable_fini(&s->table);
+	hw_task_table_fini(&s->table);
 	free(s);
 }
 
@@ -305,7 +305,7 @@ static void disarm(struct hw_schedule *s, uint32_t i)
 static void forget(struct hw_schedule *s, uint32_t i)
 {
 	disarm(s, i);
-	hw_tasktable_del(&s->table, i);
+	hw_task_table_del(&s->table, i);
 	hw_wheel_rebase(&s->wheel, s->table.entries);
 }
 
@@ -318,10 +318,10 @@ static int64_t known_until_ms(const struct hw_schedule *s)
 /* Returns whether the task was unknown before. */
 static bool put(struct hw_schedule *s, struct hw_task_id task, uint32_t receiver, int64_t due_ms, uint8_t flags)
 {
-	uint32_t i = hw_tasktable_find(&s->table, &task);
+	uint32_t i = hw_task_table_find(&s->table, &task);
 	bool is_new = i == HW_NIL;
 	if (is_new) {
-		i = hw_tasktable_add(&s->table, &task);
+		i = hw_task_table_add(&s->table, &task);
 		if (i == HW_NIL) {
 			s->stats.no_memory++;
 			return false;
@@ -356,7 +356,7 @@ void hw_schedule_put(struct hw_schedule *s, struct hw_mono now, struct hw_task_i
 
 void hw_schedule_drop(struct hw_schedule *s, struct hw_task_id task)
 {
-	uint32_t i = hw_tasktable_find(&s->table, &task);
+	uint32_t i = hw_task_table_find(&s->table, &task);
 	if (i != HW_NIL && (is_in_wheel(s, i) || is_ready(s, i)))
 		forget(s, i);
 }
@@ -484,7 +484,7 @@ void hw_schedule_claimed(struct hw_schedule *s, struct hw_mono now, uint64_t ser
 	take_order_clock(s, now, c->at, redis_ms);
 	size_t sent = 0;
 	for (size_t k = 0; k < n; k++) {
-		uint32_t i = hw_tasktable_find(&s->table, &tasks[k].task);
+		uint32_t i = hw_task_table_find(&s->table, &tasks[k].task);
 		uint32_t *slot = i != HW_NIL ? slot_of(c, i) : NULL;
 		if (!slot)
 			continue;
@@ -709,5 +709,5 @@ void hw_schedule_stats(const struct hw_schedule *s, struct hw_schedule_stats *ou
 	*out = s->stats;
 	out->known = s->table.n;
 	out->waiting = s->ready.length;
-	out->bytes = hw_tasktable_bytes(&s->table);
+	out->bytes = hw_task_table_bytes(&s->table);
 }

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: MIT
+libtasks_a_SOURCES += \
+	src/tasks/schedule/schedule.c \
+	src/tasks/schedule/task_table.c
