@@ -4,11 +4,6 @@
  *
  * Invariant: a known task is in exactly one place: in the wheel, in the queue of due tasks (`ready`), or in a claim
  * that is not answered yet. The answer to a claim puts the task back into the wheel or removes it.
- *
- * The time on Redis' clock is estimated as `now` plus an offset. Each answer of Redis contains its time. Each answer is
- * late, so each offset that follows from an answer is too small. The greatest of the last few offsets is the best one.
- * An offset that is too small only delays tasks. An offset that is too great makes a claim too early: Redis then
- * refuses the claim, and its answer contains the right time. So no task runs early.
  */
 #include "tasks/schedule/schedule.h"
 
@@ -17,9 +12,9 @@
 
 #include "heartwheel/fnv.h"
 #include "heartwheel/wheel.h"
+#include "tasks/schedule/redis_clock.h"
 #include "tasks/schedule/task_table.h"
 
-#define SAMPLES      8    /* offsets that are kept */
 #define TURN_BUDGET  4096 /* moves in the wheel per call */
 #define READY_ENOUGH 4096 /* the OVERDUE walk reads no further page while this many tasks are due */
 #define RETRY_MS     1000 /* delay before a failed order is repeated */
@@ -61,11 +56,7 @@ struct hw_schedule {
 	struct hw_mono page_at;
 	int64_t read_until_ms; /* all tasks that are due before this were read */
 
-	int64_t offsets[SAMPLES], offset_ms;
-	unsigned n_offsets, next_offset;
-	int64_t believed_ms;                    /* while the clock is held: the offset before the step */
-	struct hw_mono hold_until, reported_at; /* reported_at: the last answer with Redis' clock */
-	bool held;
+	struct hw_redis_clock clock;
 
 	double credit;
 	struct hw_mono tokens_at;
@@ -75,11 +66,6 @@ struct hw_schedule {
 	uint32_t self;
 	struct hw_schedule_stats stats;
 };
-
-static int64_t ms_of(struct hw_mono t)
-{
-	return t.ns / HW_NS_PER_MS;
-}
 
 static struct hw_mono after_ms(struct hw_mono t, int64_t ms)
 {
@@ -92,6 +78,7 @@ struct hw_schedule *hw_schedule_new(const struct hw_schedule_conf *conf, uint64_
 	if (!s)
 		return NULL;
 	s->conf = *conf;
+	s->clock.hold_ms = conf->clock_hold_ms;
 	hw_task_table_init(&s->table, seed);
 	hw_wheel_init(&s->wheel, NULL, sizeof(struct hw_task_entry), (struct hw_tick){0});
 	hw_queue_init(&s->ready);
@@ -113,9 +100,14 @@ void hw_schedule_set_rate(struct hw_schedule *s, unsigned rate)
 
 /* --- the clock ---------------------------------------------------------------------------------------------------- */
 
+static bool is_clock_known(const struct hw_schedule *s)
+{
+	return hw_redis_clock_is_known(&s->clock);
+}
+
 int64_t hw_schedule_redis_ms(const struct hw_schedule *s, struct hw_mono now)
 {
-	return s->n_offsets ? ms_of(now) + s->offset_ms : 0;
+	return hw_redis_clock_ms(&s->clock, now);
 }
 
 /* Converts Redis' time to the wheel's time. If a time is before the base, the result is negative, and the task is
@@ -173,49 +165,13 @@ static void rebuild(struct hw_schedule *s, struct hw_mono now)
 	s->stats.rebuilt++;
 }
 
-static void forget_offsets(struct hw_schedule *s)
-{
-	s->n_offsets = s->next_offset = 0;
-}
-
-/* Holds the clock after it seems to have stepped ahead. Only an answer ends the hold: an answer after `hold_until`,
- * or one with the time from before the step. If no answer comes for HW_ORDER_PATIENCE_MS, the hold starts again.
- * This process may have been stopped, and the clock may have been set back and ahead again in that time. */
-static void hold_clock(struct hw_schedule *s, struct hw_mono now, int64_t offset)
-{
-	if (!s->held && s->n_offsets && offset - s->offset_ms > HW_CLOCK_STEP_MS) {
-		s->stats.clock_holds++;
-		s->believed_ms = s->offset_ms;
-		s->hold_until = after_ms(now, s->conf.clock_hold_ms);
-		s->held = s->conf.clock_hold_ms > 0;
-		forget_offsets(s);
-	} else if (s->held && offset - s->believed_ms <= HW_CLOCK_STEP_MS) {
-		s->held = false;
-		forget_offsets(s);
-	} else if (s->held && now.ns > after_ms(s->reported_at, HW_ORDER_PATIENCE_MS).ns) {
-		s->hold_until = after_ms(now, s->conf.clock_hold_ms);
-	}
-	if (s->held && now.ns >= s->hold_until.ns)
-		s->held = false;
-	s->reported_at = now;
-}
-
 static void take_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms)
 {
-	int64_t offset = redis_ms - ms_of(now);
-	if (redis_ms <= 0)
+	if (!hw_redis_clock_take(&s->clock, now, redis_ms))
 		return;
-	hold_clock(s, now, offset);
-	s->offsets[s->next_offset++ % SAMPLES] = offset;
-	if (s->n_offsets < SAMPLES)
-		s->n_offsets++;
-	s->offset_ms = s->offsets[0];
-	for (unsigned k = 1; k < s->n_offsets; k++)
-		if (s->offsets[k] > s->offset_ms)
-			s->offset_ms = s->offsets[k];
 	if (!s->base_ms)
 		s->base_ms = hw_schedule_redis_ms(s, now);
-	else if (!s->held && present(s, now).n + HW_TICKS_PER_S < s->wheel.cursor)
+	else if (!s->clock.held && present(s, now).n + HW_TICKS_PER_S < s->wheel.cursor)
 		rebuild(s, now);
 }
 
@@ -234,19 +190,19 @@ static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct h
  * clock was set back, the next order shows it. */
 void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms)
 {
-	if (s->n_offsets && redis_ms - ms_of(now) >= s->offset_ms - HW_ORDER_PATIENCE_MS)
+	if (is_clock_known(s) && redis_ms >= hw_schedule_redis_ms(s, now) - HW_ORDER_PATIENCE_MS)
 		take_clock(s, now, redis_ms);
 }
 
 bool hw_schedule_clock_held(const struct hw_schedule *s, struct hw_mono now)
 {
 	(void)now;
-	return s->held;
+	return s->clock.held;
 }
 
 int64_t hw_schedule_latest_ms(const struct hw_schedule *s, struct hw_mono now)
 {
-	if (!s->n_offsets || s->conf.clock_hold_ms == 0)
+	if (!is_clock_known(s) || s->conf.clock_hold_ms == 0)
 		return LATEST_MS;
 	return hw_schedule_clock_held(s, now) ? 0 : hw_schedule_redis_ms(s, now) + HW_CLOCK_STEP_MS;
 }
@@ -521,7 +477,7 @@ static void begin_walks(struct hw_schedule *s, struct hw_mono now)
 		begin_walk(overdue, 0, INT64_MAX);
 		overdue->next = after_ms(now, HW_CHECK_EVERY_MS);
 	}
-	if (!horizon->going && now.ns >= horizon->next.ns && s->n_offsets && !hw_schedule_clock_held(s, now)) {
+	if (!horizon->going && now.ns >= horizon->next.ns && is_clock_known(s) && !hw_schedule_clock_held(s, now)) {
 		begin_walk(horizon, s->read_until_ms, hw_schedule_redis_ms(s, now) + s->conf.horizon_ms);
 		horizon->next = after_ms(now, s->conf.horizon_ms / 2);
 	}
@@ -578,7 +534,7 @@ void hw_schedule_page(struct hw_schedule *s, struct hw_mono now, uint64_t serial
 	take_order_clock(s, now, s->page_at, redis_ms);
 	struct walk *w = &s->walks[s->page_of];
 	s->page_serial = 0;
-	if (s->page_count == 1 || !s->n_offsets || hw_schedule_clock_held(s, now)) {
+	if (s->page_count == 1 || !is_clock_known(s) || hw_schedule_clock_held(s, now)) {
 		w->going = false;
 		w->next = after_ms(now, RETRY_MS);
 		return;
@@ -626,8 +582,7 @@ void hw_schedule_up(struct hw_schedule *s, struct hw_mono now)
 	s->up = true;
 	s->tokens_at = now;
 	s->read_until_ms = 0;
-	if (s->held) /* the clock may have gone back unseen in the meantime */
-		s->hold_until = after_ms(now, s->conf.clock_hold_ms);
+	hw_redis_clock_hold_on(&s->clock, now);
 	for (enum walk_kind k = OVERDUE; k < WALKS; k++)
 		s->walks[k] = (struct walk){.next = now};
 }
@@ -652,7 +607,7 @@ bool hw_schedule_next(struct hw_schedule *s, struct hw_mono now, struct hw_sched
 	if (!s->up)
 		return false;
 	lose_patience(s, now);
-	if (s->n_offsets && !hw_schedule_clock_held(s, now)) {
+	if (is_clock_known(s) && !hw_schedule_clock_held(s, now)) {
 		turn(s, now);
 		if (order_claim(s, now, out))
 			return true;
@@ -663,7 +618,7 @@ bool hw_schedule_next(struct hw_schedule *s, struct hw_mono now, struct hw_sched
 static struct hw_mono wheel_due(const struct hw_schedule *s, struct hw_mono now)
 {
 	struct hw_tick next;
-	if (!s->n_offsets || !hw_wheel_next(&s->wheel, &next))
+	if (!is_clock_known(s) || !hw_wheel_next(&s->wheel, &next))
 		return HW_MONO_NEVER;
 	int64_t ahead_ns = hw_tick_start(next).ns - since_base(s, hw_schedule_redis_ms(s, now)).ns;
 	return hw_mono_add(now, ahead_ns > 0 ? ahead_ns : 0);
@@ -683,7 +638,7 @@ static struct hw_mono page_due(const struct hw_schedule *s, struct hw_mono now)
 	const struct walk *overdue = &s->walks[OVERDUE], *horizon = &s->walks[HORIZON];
 	if (overdue->going || horizon->going)
 		return now;
-	bool waits = !s->n_offsets || hw_schedule_clock_held(s, now);
+	bool waits = !is_clock_known(s) || hw_schedule_clock_held(s, now);
 	return waits ? overdue->next : hw_mono_sooner(overdue->next, horizon->next);
 }
 
@@ -707,6 +662,7 @@ struct hw_mono hw_schedule_due(const struct hw_schedule *s, struct hw_mono now)
 void hw_schedule_stats(const struct hw_schedule *s, struct hw_schedule_stats *out)
 {
 	*out = s->stats;
+	out->clock_holds = s->clock.holds;
 	out->known = s->table.n;
 	out->waiting = s->ready.length;
 	out->bytes = hw_task_table_bytes(&s->table);
