@@ -10,6 +10,7 @@ libconf_a_SOURCES = \
 	src/conf/load.c \
 	src/conf/parent.c \
 	src/conf/parse.c \
+	src/conf/presets.c \
 	src/conf/secret.c \
 	src/conf/shared.c \
 	src/conf/suggest.c \

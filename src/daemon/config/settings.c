@@ -27,18 +27,6 @@ static const struct hw_conf_choice retained[] = {{"ignore", 0}, {"count", 1}, {N
 
 static const struct hw_conf_choice parent_deaths[] = {{"note", HW_PARENT_NOTE}, {"take", HW_PARENT_TAKE}, {NULL, 0}};
 
-static const struct hw_conf_choice presets[] = {{"", HW_PRESET_NONE},
-                                                {"tasmota", HW_PRESET_TASMOTA},
-                                                {"esphome", HW_PRESET_ESPHOME},
-                                                {"shelly", HW_PRESET_SHELLY},
-                                                {"shelly2", HW_PRESET_SHELLY2},
-                                                {"zigbee2mqtt", HW_PRESET_ZIGBEE2MQTT},
-                                                {"openmqttgateway", HW_PRESET_OPENMQTTGATEWAY},
-                                                {"frigate", HW_PRESET_FRIGATE},
-                                                {"homie", HW_PRESET_HOMIE},
-                                                {"homie5", HW_PRESET_HOMIE5},
-                                                {NULL, 0}};
-
 static const struct hw_conf_choice cluster_modes[] = {
 	{"off", HW_CLUSTER_OFF}, {"mirror", HW_CLUSTER_MIRROR}, {"standby", HW_CLUSTER_STANDBY}, {NULL, 0}};
 
@@ -83,7 +71,7 @@ static const struct hw_conf_option options[] = {
 	{"history", "socket", HW_CONF_PATH, AT(history_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/history.sock", .borrowed = true},
 	{"alert", "socket", HW_CONF_PATH, AT(alert_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/alert.sock", .borrowed = true},
 
-	{"group", "preset", HW_CONF_ENUM, GAT(preset), .choices = presets, .dflt = "", .live = true},
+	{"group", "preset", HW_CONF_ENUM, GAT(preset), .choices = hw_presets, .dflt = "", .live = true},
 	{"group", "heartbeat", HW_CONF_TOPICS, GAT(heartbeat), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_heartbeat)},
 	{"group", "goodbye", HW_CONF_TOPICS, GAT(goodbye), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_goodbye)},
 	{"group", "ignore", HW_CONF_TOPICS, GAT(ignore), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_ignore)},

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "conf/conf.h"
+#include "conf/presets.h"
 #include "conf/shared.h"
 
 struct hw_settings_group {
@@ -45,19 +46,6 @@ struct hw_settings_group {
 	bool batch;
 	bool canary;
 	int retained; /* 1: heartbeats with the retain flag count */
-};
-
-enum hw_preset {
-	HW_PRESET_NONE,
-	HW_PRESET_TASMOTA,
-	HW_PRESET_ESPHOME,
-	HW_PRESET_SHELLY,
-	HW_PRESET_SHELLY2,
-	HW_PRESET_ZIGBEE2MQTT,
-	HW_PRESET_OPENMQTTGATEWAY,
-	HW_PRESET_FRIGATE,
-	HW_PRESET_HOMIE,
-	HW_PRESET_HOMIE5
 };
 
 enum hw_cluster_mode { HW_CLUSTER_OFF, HW_CLUSTER_MIRROR, HW_CLUSTER_STANDBY };
