@@ -10,6 +10,7 @@ VALGRIND_TESTS += \
 	tests/property/prop_nodes \
 	tests/property/prop_refresh \
 	tests/property/prop_registry \
+	tests/property/prop_rows \
 	tests/property/prop_schedule \
 	tests/property/prop_stream_gap \
 	tests/property/prop_topic \
@@ -21,5 +22,6 @@ tests_property_prop_key_SOURCES = tests/property/prop_key.c $(key_world)
 tests_property_prop_history_LDADD = $(HISTORY_LIBS) $(LDADD)
 tests_property_prop_incident_LDADD = $(INCIDENT_LIBS) $(CHECK_LIBS) -lm
 tests_property_prop_schedule_LDADD = libtasks.a $(LDADD)
+tests_property_prop_rows_LDADD = $(INVENTORY_LIBS) $(LDADD)
 tests_property_prop_nodes_LDADD = $(NODES_LIBS) $(CHECK_LIBS) -lm
 twin_tasks = tests/property/twin_tasks.c

@@ -68,6 +68,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_send_forms \
 	tests/unit/test_send_notes \
 	tests/unit/test_send_settings \
+	tests/unit/test_rows \
 	tests/unit/test_sentinel \
 	tests/unit/test_siphash \
 	tests/unit/test_sources \
@@ -97,6 +98,7 @@ tests_unit_test_conf_reload_LDADD = $(SETTINGS_LIBS) $(LDADD)
 tests_unit_test_conf_values_SOURCES = tests/unit/test_conf_values.c $(conf_rig)
 tests_unit_test_conf_values_LDADD = $(SETTINGS_LIBS) $(LDADD)
 tests_unit_test_entry_LDADD = $(INVENTORY_LIBS) $(LDADD)
+tests_unit_test_rows_LDADD = $(INVENTORY_LIBS) $(LDADD)
 tests_unit_test_regroup_LDFLAGS = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=strdup
 tests_unit_test_metrics_LDADD = $(CONTROL_LIBS) $(LDADD)
 tests_unit_test_bounds_LDADD = $(CONTROL_LIBS) $(LDADD)
