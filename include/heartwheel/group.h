@@ -140,6 +140,12 @@ struct hw_group {
 	bool unheard; /* the group is retired, and no other group has all of its heartbeat filters */
 };
 
+/* A hash of how the group's devices prove their parents, to compare nodes; 0: they do not. */
+static inline uint32_t hw_group_proves(const struct hw_group *g)
+{
+	return g->child_proves ? (uint32_t)g->parents_hash : 0;
+}
+
 struct hw_match_index;
 
 struct hw_groups {

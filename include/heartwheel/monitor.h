@@ -575,9 +575,25 @@ uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d);
 struct hw_peer_group {
 	const char *name;
 	int64_t timeout_ms, timeout_max_ms;
+	uint64_t form;
+	uint32_t proves;             /* hw_group_proves() */
+	struct hw_partitions proven; /* hw_monitor_proven_in() */
 };
 /* Sets all groups of other nodes that are known now. `differ`: a member has other groups than this node. */
 void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *peers, size_t n, bool differ);
+
+/*
+ * Parents that children prove (group.child_proves). hw_monitor_proven_in() returns the partitions with an online parent
+ * of a group that has such an online child; they change with each check of the parents, once a second.
+ * hw_monitor_proven_known(): whether all parents have been checked since loading. hw_monitor_peer_proofs() passes the
+ * groups of other nodes, after hw_monitor_peer_groups(). While this node lacks a group of another node that proves
+ * parents, it does not judge an overdue device where another node proves a parent of the same group and partition. Such
+ * a device counts as unjudged. Returns whether the caller should read the store again, because this node now has the
+ * groups that it lacked.
+ */
+struct hw_partitions hw_monitor_proven_in(const struct hw_monitor *m, size_t group);
+bool hw_monitor_proven_known(const struct hw_monitor *m);
+bool hw_monitor_peer_proofs(struct hw_monitor *m, struct hw_now now, const struct hw_peer_group *peers, size_t n);
 
 /*
  * Counts the devices that are not judged, `budget` records in each call. Returns true when a round is complete, or when

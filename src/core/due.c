@@ -279,7 +279,7 @@ static bool judge(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_mono sent = hw_sight_pair_sent(&m->sight, d->node.due);
 	struct hw_evidence family = {.event = HW_EVENT_PROVEN};
-	if (m->family.proving && !hw_parent_prove(m, now, i, &family, budget))
+	if (hw_parent_may_be_proven(m) && !hw_parent_prove(m, now, i, &family, budget))
 		return true;
 	int64_t deadline_ns = hw_monitor_deadline(m, now, d).ns;
 	bool has_key = hw_monitor_has_key(m, d);
@@ -317,7 +317,7 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		return true;
 	}
 	struct hw_evidence family = {.event = HW_EVENT_DUE};
-	if (m->family.proving && !hw_parent_prove(m, now, i, &family, budget)) {
+	if (hw_parent_may_be_proven(m) && !hw_parent_prove(m, now, i, &family, budget)) {
 		hw_monitor_arm_at(m, i, hw_seen_add(seen, HW_NS_PER_S / HW_TICKS_PER_S));
 		return true;
 	}

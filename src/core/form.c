@@ -9,6 +9,7 @@
 #include "arm.h"
 #include "left_out.h"
 #include "parent_death.h"
+#include "parent_peers.h"
 
 /* --- forms ---------------------------------------------------------------------- */
 
@@ -84,7 +85,7 @@ int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was)
 	for (size_t g = 0; *was && g < m->groups.n; g++) {
 		const struct hw_group *group = m->groups.all[g];
 		(*was)[g] = (struct hw_form_was){group->form_hash, group->timeout_ms, group->timeout_max_ms,
-		                                 group->unheard};
+		                                 group->retired ? 0 : hw_group_proves(group), group->unheard};
 	}
 	return *was ? 0 : -ENOMEM;
 }
@@ -121,7 +122,10 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 		bool changed = group->form_hash != was[g].form;
 		any |= changed;
 		int64_t seen_ns = hw_monitor_group_seen(m, now, (uint16_t)g).ns;
+		uint32_t proves = group->retired ? 0 : hw_group_proves(group);
 		m->unjudged.any |= group->unheard || (changed && m->conf.several);
+		if (proves != was[g].proves || (proves && changed))
+			hw_parent_peers_changed(m);
 		if (changed) {
 			note_timeouts(m, &m->form[g], &was[g], seen_ns);
 			m->form[g].other_ns = m->form[g].heard_ns;
@@ -200,15 +204,18 @@ static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw
 }
 
 /* Counts an overdue device of a group that this node hears, if this node does not hear the device's children. Such a
- * device is not an unjudged device either. */
+ * device is an unjudged device only if this node does not have the children's group. */
 static bool count_resting(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
 {
 	int64_t late_ns = hw_monitor_seen(m, now).ns - hw_monitor_deadline(m, now, d).ns;
-	if (late_ns < 0 || hw_device_state(d) != HW_STATE_ONLINE || !hw_form_judges(m, d) || !hw_parent_rests(m, i))
+	bool lacks = hw_parent_peers_may_prove(m, now, d);
+	if (late_ns < 0 || hw_device_state(d) != HW_STATE_ONLINE || !hw_form_judges(m, d) ||
+	    !(lacks || hw_parent_rests(m, i)))
 		return false;
 	unsigned p = hw_device_partition(d);
 	struct hw_group_judging *found = &m->form[d->group].found;
 	found->judged = true;
+	m->form[d->group].counted += lacks && hw_gate_owns(m, d);
 	hw_partitions_add(&found->online, p);
 	hw_partitions_add(&m->unjudged.found_in, p);
 	if (late_ns >= m->conf.blind_lasts_ms * HW_NS_PER_MS)
@@ -259,7 +266,7 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 		count_blind(m, now, d);
 		return;
 	}
-	if (m->parents.names && count_resting(m, now, i, d))
+	if ((m->parents.names || hw_parent_may_be_proven(m)) && count_resting(m, now, i, d))
 		return;
 	if (hw_form_judges(m, d) || hw_monitor_is_keyed(m, d)) {
 		f->found.judged |= hw_form_judges(m, d);

@@ -79,6 +79,7 @@ void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form);
 struct hw_form_was {
 	uint64_t form;
 	int64_t timeout_ms, timeout_max_ms;
+	uint32_t proves; /* hw_group_proves(); 0 of a retired group */
 	bool unheard;
 };
 int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was);

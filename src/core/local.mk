@@ -39,6 +39,7 @@ libheartwheel_a_SOURCES = \
 	src/core/pages.c \
 	src/core/parent_death.c \
 	src/core/parent_intake.c \
+	src/core/parent_peers.c \
 	src/core/parent_wait.c \
 	src/core/parents.c \
 	src/core/partition.c \

@@ -57,6 +57,9 @@ struct hw_form {
 	 * of their old groups. A device that is heard in this group after moved_until_ns (group's seeing clock) has
 	 * this group's timeout alone. */
 	int64_t moved_timeout_ms, moved_until_ns;
+	/* Partitions with a parent of the group that its children prove: on this node as of the last check, as found so
+	 * far in this one, and on other nodes (parent_peers.h). */
+	struct hw_partitions proven, proven_found, proven_there;
 	bool unsure;                /* in this round: a value of the group's `while` is unknown */
 	struct hw_mono blind_at;    /* since when the rounds below have found the group blind alone; 0: it is not */
 	uint32_t left_out;          /* number of unjudged devices without a record, in the last round */
@@ -134,6 +137,9 @@ struct hw_family {
 	struct hw_mono checked;
 	bool checking;
 	uint32_t at_parent, at_wait, kept;
+	bool counts, counted;   /* parent_peers.h: this check began after loading; such a check is complete */
+	int64_t lacks_until_ns; /* monitor's seeing clock: this node may lack a group that proves parents on another
+	                         * node; INT64_MAX: it lacks one now */
 };
 
 struct hw_monitor {

@@ -17,6 +17,7 @@
 #include "arm.h"
 #include "door.h"
 #include "form.h"
+#include "parent_peers.h"
 #include "parent_wait.h"
 
 #define LONG_AGO (INT64_MIN / 4)
@@ -256,7 +257,7 @@ static void doubt(struct hw_monitor *m, struct hw_now now, struct hw_parent *p, 
 /* Called when the scan is over. */
 static void conclude(struct hw_monitor *m, struct hw_parent *p, struct hw_evidence *e)
 {
-	e->deaf = p->rests = p->unheard;
+	e->deaf |= p->rests = p->unheard;
 	e->unheard = p->unsure;
 	e->wait_ns = p->wait_ns;
 	m->unjudged.any |= p->rests && m->conf.several;
@@ -269,7 +270,9 @@ bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, struct
 	if (hw_device_state(d) != HW_STATE_ONLINE || d->flags & HW_FLAG_GOODBYE ||
 	    hw_monitor_deadline(m, now, d).ns > hw_monitor_seen(m, now).ns)
 		return true;
-	struct hw_parent *p = parent_of(m, i, &parent);
+	e->deaf = hw_parent_peers_may_prove(m, now, d);
+	m->unjudged.any |= e->deaf;
+	struct hw_parent *p = m->family.proving ? parent_of(m, i, &parent) : NULL;
 	if (!p)
 		return true;
 	if (p->scan.left == 0) {
@@ -287,7 +290,7 @@ bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, struct
 		if (proves(m, now, d, child)) {
 			p->first = bond;
 			p->scan.left = 0;
-			p->unheard = p->unsure = false;
+			p->unheard = p->unsure = e->deaf = false;
 			break;
 		}
 		if (p->unheard || (child->group == doubted && !hw_form_is_unheard(m, child)))

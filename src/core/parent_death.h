@@ -31,9 +31,15 @@ bool hw_parent_take_next(struct hw_monitor *m, struct hw_now now, unsigned *budg
  * children.
  *
  * If no child proves the device, but an online child cannot be heard here, sets e->deaf. If it is not known yet whether
- * the children's groups hear, sets e->unheard and e->wait_ns.
+ * the children's groups hear, sets e->unheard and e->wait_ns. Also sets e->deaf if another node may prove the device
+ * (parent_peers.h).
  */
 #define HW_PARENT_SCAN 16
+/* Whether hw_parent_prove() must be called. */
+static inline bool hw_parent_may_be_proven(const struct hw_monitor *m)
+{
+	return m->family.proving || m->family.lacks_until_ns > 0;
+}
 bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_evidence *e, unsigned *budget);
 /* Whether a device was not judged at its deadline because of its children. */
 bool hw_parent_rests(const struct hw_monitor *m, uint32_t i);

@@ -16,6 +16,7 @@
 
 #include "arm.h"
 #include "out.h"
+#include "parent_peers.h"
 
 #define CHECK_NS      HW_NS_PER_S
 #define WAITS_MAX     100000 /* as many as the stream has entries */
@@ -122,13 +123,15 @@ static bool goes_on(struct hw_monitor *m, const struct hw_parent_wait *w)
 	return any;
 }
 
-static bool check_on(struct hw_monitor *m)
+static bool check_on(struct hw_monitor *m, unsigned *budget)
 {
 	struct hw_family *f = &m->family;
 	if (f->at_parent < hw_registry_bound(m->parents.names)) {
 		struct hw_parent *p = &m->parents.parent[f->at_parent++];
-		if (p->children > 0)
+		if (p->children > 0) {
 			check_parent(m, p);
+			hw_parent_peers_check(m, p, budget);
+		}
 		return true;
 	}
 	if (f->at_wait < f->n_waits) {
@@ -138,6 +141,7 @@ static bool check_on(struct hw_monitor *m)
 		return true;
 	}
 	f->n_waits = f->kept;
+	hw_parent_peers_end(m);
 	return f->checking = false;
 }
 
@@ -158,10 +162,11 @@ bool hw_parent_check_next(struct hw_monitor *m, struct hw_now now, unsigned *bud
 		f->checking = true;
 		f->checked = now.mono;
 		f->at_parent = f->at_wait = f->kept = 0;
+		hw_parent_peers_begin(m);
 	}
 	(*budget)--;
 	for (unsigned k = 0; k < 16 && m->outs_n == 0; k++)
-		if (!check_on(m))
+		if (!check_on(m, budget))
 			break;
 	return true;
 }

@@ -14,6 +14,8 @@ struct hw_node_group {
 	char *name; /* owned by the list */
 	uint64_t form;
 	int64_t timeout_ms, timeout_max_ms;
+	uint32_t proves;             /* hw_group_proves() */
+	struct hw_partitions proven; /* partitions with parents that their children prove there */
 	struct hw_partitions
 		unjudged; /* partitions with online devices of the group that the other node cannot judge */
 };

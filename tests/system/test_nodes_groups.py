@@ -129,6 +129,67 @@ def test_a_rolling_reload(env):
         assert a.status()["unjudged"] == b.status()["unjudged"] == 0
 
 
+VALVES = ["v%d" % k for k in range(2 * N)]
+GATEWAYS = ["g%d" % k for k in range(N)]
+
+
+def family(env, filters="plant", valves="child_proves = yes\n"):
+    """A group of gateways, and a group of valves behind them; `valves`: more lines of the latter, None: without it."""
+    text = "\n[group gateways]\nheartbeat = %s/gw/{id}/up\nstatus = %s/family/{id}/status\ntimeout = 2s\n" % (env.root, env.root)
+    if valves is not None:
+        text += "\n[group valves]\nheartbeat = %s/%s/{gw}/{id}/up\nstatus = %s/family/{id}/status\ntimeout = 2s\nparent = {gw}\n%s" % (
+            env.root, filters, env.root, valves)
+    return text
+
+
+LACKS = {"lacks the group": {"valves": None}, "has other filters": {"filters": "elsewhere"},
+         "has other rules": {"valves": "parent_death = note\n"}}
+
+
+@pytest.mark.parametrize("how", LACKS)
+def test_gateways_that_only_one_node_can_prove(env, how):
+    """A rolling reload adds the group of the gateways' children, or changes it, or removes it. Meanwhile only one node receives
+    the children that prove their gateways. The other calls no gateway offline; the node that hears the children finds a death."""
+    a, b = (node(env, "%s-%s" % (env.node, k), mqtt={"reconnect_grace": "500ms"}) for k in "ab")
+    plain = {d: d.conf.read_text() for d in (a, b)}
+
+    def configure(d, **keys):
+        d.rewrite(plain[d] + family(env, **keys))
+
+    def reload(d, **keys):
+        configure(d, **keys)
+        assert d.ctl("reload").returncode == 0
+
+    configure(a)
+    configure(b, **LACKS[how])
+    for d in (a, b):
+        d.start(seeing=False)
+    valves = {g: Beating(env.publisher, ["%s/plant/%s/%s/up" % (env.root, g, v) for v in VALVES[k::N]], 0.3)
+              for k, g in enumerate(GATEWAYS)}
+    for beats in valves.values():
+        beats.__enter__()
+    try:
+        wait_until(lambda: all_online(env, VALVES), 30, "the valves to be online")
+        wait_until(lambda: b.node in {owner_of(env, g) for g in GATEWAYS}, 30, "the second to own some of the gateways")
+        for g in GATEWAYS:
+            env.publisher.publish("%s/gw/%s/up" % (env.root, g), b"", 1)
+        wait_until(lambda: all_online(env, GATEWAYS), 10, "the gateways to be online")
+        throughout(lambda: not offline(env), 10, "no device is called offline: %s" % offline(env))
+        wait_until(lambda: all(owner_of(env, g) == a.node for g in GATEWAYS), 15, "the node that hears the valves to own them")
+        assert "group 'gateways': unjudged" in b.log()
+        valves.pop(GATEWAYS[0]).__exit__(None, None, None)
+        dead = sorted([GATEWAYS[0]] + VALVES[0::N])
+        wait_until(lambda: offline(env) == dead, 30, "the deaths to be found: %s" % offline(env))
+        for d, keys in ((b, {}), (a, LACKS[how])):
+            reload(d, **keys)
+            throughout(lambda: offline(env) == dead, 8, "no other device is called offline: %s" % offline(env))
+        wait_until(lambda: a.status()["unjudged"] == b.status()["unjudged"] == 0, 15)
+    finally:
+        for beats in valves.values():
+            beats.__exit__(None, None, None)
+    wait_until(lambda: set(GATEWAYS) <= set(offline(env)), 30, "all gateways to be offline: %s" % offline(env))
+
+
 def test_of_two_timeouts_the_longer_one(env):
     """Of two timeouts the longer one applies, also after the node that has it is killed. The pumps beat more slowly than the
     shorter timeout, on purpose, so they are not among the devices whose gaps make a run void."""

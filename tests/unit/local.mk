@@ -49,6 +49,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_origin \
 	tests/unit/test_pace \
 	tests/unit/test_packet \
+	tests/unit/test_parent_peers \
 	tests/unit/test_parents \
 	tests/unit/test_pages \
 	tests/unit/test_past \

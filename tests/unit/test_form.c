@@ -361,7 +361,7 @@ static bool is_untold(void)
 /* Only nodes with other groups may fail to hear a device. One round may count what the owner is about to report. */
 START_TEST(an_offline_device_that_is_heard_here_is_untold)
 {
-	const struct hw_peer_group peer = {"default", 30000, 100000};
+	const struct hw_peer_group peer = {.name = "default", .timeout_ms = 30000, .timeout_max_ms = 100000};
 	told_in("default", 0, 5);
 	struct hw_event e = entry("a", HW_STATE_OFFLINE, 6);
 	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
@@ -636,7 +636,9 @@ END_TEST
 
 START_TEST(of_the_timeouts_that_nodes_have_the_longest_is_in_force)
 {
-	const struct hw_peer_group peers[] = {{"default", 90000, 100000}, {"default", 60000, 90000000}, {"none", 1, 1}};
+	const struct hw_peer_group peers[] = {{.name = "default", .timeout_ms = 90000, .timeout_max_ms = 100000},
+	                                      {.name = "default", .timeout_ms = 60000, .timeout_max_ms = 90000000},
+	                                      {.name = "none", .timeout_ms = 1, .timeout_max_ms = 1}};
 	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	hw_monitor_peer_groups(w->m, peers, 3, true);
@@ -659,7 +661,7 @@ END_TEST
 
 START_TEST(a_shorter_timeout_elsewhere_is_not_in_force)
 {
-	const struct hw_peer_group peer = {"default", 1000, 1000};
+	const struct hw_peer_group peer = {.name = "default", .timeout_ms = 1000, .timeout_max_ms = 1000};
 	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	hw_monitor_peer_groups(w->m, &peer, 1, true);

@@ -9,11 +9,13 @@
 #include <string.h>
 
 #include "cluster_priv.h"
+#include "daemon/loop/clock.h"
 #include "daemon/visibility/unjudged.h"
 #include "nodes/claims.h"
 #include "nodes/place.h"
 
 #define TIMEOUT_DIGITS "%15" SCNd64
+#define PROVES         " proves:"
 
 static struct hw_cluster_forms *forms_of(const struct hw_app *a)
 {
@@ -40,13 +42,14 @@ static void add_groups(struct hw_app *a, cJSON *entry)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
 	cJSON *groups = cJSON_AddObjectToObject(entry, "groups");
-	char text[64];
+	char text[96], proves[32];
 	for (size_t k = 0; groups && k < g->n_order; k++) {
 		const struct hw_group *one = g->all[g->order[k]];
+		snprintf(proves, sizeof(proves), PROVES "%08" PRIx32, hw_group_proves(one));
 		/* Other nodes may hear a group that is blind only on this node. So the entry marks the group as
 		 * blind. */
-		snprintf(text, sizeof(text), "%08" PRIx32 " %" PRId64 " %" PRId64 "%s", (uint32_t)one->form_hash,
-		         one->timeout_ms, one->timeout_max_ms,
+		snprintf(text, sizeof(text), "%08" PRIx32 " %" PRId64 " %" PRId64 "%s%s", (uint32_t)one->form_hash,
+		         one->timeout_ms, one->timeout_max_ms, hw_group_proves(one) ? proves : "",
 		         hw_monitor_group_is_deaf(a->monitor, g->order[k]) ||
 		                         hw_monitor_group_upstream(a->monitor, g->order[k])
 		                 ? " blind"
@@ -80,6 +83,19 @@ static void add_unjudged(const struct hw_app *a, cJSON *entry)
 	}
 }
 
+/* Left out while this node does not know it. Other nodes then keep the last value. */
+static void add_proven(const struct hw_app *a, cJSON *entry)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	if (hw_app_stands_by(a) || !hw_monitor_proven_known(a->monitor))
+		return;
+	cJSON *by_group = cJSON_AddObjectToObject(entry, "proven_in");
+	for (size_t k = 0; by_group && k < g->n_order; k++) {
+		const struct hw_partitions in = hw_monitor_proven_in(a->monitor, g->order[k]);
+		add_set(by_group, g->all[g->order[k]]->name, &in);
+	}
+}
+
 /* Devices that the owner of the fleet needs room for. */
 static int64_t n_known(const struct hw_app *a)
 {
@@ -89,6 +105,7 @@ static int64_t n_known(const struct hw_app *a)
 }
 
 static void decide(struct hw_app *a);
+static void apply_forms(struct hw_app *a);
 
 void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
 {
@@ -96,6 +113,7 @@ void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
 	const struct hw_partitions unstored = hw_monitor_unstored_in(a->monitor);
 	decide(a);
 	add_groups(a, entry);
+	apply_forms(a);
 	add_set(entry, "unable", &f->unable);
 	if (*f->better)
 		cJSON_AddStringToObject(entry, "better", f->better);
@@ -105,18 +123,32 @@ void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
 	cJSON_AddNumberToObject(entry, "max_devices", (double)a->conf->max_devices);
 	cJSON_AddNumberToObject(entry, "known", (double)n_known(a));
 	add_unjudged(a, entry);
+	add_proven(a, entry);
 	hw_app_unjudged_add(a, entry);
 }
 
 /* --- entries of other nodes ------------------------------------------------------ */
 
+static void free_groups(struct hw_node_group *all, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		free(all[k].name);
+	free(all);
+}
+
 static void forget_groups(struct hw_cluster_forms *f, size_t i)
 {
-	for (size_t k = 0; k < f->of[i].n; k++)
-		free(f->of[i].all[k].name);
-	free(f->of[i].all);
+	free_groups(f->of[i].all, f->of[i].n);
 	f->of[i].all = NULL;
 	f->of[i].n = 0;
+}
+
+static struct hw_node_group *find_group(struct hw_node_group *all, size_t n, const char *name, size_t len)
+{
+	for (size_t k = 0; k < n; k++)
+		if (strlen(all[k].name) == len && memcmp(all[k].name, name, len) == 0)
+			return &all[k];
+	return NULL;
 }
 
 static bool read_form(const cJSON *item, struct hw_node_group *out)
@@ -129,6 +161,9 @@ static bool read_form(const cJSON *item, struct hw_node_group *out)
 	    out->timeout_ms < 0 || out->timeout_ms > HW_TIMEOUT_MAX_MS || out->timeout_max_ms < 0 ||
 	    out->timeout_max_ms > HW_TIMEOUT_MAX_MS)
 		return false;
+	const char *proves = strstr(text, PROVES);
+	if (proves && sscanf(proves, PROVES "%8" SCNx32, &out->proves) != 1)
+		return false;
 	out->form = form;
 	out->name = strdup(item->string);
 	return out->name != NULL;
@@ -136,14 +171,22 @@ static bool read_form(const cJSON *item, struct hw_node_group *out)
 
 static void read_groups(struct hw_cluster_forms *f, size_t i, const cJSON *groups)
 {
+	struct hw_node_group *was = f->of[i].all;
+	size_t n_was = f->of[i].n;
 	const cJSON *item;
-	forget_groups(f, i);
 	f->of[i].all = calloc((size_t)cJSON_GetArraySize(groups) + 1, sizeof(*f->of[i].all));
+	f->of[i].n = 0;
 	cJSON_ArrayForEach(item, groups)
 	{
-		if (f->of[i].all && f->of[i].n < HW_GROUPS_MAX && read_form(item, &f->of[i].all[f->of[i].n]))
-			f->of[i].n++;
+		struct hw_node_group *to = f->of[i].all ? &f->of[i].all[f->of[i].n] : NULL;
+		if (!to || f->of[i].n == HW_GROUPS_MAX || !read_form(item, to))
+			continue;
+		f->of[i].n++;
+		const struct hw_node_group *old = find_group(was, n_was, to->name, strlen(to->name));
+		if (old)
+			to->proven = old->proven;
 	}
+	free_groups(was, n_was);
 }
 
 static const struct hw_partitions all_partitions = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
@@ -173,6 +216,21 @@ static void read_unjudged(struct hw_cluster_forms *f, size_t i, const cJSON *by_
 	}
 }
 
+/* A node that still loads does not publish the set, and the last one stays in force. */
+static void read_proven(struct hw_cluster_forms *f, size_t i, const cJSON *by_group)
+{
+	static const struct hw_partitions none;
+	bool proves = false;
+	for (size_t k = 0; k < f->of[i].n; k++)
+		proves |= f->of[i].all[k].proves != 0;
+	for (size_t k = 0; k < f->of[i].n && (by_group || !proves); k++) {
+		struct hw_node_group *group = &f->of[i].all[k];
+		const struct hw_partitions was = group->proven;
+		read_set(cJSON_GetObjectItemCaseSensitive(by_group, group->name), &none, &group->proven);
+		f->changed |= memcmp(&was, &group->proven, sizeof(was)) != 0;
+	}
+}
+
 static bool differs(const struct hw_app *a, size_t i)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
@@ -188,21 +246,30 @@ static bool any_differs(const struct hw_app *a)
 	return any;
 }
 
-/* Passes to the core the timeouts on other nodes, and whether a member has other groups. */
+/* Passes to the core the groups on other nodes, and whether a member has other groups, if this has changed. */
 static void apply_forms(struct hw_app *a)
 {
-	const struct hw_cluster_forms *f = forms_of(a);
+	struct hw_cluster_forms *f = forms_of(a);
+	bool differ = any_differs(a);
 	size_t n = 0, all = 0;
+	if (!f->changed && differ == f->differ)
+		return;
 	for (size_t i = 0; i < f->n; i++)
 		all += f->of[i].n;
 	struct hw_peer_group *peers = calloc(all + 1, sizeof(*peers));
 	if (!peers)
-		return; /* tried again when an entry changes */
+		return; /* tried again with the next entry */
 	for (size_t i = 0; i < f->n; i++)
-		for (size_t k = 0; k < f->of[i].n; k++)
-			peers[n++] = (struct hw_peer_group){f->of[i].all[k].name, f->of[i].all[k].timeout_ms,
-			                                    f->of[i].all[k].timeout_max_ms};
-	hw_monitor_peer_groups(a->monitor, peers, n, f->differ);
+		for (size_t k = 0; k < f->of[i].n; k++) {
+			const struct hw_node_group *group = &f->of[i].all[k];
+			peers[n++] = (struct hw_peer_group){group->name, group->timeout_ms, group->timeout_max_ms,
+			                                    group->form, group->proves,     group->proven};
+		}
+	f->differ = differ;
+	f->changed = false;
+	hw_monitor_peer_groups(a->monitor, peers, n, differ);
+	if (hw_monitor_peer_proofs(a->monitor, hw_app_now(), peers, n))
+		hw_app_cluster_reread(a, false);
 	free(peers);
 }
 
@@ -251,6 +318,7 @@ void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *js
 	if (i < f->n) {
 		read_set(cJSON_GetObjectItemCaseSensitive(entry, "untold"), &none, &f->of[i].unstored);
 		read_unjudged(f, i, cJSON_GetObjectItemCaseSensitive(entry, "unjudged_in"));
+		read_proven(f, i, cJSON_GetObjectItemCaseSensitive(entry, "proven_in"));
 	}
 	if (i < f->n) {
 		f->of[i].was_deaf = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(entry, "was_deaf"));
@@ -262,20 +330,7 @@ void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *js
 		snprintf(f->of[i].better, sizeof(f->of[i].better), "%s", better ? better : "");
 	free(text);
 	cJSON_Delete(entry);
-	bool differ = any_differs(a);
-	if (f->changed || differ != f->differ) {
-		f->differ = differ;
-		f->changed = false;
-		apply_forms(a);
-	}
-}
-
-static const struct hw_node_group *form_in(const struct hw_cluster_forms *f, size_t i, const char *group, size_t len)
-{
-	for (size_t k = 0; k < f->of[i].n; k++)
-		if (strlen(f->of[i].all[k].name) == len && memcmp(f->of[i].all[k].name, group, len) == 0)
-			return &f->of[i].all[k];
-	return NULL;
+	apply_forms(a);
 }
 
 /* The node's entry was not read yet, or was removed. */
@@ -295,7 +350,7 @@ uint64_t hw_app_cluster_form(const struct hw_app *a, const char *node, size_t no
 	struct hw_cluster_forms *f = forms_of(a);
 	size_t i = find(f, node, node_len);
 	f->unsaid |= i == f->n && is_stranger(a, node, node_len);
-	const struct hw_node_group *form = i < f->n ? form_in(f, i, group, group_len) : NULL;
+	const struct hw_node_group *form = i < f->n ? find_group(f->of[i].all, f->of[i].n, group, group_len) : NULL;
 	return form ? form->form : 0;
 }
 

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Parents that their children prove on other nodes only (src/core/parent_peers.h). */
+#include "../suite.h"
+#include "gate_world.h"
+
+static const char *const gateways[] = {"gw/{id}/up"};
+static const char *const valves[] = {"plant/{gw}/{id}/up"};
+static const char *const parent[] = {"gateway-{gw}"};
+
+static struct hw_group_spec groups[2];
+
+/* A node of a mirror that owns all partitions. It has the groups `gateways` and, if `n` is 2, `valves`. */
+static void begin(size_t n)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.several = true;
+	conf.blind_lasts_ms = 4000;
+	groups[0] = world_group("gateways", 30000);
+	groups[0].heartbeat = gateways;
+	groups[0].n_heartbeat = 1;
+	groups[1] = world_group("valves", 20000);
+	groups[1].heartbeat = valves;
+	groups[1].n_heartbeat = 1;
+	groups[1].parents = parent;
+	groups[1].n_parents = 1;
+	groups[1].child_proves = true;
+	w = world_new(&conf, groups, n);
+	world_connect(w);
+	for (unsigned k = 0; k < HW_PARTITIONS; k++)
+		hw_monitor_role(w->m, k, HW_ROLE_AUTHORITATIVE, 7);
+	world_drain(w);
+}
+
+static void reconfigure(size_t n)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.several = true;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, n), 0);
+}
+
+/* The groups of another node that has both: its form of the valves differs by `other`. It proves gateway-a if
+ * `proves`. */
+static bool peer(uint64_t other, bool proves)
+{
+	struct hw_groups both;
+	hw_groups_init(&both);
+	ck_assert_int_eq(hw_groups_set(&both, groups, 2), 0);
+	struct hw_peer_group peers[2];
+	for (int k = 0; k < 2; k++)
+		peers[k] = (struct hw_peer_group){.name = both.all[k]->name,
+		                                  .form = both.all[k]->form_hash + (k ? other : 0),
+		                                  .proves = hw_group_proves(both.all[k])};
+	if (proves)
+		hw_partitions_add(&peers[0].proven, hw_partition_of("gateway-a", 9));
+	bool reread = hw_monitor_peer_proofs(w->m, w->now, peers, 2);
+	hw_groups_fini(&both);
+	return reread;
+}
+
+static bool is_late(void)
+{
+	ck_assert(hw_monitor_count_unjudged(w->m, w->now, 1000));
+	struct hw_group_judging is = hw_monitor_judging(w->m, 0);
+	return hw_partitions_has(&is.late, hw_partition_of("gateway-a", 9));
+}
+
+static void up(void)
+{
+	world_say(w, "gw/gateway-a/up", "", false);
+	world_say(w, "gw/gateway-b/up", "", false);
+	ck_assert_uint_ne(hw_partition_of("gateway-a", 9), hw_partition_of("gateway-b", 9));
+}
+
+/* This node lacks the children's group, or has it in another form. */
+START_TEST(test_a_parent_that_another_node_proves_is_unjudged)
+{
+	begin(_i == 0 ? 1 : 2);
+	peer((uint64_t)_i, true);
+	up();
+	world_pass(w, 31 * S);
+	ck_assert(world_is(w, "gateway-b", HW_STATE_OFFLINE));
+	ck_assert(!is_late());
+	ck_assert_uint_eq(hw_monitor_unjudged_of(w->m, 0), 1);
+	world_pass(w, 5 * S);
+	ck_assert(is_late());
+	world_pass(w, 60 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	peer((uint64_t)_i, false); /* the other node proves it no more */
+	world_pass(w, 31 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->transitions[HW_REASON_TIMEOUT], 2);
+	ck_assert(!is_late());
+}
+END_TEST
+
+START_TEST(test_a_goodbye_counts_all_the_same)
+{
+	begin(1);
+	peer(0, true);
+	up();
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	world_pass(w, S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(test_nodes_with_the_same_groups_judge)
+{
+	begin(2);
+	ck_assert(!peer(0, true));
+	up();
+	world_pass(w, 31 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+/* A reload adds the group. The children become known with their next heartbeats; until then the parent is not judged.
+ */
+START_TEST(test_the_children_of_a_new_group_have_time_to_be_heard)
+{
+	begin(1);
+	peer(0, true);
+	up();
+	world_pass(w, 29 * S);
+	reconfigure(2);
+	world_pass(w, 10 * S);
+	ck_assert(peer(0, true)); /* read the store again */
+	ck_assert(!peer(0, true));
+	world_pass(w, 19 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	world_say(w, "plant/a/v/up", "", false);
+	world_pass(w, 19 * S);
+	world_say(w, "plant/a/v/up", "", false);
+	world_pass(w, 29 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	world_pass(w, 31 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+/* A reload removes the group. This node rests at once, before the other nodes' groups are compared again. */
+START_TEST(test_a_removed_group)
+{
+	begin(2);
+	peer(0, true);
+	up();
+	world_say(w, "plant/a/v/up", "", false);
+	world_pass(w, 15 * S);
+	reconfigure(1);
+	world_pass(w, 40 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	ck_assert(world_is(w, "gateway-b", HW_STATE_OFFLINE));
+}
+END_TEST
+
+/* The set that this node publishes: partitions of online parents with an online child that proves them. */
+START_TEST(test_the_proven_partitions)
+{
+	begin(2);
+	unsigned at = hw_partition_of("gateway-a", 9);
+	ck_assert(hw_monitor_proven_known(w->m));
+	up();
+	for (int k = 0; k < 40; k++) {
+		char topic[32];
+		snprintf(topic, sizeof(topic), "plant/a/v%d/up", k);
+		world_say(w, topic, "", false);
+	}
+	world_pass(w, 2 * S);
+	struct hw_partitions in = hw_monitor_proven_in(w->m, 0);
+	ck_assert(hw_partitions_has(&in, at));
+	ck_assert_uint_eq(hw_partitions_count(&in), 1);
+	world_pass(w, 15 * S);
+	world_say(w, "plant/a/v17/up", "", false);
+	world_pass(w, 10 * S); /* the others are offline */
+	ck_assert(world_is(w, "v18", HW_STATE_OFFLINE));
+	in = hw_monitor_proven_in(w->m, 0);
+	ck_assert(hw_partitions_has(&in, at));
+	world_pass(w, 12 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	in = hw_monitor_proven_in(w->m, 0);
+	ck_assert(!hw_partitions_any(&in));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("parent_peers");
+	TCase *t = tcase_create("core");
+	tcase_add_checked_fixture(t, NULL, teardown);
+	tcase_add_loop_test(t, test_a_parent_that_another_node_proves_is_unjudged, 0, 2);
+	tcase_add_test(t, test_a_goodbye_counts_all_the_same);
+	tcase_add_test(t, test_nodes_with_the_same_groups_judge);
+	tcase_add_test(t, test_the_children_of_a_new_group_have_time_to_be_heard);
+	tcase_add_test(t, test_a_removed_group);
+	tcase_add_test(t, test_the_proven_partitions);
+	suite_add_tcase(s, t);
+	return suite_run(s);
+}
