@@ -82,6 +82,7 @@ struct hw_group_spec {
 	const char *id_prefix; /* NULL or "": none */
 	int64_t timeout_ms;
 	int64_t timeout_max_ms;
+	int64_t first_within_ms; /* an expected device that was not heard for so long is unseen; 0: never */
 	int64_t goodbye_delay_ms;
 	int64_t max_age_ms;        /* 0: off */
 	unsigned max_offline_rate; /* per second; 0: off */
@@ -122,6 +123,7 @@ struct hw_group {
 	char *id_prefix;        /* never NULL */
 	size_t id_prefix_len;
 	int64_t timeout_ms, timeout_max_ms, max_age_ms;
+	int64_t first_within_ms;
 	int64_t goodbye_delay_ms; /* at least 2 s if bridged */
 	unsigned max_offline_rate, online_after;
 	enum hw_format format;

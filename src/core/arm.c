@@ -12,9 +12,7 @@
 #include "form.h"
 #include "probe_time.h"
 
-/* Returns the end of the last lossy blindness of the monitor or of the group, whichever is later, on the group's
- * clock. */
-static int64_t lossy_end_ns(const struct hw_monitor *m, uint16_t group)
+int64_t hw_monitor_lossy_end_ns(const struct hw_monitor *m, uint16_t group)
 {
 	struct hw_seen end = m->sight.blind.lossy_end;
 	if (!m->hearing.clocks_differ)
@@ -39,7 +37,7 @@ int64_t hw_monitor_silent_from(const struct hw_monitor *m, const struct hw_devic
 struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
-	int64_t from = hw_monitor_silent_from(m, d), lossy_end = lossy_end_ns(m, d->group);
+	int64_t from = hw_monitor_silent_from(m, d), lossy_end = hw_monitor_lossy_end_ns(m, d->group);
 	/* Silence from before this run counts for at most one timeout (load.c). The timeout may be shorter since a
 	 * reload, so the limit is applied again here. */
 	if (from < m->started.ns - timeout_ns)

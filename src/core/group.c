@@ -319,6 +319,7 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 		return -ENOMEM;
 	*group = (struct hw_group){.timeout_ms = spec->timeout_ms,
 	                           .timeout_max_ms = spec->timeout_max_ms,
+	                           .first_within_ms = spec->first_within_ms,
 	                           .goodbye_delay_ms = spec->goodbye_delay_ms,
 	                           .max_age_ms = spec->max_age_ms,
 	                           .max_offline_rate = spec->max_offline_rate,

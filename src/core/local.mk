@@ -14,6 +14,7 @@ libheartwheel_a_SOURCES = \
 	src/core/due.c \
 	src/core/entry.c \
 	src/core/evidence.c \
+	src/core/expected.c \
 	src/core/field.c \
 	src/core/filter_index.c \
 	src/core/follow.c \
@@ -54,6 +55,7 @@ libheartwheel_a_SOURCES = \
 	src/core/timeout.c \
 	src/core/topic.c \
 	src/core/transition.c \
+	src/core/unseen.c \
 	src/core/upstream.c \
 	src/core/verdict.c \
 	src/core/wheel.c

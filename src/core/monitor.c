@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "form.h"
+#include "heartwheel/expected.h"
 #include "left_out.h"
 #include "monitor_priv.h"
 #include "parent_intake.h"
@@ -159,7 +160,8 @@ struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const stru
 	hw_wheel_init(&m->key_wheel, NULL, sizeof(struct hw_device), hw_tick_floor(hw_monitor_key_seen(m, now)));
 	hw_upstream_ask(&m->upstream);
 	m->registry = hw_registry_new(key);
-	if (!m->registry || set_groups(m, now, groups, n)) {
+	m->expected = hw_expected_new(key);
+	if (!m->registry || !m->expected || set_groups(m, now, groups, n)) {
 		hw_monitor_free(m);
 		return NULL;
 	}
@@ -170,6 +172,7 @@ void hw_monitor_free(struct hw_monitor *m)
 {
 	if (!m)
 		return;
+	hw_expected_free(m->expected);
 	hw_registry_free(m->registry);
 	hw_groups_fini(&m->groups);
 	hw_hearing_fini(&m->hearing);
@@ -255,6 +258,7 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
 	m->stats.count[HW_STATE_PROVISIONAL]++;
 	m->group_stats[group].count[HW_STATE_PROVISIONAL]++;
 	hw_parent_added(m, *i);
+	hw_unseen_added(m, *i);
 	return 0;
 }
 

@@ -146,6 +146,7 @@ struct hw_monitor {
 	struct hw_monitor_conf conf;
 	struct hw_gate gate;
 	struct hw_registry *registry;
+	struct hw_expected *expected; /* unseen.c */
 	struct hw_wheel wheel;
 	struct hw_groups groups;
 	struct hw_group_stats *group_stats; /* an element per group: groups.n of them */
@@ -219,6 +220,9 @@ struct hw_monitor {
 /* Creates a record for an id in a group, in HW_STATE_PROVISIONAL, and counts it. Returns 0, or -ENOSPC or -ENOMEM,
  * which are counted as refused. */
 int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t len, uint32_t *i);
+
+/* Called when a record was made: takes the timeout of the inventory (unseen.c). */
+void hw_unseen_added(struct hw_monitor *m, uint32_t device);
 
 /* Called when a device is armed, with its own timeout (0: none). The regular interval of barriers follows the
  * shortest own timeout. */

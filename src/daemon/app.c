@@ -18,6 +18,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/reload.h"
 #include "daemon/config/specs.h"
+#include "daemon/inventory/inventory.h"
 #include "daemon/loop/reports.h"
 #include "daemon/loop/turn.h"
 #include "daemon/loop/wall_clock.h"
@@ -140,6 +141,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_app_unjudged_tick(a, now);
 	hw_app_left_out_tick(a, now);
 	hw_app_retained_tick(a, now);
+	hw_app_inventory_tick(a, now);
 }
 
 /* Called at each tick. During a stop the ticks are shorter, so that its end is detected soon. Work that is due each
@@ -213,9 +215,9 @@ static int make_monitor(struct hw_app *a)
 static int make_parts(struct hw_app *a)
 {
 	static int (*const makes[])(struct hw_app *) = {
-		hw_app_broker_new,   hw_app_store_new,      hw_app_probes_new,
-		hw_app_reports_new,  hw_app_visibility_new, hw_app_wall_clock_new,
-		hw_prefix_guard_new, make_monitor,          hw_app_retained_new};
+		hw_app_broker_new,     hw_app_store_new,      hw_app_probes_new,   hw_app_reports_new,
+		hw_app_visibility_new, hw_app_wall_clock_new, hw_prefix_guard_new, make_monitor,
+		hw_app_retained_new,   hw_app_inventory_new};
 	int rc = hw_loop_init(&a->loop, &loop_ops, a);
 	if (!rc)
 		rc = hw_app_turn_new(a, on_due);
@@ -256,6 +258,7 @@ static struct hw_settings *take_apart(struct hw_app *a)
 	if (a->redis)
 		hw_redis_free(a->redis);
 	hw_keyspace_free(a->keyspace);
+	hw_app_inventory_free(a);
 	hw_app_probes_free(a);
 	hw_app_visibility_free(a);
 	hw_app_retained_free(a);
@@ -361,6 +364,8 @@ int hw_app_start(struct hw_app *a)
 	int rc = hw_loop_start(&a->loop);
 	if (!rc)
 		rc = hw_app_store_start(a);
+	if (!rc)
+		rc = hw_app_inventory_start(a);
 	if (!rc)
 		rc = hw_app_cluster_start(a);
 	if (!rc && !a->cluster && !hw_prefix_guard_is_waiting(a)) /* a node of a cluster joins first */

@@ -18,6 +18,7 @@
 struct event;
 struct hw_app_broker;
 struct hw_app_cluster;
+struct hw_app_inventory;
 struct hw_app_probes;
 struct hw_app_reports;
 struct hw_app_retained;
@@ -64,6 +65,7 @@ struct hw_app {
 	struct hw_app_reports *reports;       /* reports.h */
 	struct hw_app_wall_clock *wall_clock; /* wall_clock.h */
 	struct hw_prefix_guard *guard;        /* prefix_guard.h */
+	struct hw_app_inventory *inventory;   /* inventory.h */
 	struct hw_app_cluster *cluster;       /* cluster.h; NULL: [cluster] mode = off */
 };
 

@@ -27,6 +27,8 @@ enum hw_limit {
 	HW_LIMIT_CLUSTER_STREAM,
 	HW_LIMIT_CLUSTER_FENCED,
 	HW_LIMIT_GUESSES,
+	HW_LIMIT_INVENTORY,
+	HW_LIMIT_UNSEEN,
 	HW_LIMITS
 };
 static_assert((int)HW_LIMITS <= HW_LOG_KINDS, "the log has room for each kind");

@@ -34,6 +34,9 @@ heartwheeld_SOURCES = \
 	src/daemon/config/lint.c \
 	src/daemon/config/reload.c \
 	src/daemon/config/specs.c \
+	src/daemon/inventory/changes.c \
+	src/daemon/inventory/inventory.c \
+	src/daemon/inventory/inventory_file.c \
 	src/daemon/loop/clock.c \
 	src/daemon/loop/fanout.c \
 	src/daemon/loop/reports.c \
@@ -54,4 +57,4 @@ heartwheeld_SOURCES = \
 	src/daemon/visibility/sightings.c \
 	src/daemon/visibility/unjudged.c \
 	src/daemon/visibility/visibility.c
-heartwheeld_LDADD = libsettings.a $(CONTROL_LIBS) $(MQTT_LIBS) $(REDIS_LIBS) $(RUN_LIBS) $(CONF_LIBS) $(CORE_LIBS)
+heartwheeld_LDADD = libsettings.a $(INVENTORY_LIBS) $(CONTROL_LIBS) $(MQTT_LIBS) $(REDIS_LIBS) $(RUN_LIBS) $(CONF_LIBS) $(CORE_LIBS)

@@ -280,6 +280,7 @@ struct hw_redis {
 	struct hw_monitors monitors;
 	struct hw_sightings sightings;
 	struct hw_hints hints;
+	struct hw_inventory *inventory; /* inventory.c; NULL: not started */
 	struct hw_scripts scripts;
 	bool up, was_up;
 	char server[HW_SERVER_RUN_ID + 1]; /* hw_redis_server() */
@@ -411,6 +412,12 @@ void hw_sightings_lost(struct hw_redis *r);
 
 /* parent_heard.c */
 void hw_hints_lost(struct hw_redis *r);
+
+/* inventory.c */
+void hw_inventory_up(struct hw_redis *r);
+void hw_inventory_lost(struct hw_redis *r);
+void hw_inventory_tick(struct hw_redis *r);
+void hw_inventory_fini(struct hw_redis *r);
 
 /* sight_record.c */
 /* Reads the sight record before this run writes one; then calls `then`. */

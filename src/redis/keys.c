@@ -50,6 +50,9 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->sight = join(prefix, "sight", "");
 	k->parent_heard = join(prefix, "parent_heard", "");
 	k->groups = join(prefix, "groups", "");
+	k->expected = join(prefix, "expected", "");
+	k->unseen = join(prefix, "unseen", "");
+	k->inventory = join(prefix, "inventory", "");
 	k->watched = join(prefix, "watched", "");
 	k->monitor = join(prefix, "monitor:", node_id);
 	k->monitors = join(prefix, "monitors", "");
@@ -63,7 +66,8 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 		k->no_device[i] = join(prefix, device_part[i], "+");
 	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->parent_heard && k->groups &&
 	    k->watched && k->monitor && k->monitors && k->nodes && k->owners && k->nodes_left && k->state_match &&
-	    k->connected_match && k->self_match && k->no_device[0] && k->no_device[1] && k->no_device[2])
+	    k->connected_match && k->self_match && k->expected && k->unseen && k->inventory && k->no_device[0] &&
+	    k->no_device[1] && k->no_device[2])
 		return 0;
 	hw_keys_fini(k);
 	return -ENOMEM;
@@ -78,6 +82,9 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->sight);
 	free(k->parent_heard);
 	free(k->groups);
+	free(k->expected);
+	free(k->unseen);
+	free(k->inventory);
 	free(k->watched);
 	free(k->monitor);
 	free(k->monitors);

@@ -4,7 +4,7 @@
  *
  * - of each device: device:connected:ID, device:disconnected:ID, device:state:ID
  * - shared: device:offline, device:outbox, device:events, device:sight, device:watched,
- *   device:parent_heard, device:groups
+ *   device:parent_heard, device:groups, device:expected, device:unseen, device:inventory
  * - of this monitor: device:monitor:NODE_ID
  * - of standalone monitors: device:monitors
  * - a channel of this run: device:self:NODE_ID:RUN
@@ -27,6 +27,7 @@ struct hw_keys {
 	char *connected_match; /* ... of all connected keys */
 	char *self_match;      /* the pattern of the channels device:self:* of all runs */
 	char *parent_heard, *groups;
+	char *expected, *unseen, *inventory;
 	char *nodes, *owners, *nodes_left;
 	char *no_device[3]; /* by enum hw_device_key: the name of a key that belongs to no device, because no id
 	                     * contains '+' */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libredis.a
-REDIS_LIBS = libredis.a $(NODES_LIBS) $(LINK_LIBS)
+REDIS_LIBS = libredis.a libinventory.a $(NODES_LIBS) $(LINK_LIBS)
 libredis_a_SOURCES = \
 	src/redis/answers.c \
 	src/redis/beside.c \
@@ -13,6 +13,7 @@ libredis_a_SOURCES = \
 	src/redis/events.c \
 	src/redis/flags.c \
 	src/redis/items.c \
+	src/redis/inventory.c \
 	src/redis/kept.c \
 	src/redis/keys.c \
 	src/redis/keyspace.c \
@@ -35,13 +36,15 @@ libredis_a_SOURCES = \
 	src/redis/watched.c
 redis_lua = \
 	src/redis/scripts/claim.lua \
+	src/redis/scripts/inventory.lua \
 	src/redis/scripts/sight_record.lua \
 	src/redis/scripts/monitors.lua \
 	src/redis/scripts/refresh.lua \
 	src/redis/scripts/release.lua \
 	src/redis/scripts/remove.lua \
 	src/redis/scripts/renew.lua \
-	src/redis/scripts/transition.lua
+	src/redis/scripts/transition.lua \
+	src/redis/scripts/unseen.lua
 
 # Put into those that include them.
 redis_lua_parts = \

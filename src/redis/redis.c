@@ -43,6 +43,7 @@ static void on_lost(void *arg, const char *why)
 	hw_monitors_lost(r);
 	hw_sightings_lost(r);
 	hw_hints_lost(r);
+	hw_inventory_lost(r);
 	if (!was && strcmp(text, r->reported) == 0)
 		return;
 	snprintf(r->reported, sizeof(r->reported), "%s", text);
@@ -64,6 +65,7 @@ static void settle(struct hw_redis *r)
 	hw_load_up(r);
 	hw_plan_up(r, again);
 	hw_sightings_send(r);
+	hw_inventory_up(r);
 }
 
 /* Without the right to INFO, the server stays unknown. */
@@ -226,6 +228,7 @@ void hw_redis_tick(struct hw_redis *r)
 	hw_plan_tick(r);
 	hw_load_tick(r);
 	hw_sightings_tick(r);
+	hw_inventory_tick(r);
 }
 
 void hw_redis_compare(struct hw_redis *r)
@@ -340,6 +343,7 @@ void hw_redis_free(struct hw_redis *r)
 	if (!r)
 		return;
 	hw_redis_link_fini(&r->link);
+	hw_inventory_fini(r);
 	hw_load_fini(r);
 	hw_sink_fini(r);
 	hw_eval_fini(&r->sight_record.eval);

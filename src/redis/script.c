@@ -11,6 +11,10 @@ const char *hw_script_text(enum hw_script s)
 		return hw_script_monitors_text;
 	case HW_SCRIPT_REFRESH:
 		return hw_script_refresh_text;
+	case HW_SCRIPT_INVENTORY:
+		return hw_script_inventory_text;
+	case HW_SCRIPT_UNSEEN:
+		return hw_script_unseen_text;
 	default:
 		return hw_script_transition_text;
 	}

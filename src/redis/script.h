@@ -3,7 +3,15 @@
 #ifndef HW_REDIS_SCRIPT_H
 #define HW_REDIS_SCRIPT_H
 
-enum hw_script { HW_SCRIPT_SIGHT_RECORD, HW_SCRIPT_MONITORS, HW_SCRIPT_REFRESH, HW_SCRIPT_TRANSITION, HW_SCRIPTS };
+enum hw_script {
+	HW_SCRIPT_SIGHT_RECORD,
+	HW_SCRIPT_MONITORS,
+	HW_SCRIPT_REFRESH,
+	HW_SCRIPT_TRANSITION,
+	HW_SCRIPT_INVENTORY,
+	HW_SCRIPT_UNSEEN,
+	HW_SCRIPTS
+};
 
 /* The scripts of a cluster: only its nodes load them. */
 enum hw_cluster_script {
@@ -18,6 +26,8 @@ extern const char hw_script_sight_record_text[];
 extern const char hw_script_monitors_text[];
 extern const char hw_script_refresh_text[];
 extern const char hw_script_transition_text[];
+extern const char hw_script_inventory_text[];
+extern const char hw_script_unseen_text[];
 extern const char hw_script_renew_text[];
 extern const char hw_script_claim_text[];
 extern const char hw_script_release_text[];

@@ -7,6 +7,7 @@
 
 #include "daemon/cluster/cluster_priv.h"
 #include "daemon/config/reload.h"
+#include "daemon/inventory/inventory.h"
 #include "daemon/observe.h"
 #include "daemon/store/keys.h"
 #include "daemon/visibility/probes.h"
@@ -517,4 +518,38 @@ int64_t hw_redis_clock(const struct hw_redis *r, struct hw_mono *at)
 void hw_redis_reconfigured(struct hw_redis *r)
 {
 	(void)r; /* each of its refreshes says all */
+}
+
+/* --- of src/daemon/inventory: no simulated world has expected devices */
+
+int hw_app_inventory_new(struct hw_app *a)
+{
+	(void)a;
+	return 0;
+}
+
+int hw_app_inventory_start(struct hw_app *a)
+{
+	(void)a;
+	return 0;
+}
+
+void hw_app_inventory_free(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_inventory_tick(struct hw_app *a, struct hw_now now)
+{
+	(void)a, (void)now;
+}
+
+void hw_app_inventory_emptied(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_inventory_state(struct hw_app *a, struct hw_id id, enum hw_state state)
+{
+	(void)a, (void)id, (void)state;
 }

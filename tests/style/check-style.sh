@@ -141,7 +141,7 @@ http    http conf heartwheel
 link    link conf heartwheel
 mqtt    mqtt conf heartwheel
 control control stream http run heartwheel
-redis   redis stream link run nodes heartwheel
+redis   redis stream link run nodes inventory heartwheel
 tasks   tasks stream control mqtt http link run conf heartwheel
 ctl     ctl http conf
 END

@@ -19,6 +19,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_entry \
 	tests/unit/test_event \
 	tests/unit/test_evidence \
+	tests/unit/test_expected \
 	tests/unit/test_family \
 	tests/unit/test_form \
 	tests/unit/test_left_out \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cluster_priv.h"
+#include "daemon/inventory/inventory.h"
 #include "daemon/loop/turn.h"
 #include "daemon/retained/retained.h"
 #include "daemon/store/pending.h"
@@ -56,6 +57,8 @@ static void put_in(struct hw_app *a, struct hw_now now, struct hw_event *e)
 		hw_log_limited(a->log, HW_LIMIT_REDIS_TROUBLE, HW_LOG_WARNING,
 		               "a device of the event stream could not be added: %s",
 		               rc == -ENOSPC ? "the table is full; raise [monitor] max_devices" : strerror(-rc));
+	if (rc == 0)
+		hw_app_inventory_state(a, (struct hw_id){e->id, e->id_len}, e->state);
 	hw_control_event(a->control, e);
 	reap(a, e);
 }

@@ -12,6 +12,7 @@
 #include "conf/file.h"
 #include "daemon/broker/broker.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/inventory/inventory.h"
 #include "daemon/loop/clock.h"
 #include "daemon/observe.h"
 #include "daemon/retained/retained.h"
@@ -151,6 +152,7 @@ static int apply(struct hw_app *a, struct hw_settings *to)
 	a->conf = to;
 	hw_app_upstream_ask(a);
 	hw_app_cluster_reconfigured(a);
+	hw_app_inventory_regroup(a);
 	hw_app_log_blind(a, hw_app_now());
 	rc = hw_app_subscribe(a, false);
 	if (rc)

@@ -40,6 +40,7 @@ static const struct hw_conf_option options[] = {
 	{"monitor", "max_devices", HW_CONF_INT, AT(max_devices), .min = 1, .max = 100000000, .unit = "devices", .dflt = "1000000", .live = true},
 	{"monitor", "forget_after", HW_CONF_DURATION, AT(forget_after_ms), .min = 0, .max = 3650 * HW_CONF_DAY, .dflt = "30d", .live = true},
 	{"monitor", "forget_once_after", HW_CONF_DURATION, AT(forget_once_after_ms), .min = 0, .max = 3650 * HW_CONF_DAY, .dflt = "1d", .live = true},
+	{"monitor", "inventory", HW_CONF_PATH, AT(inventory), .max = HW_CONF_TEXT_MAX, .dflt = ""},
 	{"monitor", "stop_timeout", HW_CONF_DURATION, AT(stop_timeout_ms), .min = 0, .max = HW_CONF_HOUR, .dflt = "10s"},
 	{"monitor", "stall_after", HW_CONF_DURATION, AT(stall_after_ms), .min = 50, .max = HW_CONF_MINUTE, .dflt = "500ms"},
 
@@ -82,6 +83,7 @@ static const struct hw_conf_option options[] = {
 	{"group", "id_prefix", HW_CONF_ID, GAT(id_prefix), .max = 64, .dflt = "", .live = true},
 	{"group", "timeout", HW_CONF_DURATION, GAT(timeout_ms), .min = HW_TIMEOUT_MIN_MS, .max = HW_TIMEOUT_MAX_MS, .dflt = "30s", .live = true},
 	{"group", "timeout_max", HW_CONF_DURATION, GAT(timeout_max_ms), .min = HW_TIMEOUT_MIN_MS, .max = HW_TIMEOUT_MAX_MS, .dflt = "1d", .live = true},
+	{"group", "first_within", HW_CONF_DURATION, GAT(first_within_ms), .min = 0, .max = 30 * HW_CONF_DAY, .dflt = "1h", .live = true},
 	{"group", "goodbye_delay", HW_CONF_DURATION, GAT(goodbye_delay_ms), .min = 0, .max = HW_CONF_DAY, .dflt = "0", .live = true},
 	{"group", "max_age", HW_CONF_DURATION, GAT(max_age_ms), .min = 0, .max = 3650 * HW_CONF_DAY, .dflt = "0", .live = true},
 	{"group", "max_offline_rate", HW_CONF_INT, GAT(max_offline_rate), .min = 0, .max = 1000000, .unit = "statuses a second", .dflt = "0", .live = true},

@@ -32,6 +32,7 @@ struct hw_settings_group {
 	char *status;    /* "": nowhere */
 	char *id;        /* the template of an id */
 	char *id_prefix; /* "" : none */
+	int64_t first_within_ms;
 	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
 	int64_t max_offline_rate; /* per second; 0: off */
 	char **parents;           /* ids with names in braces */
@@ -55,7 +56,7 @@ struct hw_settings {
 
 	/* [monitor] */
 	char *node_id; /* never "auto": the host name is filled in */
-	char *pid_file, *user;
+	char *pid_file, *user, *inventory;
 	char *log; /* "syslog", "stderr" or an absolute path */
 	int log_level;
 	int64_t max_devices;

@@ -28,6 +28,7 @@ struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 		                                  .id_prefix = g->id_prefix,
 		                                  .timeout_ms = g->timeout_ms,
 		                                  .timeout_max_ms = g->timeout_max_ms,
+		                                  .first_within_ms = g->first_within_ms,
 		                                  .goodbye_delay_ms = g->goodbye_delay_ms,
 		                                  .max_age_ms = g->max_age_ms,
 		                                  .max_offline_rate = (unsigned)g->max_offline_rate,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/broker/broker.h"
+#include "daemon/inventory/inventory.h"
 #include "daemon/retained/retained.h"
 #include "daemon/store/pending.h"
 #include "daemon/visibility/probes.h"
@@ -68,6 +69,7 @@ static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_t
 		hw_app_turn_detected(a, t->delay_ns);
 		hw_control_detected(a->control, t->delay_ns);
 	}
+	hw_app_inventory_state(a, id, t->state);
 	hw_retained_add(hw_app_status_sink(a), t->device.index);
 	hw_app_discover(a, now, t->device, d);
 	if (a->redis) {

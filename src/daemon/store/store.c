@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/cluster/cluster.h"
+#include "daemon/inventory/inventory.h"
 #include "daemon/loop/fanout.h"
 #include "daemon/loop/reports.h"
 #include "daemon/loop/turn.h"
@@ -123,6 +124,8 @@ static void on_device(void *arg, struct hw_stored *device)
 		hw_log_limited(a->log, HW_LIMIT_REDIS_TROUBLE, HW_LOG_WARNING,
 		               "a device in Redis could not be loaded: %s",
 		               rc == -ENOSPC ? "the table is full; raise [monitor] max_devices" : strerror(-rc));
+	else if (device->state == HW_STATE_ONLINE || device->state == HW_STATE_OFFLINE)
+		hw_app_inventory_state(a, (struct hw_id){device->id, device->id_len}, device->state);
 	hw_app_drain(a, now, 0);
 }
 
@@ -224,6 +227,7 @@ static void on_emptied(void *arg)
 	struct hw_app *a = arg;
 	hw_log(a->log, HW_LOG_WARNING, "Redis returned without heartwheel's data; all devices are written again");
 	hw_app_cluster_emptied(a);
+	hw_app_inventory_emptied(a);
 	hw_monitor_key_loss(a->monitor, hw_app_now());
 	if (a->keyspace)
 		hw_keyspace_emptied(a->keyspace);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The expected devices: from an id to what the inventory says about it, and the ids by the time at which they become
+ * unseen. An id that was never heard has no record in the registry, so this table stands beside it.
+ *
+ * An expected id is in one state: WAITS (it will be checked at a time), UNSEEN (since a time), or RESTS (a device of
+ * this id is known). The ids that wait are in a binary heap by wall-clock time, because a wall clock may go back. The
+ * table grows by linear hashing (Litwin, "Linear hashing: a new tool for file and table addressing", VLDB 1980), one
+ * bucket for each id, so no insertion pays for a whole table.
+ *
+ * Cost: a look-up reads about three cache lines; waiting costs O(log n). An id of 12 bytes with a text of 56 bytes
+ * takes about 130 bytes. Nothing walks over all ids.
+ */
+#ifndef HEARTWHEEL_EXPECTED_H
+#define HEARTWHEEL_EXPECTED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/registry.h"
+
+#define HW_EXPECTED_SOURCES  65535
+#define HW_EXPECTED_GROUPS   4096
+#define HW_EXPECTED_NO_GROUP (HW_EXPECTED_GROUPS - 1)
+#define HW_EXPECTED_TEXT_MAX 65535
+
+enum hw_expected_state { HW_EXPECTED_WAITS, HW_EXPECTED_UNSEEN, HW_EXPECTED_RESTS };
+
+/* What the inventory says about an id. All pointers are borrowed. */
+struct hw_expected_view {
+	struct hw_id id;
+	struct hw_id text;  /* the rest of the entry, as the caller has stored it */
+	const char *source; /* the last import that named the id */
+	int64_t since_ms;   /* wall clock: since when the id is expected */
+	int64_t timeout_ms; /* 0: none */
+	uint16_t group;     /* HW_EXPECTED_NO_GROUP: none */
+	bool has_parents;   /* the entry names parents */
+	bool has_labels;    /* the entry has labels */
+	enum hw_expected_state state;
+	int64_t at_ms; /* WAITS: when it is checked; UNSEEN: since when */
+};
+
+struct hw_expected; /* opaque */
+
+/* `key`: 16 random bytes for the hash. NULL without memory. */
+struct hw_expected *hw_expected_new(const uint8_t key[16]);
+void hw_expected_free(struct hw_expected *e);
+
+/* Returns the index of an id, or HW_NIL. An index is valid until the id is removed. */
+uint32_t hw_expected_find(const struct hw_expected *e, const char *id, size_t len);
+/* The entry at `i`, which is in use. Valid until the next change. */
+struct hw_expected_view hw_expected_at(const struct hw_expected *e, uint32_t i);
+/* Whether `i` is in use; for walks over 0 .. hw_expected_bound() - 1. */
+bool hw_expected_is_used(const struct hw_expected *e, uint32_t i);
+uint32_t hw_expected_bound(const struct hw_expected *e);
+uint32_t hw_expected_count(const struct hw_expected *e);
+
+/* Adds an id, or replaces what is known about it; `v->state` and `v->at_ms` are not read. A new id rests; the state of
+ * a known id stays. Returns 0 and *i, or -EINVAL (id or text too long), -ENOSPC (too many sources) or -ENOMEM, with
+ * nothing changed. */
+int hw_expected_put(struct hw_expected *e, const struct hw_expected_view *v, uint32_t *i);
+void hw_expected_remove(struct hw_expected *e, uint32_t i);
+void hw_expected_set_group(struct hw_expected *e, uint32_t i, uint16_t group);
+
+/* Change the state of an id. hw_expected_wait(): it is checked at `at_ms`; 0 or -ENOMEM, and the id then rests. */
+int hw_expected_wait(struct hw_expected *e, uint32_t i, int64_t at_ms);
+int hw_expected_set_unseen(struct hw_expected *e, uint32_t i, int64_t since_ms);
+void hw_expected_rest(struct hw_expected *e, uint32_t i);
+
+/* Returns the id that is checked first, or HW_NIL. *at_ms: when. */
+uint32_t hw_expected_first(const struct hw_expected *e, int64_t *at_ms);
+/* The unseen ids, by number. The order changes with each removal. */
+uint32_t hw_expected_unseen(const struct hw_expected *e);
+uint32_t hw_expected_unseen_at(const struct hw_expected *e, uint32_t k);
+
+/* A reading of the whole inventory. hw_expected_reading() begins it; hw_expected_put() and hw_expected_found() name the
+ * ids; hw_expected_is_missing() then says of an index in use whether its id was not named since. */
+void hw_expected_reading(struct hw_expected *e);
+void hw_expected_found(struct hw_expected *e, uint32_t i);
+bool hw_expected_is_missing(const struct hw_expected *e, uint32_t i);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Expected devices: their timeouts, and which of them are unseen. See monitor.h.
+ *
+ * An id is unseen if it was expected for longer than its group's first_within (at least the device's timeout) by the
+ * wall clock, and this monitor has received the group's messages for at least the timeout. So a step of the wall clock
+ * alone makes no device unseen that may just not have been heard yet.
+ *
+ * Cost: an id is checked when its time is due. While the monitor is blind none is checked.
+ */
+#include "arm.h"
+#include "form.h"
+#include "gate.h"
+#include "heartwheel/expected.h"
+
+#define AGAIN_MS    1000  /* until an id of another node's partition is checked again */
+#define ANSWERED_MS 10000 /* until an id that was returned is checked again, unless the driver has set its state */
+
+struct hw_expected *hw_monitor_expected(struct hw_monitor *m)
+{
+	return m->expected;
+}
+
+static const struct hw_group *group_of(const struct hw_monitor *m, const struct hw_expected_view *v, uint16_t *k)
+{
+	*k = v->group < m->groups.n && !m->groups.all[v->group]->retired ? v->group : m->groups.order[0];
+	return m->groups.all[*k];
+}
+
+const struct hw_group *hw_monitor_expected_group(const struct hw_monitor *m, const struct hw_expected_view *v)
+{
+	uint16_t k;
+	return group_of(m, v, &k);
+}
+
+static int64_t timeout_of(const struct hw_group *g, const struct hw_expected_view *v)
+{
+	return v->timeout_ms ? v->timeout_ms : g->timeout_ms;
+}
+
+/* By the wall clock; INT64_MAX: never. */
+static int64_t due_ms(const struct hw_group *g, const struct hw_expected_view *v)
+{
+	int64_t timeout_ms = timeout_of(g, v);
+	if (g->first_within_ms == 0)
+		return INT64_MAX;
+	return v->since_ms + (g->first_within_ms > timeout_ms ? g->first_within_ms : timeout_ms);
+}
+
+/* Waits only if the id has a time at all. */
+static void wait_until(struct hw_expected *e, uint32_t i, int64_t at_ms)
+{
+	if (at_ms == INT64_MAX)
+		hw_expected_rest(e, i);
+	else
+		(void)hw_expected_wait(e, i, at_ms);
+}
+
+bool hw_monitor_is_known(const struct hw_monitor *m, struct hw_id id)
+{
+	uint32_t i = hw_registry_find(m->registry, id.text, id.len);
+	return i != HW_NIL && hw_device_state(hw_monitor_at(m, i)) != HW_STATE_FORGOTTEN;
+}
+
+void hw_monitor_expect(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_expected_view v = hw_expected_at(m->expected, i);
+	uint32_t device = hw_registry_find(m->registry, v.id.text, v.id.len);
+	uint16_t k;
+	if (device != HW_NIL)
+		(void)hw_monitor_set_inventory_timeout(m, now, hw_registry_ref(m->registry, device), v.timeout_ms);
+	if (hw_monitor_is_known(m, v.id)) {
+		hw_expected_rest(m->expected, i);
+	} else if (v.state != HW_EXPECTED_UNSEEN) {
+		wait_until(m->expected, i, due_ms(group_of(m, &v, &k), &v));
+	}
+}
+
+void hw_monitor_expect_no_more(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_expected_view v = hw_expected_at(m->expected, i);
+	uint32_t device = hw_registry_find(m->registry, v.id.text, v.id.len);
+	if (device != HW_NIL)
+		(void)hw_monitor_set_inventory_timeout(m, now, hw_registry_ref(m->registry, device), 0);
+	hw_expected_remove(m->expected, i);
+}
+
+void hw_unseen_added(struct hw_monitor *m, uint32_t device)
+{
+	struct hw_id id = hw_device_id(hw_monitor_at(m, device));
+	uint32_t i = hw_expected_find(m->expected, id.text, id.len);
+	int64_t timeout_ms = i == HW_NIL ? 0 : hw_expected_at(m->expected, i).timeout_ms;
+	struct hw_extra *x = timeout_ms ? hw_registry_extra(m->registry, device) : NULL;
+	if (x)
+		x->inventory_timeout_ms = timeout_ms;
+}
+
+/* For how long the group's messages have been received without a loss. */
+static int64_t seen_ms(const struct hw_monitor *m, struct hw_now now, uint16_t k)
+{
+	int64_t from = hw_monitor_lossy_end_ns(m, k), began = m->started.ns;
+	return (hw_monitor_group_seen(m, now, k).ns - (from > began ? from : began)) / HW_NS_PER_MS;
+}
+
+/* Checks the id whose time is due. Returns whether it is unseen. Otherwise it has another state, or a later time. */
+static bool check(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_expected_view v = hw_expected_at(m->expected, i);
+	uint16_t k;
+	const struct hw_group *g = group_of(m, &v, &k);
+	int64_t due = due_ms(g, &v), timeout_ms = timeout_of(g, &v), lacks_ms = timeout_ms - seen_ms(m, now, k);
+	if (hw_monitor_is_known(m, v.id))
+		hw_expected_rest(m->expected, i);
+	else if (due > now.wall_ms)
+		wait_until(m->expected, i, due);
+	else if (hw_hearing_is_blind(&m->hearing, k))
+		/* deafness is lossy: when it ends, the timeout must pass once more */
+		wait_until(m->expected, i,
+		           now.wall_ms + (timeout_ms < (HW_ARM_MAX_NS / HW_NS_PER_MS)
+		                                  ? timeout_ms
+		                                  : (HW_ARM_MAX_NS / HW_NS_PER_MS)));
+	else if (lacks_ms > 0)
+		wait_until(m->expected, i, now.wall_ms + lacks_ms);
+	else if (!hw_gate_is_authoritative_for(m, v.id.text, v.id.len))
+		wait_until(m->expected, i, now.wall_ms + AGAIN_MS);
+	else
+		return true;
+	return false;
+}
+
+bool hw_monitor_next_unseen(struct hw_monitor *m, struct hw_now now, unsigned *budget, uint32_t *i)
+{
+	int64_t at_ms;
+	if (m->conf.loading || hw_monitor_is_blind(m) || m->groups.n_order == 0)
+		return false;
+	for (; *budget > 0; --*budget) {
+		*i = hw_expected_first(m->expected, &at_ms);
+		if (*i == HW_NIL || at_ms > now.wall_ms)
+			return false;
+		if (check(m, now, *i)) {
+			wait_until(m->expected, *i, now.wall_ms + ANSWERED_MS);
+			--*budget;
+			return true;
+		}
+	}
+	return false;
+}

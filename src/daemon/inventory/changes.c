@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes of the inventory: by the control API, and when a device is forgotten. With Redis, a script makes them, and
+ * the table follows. With store = memory the table is changed first, and then the file. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/loop/clock.h"
+#include "daemon/store/store.h"
+#include "heartwheel/print.h"
+#include "inventory_priv.h"
+#include "redis/inventory.h"
+
+/* An answer of store = memory that is given out in the next turn. */
+struct hw_inventory_answer {
+	struct hw_inventory_answer *next;
+	hw_inventory_applied *fn;
+	void *arg;
+	int rc;
+	unsigned n;
+	uint8_t results[HW_INVENTORY_ITEMS];
+};
+
+/* An id that is to be expected anew. */
+struct hw_inventory_anew {
+	struct hw_inventory_anew *next;
+	struct hw_app *a;
+	int64_t since_ms;
+	bool in_flight;
+	size_t len;
+	char id[HW_ID_MAX];
+};
+
+static const char *group_of(const struct hw_app *a, struct hw_id id)
+{
+	const struct hw_expected *e = hw_monitor_expected(a->monitor);
+	uint32_t i = hw_expected_find(e, id.text, id.len);
+	struct hw_expected_view v = i == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(e, i);
+	return i == HW_NIL ? "" : hw_monitor_expected_group(a->monitor, &v)->name;
+}
+
+/* --- store = memory --------------------------------------------------------------- */
+
+static uint8_t change(struct hw_app *a, const struct hw_inventory_item *it)
+{
+	struct hw_expected *e = hw_monitor_expected(a->monitor);
+	uint32_t i = hw_expected_find(e, it->id.text, it->id.len);
+	char before[HW_ENTRY_JSON_MAX], after[HW_ENTRY_JSON_MAX];
+	size_t n = i == HW_NIL ? 0 : hw_inventory_json(a, i, before);
+	if (it->kind == HW_INVENTORY_REMOVE &&
+	    (i == HW_NIL || (it->source && strcmp(hw_expected_at(e, i).source, it->source) != 0)))
+		return HW_INVENTORY_ABSENT;
+	if (it->kind == HW_INVENTORY_MISSING && i != HW_NIL)
+		return HW_INVENTORY_SAME;
+	hw_inventory_take(a, it->id, it->kind == HW_INVENTORY_REMOVE ? (struct hw_id){0} : it->entry, false);
+	if (it->kind == HW_INVENTORY_REMOVE)
+		return HW_INVENTORY_REMOVED;
+	uint32_t now = hw_expected_find(e, it->id.text, it->id.len);
+	size_t len = now == HW_NIL ? 0 : hw_inventory_json(a, now, after);
+	if (len == n && memcmp(before, after, n) == 0)
+		return HW_INVENTORY_SAME;
+	return i == HW_NIL ? HW_INVENTORY_ADDED : HW_INVENTORY_CHANGED;
+}
+
+static int change_all(struct hw_app *a, const struct hw_inventory_item *items, unsigned n, hw_inventory_applied *fn,
+                      void *arg)
+{
+	struct hw_inventory_answer *w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->fn = fn;
+	w->arg = arg;
+	w->n = n;
+	for (unsigned k = 0; k < n; k++) {
+		w->results[k] = change(a, &items[k]);
+		if (w->results[k] != HW_INVENTORY_SAME && w->results[k] != HW_INVENTORY_ABSENT)
+			w->rc |= hw_inventory_file_write(a, items[k].id);
+	}
+	w->rc |= hw_inventory_file_flush(a);
+	if (w->rc)
+		w->rc = -EIO;
+	*a->inventory->last_answer = w;
+	a->inventory->last_answer = &w->next;
+	hw_inventory_work(a);
+	return 0;
+}
+
+void hw_inventory_give_answers(struct hw_app *a)
+{
+	struct hw_inventory_answer *w = a->inventory->first_answer;
+	a->inventory->first_answer = NULL;
+	a->inventory->last_answer = &a->inventory->first_answer;
+	for (struct hw_inventory_answer *next; w; w = next) {
+		next = w->next;
+		w->fn(w->arg, w->rc, w->results, w->n);
+		free(w);
+	}
+}
+
+void hw_inventory_drop_answers(struct hw_app *a)
+{
+	for (struct hw_inventory_answer *w = a->inventory->first_answer, *next; w; w = next) {
+		next = w->next;
+		w->fn(w->arg, -ENOTCONN, NULL, w->n);
+		free(w);
+	}
+	for (struct hw_inventory_anew *w = a->inventory->anew, *next; w; w = next) {
+		next = w->next;
+		free(w);
+	}
+}
+
+/* --- the interface ---------------------------------------------------------------- */
+
+int hw_app_inventory_apply(struct hw_app *a, const char *source, const struct hw_inventory_item *items, unsigned n,
+                           hw_inventory_applied *fn, void *arg)
+{
+	const char *groups[HW_INVENTORY_ITEMS];
+	if (!a->redis && !a->inventory->file.f)
+		return -EOPNOTSUPP;
+	if (!a->redis)
+		return change_all(a, items, n, fn, arg);
+	for (unsigned k = 0; k < n; k++)
+		groups[k] = items[k].kind == HW_INVENTORY_REMOVE ? group_of(a, items[k].id) : "";
+	return hw_redis_inventory_apply(a->redis, hw_app_now(), source, items, groups, n, fn, arg);
+}
+
+/* --- expected anew ---------------------------------------------------------------- */
+
+static void on_anew(void *arg, int rc, const uint8_t *results, unsigned n)
+{
+	struct hw_inventory_anew *w = arg;
+	struct hw_inventory_anew **at = &w->a->inventory->anew;
+	(void)results, (void)n;
+	w->in_flight = false;
+	if (rc)
+		return; /* hw_inventory_try_anew() repeats it */
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	free(w);
+}
+
+static void write_anew(struct hw_inventory_anew *w)
+{
+	char json[64];
+	size_t len = hw_print(json, sizeof(json), "{\"since_ms\":%" PRId64 "}", w->since_ms);
+	struct hw_inventory_item it = {.kind = HW_INVENTORY_ANEW, .id = {w->id, w->len}, .entry = {json, len}};
+	w->in_flight = hw_app_inventory_apply(w->a, "", &it, 1, on_anew, w) == 0;
+}
+
+void hw_inventory_try_anew(struct hw_app *a)
+{
+	for (struct hw_inventory_anew *w = a->inventory->anew; w; w = w->next)
+		if (!w->in_flight)
+			write_anew(w);
+}
+
+void hw_inventory_expect_anew(struct hw_app *a, struct hw_id id, int64_t since_ms)
+{
+	struct hw_expected *e = hw_monitor_expected(a->monitor);
+	struct hw_entry entry;
+	char json[HW_ENTRY_JSON_MAX];
+	uint32_t i = hw_expected_find(e, id.text, id.len);
+	if (i == HW_NIL || !hw_app_inventory_entry(a, i, &entry))
+		return;
+	entry.since_ms = since_ms;
+	hw_inventory_take(a, id, (struct hw_id){json, hw_entry_print(&entry, json, sizeof(json))}, true);
+	if (!a->redis) {
+		hw_inventory_file_write(a, id);
+		hw_inventory_file_flush(a);
+		return;
+	}
+	struct hw_inventory_anew *w = calloc(1, sizeof(*w));
+	if (!w)
+		return; /* then the id is unseen a moment after it was forgotten */
+	w->a = a;
+	w->since_ms = since_ms;
+	w->len = id.len;
+	memcpy(w->id, id.text, id.len);
+	w->next = a->inventory->anew;
+	a->inventory->anew = w;
+	write_anew(w);
+}

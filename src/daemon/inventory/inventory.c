@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See inventory.h. In the table an entry is kept as its JSON without source and since_ms, which stand beside it.
+ *
+ * Cost: a step of a sweep visits STEP entries; each of its turns of the loop takes one step.
+ */
+#include "inventory.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/loop/clock.h"
+#include "daemon/store/store.h"
+#include "inventory_priv.h"
+#include "redis/inventory.h"
+
+#define STEP            1000
+#define REWRITTEN       64
+#define UNSEEN_CALLS    4
+#define STORED_AGAIN_MS 60000 /* until an id that only Redis knows as a device is checked again */
+
+/* --- the table ------------------------------------------------------------------- */
+
+static struct hw_expected *table(const struct hw_app *a)
+{
+	return hw_monitor_expected(a->monitor);
+}
+
+/* Whether a stored entry can be used. */
+static bool parse(struct hw_app *a, struct hw_id id, struct hw_id json, struct hw_entry *entry)
+{
+	struct hw_entry_error error;
+	hw_entry_init(entry);
+	if (hw_entry_parse(entry, json.text, json.len, &error) == 0)
+		return true;
+	hw_log_limited(a->log, HW_LIMIT_INVENTORY, HW_LOG_WARNING,
+	               "the inventory's entry of '%.*s' is left out: column '%s': %s", (int)id.len, id.text,
+	               error.column, error.message);
+	return false;
+}
+
+static uint16_t group_of(const struct hw_app *a, const struct hw_entry *entry)
+{
+	int k = *entry->group ? hw_groups_find(hw_monitor_groups(a->monitor), entry->group) : -1;
+	return k < 0 ? HW_EXPECTED_NO_GROUP : (uint16_t)k;
+}
+
+static struct hw_expected_view view_of(struct hw_app *a, struct hw_id id, struct hw_entry *entry, char *json)
+{
+	struct hw_expected_view v = {.id = id,
+	                             .since_ms = entry->since_ms,
+	                             .timeout_ms = entry->timeout_ms,
+	                             .group = group_of(a, entry),
+	                             .has_parents = entry->n_parents > 0,
+	                             .has_labels = entry->n_labels > 0};
+	int64_t since_ms = entry->since_ms;
+	char first = entry->source[0];
+	entry->since_ms = 0;
+	entry->source[0] = '\0';
+	v.text = (struct hw_id){json, hw_entry_print(entry, json, HW_ENTRY_JSON_MAX)};
+	entry->since_ms = since_ms;
+	entry->source[0] = first;
+	v.source = entry->source;
+	return v;
+}
+
+static void put(struct hw_app *a, struct hw_id id, struct hw_entry *entry)
+{
+	char json[HW_ENTRY_JSON_MAX];
+	struct hw_expected_view v = view_of(a, id, entry, json);
+	uint32_t i = hw_expected_find(table(a), id.text, id.len);
+	bool anew = i != HW_NIL && hw_expected_at(table(a), i).since_ms != v.since_ms;
+	int rc = hw_expected_put(table(a), &v, &i);
+	if (rc) {
+		hw_log_limited(a->log, HW_LIMIT_INVENTORY, HW_LOG_ERROR,
+		               "the inventory's entry of '%.*s' is left out: %s", (int)id.len, id.text,
+		               rc == -ENOSPC ? "there are too many sources" : strerror(-rc));
+		return;
+	}
+	if (anew)
+		hw_expected_rest(table(a), i);
+	hw_monitor_expect(a->monitor, hw_app_now(), i);
+}
+
+void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since)
+{
+	struct hw_entry entry;
+	uint32_t i = hw_expected_find(table(a), id.text, id.len);
+	if (json.text && parse(a, id, json, &entry)) {
+		if (!replaces_since && i != HW_NIL)
+			entry.since_ms = hw_expected_at(table(a), i).since_ms;
+		put(a, id, &entry);
+	} else if (i != HW_NIL) {
+		hw_monitor_expect_no_more(a->monitor, hw_app_now(), i);
+	}
+}
+
+void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_ms)
+{
+	uint32_t i = hw_expected_find(table(a), id.text, id.len);
+	if (i == HW_NIL)
+		return;
+	bool was = hw_expected_at(table(a), i).state == HW_EXPECTED_UNSEEN;
+	if (since_ms > 0) {
+		(void)hw_expected_set_unseen(table(a), i, since_ms);
+	} else if (was) {
+		hw_expected_rest(table(a), i);
+		hw_monitor_expect(a->monitor, hw_app_now(), i);
+	}
+}
+
+bool hw_app_inventory_entry(const struct hw_app *a, uint32_t i, struct hw_entry *out)
+{
+	struct hw_entry_error error;
+	if (!hw_expected_is_used(table(a), i))
+		return false;
+	struct hw_expected_view v = hw_expected_at(table(a), i);
+	hw_entry_init(out);
+	if (hw_entry_parse(out, v.text.text, v.text.len, &error) != 0)
+		return false;
+	out->since_ms = v.since_ms;
+	strncpy(out->source, v.source, sizeof(out->source) - 1);
+	out->source[sizeof(out->source) - 1] = '\0';
+	return true;
+}
+
+bool hw_app_inventory_find(const struct hw_app *a, const char *id, size_t id_len, struct hw_entry *out)
+{
+	uint32_t i = hw_expected_find(table(a), id, id_len);
+	return i != HW_NIL && hw_app_inventory_entry(a, i, out);
+}
+
+size_t hw_inventory_json(const struct hw_app *a, uint32_t i, char json[HW_ENTRY_JSON_MAX])
+{
+	struct hw_entry entry;
+	return hw_app_inventory_entry(a, i, &entry) ? hw_entry_print(&entry, json, HW_ENTRY_JSON_MAX) : 0;
+}
+
+/* --- from Redis ------------------------------------------------------------------- */
+
+static void on_reading(void *arg)
+{
+	struct hw_app *a = arg;
+	a->inventory->sweeps_missing = false;
+	hw_expected_reading(table(a));
+}
+
+static void on_entry(void *arg, struct hw_id id, struct hw_id entry)
+{
+	hw_inventory_take(arg, id, entry, true);
+}
+
+static void on_unseen(void *arg, struct hw_id id, int64_t since_ms)
+{
+	struct hw_app *a = arg;
+	if (hw_monitor_is_known(a->monitor, id))
+		hw_redis_unseen_heard(a->redis, id);
+	else
+		hw_inventory_take_unseen(a, id, since_ms);
+}
+
+static void on_read(void *arg, bool emptied)
+{
+	struct hw_app *a = arg;
+	struct hw_app_inventory *v = a->inventory;
+	v->is_read = true;
+	v->missing_at = v->rewrite_at = 0;
+	v->rewrites = emptied;
+	v->sweeps_missing = !emptied;
+	if (hw_expected_count(table(a)) > 0)
+		hw_log(a->log, HW_LOG_INFO, "Redis: the inventory has %u devices%s", hw_expected_count(table(a)),
+		       emptied ? ", which are written again" : "");
+	hw_inventory_work(a);
+}
+
+static void on_followed(void *arg, bool at_end)
+{
+	((struct hw_app *)arg)->inventory->at_end = at_end;
+}
+
+static const struct hw_inventory_ops ops = {on_reading, on_entry, on_unseen, on_read, on_followed};
+
+/* --- sweeps ----------------------------------------------------------------------- */
+
+/* Removes the entries that the last reading did not name. */
+static void sweep_missing(struct hw_app *a)
+{
+	struct hw_app_inventory *v = a->inventory;
+	for (unsigned n = 0; n < STEP && v->missing_at < hw_expected_bound(table(a)); n++, v->missing_at++)
+		if (hw_expected_is_missing(table(a), v->missing_at))
+			hw_monitor_expect_no_more(a->monitor, hw_app_now(), v->missing_at);
+	v->sweeps_missing = v->missing_at < hw_expected_bound(table(a));
+}
+
+/* Finds the group of each entry again, and the time at which it is checked. */
+static void sweep_groups(struct hw_app *a)
+{
+	struct hw_app_inventory *v = a->inventory;
+	struct hw_entry entry;
+	for (unsigned n = 0; n < STEP && v->group_at < hw_expected_bound(table(a)); n++, v->group_at++) {
+		if (!hw_app_inventory_entry(a, v->group_at, &entry))
+			continue;
+		hw_expected_set_group(table(a), v->group_at, group_of(a, &entry));
+		hw_monitor_expect(a->monitor, hw_app_now(), v->group_at);
+	}
+	v->regroups = v->group_at < hw_expected_bound(table(a));
+}
+
+static void on_rewritten(void *arg, int rc, const uint8_t *results, unsigned n)
+{
+	struct hw_app *a = arg;
+	struct hw_app_inventory *v = a->inventory;
+	(void)results, (void)n;
+	v->rewriting = false;
+	if (rc == 0)
+		v->rewrite_at = v->rewrite_next;
+	hw_inventory_work(a); /* after an error: in the next second */
+}
+
+/* Writes entries of this node's partitions that an emptied Redis has lost, without an event. */
+static void rewrite(struct hw_app *a)
+{
+	struct hw_app_inventory *v = a->inventory;
+	struct hw_inventory_item items[REWRITTEN];
+	char json[REWRITTEN][HW_ENTRY_JSON_MAX];
+	unsigned n = 0;
+	uint32_t i = v->rewrite_at;
+	for (unsigned visited = 0; n < REWRITTEN && visited < STEP && i < hw_expected_bound(table(a)); i++, visited++) {
+		if (!hw_expected_is_used(table(a), i))
+			continue;
+		struct hw_expected_view e = hw_expected_at(table(a), i);
+		size_t len = hw_monitor_owns_partition(a->monitor, hw_partition_of(e.id.text, e.id.len))
+		                     ? hw_inventory_json(a, i, json[n])
+		                     : 0;
+		if (len > 0)
+			items[n] = (struct hw_inventory_item){.kind = HW_INVENTORY_MISSING,
+			                                      .id = e.id,
+			                                      .entry = {json[n], len},
+			                                      .unseen_ms = e.state == HW_EXPECTED_UNSEEN ? e.at_ms : 0};
+		n += len > 0;
+	}
+	v->rewrite_next = i;
+	if (n > 0)
+		v->rewriting = hw_app_inventory_apply(a, "", items, n, on_rewritten, a) == 0;
+	else
+		v->rewrite_at = i;
+	v->rewrites = v->rewrite_at < hw_expected_bound(table(a));
+}
+
+void hw_inventory_work(struct hw_app *a)
+{
+	event_active(a->inventory->work, EV_TIMEOUT, 0);
+}
+
+static void on_work(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_app *a = arg;
+	struct hw_app_inventory *v = a->inventory;
+	(void)fd, (void)what;
+	hw_inventory_give_answers(a);
+	if (v->sweeps_missing)
+		sweep_missing(a);
+	else if (v->rewrites && !v->rewriting && hw_app_inventory_is_ready(a))
+		rewrite(a);
+	else if (v->regroups)
+		sweep_groups(a);
+	if (v->sweeps_missing || v->regroups || (v->rewrites && !v->rewriting && hw_app_inventory_is_ready(a))) {
+		struct timeval soon = {0, 1000};
+		event_add(v->work, &soon);
+	}
+}
+
+void hw_app_inventory_regroup(struct hw_app *a)
+{
+	a->inventory->regroups = hw_expected_count(table(a)) > 0;
+	a->inventory->group_at = 0;
+	if (a->inventory->regroups)
+		hw_inventory_work(a);
+}
+
+void hw_app_inventory_emptied(struct hw_app *a)
+{
+	hw_redis_inventory_emptied(a->redis);
+}
+
+/* --- unseen ----------------------------------------------------------------------- */
+
+/* Ids whose call is in flight. */
+struct unseen_call {
+	struct hw_app *a;
+	int64_t at_ms;
+	unsigned n;
+	struct {
+		uint8_t len;
+		char text[HW_ID_MAX];
+	} ids[HW_UNSEEN_ITEMS];
+};
+
+static void call_unseen(struct hw_app *a, struct hw_now now);
+
+static void is_unseen(struct hw_app *a, struct hw_id id, int64_t at_ms, bool added)
+{
+	uint32_t i = hw_expected_find(table(a), id.text, id.len);
+	if (i == HW_NIL || hw_monitor_is_known(a->monitor, id))
+		return;
+	(void)hw_expected_set_unseen(table(a), i, at_ms);
+	if (!added)
+		return;
+	struct hw_expected_view v = hw_expected_at(table(a), i);
+	hw_log_limited(a->log, HW_LIMIT_UNSEEN, HW_LOG_NOTICE,
+	               "device '%.*s' of group %s is expected and was never heard: it is unseen; %u devices are unseen",
+	               (int)id.len, id.text, hw_monitor_expected_group(a->monitor, &v)->name,
+	               hw_expected_unseen(table(a)));
+}
+
+static void on_unseen_written(void *arg, int rc, const uint8_t *results, unsigned n)
+{
+	struct unseen_call *c = arg;
+	struct hw_app *a = c->a;
+	a->inventory->unseen_calls--;
+	for (unsigned k = 0; rc == 0 && k < n; k++) {
+		struct hw_id id = {c->ids[k].text, c->ids[k].len};
+		uint32_t i = hw_expected_find(table(a), id.text, id.len);
+		if (results[k] == HW_UNSEEN_ADDED || results[k] == HW_UNSEEN_KNOWN)
+			is_unseen(a, id, c->at_ms, results[k] == HW_UNSEEN_ADDED);
+		else if (results[k] == HW_UNSEEN_HAS_STATE && i != HW_NIL)
+			(void)hw_expected_wait(table(a), i, c->at_ms + STORED_AGAIN_MS);
+	}
+	free(c);
+	if (rc == 0)
+		call_unseen(a, hw_app_now());
+}
+
+/* Fills a call with ids that are unseen by now. */
+static struct unseen_call *next_call(struct hw_app *a, struct hw_now now, struct hw_unseen_item *items)
+{
+	struct unseen_call *c = malloc(sizeof(*c));
+	unsigned budget = STEP;
+	uint32_t i;
+	if (!c)
+		return NULL;
+	c->a = a;
+	c->at_ms = now.wall_ms;
+	c->n = 0;
+	while (c->n < HW_UNSEEN_ITEMS && hw_monitor_next_unseen(a->monitor, now, &budget, &i)) {
+		struct hw_expected_view v = hw_expected_at(table(a), i);
+		c->ids[c->n].len = (uint8_t)v.id.len;
+		memcpy(c->ids[c->n].text, v.id.text, v.id.len);
+		items[c->n] = (struct hw_unseen_item){{c->ids[c->n].text, v.id.len},
+		                                      hw_monitor_expected_group(a->monitor, &v)->name};
+		c->n++;
+	}
+	return c;
+}
+
+static bool may_call(const struct hw_app *a)
+{
+	return hw_app_inventory_is_ready(a) && !a->life.loading && !a->life.stopping && !hw_app_stands_by(a) &&
+	       (!a->redis || a->inventory->at_end);
+}
+
+static void call_unseen(struct hw_app *a, struct hw_now now)
+{
+	struct hw_app_inventory *v = a->inventory;
+	struct hw_unseen_item items[HW_UNSEEN_ITEMS];
+	while (may_call(a) && v->unseen_calls < UNSEEN_CALLS) {
+		struct unseen_call *c = next_call(a, now, items);
+		if (!c || c->n == 0 ||
+		    (a->redis && hw_redis_unseen(a->redis, now, items, c->n, on_unseen_written, c) != 0)) {
+			free(c);
+			return;
+		}
+		v->unseen_calls++;
+		if (a->redis)
+			continue;
+		uint8_t results[HW_UNSEEN_ITEMS];
+		memset(results, HW_UNSEEN_ADDED, sizeof(results));
+		for (unsigned k = 0; k < c->n; k++) {
+			is_unseen(a, items[k].id, now.wall_ms, true);
+			hw_inventory_file_write(a, items[k].id);
+		}
+		hw_inventory_file_flush(a);
+		v->unseen_calls--;
+		free(c);
+		return; /* the next second has the others */
+	}
+}
+
+void hw_app_inventory_state(struct hw_app *a, struct hw_id id, enum hw_state state)
+{
+	uint32_t i = hw_expected_find(table(a), id.text, id.len);
+	if (i == HW_NIL)
+		return;
+	struct hw_expected_view v = hw_expected_at(table(a), i);
+	bool ours = hw_monitor_owns_partition(a->monitor, hw_partition_of(id.text, id.len));
+	if (state == HW_STATE_FORGOTTEN) {
+		if (ours && !a->life.stopping)
+			hw_inventory_expect_anew(a, id, hw_app_now().wall_ms);
+		return;
+	}
+	hw_expected_rest(table(a), i);
+	if (v.state != HW_EXPECTED_UNSEEN)
+		return;
+	if (a->redis && ours) {
+		hw_redis_unseen_heard(a->redis, v.id);
+	} else if (!a->redis) {
+		hw_inventory_file_write(a, v.id);
+		hw_inventory_file_flush(a);
+	}
+}
+
+/* --- life ------------------------------------------------------------------------- */
+
+bool hw_app_inventory_is_ready(const struct hw_app *a)
+{
+	return a->inventory->is_read && (a->redis ? hw_app_redis_is_up(a) : a->inventory->file.f != NULL);
+}
+
+void hw_app_inventory_tick(struct hw_app *a, struct hw_now now)
+{
+	struct hw_app_inventory *v = a->inventory;
+	hw_inventory_try_anew(a);
+	if (v->rewrites && !v->rewriting)
+		hw_inventory_work(a);
+	call_unseen(a, now);
+}
+
+int hw_app_inventory_new(struct hw_app *a)
+{
+	a->inventory = calloc(1, sizeof(*a->inventory));
+	if (!a->inventory)
+		return -ENOMEM;
+	a->inventory->last_answer = &a->inventory->first_answer;
+	a->inventory->work = event_new(a->loop.base, -1, 0, on_work, a);
+	return a->inventory->work ? 0 : -ENOMEM;
+}
+
+int hw_app_inventory_start(struct hw_app *a)
+{
+	if (a->redis)
+		return hw_redis_inventory_start(a->redis, &ops, a);
+	if (!*a->start->inventory)
+		return 0;
+	a->inventory->is_read = true;
+	return hw_inventory_file_open(a, a->start->inventory);
+}
+
+void hw_app_inventory_free(struct hw_app *a)
+{
+	if (!a->inventory)
+		return;
+	hw_inventory_drop_answers(a);
+	hw_inventory_file_close(a);
+	if (a->inventory->work)
+		event_free(a->inventory->work);
+	free(a->inventory);
+	a->inventory = NULL;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inventory of the running daemon: the table of expected devices in the core (heartwheel/expected.h), kept in Redis
+ * or, with store = memory, in a file. With Redis every node reads and follows the stored inventory, also after its own
+ * changes; so a change is in the table a moment after its callback.
+ */
+#ifndef HW_DAEMON_INVENTORY_H
+#define HW_DAEMON_INVENTORY_H
+
+#include "daemon/context.h"
+#include "inventory/apply.h"
+#include "inventory/entry.h"
+
+int hw_app_inventory_new(struct hw_app *a);
+/* Begins to read: after hw_app_store_start(). Returns 0 or -errno. */
+int hw_app_inventory_start(struct hw_app *a);
+void hw_app_inventory_free(struct hw_app *a);
+/* Called each second. */
+void hw_app_inventory_tick(struct hw_app *a, struct hw_now now);
+/* Redis was found emptied. */
+void hw_app_inventory_emptied(struct hw_app *a);
+/* The groups have changed: the time of each expected device is found again, in bounded steps. */
+void hw_app_inventory_regroup(struct hw_app *a);
+/* Called when a device's state has changed, here or on another node, or was loaded. */
+void hw_app_inventory_state(struct hw_app *a, struct hw_id id, enum hw_state state);
+/* Called when loading has ended. */
+void hw_app_inventory_loaded(struct hw_app *a);
+
+/* Whether the inventory can be changed: it was read, and its store is there. */
+bool hw_app_inventory_is_ready(const struct hw_app *a);
+
+/* Applies at most HW_INVENTORY_ITEMS items, in their order. `source` is the source of the import, for the followers of
+ * device:inventory. Returns 0; -ENOTCONN: no Redis; -EAGAIN: repeat it soon; -EOPNOTSUPP: store = memory without
+ * [monitor] inventory; or -ENOMEM. `fn` is called only after 0. Everything is borrowed for the call. */
+int hw_app_inventory_apply(struct hw_app *a, const char *source, const struct hw_inventory_item *items, unsigned n,
+                           hw_inventory_applied *fn, void *arg);
+
+/* The entry of an expected id. hw_app_inventory_entry(): of index `i` of hw_monitor_expected(). Return false if there
+ * is none. */
+bool hw_app_inventory_find(const struct hw_app *a, const char *id, size_t id_len, struct hw_entry *out);
+bool hw_app_inventory_entry(const struct hw_app *a, uint32_t i, struct hw_entry *out);
+
+#endif

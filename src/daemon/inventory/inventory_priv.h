@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* What inventory.c, changes.c and inventory_file.c share. */
+#ifndef HW_DAEMON_INVENTORY_PRIV_H
+#define HW_DAEMON_INVENTORY_PRIV_H
+
+#include <stdio.h>
+
+#include "heartwheel/expected.h"
+#include "inventory.h"
+
+struct event;
+struct hw_inventory_answer;
+struct hw_inventory_anew;
+
+/* The file of store = memory: a JSON object a line, of which the last of an id counts. */
+struct hw_inventory_file {
+	FILE *f;          /* NULL: there is none */
+	const char *path; /* borrowed */
+};
+
+struct hw_app_inventory {
+	struct event *work; /* one step of the sweeps below in each turn of the loop; the answers */
+	bool is_read;       /* the inventory was read once */
+	bool at_end;        /* ... and its stream is read to the end */
+	/* Sweeps over the table, each with its next entry. */
+	bool sweeps_missing; /* a reading has ended: ids that it did not name are removed */
+	bool regroups;       /* the groups have changed */
+	bool rewrites;       /* Redis was emptied: entries are written again; `rewriting`: a call is in flight */
+	bool rewriting;
+	uint32_t missing_at, group_at, rewrite_at, rewrite_next;
+	unsigned unseen_calls;                                   /* in flight */
+	struct hw_inventory_answer *first_answer, **last_answer; /* owned (changes.c) */
+	struct hw_inventory_anew *anew;                          /* owned (changes.c) */
+	struct hw_inventory_file file;
+};
+
+/* Puts a stored entry into the table; `json` without text: the id is not expected. */
+void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since);
+/* Sets since when an id is unseen; 0: it is not. */
+void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_ms);
+/* Writes the whole entry as JSON. Returns its length; 0: it is malformed. */
+size_t hw_inventory_json(const struct hw_app *a, uint32_t i, char json[HW_ENTRY_JSON_MAX]);
+/* Asks for a step of the work in the next turn. */
+void hw_inventory_work(struct hw_app *a);
+
+/* changes.c */
+void hw_inventory_give_answers(struct hw_app *a);
+void hw_inventory_drop_answers(struct hw_app *a);
+/* The id is expected from `since_ms` on, because its device was forgotten. Written as soon as Redis can be reached. */
+void hw_inventory_expect_anew(struct hw_app *a, struct hw_id id, int64_t since_ms);
+void hw_inventory_try_anew(struct hw_app *a);
+
+/* inventory_file.c. Each returns 0 or -errno, after logging. */
+int hw_inventory_file_open(struct hw_app *a, const char *path);
+int hw_inventory_file_write(struct hw_app *a, struct hw_id id);
+/* Hands what was written to the kernel: after that, the end of this process loses nothing. */
+int hw_inventory_file_flush(struct hw_app *a);
+void hw_inventory_file_close(struct hw_app *a);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes of the inventory, as the daemon applies them, in Redis or in its own file. */
+#ifndef HW_INVENTORY_APPLY_H
+#define HW_INVENTORY_APPLY_H
+
+#include <stdint.h>
+
+#include "heartwheel/registry.h"
+
+#define HW_INVENTORY_ITEMS 256 /* applied at once, at most */
+
+enum hw_inventory_kind {
+	HW_INVENTORY_SET,     /* sets the entry; an id that is expected already keeps its since_ms */
+	HW_INVENTORY_ANEW,    /* the id is expected from the `since_ms` of `entry` on; the entry stays otherwise */
+	HW_INVENTORY_MISSING, /* sets the entry if there is none */
+	HW_INVENTORY_REMOVE
+};
+
+struct hw_inventory_item {
+	enum hw_inventory_kind kind;
+	struct hw_id id;
+	/* HW_INVENTORY_SET, _MISSING: JSON as hw_entry_print() writes it; since_ms is not 0. HW_INVENTORY_ANEW:
+	 * {"since_ms":N}. HW_INVENTORY_REMOVE: not read. */
+	struct hw_id entry;
+	const char *source; /* HW_INVENTORY_REMOVE: only if the entry has this source; NULL: whatever its source */
+	int64_t unseen_ms;  /* HW_INVENTORY_MISSING: since when the id is unseen; 0: it is not */
+};
+
+enum hw_inventory_result {
+	HW_INVENTORY_SAME,
+	HW_INVENTORY_ADDED,
+	HW_INVENTORY_CHANGED,
+	HW_INVENTORY_REMOVED,
+	HW_INVENTORY_ABSENT /* an id to remove is not expected, or has another source */
+};
+
+/* Called once, never before the call that began it returns. rc: 0; -ENOTCONN: the connection to Redis was lost, and the
+ * outcome is unknown; -EAGAIN: nothing was changed, repeat it soon; -EIO: Redis or the file refuses it, which was
+ * logged. results: an enum hw_inventory_result for each item; only if rc is 0. */
+typedef void hw_inventory_applied(void *arg, int rc, const uint8_t *results, unsigned n);
+
+#endif

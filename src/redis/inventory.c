@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See inventory.h. A reading of everything: the reader of the stream finds the end of the stream (on_gap()), then HSCAN
+ * reads the entries, ZSCAN the unseen ids, and a fence (hw_redis_fence()) shows whether Redis was emptied. Meanwhile
+ * the stream is followed from that end, so a change during the reading is read twice, but not missed.
+ *
+ * Cost: a page of HSCAN, or the ids of at most PAGE entries of the stream, in each turn of the loop.
+ */
+#include "redis/inventory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/topic.h"
+#include "inventory/entry.h"
+#include "redis/inner.h"
+#include "redis/places.h"
+#include "stream/reader.h"
+
+#define PAGE       8 /* entries of the stream */
+#define SCAN_COUNT "250"
+
+struct hw_inventory {
+	struct hw_redis *r;
+	const struct hw_inventory_ops *ops;
+	void *arg;
+	struct hw_stream_reader reader;
+	enum { IDLE, ENTRIES, UNSEEN, FENCE } stage;
+	char cursor[32];
+	unsigned waiting; /* HMGETs that are awaited */
+	bool emptied, up, at_end;
+	bool again; /* the last reading failed: hw_inventory_tick() begins another */
+	char where[sizeof(((struct hw_redis_link *)0)->where)]; /* the server that was read last */
+	int64_t reported_ms;
+	struct hw_eval eval;
+};
+
+/* --- writing -------------------------------------------------------------------- */
+
+/* A call in flight. */
+struct write {
+	struct hw_redis *r;
+	hw_inventory_applied *fn;
+	void *arg;
+	unsigned n;
+	bool unseen;
+};
+
+static void refused(struct hw_redis *r, const char *error)
+{
+	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 300];
+	if (hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT) {
+		hw_scripts_load(&r->scripts);
+		return;
+	}
+	hw_trouble_text(error, why);
+	snprintf(text, sizeof(text), "the inventory (%.200sexpected) cannot be read or written: %s", r->keys.prefix,
+	         why);
+	hw_refusal_log(r, &r->inventory->reported_ms, text);
+}
+
+static uint8_t result_of(struct hw_redis *r, const redisReply *e)
+{
+	if (hw_call_owner_refused(r, e))
+		return HW_UNSEEN_FENCED;
+	return e->type == REDIS_REPLY_INTEGER ? (uint8_t)e->integer : HW_UNSEEN_KNOWN;
+}
+
+static void on_written(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct write *w = arg;
+	struct hw_redis *r = w->r;
+	const redisReply *reply = answer;
+	uint8_t results[HW_INVENTORY_ITEMS];
+	int rc = reply ? 0 : -ENOTCONN;
+	(void)ac;
+	if (reply) {
+		hw_redis_link_got(&r->link);
+		if (reply->type == REDIS_REPLY_ARRAY && reply->elements == w->n) {
+			for (unsigned i = 0; i < w->n; i++)
+				results[i] = result_of(r, reply->element[i]);
+		} else {
+			const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer";
+			rc = hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT ? -EAGAIN : -EIO;
+			refused(r, error);
+		}
+	}
+	w->fn(w->arg, rc, results, w->n);
+	free(w);
+}
+
+static void begin_call(struct hw_redis *r, struct hw_eval *e, struct hw_now now, const char *source)
+{
+	const char *keys[] = {r->keys.expected, r->keys.unseen, r->keys.inventory, r->keys.events};
+	hw_eval_begin(e);
+	for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
+		hw_eval_key(e, keys[k], strlen(keys[k]));
+	hw_eval_put_int(e, HW_AT_INVENTORY_EVENTS_MAX, r->conf.events_max);
+	hw_eval_put_text(e, HW_AT_INVENTORY_NODE, r->conf.node_id);
+	hw_eval_put_int(e, HW_AT_INVENTORY_NOW, now.wall_ms);
+	hw_eval_put_text(e, HW_AT_INVENTORY_SOURCE, source);
+}
+
+static int send_call(struct hw_redis *r, enum hw_script script, struct hw_eval *e, unsigned n, hw_inventory_applied *fn,
+                     void *arg)
+{
+	struct write *w = malloc(sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	*w = (struct write){.r = r, .fn = fn, .arg = arg, .n = n};
+	int rc = hw_scripts_call(&r->scripts, script, e, on_written, w);
+	if (rc)
+		free(w);
+	return rc;
+}
+
+/* Returns 0 if a call can be sent. */
+static int is_ready(const struct hw_redis *r)
+{
+	if (!r->up || !r->inventory)
+		return -ENOTCONN;
+	return hw_scripts_loading(&r->scripts) || r->sink.withheld ? -EAGAIN : 0;
+}
+
+/* The text that an entry with this source has before the value of its since_ms, which follows. */
+static void put_source(struct hw_eval *e, const char *source)
+{
+	struct hw_entry entry;
+	char json[HW_ENTRY_JSON_MAX];
+	size_t len = 0;
+	hw_entry_init(&entry);
+	if (source) {
+		snprintf(entry.source, sizeof(entry.source), "%s", source);
+		entry.since_ms = 1;
+		len = hw_entry_print(&entry, json, sizeof(json)) - strlen("1}") - 1;
+	}
+	hw_eval_put(e, HW_AT_EXPECT_ENTRY, json + 1, len);
+}
+
+int hw_redis_inventory_apply(struct hw_redis *r, struct hw_now now, const char *source,
+                             const struct hw_inventory_item *items, const char *const *groups, unsigned n,
+                             hw_inventory_applied *fn, void *arg)
+{
+	static const char *const kinds[] = {"S", "A", "N", "R"};
+	int rc = is_ready(r);
+	if (rc)
+		return rc;
+	struct hw_eval *e = &r->inventory->eval;
+	begin_call(r, e, now, source);
+	for (unsigned i = 0; i < n; i++) {
+		const struct hw_inventory_item *it = &items[i];
+		hw_eval_item(e);
+		hw_eval_put_text(e, HW_AT_EXPECT_KIND, kinds[it->kind]);
+		hw_eval_put(e, HW_AT_EXPECT_ID, it->id.text, it->id.len);
+		if (it->kind == HW_INVENTORY_REMOVE)
+			put_source(e, it->source);
+		else
+			hw_eval_put(e, HW_AT_EXPECT_ENTRY, it->entry.text, it->entry.len);
+		hw_eval_put_text(e, HW_AT_EXPECT_GROUP, groups[i]);
+		hw_eval_put_int(e, HW_AT_EXPECT_UNSEEN, it->unseen_ms);
+	}
+	return send_call(r, HW_SCRIPT_INVENTORY, e, n, fn, arg);
+}
+
+int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unseen_item *items, unsigned n,
+                    hw_unseen_written *fn, void *arg)
+{
+	struct hw_eval *e = &r->sink.eval; /* hw_call_owner_*() write there */
+	unsigned added = 0;
+	int rc = is_ready(r);
+	if (rc)
+		return rc;
+	begin_call(r, e, now, "");
+	hw_call_owner_begin(r);
+	for (unsigned i = 0; i < n; i++) {
+		size_t len = hw_keys_device(&r->keys, HW_KEY_STATE, items[i].id.text, items[i].id.len, r->sink.key);
+		if (!hw_call_owner_add(r, added, items[i].id.text, items[i].id.len, 0))
+			return -ESTALE;
+		hw_eval_key(e, r->sink.key, len);
+		hw_eval_item(e);
+		hw_eval_put_text(e, HW_AT_NEVER_KIND, "U");
+		hw_eval_put(e, HW_AT_NEVER_ID, items[i].id.text, items[i].id.len);
+		hw_eval_put_text(e, HW_AT_NEVER_GROUP, items[i].group);
+		added++;
+	}
+	hw_call_owner_end(r);
+	return send_call(r, HW_SCRIPT_UNSEEN, e, n, fn, arg);
+}
+
+static void on_any(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis *r = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&r->link);
+	if (reply->type == REDIS_REPLY_ERROR)
+		refused(r, reply->str);
+}
+
+void hw_redis_unseen_heard(struct hw_redis *r, struct hw_id id)
+{
+	const char *argv[] = {"ZREM", r->keys.unseen, id.text};
+	const size_t len[] = {4, strlen(r->keys.unseen), id.len};
+	if (r->up && r->inventory)
+		hw_redis_link_command(&r->link, on_any, r, 3, argv, len);
+}
+
+/* --- reading everything ----------------------------------------------------------- */
+
+static void scan(struct hw_inventory *v);
+
+static void read_all(struct hw_inventory *v)
+{
+	v->again = false;
+	v->stage = ENTRIES;
+	snprintf(v->cursor, sizeof(v->cursor), "0");
+	v->ops->on_reading(v->arg);
+	scan(v);
+}
+
+static void end_reading(void *arg, bool known, bool has_record)
+{
+	struct hw_inventory *v = arg;
+	if (v->stage != FENCE)
+		return;
+	v->stage = IDLE;
+	if (!known || !has_record) {
+		/* The connection is lost. Or Redis is empty, and hw_redis_inventory_emptied() follows soon. */
+		v->again = true;
+		return;
+	}
+	bool emptied = v->emptied;
+	v->emptied = false;
+	v->ops->on_read(v->arg, emptied);
+}
+
+static void give_up(struct hw_inventory *v)
+{
+	v->stage = IDLE;
+	v->again = true;
+}
+
+static void next_stage(struct hw_inventory *v)
+{
+	snprintf(v->cursor, sizeof(v->cursor), "0");
+	v->stage++;
+	if (v->stage == UNSEEN)
+		scan(v);
+	else if (hw_redis_fence(v->r, end_reading, v) != 0)
+		give_up(v);
+}
+
+static bool is_id(const redisReply *e)
+{
+	return e->type == REDIS_REPLY_STRING && hw_id_valid(e->str, e->len);
+}
+
+static void take_scanned(struct hw_inventory *v, const redisReply *page)
+{
+	for (size_t i = 0; i + 1 < page->elements; i += 2) {
+		const redisReply *id = page->element[i], *value = page->element[i + 1];
+		if (!is_id(id) || value->type != REDIS_REPLY_STRING)
+			continue;
+		if (v->stage == ENTRIES)
+			v->ops->on_entry(v->arg, (struct hw_id){id->str, id->len},
+			                 (struct hw_id){value->str, value->len});
+		else
+			v->ops->on_unseen(v->arg, (struct hw_id){id->str, id->len}, strtoll(value->str, NULL, 10));
+	}
+}
+
+static void on_scanned(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis *r = arg;
+	struct hw_inventory *v = r->inventory;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&r->link);
+	if (v->stage != ENTRIES && v->stage != UNSEEN)
+		return;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
+	    reply->element[1]->type != REDIS_REPLY_ARRAY || reply->element[0]->len >= sizeof(v->cursor)) {
+		refused(r, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer to HSCAN");
+		give_up(v);
+		return;
+	}
+	snprintf(v->cursor, sizeof(v->cursor), "%s", reply->element[0]->str);
+	take_scanned(v, reply->element[1]);
+	if (strcmp(v->cursor, "0") == 0)
+		next_stage(v);
+	else
+		scan(v);
+}
+
+static void scan(struct hw_inventory *v)
+{
+	const char *argv[] = {v->stage == ENTRIES ? "HSCAN" : "ZSCAN",
+	                      v->stage == ENTRIES ? v->r->keys.expected : v->r->keys.unseen, v->cursor, "COUNT",
+	                      SCAN_COUNT};
+	size_t len[5];
+	for (int i = 0; i < 5; i++)
+		len[i] = strlen(argv[i]);
+	if (hw_redis_link_command(&v->r->link, on_scanned, v->r, 5, argv, len) != 0)
+		give_up(v);
+}
+
+/* --- following -------------------------------------------------------------------- */
+
+/* The ids of an HMGET in flight, separated by newlines. */
+struct asked {
+	struct hw_redis *r;
+	size_t len;
+	char ids[];
+};
+
+/* Returns the next id of a list, and moves *at behind it; false at the end. */
+static bool next_id(const char *ids, size_t len, size_t *at, struct hw_id *id)
+{
+	if (*at >= len)
+		return false;
+	const char *end = memchr(ids + *at, '\n', len - *at);
+	*id = (struct hw_id){ids + *at, end ? (size_t)(end - ids) - *at : len - *at};
+	*at += id->len + 1;
+	return true;
+}
+
+static void on_values(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct asked *q = arg;
+	struct hw_inventory *v = q->r->inventory;
+	const redisReply *reply = answer;
+	struct hw_id id;
+	(void)ac;
+	if (reply) {
+		hw_redis_link_got(&q->r->link);
+		if (reply->type == REDIS_REPLY_ERROR)
+			refused(q->r, reply->str);
+		size_t at = 0, i = 0;
+		for (; reply->type == REDIS_REPLY_ARRAY && i < reply->elements && next_id(q->ids, q->len, &at, &id);
+		     i++) {
+			const redisReply *e = reply->element[i];
+			bool set = e->type == REDIS_REPLY_STRING;
+			if (hw_id_valid(id.text, id.len))
+				v->ops->on_entry(v->arg, id, set ? (struct hw_id){e->str, e->len} : (struct hw_id){0});
+		}
+		v->waiting--;
+		if (v->waiting == 0 && v->stage == IDLE)
+			v->ops->on_followed(v->arg, v->at_end);
+	}
+	free(q);
+}
+
+static void read_ids(struct hw_inventory *v, const char *ids, size_t len)
+{
+	const char *argv[2 + HW_INVENTORY_ITEMS] = {"HMGET", v->r->keys.expected};
+	size_t lens[2 + HW_INVENTORY_ITEMS] = {5, strlen(v->r->keys.expected)}, at = 0;
+	struct hw_id id;
+	int argc = 2;
+	while (argc < 2 + HW_INVENTORY_ITEMS && next_id(ids, len, &at, &id)) {
+		argv[argc] = id.text;
+		lens[argc++] = id.len;
+	}
+	struct asked *q = argc > 2 ? malloc(sizeof(*q) + len) : NULL;
+	if (!q)
+		return;
+	q->r = v->r;
+	q->len = len;
+	memcpy(q->ids, ids, len);
+	if (hw_redis_link_command(&v->r->link, on_values, q, argc, argv, lens) == 0)
+		v->waiting++;
+	else
+		free(q);
+}
+
+static void take_entry(struct hw_inventory *v, const redisReply *entry)
+{
+	const redisReply *fields = hw_stream_entry_fields(entry), *ids = NULL, *unseen = NULL;
+	struct hw_id id;
+	size_t at = 0;
+	for (size_t i = 0; fields && i + 1 < fields->elements; i += 2) {
+		const redisReply *name = fields->element[i], *value = fields->element[i + 1];
+		if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
+			continue;
+		if (strcmp(name->str, "ids") == 0)
+			ids = value;
+		else if (strcmp(name->str, "unseen_ms") == 0)
+			unseen = value;
+	}
+	if (ids && !unseen)
+		read_ids(v, ids->str, ids->len);
+	while (ids && unseen && next_id(ids->str, ids->len, &at, &id))
+		if (hw_id_valid(id.text, id.len))
+			v->ops->on_unseen(v->arg, id, strtoll(unseen->str, NULL, 10));
+}
+
+static bool on_page(void *arg, const struct hw_stream_page *page)
+{
+	struct hw_inventory *v = arg;
+	for (size_t i = 0; i < page->n; i++)
+		take_entry(v, page->entries[i]);
+	v->at_end = !page->more;
+	if (v->waiting == 0 && v->stage == IDLE)
+		v->ops->on_followed(v->arg, v->at_end);
+	return true;
+}
+
+static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
+{
+	struct hw_inventory *v = arg;
+	(void)offset;
+	read_all(v);
+	return end;
+}
+
+static void on_refused(void *arg, const char *error, bool reads)
+{
+	struct hw_inventory *v = arg;
+	(void)reads;
+	refused(v->r, error);
+}
+
+static const struct hw_stream_reader_ops reader_ops = {on_page, on_gap, on_refused};
+
+/* --- life ------------------------------------------------------------------------- */
+
+void hw_inventory_up(struct hw_redis *r)
+{
+	struct hw_inventory *v = r->inventory;
+	if (!v)
+		return;
+	v->up = true;
+	bool same = !v->again && strcmp(v->where, r->link.where) == 0;
+	snprintf(v->where, sizeof(v->where), "%s", r->link.where);
+	hw_stream_reader_up(&v->reader);
+	if (!same)
+		hw_stream_reader_recover(&v->reader);
+}
+
+void hw_inventory_lost(struct hw_redis *r)
+{
+	struct hw_inventory *v = r->inventory;
+	if (!v || !v->up)
+		return;
+	v->up = v->at_end = false;
+	v->waiting = 0;
+	if (v->stage != IDLE)
+		give_up(v);
+	hw_stream_reader_down(&v->reader);
+}
+
+/* A reading that Redis has refused begins again. */
+void hw_inventory_tick(struct hw_redis *r)
+{
+	struct hw_inventory *v = r->inventory;
+	if (!v || !v->up)
+		return;
+	if (v->again && v->stage == IDLE)
+		hw_stream_reader_recover(&v->reader);
+	hw_stream_reader_tick(&v->reader);
+}
+
+void hw_redis_inventory_emptied(struct hw_redis *r)
+{
+	struct hw_inventory *v = r->inventory;
+	if (!v)
+		return;
+	v->emptied = v->again = true;
+	if (v->up)
+		hw_stream_reader_recover(&v->reader);
+}
+
+int hw_redis_inventory_start(struct hw_redis *r, const struct hw_inventory_ops *ops, void *arg)
+{
+	struct hw_inventory *v = calloc(1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	v->r = r;
+	v->ops = ops;
+	v->arg = arg;
+	const struct hw_stream_reader_conf conf = {&r->link, r->keys.inventory, PAGE, HW_INVENTORY_POLL_MS};
+	int rc = hw_stream_reader_init(&v->reader, r->base, &conf, &reader_ops, v);
+	if (rc) {
+		free(v);
+		return rc;
+	}
+	r->inventory = v;
+	if (r->up)
+		hw_inventory_up(r);
+	return 0;
+}
+
+void hw_inventory_fini(struct hw_redis *r)
+{
+	if (!r->inventory)
+		return;
+	hw_stream_reader_fini(&r->inventory->reader);
+	hw_eval_fini(&r->inventory->eval);
+	free(r->inventory);
+	r->inventory = NULL;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inventory in Redis: the hash device:expected, the zset device:unseen, and the stream device:inventory, which
+ * names the ids that have changed. Over the connection of hw_redis, so in the order of its other commands.
+ *
+ * At the start, after a gap in the stream and after a failover everything is read (HSCAN, ZSCAN), a page at a time.
+ * Otherwise the stream is read every HW_INVENTORY_POLL_MS, and the entries of the ids that it names are read.
+ */
+#ifndef HW_REDIS_INVENTORY_H
+#define HW_REDIS_INVENTORY_H
+
+#include "inventory/apply.h"
+#include "redis/redis.h"
+
+#define HW_INVENTORY_POLL_MS 200
+#define HW_UNSEEN_ITEMS      64 /* of one call of hw_redis_unseen() */
+
+/* Applies at most HW_INVENTORY_ITEMS items with one script. `groups[i]`: of an id that is removed, for device:events.
+ * Returns 0; or -ENOTCONN, -EAGAIN or -ENOMEM, and `fn` is not called. */
+int hw_redis_inventory_apply(struct hw_redis *r, struct hw_now now, const char *source,
+                             const struct hw_inventory_item *items, const char *const *groups, unsigned n,
+                             hw_inventory_applied *fn, void *arg);
+
+enum hw_unseen_result {
+	HW_UNSEEN_KNOWN, /* it is unseen already */
+	HW_UNSEEN_ADDED,
+	HW_UNSEEN_HAS_STATE,
+	HW_UNSEEN_UNEXPECTED,
+	HW_UNSEEN_FENCED /* another node owns it */
+};
+
+struct hw_unseen_item {
+	struct hw_id id;
+	const char *group;
+};
+
+/* As hw_inventory_applied; results: enum hw_unseen_result. */
+typedef void hw_unseen_written(void *arg, int rc, const uint8_t *results, unsigned n);
+
+/* Calls at most HW_UNSEEN_ITEMS ids unseen that this node owns. As hw_redis_inventory_apply(). */
+int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unseen_item *items, unsigned n,
+                    hw_unseen_written *fn, void *arg);
+/* Removes an id from device:unseen, because the device was heard. If the connection is lost, the next reading of
+ * everything reports the id again. */
+void hw_redis_unseen_heard(struct hw_redis *r, struct hw_id id);
+
+struct hw_inventory_ops {
+	/* A reading of everything begins. */
+	void (*on_reading)(void *arg);
+	/* An entry as it is stored. entry.text NULL: the id is not expected (any more). */
+	void (*on_entry)(void *arg, struct hw_id id, struct hw_id entry);
+	/* The id is unseen since then. */
+	void (*on_unseen)(void *arg, struct hw_id id, int64_t since_ms);
+	/* A reading has ended. `emptied`: Redis has lost the inventory. */
+	void (*on_read)(void *arg, bool emptied);
+	/* A page of the stream ended. `at_end`: no more entries followed. */
+	void (*on_followed)(void *arg, bool at_end);
+};
+
+/* Begins to read and follow; reads everything when the connection is up. Returns 0 or -ENOMEM. */
+int hw_redis_inventory_start(struct hw_redis *r, const struct hw_inventory_ops *ops, void *arg);
+/* Redis was found emptied: the next reading says so. Reads everything. */
+void hw_redis_inventory_emptied(struct hw_redis *r);
+
+#endif

@@ -1,0 +1,60 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Calls expected devices unseen that never sent anything. Redis Cluster is not supported.
+--
+--   KEYS  expected, unseen, inventory, events; then for each item state:ID
+--   ARGV  events_max, node, now, source (not read); then for each item 'U', id, group
+--
+-- A node of a cluster puts a fence before its items: see fence.lua. An id is called unseen only if it is expected and
+-- has no state hash. It is then added to device:unseen, with one entry in device:events. This happens once, over
+-- restarts, take-overs and repeated calls. The ids that were added are named to the followers of device:inventory.
+--
+-- The answer has one element per item. 1: added. 0: it is unseen already. 2: it has a state hash. 3: it is not expected.
+-- 'EPOCH ...': the fencing token is too old, and nothing was done.
+
+include tokens
+include fence
+
+local KEYS, ARGV = KEYS, ARGV
+local NOW, STREAM_MAX = ARGV[INVENTORY.now], 100000
+local answer, added = {}, {}
+
+local function item(i, id, group, state)
+	local epoch = {}
+	if LETTERS then
+		local wrong = refused[token_of(i)]
+		if wrong then
+			return wrong
+		end
+		epoch = { 'epoch', epochs[token_of(i)] }
+	end
+	if redis.call('EXISTS', state) == 1 then
+		redis.call('ZREM', KEYS[INVENTORIED.unseen], id)
+		return 2
+	elseif redis.call('HEXISTS', KEYS[INVENTORIED.expected], id) == 0 then
+		return 3
+	elseif redis.call('ZADD', KEYS[INVENTORIED.unseen], 'NX', NOW, id) == 0 then
+		return 0
+	end
+	redis.call('XADD', KEYS[INVENTORIED.events], 'MAXLEN', '~', ARGV[INVENTORY.events_max], '*', 'id', id, 'state', 'unseen', 'reason', 'never_seen',
+		'time_ms', NOW, 'last_seen_ms', '0', 'group', group, 'node', ARGV[INVENTORY.node], 'seq', NOW, unpack(epoch))
+	added[#added + 1] = id
+	return 1
+end
+
+local a, k = INVENTORY.next, INVENTORIED.next
+if ARGV[a + FENCE.kind] == 'T' then
+	local wrong = raise_fence(a, KEYS[k + FENCED.owners], true)
+	if wrong then
+		return wrong
+	end
+	a, k = a + FENCE.next, k + FENCED.next
+end
+while a <= STOP do
+	answer[#answer + 1] = item(#answer + 1, ARGV[a + NEVER.id], ARGV[a + NEVER.group], KEYS[k])
+	a, k = a + NEVER.next, k + 1
+end
+if #added > 0 then
+	redis.call('XADD', KEYS[INVENTORIED.inventory], 'MAXLEN', '~', STREAM_MAX, '*', 'ids', table.concat(added, '\n'), 'unseen_ms', NOW)
+end
+return answer

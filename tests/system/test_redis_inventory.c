@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* The inventory in Redis: changes, readings of everything, followed changes, unseen ids. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/inventory.h"
+#include "redis_fixture.h"
+
+static struct {
+	unsigned calls, readings, reads, n, heard;
+	int rc;
+	bool emptied, at_end;
+	uint8_t results[HW_INVENTORY_ITEMS];
+	char entry[HW_INVENTORY_ITEMS + 10][200]; /* the last values, as "ID JSON" */
+	unsigned n_entries, unseen;
+	int64_t unseen_ms;
+} got;
+
+static void on_reading(void *arg)
+{
+	(void)arg;
+	got.readings++;
+}
+
+static void on_entry(void *arg, struct hw_id id, struct hw_id entry)
+{
+	(void)arg;
+	if (got.n_entries < sizeof(got.entry) / sizeof(*got.entry))
+		snprintf(got.entry[got.n_entries++], sizeof(*got.entry), "%.*s %.*s", (int)id.len, id.text,
+		         (int)entry.len, entry.text ? entry.text : "");
+}
+
+static void on_unseen(void *arg, struct hw_id id, int64_t since_ms)
+{
+	(void)arg, (void)id;
+	got.unseen++;
+	got.unseen_ms = since_ms;
+}
+
+static void on_read(void *arg, bool emptied)
+{
+	(void)arg;
+	got.reads++;
+	got.emptied = emptied;
+}
+
+static void on_followed(void *arg, bool at_end)
+{
+	(void)arg;
+	got.at_end = at_end;
+}
+
+static const struct hw_inventory_ops ops = {on_reading, on_entry, on_unseen, on_read, on_followed};
+
+static bool is_read(struct rig *rig)
+{
+	(void)rig;
+	return got.reads > 0 && got.at_end;
+}
+
+static void set_up(void)
+{
+	fixture_up();
+	memset(&got, 0, sizeof(got));
+	ck_assert_int_eq(hw_redis_inventory_start(g->r, &ops, NULL), 0);
+	rig_until(g, is_read, IDLE_MS);
+}
+
+static void on_applied(void *arg, int rc, const uint8_t *results, unsigned n)
+{
+	(void)arg;
+	got.calls++;
+	got.rc = rc;
+	got.n = n;
+	if (rc == 0)
+		memcpy(got.results, results, n);
+}
+
+static bool is_answered(struct rig *rig)
+{
+	(void)rig;
+	return got.calls > 0;
+}
+
+static void apply_all(const struct hw_inventory_item *items, unsigned n)
+{
+	static const char *groups[HW_INVENTORY_ITEMS];
+	for (unsigned i = 0; i < n; i++)
+		groups[i] = "plain";
+	got.calls = 0;
+	ck_assert_int_eq(hw_redis_inventory_apply(g->r, rig_now(), "pumps.csv", items, groups, n, on_applied, NULL), 0);
+	rig_until(g, is_answered, IDLE_MS);
+	ck_assert_int_eq(got.rc, 0);
+}
+
+static unsigned apply(enum hw_inventory_kind kind, const char *id, const char *entry)
+{
+	struct hw_inventory_item it = {.kind = kind, .id = {id, strlen(id)}};
+	if (kind == HW_INVENTORY_REMOVE)
+		it.source = entry;
+	else
+		it.entry = (struct hw_id){entry, strlen(entry)};
+	apply_all(&it, 1);
+	return got.results[0];
+}
+
+#define EXPECT_ENTRY(id, want) rig_expect(g, want, "HGET device:expected %s", id)
+
+START_TEST(an_entry_is_set_once)
+{
+	ck_assert_uint_eq(apply(HW_INVENTORY_SET, "a", "{\"name\":\"A\",\"source\":\"pumps.csv\",\"since_ms\":5}"),
+	                  HW_INVENTORY_ADDED);
+	EXPECT_ENTRY("a", "{\"name\":\"A\",\"source\":\"pumps.csv\",\"since_ms\":5}");
+	ck_assert_uint_eq(apply(HW_INVENTORY_SET, "a", "{\"name\":\"A\",\"source\":\"pumps.csv\",\"since_ms\":9}"),
+	                  HW_INVENTORY_SAME);
+	ck_assert_int_eq(rig_number(g, "XLEN device:inventory"), 1);
+	ck_assert_uint_eq(apply(HW_INVENTORY_SET, "a", "{\"name\":\"B\",\"source\":\"pumps.csv\",\"since_ms\":9}"),
+	                  HW_INVENTORY_CHANGED);
+	EXPECT_ENTRY("a", "{\"name\":\"B\",\"source\":\"pumps.csv\",\"since_ms\":5}");
+	ck_assert_uint_eq(apply(HW_INVENTORY_MISSING, "a", "{\"since_ms\":9}"), HW_INVENTORY_SAME);
+	ck_assert_uint_eq(apply(HW_INVENTORY_ANEW, "a", "{\"since_ms\":77}"), HW_INVENTORY_CHANGED);
+	EXPECT_ENTRY("a", "{\"name\":\"B\",\"source\":\"pumps.csv\",\"since_ms\":77}");
+	ck_assert_uint_eq(apply(HW_INVENTORY_ANEW, "b", "{\"since_ms\":77}"), HW_INVENTORY_SAME);
+	ck_assert_int_eq(rig_number(g, "XLEN device:inventory"), 3);
+}
+END_TEST
+
+START_TEST(an_entry_is_removed)
+{
+	const char *trap = "{\"name\":\"\\\"source\\\":\\\"x\\\",\\\"since_ms\\\":1}\",\"labels\":{\"source\":\"x\"},"
+	                   "\"source\":\"y\",\"since_ms\":5}";
+	ck_assert_uint_eq(apply(HW_INVENTORY_SET, "a", trap), HW_INVENTORY_ADDED);
+	ck_assert_uint_eq(apply(HW_INVENTORY_REMOVE, "a", "x"), HW_INVENTORY_ABSENT);
+	ck_assert_uint_eq(apply(HW_INVENTORY_REMOVE, "b", NULL), HW_INVENTORY_ABSENT);
+	EXPECT_ENTRY("a", trap);
+	rig_do(g, "ZADD device:unseen 8 a");
+	ck_assert_uint_eq(apply(HW_INVENTORY_REMOVE, "a", "y"), HW_INVENTORY_REMOVED);
+	EXPECT_ENTRY("a", NULL);
+	ck_assert_int_eq(rig_number(g, "ZCARD device:unseen"), 0);
+	ck_assert_int_eq(rig_number(g, "XLEN device:events"), 1);
+	redisReply *reply = rig_ask(g, "XREVRANGE device:events + - COUNT 1");
+	const redisReply *f = reply->element[0]->element[1];
+	ck_assert_str_eq(f->element[1]->str, "a");
+	ck_assert_str_eq(f->element[3]->str, "forgotten");
+	ck_assert_str_eq(f->element[5]->str, "operator");
+	ck_assert_str_eq(f->element[11]->str, "plain");
+	freeReplyObject(reply);
+	ck_assert_uint_eq(apply(HW_INVENTORY_SET, "c", "{\"since_ms\":5}"), HW_INVENTORY_ADDED);
+	ck_assert_uint_eq(apply(HW_INVENTORY_REMOVE, "c", NULL), HW_INVENTORY_REMOVED);
+	ck_assert_int_eq(rig_number(g, "XLEN device:events"), 1);
+}
+END_TEST
+
+static bool has_entries(struct rig *rig)
+{
+	(void)rig;
+	return got.n_entries >= 3;
+}
+
+START_TEST(many_at_once_and_followed)
+{
+	struct hw_inventory_item items[HW_INVENTORY_ITEMS];
+	char ids[HW_INVENTORY_ITEMS][16];
+	for (unsigned i = 0; i < HW_INVENTORY_ITEMS; i++) {
+		int n = snprintf(ids[i], sizeof(ids[i]), "d%u", i / 2); /* each id twice */
+		items[i] = (struct hw_inventory_item){.kind = i % 2 ? HW_INVENTORY_REMOVE : HW_INVENTORY_SET,
+		                                      .id = {ids[i], (size_t)n},
+		                                      .entry = {"{\"since_ms\":5}", 14}};
+	}
+	items[1].kind = items[3].kind = items[5].kind = HW_INVENTORY_SET;
+	got.n_entries = 0;
+	apply_all(items, HW_INVENTORY_ITEMS);
+	ck_assert_uint_eq(got.results[0], HW_INVENTORY_ADDED);
+	ck_assert_uint_eq(got.results[1], HW_INVENTORY_SAME);
+	ck_assert_uint_eq(got.results[6], HW_INVENTORY_ADDED);
+	ck_assert_uint_eq(got.results[7], HW_INVENTORY_REMOVED);
+	ck_assert_int_eq(rig_number(g, "HLEN device:expected"), 3);
+	rig_until(g, has_entries, IDLE_MS);
+	ck_assert_str_eq(got.entry[0], "d0 {\"since_ms\":5}");
+	ck_assert_int_eq(rig_number(g, "XLEN device:inventory"), 1);
+}
+END_TEST
+
+static void call_unseen(const char *id)
+{
+	struct hw_unseen_item it = {{id, strlen(id)}, "plain"};
+	got.calls = 0;
+	ck_assert_int_eq(hw_redis_unseen(g->r, rig_now(), &it, 1, on_applied, NULL), 0);
+	rig_until(g, is_answered, IDLE_MS);
+	ck_assert_int_eq(got.rc, 0);
+}
+
+static bool is_unseen(struct rig *rig)
+{
+	(void)rig;
+	return got.unseen > 0;
+}
+
+START_TEST(an_id_is_unseen_once)
+{
+	apply(HW_INVENTORY_SET, "a", "{\"since_ms\":5}");
+	call_unseen("b");
+	ck_assert_uint_eq(got.results[0], HW_UNSEEN_UNEXPECTED);
+	call_unseen("a");
+	ck_assert_uint_eq(got.results[0], HW_UNSEEN_ADDED);
+	call_unseen("a");
+	ck_assert_uint_eq(got.results[0], HW_UNSEEN_KNOWN);
+	ck_assert_int_eq(rig_number(g, "XLEN device:events"), 1);
+	ck_assert_int_eq(rig_number(g, "ZCARD device:unseen"), 1);
+	rig_until(g, is_unseen, IDLE_MS);
+	ck_assert_int_gt(got.unseen_ms, 1000);
+	rig_do(g, "HSET device:state:a state online");
+	call_unseen("a");
+	ck_assert_uint_eq(got.results[0], HW_UNSEEN_HAS_STATE);
+	ck_assert_int_eq(rig_number(g, "ZCARD device:unseen"), 0);
+}
+END_TEST
+
+START_TEST(fenced)
+{
+	rig_serve(g, NULL);
+	g->several = true;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		g->epoch[p] = 50;
+	rig_start(g);
+	rig_until(g, rig_is_up, IDLE_MS);
+	memset(&got, 0, sizeof(got));
+	ck_assert_int_eq(hw_redis_inventory_start(g->r, &ops, NULL), 0);
+	rig_until(g, is_read, IDLE_MS);
+	apply(HW_INVENTORY_SET, "a", "{\"since_ms\":5}");
+	apply(HW_INVENTORY_SET, "b", "{\"since_ms\":5}");
+	call_unseen("a");
+	ck_assert_uint_eq(got.results[0], HW_UNSEEN_ADDED);
+	redisReply *reply = rig_ask(g, "XREVRANGE device:events + - COUNT 1");
+	ck_assert_str_eq(reply->element[0]->element[1]->element[16]->str, "epoch");
+	freeReplyObject(reply);
+	rig_do(g, "HSET device:owners %u %s", hw_partition_of("b", 1), "51 node-2");
+	call_unseen("b");
+	ck_assert_uint_eq(got.results[0], HW_UNSEEN_FENCED);
+	ck_assert_int_eq(rig_number(g, "ZCARD device:unseen"), 1);
+	g->epoch[hw_partition_of("b", 1)] = 0;
+	struct hw_unseen_item it = {{"b", 1}, "plain"};
+	ck_assert_int_eq(hw_redis_unseen(g->r, rig_now(), &it, 1, on_applied, NULL), -ESTALE);
+}
+END_TEST
+
+static bool is_read_again(struct rig *rig)
+{
+	(void)rig;
+	return got.reads > 1;
+}
+
+/* A gap in the stream makes everything be read again. */
+START_TEST(a_gap)
+{
+	apply(HW_INVENTORY_SET, "a", "{\"since_ms\":5}");
+	rig_until(g, is_read, IDLE_MS);
+	rig_do(g, "HSET device:expected b %s", "{\"since_ms\":6}");
+	rig_do(g, "ZADD device:unseen 7 b");
+	rig_do(g, "XADD device:inventory * ids a source x");
+	for (int i = 0; i < 50; i++)
+		event_base_loop(g->base, EVLOOP_ONCE);
+	got.n_entries = got.unseen = 0;
+	rig_do(g, "DEL device:inventory");
+	rig_until(g, is_read_again, IDLE_MS);
+	ck_assert_uint_eq(got.n_entries, 2);
+	ck_assert_uint_eq(got.unseen, 1);
+	ck_assert(!got.emptied);
+	hw_redis_inventory_emptied(g->r);
+	got.reads = 1;
+	rig_until(g, is_read_again, IDLE_MS);
+	ck_assert(got.emptied);
+}
+END_TEST
+
+/* The connection ends while a call is in flight. */
+START_TEST(a_lost_connection)
+{
+	struct hw_inventory_item it = {.id = {"a", 1}, .entry = {"{\"since_ms\":5}", 14}};
+	const char *group = "plain";
+	got.calls = 0;
+	ck_assert_int_eq(hw_redis_inventory_apply(g->r, rig_now(), "", &it, &group, 1, on_applied, NULL), 0);
+	rig_kill_server(g);
+	rig_until(g, is_answered, IDLE_MS);
+	rig_until(g, is_down, IDLE_MS);
+	ck_assert(got.rc == -ENOTCONN || got.rc == 0);
+	ck_assert_int_eq(hw_redis_inventory_apply(g->r, rig_now(), "", &it, &group, 1, on_applied, NULL), -ENOTCONN);
+	got.at_end = false;
+	rig_serve_again(g, NULL);
+	rig_until(g, is_read, IDLE_MS);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("redis inventory");
+	TCase *one = tcase_create("one"), *several = tcase_create("several nodes");
+	tcase_add_checked_fixture(one, set_up, fixture_down);
+	tcase_add_test(one, an_entry_is_set_once);
+	tcase_add_test(one, an_entry_is_removed);
+	tcase_add_test(one, many_at_once_and_followed);
+	tcase_add_test(one, an_id_is_unseen_once);
+	tcase_add_test(one, a_gap);
+	tcase_add_test(one, a_lost_connection);
+	tcase_set_timeout(one, 60);
+	suite_add_tcase(suite, one);
+	tcase_add_checked_fixture(several, NULL, fixture_down);
+	tcase_add_test(several, fenced);
+	tcase_set_timeout(several, 60);
+	suite_add_tcase(suite, several);
+	return rig_run(suite);
+}
