@@ -26,6 +26,13 @@ enum hw_parent_death {
 	HW_PARENT_TAKE  /* the device goes offline too */
 };
 
+/* Whether the timeouts of a group's devices are learned from the gaps between their heartbeats. */
+enum hw_learn {
+	HW_LEARN_NO,
+	HW_LEARN_SHOW, /* they are learned, but not in force */
+	HW_LEARN_YES
+};
+
 /* How the payloads of a group's heartbeats are read. */
 enum hw_format {
 	HW_FORMAT_JSON,  /* hw_payload_decode() */
@@ -83,6 +90,11 @@ struct hw_group_spec {
 	int64_t timeout_ms;
 	int64_t timeout_max_ms;
 	int64_t first_within_ms; /* an expected device that was not heard for so long is unseen; 0: never */
+	enum hw_learn learn;
+	int64_t timeout_min_ms; /* a learned timeout is between this and timeout_max_ms */
+	unsigned mistakes;      /* a device that works may be called offline so often in mistakes_per_ms */
+	int64_t mistakes_per_ms;
+	unsigned learn_gaps; /* a learned timeout is at least so many median gaps */
 	int64_t goodbye_delay_ms;
 	int64_t max_age_ms;        /* 0: off */
 	unsigned max_offline_rate; /* per second; 0: off */
@@ -124,6 +136,9 @@ struct hw_group {
 	size_t id_prefix_len;
 	int64_t timeout_ms, timeout_max_ms, max_age_ms;
 	int64_t first_within_ms;
+	enum hw_learn learn;
+	int64_t timeout_min_ms, mistakes_per_ms;
+	unsigned mistakes, learn_gaps;
 	int64_t goodbye_delay_ms; /* at least 2 s if bridged */
 	unsigned max_offline_rate, online_after;
 	enum hw_format format;
@@ -157,6 +172,13 @@ struct hw_groups {
 	size_t n_order;
 	struct hw_match_index *index; /* owned; NULL: few filters */
 };
+
+/* Returns the shortest timeout that a device of the group may have without asking for it. */
+static inline int64_t hw_group_shortest_ms(const struct hw_group *g)
+{
+	bool learned = g->learn == HW_LEARN_YES && g->timeout_min_ms < g->timeout_ms;
+	return learned ? g->timeout_min_ms : g->timeout_ms;
+}
 
 void hw_groups_init(struct hw_groups *g);
 void hw_groups_fini(struct hw_groups *g);

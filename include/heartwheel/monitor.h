@@ -424,6 +424,7 @@ struct hw_stored {
 	bool once;
 	int64_t ahead_ms;    /* by how much the store's clock is ahead of this machine's; 0: it is not, or this is
 	                      * unknown */
+	const char *gaps;    /* as written by hw_monitor_gaps(); NULL: none */
 	const char *parents; /* ids, each but the last followed by a newline; NULL: none. For a group with parents */
 	struct hw_report report; /* the caller's; the monitor may take fields out */
 };
@@ -648,6 +649,22 @@ uint32_t hw_monitor_left_out_of(const struct hw_monitor *m, size_t group);
 bool hw_monitor_left_out_fits(const struct hw_monitor *m, struct hw_now now);
 void hw_monitor_left_out_begin(struct hw_monitor *m, struct hw_now now);
 void hw_monitor_left_out_end(struct hw_monitor *m);
+
+/* --- learned timeouts --------------------------------------------------------- */
+
+/* What was learned from the gaps between a device's heartbeats. Times: 0 if too little was seen. */
+struct hw_learned {
+	int64_t timeout_ms;           /* learned, whether it is in force or not */
+	unsigned gaps_seen, mistakes; /* up to 63. mistakes: gaps longer than the timeout before */
+	int64_t median_gap_ms;
+	int64_t largest_gap_ms; /* of the last two days, or of the last 20 to 40 gaps if these took longer */
+};
+/* Returns false if the device's group does not learn. */
+bool hw_monitor_learned(const struct hw_monitor *m, const struct hw_device *d, struct hw_learned *to);
+
+/* Writes the gaps as text for struct hw_stored.gaps. Returns false if there are none. */
+#define HW_GAPS_TEXT 37
+bool hw_monitor_gaps(const struct hw_monitor *m, const struct hw_device *d, char text[HW_GAPS_TEXT]);
 
 /* --- inventory ---------------------------------------------------------------- */
 

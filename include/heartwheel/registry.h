@@ -102,7 +102,8 @@ enum hw_form_heard {
 #define HW_NEVER_MS  (-(INT64_C(1) << 43))
 #define HW_SINCE_MAX ((INT64_C(1) << 42) - 1) /* limit of since_ms: in the year 2109 */
 
-/* struct hw_device.flags. The core owns the low byte, the monitor's driver the high byte (HW_NOTE()). */
+/* struct hw_device.flags. The core owns the low byte; most flags of the high byte are of the monitor's driver
+ * (HW_NOTE()). */
 enum {
 	HW_FLAG_ONCE = 1 << 0,    /* one heartbeat so far */
 	HW_FLAG_GOODBYE = 1 << 1, /* a goodbye waits to be judged */
@@ -118,10 +119,16 @@ enum {
 	                            store lacks the device, and its owner may not know the device */
 };
 
-/* Flags 0 to 7 of the monitor's driver. The core keeps them, and does not free a record by itself while one is set.
- * A new record has none. */
+/* Flags of the monitor's driver: 0, 1 and 3 to 6. The core keeps them, and does not free a record by itself while one
+ * is set. A new record has none. */
 #define HW_NOTE(n)   (1 << (8 + (n)))
-#define HW_NOTES_ALL 0xff00
+#define HW_NOTES_ALL 0x7b00
+
+/* More flags of the core, for a device whose group learns (core/learning.h). */
+enum {
+	HW_FLAG_TIMED = HW_NOTE(2),  /* its last heartbeat may begin a gap that is learned */
+	HW_FLAG_LEARNED = HW_NOTE(7) /* its learned timeout has changed since it was last written to the store */
+};
 
 struct hw_registry; /* opaque */
 

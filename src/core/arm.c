@@ -10,6 +10,7 @@
 #include "arm.h"
 
 #include "form.h"
+#include "learning.h"
 #include "probe_time.h"
 
 int64_t hw_monitor_lossy_end_ns(const struct hw_monitor *m, uint16_t group)
@@ -265,6 +266,8 @@ static void relink_forgetting(struct hw_monitor *m, struct hw_now now, uint32_t 
 
 void hw_monitor_relink(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
+	if (m->learning.gaps)
+		hw_learning_relink(m, now, i);
 	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_OFFLINE)
 		relink_forgetting(m, now, i);
 	else

@@ -9,6 +9,7 @@
 #include "arm.h"
 #include "door.h"
 #include "form.h"
+#include "learning.h"
 #include "left_out.h"
 #include "out.h"
 
@@ -74,10 +75,11 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_moment t = hw_moment(m, now);
 	bool older = hw_form_is_older(m, d), too_few = needs_more(m, now, d), moved = d->form == HW_FORM_MOVED;
+	bool changed = hw_learning_is_on(m, d) && hw_learning_gap(m, now, i);
 	hw_beat_heard(m, d, &t);
 	if (moved && d->last_seen_ns < m->form[d->group].moved_until_ns)
 		d->form = HW_FORM_MOVED;
-	if (older || moved) /* the timeout before this may have been longer */
+	if (older || moved || changed) /* the timeout before this may have been longer */
 		hw_monitor_arm_earlier(m, now, i);
 	if (hw_device_source(d) == HW_SOURCE_KEY)
 		known_by_both(m, now, i);
@@ -211,7 +213,9 @@ void hw_beat_answered(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool heard = hw_form_is_ours(m, d);
+	d->flags &= (uint16_t)~HW_FLAG_TIMED; /* neither the gap that the answer ends nor the next one is learned */
 	hw_beat_apply(m, now, d->group, hw_device_id(d), i, NULL);
+	d->flags &= (uint16_t)~HW_FLAG_TIMED;
 	if (!heard) /* no filter has delivered the answer */
 		d->form = HW_FORM_UNSAID;
 }

@@ -12,6 +12,7 @@
 #include "arm.h"
 #include "gate.h"
 #include "key.h"
+#include "learning.h"
 #include "out.h"
 #include "parent_death.h"
 #include "parent_wait.h"
@@ -19,11 +20,12 @@
 
 /* --- states ------------------------------------------------------------------- */
 
-/* Deletes the data that a forgotten device has reported. If the device sends again before its record is freed, it
- * counts as a new device. */
-static void unlearn(struct hw_device *d)
+/* Deletes the data that a forgotten device has reported, and what was learned about it. If the device sends again
+ * before its record is freed, it counts as a new device. */
+static void unlearn(struct hw_monitor *m, uint32_t i)
 {
-	struct hw_extra *x = hw_device_extra(d);
+	struct hw_extra *x = hw_device_extra(hw_monitor_at(m, i));
+	hw_learning_forget(m, i);
 	if (!x)
 		return;
 	x->own_timeout_ms = 0;
@@ -44,7 +46,7 @@ void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enu
 	if (m->parents.names && state != HW_STATE_OFFLINE)
 		hw_parent_is_up(m, i);
 	if (state == HW_STATE_FORGOTTEN)
-		unlearn(d);
+		unlearn(m, i);
 }
 
 void hw_monitor_no_longer_provisional(struct hw_device *d)
@@ -253,9 +255,9 @@ static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
  */
 static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
-	return d->skips_refresh && !hw_device_extra(d) && hw_device_source(d) == HW_SOURCE_MQTT &&
-	       hw_monitor_skips_refreshes(m) && now.mono.ns >= m->skips_from.ns &&
-	       now.mono.ns - m->sight.blind.until.ns >= stride_ns(m, d);
+	return d->skips_refresh && !hw_device_extra(d) && !hw_learning_is_on(m, d) &&
+	       hw_device_source(d) == HW_SOURCE_MQTT && hw_monitor_skips_refreshes(m) &&
+	       now.mono.ns >= m->skips_from.ns && now.mono.ns - m->sight.blind.until.ns >= stride_ns(m, d);
 }
 
 /* Whether the next check of a device that was just armed and refreshed comes sooner than stride_ns(). */

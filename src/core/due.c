@@ -425,7 +425,8 @@ int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m)
 {
 	int64_t shortest_ms = INT64_MAX / HW_NS_PER_MS;
 	for (size_t k = 0; k < m->groups.n_order; k++) {
-		int64_t ttl = hw_ttl_ms(m->groups.all[m->groups.order[k]]->timeout_ms, m->conf.ttl_factor);
+		int64_t timeout_ms = hw_group_shortest_ms(m->groups.all[m->groups.order[k]]);
+		int64_t ttl = hw_ttl_ms(timeout_ms, m->conf.ttl_factor);
 		shortest_ms = ttl < shortest_ms ? ttl : shortest_ms;
 	}
 	return shortest_ms / 3;

@@ -77,6 +77,7 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 	if (t->state != HW_STATE_ONLINE || !heard)
 		set_heard(d, now, t->state, t->last_seen_ms);
 	if (t->state == HW_STATE_ONLINE && !heard) {
+		d->flags &= (uint16_t)~HW_FLAG_TIMED;
 		if (d->form != HW_FORM_UNSAID && !hw_form_is_ours(m, d))
 			d->form = HW_FORM_OTHER;
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
@@ -338,6 +339,7 @@ void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	enum hw_state state = hw_device_state(d);
+	d->flags &= (uint16_t)~HW_FLAG_TIMED;
 	if (d->flags & HW_FLAG_TOUCHED) {
 		d->flags &= (uint16_t)~HW_FLAG_TOUCHED;
 		hw_monitor_emit_device(m, HW_OUT_STATUS, i);

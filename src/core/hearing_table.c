@@ -235,7 +235,7 @@ static void install(struct hw_hearing *h, const struct hw_groups *groups, struct
 		const struct hw_group *group = groups->all[g];
 		h->group[g].n = 0;
 		h->group[g].canary = group->canary;
-		h->group[g].timeout_ns = group->timeout_ms * HW_NS_PER_MS;
+		h->group[g].timeout_ns = hw_group_shortest_ms(group) * HW_NS_PER_MS;
 	}
 	for (size_t f = n; f-- > 0;) {
 		h->group[filter[f].group].first = f;

@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arm.h"
 #include "beat.h"
 #include "canary.h"
 #include "core/batch.h"
 #include "door.h"
 #include "form.h"
+#include "learning.h"
 #include "out.h"
 #include "parent_intake.h"
 #include "probe.h"
@@ -579,7 +581,7 @@ static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t 
  * as take_message(). Returns false if the message needs take_message(). An array of heartbeats has no id here, so it
  * never takes this path.
  */
-static bool take_plain(struct hw_monitor *m, const struct hw_moment *t, const struct hw_message *msg,
+static bool take_plain(struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, const struct hw_message *msg,
                        const struct intake *in, uint32_t i)
 {
 	if (i == HW_NIL || in->match != HW_MATCH_HEARTBEAT || msg->payload_len > 0 || msg->retained || msg->truncated)
@@ -591,7 +593,10 @@ static bool take_plain(struct hw_monitor *m, const struct hw_moment *t, const st
 	    hw_form_is_older(m, d))
 		return false;
 	m->hearing.brought[in->filter] = t->sent_after.ns;
+	bool changed = hw_learning_is_on(m, d) && hw_learning_gap(m, now, i);
 	hw_beat_heard(m, d, t);
+	if (changed)
+		hw_monitor_arm_earlier(m, now, i);
 	m->stats.heartbeats++;
 	m->group_stats[in->group].heartbeats++;
 	if (m->family.any)
@@ -643,7 +648,7 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 		const struct intake *in = &b.in[k];
 		if (m->upstream.n > 0 && take_upstream(m, now, &msgs[k], in))
 			continue;
-		if (take_plain(m, &t, &msgs[k], in, b.found[k]) || in->match == HW_MATCH_CLEARING)
+		if (take_plain(m, now, &t, &msgs[k], in, b.found[k]) || in->match == HW_MATCH_CLEARING)
 			continue;
 		skip_byte_order_mark(&msgs[k]);
 		if (in->match == HW_MATCH_ANSWER)

@@ -119,6 +119,7 @@ void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t m
 	*rules = (struct hw_learn_rules){
 		.timeout_min_ms = min_ms,
 		.timeout_max_ms = max_ms,
+		.timeout_first_ms = max_ms,
 		.unit_ms = (int64_t)(window * (double)DAY_MS) / UNITS,
 		.allowed = (uint32_t)fmax(1, a_day * window * ONE),
 		.extra_step = (unsigned)lround(fmax(1, step)),
@@ -194,7 +195,7 @@ static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsig
 	bool far = l > timeout + FAR;
 	set(g, MISTAKES, get(g, MISTAKES) + 1);
 	set(g, BRIDGED, least(timeout + BRIDGE, LEVEL_MAX));
-	if (!far && l > get(g, TIMEOUT)) {
+	if (!far && get(g, TIMEOUT) && l > get(g, TIMEOUT)) {
 		/* The timeout never becomes longer than needed for this gap. */
 		unsigned steps = get(g, EXTRA_STEPS), most = steps + (l - get(g, TIMEOUT)) / EXTRA + 1;
 		set(g, EXTRA_STEPS, least(least(steps + rules->extra_step, most), EXTRA_MAX));
@@ -206,6 +207,8 @@ static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsig
 		bool learned = seen >= (far ? 3 : 2);
 		if (learned)
 			learn(g, smaller);
+		if (learned && !get(g, MEDIAN))
+			set(g, MEDIAN, smaller);
 		set(g, DOUBT, learned && !far ? larger : smaller);
 		set(g, DOUBT_WINDOWS, 0);
 	} else if (!doubt || l < doubt) {
@@ -221,7 +224,7 @@ static bool usual_gap(struct hw_gaps *g, unsigned l)
 	bool learned = learn(g, l);
 	unsigned median = get(g, MEDIAN), bridged = get(g, BRIDGED), timeout = get(g, TIMEOUT);
 	if (l != median)
-		set(g, MEDIAN, l > median ? median + 1 : median - 1);
+		set(g, MEDIAN, median == 0 ? l : l > median ? median + 1 : median - 1);
 	/* The doubled timeout ends by halves, because one short gap may also belong to the new habit. */
 	if (bridged && l <= timeout)
 		set(g, BRIDGED, bridged > timeout + BRIDGE / 5 ? timeout + (bridged - timeout) / 2 : 0);
@@ -251,11 +254,9 @@ static void begin_window(struct hw_gaps *g, const struct hw_learn_rules *rules, 
 int64_t hw_learn_gap(struct hw_gaps *g, const struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms)
 {
 	unsigned unit = (unsigned)(now_ms / rules->unit_ms), l = level(gap_ms), seen = get(g, SEEN);
-	if (seen == 0) {
+	if (seen == 0)
 		set(g, BEGAN, unit & 1023);
-		set(g, MEDIAN, l);
-	}
-	int64_t timeout_ms = seen >= HW_LEARN_FIRST_GAPS ? bounded_ms(rules, in_force(g)) : rules->timeout_max_ms;
+	int64_t timeout_ms = seen >= HW_LEARN_FIRST_GAPS ? bounded_ms(rules, in_force(g)) : rules->timeout_first_ms;
 	if (seen < HW_LEARN_COUNT_MAX)
 		set(g, SEEN, seen + 1);
 	set(g, WINDOW_GAPS, get(g, WINDOW_GAPS) + 1);
@@ -271,12 +272,26 @@ int64_t hw_learn_gap(struct hw_gaps *g, const struct hw_learn_rules *rules, int6
 		changed = true;
 	}
 	if (seen + 1 < HW_LEARN_FIRST_GAPS)
-		return rules->timeout_max_ms;
+		return rules->timeout_first_ms;
 	if (!changed)
 		return timeout_ms;
 	set(g, TIMEOUT, estimate(g, rules, unit));
 	set(g, ESTIMATED, unit & 15);
 	return bounded_ms(rules, in_force(g));
+}
+
+unsigned hw_learn_step(const struct hw_gaps *g)
+{
+	return get(g, SEEN) < HW_LEARN_FIRST_GAPS ? 0 : in_force(g);
+}
+
+void hw_learn_restart(struct hw_gaps *g, const struct hw_learn_rules *rules, int64_t now_ms)
+{
+	unsigned unit = (unsigned)(now_ms / rules->unit_ms);
+	set(g, BEGAN, unit & 1023);
+	set(g, ESTIMATED, unit & 15);
+	set(g, BEFORE_UNITS, 0);
+	set(g, WINDOW_GAPS, 0);
 }
 
 int64_t hw_learned_ms(const struct hw_gaps *g, const struct hw_learn_rules *rules)
@@ -303,4 +318,43 @@ int64_t hw_learn_largest_ms(const struct hw_gaps *g)
 {
 	unsigned now = get(g, THIS(0)), before = get(g, BEFORE(0));
 	return now || before ? time_ms(now > before ? now : before) : 0;
+}
+
+/* --- as text ------------------------------------------------------------------- */
+
+#define VERSION 1
+#define BYTES   (1 + sizeof(struct hw_gaps))
+
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void hw_learn_print(const struct hw_gaps *g, char text[HW_LEARN_TEXT])
+{
+	unsigned char bytes[BYTES + 2] = {VERSION};
+	for (size_t i = 0; i < sizeof(*g); i++)
+		bytes[1 + i] = (unsigned char)(g->word[i / 8] >> i % 8 * 8);
+	for (size_t i = 0, at = 0; i < BYTES; i += 3) {
+		unsigned v = (unsigned)bytes[i] << 16 | (unsigned)bytes[i + 1] << 8 | bytes[i + 2];
+		for (int shift = 18; shift >= 0; shift -= 6)
+			text[at++] = letters[v >> shift & 63];
+	}
+	memcpy(text + HW_LEARN_TEXT - 3, "==", 3);
+}
+
+bool hw_learn_parse(struct hw_gaps *g, const char *text, size_t len)
+{
+	unsigned char bytes[BYTES + 2] = {0};
+	if (len != HW_LEARN_TEXT - 1 || memcmp(text + len - 2, "==", 2) != 0)
+		return false;
+	for (size_t i = 0; i < len - 2; i++) {
+		const char *letter = text[i] ? strchr(letters, text[i]) : NULL;
+		if (!letter)
+			return false;
+		unsigned v = (unsigned)(letter - letters) << (10 - i * 6 % 8);
+		bytes[i * 6 / 8] |= (unsigned char)(v >> 8);
+		bytes[i * 6 / 8 + 1] |= (unsigned char)v;
+	}
+	*g = (struct hw_gaps){{0}};
+	for (size_t i = 0; i < sizeof(*g); i++)
+		g->word[i / 8] |= (uint64_t)bytes[1 + i] << i % 8 * 8;
+	return bytes[0] == VERSION;
 }

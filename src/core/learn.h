@@ -20,6 +20,8 @@
 #ifndef HW_LEARN_H
 #define HW_LEARN_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define HW_LEARN_FIRST_GAPS 8  /* before so many gaps nothing is learned */
@@ -30,14 +32,15 @@ struct hw_gaps {
 	uint64_t word[3];
 };
 
-/* The rules of a group for learning. Only hw_learn_rules_init() sets them. */
+/* The rules of a group for learning. hw_learn_rules_init() sets them; the caller may then change timeout_first_ms. */
 struct hw_learn_rules {
 	int64_t timeout_min_ms, timeout_max_ms;
-	int64_t unit_ms;      /* a 16th of a window */
-	uint32_t allowed;     /* mistakes allowed in a window, in 1/65536 */
-	unsigned extra_step;  /* steps by which a mistake lengthens the timeout */
-	unsigned extra_decay; /* steps that each window takes back */
-	unsigned medians;     /* a timeout is at least so many median gaps, in units of learn.c */
+	int64_t timeout_first_ms; /* in force before HW_LEARN_FIRST_GAPS gaps; hw_learn_rules_init() sets the longest */
+	int64_t unit_ms;          /* a 16th of a window */
+	uint32_t allowed;         /* mistakes allowed in a window, in 1/65536 */
+	unsigned extra_step;      /* steps by which a mistake lengthens the timeout */
+	unsigned extra_decay;     /* steps that each window takes back */
+	unsigned medians;         /* a timeout is at least so many median gaps, in units of learn.c */
 };
 
 /*
@@ -51,12 +54,25 @@ void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t m
 /*
  * Learns a gap of `gap_ms` that ended at `now_ms` (wall clock; a step of the clock shortens or lengthens one window).
  * The device counts as offline in the gap if the gap is longer than the timeout that was in force. Returns the timeout
- * of the next gap in ms; before HW_LEARN_FIRST_GAPS gaps it is timeout_max_ms.
+ * of the next gap in ms; before HW_LEARN_FIRST_GAPS gaps it is timeout_first_ms.
  */
 int64_t hw_learn_gap(struct hw_gaps *gaps, const struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms);
 
 /* Returns the timeout in ms; 0: too few gaps were seen. */
 int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *rules);
+
+/* The gaps as base64 of a version and the three words, little-endian, with a NUL. hw_learn_parse() returns false for
+ * any other text, also one of another version. Any three words are safe: a wrong text makes wrong timeouts, within
+ * their bounds. */
+#define HW_LEARN_TEXT 37
+void hw_learn_print(const struct hw_gaps *gaps, char text[HW_LEARN_TEXT]);
+bool hw_learn_parse(struct hw_gaps *gaps, const char *text, size_t len);
+
+/* The timeout without its bounds, as a number that changes with it. 0: too few gaps were seen. */
+unsigned hw_learn_step(const struct hw_gaps *gaps);
+
+/* Begins a new window now, for rules with other windows than before. The gaps are kept. */
+void hw_learn_restart(struct hw_gaps *gaps, const struct hw_learn_rules *rules, int64_t now_ms);
 
 /* Values for display. Times are in ms, rounded up by at most 1 %; 0: no gap was seen. */
 unsigned hw_learn_seen(const struct hw_gaps *gaps);     /* number of gaps, up to HW_LEARN_COUNT_MAX */

@@ -13,6 +13,7 @@
 #include "follow.h"
 #include "form.h"
 #include "heartwheel/bounds.h"
+#include "learning.h"
 #include "left_out.h"
 #include "out.h"
 #include "parent_intake.h"
@@ -87,6 +88,8 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 	fill_in_extra(m, i, s);
 	hw_monitor_no_longer_provisional(d);
 	hw_parent_load(m, i, s->parents);
+	if (s->gaps)
+		hw_learning_load(m, i, s->gaps, strlen(s->gaps));
 	hw_monitor_place(m, i, s->state, s->reason);
 	if (s->state == HW_STATE_OFFLINE && s->reason == HW_REASON_WILL && !d->will_on)
 		d->will_on = HW_WILL_ANYWHERE;
@@ -206,6 +209,8 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	hw_parent_load(m, i, s->parents);
 	fill_in_timeout(m, i, s->own_timeout_ms);
 	fill_in_source(d, s);
+	if (s->gaps)
+		hw_learning_load(m, i, s->gaps, strlen(s->gaps));
 	if (hw_follow_stored(m, now, i, &t, first)) {
 		set_once(d, s->once);
 		if (s->state == HW_STATE_OFFLINE)

@@ -12,6 +12,7 @@
 
 #include "form.h"
 #include "heartwheel/expected.h"
+#include "learning.h"
 #include "left_out.h"
 #include "monitor_priv.h"
 #include "parent_intake.h"
@@ -52,7 +53,7 @@ static void set_pace(struct hw_monitor *m)
 {
 	int64_t shortest_ms = m->own_timeout.in_force_ms;
 	for (size_t k = 0; k < m->groups.n_order; k++) {
-		int64_t t = m->groups.all[m->groups.order[k]]->timeout_ms;
+		int64_t t = hw_group_shortest_ms(m->groups.all[m->groups.order[k]]);
 		shortest_ms = t < shortest_ms ? t : shortest_ms;
 	}
 	int64_t pace = shortest_ms < 4 * PACE_MAX_NS / HW_NS_PER_MS ? shortest_ms * HW_NS_PER_MS / 4 : PACE_MAX_NS;
@@ -104,6 +105,8 @@ static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_g
 	if (!rc)
 		rc = hw_monitor_fit_groups(m, draft.next.n);
 	if (!rc)
+		rc = hw_learning_fit_groups(m, &draft.next);
+	if (!rc)
 		rc = hw_hearing_configure(&m->hearing, &m->sight, &draft.next, m->conf.canaries ? m->conf.node : NULL,
 		                          now.mono);
 	if (rc) {
@@ -120,6 +123,7 @@ static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_g
 	hw_form_end(m, now, was, n_was);
 	free(was);
 	hw_parent_configure(m);
+	hw_learning_configure(m);
 	set_pace(m);
 	return 0;
 }
@@ -183,6 +187,7 @@ void hw_monitor_free(struct hw_monitor *m)
 	free(m->left_out.all);
 	free(m->gate.reread.found);
 	free(m->gate.reread.missing);
+	hw_learning_fini(m);
 	hw_parents_fini(&m->parents);
 	free(m->family.waits);
 	free(m);
@@ -243,6 +248,10 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
 		return -ENOSPC;
 	}
 	int rc = hw_registry_add(m->registry, id, len, i);
+	if (!rc && hw_learning_add(m, *i)) {
+		hw_registry_remove(m->registry, *i);
+		rc = -ENOMEM;
+	}
 	if (rc) {
 		m->stats.refused[HW_REFUSED_MEMORY]++;
 		return rc;
@@ -267,6 +276,7 @@ void hw_monitor_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->last_seen_ns += hw_monitor_group_seen(m, now, group).ns - hw_monitor_group_seen(m, now, d->group).ns;
 	d->skips_refresh = 0;
+	hw_learning_forget(m, i);
 	enum hw_state state = hw_device_state(d);
 	m->group_stats[d->group].count[state]--;
 	d->group = (unsigned)group & (HW_GROUPS_MAX - 1u);

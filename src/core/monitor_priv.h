@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The monitor's internals, shared by its files. Each file uses only the files before it: monitor.c (object, records,
- * queries), form.c (devices that this node can hear), out.c (outputs), arm.c (both wheels), key.c (keys), verdict.c
- * (the evidence rule), gate.c (other nodes' devices), door.c (each state change that is decided here). The inputs use
- * door.c: intake.c and beat.c (messages), evidence.c (connections), key_intake.c (keys), follow.c (other nodes'
- * decisions), load.c (the store), due.c (time). Private to the core.
+ * queries), form.c (devices that this node can hear), learning.c, timeout.c, out.c (outputs), arm.c (both wheels),
+ * key.c (keys), verdict.c (the evidence rule), gate.c (other nodes' devices), door.c (each state change that is decided
+ * here). The inputs use door.c: intake.c and beat.c (messages), evidence.c (connections), key_intake.c (keys), follow.c
+ * (other nodes' decisions), load.c (the store), due.c (time). Private to the core.
  */
 #ifndef HW_MONITOR_PRIV_H
 #define HW_MONITOR_PRIV_H
 
 #include "hearing.h"
 #include "heartwheel/monitor.h"
+#include "learn.h"
 #include "parents.h"
 #include "sight.h"
 #include "upstream.h"
@@ -44,11 +45,13 @@ struct hw_reread {
 
 /* Known facts about a group's form (form.h). */
 struct hw_form {
-	int64_t heard_ns;  /* group's seeing clock: if a device was last heard before this, it was heard in an
-	                    * earlier form */
-	uint64_t other;    /* another form in which a device of the group was last heard; 0: none is known */
-	int64_t other_ns;  /* if a device was last heard before this time, its form is not known */
-	int64_t silent_ns; /* the silence of a device that was last heard before heard_ns begins here */
+	int64_t heard_ns;   /* group's seeing clock: if a device was last heard before this, it was heard in an
+	                     * earlier form */
+	bool learns;        /* the timeouts of its devices are learned (learning.h), by `rules` */
+	bool other_windows; /* the last reload has changed the length of the rules' windows */
+	uint64_t other;     /* another form in which a device of the group was last heard; 0: none is known */
+	int64_t other_ns;   /* if a device was last heard before this time, its form is not known */
+	int64_t silent_ns;  /* the silence of a device that was last heard before heard_ns begins here */
 	int64_t timeout_ms, timeout_max_ms;         /* the longest timeouts of the group on other nodes; 0: unknown */
 	int64_t was_timeout_ms, was_timeout_max_ms; /* values before heard_ns, for devices not heard since */
 	int64_t heard_by_heirs_ns; /* the silence of a device that an heir may hear begins here: since then no heir
@@ -60,6 +63,7 @@ struct hw_form {
 	/* Partitions with a parent of the group that its children prove: on this node as of the last check, as found so
 	 * far in this one, and on other nodes (parent_peers.h). */
 	struct hw_partitions proven, proven_found, proven_there;
+	struct hw_learn_rules rules;
 	bool unsure;                /* in this round: a value of the group's `while` is unknown */
 	struct hw_mono blind_at;    /* since when the rounds below have found the group blind alone; 0: it is not */
 	uint32_t left_out;          /* number of unjudged devices without a record, in the last round */
@@ -142,6 +146,12 @@ struct hw_family {
 	                         * node; INT64_MAX: it lacks one now */
 };
 
+/* The gaps between the heartbeats of each device, by the index of its record (learning.h). */
+struct hw_learning {
+	struct hw_gaps *gaps; /* owned; NULL: no group learns */
+	uint32_t cap;
+};
+
 struct hw_monitor {
 	struct hw_monitor_conf conf;
 	struct hw_gate gate;
@@ -151,6 +161,7 @@ struct hw_monitor {
 	struct hw_groups groups;
 	struct hw_group_stats *group_stats; /* an element per group: groups.n of them */
 	struct hw_form *form;               /* likewise */
+	struct hw_learning learning;
 	struct hw_unjudged unjudged;
 	struct hw_left_out left_out;
 	int64_t *offline_free_ns; /* for each group: when max_offline_rate allows the next transition, on the seeing
@@ -280,6 +291,11 @@ static inline bool hw_monitor_needs_several(const struct hw_monitor *m, const st
 static inline struct hw_device *hw_monitor_at(const struct hw_monitor *m, uint32_t i)
 {
 	return (struct hw_device *)(void *)m->wheel.nodes + i;
+}
+
+static inline uint32_t hw_monitor_index(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return (uint32_t)(d - (const struct hw_device *)(const void *)m->wheel.nodes);
 }
 
 /* A cast into a bit-field does not silence -Wconversion, so the warning is off here. The caller checks the range. */

@@ -4,6 +4,7 @@
 
 #include "arm.h"
 #include "form.h"
+#include "learning.h"
 
 static int64_t longer(int64_t a, int64_t b)
 {
@@ -39,8 +40,10 @@ struct hw_timeout hw_monitor_timeout(const struct hw_monitor *m, const struct hw
 	}
 	if (x && x->inventory_timeout_ms > 0)
 		return (struct hw_timeout){x->inventory_timeout_ms, HW_TIMEOUT_INVENTORY};
-	int64_t ms = longer(longer(g->timeout_ms, f->timeout_ms), longer(before ? f->was_timeout_ms : 0, moved));
-	return (struct hw_timeout){ms, HW_TIMEOUT_GROUP};
+	int64_t least = longer(before ? f->was_timeout_ms : 0, moved), learned = hw_learning_ms(m, d);
+	if (learned > 0)
+		return (struct hw_timeout){longer(learned, least), HW_TIMEOUT_LEARNED};
+	return (struct hw_timeout){longer(longer(g->timeout_ms, f->timeout_ms), least), HW_TIMEOUT_GROUP};
 }
 
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)

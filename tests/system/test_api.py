@@ -59,7 +59,7 @@ def programs(base):
     env.own_redis()
     env.root, env.prefix, env.node = "nodes", "device:", "monitor1"
     db = Sqlite(env.own_dir("db"))
-    d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
+    d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL, group={"learn": "show"})
     env.beat("pump-7", {"battery": 87, "rssi": -61.5, "version": "1.4.2"})
     env.beat("pump-9")
     env.wait_store("pump-9", "online")

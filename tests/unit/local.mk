@@ -37,6 +37,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_json_text \
 	tests/unit/test_kept \
 	tests/unit/test_learn \
+	tests/unit/test_learning \
 	tests/unit/test_limits \
 	tests/unit/test_metrics \
 	tests/unit/test_monitor \

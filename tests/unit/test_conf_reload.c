@@ -159,6 +159,7 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 	case HW_CONF_ID:
 		snprintf(buf, cap, "%s",
 		         strcmp(o->key, "webhook") == 0           ? "http://other/"
+		         : strcmp(o->key, "mistakes") == 0        ? "2/1d"
 		         : strcmp(o->key, "sentinels") == 0       ? "other:1"
 		         : strcmp(o->key, "trusted_proxies") == 0 ? "192.0.2.1"
 		                                                  : "other");

@@ -413,6 +413,23 @@ START_TEST(keys_that_need_each_other)
 	REFUSE("[mqtt]\nbarrier_slow = 6s\n", ":2: key 'barrier_slow': barrier_timeout must not be shorter");
 	REFUSE(GROUP "timeout = 10m\ntimeout_max = 1m\n",
 	       ":4: key 'timeout_max': 1m is less than this group's timeout: give 10m or more");
+	REFUSE(GROUP "timeout = 10m\ntimeout_max = 1h\ntimeout_min = 61m\n",
+	       ":5: key 'timeout_min': 61m is more than this group's timeout_max: give 1h or less, or a longer "
+	       "timeout_max");
+	static const char *const mistakes[] = {"0/1d",  "1",     "/1d",   "1/",      "x/1d",
+	                                       "1/0",   "25/1d", "2/1h",  "1/3651d", "-1/1d",
+	                                       "1/1dx", "1/-1d", "1//1d", "2/7301d", "99999999999999999999/1d"};
+	for (size_t k = 0; k < sizeof(mistakes) / sizeof(*mistakes); k++) {
+		char text[256], why[256];
+		snprintf(text, sizeof(text), GROUP "mistakes = %s\n", mistakes[k]);
+		snprintf(why, sizeof(why),
+		         ":3: key 'mistakes': '%s' is not a number of mistakes in a time: give NUMBER/DURATION, from "
+		         "1/3650d to 24/1d (as in 1/30d)",
+		         mistakes[k]);
+		REFUSE(text, why);
+	}
+	REFUSE(GROUP "learn = maybe\n", ":3: key 'learn': ");
+	REFUSE(GROUP "learn_gaps = 11\n", ":3: key 'learn_gaps': ");
 	REFUSE(GROUP "timeout_max = 29s\n", ":3: key 'timeout_max': 29s is less than this group's timeout: give 30s");
 	/* nothing is concluded from what was refused */
 	REFUSE(GROUP "timeout = x\ntimeout_max = 1s\n", ":3: key 'timeout': ");

@@ -39,11 +39,14 @@ static uint64_t hash_group(uint64_t h, const struct hw_settings_group *g)
 	const int64_t numbers[] = {
 		g->timeout_ms, g->timeout_max_ms, g->goodbye_delay_ms, g->max_age_ms,   g->max_offline_rate,
 		g->payload,    g->batch,          g->online_after,     g->parent_death, g->child_proves};
+	const int64_t learning[] = {g->learn, g->timeout_min_ms, g->learn_gaps};
 	h = hash_text(hash_text(hash_text(hash_text(h, g->name), g->status), g->id), g->id_prefix);
 	h = hash_list(hash_list(h, g->heartbeat, g->n_heartbeat), g->goodbye, g->n_goodbye);
 	h = hash_list(hash_list(h, g->ignore, g->n_ignore), g->field, g->n_field);
 	h = hash_list(h, g->parents, g->n_parents);
 	h = hw_fnv64(h, numbers, sizeof(numbers));
+	if (g->learn != HW_LEARN_NO)
+		h = hash_text(hw_fnv64(h, learning, sizeof(learning)), g->mistakes);
 	if (!*g->probe)
 		return h;
 	const int64_t probes[] = {g->probe_after_ms, g->probes};

@@ -169,6 +169,45 @@ static void check_timeouts(struct hw_conf_draft *d, struct hw_settings_group *g,
 	              hw_conf_duration_format(g->timeout_ms, least, sizeof(least)));
 }
 
+#define MISTAKES_A_DAY 24
+#define MISTAKE_MS_MAX (3650 * HW_CONF_DAY)
+
+/* Parses the text of `mistakes`. Returns false if it is not N/DURATION, or out of range. */
+static bool parse_mistakes(const char *text, unsigned *n, int64_t *per_ms)
+{
+	char *end;
+	if (*text < '1' || *text > '9')
+		return false;
+	unsigned long count = strtoul(text, &end, 10);
+	if (*end != '/' || count > 1000000 || hw_conf_duration_parse(end + 1, per_ms) != 0 || *per_ms <= 0 ||
+	    *per_ms > 1000000 * HW_CONF_DAY)
+		return false;
+	*n = (unsigned)count;
+	return (int64_t)count * HW_CONF_DAY <= MISTAKES_A_DAY * *per_ms && *per_ms <= (int64_t)count * MISTAKE_MS_MAX;
+}
+
+/* The shortest learned timeout is not longer than the group's own timeout, unless the file says so. */
+static void check_learning(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_origins *origins)
+{
+	const struct hw_conf_origin *least = origin(d, origins, "timeout_min"),
+				    *mistakes = origin(d, origins, "mistakes");
+	char is[32], most[32];
+	if (!mistakes->bad && !parse_mistakes(g->mistakes, &g->n_mistakes, &g->mistakes_per_ms))
+		hw_conf_wrong(&d->errors, mistakes->line, "key", "mistakes",
+		              "'%s' is not a number of mistakes in a time: give NUMBER/DURATION, from 1/3650d to 24/1d "
+		              "(as in 1/30d)",
+		              g->mistakes);
+	if (least->bad || origin(d, origins, "timeout")->bad || origin(d, origins, "timeout_max")->bad)
+		return;
+	if (!least->line && g->learn != HW_LEARN_NO && g->timeout_min_ms > g->timeout_ms)
+		g->timeout_min_ms = g->timeout_ms;
+	if (least->line && g->timeout_min_ms > g->timeout_max_ms)
+		hw_conf_wrong(&d->errors, least->line, "key", "timeout_min",
+		              "%s is more than this group's timeout_max: give %s or less, or a longer timeout_max",
+		              hw_conf_duration_format(g->timeout_min_ms, is, sizeof(is)),
+		              hw_conf_duration_format(g->timeout_max_ms, most, sizeof(most)));
+}
+
 /* Checks a template by itself, and then its names against those of the id. Returns whether it is valid. */
 static bool check_template(struct hw_conf_draft *d, unsigned line, const char *key, const char *text,
                            enum template kind, const char *id, enum hw_names_of names)
@@ -465,6 +504,7 @@ static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g,
 	if (g->payload == HW_FORMAT_HOMIE && !origin(d, origins, "retained")->line)
 		g->retained = 1;
 	check_timeouts(d, g, origins);
+	check_learning(d, g, origins);
 	check_id(d, g, origins);
 	check_filters(d, g, origins);
 	check_payload(d, g, origins);

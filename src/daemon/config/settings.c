@@ -27,6 +27,9 @@ static const struct hw_conf_choice retained[] = {{"ignore", 0}, {"count", 1}, {N
 
 static const struct hw_conf_choice parent_deaths[] = {{"note", HW_PARENT_NOTE}, {"take", HW_PARENT_TAKE}, {NULL, 0}};
 
+static const struct hw_conf_choice learns[] = {
+	{"no", HW_LEARN_NO}, {"show", HW_LEARN_SHOW}, {"yes", HW_LEARN_YES}, {NULL, 0}};
+
 static const struct hw_conf_choice cluster_modes[] = {
 	{"off", HW_CLUSTER_OFF}, {"mirror", HW_CLUSTER_MIRROR}, {"standby", HW_CLUSTER_STANDBY}, {NULL, 0}};
 
@@ -84,6 +87,10 @@ static const struct hw_conf_option options[] = {
 	{"group", "timeout", HW_CONF_DURATION, GAT(timeout_ms), .min = HW_TIMEOUT_MIN_MS, .max = HW_TIMEOUT_MAX_MS, .dflt = "30s", .live = true},
 	{"group", "timeout_max", HW_CONF_DURATION, GAT(timeout_max_ms), .min = HW_TIMEOUT_MIN_MS, .max = HW_TIMEOUT_MAX_MS, .dflt = "1d", .live = true},
 	{"group", "first_within", HW_CONF_DURATION, GAT(first_within_ms), .min = 0, .max = 30 * HW_CONF_DAY, .dflt = "1h", .live = true},
+	{"group", "learn", HW_CONF_ENUM, GAT(learn), .choices = learns, .dflt = "no", .live = true},
+	{"group", "timeout_min", HW_CONF_DURATION, GAT(timeout_min_ms), .min = HW_TIMEOUT_MIN_MS, .max = HW_TIMEOUT_MAX_MS, .dflt = "10s", .live = true},
+	{"group", "mistakes", HW_CONF_WORD, GAT(mistakes), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "1/30d", .live = true},
+	{"group", "learn_gaps", HW_CONF_INT, GAT(learn_gaps), .min = 1, .max = 10, .unit = "gaps", .dflt = "2", .live = true},
 	{"group", "goodbye_delay", HW_CONF_DURATION, GAT(goodbye_delay_ms), .min = 0, .max = HW_CONF_DAY, .dflt = "0", .live = true},
 	{"group", "max_age", HW_CONF_DURATION, GAT(max_age_ms), .min = 0, .max = 3650 * HW_CONF_DAY, .dflt = "0", .live = true},
 	{"group", "max_offline_rate", HW_CONF_INT, GAT(max_offline_rate), .min = 0, .max = 1000000, .unit = "statuses a second", .dflt = "0", .live = true},

@@ -34,6 +34,12 @@ struct hw_settings_group {
 	char *id_prefix; /* "" : none */
 	int64_t first_within_ms;
 	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
+	int learn; /* enum hw_learn */
+	int64_t timeout_min_ms;
+	char *mistakes;      /* N/DURATION, from 1/3650d to 24/1d */
+	unsigned n_mistakes; /* N of `mistakes` */
+	int64_t mistakes_per_ms;
+	int64_t learn_gaps;
 	int64_t max_offline_rate; /* per second; 0: off */
 	char **parents;           /* ids with names in braces */
 	size_t n_parents;

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* See learning.h. */
+#include "learning.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "arm.h"
+#include "pages.h"
+
+#define DEVICES_MIN 4096 /* room of the array at first */
+/* The clocks of a gap are in whole milliseconds, so they may differ by so much. The wall clock is also corrected while
+ * a device is offline. */
+#define DIFFER_MS      2
+#define DIFFER_WALL_MS 100
+
+static bool learns(const struct hw_group *g)
+{
+	return !g->retired && g->learn != HW_LEARN_NO;
+}
+
+static int grow(struct hw_monitor *m, uint32_t n)
+{
+	struct hw_learning *l = &m->learning;
+	uint32_t cap = l->cap ? l->cap : DEVICES_MIN;
+	while (cap < n)
+		cap += cap / 2;
+	struct hw_gaps *gaps = hw_pages_grow(l->gaps, l->cap * sizeof(*gaps), cap * sizeof(*gaps));
+	if (!gaps)
+		return -ENOMEM;
+	l->gaps = gaps;
+	l->cap = cap;
+	return 0;
+}
+
+int hw_learning_fit_groups(struct hw_monitor *m, const struct hw_groups *groups)
+{
+	bool any = false;
+	for (size_t k = 0; k < groups->n_order; k++)
+		any |= learns(groups->all[groups->order[k]]);
+	return any && !m->learning.gaps ? grow(m, m->registry ? hw_registry_bound(m->registry) : 0) : 0;
+}
+
+static void set_rules(struct hw_form *f, const struct hw_group *g)
+{
+	struct hw_learn_rules was = f->rules;
+	f->learns = learns(g);
+	if (!f->learns)
+		return;
+	hw_learn_rules_init(&f->rules, g->timeout_min_ms, g->timeout_max_ms, g->mistakes, g->mistakes_per_ms,
+	                    g->learn_gaps);
+	f->rules.timeout_first_ms = g->timeout_ms;
+	f->other_windows = was.unit_ms != f->rules.unit_ms;
+}
+
+void hw_learning_configure(struct hw_monitor *m)
+{
+	bool any = false;
+	for (size_t g = 0; g < m->groups.n; g++) {
+		set_rules(&m->form[g], m->groups.all[g]);
+		any |= m->form[g].learns;
+	}
+	if (!any)
+		hw_learning_fini(m);
+}
+
+int hw_learning_add(struct hw_monitor *m, uint32_t i)
+{
+	if (!m->learning.gaps)
+		return 0;
+	if (i >= m->learning.cap && grow(m, i + 1))
+		return -ENOMEM;
+	m->learning.gaps[i] = (struct hw_gaps){{0}};
+	return 0;
+}
+
+void hw_learning_fini(struct hw_monitor *m)
+{
+	hw_pages_free(m->learning.gaps, m->learning.cap * sizeof(*m->learning.gaps));
+	m->learning = (struct hw_learning){0};
+}
+
+void hw_learning_forget(struct hw_monitor *m, uint32_t i)
+{
+	hw_monitor_at(m, i)->flags &= (uint16_t) ~(HW_FLAG_TIMED | HW_FLAG_LEARNED);
+	if (m->learning.gaps)
+		m->learning.gaps[i] = (struct hw_gaps){{0}};
+}
+
+void hw_learning_relink(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	const struct hw_form *f = &m->form[hw_monitor_at(m, i)->group];
+	if (!f->learns)
+		hw_learning_forget(m, i);
+	else if (f->other_windows)
+		hw_learn_restart(&m->learning.gaps[i], &f->rules, now.wall_ms);
+}
+
+void hw_learning_load(struct hw_monitor *m, uint32_t i, const char *text, size_t len)
+{
+	struct hw_gaps gaps;
+	if (hw_learning_is_on(m, hw_monitor_at(m, i)) && hw_learn_parse(&gaps, text, len) &&
+	    hw_learn_seen(&m->learning.gaps[i]) < HW_LEARN_FIRST_GAPS)
+		m->learning.gaps[i] = gaps;
+}
+
+/* Whether the silence that ends now is that of a device which could be heard all the time. `*gap_ms` is its length. */
+static bool is_seen(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d, int64_t *gap_ms)
+{
+	int64_t gap_ns = hw_monitor_group_seen(m, now, d->group).ns - d->last_seen_ns;
+	bool gone = hw_state_is_gone(hw_device_state(d)) && !(d->flags & HW_FLAG_HEARD);
+	int64_t clock_ms = (gone ? now.wall_ms : now.mono.ns / HW_NS_PER_MS) - d->last_heard_ms;
+	*gap_ms = gap_ns / HW_NS_PER_MS;
+	int64_t differ_ms = clock_ms > *gap_ms ? clock_ms - *gap_ms : *gap_ms - clock_ms;
+	return gap_ns >= 0 && hw_monitor_lossy_end_ns(m, d->group) <= d->last_seen_ns &&
+	       differ_ms <= (gone ? DIFFER_WALL_MS + *gap_ms / 256 : DIFFER_MS);
+}
+
+/* Whether the device's silence is its own: it was not announced, and no other device caused it. */
+static bool is_its_own(const struct hw_device *d)
+{
+	enum hw_state state = hw_device_state(d);
+	bool silent = state == HW_STATE_OFFLINE && hw_device_reason(d) == HW_REASON_TIMEOUT;
+	return (state == HW_STATE_ONLINE || silent) && !(d->flags & HW_FLAG_GOODBYE);
+}
+
+bool hw_learning_gap(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_gaps *gaps = &m->learning.gaps[i];
+	bool timed = d->flags & HW_FLAG_TIMED, after_probe = hw_device_is_probed(d);
+	int64_t gap_ms;
+	if (after_probe || m->conf.loading || hw_device_own_timeout_ms(d) > 0)
+		d->flags &= (uint16_t)~HW_FLAG_TIMED;
+	else
+		d->flags |= HW_FLAG_TIMED;
+	if (!timed || after_probe || !is_its_own(d) || !is_seen(m, now, d, &gap_ms))
+		return false;
+	unsigned was = hw_learn_step(gaps);
+	hw_learn_gap(gaps, &m->form[d->group].rules, now.wall_ms, gap_ms);
+	if (was == hw_learn_step(gaps))
+		return false;
+	d->flags |= HW_FLAG_LEARNED;
+	return true;
+}
+
+int64_t hw_learning_ms(const struct hw_monitor *m, const struct hw_device *d)
+{
+	if (!hw_learning_is_on(m, d) || m->groups.all[d->group]->learn != HW_LEARN_YES)
+		return 0;
+	return hw_learned_ms(&m->learning.gaps[hw_monitor_index(m, d)], &m->form[d->group].rules);
+}
+
+/* --- for the store and for display --------------------------------------------- */
+
+bool hw_monitor_learned(const struct hw_monitor *m, const struct hw_device *d, struct hw_learned *to)
+{
+	if (!hw_learning_is_on(m, d))
+		return false;
+	const struct hw_gaps *g = &m->learning.gaps[hw_monitor_index(m, d)];
+	*to = (struct hw_learned){.timeout_ms = hw_learned_ms(g, &m->form[d->group].rules),
+	                          .gaps_seen = hw_learn_seen(g),
+	                          .mistakes = hw_learn_mistakes(g),
+	                          .median_gap_ms = hw_learn_median_ms(g),
+	                          .largest_gap_ms = hw_learn_largest_ms(g)};
+	return true;
+}
+
+bool hw_monitor_gaps(const struct hw_monitor *m, const struct hw_device *d, char text[HW_GAPS_TEXT])
+{
+	if (!hw_learning_is_on(m, d) || !hw_learn_seen(&m->learning.gaps[hw_monitor_index(m, d)]))
+		return false;
+	hw_learn_print(&m->learning.gaps[hw_monitor_index(m, d)], text);
+	return true;
+}
