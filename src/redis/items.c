@@ -76,6 +76,40 @@ static void add_extra(struct hw_redis *r, const struct hw_device *d)
 	}
 }
 
+/* What was learned from a device's gaps, as text for the store. */
+struct learned {
+	bool has;
+	int64_t timeout_ms;
+	char gaps[HW_GAPS_TEXT];
+};
+
+static struct learned learned_of(const struct hw_redis *r, const struct hw_device *d)
+{
+	struct learned l = {0};
+	struct hw_learned of;
+	if (hw_monitor_learned(r->m, d, &of) && hw_monitor_gaps(r->m, d, l.gaps)) {
+		l.has = true;
+		l.timeout_ms = of.timeout_ms;
+	}
+	return l;
+}
+
+static unsigned learned_args(const struct learned *l)
+{
+	return l->has ? 4 : 0;
+}
+
+/* If Redis refuses the write, the next refresh is a full one, and so contains the fields too. */
+static void add_learned(struct hw_redis *r, const struct hw_device *d, const struct learned *l)
+{
+	struct hw_device *base = hw_registry_base(hw_monitor_registry(r->m));
+	if (!l->has)
+		return;
+	pair_int(&r->sink.eval, "learned", l->timeout_ms);
+	pair(&r->sink.eval, "gaps", l->gaps);
+	base[d - base].flags &= (uint16_t)~HW_FLAG_LEARNED;
+}
+
 static const char *source_of(const struct hw_device *d)
 {
 	unsigned s = hw_device_source(d);
@@ -167,10 +201,11 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	uint64_t epoch = r->sink.owner.epoch, form = hw_monitor_form(r->m, d);
 	char parents[HW_PARENTS_TEXT];
 	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
+	struct learned learned = learned_of(r, d);
 	put_wait(e, t, parents_len > 0);
 	hw_eval_put_int(e, HW_AT_WRITE_N,
 	                (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) +
-	                        extra_args(d));
+	                        learned_args(&learned) + extra_args(d));
 	pair_parents(e, parents, parents_len);
 	pair_int(e, "timeout", timeout_ms);
 	if (epoch)
@@ -178,6 +213,7 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	pair(e, "source", source_of(d));
 	pair_watched(e, watched, len);
 	add_form(r, form);
+	add_learned(r, d, &learned);
 	add_extra(r, d);
 }
 
@@ -252,8 +288,10 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	hw_eval_put(e, HW_AT_FULL_MINE, mine(r, d), 1);
 	char parents[HW_PARENTS_TEXT];
 	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
+	struct learned learned = learned_of(r, d);
 	hw_eval_put_int(e, HW_AT_FULL_N,
-	                (form ? 10U : 8U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) + extra_args(d));
+	                (form ? 10U : 8U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) + learned_args(&learned) +
+	                        extra_args(d));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
@@ -261,18 +299,19 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	pair_parents(e, parents, parents_len);
 	pair_watched(e, watched, len);
 	add_form(r, form);
+	add_learned(r, d, &learned);
 	add_extra(r, d);
 }
 
 /* Begins a group of light items with its common values, unless the group before has the same values. */
-static void begin_light(struct hw_redis *r, const struct hw_device *d)
+static void begin_light(struct hw_redis *r, const struct hw_device *d, const struct learned *learned)
 {
 	struct hw_light *l = &r->sink.light;
 	struct hw_eval *e = &r->sink.eval;
 	struct hw_light c = {.timeout_ms = hw_monitor_timeout_ms(r->m, d),
 	                     .group = hw_monitor_group_of(r->m, d),
 	                     .source = source_of(d),
-	                     .extra = extra_args(d) + (hw_monitor_form(r->m, d) ? 2U : 0U)};
+	                     .extra = extra_args(d) + (hw_monitor_form(r->m, d) ? 2U : 0U) + learned_args(learned)};
 	c.ttl_ms = ttl_ms(r, c.timeout_ms);
 	if (l->n > 0 && l->ttl_ms == c.ttl_ms && l->timeout_ms == c.timeout_ms && l->group == c.group &&
 	    l->source == c.source && l->extra == c.extra)
@@ -293,13 +332,15 @@ static void refresh_light(struct hw_redis *r, const struct hw_device *d, struct 
 {
 	struct hw_eval *e = &r->sink.eval;
 	struct hw_id id = hw_device_id(d);
-	begin_light(r, d);
+	struct learned learned = learned_of(r, d);
+	begin_light(r, d, &learned);
 	add_key(r, HW_KEY_STATE, id.text, id.len);
 	add_key(r, HW_KEY_CONNECTED, id.text, id.len);
 	hw_eval_item(e);
 	hw_eval_put_int(e, HW_AT_BEAT_SEQ, (int64_t)d->seq);
 	hw_eval_put_int(e, HW_AT_BEAT_LAST_SEEN, hw_device_last_seen_ms(d, now));
 	add_form(r, hw_monitor_form(r->m, d)); /* always together with the group */
+	add_learned(r, d, &learned);
 	add_extra(r, d);
 	hw_eval_set_count(e, r->sink.light.count_at, ++r->sink.light.n);
 }
@@ -358,8 +399,8 @@ static bool is_known(const struct hw_redis *r, const struct hw_device *d, uint32
 
 bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {
-	return is_known(r, d, index) && !r->conf.refresh_last_seen && !r->conf.keyspace && extra_args(d) == 0 &&
-	       !is_its_turn(r, d, index, now);
+	return is_known(r, d, index) && !(d->flags & HW_FLAG_LEARNED) && !r->conf.refresh_last_seen &&
+	       !r->conf.keyspace && extra_args(d) == 0 && !is_its_turn(r, d, index, now);
 }
 
 /* Appends a refresh. A light refresh removes no field, and does not write keys that have no TTL. */

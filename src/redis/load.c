@@ -40,15 +40,16 @@ enum field {
 	F_WATCHED,
 	F_FORM,
 	F_PARENT,
+	F_GAPS,
 	F_REPORTED, /* followed by hw_report_fields[] */
 	FIELDS = F_REPORTED + HW_REPORT_FIELDS
 };
 
 static const char *field_name(int f)
 {
-	static const char *const names[F_REPORTED] = {"state",  "since",   "last_seen", "own_timeout",
-	                                              "reason", "group",   "source",    "seq",
-	                                              "once",   "watched", "form",      "parent"};
+	static const char *const names[F_REPORTED] = {"state", "since",  "last_seen", "own_timeout", "reason",
+	                                              "group", "source", "seq",       "once",        "watched",
+	                                              "form",  "parent", "gaps"};
 	return f < F_REPORTED ? names[f] : hw_report_fields[f - F_REPORTED].name;
 }
 
@@ -196,6 +197,8 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 	s->once = number(field(reply, F_ONCE), 1, 0) == 1;
 	const redisReply *parent = field(reply, F_PARENT);
 	s->parents = parent ? parent->str : NULL;
+	const redisReply *gaps = field(reply, F_GAPS);
+	s->gaps = gaps ? gaps->str : NULL;
 	return true;
 }
 

@@ -319,6 +319,7 @@ static enum nw_result refresh(struct nw_redis *r, const struct nw_item *i)
 	h->last_seen_ms = i->to.last_seen_ms;
 	h->once = i->to.once;
 	h->own_timeout_ms = i->to.own_timeout_ms;
+	memcpy(h->gaps, i->to.gaps, sizeof(h->gaps));
 	h->form = i->to.form ? i->to.form : h->form;
 	return NW_WRITTEN;
 }

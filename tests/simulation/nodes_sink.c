@@ -102,15 +102,17 @@ static bool owns(const struct hw_redis *r, int device, uint64_t epoch, struct hw
 /* What the store is to hold of it. */
 static struct nw_hash picture(const struct hw_redis *r, const struct hw_device *d)
 {
-	return (struct nw_hash){.there = true,
-	                        .once = d->flags & HW_FLAG_ONCE,
-	                        .state = hw_device_state(d),
-	                        .reason = hw_device_reason(d),
-	                        .seq = d->seq,
-	                        .since_ms = d->since_ms,
-	                        .last_seen_ms = hw_device_last_seen_ms(d, nw_host_now(r->h->w, r->h)),
-	                        .own_timeout_ms = hw_device_own_timeout_ms(d),
-	                        .form = hw_monitor_form(r->m, d)};
+	struct nw_hash h = {.there = true,
+	                    .once = d->flags & HW_FLAG_ONCE,
+	                    .state = hw_device_state(d),
+	                    .reason = hw_device_reason(d),
+	                    .seq = d->seq,
+	                    .since_ms = d->since_ms,
+	                    .last_seen_ms = hw_device_last_seen_ms(d, nw_host_now(r->h->w, r->h)),
+	                    .own_timeout_ms = hw_device_own_timeout_ms(d),
+	                    .form = hw_monitor_form(r->m, d)};
+	hw_monitor_gaps(r->m, d, h.gaps);
+	return h;
 }
 
 static void drop(struct hw_redis *r, struct hw_ref ref, uint64_t seq)
@@ -437,6 +439,7 @@ static void take_hash(struct hw_redis *r, const struct nw_hash *h, int device)
 	                      .down_ms = r->mark.old_ms && down_ms > 0 ? down_ms : 0,
 	                      .group = nw_is_child(r->h->w, device) ? "below" : "default",
 	                      .parents = nw_is_child(r->h->w, device) ? "dev-0" : NULL,
+	                      .gaps = *h->gaps ? h->gaps : NULL,
 	                      .form = h->form,
 	                      .source = HW_SOURCE_MQTT,
 	                      .seq = h->seq,

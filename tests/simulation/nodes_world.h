@@ -130,6 +130,7 @@ struct nw_hash {
 	enum hw_reason reason;
 	uint64_t seq;
 	int64_t since_ms, last_seen_ms, own_timeout_ms;
+	char gaps[HW_GAPS_TEXT];       /* "": none */
 	struct hw_fencing_token token; /* epoch and node */
 	uint64_t form;                 /* 0: as it was */
 };

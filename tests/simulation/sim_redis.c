@@ -216,6 +216,7 @@ static void load_one(struct sim *s, struct hw_redis *r, uint32_t n)
 	                      .own_timeout_ms = x->own_timeout_ms,
 	                      .down_ms = s->host.mark_found_ms && down_ms > 0 ? down_ms : 0,
 	                      .group = names[x->group],
+	                      .gaps = *x->gaps ? x->gaps : NULL,
 	                      .seq = x->seq,
 	                      .once = x->once};
 	sim_oracle_loaded(s, n, x);

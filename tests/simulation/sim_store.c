@@ -23,15 +23,17 @@ void sim_store_fini(struct sim *s)
 
 struct sim_record sim_store_picture(const struct sim *s, const struct hw_device *d)
 {
-	return (struct sim_record){.known = hw_device_state(d) != HW_STATE_FORGOTTEN,
-	                           .once = d->flags & HW_FLAG_ONCE,
-	                           .state = hw_device_state(d),
-	                           .reason = hw_device_reason(d),
-	                           .since_ms = d->since_ms,
-	                           .last_seen_ms = hw_device_last_seen_ms(d, sim_host_now(s)),
-	                           .own_timeout_ms = hw_device_own_timeout_ms(d),
-	                           .seq = d->seq,
-	                           .group = d->group};
+	struct sim_record r = {.known = hw_device_state(d) != HW_STATE_FORGOTTEN,
+	                       .once = d->flags & HW_FLAG_ONCE,
+	                       .state = hw_device_state(d),
+	                       .reason = hw_device_reason(d),
+	                       .since_ms = d->since_ms,
+	                       .last_seen_ms = hw_device_last_seen_ms(d, sim_host_now(s)),
+	                       .own_timeout_ms = hw_device_own_timeout_ms(d),
+	                       .seq = d->seq,
+	                       .group = d->group};
+	hw_monitor_gaps(s->host.m, d, r.gaps);
+	return r;
 }
 
 static struct sim_order *order_at(const struct sim_store *t, size_t i)

@@ -20,6 +20,7 @@ struct sim_record {
 	enum hw_state state;
 	enum hw_reason reason;
 	int64_t since_ms, last_seen_ms, own_timeout_ms;
+	char gaps[HW_GAPS_TEXT]; /* "": none */
 	uint64_t seq;
 	unsigned group;
 };

@@ -324,7 +324,7 @@ START_TEST(probes_follow_the_learned_timeout)
 }
 END_TEST
 
-START_TEST(a_forgotten_device_starts_anew)
+START_TEST(a_forgotten_device_begins_again)
 {
 	world_beat(w, "a", "");
 	beats("a", 10 * S, 20);
@@ -499,7 +499,7 @@ START_TEST(deaths_come_at_the_timeout_in_force)
 		int64_t usual = (1 + (int64_t)random_below(60)) * S;
 		world_beat(w, "a", "");
 		for (unsigned k = 0; k < 300; k++) {
-			int64_t gap = usual + (int64_t)random_below((uint64_t)usual / 4);
+			int64_t gap = usual + (int64_t)random_below((uint32_t)(usual / 4 / MS)) * MS;
 			if (random_below(40) == 0)
 				gap *= 1 + (int64_t)random_below(6);
 			int64_t beat = w->now.mono.ns, ms = timeout("a").ms, at = 0;
@@ -536,7 +536,7 @@ int main(void)
 	tcase_add_test(tc, a_gap_with_grace_is_not_learned);
 	tcase_add_loop_test(tc, an_answer_to_a_probe_ends_no_gap, 0, 2);
 	tcase_add_test(tc, probes_follow_the_learned_timeout);
-	tcase_add_test(tc, a_forgotten_device_starts_anew);
+	tcase_add_test(tc, a_forgotten_device_begins_again);
 	tcase_add_test(tc, a_reload_turns_learning_on_and_off);
 	tcase_add_test(tc, a_reload_changes_the_rules);
 	tcase_add_test(tc, the_store_keeps_the_gaps);

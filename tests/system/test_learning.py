@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Learned timeouts: in force, shown, kept over a restart and over a take-over."""
+import signal
+
+import pytest
+
+from hw_wait import throughout, wait_until
+from test_nodes_mirror import Pair
+
+LEARNS = {"learn": "yes", "timeout_min": "2s"}
+SHOWS = {"learn": "show", "timeout_min": "2s"}
+
+
+def is_learned(d, device):
+    found = d.device(device)
+    return found and found["timeout_from"] == "learned" and found
+
+
+def test_a_learned_timeout_is_in_force(env):
+    d = env.daemon(timeout="1h", group=LEARNS)
+    with env.beating(["a"], 0.3):
+        assert wait_until(lambda: d.device("a"))["timeout_from"] == "group"
+        found = wait_until(lambda: is_learned(d, "a"))
+        assert found["learned_ms"] == found["timeout_ms"] == 2000 and found["gaps_seen"] >= 8, found
+        assert 250 <= found["median_gap_ms"] <= found["largest_gap_ms"], found
+        # Redis gets what was learned with a refresh, long before the next transition.
+        wait_until(lambda: env.hash("a").get("learned") == "2000")
+        assert env.hash("a")["timeout"] == "2000" and len(env.hash("a")["gaps"]) == 36, env.hash("a")
+        assert 0 < env.redis.pttl(env.key("connected", "a")) <= 10_000
+    env.wait_store("a", "offline", timeout=10)
+    entry = [e for e in env.events() if e["state"] == "offline"][-1]
+    assert 2000 <= int(entry["time_ms"]) - int(entry["last_seen_ms"]) < 5000, entry
+
+
+def test_show_decides_nothing(env):
+    d = env.daemon(timeout="1h", group=SHOWS)
+    with env.beating(["a"], 0.3):
+        found = wait_until(lambda: (d.device("a") or {}).get("learned_ms") and d.device("a"))
+        assert (found["learned_ms"], found["timeout_ms"], found["timeout_from"]) == (2000, 3_600_000, "group")
+    throughout(lambda: env.in_store("a") == "online", 4)
+    env.beat("a")
+    wait_until(lambda: d.device("a")["learned_mistakes"] == 1)
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_what_was_learned_survives_a_restart(env, how):
+    d = env.daemon(timeout="1h", group=LEARNS)
+    with env.beating(["a", "b"], 0.3):
+        for device in "ab":
+            wait_until(lambda device=device: is_learned(d, device))
+            wait_until(lambda device=device: env.hash(device).get("gaps"))
+        env.redis.hset(env.key("state", "b"), "gaps", "!" + env.hash("b")["gaps"][1:])  # as another version would write it
+        getattr(d, how)()
+    seen = d.device
+    d.start()
+    found = wait_until(lambda: is_learned(d, "a"))
+    assert found["timeout_ms"] == 2000 and found["gaps_seen"] >= 8, found
+    env.wait_store("a", "offline", timeout=20)
+    assert seen("b")["timeout_from"] == "group" and seen("b")["gaps_seen"] == 0, seen("b")
+
+
+def test_a_forgotten_device_begins_again(env):
+    d = env.daemon(timeout="1h", group=LEARNS)
+    with env.beating(["a"], 0.3):
+        wait_until(lambda: is_learned(d, "a"))
+    env.wait_store("a", "offline", timeout=20)
+    assert d.forget("a").status == 204
+    wait_until(lambda: not env.hash("a"))
+    env.beat("a")
+    found = wait_until(lambda: d.device("a"))
+    assert (found["gaps_seen"], found["learned_ms"], found["timeout_from"]) == (0, 0, "group")
+    assert "gaps" not in env.hash("a")
+
+
+def test_a_reload_ends_learning(env):
+    d = env.daemon(timeout="1h", group=LEARNS)
+    with env.beating(["a"], 0.3):
+        wait_until(lambda: is_learned(d, "a") and env.hash("a").get("gaps"))
+        d.edit("learn = yes", "learn = no")
+        assert d.request("POST", "/v1/reload").json()["changed"] == ["group default.learn"]
+        found = d.device("a")
+        assert found["timeout_ms"] == 3_600_000 and found["timeout_from"] == "group" and "learned_ms" not in found, found
+    env.beat("a", {"online": False})
+    env.wait_store("a", "offline")
+    assert "gaps" not in env.hash("a") and "learned" not in env.hash("a")
+
+
+def test_a_node_that_takes_over_has_learned_too(env):
+    pair = Pair(env, timeout="1h", group=LEARNS)
+    devices = ["d%d" % k for k in range(16)]
+    with env.beating(devices, 0.3):
+        for d in pair.nodes:
+            for device in devices:
+                wait_until(lambda d=d, device=device: is_learned(d, device))
+        a, b = pair.nodes
+        lost = [device for device in devices if pair.owner(device) == a.node]
+        assert lost
+        a.signal(signal.SIGKILL)
+        a.wait()
+        wait_until(lambda: all(pair.owner(device) == b.node for device in devices))
+        for device in devices:
+            assert is_learned(b, device), b.device(device)
+    for device in devices:
+        env.wait_store(device, "offline", timeout=20)
