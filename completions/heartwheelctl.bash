@@ -61,7 +61,7 @@ _heartwheelctl_task()
 _heartwheelctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' verb='' i
-	local commands='status top list show watch wheel groups nodes check forget notify reload version history outages uptime incidents incident ack unack silence silences unsilence task user'
+	local commands='status top list show watch wheel groups nodes check forget notify reload version discover history outages uptime incidents incident ack unack silence silences unsilence task user'
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -105,7 +105,7 @@ _heartwheelctl()
 		mapfile -t COMPREPLY < <(compgen -W 'read operate' -- "$cur")
 		return
 		;;
-	--file)
+	--file | --tls-ca | --password-file | --write)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
@@ -113,7 +113,7 @@ _heartwheelctl()
 		mapfile -t COMPREPLY < <(compgen -W 'unknown warning critical' -- "$cur")
 		return
 		;;
-	-m | --message | --for | --prefix | --search | --limit | --expires | --warning | --critical | --since | --until | --month | --min) return ;;
+	-m | --message | --for | --prefix | --search | --limit | --expires | --warning | --critical | --since | --until | --month | --min | --broker | --user | --filter) return ;;
 	esac
 	case $command:$cur in
 	:-*) mapfile -t COMPREPLY < <(compgen -W '-s --socket -c --config -V --version -h --help' -- "$cur") ;;
@@ -138,6 +138,10 @@ _heartwheelctl()
 	ack:-*) mapfile -t COMPREPLY < <(compgen -W '--message --help' -- "$cur") ;;
 	silence:-*)
 		mapfile -t COMPREPLY < <(compgen -W '--for --until-online --planned --message --json --help' -- "$cur")
+		;;
+	discover:-*)
+		mapfile -t COMPREPLY < <(compgen -W \
+			'--broker --tls-ca --user --password-file --filter --for --write --force --help' -- "$cur")
 		;;
 	user:-*) mapfile -t COMPREPLY < <(compgen -W '--role --expires --file --json --help' -- "$cur") ;;
 	user:*) [[ $prev == user ]] && mapfile -t COMPREPLY < <(compgen -W 'add list remove' -- "$cur") ;;

@@ -16,7 +16,7 @@ function __heartwheelctl_ids
 	__heartwheelctl_ask list --names --limit 200 --prefix=(commandline -ct)
 end
 
-set -l commands status top list show watch wheel groups nodes check forget notify reload version history outages uptime incidents incident ack unack silence silences unsilence task user
+set -l commands status top list show watch wheel groups nodes check forget notify reload version discover history outages uptime incidents incident ack unack silence silences unsilence task user
 complete -c heartwheelctl -f
 complete -c heartwheelctl -s s -l socket -r -F -d 'the control socket'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -s c -l config -r -F -d 'where the socket of the history is looked up'
@@ -71,6 +71,15 @@ complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a noti
 complete -c heartwheelctl -n '__fish_seen_subcommand_from notify' -l test -d 'send a test now'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a reload -d 'read the configuration again'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a version -d 'the versions'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a discover -d 'finds the devices at a broker'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from discover' -l broker -x -d 'the broker: HOST or HOST:PORT'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from discover' -l tls-ca -r -F -d 'use TLS; the authorities'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from discover' -l user -x -d 'the user at the broker'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from discover' -l password-file -r -F -d 'a file with the password'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from discover' -l filter -x -d 'only topics of this filter'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from discover' -l for -x -d 'how long to listen'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from discover' -l write -r -F -d 'write the sections to a new file'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from discover' -l force -d 'replace the file if it exists'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from show forget' -a '(__heartwheelctl_ids)'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from status list show watch wheel groups nodes notify' -l json -d 'as JSON'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list watch' -l state -x -a 'online offline'

@@ -4,6 +4,7 @@
 #define HW_CTL_CTL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ctl/client.h"
@@ -14,11 +15,14 @@ enum { HW_EXIT_DONE = 0, HW_EXIT_FAILED = 1, HW_EXIT_USAGE = 2, HW_EXIT_UNKNOWN 
 struct hw_ctl {
 	struct hw_client *client;
 	const char *socket; /* borrowed */
+	const char *config; /* the path of monitor.conf; borrowed */
 	struct hw_screen screen;
 	bool warned; /* hw_warn_if_lapsed() */
 };
 
 struct hw_command;
+
+#define HW_FILTERS_MAX 32
 
 /* What a command line says. */
 struct hw_args {
@@ -30,7 +34,10 @@ struct hw_args {
 	const char *at, *after, *exp, *msg_id, *wait, *receiver;
 	const char *role, *expires, *file;
 	const char *note, *lasts; /* --message; --for */
-	const char *most;         /* --limit, and as a number: */
+	const char *broker, *tls_ca, *user, *password_file, *write;
+	const char *filters[HW_FILTERS_MAX]; /* each --filter */
+	size_t n_filters;
+	const char *most; /* --limit, and as a number: */
 	uint64_t limit;
 	/* What follows the options. Commands may modify the texts. */
 	char **words;
@@ -48,12 +55,14 @@ hw_command hw_cmd_task_send, hw_cmd_task_list, hw_cmd_task_show, hw_cmd_task_can
 	hw_cmd_task_status;                                       /* task.c */
 hw_command hw_cmd_user_add, hw_cmd_user_list, hw_cmd_user_remove; /* user.c */
 hw_command hw_cmd_incidents, hw_cmd_incident, hw_cmd_ack, hw_cmd_unack, hw_cmd_silence, hw_cmd_silences,
-	hw_cmd_unsilence; /* incident.c */
+	hw_cmd_unsilence;   /* incident.c */
+hw_command hw_cmd_discover; /* discover.c */
 /* Returns how the sentence of an incident is painted: dim if the incident is acknowledged or silenced. */
 enum hw_paint hw_incident_paint(const cJSON *incident);
 /* Return what is wrong with the arguments, or NULL. */
 const char *hw_history_judge(const struct hw_args *args);
 const char *hw_silence_judge(const struct hw_args *args);
+const char *hw_discover_judge(const struct hw_args *args);
 
 /* Prints what is wrong with a command line, and how to get help. NULL: the command is not known. Returns HW_EXIT_USAGE.
  */

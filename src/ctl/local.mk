@@ -7,6 +7,9 @@ heartwheelctl_SOURCES = \
 	src/ctl/client.c \
 	src/ctl/daemon.c \
 	src/ctl/device.c \
+	src/ctl/discover.c \
+	src/ctl/discover_listen.c \
+	src/ctl/discover_write.c \
 	src/ctl/events.c \
 	src/ctl/history.c \
 	src/ctl/history_show.c \
@@ -29,4 +32,18 @@ heartwheelctl_SOURCES = \
 	src/ctl/watch.c \
 	src/ctl/wheel.c \
 	src/ctl/words.c
-heartwheelctl_LDADD = libhttp.a libconf.a $(CURSES_LIBS) $(CURL_LIBS) $(CJSON_LIBS) $(CRYPTO_LIBS) -lm
+heartwheelctl_LDADD = $(DISCOVER_LIBS) libhttp.a libmqtt.a libconf.a $(CORE_LIBS) $(MOSQUITTO_LIBS) $(CURSES_LIBS) $(CURL_LIBS) $(CJSON_LIBS) $(CRYPTO_LIBS) -lm -lpthread
+
+# What discover finds; a library, so that its tests can link it.
+noinst_LIBRARIES += libdiscover.a
+DISCOVER_LIBS = libdiscover.a
+libdiscover_a_SOURCES = \
+	src/ctl/discover_find.c \
+	src/ctl/discover_groups.c \
+	src/ctl/discover_levels.c \
+	src/ctl/discover_lines.c \
+	src/ctl/discover_order.c \
+	src/ctl/discover_payload.c \
+	src/ctl/discover_preset.c \
+	src/ctl/discover_templates.c \
+	src/ctl/discover_topics.c

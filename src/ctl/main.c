@@ -22,7 +22,7 @@
 static const struct hw_command_family
 	daemon_family = {.name = NULL},
 	history_family = {.program = "heartwheel-history", .section = "history"},
-	alert_family = {.program = "heartwheel-alert", .section = "alert"},
+	alert_family = {.program = "heartwheel-alert", .section = "alert"}, broker_family = {.alone = true},
 	task_family = {"task",
                        "commands to devices",
                        "send, list, show, cancel, watch or status",
@@ -53,7 +53,8 @@ static const struct hw_command_family
                        "  --json        as JSON; list and watch: one object a line\n"
                        "  -h, --help    this text\n",
                        "heartwheel-tasks",
-                       "tasks"},
+                       "tasks",
+                       false},
 	user_family = {"user", "users of [http] listen", "add, list or remove",
                        .help = "usage: heartwheelctl user add NAME --role read|operate [--expires D] [--file FILE]\n"
                                "       heartwheelctl user list [--json] [--file FILE]\n"
@@ -142,6 +143,14 @@ static const struct hw_command commands[] = {
 	{"version", hw_cmd_version, 0, &nothing, &daemon_family, .synopsis = "version",
          .brief = "the versions of heartwheelctl and of the daemon",
          .more = "Shows the versions of heartwheelctl and of the daemon.\n"},
+	{"discover", hw_cmd_discover,
+         HW_TAKES(BROKER) | HW_TAKES(TLS_CA) | HW_TAKES(USER) | HW_TAKES(PASSWORD_FILE) | HW_TAKES(FILTER) |
+                 HW_TAKES(LISTEN) | HW_TAKES(WRITE) | HW_TAKES(REPLACE),
+         &nothing, &broker_family, .synopsis = "discover [OPTION]...",
+         .brief = "finds the devices at a broker, and writes their groups",
+         .more = "Listens to a broker, publishes nothing, and prints sections [group NAME] for monitor.conf\n"
+                 "with what was seen of each group. Needs no daemon. Exit status 1: no group was found.\n",
+         .judge = hw_discover_judge},
 	{"history", hw_cmd_history,
          HW_TAKES(SINCE) | HW_TAKES(UNTIL) | HW_TAKES(LIMIT) | HW_TAKES(JSON) | HW_TAKES(CSV) | HW_TAKES(LINES),
          &past_device, &history_family, .synopsis = "history [OPTION]... ID | history status [--json]",
@@ -254,7 +263,7 @@ static int run(const struct hw_args *args, const char *given, const char *config
 {
 	const struct hw_command_family *f = args->command->family;
 	char *found = given || !f->section ? NULL : hw_find_socket(config, f->section);
-	struct hw_ctl ctl = {.socket = given ? given : f->section ? found : DEFAULT_SOCKET};
+	struct hw_ctl ctl = {.socket = given ? given : f->section ? found : DEFAULT_SOCKET, .config = config};
 	hw_screen_init(&ctl.screen);
 	ctl.client = ctl.socket ? hw_client_new(ctl.socket) : NULL;
 	if (ctl.client && f->section)

@@ -16,6 +16,7 @@ static const struct row {
 	size_t at;        /* offset of the option's member in struct hw_args: a bool, or a text if the option has a
 	                   * value */
 	bool flag;        /* has no value */
+	bool list;        /* may be given several times: `filters` */
 	char letter;      /* 0: none */
 	const char *help; /* the option's help text, for commands whose help consists of the help texts of their
 	                   * options */
@@ -79,6 +80,17 @@ static const struct row {
 	[HW_OPT_UNTIL_ONLINE] = {"until-online", AT(until_online), true,
                                  .help = "  --until-online  until a device that was offline is online again"},
 	[HW_OPT_PLANNED] = {"planned", AT(planned), true, .help = "  --planned   the outages are planned"},
+	[HW_OPT_BROKER] = {"broker", AT(broker),
+                           .help = "  --broker HOST[:PORT]  the broker (default: that of [mqtt] in monitor.conf)"},
+	[HW_OPT_TLS_CA] = {"tls-ca", AT(tls_ca), .help = "  --tls-ca F  use TLS; F has the authorities' certificates"},
+	[HW_OPT_USER] = {"user", AT(user), .help = "  --user U    the user at the broker"},
+	[HW_OPT_PASSWORD_FILE] = {"password-file", AT(password_file),
+                                  .help = "  --password-file F  a file whose first line is the password"},
+	[HW_OPT_FILTER] = {"filter", AT(filters), .list = true,
+                           .help = "  --filter F  only topics of this filter; may be given several times (#)"},
+	[HW_OPT_LISTEN] = {"for", AT(lasts), .help = "  --for D     how long to listen: 60s, 10m (60s)"},
+	[HW_OPT_WRITE] = {"write", AT(write), .help = "  --write FILE  write the sections to a new file"},
+	[HW_OPT_REPLACE] = {"force", AT(force), true, .help = "  --force     replace FILE if it exists"},
 	[HW_OPT_MESSAGE] = {"message", AT(note), .letter = 'm', .help = "  -m, --message TEXT  a note, or the reason"},
 };
 
@@ -99,7 +111,7 @@ static bool has(uint64_t set, int option)
 
 static const char *where(const struct hw_command *c)
 {
-	return c->family->section ? "-s SOCKET | -c FILE" : "-s SOCKET";
+	return c->family->section ? "-s SOCKET | -c FILE" : c->family->alone ? "-c FILE" : "-s SOCKET";
 }
 
 static int print_help(const struct hw_command *c)
@@ -186,8 +198,12 @@ static int read_options(const struct hw_command *c, uint64_t known, int argc, ch
 			return hw_usage(c, "unknown option '%s'", argv[optind - 1]);
 		int i = row_of(o);
 		char *member = (char *)args + rows[i].at;
+		if (rows[i].list && args->n_filters == HW_FILTERS_MAX)
+			return hw_usage(c, "--%s is given more than %d times", rows[i].name, HW_FILTERS_MAX);
 		if (rows[i].flag)
 			*(bool *)(void *)member = true;
+		else if (rows[i].list)
+			args->filters[args->n_filters++] = optarg;
 		else
 			*(const char **)(void *)member = optarg;
 		*given |= UINT64_C(1) << i;

@@ -43,6 +43,14 @@ enum hw_option {
 	HW_OPT_UNTIL_ONLINE,
 	HW_OPT_PLANNED,
 	HW_OPT_MESSAGE,
+	HW_OPT_BROKER,
+	HW_OPT_TLS_CA,
+	HW_OPT_USER,
+	HW_OPT_PASSWORD_FILE,
+	HW_OPT_FILTER,
+	HW_OPT_LISTEN, /* --for of discover */
+	HW_OPT_WRITE,
+	HW_OPT_REPLACE, /* --force of discover */
 	HW_OPTIONS,
 	/* not an option: marks a command in which --json and --names print a line for each device or row */
 	HW_OPT_LINES = HW_OPTIONS
@@ -57,6 +65,7 @@ struct hw_command_family {
 	const char *help;    /* with `name`: the help text of all commands */
 	const char *program,
 		*section; /* the daemon, and the section of monitor.conf with its socket; NULL: heartwheeld, [http] */
+	bool alone;       /* needs no daemon, but may read monitor.conf */
 };
 
 /* A command's words: what follows the options. */

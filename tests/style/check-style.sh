@@ -143,7 +143,7 @@ mqtt    mqtt conf heartwheel
 control control stream http run heartwheel
 redis   redis stream link run nodes inventory heartwheel
 tasks   tasks stream control mqtt http link run conf heartwheel
-ctl     ctl http conf
+ctl     ctl http mqtt conf heartwheel
 END
 # shellcheck disable=SC2046 # file names are words
 {

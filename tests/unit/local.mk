@@ -15,6 +15,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_conf_reload \
 	tests/unit/test_conf_values \
 	tests/unit/test_copies \
+	tests/unit/test_discover \
 	tests/unit/test_pending_writes \
 	tests/unit/test_entry \
 	tests/unit/test_event \
@@ -145,3 +146,5 @@ tests_unit_test_task_message_LDADD = $(TASKS_LIBS) $(MQTT_LIBS) $(LDADD)
 tests_unit_test_task_name_LDADD = $(TASKS_LIBS) $(LDADD)
 tests_unit_test_recent_SOURCES = tests/unit/test_recent.c src/ctl/recent.c
 tests_unit_test_run_LDADD = $(RUN_LIBS) $(CHECK_LIBS)
+tests_unit_test_discover_SOURCES = tests/unit/test_discover.c src/ctl/discover_write.c src/ctl/text.c $(conf_rig)
+tests_unit_test_discover_LDADD = $(DISCOVER_LIBS) $(SETTINGS_LIBS) $(LDADD)
