@@ -37,6 +37,10 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/devices/", "/events", hw_serve_device_events},
 	{EVHTTP_REQ_GET, "/v1/devices/", "", hw_serve_device},
 	{EVHTTP_REQ_DELETE, "/v1/devices/", "", hw_serve_forget},
+	{EVHTTP_REQ_PATCH, "/v1/devices/", "", hw_serve_device_patch},
+	{EVHTTP_REQ_GET, "/v1/inventory", "", hw_serve_inventory},
+	{EVHTTP_REQ_PUT, "/v1/inventory", "", hw_serve_inventory_put},
+	{EVHTTP_REQ_DELETE, "/v1/inventory/", "", hw_serve_inventory_delete},
 	{EVHTTP_REQ_GET, "/v1/events", "", hw_serve_events},
 	{EVHTTP_REQ_GET, "/v1/transitions", "", hw_serve_transitions},
 	{EVHTTP_REQ_GET, "/v1/samples", "", hw_serve_samples},
@@ -128,7 +132,8 @@ static int make_parts(struct hw_control *c)
 	c->history = hw_history_new(c->ops && c->ops->events_after);
 	c->samples = hw_samples_new();
 	c->asks = hw_asks_new(c);
-	return c->pager && c->hub && c->history && c->samples && c->asks ? 0 : -ENOMEM;
+	c->importer = hw_importer_new(c);
+	return c->pager && c->hub && c->history && c->samples && c->asks && c->importer ? 0 : -ENOMEM;
 }
 
 /* Creates the object, which does not listen yet. NULL without memory. */
@@ -140,6 +145,7 @@ static struct hw_control *make(struct event_base *base, const struct hw_monitor 
 		return NULL;
 	*c = (struct hw_control){.base = base, .monitor = m, .ops = ops, .arg = arg};
 	hw_http_init(&c->http, base, &table, c);
+	c->http.body_max_local = HW_CONTROL_BODY_MAX;
 	c->http.admits = admits;
 	if (make_parts(c) == 0)
 		return c;
@@ -231,6 +237,8 @@ void hw_control_free(struct hw_control *c)
 	hw_history_free(c->history);
 	hw_samples_free(c->samples);
 	hw_asks_free(c->asks);
+	hw_importer_free(c->importer);
+	hw_inventory_changes_free(c);
 	hw_proxy_free(c->tasks);
 	hw_proxy_free(c->durable);
 	hw_proxy_free(c->alert);

@@ -14,11 +14,13 @@
 #include "heartwheel/event.h"
 #include "heartwheel/monitor.h"
 #include "http/server.h"
+#include "inventory/apply.h"
 
 struct event_base;
 struct evbuffer;
 struct hw_control;
 struct hw_control_nodes;
+struct hw_expected;
 struct hw_http_kept;
 struct hw_json;
 
@@ -76,6 +78,16 @@ struct hw_control_ops {
 	/* Returns the node that owns the whole fleet, borrowed until the next turn; "": there is no owner; NULL:
 	 * this node is the owner. The member is NULL unless one node owns the whole fleet. */
 	const char *(*standby)(void *arg);
+	/*
+	 * The inventory; NULL: this program has none. `inventory_why_not` returns NULL, or why the inventory cannot be
+	 * read and changed now, borrowed until the next turn. `expected` returns the table of expected devices. The
+	 * last applies at most HW_INVENTORY_ITEMS items (inventory/apply.h), all borrowed for the call; returns 0, or
+	 * -errno, and `fn` is then not called. -EAGAIN: repeat it soon.
+	 */
+	const char *(*inventory_why_not)(void *arg);
+	const struct hw_expected *(*expected)(void *arg);
+	int (*inventory_apply)(void *arg, const char *source, const struct hw_inventory_item *items, unsigned n,
+	                       hw_inventory_applied *fn, void *fn_arg);
 };
 
 /*

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libcontrol.a
-CONTROL_LIBS = libcontrol.a $(HTTP_LIBS)
+CONTROL_LIBS = libcontrol.a libinventory.a $(RUN_LIBS) $(CONF_LIBS) $(CORE_LIBS)
 libcontrol_a_SOURCES = \
 	src/control/control.c \
 	src/control/devices.c \
 	src/control/events.c \
 	src/control/forget.c \
 	src/control/history.c \
+	src/control/importer.c \
+	src/control/inventory.c \
 	src/control/levels.c \
 	src/control/list.c \
 	src/control/nodes.c \

@@ -13,10 +13,14 @@ struct hw_control;
 struct hw_control_nodes;
 struct hw_history;
 struct hw_hub;
+struct hw_importer;
+struct hw_inventory_change;
 struct hw_json;
 struct hw_pager;
 struct hw_proxy;
 struct hw_samples;
+
+#define HW_CONTROL_BODY_MAX (8 * 1024 * 1024) /* of a request at the unix socket: a part of an import */
 
 struct hw_control {
 	struct event_base *base; /* borrowed */
@@ -26,6 +30,8 @@ struct hw_control {
 	struct hw_history *history;
 	struct hw_samples *samples;
 	struct hw_asks *asks;
+	struct hw_importer *importer;
+	struct hw_inventory_change *changes;      /* owned: requests that wait for the store (inventory.c) */
 	struct hw_proxy *tasks, *durable, *alert; /* NULL: that daemon's paths are not forwarded */
 	const struct hw_monitor *monitor;         /* borrowed */
 	const struct hw_control_ops *ops;
@@ -62,6 +68,13 @@ hw_http_handler hw_serve_forget;
 struct hw_asks *hw_asks_new(struct hw_control *c);
 /* Call after all connections are closed. */
 void hw_asks_free(struct hw_asks *a);
+
+/* inventory.c, importer.c: the inventory. */
+hw_http_handler hw_serve_inventory, hw_serve_inventory_put, hw_serve_inventory_delete, hw_serve_device_patch;
+struct hw_importer *hw_importer_new(struct hw_control *c);
+/* Call both after all connections are closed. */
+void hw_importer_free(struct hw_importer *i);
+void hw_inventory_changes_free(struct hw_control *c);
 
 /* nodes.c: several nodes. */
 hw_http_handler hw_serve_nodes;

@@ -11,6 +11,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/reload.h"
+#include "daemon/inventory/inventory.h"
 #include "daemon/loop/turn.h"
 #include "daemon/retained/retained.h"
 #include "daemon/store/pending.h"
@@ -252,10 +253,34 @@ static const char *standby(void *arg)
 	return hw_app_stands_by(arg) ? hw_app_standby_owner(arg) : NULL;
 }
 
+static const char *inventory_why_not(void *arg)
+{
+	struct hw_app *a = arg;
+	if (hw_app_inventory_is_ready(a))
+		return NULL;
+	if (a->redis)
+		return hw_app_redis_is_up(a) ? "the inventory is being read from Redis: try again"
+		                             : "the inventory is in Redis, which cannot be reached: try again";
+	return "store = memory: the inventory needs a file: set [monitor] inventory";
+}
+
+static const struct hw_expected *expected(void *arg)
+{
+	return hw_monitor_expected(((struct hw_app *)arg)->monitor);
+}
+
+static int inventory_apply(void *arg, const char *source, const struct hw_inventory_item *items, unsigned n,
+                           hw_inventory_applied *fn, void *fn_arg)
+{
+	return hw_app_inventory_apply(arg, source, items, n, fn, fn_arg);
+}
+
 /* The operations that every mode has, those for a monitor with a store, and those for several nodes. */
-#define ALWAYS .now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics
-#define STORE  ALWAYS, .events_after = events_after, .events_last = events_last
-#define NODES  STORE, .nodes = nodes, .owner = owner
+#define ALWAYS                                                                                                         \
+	.now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics,                       \
+	.inventory_why_not = inventory_why_not, .expected = expected, .inventory_apply = inventory_apply
+#define STORE ALWAYS, .events_after = events_after, .events_last = events_last
+#define NODES STORE, .nodes = nodes, .owner = owner
 
 const struct hw_control_ops hw_app_control_ops = {STORE};
 const struct hw_control_ops hw_app_control_ops_nodes = {NODES};

@@ -96,8 +96,8 @@ static bool admit_host(struct hw_http_front *front, struct evhttp_request *req)
 
 /*
  * Checks a request that changes something. A page of another server can make a browser send a POST with the user's
- * Basic credentials. But the browser then sends that page's Origin, and the page cannot choose this content type. If
- * false, the request was answered.
+ * Basic credentials. But the browser then sends that page's Origin, and the page cannot choose this content type. A
+ * PUT may have another type, which its handler checks: no form can send it. If false, the request was answered.
  */
 static bool admit_writer(struct hw_http *h, struct evhttp_request *req)
 {
@@ -112,7 +112,7 @@ static bool admit_writer(struct hw_http *h, struct evhttp_request *req)
 		hw_reply_error(req, HTTP_FORBIDDEN, "the request's Origin is not this server: see [http] names");
 		return false;
 	}
-	if (method != EVHTTP_REQ_DELETE && (!type || !hw_origin_is_json(type))) {
+	if (method != EVHTTP_REQ_DELETE && method != EVHTTP_REQ_PUT && (!type || !hw_origin_is_json(type))) {
 		h->foreign++;
 		hw_reply_error(req, HTTP_UNSUPPORTED, "writing needs Content-Type: application/json");
 		return false;
@@ -190,6 +190,11 @@ static struct bufferevent *make_bev(struct event_base *base, struct hw_http_fron
 	return bev;
 }
 
+static size_t body_max(const struct hw_http_front *front)
+{
+	return !front->remote && front->h->body_max_local ? front->h->body_max_local : front->h->body_max;
+}
+
 /*
  * Creates a connection as evhttp would, but limits its input. While evhttp writes an answer, it reads on, and without a
  * limit it would buffer everything that the client sends.
@@ -205,7 +210,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 	if (!bev)
 		return NULL;
 	/* evhttp needs the whole body in the input. Requests that the client sent ahead may follow the body. */
-	bufferevent_setwatermark(bev, EV_READ, 0, front->h->body_max + 2 * HEADERS_MAX);
+	bufferevent_setwatermark(bev, EV_READ, 0, body_max(front) + 2 * HEADERS_MAX);
 	hw_refusal_watch(bev);
 	return bev;
 }
@@ -261,7 +266,7 @@ static int start_http(struct hw_http_front *front)
 	if (!front->http)
 		return -ENOMEM;
 	evhttp_set_max_headers_size(front->http, HEADERS_MAX);
-	evhttp_set_max_body_size(front->http, (ev_ssize_t)front->h->body_max);
+	evhttp_set_max_body_size(front->http, (ev_ssize_t)body_max(front));
 	/* A too large body is read and discarded: a client that is still sending would not see the answer. */
 	evhttp_set_flags(front->http, EVHTTP_SERVER_LINGERING_CLOSE);
 	evhttp_set_timeout(front->http, TIMEOUT_S);

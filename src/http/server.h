@@ -46,6 +46,7 @@ struct hw_http {
 	hw_http_admits *admits;            /* may be NULL; set by the program */
 	void *arg;                         /* of the handlers */
 	size_t body_max;                   /* may be set before the server listens */
+	size_t body_max_local;             /* the same for the unix socket alone; 0: body_max */
 	/* Trust HW_USER_HEADER on the unix socket, if the client runs as this process's user or as root, like the
 	 * daemon that forwards requests. Set by the program. */
 	bool believes_family;

@@ -6,6 +6,7 @@ INVENTORY_LIBS = libinventory.a $(CONF_LIBS) $(CORE_LIBS)
 libinventory_a_SOURCES = \
 	src/inventory/csv.c \
 	src/inventory/entry.c \
+	src/inventory/import.c \
 	src/inventory/patch.c \
 	src/inventory/rows.c \
 	src/inventory/value.c

@@ -45,4 +45,4 @@ fuzz: $(BUILT_SOURCES)
 		$(libheartwheel_a_SOURCES) $(libconf_a_SOURCES) $(libcontrol_a_SOURCES) $(libhttp_a_SOURCES) $(libinventory_a_SOURCES) \
 		$(liblink_a_SOURCES) $(libnodes_a_SOURCES) $(libredis_a_SOURCES) $(libsettings_a_SOURCES) $(libtasks_a_SOURCES) \
 		src/incident/sentence.c src/incident/window.c $(libsend_a_SOURCES) \
-		src/mqtt/packet.c src/mqtt/properties.c src/run/log.c src/run/user.c $(nodist_libtasks_a_SOURCES) $(nodist_libredis_a_SOURCES) $(nodist_libcontrol_a_SOURCES)
+		src/mqtt/packet.c src/mqtt/properties.c src/run/job.c src/run/log.c src/run/user.c $(nodist_libtasks_a_SOURCES) $(nodist_libredis_a_SOURCES) $(nodist_libcontrol_a_SOURCES)

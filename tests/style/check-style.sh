@@ -140,7 +140,7 @@ run     run http conf heartwheel
 http    http conf heartwheel
 link    link conf heartwheel
 mqtt    mqtt conf heartwheel
-control control stream http run heartwheel
+control control stream http run inventory heartwheel
 redis   redis stream link run nodes inventory heartwheel
 tasks   tasks stream control mqtt http link run conf heartwheel
 ctl     ctl http mqtt conf heartwheel

@@ -9,7 +9,7 @@ from hw_build import SRC
 API, HISTORY, ALERT = "man/heartwheel-api.7", "man/heartwheel-history.8", "man/heartwheel-alert.8"
 TABLES = {"heartwheeld": "src/control/control.c", "heartwheel-tasks": "src/tasks/api/api.c",
           "heartwheel-history": "src/history/api.c", "heartwheel-alert": "src/alert/api/api.c"}
-LAST = {"/v1/devices/": "ID", "/v1/tasks/": "TASK", "/v1/history/devices/": "ID", "/v1/history/badge/": "ID.svg", "/v1/incidents/": "ID",
+LAST = {"/v1/devices/": "ID", "/v1/tasks/": "TASK", "/v1/history/devices/": "ID", "/v1/history/badge/": "ID.svg", "/v1/inventory/": "ID", "/v1/incidents/": "ID",
         "/v1/silences/": "ID", "/v1/receivers/": "NAME"}
 # Routes that are described at another one: a file of the page; the same answer in another place.
 ALIASES = {("heartwheeld", "GET /web/"): None,
@@ -23,12 +23,12 @@ WINDOW = {"since": ("a moment: Unix ms, a day, or how long ago", "1h"), "until":
 
 class Route:
     """`path`: the request's path, with {names} that the test fills. `body`: the request's body. `query`: {parameter: (its
-    meaning, a valid value, or None if that depends on an answer)}. `brief`: large parts are shown as `...`."""
+    meaning, a valid value, or None if that depends on an answer)}. `kind`: the body's type. `brief`: large parts are shown as `...`."""
 
-    def __init__(self, daemon, name, summary, path=None, body=None, query=None, brief=False):
+    def __init__(self, daemon, name, summary, path=None, body=None, query=None, brief=False, kind="application/json"):
         self.daemon, self.name, self.summary, self.body, self.query = daemon, name, summary, body, query or {}
         self.method, self.pattern = name.split(" ")
-        self.path, self.brief = path or self.pattern, brief
+        self.path, self.brief, self.kind = path or self.pattern, brief, kind
         self.key = daemon, name
 
 
@@ -40,6 +40,18 @@ ROUTES = [Route("heartwheeld", *args, **more) for args, more in (
         "search": ("part of the id", "ump"), "parent": ("one of its parents", "gateway-7"), "sort": ("known, id, newest, oldest; or id-back, newest-back, oldest-back", "id"),
         "level": ("count by the first levels of the ids, 1 to 16", 1), **PAGE}}),
     (("GET /v1/devices/ID", "A device", "/v1/devices/pump-7"), {}),
+    (("PUT /v1/inventory", "Imports a file of expected devices", "/v1/inventory?source=pumps.csv"), {
+        "body": "id,name,label.site,timeout\npump-7,Pump 7,north,5m\npump-8,Pump 8,,\n", "kind": "text/csv", "query": {
+            "source": ("the name of the import", None), "prune": ("1: remove the ids of this source that the file does not name", None),
+            "force": ("1: also if these are many", None), "skip_bad": ("1: import the other rows if some are wrong", None),
+            "dry_run": ("1: change nothing", None), "import": ("names an import in parts", None),
+            "part": ("the number of the part, from 1", None), "last": ("1: the last part", None)}}),
+    (("GET /v1/inventory", "The expected devices", "/v1/inventory?limit=1"), {"query": {
+        "group": ("a group's name", "default"), "source": ("the name of an import", "pumps.csv"), "limit": PAGE["limit"],
+        "after": ("Heartwheel-Next of the page before", 0)}}),
+    (("PATCH /v1/devices/ID", "Changes what the inventory says about a device", "/v1/devices/pump-7"), {
+        "body": {"note": "new seal in May", "labels": {"floor": "2"}}}),
+    (("DELETE /v1/inventory/ID", "Removes a device from the inventory", "/v1/inventory/pump-8"), {}),
     (("GET /v1/devices/ID/events", "The transitions of a device, newest first", "/v1/devices/pump-9/events?limit=1"), {
         "query": {"limit": PAGE["limit"]}}),
     (("GET /v1/transitions", "The transitions of all devices, newest first", "/v1/transitions?limit=1"), {
@@ -157,12 +169,14 @@ def wrapped(text, width=76):
 def shown(route, answer):
     """The lines of the manual for a request and its answer."""
     lines = ["%s %s" % (route.method, answer.path)]
-    if route.body is not None:
+    if isinstance(route.body, str):
+        lines += route.body.splitlines()
+    elif route.body is not None:
         lines += wrapped(json.dumps(route.body, separators=(",", ":")))
     lines.append("")
     kind = answer.kind.split(";")[0]
     lines.append("%d %s" % (answer.status, kind) if answer.body else str(answer.status))
-    if kind == "application/json":
+    if kind in ("application/json", "application/x-ndjson"):
         text = json.dumps(brief(json.loads(answer.body), small=route.brief), separators=(",", ":"), ensure_ascii=False)
         text = re.sub(r'sqlite:[^"]*', "sqlite:/var/lib/heartwheel/history.db", re.sub(r'(?<="broker_port":)\d+', "1883", text))
         lines += wrapped(text.replace('"...":"..."', "...").replace('"..."', "..."))
@@ -201,8 +215,13 @@ def pairs(manual):
 
 
 def write_pairs(manual, made):
-    text = BLOCK.sub(lambda m: '.\\" pair %s %s\n.Bd -literal -offset indent\n%s.Ed\n' % (
-        m[1], m[2], roff(made[m[1], m[2]])), (SRC / manual).read_text())
+    """Writes the pairs that differ by more than their values."""
+    def written(m):
+        lines = made[m[1], m[2]]
+        if m[3] and skeleton(unroff(m[3])) == skeleton(lines):
+            return m[0]
+        return '.\\" pair %s %s\n.Bd -literal -offset indent\n%s.Ed\n' % (m[1], m[2], roff(lines))
+    text = BLOCK.sub(written, (SRC / manual).read_text())
     (SRC / manual).write_text(text)
 
 
@@ -247,7 +266,7 @@ def operation(route, answer):
     good = {"description": "OK"}
     if answer.body:
         inner = {"type": "string"}
-        if kind == "application/json":
+        if kind in ("application/json", "application/x-ndjson"):
             inner = schema(json.loads(answer.body))
         good["content"] = {kind: {"schema": inner}}
     op = {"operationId": re.sub(r"\W+", "_", route.name.replace("/v1/", "").lower()).strip("_"), "summary": route.summary,
@@ -258,8 +277,8 @@ def operation(route, answer):
                          for q, (what, _) in route.query.items()],
           "responses": {str(answer.status): good, "default": {"$ref": "#/components/responses/Error"}}}
     if route.body is not None:
-        op["requestBody"] = {"required": True, "content": {"application/json": {
-            "schema": {"type": "object"}, "example": route.body}}}
+        op["requestBody"] = {"required": True, "content": {route.kind: {
+            "schema": {"type": "string" if isinstance(route.body, str) else "object"}, "example": route.body}}}
     return op
 
 

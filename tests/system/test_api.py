@@ -30,11 +30,11 @@ class Answer:
         self.kind = response.headers.get("Content-Type") or ""
 
 
-def ask(program, method, path, body=None):
+def ask(program, method, path, body=None, kind="application/json"):
     c = UnixHTTP(program.socket)
     try:
-        c.request(method, path, None if body is None else json.dumps(body),
-                  {"Content-Type": "application/json"} if method in ("POST", "PUT") else {})
+        c.request(method, path, body if body is None or isinstance(body, str) else json.dumps(body),
+                  {"Content-Type": kind} if method in ("POST", "PUT", "PATCH") else {})
         response = c.getresponse()
         if response.headers.get("Content-Type") != "text/event-stream":
             return Answer(path, response, response.read())
@@ -107,7 +107,7 @@ def answers(programs):
             path += "?after=0-0" if "after" in route.query else ""
             answer = first_task_event(programs[route.daemon], path)
         else:
-            answer = ask(programs["node" if route.name == "GET /v1/nodes" else route.daemon], route.method, path, route.body)
+            answer = ask(programs["node" if route.name == "GET /v1/nodes" else route.daemon], route.method, path, route.body, route.kind)
         assert answer.status < 300, (route.name, answer.status, answer.body)
         if route.name == "POST /v1/tasks":
             names["task"] = json.loads(answer.body)["task"]
@@ -155,8 +155,9 @@ def members(v):
 def test_the_manuals_describe_each_member(answers):
     """Each member of an answer is described above that answer, at a device, or at the events."""
     everywhere = members(json.loads(next(a.body for r, a in answers.items() if r.name == "GET /v1/devices"))) | {"now_ms", "error"}
+    labels = {"floor", "site"}
     windows = {"as_of_ms", "since_ms", "until_ms"}  # below the list of reports
-    head, texts = r"^\.It (?:Cm )?(?:GET|POST|PUT|DELETE) ", {}
+    head, texts = r"^\.It (?:Cm )?(?:GET|POST|PUT|PATCH|DELETE) ", {}
     for manual in (API, HISTORY, ALERT):
         for item in re.findall(head + r".*?(?=%s|^\.Sh )" % head, (SRC / manual).read_text(), re.M | re.S):
             for daemon, name, _ in hw_api.BLOCK.findall(item):
@@ -165,7 +166,7 @@ def test_the_manuals_describe_each_member(answers):
     lacks = {}
     for route, answer in answers.items():
         if answer.kind.startswith("application/json") and not route.name.endswith(("/overview", "/reload")):
-            of_tests = {"level", "open"} if route.daemon == "heartwheel-tasks" else windows if route.daemon == "heartwheel-history" else set()
+            of_tests = {"level", "open"} if route.daemon == "heartwheel-tasks" else labels if route.daemon == "heartwheeld" else windows if route.daemon == "heartwheel-history" else set()
             missing = {m for m in members(json.loads(answer.body)) - everywhere - of_tests
                        if not re.search(r"(?<![\w])%s\b" % m, texts[route.key])}
             if missing:

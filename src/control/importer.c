@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One import at a time. A file comes as one body, or as parts, each a request of its own. The job's thread reads each
+ * part as it comes, so no part is kept. After the last part: the loop compares the rows with the table of expected
+ * devices, the thread merges those that differ, the loop looks for entries to prune, and applies the changes.
+ *
+ * Invariant: while the job runs, the loop does not touch `m` and `part`. `req` is the request that waits for an answer,
+ * or NULL, because there is none or its client has disconnected; the import then goes on to the end of its stage.
+ *
+ * Cost: a turn compares or looks for SLICE_NS, or sends one call of HW_INVENTORY_ITEMS items.
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/inventory.h"
+#include "heartwheel/expected.h"
+#include "heartwheel/print.h"
+#include "http/json.h"
+#include "run/job.h"
+
+#define SLICE_NS      (2 * HW_NS_PER_MS)
+#define PART_WAIT_S   60  /* for the next part */
+#define ANSWER_WAIT_S 900 /* for the end of an import; instead of the server's HW_HTTP_TIMEOUT_S */
+#define CALLS_MAX     4   /* in flight */
+#define RETRY_MS      50
+#define RETRIES_MAX   200 /* without any progress */
+#define PRUNE_ALWAYS  100 /* so many entries may be pruned without force */
+#define PRUNE_SHARE   5   /* ... or a fifth of the source's */
+#define SETTLE_MS     20
+#define SETTLE_TURNS  150 /* most checks whether the table has the changes */
+
+enum stage { FREE, WAITS, READS, COMPARES, MERGES, PRUNES, APPLIES, SETTLES };
+
+/* A call with items from `from` to before `to`: of the rows, or of the ids to remove. */
+struct call {
+	struct hw_importer *importer;
+	enum { IDLE, SENT, AGAIN } state; /* AGAIN: the store was busy; the call is repeated */
+	bool removes;
+	size_t from, to;
+};
+
+struct hw_importer {
+	struct hw_control *c;
+	struct hw_job *job;
+	struct event *turn, *patience;
+	enum stage stage;
+	struct evhttp_request *req;
+	struct hw_import_query q;
+	unsigned next_part;
+	struct evbuffer *part;
+	struct hw_import *m;
+	size_t at;   /* row, or place in the table */
+	char **gone; /* owned: ids to remove */
+	size_t n_gone, gone_cap, gone_at;
+	size_t last_row;  /* the last row that was written plus 1; 0: none */
+	size_t of_source; /* entries of this source */
+	uint64_t added, changed, same, removed;
+	struct call calls[CALLS_MAX];
+	unsigned in_flight, retries;
+	int failed;    /* -errno of a call */
+	bool orphaned; /* hw_importer_free() was called while calls were in flight; the last of them frees it */
+};
+
+/* --- answers --- */
+
+static void on_close(struct evhttp_connection *conn, void *arg)
+{
+	struct hw_importer *i = arg;
+	struct evhttp_request *req = i->req;
+	(void)conn;
+	i->req = NULL;
+	/* evhttp frees a request that still has its connection. */
+	if (req && !evhttp_request_get_connection(req))
+		evhttp_request_free(req);
+}
+
+static void await(struct hw_importer *i, struct evhttp_request *req)
+{
+	struct evhttp_connection *conn = evhttp_request_get_connection(req);
+	i->req = req;
+	evhttp_connection_set_timeout(conn, ANSWER_WAIT_S);
+	evhttp_connection_set_closecb(conn, on_close, i);
+}
+
+static void write_errors(struct hw_json *j, const struct hw_import *m)
+{
+	hw_json_open_member(j, "errors", '[');
+	for (size_t k = 0; m && k < m->n_errors; k++) {
+		hw_json_open(j, '{');
+		hw_json_uint(j, "line", m->errors[k].line);
+		hw_json_text(j, "column", m->errors[k].what.column);
+		hw_json_text(j, "message", m->errors[k].what.message);
+		hw_json_close(j, '}');
+	}
+	hw_json_close(j, ']');
+}
+
+/* Answers the waiting request, if there is one. `why` NULL: no error. */
+static void answer(struct hw_importer *i, int code, const char *why)
+{
+	struct evhttp_request *req = i->req;
+	struct evhttp_connection *conn = req ? evhttp_request_get_connection(req) : NULL;
+	struct hw_json j;
+	i->req = NULL;
+	if (!req)
+		return;
+	if (conn) {
+		evhttp_connection_set_closecb(conn, NULL, NULL);
+		evhttp_connection_set_timeout(conn, HW_HTTP_TIMEOUT_S);
+	}
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	if (!body)
+		return;
+	if (why)
+		hw_json_text(&j, "error", why);
+	hw_json_text(&j, "source", i->q.source);
+	hw_json_uint(&j, "rows", i->m ? i->m->n_rows : 0);
+	hw_json_uint(&j, "added", i->added);
+	hw_json_uint(&j, "changed", i->changed);
+	hw_json_uint(&j, "same", i->same);
+	hw_json_uint(&j, "removed", i->removed);
+	hw_json_uint(&j, "wrong", i->m ? i->m->n_wrong : 0);
+	write_errors(&j, i->m);
+	hw_answer_end_as(req, code, &j, body);
+}
+
+/* Frees what the import has. */
+static void clear(struct hw_importer *i)
+{
+	hw_import_free(i->m);
+	for (size_t k = 0; k < i->n_gone; k++)
+		free(i->gone[k]);
+	free(i->gone);
+	if (i->part)
+		evbuffer_drain(i->part, evbuffer_get_length(i->part));
+	event_del(i->turn);
+	event_del(i->patience);
+	i->m = NULL;
+	i->gone = NULL;
+	i->n_gone = i->gone_cap = i->gone_at = i->of_source = i->at = i->last_row = 0;
+	i->added = i->changed = i->same = i->removed = 0;
+	i->retries = 0;
+	i->failed = 0;
+	i->stage = FREE;
+}
+
+/* Ends the import with an answer. */
+static void end(struct hw_importer *i, int code, const char *why)
+{
+	answer(i, code, why);
+	clear(i);
+}
+
+static void end_without_memory(struct hw_importer *i)
+{
+	end(i, HTTP_SERVUNAVAIL, "out of memory: nothing was imported");
+}
+
+/* Asks for another turn. */
+static void schedule(struct hw_importer *i, unsigned ms)
+{
+	struct timeval wait = {0, (int)ms * 1000};
+	if (event_add(i->turn, &wait) != 0)
+		end_without_memory(i);
+}
+
+/* --- reading, in the thread --- */
+
+static void read_part(void *arg)
+{
+	struct hw_importer *i = arg;
+	char bytes[16384];
+	int n;
+	while ((n = evbuffer_remove(i->part, bytes, sizeof(bytes))) > 0)
+		hw_import_feed(i->m, bytes, (size_t)n);
+	if (i->q.last)
+		hw_import_end(i->m);
+}
+
+static void merge(void *arg)
+{
+	struct hw_importer *i = arg;
+	hw_import_merge(i->m);
+}
+
+static void start_job(struct hw_importer *i, enum stage stage, hw_job_fn *work)
+{
+	i->stage = stage;
+	if (hw_job_start(i->job, work) != 0)
+		end(i, HTTP_SERVUNAVAIL, "no thread can be started: try again");
+}
+
+/* Whether the import may go on although rows are wrong. If not, it has been ended. */
+static bool check_wrong(struct hw_importer *i)
+{
+	char why[120];
+	if (i->m->n_wrong == 0 || i->q.skip_bad)
+		return true;
+	hw_print(why, sizeof(why), "%llu of %llu rows are wrong: nothing was imported",
+	         (unsigned long long)i->m->n_wrong, (unsigned long long)i->m->n_rows);
+	end(i, HTTP_BADREQUEST, i->m->n_rows > 1 ? why : "the file is wrong: nothing was imported");
+	return false;
+}
+
+static void on_read(struct hw_importer *i)
+{
+	struct timeval wait = {PART_WAIT_S, 0};
+	if (!i->q.last) {
+		i->stage = WAITS;
+		if (event_add(i->patience, &wait) != 0)
+			end_without_memory(i);
+		else
+			answer(i, HTTP_OK, NULL);
+	} else if (check_wrong(i)) {
+		i->stage = COMPARES;
+		i->at = 0;
+		schedule(i, 0);
+	}
+}
+
+static void begin_pruning(struct hw_importer *i)
+{
+	i->stage = PRUNES;
+	i->at = i->q.prune ? 0 : SIZE_MAX;
+	schedule(i, 0);
+}
+
+static void on_job(void *arg)
+{
+	struct hw_importer *i = arg;
+	if (i->m->no_memory)
+		end_without_memory(i);
+	else if (i->stage == READS)
+		on_read(i);
+	else if (check_wrong(i))
+		begin_pruning(i);
+}
+
+static void on_impatient(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	clear(arg);
+}
+
+/* --- comparing and pruning, in slices --- */
+
+static bool slice_is_over(struct hw_importer *i, int64_t begun_ns)
+{
+	return i->c->ops->now(i->c->arg).mono.ns - begun_ns > SLICE_NS;
+}
+
+static void compare_row(struct hw_importer *i, const struct hw_expected *e)
+{
+	const struct hw_import_row *r = &i->m->rows[i->at];
+	uint32_t k = hw_expected_find(e, r->id, r->id_len);
+	struct hw_expected_view v = k == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(e, k);
+	hw_import_compare(i->m, i->at, v.text.text, v.text.len, v.source);
+}
+
+static void compare(struct hw_importer *i, const struct hw_expected *e)
+{
+	int64_t begun = i->c->ops->now(i->c->arg).mono.ns;
+	for (; i->at < i->m->n; i->at++) {
+		if (i->at % 64 == 63 && slice_is_over(i, begun)) {
+			compare_row(i, e);
+			i->at++;
+			schedule(i, 0);
+			return;
+		}
+		compare_row(i, e);
+	}
+	start_job(i, MERGES, merge);
+}
+
+/* Adds an id to those that are removed. */
+static int add_gone(struct hw_importer *i, struct hw_id id)
+{
+	if (i->n_gone == i->gone_cap) {
+		size_t cap = 2 * i->gone_cap + 256;
+		char **gone = realloc(i->gone, cap * sizeof(*gone));
+		if (!gone)
+			return -ENOMEM;
+		i->gone = gone;
+		i->gone_cap = cap;
+	}
+	char *copy = strndup(id.text, id.len);
+	if (!copy)
+		return -ENOMEM;
+	i->gone[i->n_gone++] = copy;
+	return 0;
+}
+
+static void refuse_prune(struct hw_importer *i)
+{
+	char why[300];
+	hw_print(why, sizeof(why),
+	         "the file does not name %zu of the %zu ids of source '%.100s': it may be cut off, so nothing was "
+	         "imported; force removes them",
+	         i->n_gone, i->of_source, i->q.source);
+	end(i, HTTP_BADREQUEST, why);
+}
+
+/* Notes the id if it is to be removed. */
+static int prune_one(struct hw_importer *i, const struct hw_expected *e, uint32_t k)
+{
+	if (!hw_expected_is_used(e, k))
+		return 0;
+	struct hw_expected_view v = hw_expected_at(e, k);
+	if (strcmp(v.source, i->m->source) != 0)
+		return 0;
+	i->of_source++;
+	return hw_import_names(i->m, v.id.text, v.id.len) ? 0 : add_gone(i, v.id);
+}
+
+/* What the import would change. */
+static void count(struct hw_importer *i)
+{
+	for (size_t k = 0; k < i->m->n; k++) {
+		i->added += i->m->rows[k].state == HW_IMPORT_NEW;
+		i->changed += i->m->rows[k].state == HW_IMPORT_DIFFERS;
+		i->same += i->m->rows[k].state == HW_IMPORT_SAME;
+	}
+}
+
+static void begin_applying(struct hw_importer *i)
+{
+	count(i);
+	i->removed = i->n_gone;
+	if (i->q.dry_run) {
+		end(i, HTTP_OK, NULL);
+		return;
+	}
+	i->added = i->changed = i->removed = 0; /* counted again, by what the store answers */
+	i->stage = APPLIES;
+	i->at = 0;
+	schedule(i, 0);
+}
+
+static void prune(struct hw_importer *i, const struct hw_expected *e)
+{
+	int64_t begun = i->c->ops->now(i->c->arg).mono.ns;
+	while (i->at < hw_expected_bound(e)) {
+		if (prune_one(i, e, (uint32_t)i->at++) < 0) {
+			end_without_memory(i);
+			return;
+		}
+		if (i->at % 64 == 0 && slice_is_over(i, begun)) {
+			schedule(i, 0);
+			return;
+		}
+	}
+	if (i->n_gone > PRUNE_ALWAYS && i->n_gone * PRUNE_SHARE > i->of_source && !i->q.force)
+		refuse_prune(i);
+	else
+		begin_applying(i);
+}
+
+/* --- applying --- */
+
+static bool is_written(const struct hw_import_row *r)
+{
+	return r->state == HW_IMPORT_NEW || r->state == HW_IMPORT_DIFFERS;
+}
+
+/* Fills the items of a call, and sets call->to. Returns their number. */
+static unsigned fill(struct hw_importer *i, struct call *call, struct hw_inventory_item *items)
+{
+	unsigned n = 0;
+	size_t k = call->from;
+	for (; call->removes && k < i->n_gone && n < HW_INVENTORY_ITEMS; k++)
+		items[n++] = (struct hw_inventory_item){
+			.kind = HW_INVENTORY_REMOVE, .id = {i->gone[k], strlen(i->gone[k])}, .source = i->m->source};
+	for (; !call->removes && k < i->m->n && n < HW_INVENTORY_ITEMS; k++) {
+		const struct hw_import_row *r = &i->m->rows[k];
+		if (!is_written(r))
+			continue;
+		items[n++] = (struct hw_inventory_item){
+			.kind = HW_INVENTORY_SET, .id = {r->id, r->id_len}, .entry = {r->json, r->json_len}};
+		i->last_row = k + 1;
+	}
+	call->to = k;
+	return n;
+}
+
+static void on_applied(void *arg, int rc, const uint8_t *results, unsigned n)
+{
+	struct call *call = arg;
+	struct hw_importer *i = call->importer;
+	i->in_flight--;
+	if (i->orphaned) {
+		if (i->in_flight == 0)
+			free(i);
+		return;
+	}
+	call->state = rc == -EAGAIN ? AGAIN : IDLE;
+	if (rc == 0)
+		i->retries = 0;
+	else if (rc != -EAGAIN)
+		i->failed = rc;
+	for (unsigned k = 0; rc == 0 && k < n; k++) {
+		i->added += results[k] == HW_INVENTORY_ADDED;
+		i->changed += results[k] == HW_INVENTORY_CHANGED;
+		i->same += results[k] == HW_INVENTORY_SAME;
+		i->removed += results[k] == HW_INVENTORY_REMOVED;
+	}
+	if (!event_pending(i->turn, EV_TIMEOUT, NULL))
+		schedule(i, rc == -EAGAIN ? RETRY_MS : 0);
+}
+
+/* Sends a call; or notes that it must be sent again, or that the store fails. */
+static void send_call(struct hw_importer *i, struct call *call)
+{
+	struct hw_inventory_item items[HW_INVENTORY_ITEMS];
+	unsigned n = fill(i, call, items);
+	call->state = IDLE;
+	if (n == 0)
+		return;
+	int rc = i->c->ops->inventory_apply(i->c->arg, i->m->source, items, n, on_applied, call);
+	if (rc == 0) {
+		call->state = SENT;
+		i->in_flight++;
+	} else if ((rc == -EAGAIN || rc == -ENOMEM) && ++i->retries <= RETRIES_MAX) {
+		call->state = AGAIN;
+	} else {
+		i->failed = rc;
+	}
+}
+
+static void end_applying(struct hw_importer *i)
+{
+	if (i->failed == -EIO)
+		end(i, HTTP_INTERNAL,
+		    "the store refused a part of the import; the log of heartwheeld says why: repeat the import then");
+	else if (i->failed)
+		end(i, HTTP_SERVUNAVAIL,
+		    "the store cannot be reached, and a part of the import may be written: repeat the import");
+	else
+		i->stage = SETTLES;
+	i->retries = 0;
+	if (i->stage == SETTLES)
+		schedule(i, 0);
+}
+
+/* The next call that can be sent; NULL: none now. */
+static struct call *next_call(struct hw_importer *i)
+{
+	struct call *idle = NULL;
+	for (size_t k = 0; k < CALLS_MAX; k++) {
+		if (i->calls[k].state == AGAIN)
+			return &i->calls[k];
+		if (i->calls[k].state == IDLE)
+			idle = &i->calls[k];
+	}
+	if (!idle || (i->at == i->m->n && i->gone_at == i->n_gone))
+		return NULL;
+	idle->importer = i;
+	idle->removes = i->at == i->m->n;
+	idle->from = idle->removes ? i->gone_at : i->at;
+	return idle;
+}
+
+static void apply(struct hw_importer *i)
+{
+	struct call *call = i->failed ? NULL : next_call(i);
+	if (!call) {
+		if (i->in_flight == 0)
+			end_applying(i);
+		return;
+	}
+	bool again = call->state == AGAIN;
+	send_call(i, call);
+	if (!again && call->removes)
+		i->gone_at = call->to;
+	else if (!again)
+		i->at = call->to;
+	schedule(i, call->state == AGAIN ? RETRY_MS : 0);
+}
+
+/* Waits until the table has the last changes, because it follows the store: so the client that gets the answer sees
+ * what it has imported. Another change of these ids may come between, so this has an end. */
+static void settle(struct hw_importer *i, const struct hw_expected *e)
+{
+	bool there =
+		i->n_gone == 0 || hw_expected_find(e, i->gone[i->n_gone - 1], strlen(i->gone[i->n_gone - 1])) == HW_NIL;
+	if (i->last_row > 0) {
+		i->at = i->last_row - 1;
+		compare_row(i, e);
+		there &= i->m->rows[i->at].state == HW_IMPORT_SAME;
+	}
+	if (there || ++i->retries > SETTLE_TURNS)
+		end(i, HTTP_OK, NULL);
+	else
+		schedule(i, SETTLE_MS);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_importer *i = arg;
+	const struct hw_expected *e = i->c->ops->expected(i->c->arg);
+	(void)fd, (void)what;
+	if (i->stage == COMPARES)
+		compare(i, e);
+	else if (i->stage == PRUNES)
+		prune(i, e);
+	else if (i->stage == APPLIES)
+		apply(i);
+	else if (i->stage == SETTLES)
+		settle(i, e);
+}
+
+/* --- requests --- */
+
+static int begin(struct hw_importer *i, const struct hw_import_query *q)
+{
+	const char **groups = hw_inventory_groups(i->c);
+	int64_t now_ms = i->c->ops->now(i->c->arg).wall_ms;
+	if (groups)
+		i->m = hw_import_new(q->format, q->source, now_ms, groups);
+	free(groups);
+	if (!i->job)
+		i->job = hw_job_new(i->c->base, on_job, i);
+	if (!i->turn)
+		i->turn = event_new(i->c->base, -1, 0, on_turn, i);
+	if (!i->patience)
+		i->patience = event_new(i->c->base, -1, 0, on_impatient, i);
+	if (!i->part)
+		i->part = evbuffer_new();
+	i->next_part = 1;
+	return i->m && i->job && i->turn && i->patience && i->part ? 0 : -ENOMEM;
+}
+
+/* Whether the request continues the import that waits for a part, or begins one. If not, it was answered. */
+static bool admit(struct hw_importer *i, struct evhttp_request *req, const struct hw_import_query *q)
+{
+	char why[160];
+	bool continues = i->stage == WAITS && *q->id && strcmp(q->id, i->q.id) == 0 && q->part != 1;
+	if (i->stage != FREE && !(i->stage == WAITS && *q->id && strcmp(q->id, i->q.id) == 0)) {
+		hw_reply_error(req, 409, "another import runs: try again when it has ended");
+		return false;
+	}
+	if (continues && q->part == i->next_part && q->format == i->q.format && strcmp(q->source, i->q.source) == 0)
+		return true;
+	if (continues || (*q->id && q->part != 1)) {
+		hw_print(why, sizeof(why),
+		         i->stage == WAITS
+		                 ? "part %u of this import is expected, with the source and type of part 1"
+		                 : "this import is not known; it was dropped after %u s without a part: begin "
+		                   "again with part 1",
+		         i->stage == WAITS ? i->next_part : PART_WAIT_S);
+		hw_reply_error(req, 409, why);
+		return false;
+	}
+	if (i->stage == WAITS) /* part 1 again: the client begins anew */
+		clear(i);
+	if (begin(i, q) == 0)
+		return true;
+	if (i->turn && i->patience)
+		clear(i);
+	hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+	return false;
+}
+
+void hw_importer_put(struct hw_importer *i, struct evhttp_request *req, const struct hw_import_query *q)
+{
+	if (!admit(i, req, q))
+		return;
+	i->q = *q;
+	i->next_part++;
+	event_del(i->patience);
+	await(i, req);
+	if (evbuffer_add_buffer(i->part, evhttp_request_get_input_buffer(req)) != 0)
+		end_without_memory(i);
+	else
+		start_job(i, READS, read_part);
+}
+
+struct hw_importer *hw_importer_new(struct hw_control *c)
+{
+	struct hw_importer *i = calloc(1, sizeof(*i));
+	if (i)
+		i->c = c;
+	return i;
+}
+
+void hw_importer_free(struct hw_importer *i)
+{
+	if (!i)
+		return;
+	if (i->m)
+		i->m->cancelled = true;
+	hw_job_free(i->job);
+	if (i->turn && i->patience)
+		clear(i);
+	if (i->turn)
+		event_free(i->turn);
+	if (i->patience)
+		event_free(i->patience);
+	if (i->part)
+		evbuffer_free(i->part);
+	i->orphaned = true;
+	if (i->in_flight == 0)
+		free(i);
+}

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""The inventory by the control API: imports, lists, changes of single entries. With Redis and with store = memory."""
+import json
+import socket
+import threading
+
+import pytest
+
+from hw_wait import wait_until
+
+GROUPS = [("valves", {"heartbeat": None, "timeout": "1h"}), ("pumps", {"heartbeat": None, "timeout": "1h"})]
+CSV, NDJSON = "text/csv", "application/x-ndjson"
+
+
+def daemon(env, store="redis", **more):
+    groups = [(name, dict(keys, heartbeat="%s/%s/{id}" % (env.root, name))) for name, keys in GROUPS]
+    monitor = {"inventory": env.own_dir("inventory") / "inventory.ndjson"} if store == "memory" else {}
+    d = env.daemon(groups=groups, store={"type": store}, monitor=monitor, **more)
+    wait_until(lambda: d.get("/v1/inventory").status == 200, what="the inventory to be read")
+    return d
+
+
+def put(d, body, query="", kind=CSV):
+    body = body if isinstance(body, bytes) else body.encode()
+    return d.request("PUT", "/v1/inventory" + query, body, {"Content-Type": kind})
+
+
+def counts(answer, status=200):
+    assert answer.status == status, answer
+    a = answer.json()
+    return {k: a[k] for k in ("added", "changed", "same", "removed", "wrong") if a[k]}
+
+
+def entries(d, query="", accept=NDJSON):
+    """Every entry, page by page: {id: entry}."""
+    found, after = {}, ""
+    while after is not None:
+        a = d.get("/v1/inventory?limit=1000" + query + after, Accept=accept)
+        assert a.status == 200, a
+        for line in a.body.decode().splitlines():
+            e = json.loads(line)
+            assert e["id"] not in found
+            found[e.pop("id")] = e
+        after = "&after=" + a.headers["Heartwheel-Next"] if "Heartwheel-Next" in a.headers else None
+    return found
+
+
+def values(d, **query):
+    """The entries without what the import adds."""
+    return {k: {n: v for n, v in e.items() if n not in ("source", "since_ms")} for k, e in entries(d, **query).items()}
+
+
+@pytest.fixture(params=["redis", "memory"])
+def each(env, request):
+    return daemon(env, request.param)
+
+
+def test_import_is_one_change(each):
+    d = each
+    text = "id;name;group;labels;timeout\r\npump-1;Pump 1;pumps;\"site=north;floor=2\";5m\r\npump-2;;;;\r\n"
+    assert counts(put(d, "\ufeff" + text, "?source=a.csv")) == {"added": 2}
+    assert values(d) == {"pump-1": {"name": "Pump 1", "group": "pumps", "labels": {"floor": "2", "site": "north"},
+                                    "timeout_ms": 300000}, "pump-2": {}}
+    first = entries(d)
+    assert {e["source"] for e in first.values()} == {"a.csv"} and all(e["since_ms"] > 0 for e in first.values())
+    assert counts(put(d, text, "?source=a.csv")) == {"same": 2}
+    assert entries(d) == first
+
+    # A column that is missing leaves, an empty cell clears; since_ms stays.
+    assert counts(put(d, "id,name,label.site\npump-1,,south\n", "?source=a.csv")) == {"changed": 1}
+    now = entries(d)
+    assert now["pump-1"]["labels"] == {"floor": "2", "site": "south"} and "name" not in now["pump-1"]
+    assert now["pump-1"]["since_ms"] == first["pump-1"]["since_ms"] and now["pump-1"]["timeout_ms"] == 300000
+    # The source is the last import that named the id.
+    assert counts(put(d, "id\npump-2\n", "?source=b.csv")) == {"changed": 1}
+    assert entries(d, "&source=b.csv").keys() == {"pump-2"}
+    assert entries(d, "&group=pumps").keys() == {"pump-1"}
+    # NDJSON
+    assert counts(put(d, '{"id":"pump-1","timeout":null}\n{"id":"v","parent":["pump-1","pump-2"]}\n', kind=NDJSON)) == {
+        "added": 1, "changed": 1}
+    assert values(d)["v"] == {"parent": ["pump-1", "pump-2"]} and "timeout_ms" not in values(d)["pump-1"]
+
+
+def test_a_wrong_line_stops_all(each):
+    d = each
+    text = "id,name,group,timeout\na,A,,\nb,B,pump,\na,again,,\nc,C,,soon\n,D,,\n" + "x" * 70000 + "\ne,E,,\n"
+    a = put(d, text)
+    assert counts(a, 400) == {"wrong": 5}
+    assert [(e["line"], e["column"], e["message"].split(":")[0]) for e in a.json()["errors"]] == [
+        (3, "group", "monitor.conf has no group 'pump'; did you mean 'pumps'?"), (4, "id", "'a' is in line 2 already"),
+        (5, "timeout", "'soon' is not a duration"), (6, "id", "the id is missing"), (7, "", "is longer than 64 KiB")]
+    assert a.json()["rows"] == 7 and entries(d) == {}
+    assert counts(put(d, text, "?skip_bad=1&dry_run=1")) == {"added": 2, "wrong": 5}
+    assert entries(d) == {}
+    assert counts(put(d, text, "?skip_bad=1")) == {"added": 2, "wrong": 5}
+    assert values(d) == {"a": {"name": "A"}, "e": {"name": "E"}}
+    # Too many labels together with the stored ones.
+    head = "id," + ",".join("label.l%d" % k for k in range(10))
+    assert counts(put(d, head + "\na" + ",1" * 10 + "\n")) == {"changed": 1}
+    a = put(d, head.replace("label.l", "label.m") + "\ne\na" + ",1" * 10 + "\n")
+    assert counts(a, 400) == {"same": 1, "wrong": 1} or a.json()["wrong"] == 1
+    assert a.json()["errors"][0]["line"] == 3 and "more than 16 labels" in a.json()["errors"][0]["message"]
+    # At most 100 are listed.
+    a = put(d, "id\n" + "".join("a+%d\n" % k for k in range(1000)))
+    assert a.json()["wrong"] == 1000 and len(a.json()["errors"]) == 100
+    a = put(d, "id,name\nk\u00fc,K\u00fcche\n".encode("latin-1"))
+    assert a.status == 400 and a.json()["errors"][0]["line"] == 2 and "not UTF-8" in a.json()["errors"][0]["message"]
+
+
+def test_prune(each):
+    d = each
+    rows = ["d-%03d\n" % k for k in range(500)]
+    assert counts(put(d, "id\n" + "".join(rows), "?source=f")) == {"added": 500}
+    assert counts(put(d, "id\nother\n", "?source=g")) == {"added": 1}
+    assert counts(put(d, "id\n" + "".join(rows[:400]), "?source=f&prune=1&dry_run=1")) == {"same": 400, "removed": 100}
+    a = put(d, "id\n" + "".join(rows[:399]), "?source=f&prune=1")
+    assert a.status == 400 and "101 of the 500" in a.json()["error"], a
+    assert len(entries(d)) == 501
+    assert counts(put(d, "id\n" + "".join(rows[:399]), "?source=f&prune=1&force=1")) == {"same": 399, "removed": 101}
+    assert counts(put(d, "id\n" + "".join(rows[:299]), "?source=f&prune=1")) == {"same": 299, "removed": 100}
+    assert entries(d).keys() == {r.strip() for r in rows[:299]} | {"other"}
+
+
+def test_parts(each):
+    d = each
+    assert counts(put(d, "id,name\na,A\n", "?source=s&import=i1&part=1")) == {}
+    assert put(d, "id\nx\n").status == 409  # another import runs
+    assert put(d, "b,B\n", "?source=s&import=i1&part=3").status == 409
+    assert put(d, "b,B\n", "?source=t&import=i1&part=2").status == 409
+    assert put(d, "b,B\n", "?source=s&import=i2&part=2").status == 409
+    assert counts(put(d, "b,B\nc,", "?source=s&import=i1&part=2")) == {}
+    assert entries(d) == {}
+    assert counts(put(d, "C\n", "?source=s&import=i1&part=3&last=1")) == {"added": 3}
+    assert values(d) == {k: {"name": k.upper()} for k in "abc"}
+    assert put(d, "d\n", "?import=i1&part=4&last=1").status == 409  # it has ended
+    # Part 1 again begins anew.
+    assert counts(put(d, "id\ny\n", "?import=i3&part=1")) == {}
+    assert counts(put(d, "id\nz\n", "?import=i3&part=1&last=1")) == {"added": 1}
+    assert "y" not in entries(d)
+
+
+def test_wrong_requests(each):
+    d = each
+    for query in ("?x=1", "?part=1", "?import=a", "?import=a&part=0", "?last=1", "?prune=1", "?prune=2&source=a", "?source=%01"):
+        assert put(d, "id\na\n", query).status == 400, query
+    assert put(d, "id\na\n", kind="application/json").status == 415
+    assert put(d, "id\n" + "x" * 80 * 120000).status == 413
+    for query in ("?after=x", "?limit=0", "?limit=1001", "?x=1"):
+        assert d.get("/v1/inventory" + query).status == 400, query
+    assert d.request("POST", "/v1/inventory", b"").status == 405
+    assert counts(put(d, ""), 400) == {"wrong": 1}
+    assert counts(put(d, "", kind=NDJSON)) == {}
+
+
+def patch(d, device, body):
+    return d.request("PATCH", d.path_of(device), json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+
+def test_single_entries(each):
+    d = each
+    a = patch(d, "pump/1", {"name": "Pump 1", "labels": {"site": "north", "old": "x"}, "timeout": "5m"})
+    assert a.status == 201
+    entry = a.json()
+    assert entry.pop("since_ms") > 0
+    assert entry == {"id": "pump/1", "name": "Pump 1", "labels": {"old": "x", "site": "north"}, "timeout_ms": 300000, "source": "local"}
+    a = patch(d, "pump/1", {"labels": {"old": None, "new": "y"}, "name": None})
+    assert a.status == 200 and a.json()["labels"] == {"new": "y", "site": "north"} and "name" not in a.json()
+    assert values(d) == {"pump/1": {"labels": {"new": "y", "site": "north"}, "timeout_ms": 300000}}
+    for body, what in (({"group": "x"}, "no group 'x'"), ({"parent": "pump/1"}, "own parent"), ({"nmae": 1}, "unknown column"),
+                       ({"id": "a"}, "in the path"), ({"timeout": "5 min"}, "is not a duration"), ([], "not a JSON object")):
+        a = patch(d, "pump/1", body)
+        assert a.status == 400 and what in a.json()["error"], a
+    assert patch(d, "a+b", {}).status == 400
+    assert patch(d, "bare", {}).status == 201
+    gone = d.request("DELETE", "/v1/inventory/" + "pump%2F1")
+    assert gone.status == 204
+    assert d.request("DELETE", "/v1/inventory/" + "pump%2F1").status == 404
+    assert entries(d).keys() == {"bare"}
+
+
+def test_it_survives_a_restart(env):
+    for store in ("redis", "memory"):
+        d = daemon(env, store)
+        put(d, "id,name\na,A\nb,B\n")
+        patch(d, "b", {"name": "BB"})
+        d.request("DELETE", "/v1/inventory/a")
+        before = entries(d)
+        d.die() if store == "redis" else d.stop()
+        d.start()
+        wait_until(lambda: d.get("/v1/inventory").status == 200, what="the inventory to be read")
+        assert entries(d) == before and before.keys() == {"b"}
+        d.stop()
+
+
+def test_without_a_file(env):
+    d = env.daemon(timeout="1h", store={"type": "memory"})
+    a = put(d, "id\na\n")
+    assert a.status == 503 and "set [monitor] inventory" in a.json()["error"]
+    assert d.get("/v1/inventory").status == 503 and patch(d, "a", {}).status == 503
+
+
+def test_without_redis(env):
+    redis = env.own_redis()
+    d = daemon(env)
+    redis.stop()
+    wait_until(lambda: put(d, "id\na\n").status == 503, what="the loss of Redis")
+    redis.start()
+    wait_until(lambda: put(d, "id\na\n").status == 200, 20, what="Redis")
+    assert entries(d).keys() == {"a"}
+
+
+def test_an_export_is_an_import_that_changes_nothing(each):
+    d = each
+    rows = [{"id": "d-%d" % k, "name": "N;\"%d\"" % k, "labels": {"a": "x;y" if k % 2 else "z", "b": "\"q\""}, "note": "1\n2",
+             "parent": ["g-1", "g,2"], "timeout": "90s", "group": "valves"} for k in range(1500)]
+    assert counts(put(d, "".join(json.dumps(r) + "\n" for r in rows), "?source=s", NDJSON)) == {"added": 1500}
+    before = entries(d)
+    for accept in (CSV, NDJSON):
+        body, after = b"", "?limit=1000"
+        while after:
+            a = d.get("/v1/inventory" + after, Accept=accept)
+            assert a.headers["Content-Type"].startswith(accept)
+            body += a.body
+            after = "?limit=1000&after=" + a.headers["Heartwheel-Next"] if "Heartwheel-Next" in a.headers else None
+        assert counts(put(d, body, "?source=s", accept)) == {"same": 1500}
+        assert entries(d) == before
+
+
+def test_clients_that_leave(each):
+    """A client that disconnects does not keep the import, and its connection's end harms nobody."""
+    d = each
+    text = "id\n" + "".join("d-%06d\n" % k for k in range(20000))
+    for k in range(5):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(str(d.socket))
+        s.sendall(("PUT /v1/inventory?source=s%d HTTP/1.1\r\nHost: x\r\nContent-Type: text/csv\r\nContent-Length: %d\r\n\r\n%s"
+                   % (k, len(text), text)).encode())
+        s.close()
+    wait_until(lambda: len(entries(d)) == 20000, 30, "an import to end")
+    wait_until(lambda: put(d, "id\nlast\n").status == 200, 30, "the imports to end")
+    assert len(entries(d)) == 20001
+
+
+def test_two_imports_at_once(each):
+    d = each
+    text = "id\n" + "".join("d-%06d\n" % k for k in range(100000))
+    answers = []
+    threads = [threading.Thread(target=lambda k=k: answers.append(put(d, text, "?source=s%d" % k).status)) for k in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert answers.count(200) >= 1 and set(answers) <= {200, 409}
+    assert len(entries(d)) == 100000
