@@ -56,6 +56,20 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 	hw_monitor_arm_earlier(m, now, i);
 }
 
+/*
+ * Whether a heartbeat of an offline device may be a copy of the one that was counted last. Overlapping filters deliver
+ * one message several times, and a list may name a device twice. Copies arrive within HW_AGAIN_NS. A device with a
+ * short timeout may send again in that time, so a part of its timeout is the limit then.
+ */
+static bool is_copy(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+{
+	if (hw_device_state(d) != HW_STATE_OFFLINE || !hw_monitor_needs_several(m, d) || d->goodbye_period == 0)
+		return false;
+	int64_t gap_ms = now.wall_ms - hw_device_last_seen_ms(d, now), most_ms = hw_monitor_timeout_ms(m, d) / 8;
+	most_ms = most_ms < HW_AGAIN_NS / HW_NS_PER_MS ? most_ms : HW_AGAIN_NS / HW_NS_PER_MS;
+	return gap_ms >= 0 && gap_ms < most_ms;
+}
+
 /* Counts a heartbeat of an offline device, before the heartbeat is stored in the record. The count goes on if the
  * previous heartbeat was read at most one timeout ago; otherwise it starts at one. Returns whether the device needs
  * more heartbeats to be online. */
@@ -74,6 +88,8 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_moment t = hw_moment(m, now);
+	if (is_copy(m, now, d))
+		return;
 	bool older = hw_form_is_older(m, d), too_few = needs_more(m, now, d), moved = d->form == HW_FORM_MOVED;
 	bool changed = hw_learning_is_on(m, d) && hw_learning_gap(m, now, i);
 	hw_beat_heard(m, d, &t);

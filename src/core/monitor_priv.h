@@ -24,7 +24,8 @@
 #define HW_OWN_TIMEOUT_OVER (-1)
 #define HW_SEQ_MAX          ((UINT64_C(1) << 48) - 1)
 
-#define HW_AGAIN_NS (HW_NS_PER_S / 4) /* goodbyes that a bridge repeats arrive within this time */
+/* Goodbyes that a bridge repeats, and copies of one heartbeat, arrive within this time. */
+#define HW_AGAIN_NS (HW_NS_PER_S / 4)
 
 /* A walk over all records, in chunks. */
 struct hw_sweep {

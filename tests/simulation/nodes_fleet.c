@@ -19,6 +19,11 @@ bool nw_is_child(const struct nw_world *w, int d)
 	return w->plan.family && d > 0 && d <= NW_CHILDREN && d < w->plan.devices;
 }
 
+bool nw_is_deaf(const struct nw_host *h, int d)
+{
+	return h->is_deaf && (h->w->plan.differs != NW_OTHER_CHILDREN || nw_is_child(h->w, d));
+}
+
 void nw_fleet_begin(struct nw_world *w)
 {
 	for (int d = 0; d < w->plan.devices; d++) {

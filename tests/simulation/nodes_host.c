@@ -241,6 +241,8 @@ static void lie(struct nw_world *w, struct nw_host *h)
 		a->cluster->stream.keeping = true; /* nor is anything forgotten for that */
 	else if (w->lie == NW_LIE_RELINK)
 		a->cluster->stream.server = false;
+	else if (w->lie == NW_LIE_PROOFS)
+		a->monitor->family.lacks_until_ns = 0;
 	else if (w->lie == NW_LIE_FORM)
 		hear_all(h);
 	else if (w->lie == NW_LIE_CONFIRM && hw_app_publisher_is_up(a))
@@ -253,9 +255,11 @@ static void lie(struct nw_world *w, struct nw_host *h)
 static void configure_children(const struct nw_plan *p, struct nw_host *h)
 {
 	static char beats[] = "below/{gw}/{id}/heartbeat", goodbyes[] = "below/{gw}/{id}/status", name[] = "below",
-		    parent[] = "{gw}", *parents[] = {parent};
-	h->below[0] = beats;
-	h->below[1] = goodbyes;
+		    other[] = "beyond/{gw}/{id}/heartbeat", others[] = "beyond/{gw}/{id}/status", parent[] = "{gw}",
+		    *parents[] = {parent};
+	bool lacks = h->is_deaf && p->differs == NW_OTHER_CHILDREN;
+	h->below[0] = lacks ? other : beats;
+	h->below[1] = lacks ? others : goodbyes;
 	h->groups[1] = h->groups[0];
 	h->groups[1].name = name;
 	h->groups[1].heartbeat = h->below;
@@ -275,7 +279,7 @@ static void configure(struct nw_world *w, struct nw_host *h)
 	h->filters[1] = status;
 	h->ignored = other_beats;
 	h->is_deaf = p->differs && h->index == p->hosts - 1;
-	if (h->is_deaf) {
+	if (h->is_deaf && p->differs != NW_OTHER_CHILDREN) {
 		h->filters[0] = other_beats;
 		h->filters[1] = other_status;
 	}

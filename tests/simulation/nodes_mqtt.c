@@ -110,7 +110,7 @@ int hw_reader_fd(const struct hw_reader *r)
 static void note(struct nw_host *h, const struct nw_text *t)
 {
 	int64_t now = h->w->t;
-	if (h->is_deaf)
+	if (nw_is_deaf(h, t->device))
 		return;
 	if (t->kind == NW_BEAT) {
 		/* A second more: a pause may be a part of it that the host has noticed. */

@@ -74,7 +74,7 @@ static void check_offline(struct nw_world *w, struct nw_host *h, int device, enu
 	int64_t sight = h->sight - h->heard_sight[device], least = timeout - TIMEOUT_SLACK_NS;
 	bool lives = life->alive && life->since <= (heard ? heard : h->started);
 	int64_t excused = lives ? 0 : unnoticed_ns(h) - TIMEOUT_SLACK_NS + h->unasked;
-	if (h->is_deaf) {
+	if (nw_is_deaf(h, device)) {
 		nw_breach(w, "1: %s calls dev-%d offline, which it cannot hear", nw_names[h->name], device);
 	} else if (reason == HW_REASON_WILL) {
 		if (h->bye[device] <= heard && !(h->bye[device] && h->bye[device] == heard))
@@ -111,10 +111,24 @@ static void check_taken(struct nw_world *w, const struct nw_host *h, int device)
 		          device, (double)(w->t - h->heard[device]) / 1e9);
 }
 
-/* A parent whose own heartbeats have ended is online as long as this host hears a child of it. */
+/* Whether a host has heard a living child lately, and for so long that its entry says so. */
+static bool is_heard(const struct nw_world *w, const struct nw_host *h, int child)
+{
+	const struct nw_life *life = &w->device[child];
+	return h->app && !h->is_deaf && life->alive && w->t - life->since > 2 * HW_NS_PER_S + lease_ns(w) &&
+	       h->heard[child] && w->t - h->heard[child] < life->interval * 2;
+}
+
+/* A parent whose own heartbeats have ended is online as long as this host hears a child of it, or cannot hear the
+ * children, but another host hears one. */
 static void check_proofs(struct nw_world *w, const struct nw_host *h)
 {
 	int64_t least = h->groups[0].timeout_ms * HW_NS_PER_MS - TIMEOUT_SLACK_NS;
+	for (int c = 1; h->is_deaf && nw_is_child(w, c); c++)
+		for (int k = 0; k < w->plan.hosts; k++)
+			if (is_heard(w, &w->host[k], c))
+				nw_breach(w, "1: %s calls dev-0 offline, whose child dev-%d %s hears",
+				          nw_names[h->name], c, nw_names[w->host[k].name]);
 	for (int c = 1; c <= NW_CHILDREN; c++)
 		if (h->heard[c] && w->t - h->heard[c] < least && nw_view(h, c) == HW_STATE_ONLINE)
 			nw_breach(w, "1: %s calls dev-0 offline, whose child dev-%d it heard %.3f s ago",

@@ -14,10 +14,10 @@ const char *nw_trouble_name(enum nw_trouble k)
 const char *nw_lie_name(enum nw_lie k)
 {
 	static const char *const names[NW_LIES] = {
-		"none",    "evict",  "barrier", "ack",     "confirm", "peers",   "will",  "epoch", "twice",
-		"count",   "kept",   "restore", "follow",  "compare", "flushed", "claim", "gone",  "gate",
-		"fence",   "join",   "silent",  "release", "sweep",   "reread",  "stall", "newer", "stream",
-		"rewrite", "relink", "same",    "mark",    "doubt",   "who",     "form",  "prove", "links"};
+		"none",   "evict",   "barrier", "ack",     "confirm", "peers", "will",   "epoch",   "twice",  "count",
+		"kept",   "restore", "follow",  "compare", "flushed", "claim", "gone",   "gate",    "fence",  "join",
+		"silent", "release", "sweep",   "reread",  "stall",   "newer", "stream", "rewrite", "relink", "same",
+		"mark",   "doubt",   "who",     "form",    "prove",   "links", "proofs"};
 	return names[k];
 }
 
@@ -55,6 +55,10 @@ void nw_plan_draw(struct nw_world *w)
 	if (!p->differs && sim_chance(&apart_too, 0.4))
 		p->family = sim_chance(&apart_too, 0.5) ? NW_TAKES : NW_PROVES;
 	p->online_after = sim_chance(&apart_too, 0.25) ? 3 : 1;
+	struct sim_random apart_again = {.state = w->seed ^ UINT64_C(0x2545f4914f6cdd1d)};
+	sim_draw(&apart_again);
+	if (p->family == NW_PROVES && p->hosts > 2 && !p->namesake && sim_chance(&apart_again, 0.3))
+		p->differs = NW_OTHER_CHILDREN;
 	bool all = sim_chance(r, 0.6);
 	for (int k = 0; k < NW_TROUBLES; k++)
 		p->rate[k] = all || sim_chance(r, 0.15) ? often[k] : 0;

@@ -303,7 +303,7 @@ struct nw_host {
 	char *filters[2], *below[2];
 	char *ignored;    /* a topic on which no device sends */
 	bool has_changed; /* its group has had another form since its last start: it ignores that topic */
-	bool is_deaf;     /* none of its groups has the devices' filters */
+	bool is_deaf;     /* none of its groups has the devices' filters, or those of the children */
 	uint64_t run, starts;
 	double drift;
 	int64_t mono_off, wall_off, slept; /* its clocks against the world's */
@@ -405,6 +405,7 @@ enum nw_lie {
 	NW_LIE_FORM,    /* a heartbeat in another form counts as one in ours */
 	NW_LIE_PROVE,   /* it is not noticed that the store is emptied while it is read */
 	NW_LIE_LINKS,   /* the links for devices and for owners count as links to one Redis */
+	NW_LIE_PROOFS,  /* no node asks whether another one proves a parent by its children */
 	NW_LIES
 };
 
@@ -445,9 +446,16 @@ struct nw_plan {
 	int64_t pipe_ms; /* the broker drops heartbeats for a reader that has not read for so long; 0: it keeps them
 	                  * all */
 	int64_t trouble_ns, calm_ns;
-	double rate[NW_TROUBLES];                                          /* a second, for each host or the world */
-	enum { NW_SAME_GROUPS, NW_OTHER_FILTERS, NW_OTHER_NAMES } differs; /* of the last host: it hears no device */
-	double turns;                                                      /* deaths and returns a second */
+	double rate[NW_TROUBLES]; /* a second, for each host or the world */
+	enum {
+		NW_SAME_GROUPS,
+		NW_OTHER_FILTERS,
+		NW_OTHER_NAMES,
+		NW_OTHER_CHILDREN
+	} differs;    /* of the last host: it
+	               * hears no device; or
+	               * no child */
+	double turns; /* deaths and returns a second */
 	int devices;
 	/* Devices 1 to NW_CHILDREN depend on device 0: its end takes them offline, or they only count for its
 	 * deadline. */
@@ -576,6 +584,8 @@ void nw_broker_fini(struct nw_world *w);
 
 /* devices */
 bool nw_is_child(const struct nw_world *w, int d);
+/* Whether the host has no filter that takes the device. */
+bool nw_is_deaf(const struct nw_host *h, int d);
 void nw_fleet_begin(struct nw_world *w);
 void nw_fleet_step(struct nw_world *w);
 void nw_fleet_turn(struct nw_world *w, int device);

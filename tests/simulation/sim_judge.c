@@ -233,25 +233,41 @@ static void within_timeout(const struct sim *s, uint32_t i, bool *surely, bool *
 	uint32_t g = s->fleet.device[i].group;
 	int64_t now = sim_oracle_mono(s), is_ns = timeout_ns(s, i), was_ns = s->plan.timeout_was_ns[g];
 	int64_t least_ns = was_ns && was_ns < is_ns ? was_ns : is_ns, most_ns = was_ns > is_ns ? was_ns : is_ns;
-	int64_t gap_ns = sim_oracle_seen(o, now) - sim_oracle_seen(o, w->read_at);
-	bool excused = o->blind_open || o->deaf_from[g] >= 0 || o->away_from[g] >= 0 || put_back_since(o, w->read_at);
+	int64_t from = w->may_count ? w->count_at : w->read_at;
+	int64_t gap_ns = sim_oracle_seen(o, now) - sim_oracle_seen(o, from);
+	bool excused = o->blind_open || o->deaf_from[g] >= 0 || o->away_from[g] >= 0 || put_back_since(o, from);
 	*surely = w->read && gap_ns < least_ns - ROUNDING_NS;
-	*perhaps = w->read && (excused || gap_ns - deaf_since(s, i, w->read_at, now) <= most_ns + ROUNDING_NS);
+	*perhaps = w->read && (excused || gap_ns - deaf_since(s, i, from, now) <= most_ns + ROUNDING_NS);
+}
+
+/* Whether a heartbeat may be a copy of the last one that counted: surely; or perhaps. */
+static void is_copy(const struct sim *s, uint32_t i, bool *surely, bool *perhaps)
+{
+	const struct sim_watched *w = &s->oracle.watched[i];
+	int64_t gap_ns = s->now - w->count_true_at, part_ns = timeout_ns(s, i) / 8;
+	int64_t most_ns = part_ns < HW_NS_PER_S / 4 ? part_ns : HW_NS_PER_S / 4;
+	*surely = w->may_count && gap_ns < most_ns - ROUNDING_NS;
+	*perhaps = w->may_count && gap_ns < HW_NS_PER_S / 4 + ROUNDING_NS;
 }
 
 void sim_oracle_count_return(struct sim *s, uint32_t i)
 {
 	struct sim_watched *w = &s->oracle.watched[i];
 	unsigned after = s->plan.online_after[s->fleet.device[i].group];
-	bool surely, perhaps;
+	bool surely, perhaps, copy, perhaps_copy;
 	if (after <= 1 || w->state != HW_STATE_OFFLINE)
 		return;
 	/* All messages of a turn are read before the core has outputs. */
 	if (w->counted >= after && sim_oracle_mono(s) - w->read_at > LATE_NS)
 		sim_breach(s, "d%u: offline still, after %u heartbeats of %u", i, w->counted, after);
+	is_copy(s, i, &copy, &perhaps_copy);
+	if (copy)
+		return;
 	within_timeout(s, i, &surely, &perhaps);
-	w->counted = surely ? w->counted + 1 : 1;
+	w->counted = perhaps_copy ? 0 : surely ? w->counted + 1 : 1;
 	w->may_count = perhaps ? w->may_count + 1 : 1;
+	w->count_at = sim_oracle_mono(s);
+	w->count_true_at = s->now;
 }
 
 /* A device whose record was not read, or was lost with its store, counts as new. */

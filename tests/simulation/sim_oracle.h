@@ -54,6 +54,8 @@ struct sim_watched {
 	int64_t goodbye_read_at,
 		hold_ns;             /* of the goodbyes since the last heartbeat: the first end of a hold; -1: none */
 	unsigned counted, may_count; /* consecutive heartbeats of an offline device: at least, and at most */
+	int64_t count_at;            /* the last of them */
+	int64_t count_true_at;       /* the same in true time, which goes on while the machine is suspended */
 	int64_t loaded_at; /* the store has known the device since then, or a transition if the store knew nothing */
 	int64_t silent_ns; /* by the store when this run began, without the time in which no monitor ran */
 	/* what it said */

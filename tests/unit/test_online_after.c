@@ -235,12 +235,41 @@ START_TEST(test_a_reload_changes_the_number)
 }
 END_TEST
 
+/* Copies of one message: another filter or another reader delivers it too, or a list names the device twice. */
+START_TEST(test_copies_of_a_message_count_once)
+{
+	go_offline();
+	for (unsigned k = 0; k < AFTER - 1; k++) {
+		beats(1, S);
+		beats(4, 60 * S / 1000);
+		beats(2, 0);
+		ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	}
+	beats(1, S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+}
+END_TEST
+
+/* A device that sends all the time returns nevertheless: the distance is from the heartbeat that was counted last. */
+START_TEST(test_quick_heartbeats_count_at_a_distance)
+{
+	go_offline();
+	beats(1, S);
+	beats(4, S / 10);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	beats(2, S / 10);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("online_after");
 	TCase *t = tcase_create("one");
 	tcase_add_checked_fixture(t, setup_one, teardown);
 	tcase_add_test(t, test_heartbeats_in_a_row_bring_it_back);
+	tcase_add_test(t, test_copies_of_a_message_count_once);
+	tcase_add_test(t, test_quick_heartbeats_count_at_a_distance);
 	tcase_add_test(t, test_a_longer_gap_begins_the_count_again);
 	tcase_add_test(t, test_a_goodbye_begins_the_count_again);
 	tcase_add_test(t, test_the_period_of_a_goodbye_is_no_count);
