@@ -115,8 +115,10 @@ static void check_taken(struct nw_world *w, const struct nw_host *h, int device)
 static bool is_heard(const struct nw_world *w, const struct nw_host *h, int child)
 {
 	const struct nw_life *life = &w->device[child];
-	return h->app && !h->is_deaf && life->alive && w->t - life->since > 2 * HW_NS_PER_S + lease_ns(w) &&
-	       h->heard[child] && w->t - h->heard[child] < life->interval * 2;
+	int64_t since = life->since > w->began[child] ? life->since : w->began[child];
+	return h->app && !h->is_deaf && life->alive && nw_view(h, child) == HW_STATE_ONLINE &&
+	       w->t - since > 2 * HW_NS_PER_S + lease_ns(w) && h->heard[child] &&
+	       w->t - h->heard[child] < life->interval * 2;
 }
 
 /* A parent whose own heartbeats have ended is online as long as this host hears a child of it, or cannot hear the
@@ -157,6 +159,7 @@ void nw_oracle_online(struct nw_world *w, struct nw_host *h, int device)
 	const struct nw_hash *has = &w->redis[w->master].d.device[device];
 	uint64_t by = w->ended_run[device];
 	w->ended_run[device] = 0;
+	w->began[device] = w->t;
 	if (by != h->run || w->ended_by[device] == HW_REASON_PARENT || !has->there || has->state != HW_STATE_OFFLINE)
 		return;
 	if (h->in_a_row[device] < w->plan.online_after)

@@ -515,6 +515,7 @@ struct nw_world {
 	struct nw_broker broker;
 	struct nw_life device[NW_DEVICES];
 	int64_t ended[NW_DEVICES]; /* a host called it offline last then */
+	int64_t began[NW_DEVICES]; /* a host called it online last then */
 	enum hw_reason ended_by[NW_DEVICES];
 	uint64_t ended_run[NW_DEVICES];
 	bool knew_parent; /* device 0 was in Redis when it last went offline */
