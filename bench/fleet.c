@@ -37,16 +37,21 @@ static bool answer(struct fleet *f)
 	return any;
 }
 
-static void make(struct fleet *f, const char *key_group)
+static void make(struct fleet *f, const char *key_group, enum hw_learn learn)
 {
 	static const uint8_t key[16] = {0x68, 0x65, 0x61, 0x72, 0x74, 0x77, 0x68, 0x65, 0x65, 0x6c};
 	static const char *const heartbeat[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
-	static const struct hw_group_spec group = {.name = "default",
-	                                           .heartbeat = heartbeat,
-	                                           .n_heartbeat = 2,
-	                                           .status = "nodes/{id}/status",
-	                                           .timeout_ms = FLEET_TIMEOUT_MS,
-	                                           .timeout_max_ms = 86400000};
+	const struct hw_group_spec group = {.name = "default",
+	                                    .heartbeat = heartbeat,
+	                                    .n_heartbeat = 2,
+	                                    .status = "nodes/{id}/status",
+	                                    .timeout_ms = FLEET_TIMEOUT_MS,
+	                                    .timeout_max_ms = 86400000,
+	                                    .learn = learn,
+	                                    .timeout_min_ms = FLEET_TIMEOUT_MS,
+	                                    .mistakes = 1,
+	                                    .mistakes_per_ms = INT64_C(30) * 86400000,
+	                                    .learn_gaps = 2};
 	const struct hw_monitor_conf conf = {.max_devices = 20000000,
 	                                     .forget_after_ms = INT64_C(30) * 86400000,
 	                                     .forget_once_after_ms = 86400000,
@@ -68,12 +73,17 @@ static void make(struct fleet *f, const char *key_group)
 
 void fleet_make(struct fleet *f)
 {
-	make(f, NULL);
+	make(f, NULL, HW_LEARN_NO);
+}
+
+void fleet_make_learning(struct fleet *f)
+{
+	make(f, NULL, HW_LEARN_YES);
 }
 
 void fleet_make_keyed(struct fleet *f)
 {
-	make(f, "default");
+	make(f, "default", HW_LEARN_NO);
 }
 
 void fleet_free(struct fleet *f)

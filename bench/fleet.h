@@ -33,6 +33,8 @@ struct fleet_chunk {
 
 /* A monitor that sees, without any device. Ends the program if there is no memory. */
 void fleet_make(struct fleet *f);
+/* The same, in a group that learns its timeouts. */
+void fleet_make_learning(struct fleet *f);
 /* The same, which listens to keys as well. */
 void fleet_make_keyed(struct fleet *f);
 void fleet_free(struct fleet *f);

@@ -97,6 +97,10 @@ _heartwheelctl()
 		mapfile -t COMPREPLY < <(compgen -W 'id newest oldest known' -- "$cur")
 		return
 		;;
+	--columns)
+		mapfile -t COMPREPLY < <(compgen -W 'learned' -- "$cur")
+		return
+		;;
 	--group)
 		_heartwheelctl_lines "$cur" < <(_heartwheelctl_ask groups --names)
 		return
@@ -120,7 +124,7 @@ _heartwheelctl()
 	:*) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
 	list:-*)
 		mapfile -t COMPREPLY < <(compgen -W \
-			'--state --group --prefix --search --sort --limit --names --json --help' -- "$cur")
+			'--state --group --prefix --search --sort --columns --limit --names --json --help' -- "$cur")
 		;;
 	watch:-*) mapfile -t COMPREPLY < <(compgen -W '--state --group --prefix --json --help' -- "$cur") ;;
 	check:-*) mapfile -t COMPREPLY < <(compgen -W '--warning --critical --group --blind --help' -- "$cur") ;;

@@ -87,6 +87,7 @@ complete -c heartwheelctl -n '__fish_seen_subcommand_from list watch check' -l g
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list watch' -l prefix -x -d 'only ids that begin so'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list' -l search -x -d 'only ids that contain that'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list' -l sort -x -a 'id newest oldest known'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from list' -l columns -x -a 'learned'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list' -l limit -x -d 'at most so many'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list groups' -l names -d 'nothing but names'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a task -d 'commands to devices'

@@ -25,6 +25,19 @@ static void write_owner(struct hw_json *j, const struct hw_control *c, const str
 		hw_json_text(j, "node", c->ops->owner(c->arg, d));
 }
 
+/* Writes what was learned from the gaps between a device's heartbeats, in a group that learns. 0: too few were seen. */
+static void write_learned(struct hw_json *j, const struct hw_monitor *m, const struct hw_device *d)
+{
+	struct hw_learned l;
+	if (!hw_monitor_learned(m, d, &l))
+		return;
+	hw_json_int(j, "learned_ms", l.timeout_ms);
+	hw_json_uint(j, "gaps_seen", l.gaps_seen);
+	hw_json_int(j, "median_gap_ms", l.median_gap_ms);
+	hw_json_int(j, "largest_gap_ms", l.largest_gap_ms);
+	hw_json_uint(j, "learned_mistakes", l.mistakes);
+}
+
 void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_now now, const struct hw_device *d)
 {
 	const struct hw_monitor *m = c->monitor;
@@ -41,6 +54,7 @@ void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_no
 	hw_json_text(j, "source", sources[hw_device_source(d)]);
 	write_owner(j, c, d);
 	hw_json_uint(j, "seq", d->seq);
+	write_learned(j, m, d);
 }
 
 static void write_ids(struct hw_json *j, const char *name, const char *text, size_t len)
@@ -106,26 +120,12 @@ void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct 
 	write_event_parents(j, e);
 }
 
-/* Writes what was learned from the gaps between a device's heartbeats, in a group that learns. 0: too few were seen. */
-static void write_learned(struct hw_json *j, const struct hw_monitor *m, const struct hw_device *d)
-{
-	struct hw_learned l;
-	if (!hw_monitor_learned(m, d, &l))
-		return;
-	hw_json_int(j, "learned_ms", l.timeout_ms);
-	hw_json_uint(j, "gaps_seen", l.gaps_seen);
-	hw_json_int(j, "median_gap_ms", l.median_gap_ms);
-	hw_json_int(j, "largest_gap_ms", l.largest_gap_ms);
-	hw_json_uint(j, "learned_mistakes", l.mistakes);
-}
-
 /* Writes what only the answer about a single device contains: its report, and its place in the wheel. */
 static void write_details(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d,
                           uint32_t index)
 {
 	int64_t due_in = hw_monitor_due_in_ms(m, now, d);
 	struct hw_report report = hw_device_report(d);
-	write_learned(j, m, d);
 	hw_json_report(j, &report);
 	if (due_in == INT64_MAX)
 		hw_json_null(j, "due_in_ms");

@@ -91,7 +91,7 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	if (is_copy(m, now, d))
 		return;
 	bool older = hw_form_is_older(m, d), too_few = needs_more(m, now, d), moved = d->form == HW_FORM_MOVED;
-	bool changed = hw_learning_is_on(m, d) && hw_learning_gap(m, now, i);
+	bool changed = hw_learning_is_on(m, d) && hw_learning_gap(m, now, &t, i);
 	hw_beat_heard(m, d, &t);
 	if (moved && d->last_seen_ns < m->form[d->group].moved_until_ns)
 		d->form = HW_FORM_MOVED;

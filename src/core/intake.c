@@ -569,11 +569,23 @@ static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t 
 		b->asked[k] = hw_registry_prefetch(m->registry, b->ids[k].text, b->ids[k].len);
 	}
 	hw_registry_find_prefetched(m->registry, b->ids, b->asked, n, b->found);
+	for (size_t k = 0; m->learning.gaps && k < n; k++)
+		if (b->found[k] != HW_NIL)
+			__builtin_prefetch(&m->learning.gaps[b->found[k]]);
 	for (size_t k = 0; m->family.any && k < n; k++)
 		if (b->found[k] != HW_NIL)
 			hw_parent_prefetch(m, b->found[k]);
 	if (m->conf.probe_answers)
 		find_answers(m, msgs, n, b);
+}
+
+/* The heartbeat of a device on the fast path, in a group that learns. */
+static void take_learning(struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, uint32_t i)
+{
+	bool changed = hw_learning_gap(m, now, t, i);
+	hw_beat_heard(m, hw_monitor_at(m, i), t);
+	if (changed)
+		hw_monitor_arm_earlier(m, now, i);
 }
 
 /*
@@ -587,16 +599,17 @@ static bool take_plain(struct hw_monitor *m, struct hw_now now, const struct hw_
 	if (i == HW_NIL || in->match != HW_MATCH_HEARTBEAT || msg->payload_len > 0 || msg->retained || msg->truncated)
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
+	const struct hw_form *form = &m->form[d->group];
 	if (!hw_device_is_plainly_online(d) || hw_device_source(d) == HW_SOURCE_KEY || d->group != in->group ||
 	    d->form == HW_FORM_MOVED ||
 	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_SILENT) ||
-	    hw_form_is_older(m, d))
+	    d->last_seen_ns < form->heard_ns)
 		return false;
 	m->hearing.brought[in->filter] = t->sent_after.ns;
-	bool changed = hw_learning_is_on(m, d) && hw_learning_gap(m, now, i);
-	hw_beat_heard(m, d, t);
-	if (changed)
-		hw_monitor_arm_earlier(m, now, i);
+	if (form->learns)
+		take_learning(m, now, t, i);
+	else
+		hw_beat_heard(m, d, t);
 	m->stats.heartbeats++;
 	m->group_stats[in->group].heartbeats++;
 	if (m->family.any)

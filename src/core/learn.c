@@ -251,9 +251,19 @@ static void begin_window(struct hw_gaps *g, const struct hw_learn_rules *rules, 
 	set(g, EXTRA_STEPS, steps > decay ? steps - decay : 0);
 }
 
-int64_t hw_learn_gap(struct hw_gaps *g, const struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms)
+static unsigned unit_of(struct hw_learn_rules *rules, int64_t now_ms)
 {
-	unsigned unit = (unsigned)(now_ms / rules->unit_ms), l = level(gap_ms), seen = get(g, SEEN);
+	if ((uint64_t)now_ms - (uint64_t)rules->unit_began_ms >= (uint64_t)rules->unit_ms ||
+	    rules->unit_began_ms == 0) {
+		rules->unit = (unsigned)(now_ms / rules->unit_ms);
+		rules->unit_began_ms = now_ms - now_ms % rules->unit_ms;
+	}
+	return rules->unit;
+}
+
+int64_t hw_learn_gap(struct hw_gaps *g, struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms)
+{
+	unsigned unit = unit_of(rules, now_ms), l = level(gap_ms), seen = get(g, SEEN);
 	if (seen == 0)
 		set(g, BEGAN, unit & 1023);
 	int64_t timeout_ms = seen >= HW_LEARN_FIRST_GAPS ? bounded_ms(rules, in_force(g)) : rules->timeout_first_ms;
@@ -280,14 +290,9 @@ int64_t hw_learn_gap(struct hw_gaps *g, const struct hw_learn_rules *rules, int6
 	return bounded_ms(rules, in_force(g));
 }
 
-unsigned hw_learn_step(const struct hw_gaps *g)
+void hw_learn_restart(struct hw_gaps *g, struct hw_learn_rules *rules, int64_t now_ms)
 {
-	return get(g, SEEN) < HW_LEARN_FIRST_GAPS ? 0 : in_force(g);
-}
-
-void hw_learn_restart(struct hw_gaps *g, const struct hw_learn_rules *rules, int64_t now_ms)
-{
-	unsigned unit = (unsigned)(now_ms / rules->unit_ms);
+	unsigned unit = unit_of(rules, now_ms);
 	set(g, BEGAN, unit & 1023);
 	set(g, ESTIMATED, unit & 15);
 	set(g, BEFORE_UNITS, 0);

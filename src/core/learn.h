@@ -41,6 +41,9 @@ struct hw_learn_rules {
 	unsigned extra_step;      /* steps by which a mistake lengthens the timeout */
 	unsigned extra_decay;     /* steps that each window takes back */
 	unsigned medians;         /* a timeout is at least so many median gaps, in units of learn.c */
+	/* The unit of the last gap, and when it began: a division for each gap would cost as much as all the rest. */
+	unsigned unit;
+	int64_t unit_began_ms;
 };
 
 /*
@@ -56,7 +59,7 @@ void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t m
  * The device counts as offline in the gap if the gap is longer than the timeout that was in force. Returns the timeout
  * of the next gap in ms; before HW_LEARN_FIRST_GAPS gaps it is timeout_first_ms.
  */
-int64_t hw_learn_gap(struct hw_gaps *gaps, const struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms);
+int64_t hw_learn_gap(struct hw_gaps *gaps, struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms);
 
 /* Returns the timeout in ms; 0: too few gaps were seen. */
 int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *rules);
@@ -68,11 +71,14 @@ int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *r
 void hw_learn_print(const struct hw_gaps *gaps, char text[HW_LEARN_TEXT]);
 bool hw_learn_parse(struct hw_gaps *gaps, const char *text, size_t len);
 
-/* The timeout without its bounds, as a number that changes with it. 0: too few gaps were seen. */
-unsigned hw_learn_step(const struct hw_gaps *gaps);
+/* Returns a number that changes with the timeout, whatever its bounds are. */
+static inline uint64_t hw_learn_step(const struct hw_gaps *gaps)
+{
+	return (gaps->word[0] >> 48 & 0xfff) | (gaps->word[2] & 0xfff) << 12; /* TIMEOUT and BRIDGED of learn.c */
+}
 
 /* Begins a new window now, for rules with other windows than before. The gaps are kept. */
-void hw_learn_restart(struct hw_gaps *gaps, const struct hw_learn_rules *rules, int64_t now_ms);
+void hw_learn_restart(struct hw_gaps *gaps, struct hw_learn_rules *rules, int64_t now_ms);
 
 /* Values for display. Times are in ms, rounded up by at most 1 %; 0: no gap was seen. */
 unsigned hw_learn_seen(const struct hw_gaps *gaps);     /* number of gaps, up to HW_LEARN_COUNT_MAX */

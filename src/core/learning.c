@@ -89,7 +89,7 @@ void hw_learning_forget(struct hw_monitor *m, uint32_t i)
 
 void hw_learning_relink(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
-	const struct hw_form *f = &m->form[hw_monitor_at(m, i)->group];
+	struct hw_form *f = &m->form[hw_monitor_at(m, i)->group];
 	if (!f->learns)
 		hw_learning_forget(m, i);
 	else if (f->other_windows)
@@ -105,11 +105,12 @@ void hw_learning_load(struct hw_monitor *m, uint32_t i, const char *text, size_t
 }
 
 /* Whether the silence that ends now is that of a device which could be heard all the time. `*gap_ms` is its length. */
-static bool is_seen(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d, int64_t *gap_ms)
+static bool is_seen(const struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, const struct hw_device *d,
+                    int64_t *gap_ms)
 {
-	int64_t gap_ns = hw_monitor_group_seen(m, now, d->group).ns - d->last_seen_ns;
+	int64_t gap_ns = hw_hearing_seen(&m->hearing, d->group, t->seen).ns - d->last_seen_ns;
 	bool gone = hw_state_is_gone(hw_device_state(d)) && !(d->flags & HW_FLAG_HEARD);
-	int64_t clock_ms = (gone ? now.wall_ms : now.mono.ns / HW_NS_PER_MS) - d->last_heard_ms;
+	int64_t clock_ms = (gone ? now.wall_ms : t->mono_ms) - d->last_heard_ms;
 	*gap_ms = gap_ns / HW_NS_PER_MS;
 	int64_t differ_ms = clock_ms > *gap_ms ? clock_ms - *gap_ms : *gap_ms - clock_ms;
 	return gap_ns >= 0 && hw_monitor_lossy_end_ns(m, d->group) <= d->last_seen_ns &&
@@ -124,7 +125,7 @@ static bool is_its_own(const struct hw_device *d)
 	return (state == HW_STATE_ONLINE || silent) && !(d->flags & HW_FLAG_GOODBYE);
 }
 
-bool hw_learning_gap(struct hw_monitor *m, struct hw_now now, uint32_t i)
+bool hw_learning_gap(struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_gaps *gaps = &m->learning.gaps[i];
@@ -134,9 +135,9 @@ bool hw_learning_gap(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		d->flags &= (uint16_t)~HW_FLAG_TIMED;
 	else
 		d->flags |= HW_FLAG_TIMED;
-	if (!timed || after_probe || !is_its_own(d) || !is_seen(m, now, d, &gap_ms))
+	if (!timed || after_probe || !is_its_own(d) || !is_seen(m, now, t, d, &gap_ms))
 		return false;
-	unsigned was = hw_learn_step(gaps);
+	uint64_t was = hw_learn_step(gaps);
 	hw_learn_gap(gaps, &m->form[d->group].rules, now.wall_ms, gap_ms);
 	if (was == hw_learn_step(gaps))
 		return false;
@@ -146,7 +147,7 @@ bool hw_learning_gap(struct hw_monitor *m, struct hw_now now, uint32_t i)
 
 int64_t hw_learning_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
-	if (!hw_learning_is_on(m, d) || m->groups.all[d->group]->learn != HW_LEARN_YES)
+	if (m->groups.all[d->group]->learn != HW_LEARN_YES)
 		return 0;
 	return hw_learned_ms(&m->learning.gaps[hw_monitor_index(m, d)], &m->form[d->group].rules);
 }

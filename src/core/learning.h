@@ -15,7 +15,7 @@
 #ifndef HW_LEARNING_H
 #define HW_LEARNING_H
 
-#include "monitor_priv.h"
+#include "beat.h"
 
 /* Makes the array if a group of `groups` learns. Returns 0 or -ENOMEM. */
 int hw_learning_fit_groups(struct hw_monitor *m, const struct hw_groups *groups);
@@ -40,9 +40,9 @@ static inline bool hw_learning_is_on(const struct hw_monitor *m, const struct hw
 
 /* Called for a heartbeat of a device whose group learns, before the heartbeat is stored in the record. Returns whether
  * the timeout in force may have become shorter: the caller then calls hw_monitor_arm_earlier(). */
-bool hw_learning_gap(struct hw_monitor *m, struct hw_now now, uint32_t i);
+bool hw_learning_gap(struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, uint32_t i);
 
-/* Returns the learned timeout that is in force for a device; 0: none. */
+/* Returns the learned timeout that is in force for a device whose group learns; 0: none. */
 int64_t hw_learning_ms(const struct hw_monitor *m, const struct hw_device *d);
 
 #endif

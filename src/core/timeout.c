@@ -40,7 +40,8 @@ struct hw_timeout hw_monitor_timeout(const struct hw_monitor *m, const struct hw
 	}
 	if (x && x->inventory_timeout_ms > 0)
 		return (struct hw_timeout){x->inventory_timeout_ms, HW_TIMEOUT_INVENTORY};
-	int64_t least = longer(before ? f->was_timeout_ms : 0, moved), learned = hw_learning_ms(m, d);
+	int64_t least = longer(before ? f->was_timeout_ms : 0, moved),
+		learned = hw_learning_is_on(m, d) ? hw_learning_ms(m, d) : 0;
 	if (learned > 0)
 		return (struct hw_timeout){longer(learned, least), HW_TIMEOUT_LEARNED};
 	return (struct hw_timeout){longer(longer(g->timeout_ms, f->timeout_ms), least), HW_TIMEOUT_GROUP};

@@ -25,11 +25,13 @@ struct hw_command;
 #define HW_FILTERS_MAX 32
 
 /* What a command line says. */
+#define HW_LEARNED_COUNT_MAX 63 /* the API's counts of learned gaps and mistakes end here */
+
 struct hw_args {
 	const struct hw_command *command;
 	/* The options, see options.c; NULL, false or 0: not given. */
 	bool json, names, test, csv, no_hold, watched, force, all, until_online, planned;
-	const char *state, *group, *prefix, *search, *sort, *warning, *critical, *blind;
+	const char *state, *group, *prefix, *search, *sort, *columns, *warning, *critical, *blind;
 	const char *since, *until, *month, *min;
 	const char *at, *after, *exp, *msg_id, *wait, *receiver;
 	const char *role, *expires, *file;

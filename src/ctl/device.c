@@ -165,9 +165,49 @@ static void print_lately(struct hw_ctl *ctl, const cJSON *transitions)
 	}
 }
 
+/* The timeout in force, and where it comes from. */
+static void print_timeout(const cJSON *device)
+{
+	static const struct {
+		const char *from, *text;
+	} texts[] = {{"device", ", for which the device asks"},
+	             {"inventory", ", from the inventory"},
+	             {"learned", ", learned"}};
+	char span[HW_SPAN_MAX];
+	const char *from = hw_member_text(device, "timeout_from"), *text = "";
+	for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
+		if (strcmp(texts[k].from, from) == 0)
+			text = texts[k].text;
+	line("timeout");
+	printf("%s%s\n", hw_text_span(hw_member_int(device, "timeout_ms"), span), text);
+}
+
+/* What was learned from the gaps between the device's heartbeats, in a group that learns. */
+static void print_learned(const cJSON *device)
+{
+	char median[HW_SPAN_MAX], span[HW_SPAN_MAX];
+	int64_t learned_ms = hw_member_int(device, "learned_ms"), gaps = hw_member_int(device, "gaps_seen");
+	int64_t mistakes = hw_member_int(device, "learned_mistakes");
+	if (!hw_member_has(device, "learned_ms"))
+		return;
+	line("learned");
+	if (learned_ms == 0)
+		puts("nothing yet: too few heartbeats");
+	else
+		printf("%s%s\n", hw_text_span(learned_ms, span),
+		       strcmp(hw_member_text(device, "timeout_from"), "learned") == 0 ? "" : ", not in force");
+	if (gaps == 0)
+		return;
+	line("gaps");
+	printf("%d%s: median %s, largest %s; %d%s longer than the learned timeout\n", (int)gaps,
+	       gaps < HW_LEARNED_COUNT_MAX ? "" : " or more",
+	       hw_text_span(hw_member_int(device, "median_gap_ms"), median),
+	       hw_text_span(hw_member_int(device, "largest_gap_ms"), span), (int)mistakes,
+	       mistakes < HW_LEARNED_COUNT_MAX ? "" : " or more");
+}
+
 static void print_device(struct hw_ctl *ctl, const cJSON *device)
 {
-	char span[HW_SPAN_MAX];
 	const char *state = hw_member_text(device, "state");
 	bool online = strcmp(state, "online") == 0;
 	hw_text_print(stdout, &ctl->screen, hw_member_text(device, "id"));
@@ -187,8 +227,8 @@ static void print_device(struct hw_ctl *ctl, const cJSON *device)
 	else
 		printf("never");
 	fputc('\n', stdout);
-	line("timeout");
-	puts(hw_text_span(hw_member_int(device, "timeout_ms"), span));
+	print_timeout(device);
+	print_learned(device);
 	print_due(ctl, device, online);
 	print_text(ctl, device, "group");
 	print_text(ctl, device, "source");

@@ -10,18 +10,43 @@
 
 #include "ctl/ctl.h"
 
-enum { COL_ID, COL_STATE, COL_SINCE, COL_SEEN, COL_TIMEOUT, COL_REASON, COL_GROUP, COLS };
+enum {
+	COL_ID,
+	COL_STATE,
+	COL_SINCE,
+	COL_SEEN,
+	COL_TIMEOUT,
+	COL_FROM,
+	COL_LEARNED,
+	COL_MEDIAN,
+	COL_LARGEST,
+	COL_MISTAKES,
+	COL_REASON,
+	COL_GROUP,
+	COLS
+};
+#define HAS(column) (1U << (column))
+/* The columns that are shown, without and with --columns learned. */
+#define USUAL                                                                                                          \
+	(HAS(COL_ID) | HAS(COL_STATE) | HAS(COL_SINCE) | HAS(COL_SEEN) | HAS(COL_TIMEOUT) | HAS(COL_REASON) |          \
+	 HAS(COL_GROUP))
+#define LEARNED                                                                                                        \
+	(HAS(COL_ID) | HAS(COL_STATE) | HAS(COL_TIMEOUT) | HAS(COL_FROM) | HAS(COL_LEARNED) | HAS(COL_MEDIAN) |        \
+	 HAS(COL_LARGEST) | HAS(COL_MISTAKES) | HAS(COL_GROUP))
 #define GAP      2
 #define ID_LEAST 24    /* if the id would get less room than this, other columns are omitted */
 #define PAGE     1000u /* most rows per page of the API: heartwheel-api(7) */
 
-static const char *const titles[COLS] = {"ID", "STATE", "SINCE", "LAST-SEEN", "TIMEOUT", "REASON", "GROUP"};
+static const char *const titles[COLS] = {"ID",      "STATE",  "SINCE",   "LAST-SEEN", "TIMEOUT", "FROM",
+                                         "LEARNED", "MEDIAN", "LARGEST", "MISTAKES",  "REASON",  "GROUP"};
 
 /* The order in which columns are omitted on a narrow terminal. Id and state are always shown. */
-static const int least_important[] = {COL_TIMEOUT, COL_SEEN, COL_GROUP, COL_REASON, COL_SINCE};
+static const int least_important[] = {COL_FROM,  COL_MEDIAN, COL_LARGEST, COL_TIMEOUT, COL_SEEN,
+                                      COL_GROUP, COL_REASON, COL_SINCE,   COL_MISTAKES};
 #define N_LEAST (sizeof(least_important) / sizeof(least_important[0]))
 
 struct table {
+	unsigned shown;     /* HAS() of the columns */
 	size_t need[COLS];  /* widest cell so far */
 	size_t width[COLS]; /* width shown; 0: left out */
 	bool begun;
@@ -31,16 +56,32 @@ struct row {
 	char *cell[COLS]; /* owned */
 };
 
+/* The cell of a column of --columns learned; "-": nothing was learned. */
+static char *make_learned_cell(const cJSON *device, const char *key, int column)
+{
+	char span[HW_SPAN_MAX];
+	int64_t n = hw_member_int(device, key);
+	if (!hw_member_has(device, key) || (n == 0 && column != COL_MISTAKES))
+		return strdup("-");
+	if (column != COL_MISTAKES)
+		return strdup(hw_text_span(n, span));
+	snprintf(span, sizeof(span), "%d%s", (int)n, n < HW_LEARNED_COUNT_MAX ? "" : "+");
+	return strdup(span);
+}
+
 static char *make_cell(const struct hw_screen *s, const cJSON *device, int column, int64_t now_ms)
 {
-	static const char *const keys[COLS] = {"id",         "state",  "since_ms", "last_seen_ms",
-	                                       "timeout_ms", "reason", "group"};
+	static const char *const keys[COLS] = {
+		"id",         "state",         "since_ms",       "last_seen_ms",     "timeout_ms", "timeout_from",
+		"learned_ms", "median_gap_ms", "largest_gap_ms", "learned_mistakes", "reason",     "group"};
 	char span[HW_SPAN_MAX];
 	const char *key = keys[column];
 	if (column == COL_SEEN && hw_member_int(device, key) == 0)
 		return strdup("never");
 	if (column == COL_SINCE || column == COL_SEEN)
 		return strdup(hw_text_ago(now_ms - hw_member_int(device, key), span));
+	if (column >= COL_LEARNED && column <= COL_MISTAKES)
+		return make_learned_cell(device, key, column);
 	if (column == COL_TIMEOUT)
 		return strdup(hw_text_span(hw_member_int(device, key), span));
 	return hw_text_clean(s, hw_member_text(device, key), 0, NULL);
@@ -85,6 +126,8 @@ static void fit(struct table *t, const struct hw_screen *s, const struct row *ro
 	size_t dropped = 0, excess;
 	for (int c = 0; c < COLS; c++) {
 		size_t least = strlen(titles[c]);
+		if (!(t->shown & HAS(c)))
+			continue;
 		if (t->need[c] < least)
 			t->need[c] = least;
 		for (size_t i = 0; i < n; i++) {
@@ -214,7 +257,7 @@ static void print_empty(const struct hw_args *args)
 
 int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 {
-	struct table table = {0};
+	struct table table = {.shown = args->columns ? LEARNED : USUAL};
 	uint64_t left = args->limit;
 	char *after = NULL;
 	bool any = false;

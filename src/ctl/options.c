@@ -50,6 +50,9 @@ static const struct row {
                                  "              of their first heartbeats, which is the quickest",
                          .choices = {"id", "newest", "oldest", "known"},
                          .wrong = "--sort must be 'id', 'newest', 'oldest' or 'known'"},
+	[HW_OPT_COLUMNS] = {"columns", AT(columns),
+                            .help = "  --columns C learned: the learned timeouts, and what they come from",
+                            .choices = {"learned"}, .wrong = "--columns must be 'learned'"},
 	[HW_OPT_MONTH] = {"month", AT(month), .help = "  --month M   of a month of UTC: 2026-11"},
 	[HW_OPT_SINCE] = {"since", AT(since),
                           .help = "  --since T   from T on: 2026-11-01, 2026-11-01T12:00:00Z (UTC), or 30d ago"},
@@ -99,6 +102,8 @@ static const struct {
 	enum hw_option a, b;
 	const char *wrong;
 } pairs[] = {{HW_OPT_JSON, HW_OPT_NAMES, "--json and --names exclude each other"},
+             {HW_OPT_JSON, HW_OPT_COLUMNS, "--json and --columns exclude each other: --json has all of them"},
+             {HW_OPT_NAMES, HW_OPT_COLUMNS, "--names and --columns exclude each other"},
              {HW_OPT_JSON, HW_OPT_CSV, "--json and --csv exclude each other"},
              {HW_OPT_MONTH, HW_OPT_SINCE, "--month excludes --since and --until"},
              {HW_OPT_MONTH, HW_OPT_UNTIL, "--month excludes --since and --until"},

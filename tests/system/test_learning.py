@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Learned timeouts: in force, shown, kept over a restart and over a take-over."""
+import re
 import signal
 
 import pytest
@@ -102,3 +103,26 @@ def test_a_node_that_takes_over_has_learned_too(env):
             assert is_learned(b, device), b.device(device)
     for device in devices:
         env.wait_store(device, "offline", timeout=20)
+
+
+def test_heartwheelctl_shows_what_is_learned(env):
+    d = env.daemon(timeout="1h", group=SHOWS)
+    env.beat("new")
+    with env.beating(["a"], 0.3):
+        wait_until(lambda: (d.device("a") or {}).get("learned_ms"))
+        shown = d.ctl("show", "a").stdout
+        assert re.search(r"^  timeout +1h$", shown, re.M) and re.search(r"^  learned +2s, not in force$", shown, re.M), shown
+        assert re.search(r"^  gaps +\d+( or more)?: median \w+, largest \w+; 0 longer than the learned timeout$", shown, re.M), shown
+        shown = d.ctl("show", "new").stdout
+        assert "nothing yet: too few heartbeats" in shown and not re.search("^  gaps", shown, re.M), shown
+        head, *rows = [line.split() for line in d.ctl("list", "--columns", "learned").stdout.splitlines()]
+        assert head == ["ID", "STATE", "TIMEOUT", "FROM", "LEARNED", "MEDIAN", "LARGEST", "MISTAKES", "GROUP"], head
+        by = {row[0]: row for row in rows}
+        assert by["new"][1:] == ["online", "1h", "group", "-", "-", "-", "0", "default"], by
+        assert by["a"][1:4] == ["online", "1h", "group"] and by["a"][4] == "2s" and by["a"][7:] == ["0", "default"], by
+        listed = {one["id"]: one for one in d.get("/v1/devices").json()["devices"]}
+        assert listed["a"]["learned_ms"] == 2000 and listed["new"]["learned_ms"] == 0
+    for wrong, why in ((["--columns", "x"], "--columns must be 'learned'"), (["--columns", "learned", "--json"], "exclude each other"),
+                       (["--columns", "learned", "--names"], "exclude each other")):
+        answer = d.ctl("list", *wrong)
+        assert answer.returncode == 2 and why in answer.stderr, answer

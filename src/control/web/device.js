@@ -23,9 +23,20 @@ export function doubt(s) {
 
 // --- its head and what it reports
 
+const FROM = { device: ", for which the device asks", inventory: ", from the inventory", learned: ", learned" };
+const upTo = (n) => n < 63 ? n : "63 or more"; // the API counts no further
+
+// What was learned from the gaps between its heartbeats; nothing: its group does not learn.
+function learned(d) {
+	if (!("learned_ms" in d))
+		return [];
+	const timeout = d.learned_ms === 0 ? "nothing yet: too few heartbeats" : `${span(d.learned_ms)}${d.timeout_from === "learned" ? "" : ", not in force"}`;
+	return [["Learned", timeout], ...(d.gaps_seen ? [["Gaps", `${upTo(d.gaps_seen)}: median ${span(d.median_gap_ms)}, largest ${span(d.largest_gap_ms)}; ${upTo(d.learned_mistakes)} longer than the learned timeout`]] : [])];
+}
+
 function facts(d) {
 	const all = [["Reason", because(d.reason)], ["Last seen", d.last_seen_ms ? `${moment(d.last_seen_ms)}, ${ago(d.last_seen_ms)}` : "never"],
-		["Timeout", span(d.timeout_ms)]];
+		["Timeout", `${span(d.timeout_ms)}${FROM[d.timeout_from] ?? ""}`], ...learned(d)];
 	if (d.due_in_ms !== null)
 		all.push([d.state === "online" ? "Offline in" : "Forgotten in", d.due_in_ms > 0 ? span(d.due_in_ms) : "overdue"]);
 	all.push(["Wheel", d.level === null ? "not in the wheel: waiting for the verdict"
