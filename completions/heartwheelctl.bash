@@ -61,7 +61,7 @@ _heartwheelctl_task()
 _heartwheelctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' verb='' i
-	local commands='status top list show watch wheel groups nodes check forget notify reload version discover history outages uptime incidents incident ack unack silence silences unsilence task user'
+	local commands='status top list show watch wheel groups nodes check forget notify reload version discover devices history outages uptime incidents incident ack unack silence silences unsilence task user'
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -109,7 +109,7 @@ _heartwheelctl()
 		mapfile -t COMPREPLY < <(compgen -W 'read operate' -- "$cur")
 		return
 		;;
-	--file | --tls-ca | --password-file | --write)
+	--file | --tls-ca | --password-file | --write | --source)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
@@ -146,6 +146,17 @@ _heartwheelctl()
 	discover:-*)
 		mapfile -t COMPREPLY < <(compgen -W \
 			'--broker --tls-ca --user --password-file --filter --for --write --force --help' -- "$cur")
+		;;
+	devices:-*)
+		mapfile -t COMPREPLY < <(compgen -W \
+			'--dry-run --skip-bad --prune --force --source --group --json --help' -- "$cur")
+		;;
+	devices:*)
+		case $prev in
+		devices) mapfile -t COMPREPLY < <(compgen -W 'import export set remove unseen' -- "$cur") ;;
+		import) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+		set | remove) _heartwheelctl_lines "$cur" < <(_heartwheelctl_ask list --names --limit 200 --prefix="$cur") ;;
+		esac
 		;;
 	user:-*) mapfile -t COMPREPLY < <(compgen -W '--role --expires --file --json --help' -- "$cur") ;;
 	user:*) [[ $prev == user ]] && mapfile -t COMPREPLY < <(compgen -W 'add list remove' -- "$cur") ;;

@@ -16,7 +16,7 @@ function __heartwheelctl_ids
 	__heartwheelctl_ask list --names --limit 200 --prefix=(commandline -ct)
 end
 
-set -l commands status top list show watch wheel groups nodes check forget notify reload version discover history outages uptime incidents incident ack unack silence silences unsilence task user
+set -l commands status top list show watch wheel groups nodes check forget notify reload version discover devices history outages uptime incidents incident ack unack silence silences unsilence task user
 complete -c heartwheelctl -f
 complete -c heartwheelctl -s s -l socket -r -F -d 'the control socket'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -s c -l config -r -F -d 'where the socket of the history is looked up'
@@ -56,6 +56,16 @@ complete -c heartwheelctl -n '__fish_seen_subcommand_from ack silence' -s m -l m
 complete -c heartwheelctl -n '__fish_seen_subcommand_from silence' -l for -x -d 'for so long'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from silence' -l until-online -d 'until a device is online again'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from silence' -l planned -d 'the outages are planned'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a devices -d 'the inventory: expected devices'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from devices; and not __fish_seen_subcommand_from import export set remove unseen' -a 'import export set remove unseen'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from devices; and __fish_seen_subcommand_from import' -F
+complete -c heartwheelctl -n '__fish_seen_subcommand_from devices' -l dry-run -d 'only show what would change'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from devices' -l skip-bad -d 'leave out wrong rows'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from devices' -l prune -d 'remove ids that the file does not name'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from devices' -l force -d 'also if these are many'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from devices' -l source -x -d 'the name of the import'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from devices' -l group -x -a '(__heartwheelctl_ask groups --names)' -d 'only devices of that group'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from devices' -l json -d 'one JSON object a line'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a user -d 'users of [http] listen'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from user' -a 'add list remove'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from user' -l role -x -a 'read operate' -d 'what the user may do'

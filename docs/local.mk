@@ -29,6 +29,7 @@ dist_pages_DATA = \
 	docs/history.md \
 	docs/homeassistant.md \
 	docs/incidents.md \
+	docs/inventory.md \
 	docs/install.md \
 	docs/keyspace.md \
 	docs/nodes.md \

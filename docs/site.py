@@ -18,7 +18,7 @@ NAV = (
     ("Start", (("heartwheel", "index"), ("Start", "start"), ("Install", "install"), ("Containers", "containers"),
                ("Coming from another scheme", "coming-from"), ("Why not …", "why-not"), ("Questions", "faq"), ("Glossary", "glossary"))),
     ("Connect", (("Devices", "devices"), ("Brokers", "brokers"), ("Home Assistant", "homeassistant"), ("Keys in Redis", "keyspace"))),
-    ("Operate", (("Sizing", "sizing"), ("Security", "security"), ("Notifications", "notify"), ("Incidents", "incidents"), ("The page", "dashboard"),
+    ("Operate", (("Sizing", "sizing"), ("Security", "security"), ("Notifications", "notify"), ("Incidents", "incidents"), ("Expected devices", "inventory"), ("The page", "dashboard"),
                  ("Runbook", "runbook"), ("Backup, upgrade, move", "operate"), ("Troubleshooting", "troubleshooting"),
                  ("Tuning", "tuning"), ("Several monitors", "nodes"))),
     ("Integrate", (("Recipes", "recipes"), ("Keys and statuses", "redis"), ("Event stream", "events"), ("History", "history"),

@@ -532,7 +532,7 @@ static int patch_entry(struct hw_control *c, struct evhttp_request *req, const s
 	if (*error.column)
 		hw_print(why, sizeof(why), "column '%s': %s", error.column, error.message);
 	else
-		hw_print(why, sizeof(why), "the body %s", error.message);
+		hw_print(why, sizeof(why), "the body: %s", error.message);
 	hw_reply_error(req, HTTP_BADREQUEST, why);
 	return -EINVAL;
 }

@@ -167,8 +167,25 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	return len;
 }
 
-static int ask(struct hw_client *c, const char *method, const char *path, const char *body, long timeout_s,
-               struct hw_answer *a)
+/* The headers of a request: the type that the caller wants, and that of the body. The caller frees the list. */
+static struct curl_slist *headers_of(const struct hw_client *c, const struct hw_client_body *body)
+{
+	char line[80];
+	struct curl_slist *headers = NULL;
+	if (c->type) {
+		snprintf(line, sizeof(line), "Accept: %.48s", c->type);
+		headers = curl_slist_append(headers, line);
+	}
+	if (body->type) {
+		snprintf(line, sizeof(line), "Content-Type: %.48s", body->type);
+		headers = curl_slist_append(headers, line);
+		headers = curl_slist_append(headers, "Expect:"); /* otherwise libcurl waits before a large body */
+	}
+	return headers;
+}
+
+int hw_client_send(struct hw_client *c, const char *method, const char *path, const struct hw_client_body *body,
+                   long timeout_s, struct hw_answer *a)
 {
 	*a = (struct hw_answer){0};
 	if (prepare(c, path) < 0)
@@ -176,17 +193,15 @@ static int ask(struct hw_client *c, const char *method, const char *path, const 
 	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT, timeout_s);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, c);
-	if (strcmp(method, "POST") == 0)
-		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);
-	else if (strcmp(method, "GET") != 0)
-		curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, method);
-	char accept[64];
-	struct curl_slist *headers = NULL;
-	if (c->type) {
-		snprintf(accept, sizeof(accept), "Accept: %.48s", c->type);
-		headers = curl_slist_append(NULL, accept);
-		curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+	if (body->bytes) {
+		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
+		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body->bytes);
 	}
+	if (strcmp(method, "GET") != 0 && strcmp(method, "POST") != 0)
+		curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, method);
+	struct curl_slist *headers = headers_of(c, body);
+	if (headers)
+		curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, c);
 	*c->next = '\0';
@@ -207,17 +222,20 @@ static int ask(struct hw_client *c, const char *method, const char *path, const 
 
 int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a)
 {
-	return ask(c, method, path, "", TIMEOUT_S, a);
+	const struct hw_client_body none = {0}, empty = {.bytes = ""};
+	return hw_client_send(c, method, path, strcmp(method, "POST") == 0 ? &empty : &none, TIMEOUT_S, a);
 }
 
 int hw_client_get(struct hw_client *c, const char *path, long timeout_s, struct hw_answer *a)
 {
-	return ask(c, "GET", path, "", timeout_s, a);
+	const struct hw_client_body none = {0};
+	return hw_client_send(c, "GET", path, &none, timeout_s, a);
 }
 
 int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a)
 {
-	return ask(c, "POST", path, body, timeout_s, a);
+	const struct hw_client_body text = {.bytes = body, .len = strlen(body)};
+	return hw_client_send(c, "POST", path, &text, timeout_s, a);
 }
 
 /* --- a stream */

@@ -75,6 +75,13 @@ bool hw_client_lines(struct hw_path *body, hw_line *line, void *arg);
 int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a);
 /* Requests `path` with a timeout. */
 int hw_client_get(struct hw_client *c, const char *path, long timeout_s, struct hw_answer *a);
+/* Sends a request with a body of this content type. */
+struct hw_client_body {
+	const char *type, *bytes; /* borrowed */
+	size_t len;
+};
+int hw_client_send(struct hw_client *c, const char *method, const char *path, const struct hw_client_body *body,
+                   long timeout_s, struct hw_answer *a);
 /* Posts `body` with a timeout. */
 int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a);
 void hw_answer_fini(struct hw_answer *a);

@@ -30,11 +30,13 @@ struct hw_command;
 struct hw_args {
 	const struct hw_command *command;
 	/* The options, see options.c; NULL, false or 0: not given. */
+	bool prune, skip_bad, dry_run;
 	bool json, names, test, csv, no_hold, watched, force, all, until_online, planned;
 	const char *state, *group, *prefix, *search, *sort, *columns, *warning, *critical, *blind;
 	const char *since, *until, *month, *min;
 	const char *at, *after, *exp, *msg_id, *wait, *receiver;
 	const char *role, *expires, *file;
+	const char *source;
 	const char *note, *lasts; /* --message; --for */
 	const char *broker, *tls_ca, *user, *password_file, *write;
 	const char *filters[HW_FILTERS_MAX]; /* each --filter */
@@ -57,8 +59,10 @@ hw_command hw_cmd_task_send, hw_cmd_task_list, hw_cmd_task_show, hw_cmd_task_can
 	hw_cmd_task_status;                                       /* task.c */
 hw_command hw_cmd_user_add, hw_cmd_user_list, hw_cmd_user_remove; /* user.c */
 hw_command hw_cmd_incidents, hw_cmd_incident, hw_cmd_ack, hw_cmd_unack, hw_cmd_silence, hw_cmd_silences,
-	hw_cmd_unsilence;   /* incident.c */
-hw_command hw_cmd_discover; /* discover.c */
+	hw_cmd_unsilence; /* incident.c */
+hw_command hw_cmd_devices_import, hw_cmd_devices_export, hw_cmd_devices_set, hw_cmd_devices_remove,
+	hw_cmd_devices_unseen; /* inventory.c */
+hw_command hw_cmd_discover;    /* discover.c */
 /* Returns how the sentence of an incident is painted: dim if the incident is acknowledged or silenced. */
 enum hw_paint hw_incident_paint(const cJSON *incident);
 /* Return what is wrong with the arguments, or NULL. */

@@ -14,6 +14,7 @@ heartwheelctl_SOURCES = \
 	src/ctl/history.c \
 	src/ctl/history_show.c \
 	src/ctl/incident.c \
+	src/ctl/inventory.c \
 	src/ctl/list.c \
 	src/ctl/live.c \
 	src/ctl/main.c \

@@ -55,6 +55,31 @@ static const struct hw_command_family
                        "heartwheel-tasks",
                        "tasks",
                        false},
+	devices_family =
+		{"devices", "the inventory: devices that are expected", "import, export, set, remove or unseen",
+                 .help = "usage: heartwheelctl [-s SOCKET] devices import [OPTION]... FILE | -\n"
+                         "       heartwheelctl [-s SOCKET] devices export [--group G] [--source NAME] [--json]\n"
+                         "       heartwheelctl [-s SOCKET] devices set ID NAME=VALUE...\n"
+                         "       heartwheelctl [-s SOCKET] devices remove ID...\n"
+                         "       heartwheelctl [-s SOCKET] devices unseen [--group G] [--json]\n"
+                         "\n"
+                         "Says which devices are expected, with their names, labels, parents and timeouts.\n"
+                         "A file is CSV as spreadsheets write it (UTF-8, with , or ;) or has a JSON object a line.\n"
+                         "Its columns: id name group parent labels label.NAME timeout note. A column that is\n"
+                         "missing leaves the value, an empty cell clears it. '-' is standard input.\n"
+                         "set takes the same names: name=\"Pump 7\" label.site=north timeout=5m; name= clears it.\n"
+                         "\n"
+                         "import:\n"
+                         "  --dry-run      only shows what would change\n"
+                         "  --skip-bad     leaves out wrong rows; otherwise one wrong row stops the import\n"
+                         "  --prune        removes the ids of this source that the file does not name\n"
+                         "  --force        with --prune: also if these are many\n"
+                         "  --source NAME  the name of the import; default: that of the file\n"
+                         "export, unseen:\n"
+                         "  --group G      only devices that are expected in that group\n"
+                         "  --source NAME  export: only entries of that source\n"
+                         "  --json         one JSON object a line\n"
+                         "  -h, --help     this text\n"},
 	user_family = {"user", "users of [http] listen", "add, list or remove",
                        .help = "usage: heartwheelctl user add NAME --role read|operate [--expires D] [--file FILE]\n"
                                "       heartwheelctl user list [--json] [--file FILE]\n"
@@ -85,7 +110,9 @@ static const struct hw_command_words nothing = {0}, device = {1, 1, "which devic
 				     silence = {1, 1, "which silence?", "the silence's id is empty"},
 				     match = {1, 64, "which devices? give terms such as group:pumps or id:pump-7",
                                               "a term is empty"},
-				     user = {1, 1, "which user?", NULL};
+				     user = {1, 1, "which user?", NULL},
+				     file = {1, 1, "which file?", "the file's name is empty"},
+				     assignments = {2, 64, "give a device, and NAME=VALUE", NULL};
 
 static const char *judge_notify(const struct hw_args *args)
 {
@@ -214,6 +241,14 @@ static const struct hw_command commands[] = {
 	{"watch", hw_cmd_task_watch, HW_TAKES(RECEIVER) | HW_TAKES(TASK_STATE) | HW_TAKES(JSON), &nothing,
          .family = &task_family},
 	{"status", hw_cmd_task_status, HW_TAKES(JSON), &nothing, .family = &task_family},
+	{"import", hw_cmd_devices_import,
+         HW_TAKES(SOURCE) | HW_TAKES(PRUNE) | HW_TAKES(FORCE) | HW_TAKES(SKIP_BAD) | HW_TAKES(DRY_RUN), &file,
+         .family = &devices_family},
+	{"export", hw_cmd_devices_export, HW_TAKES(GROUP) | HW_TAKES(SOURCE) | HW_TAKES(JSON), &nothing,
+         .family = &devices_family},
+	{"set", hw_cmd_devices_set, 0, &assignments, .family = &devices_family},
+	{"remove", hw_cmd_devices_remove, 0, &devices, .family = &devices_family},
+	{"unseen", hw_cmd_devices_unseen, HW_TAKES(GROUP) | HW_TAKES(JSON), &nothing, .family = &devices_family},
 	{"add", hw_cmd_user_add, HW_TAKES(ROLE) | HW_TAKES(EXPIRES) | HW_TAKES(FILE) | HW_TAKES(JSON), &user,
          .family = &user_family},
 	{"list", hw_cmd_user_list, HW_TAKES(FILE) | HW_TAKES(JSON), &nothing, .family = &user_family},

@@ -94,6 +94,10 @@ static const struct row {
 	[HW_OPT_LISTEN] = {"for", AT(lasts), .help = "  --for D     how long to listen: 60s, 10m (60s)"},
 	[HW_OPT_WRITE] = {"write", AT(write), .help = "  --write FILE  write the sections to a new file"},
 	[HW_OPT_REPLACE] = {"force", AT(force), true, .help = "  --force     replace FILE if it exists"},
+	[HW_OPT_SOURCE] = {"source", AT(source)},
+	[HW_OPT_PRUNE] = {"prune", AT(prune), true},
+	[HW_OPT_SKIP_BAD] = {"skip-bad", AT(skip_bad), true},
+	[HW_OPT_DRY_RUN] = {"dry-run", AT(dry_run), true},
 	[HW_OPT_MESSAGE] = {"message", AT(note), .letter = 'm', .help = "  -m, --message TEXT  a note, or the reason"},
 };
 

@@ -52,6 +52,10 @@ enum hw_option {
 	HW_OPT_LISTEN, /* --for of discover */
 	HW_OPT_WRITE,
 	HW_OPT_REPLACE, /* --force of discover */
+	HW_OPT_SOURCE,
+	HW_OPT_PRUNE,
+	HW_OPT_SKIP_BAD,
+	HW_OPT_DRY_RUN,
 	HW_OPTIONS,
 	/* not an option: marks a command in which --json and --names print a line for each device or row */
 	HW_OPT_LINES = HW_OPTIONS

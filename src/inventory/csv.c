@@ -283,7 +283,8 @@ static int check_cells(struct hw_csv *c, size_t n, struct hw_entry_error *error,
 		if (check_encoding(&c->cells[i], column_name(c, i, column), error, line) < 0)
 			return -EINVAL;
 		if (len > 0 && i >= c->n_columns)
-			return hw_entry_wrong(error, "", "has %zu cells, the header has %zu columns", n, c->n_columns);
+			return hw_entry_wrong(error, "", "the row has %zu cells, the header has %zu columns", n,
+			                      c->n_columns);
 		if (len > 0 && c->columns[i].unnamed)
 			return hw_entry_wrong(error, column, "the header has no name for this column");
 	}
@@ -309,7 +310,7 @@ int hw_csv_row(struct hw_csv *c, char *row, size_t len, char id[HW_ID_MAX + 1], 
 	if (any <= 0)
 		return any;
 	if (n > HW_CSV_COLUMNS_MAX)
-		return hw_entry_wrong(error, "", "has %zu cells, the header has %zu columns", n, c->n_columns);
+		return hw_entry_wrong(error, "", "the row has %zu cells, the header has %zu columns", n, c->n_columns);
 	for (; n < c->n_columns; n++)
 		c->cells[n] = (struct hw_csv_cell){row, 0};
 	*line = 0;

@@ -296,7 +296,7 @@ static int check_object(const char *json, size_t len, struct hw_entry_error *err
 {
 	if (hw_json_object_valid(json, len))
 		return 0;
-	return hw_entry_wrong(error, "", "is not a JSON object in UTF-8");
+	return hw_entry_wrong(error, "", "this is not a JSON object in UTF-8");
 }
 
 int hw_patch_parse(struct hw_patch *p, const char *json, size_t len, bool merge, char id[HW_ID_MAX + 1],

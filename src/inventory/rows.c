@@ -102,7 +102,7 @@ static void skip_row(struct hw_rows *r)
 	if (header && memchr(r->row, '\r', r->n) && !memchr(r->row, '\n', r->n))
 		hw_entry_wrong(&error, "", "the lines end with CR alone: save the file as CSV UTF-8");
 	else
-		hw_entry_wrong(&error, "", "is longer than 64 KiB%s", quoted ? ": is a quote not closed?" : "");
+		hw_entry_wrong(&error, "", "the row is longer than 64 KiB%s", quoted ? ": is a quote not closed?" : "");
 	r->stopped |= header;
 	r->ops->wrong(r->arg, r->begun, &error);
 }

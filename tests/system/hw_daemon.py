@@ -89,6 +89,7 @@ class Daemon(Program):
     def forget(self, device):
         return self.request("DELETE", self.path_of(device))
 
-    def ctl(self, *args, timeout=60, socket_path=None):
+    def ctl(self, *args, timeout=60, socket_path=None, input=None):
+        given = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
         return subprocess.run([str(HEARTWHEELCTL), "-s", str(socket_path or self.socket), *args], capture_output=True,
-                              text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+                              text=True, timeout=timeout, **given)

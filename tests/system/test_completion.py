@@ -18,7 +18,7 @@ from hw_wait import wait_until
 
 COMPLETIONS = SRC / "completions"
 COMMANDS = {"status", "top", "list", "show", "watch", "wheel", "groups", "nodes", "check", "forget", "notify", "reload", "discover", "history", "outages", "uptime", "incidents", "incident", "ack",
-            "unack", "silence", "silences", "unsilence", "task", "user", "version"}
+            "unack", "silence", "silences", "unsilence", "task", "user", "version", "devices"}
 
 
 def needs(shell):

@@ -88,7 +88,7 @@ def test_a_wrong_line_stops_all(each):
     assert counts(a, 400) == {"wrong": 5}
     assert [(e["line"], e["column"], e["message"].split(":")[0]) for e in a.json()["errors"]] == [
         (3, "group", "monitor.conf has no group 'pump'; did you mean 'pumps'?"), (4, "id", "'a' is in line 2 already"),
-        (5, "timeout", "'soon' is not a duration"), (6, "id", "the id is missing"), (7, "", "is longer than 64 KiB")]
+        (5, "timeout", "'soon' is not a duration"), (6, "id", "the id is missing"), (7, "", "the row is longer than 64 KiB")]
     assert a.json()["rows"] == 7 and entries(d) == {}
     assert counts(put(d, text, "?skip_bad=1&dry_run=1")) == {"added": 2, "wrong": 5}
     assert entries(d) == {}
@@ -252,3 +252,73 @@ def test_two_imports_at_once(each):
         t.join()
     assert answers.count(200) >= 1 and set(answers) <= {200, 409}
     assert len(entries(d)) == 100000
+
+
+# --- heartwheelctl devices
+
+
+def written(d, name, text):
+    path = d.dir / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def test_ctl_import_and_export(each):
+    d = each
+    file = written(d, "pumps.csv", "\ufeffid;name;labels;note\r\npump-1;\"Pump; 1\";\"site=north\";\"a\r\nb\"\r\npump-2;;;\r\n")
+    r = d.ctl("devices", "import", file, "--dry-run")
+    assert (r.returncode, r.stdout) == (0, "would be: 2 added, 0 changed, 0 the same, 0 removed\n"), r
+    r = d.ctl("devices", "import", file)
+    assert (r.returncode, r.stdout) == (0, "2 added, 0 changed, 0 the same, 0 removed\n"), r
+    assert {e["source"] for e in entries(d).values()} == {"pumps.csv"}
+    for more, name in (([], "x.csv"), (["--json"], "x.ndjson")):
+        text = d.ctl("devices", "export", *more).stdout
+        r = d.ctl("devices", "import", written(d, name, text), "--source", "pumps.csv")
+        assert r.stdout == "0 added, 0 changed, 2 the same, 0 removed\n", r
+        r = d.ctl("devices", "import", "-", "--source", "pumps.csv", input=text)
+        assert r.stdout == "0 added, 0 changed, 2 the same, 0 removed\n", r
+    assert d.ctl("devices", "export", "--group", "valves").stdout == "id,name,group,parent,labels,timeout,note\n"
+    assert d.ctl("devices", "export", "--group", "x").returncode == 1
+    assert d.ctl("devices", "import", "/nowhere.csv").returncode == 1
+
+
+def test_ctl_names_each_wrong_row(each):
+    d = each
+    file = written(d, "bad.csv", "id,name,timeout\na,A,1\nb,K\u00fcche,5 min\n,C,\n".encode("latin-1"))
+    r = d.ctl("devices", "import", file)
+    assert r.returncode == 1 and entries(d) == {}
+    lines = r.stderr.splitlines()
+    assert lines[0].startswith(file + ":3: column 'name': byte 0xfc is not UTF-8"), lines
+    assert lines[1].startswith(file + ":4: column 'id': the id is missing"), lines
+    assert lines[2] == "heartwheelctl: 2 of 3 rows are wrong: nothing was imported"
+    r = d.ctl("devices", "import", file, "--skip-bad")
+    assert (r.returncode, r.stdout) == (0, "1 added, 0 changed, 0 the same, 0 removed, 2 wrong and left out\n"), r
+    r = d.ctl("devices", "import", written(d, "book.xlsx", b"PK\x03\x04\x14\x00"))
+    assert r.returncode == 1 and "xlsx, ods): save it as CSV UTF-8" in r.stderr
+
+
+def test_ctl_sends_a_big_file_in_parts(each):
+    d = each
+    text = "id,note\n" + "".join("d-%06d,%s\n" % (k, "x" * 200) for k in range(50000))  # 10 MB
+    r = d.ctl("devices", "import", written(d, "big.csv", text))
+    assert (r.returncode, r.stdout) == (0, "50000 added, 0 changed, 0 the same, 0 removed\n"), r
+    r = d.ctl("devices", "import", written(d, "big.csv", text.replace("d-049999,x", "d-049999+,x")))
+    assert r.returncode == 1 and "big.csv:50001: column 'id'" in r.stderr, r
+    r = d.ctl("devices", "import", written(d, "big.csv", "id\n"), "--prune")
+    assert r.returncode == 1 and "50000 of the 50000 ids" in r.stderr, r
+    r = d.ctl("devices", "import", written(d, "big.csv", "id\nd-000007\n"), "--prune", "--force")
+    assert r.stdout == "0 added, 0 changed, 1 the same, 49999 removed\n", r
+
+
+def test_ctl_set_and_remove(each):
+    d = each
+    assert d.ctl("devices", "set", "pump/1", "name=Pump 7", "label.site=north", "timeout=5m", "note=a=b").returncode == 0
+    assert values(d) == {"pump/1": {"name": "Pump 7", "labels": {"site": "north"}, "timeout_ms": 300000, "note": "a=b"}}
+    assert d.ctl("devices", "set", "pump/1", "name=", "label.site=").returncode == 0
+    assert values(d) == {"pump/1": {"timeout_ms": 300000, "note": "a=b"}}
+    r = d.ctl("devices", "set", "pump/1", "nmae=x")
+    assert r.returncode == 1 and "pump/1: column 'nmae': unknown column" in r.stderr
+    assert d.ctl("devices", "set", "pump/1", "name").returncode == 2
+    assert d.ctl("devices", "set", "pump/1").returncode == 2
+    assert d.ctl("devices", "remove", "pump/1").returncode == 0 and entries(d) == {}
+    assert d.ctl("devices", "remove", "pump/1").returncode == 1

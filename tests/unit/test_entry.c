@@ -183,8 +183,8 @@ START_TEST(wrong_json_is_named)
 	ck_assert_str_eq(
 		patched("{}", "{\"nmae\":1}", true),
 		"nmae: unknown column: there are id, name, group, parent, labels, label.NAME, timeout and note");
-	ck_assert_str_eq(patched("{}", "[]", true), ": is not a JSON object in UTF-8");
-	ck_assert_str_eq(patched("{}", "{\"name\":\"\xff\"}", true), ": is not a JSON object in UTF-8");
+	ck_assert_str_eq(patched("{}", "[]", true), ": this is not a JSON object in UTF-8");
+	ck_assert_str_eq(patched("{}", "{\"name\":\"\xff\"}", true), ": this is not a JSON object in UTF-8");
 	ck_assert_str_eq(patched("{}", "{\"name\":[]}", true), "name: is an array, and must be a text or null");
 	ck_assert_str_eq(patched("{}", "{\"labels\":[]}", true), "labels: must be an object or null");
 	ck_assert_str_eq(patched("{}", "{\"labels\":{\"a\":{}}}", true),

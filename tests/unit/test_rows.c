@@ -138,7 +138,7 @@ static const struct {
 	{"id,note\nb,\na,\"x\n\nK\xfc"
          "che\"\n",
          "2 b {\"name\":\"N\"," REST "5 note: byte 0xfc is not UTF-8"},
-	{"id,name\na,b,c\n", "2 : has 3 cells, the header has 2 columns"},
+	{"id,name\na,b,c\n", "2 : the row has 3 cells, the header has 2 columns"},
 	{"id,,name\na,b,c\n", "2 2: the header has no name for this column"},
 	{"id,name\n,Pump\n", "2 id: the id is missing"},
 	{"id,name\n1.23457E+14,Pump\n", "2 id: '1.23457E+14' is a number that a spreadsheet has shortened"},
@@ -159,7 +159,7 @@ START_TEST(json_lines_are_read)
 	                 "1 a {\"name\":\"A\"," REST "3 7 {\"name\":\"N\",\"labels\":{\"l\":\"1\"}}\n");
 	ck_assert_str_eq(
 		json("{\"id\":\"a\"\n{\"name\":\"x\"}\n{\"id\":\"a\",\"x\":1}\n"),
-		"1 : is not a JSON object in UTF-8\n2 id: the id is missing\n3 x: unknown column: there are id, "
+		"1 : this is not a JSON object in UTF-8\n2 id: the id is missing\n3 x: unknown column: there are id, "
 		"name, group, parent, labels, label.NAME, timeout and note\n");
 	ck_assert_str_eq(json("[\n{\"id\":\"a\"},\n"),
 	                 "1 : this is a JSON array: write one object a line, without commas between\n");
@@ -186,7 +186,7 @@ START_TEST(a_row_has_at_most_64_KiB)
 	snprintf(expected, sizeof(expected), "2 a {%s%s", REST, after);
 	ck_assert_str_eq(csv(with_row_of(HW_ROW_MAX, "\n")), expected);
 	ck_assert_str_eq(csv(with_row_of(HW_ROW_MAX, "\r\n")), expected);
-	snprintf(expected, sizeof(expected), "2 : is longer than 64 KiB\n%s", after);
+	snprintf(expected, sizeof(expected), "2 : the row is longer than 64 KiB\n%s", after);
 	ck_assert_str_eq(csv(with_row_of(HW_ROW_MAX + 1, "\n")), expected);
 	ck_assert_str_eq(csv(with_row_of(HW_ROW_MAX + 1, "\r\n")), expected);
 }
@@ -199,7 +199,7 @@ START_TEST(a_quote_that_is_not_closed_costs_64_KiB)
 	for (int i = 0; i < 10000; i++)
 		at += sprintf(at, "d%d,D\n", i);
 	csv(text);
-	ck_assert_ptr_eq(strstr(got, "2 : is longer than 64 KiB: is a quote not closed?\n"), got);
+	ck_assert_ptr_eq(strstr(got, "2 : the row is longer than 64 KiB: is a quote not closed?\n"), got);
 	ck_assert_ptr_ne(strstr(got, "10002 d9999 {\"name\":\"D\""), NULL);
 	free(text);
 }
