@@ -38,7 +38,8 @@ struct hw_expected_view {
 	bool has_parents;   /* the entry names parents */
 	bool has_labels;    /* the entry has labels */
 	enum hw_expected_state state;
-	int64_t at_ms; /* WAITS: when it is checked; UNSEEN: since when */
+	int64_t at_ms;  /* WAITS: when it is checked; UNSEEN: since when */
+	uint32_t place; /* UNSEEN: its number for hw_expected_unseen_at() */
 };
 
 struct hw_expected; /* opaque */
@@ -72,6 +73,8 @@ void hw_expected_rest(struct hw_expected *e, uint32_t i);
 uint32_t hw_expected_first(const struct hw_expected *e, int64_t *at_ms);
 /* The unseen ids, by number. The order changes with each removal. */
 uint32_t hw_expected_unseen(const struct hw_expected *e);
+/* The number of unseen ids of a group. */
+uint32_t hw_expected_unseen_of(const struct hw_expected *e, uint16_t group);
 uint32_t hw_expected_unseen_at(const struct hw_expected *e, uint32_t k);
 
 /* A reading of the whole inventory. hw_expected_reading() begins it; hw_expected_put() and hw_expected_found() name the

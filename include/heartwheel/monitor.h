@@ -204,8 +204,8 @@ void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t 
  * this group sets it. */
 void hw_monitor_left_out_logged(struct hw_monitor *m, bool logged);
 
-#define HW_STATES  4
-#define HW_REASONS 7
+#define HW_STATES  4 /* that a record can have */
+#define HW_REASONS 8
 
 struct hw_monitor_stats {
 	uint64_t heartbeats;
@@ -672,26 +672,6 @@ bool hw_monitor_gaps(const struct hw_monitor *m, const struct hw_device *d, char
  * shorter than the present one. It stays when the device is forgotten, until the record is freed. It must be between
  * HW_TIMEOUT_MIN_MS and HW_TIMEOUT_MAX_MS. Returns 0, also for a device that does not exist any more, or -ENOMEM. */
 int hw_monitor_set_inventory_timeout(struct hw_monitor *m, struct hw_now now, struct hw_ref device, int64_t timeout_ms);
-
-/*
- * The expected devices (expected.h). The driver fills the table, and calls hw_monitor_expect() after each change of an
- * entry, and hw_monitor_expect_no_more() in place of hw_expected_remove(). The entry's timeout is then in force for its
- * device, and an id without a device is checked when its group's first_within is over.
- *
- * hw_monitor_next_unseen(): returns the next id that this node calls unseen; false: there is none now, or *budget is
- * used up. The driver then sets the id's state: unseen, or resting. Without an answer the id is returned again after
- * ten seconds. Call it about once a second, and only while the store and its inventory are read and followed.
- */
-struct hw_expected;
-struct hw_expected_view;
-struct hw_expected *hw_monitor_expected(struct hw_monitor *m);
-void hw_monitor_expect(struct hw_monitor *m, struct hw_now now, uint32_t i);
-void hw_monitor_expect_no_more(struct hw_monitor *m, struct hw_now now, uint32_t i);
-bool hw_monitor_next_unseen(struct hw_monitor *m, struct hw_now now, unsigned *budget, uint32_t *i);
-/* Whether there is a device of this id that is not forgotten. */
-bool hw_monitor_is_known(const struct hw_monitor *m, struct hw_id id);
-/* The group whose first_within counts for an entry: the one that it names, else the first of the file. */
-const struct hw_group *hw_monitor_expected_group(const struct hw_monitor *m, const struct hw_expected_view *v);
 
 /* --- operator ----------------------------------------------------------------- */
 

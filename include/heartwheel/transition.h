@@ -13,7 +13,8 @@ enum hw_state {
 	HW_STATE_PROVISIONAL, /* heard before the store was loaded: makes no transition yet */
 	HW_STATE_ONLINE,
 	HW_STATE_OFFLINE,
-	HW_STATE_FORGOTTEN /* kept until every sink has confirmed it */
+	HW_STATE_FORGOTTEN, /* kept until every sink has confirmed it */
+	HW_STATE_UNSEEN     /* only of expected devices without a record, and of entries in the stream */
 };
 
 enum hw_reason {
@@ -23,7 +24,8 @@ enum hw_reason {
 	HW_REASON_KEYSPACE,
 	HW_REASON_OPERATOR,
 	HW_REASON_FORGET_AFTER,
-	HW_REASON_PARENT /* all its parents are offline (parent_death = take) */
+	HW_REASON_PARENT,    /* all its parents are offline (parent_death = take) */
+	HW_REASON_NEVER_SEEN /* of HW_STATE_UNSEEN */
 };
 
 /* Names a device. The generation is needed because an index may be reused. */
@@ -43,9 +45,10 @@ struct hw_transition {
 	int64_t delay_ns;     /* monotonic time since the deadline; -1: no deadline was involved */
 };
 
-/* Returns "provisional", "online", "offline" or "forgotten"; never NULL. */
+/* Returns "provisional", "online", "offline", "forgotten" or "unseen"; never NULL. */
 const char *hw_state_name(enum hw_state s);
-/* Returns "heartbeat", "timeout", "will", "keyspace", "operator", "forget_after" or "parent"; never NULL. */
+/* Returns "heartbeat", "timeout", "will", "keyspace", "operator", "forget_after", "parent" or
+ * "never_seen"; never NULL. */
 const char *hw_reason_name(enum hw_reason r);
 /* The inverse of the two functions above. Each returns 0 and *out, or -EINVAL for an unknown name. */
 int hw_state_parse(const char *name, enum hw_state *out);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control/parts.h"
+#include "heartwheel/unseen.h"
 #include "http/json.h"
 #include "http/query.h"
 
@@ -55,6 +56,29 @@ void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_no
 	write_owner(j, c, d);
 	hw_json_uint(j, "seq", d->seq);
 	write_learned(j, m, d);
+}
+
+void hw_write_unseen(struct hw_json *j, const struct hw_control *c, const struct hw_expected_view *v)
+{
+	const struct hw_group *g = hw_monitor_expected_group(c->monitor, v);
+	hw_json_bytes(j, "id", v->id.text, v->id.len);
+	hw_json_text(j, "state", hw_state_name(HW_STATE_UNSEEN));
+	hw_json_int(j, "since_ms", v->at_ms);
+	hw_json_int(j, "last_seen_ms", 0);
+	hw_json_int(j, "timeout_ms", v->timeout_ms ? v->timeout_ms : g->timeout_ms);
+	hw_json_text(j, "timeout_from", hw_timeout_from_name(v->timeout_ms ? HW_TIMEOUT_INVENTORY : HW_TIMEOUT_GROUP));
+	hw_json_text(j, "reason", hw_reason_name(HW_REASON_NEVER_SEEN));
+	hw_json_text(j, "group", g->name);
+	hw_json_int(j, "expected_since_ms", v->since_ms);
+}
+
+uint32_t hw_unseen_after(const struct hw_control *c, const char *id, size_t len)
+{
+	const struct hw_expected *e = hw_monitor_expected(c->monitor);
+	uint32_t i = hw_expected_find(e, id, len);
+	struct hw_expected_view v =
+		i == HW_NIL ? (struct hw_expected_view){.state = HW_EXPECTED_RESTS} : hw_expected_at(e, i);
+	return v.state == HW_EXPECTED_UNSEEN ? hw_expected_unseen(e) - v.place : HW_NIL;
 }
 
 static void write_ids(struct hw_json *j, const char *name, const char *text, size_t len)
@@ -164,12 +188,33 @@ struct hw_device *hw_find_device(struct hw_control *c, struct evhttp_request *re
 	return d;
 }
 
+/* Answers the request if the device is unseen. */
+static bool serve_unseen(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_expected *e = hw_monitor_expected(c->monitor);
+	char id[HW_ID_MAX + 1];
+	int len = hw_percent_decode(rest, strlen(rest), false, id, sizeof(id));
+	uint32_t i = len < 0 ? HW_NIL : hw_expected_find(e, id, (size_t)len);
+	struct hw_json j;
+	if (i == HW_NIL || hw_expected_at(e, i).state != HW_EXPECTED_UNSEEN)
+		return false;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	if (!body)
+		return true;
+	struct hw_expected_view v = hw_expected_at(e, i);
+	hw_write_unseen(&j, c, &v);
+	hw_answer_end(req, &j, body);
+	return true;
+}
+
 void hw_serve_device(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_control *c = arg;
 	struct hw_now now = c->ops->now(c->arg);
 	struct hw_json j;
 	uint32_t index;
+	if (serve_unseen(c, req, rest))
+		return;
 	struct hw_device *d = hw_find_device(c, req, rest, &index);
 	if (!d)
 		return;

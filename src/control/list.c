@@ -23,6 +23,7 @@
 #include "control/levels.h"
 #include "control/parts.h"
 #include "control/rank.h"
+#include "heartwheel/unseen.h"
 #include "http/json.h"
 #include "http/query.h"
 
@@ -113,8 +114,8 @@ static const char *set_limit(struct list *l, const struct hw_param *p)
 static const char *set_state(struct list *l, const struct hw_param *p)
 {
 	enum hw_state s;
-	if (hw_state_parse(p->value, &s) < 0 || (s != HW_STATE_ONLINE && s != HW_STATE_OFFLINE))
-		return "'state' must be online or offline";
+	if (hw_state_parse(p->value, &s) < 0 || (s != HW_STATE_ONLINE && s != HW_STATE_OFFLINE && s != HW_STATE_UNSEEN))
+		return "'state' must be online, offline or unseen";
 	l->filter.state = (int)s;
 	return NULL;
 }
@@ -222,6 +223,14 @@ static const char *read_query(struct list *l, const char *query)
 static const char *set_begin(struct list *l)
 {
 	uint32_t index;
+	if (l->filter.state == HW_STATE_UNSEEN) {
+		if (l->level || l->order != HW_ORDER_KNOWN || l->filter.parent_len > 0)
+			return "with state=unseen the list has no 'sort', 'level' or 'parent'";
+		l->at = l->after_len ? hw_unseen_after(l->pager->c, l->after, l->after_len) : 0;
+		return l->at == HW_NIL
+		               ? "the device that 'after' names is no longer unseen: start again without 'after'"
+		               : NULL;
+	}
 	if (l->level) {
 		l->levels = hw_levels_new(l->level);
 		return l->levels ? NULL : no_memory;
@@ -327,9 +336,45 @@ static bool take(struct list *l, struct hw_now now, const struct hw_device *d)
 	return true;
 }
 
+static bool matches_unseen(const struct filter *f, const struct hw_control *c, const struct hw_expected_view *v)
+{
+	const struct hw_group *g = hw_monitor_expected_group(c->monitor, v);
+	return (f->group < 0 || hw_monitor_groups(c->monitor)->all[f->group] == g) && v->id.len >= f->prefix_len &&
+	       memcmp(v->id.text, f->prefix, f->prefix_len) == 0 && contains(f, v->id);
+}
+
+/* The unseen devices, from the last of their list to the first. So an id that is removed from the list meanwhile may
+ * bring another one a second time, but none is left out. */
+static bool unseen_go_on(struct list *l, unsigned *budget)
+{
+	const struct hw_control *c = l->pager->c;
+	const struct hw_expected *e = hw_monitor_expected(c->monitor);
+	for (uint32_t n = hw_expected_unseen(e); l->at < n; l->at++) {
+		struct hw_expected_view v = hw_expected_at(e, hw_expected_unseen_at(e, n - 1 - l->at));
+		if (*budget == 0)
+			return false;
+		--*budget;
+		if (!matches_unseen(&l->filter, c, &v))
+			continue;
+		if (l->found == l->limit) {
+			l->more = true;
+			break;
+		}
+		hw_json_open(&l->json, '{');
+		hw_write_unseen(&l->json, c, &v);
+		hw_json_close(&l->json, '}');
+		l->found++;
+		memcpy(l->last, v.id.text, v.id.len);
+		l->last_len = v.id.len;
+	}
+	return true;
+}
+
 /* Continues the list; false: the budget is used up. */
 static bool list_go_on(struct list *l, unsigned *budget)
 {
+	if (l->filter.state == HW_STATE_UNSEEN)
+		return unseen_go_on(l, budget);
 	struct hw_control *c = l->pager->c;
 	const struct hw_registry *r = hw_monitor_registry(c->monitor);
 	struct hw_now now = c->ops->now(c->arg);
@@ -352,7 +397,7 @@ static int list_end(struct list *l)
 	hw_json_close(&l->json, ']');
 	if (l->more) {
 		hw_json_bytes(&l->json, "next", l->last, l->last_len);
-		if (l->order == HW_ORDER_KNOWN)
+		if (l->order == HW_ORDER_KNOWN && l->filter.state != HW_STATE_UNSEEN)
 			remember(l->pager, l->last, l->last_len, l->last_at);
 	}
 	if (l->levels)

@@ -11,6 +11,7 @@
 #include "control/nodes.h"
 #include "control/parts.h"
 #include "heartwheel/print.h"
+#include "heartwheel/unseen.h"
 #include "http/json.h"
 #include "http/metrics.h"
 #include "http/proxy.h"
@@ -118,6 +119,7 @@ static void write_status(struct hw_json *j, const struct hw_control *c)
 	write_count(j, "devices", stands_by, online + offline);
 	write_count(j, "online", stands_by, online);
 	write_count(j, "offline", stands_by, offline);
+	write_count(j, "unseen", stands_by, hw_expected_unseen(hw_monitor_expected(c->monitor)));
 	write_unjudged(j, c, stands_by);
 	hw_json_uint(j, "suspects", stats->suspects);
 	hw_json_uint(j, "candidates", stats->suspects); /* the field's older name */
@@ -200,7 +202,8 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 {
 	static const enum hw_state states[] = {HW_STATE_ONLINE, HW_STATE_OFFLINE};
 	const struct hw_groups *groups = hw_monitor_groups(m);
-	hw_metric_family(b, "devices", "gauge", "Known devices.");
+	hw_metric_family(b, "devices", "gauge",
+	                 "Known devices, and the expected devices that were never heard (unseen).");
 	for (size_t i = 0; i < groups->n; i++) {
 		const struct hw_group_stats *s = hw_monitor_group_stats(m, i);
 		if (!shown(groups, s, i))
@@ -209,6 +212,8 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 			const char *labels[] = {"group", groups->all[i]->name, "state", hw_state_name(states[k]), NULL};
 			hw_metric_sample(b, "devices", labels, s->count[states[k]]);
 		}
+		const char *labels[] = {"group", groups->all[i]->name, "state", "unseen", NULL};
+		hw_metric_sample(b, "devices", labels, hw_monitor_unseen_of(m, i));
 	}
 	hw_metric_family(b, "unjudged", "gauge",
 	                 "Devices that are not judged: their group is not configured here or has another form, or "
@@ -306,6 +311,7 @@ static void write_groups(struct hw_json *j, const struct hw_control *c)
 		hw_json_text(j, "name", groups->all[i]->name);
 		hw_json_uint(j, "online", s->count[HW_STATE_ONLINE]);
 		hw_json_uint(j, "offline", s->count[HW_STATE_OFFLINE]);
+		hw_json_uint(j, "unseen", hw_monitor_unseen_of(c->monitor, i));
 		hw_json_int(j, "timeout_ms", groups->all[i]->timeout_ms);
 		hw_json_uint(j, "heartbeats_total", s->heartbeats);
 		hw_json_bool(j, "retired", groups->all[i]->retired);

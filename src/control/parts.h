@@ -63,6 +63,13 @@ void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct 
 /* Finds the device whose id is the rest of the path. If there is none, answers the request and returns NULL. */
 struct hw_device *hw_find_device(struct hw_control *c, struct evhttp_request *req, const char *rest, uint32_t *index);
 
+/* Writes the members of an unseen device. */
+struct hw_expected_view;
+void hw_write_unseen(struct hw_json *j, const struct hw_control *c, const struct hw_expected_view *v);
+/* Returns how many unseen devices, from the end of their list on, precede the one after this id; HW_NIL: the id is not
+ * unseen. */
+uint32_t hw_unseen_after(const struct hw_control *c, const char *id, size_t len);
+
 /* forget.c: forgets a device, or asks the node that owns it. */
 hw_http_handler hw_serve_forget;
 struct hw_asks *hw_asks_new(struct hw_control *c);

@@ -240,7 +240,7 @@ void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i,
 int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t forget = forget_ms(m, d);
-	if (hw_device_state(d) != HW_STATE_OFFLINE || forget <= 0 || m->relink.active)
+	if (hw_device_state(d) != HW_STATE_OFFLINE || forget <= 0 || m->relink.active || hw_monitor_is_expected(m, d))
 		return -1;
 	int64_t gone = d->node.place > HW_PLACE_LEVEL3 ? forget : forget - hw_monitor_due_in_ms(m, now, d);
 	return gone < 0 ? 0 : gone < forget ? gone : forget;
@@ -283,7 +283,7 @@ int64_t hw_monitor_due_in_ms(const struct hw_monitor *m, struct hw_now now, cons
 		left = left > key ? left : key; /* a device known by both is offline when both are silent */
 		return left > HW_KEY_FOREVER / 2 ? INT64_MAX : left / HW_NS_PER_MS;
 	}
-	if (d->node.place > HW_PLACE_LEVEL3)
+	if (d->node.place > HW_PLACE_LEVEL3 || hw_monitor_is_expected(m, d))
 		return INT64_MAX;
 	return (hw_tick_start((struct hw_tick){d->node.due}).ns - seen) / HW_NS_PER_MS;
 }

@@ -324,6 +324,7 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	struct hw_evidence e = {.event = HW_EVENT_DUE,
 	                        .orphaned = d->flags & HW_FLAG_PACED && hw_parent_orphaned(m, i),
 	                        .by_key = hw_monitor_is_keyed(m, d),
+	                        .expected = hw_device_state(d) == HW_STATE_OFFLINE && hw_monitor_is_expected(m, d),
 	                        .deaf = family.deaf || hw_form_is_unheard(m, d),
 	                        .late_ns = seen.ns - hw_monitor_deadline(m, now, d).ns};
 	if (!m->groups.all[d->group]->probes || !hw_probe_due(m, now, i, &e))

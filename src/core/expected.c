@@ -43,6 +43,7 @@ struct hw_expected {
 	unsigned level;
 	uint32_t split;
 	struct indices heap, unseen;
+	uint32_t unseen_of[HW_EXPECTED_GROUPS];
 	char **sources; /* owned */
 	uint32_t n_sources, last_source;
 	uint16_t round;
@@ -55,7 +56,6 @@ static void set_values(struct hw_expected *e, struct entry *x, const struct hw_e
 {
 	x->since_ms = v->since_ms;
 	x->timeout_ms = v->timeout_ms;
-	x->group = v->group;
 	x->source = source;
 	x->parents = v->has_parents;
 	x->labels = v->has_labels;
@@ -72,7 +72,10 @@ static void set_state(struct entry *x, enum hw_expected_state state, int64_t at_
 
 void hw_expected_set_group(struct hw_expected *e, uint32_t i, uint16_t group)
 {
+	bool unseen = e->all[i].state == HW_EXPECTED_UNSEEN;
+	e->unseen_of[e->all[i].group] -= unseen;
 	e->all[i].group = group;
+	e->unseen_of[group] += unseen;
 }
 
 void hw_expected_found(struct hw_expected *e, uint32_t i)
@@ -143,6 +146,7 @@ static void leave(struct hw_expected *e, uint32_t i)
 		}
 	} else if (x->state == HW_EXPECTED_UNSEEN) {
 		last = e->unseen.at[--e->unseen.n];
+		e->unseen_of[x->group]--;
 		e->unseen.at[k] = last;
 		e->all[last].place = k;
 	}
@@ -169,9 +173,11 @@ int hw_expected_set_unseen(struct hw_expected *e, uint32_t i, int64_t since_ms)
 {
 	leave(e, i);
 	int rc = append(&e->unseen, i);
-	if (rc == 0)
-		set_state(&e->all[i], HW_EXPECTED_UNSEEN, since_ms, e->unseen.n - 1);
-	return rc;
+	if (rc)
+		return rc;
+	set_state(&e->all[i], HW_EXPECTED_UNSEEN, since_ms, e->unseen.n - 1);
+	e->unseen_of[e->all[i].group]++;
+	return 0;
 }
 
 uint32_t hw_expected_first(const struct hw_expected *e, int64_t *at_ms)
@@ -185,6 +191,11 @@ uint32_t hw_expected_first(const struct hw_expected *e, int64_t *at_ms)
 uint32_t hw_expected_unseen(const struct hw_expected *e)
 {
 	return e->unseen.n;
+}
+
+uint32_t hw_expected_unseen_of(const struct hw_expected *e, uint16_t group)
+{
+	return e->unseen_of[group];
 }
 
 uint32_t hw_expected_unseen_at(const struct hw_expected *e, uint32_t k)
@@ -327,6 +338,7 @@ int hw_expected_put(struct hw_expected *e, const struct hw_expected_view *v, uin
 		return -ENOMEM;
 	}
 	set_values(e, &e->all[*i], v, source);
+	hw_expected_set_group(e, *i, v->group);
 	return 0;
 }
 
@@ -360,7 +372,8 @@ struct hw_expected_view hw_expected_at(const struct hw_expected *e, uint32_t i)
 	                                 .has_parents = x->parents,
 	                                 .has_labels = x->labels,
 	                                 .state = (enum hw_expected_state)x->state,
-	                                 .at_ms = x->at_ms};
+	                                 .at_ms = x->at_ms,
+	                                 .place = x->place};
 }
 
 bool hw_expected_is_used(const struct hw_expected *e, uint32_t i)

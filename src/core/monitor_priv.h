@@ -235,6 +235,7 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
 
 /* Called when a record was made: takes the timeout of the inventory (unseen.c). */
 void hw_unseen_added(struct hw_monitor *m, uint32_t device);
+bool hw_monitor_is_expected(const struct hw_monitor *m, const struct hw_device *d);
 
 /* Called when a device is armed, with its own timeout (0: none). The regular interval of barriers follows the
  * shortest own timeout. */

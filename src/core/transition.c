@@ -10,17 +10,15 @@
 #include <string.h>
 
 static const char *const states[] = {
-	[HW_STATE_PROVISIONAL] = "provisional",
-	[HW_STATE_ONLINE] = "online",
-	[HW_STATE_OFFLINE] = "offline",
-	[HW_STATE_FORGOTTEN] = "forgotten",
+	[HW_STATE_PROVISIONAL] = "provisional", [HW_STATE_ONLINE] = "online", [HW_STATE_OFFLINE] = "offline",
+	[HW_STATE_FORGOTTEN] = "forgotten",     [HW_STATE_UNSEEN] = "unseen",
 };
 
 static const char *const reasons[] = {
 	[HW_REASON_HEARTBEAT] = "heartbeat", [HW_REASON_TIMEOUT] = "timeout",
 	[HW_REASON_WILL] = "will",           [HW_REASON_KEYSPACE] = "keyspace",
 	[HW_REASON_OPERATOR] = "operator",   [HW_REASON_FORGET_AFTER] = "forget_after",
-	[HW_REASON_PARENT] = "parent",
+	[HW_REASON_PARENT] = "parent",       [HW_REASON_NEVER_SEEN] = "never_seen",
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

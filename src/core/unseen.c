@@ -8,17 +8,29 @@
  *
  * Cost: an id is checked when its time is due. While the monitor is blind none is checked.
  */
+#include "heartwheel/unseen.h"
 #include "arm.h"
 #include "form.h"
 #include "gate.h"
-#include "heartwheel/expected.h"
 
 #define AGAIN_MS    1000  /* until an id of another node's partition is checked again */
 #define ANSWERED_MS 10000 /* until an id that was returned is checked again, unless the driver has set its state */
 
-struct hw_expected *hw_monitor_expected(struct hw_monitor *m)
+struct hw_expected *hw_monitor_expected(const struct hw_monitor *m)
 {
 	return m->expected;
+}
+
+void hw_monitor_count_unseen(struct hw_monitor *m)
+{
+	m->stats.transitions[HW_REASON_NEVER_SEEN]++;
+}
+
+uint32_t hw_monitor_unseen_of(const struct hw_monitor *m, size_t group)
+{
+	bool first = m->groups.n_order > 0 && m->groups.order[0] == group;
+	return (m->groups.all[group]->retired ? 0 : hw_expected_unseen_of(m->expected, (uint16_t)group)) +
+	       (first ? hw_expected_unseen_of(m->expected, HW_EXPECTED_NO_GROUP) : 0);
 }
 
 static const struct hw_group *group_of(const struct hw_monitor *m, const struct hw_expected_view *v, uint16_t *k)
@@ -83,6 +95,12 @@ void hw_monitor_expect_no_more(struct hw_monitor *m, struct hw_now now, uint32_t
 	if (device != HW_NIL)
 		(void)hw_monitor_set_inventory_timeout(m, now, hw_registry_ref(m->registry, device), 0);
 	hw_expected_remove(m->expected, i);
+}
+
+bool hw_monitor_is_expected(const struct hw_monitor *m, const struct hw_device *d)
+{
+	struct hw_id id = hw_device_id(d);
+	return hw_expected_find(m->expected, id.text, id.len) != HW_NIL;
 }
 
 void hw_unseen_added(struct hw_monitor *m, uint32_t device)

@@ -83,7 +83,7 @@ static struct hw_verdict on_goodbye(const struct hw_device *d, const struct hw_e
 static struct hw_verdict on_due(const struct hw_device *d, const struct hw_evidence *e)
 {
 	if (hw_device_state(d) == HW_STATE_OFFLINE)
-		return forgotten(HW_REASON_FORGET_AFTER);
+		return e->expected ? act(HW_ACT_REARM) : forgotten(HW_REASON_FORGET_AFTER);
 	if (e->orphaned)
 		return offline(HW_REASON_PARENT, -1);
 	if (e->by_key && !has_goodbye(d))

@@ -40,6 +40,7 @@ struct hw_evidence {
 	                  * prove that it is online. PROVEN: the key kept the device online until last, and not the
 	                  * heartbeats. KEY_GONE: a key that another program writes was known for this device */
 	bool deaf;       /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
+	bool expected;   /* DUE: the inventory expects the device, so it is not forgotten by itself */
 	bool orphaned;   /* DUE: like HW_EVENT_ORPHANED, but the device had to wait for its turn */
 	bool unheard;    /* PROVEN: it is not known yet whether the whole group is silent */
 	bool key_lives;  /* PROVEN: the device's key keeps it online */

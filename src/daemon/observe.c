@@ -17,6 +17,7 @@
 #include "daemon/store/pending.h"
 #include "daemon/store/store.h"
 #include "daemon/visibility/probes.h"
+#include "heartwheel/unseen.h"
 
 static struct hw_now now_of(void *arg)
 {

@@ -11,7 +11,7 @@
 
 enum hw_inventory_kind {
 	HW_INVENTORY_SET,     /* sets the entry; an id that is expected already keeps its since_ms */
-	HW_INVENTORY_ANEW,    /* the id is expected from the `since_ms` of `entry` on; the entry stays otherwise */
+	HW_INVENTORY_RESTART, /* the id is expected from the `since_ms` of `entry` on; the entry stays otherwise */
 	HW_INVENTORY_MISSING, /* sets the entry if there is none */
 	HW_INVENTORY_REMOVE
 };
@@ -19,7 +19,7 @@ enum hw_inventory_kind {
 struct hw_inventory_item {
 	enum hw_inventory_kind kind;
 	struct hw_id id;
-	/* HW_INVENTORY_SET, _MISSING: JSON as hw_entry_print() writes it; since_ms is not 0. HW_INVENTORY_ANEW:
+	/* HW_INVENTORY_SET, _MISSING: JSON as hw_entry_print() writes it; since_ms is not 0. HW_INVENTORY_RESTART:
 	 * {"since_ms":N}. HW_INVENTORY_REMOVE: not read. */
 	struct hw_id entry;
 	const char *source; /* HW_INVENTORY_REMOVE: only if the entry has this source; NULL: whatever its source */

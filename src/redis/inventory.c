@@ -43,9 +43,9 @@ struct hw_inventory {
 struct write {
 	struct hw_redis *r;
 	hw_inventory_applied *fn;
+	hw_unseen_written *unseen_fn;
 	void *arg;
 	unsigned n;
-	bool unseen;
 };
 
 static void refused(struct hw_redis *r, const char *error)
@@ -61,33 +61,54 @@ static void refused(struct hw_redis *r, const char *error)
 	hw_refusal_log(r, &r->inventory->reported_ms, text);
 }
 
-static uint8_t result_of(struct hw_redis *r, const redisReply *e)
+static struct hw_unseen_answer unseen_answer(struct hw_redis *r, const redisReply *e)
 {
+	struct hw_unseen_answer a = {.result = HW_UNSEEN_KNOWN};
 	if (hw_call_owner_refused(r, e))
-		return HW_UNSEEN_FENCED;
-	return e->type == REDIS_REPLY_INTEGER ? (uint8_t)e->integer : HW_UNSEEN_KNOWN;
+		a.result = HW_UNSEEN_FENCED;
+	else if (e->type == REDIS_REPLY_INTEGER)
+		a.result = (enum hw_unseen_result)e->integer;
+	else if (e->type == REDIS_REPLY_STATUS && hw_stream_id_parse(e->str, e->len, &a.at) == 0)
+		a.result = HW_UNSEEN_ADDED;
+	return a;
+}
+
+/* Returns the rc for the caller. */
+static int check_answer(struct hw_redis *r, const redisReply *reply, unsigned n)
+{
+	if (!reply)
+		return -ENOTCONN;
+	hw_redis_link_got(&r->link);
+	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == n)
+		return 0;
+	const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer";
+	refused(r, error);
+	return hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT ? -EAGAIN : -EIO;
 }
 
 static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct write *w = arg;
-	struct hw_redis *r = w->r;
 	const redisReply *reply = answer;
-	uint8_t results[HW_INVENTORY_ITEMS];
-	int rc = reply ? 0 : -ENOTCONN;
+	uint8_t results[HW_INVENTORY_ITEMS] = {0};
+	int rc = check_answer(w->r, reply, w->n);
 	(void)ac;
-	if (reply) {
-		hw_redis_link_got(&r->link);
-		if (reply->type == REDIS_REPLY_ARRAY && reply->elements == w->n) {
-			for (unsigned i = 0; i < w->n; i++)
-				results[i] = result_of(r, reply->element[i]);
-		} else {
-			const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer";
-			rc = hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT ? -EAGAIN : -EIO;
-			refused(r, error);
-		}
-	}
+	for (unsigned i = 0; rc == 0 && i < w->n; i++)
+		results[i] = (uint8_t)reply->element[i]->integer;
 	w->fn(w->arg, rc, results, w->n);
+	free(w);
+}
+
+static void on_unseen_written(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct write *w = arg;
+	const redisReply *reply = answer;
+	struct hw_unseen_answer answers[HW_UNSEEN_ITEMS];
+	int rc = check_answer(w->r, reply, w->n);
+	(void)ac;
+	for (unsigned i = 0; rc == 0 && i < w->n; i++)
+		answers[i] = unseen_answer(w->r, reply->element[i]);
+	w->unseen_fn(w->arg, rc, answers, w->n);
 	free(w);
 }
 
@@ -103,14 +124,14 @@ static void begin_call(struct hw_redis *r, struct hw_eval *e, struct hw_now now,
 	hw_eval_put_text(e, HW_AT_INVENTORY_SOURCE, source);
 }
 
-static int send_call(struct hw_redis *r, enum hw_script script, struct hw_eval *e, unsigned n, hw_inventory_applied *fn,
-                     void *arg)
+static int send_call(struct hw_redis *r, enum hw_script script, struct hw_eval *e, const struct write *call)
 {
 	struct write *w = malloc(sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	*w = (struct write){.r = r, .fn = fn, .arg = arg, .n = n};
-	int rc = hw_scripts_call(&r->scripts, script, e, on_written, w);
+	*w = *call;
+	int rc =
+		hw_scripts_call(&r->scripts, script, e, script == HW_SCRIPT_UNSEEN ? on_unseen_written : on_written, w);
 	if (rc)
 		free(w);
 	return rc;
@@ -161,7 +182,7 @@ int hw_redis_inventory_apply(struct hw_redis *r, struct hw_now now, const char *
 		hw_eval_put_text(e, HW_AT_EXPECT_GROUP, groups[i]);
 		hw_eval_put_int(e, HW_AT_EXPECT_UNSEEN, it->unseen_ms);
 	}
-	return send_call(r, HW_SCRIPT_INVENTORY, e, n, fn, arg);
+	return send_call(r, HW_SCRIPT_INVENTORY, e, &(struct write){.r = r, .fn = fn, .arg = arg, .n = n});
 }
 
 int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unseen_item *items, unsigned n,
@@ -186,7 +207,7 @@ int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unsee
 		added++;
 	}
 	hw_call_owner_end(r);
-	return send_call(r, HW_SCRIPT_UNSEEN, e, n, fn, arg);
+	return send_call(r, HW_SCRIPT_UNSEEN, e, &(struct write){.r = r, .unseen_fn = fn, .arg = arg, .n = n});
 }
 
 static void on_any(redisAsyncContext *ac, void *answer, void *arg)
@@ -356,7 +377,8 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 	free(q);
 }
 
-static void read_ids(struct hw_inventory *v, const char *ids, size_t len)
+/* Reads the entries of at most HW_INVENTORY_ITEMS ids of the list. Returns how many of its bytes they take. */
+static size_t read_some(struct hw_inventory *v, const char *ids, size_t len)
 {
 	const char *argv[2 + HW_INVENTORY_ITEMS] = {"HMGET", v->r->keys.expected};
 	size_t lens[2 + HW_INVENTORY_ITEMS] = {5, strlen(v->r->keys.expected)}, at = 0;
@@ -366,16 +388,28 @@ static void read_ids(struct hw_inventory *v, const char *ids, size_t len)
 		argv[argc] = id.text;
 		lens[argc++] = id.len;
 	}
-	struct asked *q = argc > 2 ? malloc(sizeof(*q) + len) : NULL;
+	if (at > len)
+		at = len;
+	struct asked *q = argc > 2 ? malloc(sizeof(*q) + at) : NULL;
 	if (!q)
-		return;
+		return at;
 	q->r = v->r;
-	q->len = len;
-	memcpy(q->ids, ids, len);
+	q->len = at;
+	memcpy(q->ids, ids, at);
 	if (hw_redis_link_command(&v->r->link, on_values, q, argc, argv, lens) == 0)
 		v->waiting++;
 	else
 		free(q);
+	return at;
+}
+
+static void read_ids(struct hw_inventory *v, const char *ids, size_t len)
+{
+	while (len > 0) {
+		size_t n = read_some(v, ids, len);
+		ids += n;
+		len -= n;
+	}
 }
 
 static void take_entry(struct hw_inventory *v, const redisReply *entry)

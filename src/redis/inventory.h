@@ -34,8 +34,13 @@ struct hw_unseen_item {
 	const char *group;
 };
 
-/* As hw_inventory_applied; results: enum hw_unseen_result. */
-typedef void hw_unseen_written(void *arg, int rc, const uint8_t *results, unsigned n);
+struct hw_unseen_answer {
+	enum hw_unseen_result result;
+	struct hw_stream_id at; /* HW_UNSEEN_ADDED: of its entry in device:events */
+};
+
+/* As hw_inventory_applied. */
+typedef void hw_unseen_written(void *arg, int rc, const struct hw_unseen_answer *answers, unsigned n);
 
 /* Calls at most HW_UNSEEN_ITEMS ids unseen that this node owns. As hw_redis_inventory_apply(). */
 int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unseen_item *items, unsigned n,

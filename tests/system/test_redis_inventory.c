@@ -17,6 +17,7 @@ static struct {
 	char entry[HW_INVENTORY_ITEMS + 10][200]; /* the last values, as "ID JSON" */
 	unsigned n_entries, unseen;
 	int64_t unseen_ms;
+	struct hw_stream_id at;
 } got;
 
 static void on_reading(void *arg)
@@ -79,6 +80,18 @@ static void on_applied(void *arg, int rc, const uint8_t *results, unsigned n)
 		memcpy(got.results, results, n);
 }
 
+static void on_unseen_answers(void *arg, int rc, const struct hw_unseen_answer *answers, unsigned n)
+{
+	(void)arg;
+	got.calls++;
+	got.rc = rc;
+	got.n = n;
+	for (unsigned i = 0; rc == 0 && i < n; i++)
+		got.results[i] = (uint8_t)answers[i].result;
+	if (rc == 0)
+		got.at = answers[0].at;
+}
+
 static bool is_answered(struct rig *rig)
 {
 	(void)rig;
@@ -121,9 +134,9 @@ START_TEST(an_entry_is_set_once)
 	                  HW_INVENTORY_CHANGED);
 	EXPECT_ENTRY("a", "{\"name\":\"B\",\"source\":\"pumps.csv\",\"since_ms\":5}");
 	ck_assert_uint_eq(apply(HW_INVENTORY_MISSING, "a", "{\"since_ms\":9}"), HW_INVENTORY_SAME);
-	ck_assert_uint_eq(apply(HW_INVENTORY_ANEW, "a", "{\"since_ms\":77}"), HW_INVENTORY_CHANGED);
+	ck_assert_uint_eq(apply(HW_INVENTORY_RESTART, "a", "{\"since_ms\":77}"), HW_INVENTORY_CHANGED);
 	EXPECT_ENTRY("a", "{\"name\":\"B\",\"source\":\"pumps.csv\",\"since_ms\":77}");
-	ck_assert_uint_eq(apply(HW_INVENTORY_ANEW, "b", "{\"since_ms\":77}"), HW_INVENTORY_SAME);
+	ck_assert_uint_eq(apply(HW_INVENTORY_RESTART, "b", "{\"since_ms\":77}"), HW_INVENTORY_SAME);
 	ck_assert_int_eq(rig_number(g, "XLEN device:inventory"), 3);
 }
 END_TEST
@@ -131,7 +144,7 @@ END_TEST
 START_TEST(an_entry_is_removed)
 {
 	const char *trap = "{\"name\":\"\\\"source\\\":\\\"x\\\",\\\"since_ms\\\":1}\",\"labels\":{\"source\":\"x\"},"
-	                   "\"source\":\"y\",\"since_ms\":5}";
+			   "\"source\":\"y\",\"since_ms\":5}";
 	ck_assert_uint_eq(apply(HW_INVENTORY_SET, "a", trap), HW_INVENTORY_ADDED);
 	ck_assert_uint_eq(apply(HW_INVENTORY_REMOVE, "a", "x"), HW_INVENTORY_ABSENT);
 	ck_assert_uint_eq(apply(HW_INVENTORY_REMOVE, "b", NULL), HW_INVENTORY_ABSENT);
@@ -188,7 +201,7 @@ static void call_unseen(const char *id)
 {
 	struct hw_unseen_item it = {{id, strlen(id)}, "plain"};
 	got.calls = 0;
-	ck_assert_int_eq(hw_redis_unseen(g->r, rig_now(), &it, 1, on_applied, NULL), 0);
+	ck_assert_int_eq(hw_redis_unseen(g->r, rig_now(), &it, 1, on_unseen_answers, NULL), 0);
 	rig_until(g, is_answered, IDLE_MS);
 	ck_assert_int_eq(got.rc, 0);
 }
@@ -206,6 +219,7 @@ START_TEST(an_id_is_unseen_once)
 	ck_assert_uint_eq(got.results[0], HW_UNSEEN_UNEXPECTED);
 	call_unseen("a");
 	ck_assert_uint_eq(got.results[0], HW_UNSEEN_ADDED);
+	ck_assert_uint_gt(got.at.ms, 1000);
 	call_unseen("a");
 	ck_assert_uint_eq(got.results[0], HW_UNSEEN_KNOWN);
 	ck_assert_int_eq(rig_number(g, "XLEN device:events"), 1);
@@ -243,7 +257,7 @@ START_TEST(fenced)
 	ck_assert_int_eq(rig_number(g, "ZCARD device:unseen"), 1);
 	g->epoch[hw_partition_of("b", 1)] = 0;
 	struct hw_unseen_item it = {{"b", 1}, "plain"};
-	ck_assert_int_eq(hw_redis_unseen(g->r, rig_now(), &it, 1, on_applied, NULL), -ESTALE);
+	ck_assert_int_eq(hw_redis_unseen(g->r, rig_now(), &it, 1, on_unseen_answers, NULL), -ESTALE);
 }
 END_TEST
 

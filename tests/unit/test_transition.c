@@ -11,19 +11,18 @@ static const struct {
 	enum hw_state state;
 	const char *name;
 } states[] = {
-	{HW_STATE_PROVISIONAL, "provisional"},
-	{HW_STATE_ONLINE, "online"},
-	{HW_STATE_OFFLINE, "offline"},
-	{HW_STATE_FORGOTTEN, "forgotten"},
+	{HW_STATE_PROVISIONAL, "provisional"}, {HW_STATE_ONLINE, "online"}, {HW_STATE_OFFLINE, "offline"},
+	{HW_STATE_FORGOTTEN, "forgotten"},     {HW_STATE_UNSEEN, "unseen"},
 };
 
 static const struct {
 	enum hw_reason reason;
 	const char *name;
 } reasons[] = {
-	{HW_REASON_HEARTBEAT, "heartbeat"}, {HW_REASON_TIMEOUT, "timeout"},   {HW_REASON_WILL, "will"},
-	{HW_REASON_KEYSPACE, "keyspace"},   {HW_REASON_OPERATOR, "operator"}, {HW_REASON_FORGET_AFTER, "forget_after"},
-	{HW_REASON_PARENT, "parent"},
+	{HW_REASON_HEARTBEAT, "heartbeat"}, {HW_REASON_TIMEOUT, "timeout"},
+	{HW_REASON_WILL, "will"},           {HW_REASON_KEYSPACE, "keyspace"},
+	{HW_REASON_OPERATOR, "operator"},   {HW_REASON_FORGET_AFTER, "forget_after"},
+	{HW_REASON_PARENT, "parent"},       {HW_REASON_NEVER_SEEN, "never_seen"},
 };
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
@@ -57,8 +56,8 @@ START_TEST(strangers)
 	}
 	ck_assert_int_eq(state, HW_STATE_OFFLINE);
 	ck_assert_int_eq(reason, HW_REASON_WILL);
-	ck_assert_str_eq(hw_state_name((enum hw_state)4), "unknown");
-	ck_assert_str_eq(hw_reason_name((enum hw_reason)7), "unknown");
+	ck_assert_str_eq(hw_state_name((enum hw_state)5), "unknown");
+	ck_assert_str_eq(hw_reason_name((enum hw_reason)8), "unknown");
 }
 END_TEST
 

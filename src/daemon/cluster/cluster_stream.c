@@ -44,6 +44,10 @@ static void reap(struct hw_app *a, const struct hw_event *e)
 
 static void put_in(struct hw_app *a, struct hw_now now, struct hw_event *e)
 {
+	if (e->state == HW_STATE_UNSEEN) { /* device:inventory names it too */
+		hw_control_event(a->control, e);
+		return;
+	}
 	e->form = hw_app_cluster_form(a, e->node, e->node_len, e->group, e->group_len);
 	bool hearsay = a->keyspace && hw_monitor_is_hearsay(a->monitor, e);
 	int rc = hw_monitor_stream(a->monitor, now, e);

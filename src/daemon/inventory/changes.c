@@ -22,9 +22,9 @@ struct hw_inventory_answer {
 	uint8_t results[HW_INVENTORY_ITEMS];
 };
 
-/* An id that is to be expected anew. */
-struct hw_inventory_anew {
-	struct hw_inventory_anew *next;
+/* An id that is to be expected again. */
+struct hw_inventory_restart {
+	struct hw_inventory_restart *next;
 	struct hw_app *a;
 	int64_t since_ms;
 	bool in_flight;
@@ -105,7 +105,7 @@ void hw_inventory_drop_answers(struct hw_app *a)
 		w->fn(w->arg, -ENOTCONN, NULL, w->n);
 		free(w);
 	}
-	for (struct hw_inventory_anew *w = a->inventory->anew, *next; w; w = next) {
+	for (struct hw_inventory_restart *w = a->inventory->restarts, *next; w; w = next) {
 		next = w->next;
 		free(w);
 	}
@@ -126,38 +126,38 @@ int hw_app_inventory_apply(struct hw_app *a, const char *source, const struct hw
 	return hw_redis_inventory_apply(a->redis, hw_app_now(), source, items, groups, n, fn, arg);
 }
 
-/* --- expected anew ---------------------------------------------------------------- */
+/* --- expected again ---------------------------------------------------------------- */
 
-static void on_anew(void *arg, int rc, const uint8_t *results, unsigned n)
+static void on_restarted(void *arg, int rc, const uint8_t *results, unsigned n)
 {
-	struct hw_inventory_anew *w = arg;
-	struct hw_inventory_anew **at = &w->a->inventory->anew;
+	struct hw_inventory_restart *w = arg;
+	struct hw_inventory_restart **at = &w->a->inventory->restarts;
 	(void)results, (void)n;
 	w->in_flight = false;
 	if (rc)
-		return; /* hw_inventory_try_anew() repeats it */
+		return; /* hw_inventory_retry_restarts() repeats it */
 	while (*at != w)
 		at = &(*at)->next;
 	*at = w->next;
 	free(w);
 }
 
-static void write_anew(struct hw_inventory_anew *w)
+static void write_restart(struct hw_inventory_restart *w)
 {
 	char json[64];
 	size_t len = hw_print(json, sizeof(json), "{\"since_ms\":%" PRId64 "}", w->since_ms);
-	struct hw_inventory_item it = {.kind = HW_INVENTORY_ANEW, .id = {w->id, w->len}, .entry = {json, len}};
-	w->in_flight = hw_app_inventory_apply(w->a, "", &it, 1, on_anew, w) == 0;
+	struct hw_inventory_item it = {.kind = HW_INVENTORY_RESTART, .id = {w->id, w->len}, .entry = {json, len}};
+	w->in_flight = hw_app_inventory_apply(w->a, "", &it, 1, on_restarted, w) == 0;
 }
 
-void hw_inventory_try_anew(struct hw_app *a)
+void hw_inventory_retry_restarts(struct hw_app *a)
 {
-	for (struct hw_inventory_anew *w = a->inventory->anew; w; w = w->next)
+	for (struct hw_inventory_restart *w = a->inventory->restarts; w; w = w->next)
 		if (!w->in_flight)
-			write_anew(w);
+			write_restart(w);
 }
 
-void hw_inventory_expect_anew(struct hw_app *a, struct hw_id id, int64_t since_ms)
+void hw_inventory_restart(struct hw_app *a, struct hw_id id, int64_t since_ms)
 {
 	struct hw_expected *e = hw_monitor_expected(a->monitor);
 	struct hw_entry entry;
@@ -172,14 +172,14 @@ void hw_inventory_expect_anew(struct hw_app *a, struct hw_id id, int64_t since_m
 		hw_inventory_file_flush(a);
 		return;
 	}
-	struct hw_inventory_anew *w = calloc(1, sizeof(*w));
+	struct hw_inventory_restart *w = calloc(1, sizeof(*w));
 	if (!w)
 		return; /* then the id is unseen a moment after it was forgotten */
 	w->a = a;
 	w->since_ms = since_ms;
 	w->len = id.len;
 	memcpy(w->id, id.text, id.len);
-	w->next = a->inventory->anew;
-	a->inventory->anew = w;
-	write_anew(w);
+	w->next = a->inventory->restarts;
+	a->inventory->restarts = w;
+	write_restart(w);
 }

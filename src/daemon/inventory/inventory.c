@@ -71,7 +71,7 @@ static void put(struct hw_app *a, struct hw_id id, struct hw_entry *entry)
 	char json[HW_ENTRY_JSON_MAX];
 	struct hw_expected_view v = view_of(a, id, entry, json);
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
-	bool anew = i != HW_NIL && hw_expected_at(table(a), i).since_ms != v.since_ms;
+	bool again = i != HW_NIL && hw_expected_at(table(a), i).since_ms != v.since_ms;
 	int rc = hw_expected_put(table(a), &v, &i);
 	if (rc) {
 		hw_log_limited(a->log, HW_LIMIT_INVENTORY, HW_LOG_ERROR,
@@ -79,7 +79,7 @@ static void put(struct hw_app *a, struct hw_id id, struct hw_entry *entry)
 		               rc == -ENOSPC ? "there are too many sources" : strerror(-rc));
 		return;
 	}
-	if (anew)
+	if (again)
 		hw_expected_rest(table(a), i);
 	hw_monitor_expect(a->monitor, hw_app_now(), i);
 }
@@ -300,22 +300,45 @@ struct unseen_call {
 
 static void call_unseen(struct hw_app *a, struct hw_now now);
 
-static void is_unseen(struct hw_app *a, struct hw_id id, int64_t at_ms, bool added)
+/* Passes the transition to the clients of the event stream. With several nodes, each node reads it from the stream. */
+static void publish_unseen(struct hw_app *a, struct hw_id id, const char *group, int64_t at_ms, struct hw_stream_id at)
+{
+	struct hw_event e = {.at = at,
+	                     .id = id.text,
+	                     .id_len = id.len,
+	                     .group = group,
+	                     .group_len = strlen(group),
+	                     .node = a->start->node_id,
+	                     .node_len = strlen(a->start->node_id),
+	                     .state = HW_STATE_UNSEEN,
+	                     .reason = HW_REASON_NEVER_SEEN,
+	                     .time_ms = at_ms,
+	                     .timeout_ms = -1,
+	                     .wait_ms = -1,
+	                     .seq = (uint64_t)at_ms};
+	if (a->start->cluster_mode != HW_CLUSTER_MIRROR)
+		hw_control_event(a->control, &e);
+}
+
+/* `at`: of the new entry in device:events; NULL: there is no new one. */
+static void is_unseen(struct hw_app *a, struct hw_id id, int64_t at_ms, const struct hw_stream_id *at)
 {
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
 	if (i == HW_NIL || hw_monitor_is_known(a->monitor, id))
 		return;
 	(void)hw_expected_set_unseen(table(a), i, at_ms);
-	if (!added)
+	if (!at)
 		return;
+	hw_monitor_count_unseen(a->monitor);
 	struct hw_expected_view v = hw_expected_at(table(a), i);
 	hw_log_limited(a->log, HW_LIMIT_UNSEEN, HW_LOG_NOTICE,
 	               "device '%.*s' of group %s is expected and was never heard: it is unseen; %u devices are unseen",
 	               (int)id.len, id.text, hw_monitor_expected_group(a->monitor, &v)->name,
 	               hw_expected_unseen(table(a)));
+	publish_unseen(a, id, hw_monitor_expected_group(a->monitor, &v)->name, at_ms, *at);
 }
 
-static void on_unseen_written(void *arg, int rc, const uint8_t *results, unsigned n)
+static void on_unseen_written(void *arg, int rc, const struct hw_unseen_answer *answers, unsigned n)
 {
 	struct unseen_call *c = arg;
 	struct hw_app *a = c->a;
@@ -323,9 +346,9 @@ static void on_unseen_written(void *arg, int rc, const uint8_t *results, unsigne
 	for (unsigned k = 0; rc == 0 && k < n; k++) {
 		struct hw_id id = {c->ids[k].text, c->ids[k].len};
 		uint32_t i = hw_expected_find(table(a), id.text, id.len);
-		if (results[k] == HW_UNSEEN_ADDED || results[k] == HW_UNSEEN_KNOWN)
-			is_unseen(a, id, c->at_ms, results[k] == HW_UNSEEN_ADDED);
-		else if (results[k] == HW_UNSEEN_HAS_STATE && i != HW_NIL)
+		if (answers[k].result == HW_UNSEEN_ADDED || answers[k].result == HW_UNSEEN_KNOWN)
+			is_unseen(a, id, c->at_ms, answers[k].result == HW_UNSEEN_ADDED ? &answers[k].at : NULL);
+		else if (answers[k].result == HW_UNSEEN_HAS_STATE && i != HW_NIL)
 			(void)hw_expected_wait(table(a), i, c->at_ms + STORED_AGAIN_MS);
 	}
 	free(c);
@@ -375,10 +398,8 @@ static void call_unseen(struct hw_app *a, struct hw_now now)
 		v->unseen_calls++;
 		if (a->redis)
 			continue;
-		uint8_t results[HW_UNSEEN_ITEMS];
-		memset(results, HW_UNSEEN_ADDED, sizeof(results));
 		for (unsigned k = 0; k < c->n; k++) {
-			is_unseen(a, items[k].id, now.wall_ms, true);
+			is_unseen(a, items[k].id, now.wall_ms, &(struct hw_stream_id){0});
 			hw_inventory_file_write(a, items[k].id);
 		}
 		hw_inventory_file_flush(a);
@@ -397,7 +418,7 @@ void hw_app_inventory_state(struct hw_app *a, struct hw_id id, enum hw_state sta
 	bool ours = hw_monitor_owns_partition(a->monitor, hw_partition_of(id.text, id.len));
 	if (state == HW_STATE_FORGOTTEN) {
 		if (ours && !a->life.stopping)
-			hw_inventory_expect_anew(a, id, hw_app_now().wall_ms);
+			hw_inventory_restart(a, id, hw_app_now().wall_ms);
 		return;
 	}
 	hw_expected_rest(table(a), i);
@@ -421,7 +442,7 @@ bool hw_app_inventory_is_ready(const struct hw_app *a)
 void hw_app_inventory_tick(struct hw_app *a, struct hw_now now)
 {
 	struct hw_app_inventory *v = a->inventory;
-	hw_inventory_try_anew(a);
+	hw_inventory_retry_restarts(a);
 	if (v->rewrites && !v->rewriting)
 		hw_inventory_work(a);
 	call_unseen(a, now);

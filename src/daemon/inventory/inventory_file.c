@@ -2,7 +2,7 @@
 /*
  * The file that keeps the inventory with store = memory: a JSON object a line, {"id":ID,"unseen_ms":N, and the members
  * of the entry}, or {"id":ID,"removed":true}. Changes are appended, and the last line of an id counts. The start writes
- * the file anew, in another file that is renamed. A line that was cut off by the end of a process is left out.
+ * the whole file again, as another file that is renamed. A line that was cut off by the end of a process is left out.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -5,12 +5,12 @@
 
 #include <stdio.h>
 
-#include "heartwheel/expected.h"
+#include "heartwheel/unseen.h"
 #include "inventory.h"
 
 struct event;
 struct hw_inventory_answer;
-struct hw_inventory_anew;
+struct hw_inventory_restart;
 
 /* The file of store = memory: a JSON object a line, of which the last of an id counts. */
 struct hw_inventory_file {
@@ -30,7 +30,7 @@ struct hw_app_inventory {
 	uint32_t missing_at, group_at, rewrite_at, rewrite_next;
 	unsigned unseen_calls;                                   /* in flight */
 	struct hw_inventory_answer *first_answer, **last_answer; /* owned (changes.c) */
-	struct hw_inventory_anew *anew;                          /* owned (changes.c) */
+	struct hw_inventory_restart *restarts;                   /* owned (changes.c) */
 	struct hw_inventory_file file;
 };
 
@@ -47,8 +47,8 @@ void hw_inventory_work(struct hw_app *a);
 void hw_inventory_give_answers(struct hw_app *a);
 void hw_inventory_drop_answers(struct hw_app *a);
 /* The id is expected from `since_ms` on, because its device was forgotten. Written as soon as Redis can be reached. */
-void hw_inventory_expect_anew(struct hw_app *a, struct hw_id id, int64_t since_ms);
-void hw_inventory_try_anew(struct hw_app *a);
+void hw_inventory_restart(struct hw_app *a, struct hw_id id, int64_t since_ms);
+void hw_inventory_retry_restarts(struct hw_app *a);
 
 /* inventory_file.c. Each returns 0 or -errno, after logging. */
 int hw_inventory_file_open(struct hw_app *a, const char *path);

@@ -7,7 +7,7 @@
 --
 -- The kinds of items:
 --   'S'  sets the entry (JSON that ends with its since_ms). If the id is expected, its stored since_ms stays.
---   'A'  sets the since_ms of `entry` in the stored entry: the id is expected anew, and is not unseen.
+--   'A'  sets the since_ms of `entry` in the stored entry: the id is expected again, and is not unseen.
 --   'N'  sets the entry if there is none; `unseen`: since when the id is unseen, or '0'.
 --   'R'  removes the entry; `entry`: only if the entry has this source, or ''.
 --

@@ -9,7 +9,7 @@
 -- has no state hash. It is then added to device:unseen, with one entry in device:events. This happens once, over
 -- restarts, take-overs and repeated calls. The ids that were added are named to the followers of device:inventory.
 --
--- The answer has one element per item. 1: added. 0: it is unseen already. 2: it has a state hash. 3: it is not expected.
+-- The answer has one element per item. A status: added, and this is the id of its entry in device:events. 0: it is unseen already. 2: it has a state hash. 3: it is not expected.
 -- 'EPOCH ...': the fencing token is too old, and nothing was done.
 
 include tokens
@@ -31,15 +31,15 @@ local function item(i, id, group, state)
 	if redis.call('EXISTS', state) == 1 then
 		redis.call('ZREM', KEYS[INVENTORIED.unseen], id)
 		return 2
-	elseif redis.call('HEXISTS', KEYS[INVENTORIED.expected], id) == 0 then
+	elseif not redis.call('HGET', KEYS[INVENTORIED.expected], id) then
 		return 3
 	elseif redis.call('ZADD', KEYS[INVENTORIED.unseen], 'NX', NOW, id) == 0 then
 		return 0
 	end
-	redis.call('XADD', KEYS[INVENTORIED.events], 'MAXLEN', '~', ARGV[INVENTORY.events_max], '*', 'id', id, 'state', 'unseen', 'reason', 'never_seen',
+	local at = redis.call('XADD', KEYS[INVENTORIED.events], 'MAXLEN', '~', ARGV[INVENTORY.events_max], '*', 'id', id, 'state', 'unseen', 'reason', 'never_seen',
 		'time_ms', NOW, 'last_seen_ms', '0', 'group', group, 'node', ARGV[INVENTORY.node], 'seq', NOW, unpack(epoch))
 	added[#added + 1] = id
-	return 1
+	return redis.status_reply(at)
 end
 
 local a, k = INVENTORY.next, INVENTORIED.next

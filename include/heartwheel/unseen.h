@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HEARTWHEEL_UNSEEN_H
+#define HEARTWHEEL_UNSEEN_H
+
+#include "heartwheel/expected.h"
+#include "heartwheel/monitor.h"
+
+/*
+ * The expected devices (expected.h). The driver fills the table, and calls hw_monitor_expect() after each change of an
+ * entry, and hw_monitor_expect_no_more() in place of hw_expected_remove(). The entry's timeout is then in force for its
+ * device, the device is not forgotten by itself, and an id without a device is checked when its group's first_within is
+ * over.
+ *
+ * hw_monitor_next_unseen(): returns the next id that this node calls unseen; false: there is none now, or *budget is
+ * used up. The driver then sets the id's state: unseen, or resting. Without an answer the id is returned again after
+ * ten seconds. Call it about once a second, and only while the store and its inventory are read and followed.
+ */
+
+struct hw_expected *hw_monitor_expected(const struct hw_monitor *m);
+/* The number of unseen devices of a group. */
+uint32_t hw_monitor_unseen_of(const struct hw_monitor *m, size_t group);
+void hw_monitor_expect(struct hw_monitor *m, struct hw_now now, uint32_t i);
+void hw_monitor_expect_no_more(struct hw_monitor *m, struct hw_now now, uint32_t i);
+/* Called when an id was found unseen, once: counts it as a transition. */
+void hw_monitor_count_unseen(struct hw_monitor *m);
+bool hw_monitor_next_unseen(struct hw_monitor *m, struct hw_now now, unsigned *budget, uint32_t *i);
+/* Whether there is a device of this id that is not forgotten. */
+bool hw_monitor_is_known(const struct hw_monitor *m, struct hw_id id);
+/* The group whose first_within counts for an entry: the one that it names, else the first of the file. */
+const struct hw_group *hw_monitor_expected_group(const struct hw_monitor *m, const struct hw_expected_view *v);
+
+#endif

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""Expected devices that were never heard: each is unseen once, over restarts, kills, take-overs and an emptied Redis."""
+import json
+import os
+import random
+import sys
+import time
+
+import pytest
+
+from hw_build import SRC
+from hw_env import NO_STALL, NO_STANDSTILL
+from hw_wait import pass_time, throughout, wait_until
+
+sys.path.append(os.path.join(SRC, "tests", "system", "faults"))
+from shim import Shim  # noqa: E402
+from test_nodes_mirror import Pair  # noqa: E402
+from test_stream import Events  # noqa: E402
+
+CALM = {"monitor": NO_STALL, "mqtt": NO_STANDSTILL}
+
+
+def expect(env, *ids, **entry):
+    """The inventory as another node would write it."""
+    since = entry.pop("since_ms", int(time.time() * 1000))
+    pipe = env.redis.pipeline(transaction=True)
+    for i in ids:
+        pipe.hset(env.key("expected"), i, json.dumps({**entry, "since_ms": since}, separators=(",", ":")))
+    pipe.xadd(env.key("inventory"), {"ids": "\n".join(ids), "source": entry.get("source", "")})
+    pipe.execute()
+
+
+def unexpect(env, *ids):
+    env.redis.hdel(env.key("expected"), *ids)
+    env.redis.xadd(env.key("inventory"), {"ids": "\n".join(ids), "source": ""})
+
+
+def unseen(d, query=""):
+    return sorted(x["id"] for x in d.get("/v1/devices?state=unseen" + (query or "&limit=1000")).json()["devices"])
+
+
+def in_redis(env):
+    return sorted(env.redis.zrange(env.key("unseen"), 0, -1))
+
+
+def wait_unseen(env, d, ids, timeout=15):
+    wait_until(lambda: unseen(d) == sorted(ids) and in_redis(env) == sorted(ids), timeout, "%d devices to be unseen" % len(ids))
+
+
+def group(env, first_within="1s", **keys):
+    return {"group": {"first_within": first_within, **keys}}
+
+
+def test_unseen_once(env):
+    d = env.daemon(timeout="1s", **group(env), **CALM)
+    env.beat("heard")
+    wait_until(lambda: d.state("heard") == "online")
+    begun = time.time()
+    expect(env, "never", "heard", "later", name="Pump 7")
+    wait_unseen(env, d, ["later", "never"])
+    assert time.time() - begun >= 0.9
+    assert env.edges("never") == [("unseen", "never_seen")]
+    entry = env.events("never")[0]
+    assert entry["last_seen_ms"] == "0" and entry["group"] == "default" and entry["seq"] == entry["time_ms"]
+    assert env.redis.exists(env.key("state", "never")) == 0
+    assert d.status()["unseen"] == 2 and d.status()["devices"] == 1
+    assert d.metrics().get("devices", group="default", state="unseen") == 2
+    assert d.device("never")["state"] == "unseen" and d.device("never")["reason"] == "never_seen"
+    assert unseen(d, "&prefix=l") == ["later"] and unseen(d, "&search=EVE") == ["never"]
+    first = d.get("/v1/devices?state=unseen&limit=1").json()
+    second = d.get("/v1/devices?state=unseen&limit=1&after=" + first["next"]).json()
+    assert sorted(x["devices"][0]["id"] for x in (first, second)) == ["later", "never"] and "next" not in second
+    assert d.get("/v1/devices?state=unseen&sort=id").status == 400
+    env.beat("later")
+    wait_unseen(env, d, ["never"])
+    assert env.edges("later") == [("unseen", "never_seen"), ("online", "heartbeat")]
+    d.stop()
+    d.start()
+    wait_until(lambda: unseen(d) == ["never"])
+    throughout(lambda: env.edges("never") == [("unseen", "never_seen")], 2.5)
+    unexpect(env, "never")
+    wait_until(lambda: unseen(d) == [])
+
+
+def test_events_reach_the_clients(env):
+    d = env.daemon(timeout="1s", **group(env), **CALM)
+    stream = Events(d)
+    expect(env, "never")
+    wait_until(lambda: stream.of("never") == ["unseen"])
+    env.beat("never")
+    wait_until(lambda: stream.of("never") == ["unseen", "online"])
+    assert [x["id"] for x in stream.events] == [at for at, _ in env.redis.xrange(env.key("events"))]
+    stream.close()
+
+
+def test_first_within(env):
+    """0: never; at least the device's timeout; a reload applies at once; the group of the entry counts."""
+    groups = [("a", {"heartbeat": env.root + "/a/{id}/up", "status": "", "timeout": "1s", "first_within": "0"}),
+              ("b", {"heartbeat": env.root + "/b/{id}/up", "status": "", "timeout": "1s", "first_within": "1s"})]
+    d = env.daemon(groups=groups, **CALM)
+    expect(env, "a1")
+    expect(env, "b1", group="b")
+    expect(env, "b2", group="b", timeout_ms=3600000)
+    wait_unseen(env, d, ["b1"])
+    assert env.events("b1")[0]["group"] == "b"
+    throughout(lambda: unseen(d) == ["b1"], 2)
+    d.edit("first_within = 0", "first_within = 1s")
+    assert d.ctl("reload").returncode == 0
+    wait_unseen(env, d, ["a1", "b1"])
+
+
+def test_forgotten_is_expected_anew(env):
+    d = env.daemon(timeout="1s", **group(env, "3s"), **CALM)
+    expect(env, "a", name="A")
+    before = json.loads(env.redis.hget(env.key("expected"), "a"))["since_ms"]
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "offline", 10)
+    throughout(lambda: in_redis(env) == [], 3)
+    forgotten = time.time()
+    assert d.forget("a").status == 204
+    wait_until(lambda: json.loads(env.redis.hget(env.key("expected"), "a"))["since_ms"] > before)
+    assert json.loads(env.redis.hget(env.key("expected"), "a"))["name"] == "A"
+    wait_unseen(env, d, ["a"])
+    assert time.time() - forgotten >= 2.9
+    assert [s for s, _ in env.edges("a")] == ["online", "offline", "forgotten", "unseen"]
+
+
+def test_expected_devices_are_kept(env):
+    """forget_once_after and forget_after do not apply to an expected device."""
+    d = env.daemon(timeout="500ms", monitor={**NO_STALL, "forget_once_after": "1s", "forget_after": "1s"}, mqtt=NO_STANDSTILL)
+    expect(env, "a")
+    wait_until(lambda: d.get("/metrics") and True)
+    env.beat("a")
+    env.beat("b")
+    wait_until(lambda: d.state("b") is None and env.edges("b") and env.edges("b")[-1][0] == "forgotten", 20)
+    throughout(lambda: d.state("a") == "offline", 3)
+    unexpect(env, "a")
+    wait_until(lambda: d.state("a") is None, 20, "a to be forgotten once it is not expected any more")
+
+
+def test_timeout_of_the_inventory(env):
+    d = env.daemon(timeout="1h", **CALM)
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    expect(env, "a", timeout_ms=1000)
+    wait_until(lambda: d.state("a") == "offline", 10, "the shorter timeout to be in force")
+    assert d.device("a")["timeout_ms"] == 1000 and d.device("a")["timeout_from"] == "inventory"
+    expect(env, "b", timeout_ms=1500)
+    pass_time(0.5)
+    env.beat("b")
+    wait_until(lambda: d.state("b") == "offline", 10)
+    assert d.device("b")["timeout_ms"] == 1500
+    unexpect(env, "a", "b")
+    wait_until(lambda: d.device("a")["timeout_from"] == "group")
+
+
+def test_an_emptied_redis(env):
+    """Entries and unseen ids are written again, without an event."""
+    env.own_redis()
+    d = env.daemon(timeout="1s", **group(env), **CALM)
+    expect(env, "a", "b", name="N")
+    wait_unseen(env, d, ["a", "b"])
+    scores = env.redis.zrange(env.key("unseen"), 0, -1, withscores=True)
+    pass_time(1.5)  # the sight record is written each second
+    env.redis.flushall()
+    wait_until(lambda: in_redis(env) == ["a", "b"] and env.redis.hlen(env.key("expected")) == 2, 20)
+    assert env.redis.zrange(env.key("unseen"), 0, -1, withscores=True) == scores
+    throughout(lambda: env.events("a") == [] and unseen(d) == ["a", "b"], 3)
+    expect(env, "c")
+    wait_unseen(env, d, ["a", "b", "c"])
+
+
+def test_blind_and_clock(env):
+    """A step of the wall clock alone makes no device unseen before the monitor has seen for the timeout."""
+    shim = Shim(env.own_dir("shim"))
+    d = env.daemon(timeout="4s", env=shim.env, **group(env, "1h"), **CALM)
+    begun = time.monotonic()
+    expect(env, "a")
+    shim.step_wall(86400)
+    throughout(lambda: in_redis(env) == [], max(0.1, 2.5 - (time.monotonic() - begun)))
+    wait_unseen(env, d, ["a"])
+    assert len(env.edges("a")) == 1
+
+
+def test_kills(env):
+    """heartwheeld is killed again and again around the times at which devices become unseen."""
+    rng = random.Random(int(os.environ.get("HW_SEED", "7")))
+    d = env.daemon(timeout="300ms", **group(env, "1s"), **CALM)
+    ids = ["d%d" % i for i in range(300)]
+    for k in range(6):
+        expect(env, *ids[50 * k:50 * k + 50])
+        pass_time(0.8 + rng.random())
+        d.kill()
+        d.start(seeing=False)
+    wait_unseen(env, d, ids, 40)
+    pass_time(1)
+    assert sorted(e["id"] for e in env.events()) == sorted(ids)
+
+
+def test_several_nodes(env):
+    """Each device is unseen once, whoever owns it, also if the owner is killed at that moment."""
+    pair = Pair(env, timeout="1s", **{"group": {"first_within": "2s"}, "mqtt": NO_STANDSTILL})
+    a, b = pair.nodes
+    ids = ["d%d" % i for i in range(400)]
+    expect(env, *ids)
+    pass_time(1.9)
+    a.kill()
+    wait_unseen(env, b, ids, 40)
+    assert b.status()["unseen"] == 400
+    a.start(seeing=False)
+    a.wait_seeing()
+    wait_until(lambda: unseen(a, "&limit=1000") == sorted(ids), 20)
+    pair.wait_settled(pair.nodes, 40)
+    for i in ids[:20]:
+        env.beat(i)
+    for d in pair.nodes:
+        wait_until(lambda: unseen(d, "&limit=1000") == sorted(ids[20:]), 20)
+    wait_until(lambda: in_redis(env) == sorted(ids[20:]))
+    assert all(len(env.events(i)) == (2 if k < 20 else 1) for k, i in enumerate(ids))
+
+
+def lines(path):
+    return [json.loads(l) for l in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_memory(env, how):
+    """store = memory: the inventory and what is unseen are in a file."""
+    path = env.dir / "inventory.ndjson"
+    since = int(time.time() * 1000)
+    path.write_text("".join(json.dumps(x) + "\n" for x in [
+        {"id": "a", "name": "old", "since_ms": 5}, {"id": "b", "since_ms": since}, {"id": "gone", "since_ms": 5},
+        {"id": "a", "name": "A", "since_ms": since}, {"id": "gone", "removed": True}]) + '{"id":"cut')
+    d = env.daemon(timeout="1s", store={"type": "memory"}, monitor={**NO_STALL, "inventory": path}, mqtt=NO_STANDSTILL,
+                   **group(env))
+    assert "inventory.ndjson:6: not an entry of the inventory" in d.log()
+    assert [x["id"] for x in lines(path)] == ["a", "b"] and lines(path)[0]["name"] == "A"
+    wait_until(lambda: unseen(d) == ["a", "b"])
+    wait_until(lambda: sum("unseen_ms" in x for x in lines(path)) == 2)
+    at = d.device("a")["since_ms"]
+    env.beat("b")
+    wait_until(lambda: unseen(d) == ["a"])
+    getattr(d, how)()
+    d.start()
+    assert unseen(d) == ["a"] and d.device("a")["since_ms"] == at
+    assert [x.get("unseen_ms") for x in lines(path)] == [at, None]
+    throughout(lambda: d.log().count("it is unseen") <= 2, 2)
