@@ -82,6 +82,13 @@ static bool is_own(const struct decider *d, const uint32_t *tokens, unsigned lev
 	return hw_keymap_get(&d->own, hw_levels_key(tokens, level + 1, UINT32_C(1) << level));
 }
 
+/* Whether the inner value has the outer one in it, such as kitchen/kitchen_door. */
+static bool repeats(const struct hw_levels *l, uint32_t outer, uint32_t inner)
+{
+	const struct hw_level *a = &l->all[outer], *b = &l->all[inner];
+	return memmem(b->text, b->len, a->text, a->len) != NULL;
+}
+
 /* Decides whether the wildcard `inner` is a device of its own, not a part of the device at `outer`. *unique: each of
  * its values has one outer value. */
 static bool is_inner_device(const struct decider *d, uint32_t template, unsigned outer, unsigned inner, bool *unique)
@@ -109,7 +116,7 @@ static bool is_inner_device(const struct decider *d, uint32_t template, unsigned
 	if (out.words)
 		return true;
 	if (*unique)
-		return n_in > n_out;
+		return n_in > n_out || (n_in == n_out && !repeats(&f->levels, rep[outer], rep[inner]));
 	if (part || own)
 		return false;
 	return n_in > n_out || d->together[template] < 0.5F;
@@ -314,9 +321,10 @@ static int join_sites(struct hw_finding *f)
 	int rc = 0;
 	for (uint32_t i = 0; i < f->n_places && rc == 0; i++) {
 		struct hw_find_place *p = &f->places[i];
-		for (unsigned k = 0; k < p->last && rc == 0 && p->joins == i; k++) {
+		/* not the first level: a filter that begins with a wildcard would take topics of others */
+		for (unsigned k = 1; k < p->last && rc == 0 && p->joins == i; k++) {
 			uint32_t low = p->low | UINT32_C(1) << k;
-			if ((p->low >> k & 1) || (low & 1 && low == (UINT32_C(2) << p->last) - 1))
+			if (p->low >> k & 1)
 				continue;
 			uint32_t *at = hw_keymap_put(&known, place_key(f, p, low));
 			rc = at ? 0 : -ENOMEM;

@@ -170,6 +170,44 @@ static int round_once(struct finder *f, uint32_t *wild, bool *changed)
 	return rc ? rc : join_equal(f, wild);
 }
 
+#define PAIRS_LEAST 3
+
+/* Finds two levels that differ together, as in a/gw-1/n-1 and a/gw-2/n-2: no topic is equal but for one of them. For
+ * topics that have no template otherwise. */
+static int pair_levels(struct finder *f, uint32_t *wild)
+{
+	struct hw_templates *o = f->out;
+	struct hw_keymap pairs = {.limit = KEYS_MAX};
+	for (unsigned round = 0; round < 2; round++)
+		for (size_t i = 0; i < o->n; i++) {
+			const struct hw_template *t = &o->all[i];
+			const uint32_t *tokens = hw_levels_of(f->levels, t->topic);
+			uint32_t best = PAIRS_LEAST - 1;
+			if (round == 1)
+				wild[i] = t->wild;
+			for (unsigned a = 0; a < t->levels && !t->wild; a++)
+				for (unsigned b = a + 1; b < t->levels && f->levels->all[tokens[a]].digit; b++) {
+					uint32_t both = UINT32_C(1) << a | UINT32_C(1) << b;
+					if (!f->levels->all[tokens[b]].digit)
+						continue;
+					uint64_t key = key_of(f, t, both) ^ both;
+					uint32_t *at = round == 0 ? hw_keymap_put(&pairs, key) : NULL;
+					if (round == 0 && !at && pairs.n < KEYS_MAX) {
+						hw_keymap_fini(&pairs);
+						return -ENOMEM;
+					}
+					if (at)
+						++*at;
+					if (round == 1 && hw_keymap_get(&pairs, key) > best) {
+						best = hw_keymap_get(&pairs, key);
+						wild[i] = both;
+					}
+				}
+		}
+	hw_keymap_fini(&pairs);
+	return join_equal(f, wild);
+}
+
 /* Lists the sets of wildcards of the templates with `levels` levels, those with the most wildcards first. */
 static size_t list_masks(const struct hw_templates *o, unsigned levels, uint32_t masks[MASKS_MAX])
 {
@@ -263,6 +301,10 @@ int hw_templates_init(struct hw_templates *out, const struct hw_levels *l, const
 		if (rc == 0)
 			rc = join_covered(&f, wild);
 	}
+	if (rc == 0)
+		rc = pair_levels(&f, wild);
+	if (rc == 0)
+		rc = join_covered(&f, wild);
 	hw_keymap_fini(&f.keys);
 	free(f.values);
 	free(wild);

@@ -129,6 +129,19 @@ START_TEST(test_gateways_with_unique_ids)
 }
 END_TEST
 
+/* One device at each gateway, and parts that are named after their device. */
+START_TEST(test_levels_that_differ_together)
+{
+	for (int i = 0; i < 6; i++) {
+		beat("x", "radio/gw-%d/node-%d/up", i, 100 + i);
+		beat("3", "lab/box%d/box%d_door/state", i, i);
+	}
+	found();
+	ck_assert_msg(strstr(written, "heartbeat = radio/+/{id}/up\n") != NULL, "%s", written);
+	ck_assert_msg(strstr(written, "heartbeat = lab/{id}/+/state\n") != NULL, "%s", written);
+}
+END_TEST
+
 START_TEST(test_parts_of_a_device)
 {
 	for (int i = 0; i < 20; i++)
@@ -359,6 +372,7 @@ int main(void)
 	tcase_add_test(all, test_one_convention);
 	tcase_add_test(all, test_sites_with_the_same_ids);
 	tcase_add_test(all, test_gateways_with_unique_ids);
+	tcase_add_test(all, test_levels_that_differ_together);
 	tcase_add_test(all, test_parts_of_a_device);
 	tcase_add_test(all, test_rooms_and_what_they_measure);
 	tcase_add_test(all, test_nothing_is_invented);
