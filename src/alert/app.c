@@ -13,6 +13,7 @@
 #include "alert/api/api.h"
 #include "alert/follow/follow.h"
 #include "alert/follow/watch.h"
+#include "alert/memory/fleet.h"
 #include "alert/state/commit.h"
 #include "alert/state/loader.h"
 #include "alert/state/outbox.h"
@@ -78,7 +79,7 @@ void hw_alert_unusable(struct hw_alert_app *a, enum hw_alert_unusable kind, cons
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	hw_log_limited(a->log, HW_ALERT_LIMIT_UNUSABLE, HW_LOG_WARNING, "Redis: %s", text);
+	hw_log_limited(a->log, HW_ALERT_LIMIT_UNUSABLE, HW_LOG_WARNING, "%s%s", a->fleet ? "" : "Redis: ", text);
 }
 
 void hw_alert_schedule_turn(struct hw_alert_app *a)
@@ -292,6 +293,8 @@ void hw_alert_app_tick(struct hw_alert_app *a)
 	hw_alert_holder_tick(a->holder);
 	hw_alert_follow_tick(a->follow);
 	hw_alert_watch_tick(a->watch);
+	if (a->fleet)
+		hw_alert_fleet_tick(a->fleet);
 	hw_alert_commit_tick(a->commit);
 	hw_alert_api_tick(a->api);
 	hw_alert_schedule_turn(a);
@@ -320,7 +323,10 @@ int hw_alert_app_start(struct hw_alert_app *a)
 	if (rc)
 		return rc;
 	a->store = hw_alert_store_new(a);
-	a->holder = a->store ? hw_alert_holder_new(a) : NULL;
+	if (!a->store)
+		return a->conf->store == HW_STORE_MEMORY ? -ENODATA : -ENOMEM;
+	struct hw_keys *keys = hw_alert_store_keys(a->store);
+	a->holder = hw_alert_holder_new(a);
 	a->follow = a->holder ? hw_alert_follow_new(a) : NULL;
 	a->watch = a->follow ? hw_alert_watch_new(a) : NULL;
 	a->loader = a->watch ? hw_alert_loader_new(a) : NULL;
@@ -328,7 +334,8 @@ int hw_alert_app_start(struct hw_alert_app *a)
 	a->outbox = a->commit ? hw_alert_outbox_new(a) : NULL;
 	a->turn = a->outbox ? hw_alert_turn_new(a) : NULL;
 	a->api = a->turn ? hw_alert_api_new(a) : NULL;
-	return a->api ? 0 : -ENOMEM;
+	a->fleet = a->api && keys ? hw_alert_fleet_new(a, keys) : NULL;
+	return a->api && !keys == !a->fleet ? 0 : -ENOMEM;
 }
 
 void hw_alert_app_fini(struct hw_alert_app *a)
@@ -342,6 +349,7 @@ void hw_alert_app_fini(struct hw_alert_app *a)
 	hw_alert_commit_free(a->commit);
 	hw_alert_outbox_free(a->outbox);
 	hw_alert_loader_free(a->loader);
+	hw_alert_fleet_free(a->fleet);
 	hw_alert_watch_free(a->watch);
 	hw_alert_follow_free(a->follow);
 	hw_alert_holder_free(a->holder);

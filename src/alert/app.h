@@ -37,6 +37,7 @@ enum hw_alert_limit {
 
 struct hw_alert_api;
 struct hw_alert_commit;
+struct hw_alert_fleet;
 struct hw_alert_follow;
 struct hw_alert_loader;
 struct hw_alert_outbox;
@@ -60,6 +61,7 @@ struct hw_alert_app {
 	struct hw_alert_holder *holder;
 	struct hw_alert_follow *follow;
 	struct hw_alert_watch *watch;
+	struct hw_alert_fleet *fleet; /* NULL: the monitors write to Redis */
 	struct hw_alert_loader *loader;
 	struct hw_alert_commit *commit;
 	struct hw_alert_outbox *outbox;

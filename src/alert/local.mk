@@ -16,4 +16,5 @@ heartwheel_alert_LDADD = $(ALERT_LIBS) $(HTTP_LIBS) $(RUN_LIBS) $(CONF_LIBS) $(C
 
 include src/alert/api/local.mk
 include src/alert/follow/local.mk
+include src/alert/memory/local.mk
 include src/alert/state/local.mk

@@ -75,7 +75,8 @@ static void on_tick(void *arg)
 	hw_http_tick(&a->http);
 	hw_alert_app_tick(a);
 	if (!hw_alert_store_is_up(a->store))
-		snprintf(text, sizeof(text), "STATUS=Redis is away");
+		snprintf(text, sizeof(text), "STATUS=%s",
+		         a->fleet ? "waits for heartwheeld or its state file" : "Redis is away");
 	else if (a->engine)
 		snprintf(text, sizeof(text), "STATUS=%llu open incidents",
 		         (unsigned long long)hw_incidents_count(a->engine).open);
@@ -134,7 +135,7 @@ static int serve(void *conf, struct hw_daemon *d)
 		hw_alert_app_lint(&a);
 		hw_daemon_ready(d);
 		rc = hw_loop_run(&a.loop);
-	} else if (!d->log.failed) {
+	} else if (!d->log.failed && rc != -ENODATA) { /* ENODATA: the reason is logged */
 		hw_log(a.log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
 	}
 	bool failed = rc || a.failed;

@@ -120,8 +120,6 @@ static void judge(struct hw_conf_draft *d)
 	judge_notify(d, c);
 	hw_conf_draft_require(d, c->flap_start == 0 || c->flap_end < c->flap_start, "alert", "flap_end", "flap_start",
 	                      "must be less than flap_start, or flapping never ends");
-	hw_conf_draft_require(d, c->store == HW_STORE_REDIS, "store", "type", "type",
-	                      "heartwheel-alert keeps the incidents in Redis: set redis");
 }
 
 /* --- warnings ----------------------------------------------------------------------------------------------------- */
@@ -206,10 +204,13 @@ static const struct hw_conf_option options[] = {
 	{"alert", "keep", HW_CONF_DURATION, AT(keep_ms), .min = HW_CONF_HOUR, .max = 3650 * HW_CONF_DAY, .dflt = "30d", .live = true},
 	{"alert", "socket", HW_CONF_PATH, AT(socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/alert.sock"},
 	{"alert", "socket_group", HW_CONF_WORD, AT(socket_group), .max = 32, .dflt = ""},
+	{"alert", "state_file", HW_CONF_PATH, AT(state_file), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "/var/lib/heartwheel/alert.json"},
 	{"alert", "pid_file", HW_CONF_PATH, AT(pid_file), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "/run/heartwheel/heartwheel-alert.pid"},
 	{"alert", "user", HW_CONF_WORD, AT(user), .max = 32, .dflt = "heartwheel"},
 	{"alert", "log", HW_CONF_LOG, AT(log), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "syslog"},
 	{"alert", "log_level", HW_CONF_ENUM, AT(log_level), .choices = hw_log_levels, .dflt = "info"},
+
+	{"http", "socket", HW_CONF_PATH, AT(monitor_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/control.sock", .borrowed = true},
 
 	HW_CONF_STORE_ROWS(struct hw_alert_settings, store),
 
@@ -356,6 +357,7 @@ int hw_alert_plan(struct hw_alert_plan *p, const struct hw_alert_settings *c)
 	                                       .flap_end = (unsigned)c->flap_end,
 	                                       .flap_half_ms = c->flap_half_ms,
 	                                       .blind_after_ms = c->blind_after_ms,
+	                                       .no_redis = c->store == HW_STORE_MEMORY,
 	                                       .max_incidents = HW_ALERT_INCIDENTS_MAX,
 	                                       .receivers = p->engine_receivers,
 	                                       .n_receivers = p->n_receivers,

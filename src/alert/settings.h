@@ -34,8 +34,9 @@ struct hw_alert_settings {
 	struct hw_receiver_settings *receivers;
 	size_t n_receivers;
 
-	char *node_id;     /* of [monitor] */
-	char *task_prefix; /* [tasks] key_prefix */
+	char *node_id;                     /* of [monitor] */
+	char *task_prefix;                 /* [tasks] key_prefix */
+	char *state_file, *monitor_socket; /* for [store] type = memory; monitor_socket: [http] socket */
 	int store;
 	struct hw_conf_redis redis;
 	struct hw_notify_settings notify;

@@ -55,9 +55,6 @@ void hw_conf_free(void *conf);
  * report a value that does not fit the machine. */
 unsigned hw_conf_line(const void *conf, const char *section, const char *key);
 
-/* Whether the file has this section. It may be a section of another program that reads the file. */
-bool hw_conf_has_section(const void *conf, const char *section);
-
 /* Prints an error about a value that does not fit the machine to stderr, in the form of struct hw_conf_errors.
  * `path` is the configuration file. */
 void hw_conf_report_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,

@@ -167,14 +167,6 @@ void hw_conf_print_foreign(const void *conf, FILE *out)
 			        head->sections[i]);
 }
 
-bool hw_conf_has_section(const void *conf, const char *section)
-{
-	for (size_t i = 0; hw_conf_family[i].section; i++)
-		if (strcmp(hw_conf_family[i].section, section) == 0)
-			return ((const struct hw_conf_head *)conf)->sections[i] != 0;
-	return false;
-}
-
 void hw_conf_report_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,
                           ...)
 {

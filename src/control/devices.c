@@ -144,6 +144,20 @@ void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct 
 	write_event_parents(j, e);
 }
 
+void hw_write_parent_ids(struct hw_json *j, const struct hw_monitor *m, const struct hw_device *d)
+{
+	struct hw_parent_view v[HW_PARENTS_MAX];
+	unsigned n = hw_monitor_parents(m, d, v), known = 0;
+	for (unsigned k = 0; k < n; k++)
+		known += v[k].known;
+	if (known == 0)
+		return;
+	hw_json_open_member(j, "parents", '[');
+	for (unsigned k = 0; k < n; k++)
+		hw_json_item_bytes(j, v[k].id.text, v[k].id.len);
+	hw_json_close(j, ']');
+}
+
 /* Writes what only the answer about a single device contains: its report, and its place in the wheel. */
 static void write_details(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d,
                           uint32_t index)

@@ -291,6 +291,7 @@ static void write_one(struct list *l, struct hw_now now, const struct hw_device 
 {
 	hw_json_open(&l->json, '{');
 	hw_write_device(&l->json, l->pager->c, now, d);
+	hw_write_parent_ids(&l->json, l->pager->c->monitor, d);
 	hw_json_close(&l->json, '}');
 	l->found++;
 }

@@ -58,6 +58,8 @@ hw_http_handler hw_serve_device;
 bool hw_device_visible(const struct hw_device *d);
 /* Writes the members of a device. */
 void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_now now, const struct hw_device *d);
+/* Writes `parents`, the ids of the device's parents, if one of them is known. */
+void hw_write_parent_ids(struct hw_json *j, const struct hw_monitor *m, const struct hw_device *d);
 /* Writes the members of a device as of a transition. */
 void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e);
 /* Finds the device whose id is the rest of the path. If there is none, answers the request and returns NULL. */

@@ -112,18 +112,9 @@ static void on_lint(void *arg, const struct hw_settings_group *g, const char *te
 	fprintf(stderr, "%s:%u: section 'group %s': warning: %s\n", path, g->line, g->name, text);
 }
 
-static void warn_store(const char *path, const struct hw_settings *c)
-{
-	if (c->store == HW_STORE_MEMORY && (hw_conf_has_section(c, "notify") || hw_conf_has_section(c, "receiver")))
-		hw_conf_report_wrong(c, path, "store", "type",
-		                     "warning: with memory nobody is notified: heartwheel-alert sends what [notify] "
-		                     "and [receiver NAME] name, and needs Redis");
-}
-
 static void warn(const char *path, const void *conf)
 {
 	warn_listen(path, conf);
-	warn_store(path, conf);
 	hw_lint(conf, on_lint, (void *)(uintptr_t)path);
 }
 

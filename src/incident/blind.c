@@ -129,7 +129,7 @@ static int64_t not_renewed_since(const struct hw_incidents *e)
 void hw_blind_step(struct hw_incidents *e)
 {
 	follow(e, &e->blind_monitor, not_renewed_since(e), NULL, "monitor");
-	follow(e, &e->blind_redis, e->redis_at, NULL, "redis");
+	follow(e, &e->blind_redis, e->redis_at, NULL, e->conf.no_redis ? "state" : "redis");
 	for (struct hw_incident_group *g = e->all_groups; g; g = g->next)
 		follow(e, &g->deaf, g->deaf_at, g, "deaf");
 }

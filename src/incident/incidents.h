@@ -133,6 +133,7 @@ struct hw_incidents_conf {
 	unsigned flap_start, flap_end; /* flap_start 0: off */
 	int64_t flap_half_ms;
 	int64_t blind_after_ms; /* 0: off */
+	bool no_redis;          /* the state is in a file */
 	size_t max_incidents;   /* open ones; after that each group's devices share one */
 	hw_window_clock *clock; /* NULL: hw_window_libc() */
 	uint64_t seed;          /* of the random characters of ids */

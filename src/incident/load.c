@@ -30,7 +30,7 @@ static void attach(struct hw_incidents *e, struct hw_incident *i)
 		i->group->deaf = i;
 		i->group->deaf_at = i->since_ms;
 	} else if (i->kind == HW_INCIDENT_BLIND && i->cause) {
-		bool redis = strcmp(i->cause, "redis") == 0;
+		bool redis = strcmp(i->cause, "redis") == 0 || strcmp(i->cause, "state") == 0;
 		*(redis ? &e->blind_redis : &e->blind_monitor) = i;
 	}
 }

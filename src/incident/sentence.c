@@ -189,6 +189,8 @@ static void write_blind(struct text *t, const struct hw_incident_view *v, hw_win
 		add(t, "no message of group %s was received", v->group ? v->group : "?");
 	else if (strcmp(cause, "redis") == 0)
 		add(t, "Redis did not answer");
+	else if (strcmp(cause, "state") == 0)
+		add(t, "heartwheel-alert could not store its state");
 	else
 		add(t, "no monitor reported");
 	add_span(t, v, clock);

@@ -18,6 +18,7 @@
 #include "link/sentinel.h"
 
 static void start(struct hw_redis_link *l);
+static void ready(struct hw_redis_link *l);
 static void greet(struct hw_redis_link *l);
 
 static int64_t mono_ms(void)
@@ -64,6 +65,8 @@ static void drop(struct hw_redis_link *l)
 	l->resolve = NULL;
 	if (ac)
 		redisAsyncFree(ac);
+	if (l->conf.local)
+		l->conf.local->close(l->conf.local->arg);
 	l->in_flight = 0;
 }
 
@@ -205,10 +208,21 @@ static void look_up(struct hw_redis_link *l)
 		unreachable(l, "cannot start to resolve the host name");
 }
 
+static void open_local(struct hw_redis_link *l)
+{
+	const char *why = l->conf.local->open(l->conf.local->arg);
+	if (why)
+		hw_redis_link_fail(l, why);
+	else
+		ready(l);
+}
+
 static void start(struct hw_redis_link *l)
 {
 	l->unarmed = false; /* The connection is being opened now, so the next tick must not open it again. */
-	if (is_local(l) || l->address < l->n_addresses) {
+	if (l->conf.local) {
+		open_local(l);
+	} else if (is_local(l) || l->address < l->n_addresses) {
 		connect_to(l);
 	} else if (!l->follow || l->named) {
 		l->named = false;
@@ -448,6 +462,9 @@ static int sent(struct hw_redis_link *l, int rc, const redisCallback *last)
 
 int hw_redis_link_send(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len)
 {
+	if (l->conf.local)
+		return l->state == HW_LINK_READY ? l->conf.local->send(l->conf.local->arg, fn, arg, command, len)
+		                                 : -ENOTCONN;
 	if (!l->ac || l->state < HW_LINK_GREETING)
 		return -ENOTCONN;
 	if (!hw_hooks_can_send(l->ac))
@@ -456,9 +473,22 @@ int hw_redis_link_send(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, 
 	return sent(l, redisAsyncFormattedCommand(l->ac, fn, arg, command, len), last);
 }
 
+static int send_local(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,
+                      const size_t *len)
+{
+	char *command = NULL;
+	long long n = redisFormatCommandArgv(&command, argc, argv, len);
+	int rc = n < 0 ? -ENOMEM : hw_redis_link_send(l, fn, arg, command, (size_t)n);
+	if (command)
+		redisFreeCommand(command);
+	return rc;
+}
+
 int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,
                           const size_t *len)
 {
+	if (l->conf.local)
+		return send_local(l, fn, arg, argc, argv, len);
 	if (!l->ac || l->state < HW_LINK_GREETING)
 		return -ENOTCONN;
 	if (!hw_hooks_can_send(l->ac))
@@ -504,7 +534,7 @@ int hw_redis_link_init(struct hw_redis_link *l, struct event_base *base, const s
 	l->turn = event_new(base, -1, 0, on_turn, l);
 	l->retry = event_new(base, -1, 0, on_retry, l);
 	l->alive = event_new(base, -1, 0, on_alive, l);
-	bool asked_for = hw_redis_address_is_asked_for(&conf->at);
+	bool asked_for = !conf->local && hw_redis_address_is_asked_for(&conf->at);
 	if (asked_for)
 		l->follow = hw_follow_new(base, conf->at.sentinels, conf->at.master, &follow_ops, l);
 	struct timeval now = {0, 0};

@@ -50,11 +50,23 @@ enum hw_redis_link_state {
 	HW_LINK_READY
 };
 
+/* Carries out the commands in the place of a server. */
+struct hw_redis_local {
+	void *arg;
+	/* Returns why no commands can be carried out; NULL: they can. */
+	const char *(*open)(void *arg);
+	/* Takes a command in the wire format. `fn` is called later, with a NULL context. Returns 0 or -ENOMEM. */
+	int (*send)(void *arg, redisCallbackFn *fn, void *fn_arg, const char *command, size_t len);
+	/* Calls the waiting callbacks with NULL. */
+	void (*close)(void *arg);
+};
+
 struct hw_redis_link_conf {
-	struct hw_redis_address at; /* borrowed texts, never NULL */
-	uint64_t seed;              /* of the random jitter */
-	bool proves;                /* the link becomes ready only after a reply to PING */
-	bool subscriber;            /* no PING may be sent: the owner checks the connection */
+	struct hw_redis_address at;         /* borrowed texts, never NULL */
+	const struct hw_redis_local *local; /* borrowed; NULL: connect to Redis at `at` */
+	uint64_t seed;                      /* of the random jitter */
+	bool proves;                        /* the link becomes ready only after a reply to PING */
+	bool subscriber;                    /* no PING may be sent: the owner checks the connection */
 };
 
 struct hw_redis_link_ops {

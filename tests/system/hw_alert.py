@@ -16,20 +16,26 @@ _numbers = itertools.count(1)
 
 
 class Alert(Program):
-    """One instance. `options`: the keys of [alert]; `receivers` and `silences`: {name: {key: value}}."""
+    """One instance. `options`: the keys of [alert]; `receivers` and `silences`: {name: {key: value}}. `memory`: the socket of a
+    heartwheeld without Redis."""
 
     name, program = "heartwheel-alert", HEARTWHEEL_ALERT
 
-    def __init__(self, env, node=None, receivers=None, silences=None, redis=None, notify=None, **options):
+    def __init__(self, env, node=None, receivers=None, silences=None, redis=None, notify=None, memory=None,
+                 **options):
         super().__init__(env.own_dir("ha"))
         self.env, self.socket = env, self.dir / "a.sock"
         self.node = node or env.node
+        self.state_file = self.dir / "alert.json"
         self.sections = [
             ("monitor", {"node_id": self.node}),
             ("redis", {"host": "127.0.0.1", "port": env.redis_server.port, "key_prefix": env.prefix, **(redis or {})}),
             ("tasks", {"key_prefix": "t%d:task:" % env.number}),
             ("alert", {"socket": self.socket, "pid_file": self.pid_file, "user": "", "log": "stderr", "log_level": "debug",
                        **options})]
+        if memory:
+            self.sections += [("store", {"type": "memory"}), ("http", {"socket": memory})]
+            self.sections[3][1].setdefault("state_file", self.state_file)
         self.sections += [("notify", notify)] if notify else []
         self.sections += [("receiver " + n, keys) for n, keys in (receivers or {}).items()]
         self.sections += [("silence " + n, keys) for n, keys in (silences or {}).items()]

@@ -180,3 +180,8 @@ tests_system_alert_small_commits_LDADD = $(heartwheel_alert_LDADD)
 tests_system_alert_small_commits_CPPFLAGS = $(AM_CPPFLAGS) -DHW_ALERT_ITEMS_MAX=50
 noinst_PROGRAMS += tests/system/send_messages
 tests_system_send_messages_LDADD = $(SEND_LIBS) $(CORE_LIBS)
+# The keys of heartwheel-alert in memory, without the daemon.
+noinst_PROGRAMS += tests/system/alert_keys
+tests_system_alert_keys_SOURCES = tests/system/alert_keys.c $(alert_keys)
+nodist_tests_system_alert_keys_SOURCES = $(nodist_heartwheel_alert_SOURCES)
+tests_system_alert_keys_LDADD = $(LINK_LIBS) $(HTTP_LIBS) $(CORE_LIBS)

@@ -6,14 +6,15 @@ import time
 
 import pytest
 
+from hw_alert import HEARTWHEEL_ALERT
 from hw_build import HEARTWHEELD, SRC
 from hw_daemon import render
 from hw_env import short
 from hw_wait import throughout, wait_until, wait_within
 
 
-def check(path, *args):
-    return subprocess.run([str(HEARTWHEELD), "-t", "-c", str(path), *args], capture_output=True, text=True, timeout=20,
+def check(path, *args, program=HEARTWHEELD):
+    return subprocess.run([str(program), "-t", "-c", str(path), *args], capture_output=True, text=True, timeout=20,
                           stdin=subprocess.DEVNULL)
 
 
@@ -170,12 +171,12 @@ def test_a_listen_that_is_not_loopback_is_warned_of(env, address, warned):
     assert warned or r.stderr == ""
 
 
-@pytest.mark.parametrize("section, store, warned", [("[notify]\nexec = /bin/true", "memory", True), ("[receiver ops]\ntype = exec", "memory", True),
-                                                    ("[receiver ops]\ntype = exec", "redis", False), ("[http]", "memory", False)])
-def test_notifications_without_redis_are_warned_of(env, section, store, warned):
-    path, r = check_text(env, "[monitor]\nuser =\n[store]\ntype = %s\n%s\n" % (store, section))
-    assert r.returncode == 0 and r.stdout == "%s: ok\n" % path
-    assert r.stderr.startswith("%s:4: key 'type': warning: with memory nobody is notified" % path) is warned and bool(r.stderr) is warned, r.stderr
+@pytest.mark.parametrize("program", [HEARTWHEELD, HEARTWHEEL_ALERT])
+def test_notifications_need_no_redis(env, program):
+    path = env.dir / "alert.conf"
+    path.write_text("[monitor]\nuser =\n[store]\ntype = memory\n[alert]\nuser =\nstate_file = %s/s.json\n[notify]\nexec = /bin/true\n" % env.dir)
+    r = check(path, program=program)
+    assert r.returncode == 0 and r.stdout == "%s: ok\n" % path and r.stderr == "", r.stderr
 
 
 def test_every_value_in_force_is_printed(env):

@@ -29,7 +29,7 @@ static const char *why_not(const struct hw_alert_app *a, char *buf, size_t cap)
 {
 	const char *why = hw_alert_store_why(a->store), *other = hw_alert_holder_other(a->holder);
 	if (!hw_alert_store_is_up(a->store))
-		snprintf(buf, cap, "Redis: %.500s", *why ? why : "connecting");
+		snprintf(buf, cap, "%s%.500s", a->fleet ? "" : "Redis: ", *why ? why : "connecting");
 	else if (*other)
 		snprintf(buf, cap, "this instance stands by: heartwheel-alert on '%s' works", other);
 	else if (!a->engine && a->load_fails > 0)
@@ -73,7 +73,8 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 	hw_json_text(&j, "version", HW_VERSION);
 	hw_json_text(&j, "node", a->conf->node_id);
 	hw_json_int(&j, "uptime_s", (hw_clock_mono().ns / HW_NS_PER_MS - a->started_ms) / 1000);
-	hw_json_text(&j, "redis", hw_alert_store_is_up(a->store) ? "up" : hw_alert_store_why(a->store));
+	const char *up = a->fleet ? "off" : "up";
+	hw_json_text(&j, "redis", hw_alert_store_is_up(a->store) ? up : hw_alert_store_why(a->store));
 	hw_json_bool(&j, "works", a->engine && hw_alert_holder_is(a->holder));
 	if (*hw_alert_holder_other(a->holder))
 		hw_json_text(&j, "holder", hw_alert_holder_other(a->holder));

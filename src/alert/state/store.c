@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "alert/app.h"
+#include "alert/memory/memory.h"
 #include "link/clock.h"
 #include "link/scripts.h"
 #include "link/trouble.h"
@@ -20,14 +21,10 @@ struct hw_alert_store {
 	struct hw_redis_link link;
 	struct hw_scripts scripts;
 	struct hw_troubles troubles;
+	struct hw_alert_memory *memory; /* NULL: Redis */
 	bool linked, up;
 	char why[HW_TROUBLE_TEXT + 200];
 };
-
-const char *const hw_alert_script_texts[HW_ALERT_SCRIPTS] = {[HW_ALERT_COMMIT] = hw_alert_script_commit_text,
-                                                             [HW_ALERT_RENEW] = hw_alert_script_renew_text,
-                                                             [HW_ALERT_TAKE] = hw_alert_script_take_text,
-                                                             [HW_ALERT_TRIM] = hw_alert_script_trim_text};
 
 /* --- commands ----------------------------------------------------------------------------------------------------- */
 
@@ -126,7 +123,10 @@ static void on_lost(void *arg, const char *why)
 		why = text;
 	}
 	snprintf(s->why, sizeof(s->why), "%.500s", why);
-	hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR, "Redis cannot be reached: %.500s", why);
+	if (s->memory)
+		hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR, "no notifications: %.500s", why);
+	else
+		hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR, "Redis cannot be reached: %.500s", why);
 	if (was)
 		hw_alert_on_store(s->app, false);
 }
@@ -145,7 +145,10 @@ static void on_loaded(void *arg)
 	s->up = true;
 	s->why[0] = '\0';
 	hw_redis_link_settled(&s->link);
-	hw_log(s->app->log, HW_LOG_NOTICE, "Redis: connected to %s", s->link.where);
+	if (s->memory)
+		hw_log(s->app->log, HW_LOG_NOTICE, "the state is in %s", s->app->conf->state_file);
+	else
+		hw_log(s->app->log, HW_LOG_NOTICE, "Redis: connected to %s", s->link.where);
 	hw_alert_on_store(s->app, true);
 }
 
@@ -194,6 +197,23 @@ const char *hw_alert_store_key(const struct hw_alert_store *s, const char *rest,
 	return buf;
 }
 
+struct hw_keys *hw_alert_store_keys(struct hw_alert_store *s)
+{
+	return s->memory ? hw_alert_memory_keys(s->memory) : NULL;
+}
+
+/* Opens the state file if there is no Redis. Returns 0, or -ENODATA after logging the reason. */
+static int open_memory(struct hw_alert_store *s)
+{
+	char why[500];
+	if (s->app->conf->store == HW_STORE_REDIS)
+		return 0;
+	s->memory = hw_alert_memory_new(s->app, &s->link, why, sizeof(why));
+	if (!s->memory)
+		hw_log(s->app->log, HW_LOG_ERROR, "cannot start: %s", why);
+	return s->memory ? 0 : -ENODATA;
+}
+
 struct hw_alert_store *hw_alert_store_new(struct hw_alert_app *app)
 {
 	struct hw_alert_store *s = calloc(1, sizeof(*s));
@@ -203,11 +223,14 @@ struct hw_alert_store *hw_alert_store_new(struct hw_alert_app *app)
 	s->app = app;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = (uint64_t)hw_clock_mono().ns;
+	int rc = open_memory(s);
 	const struct hw_redis_link_conf conf = {.at = hw_redis_address_of(&app->conf->redis, app->redis_password),
+	                                        .local = s->memory ? hw_alert_memory_local(s->memory) : NULL,
 	                                        .seed = seed};
 	hw_scripts_init(&s->scripts, &s->link, hw_alert_script_texts, HW_ALERT_SCRIPTS, &scripts_ops, s);
-	if (hw_redis_link_init(&s->link, app->loop.base, &conf, &link_ops, s) == 0)
+	if (rc == 0 && hw_redis_link_init(&s->link, app->loop.base, &conf, &link_ops, s) == 0)
 		return s;
+	hw_alert_memory_free(s->memory);
 	free(s);
 	return NULL;
 }
@@ -218,5 +241,6 @@ void hw_alert_store_free(struct hw_alert_store *s)
 		return;
 	s->up = false;
 	hw_redis_link_fini(&s->link);
+	hw_alert_memory_free(s->memory);
 	free(s);
 }

@@ -12,6 +12,7 @@
 #include "link/link.h"
 
 struct hw_alert_app;
+struct hw_keys;
 struct hw_alert_store;
 
 /* Connects in the next turn of the loop. `app` is borrowed. Returns NULL without memory. */
@@ -24,6 +25,8 @@ void hw_alert_store_tick(struct hw_alert_store *s);
 bool hw_alert_store_is_up(const struct hw_alert_store *s);
 /* Returns why the store is down, or why Redis refuses commands; "": the reason is not known. */
 const char *hw_alert_store_why(const struct hw_alert_store *s);
+/* The keys in memory, with [store] type = memory; NULL: they are in Redis. */
+struct hw_keys *hw_alert_store_keys(struct hw_alert_store *s);
 /* The link, for readers of streams, which share it. */
 struct hw_redis_link *hw_alert_store_link(struct hw_alert_store *s);
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state file: all keys, as JSON. Each write replaces the whole file by a new one that is on the disk before it gets
+ * the name. So after a crash, the file has either all of the old state or all of the new one. A lock on FILE.lock lets
+ * only one process use the file.
+ */
+#ifndef HW_ALERT_STATE_FILE_H
+#define HW_ALERT_STATE_FILE_H
+
+#include <stddef.h>
+
+struct hw_keys;
+struct hw_state_file;
+
+/* Locks the file and reads it into the keys. If there is no file, the keys stay empty, and a file is made. `path` is
+ * borrowed. Returns NULL, with the reason in `why`, if the file cannot be locked, read or written, or has other
+ * contents. */
+struct hw_state_file *hw_state_file_open(const char *path, struct hw_keys *k, char *why, size_t cap);
+/* Returns 0; or -errno, with the reason in `why`, and the file is the old one. */
+int hw_state_file_write(struct hw_state_file *f, const struct hw_keys *k, char *why, size_t cap);
+/* Releases the lock. `f` may be NULL. */
+void hw_state_file_close(struct hw_state_file *f);
+
+#endif
