@@ -148,6 +148,22 @@ def test_of_two_instances_one_works(env):
     wait_until(a.ready, 15, "a to take over")
 
 
+@pytest.mark.parametrize("ttl", ["a day", "none"])
+def test_a_lease_that_would_not_end(env, ttl):
+    """Redis' clock was set back after the holder died, or another program has removed the lease's TTL."""
+    lease, run = env.key("alert", "lease"), "1 died 00000000000000aa"
+    env.redis.set(lease, run, px=86400000 if ttl == "a day" else None)
+    b = Alert(env, "alert-b")
+    see(env)
+    b.start(ready=False)
+    wait_until(lambda: 0 < env.redis.pttl(lease) <= 30000, what="the lease to end in its usual time")
+    assert env.redis.get(lease) == run and b.get("/readyz").status == 503
+    left = env.redis.pttl(lease)
+    throughout(lambda: env.redis.pttl(lease) <= left, 5)  # it is bounded once, not prolonged at each look
+    env.redis.pexpire(lease, 50)
+    wait_until(b.ready, 15, "b to take over")
+
+
 def test_the_same_name_twice(env):
     """The instance that starts later takes over at once; the first instance exits with status 1."""
     a, b = Alert(env, "twin"), Alert(env, "twin")

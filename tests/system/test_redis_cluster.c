@@ -500,6 +500,20 @@ START_TEST(another_type_is_named)
 }
 END_TEST
 
+/* The nodes need this key only for an hour, so another program's key there does not stop them. */
+START_TEST(another_type_of_those_that_left_is_deleted)
+{
+	rig_do(g, "SET device:nodes_left x");
+	join(0);
+	ck_assert_uint_eq(answer.nodes.n_left, 0);
+	rig_do(g, "RPUSH device:nodes_left x");
+	const struct hw_nodes_order o = {.kind = HW_NODES_RENEW, .run = nodes[0].run};
+	const struct hw_cluster_with with = {.json = json_of(true)};
+	ck_assert_int_eq(ask(&nodes[0], &o, &with), 0);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:nodes_left"), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("redis cluster");
@@ -514,6 +528,7 @@ int main(void)
 	tcase_add_test(one, calls_that_cross);
 	tcase_add_test(one, a_claim_tells_the_streams_end);
 	tcase_add_test(one, another_type_is_named);
+	tcase_add_test(one, another_type_of_those_that_left_is_deleted);
 	suite_add_tcase(suite, one);
 	return rig_run(suite);
 }

@@ -38,7 +38,11 @@ local function tell(result, won, last, denied)
 	return answer
 end
 
-local misused = not is_hash(NODES) and NODES or not is_hash(OWNERS) and OWNERS or not is_hash(LEFT) and LEFT
+-- A key of another program at the list of those that left is deleted: the nodes can work without the list.
+if not is_hash(LEFT) then
+	redis.call('DEL', LEFT)
+end
+local misused = not is_hash(NODES) and NODES or not is_hash(OWNERS) and OWNERS
 if misused then
 	return redis.error_reply('WRONGTYPE ' .. misused .. ' is not a hash')
 end

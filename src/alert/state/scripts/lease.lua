@@ -30,3 +30,10 @@ end
 local function write_lease(epoch)
 	redis.call('SET', LEASE, epoch .. ' ' .. HOLDER, 'PX', ARGV[TAKE.ttl])
 end
+
+local function bound_lease(text)
+	local left, most = redis.pcall('PTTL', LEASE), tonumber(ARGV[TAKE.ttl])
+	if type(left) == 'number' and (left < 0 or left > most) then
+		redis.call('SET', LEASE, text, 'PX', most)
+	end
+end

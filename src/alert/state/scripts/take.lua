@@ -4,6 +4,9 @@
 -- node has it. The new epoch is greater than the stored one, and at least Redis' time in seconds, so that it also grows
 -- if Redis was emptied.
 --
+-- A lease of another run that lasts longer than a TTL gets a TTL that begins now. Redis' clock was set back, or another
+-- program has removed the TTL; without this, nobody would take over from a run that has died.
+--
 --   KEYS  LEASED of `places`
 --   ARGV  TAKE: node, run, TTL in ms, '1' if this run starts, the last epoch of this run ('0': none)
 --
@@ -17,6 +20,7 @@ if text then
 	local node, run = string.match(text, '^%d+ ([^ ]+) ([^ ]+)$')
 	local ours = run == ARGV[TAKE.run] or (ARGV[TAKE.starts] == '1' and node == ARGV[TAKE.node])
 	if node and not ours then
+		bound_lease(text)
 		return { 'HELD', text }
 	end
 end
