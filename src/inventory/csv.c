@@ -216,8 +216,7 @@ static const char *column_name(const struct hw_csv *c, size_t i, char buf[64])
 }
 
 /* Whether a cell is valid UTF-8. Adds the lines before the wrong byte to *line. */
-static int check_encoding(const struct hw_csv_cell *cell, const char *column, struct hw_entry_error *error,
-                          uint64_t *line)
+static int check_encoding(const struct hw_csv_cell *cell, struct hw_entry_error *error, uint64_t *line)
 {
 	uint64_t lines = 0;
 	for (size_t i = 0, n; i < cell->len; i += n) {
@@ -225,7 +224,7 @@ static int check_encoding(const struct hw_csv_cell *cell, const char *column, st
 		n = hw_utf8_next((const unsigned char *)cell->text + i, cell->len - i, &c);
 		if (n == 0) {
 			*line += lines;
-			return hw_entry_wrong(error, column,
+			return hw_entry_wrong(error, "",
 			                      "byte 0x%02x is not UTF-8: save the file as CSV UTF-8, not in the "
 			                      "encoding of Windows or Latin-1",
 			                      (unsigned char)cell->text[i]);
@@ -280,13 +279,16 @@ static int check_cells(struct hw_csv *c, size_t n, struct hw_entry_error *error,
 		size_t len = c->cells[i].len;
 		hw_inventory_trim(&text, &len);
 		any |= len > 0;
-		if (check_encoding(&c->cells[i], column_name(c, i, column), error, line) < 0)
+		if (check_encoding(&c->cells[i], error, line) < 0) {
+			memcpy(error->column, column_name(c, i, column), sizeof(column));
 			return -EINVAL;
+		}
 		if (len > 0 && i >= c->n_columns)
 			return hw_entry_wrong(error, "", "the row has %zu cells, the header has %zu columns", n,
 			                      c->n_columns);
 		if (len > 0 && c->columns[i].unnamed)
-			return hw_entry_wrong(error, column, "the header has no name for this column");
+			return hw_entry_wrong(error, column_name(c, i, column),
+			                      "the header has no name for this column");
 	}
 	return any;
 }

@@ -3,7 +3,6 @@
 #include "inventory/entry.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -92,9 +91,8 @@ int hw_entry_check_id(const char *column, const char *id, size_t len, struct hw_
 	uint32_t c = find_blank(id, len);
 	if (c)
 		return hw_entry_wrong(error, column,
-		                      "'%s' has white space at an end, or an invisible character (U+%04" PRIX32
-		                      "): remove it",
-		                      shown, c);
+		                      "'%s' has white space at an end, or an invisible character (U+%04X): remove it",
+		                      shown, (unsigned)c);
 	return 0;
 }
 
@@ -112,13 +110,39 @@ struct text {
 	size_t n, cap;
 };
 
+static void put_bytes(struct text *t, const char *bytes, size_t len)
+{
+	if (len >= t->cap - t->n)
+		return;
+	memcpy(t->buf + t->n, bytes, len);
+	t->n += len;
+	t->buf[t->n] = '\0';
+}
+
 static void put(struct text *t, const char *text)
 {
-	t->n += hw_print(t->buf + t->n, t->cap - t->n, "%s", text);
+	put_bytes(t, text, strlen(text));
+}
+
+/* The length of a text that JSON has unchanged between quotes; -1: it must be escaped. */
+static int plain_length(const char *text)
+{
+	int n = 0;
+	for (; text[n]; n++)
+		if (text[n] < ' ' || text[n] == '"' || text[n] == '\\' || text[n] == 0x7f) /* UTF-8 is negative too */
+			return -1;
+	return n;
 }
 
 static void put_quoted(struct text *t, const char *text)
 {
+	int plain = plain_length(text);
+	if (plain >= 0) {
+		put_bytes(t, "\"", 1);
+		put_bytes(t, text, (size_t)plain);
+		put_bytes(t, "\"", 1);
+		return;
+	}
 	size_t n = hw_json_quote(text, strlen(text), t->buf + t->n, t->cap - t->n);
 	if (n < t->cap - t->n)
 		t->n += n;
@@ -142,10 +166,13 @@ static void put_text(struct text *t, const char *key, const char *text)
 
 static void put_number(struct text *t, const char *key, int64_t v)
 {
-	if (!v)
+	if (v <= 0)
 		return;
 	put_key(t, key);
-	t->n += hw_print(t->buf + t->n, t->cap - t->n, "%" PRId64, v);
+	char digits[24], *at = digits + sizeof(digits);
+	for (; v > 0; v /= 10)
+		*--at = (char)('0' + v % 10);
+	put_bytes(t, at, (size_t)(digits + sizeof(digits) - at));
 }
 
 static void put_parents(struct text *t, const struct hw_entry *e)

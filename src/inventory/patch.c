@@ -46,7 +46,7 @@ static int set_label(struct hw_patch *p, const char *name, const char *text, siz
 		return 0;
 	if (p->n_cleared == HW_PATCH_LABELS_MAX)
 		return hw_entry_wrong(error, "labels", "more than %d labels", HW_PATCH_LABELS_MAX);
-	hw_print(p->cleared[p->n_cleared++], sizeof(*p->cleared), "%s", name);
+	memcpy(p->cleared[p->n_cleared++], name, strlen(name) + 1);
 	return 0;
 }
 
@@ -204,13 +204,14 @@ static int read_parents(struct hw_patch *p, const struct hw_json_member *m, stru
 static int read_label(struct hw_patch *p, const char *key, size_t key_len, const struct hw_json_member *m,
                       struct hw_entry_error *error)
 {
-	char name[HW_LABEL_NAME_MAX + 1], column[sizeof(error->column)], buf[VALUE_MAX];
+	char name[HW_LABEL_NAME_MAX + 1], buf[VALUE_MAX];
 	size_t len;
 	if (check_label_name(key, key_len, name, error) < 0)
 		return -EINVAL;
-	hw_print(column, sizeof(column), "label.%s", name);
-	if (text_of(m, column, buf, &len, error) < 0)
+	if (text_of(m, "", buf, &len, error) < 0) {
+		hw_print(error->column, sizeof(error->column), "label.%s", name);
 		return -EINVAL;
+	}
 	p->given |= 1U << HW_COLUMN_LABEL;
 	return set_label(p, name, buf, len, error);
 }

@@ -112,11 +112,12 @@ int hw_entry_add_parent(struct hw_entry *e, const char *text, size_t len, struct
 
 int hw_entry_set_label(struct hw_entry *e, const char *name, const char *text, size_t len, struct hw_entry_error *error)
 {
-	char value[HW_LABEL_VALUE_MAX + 1], column[sizeof(error->column)];
+	char value[HW_LABEL_VALUE_MAX + 1];
 	unsigned at = 0;
-	hw_print(column, sizeof(column), "label.%s", name);
-	if (copy(value, HW_LABEL_VALUE_MAX, column, text, len, false, error) < 0)
+	if (copy(value, HW_LABEL_VALUE_MAX, "", text, len, false, error) < 0) {
+		hw_print(error->column, sizeof(error->column), "label.%s", name);
 		return -EINVAL;
+	}
 	while (at < e->n_labels && strcmp(e->labels[at].name, name) < 0)
 		at++;
 	struct hw_label *label = &e->labels[at];
@@ -129,12 +130,15 @@ int hw_entry_set_label(struct hw_entry *e, const char *name, const char *text, s
 		}
 		return 0;
 	}
-	if (!there && e->n_labels == HW_LABELS_MAX)
-		return hw_entry_wrong(error, column, "more than %d labels", HW_LABELS_MAX);
+	if (!there && e->n_labels == HW_LABELS_MAX) {
+		hw_entry_wrong(error, "", "more than %d labels", HW_LABELS_MAX);
+		hw_print(error->column, sizeof(error->column), "label.%s", name);
+		return -EINVAL;
+	}
 	if (!there) {
 		memmove(label + 1, label, after);
 		e->n_labels++;
-		hw_print(label->name, sizeof(label->name), "%s", name);
+		memcpy(label->name, name, strlen(name) + 1);
 	}
 	memcpy(label->value, value, strlen(value) + 1);
 	return 0;
