@@ -5,6 +5,7 @@ bench_programs = \
 	bench/core \
 	bench/counter \
 	bench/detect \
+	bench/discover \
 	bench/flood \
 	bench/growth \
 	bench/incidents \
@@ -29,6 +30,8 @@ bench_publisher_LDADD = $(MOSQUITTO_LIBS)
 bench_script_LDADD = $(REDIS_LIBS)
 bench_detect_SOURCES = bench/detect.c bench/common.c
 bench_detect_LDADD = $(MOSQUITTO_LIBS) $(HIREDIS_LIBS) -lpthread
+bench_discover_SOURCES = bench/discover.c bench/common.c
+bench_discover_LDADD = $(DISCOVER_LIBS) $(CONF_LIBS) $(CORE_LIBS)
 bench_oldway_LDADD = $(MOSQUITTO_LIBS) $(HIREDIS_LIBS) -lpthread
 bench_pace_LDADD =
 bench_fleet = bench/common.c bench/fleet.c

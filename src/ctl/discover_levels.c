@@ -81,8 +81,10 @@ static const char *const metrics[] = {
 	"rain",        "wind",        "uv",         "soil",        "moisture",     "vibration",    "torque",
 	"rpm",         "reading",     "readings",   "measurement", "measurements", "setpoint",     NULL};
 
-static const char *const commands[] = {"set", "get",     "cmd",      "cmnd",   "command", "commands", "request", "req",
-                                       "rpc", "control", "downlink", "config", "ota",     "update",   NULL};
+/* The last four are those of the tasks of heartwheel-tasks. */
+static const char *const commands[] = {"set",     "get", "cmd",     "cmnd",     "command", "commands", "request",
+                                       "req",     "rpc", "control", "downlink", "config",  "ota",      "update",
+                                       "pending", "ack", "failed",  "complete", NULL};
 
 static bool is_one_of(const char *const *list, const char *text, size_t len)
 {

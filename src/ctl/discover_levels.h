@@ -12,7 +12,7 @@ struct hw_level {
 	bool digit;    /* has a digit, as most ids have */
 	bool index;    /* a number of at most two digits */
 	bool metric;   /* names a measurement, not a device */
-	bool command;  /* names messages to devices */
+	bool command;  /* names messages to devices, or answers to these */
 	bool writable; /* can stand in a filter of monitor.conf */
 };
 

@@ -108,7 +108,9 @@ static void write_evidence(FILE *out, const struct hw_found_group *g)
 	char n[HW_SPAN_MAX], span[2][HW_SPAN_MAX];
 	fprintf(out, "\n# %s device%s like ", hw_text_count(g->devices, n), plural(g->devices));
 	show(out, g->example);
-	if (g->median_ms)
+	if (g->median_ms > 0 && g->median_ms < 2000)
+		fputs(", every second or more often", out); /* shorter gaps are not measured */
+	else if (g->median_ms)
 		fprintf(out, ", every %s (p90 %s)", hw_text_span(g->median_ms, span[0]),
 		        hw_text_span(g->p90_ms, span[1]));
 	if (g->goodbyes && g->goodbye) {
@@ -146,7 +148,7 @@ static void write_rest(FILE *out, const struct hw_found *found)
 		show(out, r->prefix);
 		fputs("/...", out);
 		if (r->commands)
-			fprintf(out, "; %s to devices", hw_text_count(r->commands, n));
+			fprintf(out, "; %s to devices, or answers", hw_text_count(r->commands, n));
 		if (r->retained)
 			fprintf(out, "; %s retained only", hw_text_count(r->retained, n));
 		fputs("\n", out);

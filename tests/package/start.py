@@ -106,10 +106,12 @@ def main():
     shell("redis-server --daemonize yes --dir /tmp >/dev/null")
     for n, text in enumerate(blocks(2, "sh")):
         do("step 2, block %d" % (n + 1), text, "accepted" if "accepted" in text else "")
-    prepare, look = blocks(3, "sh")[0].split("mosquitto_sub", 1)
+    prepare, discover = blocks(3, "sh")[0].split("heartwheelctl discover", 1)
     publish = blocks(5, "sh")[0].split("heartwheelctl")[0]
-    do("step 3: a device is seen", prepare + "(sleep 1; " + publish.rstrip() + ") & mosquitto_sub" + look.replace("-W 60", "-W 4").rstrip() +
-       " || [ $? = 27 ]", r"nodes/pump-7/heartbeat \{")
+    other = "mosquitto_passwd -b /etc/mosquitto/passwd pump-8 pump-8-secret\n"  # a group has two devices
+    do("step 3: the devices are found", other + prepare + "(sleep 1; " + publish.rstrip() + "\n" +
+       publish.replace("pump-7", "pump-8").rstrip() + ") & heartwheelctl discover" + discover.replace("--for 60s", "--for 4s"),
+       r"2 devices like nodes/pump-[78]/heartbeat\n(#.*\n)*\[group nodes\]\nheartbeat = nodes/\{id\}/heartbeat\n")
     conf, = blocks(4, "ini")
     (TREE / "etc/heartwheel/monitor.conf").write_text(conf)
     rights = next(text for lang, text in step(4) if not lang)

@@ -185,7 +185,7 @@ START_TEST(test_nothing_is_invented)
 	}
 	ck_assert_ptr_nonnull(strstr(found(), "# No group was found"));
 	ck_assert_ptr_null(strstr(written, "[group"));
-	ck_assert_ptr_nonnull(strstr(written, "#   100 topics like cmnd/...; 100 to devices\n"));
+	ck_assert_ptr_nonnull(strstr(written, "#   100 topics like cmnd/...; 100 to devices, or answers\n"));
 	ck_assert_ptr_nonnull(strstr(written, "#   100 topics like old/...; 100 retained only\n"));
 }
 END_TEST
