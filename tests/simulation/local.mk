@@ -50,6 +50,7 @@ simulation = \
 	tests/simulation/sim_gateway.c \
 	tests/simulation/sim_host.c \
 	tests/simulation/sim_judge.c \
+	tests/simulation/sim_learning.c \
 	tests/simulation/sim_metrics.c \
 	tests/simulation/sim_mqtt.c \
 	tests/simulation/sim_oracle.c \
@@ -57,6 +58,7 @@ simulation = \
 	tests/simulation/sim_queue.c \
 	tests/simulation/sim_redis.c \
 	tests/simulation/sim_store.c \
+	tests/simulation/sim_traffic.c \
 	tests/simulation/sim_trouble.c \
 	tests/simulation/sim_watch.c \
 	tests/simulation/sim_world.c

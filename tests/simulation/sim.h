@@ -55,7 +55,13 @@ enum sim_lie {
 	SIM_PARENT_LIES,
 	SIM_PROVEN = SIM_PARENT_LIES, /* children prove their parent, although child_proves is off */
 	SIM_ORPHANED,                 /* ... are taken by it */
-	SIM_ALL_LIES
+	SIM_ALL_LIES,
+	/* Such as only a fleet that learns can find out. */
+	SIM_LEARNING_LIES = SIM_ALL_LIES,
+	SIM_LAVISH = SIM_LEARNING_LIES, /* the core is told of more mistakes a day than it may make */
+	SIM_LENIENT,                    /* no learned timeout is shorter than an hour */
+	SIM_SHOWN,                      /* learned timeouts are not in force */
+	SIM_LEARNING_LIES_END
 };
 
 struct sim {

@@ -32,6 +32,7 @@ void sim_fleet_init(struct sim *s)
 		if (sim_chance(&s->random, p->sleepers))
 			d->nap_ns = p->timeout_ns[d->group] * sim_between(&s->random, 1, 8);
 		d->nap_spare_ms = 500;
+		d->traffic.kind = (enum sim_traffic_kind)(i % SIM_TRAFFIC_KINDS);
 		d->gateway = i;
 		d->powered = d->reachable = true;
 		sim_at(s, sim_below(&s->random, d->interval_ns) + 1, SIM_LIFE, i, 0, SIM_RETURNS);
@@ -73,6 +74,8 @@ static void send_list(struct sim *s, uint32_t gateway, struct sim_packet list)
 int64_t sim_fleet_says(struct sim *s, struct sim_device *d, int64_t *timeout_ms)
 {
 	*timeout_ms = -1;
+	if (s->plan.learns)
+		return sim_traffic_gap_ns(&d->traffic, &s->random);
 	if (d->nap_ns == 0)
 		return d->interval_ns;
 	if (d->until_nap == 0) {

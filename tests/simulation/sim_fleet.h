@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "sim_gateway.h"
+#include "sim_traffic.h"
 
 struct sim;
 
@@ -23,6 +24,7 @@ struct sim_device {
 	int64_t nap_ns; /* 0: no sleeper */
 	int64_t nap_spare_ms;
 	double jitter, loss;
+	struct sim_traffic traffic; /* in a fleet that learns */
 	unsigned group;
 	bool will;
 	uint32_t gateway; /* the gateway that lists it; itself: a gateway, or a device that needs none */

@@ -337,6 +337,11 @@ static void configure(struct sim *s)
 		h->group[g].batch = spec[g].batch;
 		h->group[g].timeout_ms = spec[g].timeout_ms;
 		h->group[g].timeout_max_ms = spec[g].timeout_max_ms;
+		h->group[g].learn = spec[g].learn;
+		h->group[g].timeout_min_ms = spec[g].timeout_min_ms;
+		h->group[g].n_mistakes = spec[g].mistakes;
+		h->group[g].mistakes_per_ms = spec[g].mistakes_per_ms;
+		h->group[g].learn_gaps = spec[g].learn_gaps;
 		h->group[g].goodbye_delay_ms = spec[g].goodbye_delay_ms;
 		h->group[g].online_after = spec[g].online_after;
 		h->group[g].parents = (char **)(uintptr_t)spec[g].parents;

@@ -13,7 +13,7 @@
 static int64_t timeout_ns(const struct sim *s, uint32_t i)
 {
 	int64_t own_ms = s->oracle.watched[i].own_ms;
-	return own_ms > 0 ? own_ms * HW_NS_PER_MS : s->plan.timeout_ns[s->fleet.device[i].group];
+	return own_ms > 0 ? own_ms * HW_NS_PER_MS : sim_learning_timeout_ms(s, i) * HW_NS_PER_MS;
 }
 
 uint64_t sim_oracle_back_on_all(const struct sim *s)
@@ -215,6 +215,7 @@ static void check_offline(struct sim *s, uint32_t i, const struct hw_transition 
 		return;
 	}
 	if (t->reason == HW_REASON_TIMEOUT) {
+		sim_learning_offline(s, i);
 		check_silence(s, i, now, sent);
 		check_time(s, i, now, sent);
 		return;
@@ -299,7 +300,7 @@ void sim_oracle_transition(struct sim *s, uint32_t i, const struct hw_transition
 	w->seq = t->seq;
 	w->counted = w->may_count = 0;
 	if (t->state == HW_STATE_FORGOTTEN) /* with all that was known of it */
-		w->own_ms = 0, w->seq = 0;
+		w->own_ms = 0, w->seq = 0, sim_learning_forgotten(s, i);
 	sim_oracle_changed(s, i, t);
 }
 

@@ -22,6 +22,7 @@ void sim_oracle_init(struct sim *s)
 		o->watched[i].goodbye_at = o->watched[i].goodbye_read_at = o->watched[i].mistaken_at =
 			o->watched[i].counted_at = o->watched[i].died_at = -1;
 	o->lossy_end = o->reloaded_at = INT64_MIN / 4;
+	sim_learning_begin(s);
 	for (int g = 0; g < SIM_GROUPS_MAX; g++)
 		o->deaf_from[g] = o->unanswered[g] = o->away_from[g] = -1;
 }
@@ -292,6 +293,7 @@ void sim_oracle_read(struct sim *s, uint32_t i, int64_t timeout_ms)
 	struct sim_watched *w = &s->oracle.watched[i];
 	sim_note(s, "is read", i, timeout_ms);
 	sim_oracle_count_return(s, i);
+	sim_learning_read(s, i);
 	w->read = true;
 	w->read_at = sim_oracle_mono(s);
 	w->goodbye_read_at = -1;
@@ -303,6 +305,7 @@ void sim_oracle_read_goodbye(struct sim *s, uint32_t i)
 {
 	struct sim_watched *w = &s->oracle.watched[i];
 	w->counted = 0;
+	w->announced |= w->state != HW_STATE_OFFLINE;
 	int64_t now = sim_oracle_mono(s), hold_ns = s->plan.goodbye_delay_ms * HW_NS_PER_MS;
 	if (w->goodbye_read_at >= 0 && w->goodbye_read_at + w->hold_ns <= now + hold_ns)
 		return;

@@ -21,6 +21,7 @@
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 
+#include "core/learn.h"
 #include "heartwheel/monitor.h"
 #include "sim_broker.h"
 #include "sim_plan.h"
@@ -61,6 +62,10 @@ struct sim_watched {
 	/* what it said */
 	enum hw_state state; /* HW_STATE_PROVISIONAL: nothing in this run */
 	uint64_t seq;
+	/* in a fleet that learns: sim_learning.c */
+	struct hw_gaps gaps;
+	bool timed, announced; /* announced: a goodbye was read while it was not offline */
+	unsigned mistakes;     /* it was called offline and worked; without the first quarter of the run */
 	/* true time, for the metrics */
 	enum hw_state told; /* last, in whichever run */
 	bool alive;
@@ -88,8 +93,9 @@ struct sim_oracle {
 	bool told_blind, amnesia;
 	bool damaged;        /* the store is not what this run has written */
 	int64_t reloaded_at; /* timeouts have changed then */
-	uint64_t excused;    /* mistakes that the broker caused by dropping heartbeats */
-	uint64_t bounded;    /* ... that recurring blindness delays by three timeouts at most */
+	struct hw_learn_rules rules;
+	uint64_t excused; /* mistakes that the broker caused by dropping heartbeats */
+	uint64_t bounded; /* ... that recurring blindness delays by three timeouts at most */
 };
 
 void sim_oracle_init(struct sim *s);
@@ -122,6 +128,13 @@ void sim_oracle_unknown(struct sim *s, uint32_t device);
 void sim_oracle_loaded(struct sim *s, uint32_t device, const struct sim_record *r);
 /* A heartbeat is read: whether it is one of those that bring an offline device back. Judged in sim_judge.c. */
 void sim_oracle_count_return(struct sim *s, uint32_t device);
+/* The timeout of a device's group, or the learned one that must be in force. */
+int64_t sim_learning_timeout_ms(const struct sim *s, uint32_t device);
+void sim_learning_begin(struct sim *s);
+/* A heartbeat is read, and the one before is still the last. */
+void sim_learning_read(struct sim *s, uint32_t device);
+void sim_learning_forgotten(struct sim *s, uint32_t device);
+void sim_learning_offline(struct sim *s, uint32_t device);
 /* After every input and output: follows the periods of blindness. */
 void sim_oracle_watch(struct sim *s);
 

@@ -294,6 +294,27 @@ void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeo
 	p->trouble_ns = length_ns;
 }
 
+void sim_plan_learning(struct sim *s, uint32_t devices, int64_t length_ns)
+{
+	sim_plan_steady(s, devices, 0, 60000, length_ns);
+	s->plan.learns = true;
+	s->plan.deaths = 2;
+	s->plan.calm_ns = SIM_DAY_NS;
+}
+
+/* The lies of a fleet that learns: see sim.h. */
+static void add_learning(const struct sim *s, struct hw_group_spec *g)
+{
+	if (!s->plan.learns)
+		return;
+	g->learn = s->lie == SIM_SHOWN ? HW_LEARN_SHOW : HW_LEARN_YES;
+	g->timeout_min_ms = s->lie == SIM_LENIENT ? 3600000 : SIM_TIMEOUT_MIN_MS;
+	g->timeout_max_ms = SIM_TIMEOUT_MAX_MS;
+	g->mistakes = s->lie == SIM_LAVISH ? 24 : SIM_MISTAKES_A_DAY;
+	g->mistakes_per_ms = SIM_DAY_NS / HW_NS_PER_MS;
+	g->learn_gaps = 1;
+}
+
 static unsigned online_after(const struct sim *s, int g)
 {
 	unsigned after = s->plan.online_after[g];
@@ -343,8 +364,10 @@ size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROU
 		                                   .goodbye_delay_ms = p->goodbye_delay_ms,
 		                                   .online_after = online_after(s, g),
 		                                   .canary = !p->no_canary[g]};
-	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+	for (int g = 0; g < SIM_GROUPS_MAX; g++) {
 		add_parent(s, &groups[g]);
+		add_learning(s, &groups[g]);
+	}
 	return p->groups;
 }
 

@@ -62,6 +62,7 @@ struct sim_plan {
 	bool batch[SIM_GROUPS_MAX];  /* its devices are behind gateways */
 	bool bridge[SIM_GROUPS_MAX]; /* ... a bridge delivers the group, which names its state (`while`) */
 	uint32_t gateways;           /* this many in each of these groups, if there are enough devices */
+	bool learns;                 /* one group, which learns; its devices have all kinds of traffic in turn */
 	bool reloaded;
 	int64_t interval_ns; /* 0: drawn for each device */
 	double jitter, loss, lossy_share, wills, sleepers;
@@ -91,6 +92,12 @@ void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind);
 /* No trouble: `devices` that send each second and lose `loss` of their heartbeats; a timeout of `timeout_ms`, for
  * `length_ns`. */
 void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeout_ms, int64_t length_ns);
+/* No trouble but deaths: `devices` of twelve kinds of traffic in a group that learns its timeouts. */
+void sim_plan_learning(struct sim *s, uint32_t devices, int64_t length_ns);
+#define SIM_DAY_NS         (INT64_C(86400) * HW_NS_PER_S)
+#define SIM_TIMEOUT_MIN_MS 20000
+#define SIM_TIMEOUT_MAX_MS 86400000
+#define SIM_MISTAKES_A_DAY 4
 /* Makes groups of batches of all, with `devices` together, on a broker and a network that are up to it: lists of more
  * elements than the core takes at once. */
 void sim_plan_gateways(struct sim *s, uint32_t devices, uint32_t gateways);

@@ -13,10 +13,12 @@
 #include "../suite.h"
 #include "sim.h"
 
-#define RUNS     150
-#define FEW_RUNS 20
-#define BEHIND   300 /* devices behind gateways: more than the core takes of a list at once */
-#define TRIES    6   /* seeds in which a lie must be found, of each kind of trouble */
+#define RUNS           150
+#define FEW_RUNS       20
+#define BEHIND         300 /* devices behind gateways: more than the core takes of a list at once */
+#define DEVICES_A_KIND 2
+#define LEARNING_DAYS  6
+#define TRIES          6 /* seeds in which a lie must be found, of each kind of trouble */
 
 static uint64_t from_env(const char *name, uint64_t otherwise)
 {
@@ -144,6 +146,42 @@ START_TEST(test_the_oracle_counts_what_brings_a_device_back)
 		}
 		ck_assert_msg(found > 0, "lie %d", lie);
 	}
+}
+END_TEST
+
+/* A fleet that learns, in which devices die. Returns the breaches; *mistakes: of each kind a device and day. */
+static unsigned breaches_of_learning(enum sim_lie lie, uint64_t seed, double mistakes[SIM_TRAFFIC_KINDS])
+{
+	struct sim s;
+	sim_init(&s, seed);
+	sim_plan_learning(&s, DEVICES_A_KIND * SIM_TRAFFIC_KINDS, LEARNING_DAYS * SIM_DAY_NS);
+	s.lie = lie;
+	s.tell = lie == SIM_NO_LIE ? stdout : NULL;
+	sim_run(&s);
+	fflush(stdout);
+	for (uint32_t i = 0; i < s.plan.devices; i++)
+		mistakes[i % SIM_TRAFFIC_KINDS] +=
+			s.oracle.watched[i].mistakes / (DEVICES_A_KIND * LEARNING_DAYS * 0.75);
+	unsigned n = s.breaches;
+	sim_fini(&s);
+	return n;
+}
+
+/* At four mistakes a day: the sum is kept, and no kind makes more than 20. */
+START_TEST(test_a_fleet_that_learns)
+{
+	uint64_t seed = from_env("HW_SEED", 1);
+	double mistakes[SIM_TRAFFIC_KINDS] = {0}, sum = 0;
+	ck_assert_uint_eq(breaches_of_learning(SIM_NO_LIE, seed, mistakes), 0);
+	for (int k = 0; k < SIM_TRAFFIC_KINDS; k++) {
+		printf("%s: %.2f mistakes a day\n", sim_traffic_name((enum sim_traffic_kind)k), mistakes[k]);
+		ck_assert(mistakes[k] <= 20);
+		sum += mistakes[k];
+	}
+	ck_assert(sum <= SIM_MISTAKES_A_DAY * SIM_TRAFFIC_KINDS);
+	ck_assert(sum > 1); /* the timeouts are not simply long */
+	for (int lie = SIM_LEARNING_LIES; lie < SIM_LEARNING_LIES_END; lie++)
+		ck_assert_msg(breaches_of_learning((enum sim_lie)lie, seed, mistakes) > 0, "lie %d", lie);
 }
 END_TEST
 
@@ -398,6 +436,7 @@ int main(void)
 	if (!few())
 		tcase_add_test(tc, test_mistakes_are_as_rare_as_theory_says);
 	tcase_add_test(tc, test_deaths_are_found_in_time);
+	tcase_add_test(tc, test_a_fleet_that_learns);
 	suite_add_tcase(suite, tc);
 	if (few())
 		return suite_run(suite);
