@@ -394,12 +394,19 @@ static bool is(const char *state, const char *name)
 	return strcmp(state, name) == 0;
 }
 
+/* A device that was forgotten, or that was never heard. Neither is an outage. The time counts as time in which the
+ * device was forgotten, so it is in no uptime. */
+static bool is_gone(const char *state)
+{
+	return is(state, "forgotten") || is(state, "unseen");
+}
+
 /* Discards impossible values that another program may have written. With an impossible time, an outage would have
  * thousands of months. With an impossible seq, every transition would count as old. */
 static void check_device(struct hw_ledger *l, const struct hw_entry *e, struct device *d)
 {
 	int64_t earliest_ms = e->time_ms >= HW_EARLIEST_MS ? HW_EARLIEST_MS : 0;
-	bool state = is(d->state, "online") || is(d->state, "offline") || is(d->state, "forgotten");
+	bool state = is(d->state, "online") || is(d->state, "offline") || is_gone(d->state);
 	bool good = state && d->since_ms >= earliest_ms && hw_bounds_time(d->since_ms, now_ms(l));
 	bool seq = d->seq > 0 && hw_bounds_seq((uint64_t)d->seq, now_ms(l));
 	if (!good || !seq)
@@ -432,7 +439,7 @@ static int find_device(struct hw_ledger *l, const struct hw_entry *e, struct dev
 
 static void bind_gone(struct hw_sql_stmt *q, int i, const struct hw_entry *e, int64_t at_ms)
 {
-	if (is(e->state, "forgotten"))
+	if (is_gone(e->state))
 		hw_sql_int(q, i, at_ms);
 	else
 		hw_sql_null(q, i);
@@ -453,7 +460,8 @@ static int add_device(struct hw_ledger *l, const struct hw_entry *e, struct devi
 	*d = (struct device){.dev = hw_sql_inserted(q), .since_ms = e->time_ms, .seq = e->seq};
 	if (is(e->state, "online"))
 		return 0;
-	return open_outage(l, d->dev, e->time_ms, is(e->state, "offline") ? e->why : e->state, is(e->state, "offline"));
+	return open_outage(l, d->dev, e->time_ms, is(e->state, "offline") ? e->why : "forgotten",
+	                   is(e->state, "offline"));
 }
 
 static int set_device(struct hw_ledger *l, const struct device *d, const struct hw_entry *e, int64_t since_ms)
@@ -482,8 +490,8 @@ static int change(struct hw_ledger *l, const struct device *d, const struct hw_e
 		rc = end_outage(l, d->dev, d->since_ms, at_ms, is(d->state, "offline"));
 	if (rc == 0 && is(e->state, "offline"))
 		rc = open_outage(l, d->dev, at_ms, e->why, true);
-	else if (rc == 0 && is(e->state, "forgotten"))
-		rc = open_outage(l, d->dev, at_ms, e->state, false);
+	else if (rc == 0 && is_gone(e->state))
+		rc = open_outage(l, d->dev, at_ms, "forgotten", false);
 	return rc ? rc : set_device(l, d, e, at_ms);
 }
 

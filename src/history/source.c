@@ -288,7 +288,8 @@ static bool take_field(enum hw_stream stream, struct hw_entry *e, const char *na
 
 static bool is_state(const char *state)
 {
-	return strcmp(state, "online") == 0 || strcmp(state, "offline") == 0 || strcmp(state, "forgotten") == 0;
+	return strcmp(state, "online") == 0 || strcmp(state, "offline") == 0 || strcmp(state, "forgotten") == 0 ||
+	       strcmp(state, "unseen") == 0;
 }
 
 static enum hw_source_odd odd_of_incident(const struct hw_entry *e)

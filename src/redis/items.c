@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "heartwheel/unseen.h"
+#include "inventory/entry.h"
 #include "redis/inner.h"
 #include "redis/places.h"
 
@@ -74,6 +76,44 @@ static void add_extra(struct hw_redis *r, const struct hw_device *d)
 		else
 			pair(e, hw_report_fields[k].name, *hw_report_string(&p, k));
 	}
+}
+
+/* The labels that the inventory gives to a device, as a JSON object. */
+struct labels {
+	size_t len; /* 0: none */
+	char json[HW_ENTRY_JSON_MAX];
+};
+
+static void labels_of(const struct hw_redis *r, const struct hw_device *d, struct labels *l)
+{
+	static const char head[] = "{\"labels\":";
+	const struct hw_expected *expected = hw_monitor_expected(r->m);
+	struct hw_id id = hw_device_id(d);
+	uint32_t i = hw_expected_find(expected, id.text, id.len);
+	struct hw_entry entry, only;
+	struct hw_entry_error error;
+	l->len = 0;
+	if (i == HW_NIL || !hw_expected_at(expected, i).has_labels)
+		return;
+	struct hw_expected_view v = hw_expected_at(expected, i);
+	hw_entry_init(&entry);
+	hw_entry_init(&only);
+	if (hw_entry_parse(&entry, v.text.text, v.text.len, &error) != 0 || entry.n_labels == 0)
+		return;
+	only.n_labels = entry.n_labels;
+	memcpy(only.labels, entry.labels, sizeof(entry.labels));
+	size_t n = hw_entry_print(&only, l->json, sizeof(l->json));
+	l->len = n - strlen(head) - 1;
+	memmove(l->json, l->json + strlen(head), l->len);
+}
+
+/* The last pair: transition.lua also writes it to the entry of the stream. */
+static void add_labels(struct hw_redis *r, const struct labels *l)
+{
+	if (l->len == 0)
+		return;
+	hw_eval_arg_text(&r->sink.eval, "labels");
+	hw_eval_arg(&r->sink.eval, l->json, l->len);
 }
 
 /* What was learned from a device's gaps, as text for the store. */
@@ -202,10 +242,12 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	char parents[HW_PARENTS_TEXT];
 	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
 	struct learned learned = learned_of(r, d);
+	struct labels labels;
+	labels_of(r, d, &labels);
 	put_wait(e, t, parents_len > 0);
 	hw_eval_put_int(e, HW_AT_WRITE_N,
 	                (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) +
-	                        learned_args(&learned) + extra_args(d));
+	                        learned_args(&learned) + extra_args(d) + (labels.len > 0 ? 2U : 0U));
 	pair_parents(e, parents, parents_len);
 	pair_int(e, "timeout", timeout_ms);
 	if (epoch)
@@ -215,6 +257,7 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	add_form(r, form);
 	add_learned(r, d, &learned);
 	add_extra(r, d);
+	add_labels(r, &labels);
 }
 
 void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
@@ -289,9 +332,11 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	char parents[HW_PARENTS_TEXT];
 	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
 	struct learned learned = learned_of(r, d);
+	struct labels labels;
+	labels_of(r, d, &labels);
 	hw_eval_put_int(e, HW_AT_FULL_N,
 	                (form ? 10U : 8U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) + learned_args(&learned) +
-	                        extra_args(d));
+	                        extra_args(d) + (labels.len > 0 ? 2U : 0U));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
@@ -301,6 +346,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	add_form(r, form);
 	add_learned(r, d, &learned);
 	add_extra(r, d);
+	add_labels(r, &labels);
 }
 
 /* Begins a group of light items with its common values, unless the group before has the same values. */

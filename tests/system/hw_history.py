@@ -134,7 +134,7 @@ class Scribe:
     def entry(self, device, state, at_ms, reason=None):
         self.seq[device] = max(self.seq.get(device, 0) + 1, at_ms)
         self.state[device] = state
-        reason = reason or {"online": "heartbeat", "offline": "timeout", "forgotten": "operator"}[state]
+        reason = reason or {"online": "heartbeat", "offline": "timeout", "forgotten": "operator", "unseen": "never_seen"}[state]
         return {"id": device, "state": state, "reason": reason, "time_ms": str(at_ms), "last_seen_ms": str(at_ms - 5),
                 "group": self.group.get(device, "default"), "node": "n", "seq": str(self.seq[device])}
 

@@ -56,6 +56,24 @@ def test_every_entry_is_kept_with_its_outages(env, redis, kind):
     h.stop()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unseen_device_has_no_outage(env, redis, kind):
+    """A device that was never heard, and one that is expected again after it was forgotten."""
+    db, s = database(env, kind), Scribe(env, 1)
+    h = History(env, db, batch=100).start()
+    s.write([s.entry("u1", "unseen", s.now), s.entry("u1", "online", s.now + 1000), s.entry("u1", "offline", s.now + 2000),
+             s.entry("u2", "online", s.now), s.entry("u2", "offline", s.now + 100), s.entry("u2", "forgotten", s.now + 300),
+             s.entry("u2", "unseen", s.now + 900), s.entry("u3", "unseen", s.now)])
+    wait_read(h, env)
+    assert in_sql(db) == s.written
+    assert db.rows("SELECT d.id, o.reason = 'forgotten', o.to_ms - o.from_ms FROM outage o, device d WHERE d.dev = o.dev "
+                   "ORDER BY d.id, o.from_ms") == [("u1", 1, 1000), ("u1", 0, None), ("u2", 0, 200), ("u2", 1, 600),
+                                                  ("u2", 1, None), ("u3", 1, None)]
+    assert sorted(db.rows("SELECT id, state FROM device")) == [("u1", "offline"), ("u2", "unseen"), ("u3", "unseen")]
+    assert h.metrics().get("history_skipped_total", kind="fields") in (None, 0)
+    h.stop()
+
+
 def kill_amid(h, s):
     """Starts the worker and kills it as soon as it writes. Returns whether it had begun and not finished."""
     before = h.place()

@@ -245,3 +245,24 @@ def test_memory(env, how):
     assert unseen(d) == ["a"] and d.device("a")["since_ms"] == at
     assert [x.get("unseen_ms") for x in lines(path)] == [at, None]
     throughout(lambda: d.log().count("it is unseen") <= 2, 2)
+
+
+def test_labels(env):
+    """The labels of the inventory are in the hash, and in the entries of the stream, for the matchers of heartwheel-alert."""
+    d = env.daemon(timeout="1s", **CALM)
+    env.beat("a")
+    wait_until(lambda: env.hash("a").get("state") == "online")
+    expect(env, "a", "b", labels={"floor": "2", "site": 'no"rth'})
+    wait_until(lambda: json.loads(env.hash("a").get("labels", "{}")) == {"floor": "2", "site": 'no"rth'})
+    wait_until(lambda: d.state("a") == "offline")
+    env.beat("b")
+    wait_until(lambda: len(env.events("b")) == 2)
+    for e in (env.events("a")[1], *env.events("b")):
+        assert json.loads(e["labels"]) == {"floor": "2", "site": 'no"rth'}
+    assert "labels" not in env.events("a")[0]
+    expect(env, "a", labels={"site": "south"})
+    wait_until(lambda: env.hash("a").get("labels") == '{"site":"south"}')
+    expect(env, "a", name="A")
+    unexpect(env, "b")
+    wait_until(lambda: "labels" not in env.hash("a") and "labels" not in env.hash("b"))
+    assert env.hash("a")["state"] == "offline"

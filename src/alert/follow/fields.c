@@ -8,13 +8,13 @@
 
 #include "alert/send/words.h"
 #include "heartwheel/bounds.h"
+#include "heartwheel/json.h"
 #include "heartwheel/print.h"
 #include "heartwheel/topic.h"
 #include "heartwheel/utf8.h"
 #include "stream/entries.h"
 
-#define GROUP_MAX 64
-#define NODE_MAX  64
+#define NODE_MAX 64
 
 static bool is_text(const redisReply *r)
 {
@@ -115,12 +115,40 @@ static bool read_fact(const char *state, enum hw_incident_fact *out)
 	return false;
 }
 
+/* heartwheeld writes labels as a JSON object of texts; the engine compares lines NAME=VALUE. The lines replace the
+ * object in the reply, because they are shorter. NULL: none. */
+static const char *labels_of(const redisReply *fields)
+{
+	const char *text = hw_field_text(fields, "labels");
+	size_t len = text ? strlen(text) : 0, n = 0, at = 0;
+	struct hw_json_member m;
+	char *to = (char *)(uintptr_t)text, value[HW_ALERT_LABELS_TEXT];
+	if (len == 0 || *text != '{' || !hw_json_object_valid(text, len))
+		return NULL;
+	while (hw_json_object_next(text, len, &at, &m)) {
+		int value_len = m.value_len > 1 && m.value_len < sizeof(value) && *m.value == '"'
+		                        ? hw_json_unquote(m.value, m.value_len, value)
+		                        : -1;
+		if (value_len < 0 || memchr(value, '\n', (size_t)value_len))
+			continue;
+		memmove(to + n, m.key, m.key_len);
+		to[n + m.key_len] = '=';
+		memcpy(to + n + m.key_len + 1, value, (size_t)value_len);
+		n += m.key_len + (size_t)value_len + 1;
+		to[n++] = '\n';
+	}
+	if (n == 0 || n > HW_ALERT_LABELS_TEXT)
+		return NULL;
+	to[n - 1] = '\0';
+	return text;
+}
+
 /* Reads the fields that an entry and a hash have in common. */
 static bool read_device(const char *id, const redisReply *fields, int64_t now_ms, struct hw_incident_entry *out)
 {
 	*out = (struct hw_incident_entry){.id = id,
-	                                  .group = hw_field_words(fields, "group", GROUP_MAX),
-	                                  .labels = hw_field_words(fields, "labels", HW_ALERT_LABELS_TEXT),
+	                                  .group = hw_field_words(fields, "group", HW_ALERT_GROUP_MAX),
+	                                  .labels = labels_of(fields),
 	                                  .node = hw_field_words(fields, "node", NODE_MAX),
 	                                  .parents = parents_of(fields),
 	                                  .wait_ms = -1};
@@ -140,6 +168,23 @@ bool hw_alert_entry_read(const redisReply *entry, int64_t now_ms, struct hw_inci
 	out->timeout_ms = hw_field_number(fields, "timeout_ms", 1, HW_ALERT_WAIT_MAX_MS, -1);
 	out->wait_ms = hw_field_number(fields, "wait_ms", 0, HW_ALERT_WAIT_MAX_MS, -1);
 	return usable;
+}
+
+void hw_alert_expected_group(const char *json, size_t len, char group[HW_ALERT_GROUP_MAX + 1])
+{
+	struct hw_json_member m;
+	size_t at = 0;
+	group[0] = '\0';
+	if (!hw_json_object_valid(json, len))
+		return;
+	while (hw_json_object_next(json, len, &at, &m)) {
+		bool is = m.key_len == 5 && memcmp(m.key, "group", 5) == 0 && *m.value == '"';
+		int n = is && m.value_len <= HW_ALERT_GROUP_MAX ? hw_json_unquote(m.value, m.value_len, group) : -1;
+		if (n >= 0)
+			group[n] = '\0';
+		if (n >= 0 && !is_words(group, HW_ALERT_GROUP_MAX))
+			group[0] = '\0';
+	}
 }
 
 bool hw_alert_state_read(const char *id, const redisReply *hash, int64_t now_ms, struct hw_incident_entry *out)
@@ -216,7 +261,7 @@ bool hw_alert_incident_read(const char *id, const redisReply *hash, int64_t now_
 		   *into = hw_field_text(hash, "into");
 	*out = (struct hw_incident_view){.flapping = is_one(hash, "flapping"),
 	                                 .listed = is_one(hash, "listed"),
-	                                 .group = hw_field_words(hash, "group", GROUP_MAX),
+	                                 .group = hw_field_words(hash, "group", HW_ALERT_GROUP_MAX),
 	                                 .device = hw_field_words(hash, "device", HW_ID_MAX),
 	                                 .labels = hw_field_words(hash, "labels", HW_ALERT_LABELS_TEXT),
 	                                 .cause = hw_field_words(hash, "cause", HW_INCIDENT_TEXT - 1),

@@ -51,8 +51,8 @@ struct hw_alert_loader {
 	enum step step;
 	size_t awaited, next; /* next: of the step's list */
 	struct list incidents, recent, silences;
-	char cursor[24]; /* of device:offline */
-	bool scanned;
+	char cursor[24];      /* of device:offline, then of device:unseen */
+	bool unseen, scanned; /* unseen: device:offline is scanned; scanned: both are */
 	unsigned pages, scans;
 	struct hw_stream_id recalled;
 	struct hw_alert_offset offsets[HW_ALERT_STREAMS];
@@ -345,6 +345,30 @@ static void read_state(struct hw_alert_loader *l, const char *id, const redisRep
 	l->failed |= hw_incidents_load_device(l->engine, &entry) != 0;
 }
 
+/* Handles the inventory's entry of an unseen device. `name`: since when it is unseen, a blank, and its id. */
+static void read_expected(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	char *id, group[HW_ALERT_GROUP_MAX + 1] = "";
+	struct hw_incident_entry entry = {.fact = HW_FACT_UNSEEN, .wait_ms = -1, .timeout_ms = -1};
+	entry.time_ms = strtoll(name, &id, 10);
+	if (entry.time_ms <= 0 || entry.time_ms > l->bound_ms)
+		entry.time_ms = l->now_ms;
+	entry.seq = (uint64_t)entry.time_ms;
+	entry.id = id + 1;
+	if (r->type == REDIS_REPLY_STRING)
+		hw_alert_expected_group(r->str, r->len, group);
+	entry.group = *group ? group : NULL;
+	l->failed |= hw_incidents_load_device(l->engine, &entry) != 0;
+}
+
+static void ask_expected(struct hw_alert_loader *l, const char *id, const char *since_ms)
+{
+	char key[HW_ALERT_KEY_MAX], name[HW_ID_MAX + 32];
+	hw_alert_store_key(l->app->store, "expected", key);
+	snprintf(name, sizeof(name), "%.20s %s", since_ms, id);
+	ask(l, read_expected, name, (const char *[]){"HGET", key, id, NULL});
+}
+
 static void read_offline(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
 	(void)name;
@@ -352,26 +376,30 @@ static void read_offline(struct hw_alert_loader *l, const char *name, const redi
 	          r->element[1]->type == REDIS_REPLY_ARRAY && r->element[0]->len < sizeof(l->cursor);
 	char key[HW_ALERT_KEY_MAX];
 	if (!is) {
-		fail(l, hw_alert_store_key(l->app->store, "offline", key), r);
+		fail(l, hw_alert_store_key(l->app->store, l->unseen ? "unseen" : "offline", key), r);
 		return;
 	}
-	l->scanned = strcmp(r->element[0]->str, "0") == 0;
+	bool unseen = l->unseen, ended = strcmp(r->element[0]->str, "0") == 0;
 	strcpy(l->cursor, r->element[0]->str);
+	l->scanned = unseen && ended;
+	l->unseen = unseen || ended;
 	const redisReply *list = r->element[1];
 	for (size_t i = 0; i + 1 < list->elements; i += 2) {
 		const redisReply *id = list->element[i];
-		if (id->type == REDIS_REPLY_STRING && hw_id_valid(id->str, id->len))
+		if (id->type == REDIS_REPLY_STRING && hw_id_valid(id->str, id->len) && unseen)
+			ask_expected(l, id->str, list->element[i + 1]->str);
+		else if (id->type == REDIS_REPLY_STRING && hw_id_valid(id->str, id->len))
 			ask_key(l, read_state, id->str, "HGETALL", "state:", "");
 		else
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_DEVICE,
-			                  "device:offline has a member that is no device");
+			                  "device:offline or device:unseen has a member that is no device");
 	}
 }
 
 static void ask_devices(struct hw_alert_loader *l)
 {
 	char key[HW_ALERT_KEY_MAX];
-	hw_alert_store_key(l->app->store, "offline", key);
+	hw_alert_store_key(l->app->store, l->unseen ? "unseen" : "offline", key);
 	if (may_scan(l))
 		ask(l, read_offline, "", (const char *[]){"ZSCAN", key, l->cursor, "COUNT", SCAN_COUNT, NULL});
 }
@@ -588,7 +616,7 @@ void hw_alert_loader_begin(struct hw_alert_loader *l, const struct hw_alert_take
 	struct hw_alert_plan plan;
 	stop(l);
 	l->busy = true;
-	l->failed = l->has_why = l->scanned = false;
+	l->failed = l->has_why = l->scanned = l->unseen = false;
 	l->first = taken->first;
 	l->clean = taken->clean;
 	l->skip = skip;

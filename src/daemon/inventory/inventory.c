@@ -66,12 +66,28 @@ static struct hw_expected_view view_of(struct hw_app *a, struct hw_id id, struct
 	return v;
 }
 
+/* Writes the labels of a device that is known to its hash. */
+static void write_labels(struct hw_app *a, struct hw_id id)
+{
+	struct hw_registry *r = hw_monitor_registry(a->monitor);
+	uint32_t device = hw_registry_find(r, id.text, id.len);
+	if (a->redis && device != HW_NIL)
+		hw_redis_rewrite(a->redis, hw_registry_ref(r, device));
+}
+
+static bool is_equal(struct hw_id a, struct hw_id b)
+{
+	return a.len == b.len && memcmp(a.text, b.text, a.len) == 0;
+}
+
 static void put(struct hw_app *a, struct hw_id id, struct hw_entry *entry)
 {
 	char json[HW_ENTRY_JSON_MAX];
 	struct hw_expected_view v = view_of(a, id, entry, json);
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
-	bool again = i != HW_NIL && hw_expected_at(table(a), i).since_ms != v.since_ms;
+	struct hw_expected_view was = i == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(table(a), i);
+	bool again = i != HW_NIL && was.since_ms != v.since_ms;
+	bool relabelled = (was.has_labels || v.has_labels) && !is_equal(was.text, v.text);
 	int rc = hw_expected_put(table(a), &v, &i);
 	if (rc) {
 		hw_log_limited(a->log, HW_LIMIT_INVENTORY, HW_LOG_ERROR,
@@ -82,6 +98,8 @@ static void put(struct hw_app *a, struct hw_id id, struct hw_entry *entry)
 	if (again)
 		hw_expected_rest(table(a), i);
 	hw_monitor_expect(a->monitor, hw_app_now(), i);
+	if (relabelled)
+		write_labels(a, id);
 }
 
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since)
@@ -93,7 +111,10 @@ void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, boo
 			entry.since_ms = hw_expected_at(table(a), i).since_ms;
 		put(a, id, &entry);
 	} else if (i != HW_NIL) {
+		bool had_labels = hw_expected_at(table(a), i).has_labels;
 		hw_monitor_expect_no_more(a->monitor, hw_app_now(), i);
+		if (had_labels)
+			write_labels(a, id);
 	}
 }
 

@@ -46,7 +46,7 @@ local SEQ_MAX = 281474976710655
 local AHEAD_MS, NO_CLOCK_MS = 86400000, 315360000000 -- a day; ten years
 local ALWAYS = 7 -- fields that every state hash has
 -- Fields that a state hash may have. embed.sh replaces REPORT_FIELDS by the list in core/report.c.
-local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', 'parent', 'learned', 'gaps', REPORT_FIELDS }
+local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', 'parent', 'learned', 'gaps', 'labels', REPORT_FIELDS }
 
 -- By item: the positions of its arguments and keys, and its answer.
 local arg_at, key_at, answer = {}, {}, {}
@@ -124,11 +124,20 @@ local function fields_of_child(i, a)
 	return unpack(f)
 end
 
-local function more_fields(i, a)
+local function fields_without_labels(i, a)
 	if ARGV[a + WRITE.n] ~= '0' and ARGV[a + WRITE.next] == 'parent' then
 		return fields_of_child(i, a)
 	end
 	return fenced_fields(i)
+end
+
+-- A device with labels ends its fields with `labels`, which its entry has too.
+local function more_fields(i, a)
+	local n = ARGV[a + WRITE.n]
+	if n ~= '0' and ARGV[a + WRITE.n + n - 1] == 'labels' then
+		return 'labels', ARGV[a + WRITE.n + n], fields_without_labels(i, a)
+	end
+	return fields_without_labels(i, a)
 end
 
 local function add_event(i, a)

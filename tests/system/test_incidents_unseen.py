@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Unseen devices become incidents, with the labels of the inventory."""
+from hw_alert import Alert, Inbox
+from hw_wait import throughout, wait_until
+from test_unseen import CALM, expect, group, wait_unseen
+
+
+def test_an_unseen_incident(env):
+    """One incident of a group, also over a restart of heartwheel-alert; it ends when none of its devices is unseen."""
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()}).start()
+    d = env.daemon(timeout="1s", **group(env), **CALM)
+    expect(env, "u1", "u2", group="default")
+    wait_unseen(env, d, ["u1", "u2"])
+    wait_until(lambda: [(i["kind"], i["group"], i["down"]) for i in a.incidents()] == [("unseen", "default", 2)], 20)
+    wait_until(lambda: ("opened", "unseen") in inbox.news(), 20)
+    incident = a.incidents()[0]["id"]
+    a.stop()
+    a.start()
+    throughout(lambda: [(i["id"], i["down"]) for i in a.incidents()] == [(incident, 2)], 3)
+    env.beat("u1")
+    wait_until(lambda: [i["down"] for i in a.incidents()] == [1], 20)
+    env.beat("u2")
+    wait_until(lambda: incident not in [i["id"] for i in a.incidents()], 60)
+
+
+def test_matchers_see_labels(env):
+    """A receiver gets only the devices whose labels in the inventory match."""
+    north, south = Inbox(env, "north"), Inbox(env, "south")
+    a = Alert(env, receivers={"north": north.receiver(match="label:site=n*"), "south": south.receiver(match="label:site=south")}).start()
+    d = env.daemon(timeout="1s", **CALM)
+    expect(env, "a", labels={"floor": "2", "site": "north"})
+    expect(env, "b", labels={"site": "south"})
+    wait_until(lambda: d.get("/v1/status") is not None)
+    env.beat("a")
+    env.beat("b")
+    north.wait(("opened", "a"), timeout=20)
+    south.wait(("opened", "b"), timeout=20)
+    throughout(lambda: len(north.ids("opened")) == len(south.ids("opened")) == 1, 2)
+    a.stop()
