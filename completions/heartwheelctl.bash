@@ -117,14 +117,14 @@ _heartwheelctl()
 		mapfile -t COMPREPLY < <(compgen -W 'unknown warning critical' -- "$cur")
 		return
 		;;
-	-m | --message | --for | --prefix | --search | --limit | --expires | --warning | --critical | --since | --until | --month | --min | --broker | --user | --filter) return ;;
+	-m | --message | --for | --prefix | --search | --label | --limit | --expires | --warning | --critical | --since | --until | --month | --min | --broker | --user | --filter) return ;;
 	esac
 	case $command:$cur in
 	:-*) mapfile -t COMPREPLY < <(compgen -W '-s --socket -c --config -V --version -h --help' -- "$cur") ;;
 	:*) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
 	list:-*)
 		mapfile -t COMPREPLY < <(compgen -W \
-			'--state --group --prefix --search --sort --columns --limit --names --json --help' -- "$cur")
+			'--state --group --prefix --search --label --sort --columns --limit --names --json --help' -- "$cur")
 		;;
 	watch:-*) mapfile -t COMPREPLY < <(compgen -W '--state --group --prefix --json --help' -- "$cur") ;;
 	check:-*) mapfile -t COMPREPLY < <(compgen -W '--warning --critical --group --blind --help' -- "$cur") ;;

@@ -105,10 +105,22 @@ static void mark_as_of(const struct hw_control *c, struct evhttp_request *req, c
 	evhttp_add_header(evhttp_request_get_output_headers(req), "Heartwheel-As-Of", ms);
 }
 
+/* Whether the body is as small as it must be; only an import may have a large one. If not, the request was answered. */
+static bool is_small(struct evhttp_request *req, const struct hw_http_route *route)
+{
+	if (route->serve == hw_serve_inventory_put ||
+	    evbuffer_get_length(evhttp_request_get_input_buffer(req)) <= HW_HTTP_BODY_MAX)
+		return true;
+	hw_reply_error(req, HTTP_ENTITYTOOLARGE, "the body is too large");
+	return false;
+}
+
 static bool admits(void *arg, struct evhttp_request *req, const struct hw_http_route *route)
 {
 	const struct hw_control *c = arg;
 	const char *owner = c->ops->standby ? c->ops->standby(c->arg) : NULL;
+	if (!is_small(req, route))
+		return false;
 	for (size_t i = 0; owner && i < sizeof(its_own) / sizeof(*its_own); i++)
 		if (route->serve == its_own[i])
 			return true;

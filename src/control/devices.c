@@ -4,6 +4,7 @@
 #include <event2/http.h>
 #include <string.h>
 
+#include "control/labels.h"
 #include "control/parts.h"
 #include "heartwheel/unseen.h"
 #include "http/json.h"
@@ -56,6 +57,7 @@ void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_no
 	write_owner(j, c, d);
 	hw_json_uint(j, "seq", d->seq);
 	write_learned(j, m, d);
+	hw_write_labels(j, c, id);
 }
 
 void hw_write_unseen(struct hw_json *j, const struct hw_control *c, const struct hw_expected_view *v)
@@ -70,6 +72,7 @@ void hw_write_unseen(struct hw_json *j, const struct hw_control *c, const struct
 	hw_json_text(j, "reason", hw_reason_name(HW_REASON_NEVER_SEEN));
 	hw_json_text(j, "group", g->name);
 	hw_json_int(j, "expected_since_ms", v->since_ms);
+	hw_write_labels(j, c, v->id);
 }
 
 uint32_t hw_unseen_after(const struct hw_control *c, const char *id, size_t len)

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/labels.h"
 #include "control/levels.h"
 #include "control/parts.h"
 #include "control/rank.h"
@@ -29,6 +30,7 @@
 
 #define SCANS_AT_ONCE 2000  /* records that a request scans before it is queued */
 #define SCANS_A_TURN  20000 /* records that all queued requests scan per turn of the loop */
+#define ENTRY_COST    5     /* records that one counts for whose entry in the inventory is read too */
 #define CURSORS       256
 
 static const char no_memory[] = "out of memory";
@@ -40,6 +42,7 @@ struct filter {
 	size_t prefix_len, search_len;
 	char parent[HW_ID_MAX]; /* one of its parents */
 	size_t parent_len;
+	struct hw_label_filter label;
 };
 
 /* A list that is being written. Its owner is the pager's queue, or the call that answers it at once. */
@@ -147,7 +150,14 @@ static const char *set_search(struct list *l, const struct hw_param *p)
 	for (size_t i = 0; i < p->value_len; i++)
 		l->filter.search[i] = lower(p->value[i]);
 	l->filter.search_len = p->value_len;
+	hw_label_filter_search(&l->filter.label, l->filter.search);
 	return NULL;
+}
+
+static const char *set_label(struct list *l, const struct hw_param *p)
+{
+	return hw_label_filter_label(&l->filter.label, p->value) < 0 ? "'label' must be NAME=GLOB, such as site=nor*"
+	                                                             : NULL;
 }
 
 static const char *set_parent(struct list *l, const struct hw_param *p)
@@ -197,9 +207,9 @@ static const char *read_query(struct list *l, const char *query)
 		const char *key;
 		const char *(*set)(struct list *l, const struct hw_param *p);
 	} keys[] = {
-		{"state", set_state},   {"group", set_group}, {"prefix", set_prefix},
-		{"search", set_search}, {"sort", set_sort},   {"after", set_after},
-		{"limit", set_limit},   {"level", set_level}, {"parent", set_parent},
+		{"state", set_state},   {"group", set_group}, {"prefix", set_prefix}, {"search", set_search},
+		{"sort", set_sort},     {"after", set_after}, {"limit", set_limit},   {"level", set_level},
+		{"parent", set_parent}, {"label", set_label},
 	};
 	const size_t n_keys = sizeof(keys) / sizeof(keys[0]);
 	struct hw_param p;
@@ -210,8 +220,8 @@ static const char *read_query(struct list *l, const char *query)
 		while (i < n_keys && strcmp(p.key, keys[i].key) != 0)
 			i++;
 		if (i == n_keys)
-			return "unknown key in the query: the keys are state, group, prefix, search, sort, after, "
-			       "limit and level";
+			return "unknown key in the query: the keys are state, group, prefix, search, label, parent, "
+			       "sort, after, limit and level";
 		const char *why = p.value_len ? keys[i].set(l, &p) : NULL;
 		if (why)
 			return why;
@@ -274,17 +284,25 @@ static bool has_parent(const struct filter *f, const struct hw_monitor *m, const
 	return false;
 }
 
-static bool matches(const struct filter *f, const struct hw_monitor *m, const struct hw_device *d)
+/* Whether the id, or what the inventory says about it, is as the filter wants it. */
+static bool matches_id(const struct filter *f, const struct hw_control *c, struct hw_id id)
 {
+	if (id.len < f->prefix_len || memcmp(id.text, f->prefix, f->prefix_len) != 0)
+		return false;
+	if (!contains(f, id) && !hw_label_filter_contains(&f->label, c, id))
+		return false;
+	return !*f->label.name || hw_label_filter_has(&f->label, c, id);
+}
+
+static bool matches(const struct filter *f, const struct hw_control *c, const struct hw_device *d)
+{
+	const struct hw_monitor *m = c->monitor;
 	if (!hw_device_visible(d) || (f->state >= 0 && (int)hw_device_state(d) != f->state) ||
 	    (f->group >= 0 && d->group != (unsigned)f->group))
 		return false;
 	if (f->parent_len > 0 && !has_parent(f, m, d))
 		return false;
-	if (f->prefix_len + f->search_len == 0)
-		return true;
-	struct hw_id id = hw_device_id(d);
-	return id.len >= f->prefix_len && memcmp(id.text, f->prefix, f->prefix_len) == 0 && contains(f, id);
+	return (f->prefix_len + f->search_len == 0 && !*f->label.name) || matches_id(f, c, hw_device_id(d));
 }
 
 static void write_one(struct list *l, struct hw_now now, const struct hw_device *d)
@@ -305,7 +323,7 @@ static void write_ranked(struct list *l, struct hw_now now)
 	for (size_t i = 0; i < l->rank.n && i < l->limit; i++) {
 		const struct hw_ranked *item = l->rank.heap[i];
 		const struct hw_device *d = hw_registry_get(r, item->device);
-		if (d && matches(&l->filter, l->pager->c->monitor, d))
+		if (d && matches(&l->filter, l->pager->c, d))
 			write_one(l, now, d);
 	}
 	if (l->more) {
@@ -340,8 +358,7 @@ static bool take(struct list *l, struct hw_now now, const struct hw_device *d)
 static bool matches_unseen(const struct filter *f, const struct hw_control *c, const struct hw_expected_view *v)
 {
 	const struct hw_group *g = hw_monitor_expected_group(c->monitor, v);
-	return (f->group < 0 || hw_monitor_groups(c->monitor)->all[f->group] == g) && v->id.len >= f->prefix_len &&
-	       memcmp(v->id.text, f->prefix, f->prefix_len) == 0 && contains(f, v->id);
+	return (f->group < 0 || hw_monitor_groups(c->monitor)->all[f->group] == g) && matches_id(f, c, v->id);
 }
 
 /* The unseen devices, from the last of their list to the first. So an id that is removed from the list meanwhile may
@@ -379,12 +396,13 @@ static bool list_go_on(struct list *l, unsigned *budget)
 	struct hw_control *c = l->pager->c;
 	const struct hw_registry *r = hw_monitor_registry(c->monitor);
 	struct hw_now now = c->ops->now(c->arg);
+	unsigned cost = l->filter.search_len || *l->filter.label.name ? ENTRY_COST : 1;
 	for (uint32_t bound = hw_registry_bound(r); l->at < bound; l->at++) {
 		if (*budget == 0)
 			return false;
-		--*budget;
+		*budget -= *budget < cost ? *budget : cost;
 		const struct hw_device *d = hw_registry_at(r, l->at);
-		if (d && matches(&l->filter, l->pager->c->monitor, d) && !take(l, now, d))
+		if (d && matches(&l->filter, c, d) && !take(l, now, d))
 			return true;
 	}
 	if (!l->levels && l->order != HW_ORDER_KNOWN)

@@ -9,6 +9,7 @@ libcontrol_a_SOURCES = \
 	src/control/history.c \
 	src/control/importer.c \
 	src/control/inventory.c \
+	src/control/labels.c \
 	src/control/levels.c \
 	src/control/list.c \
 	src/control/nodes.c \

@@ -36,7 +36,7 @@ struct hw_args {
 	const char *since, *until, *month, *min;
 	const char *at, *after, *exp, *msg_id, *wait, *receiver;
 	const char *role, *expires, *file;
-	const char *source;
+	const char *source, *label;
 	const char *note, *lasts; /* --message; --for */
 	const char *broker, *tls_ca, *user, *password_file, *write;
 	const char *filters[HW_FILTERS_MAX]; /* each --filter */

@@ -206,6 +206,27 @@ static void print_learned(const cJSON *device)
 	       mistakes < HW_LEARNED_COUNT_MAX ? "" : " or more");
 }
 
+/* What the inventory says. */
+static void print_inventory(const struct hw_ctl *ctl, const cJSON *device)
+{
+	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(device, "labels"), *l;
+	if (hw_member_has(device, "name"))
+		print_text(ctl, device, "name");
+	if (labels)
+		line("labels");
+	cJSON_ArrayForEach(l, labels)
+	{
+		fputs(l == labels->child ? "" : ", ", stdout);
+		hw_text_print(stdout, &ctl->screen, l->string);
+		fputc('=', stdout);
+		hw_text_print(stdout, &ctl->screen, cJSON_IsString(l) ? l->valuestring : "");
+	}
+	if (labels)
+		fputc('\n', stdout);
+	if (hw_member_has(device, "note"))
+		print_text(ctl, device, "note");
+}
+
 static void print_device(struct hw_ctl *ctl, const cJSON *device)
 {
 	const char *state = hw_member_text(device, "state");
@@ -227,7 +248,16 @@ static void print_device(struct hw_ctl *ctl, const cJSON *device)
 	else
 		printf("never");
 	fputc('\n', stdout);
+	print_inventory(ctl, device);
 	print_timeout(device);
+	if (hw_member_has(device, "expected_since_ms")) { /* it was never heard */
+		line("expected");
+		printf("since ");
+		print_when(device, "expected_since_ms");
+		fputc('\n', stdout);
+		print_text(ctl, device, "group");
+		return;
+	}
 	print_learned(device);
 	print_due(ctl, device, online);
 	print_text(ctl, device, "group");

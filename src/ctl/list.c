@@ -23,6 +23,7 @@ enum {
 	COL_MISTAKES,
 	COL_REASON,
 	COL_GROUP,
+	COL_NAME, /* only if a device of the first page has one */
 	COLS
 };
 #define HAS(column) (1U << (column))
@@ -37,12 +38,12 @@ enum {
 #define ID_LEAST 24    /* if the id would get less room than this, other columns are omitted */
 #define PAGE     1000u /* most rows per page of the API: heartwheel-api(7) */
 
-static const char *const titles[COLS] = {"ID",      "STATE",  "SINCE",   "LAST-SEEN", "TIMEOUT", "FROM",
-                                         "LEARNED", "MEDIAN", "LARGEST", "MISTAKES",  "REASON",  "GROUP"};
+static const char *const titles[COLS] = {"ID",     "STATE",   "SINCE",    "LAST-SEEN", "TIMEOUT", "FROM", "LEARNED",
+                                         "MEDIAN", "LARGEST", "MISTAKES", "REASON",    "GROUP",   "NAME"};
 
 /* The order in which columns are omitted on a narrow terminal. Id and state are always shown. */
-static const int least_important[] = {COL_FROM,  COL_MEDIAN, COL_LARGEST, COL_TIMEOUT, COL_SEEN,
-                                      COL_GROUP, COL_REASON, COL_SINCE,   COL_MISTAKES};
+static const int least_important[] = {COL_FROM, COL_MEDIAN, COL_LARGEST, COL_TIMEOUT, COL_SEEN,
+                                      COL_NAME, COL_GROUP,  COL_REASON,  COL_SINCE,   COL_MISTAKES};
 #define N_LEAST (sizeof(least_important) / sizeof(least_important[0]))
 
 struct table {
@@ -72,8 +73,9 @@ static char *make_learned_cell(const cJSON *device, const char *key, int column)
 static char *make_cell(const struct hw_screen *s, const cJSON *device, int column, int64_t now_ms)
 {
 	static const char *const keys[COLS] = {
-		"id",         "state",         "since_ms",       "last_seen_ms",     "timeout_ms", "timeout_from",
-		"learned_ms", "median_gap_ms", "largest_gap_ms", "learned_mistakes", "reason",     "group"};
+		"id",           "state",      "since_ms",      "last_seen_ms",   "timeout_ms",
+		"timeout_from", "learned_ms", "median_gap_ms", "largest_gap_ms", "learned_mistakes",
+		"reason",       "group",      "name"};
 	char span[HW_SPAN_MAX];
 	const char *key = keys[column];
 	if (column == COL_SEEN && hw_member_int(device, key) == 0)
@@ -176,6 +178,9 @@ static int print_page(struct hw_ctl *ctl, struct table *t, const cJSON *devices)
 			}
 			n++;
 		}
+	for (size_t i = 0; whole && !t->begun && i < n; i++)
+		if (*rows[i].cell[COL_NAME])
+			t->shown |= HAS(COL_NAME);
 	if (whole && n > 0) {
 		fit(t, &ctl->screen, rows, n);
 		if (!t->begun)
@@ -236,6 +241,7 @@ static struct hw_path page_path(const struct hw_args *args, uint64_t limit, cons
 	add_filter(&path, "group", args->group);
 	add_filter(&path, "prefix", args->prefix);
 	add_filter(&path, "search", args->search);
+	add_filter(&path, "label", args->label);
 	/* a reader looks for an id; a program reads all devices */
 	add_filter(&path, "sort", args->sort ? args->sort : args->json ? "known" : "id");
 	add_filter(&path, "after", after);
@@ -245,11 +251,11 @@ static struct hw_path page_path(const struct hw_args *args, uint64_t limit, cons
 /* Prints that the list is empty to stderr, because a program may read stdout. */
 static void print_empty(const struct hw_args *args)
 {
-	bool filtered = args->state || args->group || args->prefix || args->search;
+	bool filtered = args->state || args->group || args->prefix || args->search || args->label;
 	fflush(stdout);
 	if (!filtered)
 		fputs("no device is known yet: no heartbeat has arrived on the groups' topics\n", stderr);
-	else if (args->state && !args->group && !args->prefix && !args->search)
+	else if (args->state && !args->group && !args->prefix && !args->search && !args->label)
 		fprintf(stderr, "no device is %s\n", args->state);
 	else
 		fputs("no device matches\n", stderr);

@@ -130,8 +130,8 @@ static const struct hw_command commands[] = {
                  "is pressed.\n"
                  "'/' filters by a part of the id, Enter opens a device, 'a' shows all devices.\n"},
 	{"list", hw_cmd_list,
-         HW_TAKES(STATE) | HW_TAKES(GROUP) | HW_TAKES(PREFIX) | HW_TAKES(SEARCH) | HW_TAKES(SORT) | HW_TAKES(COLUMNS) |
-                 HW_TAKES(DEVICES) | HW_TAKES(NAMES) | HW_TAKES(JSON) | HW_TAKES(LINES),
+         HW_TAKES(STATE) | HW_TAKES(GROUP) | HW_TAKES(PREFIX) | HW_TAKES(SEARCH) | HW_TAKES(LABEL) | HW_TAKES(SORT) |
+                 HW_TAKES(COLUMNS) | HW_TAKES(DEVICES) | HW_TAKES(NAMES) | HW_TAKES(JSON) | HW_TAKES(LINES),
          &nothing, &daemon_family, .synopsis = "list [OPTION]...", .brief = "all devices, or some",
          .more = "Lists devices, sorted by id unless --sort is given.\n"},
 	{"show", hw_cmd_show, HW_TAKES(JSON), &device, &daemon_family, .synopsis = "show ID [--json]",

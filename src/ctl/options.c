@@ -44,7 +44,10 @@ static const struct row {
                           .choices = {"unknown", "warning", "critical"},
                           .wrong = "--blind must be 'unknown', 'warning' or 'critical'"},
 	[HW_OPT_SEARCH] = {"search", AT(search),
-                           .help = "  --search T  only devices whose id contains T; case is ignored"},
+                           .help = "  --search T  only devices whose id, name, note or label contains T; case\n"
+                                   "              is ignored"},
+	[HW_OPT_LABEL] = {"label", AT(label),
+                          .help = "  --label L   only devices with that label: site=north, site=nor*"},
 	[HW_OPT_SORT] = {"sort", AT(sort),
                          .help = "  --sort S    id; newest, oldest: by the last change of state; known: in the order\n"
                                  "              of their first heartbeats, which is the quickest",

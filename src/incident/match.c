@@ -19,30 +19,6 @@ struct hw_match {
 	char text[]; /* the names and globs */
 };
 
-bool hw_glob(const char *glob, const char *text, size_t len)
-{
-	const char *star = NULL;
-	size_t at = 0, from = 0; /* `at`: position in the text; `from`: the text for the last star ends here at the
-	                          * earliest */
-	while (at < len) {
-		if (*glob == '*') {
-			star = ++glob;
-			from = at;
-		} else if (*glob && (*glob == '?' || *glob == text[at])) {
-			glob++;
-			at++;
-		} else if (star) {
-			glob = star;
-			at = ++from;
-		} else {
-			return false;
-		}
-	}
-	while (*glob == '*')
-		glob++;
-	return *glob == '\0';
-}
-
 /* Copies the next term of a line, without its quotes, to *to, and moves both pointers. Returns the term; NULL: there is
  * none. */
 static char *take_term(const char **in, char **to)

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "heartwheel/glob.h"
+
 #define HW_MATCH_TERMS 64   /* in all lines */
 #define HW_MATCH_TEXT  4096 /* bytes of all lines */
 
@@ -31,7 +33,5 @@ void hw_match_free(struct hw_match *m);
 const char *hw_match_group(const struct hw_match *m, size_t *k);
 /* A matcher of NULL matches every device. */
 bool hw_match_is(const struct hw_match *m, const struct hw_match_subject *subject);
-/* Whether `len` bytes of text match the glob. Cost: at most the product of both lengths. */
-bool hw_glob(const char *glob, const char *text, size_t len);
 
 #endif

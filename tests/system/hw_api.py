@@ -37,7 +37,7 @@ ROUTES = [Route("heartwheeld", *args, **more) for args, more in (
     (("GET /v1/status", "The daemon and the fleet"), {}),
     (("GET /v1/devices", "A page of the devices", "/v1/devices?state=offline&limit=1"), {"query": {
         "state": ("online or offline", "offline"), "group": ("a group's name", "default"), "prefix": ("start of the id", "pump"),
-        "search": ("part of the id", "ump"), "parent": ("one of its parents", "gateway-7"), "sort": ("known, id, newest, oldest; or id-back, newest-back, oldest-back", "id"),
+        "search": ("part of the id, or of what the inventory says", "ump"), "label": ("NAME=GLOB", "site=nor*"), "parent": ("one of its parents", "gateway-7"), "sort": ("known, id, newest, oldest; or id-back, newest-back, oldest-back", "id"),
         "level": ("count by the first levels of the ids, 1 to 16", 1), **PAGE}}),
     (("GET /v1/devices/ID", "A device", "/v1/devices/pump-7"), {}),
     (("PUT /v1/inventory", "Imports a file of expected devices", "/v1/inventory?source=pumps.csv"), {

@@ -63,11 +63,11 @@ START_TEST(a_device_in_the_list)
 	ck_assert_int_eq(get(&s, "/v1/devices", &r), 200);
 	char want[512];
 	const struct hw_device *d = hw_registry_at(hw_monitor_registry(s.monitor), 0);
-	snprintf(
-		want, sizeof(want),
-		"{\"devices\":[{\"id\":\"f/1\",\"state\":\"online\",\"since_ms\":%lld,\"last_seen_ms\":%lld,"
-		"\"timeout_ms\":2000,\"reason\":\"heartbeat\",\"group\":\"fast\",\"source\":\"mqtt\",\"seq\":%llu}]}\n",
-		(long long)s.now.wall_ms, (long long)s.now.wall_ms, (unsigned long long)d->seq);
+	snprintf(want, sizeof(want),
+	         "{\"devices\":[{\"id\":\"f/1\",\"state\":\"online\",\"since_ms\":%lld,\"last_seen_ms\":%lld,"
+	         "\"timeout_ms\":2000,\"timeout_from\":\"group\",\"reason\":\"heartbeat\",\"group\":\"fast\","
+	         "\"source\":\"mqtt\",\"seq\":%llu}]}\n",
+	         (long long)s.now.wall_ms, (long long)s.now.wall_ms, (unsigned long long)d->seq);
 	ck_assert_str_eq(r.body, want);
 }
 END_TEST

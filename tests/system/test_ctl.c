@@ -52,8 +52,8 @@ START_TEST(show)
 	            "\"timeout\":310}");
 	ck_assert_int_eq(ctl("show 'a/b c'"), 0);
 	ck_assert_int_eq(strncmp(out, "a/b c\n  state      online since 20", 33), 0);
-	ck_assert_ptr_nonnull(strstr(
-		out, "\n  timeout    5m10s\n  offline    in 5m10s, if no heartbeat arrives\n  wheel      level "));
+	ck_assert_ptr_nonnull(strstr(out, "\n  timeout    5m10s, for which the device asks\n  offline    in 5m10s, if "
+	                                  "no heartbeat arrives\n  wheel      level "));
 	ck_assert_ptr_nonnull(strstr(out, "\n  battery    87 %\n  rssi       -60.5 dBm\n  uptime     1d2h\n"));
 	ck_assert_ptr_null(strstr(out, "lately"));
 	ck_assert_ptr_nonnull(strstr(out, "\n  data       {\"x\":\"\\u001b[31m\\u009b\\u202e\"}\n"));

@@ -12,8 +12,8 @@ GROUPS = [("valves", {"heartbeat": None, "timeout": "1h"}), ("pumps", {"heartbea
 CSV, NDJSON = "text/csv", "application/x-ndjson"
 
 
-def daemon(env, store="redis", **more):
-    groups = [(name, dict(keys, heartbeat="%s/%s/{id}" % (env.root, name))) for name, keys in GROUPS]
+def daemon(env, store="redis", first_within="0", **more):
+    groups = [(name, dict(keys, heartbeat="%s/%s/{id}" % (env.root, name), first_within=first_within)) for name, keys in GROUPS]
     monitor = {"inventory": env.own_dir("inventory") / "inventory.ndjson"} if store == "memory" else {}
     d = env.daemon(groups=groups, store={"type": store}, monitor=monitor, **more)
     wait_until(lambda: d.get("/v1/inventory").status == 200, what="the inventory to be read")
@@ -322,3 +322,48 @@ def test_ctl_set_and_remove(each):
     assert d.ctl("devices", "set", "pump/1").returncode == 2
     assert d.ctl("devices", "remove", "pump/1").returncode == 0 and entries(d) == {}
     assert d.ctl("devices", "remove", "pump/1").returncode == 1
+
+
+# --- names, labels and notes where devices are shown
+
+
+def ids(d, query):
+    a = d.get("/v1/devices?limit=1000&" + query)
+    assert a.status == 200, a
+    return {e["id"] for e in a.json()["devices"]}
+
+
+def test_names_and_labels_are_shown_and_found(env, each):
+    d = each
+    put(d, "id,name,label.site,label.floor,note\n"
+           "pump-1,Main \"Pump\",north,1,seal changed\npump-2,,north wing,2,\npump-3,Valve \u00d6l,south,,\n")
+    for k in range(1, 5):
+        env.publisher.publish("%s/pumps/pump-%d" % (env.root, k), b"1")
+    wait_until(lambda: d.status()["devices"] == 4, what="the devices")
+    one = d.device("pump-1")
+    assert (one["name"], one["labels"], one["note"]) == ('Main "Pump"', {"floor": "1", "site": "north"}, "seal changed")
+    assert not {"name", "labels", "note"} & set(d.device("pump-4"))
+    listed = {e["id"]: e.get("labels") for e in d.get("/v1/devices").json()["devices"]}
+    assert listed == {"pump-1": {"floor": "1", "site": "north"}, "pump-2": {"floor": "2", "site": "north wing"},
+                      "pump-3": {"site": "south"}, "pump-4": None}
+    for query, found in (("search=MAIN", {1}), ("search=%22pump%22", {1}), ("search=north", {1, 2}), ("search=seal", {1}), ("search=site", set()),
+                         ("search=pump-4", {4}), ("search=%C3%96l", {3}), ("search=labels", set()), ("label=site=north*", {1, 2}),
+                         ("label=site=north", {1}), ("label=floor=*", {1, 2}), ("label=floor=?&search=wing", {2}),
+                         ("label=x=*", set()), ("label=site=south&sort=id", {3}), ("state=online&label=site=s*", {3})):
+        assert ids(d, query) == {"pump-%d" % k for k in found}, query
+    for query in ("label=site", "label=Site=x", "label==x"):
+        assert d.get("/v1/devices?" + query).status == 400, query
+    shown = d.ctl("show", "pump-1").stdout
+    assert 'Main "Pump"' in shown and "site=north" in shown and "seal changed" in shown
+    assert "pump-2" in d.ctl("list", "--search", "wing").stdout
+
+
+def test_names_of_unseen_devices(env):
+    d = daemon(env, first_within="1s")
+    put(d, "id,name,group,label.site,timeout\npump-1,Pump 1,pumps,north,1s\npump-2,Pump 2,pumps,south,1s\n")
+    wait_until(lambda: len(ids(d, "state=unseen")) == 2, 20, "the devices to be unseen")
+    assert ids(d, "state=unseen&label=site=n*") == {"pump-1"} and ids(d, "state=unseen&search=pump%202") == {"pump-2"}
+    lines = d.ctl("devices", "unseen").stdout.splitlines()
+    assert len(lines) == 2 and all("Pump" in l and "pumps" in l for l in lines), lines
+    assert d.ctl("devices", "unseen", "--group", "valves").stdout == ""
+    assert len([json.loads(l) for l in d.ctl("devices", "unseen", "--json").stdout.splitlines()]) == 2

@@ -34,9 +34,21 @@ function learned(d) {
 	return [["Learned", timeout], ...(d.gaps_seen ? [["Gaps", `${upTo(d.gaps_seen)}: median ${span(d.median_gap_ms)}, largest ${span(d.largest_gap_ms)}; ${upTo(d.learned_mistakes)} longer than the learned timeout`]] : [])];
 }
 
+// What the inventory says.
+function described(d) {
+	const all = "name" in d ? [["Name", visible(d.name)]] : [];
+	if ("labels" in d)
+		all.push(["Labels", visible(Object.entries(d.labels).map(([name, value]) => `${name}=${value}`).join(", "))]);
+	if ("note" in d)
+		all.push(["Note", visible(d.note)]);
+	return all;
+}
+
 function facts(d) {
-	const all = [["Reason", because(d.reason)], ["Last seen", d.last_seen_ms ? `${moment(d.last_seen_ms)}, ${ago(d.last_seen_ms)}` : "never"],
+	const all = [...described(d), ["Reason", because(d.reason)], ["Last seen", d.last_seen_ms ? `${moment(d.last_seen_ms)}, ${ago(d.last_seen_ms)}` : "never"],
 		["Timeout", `${span(d.timeout_ms)}${FROM[d.timeout_from] ?? ""}`], ...learned(d)];
+	if ("expected_since_ms" in d) // it was never heard
+		return [...all, ["Expected", `since ${moment(d.expected_since_ms)}`]];
 	if (d.due_in_ms !== null)
 		all.push([d.state === "online" ? "Offline in" : "Forgotten in", d.due_in_ms > 0 ? span(d.due_in_ms) : "overdue"]);
 	all.push(["Wheel", d.level === null ? "not in the wheel: waiting for the verdict"

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* What the inventory says about a device, in answers and in the filters of lists. Internal to src/control. */
+#ifndef HW_CONTROL_LABELS_H
+#define HW_CONTROL_LABELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "heartwheel/registry.h"
+#include "inventory/entry.h"
+
+struct hw_control;
+struct hw_json;
+
+/* Writes the members `name`, `labels` and `note` that the device's entry has. */
+void hw_write_labels(struct hw_json *j, const struct hw_control *c, struct hw_id id);
+
+/* A text that name, note or the value of a label must contain; a label that must match. Zeroed: neither. */
+struct hw_label_filter {
+	char search[HW_ID_MAX + 1]; /* lower case; "": any */
+	char quoted[6 * HW_ID_MAX + 3];
+	size_t quoted_len;                                              /* the search as it is in JSON */
+	char name[HW_LABEL_NAME_MAX + 1], glob[HW_LABEL_VALUE_MAX + 1]; /* "": any */
+};
+void hw_label_filter_search(struct hw_label_filter *f, const char *lower);
+/* Parses NAME=GLOB. Returns 0 or -EINVAL. */
+int hw_label_filter_label(struct hw_label_filter *f, const char *text);
+
+/* Whether the device's entry contains the text, and whether it has the label. Cost: a look-up and a scan of the entry;
+ * parses it only if the text seems to be there, or for a label. */
+bool hw_label_filter_contains(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id);
+bool hw_label_filter_has(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id);
+
+#endif
