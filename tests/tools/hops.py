@@ -6,6 +6,7 @@ each function when it is entered and left. Counted are the functions on the stac
 to where it hands it on (STAGES), each once; what they only ask, format or note on the way is not.
 """
 import os
+import shlex
 import struct
 import subprocess
 import sys
@@ -23,7 +24,7 @@ STAGES = {
         ("taken out of the ring", "hw_app_on_reader feed.c", "hw_ring_take ring.c"),
         ("its filter found", "hw_app_on_reader feed.c", "hw_topic_match topic.c"),
         ("its device found", "hw_app_on_reader feed.c", "hw_registry_find_prefetched registry.c"),
-        ("heard", "hw_app_on_reader feed.c", "heard intake.c"),
+        ("heard", "hw_app_on_reader feed.c", "take_plain intake.c"),
     ],
     "transition": [
         ("judged", "judge due.c", "hw_monitor_emit out.c"),
@@ -46,7 +47,7 @@ def build(where):
     if not (where / "Makefile").exists():
         subprocess.run([TOP / "configure", "-q", "CFLAGS=" + flags], cwd=where, check=True)
     subprocess.run(["make", "-s", "-j2"], cwd=where, check=True)
-    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", where / "hops.so",
+    subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-O2", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", where / "hops.so",
                     TOP / "tests/tools/hops.c"], check=True)
 
 
