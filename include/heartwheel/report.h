@@ -66,16 +66,8 @@ bool hw_report_renew(uint8_t *packed, const struct hw_report *reported);
 /* `below`, overridden by the fields of `above`. The strings keep their owners. */
 struct hw_report hw_report_over(const struct hw_report *below, const struct hw_report *above);
 
-/* Appends the report's fields to an unfinished JSON object, as `,"battery":87,...` in the order of the list. There is
- * no NUL if cap is reached. Returns the length that a large enough buffer would need, as snprintf does. */
-size_t hw_report_json(const struct hw_report *r, char *buf, size_t cap);
-
 /* Writes a double with the fewest of 15 to 17 digits that read back equal ("87", "-60.5"), or "null" if it is not
  * finite. Returns the length; cap >= 32. */
 int hw_number_text(double v, char *buf, size_t cap);
-
-/* Writes `text` (`len` bytes, usually UTF-8) as a JSON string with quotes. Each byte outside a valid character becomes
- * U+FFFD. Returns the length needed and ends its output with a NUL, as snprintf does. */
-size_t hw_json_quote(const char *text, size_t len, char *buf, size_t cap);
 
 #endif

@@ -146,10 +146,12 @@ void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 
 static void reply_ok(struct evhttp_request *req)
 {
-	struct evbuffer *body = evbuffer_new();
-	if (body)
-		evbuffer_add_printf(body, "{\"status\":\"ok\"}\n");
-	hw_reply(req, HTTP_OK, body);
+	struct evbuffer *body;
+	struct hw_json j;
+	if (!(body = hw_answer_begin(req, &j)))
+		return;
+	hw_json_text(&j, "status", "ok");
+	hw_answer_end(req, &j, body);
 }
 
 /* Answers a request about health. This handler runs on the loop, so its answer proves that the loop runs. */

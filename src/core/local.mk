@@ -27,6 +27,7 @@ libheartwheel_a_SOURCES = \
 	src/core/idstore.c \
 	src/core/inflow.c \
 	src/core/intake.c \
+	src/core/json_writer.c \
 	src/core/key.c \
 	src/core/key_intake.c \
 	src/core/left_out.c \

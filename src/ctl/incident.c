@@ -7,6 +7,7 @@
 
 #include "conf/conf.h"
 #include "ctl/ctl.h"
+#include "heartwheel/json_writer.h"
 
 #define TIMEOUT_S 15 /* the answer comes when Redis has the change */
 #define PAGES_MAX 1000
@@ -159,17 +160,17 @@ int hw_cmd_incident(struct hw_ctl *ctl, const struct hw_args *args)
 
 /* --- changes ------------------------------------------------------------------------------------------------------ */
 
-/* Posts `body`, which is freed, and requires the status `want`. The caller frees the answer after 0. */
-static int post(struct hw_ctl *ctl, const char *path, cJSON *body, long want, struct hw_answer *a)
+/* Ends and posts the body, and requires the status `want`. The caller frees the answer after 0. */
+static int post(struct hw_ctl *ctl, const char *path, struct hw_json *body, long want, struct hw_answer *a)
 {
-	char *text = body ? cJSON_PrintUnformatted(body) : NULL;
-	cJSON_Delete(body);
+	hw_json_close(body, '}');
+	char *text = hw_json_end_alloc(body, NULL);
 	if (!text || !path) {
-		cJSON_free(text);
+		free(text);
 		return hw_failed(ctl, "out of memory");
 	}
 	int rc = hw_client_post(ctl->client, path, text, TIMEOUT_S, a);
-	cJSON_free(text);
+	free(text);
 	if (rc < 0)
 		return hw_failed(ctl, "%s", hw_client_why(ctl->client));
 	if (a->code == want)
@@ -180,23 +181,30 @@ static int post(struct hw_ctl *ctl, const char *path, cJSON *body, long want, st
 	return rc;
 }
 
-static void add_user(cJSON *body)
+static void begin(struct hw_json *body)
+{
+	hw_json_begin_alloc(body);
+	hw_json_open(body, '{');
+}
+
+static void write_user(struct hw_json *body)
 {
 	const char *user = getenv("SUDO_USER");
 	user = user && *user ? user : getenv("USER");
 	if (user && *user)
-		cJSON_AddStringToObject(body, "by", user);
+		hw_json_text(body, "by", user);
 }
 
 int hw_cmd_ack(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct hw_path path = path_of(args->id, "/ack");
-	cJSON *body = cJSON_CreateObject();
+	struct hw_json body;
 	struct hw_answer a;
-	add_user(body);
+	begin(&body);
+	write_user(&body);
 	if (args->note)
-		cJSON_AddStringToObject(body, "note", args->note);
-	int rc = post(ctl, path.text, body, 204, &a);
+		hw_json_text(&body, "note", args->note);
+	int rc = post(ctl, path.text, &body, 204, &a);
 	hw_path_fini(&path);
 	if (rc == HW_EXIT_DONE)
 		hw_answer_fini(&a);
@@ -249,21 +257,22 @@ const char *hw_silence_judge(const struct hw_args *args)
 
 int hw_cmd_silence(struct hw_ctl *ctl, const struct hw_args *args)
 {
-	cJSON *body = cJSON_CreateObject();
+	struct hw_json body;
 	char *match = matcher(args);
 	int64_t ms = 0;
 	struct hw_answer a;
+	begin(&body);
 	if (match)
-		cJSON_AddStringToObject(body, "match", match);
+		hw_json_text(&body, "match", match);
 	free(match);
 	if (args->lasts && hw_conf_duration_parse(args->lasts, &ms) == 0)
-		cJSON_AddNumberToObject(body, "until", (double)(hw_wall_ms() + ms));
-	cJSON_AddBoolToObject(body, "until_online", args->until_online);
-	cJSON_AddBoolToObject(body, "planned", args->planned);
+		hw_json_int(&body, "until", hw_wall_ms() + ms);
+	hw_json_bool(&body, "until_online", args->until_online);
+	hw_json_bool(&body, "planned", args->planned);
 	if (args->note)
-		cJSON_AddStringToObject(body, "reason", args->note);
-	add_user(body);
-	int rc = post(ctl, "/v1/silences", body, 201, &a);
+		hw_json_text(&body, "reason", args->note);
+	write_user(&body);
+	int rc = post(ctl, "/v1/silences", &body, 201, &a);
 	if (rc)
 		return rc;
 	if (args->json) {

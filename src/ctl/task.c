@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "conf/conf.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 
 #define WAIT_MAX_S 50 /* longest wait of one request */
@@ -67,17 +68,24 @@ static char *make_body(const struct hw_ctl *ctl, const struct hw_args *r, const 
 		return hw_usage(r->command, "the payload must be JSON; write a text as '\"text\"', with its quotes"),
 		       NULL;
 	cJSON_Delete(payload);
-	cJSON *body = cJSON_CreateObject();
-	bool made = body && cJSON_AddStringToObject(body, "msg_id", id) &&
-	            cJSON_AddStringToObject(body, "receiver", r->words[0]) &&
-	            cJSON_AddStringToObject(body, "action", r->words[1]) &&
-	            (r->n_words < 3 || cJSON_AddRawToObject(body, "payload", r->words[2])) &&
-	            (!r->at || cJSON_AddNumberToObject(body, "at", at)) &&
-	            (!r->after || cJSON_AddNumberToObject(body, "after", (double)after_ms / 1e3)) &&
-	            (!r->exp || cJSON_AddNumberToObject(body, "exp", at + (double)(after_ms + exp_ms) / 1e3)) &&
-	            (!r->no_hold || cJSON_AddFalseToObject(body, "hold"));
-	char *text = made ? cJSON_PrintUnformatted(body) : NULL;
-	cJSON_Delete(body);
+	struct hw_json j;
+	hw_json_begin_alloc(&j);
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "msg_id", id);
+	hw_json_text(&j, "receiver", r->words[0]);
+	hw_json_text(&j, "action", r->words[1]);
+	if (r->n_words > 2)
+		hw_json_raw(&j, "payload", r->words[2], strlen(r->words[2]));
+	if (r->at)
+		hw_json_number(&j, "at", at);
+	if (r->after)
+		hw_json_number(&j, "after", (double)after_ms / 1e3);
+	if (r->exp)
+		hw_json_number(&j, "exp", at + (double)(after_ms + exp_ms) / 1e3);
+	if (r->no_hold)
+		hw_json_bool(&j, "hold", false);
+	hw_json_close(&j, '}');
+	char *text = hw_json_end_alloc(&j, NULL);
 	if (!text)
 		*rc = hw_failed(ctl, "out of memory");
 	return text;
@@ -140,7 +148,7 @@ int hw_cmd_task_send(struct hw_ctl *ctl, const struct hw_args *r)
 	if (!body)
 		return rc;
 	rc = submit(ctl, body, r->msg_id ? r->msg_id : id, wait_ms, &a);
-	cJSON_free(body);
+	free(body);
 	if (rc)
 		return rc;
 	if (r->json)

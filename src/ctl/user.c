@@ -18,6 +18,7 @@
 #include "conf/conf.h"
 #include "conf/file.h"
 #include "ctl/ctl.h"
+#include "heartwheel/json_writer.h"
 #include "http/accounts.h"
 
 #define DEFAULT_FILE HW_SYSCONFDIR "/users"
@@ -228,15 +229,29 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+static void print_json(const struct hw_account *a)
+{
+	char text[512];
+	struct hw_json j;
+	hw_json_begin_text(&j, text, sizeof(text));
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "name", a->name);
+	hw_json_text(&j, "role", hw_user_role_name(a->role));
+	if (a->expires_s)
+		hw_json_int(&j, "expires", a->expires_s);
+	else
+		hw_json_null(&j, "expires");
+	hw_json_close(&j, '}');
+	hw_json_end_text(&j);
+	puts(text);
+}
+
 static void print(const struct hw_args *args, const struct hw_account *a)
 {
 	char when[HW_SPAN_MAX];
 	bool over = a->expires_s && a->expires_s * 1000 <= hw_wall_ms();
-	if (args->json && a->expires_s)
-		printf("{\"name\":\"%s\",\"role\":\"%s\",\"expires\":%" PRId64 "}\n", a->name,
-		       hw_user_role_name(a->role), a->expires_s);
-	else if (args->json)
-		printf("{\"name\":\"%s\",\"role\":\"%s\",\"expires\":null}\n", a->name, hw_user_role_name(a->role));
+	if (args->json)
+		print_json(a);
 	else if (a->expires_s)
 		printf("%-20s %-8s %s %s\n", a->name, hw_user_role_name(a->role), over ? "expired" : "until",
 		       hw_text_clock(a->expires_s * 1000, when));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "heartwheel/json_writer.h"
 #include "http/reply.h"
 
 #define NOT_UNDERSTOOD "malformed request (a body needs Content-Length; Transfer-Encoding is not accepted)"
@@ -38,12 +39,19 @@ static void rewrite(struct evbuffer *out, const char *page)
 		return;
 	const char *why = code == HTTP_ENTITYTOOLARGE ? "the body is too large" : NOT_UNDERSTOOD;
 	int line = (int)strcspn(status, "\r");
+	char body[128];
+	struct hw_json j;
+	hw_json_begin_text(&j, body, sizeof(body));
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "error", why);
+	hw_json_close(&j, '}');
+	hw_json_end_text(&j);
 	drain(out, strlen(page));
 	evbuffer_add_printf(out,
 	                    "%.*s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n"
-	                    "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: " HW_REPLY_POLICY "\r\n\r\n"
-	                    "{\"error\":\"%s\"}\n",
-	                    line, status, strlen(why) + strlen("{\"error\":\"\"}\n"), why);
+	                    "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: " HW_REPLY_POLICY
+	                    "\r\n\r\n%s\n",
+	                    line, status, strlen(body) + 1, body);
 }
 
 /* Copies bytes without removing them. evbuffer_copyout() fails while the bufferevent keeps the front frozen. */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "heartwheel/json.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
-#include "heartwheel/report.h"
 #include "heartwheel/topic.h"
 #include "heartwheel/utf8.h"
 #include "inventory/value.h"

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "heartwheel/bounds.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 #include "heartwheel/topic.h"
 #include "redis/inner.h"
@@ -113,13 +114,16 @@ static unsigned json(const redisReply *e, char **to, unsigned bit)
 	struct hw_payload p;
 	if (!e || e->len == 0 || e->len > HW_REPORT_DATA_MAX)
 		return 0;
-	char *object = malloc(e->len + 16);
+	struct hw_json j;
+	size_t len;
+	hw_json_begin_alloc(&j);
+	hw_json_open(&j, '{');
+	hw_json_raw(&j, "data", e->str, e->len);
+	hw_json_close(&j, '}');
+	char *object = hw_json_end_alloc(&j, &len);
 	if (!object)
 		return 0;
-	size_t head = hw_print(object, 16, "{\"data\":");
-	memcpy(object + head, e->str, e->len);
-	object[head + e->len] = '}';
-	hw_payload_decode(&p, object, head + e->len + 1);
+	hw_payload_decode(&p, object, len);
 	bool good = !p.malformed && (p.report.has & HW_HAS_DATA) && p.report.data;
 	if (good) {
 		*to = p.report.data;

@@ -3,6 +3,7 @@
  * also absent.h. */
 #include "absent.h"
 #include "daemon/store/prefix_guard.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/pace.h"
 #include "nodes_world.h"
 
@@ -80,12 +81,15 @@ void hw_app_cluster_view_free(struct hw_app *a)
 
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
 {
-	cJSON *entry = cJSON_CreateObject();
+	struct hw_json j;
 	(void)now, (void)o;
-	hw_app_cluster_forms_add(a, entry);
-	if (!cJSON_PrintPreallocated(entry, buf, NW_ENTRY, false))
+	hw_app_cluster_forms_update(a);
+	hw_json_begin_text(&j, buf, NW_ENTRY);
+	hw_json_open(&j, '{');
+	hw_app_cluster_forms_write(a, true, true, &j);
+	hw_json_close(&j, '}');
+	if (hw_json_end_text(&j) < 0)
 		nw_alloc(SIZE_MAX);
-	cJSON_Delete(entry);
 }
 
 void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out)

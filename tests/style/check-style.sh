@@ -129,7 +129,7 @@ xargs grep -nE \
 verdict 'core, nodes, incident, inventory and tasks/schedule are pure: no clock, socket, log, thread'
 
 # Arrows only go down: each part, and the parts that it may include. heartwheelctl and bench stand apart.
-# heartwheel/json_tree.h and heartwheel/print.h are for all.
+# heartwheel/json_tree.h, json_writer.h and print.h are for all.
 cat >"$work/arrows" <<'END'
 conf    conf
 nodes   nodes heartwheel
@@ -151,7 +151,7 @@ END
 		$(grep -E '^(include/|src/core/)' "$work/own") /dev/null
 	while read -r part may; do
 		grep -nE '#include "[a-z]+/' $(grep "^src/$part/" "$work/own") /dev/null |
-			grep -vE "#include \"(heartwheel/(json_tree|print)\.h|($(echo "$may" | tr ' ' '|'))/)"
+			grep -vE "#include \"(heartwheel/(json_tree|json_writer|print)\.h|($(echo "$may" | tr ' ' '|'))/)"
 	done <"$work/arrows"
 } >"$work/out" 2>/dev/null
 verdict 'includes only go down'
@@ -215,6 +215,11 @@ verdict 'no unchecked result of snprintf is used as a length'
 grep -v '^include/heartwheel/json_tree.h$' "$work/own" | xargs grep -n 'cJSON_ParseWithLength' |
 	sed 's/:[^:]*$/: use hw_json_tree()/' >"$work/out"
 verdict 'texts of a given length are parsed by hw_json_tree() alone'
+
+# Values of a tree that was parsed may be printed; no tree is made to be printed, and no format has a key or a brace of JSON.
+grep '^src/' "$work/own" | xargs grep -nE 'cJSON_(Create|Add[A-Z][a-z]+ToObject\()|printf?\(.*"\{?\\"|^[[:space:]]*"[{,]\\"[a-z_]+\\":' |
+	grep -vE 'cJSON_AddItemTo(Object|Array)|src/core/json_writer\.c:' >"$work/out"
+verdict 'JSON is written by heartwheel/json_writer.h alone'
 
 xargs grep -LE '^/\* SPDX-License-Identifier: MIT \*/' <"$work/c" >"$work/out"
 grep -E '(\.sh|\.py|^quickstart|^\.ci/run|^tests/full)$' "$work/files" | xargs grep -L 'SPDX-License-Identifier: MIT' >>"$work/out"

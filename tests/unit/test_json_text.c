@@ -8,8 +8,10 @@
 
 #include "../random.h"
 #include "../suite.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/payload.h"
 #include "heartwheel/print.h"
+#include "heartwheel/report.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 #define B(s)     s, sizeof(s) - 1
@@ -123,6 +125,60 @@ START_TEST(print_cuts)
 }
 END_TEST
 
+static void write_all(struct hw_json *j)
+{
+	static const struct hw_report report = {.has = HW_HAS_BATTERY, .battery = 87.5};
+	hw_json_open(j, '{');
+	hw_json_text(j, "a", "x\n");
+	hw_json_null(j, "b");
+	hw_json_open_member(j, "c", '[');
+	hw_json_element(j, 7);
+	hw_json_item(j, "\"");
+	hw_json_close(j, ']');
+	hw_json_open_member(j, "d", '{');
+	hw_json_named_text(j, "\\", "y");
+	hw_json_close(j, '}');
+	hw_json_int(j, "e", -5);
+	hw_json_seconds(j, "f", -1050);
+	hw_json_seconds(j, "g", 1700000000007);
+	hw_json_number(j, "h", NAN);
+	hw_json_bool(j, "i", true);
+	hw_json_raw(j, "k", "[1]", 3);
+	hw_json_report(j, &report);
+	hw_json_close(j, '}');
+}
+
+/* The same text wherever it goes; one that does not fit is an error, whatever was cut. */
+START_TEST(writer)
+{
+	static const char whole[] =
+		"{\"a\":\"x\\n\",\"b\":null,\"c\":[7,\"\\\"\"],\"d\":{\"\\\\\":\"y\"},\"e\":-5,"
+		"\"f\":-1.050,\"g\":1700000000.007,\"h\":null,\"i\":true,\"k\":[1],\"battery\":87.5}";
+	struct hw_json j;
+	size_t len = strlen(whole), n;
+	for (size_t cap = 1; cap < len + 3; cap++) {
+		char *buf = malloc(cap);
+		hw_json_begin_text(&j, buf, cap);
+		write_all(&j);
+		ck_assert_int_eq(hw_json_end_text(&j), cap > len ? (int)len : -1);
+		ck_assert_uint_eq(j.n + j.lost, len);
+		ck_assert_mem_eq(buf, whole, cap > len ? len + 1 : cap - 1);
+		free(buf);
+	}
+	hw_json_begin_alloc(&j);
+	hw_json_open(&j, '[');
+	for (int k = 0; k < 500; k++)
+		write_all(&j);
+	hw_json_close(&j, ']');
+	char *text = hw_json_end_alloc(&j, &n);
+	ck_assert_uint_eq(n, 500 * (len + 1) + 1);
+	ck_assert_uint_eq(strlen(text), n);
+	for (int k = 0; k < 500; k++)
+		ck_assert_mem_eq(text + 1 + (size_t)k * (len + 1), whole, len);
+	free(text);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("json_text");
@@ -133,6 +189,7 @@ int main(void)
 	tcase_add_test(tc, random_numbers);
 	tcase_add_loop_test(tc, quote, 0, COUNT(quotes));
 	tcase_add_test(tc, print_cuts);
+	tcase_add_test(tc, writer);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -143,12 +143,16 @@ char *hw_form_alert_notes(const struct hw_send_incident *i)
 
 int hw_form_alert(struct evbuffer *b, const char *labels, const char *notes, int64_t since_ms, int64_t ends_ms)
 {
-	char since[HW_FORM_TIME], ends[HW_FORM_TIME];
-	int n = evbuffer_add_printf(b, "%s{\"labels\":%s,\"annotations\":%s,\"startsAt\":\"%s\",\"endsAt\":\"%s\"}",
-	                            evbuffer_get_length(b) ? "," : "", labels, notes,
-	                            hw_form_time(since_ms < ends_ms ? since_ms : ends_ms, since),
-	                            hw_form_time(ends_ms, ends));
-	return n < 0 ? -ENOMEM : 0;
+	char time[HW_FORM_TIME];
+	struct hw_json j;
+	hw_json_append(&j, b);
+	hw_json_open(&j, '{');
+	hw_json_raw(&j, "labels", labels, strlen(labels));
+	hw_json_raw(&j, "annotations", notes, strlen(notes));
+	hw_json_text(&j, "startsAt", hw_form_time(since_ms < ends_ms ? since_ms : ends_ms, time));
+	hw_json_text(&j, "endsAt", hw_form_time(ends_ms, time));
+	hw_json_close(&j, '}');
+	return hw_json_end(&j);
 }
 
 struct hw_note *hw_form_alerts(struct evbuffer *b)

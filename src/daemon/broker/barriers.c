@@ -6,6 +6,7 @@
 #include "broker_priv.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/loop/turn.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 
 /* a barrier that takes longer is behind many messages, which the readers pass on at once anyway */
@@ -31,12 +32,17 @@ void hw_app_barrier(struct hw_app *a, struct hw_now now, uint64_t number)
 
 void hw_app_canary(struct hw_app *a, const struct hw_out *out)
 {
-	char by[CANARY_MAX / 2], payload[CANARY_MAX];
-	hw_json_quote(a->start->node_id, strlen(a->start->node_id), by, sizeof(by));
-	size_t len = hw_print(payload, sizeof(payload), "{\"by\":%s,\"seq\":%lld,\"canary\":true}", by,
-	                      (long long)out->canary.seq);
+	char payload[CANARY_MAX];
+	struct hw_json j;
+	hw_json_begin_text(&j, payload, sizeof(payload));
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "by", a->start->node_id);
+	hw_json_int(&j, "seq", out->canary.seq);
+	hw_json_bool(&j, "canary", true);
+	hw_json_close(&j, '}');
+	int len = hw_json_end_text(&j);
 	uint64_t canary_id = (uint64_t)out->canary.group << 16 | out->canary.filter;
-	hw_publisher_canary(a->broker->barriers.publisher, out->canary.topic, payload, len, canary_id);
+	hw_publisher_canary(a->broker->barriers.publisher, out->canary.topic, payload, (size_t)len, canary_id);
 }
 
 void hw_app_reopen_barriers(struct hw_app *a)

@@ -22,6 +22,7 @@
 #include "daemon/context.h"
 #include "nodes/nodes.h"
 
+struct hw_json;
 struct hw_publisher_event;
 struct hw_reader_event;
 
@@ -89,7 +90,7 @@ bool hw_app_cluster_publish_known(struct hw_app *a, uint64_t seq, uint64_t *publ
 void hw_app_cluster_published(struct hw_app *a, uint64_t seq, uint64_t publish_id);
 /* Writes this node's members of a presence, with a NUL: ,"cluster":… Returns the length; 0 if mode = off; -1 if `buf`
  * is too small. */
-int hw_app_cluster_presence(const struct hw_app *a, bool online, char *buf, size_t cap);
+void hw_app_cluster_presence(const struct hw_app *a, bool online, struct hw_json *j);
 #define HW_CLUSTER_PRESENCE_MAX (HW_PARTITIONS * 25 + 512)
 /* Whether this device's statuses may be published now. Always true if mode = off. */
 bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d);

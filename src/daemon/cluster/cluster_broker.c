@@ -14,6 +14,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/retained/retained.h"
 #include "daemon/visibility/visibility.h"
+#include "heartwheel/json_writer.h"
 #include "nodes/claims.h"
 #include "peers.h"
 
@@ -145,19 +146,16 @@ static const char *state_of(const struct hw_app *a, bool online)
 	return hw_app_fleet_is_blind(a) && !hw_app_stands_by(a) ? "blind" : "ready";
 }
 
-int hw_app_cluster_presence(const struct hw_app *a, bool online, char *buf, size_t cap)
+void hw_app_cluster_presence(const struct hw_app *a, bool online, struct hw_json *j)
 {
-	buf[0] = '\0';
+	char claims[HW_CLAIMS_TEXT] = "";
 	if (!a->cluster)
-		return 0;
-	char name[512], claims[HW_CLAIMS_TEXT] = "";
-	if (hw_json_quote(a->start->cluster_name, strlen(a->start->cluster_name), name, sizeof(name)) >= sizeof(name))
-		return -1;
+		return;
 	if (online)
 		hw_claims_text(hw_nodes_claims(a->cluster->nodes), claims);
-	int n = snprintf(buf, cap, ",\"cluster\":%s,\"state\":\"%s\",\"claims\":\"%s\"", name, state_of(a, online),
-	                 claims);
-	return n > 0 && (size_t)n < cap ? n : -1;
+	hw_json_text(j, "cluster", a->start->cluster_name);
+	hw_json_text(j, "state", state_of(a, online));
+	hw_json_text(j, "claims", claims);
 }
 
 /* --- answers ----------------------------------------------------------------------- */

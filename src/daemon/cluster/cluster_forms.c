@@ -3,6 +3,7 @@
  */
 #include "cluster_forms.h"
 
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "cluster_priv.h"
 #include "daemon/loop/clock.h"
 #include "daemon/visibility/unjudged.h"
+#include "heartwheel/json_writer.h"
 #include "nodes/claims.h"
 #include "nodes/place.h"
 
@@ -24,26 +26,12 @@ static struct hw_cluster_forms *forms_of(const struct hw_app *a)
 
 /* --- this node's entry ----------------------------------------------------------- */
 
-/* Keeps this node's groups as text, to compare them with those of other nodes. */
-static void note_own(struct hw_app *a, const cJSON *groups)
-{
-	struct hw_cluster_forms *f = forms_of(a);
-	char *text = cJSON_PrintUnformatted(groups);
-	if (!text || (f->own && strcmp(f->own, text) == 0)) {
-		free(text);
-		return;
-	}
-	free(f->own);
-	f->own = text;
-	f->changed = true;
-}
-
-static void add_groups(struct hw_app *a, cJSON *entry)
+static void write_groups(const struct hw_app *a, struct hw_json *j)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
-	cJSON *groups = cJSON_AddObjectToObject(entry, "groups");
 	char text[96], proves[32];
-	for (size_t k = 0; groups && k < g->n_order; k++) {
+	hw_json_open(j, '{');
+	for (size_t k = 0; k < g->n_order; k++) {
 		const struct hw_group *one = g->all[g->order[k]];
 		snprintf(proves, sizeof(proves), PROVES "%08" PRIx32, hw_group_proves(one));
 		/* Other nodes may hear a group that is blind only on this node. So the entry marks the group as
@@ -54,46 +42,64 @@ static void add_groups(struct hw_app *a, cJSON *entry)
 		                         hw_monitor_group_upstream(a->monitor, g->order[k])
 		                 ? " blind"
 		                 : "");
-		cJSON_AddStringToObject(groups, one->name, text);
+		hw_json_named_text(j, one->name, text);
 	}
-	if (groups)
-		note_own(a, groups);
+	hw_json_close(j, '}');
 }
 
-static void add_set(cJSON *entry, const char *name, const struct hw_partitions *set)
+/* Keeps this node's groups as text, for its entry, and to compare them with those of other nodes. */
+static void note_own(struct hw_app *a)
+{
+	struct hw_cluster_forms *f = forms_of(a);
+	struct hw_json j;
+	hw_json_begin_alloc(&j);
+	write_groups(a, &j);
+	char *text = hw_json_end_alloc(&j, NULL);
+	if (!text || (f->own && strcmp(f->own, text) == 0)) {
+		free(text);
+		return;
+	}
+	free(f->own);
+	f->own = text;
+	f->changed = true;
+}
+
+static void write_set(struct hw_json *j, const char *name, const struct hw_partitions *set)
 {
 	char text[HW_PARTITIONS_TEXT];
 	if (!hw_partitions_any(set))
 		return;
 	hw_partitions_text(set, text);
-	cJSON_AddStringToObject(entry, name, text);
+	hw_json_named_text(j, name, text);
 }
 
 /* Left out until this node knows which devices it cannot judge. Until then, other nodes assume that it can judge no
  * device. */
-static void add_unjudged(const struct hw_app *a, cJSON *entry)
+static void write_unjudged(const struct hw_app *a, struct hw_json *j)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
 	if (a->cluster->standby.is || !hw_app_unjudged_counted(a))
 		return;
-	cJSON *by_group = cJSON_AddObjectToObject(entry, "unjudged_in");
-	for (size_t k = 0; by_group && k < g->n_order; k++) {
+	hw_json_open_member(j, "unjudged_in", '{');
+	for (size_t k = 0; k < g->n_order; k++) {
 		const struct hw_group_judging is = hw_monitor_judging(a->monitor, g->order[k]);
-		add_set(by_group, g->all[g->order[k]]->name, &is.online);
+		write_set(j, g->all[g->order[k]]->name, &is.online);
 	}
+	hw_json_close(j, '}');
 }
 
 /* Left out while this node does not know it. Other nodes then keep the last value. */
-static void add_proven(const struct hw_app *a, cJSON *entry)
+static void write_proven(const struct hw_app *a, struct hw_json *j)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
 	if (hw_app_stands_by(a) || !hw_monitor_proven_known(a->monitor))
 		return;
-	cJSON *by_group = cJSON_AddObjectToObject(entry, "proven_in");
-	for (size_t k = 0; by_group && k < g->n_order; k++) {
+	hw_json_open_member(j, "proven_in", '{');
+	for (size_t k = 0; k < g->n_order; k++) {
 		const struct hw_partitions in = hw_monitor_proven_in(a->monitor, g->order[k]);
-		add_set(by_group, g->all[g->order[k]]->name, &in);
+		write_set(j, g->all[g->order[k]]->name, &in);
 	}
+	hw_json_close(j, '}');
 }
 
 /* Devices that the owner of the fleet needs room for. */
@@ -107,24 +113,32 @@ static int64_t n_known(const struct hw_app *a)
 static void decide(struct hw_app *a);
 static void apply_forms(struct hw_app *a);
 
-void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
+void hw_app_cluster_forms_update(struct hw_app *a)
+{
+	decide(a);
+	note_own(a);
+	apply_forms(a);
+}
+
+void hw_app_cluster_forms_write(struct hw_app *a, bool groups, bool unjudged, struct hw_json *j)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
 	const struct hw_partitions unstored = hw_monitor_unstored_in(a->monitor);
-	decide(a);
-	add_groups(a, entry);
-	apply_forms(a);
-	add_set(entry, "unable", &f->unable);
+	if (groups && f->own)
+		hw_json_raw(j, "groups", f->own, strlen(f->own));
+	write_set(j, "unable", &f->unable);
 	if (*f->better)
-		cJSON_AddStringToObject(entry, "better", f->better);
+		hw_json_text(j, "better", f->better);
 	if (hw_app_standby_was_deaf(a))
-		cJSON_AddBoolToObject(entry, "was_deaf", true);
-	add_set(entry, "untold", &unstored);
-	cJSON_AddNumberToObject(entry, "max_devices", (double)a->conf->max_devices);
-	cJSON_AddNumberToObject(entry, "known", (double)n_known(a));
-	add_unjudged(a, entry);
-	add_proven(a, entry);
-	hw_app_unjudged_add(a, entry);
+		hw_json_bool(j, "was_deaf", true);
+	write_set(j, "untold", &unstored);
+	hw_json_int(j, "max_devices", a->conf->max_devices);
+	hw_json_int(j, "known", n_known(a));
+	if (unjudged)
+		write_unjudged(a, j);
+	if (groups)
+		write_proven(a, j);
+	hw_app_unjudged_write(a, j);
 }
 
 /* --- entries of other nodes ------------------------------------------------------ */

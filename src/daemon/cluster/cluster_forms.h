@@ -35,7 +35,6 @@
 #ifndef HW_CLUSTER_FORMS_H
 #define HW_CLUSTER_FORMS_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,6 +44,7 @@
 #include "nodes/members.h"
 
 struct hw_app;
+struct hw_json;
 
 #define HW_CLUSTER_FORMS_MAX (HW_MEMBERS_MAX + 8) /* nodes that are remembered */
 
@@ -71,8 +71,11 @@ struct hw_cluster_forms {
 	size_t n, next;             /* next: the slot to reuse when all are taken */
 };
 
-/* Adds this node's groups to its own entry of device:nodes. */
-void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry);
+/* Decides again which partitions this node is unable to judge, before its own entry of device:nodes is written. */
+void hw_app_cluster_forms_update(struct hw_app *a);
+/* Writes this node's groups and what it cannot judge as members of that entry. `groups`, `unjudged`: with the
+ * members that grow with the number of groups. */
+void hw_app_cluster_forms_write(struct hw_app *a, bool groups, bool unjudged, struct hw_json *j);
 /* Reads a member's entry. */
 void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *json);
 /* The form of a group at a node; 0: unknown. */

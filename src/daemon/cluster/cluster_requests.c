@@ -10,13 +10,15 @@
 #include "cluster_priv.h"
 #include "daemon/loop/turn.h"
 #include "heartwheel/json_tree.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/registry.h"
 
 static const char *const words[] = {
 	[HW_FORGOTTEN] = "forgotten", [HW_FORGOTTEN_UNKNOWN] = "unknown", [HW_FORGOTTEN_UNOWNED] = "unowned"};
 #define N_WORDS (sizeof(words) / sizeof(*words))
 
-#define RUN_TEXT 17 /* bytes of a run id as text, with the NUL */
+#define MESSAGE_MAX (6 * (HW_ID_MAX + HW_NODE_ID_MAX) + 256) /* with both ids escaped */
+#define RUN_TEXT    17                                       /* bytes of a run id as text, with the NUL */
 
 /* Writes a run id as text. JSON numbers are doubles, and would lose digits. */
 static void run_text(const struct hw_app *a, char text[RUN_TEXT])
@@ -30,30 +32,36 @@ static const char *text_of(const cJSON *j, const char *key)
 	return text ? text : "";
 }
 
-/* Sends a JSON object, and frees `j`. Returns 0, or -errno if it is not published. */
-static int send_json(struct hw_app *a, const char *node, cJSON *j)
+/* Begins a request or an answer. `run`: the run id of the node that asks. */
+static void begin(const struct hw_app *a, const char *kind, const char *run, double ticket, struct hw_json *j,
+                  char *text)
 {
-	char *text = cJSON_PrintUnformatted(j);
-	int rc = text ? hw_app_cluster_send(a, node, text, strlen(text)) : -ENOMEM;
-	cJSON_free(text);
-	cJSON_Delete(j);
-	return rc;
+	hw_json_begin_text(j, text, MESSAGE_MAX);
+	hw_json_open(j, '{');
+	hw_json_text(j, kind, "forget");
+	hw_json_text(j, "from", a->start->node_id);
+	hw_json_text(j, "run", run);
+	hw_json_number(j, "ticket", ticket);
+}
+
+/* Returns 0, or -errno if the message is not published. */
+static int end_and_send(struct hw_app *a, const char *node, struct hw_json *j)
+{
+	hw_json_close(j, '}');
+	int len = hw_json_end_text(j);
+	return len < 0 ? -E2BIG : hw_app_cluster_send(a, node, j->buf, (size_t)len);
 }
 
 /* --- sending requests */
 
 static int ask_to_forget(struct hw_app *a, const char *owner, uint64_t ticket, const char *id, size_t len)
 {
-	char run[RUN_TEXT], name[HW_ID_MAX + 1];
-	cJSON *j = cJSON_CreateObject();
+	char run[RUN_TEXT], text[MESSAGE_MAX];
+	struct hw_json j;
 	run_text(a, run);
-	snprintf(name, sizeof(name), "%.*s", (int)len, id);
-	cJSON_AddStringToObject(j, "ask", "forget");
-	cJSON_AddStringToObject(j, "from", a->start->node_id);
-	cJSON_AddStringToObject(j, "run", run);
-	cJSON_AddNumberToObject(j, "ticket", (double)ticket);
-	cJSON_AddStringToObject(j, "id", name);
-	return send_json(a, owner, j);
+	begin(a, "ask", run, (double)ticket, &j, text);
+	hw_json_bytes(&j, "id", id, len);
+	return end_and_send(a, owner, &j);
 }
 
 enum hw_forgotten hw_app_forget(struct hw_app *a, uint64_t ticket, const char *id, size_t len)
@@ -92,13 +100,11 @@ static void take_request(struct hw_app *a, const cJSON *message)
 	if (strlen(run) != RUN_TEXT - 1 || !hw_id_valid(id, strlen(id)) || !cJSON_IsNumber(ticket))
 		return;
 	enum hw_forgotten what = forget_here(a, id, strlen(id));
-	cJSON *j = cJSON_CreateObject();
-	cJSON_AddStringToObject(j, "answer", "forget");
-	cJSON_AddStringToObject(j, "from", a->start->node_id);
-	cJSON_AddStringToObject(j, "run", run);
-	cJSON_AddNumberToObject(j, "ticket", ticket->valuedouble);
-	cJSON_AddStringToObject(j, "what", words[what]);
-	send_json(a, from, j);
+	char text[MESSAGE_MAX];
+	struct hw_json j;
+	begin(a, "answer", run, ticket->valuedouble, &j, text);
+	hw_json_text(&j, "what", words[what]);
+	end_and_send(a, from, &j);
 	hw_app_schedule_turn(a);
 }
 

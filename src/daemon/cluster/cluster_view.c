@@ -13,6 +13,7 @@
 #include "daemon/retained/retained.h"
 #include "daemon/store/pending.h"
 #include "heartwheel/fnv.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 
 /* --- this node's entry -------------------------------------------------------------------------------------------- */
@@ -76,20 +77,18 @@ static const char *state_of(const struct hw_app *a, const struct hw_nodes_order 
 	return hw_app_cluster_is_read(a) ? "blind" : "joining";
 }
 
-static void add_numbers(const struct hw_app *a, cJSON *j)
+static void write_numbers(const struct hw_app *a, struct hw_json *j)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
+	uint64_t statuses = hw_app_status_sink(a)->pending, writes = hw_app_pending_writes(a);
 	unsigned owns = 0;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		owns += hw_nodes_owns(a->cluster->nodes, p);
-	cJSON_AddNumberToObject(j, "owns", owns);
-	cJSON_AddNumberToObject(j, "devices", s->count[HW_STATE_ONLINE] + s->count[HW_STATE_OFFLINE]);
-	cJSON_AddNumberToObject(j, "online", s->count[HW_STATE_ONLINE]);
-	cJSON_AddNumberToObject(j, "offline", s->count[HW_STATE_OFFLINE]);
-	cJSON_AddNumberToObject(j, "owed",
-	                        (double)(hw_app_status_sink(a)->pending > hw_app_pending_writes(a)
-	                                         ? hw_app_status_sink(a)->pending
-	                                         : hw_app_pending_writes(a)));
+	hw_json_uint(j, "owns", owns);
+	hw_json_uint(j, "devices", s->count[HW_STATE_ONLINE] + s->count[HW_STATE_OFFLINE]);
+	hw_json_uint(j, "online", s->count[HW_STATE_ONLINE]);
+	hw_json_uint(j, "offline", s->count[HW_STATE_OFFLINE]);
+	hw_json_uint(j, "owed", statuses > writes ? statuses : writes);
 }
 
 /* With this node's prefix: all nodes must have the same. */
@@ -98,46 +97,42 @@ static void print_publisher_id(const struct hw_app *a, const char *node, char *b
 	snprintf(buf, cap, "%s-%s-pub", a->start->mqtt.client_id_prefix, node);
 }
 
-/* Adds the client ids. The first one is the publisher's. */
-static cJSON *add_client_ids(const struct hw_app *a, cJSON *j)
-{
-	char id[256];
-	cJSON *list = cJSON_AddArrayToObject(j, "client_ids");
-	print_publisher_id(a, a->start->node_id, id, sizeof(id));
-	cJSON_AddItemToArray(list, cJSON_CreateString(id));
-	return list;
-}
-
-static void add_other_ids(const struct hw_app *a, cJSON *list)
+/* Writes the client ids. The first one is the publisher's. `all`: those of the other connections too. */
+static void write_client_ids(const struct hw_app *a, bool all, struct hw_json *j)
 {
 	const struct hw_settings *c = a->start;
 	char id[256];
-	snprintf(id, sizeof(id), "%s-%s-bar", c->mqtt.client_id_prefix, c->node_id);
-	cJSON_AddItemToArray(list, cJSON_CreateString(id));
-	for (unsigned i = 0; i < (unsigned)c->mqtt.readers; i++) {
-		snprintf(id, sizeof(id), "%s-%s-r%u", c->mqtt.client_id_prefix, c->node_id, i);
-		cJSON_AddItemToArray(list, cJSON_CreateString(id));
+	hw_json_open_member(j, "client_ids", '[');
+	print_publisher_id(a, c->node_id, id, sizeof(id));
+	hw_json_item(j, id);
+	if (all) {
+		snprintf(id, sizeof(id), "%s-%s-bar", c->mqtt.client_id_prefix, c->node_id);
+		hw_json_item(j, id);
 	}
+	for (unsigned i = 0; all && i < (unsigned)c->mqtt.readers; i++) {
+		snprintf(id, sizeof(id), "%s-%s-r%u", c->mqtt.client_id_prefix, c->node_id, i);
+		hw_json_item(j, id);
+	}
+	hw_json_close(j, ']');
 }
 
-/* Adds the members of an entry that other nodes need to share the fleet with this node and to evict it. They are
+/* Writes the members of an entry that other nodes need to share the fleet with this node and to evict it. They are
  * shorter than HW_CLUSTER_JSON. */
-static cJSON *add_essentials(struct hw_app *a, const struct hw_nodes_order *o, cJSON *j)
+static void write_essentials(struct hw_app *a, const struct hw_nodes_order *o, struct hw_json *j)
 {
 	const struct hw_settings *c = a->start;
 	struct hw_blindness b = hw_monitor_blindness(a->monitor);
 	char hash[17];
 	snprintf(hash, sizeof(hash), "%016" PRIx64, hash_config(a->conf));
-	cJSON_AddStringToObject(j, "mode", mode_of(a));
-	cJSON_AddStringToObject(j, "name", c->cluster_name);
-	cJSON_AddNumberToObject(j, "protocol", HW_CLUSTER_PROTOCOL);
-	cJSON_AddStringToObject(j, "version", HW_VERSION);
-	cJSON_AddStringToObject(j, "state", state_of(a, o));
+	hw_json_text(j, "mode", mode_of(a));
+	hw_json_text(j, "name", c->cluster_name);
+	hw_json_uint(j, "protocol", HW_CLUSTER_PROTOCOL);
+	hw_json_text(j, "version", HW_VERSION);
+	hw_json_text(j, "state", state_of(a, o));
 	if (b.blind && !hw_app_stands_by(a))
-		cJSON_AddStringToObject(j, "blind_cause", hw_cause_name(b.cause));
-	cJSON_AddNumberToObject(j, "lease_ms", (double)c->cluster_lease_ms);
-	cJSON_AddStringToObject(j, "config", hash);
-	return add_client_ids(a, j);
+		hw_json_text(j, "blind_cause", hw_cause_name(b.cause));
+	hw_json_int(j, "lease_ms", c->cluster_lease_ms);
+	hw_json_text(j, "config", hash);
 }
 
 /* Writes the URL of this node's page, with the first of [http] names, or else with `listen`. Returns false if this node
@@ -161,41 +156,50 @@ static bool print_url(const struct hw_app *a, char *buf, size_t cap)
 	return n > 0 && (size_t)n < cap;
 }
 
-/* Prints the JSON into `buf`. If it does not fit, or without memory, returns false with `buf` unchanged. */
-static bool print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
+/* What an entry has beside its essential members. */
+#define FORMS    (1U << 0)
+#define GROUPS   (1U << 1)
+#define UNJUDGED (1U << 2)
+#define NUMBERS  (1U << 3)
+#define URL      (1U << 4)
+
+/* Writes the entry into `buf`. If it does not fit, returns false with `buf` unchanged. */
+static bool print_entry(struct hw_app *a, const struct hw_nodes_order *o, unsigned parts, char buf[HW_CLUSTER_JSON])
 {
-	char *text = cJSON_PrintUnformatted(j);
-	bool fits = text && strlen(text) < HW_CLUSTER_JSON;
-	if (fits)
-		memcpy(buf, text, strlen(text) + 1);
-	cJSON_free(text);
-	return fits;
+	char text[HW_CLUSTER_JSON], url[512];
+	struct hw_json j;
+	hw_json_begin_text(&j, text, sizeof(text));
+	hw_json_open(&j, '{');
+	write_essentials(a, o, &j);
+	write_client_ids(a, parts & NUMBERS, &j);
+	if (parts & FORMS)
+		hw_app_cluster_forms_write(a, parts & GROUPS, parts & UNJUDGED, &j);
+	if (parts & NUMBERS) {
+		write_numbers(a, &j);
+		hw_json_text(&j, "listen", a->start->http_listen);
+	}
+	if (parts & URL && print_url(a, url, sizeof(url)))
+		hw_json_text(&j, "url", url);
+	hw_json_close(&j, '}');
+	int len = hw_json_end_text(&j);
+	if (len >= 0)
+		memcpy(buf, text, (size_t)len + 1);
+	return len >= 0;
 }
 
-/* Writes this node's entry. If not everything fits, only the essential members are written. Without memory, only
- * this node's state is written. */
+/* Writes this node's entry. If not everything fits, parts that are not essential are left out. */
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
 {
-	cJSON *j = cJSON_CreateObject();
-	char url[512];
+	unsigned parts = FORMS | GROUPS | UNJUDGED;
 	(void)now;
-	snprintf(buf, HW_CLUSTER_JSON, "{\"state\":\"%s\"}", state_of(a, o));
-	cJSON *client_ids = add_essentials(a, o, j);
-	print_entry(j, buf);
-	hw_app_cluster_forms_add(a, j);
-	if (!print_entry(j, buf))
-		cJSON_DeleteItemFromObject(j, "unjudged_in");
-	if (!print_entry(j, buf))
-		cJSON_DeleteItemFromObject(j, "groups");
-	add_numbers(a, j);
-	add_other_ids(a, client_ids);
-	cJSON_AddStringToObject(j, "listen", a->start->http_listen);
-	print_entry(j, buf);
-	if (print_url(a, url, sizeof(url))) {
-		cJSON_AddStringToObject(j, "url", url);
-		print_entry(j, buf);
-	}
-	cJSON_Delete(j);
+	hw_app_cluster_forms_update(a);
+	if (print_entry(a, o, parts | NUMBERS | URL, buf))
+		return;
+	print_entry(a, o, 0, buf);
+	if (!print_entry(a, o, parts, buf) && !print_entry(a, o, parts &= ~UNJUDGED, buf))
+		print_entry(a, o, parts &= ~GROUPS, buf);
+	if (print_entry(a, o, parts | NUMBERS, buf))
+		print_entry(a, o, parts | NUMBERS | URL, buf);
 }
 
 /* --- remembered nodes --------------------------------------------------------------------------------------------- */
@@ -411,17 +415,16 @@ void hw_app_cluster_view_tick(struct hw_app *a)
 
 static const char *state_in(const struct hw_cluster_was *w, bool ready)
 {
-	static const char *const states[] = {"blind", "leaving"};
-	char text[40];
+	static const struct {
+		const char *name, *member;
+	} states[] = {{"blind", "\"state\":\"blind\""}, {"leaving", "\"state\":\"leaving\""}};
 	if (w->lost)
 		return "lost";
 	if (ready)
 		return "ready";
-	for (size_t k = 0; k < 2; k++) {
-		snprintf(text, sizeof(text), "\"state\":\"%s\"", states[k]);
-		if (w->json && strstr(w->json, text))
-			return states[k];
-	}
+	for (size_t k = 0; k < 2; k++)
+		if (w->json && strstr(w->json, states[k].member))
+			return states[k].name;
 	return "joining";
 }
 

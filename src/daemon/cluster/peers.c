@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "heartwheel/json_tree.h"
-#include "heartwheel/report.h"
+#include "heartwheel/json_writer.h"
 #include "nodes/claims.h"
 
 #define ROOT "heartwheel/"
@@ -97,41 +97,40 @@ int hw_peer_known(const char *payload, size_t len, const char *cluster, struct h
 
 /* --- writing ------------------------------------------------------------------- */
 
-/* Quotes a JSON string. False if `to` is too small. */
-static bool quote(const char *text, char *to, size_t cap)
-{
-	return hw_json_quote(text, strlen(text), to, cap) < cap;
-}
-
 int hw_peer_print_known(const char *cluster, const char *node, uint64_t seq,
                         const struct hw_fencing_token known[HW_PARTITIONS], char *buf, size_t cap)
 {
-	char by[512], name[512], text[HW_KNOWN_TEXT];
-	if (!quote(node, by, sizeof(by)) || !quote(cluster, name, sizeof(name)))
-		return -1;
+	char text[HW_KNOWN_TEXT];
+	struct hw_json j;
 	hw_known_text(known, text);
-	int n = snprintf(buf, cap, "{\"by\":%s,\"seq\":%llu,\"cluster\":%s,\"known\":", by, (unsigned long long)seq,
-	                 name);
-	if (n < 0 || (size_t)n >= cap || !quote(text, buf + n, cap - (size_t)n))
-		return -1;
-	size_t len = strlen(buf);
-	if (len + 2 > cap)
-		return -1;
-	memcpy(buf + len, "}", 2);
-	return (int)len + 1;
+	hw_json_begin_text(&j, buf, cap);
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "by", node);
+	hw_json_uint(&j, "seq", seq);
+	hw_json_text(&j, "cluster", cluster);
+	hw_json_text(&j, "known", text);
+	hw_json_close(&j, '}');
+	return hw_json_end_text(&j);
 }
 
 int hw_peer_print_offline(const char *cluster, const char *node, const char *by, int64_t wall_ms, char *buf, size_t cap)
 {
-	char node_text[512], cluster_text[512], by_text[512];
-	if (!quote(node, node_text, sizeof(node_text)) || !quote(cluster, cluster_text, sizeof(cluster_text)) ||
-	    !quote(by, by_text, sizeof(by_text)))
-		return -1;
-	int n = snprintf(
-		buf, cap,
-		"{\"time\":%lld,\"online\":false,\"blind\":false,\"version\":\"%s\",\"uptime\":0,\"devices\":0,"
-		"\"offline\":0,\"by\":%s,\"seq\":%lld,\"cluster\":%s,\"state\":\"gone\",\"claims\":\"\","
-		"\"evicted_by\":%s}",
-		(long long)(wall_ms / 1000), HW_VERSION, node_text, (long long)wall_ms, cluster_text, by_text);
-	return n > 0 && (size_t)n < cap ? n : -1;
+	struct hw_json j;
+	hw_json_begin_text(&j, buf, cap);
+	hw_json_open(&j, '{');
+	hw_json_int(&j, "time", wall_ms / 1000);
+	hw_json_bool(&j, "online", false);
+	hw_json_bool(&j, "blind", false);
+	hw_json_text(&j, "version", HW_VERSION);
+	hw_json_int(&j, "uptime", 0);
+	hw_json_int(&j, "devices", 0);
+	hw_json_int(&j, "offline", 0);
+	hw_json_text(&j, "by", node);
+	hw_json_int(&j, "seq", wall_ms);
+	hw_json_text(&j, "cluster", cluster);
+	hw_json_text(&j, "state", "gone");
+	hw_json_text(&j, "claims", "");
+	hw_json_text(&j, "evicted_by", by);
+	hw_json_close(&j, '}');
+	return hw_json_end_text(&j);
 }

@@ -9,6 +9,7 @@
 
 #include "daemon/context.h"
 #include "heartwheel/fnv.h"
+#include "heartwheel/json_writer.h"
 #include "presence.h"
 
 /* Jinja2 templates. A device may itself publish on its status topic: a text that is no JSON, or JSON without
@@ -49,60 +50,40 @@ static uint64_t version(const struct hw_device *d)
 	return hw_device_state(d) == HW_STATE_FORGOTTEN;
 }
 
-struct text {
-	char *buf;
-	size_t cap, len;
-	bool full;
-};
-
-static void add(struct text *t, const char *raw)
+static void write_config(const struct hw_app *a, const char *slug, struct hw_id id, const char *status,
+                         struct hw_json *j)
 {
-	size_t n = strlen(raw);
-	t->full |= t->len + n >= t->cap;
-	if (t->full)
-		return;
-	memcpy(t->buf + t->len, raw, n + 1);
-	t->len += n;
-}
-
-static void add_quoted(struct text *t, const char *before, const char *text, size_t len)
-{
-	add(t, before);
-	if (t->full)
-		return;
-	size_t n = hw_json_quote(text, len, t->buf + t->len, t->cap - t->len);
-	t->full |= n >= t->cap - t->len;
-	t->len += t->full ? 0 : n;
-}
-
-static void add_word(struct text *t, const char *before, const char *word)
-{
-	add_quoted(t, before, word, strlen(word));
-}
-
-static void write_config(const struct hw_app *a, const char *slug, struct hw_id id, const char *status, struct text *t)
-{
-	char name[sizeof("heartwheel_") + HW_SLUG_MAX];
-	snprintf(name, sizeof(name), "heartwheel_%s", slug);
-	add_word(t, "{\"name\":", "Connectivity");
-	add_word(t, ",\"unique_id\":", name);
+	char entity[sizeof("binary_sensor.heartwheel_") + HW_SLUG_MAX];
+	const char *name = entity + strlen("binary_sensor.");
+	snprintf(entity, sizeof(entity), "binary_sensor.heartwheel_%s", slug);
+	hw_json_open(j, '{');
+	hw_json_text(j, "name", "Connectivity");
+	hw_json_text(j, "unique_id", name);
 	/* The name of the entity. Home Assistant reads object_id until version 2026.4, and default_entity_id from
 	 * 2025.10 on. */
-	add_word(t, ",\"object_id\":", name);
-	add(t, ",\"default_entity_id\":\"binary_sensor.");
-	add(t, name);
-	add(t, "\"");
-	add_word(t, ",\"device_class\":", "connectivity");
-	add_word(t, ",\"state_topic\":", status);
-	add_word(t, ",\"value_template\":", VALUE_TEMPLATE);
-	add(t, ",\"payload_on\":\"ON\",\"payload_off\":\"OFF\"");
-	add_word(t, ",\"availability_topic\":", hw_app_presence_topic(a));
-	add_word(t, ",\"availability_template\":", AVAILABILITY_TEMPLATE);
-	add(t, ",\"payload_available\":\"online\",\"payload_not_available\":\"offline\"");
-	add_word(t, ",\"json_attributes_topic\":", status);
-	add_word(t, ",\"device\":{\"identifiers\":[", name);
-	add_quoted(t, "],\"name\":", id.text, id.len);
-	add(t, "},\"origin\":{\"name\":\"heartwheel\",\"sw_version\":\"" HW_VERSION "\"}}");
+	hw_json_text(j, "object_id", name);
+	hw_json_text(j, "default_entity_id", entity);
+	hw_json_text(j, "device_class", "connectivity");
+	hw_json_text(j, "state_topic", status);
+	hw_json_text(j, "value_template", VALUE_TEMPLATE);
+	hw_json_text(j, "payload_on", "ON");
+	hw_json_text(j, "payload_off", "OFF");
+	hw_json_text(j, "availability_topic", hw_app_presence_topic(a));
+	hw_json_text(j, "availability_template", AVAILABILITY_TEMPLATE);
+	hw_json_text(j, "payload_available", "online");
+	hw_json_text(j, "payload_not_available", "offline");
+	hw_json_text(j, "json_attributes_topic", status);
+	hw_json_open_member(j, "device", '{');
+	hw_json_open_member(j, "identifiers", '[');
+	hw_json_item(j, name);
+	hw_json_close(j, ']');
+	hw_json_bytes(j, "name", id.text, id.len);
+	hw_json_close(j, '}');
+	hw_json_open_member(j, "origin", '{');
+	hw_json_text(j, "name", "heartwheel");
+	hw_json_text(j, "sw_version", HW_VERSION);
+	hw_json_close(j, '}');
+	hw_json_close(j, '}');
 }
 
 static int topic(const struct hw_retained_sink *s, const struct hw_device *d, char *buf, size_t cap)
@@ -119,7 +100,7 @@ static int payload(const struct hw_retained_sink *s, struct hw_now now, const st
 {
 	struct hw_id id = hw_device_id(d);
 	char slug[HW_SLUG_MAX + 1], status[HW_RETAINED_PAYLOAD_MAX];
-	struct text t = {.buf = buf, .cap = cap};
+	struct hw_json j;
 	(void)now;
 	hw_discovery_slug(id, slug);
 	buf[0] = '\0';
@@ -127,8 +108,9 @@ static int payload(const struct hw_retained_sink *s, struct hw_now now, const st
 		return 0;
 	if (hw_group_status_topic(hw_monitor_group_of(s->m, d), id.text, id.len, status, sizeof(status)) <= 0)
 		return -1;
-	write_config(app_of(s), slug, id, status, &t);
-	return t.full ? -1 : (int)t.len;
+	hw_json_begin_text(&j, buf, cap);
+	write_config(app_of(s), slug, id, status, &j);
+	return hw_json_end_text(&j);
 }
 
 const struct hw_retained_kind hw_discovery_kind = {.pending = HW_PENDING_DISCOVERY,

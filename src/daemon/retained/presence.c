@@ -9,6 +9,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/visibility/visibility.h"
+#include "heartwheel/json_writer.h"
 #include "retained_priv.h"
 
 #define EVERY_MS         60000
@@ -23,23 +24,26 @@ static uint64_t next_seq(const struct hw_app *a, struct hw_now now)
 int hw_app_presence_payload(struct hw_app *a, struct hw_now now, bool online, char *buf, size_t cap)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
-	char by[512], blind[32] = "false", cluster[HW_CLUSTER_PRESENCE_MAX];
-	if (hw_app_cluster_presence(a, online, cluster, sizeof(cluster)) < 0)
-		return -1;
-	if (hw_json_quote(a->conf->node_id, strlen(a->conf->node_id), by, sizeof(by)) >= sizeof(by))
-		return -1;
-	if (hw_app_blind_text(a) && !hw_app_stands_by(a))
-		snprintf(blind, sizeof(blind), "\"%s\"", hw_app_blind_text(a));
-	a->retained->presence_seq = next_seq(a, now);
 	uint32_t offline = s->count[HW_STATE_OFFLINE];
-	int n = snprintf(buf, cap,
-	                 "{\"time\":%lld,\"online\":%s,\"blind\":%s,\"version\":\"%s\",\"uptime\":%lld,\"devices\":%u,"
-	                 "\"offline\":%u,\"by\":%s,\"seq\":%llu%s}",
-	                 (long long)now.wall_ms / 1000, online ? "true" : "false", blind, HW_VERSION,
-	                 (long long)((now.mono.ns - a->life.started.ns) / HW_NS_PER_S),
-	                 s->count[HW_STATE_ONLINE] + offline, offline, by,
-	                 (unsigned long long)a->retained->presence_seq, cluster);
-	return n > 0 && (size_t)n < cap ? n : -1;
+	struct hw_json j;
+	a->retained->presence_seq = next_seq(a, now);
+	hw_json_begin_text(&j, buf, cap);
+	hw_json_open(&j, '{');
+	hw_json_int(&j, "time", now.wall_ms / 1000);
+	hw_json_bool(&j, "online", online);
+	if (hw_app_blind_text(a) && !hw_app_stands_by(a))
+		hw_json_text(&j, "blind", hw_app_blind_text(a));
+	else
+		hw_json_bool(&j, "blind", false);
+	hw_json_text(&j, "version", HW_VERSION);
+	hw_json_int(&j, "uptime", (now.mono.ns - a->life.started.ns) / HW_NS_PER_S);
+	hw_json_uint(&j, "devices", s->count[HW_STATE_ONLINE] + offline);
+	hw_json_uint(&j, "offline", offline);
+	hw_json_text(&j, "by", a->conf->node_id);
+	hw_json_uint(&j, "seq", a->retained->presence_seq);
+	hw_app_cluster_presence(a, online, &j);
+	hw_json_close(&j, '}');
+	return hw_json_end_text(&j);
 }
 
 /* Whether the presence shows this monitor as online. A node that leaves stays online until all its partitions are

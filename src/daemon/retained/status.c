@@ -2,20 +2,15 @@
 #include "status.h"
 
 #include <stdio.h>
-#include <string.h>
 
-/* Writes the parent whose death explains why the device is offline. Returns the length, which may exceed `cap`. */
-static size_t write_parent(const struct hw_retained_sink *s, const struct hw_device *d, char *buf, size_t cap)
+#include "heartwheel/json_writer.h"
+
+/* Writes the parent whose death explains why the device is offline. */
+static void write_parent(const struct hw_retained_sink *s, const struct hw_device *d, struct hw_json *j)
 {
-	static const char name[] = ",\"parent\":";
 	struct hw_parent_view parent;
-	if (hw_device_state(d) != HW_STATE_OFFLINE || !hw_monitor_dead_parent(s->m, d, &parent))
-		return 0;
-	size_t len = sizeof(name) - 1;
-	if (len >= cap)
-		return len;
-	memcpy(buf, name, len);
-	return len + hw_json_quote(parent.id.text, parent.id.len, buf + len, cap - len);
+	if (hw_device_state(d) == HW_STATE_OFFLINE && hw_monitor_dead_parent(s->m, d, &parent))
+		hw_json_bytes(j, "parent", parent.id.text, parent.id.len);
 }
 
 int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const struct hw_device *d, char *buf,
@@ -26,32 +21,25 @@ int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const
 	buf[0] = '\0';
 	if (hw_device_state(d) == HW_STATE_FORGOTTEN)
 		return 0;
-	char by[6 * 256 + 3], epoch[32] = "";
-	if (hw_json_quote(s->node_id, strlen(s->node_id), by, sizeof(by)) >= sizeof(by))
-		return -1;
-	if (hw_monitor_epoch(s->m, d))
-		snprintf(epoch, sizeof(epoch), ",\"epoch\":%llu", (unsigned long long)hw_monitor_epoch(s->m, d));
 	/* For an online device, last_seen is the time of its transition. So a status that is published again has the
 	 * same text. */
 	bool online = hw_device_state(d) == HW_STATE_ONLINE;
-	int64_t last_seen_ms = online ? d->since_ms : hw_device_last_seen_ms(d, now);
-	int n = snprintf(buf, cap,
-	                 "{\"time\":%lld,\"online\":%s,\"reason\":\"%s\",\"last_seen\":%lld,\"by\":%s%s,\"seq\":%llu",
-	                 (long long)d->since_ms / 1000, online ? "true" : "false", hw_reason_name(hw_device_reason(d)),
-	                 (long long)last_seen_ms / 1000, by, epoch, (unsigned long long)d->seq);
-	if (n < 0 || (size_t)n + 2 > cap)
-		return -1;
-	size_t len = (size_t)n;
-	len += write_parent(s, d, buf + len, cap - len);
-	if (len + 2 > cap)
-		return -1;
 	struct hw_report report = hw_device_report(d);
-	len += hw_report_json(&report, buf + len, cap - len);
-	if (len + 2 > cap)
-		return -1;
-	buf[len++] = '}';
-	buf[len] = '\0';
-	return (int)len;
+	struct hw_json j;
+	hw_json_begin_text(&j, buf, cap);
+	hw_json_open(&j, '{');
+	hw_json_int(&j, "time", d->since_ms / 1000);
+	hw_json_bool(&j, "online", online);
+	hw_json_text(&j, "reason", hw_reason_name(hw_device_reason(d)));
+	hw_json_int(&j, "last_seen", (online ? d->since_ms : hw_device_last_seen_ms(d, now)) / 1000);
+	hw_json_text(&j, "by", s->node_id);
+	if (hw_monitor_epoch(s->m, d))
+		hw_json_uint(&j, "epoch", hw_monitor_epoch(s->m, d));
+	hw_json_uint(&j, "seq", d->seq);
+	write_parent(s, d, &j);
+	hw_json_report(&j, &report);
+	hw_json_close(&j, '}');
+	return hw_json_end_text(&j);
 }
 
 static bool wanted(const struct hw_retained_sink *s, const struct hw_group *g)

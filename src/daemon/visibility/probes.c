@@ -13,6 +13,7 @@
 
 #include "daemon/broker/broker.h"
 #include "daemon/loop/turn.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 #include "http/ask.h"
 
@@ -70,22 +71,27 @@ static void drop(struct hw_app *a, const char *why)
 
 static bool publish(struct hw_app *a, struct hw_now now, struct hw_ref ref, int64_t left_ns)
 {
-	char by[TEXT_MAX], name[TEXT_MAX], topic[HW_ID_MAX + 16], payload[3 * TEXT_MAX], msg_id[HW_PROBE_ID_SIZE];
+	char topic[HW_ID_MAX + 16], payload[3 * TEXT_MAX], msg_id[HW_PROBE_ID_SIZE];
 	const struct hw_device *d = hw_app_device(a, ref);
 	const struct hw_group *g = hw_monitor_group_of(a->monitor, d);
 	struct hw_id id = name_of(g, d);
-	hw_json_quote(a->start->node_id, strlen(a->start->node_id), by, sizeof(by));
-	hw_json_quote(id.text, id.len, name, sizeof(name));
 	hw_probe_id(a->monitor, ref, msg_id);
 	snprintf(topic, sizeof(topic), "nodes/%.*s/pending", (int)id.len, id.text);
-	size_t len = hw_print(payload, sizeof(payload),
-	                      "{\"sender\":%s,\"receiver\":%s,\"msg_id\":\"%s\",\"action\":\"%s\",\"time\":%.3f,"
-	                      "\"exp\":%.3f,\"payload\":null}",
-	                      by, name, msg_id, g->probe, (double)now.wall_ms / 1e3,
-	                      (double)(now.wall_ms + left_ns / HW_NS_PER_MS) / 1e3);
+	struct hw_json j;
+	hw_json_begin_text(&j, payload, sizeof(payload));
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "sender", a->start->node_id);
+	hw_json_bytes(&j, "receiver", id.text, id.len);
+	hw_json_text(&j, "msg_id", msg_id);
+	hw_json_text(&j, "action", g->probe);
+	hw_json_seconds(&j, "time", now.wall_ms);
+	hw_json_seconds(&j, "exp", now.wall_ms + left_ns / HW_NS_PER_MS);
+	hw_json_null(&j, "payload");
+	hw_json_close(&j, '}');
+	int len = hw_json_end_text(&j);
 	const struct hw_publication what = {.topic = topic,
 	                                    .payload = payload,
-	                                    .len = len,
+	                                    .len = (size_t)len,
 	                                    .expiry_s = (uint32_t)(left_ns / HW_NS_PER_S + 1),
 	                                    .publish_id = HW_PROBE_PUBLISH_ID};
 	return hw_app_publisher(a) && !a->life.stopping && hw_publisher_publish(hw_app_publisher(a), &what);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/loop/turn.h"
+#include "heartwheel/json_writer.h"
 #include "visibility_priv.h"
 
 #define RECORDS_A_SECOND 65536
@@ -79,14 +80,18 @@ bool hw_app_unjudged_counted(const struct hw_app *a)
 	return a->visibility->unjudged.known;
 }
 
-void hw_app_unjudged_add(const struct hw_app *a, cJSON *entry)
+void hw_app_unjudged_write(const struct hw_app *a, struct hw_json *j)
 {
 	const struct hw_groups *groups = hw_monitor_groups(a->monitor);
-	cJSON_AddNumberToObject(entry, "unjudged", hw_monitor_unjudged(a->monitor));
+	hw_json_uint(j, "unjudged", hw_monitor_unjudged(a->monitor));
 	if (hw_monitor_unjudged(a->monitor) == 0)
 		return;
-	cJSON *names = cJSON_AddArrayToObject(entry, "unjudged_groups");
-	for (size_t g = 0; g < groups->n && cJSON_GetArraySize(names) < GROUPS_SHOWN; g++)
-		if (hw_monitor_unjudged_of(a->monitor, g))
-			cJSON_AddItemToArray(names, cJSON_CreateString(groups->all[g]->name));
+	hw_json_open_member(j, "unjudged_groups", '[');
+	for (size_t g = 0, shown = 0; g < groups->n && shown < GROUPS_SHOWN; g++) {
+		if (!hw_monitor_unjudged_of(a->monitor, g))
+			continue;
+		hw_json_item(j, groups->all[g]->name);
+		shown++;
+	}
+	hw_json_close(j, ']');
 }

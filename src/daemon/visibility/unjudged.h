@@ -4,12 +4,12 @@
 #ifndef HW_UNJUDGED_H
 #define HW_UNJUDGED_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 
 #include "heartwheel/time.h"
 
 struct hw_app;
+struct hw_json;
 
 /* Called each second: continues the count, and logs changes. */
 void hw_app_unjudged_tick(struct hw_app *a, struct hw_now now);
@@ -17,7 +17,7 @@ void hw_app_unjudged_tick(struct hw_app *a, struct hw_now now);
 bool hw_app_unjudged_known(struct hw_app *a, struct hw_now now);
 /* The same, without continuing. */
 bool hw_app_unjudged_counted(const struct hw_app *a);
-/* Adds the number of these devices, and their groups, to this node's entry of device:nodes. */
-void hw_app_unjudged_add(const struct hw_app *a, cJSON *entry);
+/* Writes the number of these devices, and their groups, as members of this node's entry of device:nodes. */
+void hw_app_unjudged_write(const struct hw_app *a, struct hw_json *j);
 
 #endif

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "heartwheel/json.h"
-#include "heartwheel/report.h"
+#include "heartwheel/json_writer.h"
 #include "link/clock.h"
 #include "link/trouble.h"
 #include "tasks/allow.h"

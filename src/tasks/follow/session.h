@@ -12,7 +12,7 @@
 
 #include "heartwheel/bounds.h"
 #include "heartwheel/json.h"
-#include "heartwheel/report.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/topic.h"
 #include "link/clock.h"
 #include "stream/entries.h"
@@ -153,12 +153,6 @@ static inline const char *offline_key(const struct session *s, char key[OFFLINE_
 static inline bool is_ours(const struct session *s)
 {
 	return hw_schedule_rank(s->all->app->schedule, hw_schedule_receiver(s->client, strlen(s->client))) == 0;
-}
-
-static inline void quote(struct hw_text t, char out[QUOTED_MAX])
-{
-	if (hw_json_quote(t.len ? t.at : "", t.len, out, QUOTED_MAX) >= QUOTED_MAX)
-		snprintf(out, QUOTED_MAX, "\"\"");
 }
 
 /* Called when an answer has arrived. Returns true if the session awaits no other answer and has not ended. */

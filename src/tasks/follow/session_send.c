@@ -83,17 +83,22 @@ static void end_later(struct session *s)
 static bool send_to(struct session *s, struct hw_stream_id id, const char *action, const char *payload)
 {
 	struct hw_tasks_app *a = s->all->app;
-	char text[2 * PAYLOAD_MAX], topic[HW_ID_MAX + 1100], offset[HW_STREAM_ID_TEXT], name[QUOTED_MAX],
-		client[QUOTED_MAX];
+	char text[2 * PAYLOAD_MAX], topic[HW_ID_MAX + 1100], offset[HW_STREAM_ID_TEXT];
 	int64_t now_s = hw_tasks_store_now_ms(a->store) / 1000;
-	quote((struct hw_text){a->conf->name, strlen(a->conf->name)}, name);
-	quote((struct hw_text){s->client, strlen(s->client)}, client);
-	int len = snprintf(text, sizeof(text),
-	                   "{\"sender\":%s,\"receiver\":%s,\"msg_id\":\"%s\",\"action\":\"%s\",\"time\":%" PRId64
-	                   ",\"exp\":%" PRId64 ",\"payload\":%s}",
-	                   name, client, hw_stream_id_print(id, offset), action, now_s, now_s + 86400, payload);
+	struct hw_json j;
+	hw_json_begin_text(&j, text, sizeof(text));
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "sender", a->conf->name);
+	hw_json_text(&j, "receiver", s->client);
+	hw_json_text(&j, "msg_id", hw_stream_id_print(id, offset));
+	hw_json_text(&j, "action", action);
+	hw_json_int(&j, "time", now_s);
+	hw_json_int(&j, "exp", now_s + 86400);
+	hw_json_raw(&j, "payload", payload, strlen(payload));
+	hw_json_close(&j, '}');
+	int len = hw_json_end_text(&j);
 	snprintf(topic, sizeof(topic), "%s/%s/pending", a->conf->root, s->client);
-	if (len < 0 || (size_t)len >= sizeof(text))
+	if (len < 0)
 		return true;
 	if (hw_tasks_broker_publish(
 		    a->broker,
@@ -114,18 +119,28 @@ static bool send_to(struct session *s, struct hw_stream_id id, const char *actio
 	return true;
 }
 
+static void write_text(struct hw_json *j, const char *key, struct hw_text t)
+{
+	hw_json_bytes(j, key, t.at, t.len);
+}
+
 static bool send_event(struct session *s, struct hw_stream_id id, const struct hw_device_transition *d)
 {
-	char payload[PAYLOAD_MAX], device[QUOTED_MAX], group[QUOTED_MAX], node[QUOTED_MAX], reason[QUOTED_MAX];
-	quote(d->device, device);
-	quote(d->group, group);
-	quote(d->node, node);
-	quote(d->reason, reason);
-	snprintf(payload, sizeof(payload),
-	         "{\"id\":%s,\"state\":\"%.*s\",\"reason\":%s,\"time_ms\":%" PRId64 ",\"last_seen_ms\":%" PRId64
-	         ",\"group\":%s,\"node\":%s,\"seq\":%.*s}",
-	         device, (int)d->state.len, d->state.at, reason, d->time_ms, d->last_seen_ms, group, node,
-	         d->seq.len ? (int)d->seq.len : 1, d->seq.len ? d->seq.at : "0");
+	char payload[PAYLOAD_MAX];
+	struct hw_json j;
+	hw_json_begin_text(&j, payload, sizeof(payload));
+	hw_json_open(&j, '{');
+	write_text(&j, "id", d->device);
+	write_text(&j, "state", d->state);
+	write_text(&j, "reason", d->reason);
+	hw_json_int(&j, "time_ms", d->time_ms);
+	hw_json_int(&j, "last_seen_ms", d->last_seen_ms);
+	write_text(&j, "group", d->group);
+	write_text(&j, "node", d->node);
+	hw_json_raw(&j, "seq", d->seq.len ? d->seq.at : "0", d->seq.len ? d->seq.len : 1);
+	hw_json_close(&j, '}');
+	if (hw_json_end_text(&j) < 0)
+		return true;
 	return send_to(s, id, "transition", payload);
 }
 
@@ -142,11 +157,18 @@ static void passed(struct session *s, struct hw_stream_id offset)
 /* Returns false if the gap must be sent later. */
 static bool send_gap(struct session *s, struct hw_stream_id after, struct hw_stream_id before, int64_t lost)
 {
-	char payload[200], from[HW_STREAM_ID_TEXT], to[HW_STREAM_ID_TEXT], number[24] = "null";
+	char payload[200], id[HW_STREAM_ID_TEXT];
+	struct hw_json j;
+	hw_json_begin_text(&j, payload, sizeof(payload));
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "after", hw_stream_id_print(after, id));
+	hw_json_text(&j, "before", hw_stream_id_print(before, id));
 	if (lost >= 0)
-		snprintf(number, sizeof(number), "%" PRId64, lost);
-	snprintf(payload, sizeof(payload), "{\"after\":\"%s\",\"before\":\"%s\",\"lost\":%s}",
-	         hw_stream_id_print(after, from), hw_stream_id_print(before, to), number);
+		hw_json_int(&j, "lost", lost);
+	else
+		hw_json_null(&j, "lost");
+	hw_json_close(&j, '}');
+	hw_json_end_text(&j);
 	if (!send_to(s, hw_stream_id_previous(before), "gap", payload))
 		return false;
 	passed(s, hw_stream_id_previous(before));

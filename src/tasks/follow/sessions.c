@@ -361,12 +361,19 @@ static void on_kept(void *arg, const redisReply *reply)
 static void keep(struct asking *q, const char *offset)
 {
 	struct hw_tasks_sessions *f = q->all;
-	char key[KEY_MAX], ol[2 * QUOTED_MAX + 200], quoted[QUOTED_MAX], names[HW_TASKS_KEY_MAX];
-	quote((struct hw_text){q->client, strlen(q->client)}, quoted);
-	snprintf(ol, sizeof(ol),
-	         "{\"clientId\":%s,\"userName\":%s,\"clean\":false,\"serverId\":\"%.64s\",\"status\":\"online\","
-	         "\"timestamp\":%" PRId64 "}",
-	         quoted, quoted, f->app->conf->node_id, hw_tasks_store_now_ms(f->app->store));
+	char key[KEY_MAX], ol[2 * QUOTED_MAX + 600], names[HW_TASKS_KEY_MAX];
+	const char *node = f->app->conf->node_id;
+	struct hw_json j;
+	hw_json_begin_text(&j, ol, sizeof(ol));
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "clientId", q->client);
+	hw_json_text(&j, "userName", q->client);
+	hw_json_bool(&j, "clean", false);
+	hw_json_bytes(&j, "serverId", node, strnlen(node, 64));
+	hw_json_text(&j, "status", "online");
+	hw_json_int(&j, "timestamp", hw_tasks_store_now_ms(f->app->store));
+	hw_json_close(&j, '}');
+	hw_json_end_text(&j);
 	(void)ask(f, NULL, NULL, (const char *[]){"SET", key_of("ol", q->client, key), ol, "EX", SESSION_TTL, NULL});
 	(void)ask(f, NULL, NULL, (const char *[]){"HSET", key_of("s", q->client, key), f->events, q->filter, NULL});
 	(void)ask(f, NULL, NULL, (const char *[]){"EXPIRE", key_of("s", q->client, key), SESSION_TTL, NULL});

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 #include "tasks/allow.h"
 #include "tasks/app.h"
@@ -217,12 +218,16 @@ static void on_cancelled(void *arg, const struct hw_dispatch_result *result)
 	struct asking *q = arg;
 	const struct hw_task_cancelled *c = &result->cancelled;
 	char value[96];
+	struct hw_json j;
 	struct hw_notice n = {.msg_id = q->msg_id, .task = &result->task, .state = c->was, .time_ms = result->now_ms};
 	if (result->rc == 0 && c->verdict == HW_TASK_DONE) {
-		size_t len = hw_print(value, sizeof(value), "{\"was\":\"%s\",\"tries\":%u}", hw_task_state_name(c->was),
-		                      c->tries);
+		hw_json_begin_text(&j, value, sizeof(value));
+		hw_json_open(&j, '{');
+		hw_json_text(&j, "was", hw_task_state_name(c->was));
+		hw_json_uint(&j, "tries", c->tries);
+		hw_json_close(&j, '}');
 		n.state = HW_TASK_CANCELLED;
-		n.value = (struct hw_text){value, len};
+		n.value = (struct hw_text){value, (size_t)hw_json_end_text(&j)};
 		(void)hw_tasks_notify(q->inbox->app, q->sender, HW_TOPIC_COMPLETE, &n, NULL, NULL);
 	} else if (result->rc == 0 && (c->verdict == HW_TASK_OVER || c->verdict == HW_TASK_RUNNING)) {
 		n.why = c->verdict == HW_TASK_OVER ? "the task has ended"
@@ -234,26 +239,31 @@ static void on_cancelled(void *arg, const struct hw_dispatch_result *result)
 	free(q);
 }
 
-/* Returns a time of a record in seconds; 0: it is missing. */
-static double seconds(int64_t ms)
+/* Writes a time of a record in seconds; 0: it is missing. */
+static void write_seconds(struct hw_json *j, const char *key, int64_t ms)
 {
-	return ms > 0 ? (double)ms / 1e3 : 0;
+	hw_json_seconds(j, key, ms > 0 ? ms : 0);
 }
 
 static void on_queried(void *arg, const struct hw_task_id *task, int rc, const struct hw_task_record *r)
 {
 	struct asking *q = arg;
 	char value[160];
+	struct hw_json j;
 	if (rc == 0) {
-		size_t len = hw_print(value, sizeof(value), "{\"state\":\"%s\",\"tries\":%u,\"at\":%.3f,\"exp\":%.3f}",
-		                      hw_task_state_name(r->state), r->tries > 0 ? (unsigned)r->tries : 0,
-		                      seconds(r->at_ms), seconds(r->exp_ms));
+		hw_json_begin_text(&j, value, sizeof(value));
+		hw_json_open(&j, '{');
+		hw_json_text(&j, "state", hw_task_state_name(r->state));
+		hw_json_uint(&j, "tries", r->tries > 0 ? (unsigned)r->tries : 0);
+		write_seconds(&j, "at", r->at_ms);
+		write_seconds(&j, "exp", r->exp_ms);
+		hw_json_close(&j, '}');
 		const struct hw_notice n = {.msg_id = q->msg_id,
 		                            .task = task,
 		                            .receiver = r->receiver,
 		                            .state = r->state,
 		                            .time_ms = hw_tasks_store_now_ms(q->inbox->app->store),
-		                            .value = {value, len}};
+		                            .value = {value, (size_t)hw_json_end_text(&j)}};
 		(void)hw_tasks_notify(q->inbox->app, q->sender, HW_TOPIC_COMPLETE, &n, NULL, NULL);
 	} else if (rc == -ENOENT) {
 		hw_tasks_inbox_refuse(q->inbox, q->sender, q->msg_id, "no such task");

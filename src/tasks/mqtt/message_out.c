@@ -4,13 +4,10 @@
 #include "tasks/mqtt/message.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "heartwheel/report.h"
+#include "heartwheel/json_writer.h"
 
 void hw_message_fini(struct hw_message *m)
 {
@@ -54,49 +51,26 @@ static void put_word(struct hw_message *m, const char *text)
 	put_raw(m, text, strlen(text));
 }
 
-static void put_quoted(struct hw_message *m, struct hw_text t)
+/* Takes the text out of the writer. */
+static int done(struct hw_message *m, struct hw_json *j)
 {
-	size_t len = hw_json_quote(t.len ? t.at : "", t.len, NULL, 0);
-	char *to = room(m, len);
-	if (!to)
-		return;
-	hw_json_quote(t.len ? t.at : "", t.len, to, len + 1);
-	m->len += len;
-}
-
-/* Appends a string after `key`, which contains the JSON around the member's name: `{"sender":`. */
-static void put_text(struct hw_message *m, const char *key, struct hw_text t)
-{
-	put_word(m, key);
-	put_quoted(m, t);
-}
-
-static void put_task(struct hw_message *m, const char *key, const struct hw_task_id *task)
-{
-	char text[HW_TASK_TEXT + 1];
-	hw_task_id_text(task, text);
-	put_text(m, key, (struct hw_text){text, HW_TASK_TEXT});
-}
-
-__attribute__((format(printf, 2, 3))) static void put_format(struct hw_message *m, const char *format, ...)
-{
-	char text[64];
-	va_list ap;
-	va_start(ap, format);
-	int len = vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	put_raw(m, text, len > 0 && (size_t)len < sizeof(text) ? (size_t)len : 0);
-}
-
-static int done(const struct hw_message *m)
-{
+	free(m->at);
+	m->at = hw_json_end_alloc(j, &m->len);
+	m->cap = m->at ? m->len + 1 : 0;
+	m->failed = !m->at;
 	return m->failed ? -ENOMEM : 0;
 }
 
-static void begin(struct hw_message *m)
+static void write_text(struct hw_json *j, const char *key, struct hw_text t)
 {
-	m->len = 0;
-	m->failed = false;
+	hw_json_bytes(j, key, t.at, t.len);
+}
+
+static void write_task(struct hw_json *j, const char *key, const struct hw_task_id *task)
+{
+	char text[HW_TASK_TEXT + 1];
+	hw_task_id_text(task, text);
+	hw_json_bytes(j, key, text, HW_TASK_TEXT);
 }
 
 /* Writes the message of a task. Its times are whole seconds, because devices may have no other type for them.
@@ -104,73 +78,79 @@ static void begin(struct hw_message *m)
 int hw_message_pending(struct hw_message *m, const char *name, const struct hw_task_id *task,
                        const struct hw_task_claimed *c, int64_t now_ms)
 {
-	begin(m);
-	put_text(m, "{\"sender\":", (struct hw_text){name, strlen(name)});
-	put_text(m, ",\"receiver\":", c->receiver);
-	put_task(m, ",\"msg_id\":", task);
-	put_text(m, ",\"action\":", c->action);
-	put_format(m, ",\"time\":%" PRId64 ",\"exp\":%" PRId64, now_ms / 1000, c->exp_ms / 1000);
-	put_word(m, ",\"payload\":");
-	put_raw(m, c->body.at, c->body.len);
-	put_text(m, ",\"origin\":", c->sender);
-	put_word(m, "}");
-	return done(m);
+	struct hw_json j;
+	hw_json_begin_alloc(&j);
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "sender", name);
+	write_text(&j, "receiver", c->receiver);
+	write_task(&j, "msg_id", task);
+	write_text(&j, "action", c->action);
+	hw_json_int(&j, "time", now_ms / 1000);
+	hw_json_int(&j, "exp", c->exp_ms / 1000);
+	hw_json_raw(&j, "payload", c->body.at, c->body.len);
+	write_text(&j, "origin", c->sender);
+	hw_json_close(&j, '}');
+	return done(m, &j);
 }
 
-static void begin_notice(struct hw_message *m, const struct hw_notice *n)
+static void begin_notice(struct hw_json *j, const struct hw_notice *n)
 {
-	const char *state = n->refused ? "refused" : hw_task_state_name(n->state);
-	begin(m);
-	put_text(m, "{\"msg_id\":", n->msg_id);
+	hw_json_begin_alloc(j);
+	hw_json_open(j, '{');
+	write_text(j, "msg_id", n->msg_id);
 	if (n->task)
-		put_task(m, ",\"task\":", n->task);
+		write_task(j, "task", n->task);
 	if (n->receiver.len)
-		put_text(m, ",\"receiver\":", n->receiver);
-	put_text(m, ",\"state\":", (struct hw_text){state, strlen(state)});
-	put_format(m, ",\"time\":%" PRId64 ".%03d", n->time_ms / 1000, (int)(n->time_ms % 1000));
+		write_text(j, "receiver", n->receiver);
+	hw_json_text(j, "state", n->refused ? "refused" : hw_task_state_name(n->state));
+	hw_json_seconds(j, "time", n->time_ms);
 }
 
-static int end_notice(struct hw_message *m, const struct hw_notice *n)
+static int end_notice(struct hw_message *m, const struct hw_notice *n, struct hw_json *j)
 {
-	put_word(m, n->late ? ",\"late\":true}" : "}");
-	return done(m);
+	if (n->late)
+		hw_json_bool(j, "late", true);
+	hw_json_close(j, '}');
+	return done(m, j);
 }
 
 int hw_message_ack(struct hw_message *m, const struct hw_notice *n)
 {
-	begin_notice(m, n);
-	return end_notice(m, n);
+	struct hw_json j;
+	begin_notice(&j, n);
+	return end_notice(m, n, &j);
 }
 
 int hw_message_complete(struct hw_message *m, const struct hw_notice *n)
 {
-	begin_notice(m, n);
-	put_word(m, ",\"value\":");
+	struct hw_json j;
+	begin_notice(&j, n);
 	if (n->value.len)
-		put_raw(m, n->value.at, n->value.len);
+		hw_json_raw(&j, "value", n->value.at, n->value.len);
 	else
-		put_word(m, "null");
-	return end_notice(m, n);
+		hw_json_null(&j, "value");
+	return end_notice(m, n, &j);
 }
 
 int hw_message_failed(struct hw_message *m, const struct hw_notice *n)
 {
-	begin_notice(m, n);
-	put_word(m, ",\"error\":");
+	struct hw_json j;
+	begin_notice(&j, n);
 	if (n->error.len)
-		put_raw(m, n->error.at, n->error.len);
+		hw_json_raw(&j, "error", n->error.at, n->error.len);
 	else
-		put_quoted(m, (struct hw_text){n->why ? n->why : "", n->why ? strlen(n->why) : 0});
-	return end_notice(m, n);
+		hw_json_text(&j, "error", n->why ? n->why : "");
+	return end_notice(m, n, &j);
 }
 
 int hw_message_topic(struct hw_message *m, const char *root, struct hw_text name, enum hw_task_topic word)
 {
 	static const char *const words[HW_TOPIC_NONE] = {"/pending", "/ack", "/complete", "/failed"};
-	begin(m);
+	m->len = 0;
+	m->failed = false;
 	put_word(m, root);
 	put_word(m, "/");
 	put_raw(m, name.at, name.len);
 	put_word(m, words[word]);
-	return done(m);
+	return m->failed ? -ENOMEM : 0;
 }
