@@ -64,6 +64,8 @@ void hw_json_bool(struct hw_json *j, const char *key, bool v);
 void hw_json_null(struct hw_json *j, const char *key);
 /* `text` is already JSON. */
 void hw_json_raw(struct hw_json *j, const char *key, const char *text, size_t len);
+/* `object` is a JSON object without white space: writes its members. */
+void hw_json_members(struct hw_json *j, const char *object, size_t len);
 /* A key, and the '{' or '[' of its value. */
 void hw_json_open_member(struct hw_json *j, const char *key, char bracket);
 /* Like hw_json_text(), for a name that may need escaping. */

@@ -3,6 +3,7 @@
 #include "inventory/entry.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -91,8 +92,9 @@ int hw_entry_check_id(const char *column, const char *id, size_t len, struct hw_
 	uint32_t c = find_blank(id, len);
 	if (c)
 		return hw_entry_wrong(error, column,
-		                      "'%s' has white space at an end, or an invisible character (U+%04X): remove it",
-		                      shown, (unsigned)c);
+		                      "'%s' has white space at an end, or an invisible character (U+%04" PRIX32
+		                      "): remove it",
+		                      shown, c);
 	return 0;
 }
 
@@ -104,117 +106,69 @@ const char *hw_entry_label(const struct hw_entry *e, const char *name)
 	return NULL;
 }
 
-/* Appends formatted text, or a quoted text. All fits, because HW_ENTRY_JSON_MAX is enough for the longest entry. */
+/* Appends text. All fits, because HW_ENTRY_JSON_MAX is enough for the longest entry. */
 struct text {
 	char *buf;
 	size_t n, cap;
 };
 
-static void put_bytes(struct text *t, const char *bytes, size_t len)
-{
-	if (len >= t->cap - t->n)
-		return;
-	memcpy(t->buf + t->n, bytes, len);
-	t->n += len;
-	t->buf[t->n] = '\0';
-}
-
 static void put(struct text *t, const char *text)
 {
-	put_bytes(t, text, strlen(text));
-}
-
-/* The length of a text that JSON has unchanged between quotes; -1: it must be escaped. */
-static int plain_length(const char *text)
-{
-	int n = 0;
-	for (; text[n]; n++)
-		if (text[n] < ' ' || text[n] == '"' || text[n] == '\\' || text[n] == 0x7f) /* UTF-8 is negative too */
-			return -1;
-	return n;
-}
-
-static void put_quoted(struct text *t, const char *text)
-{
-	int plain = plain_length(text);
-	if (plain >= 0) {
-		put_bytes(t, "\"", 1);
-		put_bytes(t, text, (size_t)plain);
-		put_bytes(t, "\"", 1);
+	size_t len = strlen(text);
+	if (len >= t->cap - t->n)
 		return;
-	}
-	size_t n = hw_json_quote(text, strlen(text), t->buf + t->n, t->cap - t->n);
-	if (n < t->cap - t->n)
-		t->n += n;
+	memcpy(t->buf + t->n, text, len + 1);
+	t->n += len;
 }
 
-static void put_key(struct text *t, const char *key)
+static void write_text(struct hw_json *j, const char *key, const char *text)
 {
-	if (t->n > 1)
-		put(t, ",");
-	put_quoted(t, key);
-	put(t, ":");
+	if (*text)
+		hw_json_text(j, key, text);
 }
 
-static void put_text(struct text *t, const char *key, const char *text)
+static void write_number(struct hw_json *j, const char *key, int64_t v)
 {
-	if (!*text)
-		return;
-	put_key(t, key);
-	put_quoted(t, text);
+	if (v > 0)
+		hw_json_int(j, key, v);
 }
 
-static void put_number(struct text *t, const char *key, int64_t v)
-{
-	if (v <= 0)
-		return;
-	put_key(t, key);
-	char digits[24], *at = digits + sizeof(digits);
-	for (; v > 0; v /= 10)
-		*--at = (char)('0' + v % 10);
-	put_bytes(t, at, (size_t)(digits + sizeof(digits) - at));
-}
-
-static void put_parents(struct text *t, const struct hw_entry *e)
+static void write_parents(struct hw_json *j, const struct hw_entry *e)
 {
 	if (!e->n_parents)
 		return;
-	put_key(t, "parent");
-	for (unsigned i = 0; i < e->n_parents; i++) {
-		put(t, i ? "," : "[");
-		put_quoted(t, e->parents[i]);
-	}
-	put(t, "]");
+	hw_json_open_member(j, "parent", '[');
+	for (unsigned i = 0; i < e->n_parents; i++)
+		hw_json_item(j, e->parents[i]);
+	hw_json_close(j, ']');
 }
 
-static void put_labels(struct text *t, const struct hw_entry *e)
+static void write_labels(struct hw_json *j, const struct hw_entry *e)
 {
 	if (!e->n_labels)
 		return;
-	put_key(t, "labels");
-	for (unsigned i = 0; i < e->n_labels; i++) {
-		put(t, i ? "," : "{");
-		put_quoted(t, e->labels[i].name);
-		put(t, ":");
-		put_quoted(t, e->labels[i].value);
-	}
-	put(t, "}");
+	hw_json_open_member(j, "labels", '{');
+	for (unsigned i = 0; i < e->n_labels; i++)
+		hw_json_named_text(j, e->labels[i].name, e->labels[i].value);
+	hw_json_close(j, '}');
 }
 
 size_t hw_entry_print(const struct hw_entry *e, char *buf, size_t cap)
 {
-	struct text t = {.buf = buf, .cap = cap};
-	put(&t, "{");
-	put_text(&t, "name", e->name);
-	put_text(&t, "group", e->group);
-	put_parents(&t, e);
-	put_labels(&t, e);
-	put_number(&t, "timeout_ms", e->timeout_ms);
-	put_text(&t, "note", e->note);
-	put_text(&t, "source", e->source);
-	put_number(&t, "since_ms", e->since_ms);
-	put(&t, "}");
-	return t.n;
+	struct hw_json j;
+	hw_json_begin_text(&j, buf, cap);
+	hw_json_open(&j, '{');
+	write_text(&j, "name", e->name);
+	write_text(&j, "group", e->group);
+	write_parents(&j, e);
+	write_labels(&j, e);
+	write_number(&j, "timeout_ms", e->timeout_ms);
+	write_text(&j, "note", e->note);
+	write_text(&j, "source", e->source);
+	write_number(&j, "since_ms", e->since_ms);
+	hw_json_close(&j, '}');
+	hw_json_end_text(&j);
+	return j.n;
 }
 
 size_t hw_entry_print_parents(const struct hw_entry *e, char *buf, size_t cap)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "conf/value.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 #include "heartwheel/report.h"
 #include "inventory/csv.h"
@@ -181,9 +182,13 @@ size_t hw_rows_print_csv(const char *id, const struct hw_entry *e, char *buf, si
 size_t hw_rows_print_json(const char *id, const struct hw_entry *e, char *buf, size_t cap)
 {
 	char json[HW_ENTRY_JSON_MAX];
-	size_t n = hw_print(buf, cap, "{\"id\":");
-	size_t quoted = hw_json_quote(id, strlen(id), buf + n, cap - n);
-	hw_entry_print(e, json, sizeof(json));
-	n += quoted < cap - n ? quoted : 0;
-	return n + hw_print(buf + n, cap - n, "%s%s\n", json[1] == '}' ? "" : ",", json + 1);
+	size_t n = hw_entry_print(e, json, sizeof(json));
+	struct hw_json j;
+	hw_json_begin_text(&j, buf, cap - 1);
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "id", id);
+	hw_json_members(&j, json, n);
+	hw_json_close(&j, '}');
+	hw_json_end_text(&j);
+	return j.n + hw_print(buf + j.n, cap - j.n, "\n");
 }

@@ -217,7 +217,7 @@ grep -v '^include/heartwheel/json_tree.h$' "$work/own" | xargs grep -n 'cJSON_Pa
 verdict 'texts of a given length are parsed by hw_json_tree() alone'
 
 # Values of a tree that was parsed may be printed; no tree is made to be printed, and no format has a key or a brace of JSON.
-grep '^src/' "$work/own" | xargs grep -nE 'cJSON_(Create|Add[A-Z][a-z]+ToObject\()|printf?\(.*"\{?\\"|^[[:space:]]*"[{,]\\"[a-z_]+\\":' |
+grep '^src/' "$work/own" | xargs grep -nE 'cJSON_(Create|Add[A-Z][a-z]+ToObject\()|printf?\(.*"(\{\\"|\\"[a-z_]+\\":)|^[[:space:]]*"[{,]\\"[a-z_]+\\":' |
 	grep -vE 'cJSON_AddItemTo(Object|Array)|src/core/json_writer\.c:' >"$work/out"
 verdict 'JSON is written by heartwheel/json_writer.h alone'
 

@@ -8,6 +8,7 @@
 
 #include "daemon/loop/clock.h"
 #include "daemon/store/store.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 #include "inventory_priv.h"
 #include "redis/inventory.h"
@@ -145,8 +146,13 @@ static void on_restarted(void *arg, int rc, const uint8_t *results, unsigned n)
 static void write_restart(struct hw_inventory_restart *w)
 {
 	char json[64];
-	size_t len = hw_print(json, sizeof(json), "{\"since_ms\":%" PRId64 "}", w->since_ms);
-	struct hw_inventory_item it = {.kind = HW_INVENTORY_RESTART, .id = {w->id, w->len}, .entry = {json, len}};
+	struct hw_json j;
+	hw_json_begin_text(&j, json, sizeof(json));
+	hw_json_open(&j, '{');
+	hw_json_int(&j, "since_ms", w->since_ms);
+	hw_json_close(&j, '}');
+	struct hw_inventory_item it = {
+		.kind = HW_INVENTORY_RESTART, .id = {w->id, w->len}, .entry = {json, (size_t)hw_json_end_text(&j)}};
 	w->in_flight = hw_app_inventory_apply(w->a, "", &it, 1, on_restarted, w) == 0;
 }
 

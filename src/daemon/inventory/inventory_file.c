@@ -13,6 +13,7 @@
 
 #include "conf/file.h"
 #include "heartwheel/json.h"
+#include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 #include "inventory_priv.h"
 
@@ -77,23 +78,22 @@ static int read_file(struct hw_app *a, FILE *f, const char *path)
 
 static bool write_entry(struct hw_app *a, FILE *f, struct hw_id id)
 {
-	char json[HW_ENTRY_JSON_MAX], quoted[6 * HW_ID_MAX + 3];
+	char json[HW_ENTRY_JSON_MAX], line[HW_ENTRY_JSON_MAX + 6 * HW_ID_MAX + 64];
 	struct hw_expected *e = hw_monitor_expected(a->monitor);
 	uint32_t i = hw_expected_find(e, id.text, id.len);
-	size_t n = hw_json_quote(id.text, id.len, quoted, sizeof(quoted)), len = 0;
-	struct hw_expected_view v = {0};
-	if (i != HW_NIL) {
-		v = hw_expected_at(e, i);
-		len = hw_inventory_json(a, i, json);
-	}
-	fprintf(f, "{\"id\":%.*s", (int)n, quoted);
+	size_t len = i == HW_NIL ? 0 : hw_inventory_json(a, i, json);
+	struct hw_json j;
+	hw_json_begin_text(&j, line, sizeof(line));
+	hw_json_open(&j, '{');
+	hw_json_bytes(&j, "id", id.text, id.len);
 	if (len == 0)
-		fputs(",\"removed\":true}", f);
-	else if (v.state == HW_EXPECTED_UNSEEN)
-		fprintf(f, ",\"unseen_ms\":%" PRId64 ",%s", v.at_ms, json + 1);
-	else
-		fprintf(f, ",%s", json + 1);
-	return fputc('\n', f) != EOF && !ferror(f);
+		hw_json_bool(&j, "removed", true);
+	else if (hw_expected_at(e, i).state == HW_EXPECTED_UNSEEN)
+		hw_json_int(&j, "unseen_ms", hw_expected_at(e, i).at_ms);
+	if (len > 0)
+		hw_json_members(&j, json, len);
+	hw_json_close(&j, '}');
+	return hw_json_end_text(&j) >= 0 && fprintf(f, "%s\n", line) >= 0 && !ferror(f);
 }
 
 static int failed(struct hw_app *a, const char *path, int error)
