@@ -224,7 +224,10 @@ void hw_json_named_text(struct hw_json *j, const char *name, const char *text)
 	separate(j);
 	put_quoted(j, name, strlen(name));
 	put(j, ":", 1);
-	put_quoted(j, text, strlen(text));
+	if (text)
+		put_quoted(j, text, strlen(text));
+	else
+		put(j, "null", 4);
 	j->fresh = false;
 }
 

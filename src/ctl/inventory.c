@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ctl/ctl.h"
+#include "heartwheel/json_writer.h"
 
 #define PART      ((size_t)4 << 20)
 #define TIMEOUT_S 900L /* an import of millions */
@@ -196,31 +197,31 @@ int hw_cmd_devices_export(struct hw_ctl *ctl, const struct hw_args *args)
 
 /* --- single entries --- */
 
-/* Adds NAME=VALUE to the body; an empty value is null. False: the word has no =. */
-static bool add_assignment(cJSON *body, char *word)
+/* Writes NAME=VALUE into the body; an empty value is null. False: the word has no =. */
+static bool write_assignment(struct hw_json *body, char *word)
 {
 	char *equals = strchr(word, '=');
 	if (!equals)
 		return false;
 	*equals = '\0';
-	cJSON *value = equals[1] ? cJSON_CreateString(equals + 1) : cJSON_CreateNull();
-	if (!value || !cJSON_AddItemToObject(body, word, value))
-		cJSON_Delete(value);
+	hw_json_named_text(body, word, equals[1] ? equals + 1 : NULL);
 	return true;
 }
 
 int hw_cmd_devices_set(struct hw_ctl *ctl, const struct hw_args *args)
 {
-	cJSON *object = cJSON_CreateObject();
+	struct hw_json object;
 	struct hw_path path = hw_device_path(args->id);
 	struct hw_answer a = {0};
 	int rc = HW_EXIT_DONE;
+	hw_json_begin_alloc(&object);
+	hw_json_open(&object, '{');
 	for (int i = 1; i < args->n_words && rc == HW_EXIT_DONE; i++)
-		if (!add_assignment(object, args->words[i]))
+		if (!write_assignment(&object, args->words[i]))
 			rc = hw_usage(args->command, "'%s' is not NAME=VALUE, such as label.site=north",
 			              args->words[i]);
-	char *text = rc == HW_EXIT_DONE ? cJSON_PrintUnformatted(object) : NULL;
-	cJSON_Delete(object);
+	hw_json_close(&object, '}');
+	char *text = hw_json_end_alloc(&object, NULL);
 	struct hw_client_body body = {"application/json", text, text ? strlen(text) : 0};
 	if (rc == HW_EXIT_DONE && (!text || !path.text))
 		rc = hw_failed(ctl, "out of memory");
@@ -230,7 +231,7 @@ int hw_cmd_devices_set(struct hw_ctl *ctl, const struct hw_args *args)
 	if (rc == HW_EXIT_DONE && a.code != 200 && a.code != 201)
 		rc = hw_failed(ctl, "%s: %s", args->id, *why ? why : "heartwheeld's answer is malformed");
 	hw_answer_fini(&a);
-	cJSON_free(text);
+	free(text);
 	hw_path_fini(&path);
 	return rc;
 }
