@@ -110,6 +110,34 @@ START_TEST(test_any_numbers)
 }
 END_TEST
 
+/* The text is read back as it was, and no other text is taken. Another program may have written any text of the right
+ * form: whatever gaps it makes, no timeout leaves the bounds. */
+START_TEST(test_text)
+{
+	char text[HW_LEARN_TEXT];
+	for (unsigned round = 0; round < 2000; round++) {
+		struct device d;
+		struct hw_gaps read;
+		begin(&d, 1 + (unsigned)random_below(24), DAY_MS << random_below(12), 1 + (unsigned)random_below(10));
+		for (int i = 0; i < 3; i++)
+			d.gaps.word[i] = random64();
+		hw_learn_print(&d.gaps, text);
+		ck_assert_uint_eq(strlen(text), HW_LEARN_TEXT - 1);
+		ck_assert(hw_learn_parse(&read, text, strlen(text)));
+		ck_assert_mem_eq(&read, &d.gaps, sizeof(read));
+		ck_assert(!hw_learn_parse(&read, text, strlen(text) - 1));
+		for (unsigned i = 0; i < 50; i++)
+			gap(&d, (double)(random64() >> 20 >> random_below(44)) / 1000);
+		ck_assert_int_ge(d.timeout_ms, 1000);
+		ck_assert_int_le(d.timeout_ms, DAY_MS);
+		size_t at = random_below(HW_LEARN_TEXT - 1);
+		text[at] = (char)random_below(at < 2 ? 128 : 32);
+		if (at < 2 ? text[0] != 'A' || text[1] < 'Q' || text[1] > 'f' : text[at] < '!')
+			ck_assert(!hw_learn_parse(&read, text, HW_LEARN_TEXT - 1));
+	}
+}
+END_TEST
+
 /* One outage over three timeouts, of whatever length: the timeout is as before after the next usual gaps. */
 START_TEST(test_an_outage_is_not_learned)
 {
@@ -205,6 +233,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_device_that_is_steady, 0, N_ALLOWED);
 	tcase_add_test(tc, test_bounds);
 	tcase_add_test(tc, test_any_numbers);
+	tcase_add_test(tc, test_text);
 	tcase_add_loop_test(tc, test_an_outage_is_not_learned, 0, N_ALLOWED);
 	tcase_add_loop_test(tc, test_a_short_outage, 0, N_ALLOWED);
 	tcase_add_loop_test(tc, test_a_device_that_slows_down, 0, N_ALLOWED);
