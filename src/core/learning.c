@@ -104,6 +104,18 @@ void hw_learning_load(struct hw_monitor *m, uint32_t i, const char *text, size_t
 		m->learning.gaps[i] = gaps;
 }
 
+/* Returns the seeing clock of the group at the begin of its last blindness, or of the monitor's if that was later. A
+ * blindness that lasts counts too. */
+static int64_t blind_ns(const struct hw_monitor *m, uint16_t group)
+{
+	struct hw_seen begun = m->sight.blind.begun;
+	if (!m->hearing.clocks_differ)
+		return begun.ns;
+	int64_t own_ns = m->hearing.group[group].blind.begun.ns;
+	begun = hw_hearing_seen(&m->hearing, group, begun);
+	return begun.ns > own_ns ? begun.ns : own_ns;
+}
+
 /* Whether the silence that ends now is that of a device which could be heard all the time. `*gap_ms` is its length. */
 static bool is_seen(const struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, const struct hw_device *d,
                     int64_t *gap_ms)
@@ -113,7 +125,7 @@ static bool is_seen(const struct hw_monitor *m, struct hw_now now, const struct 
 	int64_t clock_ms = (gone ? now.wall_ms : t->mono_ms) - d->last_heard_ms;
 	*gap_ms = gap_ns / HW_NS_PER_MS;
 	int64_t differ_ms = clock_ms > *gap_ms ? clock_ms - *gap_ms : *gap_ms - clock_ms;
-	return gap_ns >= 0 && hw_monitor_lossy_end_ns(m, d->group) <= d->last_seen_ns &&
+	return gap_ns >= 0 && blind_ns(m, d->group) < d->last_seen_ns &&
 	       differ_ms <= (gone ? DIFFER_WALL_MS + *gap_ms / 256 : DIFFER_MS);
 }
 

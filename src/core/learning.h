@@ -6,7 +6,8 @@
  *
  * A gap counts only if this node has received the heartbeats at both ends, and could receive heartbeats in between. So
  * HW_FLAG_TIMED marks a device whose last heartbeat may begin a gap. The gap is not learned if the monitor or the group
- * was blind in it: then the seeing clock stood still, or a lossy blindness has ended since. Nor is it learned if the
+ * was blind in it: then the last heartbeat is not after the point at which the seeing clock stood still last. Nor is it
+ * if the clock was put back, so that it does not agree with the other clock on the gap. Nor is it learned if the
  * device had announced it, with a goodbye or a timeout of its own, if the device was offline because of its parents, or
  * if a probe may have ended it.
  *

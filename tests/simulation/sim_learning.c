@@ -30,11 +30,10 @@ void sim_learning_read(struct sim *s, uint32_t i)
 	struct sim_watched *w = &o->watched[i];
 	int64_t now = sim_oracle_mono(s), gap_ns = now - w->read_at;
 	int64_t seen_ns = sim_oracle_seen(o, now) - sim_oracle_seen(o, w->read_at);
-	bool timed = w->timed && w->read && !w->announced &&
-	             sim_oracle_seen(o, w->read_at) >= sim_oracle_seen(o, o->lossy_end);
+	bool timed = w->timed && w->read && !w->announced && !o->blind_open;
 	if (!s->plan.learns)
 		return;
-	w->timed = !s->host.load_wanted;
+	w->timed = !s->host.load_wanted && !o->blind_open;
 	w->announced = false;
 	if (timed && gap_ns - seen_ns <= DIFFER_NS)
 		hw_learn_gap(&w->gaps, &o->rules, sim_host_now(s).wall_ms, gap_ns / HW_NS_PER_MS);

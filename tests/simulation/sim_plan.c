@@ -294,12 +294,18 @@ void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeo
 	p->trouble_ns = length_ns;
 }
 
-void sim_plan_learning(struct sim *s, uint32_t devices, int64_t length_ns)
+void sim_plan_learning(struct sim *s, uint32_t devices, int64_t length_ns, unsigned troubles)
 {
+	static const enum sim_trouble_kind kinds[] = {SIM_BROKER_STANDS, SIM_BROKER_RESTART, SIM_HOST_STANDS,
+	                                              SIM_NET_CUT,       SIM_BROKER_PAUSES,  SIM_SOCKETS_SLOW};
 	sim_plan_steady(s, devices, 0, 60000, length_ns);
 	s->plan.learns = true;
 	s->plan.deaths = 2;
 	s->plan.calm_ns = SIM_DAY_NS;
+	s->plan.troubles = troubles;
+	for (unsigned k = 0; k < troubles; k++)
+		s->plan.trouble[k] =
+			draw_trouble(s, kinds[sim_below(&s->random, (int64_t)(sizeof(kinds) / sizeof(*kinds)))]);
 }
 
 /* The lies of a fleet that learns: see sim.h. */

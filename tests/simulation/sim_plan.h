@@ -92,8 +92,8 @@ void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind);
 /* No trouble: `devices` that send each second and lose `loss` of their heartbeats; a timeout of `timeout_ms`, for
  * `length_ns`. */
 void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeout_ms, int64_t length_ns);
-/* No trouble but deaths: `devices` of twelve kinds of traffic in a group that learns its timeouts. */
-void sim_plan_learning(struct sim *s, uint32_t devices, int64_t length_ns);
+/* Devices of twelve kinds of traffic in a group that learns its timeouts; deaths, and `troubles` that make it blind. */
+void sim_plan_learning(struct sim *s, uint32_t devices, int64_t length_ns, unsigned troubles);
 #define SIM_DAY_NS         (INT64_C(86400) * HW_NS_PER_S)
 #define SIM_TIMEOUT_MIN_MS 20000
 #define SIM_TIMEOUT_MAX_MS 86400000

@@ -258,6 +258,24 @@ START_TEST(a_gap_is_not_learned)
 }
 END_TEST
 
+/* A short blindness in a long outage. */
+START_TEST(an_outage_with_blindness_is_not_learned)
+{
+	world_beat(w, "a", "");
+	beats("a", 10 * S, 20);
+	unsigned seen = learned("a").gaps_seen;
+	world_pass(w, 1000 * S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	stall();
+	beats("a", 1000 * S, 1);
+	ck_assert_uint_eq(learned("a").gaps_seen, seen);
+	ck_assert_uint_eq(learned("a").mistakes, 0);
+	beats("a", 1000 * S, 1);
+	ck_assert_uint_eq(learned("a").gaps_seen, seen + 1);
+	ck_assert_uint_eq(learned("a").mistakes, 1);
+}
+END_TEST
+
 /* A heartbeat in the grace after a reconnect begins no gap that counts: the grace is blindness. */
 START_TEST(a_gap_with_grace_is_not_learned)
 {
@@ -533,6 +551,7 @@ int main(void)
 	tcase_add_loop_test(tc, an_outage_is_not_learned, 0, 2);
 	tcase_add_loop_test(tc, a_new_habit, 0, 2);
 	tcase_add_loop_test(tc, a_gap_is_not_learned, 0, N_NEVER);
+	tcase_add_test(tc, an_outage_with_blindness_is_not_learned);
 	tcase_add_test(tc, a_gap_with_grace_is_not_learned);
 	tcase_add_loop_test(tc, an_answer_to_a_probe_ends_no_gap, 0, 2);
 	tcase_add_test(tc, probes_follow_the_learned_timeout);
