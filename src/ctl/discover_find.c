@@ -241,6 +241,8 @@ static bool is_name_taken(const struct hw_found *out, const char *name)
 static char *name_group(const struct hw_finding *f, const struct hw_find_group *g, const struct hw_found *out)
 {
 	const struct hw_find_line *l = g->lines;
+	for (size_t i = g->n_lines; i-- > 0;)
+		l = g->lines[i].kind == HW_LINE_HEARTBEAT ? &g->lines[i] : l;
 	char base[41], *name = NULL;
 	size_t n = 0;
 	for (unsigned part = 0; part < 2 && n == 0 && l; part++)
@@ -353,7 +355,7 @@ static const char *find_line(const struct hw_find_group *g, const char *key)
 static char *show_goodbye(const struct hw_find_group *g)
 {
 	const char *goodbye = find_line(g, "goodbye"), *heartbeat = find_line(g, "heartbeat");
-	const char *end = goodbye ? strchr(goodbye, '}') : NULL;
+	const char *id = goodbye ? strstr(goodbye, "{id") : NULL, *end = id ? strchr(id, '}') : NULL;
 	char *text;
 	if (end && heartbeat && end[1] == '/' && strncmp(goodbye, heartbeat, (size_t)(end + 1 - goodbye)) == 0)
 		return asprintf(&text, "..%s", end + 1) < 0 ? NULL : text;

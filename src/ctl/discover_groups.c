@@ -224,7 +224,7 @@ static int find_own(struct decider *d)
 		int level = single ? __builtin_ctz(f->templates.all[t].wild) : -1;
 		if (level < 0 && s->levels >= 2 && hw_word_pair(s->words | s->member_words) >= 0)
 			level = s->levels - 2;
-		if (level != s->levels - 2)
+		if (level < 0 || level != s->levels - 2)
 			continue;
 		uint32_t *at = hw_keymap_put(
 			&d->own, hw_levels_key(hw_levels_of(&f->levels, i), (unsigned)level + 1, UINT32_C(1) << level));

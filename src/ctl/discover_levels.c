@@ -81,10 +81,11 @@ static const char *const metrics[] = {
 	"rain",        "wind",        "uv",         "soil",        "moisture",     "vibration",    "torque",
 	"rpm",         "reading",     "readings",   "measurement", "measurements", "setpoint",     NULL};
 
-/* The last four are those of the tasks of heartwheel-tasks. */
-static const char *const commands[] = {"set",     "get", "cmd",     "cmnd",     "command", "commands", "request",
-                                       "req",     "rpc", "control", "downlink", "config",  "ota",      "update",
-                                       "pending", "ack", "failed",  "complete", NULL};
+/* Those from `pending` on are of heartwheel-tasks and of VDA 5050. */
+static const char *const commands[] = {
+	"set",    "get",      "cmd",      "cmnd",           "command", "commands", "request", "req",
+	"rpc",    "control",  "downlink", "config",         "ota",     "update",   "pending", "ack",
+	"failed", "complete", "order",    "instantactions", NULL};
 
 static bool is_one_of(const char *const *list, const char *text, size_t len)
 {

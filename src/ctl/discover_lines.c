@@ -299,22 +299,31 @@ static void drop_few(struct hw_find_group *g)
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-/* The name of a level, from the fixed level before it: sites/north is a site. */
-static void name_level(const struct hw_finding *f, const struct hw_find_line *l, unsigned level, char *name, unsigned k)
+/* Writes the letters of a level in lower case, for a name. Returns how many. */
+static size_t write_letters(const struct hw_level *level, char *name)
 {
-	const struct hw_level *before = level > 0 && !(l->wild >> (level - 1) & 1)
-	                                        ? &f->levels.all[hw_levels_of(&f->levels, l->topic)[level - 1]]
-	                                        : NULL;
 	size_t n = 0;
-	for (size_t i = 0; before && i < before->len && n < HW_CAPTURE_NAME - 8; i++) {
-		char c = (char)tolower((unsigned char)before->text[i]);
-		if ((c >= 'a' && c <= 'z') || (n > 0 && c >= '0' && c <= '9'))
+	for (size_t i = 0; i < level->len && n < HW_CAPTURE_NAME - 8; i++) {
+		char c = (char)tolower((unsigned char)level->text[i]);
+		if (c >= 'a' && c <= 'z')
 			name[n++] = c;
 	}
-	if (n > 3 && name[n - 1] == 's' && name[n - 2] != 's')
-		n--;
 	name[n] = '\0';
-	if (n == 0 || strcmp(name, "id") == 0)
+	return n;
+}
+
+/* The name of a level: line3 is a line, and sites/north is a site. */
+static void name_level(const struct hw_finding *f, const struct hw_find_line *l, unsigned level, char *name, unsigned k)
+{
+	const uint32_t *tokens = hw_levels_of(&f->levels, l->topic);
+	const struct hw_level *value = &f->levels.all[tokens[level]];
+	size_t n = value->digit ? write_letters(value, name) : 0;
+	if (n < 2)
+		n = level > 0 && !(l->wild >> (level - 1) & 1) ? write_letters(&f->levels.all[tokens[level - 1]], name)
+		                                               : 0;
+	if (n > 3 && name[n - 1] == 's' && name[n - 2] != 's')
+		name[--n] = '\0';
+	if (n < 2 || strcmp(name, "id") == 0)
 		snprintf(name, HW_CAPTURE_NAME, "level%u", k + 1);
 }
 

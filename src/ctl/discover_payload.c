@@ -150,7 +150,8 @@ static void take_field(struct hw_payload_seen *p, const char *parent, const cJSO
 
 static void take_member(struct hw_payload_seen *p, const cJSON *v)
 {
-	static const char *const names[] = {"state", "status", "connection", "availability", "lwt", NULL};
+	static const char *const names[] = {"state", "status",          "connection", "availability",
+	                                    "lwt",   "connectionState", NULL};
 	for (unsigned k = 0; names[k] && !p->member && cJSON_IsString(v); k++) {
 		uint32_t word = hw_word_of(v->valuestring, strlen(v->valuestring));
 		int pair = hw_word_pair(word);

@@ -87,7 +87,7 @@ static enum rating rate(const struct values *v, bool last)
 		return NO_IDS;
 	if (v->indices == v->n)
 		return INDICES;
-	if (2 * v->digits >= v->n)
+	if (3 * v->digits >= 2 * v->n)
 		return IDS;
 	if (last && !object)
 		return v->n > MANY && v->shape != HW_SHAPE_NUMBER ? WORDS : NO_IDS;

@@ -142,6 +142,28 @@ START_TEST(test_levels_that_differ_together)
 }
 END_TEST
 
+/* Plants, lines and machines; the master's orders are no heartbeats. */
+START_TEST(test_three_levels)
+{
+	for (int i = 0; i < 64; i++) {
+		beat("{\"p\":2}", "acme/plant%d/line%d/press-%02d/telemetry", i % 2 + 1, i / 2 % 4, i / 8);
+		keep("{\"state\":\"online\"}", "acme/plant%d/line%d/press-%02d/state", i % 2 + 1, i / 2 % 4, i / 8);
+	}
+	for (int i = 0; i < 12; i++) {
+		beat("{\"n\":1}", "agv/AGV-%02d/v2/state", i);
+		keep("{\"connectionState\":\"ONLINE\"}", "agv/AGV-%02d/v2/connection", i);
+	}
+	beat("{}", "agv/AGV-03/v2/order");
+	found();
+	ck_assert_msg(strstr(written, "64 goodbyes on ../state state=offline\n") &&
+	                      strstr(written, "heartbeat = acme/{plant}/{line}/{id}/telemetry\n") &&
+	                      strstr(written, "id = {plant}/{line}/{id}\n"),
+	              "%s", written);
+	ck_assert_ptr_nonnull(strstr(written, "goodbye = agv/{id}/v2/connection connectionState=OFFLINE\n"));
+	ck_assert_ptr_null(strstr(written, "heartbeat = agv/{id}/v2/order"));
+}
+END_TEST
+
 START_TEST(test_parts_of_a_device)
 {
 	for (int i = 0; i < 20; i++)
@@ -174,6 +196,12 @@ START_TEST(test_nothing_is_invented)
 	beat("3", "pump/pressure");
 	beat("{\"n\":1}", "app/users");
 	beat("{\"open\":[1]}", "app/orders");
+	beat("44", "ebusd/bai/FlowTemp");
+	beat("1", "ebusd/bai/Status01");
+	beat("1", "ebusd/700/Hc1");
+	beat("1", "ebusd/700/Date");
+	beat("1", "single"); /* one level */
+	keep("online", "alone");
 	beat("{\"by\":\"a\",\"seq\":1}", "app/x1");
 	beat("{\"by\":\"a\",\"seq\":1}", "app/x2");
 	for (int i = 0; i < 100; i++) {
@@ -373,6 +401,7 @@ int main(void)
 	tcase_add_test(all, test_sites_with_the_same_ids);
 	tcase_add_test(all, test_gateways_with_unique_ids);
 	tcase_add_test(all, test_levels_that_differ_together);
+	tcase_add_test(all, test_three_levels);
 	tcase_add_test(all, test_parts_of_a_device);
 	tcase_add_test(all, test_rooms_and_what_they_measure);
 	tcase_add_test(all, test_nothing_is_invented);
