@@ -17,7 +17,7 @@ TITLES = {"1": "A heartbeat in the core", "2": "Memory", "3": "Detection delay",
           "5": "Ingest without a broker", "6": "Refreshing, against SETEX and DEL for each heartbeat",
           "7": "A million deaths at once", "8": "Idle", "9": "Restart", "10": "Growth",
           "11": "Detection in trouble", "12": "Several nodes", "13": "Everybody returns",
-          "14": "Keyspace path", "history": "History in SQL", "tasks": "Tasks, beside BullMQ", "incidents": "Incidents",
+          "14": "Keyspace path", "history": "History in SQL", "tasks": "Tasks, beside BullMQ", "incidents": "Incidents", "inventory": "Inventory",
           "instructions": "Instructions in the core, counted by callgrind", "rates": "A heartbeat, at the paces of a fleet"}
 TEN_BENCHES = ("rates", "detection", "memory", "returns", "restart", "idle")
 ENOUGH = 5  # runs; a number of fewer is marked

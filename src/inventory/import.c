@@ -296,7 +296,10 @@ static void merge_row(struct hw_import *m, struct hw_import_row *r)
 	struct hw_entry_error error;
 	struct hw_patch p;
 	struct hw_entry e;
-	const char *stored = (const char *)memchr(r->json, '\n', r->json_len) + 1;
+	const char *newline = memchr(r->json, '\n', r->json_len);
+	if (!newline) /* it was merged before */
+		return;
+	const char *stored = newline + 1;
 	size_t own = (size_t)(stored - r->json) - 1, len = r->json_len - own - 1;
 	if (hw_entry_parse(&e, stored, len, &error) < 0)
 		hw_entry_init(&e);

@@ -30,6 +30,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_group \
 	tests/unit/test_hearing \
 	tests/unit/test_idstore \
+	tests/unit/test_import \
 	tests/unit/test_incident_class \
 	tests/unit/test_incident_news \
 	tests/unit/test_incident_parts \
@@ -102,6 +103,7 @@ tests_unit_test_conf_reload_LDADD = $(SETTINGS_LIBS) $(LDADD)
 tests_unit_test_conf_values_SOURCES = tests/unit/test_conf_values.c $(conf_rig)
 tests_unit_test_conf_values_LDADD = $(SETTINGS_LIBS) $(LDADD)
 tests_unit_test_entry_LDADD = $(INVENTORY_LIBS) $(LDADD)
+tests_unit_test_import_LDADD = $(INVENTORY_LIBS) $(LDADD)
 tests_unit_test_rows_LDADD = $(INVENTORY_LIBS) $(LDADD)
 tests_unit_test_regroup_LDFLAGS = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=strdup
 tests_unit_test_metrics_LDADD = $(CONTROL_LIBS) $(LDADD)

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* An import: which rows are new, the same, different or wrong, and which entries they give. */
+#include "../suite.h"
+#include "inventory/import.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NOW "1764000000000"
+
+static const char *const groups[] = {"pumps", "valves", NULL};
+static struct hw_import *m;
+
+static void begin(const char *text)
+{
+	m = hw_import_new(HW_ROWS_CSV, "a.csv", 1764000000000, groups);
+	hw_import_feed(m, text, strlen(text));
+	hw_import_end(m);
+}
+
+/* Compares a row with what is stored, merges, and returns the row's state. */
+static int compared(size_t row, const char *values, const char *source)
+{
+	hw_import_compare(m, row, values, values ? strlen(values) : 0, source);
+	hw_import_merge(m);
+	return m->rows[row].state;
+}
+
+static const char *json(size_t row)
+{
+	static char text[HW_ENTRY_JSON_MAX];
+	snprintf(text, sizeof(text), "%.*s", (int)m->rows[row].json_len, m->rows[row].json);
+	return text;
+}
+
+START_TEST(rows_are_compared_with_what_is_stored)
+{
+	begin("id,name,label.site\na,A,north\n");
+	ck_assert_uint_eq(m->n, 1);
+	ck_assert_int_eq(compared(0, NULL, NULL), HW_IMPORT_NEW);
+	ck_assert_str_eq(json(0),
+	                 "{\"name\":\"A\",\"labels\":{\"site\":\"north\"},\"source\":\"a.csv\",\"since_ms\":" NOW "}");
+	ck_assert_int_eq(compared(0, "{\"name\":\"A\",\"labels\":{\"site\":\"north\"}}", "a.csv"), HW_IMPORT_SAME);
+	/* What the file does not name stays; so the row changes nothing. */
+	hw_import_free(m);
+	begin("id,name,label.site\na,A,north\n");
+	ck_assert_int_eq(
+		compared(0, "{\"name\":\"A\",\"labels\":{\"site\":\"north\",\"x\":\"y\"},\"note\":\"n\"}", "a.csv"),
+		HW_IMPORT_SAME);
+	hw_import_free(m);
+	begin("id,name,label.site\na,A,north\n");
+	ck_assert_int_eq(compared(0, "{\"name\":\"B\",\"labels\":{\"x\":\"y\"},\"timeout_ms\":1000}", "a.csv"),
+	                 HW_IMPORT_DIFFERS);
+	ck_assert_str_eq(
+		json(0),
+		"{\"name\":\"A\",\"labels\":{\"site\":\"north\",\"x\":\"y\"},\"timeout_ms\":1000,\"source\":\"a.csv\","
+		"\"since_ms\":" NOW "}");
+	hw_import_free(m);
+	/* The source alone differs. */
+	begin("id,name\na,A\nb,\n");
+	ck_assert_int_eq(compared(0, "{\"name\":\"A\"}", "b.csv"), HW_IMPORT_DIFFERS);
+	ck_assert_int_eq(compared(1, "{}", "a.csv"), HW_IMPORT_SAME);
+	ck_assert_int_eq(compared(1, "{\"name\":\"B\"}", "a.csv"), HW_IMPORT_DIFFERS);
+	ck_assert_str_eq(json(1), "{\"source\":\"a.csv\",\"since_ms\":" NOW "}");
+	hw_import_free(m);
+}
+END_TEST
+
+START_TEST(an_empty_cell_clears_a_stored_label)
+{
+	begin("id,label.x,label.y\na,,1\n");
+	ck_assert_int_eq(compared(0, "{\"labels\":{\"x\":\"1\",\"z\":\"2\"}}", "a.csv"), HW_IMPORT_DIFFERS);
+	ck_assert_str_eq(json(0), "{\"labels\":{\"y\":\"1\",\"z\":\"2\"},\"source\":\"a.csv\",\"since_ms\":" NOW "}");
+	hw_import_free(m);
+}
+END_TEST
+
+START_TEST(wrong_rows_are_counted_and_listed_by_line)
+{
+	char stored[600] = "{\"labels\":{", *at = stored + strlen(stored);
+	begin("id,group,label.more\na,pumps,1\na,,\nb,pump,\n,pumps,\nc,valves,\n");
+	ck_assert_uint_eq(m->n_rows, 5);
+	ck_assert_uint_eq(m->n_wrong, 3);
+	ck_assert_uint_eq(m->n, 2);
+	for (int i = 0; i < 16; i++)
+		at += sprintf(at, "%s\"l%02d\":\"v\"", i ? "," : "", i);
+	sprintf(at, "}}");
+	ck_assert_int_eq(compared(0, stored, "a.csv"), HW_IMPORT_WRONG);
+	ck_assert_uint_eq(m->n_wrong, 4);
+	static const char *const says[] = {"more than 16 labels", "'a' is in line 2 already",
+	                                   "monitor.conf has no group 'pump'; did you mean 'pumps'?",
+	                                   "the id is missing"};
+	for (size_t i = 0; i < 4; i++) {
+		ck_assert_uint_eq(m->errors[i].line, i + 2);
+		ck_assert_str_eq(m->errors[i].what.message, says[i]);
+	}
+	hw_import_free(m);
+}
+END_TEST
+
+START_TEST(many_rows_are_found_again)
+{
+	char line[64];
+	m = hw_import_new(HW_ROWS_CSV, "a.csv", 1, groups);
+	hw_import_feed(m, "id\n", 3);
+	for (int i = 0; i < 50000; i++)
+		hw_import_feed(m, line, (size_t)sprintf(line, "pump-%d\n", i));
+	for (int i = 0; i < 500; i++)
+		hw_import_feed(m, line, (size_t)sprintf(line, "pump-%d\n", i * 7));
+	hw_import_end(m);
+	ck_assert_uint_eq(m->n, 50000);
+	ck_assert_uint_eq(m->n_wrong, 500);
+	ck_assert_uint_eq(m->n_errors, HW_IMPORT_ERRORS_MAX);
+	ck_assert(hw_import_names(m, "pump-49999", 10));
+	ck_assert(!hw_import_names(m, "pump-50000", 10));
+	hw_import_free(m);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("import");
+	TCase *t = tcase_create("all");
+	tcase_add_test(t, rows_are_compared_with_what_is_stored);
+	tcase_add_test(t, an_empty_cell_clears_a_stored_label);
+	tcase_add_test(t, wrong_rows_are_counted_and_listed_by_line);
+	tcase_add_test(t, many_rows_are_found_again);
+	suite_add_tcase(s, t);
+	return suite_run(s);
+}
