@@ -190,6 +190,7 @@ void hw_monitor_free(struct hw_monitor *m)
 	hw_learning_fini(m);
 	hw_parents_fini(&m->parents);
 	free(m->family.waits);
+	free(m->family.peer_forms);
 	free(m);
 }
 

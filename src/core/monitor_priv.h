@@ -65,6 +65,7 @@ struct hw_form {
 	 * far in this one, and on other nodes (parent_peers.h). */
 	struct hw_partitions proven, proven_found, proven_there;
 	struct hw_learn_rules rules;
+	bool other_there;           /* in this check: another node has the form `other` */
 	bool unsure;                /* in this round: a value of the group's `while` is unknown */
 	struct hw_mono blind_at;    /* since when the rounds below have found the group blind alone; 0: it is not */
 	uint32_t left_out;          /* number of unjudged devices without a record, in the last round */
@@ -142,7 +143,9 @@ struct hw_family {
 	struct hw_mono checked;
 	bool checking;
 	uint32_t at_parent, at_wait, kept;
-	bool counts, counted;   /* parent_peers.h: this check began after loading; such a check is complete */
+	bool counts, counted; /* parent_peers.h: this check began after loading; such a check is complete */
+	uint64_t *peer_forms; /* owned: the forms of all groups of other nodes */
+	size_t n_peer_forms;
 	int64_t lacks_until_ns; /* monitor's seeing clock: this node may lack a group that proves parents on another
 	                         * node; INT64_MAX: it lacks one now */
 };

@@ -8,19 +8,39 @@
  */
 #include "parent_peers.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "form.h"
 #include "parent_death.h"
 
 #define SCAN_MAX 65536 /* children of a parent that one check looks at */
 
 /* --- this node's proofs ----------------------------------------------------------- */
 
+static bool is_peer_form(const struct hw_monitor *m, uint64_t form)
+{
+	size_t k = 0;
+	while (k < m->family.n_peer_forms && m->family.peer_forms[k] != form)
+		k++;
+	return form && k < m->family.n_peer_forms;
+}
+
 void hw_parent_peers_begin(struct hw_monitor *m)
 {
-	for (size_t g = 0; g < m->groups.n; g++)
+	for (size_t g = 0; g < m->groups.n; g++) {
 		m->form[g].proven_found = (struct hw_partitions){{0}};
+		m->form[g].other_there = m->groups.all[g]->child_proves && is_peer_form(m, m->form[g].other);
+	}
 	m->family.counts = !m->conf.loading;
+}
+
+/* Whether the child proves its parent, or may have sent unheard. A child that another node hears does not count: that
+ * node proves the parent. */
+static bool is_proof(const struct hw_monitor *m, const struct hw_device *child)
+{
+	return hw_device_state(child) == HW_STATE_ONLINE && m->groups.all[child->group]->child_proves &&
+	       (hw_form_judges(m, child) || !m->form[child->group].other_there);
 }
 
 void hw_parent_peers_check(struct hw_monitor *m, struct hw_parent *p, unsigned *budget)
@@ -34,7 +54,7 @@ void hw_parent_peers_check(struct hw_monitor *m, struct hw_parent *p, unsigned *
 	while (n++ < SCAN_MAX && (bond = hw_parents_step(&m->parents, parent, &walk)) != 0) {
 		const struct hw_device *child = hw_monitor_at(m, m->parents.bond[bond - 1].child);
 		p->first = bond;
-		if (hw_device_state(child) != HW_STATE_ONLINE || !m->groups.all[child->group]->child_proves)
+		if (!is_proof(m, child))
 			continue;
 		hw_partitions_add(&m->form[d->group].proven_found, hw_device_partition(d));
 		break;
@@ -96,9 +116,20 @@ static void add_proven(struct hw_monitor *m, const struct hw_peer_group *peer)
 			m->form[g].proven_there.bits[k] |= peer->proven.bits[k];
 }
 
+/* Without memory no form is kept, and a child that this node cannot hear counts as a proof. */
+static void keep_forms(struct hw_monitor *m, const struct hw_peer_group *peers, size_t n)
+{
+	free(m->family.peer_forms);
+	m->family.peer_forms = calloc(n + 1, sizeof(*m->family.peer_forms));
+	m->family.n_peer_forms = m->family.peer_forms ? n : 0;
+	for (size_t k = 0; k < m->family.n_peer_forms; k++)
+		m->family.peer_forms[k] = peers[k].form;
+}
+
 bool hw_monitor_peer_proofs(struct hw_monitor *m, struct hw_now now, const struct hw_peer_group *peers, size_t n)
 {
 	bool lacks = false, lacked = m->family.lacks_until_ns == INT64_MAX;
+	keep_forms(m, peers, n);
 	for (size_t g = 0; g < m->groups.n; g++)
 		m->form[g].proven_there = (struct hw_partitions){{0}};
 	for (size_t k = 0; k < n; k++) {

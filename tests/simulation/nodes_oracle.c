@@ -408,7 +408,8 @@ static void check_owned(struct nw_world *w)
 
 void nw_oracle_moves(struct nw_world *w, struct nw_host *h, const char *what)
 {
-	if (w->t > w->trouble_end + w->plan.calm_ns * 3 / 4)
+	/* A gateway that only some hosts can prove moves to one of them when it is overdue at another. */
+	if (w->t > w->trouble_end + w->plan.calm_ns * 3 / 4 && w->plan.differs != NW_OTHER_CHILDREN)
 		nw_breach(w, "7: %s %s something in calm", nw_names[h->name], what);
 }
 

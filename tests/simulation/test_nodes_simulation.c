@@ -161,7 +161,7 @@ static const struct {
 	SCENE(NW_LIE_WHO, NW_TWO_MASTERS, '8'),
 	SCENE(NW_LIE_DOUBT, NW_STRANGE_MARK, '8'),
 	SCENE(NW_LIE_LINKS, NW_SINK_STAYS, '5'),
-	{{.lie = NW_LIE_PROOFS}, 140, '1'},
+	{{.lie = NW_LIE_PROOFS}, 463, '1'},
 };
 
 START_TEST(test_each_lie_is_told)

@@ -182,6 +182,31 @@ START_TEST(test_the_proven_partitions)
 }
 END_TEST
 
+/* A child that this node knows from the store, and that was heard in another form. If another node has that form, that
+ * node proves the parent. Otherwise no node hears the child, and the parent must not go offline on any. */
+START_TEST(test_a_child_that_is_heard_elsewhere_is_no_proof)
+{
+	begin(2);
+	peer(1, false);
+	up();
+	struct hw_stored child = {.id = "v",
+	                          .id_len = 1,
+	                          .group = "valves",
+	                          .state = HW_STATE_ONLINE,
+	                          .reason = HW_REASON_HEARTBEAT,
+	                          .since_ms = w->now.wall_ms - 5000,
+	                          .last_seen_ms = w->now.wall_ms - 4000,
+	                          .seq = 5,
+	                          .parents = "gateway-a",
+	                          .form = hw_monitor_groups(w->m)->all[1]->form_hash + (_i == 0 ? 1 : 2)};
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &child), 0);
+	world_drain(w);
+	world_pass(w, 2 * S);
+	struct hw_partitions in = hw_monitor_proven_in(w->m, 0);
+	ck_assert_uint_eq(hw_partitions_count(&in), _i == 0 ? 0 : 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("parent_peers");
@@ -193,6 +218,7 @@ int main(void)
 	tcase_add_test(t, test_the_children_of_a_new_group_have_time_to_be_heard);
 	tcase_add_test(t, test_a_removed_group);
 	tcase_add_test(t, test_the_proven_partitions);
+	tcase_add_loop_test(t, test_a_child_that_is_heard_elsewhere_is_no_proof, 0, 2);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }
