@@ -581,7 +581,7 @@ static int check_lag(struct hw_importer *c)
 
 static int expire(struct hw_importer *c, bool busy)
 {
-	int64_t now_ms = hw_clock_now().wall_ms, mono = mono_ms();
+	int64_t now_ms = hw_source_earlier_ms(c->source), mono = mono_ms();
 	if (mono < c->expire_at_ms || (busy && c->rounds % EXPIRE_ROUNDS != 0))
 		return 0;
 	int rc = hw_ledger_expire(c->ledger, c->conf.keep_ms ? now_ms - c->conf.keep_ms : 0,

@@ -244,6 +244,12 @@ static int64_t clock_ms(const struct hw_source *s, struct hw_stream_id at)
 	return theirs > ours ? theirs : ours;
 }
 
+int64_t hw_source_earlier_ms(const struct hw_source *s)
+{
+	int64_t ours = hw_clock_now().wall_ms;
+	return s->redis_ms > 0 && s->redis_ms < ours ? s->redis_ms : ours;
+}
+
 /* --- entries ---------------------------------------------------------------------------------------------------- */
 
 static bool is_text(const redisReply *r)

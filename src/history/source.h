@@ -66,6 +66,9 @@ bool hw_source_is_woken(const struct hw_source *s);
 bool hw_source_ready(struct hw_source *s, int ms);
 /* Why Redis is away, or its last refusal. */
 const char *hw_source_why(const struct hw_source *s);
+/* Returns our clock or Redis' clock, as of the last answer, whichever is earlier. So a clock that is ahead does not
+ * make rows look old. */
+int64_t hw_source_earlier_ms(const struct hw_source *s);
 /* Waits for `ms`. */
 void hw_source_pause(struct hw_source *s, int ms);
 

@@ -7,13 +7,17 @@ import re
 import signal
 import sqlite3
 import subprocess
+import sys
 
 import pytest
 import redis as redis_client
 
 from hw_build import SRC
-from hw_history import (BUILT, MARIADBD, History, MariaDB, Scribe, Sqlite, check_outages, gaps, in_sql, no_room, wait_read)
-from hw_wait import now_ms, wait_until
+from hw_history import (BUILT, HEARTWHEEL_HISTORY, MARIADBD, History, MariaDB, Scribe, Sqlite, check_outages, gaps, in_sql, no_room, wait_read)
+from hw_wait import now_ms, throughout, wait_until
+
+sys.path.append(os.path.join(SRC, "tests", "system", "faults"))
+from shim import Shim  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
 DAY = 86_400_000
@@ -534,6 +538,21 @@ def test_old_rows_go_and_months_stay(env, redis):
     assert db.rows("SELECT SUM(outages) FROM month") == [(edges,)]
     assert db.rows("SELECT COUNT(*) FROM transition") == [(0,)]
     assert gaps(db) == []
+
+
+def test_a_clock_that_is_ahead_deletes_no_row(env, redis):
+    """The machine's clock is 40 days ahead of Redis' clock: rows of the last hour are not older than `keep`."""
+    shim, db, s = Shim(env.own_dir("shim")), database(env), Scribe(env, 11, start_ms=now_ms() - 3_600_000)
+    s.some(300)
+    h = History(env, db, keep="10d", keep_outages="10d").start()
+    wait_read(h, env)
+    n = db.rows("SELECT COUNT(*) FROM transition")
+    h.stop()
+    shim.step_wall(40 * 86400)
+    h.spawn([HEARTWHEEL_HISTORY, "-f", "-c", h.conf], env=shim.env)
+    wait_until(lambda: shim.loaded and h.answers())
+    throughout(lambda: db.rows("SELECT COUNT(*) FROM transition") == n, 4, "no row to go")
+    assert n[0][0] > 100
 
 
 def documented():

@@ -329,7 +329,7 @@ struct hw_tasks_api *hw_tasks_api_new(struct hw_tasks_app *app)
 	snprintf(key, sizeof(key), "%sevents", app->rules.prefix);
 	api->reads = hw_reads_new(app->loop.base, &link, &app->rules, &reads_ops, api);
 	if (api->reads)
-		api->feed = hw_feed_new(app->loop.base, api->reads, key);
+		api->feed = hw_feed_new(app, api->reads, key);
 	if (api->feed)
 		return api;
 	hw_tasks_api_free(api);

@@ -17,10 +17,10 @@
 #include "http/json.h"
 #include "http/reply.h"
 #include "http/stream.h"
-#include "link/clock.h"
 #include "stream/commands.h"
 #include "stream/reader.h"
 #include "tasks/follow/transition.h"
+#include "tasks/queue/store.h"
 
 #define PAGE        200
 #define FOLLOW_MAX  (256 * 1024) /* if more bytes wait for a client, it lags */
@@ -38,8 +38,9 @@ struct client {
 };
 
 struct hw_feed {
-	struct hw_reads *reads; /* borrowed */
-	char *key;              /* owned */
+	struct hw_tasks_app *app; /* borrowed */
+	struct hw_reads *reads;   /* borrowed */
+	char *key;                /* owned */
 	struct hw_stream_reader reader;
 	struct event *comment;
 	bool up, known; /* known: the offset is one of the present stream */
@@ -110,9 +111,10 @@ static void send_reset(struct client *cl)
 /* --- entries ------------------------------------------------------------------------------------------------------ */
 
 /* Reads the transitions in a page, and leaves out other entries. */
-static size_t read_page(const struct hw_stream_page *page, struct hw_task_transition entries[PAGE])
+static size_t read_page(const struct hw_feed *f, const struct hw_stream_page *page,
+                        struct hw_task_transition entries[PAGE])
 {
-	int64_t now_ms = hw_clock_now().wall_ms;
+	int64_t now_ms = hw_tasks_store_now_ms(f->app->store);
 	size_t n = 0;
 	for (size_t i = 0; i < page->n; i++)
 		n += hw_task_transition_read(page->entries[i], now_ms, &entries[n]);
@@ -216,7 +218,7 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 {
 	struct hw_feed *f = arg;
 	struct hw_task_transition entries[PAGE];
-	size_t n = read_page(page, entries);
+	size_t n = read_page(f, page, entries);
 	publish_to_clients(f, entries, n, page->last);
 	report_waits(f, entries, n);
 	if (f->n_clients == 0 && f->n_waits == 0) {
@@ -304,7 +306,7 @@ static void on_own_page(redisAsyncContext *ac, void *answer, void *arg)
 		cl->any &= page.n == 0;
 		if (!page.more)
 			set_lags(cl, false);
-		send_entries(cl, entries, read_page(&page, entries), page.last);
+		send_entries(cl, entries, read_page(f, &page, entries), page.last);
 	}
 	pump(f);
 }
@@ -422,11 +424,13 @@ void hw_feed_stats(const struct hw_feed *f, struct hw_feed_stats *out)
 	*out = (struct hw_feed_stats){f->n_clients, f->n_lagging, f->refused, f->resets};
 }
 
-struct hw_feed *hw_feed_new(struct event_base *base, struct hw_reads *reads, const char *key)
+struct hw_feed *hw_feed_new(struct hw_tasks_app *app, struct hw_reads *reads, const char *key)
 {
+	struct event_base *base = app->loop.base;
 	struct hw_feed *f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
+	f->app = app;
 	f->reads = reads;
 	f->key = strdup(key);
 	f->comment = event_new(base, -1, EV_PERSIST, on_comment, f);

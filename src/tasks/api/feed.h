@@ -7,6 +7,7 @@
 #ifndef HW_TASKS_FEED_H
 #define HW_TASKS_FEED_H
 
+#include "tasks/app.h"
 #include "tasks/queue/reads.h"
 #include "tasks/schedule/schedule.h"
 
@@ -17,7 +18,7 @@ struct evhttp_request;
 struct hw_feed;
 
 /* Creates a feed. `reads` is borrowed. `key`: name of the stream; copied. Returns NULL without memory. */
-struct hw_feed *hw_feed_new(struct event_base *base, struct hw_reads *reads, const char *key);
+struct hw_feed *hw_feed_new(struct hw_tasks_app *app, struct hw_reads *reads, const char *key);
 /* Called when all HTTP connections are closed. */
 void hw_feed_free(struct hw_feed *f);
 /* Called from hw_reads_ops when Redis becomes up, or is away. */
