@@ -47,6 +47,22 @@ def test_a_device_stops_and_returns(env, web):
     assert not env.redis.zcard(env.key("incidents"))
 
 
+def test_a_state_of_another_type_is_no_return(env):
+    """device:offline names the device, but the key of its state is a string when heartwheel-alert starts: the incident stays
+    open, without a message. The device's next transition ends it."""
+    inbox, a = begin_incident(env)
+    a.stop()
+    key = env.key("state", "pump-7")
+    env.redis.rename(key, key + ".kept")
+    env.redis.set(key, "x")
+    a.start()
+    wait_until(lambda: a.metrics().get("alert_unusable_total", kind="device") == 1)
+    throughout(lambda: inbox.news() == [("opened", "pump-7")] and len(a.incidents()) == 1, 4, "the incident to stay open")
+    env.redis.rename(key + ".kept", key)
+    set_online(env, "pump-7", True)
+    inbox.wait(("opened", "pump-7"), ("closed", "pump-7"))
+
+
 def ends_are_right(inbox, closed, open_now=()):
     """Each opening has one end unless its incident is open; no end comes without an opening; a repetition has the same key and
     content."""

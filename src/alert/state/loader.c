@@ -339,7 +339,15 @@ static void read_state(struct hw_alert_loader *l, const char *id, const redisRep
 		if (!is_hash || (r->elements > 0 && !hw_field_text(r, "state")))
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_DEVICE,
 			                  "the state of an offline device is unusable");
-		return;
+		if (is_hash)
+			return;
+		/* A key of another type says nothing about the device, and device:offline names it. If the device
+		 * were left out, it would count as returned. */
+		entry = (struct hw_incident_entry){.id = id,
+		                                   .fact = HW_FACT_OFFLINE,
+		                                   .time_ms = hw_alert_now(l->app).wall_ms,
+		                                   .timeout_ms = -1,
+		                                   .wait_ms = -1};
 	}
 	hw_alert_watch_node(l->app->watch, entry.node);
 	l->failed |= hw_incidents_load_device(l->engine, &entry) != 0;
