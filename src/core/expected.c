@@ -9,6 +9,7 @@
 
 #include "heartwheel/siphash.h"
 #include "heartwheel/topic.h"
+#include "pages.h"
 
 #define ROUNDS                                                                                                         \
 	0x7fff /* a reading that is complete leaves no id of an earlier one, so a number is free again by then         \
@@ -88,7 +89,7 @@ static int append(struct indices *l, uint32_t i)
 {
 	if (l->n == l->cap) {
 		uint32_t cap = l->cap + l->cap / 2 + 16;
-		uint32_t *at = realloc(l->at, cap * sizeof(*at));
+		uint32_t *at = hw_pages_grow(l->at, l->cap * sizeof(*at), cap * sizeof(*at));
 		if (!at)
 			return -ENOMEM;
 		l->at = at;
@@ -96,6 +97,11 @@ static int append(struct indices *l, uint32_t i)
 	}
 	l->at[l->n++] = i;
 	return 0;
+}
+
+static void free_indices(struct indices *l)
+{
+	hw_pages_free(l->at, l->cap * sizeof(*l->at));
 }
 
 /* --- the heap ----------------------------------------------------------------- */
@@ -277,7 +283,7 @@ static uint32_t new_entry(struct hw_expected *e)
 	}
 	if (e->bound == e->cap) {
 		uint32_t cap = e->cap + e->cap / 2 + 16;
-		struct entry *all = realloc(e->all, cap * sizeof(*all));
+		struct entry *all = hw_pages_grow(e->all, e->cap * sizeof(*all), cap * sizeof(*all));
 		if (!all)
 			return HW_NIL;
 		e->all = all;
@@ -425,9 +431,9 @@ void hw_expected_free(struct hw_expected *e)
 	for (uint32_t k = 0; k < e->n_sources; k++)
 		free(e->sources[k]);
 	free(e->sources);
-	free(e->all);
-	free(e->buckets.at);
-	free(e->heap.at);
-	free(e->unseen.at);
+	hw_pages_free(e->all, e->cap * sizeof(*e->all));
+	free_indices(&e->buckets);
+	free_indices(&e->heap);
+	free_indices(&e->unseen);
 	free(e);
 }

@@ -34,7 +34,7 @@ START_TEST(wrong_methods)
 	} cases[] = {
 		{"POST", "/v1/status", "GET, HEAD"},
 		{"DELETE", "/v1/devices", "GET, HEAD"},
-		{"PUT", "/v1/devices/a", "GET, HEAD, DELETE"},
+		{"PUT", "/v1/devices/a", "GET, HEAD, DELETE, PATCH"},
 		{"GET", "/v1/reload", "POST"},
 		{"OPTIONS", "/metrics", "GET, HEAD"},
 		{"PATCH", "/healthz", "GET, HEAD"},

@@ -90,13 +90,14 @@ START_TEST(groups_are_counted)
 	server_beat(&s, 0, "a", NULL);
 	server_beat(&s, 1, "f/b", "{\"online\":false}");
 	ck_assert_int_eq(get(&s, "/v1/groups", &r), 200);
-	ck_assert_str_eq(r.body,
-	                 "{\"groups\":[{\"name\":\"default\",\"online\":1,\"offline\":0,\"timeout_ms\":30000,"
-	                 "\"heartbeats_total\":1,\"retired\":false,\"deaf\":false,\"upstream\":null,\"unjudged\":0,"
-	                 "\"filters\":[\"nodes/+/heartbeat\"]},{\"name\":\"fast\",\"online\":0,\"offline\":1,"
-	                 "\"timeout_ms\":2000,\"heartbeats_total\":0,\"retired\":false,\"deaf\":false,\"upstream\":"
-	                 "null,\"unjudged\":0,"
-	                 "\"filters\":[\"fast/+\"]}]}\n");
+	ck_assert_str_eq(
+		r.body,
+		"{\"groups\":[{\"name\":\"default\",\"online\":1,\"offline\":0,\"unseen\":0,\"timeout_ms\":30000,"
+		"\"heartbeats_total\":1,\"retired\":false,\"deaf\":false,\"upstream\":null,\"unjudged\":0,"
+		"\"filters\":[\"nodes/+/heartbeat\"]},{\"name\":\"fast\",\"online\":0,\"offline\":1,\"unseen\":0,"
+		"\"timeout_ms\":2000,\"heartbeats_total\":0,\"retired\":false,\"deaf\":false,\"upstream\":"
+		"null,\"unjudged\":0,"
+		"\"filters\":[\"fast/+\"]}]}\n");
 }
 END_TEST
 

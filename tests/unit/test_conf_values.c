@@ -413,6 +413,8 @@ START_TEST(keys_that_need_each_other)
 	REFUSE("[mqtt]\nbarrier_slow = 6s\n", ":2: key 'barrier_slow': barrier_timeout must not be shorter");
 	REFUSE(GROUP "timeout = 10m\ntimeout_max = 1m\n",
 	       ":4: key 'timeout_max': 1m is less than this group's timeout: give 10m or more");
+	REFUSE(GROUP "first_within = 999ms\n", ":3: key 'first_within': must be 1s to 30d, or 0");
+	hw_conf_free(load(GROUP "first_within = 0\n"));
 	REFUSE(GROUP "timeout = 10m\ntimeout_max = 1h\ntimeout_min = 61m\n",
 	       ":5: key 'timeout_min': 61m is more than this group's timeout_max: give 1h or less, or a longer "
 	       "timeout_max");

@@ -169,6 +169,15 @@ static void check_timeouts(struct hw_conf_draft *d, struct hw_settings_group *g,
 	              hw_conf_duration_format(g->timeout_ms, least, sizeof(least)));
 }
 
+static void check_first_within(struct hw_conf_draft *d, const struct hw_settings_group *g,
+                               struct hw_conf_origins *origins)
+{
+	const struct hw_conf_origin *o = origin(d, origins, "first_within");
+	if (!o->bad && o->line && g->first_within_ms > 0 && g->first_within_ms < 1000)
+		hw_conf_wrong(&d->errors, o->line, "key", "first_within",
+		              "must be 1s to 30d, or 0: no device of this group becomes unseen");
+}
+
 #define MISTAKES_A_DAY 24
 #define MISTAKE_MS_MAX (3650 * HW_CONF_DAY)
 
@@ -504,6 +513,7 @@ static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g,
 	if (g->payload == HW_FORMAT_HOMIE && !origin(d, origins, "retained")->line)
 		g->retained = 1;
 	check_timeouts(d, g, origins);
+	check_first_within(d, g, origins);
 	check_learning(d, g, origins);
 	check_id(d, g, origins);
 	check_filters(d, g, origins);
