@@ -4,6 +4,8 @@
  * that may be learned. So the timeout in force is known without the core, and a death that comes before or after it is
  * a breach. It also counts mistakes: devices that work and are called offline.
  */
+#include <string.h>
+
 #include "sim.h"
 
 #define DIFFER_NS (2 * HW_NS_PER_MS)
@@ -37,6 +39,14 @@ void sim_learning_read(struct sim *s, uint32_t i)
 	w->announced = false;
 	if (timed && gap_ns - seen_ns <= DIFFER_NS)
 		hw_learn_gap(&w->gaps, &o->rules, sim_host_now(s).wall_ms, gap_ns / HW_NS_PER_MS);
+}
+
+void sim_learning_loaded(struct sim *s, uint32_t i, const struct sim_record *r)
+{
+	struct hw_gaps *gaps = &s->oracle.watched[i].gaps, stored;
+	if (s->plan.learns && hw_learn_seen(gaps) < HW_LEARN_FIRST_GAPS &&
+	    hw_learn_parse(&stored, r->gaps, strlen(r->gaps)))
+		*gaps = stored;
 }
 
 void sim_learning_forgotten(struct sim *s, uint32_t i)

@@ -257,6 +257,7 @@ void sim_oracle_crashed(struct sim *s)
 			sim_breach(s, "d%u: its own timeout, %lld ms, is on its way to no store (there: %lld)", i,
 			           (long long)w->own_ms, (long long)r.own_timeout_ms);
 		w->read = w->said_own = false;
+		sim_learning_forgotten(s, i);
 		w->counted = w->may_count = 0;
 		w->goodbye_read_at = -1;
 		w->state = HW_STATE_PROVISIONAL;
@@ -341,6 +342,7 @@ void sim_oracle_loaded(struct sim *s, uint32_t i, const struct sim_record *r)
 	w->silent_ns = silent_before_ns(s, r);
 	if (!w->said_own)
 		w->own_ms = r->own_timeout_ms;
+	sim_learning_loaded(s, i, r);
 }
 
 void sim_oracle_goodbye(struct sim *s, uint32_t i)

@@ -133,6 +133,7 @@ int64_t sim_learning_timeout_ms(const struct sim *s, uint32_t device);
 void sim_learning_begin(struct sim *s);
 /* A heartbeat is read, and the one before is still the last. */
 void sim_learning_read(struct sim *s, uint32_t device);
+void sim_learning_loaded(struct sim *s, uint32_t device, const struct sim_record *r);
 void sim_learning_forgotten(struct sim *s, uint32_t device);
 void sim_learning_offline(struct sim *s, uint32_t device);
 /* After every input and output: follows the periods of blindness. */

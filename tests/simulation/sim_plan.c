@@ -297,7 +297,8 @@ void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeo
 void sim_plan_learning(struct sim *s, uint32_t devices, int64_t length_ns, unsigned troubles)
 {
 	static const enum sim_trouble_kind kinds[] = {SIM_BROKER_STANDS, SIM_BROKER_RESTART, SIM_HOST_STANDS,
-	                                              SIM_NET_CUT,       SIM_BROKER_PAUSES,  SIM_SOCKETS_SLOW};
+	                                              SIM_NET_CUT,       SIM_BROKER_PAUSES,  SIM_SOCKETS_SLOW,
+	                                              SIM_HOST_DIES};
 	sim_plan_steady(s, devices, 0, 60000, length_ns);
 	s->plan.learns = true;
 	s->plan.deaths = 2;
