@@ -23,6 +23,7 @@
 #include "run/job.h"
 
 #define SLICE_NS      (2 * HW_NS_PER_MS)
+#define BYTES_MAX     (UINT64_C(1) << 30)
 #define PART_WAIT_S   60  /* for the next part */
 #define ANSWER_WAIT_S 900 /* for the end of an import; instead of the server's HW_HTTP_TIMEOUT_S */
 #define CALLS_MAX     4   /* in flight */
@@ -51,6 +52,7 @@ struct hw_importer {
 	struct evhttp_request *req;
 	struct hw_import_query q;
 	unsigned next_part;
+	uint64_t bytes; /* of all parts */
 	struct evbuffer *part;
 	struct hw_import *m;
 	size_t at;   /* row, or place in the table */
@@ -530,6 +532,7 @@ static int begin(struct hw_importer *i, const struct hw_import_query *q)
 	if (!i->part)
 		i->part = evbuffer_new();
 	i->next_part = 1;
+	i->bytes = 0;
 	return i->m && i->job && i->turn && i->patience && i->part ? 0 : -ENOMEM;
 }
 
@@ -572,7 +575,10 @@ void hw_importer_put(struct hw_importer *i, struct evhttp_request *req, const st
 	i->next_part++;
 	event_del(i->patience);
 	await(i, req);
-	if (evbuffer_add_buffer(i->part, evhttp_request_get_input_buffer(req)) != 0)
+	i->bytes += evbuffer_get_length(evhttp_request_get_input_buffer(req));
+	if (i->bytes > BYTES_MAX)
+		end(i, HTTP_ENTITYTOOLARGE, "an import has at most 1 GiB: nothing was imported");
+	else if (evbuffer_add_buffer(i->part, evhttp_request_get_input_buffer(req)) != 0)
 		end_without_memory(i);
 	else
 		start_job(i, READS, read_part);
