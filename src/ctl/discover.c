@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* heartwheelctl discover: listens to a broker, finds groups of devices, and writes sections of monitor.conf. */
 #include <errno.h>
-#include <limits.h>
+#include <mosquitto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,8 +139,8 @@ const char *hw_discover_judge(const struct hw_args *args)
 {
 	int64_t ms;
 	for (size_t i = 0; i < args->n_filters; i++)
-		if (!*args->filters[i])
-			return "--filter is empty";
+		if (!*args->filters[i] || mosquitto_sub_topic_check(args->filters[i]) != MOSQ_ERR_SUCCESS)
+			return "--filter must be an MQTT topic filter, such as plant/# or +/+/state";
 	if (args->write && !*args->write)
 		return "--write is empty";
 	if (args->force && !args->write)

@@ -358,7 +358,7 @@ def umask():
 
 
 @pytest.mark.parametrize("args", [["--for", "0"], ["--for", "x"], ["--for", "25h"], ["--broker", ""], ["--broker", "a:0"],
-                                  ["--broker", "a:x"], ["--broker", ":1"], ["--broker", "[::1"], ["--filter", ""],
+                                  ["--broker", "a:x"], ["--broker", ":1"], ["--broker", "[::1"], ["--filter", ""], ["--filter", "a/#/b"],
                                   ["--force"], ["--write", ""], ["extra"], ["--json"]], ids=" ".join)
 def test_usage(args):
     r = subprocess.run([str(HEARTWHEELCTL), "discover", *args], capture_output=True, text=True, timeout=20)
