@@ -113,6 +113,27 @@ def test_tokens_and_roles(env, users):
     assert m.get("http_refused_total", why="role") == 2
 
 
+def test_the_inventory_is_changed_by_those_who_may_operate(env, users):
+    d, door = guarded(env, users)
+    wait_until(lambda: d.get("/v1/inventory").status == 200, what="the inventory to be read")
+    csv = {"Content-Type": "text/csv"}
+
+    def put(headers, body=b"id\na\n"):
+        return door.ask("/v1/inventory", headers, "PUT", body).status
+    assert put(csv) == 401 and put({**bearer("tok-rita"), **csv}) == 403
+    assert put({**bearer("tok-otto"), **csv, "Origin": "http://elsewhere"}) == 403
+    assert put({**bearer("tok-otto"), "Content-Type": "text/plain"}) == 415
+    assert put({**bearer("tok-otto"), **csv}, b"id\n" + b"x" * 200000) == 413  # 64 KiB at the address
+    assert put({**bearer("tok-otto"), **csv}) == 200
+    assert door.ask("/v1/inventory", bearer("tok-rita")).body.startswith(b'{"id":"a",')
+    for method, path in (("PATCH", "/v1/devices/a"), ("DELETE", "/v1/inventory/a")):
+        assert door.ask(path, {**bearer("tok-rita"), **JSON}, method, b"{}").status == 403
+        assert door.ask(path, {**bearer("tok-otto"), **JSON, "Origin": "http://elsewhere"}, method, b"{}").status == 403
+    assert door.ask("/v1/devices/a", bearer("tok-otto"), "PATCH", b"{}").status == 415
+    assert door.ask("/v1/devices/a", {**bearer("tok-otto"), **JSON}, "PATCH", b'{"name":"A"}').status == 200
+    assert door.ask("/v1/inventory/a", bearer("tok-otto"), "DELETE").status == 204
+
+
 def test_without_users_it_reads_alone(env):
     port = free_port()
     env.daemon(http={"listen": "127.0.0.1:%d" % port})
