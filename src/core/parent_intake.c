@@ -87,6 +87,20 @@ static bool set(struct hw_monitor *m, uint32_t i, const struct found *f, uint32_
 	return changed;
 }
 
+/* A parent's goodbye may have been read before the parent had a known child. The child was heard after it, so the
+ * goodbye is noted as just before the child's heartbeat. */
+static void note_goodbyes(struct hw_monitor *m, uint32_t child)
+{
+	const struct hw_device *d = hw_monitor_at(m, child);
+	const struct hw_parent_bond *e = hw_parents_first(&m->parents, child);
+	for (; e && !hw_state_is_gone(hw_device_state(d)); e = hw_parents_next(&m->parents, e->next)) {
+		struct hw_parent *p = &m->parents.parent[e->parent];
+		if (p->goodbye_ms == INT64_MIN && p->record != HW_NIL &&
+		    hw_monitor_at(m, p->record)->flags & HW_FLAG_GOODBYE)
+			p->goodbye_ms = d->last_heard_ms - 1;
+	}
+}
+
 void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_source *s, uint32_t hash,
                       bool was_online)
 {
@@ -100,7 +114,10 @@ void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_s
 		size_t len = hw_pattern_compose(&g->parents[k], values, text[k], sizeof(text[k]));
 		add(m, i, &f, (struct hw_id){text[k], len});
 	}
-	if (set(m, i, &f, hash) && was_online)
+	bool changed = set(m, i, &f, hash);
+	if (changed)
+		note_goodbyes(m, i);
+	if (changed && was_online)
 		hw_monitor_emit_device(m, HW_OUT_PARENTS, i);
 }
 

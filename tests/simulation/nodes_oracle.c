@@ -98,15 +98,14 @@ static int64_t parent_end(const struct nw_world *w, const struct nw_host *h)
 	return w->ended_by[0] == HW_REASON_WILL && bye > h->heard[0] ? bye : w->ended[0];
 }
 
-/* A child is taken only if its parent is offline, and not if it was heard after its parent's end. A parent that is new,
- * and has begun with its goodbye, has an end that the host may not have noted. */
+/* A child is taken only if its parent is offline, and not if it was heard after its parent's end. */
 static void check_taken(struct nw_world *w, const struct nw_host *h, int device)
 {
 	if (!nw_is_child(w, device) || w->plan.family != NW_TAKES)
 		nw_breach(w, "1: %s takes dev-%d, which no parent takes", nw_names[h->name], device);
 	else if (nw_view(h, 0) == HW_STATE_ONLINE)
 		nw_breach(w, "1: %s takes dev-%d, whose parent is online", nw_names[h->name], device);
-	else if (w->knew_parent && h->heard[device] > parent_end(w, h))
+	else if (h->heard[device] > parent_end(w, h))
 		nw_breach(w, "1: %s takes dev-%d that it heard %.3f s ago, after its parent's end", nw_names[h->name],
 		          device, (double)(w->t - h->heard[device]) / 1e9);
 }
@@ -147,8 +146,6 @@ void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum h
 		check_proofs(w, h);
 	w->ended[device] = w->t;
 	w->ended_by[device] = reason;
-	if (device == 0)
-		w->knew_parent = w->redis[w->master].d.device[0].there;
 	w->ended_run[device] = h->run;
 }
 

@@ -518,7 +518,6 @@ struct nw_world {
 	int64_t began[NW_DEVICES]; /* a host called it online last then */
 	enum hw_reason ended_by[NW_DEVICES];
 	uint64_t ended_run[NW_DEVICES];
-	bool knew_parent; /* device 0 was in Redis when it last went offline */
 	unsigned part[NW_DEVICES];
 	bool in_use[HW_PARTITIONS];
 	int64_t unowned[HW_PARTITIONS]; /* since then; 0: owned */
