@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS    8
-#define MANY      16 /* more values than this are ids, whatever they are */
-#define KEYS_MAX  1000000
-#define MASKS_MAX 64 /* different sets of wildcards of templates with one number of levels */
+#define ROUNDS      8
+#define MANY        16 /* more values than this are ids, whatever they are */
+#define ROOTS_LEAST 8  /* fewer first levels with devices below them stay groups of their own */
+#define KEYS_MAX    1000000
+#define MASKS_MAX   64 /* different sets of wildcards of templates with one number of levels */
 
 /* The values of one level, of templates that are equal otherwise. */
 struct values {
@@ -104,7 +105,7 @@ static int best_level(const struct finder *f, const struct hw_template *t)
 	for (unsigned i = 0; i < t->levels; i++) {
 		const struct values *v = t->wild >> i & 1 ? NULL : values_of(f, t, i);
 		enum rating r = v ? rate(v, i + 1u == t->levels) : NO_IDS;
-		if (t->wild && r == WORDS)
+		if (t->wild && (r == WORDS || (i == 0 && v && v->n < ROOTS_LEAST)))
 			continue;
 		if (r > best_rating || (r > NO_IDS && r == best_rating && v->n > best_n)) {
 			best = (int)i;
