@@ -29,12 +29,13 @@ struct field {
 
 #define THIS(i)   ((struct field){0, (unsigned char)(12 * (i)), 12}) /* largest gaps of this window, falling */
 #define BEFORE(i) ((struct field){1, (unsigned char)(12 * (i)), 12}) /* of the window before */
-static const struct field TIMEOUT = {0, 48, 12};                     /* without bridge */
-static const struct field DOUBT_GAPS = {0, 60, 2};                   /* gaps like DOUBT that were seen */
-static const struct field DOUBT_WINDOWS = {0, 62, 2};                /* windows since the last of them */
-static const struct field DOUBT = {1, 48, 12};    /* a gap in which the device was called offline; 0: none */
-static const struct field ESTIMATED = {1, 60, 4}; /* unit of the last estimate, modulo 16 */
-static const struct field BRIDGED = {2, 0, 12};   /* timeout until a usual gap comes; 0: TIMEOUT */
+static const struct field FOLLOWED = {1, 0, 31};      /* ms covered, in place of BEFORE until the first estimate */
+static const struct field TIMEOUT = {0, 48, 12};      /* without bridge; 0: not enough was seen */
+static const struct field DOUBT_GAPS = {0, 60, 2};    /* gaps like DOUBT that were seen */
+static const struct field DOUBT_WINDOWS = {0, 62, 2}; /* windows since the last of them */
+static const struct field DOUBT = {1, 48, 12};        /* a gap in which the device was called offline; 0: none */
+static const struct field ESTIMATED = {1, 60, 4};     /* unit of the last estimate, modulo 16 */
+static const struct field BRIDGED = {2, 0, 12};       /* timeout until a usual gap comes; 0: TIMEOUT */
 static const struct field MEDIAN = {2, 12, 12};
 static const struct field BEGAN = {2, 24, 10};       /* when this window began, in units, modulo 1024 */
 static const struct field BEFORE_UNITS = {2, 34, 7}; /* length of the window before */
@@ -126,6 +127,13 @@ void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t m
 		.extra_decay = (unsigned)lround(fmax(1, step * a_day * window)),
 		.medians = least_gaps > 1 ? level(least_gaps) : 0,
 	};
+}
+
+void hw_learn_rules_first(struct hw_learn_rules *rules, int64_t timeout_ms)
+{
+	int64_t most = INT64_C(1) << 30; /* 12 days: a gap more has room in FOLLOWED */
+	rules->timeout_first_ms = timeout_ms;
+	rules->followed_ms = timeout_ms < most / HW_LEARN_FIRST_TIMEOUTS ? timeout_ms * HW_LEARN_FIRST_TIMEOUTS : most;
 }
 
 /* Units since this window began. */
@@ -261,27 +269,38 @@ static unsigned unit_of(struct hw_learn_rules *rules, int64_t now_ms)
 	return rules->unit;
 }
 
+/* Whether enough was seen for the first estimate, with a gap of `gap_ms` that is in SEEN already. */
+static bool follow(struct hw_gaps *g, const struct hw_learn_rules *rules, int64_t gap_ms)
+{
+	int64_t most = gap_ms < rules->timeout_first_ms ? gap_ms : rules->timeout_first_ms;
+	int64_t followed = get(g, FOLLOWED) + (most > 0 ? most : 0);
+	bool enough = get(g, SEEN) >= HW_LEARN_FIRST_GAPS && followed >= rules->followed_ms;
+	set(g, FOLLOWED, enough ? 0 : (unsigned)(followed < INT32_MAX ? followed : INT32_MAX));
+	return enough;
+}
+
 int64_t hw_learn_gap(struct hw_gaps *g, struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms)
 {
 	unsigned unit = unit_of(rules, now_ms), l = level(gap_ms), seen = get(g, SEEN);
 	if (seen == 0)
 		set(g, BEGAN, unit & 1023);
-	int64_t timeout_ms = seen >= HW_LEARN_FIRST_GAPS ? bounded_ms(rules, in_force(g)) : rules->timeout_first_ms;
+	bool first = get(g, TIMEOUT) == 0;
+	int64_t timeout_ms = first ? rules->timeout_first_ms : bounded_ms(rules, in_force(g));
 	if (seen < HW_LEARN_COUNT_MAX)
 		set(g, SEEN, seen + 1);
 	set(g, WINDOW_GAPS, get(g, WINDOW_GAPS) + 1);
-	bool changed = seen < HW_LEARN_FIRST_GAPS || get(g, ESTIMATED) != (unit & 15);
+	bool changed = first || get(g, ESTIMATED) != (unit & 15);
 	if (gap_ms > timeout_ms) {
 		mistake(g, rules, l, level(timeout_ms));
 		changed = true;
 	} else {
 		changed |= usual_gap(g, l);
 	}
-	if (elapsed(g, unit) >= UNITS && get(g, WINDOW_GAPS) >= GAPS_MIN) {
+	if (!first && elapsed(g, unit) >= UNITS && get(g, WINDOW_GAPS) >= GAPS_MIN) {
 		begin_window(g, rules, unit);
 		changed = true;
 	}
-	if (seen + 1 < HW_LEARN_FIRST_GAPS)
+	if (first && !follow(g, rules, gap_ms))
 		return rules->timeout_first_ms;
 	if (!changed)
 		return timeout_ms;
@@ -301,7 +320,7 @@ void hw_learn_restart(struct hw_gaps *g, struct hw_learn_rules *rules, int64_t n
 
 int64_t hw_learned_ms(const struct hw_gaps *g, const struct hw_learn_rules *rules)
 {
-	return get(g, SEEN) < HW_LEARN_FIRST_GAPS ? 0 : bounded_ms(rules, in_force(g));
+	return get(g, TIMEOUT) ? bounded_ms(rules, in_force(g)) : 0;
 }
 
 unsigned hw_learn_seen(const struct hw_gaps *g)
@@ -321,7 +340,7 @@ int64_t hw_learn_median_ms(const struct hw_gaps *g)
 
 int64_t hw_learn_largest_ms(const struct hw_gaps *g)
 {
-	unsigned now = get(g, THIS(0)), before = get(g, BEFORE(0));
+	unsigned now = get(g, THIS(0)), before = get(g, TIMEOUT) ? get(g, BEFORE(0)) : 0;
 	return now || before ? time_ms(now > before ? now : before) : 0;
 }
 

@@ -24,18 +24,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HW_LEARN_FIRST_GAPS 8  /* before so many gaps nothing is learned */
-#define HW_LEARN_COUNT_MAX  63 /* counts of gaps and mistakes stop here */
+#define HW_LEARN_FIRST_GAPS     8  /* before so many gaps nothing is learned */
+#define HW_LEARN_FIRST_TIMEOUTS 4  /* nor before they cover so many first timeouts */
+#define HW_LEARN_COUNT_MAX      63 /* counts of gaps and mistakes stop here */
 
 /* The gaps of one device. All zero: a new device. The fields are packed: learn.c. */
 struct hw_gaps {
 	uint64_t word[3];
 };
 
-/* The rules of a group for learning. hw_learn_rules_init() sets them; the caller may then change timeout_first_ms. */
+/* The rules of a group for learning. hw_learn_rules_init() sets them; hw_learn_rules_first() sets two others. */
 struct hw_learn_rules {
 	int64_t timeout_min_ms, timeout_max_ms;
-	int64_t timeout_first_ms; /* in force before HW_LEARN_FIRST_GAPS gaps; hw_learn_rules_init() sets the longest */
+	int64_t timeout_first_ms; /* in force until enough was seen; hw_learn_rules_init() sets the longest */
+	int64_t followed_ms;      /* so much time the gaps cover at least; hw_learn_rules_init() sets 0 */
 	int64_t unit_ms;          /* a 16th of a window */
 	uint32_t allowed;         /* mistakes allowed in a window, in 1/65536 */
 	unsigned extra_step;      /* steps by which a mistake lengthens the timeout */
@@ -54,14 +56,18 @@ struct hw_learn_rules {
 void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t max_ms, unsigned mistakes,
                          int64_t per_ms, unsigned least_gaps);
 
+/* Sets the timeout that is in force until enough was seen. A device often sends many messages within a second, so
+ * enough is HW_LEARN_FIRST_GAPS gaps that cover HW_LEARN_FIRST_TIMEOUTS of these timeouts. A gap covers at most one. */
+void hw_learn_rules_first(struct hw_learn_rules *rules, int64_t timeout_ms);
+
 /*
  * Learns a gap of `gap_ms` that ended at `now_ms` (wall clock; a step of the clock shortens or lengthens one window).
  * The device counts as offline in the gap if the gap is longer than the timeout that was in force. Returns the timeout
- * of the next gap in ms; before HW_LEARN_FIRST_GAPS gaps it is timeout_first_ms.
+ * of the next gap in ms; until enough was seen it is timeout_first_ms.
  */
 int64_t hw_learn_gap(struct hw_gaps *gaps, struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms);
 
-/* Returns the timeout in ms; 0: too few gaps were seen. */
+/* Returns the timeout in ms; 0: not enough was seen. */
 int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *rules);
 
 /* The gaps as base64 of a version and the three words, little-endian, with a NUL. hw_learn_parse() returns false for

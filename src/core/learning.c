@@ -16,7 +16,7 @@
 
 static bool learns(const struct hw_group *g)
 {
-	return !g->retired && g->learn != HW_LEARN_NO;
+	return g->learn != HW_LEARN_NO;
 }
 
 static int grow(struct hw_monitor *m, uint32_t n)
@@ -41,25 +41,26 @@ int hw_learning_fit_groups(struct hw_monitor *m, const struct hw_groups *groups)
 	return any && !m->learning.gaps ? grow(m, m->registry ? hw_registry_bound(m->registry) : 0) : 0;
 }
 
-static void set_rules(struct hw_form *f, const struct hw_group *g)
+static void set_rules(struct hw_form *f, const struct hw_group *g, bool on)
 {
 	struct hw_learn_rules was = f->rules;
-	f->learns = learns(g);
+	f->learns = on;
 	if (!f->learns)
 		return;
 	hw_learn_rules_init(&f->rules, g->timeout_min_ms, g->timeout_max_ms, g->mistakes, g->mistakes_per_ms,
 	                    g->learn_gaps);
-	f->rules.timeout_first_ms = g->timeout_ms;
+	hw_learn_rules_first(&f->rules, g->timeout_ms);
 	f->other_windows = was.unit_ms != f->rules.unit_ms;
 }
 
 void hw_learning_configure(struct hw_monitor *m)
 {
 	bool any = false;
-	for (size_t g = 0; g < m->groups.n; g++) {
-		set_rules(&m->form[g], m->groups.all[g]);
-		any |= m->form[g].learns;
-	}
+	for (size_t k = 0; k < m->groups.n_order; k++)
+		any |= learns(m->groups.all[m->groups.order[k]]);
+	/* The devices of a renamed group stay in the retired one until their next heartbeat, with what was learned. */
+	for (size_t g = 0; g < m->groups.n; g++)
+		set_rules(&m->form[g], m->groups.all[g], any && learns(m->groups.all[g]));
 	if (!any)
 		hw_learning_fini(m);
 }
@@ -87,6 +88,18 @@ void hw_learning_forget(struct hw_monitor *m, uint32_t i)
 		m->learning.gaps[i] = (struct hw_gaps){{0}};
 }
 
+void hw_learning_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t from, uint16_t to)
+{
+	struct hw_form *f = &m->form[to];
+	if (!m->groups.all[from]->retired || !m->form[from].learns || !f->learns) {
+		hw_learning_forget(m, i);
+		return;
+	}
+	hw_monitor_at(m, i)->flags &= (uint16_t)~HW_FLAG_TIMED;
+	if (m->form[from].rules.unit_ms != f->rules.unit_ms)
+		hw_learn_restart(&m->learning.gaps[i], &f->rules, now.wall_ms);
+}
+
 void hw_learning_relink(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_form *f = &m->form[hw_monitor_at(m, i)->group];
@@ -100,7 +113,7 @@ void hw_learning_load(struct hw_monitor *m, uint32_t i, const char *text, size_t
 {
 	struct hw_gaps gaps;
 	if (hw_learning_is_on(m, hw_monitor_at(m, i)) && hw_learn_parse(&gaps, text, len) &&
-	    hw_learn_seen(&m->learning.gaps[i]) < HW_LEARN_FIRST_GAPS)
+	    !hw_learned_ms(&m->learning.gaps[i], &m->form[hw_monitor_at(m, i)->group].rules))
 		m->learning.gaps[i] = gaps;
 }
 

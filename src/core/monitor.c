@@ -277,7 +277,7 @@ void hw_monitor_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->last_seen_ns += hw_monitor_group_seen(m, now, group).ns - hw_monitor_group_seen(m, now, d->group).ns;
 	d->skips_refresh = 0;
-	hw_learning_forget(m, i);
+	hw_learning_move(m, now, i, d->group, group);
 	enum hw_state state = hw_device_state(d);
 	m->group_stats[d->group].count[state]--;
 	d->group = (unsigned)group & (HW_GROUPS_MAX - 1u);

@@ -23,7 +23,7 @@ void sim_learning_begin(struct sim *s)
 		return;
 	hw_learn_rules_init(&s->oracle.rules, SIM_TIMEOUT_MIN_MS, SIM_TIMEOUT_MAX_MS, SIM_MISTAKES_A_DAY,
 	                    SIM_DAY_NS / HW_NS_PER_MS, 1);
-	s->oracle.rules.timeout_first_ms = s->plan.timeout_ns[0] / HW_NS_PER_MS;
+	hw_learn_rules_first(&s->oracle.rules, s->plan.timeout_ns[0] / HW_NS_PER_MS);
 }
 
 void sim_learning_read(struct sim *s, uint32_t i)
@@ -44,7 +44,7 @@ void sim_learning_read(struct sim *s, uint32_t i)
 void sim_learning_loaded(struct sim *s, uint32_t i, const struct sim_record *r)
 {
 	struct hw_gaps *gaps = &s->oracle.watched[i].gaps, stored;
-	if (s->plan.learns && hw_learn_seen(gaps) < HW_LEARN_FIRST_GAPS &&
+	if (s->plan.learns && !hw_learned_ms(gaps, &s->oracle.rules) &&
 	    hw_learn_parse(&stored, r->gaps, strlen(r->gaps)))
 		*gaps = stored;
 }
