@@ -19,6 +19,7 @@
 #define EXTRA_MAX 35            /* steps: a factor of 4.5 */
 #define FAR       152           /* levels: a gap over three timeouts */
 #define LIKE      OCTAVE        /* two gaps within a factor of two are alike */
+#define BURST     (4 * OCTAVE)  /* so far below the median are the gaps between messages that belong together */
 #define BRIDGE    103           /* levels: a little over a factor of two */
 #define TAIL      331           /* 0.7 ln(2) / OCTAVE, in 1/65536 */
 
@@ -29,7 +30,8 @@ struct field {
 
 #define THIS(i)   ((struct field){0, (unsigned char)(12 * (i)), 12}) /* largest gaps of this window, falling */
 #define BEFORE(i) ((struct field){1, (unsigned char)(12 * (i)), 12}) /* of the window before */
-static const struct field FOLLOWED = {1, 0, 31};      /* ms covered, in place of BEFORE until the first estimate */
+static const struct field FOLLOWED = {1, 0, 31}; /* ms covered, in place of BEFORE until the first estimate */
+static const struct field FOLLOWED_GAPS = {1, 31, 17};
 static const struct field TIMEOUT = {0, 48, 12};      /* without bridge; 0: not enough was seen */
 static const struct field DOUBT_GAPS = {0, 60, 2};    /* gaps like DOUBT that were seen */
 static const struct field DOUBT_WINDOWS = {0, 62, 2}; /* windows since the last of them */
@@ -226,13 +228,28 @@ static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsig
 	}
 }
 
+/* Returns the largest gap of the two windows. */
+static unsigned largest(const struct hw_gaps *g)
+{
+	unsigned now = get(g, THIS(0)), before = get(g, TIMEOUT) ? get(g, BEFORE(0)) : 0;
+	return now > before ? now : before;
+}
+
+/* Returns the median after a gap of level `l`. Gaps between the messages of a burst do not count. */
+static unsigned median_after(const struct hw_gaps *g, unsigned l)
+{
+	unsigned median = least(get(g, MEDIAN), largest(g));
+	if (median == 0)
+		return l;
+	return l > median ? median + 1 : l == median || l + BURST < median ? median : median - 1;
+}
+
 /* Handles a gap of level `l` in which the device stayed online. Returns false if the timeout stays as it is. */
 static bool usual_gap(struct hw_gaps *g, unsigned l)
 {
 	bool learned = learn(g, l);
-	unsigned median = get(g, MEDIAN), bridged = get(g, BRIDGED), timeout = get(g, TIMEOUT);
-	if (l != median)
-		set(g, MEDIAN, median == 0 ? l : l > median ? median + 1 : median - 1);
+	unsigned bridged = get(g, BRIDGED), timeout = get(g, TIMEOUT);
+	set(g, MEDIAN, median_after(g, l));
 	/* The doubled timeout ends by halves, because one short gap may also belong to the new habit. */
 	if (bridged && l <= timeout)
 		set(g, BRIDGED, bridged > timeout + BRIDGE / 5 ? timeout + (bridged - timeout) / 2 : 0);
@@ -275,6 +292,11 @@ static bool follow(struct hw_gaps *g, const struct hw_learn_rules *rules, int64_
 	int64_t most = gap_ms < rules->timeout_first_ms ? gap_ms : rules->timeout_first_ms;
 	int64_t followed = get(g, FOLLOWED) + (most > 0 ? most : 0);
 	bool enough = get(g, SEEN) >= HW_LEARN_FIRST_GAPS && followed >= rules->followed_ms;
+	unsigned n = get(g, FOLLOWED_GAPS) + 1, report = get(g, THIS(KEPT - 1));
+	/* After a burst the median would need hundreds of gaps to become that of the others. */
+	if (enough && get(g, MEDIAN) + BURST < report && level(followed / n) + BURST >= report)
+		set(g, MEDIAN, report);
+	set(g, FOLLOWED_GAPS, enough ? 0 : n);
 	set(g, FOLLOWED, enough ? 0 : (unsigned)(followed < INT32_MAX ? followed : INT32_MAX));
 	return enough;
 }
@@ -340,8 +362,8 @@ int64_t hw_learn_median_ms(const struct hw_gaps *g)
 
 int64_t hw_learn_largest_ms(const struct hw_gaps *g)
 {
-	unsigned now = get(g, THIS(0)), before = get(g, TIMEOUT) ? get(g, BEFORE(0)) : 0;
-	return now || before ? time_ms(now > before ? now : before) : 0;
+	unsigned l = largest(g);
+	return l ? time_ms(l) : 0;
 }
 
 /* --- as text ------------------------------------------------------------------- */
