@@ -47,7 +47,8 @@ int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_origin
 
 /*
  * Sets the default of each key that the file does not have or whose value was refused, so that each field has a value.
- * `base` is the struct of a named section of `kind`. If it is NULL, the keys outside named sections get their defaults.
+ * `base` is the struct of a named section of `kind`. If `base` is NULL, the keys outside named sections get their
+ * defaults.
  */
 void hw_conf_draft_defaults(struct hw_conf_draft *d, const struct hw_conf_named *kind, void *base,
                             struct hw_conf_origins *origins);

@@ -7,9 +7,9 @@
  * has not been heard since is still of the old group, and its messages arrive by the filters of the heirs. So the
  * device is judged only if the heirs are not blind either.
  *
- * A heartbeat carries no send time. The broker handled the heartbeat after the last barrier that was back when the
- * heartbeat was read. So the send time of that barrier is the filter's `brought`. The `seq` of a canary is its own send
- * time.
+ * `brought` is a time after which the broker has handled the filter's last message. A heartbeat carries no send time,
+ * but the broker has handled it after the last barrier that was back when it was read: `brought` is that barrier's send
+ * time. A canary carries its own send time, as its `seq`.
  */
 #ifndef HW_HEARING_TABLE_H
 #define HW_HEARING_TABLE_H

@@ -198,7 +198,7 @@ struct hw_monitor {
 
 	struct hw_sweep relink;   /* after a reload: deadlines that are earlier now */
 	struct hw_sweep rearm;    /* after deafness: arms each device whose deadline is now earlier than its entry */
-	struct hw_sweep settle;   /* after loading: gives provisional devices the state that their messages prove */
+	struct hw_sweep settle;   /* after loading: the walk that gives each provisional device its state */
 	uint32_t refresh_at;      /* next record to refresh in a blindness, paced */
 	struct hw_mono refreshed; /* when the last chunk was due */
 	int64_t within_was_ms;    /* how long a round of refreshes took before a reload; in force until `was_until`,
@@ -292,7 +292,7 @@ static inline bool hw_monitor_needs_several(const struct hw_monitor *m, const st
 	       hw_device_reason(d) != HW_REASON_PARENT;
 }
 
-/* Returns the record at an index. The wheel has the address of the registry's array, so no call is needed. */
+/* Returns the record at an index without a call to the registry: the wheel keeps the address of its array. */
 static inline struct hw_device *hw_monitor_at(const struct hw_monitor *m, uint32_t i)
 {
 	return (struct hw_device *)(void *)m->wheel.nodes + i;

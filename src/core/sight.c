@@ -289,7 +289,8 @@ void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, u
 		return;
 	struct hw_mono sent = sent_at(s, number);
 	int64_t rtt = now.ns - sent.ns;
-	if (sent.ns >= s->awake.ns) /* Otherwise this process may have delayed the barrier, and not the broker. */
+	if (sent.ns >=
+	    s->awake.ns) /* A barrier from before this process stood still was delayed by the process itself. */
 		s->rtt_ns = s->rtt_ns ? s->rtt_ns + (rtt - s->rtt_ns) / 8 : rtt;
 	if (number > r->back + 1)
 		lost_between(s, r->good, now);

@@ -31,7 +31,7 @@ struct hw_tls {
 	int index;                   /* ex_data index of the struct handshake in an SSL */
 	TAILQ_HEAD(, handshake) all; /* oldest first */
 	struct hw_tls_stats stats;
-	int64_t next_ms; /* limits the rate: when the next handshake would be due if all came at equal distances */
+	int64_t next_ms; /* limits the rate of handshakes (GCRA): when the next one is due at that rate */
 };
 
 static void done(struct handshake *h)

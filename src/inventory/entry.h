@@ -72,7 +72,7 @@ struct hw_entry_error {
 	char column[64], message[256];
 };
 
-/* An entry without values. Not all bytes of it are written. */
+/* Makes the entry empty. Texts beyond their lengths are not cleared, so entries cannot be compared by memcmp(). */
 void hw_entry_init(struct hw_entry *e);
 
 /* Reads an entry from JSON, as hw_entry_print() writes it, or as it is in another version: unknown members are skipped.

@@ -70,8 +70,8 @@ struct hw_nodes {
 
 	uint64_t redis_s;        /* Redis' clock in the last answer */
 	struct hw_mono redis_at; /* when that answer came; INT64_MIN: none yet */
-	bool passed_over;        /* hw_nodes_passed_over() was called; `names` is the value of members.names at that
-	                          * time */
+	bool passed_over;        /* another node was preferred as the owner (hw_nodes_passed_over()); counts only while
+	                          * members.names equals `names` */
 	uint64_t names;
 
 	struct hw_members members;

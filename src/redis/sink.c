@@ -11,7 +11,8 @@
  * are sent before all others.
  *
  * If a call fails, its transitions and all later ones are sent again when all answers are in; the scripts make this
- * harmless. Only calls of the same kind wait: a Redis without memory refuses transitions, but accepts refreshes.
+ * harmless. After a refusal, only calls of the same kind wait until they are tried again: a Redis without memory
+ * refuses transitions, but accepts refreshes.
  */
 #include <errno.h>
 #include <event2/event.h>

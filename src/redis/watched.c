@@ -40,7 +40,8 @@ static void report_lost(struct hw_redis *r)
 	                           "offline devices are forgotten later; check which program writes that key");
 }
 
-/* Whether the clock of watching may have this value. A wall clock before CLOCK_SINCE_MS is wrong, and sets no limit. */
+/* Whether the clock of watching can have this value: at most the time from CLOCK_SINCE_MS until now. If the wall clock
+ * is before CLOCK_SINCE_MS, it is wrong, and any value is possible. */
 static bool is_possible(struct hw_now now, int64_t ms)
 {
 	int64_t most = now.wall_ms > CLOCK_SINCE_MS ? now.wall_ms - CLOCK_SINCE_MS + HW_BOUNDS_AHEAD_MS : HW_SINCE_MAX;

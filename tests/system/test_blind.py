@@ -117,7 +117,7 @@ def test_a_connection_of_barriers_that_carries_nothing(env, relay, protocol):
         assert relay.lose(b"-bar") == 1
         p.begins()
         d.wait_seeing(20)
-        assert p.log("the broker does not answer 'heartwheel-%s-bar'" % env.node)
+        assert p.log("the broker does not answer client 'heartwheel-%s-bar'" % env.node)
         assert p.log(r"heartbeats arrive again after [\d.]+ s blind \(barrier; each device's timeout starts again\)")
         nobody_died(env)
         env.beat("c")

@@ -20,7 +20,7 @@ struct hw_dict_item {
 struct hw_dict {
 	struct hw_dict_item *items;
 	uint32_t *slots; /* the first item of each list: its index + 1; 0: none */
-	size_t n, cap;   /* cap: items for which there is room, and the number of slots; a power of two */
+	size_t n, cap;   /* cap: the length of `items` and of `slots`, a power of two */
 };
 
 struct hw_dict_item *hw_dict_find(const struct hw_dict *d, const char *name);

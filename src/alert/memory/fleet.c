@@ -370,8 +370,8 @@ static void on_closed(void *arg, CURL *easy, CURLcode code)
 	f->stale = f->listing;
 	drop_waiting(f, false);
 	hw_log_limited(f->app->log, HW_ALERT_LIMIT_EVENTS, HW_LOG_WARNING,
-	               "the events of heartwheeld at %s have ended: %s", f->app->conf->monitor_socket,
-	               curl_easy_strerror(code));
+	               "the connection to heartwheeld at %s has ended: %s; heartwheel-alert connects again",
+	               f->app->conf->monitor_socket, curl_easy_strerror(code));
 }
 
 /* Requests the events after the last one, or, if the devices must be listed, from now on. */

@@ -124,7 +124,8 @@ static void on_lost(void *arg, const char *why)
 	}
 	snprintf(s->why, sizeof(s->why), "%.500s", why);
 	if (s->memory)
-		hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR, "no notifications: %.500s", why);
+		hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR,
+		               "heartwheel-alert sends no notifications until this is over: %.500s", why);
 	else
 		hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR, "Redis cannot be reached: %.500s", why);
 	if (was)

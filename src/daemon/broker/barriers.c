@@ -48,9 +48,10 @@ void hw_app_canary(struct hw_app *a, const struct hw_out *out)
 void hw_app_reopen_barriers(struct hw_app *a)
 {
 	if (!hw_blind_now(hw_monitor_blind(a->monitor)))
-		hw_log_limited(a->log, HW_LIMIT_READER, HW_LOG_WARNING,
-		               "barriers: the broker does not answer '%s'; heartwheeld reopens that connection",
-		               a->broker->barriers.client_id);
+		hw_log_limited(
+			a->log, HW_LIMIT_READER, HW_LOG_WARNING,
+			"barriers: the broker does not answer client '%s'; heartwheeld reopens the client's connection",
+			a->broker->barriers.client_id);
 	hw_publisher_reconnect(a->broker->barriers.publisher);
 }
 
@@ -71,7 +72,7 @@ void hw_app_log_denied(struct hw_app *a, struct hw_now now)
 	}
 	if (hw_monitor_barriers_silent(a->monitor, now)) {
 		hw_log(a->log, HW_LOG_ERROR,
-		       "blind (barrier): the broker does not answer '%s', so no barrier can prove that messages "
+		       "blind (barrier): the broker does not answer client '%s', so no barrier can prove that messages "
 		       "arrive; heartwheeld reopens that connection",
 		       a->broker->barriers.client_id);
 		return;

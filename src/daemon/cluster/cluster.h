@@ -48,8 +48,8 @@ bool hw_app_cluster_connects(const struct hw_app *a, struct hw_now now);
 void hw_app_cluster_stop(struct hw_app *a, struct hw_now now);
 bool hw_app_cluster_stopped(const struct hw_app *a);
 
-/* Allows src/nodes to use Redis, which begins with JOIN. Called when the connection is up and no single monitor is
- * known to use the prefix (prefix_guard.h). */
+/* Allows src/nodes to use Redis; its first command is JOIN. Called when the connection is up, unless a monitor without
+ * [cluster] is known to use the prefix (prefix_guard.h). */
 void hw_app_cluster_join(struct hw_app *a);
 
 /* --- the broker */

@@ -119,7 +119,7 @@ void hw_app_cluster_evict(struct hw_app *a, struct hw_now now, const char *node)
 	e->taken = e->heard = false;
 	if (begin(e, now))
 		hw_log_limited(a->log, HW_LIMIT_EVICTION, HW_LOG_WARNING,
-		               "cannot disconnect node '%s' from the broker: out of memory", node);
+		               "no memory to disconnect node '%s' from the broker", node);
 }
 
 void hw_app_cluster_evict_heard(struct hw_app *a, const char *node)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See cluster_peers.h. Cost: each presence is parsed and compared for all partitions. A node publishes one when its
- * claims change. */
+/* See cluster_peers.h. Cost: each presence is parsed, and its claims are compared with those known before, partition
+ * by partition. A node publishes a presence when its claims change. */
 #include "cluster_peers.h"
 
 #include <errno.h>
@@ -181,7 +181,8 @@ static void note_retained(struct hw_app *a, struct hw_now now, const struct hw_r
 		return;
 	if (!b->peers.disorder_reported)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "the broker sends retained messages (%.*s) after messages that were published later; this node "
+		       "the broker sends retained messages (%.*s) too late: newer messages arrive before them; this "
+		       "node "
 		       "may learn another node's claim too late, and an old status may replace a new one; use another "
 		       "broker for several nodes",
 		       (int)ev->topic_len, ev->topic);

@@ -44,7 +44,7 @@ struct hw_cluster_peers {
 	char stranger[HW_NODE_ID_MAX + 1]; /* the last sender that is no member */
 };
 
-/* Called once a turn. If a member's presence was dropped, reads the retained messages again. */
+/* Called once a turn. If this node has dropped the presence of a member, it reads the retained messages again. */
 void hw_app_cluster_peers_turn(struct hw_app *a, struct hw_now now);
 
 void hw_app_cluster_peers_free(struct hw_app *a);

@@ -44,8 +44,8 @@ struct hw_retained_sink;
 struct hw_retained_kind {
 	int pending, queued; /* the kind's notes on a device: HW_NOTE() */
 	uint64_t publish_id; /* one of HW_RETAINED_PUBLISH_ID_KIND */
-	/* If the broker refuses to remove a message, gives up. Otherwise, without the right to publish, the record
-	 * of a forgotten device would stay for ever. */
+	/* If the broker refuses to remove a message, the sink does not try again. If it did, a monitor without the
+	 * right to publish would keep the record of a forgotten device for ever. */
 	bool lenient;
 	/* Whether messages are published for devices of this group. */
 	bool (*wanted)(const struct hw_retained_sink *s, const struct hw_group *g);

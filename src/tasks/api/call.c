@@ -302,7 +302,7 @@ static void on_ear_lost(void *arg, const char *why)
 	struct hw_tasks_call *all = arg;
 	if (all->hears)
 		hw_log_limited(all->app->log, HW_TASKS_LIMIT_CALL, HW_LOG_WARNING,
-		               "calls: this instance does not get the answers that other instances receive: %s", why);
+		               "calls: this instance cannot read the answers that arrive at other instances: %s", why);
 	all->hears = false;
 }
 

@@ -79,7 +79,7 @@ static void note_whether_full(struct hw_device_reader *t)
 	if (full)
 		hw_log(t->app->log, HW_LOG_ERROR, "Redis: %s", hw_device_reader_why(t, why));
 	else
-		hw_log(t->app->log, HW_LOG_NOTICE, "Redis: %s accepts entries again", t->devices);
+		hw_log(t->app->log, HW_LOG_NOTICE, "Redis: the key %s can be written again", t->devices);
 }
 
 struct hw_stream_id hw_device_reader_offset(const struct hw_device_reader *t)
