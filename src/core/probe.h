@@ -3,9 +3,9 @@
  * Probes: in a group with probes, heartwheel sends a probe to a silent online device before its deadline. Private to
  * the core.
  *
- * A device gets no probe in three cases: after its goodbye, if only its key is known, and if another node owns it. No device
- * gets a probe while the monitor is blind or loading, or while the group is deaf. A probe is no evidence and does not
- * move the deadline. An answer moves the deadline, because an answer is a heartbeat.
+ * A device gets no probe in three cases: after its goodbye, if only its key is known, and if another node owns it. No
+ * device gets a probe while the monitor is blind or loading, or while the group is deaf. A probe is no evidence and
+ * does not move the deadline. An answer moves the deadline, because an answer is a heartbeat.
  *
  * probe_rate: a device for which no turn is free waits for its turn in the wheel (HW_FLAG_PACED). If the turn would
  * come after the deadline, the probe is dropped and counted. A turn that is no longer needed stays unused.
