@@ -149,18 +149,19 @@ static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool provisional = hw_device_state(d) == HW_STATE_PROVISIONAL;
-	if (e->event == HW_EVENT_DUE) {
-		d->flags &= (uint16_t)~HW_FLAG_HELD;
-	} else if (e->event == HW_EVENT_GOODBYE && provisional) {
-		d->flags |= HW_FLAG_GOODBYE;
+	/* Also a goodbye that this node does not believe: another node may believe it. */
+	if (e->event == HW_EVENT_GOODBYE)
 		hw_parent_says_goodbye(m, now, i);
-	} else if (e->event == HW_EVENT_GOODBYE && !e->blind) {
+	if (e->event == HW_EVENT_DUE)
+		d->flags &= (uint16_t)~HW_FLAG_HELD;
+	else if (e->event == HW_EVENT_GOODBYE && provisional)
+		d->flags |= HW_FLAG_GOODBYE;
+	else if (e->event == HW_EVENT_GOODBYE && !e->blind)
 		hw_gate_unhear(d, now);
-	} else if (e->event == HW_EVENT_LIFE && provisional) {
+	else if (e->event == HW_EVENT_LIFE && provisional)
 		d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
-	} else if (e->event == HW_EVENT_LIFE && hw_device_state(d) == HW_STATE_ONLINE) {
+	else if (e->event == HW_EVENT_LIFE && hw_device_state(d) == HW_STATE_ONLINE)
 		goes_on(m, now, i);
-	}
 }
 
 /* Makes a device online. HW_FLAG_ONCE means that only one message of the device has arrived. An offline device was
@@ -223,7 +224,6 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->flags |= HW_FLAG_GOODBYE;
-	hw_parent_says_goodbye(m, now, i);
 	d->goodbye_period = hw_monitor_periods(m, d->group) & 0x3fU;
 	if (!hold) {
 		hw_monitor_suspect(m, i, now.mono);
