@@ -113,9 +113,12 @@ static void note(struct nw_host *h, const struct nw_text *t)
 	if (nw_is_deaf(h, t->device))
 		return;
 	if (t->kind == NW_BEAT) {
-		/* A second more: a pause may be a part of it that the host has noticed. */
+		/* The longest timeout of all nodes is in force. A second more: a pause may be a part of it that the
+		 * host has noticed. */
+		const struct nw_plan *p = &h->w->plan;
 		int64_t silent = h->sight - h->heard_sight[t->device],
-			most = h->groups[0].timeout_ms * HW_NS_PER_MS + HW_NS_PER_S;
+			timeout_ms = p->timeout_ms + (p->other_timeouts ? (p->hosts - 1) * 700 : 0),
+			most = timeout_ms * HW_NS_PER_MS + HW_NS_PER_S;
 		h->in_a_row[t->device] = silent <= most ? h->in_a_row[t->device] + 1 : 1;
 		h->heard[t->device] = now;
 		h->heard_sight[t->device] = h->sight;

@@ -95,7 +95,7 @@ static void check_offline(struct nw_world *w, struct nw_host *h, int device, enu
 static int64_t parent_end(const struct nw_world *w, const struct nw_host *h)
 {
 	int64_t bye = h->bye[0] > h->false_bye[0] ? h->bye[0] : h->false_bye[0];
-	return w->ended_by[0] == HW_REASON_WILL && bye > h->heard[0] ? bye : w->ended[0];
+	return w->ended_by[0] == HW_REASON_WILL && bye >= h->heard[0] && bye ? bye : w->ended[0];
 }
 
 /* A child is taken only if its parent is offline, and not if it was heard after its parent's end. */
