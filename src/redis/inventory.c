@@ -95,6 +95,8 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	for (unsigned i = 0; rc == 0 && i < w->n; i++)
 		results[i] = (uint8_t)reply->element[i]->integer;
+	if (rc == 0)
+		hw_stream_reader_tick(&w->r->inventory->reader); /* reads at once what this node has just written */
 	w->fn(w->arg, rc, results, w->n);
 	free(w);
 }
@@ -517,7 +519,7 @@ int hw_redis_inventory_start(struct hw_redis *r, const struct hw_inventory_ops *
 	v->r = r;
 	v->ops = ops;
 	v->arg = arg;
-	const struct hw_stream_reader_conf conf = {&r->link, r->keys.inventory, PAGE, HW_INVENTORY_POLL_MS};
+	const struct hw_stream_reader_conf conf = {&r->link, r->keys.inventory, PAGE, HW_STREAM_BY_TICK};
 	int rc = hw_stream_reader_init(&v->reader, r->base, &conf, &reader_ops, v);
 	if (rc) {
 		free(v);

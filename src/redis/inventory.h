@@ -4,7 +4,8 @@
  * names the ids that have changed. Over the connection of hw_redis, so in the order of its other commands.
  *
  * At the start, after a gap in the stream and after a failover everything is read (HSCAN, ZSCAN), a page at a time.
- * Otherwise the stream is read every HW_INVENTORY_POLL_MS, and the entries of the ids that it names are read.
+ * Otherwise the stream is read each second, and after an order of this node, and the entries of the ids that it names
+ * are read.
  */
 #ifndef HW_REDIS_INVENTORY_H
 #define HW_REDIS_INVENTORY_H
@@ -12,8 +13,7 @@
 #include "inventory/apply.h"
 #include "redis/redis.h"
 
-#define HW_INVENTORY_POLL_MS 200
-#define HW_UNSEEN_ITEMS      64 /* of one call of hw_redis_unseen() */
+#define HW_UNSEEN_ITEMS 64 /* of one call of hw_redis_unseen() */
 
 /* Applies at most HW_INVENTORY_ITEMS items with one script. `groups[i]`: of an id that is removed, for device:events.
  * Returns 0; or -ENOTCONN, -EAGAIN or -ENOMEM, and `fn` is not called. */

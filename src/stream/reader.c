@@ -60,10 +60,10 @@ static void wait_for_more(struct hw_stream_reader *r)
 	struct hw_stream_command c;
 	if (!r->up) /* a callback has ended the link */
 		return;
-	if (r->conf.poll_ms > 0) {
+	if (r->conf.poll_ms > 0)
 		read_later(r, r->conf.poll_ms);
+	if (r->conf.poll_ms)
 		return;
-	}
 	hw_stream_wait(&c, &r->conf.key, &r->offset, 1);
 	request(r, on_wake, &c);
 }

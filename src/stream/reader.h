@@ -7,17 +7,18 @@
  * trimmed past the offset, was emptied, or was replaced by another one. The reader then requests the end of the stream,
  * and calls on_gap(), which decides where reading continues.
  *
- * At the end of the stream the reader waits in one of two ways:
+ * At the end of the stream the reader waits in one of three ways:
  *
  * - poll_ms = 0: Redis delays the answer until there is an entry (XREAD). This only wakes the reader, which then
  *   requests a
  *   page: XREAD would not notice a stream that begins again with lower ids. XREAD blocks the connection, so this reader
  *   needs one of its own.
  * - poll_ms > 0: the reader requests a page every poll_ms. Others may use the connection too.
+ * - HW_STREAM_BY_TICK: the same at each hw_stream_reader_tick(), so the reader never wakes the process by itself.
  *
  * The caller never blocks.
  *
- * Cost: two commands for each page, or one with poll_ms > 0; two in a second while nothing arrives.
+ * Cost: two commands for each page, or one without XREAD; two in a second while nothing arrives.
  */
 #ifndef HW_STREAM_READER_H
 #define HW_STREAM_READER_H
@@ -25,6 +26,7 @@
 #include "link/link.h"
 #include "stream/entries.h"
 
+#define HW_STREAM_BY_TICK  (-1)
 #define HW_STREAM_RETRY_MS 1000 /* how long to wait after an error, or after a page that was not accepted */
 
 struct hw_stream_reader_conf {
@@ -77,7 +79,7 @@ void hw_stream_reader_from(struct hw_stream_reader *r, struct hw_stream_id offse
 /* Starts with a gap: on_gap() names the offset. */
 void hw_stream_reader_recover(struct hw_stream_reader *r);
 void hw_stream_reader_stop(struct hw_stream_reader *r);
-/* Each second: reads on if the timer could not be set. */
+/* Each second: reads on if no timer is set. Called earlier, it reads at once what is new (HW_STREAM_BY_TICK). */
 void hw_stream_reader_tick(struct hw_stream_reader *r);
 
 /* The offset up to which entries have been reported. */

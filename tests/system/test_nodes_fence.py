@@ -483,7 +483,7 @@ def test_what_is_retained_comes_behind_later_messages(env, late):
         wait_until(told, what="it to publish what was handed over")
         subscribed = way.subscribed
         way.release()
-        wait_until(lambda: "after messages that were published later" in new.log(), what="a line about the broker")
+        wait_until(lambda: "too late: newer messages arrive before them" in new.log(), what="a line about the broker")
         wait_until(lambda: way.subscribed > subscribed, what="it to ask once more for what is retained")
         wait_until(lambda: agrees(env, DEVICES), what="all to agree")
 

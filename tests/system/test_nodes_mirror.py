@@ -178,7 +178,7 @@ def test_the_stream_ends_before_the_place_of_a_claim(env):
     i = pair.device_of(a)
     with env.beating([i], 0.2):
         wait_until(lambda: env.in_store(i) == b.state(i) == "online")  # it has read that in the stream
-        way.word = re.compile(rb"XRANGE")
+        way.word = re.compile(rb"XRANGE\r\n\$\d+\r\n[^\r]*:events\r")
         wait_until(way.caught.is_set, what="the other to wait for what is new in the stream")
         env.redis.xadd(env.key("events"), {"id": "ghost"})
         a.signal(signal.SIGKILL)
@@ -197,7 +197,7 @@ def test_the_stream_is_lost_before_anything_of_it_was_read(env):
     pair = Pair(env, of={"b": {"redis": {"port": way.port}}})
     a, b = pair.nodes
     i = pair.device_of(a)
-    way.word = re.compile(rb"XRANGE")
+    way.word = re.compile(rb"XRANGE\r\n\$\d+\r\n[^\r]*:events\r")
     wait_until(way.caught.is_set, what="the other to wait for what is new in the stream")
     with env.beating([i], 0.2):
         wait_until(lambda: env.in_store(i) == "online")
@@ -248,7 +248,7 @@ def test_redis_is_emptied_behind_a_first_load(env, again):
     a, b = lone(env, DEAD, redis={"port": way.port})
     if again:
         runs_and_dies(env, b)
-    way.word = re.compile(rb"\r\nHSCAN\r\n")  # the load ends with the outbox; a script has the word, too
+    way.word = re.compile(rb"\r\nHSCAN\r\n\$\d+\r\n[^\r]*:outbox\r")  # the load ends with the outbox; a script has the word, too
     b.start(seeing=False)
     wait_until(way.caught.is_set, what="it to have read all hashes")
     env.redis.flushall()
@@ -285,7 +285,7 @@ def test_what_was_forgotten_while_the_stream_was_lost(env, again):
     def of_first():
         return [i for i in DEAD if env.redis.hget(env.key("owners"), partition(i)).split(" ")[1:] == [a.node]]
     wait_until(lambda: len(of_first()) < len(DEAD) and b.state(DEAD[0]) == "offline", 15, "both to own some")
-    way.word = re.compile(rb"XRANGE")
+    way.word = re.compile(rb"XRANGE\r\n\$\d+\r\n[^\r]*:events\r")
     wait_until(way.caught.is_set, what="it to wait for what is new in the stream")
     i = of_first()[0]
     assert a.forget(i).status == 204
@@ -305,7 +305,7 @@ def test_who_may_not_read_the_stream_any_more(env):
     i = pair.device_of(a)
 
     def said():
-        return [l for l in a.log().splitlines() if "xrange" in l and " error: " in l]
+        return [l for l in a.log().splitlines() if "xrange" in l and "event stream" in l and " error: " in l]
     with env.beating([i], 0.2):
         wait_until(lambda: env.in_store(i) == "online")
         env.redis.execute_command("ACL", "SETUSER", "one", "-xrange")

@@ -119,9 +119,11 @@ static bool send_to(struct session *s, struct hw_stream_id id, const char *actio
 	return true;
 }
 
+/* Writes a text of an entry. Another program may have written the entry, so a text that is too long becomes empty. */
 static void write_text(struct hw_json *j, const char *key, struct hw_text t)
 {
-	hw_json_bytes(j, key, t.at, t.len);
+	bool fits = t.len < QUOTED_MAX && hw_json_quote(t.at, t.len, NULL, 0) < QUOTED_MAX;
+	hw_json_bytes(j, key, t.at, fits ? t.len : 0);
 }
 
 static bool send_event(struct session *s, struct hw_stream_id id, const struct hw_device_transition *d)
