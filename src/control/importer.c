@@ -255,11 +255,17 @@ static bool slice_is_over(struct hw_importer *i, int64_t begun_ns)
 	return i->c->ops->now(i->c->arg).mono.ns - begun_ns > SLICE_NS;
 }
 
+/* The table's entry of a row; zeroed: there is none. */
+static struct hw_expected_view stored(const struct hw_importer *i, const struct hw_expected *e, size_t row)
+{
+	const struct hw_import_row *r = &i->m->rows[row];
+	uint32_t k = hw_expected_find(e, r->id, r->id_len);
+	return k == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(e, k);
+}
+
 static void compare_row(struct hw_importer *i, const struct hw_expected *e)
 {
-	const struct hw_import_row *r = &i->m->rows[i->at];
-	uint32_t k = hw_expected_find(e, r->id, r->id_len);
-	struct hw_expected_view v = k == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(e, k);
+	struct hw_expected_view v = stored(i, e, i->at);
 	hw_import_compare(i->m, i->at, v.text.text, v.text.len, v.source);
 }
 
@@ -489,9 +495,8 @@ static void settle(struct hw_importer *i, const struct hw_expected *e)
 	bool there =
 		i->n_gone == 0 || hw_expected_find(e, i->gone[i->n_gone - 1], strlen(i->gone[i->n_gone - 1])) == HW_NIL;
 	if (i->last_row > 0) {
-		i->at = i->last_row - 1;
-		compare_row(i, e);
-		there &= i->m->rows[i->at].state == HW_IMPORT_SAME;
+		struct hw_expected_view v = stored(i, e, i->last_row - 1);
+		there &= hw_import_is_stored(i->m, i->last_row - 1, v.text.text, v.text.len, v.source);
 	}
 	if (there || ++i->retries > SETTLE_TURNS)
 		end(i, HTTP_OK, NULL);

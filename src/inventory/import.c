@@ -255,6 +255,11 @@ static bool has_values(const struct hw_import *m, const struct hw_import_row *r,
 	return r->json_len == len - 1 + comma + m->tail_len && memcmp(r->json, values, len - 1) == 0;
 }
 
+bool hw_import_is_stored(const struct hw_import *m, size_t row, const char *values, size_t len, const char *source)
+{
+	return values && len >= 2 && strcmp(source, m->source) == 0 && has_values(m, &m->rows[row], values, len);
+}
+
 void hw_import_compare(struct hw_import *m, size_t row, const char *values, size_t len, const char *source)
 {
 	struct hw_import_row *r = &m->rows[row];
@@ -263,7 +268,7 @@ void hw_import_compare(struct hw_import *m, size_t row, const char *values, size
 	if (!values || len < 2 || len > HW_ENTRY_JSON_MAX)
 		return;
 	r->same_source = strcmp(source, m->source) == 0;
-	r->state = r->same_source && has_values(m, r, values, len) ? HW_IMPORT_SAME : HW_IMPORT_DIFFERS;
+	r->state = hw_import_is_stored(m, row, values, len, source) ? HW_IMPORT_SAME : HW_IMPORT_DIFFERS;
 	if (r->state == HW_IMPORT_SAME)
 		return;
 	/* Until hw_import_merge(), a row that differs has the stored values after its own entry. */

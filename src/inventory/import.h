@@ -3,7 +3,7 @@
  * An import: the rows of a file, checked, and compared with the stored entries. The caller drives it in these steps:
  *
  * 1. hw_import_feed() for each piece of the file, then hw_import_end(): rows are read and checked.
- * 2. hw_import_compare() for each row, with the stored entry of its id.
+ * 2. hw_import_compare() once for each row, with the stored entry of its id.
  * 3. hw_import_merge(): rows whose entries differ are put over them. Then row.state and row.json are final.
  *
  * Steps 1 and 3 take long and may run in a thread, if the loop does not use the object meanwhile. Pure.
@@ -74,6 +74,8 @@ void hw_import_end(struct hw_import *m);
  */
 void hw_import_compare(struct hw_import *m, size_t row, const char *values, size_t len, const char *source);
 void hw_import_merge(struct hw_import *m);
+/* After step 3: whether the stored entry is the one that the row writes. */
+bool hw_import_is_stored(const struct hw_import *m, size_t row, const char *values, size_t len, const char *source);
 
 /* Whether a row names the id. */
 bool hw_import_names(const struct hw_import *m, const char *id, size_t len);

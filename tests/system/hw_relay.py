@@ -15,6 +15,7 @@ class Relay:
     def __init__(self, to, names=dict, asked=None):
         self.to, self.names, self.asked = to, names, asked or {}
         self.refused = None  # a client that sends this is disconnected
+        self.delay = 0  # seconds by which each piece of an answer is late
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
         self.open, self.refusing, self.pairs, self.lock = threading.Event(), False, set(), threading.Lock()
@@ -131,6 +132,8 @@ class Relay:
                     self.first.setdefault(pair, data)
                 for old, new in (self.names() if is_answer else self.asked).items():
                     data = data.replace(old, new)
+                if is_answer:
+                    time.sleep(self.delay)
                 self.open.wait()
                 if pair in self.lost:
                     continue

@@ -3,9 +3,11 @@
 import json
 import socket
 import threading
+import time
 
 import pytest
 
+from hw_relay import Relay
 from hw_wait import wait_until
 
 GROUPS = [("valves", {"heartbeat": None, "timeout": "1h"}), ("pumps", {"heartbeat": None, "timeout": "1h"})]
@@ -207,6 +209,21 @@ def test_without_redis(env):
     redis.start()
     wait_until(lambda: put(d, "id\na\n").status == 200, 20, what="Redis")
     assert entries(d).keys() == {"a"}
+
+
+def test_changed_entries_with_a_distant_redis(env):
+    """The table has a change some turns after the store. Each answer waits for it, and does not wait longer."""
+    way = Relay(lambda: env.redis_server.port)
+    d = daemon(env, redis={"port": way.port})
+    way.delay = 0.03
+    text = "id,name,note\na,%s," + "n" * 1000 + "\n"
+    assert counts(put(d, text % "A")) == {"added": 1}
+    for name in ("B", "C", "D"):
+        begun = time.monotonic()
+        assert counts(put(d, text % name)) == {"changed": 1}
+        assert values(d)["a"]["name"] == name
+        assert time.monotonic() - begun < 2
+    way.close()
 
 
 def test_an_export_is_an_import_that_changes_nothing(each):

@@ -55,6 +55,14 @@ START_TEST(rows_are_compared_with_what_is_stored)
 		json(0),
 		"{\"name\":\"A\",\"labels\":{\"site\":\"north\",\"x\":\"y\"},\"timeout_ms\":1000,\"source\":\"a.csv\","
 		"\"since_ms\":" NOW "}");
+	/* A stored entry is checked as often as wanted. */
+	static const char old[] = "{\"name\":\"B\",\"labels\":{\"x\":\"y\"},\"timeout_ms\":1000}";
+	static const char now[] = "{\"name\":\"A\",\"labels\":{\"site\":\"north\",\"x\":\"y\"},\"timeout_ms\":1000}";
+	for (int i = 0; i < 3; i++)
+		ck_assert(!hw_import_is_stored(m, 0, old, strlen(old), "a.csv"));
+	ck_assert(!hw_import_is_stored(m, 0, now, strlen(now), "b.csv"));
+	ck_assert(!hw_import_is_stored(m, 0, NULL, 0, NULL));
+	ck_assert(hw_import_is_stored(m, 0, now, strlen(now), "a.csv"));
 	hw_import_free(m);
 	/* The source alone differs. */
 	begin("id,name\na,A\nb,\n");
