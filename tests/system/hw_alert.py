@@ -3,7 +3,9 @@
 import itertools
 import json
 import os
+import re
 import time
+from pathlib import Path
 
 from hw_build import BUILD
 from hw_daemon import render
@@ -54,6 +56,10 @@ class Alert(Program):
             wait_until(lambda: not self.alive or self.ready(), what="heartwheel-alert to work")
         assert self.alive, self.log()[-3000:]
         return self
+
+    def wake_ups(self):
+        """How often it has slept since its start."""
+        return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", Path("/proc/%d/status" % self.pid).read_text(), re.M)[1])
 
     def ready(self):
         return self.answers("/readyz")

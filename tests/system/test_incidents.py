@@ -266,6 +266,27 @@ def test_redis_is_away(env):
     ends_are_right(inbox, inbox.news())
 
 
+@pytest.mark.parametrize("fault", ["", "the connection is closed", "the right is missing"])
+def test_an_idle_instance_waits_for_entries(env, fault):
+    """It wakes up rarely, and still reads each entry; also if the connection that waits for entries does not."""
+    env.own_redis()
+    inbox, a = begin_incident(env)
+    r = env.redis
+    if fault == "the right is missing":
+        r.execute_command("ACL", "SETUSER", "default", "-xread")
+        wait_until(lambda: "Redis does not report new entries of %s" % env.key("events") in a.log(), what="a warning")
+    elif fault:
+        waits = wait_until(lambda: [c for c in r.client_list() if c["cmd"] == "xread"], what="the waiting connection")
+        r.client_kill_filter(_id=waits[0]["id"])
+    before = a.wake_ups()
+    pass_time(3)
+    assert a.wake_ups() - before < 90
+    set_online(env, "pump-7", True)
+    inbox.wait(("opened", "pump-7"), ("closed", "pump-7"))
+    if fault == "the connection is closed":
+        wait_until(lambda: [c for c in r.client_list() if c["cmd"] == "xread"], what="a new connection")
+
+
 def test_many_connections_leave_descriptors(env):
     """Who fills up the socket keeps no message from a program, and no connection from Redis."""
     env.check_events = False

@@ -68,6 +68,9 @@ def site(env):
 
 def test_a_gateway_stops_and_returns(site):
     s = site().begin()
+    before = s.alert.wake_ups()
+    pass_time(3)
+    assert s.alert.wake_ups() - before < 90
     s.stop("g1", *CHILDREN)
     s.inbox.wait(("opened", "g1"))
     [i] = wait_until(lambda: [i for i in s.alert.incidents() if i["unreachable"] == 4], what="all members")
