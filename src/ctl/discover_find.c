@@ -229,10 +229,14 @@ static struct gaps *measure(struct hw_finding *f)
 
 /* --- the result --------------------------------------------------------------------------------------------------- */
 
+/* The names of the presets are left to these, which may follow in the file. */
 static bool is_name_taken(const struct hw_found *out, const char *name)
 {
 	for (size_t i = 0; i < out->n; i++)
 		if (strcmp(out->groups[i].name, name) == 0)
+			return true;
+	for (size_t i = 0; hw_presets[i].name; i++)
+		if (strcmp(hw_presets[i].name, name) == 0)
 			return true;
 	return strcmp(name, "default") == 0;
 }

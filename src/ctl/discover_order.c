@@ -204,7 +204,7 @@ static int ignore_topic(struct hw_finding *f, struct hw_find_group *g, size_t to
 	for (unsigned k = 0; k < (whole ? 1 : s->levels); k++)
 		if (!f->levels.all[tokens[k]].writable)
 			return 0;
-	if (g->foreign > IGNORES_MAX && !whole)
+	if ((g->foreign > IGNORES_MAX && !whole) || len + strlen("/#") > HW_CONF_TEXT_MAX)
 		return 0;
 	return hw_found_add(&g->out, whole ? "ignore = %.*s/#" : "ignore = %.*s", (int)len, s->text);
 }

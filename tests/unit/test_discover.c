@@ -262,6 +262,39 @@ START_TEST(test_a_preset_takes_no_topics_of_others)
 }
 END_TEST
 
+/* ESPHome's group is the last of the file, because its filters begin with {id}. */
+static void beat_esphome(void)
+{
+	for (int i = 0; i < 5; i++) {
+		beat("1", "node%d/sensor/uptime/state", i);
+		keep("online", "node%d/status", i);
+	}
+}
+
+START_TEST(test_a_name_is_given_once)
+{
+	for (int i = 0; i < 4; i++)
+		beat("x", "esphome/dev-%d/up", i);
+	beat_esphome();
+	ck_assert_ptr_nonnull(strstr(found(), "[group esphome-2]\nheartbeat = esphome/{id}/up\n"));
+	ck_assert_ptr_nonnull(strstr(written, "[group esphome]\npreset = esphome\n"));
+}
+END_TEST
+
+START_TEST(test_a_long_topic_is_not_ignored)
+{
+	char name[300] = "";
+	memset(name, 'y', sizeof(name) - 1);
+	beat("1", "other/sensor/%s/state", name);
+	beat("1", "other/sensor/short/state");
+	for (int i = 0; i < 4; i++)
+		beat("x", "other/dev-%d/up", i);
+	beat_esphome();
+	ck_assert_ptr_nonnull(strstr(found(), "ignore = other/sensor/short/state\n"));
+	ck_assert_ptr_null(strstr(written, "yyy"));
+}
+END_TEST
+
 START_TEST(test_goodbyes_elsewhere_and_in_json)
 {
 	for (int i = 0; i < 5; i++) {
@@ -407,6 +440,8 @@ int main(void)
 	tcase_add_test(all, test_nothing_is_invented);
 	tcase_add_test(all, test_presets);
 	tcase_add_test(all, test_a_preset_takes_no_topics_of_others);
+	tcase_add_test(all, test_a_name_is_given_once);
+	tcase_add_test(all, test_a_long_topic_is_not_ignored);
 	tcase_add_test(all, test_goodbyes_elsewhere_and_in_json);
 	tcase_add_test(all, test_too_short);
 	tcase_add_test(all, test_bursts);
