@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "ctl/discover_priv.h"
 
@@ -71,10 +70,7 @@ static bool is_part_name(const struct hw_level *l)
 	                                    "ports",  "pin",     "phase",    "probe",  "button",  "roller",  "cover",
 	                                    "emeter", "meter",   "socket",   "zone",   "gpio",    "adc",     "led",
 	                                    "motor",  "part",    "register", NULL};
-	for (size_t i = 0; names[i]; i++)
-		if (strlen(names[i]) == l->len && strncasecmp(names[i], l->text, l->len) == 0)
-			return true;
-	return false;
+	return hw_word_is_one_of(l->text, l->len, names);
 }
 
 static bool is_own(const struct decider *d, const uint32_t *tokens, unsigned level)

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "heartwheel/fnv.h"
 #include "heartwheel/utf8.h"
@@ -87,14 +86,6 @@ static const char *const commands[] = {
 	"rpc",    "control",  "downlink", "config",         "ota",     "update",   "pending", "ack",
 	"failed", "complete", "order",    "instantactions", NULL};
 
-static bool is_one_of(const char *const *list, const char *text, size_t len)
-{
-	for (; *list; list++)
-		if (strlen(*list) == len && strncasecmp(*list, text, len) == 0)
-			return true;
-	return false;
-}
-
 static bool is_writable(const char *text, size_t len)
 {
 	uint32_t c;
@@ -115,8 +106,8 @@ static struct hw_level describe(const char *text, size_t len)
 		l.digit |= digit;
 		l.index &= digit;
 	}
-	l.metric = is_one_of(metrics, text, len);
-	l.command = is_one_of(commands, text, len);
+	l.metric = hw_word_is_one_of(text, len, metrics);
+	l.command = hw_word_is_one_of(text, len, commands);
 	return l;
 }
 

@@ -46,7 +46,6 @@ struct listener {
 	struct hw_link link;
 	struct hw_ahead *ahead;
 	int mids[HW_LISTEN_FILTERS];
-	bool granted[HW_LISTEN_FILTERS];
 	size_t answers; /* SUBACKs */
 	uint32_t now_ms;
 	uint64_t messages;
@@ -88,7 +87,6 @@ static void on_subscribe(struct mosquitto *m, void *arg, int mid, int n, const i
 	for (size_t i = 0; i < x->how->n_subscribed; i++)
 		if (x->mids[i] == mid && n > 0) {
 			x->answers++;
-			x->granted[i] = codes[0] < REFUSED;
 			x->how->refused[i] = codes[0] >= REFUSED;
 		}
 }
@@ -109,7 +107,7 @@ static int subscribe(struct listener *x, const char *const *filters, size_t n)
 	hw_topics_replays(x->topics, x->how->n_filters ? (unsigned)n : 1);
 	for (size_t i = 0; i < n; i++) {
 		x->how->subscribed[i] = filters[i];
-		x->how->refused[i] = x->granted[i] = false;
+		x->how->refused[i] = false;
 		int rc = mosquitto_subscribe_v5(x->link.m, &x->mids[i], filters[i], 0,
 		                                MQTT_SUB_OPT_SEND_RETAIN_ALWAYS | MQTT_SUB_OPT_RETAIN_AS_PUBLISHED,
 		                                NULL);
@@ -296,7 +294,6 @@ int hw_listen_run(struct hw_listen *l, struct hw_topics *topics)
 		snprintf(l->why, sizeof(l->why),
 		         "the broker refuses every subscription: give this user the right to read");
 	l->failed = rc != 0 && !stopped;
-	l->interrupted = stopped;
 	l->conf.client_id = NULL;
 	sigaction(SIGINT, &was_int, NULL);
 	sigaction(SIGTERM, &was_term, NULL);

@@ -25,8 +25,7 @@ struct hw_listen {
 	size_t n_subscribed;
 	bool all_refused; /* the broker refused '#', or closed the connection on it */
 	int64_t listened_ms;
-	bool interrupted; /* by SIGINT or SIGTERM */
-	bool failed;      /* the connection could not be opened, or was lost: `why` */
+	bool failed; /* the connection could not be opened, or was lost: `why` */
 	bool was_up;
 	char why[256];
 };

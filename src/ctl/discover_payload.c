@@ -66,7 +66,7 @@ bool hw_word_needs_hint(int pair)
 	return pairs[pair].needs_hint;
 }
 
-static bool is_one_of(const char *text, size_t len, const char *const *list)
+bool hw_word_is_one_of(const char *text, size_t len, const char *const *list)
 {
 	for (; *list; list++)
 		if (strlen(*list) == len && strncasecmp(text, *list, len) == 0)
@@ -80,7 +80,7 @@ bool hw_word_is_hint(const char *level, size_t len)
 	                                    "available",    "alive",     "reachable", "will",       "last_will",
 	                                    "lastwill",     "link",      "presence",  "$online",    "is_online",
 	                                    "connectivity", "heartbeat", NULL};
-	return is_one_of(level, len, names);
+	return hw_word_is_one_of(level, len, names);
 }
 
 /* --- members of JSON objects -------------------------------------------------------------------------------------- */
@@ -141,8 +141,8 @@ static void take_field(struct hw_payload_seen *p, const char *parent, const cJSO
 		return;
 	for (unsigned k = 0; k < HW_FOUND_FIELDS; k++) {
 		size_t room = sizeof(p->path[k]);
-		if (p->path[k][0] || !is_one_of(v->string, strlen(v->string), fields[k].names) || !fields[k].fits(v) ||
-		    strlen(v->string) + (parent ? strlen(parent) : 0) + 2 > room)
+		if (p->path[k][0] || !hw_word_is_one_of(v->string, strlen(v->string), fields[k].names) ||
+		    !fields[k].fits(v) || strlen(v->string) + (parent ? strlen(parent) : 0) + 2 > room)
 			continue;
 		hw_print(p->path[k], room, "%s%s%s", parent ? parent : "", parent ? "." : "", v->string);
 	}
@@ -179,7 +179,6 @@ static void read_object(struct hw_payload_seen *p, const cJSON *object)
 	p->by_monitor = cJSON_IsString(cJSON_GetObjectItemCaseSensitive(object, "by")) &&
 	                cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(object, "seq"));
 	p->own_timeout = cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(object, "timeout"));
-	p->online = cJSON_IsBool(cJSON_GetObjectItemCaseSensitive(object, "online"));
 }
 
 static bool is_number(const char *payload, size_t len)

@@ -12,6 +12,8 @@
 #define HW_WORD_OTHER (UINT32_C(1) << 31) /* any other payload */
 #define HW_WORD_PAIRS 14
 
+/* Whether a text is one of a list, which ends with NULL. Case is ignored. */
+bool hw_word_is_one_of(const char *text, size_t len, const char *const *list);
 /* Returns the bit of a payload: HW_WORD_OTHER, 0 for an empty payload. */
 uint32_t hw_word_of(const char *payload, size_t len);
 /* Returns the pair to which all words of the set belong, or -1. */
@@ -47,7 +49,6 @@ struct hw_payload_seen {
 	const char *member; /* static: a member whose value is in `words`; NULL: none */
 	uint32_t words;     /* the value of `member` */
 	bool own_timeout;   /* has a number `timeout`, which heartwheeld reads as the device's own timeout */
-	bool online;        /* has `online` true or false, which heartwheeld reads */
 	char path[HW_FOUND_FIELDS][HW_PATH_TEXT]; /* where a field is; "": nowhere */
 };
 

@@ -15,7 +15,6 @@ struct hw_find_place {
 	uint32_t low;   /* wildcards up to `last` */
 	uint32_t id;    /* the levels of the id, a subset of `low` */
 	uint8_t last;   /* the last level of the id */
-	uint32_t ids;   /* how many different ids */
 	uint32_t group; /* index in `groups` + 1; 0: none */
 	uint32_t joins; /* the place that this one has joined; itself: none */
 	uint64_t tails; /* a hash of what follows the id */
@@ -47,7 +46,6 @@ struct hw_find_group {
 	struct hw_topic *match;                               /* the same filters, compiled */
 	size_t n_match;
 	uint32_t foreign; /* topics that its filters take although they are not of its devices */
-	char name[HW_CONF_NAME_MAX + 1];
 };
 
 struct hw_find_device {
@@ -75,7 +73,7 @@ struct hw_finding {
 	uint32_t *device; /* of each topic: index + 1; 0: none */
 	struct hw_keymap device_of;
 	struct hw_find_device *devices;
-	size_t n_devices, room_devices;
+	size_t n_devices;
 	struct hw_find_group *groups; /* HW_FOUND_MAX of them */
 	size_t n_groups;
 	struct hw_find_place *places;

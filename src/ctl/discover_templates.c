@@ -134,9 +134,7 @@ static int join_equal(struct finder *f, const uint32_t *wild)
 			rc = -ENOMEM;
 			break;
 		}
-		if (*at) {
-			o->all[*at - 1].topics += t.topics;
-		} else {
+		if (!*at) {
 			*at = (uint32_t)++n;
 			o->all[n - 1] = t;
 		}
@@ -283,8 +281,8 @@ static int begin(struct finder *f, const bool *in)
 	for (size_t i = 0; i < n; i++) {
 		o->of[i] = in[i] ? (uint32_t)o->n : HW_NO_TEMPLATE;
 		if (in[i])
-			o->all[o->n++] = (struct hw_template){
-				.topic = (uint32_t)i, .topics = 1, .levels = hw_topics_at(f->topics, i)->levels};
+			o->all[o->n++] = (struct hw_template){.topic = (uint32_t)i,
+			                                      .levels = hw_topics_at(f->topics, i)->levels};
 	}
 	return 0;
 }

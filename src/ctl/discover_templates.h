@@ -16,9 +16,8 @@
 #define HW_NO_TEMPLATE UINT32_MAX
 
 struct hw_template {
-	uint32_t topic;  /* one of its topics: it has the template's fixed levels */
-	uint32_t wild;   /* the levels that are wildcards; 0: a topic of its own */
-	uint32_t topics; /* number of its topics */
+	uint32_t topic; /* one of its topics: it has the template's fixed levels */
+	uint32_t wild;  /* the levels that are wildcards; 0: a topic of its own */
 	uint8_t levels;
 };
 

@@ -154,7 +154,6 @@ static void take_payload(struct hw_topics *t, struct hw_seen_topic *s, const str
 	s->member = p->member ? p->member : s->member;
 	s->member_words |= p->words;
 	s->own_timeout |= p->own_timeout;
-	s->online |= p->online;
 	for (unsigned k = 0; k < HW_FOUND_FIELDS; k++)
 		if (p->path[k][0] && !s->path[k])
 			s->path[k] = number_path(t, p->path[k]);
@@ -189,10 +188,8 @@ static int add_message(struct hw_topics *t, struct hw_seen_topic *s, uint32_t wo
 	if (!live || (word == 0 && s->retained)) /* an empty message clears a retained one */
 		return 0;
 	s->flagged |= retained;
-	if (is_offline(s, word)) {
-		s->goodbyes++;
+	if (is_offline(s, word))
 		return 0;
-	}
 	s->live++;
 	return add_beat(t, (uint32_t)(s - t->all), at_ms);
 }

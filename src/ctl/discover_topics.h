@@ -28,11 +28,10 @@ struct hw_seen_topic {
 	uint32_t words, member_words; /* of all payloads */
 	uint32_t live;                /* messages that the broker did not send as retained ones, without goodbyes */
 	uint32_t retained;            /* messages that it did */
-	uint32_t goodbyes;            /* live messages with a word such as offline */
 	uint16_t len;
 	uint8_t levels, parsed;
 	uint8_t path[HW_FOUND_FIELDS]; /* the number of a field's path, for hw_topics_path(); 0: none */
-	bool own_timeout, online;
+	bool own_timeout;
 	bool flagged; /* its live messages have the retain flag */
 };
 
