@@ -21,6 +21,8 @@
 #define PORT         1883
 #define PORT_TLS     8883
 
+_Static_assert(HW_FILTERS_MAX <= HW_LISTEN_FILTERS, "each --filter has room in struct hw_listen");
+
 /* --- the broker --------------------------------------------------------------------------------------------------- */
 
 struct place {
@@ -66,7 +68,7 @@ static int read_file(struct hw_ctl *ctl, struct broker *b, struct hw_mqtt_conf *
 {
 	struct hw_conf_errors errors = {0};
 	b->file = hw_conf_load(&table, ctl->config, &errors);
-	bool missing = !b->file && access(ctl->config, F_OK) != 0;
+	bool missing = !b->file && access(ctl->config, F_OK) != 0 && errno == ENOENT;
 	if (!b->file && !missing)
 		hw_failed(ctl, "%s", errors.n > 0 ? errors.lines[0] : "out of memory");
 	hw_conf_errors_fini(&errors);
@@ -171,11 +173,10 @@ static int deliver(struct hw_ctl *ctl, const struct hw_args *args, const struct 
 		free(text);
 		return hw_failed(ctl, "out of memory");
 	}
-	int rc = 0;
-	if (!args->write)
+	bool saves = args->write && found->n > 0;
+	int rc = saves ? hw_discover_save(args->write, args->force, text, len) : 0;
+	if (!saves || rc) /* what took so long to find is not lost with the file */
 		print_lines(&ctl->screen, text);
-	else if (found->n > 0)
-		rc = hw_discover_save(args->write, args->force, text, len);
 	free(text);
 	if (rc == -EEXIST)
 		return hw_failed(ctl, "%s exists: give another file, or --force", args->write);

@@ -29,19 +29,6 @@ static void show(FILE *out, const char *text)
 	fprintf(out, "%s%s", shown, most < len ? "..." : "");
 }
 
-static const char *duration(int64_t ms, char buf[HW_SPAN_MAX])
-{
-	static const struct {
-		int64_t ms;
-		const char *unit;
-	} units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}};
-	size_t k = 0;
-	while (k < 3 && ms % units[k].ms != 0)
-		k++;
-	snprintf(buf, HW_SPAN_MAX, "%" PRId64 "%s", ms / units[k].ms, units[k].unit);
-	return buf;
-}
-
 static const char *plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
@@ -133,7 +120,7 @@ static void write_group(FILE *out, const struct hw_found_group *g)
 	for (size_t i = 0; i < g->lines.n; i++)
 		fprintf(out, "%s\n", g->lines.at[i]);
 	if (g->timeout_ms)
-		fprintf(out, "timeout = %s\n", duration(g->timeout_ms, span));
+		fprintf(out, "timeout = %s\n", hw_text_span(g->timeout_ms, span));
 }
 
 static void write_rest(FILE *out, const struct hw_found *found)
@@ -162,10 +149,7 @@ void hw_discover_write(FILE *out, const struct hw_found *found, const struct hw_
 {
 	write_head(out, topics, how, wall_ms);
 	if (found->n == 0)
-		fputs("\n# No group was found: it needs two devices that publish, without the retain flag, while "
-		      "discover "
-		      "listens.\n",
-		      out);
+		fputs("\n# No group was found: it needs two devices that publish while discover listens.\n", out);
 	for (size_t i = 0; i < found->n; i++)
 		write_group(out, &found->groups[i]);
 	write_rest(out, found);

@@ -345,10 +345,11 @@ def test_file(env):
         assert r.returncode == 0 and "[group tasmota]" in path.read_text(), r
         assert [p.name for p in env.dir.iterdir() if p.name.startswith("found")] == ["found.conf"]
         r = discover(broker.port, "--for", "2s", "--write", env.dir / "no" / "dir")
-        assert r.returncode == 1 and "cannot write" in r.stderr, r
+        assert r.returncode == 1 and "cannot write" in r.stderr and "tasmota" in groups_of(r.stdout), r
     check_conf(env, path.read_text())
     r = discover(broker.port, "--for", "1s", "--write", env.dir / "none")
     assert r.returncode == 1 and "no group was found" in r.stderr and not (env.dir / "none").exists(), r
+    assert "# No group was found" in r.stdout, r
 
 
 def umask():
@@ -363,6 +364,15 @@ def umask():
 def test_usage(args):
     r = subprocess.run([str(HEARTWHEELCTL), "discover", *args], capture_output=True, text=True, timeout=20)
     assert r.returncode == 2 and "usage: heartwheelctl" in r.stderr and not r.stdout, r
+
+
+def test_file_that_cannot_be_read(env):
+    """Only without the file is the broker 127.0.0.1."""
+    conf = env.dir / "is a file"
+    conf.write_text("")
+    r = subprocess.run([str(HEARTWHEELCTL), "-c", str(conf / "monitor.conf"), "discover", "--for", "1s"],
+                       capture_output=True, text=True, timeout=20)
+    assert r.returncode == 1 and "Not a directory" in r.stderr and "give the broker with --broker" in r.stderr, r
 
 
 def test_hostile_topics(env):
