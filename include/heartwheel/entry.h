@@ -28,11 +28,12 @@ enum hw_entry_name {
 	HW_ENTRY_PARENT,
 	HW_ENTRY_TIMEOUT,
 	HW_ENTRY_WAIT,
+	HW_ENTRY_FORM,
 	HW_ENTRY_NAMES
 };
 
 /* "id", "state", "reason", "time_ms", "last_seen_ms", "group", "node", "seq", "epoch", "parent", "timeout_ms",
- * "wait_ms". Programs of operators read these names, so they stay. */
+ * "wait_ms", "form". Programs of operators read these names, so they stay. */
 const char *hw_entry_name(enum hw_entry_name n);
 
 struct hw_entry {
@@ -41,6 +42,9 @@ struct hw_entry {
 };
 
 void hw_entry_begin(struct hw_entry *e);
+/* Parses a group's form (core/form.h): at most 8 hexadecimal digits. Returns false, with *form undefined, if the text
+ * is no form. */
+bool hw_entry_form(const char *text, size_t len, uint64_t *form);
 /* Ignores an unknown name, and a value that is invalid for its name. */
 void hw_entry_field(struct hw_entry *e, const char *name, size_t name_len, const char *value, size_t len);
 /* Whether the entry has a device, its new state and the reason. */

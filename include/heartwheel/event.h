@@ -28,7 +28,8 @@ struct hw_event {
 	int64_t timeout_ms, wait_ms; /* with known parents: see struct hw_transition; otherwise -1 */
 	uint64_t seq;
 	uint64_t epoch; /* fencing epoch of the owner that made the transition; 0: a single node */
-	uint64_t form;  /* form of the group on that node; 0: unknown. Not a field of the stream */
+	bool has_form;  /* the entry has `form`, because it is not the form that the group has on that node */
+	uint64_t form;  /* form of the group when the device was last heard; 0: unknown */
 };
 
 /* A part of the stream, oldest first. Unreadable entries and those of another monitor are left out. */

@@ -188,14 +188,29 @@ static void pair_parents(struct hw_eval *e, const char *text, size_t len)
 	hw_eval_arg(e, text, len);
 }
 
+static void print_form(uint64_t form, char text[9])
+{
+	snprintf(text, 9, "%08" PRIx32, (uint32_t)form);
+}
+
 /* Adds the form (form_hash) that the device's group had at the last heartbeat. If a node of a cluster does not know the
  * form, the stored form stays. */
 static void add_form(struct hw_redis *r, uint64_t form)
 {
 	char text[9];
-	snprintf(text, sizeof(text), "%08" PRIx32, (uint32_t)form);
+	print_form(form, text);
 	if (form)
 		pair(&r->sink.eval, "form", text);
+}
+
+/* Adds the form for the entry of the stream. Without it, other nodes assume the form that the group has on this node.
+ */
+static void put_form(struct hw_redis *r, const struct hw_device *d, uint64_t form)
+{
+	char text[9] = "";
+	if (r->sink.owner.epoch && form != hw_monitor_group_of(r->m, d)->form_hash)
+		print_form(form, text);
+	hw_eval_put_text(&r->sink.eval, HW_AT_WRITE_FORM, text);
 }
 
 /* Adds the payload for the outbox. The outbox has only the status of a device's present state: the status of an
@@ -245,6 +260,7 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	struct labels labels;
 	labels_of(r, d, &labels);
 	put_wait(e, t, parents_len > 0);
+	put_form(r, d, form);
 	hw_eval_put_int(e, HW_AT_WRITE_N,
 	                (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) +
 	                        learned_args(&learned) + extra_args(d) + (labels.len > 0 ? 2U : 0U));
@@ -281,6 +297,7 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
 	hw_eval_put(e, HW_AT_WRITE_OUTBOX, "0", 1);
 	hw_eval_put(e, HW_AT_WRITE_PAYLOAD, "", 0);
 	hw_eval_put(e, HW_AT_WRITE_WAIT, "", 0);
+	hw_eval_put(e, HW_AT_WRITE_FORM, "", 0);
 	hw_eval_put_int(e, HW_AT_WRITE_N, epoch ? 2 : 0);
 	if (epoch)
 		pair_int(e, "epoch", (int64_t)epoch);

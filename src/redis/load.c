@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "heartwheel/bounds.h"
+#include "heartwheel/entry.h"
 #include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 #include "heartwheel/topic.h"
@@ -152,11 +153,8 @@ static void read_report(const redisReply *reply, struct hw_report *p)
 /* The form as items.c writes it; 0: none. */
 static uint64_t read_form(const redisReply *e)
 {
-	char *end;
-	if (!e || e->len == 0 || e->len > 8)
-		return 0;
-	uint64_t form = strtoul(e->str, &end, 16);
-	return end == e->str + e->len ? form : 0;
+	uint64_t form;
+	return e && hw_entry_form(e->str, e->len, &form) ? form : 0;
 }
 
 static unsigned read_source(const redisReply *e)

@@ -228,7 +228,9 @@ static void append(struct nw_world *w, int instance, const struct nw_item *i)
 	                     .time_ms = i->to.since_ms,
 	                     .last_seen_ms = i->to.last_seen_ms,
 	                     .token = i->to.token,
-	                     .seq = i->to.seq};
+	                     .seq = i->to.seq,
+	                     .has_form = i->to.entry_has_form,
+	                     .form = i->to.form};
 	nw_oracle_entry(w, instance, &e);
 	if (r->d.n_entries == r->cap) {
 		size_t cap = r->cap ? 2 * r->cap : 64;

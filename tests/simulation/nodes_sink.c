@@ -111,6 +111,7 @@ static struct nw_hash picture(const struct hw_redis *r, const struct hw_device *
 	                    .last_seen_ms = hw_device_last_seen_ms(d, nw_host_now(r->h->w, r->h)),
 	                    .own_timeout_ms = hw_device_own_timeout_ms(d),
 	                    .form = hw_monitor_form(r->m, d)};
+	h.entry_has_form = h.form != hw_monitor_group_of(r->m, d)->form_hash;
 	hw_monitor_gaps(r->m, d, h.gaps);
 	return h;
 }

@@ -90,7 +90,9 @@ static struct hw_event event_of(const struct nw_world *w, const struct nw_entry 
 	                         .time_ms = e->time_ms,
 	                         .last_seen_ms = e->last_seen_ms,
 	                         .seq = e->seq,
-	                         .epoch = e->token.epoch};
+	                         .epoch = e->token.epoch,
+	                         .has_form = e->has_form,
+	                         .form = e->form};
 }
 
 /* The other way by which a device's owner finds that the store has a newer entry. */

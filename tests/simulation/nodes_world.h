@@ -122,6 +122,8 @@ struct nw_entry {
 	int64_t time_ms, last_seen_ms;
 	struct hw_fencing_token token;
 	uint64_t seq;
+	bool has_form;
+	uint64_t form;
 };
 
 struct nw_hash {
@@ -133,6 +135,7 @@ struct nw_hash {
 	char gaps[HW_GAPS_TEXT];       /* "": none */
 	struct hw_fencing_token token; /* epoch and node */
 	uint64_t form;                 /* 0: as it was */
+	bool entry_has_form;
 };
 
 struct nw_member {

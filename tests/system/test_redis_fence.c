@@ -84,6 +84,34 @@ START_TEST(what_is_ours_is_written_with_our_epoch)
 }
 END_TEST
 
+/* The other nodes assume our form of the group, unless the entry has another form. */
+START_TEST(an_entry_has_the_form_that_is_not_ours)
+{
+	static const char *const id = "a", *const forms[] = {"00000000", "0abc0def"}; /* unknown; another node's */
+	uint32_t i = rig_device(g, GROUP_PLAIN, id);
+	rig_at(g, i)->form = HW_FORM_OTHER;
+	for (int k = 0; k < 2; k++) {
+		struct hw_stored s = {.id = "b", .id_len = 1, .state = HW_STATE_ONLINE, .seq = 5, .group = "plain"};
+		s.form = 0x0abc0def;
+		if (k)
+			ck_assert_int_eq(hw_monitor_load(g->m, rig_now(), &s), 0);
+		if (k)
+			offline(i);
+		else
+			online(i);
+		settle();
+		redisReply *reply = rig_ask(g, "XREVRANGE device:events + - COUNT 1");
+		const redisReply *fields = reply->element[0]->element[1];
+		ck_assert_uint_eq(fields->elements, 20);
+		ck_assert_str_eq(fields->element[18]->str, "form");
+		ck_assert_str_eq(fields->element[19]->str, forms[k]);
+		freeReplyObject(reply);
+		rig_expect(g, k ? forms[k] : NULL, "HGET device:state:a form");
+	}
+	expect_calm();
+}
+END_TEST
+
 START_TEST(a_newer_token_is_stored)
 {
 	static const char *const older[] = {"49 node-1", "9 z", "50 Node-1", "50 node", "49 z ~", "nothing", "5 a b"};
@@ -749,6 +777,7 @@ static Suite *make_suite(void)
 	TCase *one = tcase_create("fence"), *self = tcase_create("by itself");
 	tcase_add_checked_fixture(one, set_up, fixture_down);
 	tcase_add_test(one, what_is_ours_is_written_with_our_epoch);
+	tcase_add_test(one, an_entry_has_the_form_that_is_not_ours);
 	tcase_add_test(one, a_newer_token_is_stored);
 	tcase_add_test(one, what_is_older_is_not_written);
 	tcase_add_test(one, the_name_decides);

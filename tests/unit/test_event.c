@@ -27,6 +27,7 @@ static void fill(struct hw_entry *e)
 	field(e, "parent", "a\nb");
 	field(e, "timeout_ms", "20000");
 	field(e, "wait_ms", "1");
+	field(e, "form", "0abc0def");
 }
 
 START_TEST(an_entry_is_a_transition)
@@ -49,6 +50,7 @@ START_TEST(an_entry_is_a_transition)
 	ck_assert_uint_eq(e.event.parents_len, 3);
 	ck_assert_int_eq(e.event.timeout_ms, 20000);
 	ck_assert_int_eq(e.event.wait_ms, 1);
+	ck_assert(e.event.has_form && e.event.form == 0x0abc0def);
 }
 END_TEST
 
@@ -63,6 +65,18 @@ START_TEST(wrong_parents_are_none)
 		ck_assert_uint_eq(e.has, 0);
 		ck_assert_uint_eq(e.event.parents_len, 0);
 		ck_assert_int_eq(e.event.wait_ms, -1);
+	}
+}
+END_TEST
+
+START_TEST(a_wrong_form_is_none)
+{
+	static const char *const wrong[] = {"", "x", "123456789", "12 ", "g2345678"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct hw_entry e;
+		hw_entry_begin(&e);
+		field(&e, "form", wrong[i]);
+		ck_assert(e.has == 0 && !e.event.has_form);
 	}
 }
 END_TEST
@@ -114,6 +128,7 @@ int main(void)
 	TCase *t = tcase_create("all");
 	tcase_add_test(t, an_entry_is_a_transition);
 	tcase_add_test(t, wrong_parents_are_none);
+	tcase_add_test(t, a_wrong_form_is_none);
 	tcase_add_test(t, an_entry_without_what_matters_is_none);
 	tcase_add_test(t, values_that_are_none_are_left_out);
 	suite_add_tcase(s, t);

@@ -48,7 +48,8 @@ static void put_in(struct hw_app *a, struct hw_now now, struct hw_event *e)
 		hw_control_event(a->control, e);
 		return;
 	}
-	e->form = hw_app_cluster_form(a, e->node, e->node_len, e->group, e->group_len);
+	if (!e->has_form)
+		e->form = hw_app_cluster_form(a, e->node, e->node_len, e->group, e->group_len);
 	bool hearsay = a->keyspace && hw_monitor_is_hearsay(a->monitor, e);
 	int rc = hw_monitor_stream(a->monitor, now, e);
 	/* Only a device's hash shows whether a key of the device is known, so the hash is read. If too many such

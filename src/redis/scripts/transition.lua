@@ -8,9 +8,9 @@
 --           'A', id, seq, cleared ('1' or '0')
 --         or
 --           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, outbox ('1' or '0'), payload, wait,
---                 n, and n arguments: further fields of the state hash, each with its value. A device with parents
+--                 form, n, and n arguments: further fields of the state hash, each with its value. A device with parents
 --                 begins them with `parent` and `timeout`, which its entry in the stream has too; `wait` is the entry's
---                 wait_ms, or ''
+--                 wait_ms, or ''; `form` is the entry's form, or ''
 --
 -- 'E' is a transition: it is written once, with an entry in the stream. 'W' is a snapshot: it overwrites the stored
 -- state unless that is newer, without an entry. 'A': the broker has the retained status as of seq, or its clearing.
@@ -103,10 +103,13 @@ local function stored_seq(key)
 end
 
 -- With a fence: the additional fields of an entry.
-local function fenced_fields(i)
-	if LETTERS then
+local function fenced_fields(i, a)
+	if not LETTERS then
+		return
+	elseif ARGV[a + WRITE.form] == '' then
 		return 'epoch', epochs[token_of(i)]
 	end
+	return 'epoch', epochs[token_of(i)], 'form', ARGV[a + WRITE.form]
 end
 
 -- The additional fields of an entry of a device with known parents.
@@ -118,9 +121,8 @@ local function fields_of_child(i, a)
 			f[5], f[6] = 'wait_ms', ARGV[a + WRITE.wait]
 		end
 	end
-	if LETTERS then
-		f[#f + 1], f[#f + 2] = fenced_fields(i)
-	end
+	local n = #f
+	f[n + 1], f[n + 2], f[n + 3], f[n + 4] = fenced_fields(i, a)
 	return unpack(f)
 end
 
@@ -128,7 +130,7 @@ local function fields_without_labels(i, a)
 	if ARGV[a + WRITE.n] ~= '0' and ARGV[a + WRITE.next] == 'parent' then
 		return fields_of_child(i, a)
 	end
-	return fenced_fields(i)
+	return fenced_fields(i, a)
 end
 
 -- A device with labels ends its fields with `labels`, which its entry has too.
