@@ -46,6 +46,7 @@ struct write {
 	hw_unseen_written *unseen_fn;
 	void *arg;
 	unsigned n;
+	int64_t now_ms;
 };
 
 static void refused(struct hw_redis *r, const char *error)
@@ -86,6 +87,20 @@ static int check_answer(struct hw_redis *r, const redisReply *reply, unsigned n)
 	return hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT ? -EAGAIN : -EIO;
 }
 
+/* Returns an enum hw_inventory_result. An id that was unseen is reported. */
+static uint8_t applied(const struct write *w, const redisReply *e)
+{
+	const struct hw_inventory *v = w->r->inventory;
+	const char *space = e->type == REDIS_REPLY_STRING ? memchr(e->str, ' ', e->len) : NULL;
+	struct hw_stream_id at;
+	if (e->type != REDIS_REPLY_STRING)
+		return (uint8_t)e->integer;
+	if (space && hw_stream_id_parse(e->str, (size_t)(space - e->str), &at) == 0)
+		v->ops->on_forgotten(v->arg, (struct hw_id){space + 1, e->len - (size_t)(space + 1 - e->str)}, at,
+		                     w->now_ms);
+	return HW_INVENTORY_REMOVED;
+}
+
 static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct write *w = arg;
@@ -94,7 +109,7 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	int rc = check_answer(w->r, reply, w->n);
 	(void)ac;
 	for (unsigned i = 0; rc == 0 && i < w->n; i++)
-		results[i] = (uint8_t)reply->element[i]->integer;
+		results[i] = applied(w, reply->element[i]);
 	if (rc == 0)
 		hw_stream_reader_tick(&w->r->inventory->reader); /* reads at once what this node has just written */
 	w->fn(w->arg, rc, results, w->n);
@@ -184,7 +199,8 @@ int hw_redis_inventory_apply(struct hw_redis *r, struct hw_now now, const char *
 		hw_eval_put_text(e, HW_AT_EXPECT_GROUP, groups[i]);
 		hw_eval_put_int(e, HW_AT_EXPECT_UNSEEN, it->unseen_ms);
 	}
-	return send_call(r, HW_SCRIPT_INVENTORY, e, &(struct write){.r = r, .fn = fn, .arg = arg, .n = n});
+	return send_call(r, HW_SCRIPT_INVENTORY, e,
+	                 &(struct write){.r = r, .fn = fn, .arg = arg, .n = n, .now_ms = now.wall_ms});
 }
 
 int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unseen_item *items, unsigned n,

@@ -60,6 +60,9 @@ struct hw_inventory_ops {
 	void (*on_read)(void *arg, bool emptied);
 	/* A page of the stream ended. `at_end`: no more entries followed. */
 	void (*on_followed)(void *arg, bool at_end);
+	/* A call of this node has removed an id that was unseen. `at`: of the entry `forgotten` in device:events, with
+	 * `time_ms`. */
+	void (*on_forgotten)(void *arg, struct hw_id id, struct hw_stream_id at, int64_t time_ms);
 };
 
 /* Begins to read and follow; reads everything when the connection is up. Returns 0 or -ENOMEM. */

@@ -9,6 +9,7 @@ import pytest
 
 from hw_relay import Relay
 from hw_wait import wait_until
+from test_stream import Events
 
 GROUPS = [("valves", {"heartbeat": None, "timeout": "1h"}), ("pumps", {"heartbeat": None, "timeout": "1h"})]
 CSV, NDJSON = "text/csv", "application/x-ndjson"
@@ -384,3 +385,21 @@ def test_names_of_unseen_devices(env):
     assert len(lines) == 2 and all("Pump" in l and "pumps" in l for l in lines), lines
     assert d.ctl("devices", "unseen", "--group", "valves").stdout == ""
     assert len([json.loads(l) for l in d.ctl("devices", "unseen", "--json").stdout.splitlines()]) == 2
+
+
+@pytest.mark.parametrize("store", ["redis", "memory"])
+def test_a_removed_unseen_device_is_forgotten(env, store):
+    """The clients of the event stream get it live, as it is in the stream."""
+    d = daemon(env, store, first_within="1s")
+    stream = Events(d)
+    put(d, "id,group,timeout\na,pumps,1s\nb,pumps,1s\nlater,pumps,1h\n", "?source=s")
+    wait_until(lambda: ids(d, "state=unseen") == {"a", "b"}, 20, "the devices to be unseen")
+    assert d.ctl("devices", "remove", "later", "a").returncode == 0
+    assert counts(put(d, "id\n", "?source=s&prune=1")) == {"removed": 1}
+    wait_until(lambda: [stream.of(k) for k in ("a", "b", "later")] == [["unseen", "forgotten"]] * 2 + [[]], what="the events")
+    events = [json.loads(e["data"]) for e in stream.events[2:]]
+    assert [(e["id"], e["reason"], e["group"], e["seq"] == e["since_ms"]) for e in events] == [
+        (k, "operator", "pumps", True) for k in "ab"]
+    if store == "redis":
+        assert [x["id"] for x in stream.events] == [at for at, _ in env.redis.xrange(env.key("events"))]
+    stream.close()

@@ -16,8 +16,9 @@ static struct {
 	uint8_t results[HW_INVENTORY_ITEMS];
 	char entry[HW_INVENTORY_ITEMS + 10][200]; /* the last values, as "ID JSON" */
 	unsigned n_entries, unseen;
-	int64_t unseen_ms;
+	int64_t unseen_ms, forgotten_ms;
 	struct hw_stream_id at;
+	char forgotten[32];
 } got;
 
 static void on_reading(void *arg)
@@ -54,7 +55,15 @@ static void on_followed(void *arg, bool at_end)
 	got.at_end = at_end;
 }
 
-static const struct hw_inventory_ops ops = {on_reading, on_entry, on_unseen, on_read, on_followed};
+static void on_forgotten(void *arg, struct hw_id id, struct hw_stream_id at, int64_t time_ms)
+{
+	(void)arg;
+	snprintf(got.forgotten, sizeof(got.forgotten), "%.*s", (int)id.len, id.text);
+	got.at = at;
+	got.forgotten_ms = time_ms;
+}
+
+static const struct hw_inventory_ops ops = {on_reading, on_entry, on_unseen, on_read, on_followed, on_forgotten};
 
 static bool is_read(struct rig *rig)
 {
@@ -160,10 +169,18 @@ START_TEST(an_entry_is_removed)
 	ck_assert_str_eq(f->element[3]->str, "forgotten");
 	ck_assert_str_eq(f->element[5]->str, "operator");
 	ck_assert_str_eq(f->element[11]->str, "plain");
+	/* The client of this node learns it at once. */
+	char at[64];
+	snprintf(at, sizeof(at), "%llu-%llu", (unsigned long long)got.at.ms, (unsigned long long)got.at.seq);
+	ck_assert_str_eq(reply->element[0]->element[0]->str, at);
+	ck_assert_str_eq(got.forgotten, "a");
+	ck_assert_int_eq(got.forgotten_ms, strtoll(f->element[7]->str, NULL, 10));
 	freeReplyObject(reply);
+	*got.forgotten = '\0';
 	ck_assert_uint_eq(apply(HW_INVENTORY_SET, "c", "{\"since_ms\":5}"), HW_INVENTORY_ADDED);
 	ck_assert_uint_eq(apply(HW_INVENTORY_REMOVE, "c", NULL), HW_INVENTORY_REMOVED);
 	ck_assert_int_eq(rig_number(g, "XLEN device:events"), 1);
+	ck_assert_str_eq(got.forgotten, "");
 }
 END_TEST
 

@@ -33,7 +33,7 @@ struct hw_inventory_restart {
 	char id[HW_ID_MAX];
 };
 
-static const char *group_of(const struct hw_app *a, struct hw_id id)
+const char *hw_inventory_group_name(const struct hw_app *a, struct hw_id id)
 {
 	const struct hw_expected *e = hw_monitor_expected(a->monitor);
 	uint32_t i = hw_expected_find(e, id.text, id.len);
@@ -54,6 +54,9 @@ static uint8_t change(struct hw_app *a, const struct hw_inventory_item *it)
 		return HW_INVENTORY_ABSENT;
 	if (it->kind == HW_INVENTORY_MISSING && i != HW_NIL)
 		return HW_INVENTORY_SAME;
+	if (it->kind == HW_INVENTORY_REMOVE && hw_expected_at(e, i).state == HW_EXPECTED_UNSEEN)
+		hw_inventory_publish(a, it->id, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR, hw_app_now().wall_ms,
+		                     (struct hw_stream_id){0});
 	hw_inventory_take(a, it->id, it->kind == HW_INVENTORY_REMOVE ? (struct hw_id){0} : it->entry, false);
 	if (it->kind == HW_INVENTORY_REMOVE)
 		return HW_INVENTORY_REMOVED;
@@ -123,7 +126,7 @@ int hw_app_inventory_apply(struct hw_app *a, const char *source, const struct hw
 	if (!a->redis)
 		return change_all(a, items, n, fn, arg);
 	for (unsigned k = 0; k < n; k++)
-		groups[k] = items[k].kind == HW_INVENTORY_REMOVE ? group_of(a, items[k].id) : "";
+		groups[k] = items[k].kind == HW_INVENTORY_REMOVE ? hw_inventory_group_name(a, items[k].id) : "";
 	return hw_redis_inventory_apply(a->redis, hw_app_now(), source, items, groups, n, fn, arg);
 }
 

@@ -201,8 +201,6 @@ static void on_followed(void *arg, bool at_end)
 	((struct hw_app *)arg)->inventory->at_end = at_end;
 }
 
-static const struct hw_inventory_ops ops = {on_reading, on_entry, on_unseen, on_read, on_followed};
-
 /* --- sweeps ----------------------------------------------------------------------- */
 
 /* Removes the entries that the last reading did not name. */
@@ -321,9 +319,10 @@ struct unseen_call {
 
 static void call_unseen(struct hw_app *a, struct hw_now now);
 
-/* Passes the transition to the clients of the event stream. With several nodes, each node reads it from the stream. */
-static void publish_unseen(struct hw_app *a, struct hw_id id, const char *group, int64_t at_ms, struct hw_stream_id at)
+void hw_inventory_publish(struct hw_app *a, struct hw_id id, enum hw_state state, enum hw_reason reason,
+                          int64_t time_ms, struct hw_stream_id at)
 {
+	const char *group = hw_inventory_group_name(a, id);
 	struct hw_event e = {.at = at,
 	                     .id = id.text,
 	                     .id_len = id.len,
@@ -331,15 +330,22 @@ static void publish_unseen(struct hw_app *a, struct hw_id id, const char *group,
 	                     .group_len = strlen(group),
 	                     .node = a->start->node_id,
 	                     .node_len = strlen(a->start->node_id),
-	                     .state = HW_STATE_UNSEEN,
-	                     .reason = HW_REASON_NEVER_SEEN,
-	                     .time_ms = at_ms,
+	                     .state = state,
+	                     .reason = reason,
+	                     .time_ms = time_ms,
 	                     .timeout_ms = -1,
 	                     .wait_ms = -1,
-	                     .seq = (uint64_t)at_ms};
+	                     .seq = (uint64_t)time_ms};
 	if (a->start->cluster_mode != HW_CLUSTER_MIRROR)
 		hw_control_event(a->control, &e);
 }
+
+static void on_forgotten(void *arg, struct hw_id id, struct hw_stream_id at, int64_t time_ms)
+{
+	hw_inventory_publish(arg, id, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR, time_ms, at);
+}
+
+static const struct hw_inventory_ops ops = {on_reading, on_entry, on_unseen, on_read, on_followed, on_forgotten};
 
 /* `at`: of the new entry in device:events; NULL: there is no new one. */
 static void is_unseen(struct hw_app *a, struct hw_id id, int64_t at_ms, const struct hw_stream_id *at)
@@ -356,7 +362,7 @@ static void is_unseen(struct hw_app *a, struct hw_id id, int64_t at_ms, const st
 	               "device '%.*s' of group %s is expected and was never heard: it is unseen; %u devices are unseen",
 	               (int)id.len, id.text, hw_monitor_expected_group(a->monitor, &v)->name,
 	               hw_expected_unseen(table(a)));
-	publish_unseen(a, id, hw_monitor_expected_group(a->monitor, &v)->name, at_ms, *at);
+	hw_inventory_publish(a, id, HW_STATE_UNSEEN, HW_REASON_NEVER_SEEN, at_ms, *at);
 }
 
 static void on_unseen_written(void *arg, int rc, const struct hw_unseen_answer *answers, unsigned n)

@@ -40,10 +40,16 @@ void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, boo
 void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_ms);
 /* Writes the whole entry as JSON. Returns its length; 0: it is malformed. */
 size_t hw_inventory_json(const struct hw_app *a, uint32_t i, char json[HW_ENTRY_JSON_MAX]);
+/* Passes a transition of an expected id to the clients of the event stream. `at`: of its entry in device:events. With
+ * several nodes, each node reads it there. */
+void hw_inventory_publish(struct hw_app *a, struct hw_id id, enum hw_state state, enum hw_reason reason,
+                          int64_t time_ms, struct hw_stream_id at);
 /* Asks for a step of the work in the next turn. */
 void hw_inventory_work(struct hw_app *a);
 
 /* changes.c */
+/* The group of an expected id; "": the id is not expected. */
+const char *hw_inventory_group_name(const struct hw_app *a, struct hw_id id);
 void hw_inventory_give_answers(struct hw_app *a);
 void hw_inventory_drop_answers(struct hw_app *a);
 /* The id is expected from `since_ms` on, because its device was forgotten. Written as soon as Redis can be reached. */

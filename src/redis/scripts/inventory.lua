@@ -15,7 +15,8 @@
 -- `source`, is added to device:inventory. If a removed id is unseen, an entry with state `forgotten` is added to
 -- device:events; `group` is the group that it names.
 --
--- The answer has one number per item. 0: nothing changed. 1: added. 2: changed. 3: removed. 4: nothing to remove.
+-- The answer has one element per item. 0: nothing changed. 1: added. 2: changed. 3: removed. 4: nothing to remove.
+-- A text: removed, and it was unseen; the id of its entry in device:events, a space, and the id of the device.
 
 local KEYS, ARGV = KEYS, ARGV
 local EXPECTED, UNSEEN = KEYS[INVENTORIED.expected], KEYS[INVENTORIED.unseen]
@@ -99,8 +100,9 @@ for i = 1, #gone do
 	local id = gone[i]
 	redis.call('HDEL', EXPECTED, id)
 	if redis.call('ZREM', UNSEEN, id) == 1 then
-		redis.call('XADD', KEYS[INVENTORIED.events], 'MAXLEN', '~', ARGV[INVENTORY.events_max], '*', 'id', id, 'state', 'forgotten', 'reason',
+		local entry = redis.call('XADD', KEYS[INVENTORIED.events], 'MAXLEN', '~', ARGV[INVENTORY.events_max], '*', 'id', id, 'state', 'forgotten', 'reason',
 			'operator', 'time_ms', NOW, 'last_seen_ms', '0', 'group', ARGV[at[removed[id]] + EXPECT.group], 'node', ARGV[INVENTORY.node], 'seq', NOW)
+		answer[removed[id]] = entry .. ' ' .. id
 	end
 end
 for i = 1, n do
