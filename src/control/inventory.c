@@ -46,7 +46,7 @@ const char **hw_inventory_groups(const struct hw_control *c)
 }
 
 /* Reads the values of an entry of the table. A text that is no entry leaves it empty. */
-static void read_entry(const struct hw_expected_view *v, struct hw_entry *e)
+static void read_entry(const struct hw_expected_view *v, struct hw_expected_entry *e)
 {
 	struct hw_entry_error error;
 	hw_entry_init(e);
@@ -223,7 +223,7 @@ static const char *read_page_query(struct page *g, const char *query)
 static int write_entry(const struct page *g, const struct hw_expected_view *v, struct evbuffer *body)
 {
 	char line[HW_LINE_MAX], id[HW_ID_MAX + 1];
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	if (*g->source && strcmp(g->source, v->source) != 0)
 		return 0;
 	read_entry(v, &e);
@@ -298,7 +298,7 @@ struct hw_inventory_change {
 	unsigned turns;
 	int result; /* enum hw_inventory_result; -1: not known yet */
 	bool removes;
-	struct hw_entry entry;
+	struct hw_expected_entry entry;
 	char id[HW_ID_MAX + 1];
 };
 
@@ -402,7 +402,7 @@ static bool is_settled(const struct hw_inventory_change *x)
 	char values[HW_ENTRY_JSON_MAX];
 	const struct hw_expected *e = x->c->ops->expected(x->c->arg);
 	uint32_t k = hw_expected_find(e, x->id, strlen(x->id));
-	struct hw_entry entry = x->entry;
+	struct hw_expected_entry entry = x->entry;
 	if (x->removes || k == HW_NIL)
 		return x->removes && k == HW_NIL;
 	entry.source[0] = '\0';
@@ -485,14 +485,14 @@ static void change_begin(struct hw_inventory_change *x)
 	wait_ms(x, 0);
 }
 
-static int check_group(struct hw_control *c, const struct hw_entry *e, struct hw_entry_error *error)
+static int check_group(struct hw_control *c, const struct hw_expected_entry *e, struct hw_entry_error *error)
 {
 	if (!*e->group || hw_groups_find(hw_monitor_groups(c->monitor), e->group) >= 0)
 		return 0;
 	return hw_entry_wrong(error, "group", "monitor.conf has no group '%s'", e->group);
 }
 
-static int check_parents(const struct hw_entry *e, const char *id, struct hw_entry_error *error)
+static int check_parents(const struct hw_expected_entry *e, const char *id, struct hw_entry_error *error)
 {
 	for (unsigned i = 0; i < e->n_parents; i++)
 		if (strcmp(e->parents[i], id) == 0)
@@ -511,7 +511,7 @@ static int read_patch(struct evhttp_request *req, struct hw_patch *p, struct hw_
 
 /* The entry after the request; -EINVAL: the request was answered. */
 static int patch_entry(struct hw_control *c, struct evhttp_request *req, const struct hw_expected *e, const char *id,
-                       struct hw_entry *out)
+                       struct hw_expected_entry *out)
 {
 	char why[sizeof(struct hw_entry_error) + 16];
 	struct hw_entry_error error;
@@ -541,7 +541,7 @@ void hw_serve_device_patch(void *arg, struct evhttp_request *req, const char *re
 {
 	struct hw_control *c = arg;
 	char id[HW_ID_MAX + 1];
-	struct hw_entry entry;
+	struct hw_expected_entry entry;
 	if (!read_id(req, rest, id))
 		return;
 	const struct hw_expected *e = hw_inventory_ready(c, req);

@@ -22,7 +22,7 @@ static struct hw_id text_of(const struct hw_control *c, struct hw_id id)
 	return text.len > 2 ? text : (struct hw_id){0};
 }
 
-static bool read_entry(const struct hw_control *c, struct hw_id id, struct hw_entry *out)
+static bool read_entry(const struct hw_control *c, struct hw_id id, struct hw_expected_entry *out)
 {
 	struct hw_entry_error error;
 	struct hw_id text = text_of(c, id);
@@ -31,7 +31,7 @@ static bool read_entry(const struct hw_control *c, struct hw_id id, struct hw_en
 
 void hw_write_labels(struct hw_json *j, const struct hw_control *c, struct hw_id id)
 {
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	if (!read_entry(c, id, &e))
 		return;
 	if (*e.name)
@@ -85,7 +85,7 @@ int hw_label_filter_label(struct hw_label_filter *f, const char *text)
 
 bool hw_label_filter_contains(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id)
 {
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	struct hw_id text = text_of(c, id);
 	size_t n = strlen(f->search);
 	if (!text.text || !contains(text.text, text.len, f->quoted, f->quoted_len) || !read_entry(c, id, &e))
@@ -98,7 +98,7 @@ bool hw_label_filter_contains(const struct hw_label_filter *f, const struct hw_c
 
 bool hw_label_filter_has(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id)
 {
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	const char *value = read_entry(c, id, &e) ? hw_entry_label(&e, f->name) : NULL;
 	return value && hw_glob(f->glob, value, strlen(value));
 }

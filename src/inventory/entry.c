@@ -24,7 +24,7 @@ int hw_entry_wrong(struct hw_entry_error *error, const char *column, const char 
 	return -EINVAL;
 }
 
-void hw_entry_init(struct hw_entry *e)
+void hw_entry_init(struct hw_expected_entry *e)
 {
 	e->timeout_ms = e->since_ms = 0;
 	e->n_parents = e->n_labels = 0;
@@ -98,7 +98,7 @@ int hw_entry_check_id(const char *column, const char *id, size_t len, struct hw_
 	return 0;
 }
 
-const char *hw_entry_label(const struct hw_entry *e, const char *name)
+const char *hw_entry_label(const struct hw_expected_entry *e, const char *name)
 {
 	for (unsigned i = 0; i < e->n_labels; i++)
 		if (strcmp(e->labels[i].name, name) == 0)
@@ -133,7 +133,7 @@ static void write_number(struct hw_json *j, const char *key, int64_t v)
 		hw_json_int(j, key, v);
 }
 
-static void write_parents(struct hw_json *j, const struct hw_entry *e)
+static void write_parents(struct hw_json *j, const struct hw_expected_entry *e)
 {
 	if (!e->n_parents)
 		return;
@@ -143,7 +143,7 @@ static void write_parents(struct hw_json *j, const struct hw_entry *e)
 	hw_json_close(j, ']');
 }
 
-static void write_labels(struct hw_json *j, const struct hw_entry *e)
+static void write_labels(struct hw_json *j, const struct hw_expected_entry *e)
 {
 	if (!e->n_labels)
 		return;
@@ -153,7 +153,7 @@ static void write_labels(struct hw_json *j, const struct hw_entry *e)
 	hw_json_close(j, '}');
 }
 
-size_t hw_entry_print(const struct hw_entry *e, char *buf, size_t cap)
+size_t hw_entry_print(const struct hw_expected_entry *e, char *buf, size_t cap)
 {
 	struct hw_json j;
 	hw_json_begin_text(&j, buf, cap);
@@ -171,7 +171,7 @@ size_t hw_entry_print(const struct hw_entry *e, char *buf, size_t cap)
 	return j.n;
 }
 
-size_t hw_entry_print_parents(const struct hw_entry *e, char *buf, size_t cap)
+size_t hw_entry_print_parents(const struct hw_expected_entry *e, char *buf, size_t cap)
 {
 	struct text t = {.buf = buf, .cap = cap};
 	put(&t, "");
@@ -196,7 +196,7 @@ static void put_label_value(struct text *t, const char *value)
 	put(t, "\"");
 }
 
-size_t hw_entry_print_labels(const struct hw_entry *e, char *buf, size_t cap)
+size_t hw_entry_print_labels(const struct hw_expected_entry *e, char *buf, size_t cap)
 {
 	struct text t = {.buf = buf, .cap = cap};
 	put(&t, "");

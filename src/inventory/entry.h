@@ -38,7 +38,7 @@ struct hw_label {
 };
 
 /* An empty text, a timeout of 0 and no parents mean: the inventory does not say. */
-struct hw_entry {
+struct hw_expected_entry {
 	int64_t timeout_ms;
 	int64_t since_ms; /* wall time at which the id became expected */
 	unsigned n_parents, n_labels;
@@ -64,7 +64,7 @@ struct hw_patch {
 	unsigned given;     /* bits 1 << enum hw_column: set, or cleared if the value in `to` is empty */
 	unsigned n_cleared; /* labels to clear */
 	char cleared[HW_PATCH_LABELS_MAX][HW_LABEL_NAME_MAX + 1];
-	struct hw_entry to;
+	struct hw_expected_entry to;
 };
 
 /* What is wrong, as "column 'COLUMN': MESSAGE". The column may be "": the row as a whole is wrong. */
@@ -73,18 +73,18 @@ struct hw_entry_error {
 };
 
 /* Makes the entry empty. Texts beyond their lengths are not cleared, so entries cannot be compared by memcmp(). */
-void hw_entry_init(struct hw_entry *e);
+void hw_entry_init(struct hw_expected_entry *e);
 
 /* Reads an entry from JSON, as hw_entry_print() writes it, or as it is in another version: unknown members are skipped.
  * Returns 0, or -EINVAL with `*error`. */
-int hw_entry_parse(struct hw_entry *e, const char *json, size_t len, struct hw_entry_error *error);
+int hw_entry_parse(struct hw_expected_entry *e, const char *json, size_t len, struct hw_entry_error *error);
 
 /* Writes the entry as compact JSON without its empty members, with a NUL. Returns its length. `cap` is at least
  * HW_ENTRY_JSON_MAX. */
-size_t hw_entry_print(const struct hw_entry *e, char *buf, size_t cap);
+size_t hw_entry_print(const struct hw_expected_entry *e, char *buf, size_t cap);
 
 /* The value of a label; NULL: the entry does not have it. */
-const char *hw_entry_label(const struct hw_entry *e, const char *name);
+const char *hw_entry_label(const struct hw_expected_entry *e, const char *name);
 
 /* A patch that changes nothing. */
 void hw_patch_init(struct hw_patch *p);
@@ -111,7 +111,7 @@ int hw_patch_parse(struct hw_patch *p, const char *json, size_t len, bool merge,
 
 /* Applies a patch. The source and since_ms stay. Returns 0, or -EINVAL with `*error` and an entry that must not be
  * used: it has too many labels. */
-int hw_entry_merge(struct hw_entry *e, const struct hw_patch *p, struct hw_entry_error *error);
+int hw_entry_merge(struct hw_expected_entry *e, const struct hw_patch *p, struct hw_entry_error *error);
 
 /* Checks an id, with the faults that spreadsheets bring into ids. `column`: the name to report. Returns 0, or -EINVAL
  * with `*error`. */
@@ -122,8 +122,8 @@ bool hw_label_name_valid(const char *name, size_t len);
 
 /* Writes the cell of the column "labels" or "parent" as hw_patch_set() reads it, with a NUL. Returns its length. `cap`
  * is at least HW_ENTRY_JSON_MAX. */
-size_t hw_entry_print_labels(const struct hw_entry *e, char *buf, size_t cap);
-size_t hw_entry_print_parents(const struct hw_entry *e, char *buf, size_t cap);
+size_t hw_entry_print_labels(const struct hw_expected_entry *e, char *buf, size_t cap);
+size_t hw_entry_print_parents(const struct hw_expected_entry *e, char *buf, size_t cap);
 
 /* Fills `*error`, for checks of the callers. Returns -EINVAL. */
 int hw_entry_wrong(struct hw_entry_error *error, const char *column, const char *format, ...)

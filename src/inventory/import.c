@@ -131,7 +131,7 @@ static int keep_row(struct hw_import *m, uint64_t line, const char *id, const st
 {
 	char json[HW_ENTRY_JSON_MAX];
 	struct hw_entry_error error;
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	size_t len = strlen(id);
 	hw_entry_init(&e);
 	if (hw_entry_merge(&e, p, &error) < 0) /* cannot happen: the patch has at most as many labels */
@@ -194,7 +194,7 @@ static int copy_groups(struct hw_import *m, const char *const *groups)
 static void set_tail(struct hw_import *m)
 {
 	char json[HW_ENTRY_JSON_MAX];
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	hw_entry_init(&e);
 	memcpy(e.source, m->source, sizeof(e.source));
 	e.since_ms = m->now_ms;
@@ -300,7 +300,7 @@ static void merge_row(struct hw_import *m, struct hw_import_row *r)
 	char json[HW_ENTRY_JSON_MAX];
 	struct hw_entry_error error;
 	struct hw_patch p;
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	const char *newline = memchr(r->json, '\n', r->json_len);
 	if (!newline) /* it was merged before */
 		return;

@@ -20,7 +20,7 @@ void hw_patch_init(struct hw_patch *p)
 	hw_entry_init(&p->to);
 }
 
-static int set_parents(struct hw_entry *e, const char *text, size_t len, struct hw_entry_error *error)
+static int set_parents(struct hw_expected_entry *e, const char *text, size_t len, struct hw_entry_error *error)
 {
 	const char *end = text + len;
 	e->n_parents = 0;
@@ -325,7 +325,7 @@ int hw_patch_parse(struct hw_patch *p, const char *json, size_t len, bool merge,
 	return id && !*id ? hw_entry_wrong(error, "id", "the id is missing") : 0;
 }
 
-static int read_source(struct hw_entry *e, const struct hw_json_member *m, struct hw_entry_error *error)
+static int read_source(struct hw_expected_entry *e, const struct hw_json_member *m, struct hw_entry_error *error)
 {
 	char buf[VALUE_MAX];
 	size_t len;
@@ -338,7 +338,7 @@ static int read_source(struct hw_entry *e, const struct hw_json_member *m, struc
 	return 0;
 }
 
-int hw_entry_parse(struct hw_entry *e, const char *json, size_t len, struct hw_entry_error *error)
+int hw_entry_parse(struct hw_expected_entry *e, const char *json, size_t len, struct hw_entry_error *error)
 {
 	struct hw_json_member m;
 	struct hw_patch p;
@@ -363,7 +363,7 @@ int hw_entry_parse(struct hw_entry *e, const char *json, size_t len, struct hw_e
 	return 0;
 }
 
-int hw_entry_merge(struct hw_entry *e, const struct hw_patch *p, struct hw_entry_error *error)
+int hw_entry_merge(struct hw_expected_entry *e, const struct hw_patch *p, struct hw_entry_error *error)
 {
 	if (p->given & 1U << HW_COLUMN_NAME)
 		memcpy(e->name, p->to.name, strlen(p->to.name) + 1);

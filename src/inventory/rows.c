@@ -163,7 +163,7 @@ static size_t put_cell(char *buf, size_t cap, const char *text, const char *afte
 	return n + hw_print(buf + n, cap - n, "\"%s", after);
 }
 
-size_t hw_rows_print_csv(const char *id, const struct hw_entry *e, char *buf, size_t cap)
+size_t hw_rows_print_csv(const char *id, const struct hw_expected_entry *e, char *buf, size_t cap)
 {
 	char cell[HW_ENTRY_JSON_MAX], timeout[32] = "";
 	size_t n = put_cell(buf, cap, id, ",");
@@ -179,7 +179,7 @@ size_t hw_rows_print_csv(const char *id, const struct hw_entry *e, char *buf, si
 	return n + put_cell(buf + n, cap - n, e->note, "\r\n");
 }
 
-size_t hw_rows_print_json(const char *id, const struct hw_entry *e, char *buf, size_t cap)
+size_t hw_rows_print_json(const char *id, const struct hw_expected_entry *e, char *buf, size_t cap)
 {
 	char json[HW_ENTRY_JSON_MAX];
 	size_t n = hw_entry_print(e, json, sizeof(json));

@@ -45,7 +45,7 @@ void hw_rows_end(struct hw_rows *r);
  * hw_rows_feed() reads them. Return the length. `cap` is at least HW_LINE_MAX. */
 #define HW_LINE_MAX (3 * HW_ENTRY_JSON_MAX)
 size_t hw_rows_print_header(char *buf, size_t cap);
-size_t hw_rows_print_csv(const char *id, const struct hw_entry *e, char *buf, size_t cap);
-size_t hw_rows_print_json(const char *id, const struct hw_entry *e, char *buf, size_t cap);
+size_t hw_rows_print_csv(const char *id, const struct hw_expected_entry *e, char *buf, size_t cap);
+size_t hw_rows_print_json(const char *id, const struct hw_expected_entry *e, char *buf, size_t cap);
 
 #endif

@@ -55,7 +55,7 @@ static int copy(char *to, size_t max, const char *column, const char *text, size
 	return 0;
 }
 
-int hw_entry_set_text(struct hw_entry *e, enum hw_column column, const char *text, size_t len,
+int hw_entry_set_text(struct hw_expected_entry *e, enum hw_column column, const char *text, size_t len,
                       struct hw_entry_error *error)
 {
 	if (column == HW_COLUMN_NAME)
@@ -65,7 +65,7 @@ int hw_entry_set_text(struct hw_entry *e, enum hw_column column, const char *tex
 	return copy(e->note, HW_ENTRY_NOTE_MAX, "note", text, len, true, error);
 }
 
-int hw_entry_set_timeout_ms(struct hw_entry *e, int64_t ms, struct hw_entry_error *error)
+int hw_entry_set_timeout_ms(struct hw_expected_entry *e, int64_t ms, struct hw_entry_error *error)
 {
 	if (ms < HW_ENTRY_TIMEOUT_MIN_MS || ms > HW_ENTRY_TIMEOUT_MAX_MS)
 		return hw_entry_wrong(error, "timeout", "out of range: give a duration of 100ms to 3650d");
@@ -73,7 +73,7 @@ int hw_entry_set_timeout_ms(struct hw_entry *e, int64_t ms, struct hw_entry_erro
 	return 0;
 }
 
-int hw_entry_set_timeout(struct hw_entry *e, const char *text, size_t len, struct hw_entry_error *error)
+int hw_entry_set_timeout(struct hw_expected_entry *e, const char *text, size_t len, struct hw_entry_error *error)
 {
 	char digits[32], shown[HW_SHOWN_MAX];
 	int64_t ms = 0;
@@ -93,7 +93,7 @@ int hw_entry_set_timeout(struct hw_entry *e, const char *text, size_t len, struc
 	return hw_entry_set_timeout_ms(e, rc ? INT64_MAX : ms, error);
 }
 
-int hw_entry_add_parent(struct hw_entry *e, const char *text, size_t len, struct hw_entry_error *error)
+int hw_entry_add_parent(struct hw_expected_entry *e, const char *text, size_t len, struct hw_entry_error *error)
 {
 	hw_inventory_trim(&text, &len);
 	if (hw_entry_check_id("parent", text, len, error) < 0)
@@ -110,7 +110,8 @@ int hw_entry_add_parent(struct hw_entry *e, const char *text, size_t len, struct
 	return 0;
 }
 
-int hw_entry_set_label(struct hw_entry *e, const char *name, const char *text, size_t len, struct hw_entry_error *error)
+int hw_entry_set_label(struct hw_expected_entry *e, const char *name, const char *text, size_t len,
+                       struct hw_entry_error *error)
 {
 	char value[HW_LABEL_VALUE_MAX + 1];
 	unsigned at = 0;

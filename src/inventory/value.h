@@ -14,13 +14,13 @@ const char *hw_inventory_show(const char *text, size_t len, char shown[HW_SHOWN_
  * Set a field of the entry. White space around the text is removed; nothing left: the field becomes empty. `column` is
  * the name to report. Return 0, or -EINVAL with `*error`.
  */
-int hw_entry_set_text(struct hw_entry *e, enum hw_column column, const char *text, size_t len,
+int hw_entry_set_text(struct hw_expected_entry *e, enum hw_column column, const char *text, size_t len,
                       struct hw_entry_error *error);
-int hw_entry_set_timeout(struct hw_entry *e, const char *text, size_t len, struct hw_entry_error *error);
-int hw_entry_set_timeout_ms(struct hw_entry *e, int64_t ms, struct hw_entry_error *error);
-int hw_entry_add_parent(struct hw_entry *e, const char *text, size_t len, struct hw_entry_error *error);
+int hw_entry_set_timeout(struct hw_expected_entry *e, const char *text, size_t len, struct hw_entry_error *error);
+int hw_entry_set_timeout_ms(struct hw_expected_entry *e, int64_t ms, struct hw_entry_error *error);
+int hw_entry_add_parent(struct hw_expected_entry *e, const char *text, size_t len, struct hw_entry_error *error);
 /* Sets or replaces a label whose name is valid; an empty value removes it. */
-int hw_entry_set_label(struct hw_entry *e, const char *name, const char *text, size_t len,
+int hw_entry_set_label(struct hw_expected_entry *e, const char *name, const char *text, size_t len,
                        struct hw_entry_error *error);
 
 /* The text without the white space around it. */

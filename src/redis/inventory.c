@@ -165,7 +165,7 @@ static int is_ready(const struct hw_redis *r)
 /* The text that an entry with this source has before the value of its since_ms, which follows. */
 static void put_source(struct hw_eval *e, const char *source)
 {
-	struct hw_entry entry;
+	struct hw_expected_entry entry;
 	char json[HW_ENTRY_JSON_MAX];
 	size_t len = 0;
 	hw_entry_init(&entry);

@@ -90,7 +90,7 @@ static void labels_of(const struct hw_redis *r, const struct hw_device *d, struc
 	const struct hw_expected *expected = hw_monitor_expected(r->m);
 	struct hw_id id = hw_device_id(d);
 	uint32_t i = hw_expected_find(expected, id.text, id.len);
-	struct hw_entry entry, only;
+	struct hw_expected_entry entry, only;
 	struct hw_entry_error error;
 	l->len = 0;
 	if (i == HW_NIL || !hw_expected_at(expected, i).has_labels)

@@ -47,7 +47,7 @@ static struct rows read_all(enum hw_rows_format format, const char *text, size_t
 }
 
 /* The row is written in both formats; each must give the id and the entry again, and no error. */
-static void write_again(const char *id, const struct hw_entry *e)
+static void write_again(const char *id, const struct hw_expected_entry *e)
 {
 	static char line[HW_LINE_MAX + 64];
 	size_t n = hw_rows_print_header(line, sizeof(line));
@@ -63,7 +63,7 @@ static void on_row(void *arg, uint64_t line, const char *id, const struct hw_pat
 	static char json[HW_ENTRY_JSON_MAX];
 	struct hw_entry_error error;
 	struct rows *r = arg;
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	MUST(hw_id_valid(id, strlen(id)) && line > r->last && line <= r->lines);
 	r->last = line;
 	hw_entry_init(&e);

@@ -189,7 +189,7 @@ static const char full[] =
 static void print_patch(const struct hw_patch *p, char *json)
 {
 	struct hw_entry_error error;
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	ck_assert_int_eq(hw_entry_parse(&e, stored, strlen(stored), &error), 0);
 	ck_assert_int_eq(hw_entry_merge(&e, p, &error), 0);
 	hw_entry_print(&e, json, HW_ENTRY_JSON_MAX);
@@ -277,7 +277,7 @@ START_TEST(an_export_is_an_import_that_changes_nothing)
 		put(format == HW_ROWS_CSV ? line : "");
 		for (size_t row = 0; row < table.n_rows; row++) {
 			struct hw_entry_error error;
-			struct hw_entry e;
+			struct hw_expected_entry e;
 			expect_row(&table, row, empty);
 			ck_assert_int_eq(hw_entry_parse(&e, empty, strlen(empty), &error), 0);
 			table.lines[row] = lines_so_far();

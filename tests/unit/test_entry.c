@@ -14,7 +14,7 @@ static struct hw_entry_error error;
 static const char *printed(const char *json)
 {
 	static char buf[HW_ENTRY_JSON_MAX];
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	ck_assert_msg(hw_entry_parse(&e, json, strlen(json), &error) == 0, "%s: %s", json, error.message);
 	ck_assert_uint_eq(hw_entry_print(&e, buf, sizeof(buf)), strlen(buf));
 	return buf;
@@ -24,7 +24,7 @@ static const char *printed(const char *json)
 static const char *patched(const char *stored, const char *patch, bool merge)
 {
 	static char buf[HW_ENTRY_JSON_MAX];
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	struct hw_patch p;
 	ck_assert_int_eq(hw_entry_parse(&e, stored, strlen(stored), &error), 0);
 	if (hw_patch_parse(&p, patch, strlen(patch), merge, NULL, &error) == 0 && hw_entry_merge(&e, &p, &error) == 0)
@@ -38,7 +38,7 @@ static const char *patched(const char *stored, const char *patch, bool merge)
 static const char *cell(enum hw_column column, const char *label, const char *text)
 {
 	static char buf[HW_ENTRY_JSON_MAX];
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	struct hw_patch p;
 	hw_entry_init(&e);
 	hw_patch_init(&p);
@@ -253,7 +253,7 @@ static size_t any_text(char *buf, size_t max)
 START_TEST(an_entry_survives_each_format)
 {
 	for (int round = 0; round < 3000; round++) {
-		struct hw_entry e, again;
+		struct hw_expected_entry e, again;
 		struct hw_patch p;
 		char a[HW_ENTRY_JSON_MAX], b[HW_ENTRY_JSON_MAX], cells[HW_ENTRY_JSON_MAX], text[2000];
 		hw_entry_init(&e);

@@ -21,7 +21,7 @@ static void on_row(void *arg, uint64_t line, const char *id, const struct hw_pat
 	static const char stored[] = "{\"name\":\"N\",\"labels\":{\"l\":\"1\"},\"timeout_ms\":1000}";
 	char json[HW_ENTRY_JSON_MAX], text[HW_ENTRY_JSON_MAX + 300];
 	struct hw_entry_error error;
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	(void)arg;
 	ck_assert_int_eq(hw_entry_parse(&e, stored, strlen(stored), &error), 0);
 	ck_assert_int_eq(hw_entry_merge(&e, p, &error), 0);
@@ -215,7 +215,7 @@ START_TEST(what_is_written_is_read)
 		"\"l\":\"x;y\"},\"timeout_ms\":300000,\"note\":\"one\\ntwo\"}";
 	char text[2 * HW_LINE_MAX], lines[400];
 	struct hw_entry_error error;
-	struct hw_entry e;
+	struct hw_expected_entry e;
 	ck_assert_int_eq(hw_entry_parse(&e, stored, strlen(stored), &error), 0);
 	size_t n = hw_rows_print_header(text, sizeof(text));
 	hw_rows_print_csv("i;d", &e, text + n, HW_LINE_MAX);

@@ -169,7 +169,7 @@ void hw_inventory_retry_restarts(struct hw_app *a)
 void hw_inventory_restart(struct hw_app *a, struct hw_id id, int64_t since_ms)
 {
 	struct hw_expected *e = hw_monitor_expected(a->monitor);
-	struct hw_entry entry;
+	struct hw_expected_entry entry;
 	char json[HW_ENTRY_JSON_MAX];
 	uint32_t i = hw_expected_find(e, id.text, id.len);
 	if (i == HW_NIL || !hw_app_inventory_entry(a, i, &entry))

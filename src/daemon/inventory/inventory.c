@@ -29,7 +29,7 @@ static struct hw_expected *table(const struct hw_app *a)
 }
 
 /* Whether a stored entry can be used. */
-static bool parse(struct hw_app *a, struct hw_id id, struct hw_id json, struct hw_entry *entry)
+static bool parse(struct hw_app *a, struct hw_id id, struct hw_id json, struct hw_expected_entry *entry)
 {
 	struct hw_entry_error error;
 	hw_entry_init(entry);
@@ -41,13 +41,13 @@ static bool parse(struct hw_app *a, struct hw_id id, struct hw_id json, struct h
 	return false;
 }
 
-static uint16_t group_of(const struct hw_app *a, const struct hw_entry *entry)
+static uint16_t group_of(const struct hw_app *a, const struct hw_expected_entry *entry)
 {
 	int k = *entry->group ? hw_groups_find(hw_monitor_groups(a->monitor), entry->group) : -1;
 	return k < 0 ? HW_EXPECTED_NO_GROUP : (uint16_t)k;
 }
 
-static struct hw_expected_view view_of(struct hw_app *a, struct hw_id id, struct hw_entry *entry, char *json)
+static struct hw_expected_view view_of(struct hw_app *a, struct hw_id id, struct hw_expected_entry *entry, char *json)
 {
 	struct hw_expected_view v = {.id = id,
 	                             .since_ms = entry->since_ms,
@@ -80,7 +80,7 @@ static bool is_equal(struct hw_id a, struct hw_id b)
 	return a.len == b.len && memcmp(a.text, b.text, a.len) == 0;
 }
 
-static void put(struct hw_app *a, struct hw_id id, struct hw_entry *entry)
+static void put(struct hw_app *a, struct hw_id id, struct hw_expected_entry *entry)
 {
 	char json[HW_ENTRY_JSON_MAX];
 	struct hw_expected_view v = view_of(a, id, entry, json);
@@ -104,7 +104,7 @@ static void put(struct hw_app *a, struct hw_id id, struct hw_entry *entry)
 
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since)
 {
-	struct hw_entry entry;
+	struct hw_expected_entry entry;
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
 	if (json.text && parse(a, id, json, &entry)) {
 		if (!replaces_since && i != HW_NIL)
@@ -132,7 +132,7 @@ void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_m
 	}
 }
 
-bool hw_app_inventory_entry(const struct hw_app *a, uint32_t i, struct hw_entry *out)
+bool hw_app_inventory_entry(const struct hw_app *a, uint32_t i, struct hw_expected_entry *out)
 {
 	struct hw_entry_error error;
 	if (!hw_expected_is_used(table(a), i))
@@ -147,7 +147,7 @@ bool hw_app_inventory_entry(const struct hw_app *a, uint32_t i, struct hw_entry 
 	return true;
 }
 
-bool hw_app_inventory_find(const struct hw_app *a, const char *id, size_t id_len, struct hw_entry *out)
+bool hw_app_inventory_find(const struct hw_app *a, const char *id, size_t id_len, struct hw_expected_entry *out)
 {
 	uint32_t i = hw_expected_find(table(a), id, id_len);
 	return i != HW_NIL && hw_app_inventory_entry(a, i, out);
@@ -155,7 +155,7 @@ bool hw_app_inventory_find(const struct hw_app *a, const char *id, size_t id_len
 
 size_t hw_inventory_json(const struct hw_app *a, uint32_t i, char json[HW_ENTRY_JSON_MAX])
 {
-	struct hw_entry entry;
+	struct hw_expected_entry entry;
 	return hw_app_inventory_entry(a, i, &entry) ? hw_entry_print(&entry, json, HW_ENTRY_JSON_MAX) : 0;
 }
 
@@ -217,7 +217,7 @@ static void sweep_missing(struct hw_app *a)
 static void sweep_groups(struct hw_app *a)
 {
 	struct hw_app_inventory *v = a->inventory;
-	struct hw_entry entry;
+	struct hw_expected_entry entry;
 	for (unsigned n = 0; n < STEP && v->group_at < hw_expected_bound(table(a)); n++, v->group_at++) {
 		if (!hw_app_inventory_entry(a, v->group_at, &entry))
 			continue;

@@ -37,7 +37,7 @@ int hw_app_inventory_apply(struct hw_app *a, const char *source, const struct hw
 
 /* The entry of an expected id. hw_app_inventory_entry(): of index `i` of hw_monitor_expected(). Return false if there
  * is none. */
-bool hw_app_inventory_find(const struct hw_app *a, const char *id, size_t id_len, struct hw_entry *out);
-bool hw_app_inventory_entry(const struct hw_app *a, uint32_t i, struct hw_entry *out);
+bool hw_app_inventory_find(const struct hw_app *a, const char *id, size_t id_len, struct hw_expected_entry *out);
+bool hw_app_inventory_entry(const struct hw_app *a, uint32_t i, struct hw_expected_entry *out);
 
 #endif
