@@ -63,7 +63,7 @@ static const struct hw_command_family
                          "       heartwheelctl [-s SOCKET] devices remove ID...\n"
                          "       heartwheelctl [-s SOCKET] devices unseen [--group G] [--json]\n"
                          "\n"
-                         "Says which devices are expected, with their names, labels, parents and timeouts.\n"
+                         "The inventory: devices that are expected, with their names, labels, timeouts and notes.\n"
                          "A file is CSV as spreadsheets write it (UTF-8, with , or ;) or has a JSON object a line.\n"
                          "Its columns: id name group parent labels label.NAME timeout note. A column that is\n"
                          "missing leaves the value, an empty cell clears it. '-' is standard input.\n"

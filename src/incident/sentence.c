@@ -219,7 +219,7 @@ const char *hw_incident_sentence(const struct hw_incident_view *v, uint64_t onli
 		add_devices(&t, v->state == HW_INCIDENT_OPEN ? v->down : v->most);
 		add_group(&t, v);
 		add(&t, v->state == HW_INCIDENT_OPEN ? " never sent a heartbeat:" : " had never sent a heartbeat:");
-		add(&t, " expected");
+		add(&t, " unseen");
 		add_span(&t, v, clock);
 		break;
 	default:

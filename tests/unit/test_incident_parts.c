@@ -214,7 +214,7 @@ START_TEST(sentences)
 	                 "no message of group valves was received since 14:39:16: its devices are not judged");
 	v = (struct hw_incident_view){
 		.kind = HW_INCIDENT_UNSEEN_KIND, .group = "valves", .since_ms = 52756000, .down = 2};
-	ck_assert_str_eq(sentence(&v, 0), "2 devices of group valves never sent a heartbeat: expected since 14:39:16");
+	ck_assert_str_eq(sentence(&v, 0), "2 devices of group valves never sent a heartbeat: unseen since 14:39:16");
 	v = (struct hw_incident_view){.kind = HW_INCIDENT_TASK, .cause = "task reboot of p has expired"};
 	ck_assert_str_eq(sentence(&v, 0), "task reboot of p has expired");
 	char small[8];
