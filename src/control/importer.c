@@ -562,7 +562,7 @@ static bool admit(struct hw_importer *i, struct evhttp_request *req, const struc
 		hw_reply_error(req, 409, why);
 		return false;
 	}
-	if (i->stage == WAITS) /* part 1 again: the client begins anew */
+	if (i->stage == WAITS) /* part 1 again: the client repeats the import */
 		clear(i);
 	if (begin(i, q) == 0)
 		return true;

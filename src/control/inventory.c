@@ -219,7 +219,7 @@ static const char *read_page_query(struct page *g, const char *query)
 	return rc == -EINVAL ? "the query is malformed" : rc < 0 ? "a part of the query is too long" : NULL;
 }
 
-/* Appends the entry if the page wants it. Returns 1, 0 or -ENOMEM. */
+/* Appends the entry if it belongs to the page. Returns 1, 0 or -ENOMEM. */
 static int write_entry(const struct page *g, const struct hw_expected_view *v, struct evbuffer *body)
 {
 	char line[HW_LINE_MAX], id[HW_ID_MAX + 1];

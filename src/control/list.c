@@ -30,7 +30,7 @@
 
 #define SCANS_AT_ONCE 2000  /* records that a request scans before it is queued */
 #define SCANS_A_TURN  20000 /* records that all queued requests scan per turn of the loop */
-#define ENTRY_COST    5     /* records that one counts for whose entry in the inventory is read too */
+#define ENTRY_COST    5     /* as many records count for a record with an entry in the inventory */
 #define CURSORS       256
 
 static const char no_memory[] = "out of memory";
@@ -284,7 +284,7 @@ static bool has_parent(const struct filter *f, const struct hw_monitor *m, const
 	return false;
 }
 
-/* Whether the id, or what the inventory says about it, is as the filter wants it. */
+/* Whether the id, or its entry in the inventory, matches the filter. */
 static bool matches_id(const struct filter *f, const struct hw_control *c, struct hw_id id)
 {
 	if (id.len < f->prefix_len || memcmp(id.text, f->prefix, f->prefix_len) != 0)

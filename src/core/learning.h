@@ -5,11 +5,12 @@
  * The gaps stand in an array beside the records. The array exists only while a group learns.
  *
  * A gap counts only if this node has received the heartbeats at both ends, and could receive heartbeats in between. So
- * HW_FLAG_TIMED marks a device whose last heartbeat may begin a gap. The gap is not learned if the monitor or the group
- * was blind in it: then the last heartbeat is not after the point at which the seeing clock stood still last. Nor is it
- * if the clock was put back, so that it does not agree with the other clock on the gap. Nor is it learned if the
- * device had announced it, with a goodbye or a timeout of its own, if the device was offline because of its parents, or
- * if a probe may have ended it.
+ * HW_FLAG_TIMED marks a device whose last heartbeat may begin a gap. A gap is not learned in these cases:
+ * - The monitor or the group was blind in the gap: the seeing clock stood still after the last heartbeat.
+ * - The clock was put back: the two clocks do not agree on the length of the gap.
+ * - The device had announced the gap, with a goodbye or a timeout of its own.
+ * - The device was offline because of its parents.
+ * - A probe may have ended the gap.
  *
  * Cost: a heartbeat of a group that does not learn costs one comparison. Private to the core.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of the groups in the file. The first group that matches takes a topic, so a group whose filters would take
- * topics of another one stands after it. What a group would take although it is of no device gets a line `ignore`.
+ * The order of the groups in the file. A topic belongs to the first group that matches it. So if the filters of group A
+ * match topics of group B, A comes after B. A topic that a group matches, but that is of no device, gets a line
+ * `ignore`.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices of the presets' conventions. A preset's filters alone prove nothing if they begin with {id}: a/status/17 is
- * as well a topic of another convention. So such a preset counts only for ids that also have a topic that nobody else
- * uses. What a preset's filters would take beyond these is found by discover_order.c.
+ * Devices of the presets' conventions. If the filters of a preset begin with {id}, they alone prove nothing:
+ * a/status/17 may be a topic of another convention. So such a preset counts only for ids that also have a topic which
+ * no other convention uses. discover_order.c finds the other topics that match the preset's filters.
  */
 #include <errno.h>
 #include <stdlib.h>

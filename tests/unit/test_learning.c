@@ -261,7 +261,7 @@ static void barriers_are_lost(void)
 	world_pass(w, 20 * S);
 	w->swallow = false;
 	hw_monitor_link(w->m, w->now, 0, false);
-	hw_monitor_link(w->m, w->now, 0, true); /* as HW_OUT_RECONNECT wants */
+	hw_monitor_link(w->m, w->now, 0, true); /* as HW_OUT_RECONNECT requires */
 	world_pass(w, 3 * S);
 	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
 }

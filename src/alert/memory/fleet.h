@@ -4,9 +4,9 @@
  * heartwheeld's socket, and writes the keys device:events, device:parent_heard, device:offline and device:state:ID.
  * Requests the state of the monitor and its groups, and writes device:monitor:NODE and device:groups.
  *
- * After a lost connection, heartwheeld is asked for the transitions after the last one. If it does not have them, as
- * after its restart, the offline devices are listed again, and device:events begins anew. The reader of that stream
- * notices this gap.
+ * After a lost connection, it requests the transitions after the last one. If heartwheeld does not have them, as after
+ * a restart of heartwheeld, the offline devices are listed again, and device:events begins with a new entry. The reader
+ * of that stream notices this gap.
  */
 #ifndef HW_ALERT_FLEET_H
 #define HW_ALERT_FLEET_H

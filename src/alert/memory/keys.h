@@ -24,7 +24,7 @@ struct hw_keys *hw_keys_new(void);
 void hw_keys_free(struct hw_keys *k);
 bool hw_keys_failed(const struct hw_keys *k);
 
-/* Carries out a command. `words`: `n` texts. Appends the answer to `out`; NULL: nobody needs it. */
+/* Carries out a command. `words`: `n` texts. Appends the answer to `out`; `out` NULL: the answer is not needed. */
 void hw_keys_run(struct hw_keys *k, size_t n, const char *const *words, FILE *out);
 /* The same for words with a NULL at the end. */
 void hw_keys_do(struct hw_keys *k, const char *const *words);

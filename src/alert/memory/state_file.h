@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state file: all keys, as JSON. Each write replaces the whole file by a new one that is on the disk before it gets
+ * The state file: all keys, as JSON. Each write makes a new file. When the new file is on the disk, it is renamed to
  * the name. So after a crash, the file has either all of the old state or all of the new one. A lock on FILE.lock lets
  * only one process use the file.
  */
