@@ -146,3 +146,20 @@ def test_another_monitor_of_that_name_is_told_of(env):
     env.publisher.publish(topic, mark[::-1] + b" " + number, 1)
     wait_until(lambda: "another monitor uses node_id '%s'" % env.node in d.log(), 10, "the log to say so")
     env.wait_store("x", "offline")
+
+
+def test_a_node_id_that_json_escapes(env):
+    """The longest node_id, of quotes and backslashes: all that the monitor publishes is valid JSON that has it."""
+    node = '"\\' * 32
+    observer = env.observer(env.root + "/#", "heartwheel/#", protocol=paho.MQTTv5)
+    d = env.configure(monitor={"node_id": node}, group={"status": "st/" + env.root + "/{id}", "canary": "yes"}, timeout="2s")
+    d.node = node
+    d.start()
+    env.beat("a")
+    status = "st/%s/a" % env.root
+    written = wait_until(lambda: env.retained(status).get(status), what="the status")
+    assert written.json()["by"] == node
+    presence = "heartwheel/%s/status" % node
+    assert env.retained(presence)[presence].json()["by"] == node
+    canaries = wait_until(lambda: [m for m in observer.messages if b"canary" in m.payload], what="a canary")
+    assert {m.json()["by"] for m in canaries} == {node}

@@ -94,6 +94,13 @@ def offset(tasks, client):
     return tasks.env.redis.hget("s:t:" + client, tasks.env.key("events"))
 
 
+def test_the_record_of_a_session_is_json_whatever_the_node_id(env):
+    t = Tasks(env, node='a"\\b').start()
+    follower = Sender(t, env.root + "-me")
+    follower.wait(follower.ask("follow", {}), "complete")
+    assert json.loads(env.redis.get("s:ol:" + follower.name))["serverId"] == t.node
+
+
 def test_a_follower_gets_each_transition_until_it_acknowledges(tasks, env):
     me, a, b, c = (env.root + "-" + x for x in ("me", "a1", "a2", "b1"))
     follower = Sender(tasks, me)
