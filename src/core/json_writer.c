@@ -6,7 +6,6 @@
 #include "heartwheel/json_writer.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -88,8 +88,7 @@ bool hw_app_cluster_presence_due(const struct hw_app *a, struct hw_now now);
 bool hw_app_cluster_publish_known(struct hw_app *a, uint64_t seq, uint64_t *publish_id);
 /* The presence with this publish id was queued. */
 void hw_app_cluster_published(struct hw_app *a, uint64_t seq, uint64_t publish_id);
-/* Writes this node's members of a presence, with a NUL: ,"cluster":… Returns the length; 0 if mode = off; -1 if `buf`
- * is too small. */
+/* Writes this node's members of a presence. Writes nothing if mode = off. */
 void hw_app_cluster_presence(const struct hw_app *a, bool online, struct hw_json *j);
 #define HW_CLUSTER_PRESENCE_MAX (HW_PARTITIONS * 25 + 512)
 /* Whether this device's statuses may be published now. Always true if mode = off. */

@@ -32,8 +32,7 @@ static void report(struct hw_app *a, size_t g, uint32_t n)
 		hw_log(a->log, HW_LOG_WARNING,
 		       "group '%s': unjudged: %u device%s; they, or their children, were last heard by filters that "
 		       "this node does not have; the devices keep their state until this node receives a heartbeat, or "
-		       "a node with those "
-		       "filters owns them; give all nodes the same groups, or forget the devices",
+		       "a node with those filters owns them; give all nodes the same groups, or forget the devices",
 		       group->name, n, n == 1 ? "" : "s");
 }
 
