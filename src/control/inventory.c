@@ -176,6 +176,7 @@ void hw_serve_inventory_put(void *arg, struct evhttp_request *req, const char *r
 
 struct page {
 	char group[HW_ENTRY_GROUP_MAX + 1], source[HW_ENTRY_SOURCE_MAX + 1];
+	int group_index; /* -1: none, or monitor.conf has no such group */
 	uint32_t at;
 	bool first;
 	unsigned limit;
@@ -226,6 +227,8 @@ static int write_entry(const struct page *g, const struct hw_expected_view *v, s
 	struct hw_expected_entry e;
 	if (*g->source && strcmp(g->source, v->source) != 0)
 		return 0;
+	if (g->group_index >= 0 && v->group != g->group_index) /* without parsing the entry */
+		return 0;
 	read_entry(v, &e);
 	if (*g->group && strcmp(g->group, e.group) != 0)
 		return 0;
@@ -269,6 +272,7 @@ void hw_serve_inventory(void *arg, struct evhttp_request *req, const char *rest)
 		hw_reply_error(req, HTTP_BADREQUEST, why);
 		return;
 	}
+	g.group_index = *g.group ? hw_groups_find(hw_monitor_groups(c->monitor), g.group) : -1;
 	const struct hw_expected *e = hw_inventory_ready(c, req);
 	struct evbuffer *body = e ? evbuffer_new() : NULL;
 	if (!e)
