@@ -199,7 +199,8 @@ struct hw_device *hw_find_device(struct hw_control *c, struct evhttp_request *re
 	*index = hw_registry_find(r, id, (size_t)len);
 	struct hw_device *d = *index == HW_NIL ? NULL : hw_registry_at(r, *index);
 	if (!d || !hw_device_visible(d)) {
-		hw_reply_error(req, HTTP_NOTFOUND, "no such device");
+		bool expected = hw_expected_find(hw_monitor_expected(c->monitor), id, (size_t)len) != HW_NIL;
+		hw_reply_error(req, HTTP_NOTFOUND, expected ? "expected, and not heard yet" : "no such device");
 		return NULL;
 	}
 	return d;

@@ -376,6 +376,14 @@ def test_names_and_labels_are_shown_and_found(env, each):
     assert "pump-2" in d.ctl("list", "--search", "wing").stdout
 
 
+def test_an_expected_device_before_it_is_unseen(each):
+    d = each
+    put(d, "id\nsoon\n")
+    for r in (d.ctl("show", "soon"), d.ctl("forget", "soon")):
+        assert r.returncode == 1 and "soon: expected, and not heard yet" in r.stderr, r
+    assert "no such device" in d.ctl("show", "other").stderr
+
+
 def test_names_of_unseen_devices(env):
     d = daemon(env, first_within="1s")
     put(d, "id,name,group,label.site,timeout\npump-1,Pump 1,pumps,north,1s\npump-2,Pump 2,pumps,south,1s\n")
