@@ -53,6 +53,20 @@ static struct hw_timeout timeout(const char *id)
 	return hw_monitor_timeout(w->m, world_device(w, id));
 }
 
+/* What the store has of an online device with an id of one character. */
+static struct hw_stored stored(const char *id, const char *gaps)
+{
+	return (struct hw_stored){.id = id,
+	                          .id_len = 1,
+	                          .state = HW_STATE_ONLINE,
+	                          .reason = HW_REASON_HEARTBEAT,
+	                          .group = "default",
+	                          .gaps = gaps,
+	                          .seq = 5,
+	                          .since_ms = w->now.wall_ms - 100000,
+	                          .last_seen_ms = w->now.wall_ms - 1000};
+}
+
 static size_t deaths(void)
 {
 	return world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE);
@@ -62,6 +76,18 @@ static void reload(void)
 {
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &group, 1), 0);
 	world_pass(w, S);
+}
+
+/* A group whose devices are probed once. */
+static void begin_probed(int64_t timeout_ms, int64_t probe_after_ms)
+{
+	begin(HW_LEARN_YES, timeout_ms);
+	group.probe = "ping";
+	group.probe_after_ms = probe_after_ms;
+	group.probes = 1;
+	conf.probe_answers = "nodes/w/ack";
+	reload();
+	world_beat(w, "a", "");
 }
 
 START_TEST(a_learned_timeout_is_in_force)
@@ -171,6 +197,19 @@ START_TEST(a_group_that_does_not_learn)
 	beats("a", 10 * S, 20);
 	ck_assert(!hw_monitor_learned(w->m, world_device(w, "a"), &l));
 	ck_assert_int_eq(timeout("a").from, HW_TIMEOUT_GROUP);
+	/* The store has what was learned before the group's `learn` was changed. */
+	char text[HW_GAPS_TEXT];
+	teardown();
+	setup();
+	world_beat(w, "a", "");
+	beats("a", 10 * S, 20);
+	ck_assert(hw_monitor_gaps(w->m, world_device(w, "a"), text));
+	teardown();
+	begin(HW_LEARN_NO, 600000);
+	struct hw_stored s = stored("a", text);
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+	ck_assert(!hw_monitor_learned(w->m, world_device(w, "a"), &l));
+	ck_assert_int_eq(timeout("a").from, HW_TIMEOUT_GROUP);
 }
 END_TEST
 
@@ -277,7 +316,17 @@ static void own_timeout(void)
 	world_pass(w, S);
 }
 
-static void (*const never[])(void) = {link_down, stall, loss, suspended, barriers_are_lost, goodbye, own_timeout};
+/* A heartbeat comes before the barriers of the goodbye are back. */
+static void goodbye_with_heartbeat(void)
+{
+	world_beat(w, "a", "{\"online\":false}");
+	world_until(w, w->now.mono.ns + MS);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_beat(w, "a", "");
+}
+
+static void (*const never[])(void) = {link_down,         stall,   loss,        suspended,
+                                      barriers_are_lost, goodbye, own_timeout, goodbye_with_heartbeat};
 #define N_NEVER ((int)(sizeof(never) / sizeof(*never)))
 
 START_TEST(a_gap_is_not_learned)
@@ -289,7 +338,9 @@ START_TEST(a_gap_is_not_learned)
 	if (never[_i] == own_timeout)
 		seen++; /* the gap before the message was not announced */
 	never[_i]();
-	beats("a", 5 * S, 1);
+	ck_assert_uint_eq(learned("a").gaps_seen, seen);
+	if (never[_i] != goodbye_with_heartbeat)
+		beats("a", 5 * S, 1);
 	ck_assert_uint_eq(learned("a").gaps_seen, seen);
 	if (never[_i] == own_timeout)
 		world_beat(w, "a", "{\"timeout\":0}");
@@ -299,15 +350,27 @@ START_TEST(a_gap_is_not_learned)
 }
 END_TEST
 
-/* A short blindness in a long outage. */
+/* A short blindness in a long outage: of the monitor (0), or of the group, whose upstream is away (1). */
 START_TEST(an_outage_with_blindness_is_not_learned)
 {
+	static const char *const whiles[] = {"$SYS/bridge on"};
+	group.whiles = whiles;
+	group.n_whiles = (size_t)_i;
+	reload();
+	world_say(w, "$SYS/bridge", "on", false);
+	world_pass(w, S);
 	world_beat(w, "a", "");
 	beats("a", 10 * S, 20);
 	unsigned seen = learned("a").gaps_seen;
 	world_pass(w, 1000 * S);
 	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
-	stall();
+	if (_i) {
+		world_say(w, "$SYS/bridge", "off", false);
+		world_pass(w, S);
+		world_say(w, "$SYS/bridge", "on", false);
+	} else {
+		stall();
+	}
 	beats("a", 1000 * S, 1);
 	ck_assert_uint_eq(learned("a").gaps_seen, seen);
 	ck_assert_uint_eq(learned("a").mistakes, 0);
@@ -340,13 +403,7 @@ END_TEST
 START_TEST(an_answer_to_a_probe_ends_no_gap)
 {
 	teardown();
-	begin(HW_LEARN_YES, 30000);
-	group.probe = "ping";
-	group.probe_after_ms = 20000;
-	group.probes = 1;
-	conf.probe_answers = "nodes/w/ack";
-	reload();
-	world_beat(w, "a", "");
+	begin_probed(30000, 20000);
 	beats("a", 10 * S, 5);
 	ck_assert_uint_eq(learned("a").gaps_seen, 5);
 	world_pass(w, 29 * S);
@@ -368,13 +425,7 @@ END_TEST
 START_TEST(probes_follow_the_learned_timeout)
 {
 	teardown();
-	begin(HW_LEARN_YES, 50000);
-	group.probe = "ping";
-	group.probe_after_ms = 25000;
-	group.probes = 1;
-	conf.probe_answers = "nodes/w/ack";
-	reload();
-	world_beat(w, "a", "");
+	begin_probed(50000, 25000);
 	beats("a", 10 * S, 20);
 	ck_assert_uint_eq(world_count(w, HW_OUT_PROBE, 0), 0);
 	world_pass(w, timeout("a").ms * MS - 50 * MS);
@@ -455,6 +506,28 @@ START_TEST(a_reload_renames_the_group)
 }
 END_TEST
 
+/* A device that goes to another group, which other filters bring, begins again. */
+START_TEST(another_group_begins_again)
+{
+	static const char *const filters[] = {"pumps/{id}/up"};
+	struct hw_group_spec two[2] = {group, group};
+	two[1].name = "pumps";
+	two[1].heartbeat = filters;
+	two[1].n_heartbeat = 1;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, two, 2), 0);
+	world_pass(w, S);
+	world_say(w, "pumps/a/up", "", false);
+	for (int k = 0; k < 20; k++) {
+		world_pass(w, 10 * S);
+		world_say(w, "pumps/a/up", "", false);
+	}
+	ck_assert_int_eq(timeout("a").from, HW_TIMEOUT_LEARNED);
+	beats("a", 10 * S, 1);
+	ck_assert_uint_eq(learned("a").gaps_seen, 0);
+	ck_assert_int_eq(timeout("a").from, HW_TIMEOUT_GROUP);
+}
+END_TEST
+
 /* Other rules have windows of another length. */
 START_TEST(a_reload_changes_the_rules)
 {
@@ -488,19 +561,11 @@ START_TEST(the_store_keeps_the_gaps)
 	conf.loading = true;
 	w = world_new(&conf, &group, 1);
 	world_connect(w);
-	struct hw_stored s = {.id_len = 1,
-	                      .state = HW_STATE_ONLINE,
-	                      .reason = HW_REASON_HEARTBEAT,
-	                      .group = "default",
-	                      .seq = 5,
-	                      .since_ms = w->now.wall_ms - 100000,
-	                      .last_seen_ms = w->now.wall_ms - 1000};
 	memcpy(wrong, text, sizeof(wrong));
 	wrong[0] = wrong[0] == 'B' ? 'C' : 'B'; /* another version */
 	const char *const texts[] = {text, wrong, "", "AQ==", NULL};
 	for (int k = 0; k < 5; k++) {
-		s.id = &"abcde"[k];
-		s.gaps = texts[k];
+		struct hw_stored s = stored(&"abcde"[k], texts[k]);
 		ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
 	}
 	ck_assert_int_eq(timeout("a").ms, ms);
@@ -515,8 +580,7 @@ START_TEST(the_store_keeps_the_gaps)
 	ck_assert_uint_eq(learned("a").gaps_seen, 21);
 	/* What this node has learned is newer than what the store has. */
 	beats("a", 10 * S, 1);
-	s.id = "a";
-	s.gaps = text;
+	struct hw_stored s = stored("a", text);
 	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
 	ck_assert_uint_eq(learned("a").gaps_seen, 22);
 	world_pass(w, 22 * S);
@@ -630,12 +694,13 @@ int main(void)
 	tcase_add_loop_test(tc, an_outage_is_not_learned, 0, 2);
 	tcase_add_loop_test(tc, a_new_habit, 0, 2);
 	tcase_add_loop_test(tc, a_gap_is_not_learned, 0, N_NEVER);
-	tcase_add_test(tc, an_outage_with_blindness_is_not_learned);
+	tcase_add_loop_test(tc, an_outage_with_blindness_is_not_learned, 0, 2);
 	tcase_add_test(tc, a_gap_with_grace_is_not_learned);
 	tcase_add_loop_test(tc, an_answer_to_a_probe_ends_no_gap, 0, 2);
 	tcase_add_test(tc, probes_follow_the_learned_timeout);
 	tcase_add_test(tc, a_forgotten_device_begins_again);
 	tcase_add_test(tc, a_reload_turns_learning_on_and_off);
+	tcase_add_test(tc, another_group_begins_again);
 	tcase_add_test(tc, a_reload_changes_the_rules);
 	tcase_add_loop_test(tc, a_reload_renames_the_group, 0, 2);
 	tcase_add_test(tc, the_store_keeps_the_gaps);
