@@ -54,6 +54,13 @@ static inline void role(enum hw_role to)
 	world_drain(w);
 }
 
+static inline void role_of_all(enum hw_role to)
+{
+	for (unsigned k = 0; k < HW_PARTITIONS; k++)
+		hw_monitor_role(w->m, k, to, 7);
+	world_drain(w);
+}
+
 static inline size_t transitions(enum hw_state state)
 {
 	return world_count(w, HW_OUT_TRANSITION, state);

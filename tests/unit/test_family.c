@@ -506,9 +506,7 @@ START_TEST(test_a_resting_parent_counts_as_unjudged)
 	conf.several = true;
 	conf.blind_lasts_ms = 4000;
 	start(&conf);
-	for (unsigned k = 0; k < HW_PARTITIONS; k++)
-		hw_monitor_role(w->m, k, HW_ROLE_AUTHORITATIVE, 7);
-	world_drain(w);
+	role_of_all(HW_ROLE_AUTHORITATIVE);
 	unsigned at = hw_partition_of("gateway-a", 9);
 	gateway("gateway-a");
 	beat_for(20);

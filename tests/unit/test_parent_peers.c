@@ -10,12 +10,18 @@ static const char *const parent[] = {"gateway-{gw}"};
 
 static struct hw_group_spec groups[2];
 
-/* A node of a mirror that owns all partitions. It has the groups `gateways` and, if `n` is 2, `valves`. */
-static void begin(size_t n)
+static struct hw_monitor_conf mirror_conf(void)
 {
 	struct hw_monitor_conf conf = world_conf();
 	conf.several = true;
 	conf.blind_lasts_ms = 4000;
+	return conf;
+}
+
+/* A node of a mirror that owns all partitions. It has the groups `gateways` and, if `n` is 2, `valves`. */
+static void begin(size_t n)
+{
+	struct hw_monitor_conf conf = mirror_conf();
 	groups[0] = world_group("gateways", 30000);
 	groups[0].heartbeat = gateways;
 	groups[0].n_heartbeat = 1;
@@ -27,35 +33,41 @@ static void begin(size_t n)
 	groups[1].child_proves = true;
 	w = world_new(&conf, groups, n);
 	world_connect(w);
-	for (unsigned k = 0; k < HW_PARTITIONS; k++)
-		hw_monitor_role(w->m, k, HW_ROLE_AUTHORITATIVE, 7);
-	world_drain(w);
+	role_of_all(HW_ROLE_AUTHORITATIVE);
 }
 
 static void reconfigure(size_t n)
 {
-	struct hw_monitor_conf conf = world_conf();
-	conf.several = true;
+	struct hw_monitor_conf conf = mirror_conf();
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, n), 0);
 }
 
-/* The groups of another node that has both: its form of the valves differs by `other`. It proves gateway-a if
- * `proves`. */
-static bool peer(uint64_t other, bool proves)
+/* The groups of another node that has both, with child_proves: its form of the valves differs by `other`. It proves
+ * gateway-a, of its group `name`, unless `name` is NULL. */
+static bool peer_of(uint64_t other, const char *name)
 {
+	struct hw_group_spec theirs[2] = {groups[0], groups[1]};
 	struct hw_groups both;
+	theirs[1].child_proves = true;
 	hw_groups_init(&both);
-	ck_assert_int_eq(hw_groups_set(&both, groups, 2), 0);
+	ck_assert_int_eq(hw_groups_set(&both, theirs, 2), 0);
 	struct hw_peer_group peers[2];
 	for (int k = 0; k < 2; k++)
 		peers[k] = (struct hw_peer_group){.name = both.all[k]->name,
 		                                  .form = both.all[k]->form_hash + (k ? other : 0),
 		                                  .proves = hw_group_proves(both.all[k])};
-	if (proves)
+	if (name) {
+		peers[0].name = name;
 		hw_partitions_add(&peers[0].proven, hw_partition_of("gateway-a", 9));
+	}
 	bool reread = hw_monitor_peer_proofs(w->m, w->now, peers, 2);
 	hw_groups_fini(&both);
 	return reread;
+}
+
+static bool peer(uint64_t other, bool proves)
+{
+	return peer_of(other, proves ? "gateways" : NULL);
 }
 
 static bool is_late(void)
@@ -72,11 +84,16 @@ static void up(void)
 	ck_assert_uint_ne(hw_partition_of("gateway-a", 9), hw_partition_of("gateway-b", 9));
 }
 
-/* This node lacks the children's group, or has it in another form. */
+/* This node lacks the children's group (0), has it in another form (1), or without child_proves (2). */
 START_TEST(test_a_parent_that_another_node_proves_is_unjudged)
 {
 	begin(_i == 0 ? 1 : 2);
-	peer((uint64_t)_i, true);
+	if (_i == 2) {
+		groups[1].child_proves = false;
+		reconfigure(2);
+	}
+	uint64_t other = _i == 1;
+	peer(other, true);
 	up();
 	world_pass(w, 31 * S);
 	ck_assert(world_is(w, "gateway-b", HW_STATE_OFFLINE));
@@ -86,11 +103,22 @@ START_TEST(test_a_parent_that_another_node_proves_is_unjudged)
 	ck_assert(is_late());
 	world_pass(w, 60 * S);
 	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
-	peer((uint64_t)_i, false); /* the other node proves it no more */
+	peer(other, false); /* the other node proves it no more */
 	world_pass(w, 31 * S);
 	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
 	ck_assert_uint_eq(hw_monitor_stats(w->m)->transitions[HW_REASON_TIMEOUT], 2);
 	ck_assert(!is_late());
+}
+END_TEST
+
+/* The other node proves a device of another group, in the same partition. */
+START_TEST(test_a_proof_counts_for_its_group)
+{
+	begin(1);
+	peer_of(0, "cellars");
+	up();
+	world_pass(w, 31 * S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
 }
 END_TEST
 
@@ -115,8 +143,8 @@ START_TEST(test_nodes_with_the_same_groups_judge)
 }
 END_TEST
 
-/* A reload adds the group. The children become known with their next heartbeats; until then the parent is not judged.
- */
+/* A reload adds the group. The children become known with their next heartbeats; until then the parent is not judged:
+ * its deadline passes before the nodes' groups are compared (0), or after that (1). */
 START_TEST(test_the_children_of_a_new_group_have_time_to_be_heard)
 {
 	begin(1);
@@ -124,7 +152,8 @@ START_TEST(test_the_children_of_a_new_group_have_time_to_be_heard)
 	up();
 	world_pass(w, 29 * S);
 	reconfigure(2);
-	world_pass(w, 10 * S);
+	if (_i == 0)
+		world_pass(w, 10 * S);
 	ck_assert(peer(0, true)); /* read the store again */
 	ck_assert(!peer(0, true));
 	world_pass(w, 19 * S);
@@ -180,6 +209,36 @@ START_TEST(test_the_proven_partitions)
 	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
 	in = hw_monitor_proven_in(w->m, 0);
 	ck_assert(!hw_partitions_any(&in));
+	world_say(w, "plant/a/v17/up", "", false);
+	world_pass(w, 2 * S);
+	in = hw_monitor_proven_in(w->m, 0);
+	ck_assert(hw_partitions_has(&in, at));
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "v17", HW_STATE_ONLINE));
+	in = hw_monitor_proven_in(w->m, 0);
+	ck_assert(!hw_partitions_any(&in));
+}
+END_TEST
+
+/* Before the store is read, the children are not known, so no set is published. */
+START_TEST(test_the_proven_partitions_are_known_after_loading)
+{
+	begin(2);
+	world_free(w);
+	struct hw_monitor_conf conf = mirror_conf();
+	conf.loading = true;
+	w = world_new(&conf, groups, 2);
+	world_connect(w);
+	ck_assert(!hw_monitor_proven_known(w->m));
+	up();
+	world_say(w, "plant/a/v/up", "", false);
+	world_pass(w, 5 * S);
+	ck_assert(!hw_monitor_proven_known(w->m));
+	hw_monitor_loaded(w->m);
+	ck_assert(!hw_monitor_proven_known(w->m));
+	world_pass(w, 5 * S);
+	ck_assert(hw_monitor_proven_known(w->m));
 }
 END_TEST
 
@@ -248,12 +307,14 @@ int main(void)
 	Suite *s = suite_create("parent_peers");
 	TCase *t = tcase_create("core");
 	tcase_add_checked_fixture(t, NULL, teardown);
-	tcase_add_loop_test(t, test_a_parent_that_another_node_proves_is_unjudged, 0, 2);
+	tcase_add_loop_test(t, test_a_parent_that_another_node_proves_is_unjudged, 0, 3);
+	tcase_add_test(t, test_a_proof_counts_for_its_group);
 	tcase_add_test(t, test_a_goodbye_counts_all_the_same);
 	tcase_add_test(t, test_nodes_with_the_same_groups_judge);
-	tcase_add_test(t, test_the_children_of_a_new_group_have_time_to_be_heard);
+	tcase_add_loop_test(t, test_the_children_of_a_new_group_have_time_to_be_heard, 0, 2);
 	tcase_add_test(t, test_a_removed_group);
 	tcase_add_test(t, test_the_proven_partitions);
+	tcase_add_test(t, test_the_proven_partitions_are_known_after_loading);
 	tcase_add_loop_test(t, test_a_child_that_is_heard_elsewhere_is_no_proof, 0, 2);
 	tcase_add_test(t, test_a_goodbye_that_only_another_node_believes);
 	suite_add_tcase(s, t);
