@@ -111,7 +111,7 @@ static void apply_all(const struct hw_inventory_item *items, unsigned n)
 {
 	static const char *groups[HW_INVENTORY_ITEMS];
 	for (unsigned i = 0; i < n; i++)
-		groups[i] = "plain";
+		groups[i] = *items[i].id.text == 'z' ? "other" : "plain";
 	got.calls = 0;
 	ck_assert_int_eq(hw_redis_inventory_apply(g->r, rig_now(), "pumps.csv", items, groups, n, on_applied, NULL), 0);
 	rig_until(g, is_answered, IDLE_MS);
@@ -147,6 +147,53 @@ START_TEST(an_entry_is_set_once)
 	EXPECT_ENTRY("a", "{\"name\":\"B\",\"source\":\"pumps.csv\",\"since_ms\":77}");
 	ck_assert_uint_eq(apply(HW_INVENTORY_RESTART, "b", "{\"since_ms\":77}"), HW_INVENTORY_SAME);
 	ck_assert_int_eq(rig_number(g, "XLEN device:inventory"), 3);
+	redisReply *reply = rig_ask(g, "XREVRANGE device:inventory + - COUNT 1");
+	ck_assert_str_eq(reply->element[0]->element[1]->element[1]->str, "a");
+	ck_assert_str_eq(reply->element[0]->element[1]->element[3]->str, "pumps.csv");
+	freeReplyObject(reply);
+	rig_do(g, "ZADD device:unseen 8 a");
+	ck_assert_uint_eq(apply(HW_INVENTORY_RESTART, "a", "{\"since_ms\":78}"), HW_INVENTORY_CHANGED);
+	ck_assert_int_eq(rig_number(g, "ZCARD device:unseen"), 0);
+}
+END_TEST
+
+/* As the entries of a Redis that was emptied are written again. */
+START_TEST(a_missing_entry_is_unseen_as_before)
+{
+	struct hw_inventory_item items[2] = {{.kind = HW_INVENTORY_MISSING, .id = {"a", 1}, .unseen_ms = 8},
+	                                     {.kind = HW_INVENTORY_MISSING, .id = {"b", 1}}};
+	items[0].entry = items[1].entry = (struct hw_id){"{\"since_ms\":5}", 14};
+	apply_all(items, 2);
+	rig_expect(g, "8", "ZSCORE device:unseen a");
+	rig_expect(g, NULL, "ZSCORE device:unseen b");
+	items[0].unseen_ms = items[1].unseen_ms = 9;
+	apply_all(items, 2);
+	rig_expect(g, "8", "ZSCORE device:unseen a");
+	rig_expect(g, "9", "ZSCORE device:unseen b");
+	ck_assert_int_eq(rig_number(g, "XLEN device:events"), 0);
+}
+END_TEST
+
+START_TEST(ids_that_are_removed_together)
+{
+	struct hw_inventory_item items[3] = {{.kind = HW_INVENTORY_REMOVE, .id = {"a", 1}},
+	                                     {.kind = HW_INVENTORY_REMOVE, .id = {"z", 1}},
+	                                     {.kind = HW_INVENTORY_SET, .id = {"a", 1}}};
+	items[2].entry = (struct hw_id){"{\"since_ms\":7}", 14};
+	apply(HW_INVENTORY_SET, "a", "{\"since_ms\":5}");
+	apply(HW_INVENTORY_SET, "z", "{\"since_ms\":5}");
+	rig_do(g, "ZADD device:unseen 8 z");
+	apply_all(items, 3);
+	ck_assert_uint_eq(got.results[0], HW_INVENTORY_REMOVED);
+	ck_assert_uint_eq(got.results[1], HW_INVENTORY_REMOVED);
+	ck_assert_uint_eq(got.results[2], HW_INVENTORY_ADDED);
+	EXPECT_ENTRY("a", "{\"since_ms\":7}");
+	EXPECT_ENTRY("z", NULL);
+	redisReply *reply = rig_ask(g, "XRANGE device:events - +");
+	ck_assert_uint_eq(reply->elements, 1);
+	ck_assert_str_eq(reply->element[0]->element[1]->element[1]->str, "z");
+	ck_assert_str_eq(reply->element[0]->element[1]->element[11]->str, "other");
+	freeReplyObject(reply);
 }
 END_TEST
 
@@ -331,7 +378,9 @@ int main(void)
 	TCase *one = tcase_create("one"), *several = tcase_create("several nodes");
 	tcase_add_checked_fixture(one, set_up, fixture_down);
 	tcase_add_test(one, an_entry_is_set_once);
+	tcase_add_test(one, a_missing_entry_is_unseen_as_before);
 	tcase_add_test(one, an_entry_is_removed);
+	tcase_add_test(one, ids_that_are_removed_together);
 	tcase_add_test(one, many_at_once_and_followed);
 	tcase_add_test(one, an_id_is_unseen_once);
 	tcase_add_test(one, a_gap);
