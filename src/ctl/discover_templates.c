@@ -172,7 +172,7 @@ static int round_once(struct finder *f, uint32_t *wild, bool *changed)
 #define PAIRS_LEAST 3
 
 /* Finds two levels that differ together, as in a/gw-1/n-1 and a/gw-2/n-2: no topic is equal but for one of them. For
- * topics that have no template otherwise. */
+ * topics that have no template otherwise. Topics of two levels have nothing in common then. */
 static int pair_levels(struct finder *f, uint32_t *wild)
 {
 	struct hw_templates *o = f->out;
@@ -184,7 +184,7 @@ static int pair_levels(struct finder *f, uint32_t *wild)
 			uint32_t best = PAIRS_LEAST - 1;
 			if (round == 1)
 				wild[i] = t->wild;
-			for (unsigned a = 0; a < t->levels && !t->wild; a++)
+			for (unsigned a = 0; a < t->levels && t->levels > 2 && !t->wild; a++)
 				for (unsigned b = a + 1; b < t->levels && f->levels->all[tokens[a]].digit; b++) {
 					uint32_t both = UINT32_C(1) << a | UINT32_C(1) << b;
 					if (!f->levels->all[tokens[b]].digit)
@@ -239,7 +239,8 @@ static bool may_be_values(const struct finder *f, const struct hw_template *t, u
 	return true;
 }
 
-/* Lets each template join one that covers it: a device with more sensors than there are devices made its own. */
+/* Lets each template join one that covers it: a device with more sensors than there are devices made its own. A topic
+ * alone does not join one without fixed levels, which would cover any topic. */
 static int join_covered(struct finder *f, uint32_t *wild)
 {
 	struct hw_templates *o = f->out;
@@ -260,7 +261,8 @@ static int join_covered(struct finder *f, uint32_t *wild)
 		wild[i] = t->wild;
 		for (size_t k = 0; k < n_masks[t->levels]; k++) {
 			uint32_t mask = masks[t->levels][k];
-			if ((mask & t->wild) == t->wild && mask != t->wild && may_be_values(f, t, mask & ~t->wild) &&
+			if ((mask & t->wild) == t->wild && mask != t->wild &&
+			    (t->wild || __builtin_popcount(mask) < t->levels) && may_be_values(f, t, mask & ~t->wild) &&
 			    hw_keymap_get(&known, key_of(f, t, mask) ^ mask)) {
 				wild[i] = mask;
 				break;

@@ -218,6 +218,22 @@ START_TEST(test_nothing_is_invented)
 }
 END_TEST
 
+/* Topics that have nothing in common but their two levels. */
+START_TEST(test_two_levels)
+{
+	beat("3", "pump1/t2");
+	beat("5", "valve3/p4");
+	beat("on", "gw5/x6");
+	ck_assert_ptr_nonnull(strstr(found(), "# No group was found"));
+	for (int i = 0; i < 36; i++)
+		beat("on", "room%d/lamp%d", i / 4, i % 4);
+	beat("on", "room3/heater"); /* of a known device */
+	ck_assert_ptr_nonnull(strstr(found(), "# 9 devices like room0/lamp0,"));
+	ck_assert_ptr_nonnull(strstr(written, "ignore = pump1/#\nignore = valve3/#\nignore = gw5/#\n"));
+	ck_assert_ptr_null(strstr(written, "ignore = room"));
+}
+END_TEST
+
 START_TEST(test_presets)
 {
 	for (int i = 0; i < 3; i++) {
@@ -438,6 +454,7 @@ int main(void)
 	tcase_add_test(all, test_parts_of_a_device);
 	tcase_add_test(all, test_rooms_and_what_they_measure);
 	tcase_add_test(all, test_nothing_is_invented);
+	tcase_add_test(all, test_two_levels);
 	tcase_add_test(all, test_presets);
 	tcase_add_test(all, test_a_preset_takes_no_topics_of_others);
 	tcase_add_test(all, test_a_name_is_given_once);
