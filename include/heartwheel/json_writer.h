@@ -2,7 +2,7 @@
 /*
  * Writes JSON: into a buffer of the caller, into memory that grows, or through `room` into another sink (http/json.h
  * has that of an evbuffer). All JSON that heartwheel composes is written here. The writer adds the commas and escapes
- * the texts. It remembers if anything was lost: then the end function says so, and the text must not be used.
+ * the texts. If memory or room was lacking, the end function returns an error, and the text must not be used.
  */
 #ifndef HEARTWHEEL_JSON_WRITER_H
 #define HEARTWHEEL_JSON_WRITER_H

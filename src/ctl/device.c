@@ -192,7 +192,7 @@ static void print_learned(const cJSON *device)
 		return;
 	line("learned");
 	if (learned_ms == 0)
-		puts("nothing yet: too few heartbeats");
+		puts("nothing yet: too few heartbeats, or too short a time");
 	else
 		printf("%s%s\n", hw_text_span(learned_ms, span),
 		       strcmp(hw_member_text(device, "timeout_from"), "learned") == 0 ? "" : ", not in force");

@@ -99,8 +99,7 @@ int hw_find_lines(struct hw_finding *f);   /* discover_lines.c */
  * `order` has room for HW_FOUND_MAX; *n: how many groups have filters. */
 int hw_find_order(struct hw_finding *f, uint16_t *order, size_t *n);
 
-/* Returns the filter of a line, with {id} and the group's names; NULL: monitor.conf cannot have a level of this filter.
- */
+/* Returns the filter of a line, with {id} and the group's names; NULL: monitor.conf cannot have one of its levels. */
 char *hw_line_filter(const struct hw_finding *f, const struct hw_find_group *g, const struct hw_find_line *l);
 /* Adds a formatted text. Returns 0 or -ENOMEM. */
 int hw_found_add(struct hw_found_list *list, const char *format, ...) __attribute__((format(printf, 2, 3)));

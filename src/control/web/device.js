@@ -30,7 +30,7 @@ const upTo = (n) => n < 63 ? n : "63 or more"; // the API counts no further
 function learned(d) {
 	if (!("learned_ms" in d))
 		return [];
-	const timeout = d.learned_ms === 0 ? "nothing yet: too few heartbeats" : `${span(d.learned_ms)}${d.timeout_from === "learned" ? "" : ", not in force"}`;
+	const timeout = d.learned_ms === 0 ? "nothing yet: too few heartbeats, or too short a time" : `${span(d.learned_ms)}${d.timeout_from === "learned" ? "" : ", not in force"}`;
 	return [["Learned", timeout], ...(d.gaps_seen ? [["Gaps", `${upTo(d.gaps_seen)}: median ${span(d.median_gap_ms)}, largest ${span(d.largest_gap_ms)}; ${upTo(d.learned_mistakes)} longer than the learned timeout`]] : [])];
 }
 

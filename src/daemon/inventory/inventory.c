@@ -358,10 +358,10 @@ static void is_unseen(struct hw_app *a, struct hw_id id, int64_t at_ms, const st
 		return;
 	hw_monitor_count_unseen(a->monitor);
 	struct hw_expected_view v = hw_expected_at(table(a), i);
-	hw_log_limited(a->log, HW_LIMIT_UNSEEN, HW_LOG_NOTICE,
-	               "device '%.*s' of group %s is expected and was never heard: it is unseen; %u devices are unseen",
-	               (int)id.len, id.text, hw_monitor_expected_group(a->monitor, &v)->name,
-	               hw_expected_unseen(table(a)));
+	hw_log_limited(
+		a->log, HW_LIMIT_UNSEEN, HW_LOG_NOTICE,
+		"device '%.*s' of group %s is unseen: it is expected and has sent no heartbeat; unseen in all: %u",
+		(int)id.len, id.text, hw_monitor_expected_group(a->monitor, &v)->name, hw_expected_unseen(table(a)));
 	hw_inventory_publish(a, id, HW_STATE_UNSEEN, HW_REASON_NEVER_SEEN, at_ms, *at);
 }
 

@@ -5,7 +5,7 @@
 -- if Redis was emptied.
 --
 -- A lease of another run that lasts longer than a TTL gets a TTL that begins now. Redis' clock was set back, or another
--- program has removed the TTL; without this, nobody would take over from a run that has died.
+-- program has removed the TTL; without this, no instance would take over from a run that has died.
 --
 --   KEYS  LEASED of `places`
 --   ARGV  TAKE: node, run, TTL in ms, '1' if this run starts, the last epoch of this run ('0': none)
