@@ -13,13 +13,17 @@
 local STOP, LETTERS = #ARGV, nil
 local refused, epochs, holders = {}, {}, {}
 
--- `at`: position of the 'T'. `anyway`: store newer tokens even if Redis is out of memory. For that, the script begins
--- with HDEL, because Redis checks its memory only before the first write. Returns the error of the whole call, if any.
-local function raise_fence(at, owners, anyway)
-	local first, names, write, n = tonumber(ARGV[at + FENCE.tokens]), {}, {}, 0
-	STOP, LETTERS = first - 1, ARGV[at + FENCE.letters]
-	for a = first, #ARGV, TOKEN.next do
-		names[#names + 1] = ARGV[a + TOKEN.partition]
+-- `a` and `k`: where a fence begins in ARGV and KEYS, if there is one. `anyway`: store newer tokens even if Redis is out
+-- of memory. For that, the script begins with HDEL, because Redis checks its memory only before the first write. Returns
+-- the error of the whole call, or nil and where the items begin in ARGV and KEYS.
+local function raise_fence(a, k, anyway)
+	if ARGV[a + FENCE.kind] ~= 'T' then
+		return nil, a, k
+	end
+	local first, owners, names, write, n = tonumber(ARGV[a + FENCE.tokens]), KEYS[k + FENCED.owners], {}, {}, 0
+	STOP, LETTERS = first - 1, ARGV[a + FENCE.letters]
+	for at = first, #ARGV, TOKEN.next do
+		names[#names + 1] = ARGV[at + TOKEN.partition]
 	end
 	local stored = redis.pcall('HMGET', owners, unpack(names))
 	if stored.err then
@@ -43,6 +47,7 @@ local function raise_fence(at, owners, anyway)
 	if n > 0 then
 		redis.call('HSET', owners, unpack(write))
 	end
+	return nil, a + FENCE.next, k + FENCED.next
 end
 
 -- The index of the token for the answer of this number.

@@ -136,13 +136,9 @@ local function own(word)
 	end
 end
 
-local a, k = REFRESH.next, REFRESHED.next
-if ARGV[a + FENCE.kind] == 'T' then
-	local wrong = raise_fence(a, KEYS[k + FENCED.owners], true)
-	if wrong then
-		return wrong
-	end
-	a, k = a + FENCE.next, k + FENCED.next
+local wrong, a, k = raise_fence(REFRESH.next, REFRESHED.next, true)
+if wrong then
+	return wrong
 end
 own('+')
 while a <= STOP do

@@ -358,14 +358,11 @@ elseif not needs(EVENTS, 'stream') then
 	return redis.error_reply('WRONGTYPE ' .. EVENTS .. ' is not a stream')
 end
 
-local a, k, i = TRANSITION.next, SHARED.next, 0
-if ARGV[a + FENCE.kind] == 'T' then
-	local wrong = raise_fence(a, KEYS[k + FENCED.owners], false)
-	if wrong then
-		return wrong
-	end
-	a, k = a + FENCE.next, k + FENCED.next
+local wrong, a, k = raise_fence(TRANSITION.next, SHARED.next, false)
+if wrong then
+	return wrong
 end
+local i = 0
 own('+')
 while a <= STOP do
 	i = i + 1

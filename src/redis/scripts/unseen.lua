@@ -9,8 +9,9 @@
 -- has no state hash. It is then added to device:unseen, with one entry in device:events. This happens once, over
 -- restarts, take-overs and repeated calls. The ids that were added are named to the followers of device:inventory.
 --
--- The answer has one element per item. A status: added, and this is the id of its entry in device:events. 0: it is unseen already. 2: it has a state hash. 3: it is not expected.
--- 'EPOCH ...': the fencing token is too old, and nothing was done.
+-- The answer has one element per item. A status: added, and this is the id of its entry in device:events. 0: it is unseen
+-- already. 2: it has a state hash. 3: it is not expected. 'EPOCH ...': the fencing token is too old, and nothing was
+-- done.
 
 include tokens
 include fence
@@ -42,13 +43,9 @@ local function item(i, id, group, state)
 	return redis.status_reply(at)
 end
 
-local a, k = INVENTORY.next, INVENTORIED.next
-if ARGV[a + FENCE.kind] == 'T' then
-	local wrong = raise_fence(a, KEYS[k + FENCED.owners], true)
-	if wrong then
-		return wrong
-	end
-	a, k = a + FENCE.next, k + FENCED.next
+local wrong, a, k = raise_fence(INVENTORY.next, INVENTORIED.next, true)
+if wrong then
+	return wrong
 end
 while a <= STOP do
 	answer[#answer + 1] = item(#answer + 1, ARGV[a + NEVER.id], ARGV[a + NEVER.group], KEYS[k])
