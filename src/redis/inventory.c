@@ -31,7 +31,7 @@ struct hw_inventory {
 	char cursor[32];
 	unsigned waiting; /* HMGETs that are awaited */
 	bool emptied, up, at_end;
-	bool again; /* the last reading failed: hw_inventory_tick() begins another */
+	bool again; /* a reading of everything, or of changed entries, failed: hw_inventory_tick() reads everything */
 	char where[sizeof(((struct hw_redis_link *)0)->where)]; /* the server that was read last */
 	int64_t reported_ms;
 	struct hw_eval eval;
@@ -378,8 +378,10 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	if (reply) {
 		hw_redis_link_got(&q->r->link);
-		if (reply->type == REDIS_REPLY_ERROR)
+		if (reply->type == REDIS_REPLY_ERROR) {
 			refused(q->r, reply->str);
+			v->again = true; /* the stream names these ids only once */
+		}
 		size_t at = 0, i = 0;
 		for (; reply->type == REDIS_REPLY_ARRAY && i < reply->elements && next_id(q->ids, q->len, &at, &id);
 		     i++) {
@@ -408,16 +410,20 @@ static size_t read_some(struct hw_inventory *v, const char *ids, size_t len)
 	}
 	if (at > len)
 		at = len;
-	struct asked *q = argc > 2 ? malloc(sizeof(*q) + at) : NULL;
-	if (!q)
+	struct asked *q = malloc(sizeof(*q) + at);
+	if (!q) {
+		v->again = true;
 		return at;
+	}
 	q->r = v->r;
 	q->len = at;
 	memcpy(q->ids, ids, at);
-	if (hw_redis_link_command(&v->r->link, on_values, q, argc, argv, lens) == 0)
+	if (hw_redis_link_command(&v->r->link, on_values, q, argc, argv, lens) == 0) {
 		v->waiting++;
-	else
+	} else {
+		v->again = true;
 		free(q);
+	}
 	return at;
 }
 
@@ -500,13 +506,13 @@ void hw_inventory_lost(struct hw_redis *r)
 	if (!v || !v->up)
 		return;
 	v->up = v->at_end = false;
-	v->waiting = 0;
-	if (v->stage != IDLE)
+	if (v->stage != IDLE || v->waiting > 0)
 		give_up(v);
+	v->waiting = 0;
 	hw_stream_reader_down(&v->reader);
 }
 
-/* A reading that Redis has refused begins again. */
+/* After a reading that failed, reads everything. */
 void hw_inventory_tick(struct hw_redis *r)
 {
 	struct hw_inventory *v = r->inventory;

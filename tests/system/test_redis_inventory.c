@@ -16,6 +16,7 @@ static struct {
 	uint8_t results[HW_INVENTORY_ITEMS];
 	char entry[HW_INVENTORY_ITEMS + 10][200]; /* the last values, as "ID JSON" */
 	unsigned n_entries, unseen;
+	bool kills; /* on_unseen() ends the connection */
 	int64_t unseen_ms, forgotten_ms;
 	struct hw_stream_id at;
 	char forgotten[32];
@@ -38,6 +39,9 @@ static void on_entry(void *arg, struct hw_id id, struct hw_id entry)
 static void on_unseen(void *arg, struct hw_id id, int64_t since_ms)
 {
 	(void)arg, (void)id;
+	if (got.kills)
+		rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
+	got.kills = false;
 	got.unseen++;
 	got.unseen_ms = since_ms;
 }
@@ -354,6 +358,33 @@ START_TEST(a_gap)
 }
 END_TEST
 
+static bool has_a(struct rig *rig)
+{
+	(void)rig;
+	for (unsigned i = 0; i < got.n_entries; i++)
+		if (strcmp(got.entry[i], "a {\"since_ms\":6}") == 0)
+			return true;
+	return false;
+}
+
+/* The stream names a change, and then its entry cannot be read: the connection ends, or Redis refuses the read. */
+START_TEST(a_change_that_cannot_be_read)
+{
+	rig_do(g, "HSET device:expected a %s", "{\"since_ms\":6}");
+	got.kills = _i == 0;
+	if (_i == 1)
+		rig_do(g, "ACL SETUSER default -hmget");
+	rig_do(g, "MULTI");
+	rig_do(g, "XADD device:inventory * ids a source x");
+	rig_do(g, "XADD device:inventory * ids b unseen_ms 7");
+	rig_do(g, "EXEC");
+	rig_until(g, is_unseen, IDLE_MS);
+	if (_i == 1)
+		rig_until(g, is_read_again, IDLE_MS);
+	rig_until(g, has_a, IDLE_MS);
+}
+END_TEST
+
 /* The connection ends while a call is in flight. */
 START_TEST(a_lost_connection)
 {
@@ -384,6 +415,7 @@ int main(void)
 	tcase_add_test(one, many_at_once_and_followed);
 	tcase_add_test(one, an_id_is_unseen_once);
 	tcase_add_test(one, a_gap);
+	tcase_add_loop_test(one, a_change_that_cannot_be_read, 0, 2);
 	tcase_add_test(one, a_lost_connection);
 	tcase_set_timeout(one, 60);
 	suite_add_tcase(suite, one);
