@@ -31,7 +31,7 @@ struct hw_inventory {
 	char cursor[32];
 	unsigned waiting; /* HMGETs that are awaited */
 	bool emptied, up, at_end;
-	bool again; /* a reading of everything, or of changed entries, failed: hw_inventory_tick() reads everything */
+	bool again; /* something was not read or not removed: hw_inventory_tick() reads everything */
 	char where[sizeof(((struct hw_redis_link *)0)->where)]; /* the server that was read last */
 	int64_t reported_ms;
 	struct hw_eval eval;
@@ -228,13 +228,15 @@ int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unsee
 	return send_call(r, HW_SCRIPT_UNSEEN, e, &(struct write){.r = r, .unseen_fn = fn, .arg = arg, .n = n});
 }
 
-static void on_any(redisAsyncContext *ac, void *answer, void *arg)
+static void on_removed(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;
 	const redisReply *reply = answer;
 	(void)ac;
-	if (!reply)
+	if (!reply) {
+		r->inventory->again = true;
 		return;
+	}
 	hw_redis_link_got(&r->link);
 	if (reply->type == REDIS_REPLY_ERROR)
 		refused(r, reply->str);
@@ -244,8 +246,8 @@ void hw_redis_unseen_heard(struct hw_redis *r, struct hw_id id)
 {
 	const char *argv[] = {"ZREM", r->keys.unseen, id.text};
 	const size_t len[] = {4, strlen(r->keys.unseen), id.len};
-	if (r->up && r->inventory)
-		hw_redis_link_command(&r->link, on_any, r, 3, argv, len);
+	if (r->inventory && (!r->up || hw_redis_link_command(&r->link, on_removed, r, 3, argv, len) != 0))
+		r->inventory->again = true;
 }
 
 /* --- reading everything ----------------------------------------------------------- */
@@ -512,7 +514,7 @@ void hw_inventory_lost(struct hw_redis *r)
 	hw_stream_reader_down(&v->reader);
 }
 
-/* After a reading that failed, reads everything. */
+/* After a failure, reads everything. */
 void hw_inventory_tick(struct hw_redis *r)
 {
 	struct hw_inventory *v = r->inventory;

@@ -45,8 +45,8 @@ typedef void hw_unseen_written(void *arg, int rc, const struct hw_unseen_answer 
 /* Calls at most HW_UNSEEN_ITEMS ids unseen that this node owns. As hw_redis_inventory_apply(). */
 int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unseen_item *items, unsigned n,
                     hw_unseen_written *fn, void *arg);
-/* Removes an id from device:unseen, because the device was heard. If the connection is lost, the next reading of
- * everything reports the id again. */
+/* Removes an id from device:unseen, because the device was heard. If the id cannot be removed now, everything is
+ * read again, and on_unseen() reports the id again. */
 void hw_redis_unseen_heard(struct hw_redis *r, struct hw_id id);
 
 struct hw_inventory_ops {

@@ -17,6 +17,7 @@ static struct {
 	char entry[HW_INVENTORY_ITEMS + 10][200]; /* the last values, as "ID JSON" */
 	unsigned n_entries, unseen;
 	bool kills; /* on_unseen() ends the connection */
+	bool known; /* ... and each id is a known device */
 	int64_t unseen_ms, forgotten_ms;
 	struct hw_stream_id at;
 	char forgotten[32];
@@ -42,6 +43,8 @@ static void on_unseen(void *arg, struct hw_id id, int64_t since_ms)
 	if (got.kills)
 		rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
 	got.kills = false;
+	if (got.known)
+		hw_redis_unseen_heard(g->r, id);
 	got.unseen++;
 	got.unseen_ms = since_ms;
 }
@@ -385,6 +388,26 @@ START_TEST(a_change_that_cannot_be_read)
 }
 END_TEST
 
+static bool has_no_unseen(struct rig *rig)
+{
+	return rig_number(rig, "ZCARD device:unseen") == 0;
+}
+
+/* An unseen device is heard while the connection is lost, or just before. */
+START_TEST(heard_without_a_connection)
+{
+	rig_do(g, "ZADD device:unseen 7 a");
+	got.known = true;
+	if (_i == 0)
+		hw_redis_unseen_heard(g->r, (struct hw_id){"a", 1});
+	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
+	rig_until(g, is_down, IDLE_MS);
+	if (_i == 1)
+		hw_redis_unseen_heard(g->r, (struct hw_id){"a", 1});
+	rig_until(g, has_no_unseen, IDLE_MS);
+}
+END_TEST
+
 /* The connection ends while a call is in flight. */
 START_TEST(a_lost_connection)
 {
@@ -416,6 +439,7 @@ int main(void)
 	tcase_add_test(one, an_id_is_unseen_once);
 	tcase_add_test(one, a_gap);
 	tcase_add_loop_test(one, a_change_that_cannot_be_read, 0, 2);
+	tcase_add_loop_test(one, heard_without_a_connection, 0, 2);
 	tcase_add_test(one, a_lost_connection);
 	tcase_set_timeout(one, 60);
 	suite_add_tcase(suite, one);
