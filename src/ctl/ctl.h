@@ -24,9 +24,9 @@ struct hw_command;
 
 #define HW_FILTERS_MAX 32
 
-/* What a command line says. */
 #define HW_LEARNED_COUNT_MAX 63 /* the API's counts of learned gaps and mistakes end here */
 
+/* What a command line says. */
 struct hw_args {
 	const struct hw_command *command;
 	/* The options, see options.c; NULL, false or 0: not given. */

@@ -275,16 +275,16 @@ static void show_unseen(struct hw_ctl *ctl, const cJSON *d)
 
 int hw_cmd_devices_unseen(struct hw_ctl *ctl, const struct hw_args *args)
 {
-	char *next = strdup("");
+	char *next = NULL;
 	int rc = hw_need_group(ctl, args->group);
-	while (next && rc == HW_EXIT_DONE) {
+	for (bool more = true; more && rc == HW_EXIT_DONE;) {
 		struct hw_path path = {0};
 		struct hw_answer a;
 		const cJSON *d;
 		hw_path_add(&path, "/v1/devices?state=unseen&" PAGE "&group=");
 		hw_path_add_encoded(&path, args->group ? args->group : "");
 		hw_path_add(&path, "&after=");
-		hw_path_add_encoded(&path, next);
+		hw_path_add_encoded(&path, next ? next : "");
 		free(next);
 		next = NULL;
 		rc = hw_ask_path(ctl, "GET", &path, &a);
@@ -297,8 +297,9 @@ int hw_cmd_devices_unseen(struct hw_ctl *ctl, const struct hw_args *args)
 			else
 				show_unseen(ctl, d);
 		}
-		if (*hw_member_text(a.json, "next"))
-			next = strdup(hw_member_text(a.json, "next"));
+		more = *hw_member_text(a.json, "next");
+		if (more && !(next = strdup(hw_member_text(a.json, "next"))))
+			rc = hw_failed(ctl, "out of memory");
 		hw_answer_fini(&a);
 	}
 	free(next);
