@@ -209,3 +209,26 @@ def test_streams_in_memory_are_read_as_in_redis(env):
         assert t.mine("HGETALL", key).startswith("-WRONGTYPE") and t.mine("NONSENSE", "x").startswith("-ERR")
     finally:
         t.close()
+
+
+def test_what_memory_keeps_is_bounded(env):
+    """Each store writes all keys, so at most 1,000 closed incidents are kept, and 1,000 entries of a stream that were read."""
+    t = Twins(redis.Redis(port=env.own_redis().port, decode_responses=True), 5)
+
+    def mine(which, keys, *args):
+        return t.mine("EVALSHA", "%040d" % which, len(keys), *keys, *args)
+
+    def commit(number, *items):
+        assert mine(COMMIT, KEYED, "n1 r1", t.epoch, number, 0, P, 1000, *items) == ["OK", str(number)]
+    try:
+        t.take()
+        commit(1, *(w for k in range(1, 1101) for w in ("I", "%012d" % k, k, k, 0)))
+        assert mine(TRIM, KEYED, "n1 r1", t.epoch, P, 0, 100000, 1000) == 100
+        assert t.mine("ZRANGE", KEYED[2], 0, 0) == ["%012d" % 101]
+        for k in range(1, 1502):
+            t.mine("XADD", P + "events", "MAXLEN", "~", 100000, "%d-0" % k, "id", "d")
+        commit(2, "A", "events", "1501-0")
+        kept = t.mine("XRANGE", P + "events", "-", "+", "COUNT", 5000)
+        assert (kept[0][0], len(kept)) == ("501-0", 1001)
+    finally:
+        t.close()

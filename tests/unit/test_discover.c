@@ -45,6 +45,7 @@ say(bool retained, uint32_t at_ms, const char *payload, const char *format, ...)
 	va_start(args, format);
 	int n = vsnprintf(topic, sizeof(topic), format, args);
 	va_end(args);
+	ck_assert_int_lt(n, (int)sizeof(topic));
 	ck_assert_int_eq(hw_topics_add(topics, topic, (size_t)n, payload, strlen(payload), retained, at_ms), 0);
 }
 
