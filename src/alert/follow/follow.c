@@ -7,6 +7,7 @@
  */
 #include "alert/follow/follow.h"
 
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "stream/commands.h"
 #include "stream/reader.h"
 
+#define GATHER_MS     20 /* between two reads of device:events, while entries come: they share a commit */
 #define POLL_HEARD_MS 250
 
 struct source {
@@ -41,6 +43,7 @@ struct hw_alert_follow {
 	size_t fresh;              /* entries since the last commit was built */
 	struct hw_redis_link link; /* waits for entries of device:events; unused with [store] type = memory */
 	bool linked, waits;
+	struct event *gather; /* runs for GATHER_MS after entries of device:events were read */
 };
 
 const char *hw_alert_stream_name(enum hw_alert_stream s)
@@ -71,7 +74,7 @@ static void on_entry(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	hw_redis_link_got(&f->link);
 	if (reply->type != REDIS_REPLY_ERROR) {
-		hw_stream_reader_tick(&s->reader);
+		hw_alert_follow_entry(f);
 		return;
 	}
 	hw_trouble_text(reply->str, why);
@@ -79,13 +82,23 @@ static void on_entry(redisAsyncContext *ac, void *answer, void *arg)
 	               "Redis does not report new entries of %s: %s; they are read up to 1 s later", s->key, why);
 }
 
-/* Called at the end of device:events. */
-static void wait_for_entry(struct hw_alert_follow *f)
+static void on_gathered(evutil_socket_t fd, short what, void *arg)
 {
+	struct hw_alert_follow *f = arg;
+	(void)fd, (void)what;
+	hw_stream_reader_tick(&f->sources[HW_ALERT_EVENTS].reader);
+}
+
+/* Called at the end of device:events, after a page of `n` entries. */
+static void wait_for_entry(struct hw_alert_follow *f, size_t n)
+{
+	const struct timeval gather = {0, GATHER_MS * 1000};
 	struct source *s = &f->sources[HW_ALERT_EVENTS];
 	const char *key = s->key;
 	struct hw_stream_command c;
-	if (!f->linked || f->waits)
+	if (n > 0)
+		(void)event_add(f->gather, &gather); /* without memory, the tick reads */
+	if (n > 0 || !f->linked || f->waits)
 		return;
 	hw_stream_wait(&c, &key, &s->done, 1);
 	f->waits = hw_redis_link_command(&f->link, on_entry, f, c.argc, c.argv, c.len) == 0;
@@ -183,7 +196,7 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 	if (page->n > 0)
 		hw_alert_schedule_turn(a);
 	if (s->which == HW_ALERT_EVENTS && !page->more)
-		wait_for_entry(a->follow);
+		wait_for_entry(a->follow, page->n);
 	return true;
 }
 
@@ -300,6 +313,12 @@ void hw_alert_follow_store(struct hw_alert_follow *f, bool up)
 			hw_stream_reader_down(&f->sources[k].reader);
 }
 
+void hw_alert_follow_entry(struct hw_alert_follow *f)
+{
+	if (!event_pending(f->gather, EV_TIMEOUT, NULL))
+		hw_stream_reader_tick(&f->sources[HW_ALERT_EVENTS].reader);
+}
+
 void hw_alert_follow_tick(struct hw_alert_follow *f)
 {
 	if (f->link.base)
@@ -326,8 +345,11 @@ struct hw_alert_follow *hw_alert_follow_new(struct hw_alert_app *app)
 		                                           .poll_ms = poll_ms[k]};
 		failed |= hw_stream_reader_init(&s->reader, app->loop.base, &conf, &reader_ops, s) != 0;
 	}
-	if (f)
+	if (f) {
 		f->app = app;
+		f->gather = event_new(app->loop.base, -1, 0, on_gathered, f);
+		failed |= !f->gather;
+	}
 	if (!failed && !hw_alert_store_keys(app->store))
 		failed = hw_redis_link_init(&f->link, app->loop.base, &link, &link_ops, f) != 0;
 	if (!failed)
@@ -342,6 +364,8 @@ void hw_alert_follow_free(struct hw_alert_follow *f)
 		return;
 	if (f->link.base)
 		hw_redis_link_fini(&f->link);
+	if (f->gather)
+		event_free(f->gather);
 	for (int k = 0; k < HW_ALERT_STREAMS; k++)
 		hw_stream_reader_fini(&f->sources[k].reader);
 	free(f);

@@ -49,7 +49,9 @@ void hw_alert_follow_offsets(const struct hw_alert_follow *f, struct hw_alert_of
 int64_t hw_alert_follow_lag_ms(const struct hw_alert_follow *f, int64_t redis_ms);
 /* Whether Redis refuses to read a stream, and why. */
 bool hw_alert_follow_is_refused(const struct hw_alert_follow *f, char *why, size_t cap);
-/* Called each second; and, with [store] type = memory, after each new entry. */
+/* Called for a new entry of device:events, with [store] type = memory. Reads it soon. */
+void hw_alert_follow_entry(struct hw_alert_follow *f);
+/* Called each second. */
 void hw_alert_follow_tick(struct hw_alert_follow *f);
 
 #endif

@@ -278,7 +278,7 @@ static void take_event(struct hw_alert_fleet *f, const struct event_text *e)
 	else if (strcmp(e->name, "parent_heard") == 0)
 		put_heard(f, data);
 	cJSON_Delete(data);
-	hw_alert_follow_tick(f->app->follow);
+	hw_alert_follow_entry(f->app->follow);
 	if (hw_keys_failed(f->keys))
 		hw_alert_on_no_memory(f->app);
 }
