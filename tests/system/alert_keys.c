@@ -25,7 +25,7 @@ static void run(struct hw_keys *k, const redisReply *command)
 
 int main(int argc, char **argv)
 {
-	struct hw_keys *k = hw_keys_new();
+	struct hw_keys *k = hw_keys_new(1);
 	redisReader *reader = redisReaderCreate();
 	char bytes[65536];
 	void *command;

@@ -232,3 +232,38 @@ def test_what_memory_keeps_is_bounded(env):
         assert (kept[0][0], len(kept)) == ("501-0", 1001)
     finally:
         t.close()
+
+
+def equal_in_fnv(n):
+    """`n` names whose 32-bit FNV-1a has the same lowest 16 bits. These bits depend on no others, and a step can be reversed."""
+    prime, inverse, letters = 0x193, pow(0x193, -1, 1 << 16), b"abcdefghijklmnopqrstuvwxyz0123456789"
+    ends = {0: b""}
+    for _ in range(3):
+        ends = {(h * inverse & 0xffff) ^ b: bytes([b]) + end for h, end in ends.items() for b in letters}
+    for k in range(1 << 30):
+        h, name = 0x9dc5, b"pump-%d-" % k
+        for b in name:
+            h = (h ^ b) * prime & 0xffff
+        if h in ends:
+            yield (name + ends[h]).decode()
+            n -= 1
+        if not n:
+            return
+
+
+def test_chosen_names_cost_no_more_than_others(env):
+    """Devices choose their ids. If the hash had no secret, 60,000 chosen ids would be one list of the table."""
+    t = Twins(redis.Redis(port=env.own_redis().port), 1)
+
+    def fill(key, names):
+        begun = time.monotonic()
+        for k in range(0, len(names), 500):
+            t.mine("HSET", key, *[w for name in names[k:k + 500] for w in (name, "1")])
+        assert t.mine("HSCAN", key, 0, "COUNT", 1)[0] == "59999"
+        return time.monotonic() - begun
+    try:
+        fill("warm", ["a%d" % k for k in range(60000)])
+        usual, chosen = fill("usual", ["d%d" % k for k in range(60000)]), fill("chosen", list(equal_in_fnv(60000)))
+        assert chosen < 3 * usual + 1, (chosen, usual)
+    finally:
+        t.close()

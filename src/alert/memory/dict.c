@@ -5,9 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heartwheel/fnv.h"
+#include "heartwheel/siphash.h"
 
 #define CAP_MIN 8
+
+static uint8_t secret[16];
+
+void hw_dict_seed(uint64_t seed)
+{
+	memcpy(secret, &seed, sizeof(seed));
+}
+
+static uint32_t hash_of(const char *name)
+{
+	return (uint32_t)hw_siphash(1, 3, secret, name, strlen(name));
+}
 
 static uint32_t *head_of(const struct hw_dict *d, uint32_t hash)
 {
@@ -16,7 +28,7 @@ static uint32_t *head_of(const struct hw_dict *d, uint32_t hash)
 
 struct hw_dict_item *hw_dict_find(const struct hw_dict *d, const char *name)
 {
-	uint32_t hash = hw_fnv32(name, strlen(name));
+	uint32_t hash = hash_of(name);
 	for (uint32_t at = d->cap ? *head_of(d, hash) : 0; at; at = d->items[at - 1].next)
 		if (d->items[at - 1].hash == hash && strcmp(d->items[at - 1].name, name) == 0)
 			return &d->items[at - 1];
@@ -56,7 +68,7 @@ struct hw_dict_item *hw_dict_put(struct hw_dict *d, const char *name)
 	if (!copy)
 		return NULL;
 	item = &d->items[d->n];
-	*item = (struct hw_dict_item){.name = copy, .hash = hw_fnv32(name, strlen(name))};
+	*item = (struct hw_dict_item){.name = copy, .hash = hash_of(name)};
 	add_to_list(d, d->n++);
 	return item;
 }

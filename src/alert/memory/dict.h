@@ -23,6 +23,9 @@ struct hw_dict {
 	size_t n, cap;   /* cap: the length of `items` and of `slots`, a power of two */
 };
 
+/* Sets the secret key of the hash, because the devices choose their ids. Call it before the first table is filled. */
+void hw_dict_seed(uint64_t seed);
+
 struct hw_dict_item *hw_dict_find(const struct hw_dict *d, const char *name);
 /* Returns the item of that name, and adds it with value NULL if there is none; NULL without memory. The pointer is
  * valid until the next call for this table. */

@@ -415,8 +415,9 @@ void hw_keys_write(const struct hw_keys *k, struct hw_json *j)
 	}
 }
 
-struct hw_keys *hw_keys_new(void)
+struct hw_keys *hw_keys_new(uint64_t seed)
 {
+	hw_dict_seed(seed);
 	return calloc(1, sizeof(struct hw_keys));
 }
 

@@ -20,7 +20,8 @@
 struct hw_keys;
 struct hw_json;
 
-struct hw_keys *hw_keys_new(void);
+/* `seed`: a random number. */
+struct hw_keys *hw_keys_new(uint64_t seed);
 void hw_keys_free(struct hw_keys *k);
 bool hw_keys_failed(const struct hw_keys *k);
 

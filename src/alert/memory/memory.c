@@ -172,7 +172,7 @@ struct hw_alert_memory *hw_alert_memory_new(struct hw_alert_app *app, struct hw_
 	m->link = link;
 	m->local = (struct hw_redis_local){m, on_open, on_send, on_close};
 	m->last = &m->first;
-	m->keys = hw_keys_new();
+	m->keys = hw_keys_new(hw_alert_seed());
 	m->turn = event_new(app->loop.base, -1, 0, on_turn, m);
 	if (m->keys && m->turn)
 		m->file = hw_state_file_open(app->conf->state_file, m->keys, why, cap);
