@@ -94,10 +94,11 @@ static int load(const char *path, struct hw_keys *k, char *why, size_t cap)
 	cJSON *file = cJSON_ParseWithOpts(text, NULL, 1);
 	int rc = read_keys(k, file) && !hw_keys_failed(k) ? 0 : -EBADMSG;
 	if (rc)
-		snprintf(why, cap,
-		         "%s is damaged, or no state of heartwheel-alert: put a copy back, or move the file away "
-		         "to begin without incidents",
-		         path);
+		snprintf(
+			why, cap,
+			"%s is damaged, or no state of heartwheel-alert that this version can read, or larger than the "
+			"memory: put a copy back, or move the file away to begin without incidents",
+			path);
 	cJSON_Delete(file);
 	free(text);
 	return rc;
