@@ -18,6 +18,7 @@ struct hw_json {
 	size_t cap, n;                   /* bytes in buf */
 	size_t lost;                     /* bytes that were not written */
 	bool fresh;                      /* the next element is the first of its object or array */
+	bool replaced;                   /* a byte outside a valid character became U+FFFD */
 	bool (*more)(struct hw_json *j); /* makes room in buf; false: there is none. NULL: buf cannot grow */
 	void *out;                       /* of `more` */
 	char room[4096];

@@ -43,6 +43,7 @@ void hw_json_begin_text(struct hw_json *j, char *buf, size_t cap)
 	j->cap = cap - 1;
 	j->n = j->lost = 0;
 	j->fresh = true;
+	j->replaced = false;
 	j->more = NULL;
 }
 
@@ -68,6 +69,7 @@ void hw_json_begin_alloc(struct hw_json *j)
 	j->buf = NULL;
 	j->cap = j->n = j->lost = 0;
 	j->fresh = true;
+	j->replaced = false;
 	j->more = grow;
 }
 
@@ -119,6 +121,7 @@ static void put_quoted(struct hw_json *j, const char *text, size_t len)
 		n = hw_utf8_next((const unsigned char *)text + i, len - i, &c);
 		if (n == 0) {
 			put(j, "\xef\xbf\xbd", 3); /* U+FFFD for each byte that is not part of a character */
+			j->replaced = true;
 			n = 1;
 		} else if (c < 0x20 || c == '"' || c == '\\') {
 			put_escaped(j, (unsigned char)c);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "heartwheel/json_writer.h"
 
 int hw_failed(const struct hw_ctl *ctl, const char *format, ...)
 {
@@ -19,6 +20,18 @@ int hw_failed(const struct hw_ctl *ctl, const char *format, ...)
 	hw_text_print(stderr, &ctl->screen, line);
 	fputc('\n', stderr);
 	return HW_EXIT_FAILED;
+}
+
+/* Refuses bytes that are not UTF-8. With U+FFFD in their place, a task would be for another device. */
+char *hw_body_end(struct hw_json *body, const char **why)
+{
+	hw_json_close(body, '}');
+	char *text = hw_json_end_alloc(body, NULL);
+	if (text && !body->replaced)
+		return text;
+	*why = text ? "a text in the request is not UTF-8" : "out of memory";
+	free(text);
+	return NULL;
 }
 
 void hw_warn_if_lapsed(const struct hw_ctl *ctl)

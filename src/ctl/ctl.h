@@ -77,6 +77,10 @@ int hw_usage(const struct hw_command *c, const char *format, ...) __attribute__(
 /* Prints "heartwheelctl: ..." with untrusted text escaped. Returns HW_EXIT_FAILED. */
 int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Ends the object that is the body of a request. Returns its text, for free(); NULL: *why says what is wrong. */
+struct hw_json;
+char *hw_body_end(struct hw_json *body, const char **why);
+
 /*
  * Sends a request and requires the status `want`, and JSON if `want` is 200. Returns 0, or HW_EXIT_FAILED after it has
  * printed the error and freed the answer.

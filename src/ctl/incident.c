@@ -163,11 +163,11 @@ int hw_cmd_incident(struct hw_ctl *ctl, const struct hw_args *args)
 /* Ends and posts the body, and requires the status `want`. The caller frees the answer after 0. */
 static int post(struct hw_ctl *ctl, const char *path, struct hw_json *body, long want, struct hw_answer *a)
 {
-	hw_json_close(body, '}');
-	char *text = hw_json_end_alloc(body, NULL);
+	const char *wrong = "out of memory";
+	char *text = hw_body_end(body, &wrong);
 	if (!text || !path) {
 		free(text);
-		return hw_failed(ctl, "out of memory");
+		return hw_failed(ctl, "%s", wrong);
 	}
 	int rc = hw_client_post(ctl->client, path, text, TIMEOUT_S, a);
 	free(text);

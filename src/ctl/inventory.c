@@ -220,11 +220,11 @@ int hw_cmd_devices_set(struct hw_ctl *ctl, const struct hw_args *args)
 		if (!write_assignment(&object, args->words[i]))
 			rc = hw_usage(args->command, "'%s' is not NAME=VALUE, such as label.site=north",
 			              args->words[i]);
-	hw_json_close(&object, '}');
-	char *text = hw_json_end_alloc(&object, NULL);
+	const char *wrong = "out of memory";
+	char *text = hw_body_end(&object, &wrong);
 	struct hw_client_body body = {"application/json", text, text ? strlen(text) : 0};
 	if (rc == HW_EXIT_DONE && (!text || !path.text))
-		rc = hw_failed(ctl, "out of memory");
+		rc = hw_failed(ctl, "%s", wrong);
 	if (rc == HW_EXIT_DONE && hw_client_send(ctl->client, "PATCH", path.text, &body, 30, &a) < 0)
 		rc = hw_failed(ctl, "%s", hw_client_why(ctl->client));
 	const char *why = hw_member_text(a.json, "error");

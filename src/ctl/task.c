@@ -84,10 +84,10 @@ static char *make_body(const struct hw_ctl *ctl, const struct hw_args *r, const 
 		hw_json_number(&j, "exp", at + (double)(after_ms + exp_ms) / 1e3);
 	if (r->no_hold)
 		hw_json_bool(&j, "hold", false);
-	hw_json_close(&j, '}');
-	char *text = hw_json_end_alloc(&j, NULL);
+	const char *wrong;
+	char *text = hw_body_end(&j, &wrong);
 	if (!text)
-		*rc = hw_failed(ctl, "out of memory");
+		*rc = hw_failed(ctl, "%s", wrong);
 	return text;
 }
 

@@ -336,6 +336,8 @@ def test_ctl_set_and_remove(each):
     assert values(d) == {"pump/1": {"timeout_ms": 300000, "note": "a=b"}}
     r = d.ctl("devices", "set", "pump/1", "nmae=x")
     assert r.returncode == 1 and "pump/1: column 'nmae': unknown column" in r.stderr
+    r = d.ctl("devices", "set", "pump/1", b"label.site=\xff")
+    assert r.returncode == 1 and "not UTF-8" in r.stderr, r
     assert d.ctl("devices", "set", "pump/1", "name").returncode == 2
     assert d.ctl("devices", "set", "pump/1").returncode == 2
     assert d.ctl("devices", "remove", "pump/1").returncode == 0 and entries(d) == {}

@@ -160,3 +160,12 @@ def test_a_list_on_a_narrow_terminal(env):
         assert any(task in line for line in lines) and lines[1].startswith("scheduled "), lines
         assert ("TRIES" in lines[0]) == (columns == 120) and "AT" in lines[0], lines
     assert lines[2].strip() == task
+
+
+def test_a_receiver_that_is_no_text_is_refused(env):
+    """Otherwise the task would be for another device, whose name has a replacement character."""
+    t = Tasks(env).start()
+    for args in ((b"pump\xff", "set"), ("pump", b"set\xff"), ("pump", "set", "1", "--id", b"one\xff")):
+        a = ctl(t, "send", *args)
+        assert a.returncode == 1 and "not UTF-8" in a.stderr, (args, a)
+    assert not env.redis.keys(t.key("*-*-*"))
