@@ -26,7 +26,11 @@ void hw_monitor_count_unseen(struct hw_monitor *m);
 bool hw_monitor_next_unseen(struct hw_monitor *m, struct hw_now now, unsigned *budget, uint32_t *i);
 /* Whether there is a device of this id that is not forgotten. */
 bool hw_monitor_is_known(const struct hw_monitor *m, struct hw_id id);
-/* The group whose first_within counts for an entry: the one that it names, else the first of the file. */
+/* Returns what `group` of an entry is that names this group ("": none), or -errno. If the file has no group of this
+ * name, one is made that is retired, and the id is not called unseen here. */
+int hw_monitor_entry_group(struct hw_monitor *m, const char *name);
+/* The group whose first_within counts for an entry: the one that it names, or the first of the file if it names none.
+ */
 const struct hw_group *hw_monitor_expected_group(const struct hw_monitor *m, const struct hw_expected_view *v);
 
 #endif

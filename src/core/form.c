@@ -38,6 +38,14 @@ static int find_form(const struct hw_groups *g, uint64_t form)
 	return -1;
 }
 
+int hw_form_named(struct hw_monitor *m, const char *name, size_t len)
+{
+	size_t n = m->groups.n + 1;
+	if (hw_monitor_fit_groups(m, n) || hw_hearing_fit_groups(&m->hearing, n))
+		return -ENOMEM;
+	return hw_groups_name(&m->groups, name, len);
+}
+
 int hw_form_group(struct hw_monitor *m, struct hw_id device, const char *name, size_t len, uint64_t form)
 {
 	const struct hw_groups *g = &m->groups;
@@ -53,9 +61,7 @@ int hw_form_group(struct hw_monitor *m, struct hw_id device, const char *name, s
 		m->stats.refused[HW_REFUSED_STORED]++;
 		return hw_form_guess_group(g, device);
 	}
-	if (hw_monitor_fit_groups(m, g->n + 1) || hw_hearing_fit_groups(&m->hearing, g->n + 1))
-		return -ENOMEM;
-	return hw_groups_name(&m->groups, name, len);
+	return hw_form_named(m, name, len);
 }
 
 void hw_form_learn(struct hw_monitor *m, uint32_t i, uint64_t form)

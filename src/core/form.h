@@ -69,6 +69,8 @@ static inline bool hw_form_is_unheard(const struct hw_monitor *m, const struct h
  * invalid name, or -ENOMEM.
  */
 int hw_form_group(struct hw_monitor *m, struct hw_id device, const char *name, size_t len, uint64_t form);
+/* Returns the group with that name, or creates one like hw_form_group(); or -EINVAL, -ENOSPC or -ENOMEM. */
+int hw_form_named(struct hw_monitor *m, const char *name, size_t len);
 /* Returns the group whose id_prefix is the longest that the id begins with. If several prefixes have this length,
  * returns the first group in the file. */
 uint16_t hw_form_guess_group(const struct hw_groups *g, struct hw_id device);

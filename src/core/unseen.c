@@ -9,6 +9,10 @@
  * Cost: an id is checked when its time is due. While the monitor is blind none is checked.
  */
 #include "heartwheel/unseen.h"
+
+#include <errno.h>
+#include <string.h>
+
 #include "arm.h"
 #include "form.h"
 #include "gate.h"
@@ -29,13 +33,23 @@ void hw_monitor_count_unseen(struct hw_monitor *m)
 uint32_t hw_monitor_unseen_of(const struct hw_monitor *m, size_t group)
 {
 	bool first = m->groups.n_order > 0 && m->groups.order[0] == group;
-	return (m->groups.all[group]->retired ? 0 : hw_expected_unseen_of(m->expected, (uint16_t)group)) +
+	return hw_expected_unseen_of(m->expected, (uint16_t)group) +
 	       (first ? hw_expected_unseen_of(m->expected, HW_EXPECTED_NO_GROUP) : 0);
+}
+
+int hw_monitor_entry_group(struct hw_monitor *m, const char *name)
+{
+	if (!*name)
+		return HW_EXPECTED_NO_GROUP;
+	int k = hw_groups_find(&m->groups, name);
+	if (k < 0)
+		k = hw_form_named(m, name, strlen(name));
+	return k == HW_EXPECTED_NO_GROUP ? -ENOSPC : k;
 }
 
 static const struct hw_group *group_of(const struct hw_monitor *m, const struct hw_expected_view *v, uint16_t *k)
 {
-	*k = v->group < m->groups.n && !m->groups.all[v->group]->retired ? v->group : m->groups.order[0];
+	*k = v->group == HW_EXPECTED_NO_GROUP ? m->groups.order[0] : v->group;
 	return m->groups.all[*k];
 }
 
@@ -50,11 +64,11 @@ static int64_t timeout_of(const struct hw_group *g, const struct hw_expected_vie
 	return v->timeout_ms ? v->timeout_ms : g->timeout_ms;
 }
 
-/* By the wall clock; INT64_MAX: never. */
+/* By the wall clock; INT64_MAX: never. A device of a group that this monitor does not have is not judged here. */
 static int64_t due_ms(const struct hw_group *g, const struct hw_expected_view *v)
 {
 	int64_t timeout_ms = timeout_of(g, v);
-	if (g->first_within_ms == 0)
+	if (g->retired || g->first_within_ms == 0)
 		return INT64_MAX;
 	return v->since_ms + (g->first_within_ms > timeout_ms ? g->first_within_ms : timeout_ms);
 }

@@ -219,6 +219,28 @@ def test_several_nodes(env):
     assert all(len(env.events(i)) == (2 if k < 20 else 1) for k, i in enumerate(ids))
 
 
+def test_a_node_without_the_group(env):
+    """A rolling change of two nodes: the node that lacks the entry's group does not call its devices unseen by another group."""
+    both = [("fast", {"heartbeat": env.root + "/a/{id}/up", "status": "", "timeout": "1s", "first_within": "1s"}),
+            ("fresh", {"heartbeat": env.root + "/f/{id}/up", "status": "", "timeout": "1s", "first_within": "1h"})]
+    pair = Pair(env, of={"a": {"groups": both}, "b": {"groups": both[:1]}}, mqtt=NO_STANDSTILL)
+    a, b = pair.nodes
+    ids = ["x%d" % i for i in range(40)]
+    expect(env, *ids, group="fresh")
+    expect(env, "of_fast", "of_none")
+    wait_unseen(env, b, ["of_fast", "of_none"])
+    throughout(lambda: in_redis(env) == ["of_fast", "of_none"], 4)
+    assert "in group 'fresh', which this monitor does not have" in b.log()
+    assert "which this monitor does not have" not in a.log()
+    b.rewrite(b.conf.read_text().replace("[group fast]", "[group fresh]\nheartbeat = %s/f/{id}/up\ntimeout = 1s\n"
+                                         "first_within = 1s\n\n[group fast]" % env.root))
+    a.edit("first_within = 1h", "first_within = 1s")
+    for d in pair.nodes:
+        assert d.ctl("reload").returncode == 0
+    wait_unseen(env, b, ["of_fast", "of_none", *ids], 20)
+    assert {e["group"] for i in ids for e in env.events(i)} == {"fresh"}
+
+
 def lines(path):
     return [json.loads(l) for l in path.read_text().splitlines()]
 

@@ -85,6 +85,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_task_name \
 	tests/unit/test_task_wills \
 	tests/unit/test_timeout \
+	tests/unit/test_unseen \
 	tests/unit/test_topic \
 	tests/unit/test_transition \
 	tests/unit/test_verdict \

@@ -41,18 +41,31 @@ static bool parse(struct hw_app *a, struct hw_id id, struct hw_id json, struct h
 	return false;
 }
 
-static uint16_t group_of(const struct hw_app *a, const struct hw_expected_entry *entry)
+static void log_left_out(struct hw_app *a, struct hw_id id, int rc)
 {
-	int k = *entry->group ? hw_groups_find(hw_monitor_groups(a->monitor), entry->group) : -1;
-	return k < 0 ? HW_EXPECTED_NO_GROUP : (uint16_t)k;
+	hw_log_limited(a->log, HW_LIMIT_INVENTORY, HW_LOG_ERROR, "the inventory's entry of '%.*s' is left out: %s",
+	               (int)id.len, id.text, rc == -ENOSPC ? "there are too many sources or groups" : strerror(-rc));
 }
 
-static struct hw_expected_view view_of(struct hw_app *a, struct hw_id id, struct hw_expected_entry *entry, char *json)
+/* Returns the index of the entry's group, or -errno. */
+static int group_of(struct hw_app *a, struct hw_id id, const struct hw_expected_entry *entry)
+{
+	int k = hw_monitor_entry_group(a->monitor, entry->group);
+	if (k >= 0 && k != HW_EXPECTED_NO_GROUP && hw_monitor_groups(a->monitor)->all[k]->retired)
+		hw_log_limited(
+			a->log, HW_LIMIT_LOST_GROUP, HW_LOG_WARNING,
+			"the inventory expects '%.*s' in group '%s', which this monitor does not have: it is not "
+			"called unseen here",
+			(int)id.len, id.text, entry->group);
+	return k;
+}
+
+static struct hw_expected_view view_of(struct hw_id id, struct hw_expected_entry *entry, uint16_t group, char *json)
 {
 	struct hw_expected_view v = {.id = id,
 	                             .since_ms = entry->since_ms,
 	                             .timeout_ms = entry->timeout_ms,
-	                             .group = group_of(a, entry),
+	                             .group = group,
 	                             .has_parents = entry->n_parents > 0,
 	                             .has_labels = entry->n_labels > 0};
 	int64_t since_ms = entry->since_ms;
@@ -83,16 +96,19 @@ static bool is_equal(struct hw_id a, struct hw_id b)
 static void put(struct hw_app *a, struct hw_id id, struct hw_expected_entry *entry)
 {
 	char json[HW_ENTRY_JSON_MAX];
-	struct hw_expected_view v = view_of(a, id, entry, json);
+	int group = group_of(a, id, entry);
+	if (group < 0) {
+		log_left_out(a, id, group);
+		return;
+	}
+	struct hw_expected_view v = view_of(id, entry, (uint16_t)group, json);
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
 	struct hw_expected_view was = i == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(table(a), i);
 	bool again = i != HW_NIL && was.since_ms != v.since_ms;
 	bool relabelled = (was.has_labels || v.has_labels) && !is_equal(was.text, v.text);
 	int rc = hw_expected_put(table(a), &v, &i);
 	if (rc) {
-		hw_log_limited(a->log, HW_LIMIT_INVENTORY, HW_LOG_ERROR,
-		               "the inventory's entry of '%.*s' is left out: %s", (int)id.len, id.text,
-		               rc == -ENOSPC ? "there are too many sources" : strerror(-rc));
+		log_left_out(a, id, rc);
 		return;
 	}
 	if (again)
@@ -221,7 +237,9 @@ static void sweep_groups(struct hw_app *a)
 	for (unsigned n = 0; n < STEP && v->group_at < hw_expected_bound(table(a)); n++, v->group_at++) {
 		if (!hw_app_inventory_entry(a, v->group_at, &entry))
 			continue;
-		hw_expected_set_group(table(a), v->group_at, group_of(a, &entry));
+		int group = group_of(a, hw_expected_at(table(a), v->group_at).id, &entry);
+		if (group >= 0) /* it was found before, and no group is ever removed */
+			hw_expected_set_group(table(a), v->group_at, (uint16_t)group);
 		hw_monitor_expect(a->monitor, hw_app_now(), v->group_at);
 	}
 	v->regroups = v->group_at < hw_expected_bound(table(a));

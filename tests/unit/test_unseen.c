@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Which expected ids a monitor calls unseen: the group of the entry decides. */
+#include "../suite.h"
+#include "heartwheel/unseen.h"
+#include "world.h"
+
+static struct world *w;
+static struct hw_monitor_conf conf;
+
+static void setup(void)
+{
+	conf = world_conf();
+	struct hw_group_spec group = world_group("fast", 2000);
+	group.first_within_ms = 2000;
+	w = world_new(&conf, &group, 1);
+	world_connect(w);
+	world_pass(w, S);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void expect(const char *id, const char *group)
+{
+	uint32_t i;
+	int k = hw_monitor_entry_group(w->m, group);
+	ck_assert_int_ge(k, 0);
+	struct hw_expected_view v = {.id = {id, strlen(id)},
+	                             .text = {"{}", 2},
+	                             .source = "",
+	                             .since_ms = w->now.wall_ms,
+	                             .group = (uint16_t)k};
+	ck_assert_int_eq(hw_expected_put(hw_monitor_expected(w->m), &v, &i), 0);
+	hw_monitor_expect(w->m, w->now, i);
+}
+
+/* Passes the time, a second at a time, and returns how many ids became unseen in it. */
+static unsigned pass(unsigned seconds)
+{
+	unsigned n = 0, budget;
+	uint32_t i;
+	for (unsigned k = 0; k < seconds; k++) {
+		world_pass(w, S);
+		for (budget = 100; hw_monitor_next_unseen(w->m, w->now, &budget, &i); n++)
+			ck_assert_int_eq(hw_expected_set_unseen(hw_monitor_expected(w->m), i, w->now.wall_ms), 0);
+	}
+	return n;
+}
+
+/* A reload to the group `fast` and another one, whose name is NULL if there is none. */
+static void reload(const char *other, int64_t first_within_ms)
+{
+	static const char *const filter[] = {"other/{id}/heartbeat"};
+	struct hw_group_spec group[] = {world_group("fast", 2000), world_group(other, 3000)};
+	group[0].first_within_ms = 2000;
+	group[1].heartbeat = filter;
+	group[1].n_heartbeat = 1;
+	group[1].status = NULL;
+	group[1].first_within_ms = first_within_ms;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, group, other ? 2 : 1), 0);
+	world_pass(w, S);
+}
+
+/* As the driver does after a reload. */
+static void expect_again(const char *id)
+{
+	hw_monitor_expect(w->m, w->now, hw_expected_find(hw_monitor_expected(w->m), id, strlen(id)));
+}
+
+START_TEST(only_an_empty_group_is_the_first_one)
+{
+	expect("none", "");
+	expect("of_fast", "fast");
+	expect("of_fresh", "fresh");
+	ck_assert_uint_eq(pass(60), 2);
+	ck_assert_uint_eq(hw_monitor_unseen_of(w->m, 0), 2);
+}
+END_TEST
+
+START_TEST(a_reload_that_brings_the_group)
+{
+	expect("a", "fresh");
+	ck_assert_uint_eq(pass(10), 0);
+	reload("fresh", 60000);
+	expect_again("a");
+	ck_assert_uint_eq(pass(40), 0);
+	ck_assert_uint_eq(pass(20), 1);
+	ck_assert_uint_eq(hw_monitor_unseen_of(w->m, 1), 1);
+}
+END_TEST
+
+/* Also before the driver has looked at the entry again. */
+START_TEST(a_reload_that_takes_the_group)
+{
+	reload("fresh", 10000);
+	expect("a", "fresh");
+	reload(_i ? "renamed" : NULL, 2000);
+	ck_assert_uint_eq(pass(30), 0);
+	reload("fresh", 10000);
+	expect_again("a");
+	ck_assert_uint_eq(pass(10), 1);
+}
+END_TEST
+
+START_TEST(first_within_0_is_never)
+{
+	reload("fresh", 0);
+	expect("a", "fresh");
+	ck_assert_uint_eq(pass(100), 0);
+	reload("fresh", 2000);
+	expect_again("a");
+	ck_assert_uint_eq(pass(10), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("unseen");
+	TCase *tc = tcase_create("unseen");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, only_an_empty_group_is_the_first_one);
+	tcase_add_test(tc, a_reload_that_brings_the_group);
+	tcase_add_loop_test(tc, a_reload_that_takes_the_group, 0, 2);
+	tcase_add_test(tc, first_within_0_is_never);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}
