@@ -184,7 +184,7 @@ void hw_alert_on_taken(struct hw_alert_app *a, const struct hw_alert_taken *take
 		rewrite(a);
 		return;
 	}
-	hw_log(a->log, HW_LOG_NOTICE, "this instance holds the lease: it sends the notifications");
+	hw_log(a->log, HW_LOG_NOTICE, "this instance sends the notifications");
 	a->load_fails = a->load_wait = 0;
 	load(a, false);
 }

@@ -9,9 +9,6 @@
 
 #include "monitor_priv.h"
 
-/* Returns the end of the last lossy blindness of the monitor or of the group, whichever is later, on the group's
- * clock. */
-int64_t hw_monitor_lossy_end_ns(const struct hw_monitor *m, uint16_t group);
 /* Returns since when a device has been silent, on the clock of its group: since its last heartbeat, or since a reload
  * or the end of a blindness before which it may have sent without being heard. */
 int64_t hw_monitor_silent_from(const struct hw_monitor *m, const struct hw_device *d);

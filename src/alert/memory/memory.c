@@ -121,7 +121,7 @@ static const char *on_open(void *arg)
 {
 	struct hw_alert_memory *m = arg;
 	if (!hw_alert_fleet_is_known(m->keys, m->app))
-		return "heartwheeld has not listed its devices yet";
+		return HW_ALERT_NOT_LISTED;
 	return store(m) ? NULL : m->why;
 }
 

@@ -15,6 +15,9 @@ struct hw_keys;
 struct hw_redis_link;
 struct hw_redis_local;
 
+/* Why the link is down until heartwheeld has listed its devices; normal at a start. */
+#define HW_ALERT_NOT_LISTED "heartwheeld has not listed its devices yet"
+
 /* Reads the state file. `link` is borrowed; it is initialised after this call. Returns NULL with the reason in `why`.
  */
 struct hw_alert_memory *hw_alert_memory_new(struct hw_alert_app *app, struct hw_redis_link *link, char *why,

@@ -123,7 +123,10 @@ static void on_lost(void *arg, const char *why)
 		why = text;
 	}
 	snprintf(s->why, sizeof(s->why), "%.500s", why);
-	if (s->memory)
+	if (s->memory && strcmp(why, HW_ALERT_NOT_LISTED) == 0)
+		hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_NOTICE,
+		               "heartwheel-alert waits until heartwheeld has listed its devices");
+	else if (s->memory)
 		hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR,
 		               "heartwheel-alert sends no notifications until this is over: %.500s", why);
 	else
