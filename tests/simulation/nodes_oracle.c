@@ -351,8 +351,10 @@ static void check_deaths(struct nw_world *w)
 	for (int i = 0; i < w->plan.devices; i++) {
 		const struct nw_life *life = &w->device[i];
 		int64_t since = i == 0 ? family_since(w) : life->since;
+		if (life->alive || since == INT64_MAX)
+			continue;
 		int64_t from = since + timeout > recovered(w) ? since + timeout : recovered(w);
-		if (life->alive || since == INT64_MAX || w->t < from + takeover_ns(w))
+		if (w->t < from + takeover_ns(w))
 			continue;
 		if (is_forgotten(w, i))
 			continue;
