@@ -73,8 +73,8 @@ static const char *verdict_words(long verdict)
 
 /*
  * Whether the broker's alert is about our certificate. In TLS 1.3, our side of the handshake ends before the broker
- * checks our certificate, and the connection may close before its alert is read. The reported reason must be the same
- * in both cases.
+ * checks our certificate. Then its alert arrives, or the connection is closed or reset before the alert is read:
+ * set_tls() reports the same reason in all these cases.
  */
 static bool alert_of_certificate(const char *words)
 {
@@ -97,7 +97,7 @@ static void set_tls(struct hw_why *w)
 	else if (fault && code >= SELF_SIGNED && code <= NO_LEAF)
 		hw_why_set(w, "TLS with %s:%d failed: %s: did [mqtt] tls_ca sign the broker's certificate?", c->host,
 		           c->port, fault);
-	else if (fault || (w->tls[0] && !alert_of_certificate(w->tls)))
+	else if (fault || (w->tls[0] && !strstr(w->tls, "reset by peer") && !alert_of_certificate(w->tls)))
 		hw_why_set(w, "TLS with %s:%d failed: %s", c->host, c->port, fault ? fault : w->tls);
 	else
 		hw_why_set(w, "the broker at %s:%d ended the TLS handshake: %s", c->host, c->port,

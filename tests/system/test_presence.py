@@ -132,7 +132,8 @@ def test_another_client_with_our_id(env):
         before = d.log().count("blind (link)")
         env.client(protocol=paho.MQTTv311, client_id="heartwheel-%s-r0" % env.node).close()
         wait_until(lambda: d.log().count("blind (link)") > before)
-    assert n >= 3, d.log()
+    # a client may disconnect the monitor twice: paho connects again before it is closed
+    assert d.log().split(asked)[0].count("blind (link)") >= 2, d.log()
 
 
 def test_another_monitor_of_that_name_is_told_of(env):
