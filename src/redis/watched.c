@@ -36,7 +36,8 @@
 
 static void report_lost(struct hw_redis *r)
 {
-	r->ops->on_trouble(r->arg, "the watching clock (key 'watched') was missing or out of bounds and starts again; "
+	r->ops->on_trouble(r->arg, "key 'watched', the time for which this fleet has been watched, was missing or out "
+	                           "of bounds; it starts again; "
 	                           "offline devices are forgotten later; check which program writes that key");
 }
 

@@ -212,7 +212,9 @@ static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct 
 	s->app->counts.gaps++;
 	if (s->which == HW_ALERT_EVENTS) {
 		hw_log(s->app->log, HW_LOG_WARNING,
-		       "entries of %s were trimmed before they were read: the state is loaded again", s->key);
+		       "Redis trimmed entries of %s before heartwheel-alert read them; heartwheel-alert loads the "
+		       "state again; see [redis] events_max",
+		       s->key);
 		hw_stream_reader_stop(&s->reader);
 		hw_alert_on_gap(s->app);
 		return end;
@@ -225,7 +227,9 @@ static void on_refused(void *arg, const char *error, bool reads)
 	struct source *s = arg;
 	(void)reads;
 	hw_trouble_text(error, s->why);
-	hw_log_limited(s->app->log, HW_ALERT_LIMIT_EVENTS, HW_LOG_ERROR, "%s cannot be read: %s", s->key, s->why);
+	hw_log_limited(s->app->log, HW_ALERT_LIMIT_EVENTS, HW_LOG_ERROR,
+	               "stream %s cannot be read: %s; heartwheel-alert gets no news from it, and tries again", s->key,
+	               s->why);
 	if (hw_trouble_of(error) == HW_TROUBLE_WRONGTYPE)
 		s->app->counts.unusable[HW_ALERT_UNUSABLE_KEY]++;
 }

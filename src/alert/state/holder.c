@@ -55,7 +55,8 @@ static void compare_clocks(struct hw_alert_holder *h)
 	bool differs = llabs(ahead_ms) >= (h->differs ? HW_ALERT_AGREES_MS : HW_ALERT_DIFFERS_MS);
 	if (differs && !h->differs)
 		hw_log(h->app->log, HW_LOG_WARNING,
-		       "this machine's clock is %.0f s %s Redis' clock, which counts until they agree; check NTP on "
+		       "this machine's clock is %.0f s %s Redis' clock; until they agree, heartwheel-alert goes by "
+		       "Redis' clock; check NTP on "
 		       "both "
 		       "machines",
 		       (double)llabs(ahead_ms) / 1000, ahead_ms > 0 ? "ahead of" : "behind");
@@ -185,7 +186,8 @@ void hw_alert_holder_refused(struct hw_alert_holder *h, enum hw_alert_verdict v,
 			go_on(h);
 	} else if (v == HW_ALERT_BEHIND) {
 		hw_log(h->app->log, HW_LOG_WARNING,
-		       "Redis has an older state than before (commit %s): the incidents are written again from memory",
+		       "Redis has an older state than before (commit %s): heartwheel-alert writes the incidents again "
+		       "from memory; check whether Redis was restored from a copy",
 		       text);
 		hw_alert_on_behind(h->app);
 	}

@@ -74,7 +74,7 @@ static void on_over(evutil_socket_t fd, short what, void *arg)
 	if (how == HW_EVICTION_TAKEN)
 		hw_log(a->log, HW_LOG_NOTICE,
 		       "nodes: this node disconnected the publisher of node '%s' from the broker, because that "
-		       "node still claimed partitions that this node owns with a newer fencing token",
+		       "node still claimed partitions that this node has taken over",
 		       e->node);
 	else if (how == HW_EVICTION_REFUSED)
 		refused(e, now, why);

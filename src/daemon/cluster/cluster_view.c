@@ -261,7 +261,7 @@ static void is_there(struct hw_app *a, struct hw_now now, const char *node, cons
 		w->since_ms = now.wall_ms;
 		w->leaves = false;
 		if (!is_us(a, node))
-			hw_log(a->log, HW_LOG_NOTICE, "nodes: '%s' is a member", node);
+			hw_log(a->log, HW_LOG_NOTICE, "nodes: node '%s' is a member", node);
 	}
 	w->there = true;
 	w->lost = false;
@@ -280,9 +280,12 @@ static bool is_gone(struct hw_app *a, struct hw_now now, struct hw_cluster_was *
 	if (is_us(a, w->node))
 		hw_log(a->log, HW_LOG_WARNING, "nodes: this node was removed from the members; it joins again");
 	else if (w->leaves)
-		hw_log(a->log, HW_LOG_NOTICE, "nodes: '%s' has left", w->node);
+		hw_log(a->log, HW_LOG_NOTICE, "nodes: node '%s' has left", w->node);
 	else
-		hw_log(a->log, HW_LOG_WARNING, "nodes: '%s' was lost", w->node);
+		hw_log(a->log, HW_LOG_WARNING,
+		       "nodes: node '%s' was removed from the members, because it did not renew its entry in Redis; "
+		       "check that node",
+		       w->node);
 	return !w->leaves;
 }
 
@@ -364,7 +367,7 @@ void hw_app_cluster_won(struct hw_app *a, const struct hw_partitions *set, const
 void hw_app_cluster_lost(struct hw_app *a, const struct hw_partitions *set)
 {
 	unsigned n = hw_partitions_count(set);
-	hw_log(a->log, HW_LOG_WARNING, "nodes: this node has lost %u partition%s", n, n == 1 ? "" : "s");
+	hw_log(a->log, HW_LOG_WARNING, "nodes: this node has lost %u partition%s to other nodes", n, n == 1 ? "" : "s");
 }
 
 void hw_app_cluster_became_authoritative(struct hw_app *a, int64_t after_ns)

@@ -155,7 +155,7 @@ void hw_app_upstream(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		       g->name);
 	else
 		hw_log(a->log, HW_LOG_NOTICE,
-		       "group '%s' is judged again after %.3f s (upstream); each device's timeout starts again",
+		       "group '%s' is judged again after %.3f s blind (upstream); each device's timeout starts again",
 		       g->name, (double)out->upstream.length_ns / 1e9);
 	on_group(a, now, out->upstream.begun);
 }

@@ -111,7 +111,8 @@ static struct hw_text value_of(struct hw_submitters *t, const redisReply *r)
 	if (r->len <= HW_TASK_BYTES_MAX && hw_json_valid(r->str, r->len))
 		return (struct hw_text){r->str, r->len};
 	hw_tasks_unusable(t->app, HW_UNUSABLE_RECORD, 1,
-	                  "answers to tasks under %svalue: that are not JSON were left out", t->app->conf->key_prefix);
+	                  "answers of devices under %svalue: were left out, because they are not JSON",
+	                  t->app->conf->key_prefix);
 	return none;
 }
 
