@@ -23,6 +23,33 @@ def partition(device):
     return binascii.crc_hqx(device.encode(), 0) % 16384 // 64
 
 
+def xxh64(data):
+    """XXH64 of at most 31 bytes, as src/nodes/place.c computes it."""
+    p1, p2, p3, p4, p5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+
+    def u64(x):
+        return x & (1 << 64) - 1
+
+    def rotl(x, bits):
+        return u64(x << bits | u64(x) >> (64 - bits))
+
+    assert len(data) < 32
+    h = p5 + len(data)
+    for size, mix, bits, times, plus in ((8, lambda lane: u64(rotl(u64(lane * p2), 31) * p1), 27, p1, p4),
+                                         (4, lambda lane: u64(lane * p1), 23, p2, p3), (1, lambda lane: u64(lane * p5), 11, p1, 0)):
+        while len(data) >= size:
+            h = u64(rotl(h ^ mix(int.from_bytes(data[:size], "little")), bits) * times + plus)
+            data = data[size:]
+    h = u64((h ^ h >> 33) * p2)
+    h = u64((h ^ h >> 29) * p3)
+    return h ^ h >> 32
+
+
+def preferred(nodes):
+    """The daemon that owns the fleet of a standby in the end, if all these are ready and can judge as much as each other."""
+    return max(nodes, key=lambda d: xxh64(b"0 " + d.node.encode()))
+
+
 def fair_share(n):
     """How many partitions a node of n may own: five standard deviations around what chance gives it."""
     spread = 5 * (PARTITIONS / n * (1 - 1 / n)) ** 0.5
