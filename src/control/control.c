@@ -87,11 +87,12 @@ static void refer(struct evhttp_request *req, const char *owner)
 	hw_answer_end_as(req, HTTP_SERVUNAVAIL, &j, body);
 }
 
-/* The routes whose answers do not rest on this node's view of the fleet. */
+/* The routes whose answers do not depend on what this node knows of the fleet. */
 static hw_http_handler *const timeless[] = {hw_serve_tasks, hw_serve_durable, hw_serve_alert, hw_serve_web,
                                             hw_serve_health};
 
-/* Marks the answer of a lapsed node with the time of its last renewal: other nodes may have its devices since. */
+/* A node whose own entry in Redis has lapsed knows the fleet only as it was at its last renewal. Marks the answer
+ * with that time, because other nodes may own its devices now. */
 static void mark_as_of(const struct hw_control *c, struct evhttp_request *req, const struct hw_http_route *route)
 {
 	struct hw_control_nodes nodes;
@@ -105,7 +106,8 @@ static void mark_as_of(const struct hw_control *c, struct evhttp_request *req, c
 	evhttp_add_header(evhttp_request_get_output_headers(req), "Heartwheel-As-Of", ms);
 }
 
-/* Whether the body is as small as it must be; only an import may have a large one. If not, the request was answered. */
+/* Whether the size of the body is within the limit of its route; only an import may have a large body. If not, this
+ * function has answered the request. */
 static bool is_small(struct evhttp_request *req, const struct hw_http_route *route)
 {
 	if (route->serve == hw_serve_inventory_put ||

@@ -62,27 +62,27 @@ struct hw_control_ops {
 	/* Appends all metrics that are not the core's, with metrics.h, for GET /metrics. */
 	void (*metrics)(void *arg, struct evbuffer *body);
 	/*
-	 * The source of the event stream if a store keeps it. NULL: there is no store, and hw_control_event() gets
-	 * every transition.
+	 * The event stream, if a store keeps it. NULL: there is no store, and hw_control_event() gets every transition.
 	 *
-	 * Requests the entries after an id, or the end of the stream; hw_control_page() brings them. Returns 0 or
-	 * -errno. Only one request is open at a time. If hw_control_store() reports a lost connection, the open request
-	 * gets no page.
+	 * events_after() requests the entries after an id, and events_last() requests the end of the stream;
+	 * hw_control_page() brings the answer. Both return 0 or -errno. Only one request is open at a time. If
+	 * hw_control_store() reports a lost connection, the open request gets no page.
 	 */
 	int (*events_after)(void *arg, struct hw_stream_id at);
 	int (*events_last)(void *arg);
-	/* NULL without several nodes. `nodes` fills in what this node knows of the nodes. `owner` (below) returns
-	 * the owner of a device, borrowed until the next turn; NULL: no owner. */
+	/* NULL if there is only this node. `nodes` fills in what this node knows of the nodes. `owner` returns the
+	 * name of the device's owner, borrowed until the next turn; NULL: no node owns the device. */
 	void (*nodes)(void *arg, struct hw_control_nodes *out);
 	const char *(*owner)(void *arg, const struct hw_device *d);
 	/* Returns the node that owns the whole fleet, borrowed until the next turn; "": there is no owner; NULL:
 	 * this node is the owner. The member is NULL unless one node owns the whole fleet. */
 	const char *(*standby)(void *arg);
 	/*
-	 * The inventory; NULL: this program has none. `inventory_why_not` returns NULL, or why the inventory cannot be
-	 * read and changed now, borrowed until the next turn. `expected` returns the table of expected devices. The
-	 * last applies at most HW_INVENTORY_ITEMS items (inventory/apply.h), all borrowed for the call; returns 0, or
-	 * -errno, and `fn` is then not called. -EAGAIN: repeat it soon.
+	 * The inventory; NULL: this program has none. inventory_why_not() returns NULL, or why the inventory cannot be
+	 * read and changed now, borrowed until the next turn. expected() returns the table of expected devices.
+	 * inventory_apply() applies at most HW_INVENTORY_ITEMS items (inventory/apply.h), which are borrowed for the
+	 * call. It returns 0, or -errno, and then does not call `fn`. If it returns -EAGAIN, the caller tries again
+	 * soon.
 	 */
 	const char *(*inventory_why_not)(void *arg);
 	const struct hw_expected *(*expected)(void *arg);
@@ -91,9 +91,9 @@ struct hw_control_ops {
 };
 
 /*
- * Listens on the unix socket `path` with mode 0660 and group `group` unless "". Replaces a stale socket. Returns 0;
- * -EADDRINUSE if a process answers on it; -ENOTSOCK for another kind of file; -EINVAL for an unknown group; or -errno.
- * The process must ignore SIGPIPE, because libevent may write to a closed connection.
+ * Listens on the unix socket `path` with mode 0660 and with the group `group`, unless that is "". Replaces a stale
+ * socket. Returns 0; -EADDRINUSE if a process answers on it; -ENOTSOCK for another kind of file; -EINVAL for an unknown
+ * group; or -errno. The process must ignore SIGPIPE, because libevent may write to a closed connection.
  */
 int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
                    const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
@@ -143,13 +143,14 @@ void hw_control_parent_heard(struct hw_control *c, struct hw_id id, uint64_t seq
  */
 void hw_control_pending(struct hw_control *c, const struct hw_event *e);
 void hw_control_late(struct hw_control *c, bool late);
-/* Called when no write is pending at the store any more. A transition that still has no id never gets one, or its id
- * comes over another connection. */
+/* Called when no write is pending at the store any more. A transition that has no id by then gets none, or gets it
+ * over another connection (hw_control_event()). */
 void hw_control_settled(struct hw_control *c);
 /* Called when a blindness begins or ends, or its cause changes. */
 void hw_control_sight(struct hw_control *c);
-/* With several nodes: reports every entry, whichever node wrote it, in the order of the stream. Pages may be ahead
- * of these entries or behind them. hw_control_missed(): entries are missing, the last at `upto`. */
+/* With several nodes, the caller reports the entries of all nodes with hw_control_event(), in the order of the
+ * stream. Pages may be ahead of these entries or behind them. hw_control_missed(): some entries are missing, the
+ * last of them at `upto`. */
 void hw_control_missed(struct hw_control *c, struct hw_stream_id upto);
 void hw_control_page(struct hw_control *c, const struct hw_event_page *page);
 
@@ -158,13 +159,15 @@ void hw_control_begins(struct hw_control *c, struct hw_now now);
 
 /* Called once a second. Updates /v1/samples and the server. */
 void hw_control_tick(struct hw_control *c, struct hw_now now);
-/* Called when the silence of a device was detected, `delay_ns` after its deadline. */
+/* Called when a device is found silent, `delay_ns` after its deadline. For /v1/samples. */
 void hw_control_detected(struct hw_control *c, int64_t delay_ns);
 
-/* Called when another node has answered a request to forget a device. Ignores the answer if no client waits for it. */
+/* Called when another node has answered a request to forget a device. If no client waits for this answer any more,
+ * does nothing. */
 void hw_control_forgotten(struct hw_control *c, uint64_t ticket, enum hw_forgotten what);
 
-/* For the metrics: clients of /v1/events now, lagging ones, and those refused or disconnected. */
+/* For the metrics: how many clients /v1/events has now, how many of them lag, and how many were refused or
+ * disconnected. */
 struct hw_control_clients {
 	unsigned now, lagging;
 	uint64_t refused;

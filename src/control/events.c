@@ -14,13 +14,14 @@
  *
  * With several nodes, the entries come over another connection, which may be ahead of a page or behind it. So a page
  * that ends before the hub's last id is not the last page. Entries after the hub's last id are cut off a page; the hub
- * sends them later. A client may resume here after it has read more from another node than this node has read. It waits
- * until the hub has reached its id.
+ * sends them later. A client may have read, from another node, more than this node has read so far. If that client
+ * resumes here, it is sent nothing until the hub has reached its id.
  *
  * While the store is late, this node's unwritten transitions are sent as `pending` events without an id. When the store
  * has written such a transition, clients that resume get it again, with an id. For each client the hub notes the number
- * of the last pending event that was sent. So a slow client gets the others later, but at most the newest HW_HISTORY.
- * When no write is pending at the store, the remaining ones will never get an id, and are not sent.
+ * of the last pending event that was sent. So a slow client gets the later pending events when it has read the earlier
+ * ones, but at most the newest HW_HISTORY. When no write is pending at the store, the remaining ones will never get an
+ * id, and are not sent.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -42,8 +43,8 @@
 
 /* The last published state of blindness. */
 struct sight_reported {
-	bool blind, starting, back; /* `back`: the connection is up again, and only the grace after its loss still
-	                             * makes the monitor blind */
+	bool blind, starting, back; /* `back`: the connection is up again; the monitor is still blind only because
+	                             * the grace after the loss has not ended */
 	enum hw_cause cause;
 };
 
@@ -413,8 +414,8 @@ static void ask_for_hub(struct hw_hub *h, int rc, enum hub_state state)
 	h->state = rc == 0 ? state : HUB_LIVE;
 }
 
-/* Stops waiting for ids that the hub may never reach: the store may be another one now. The next pages show whether
- * it is. */
+/* Lets all clients continue that wait for an id: the store may be another one now, and the hub may never reach that
+ * id. If the id is not in the new stream, the next page shows this. */
 static void end_waits(struct hw_hub *h)
 {
 	for (struct client *cl = h->first; cl; cl = cl->next)

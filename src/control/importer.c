@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One import at a time. A file comes as one body, or as parts, each a request of its own. The job's thread reads each
- * part as it comes, so no part is kept. After the last part: the loop compares the rows with the table of expected
- * devices, the thread merges those that differ, the loop looks for entries to prune, and applies the changes.
+ * part as it comes, so no part is kept. After the last part:
+ * - the loop compares the rows with the table of expected devices
+ * - the thread merges the rows that differ
+ * - the loop looks for entries to prune, and applies the changes
  *
- * Invariant: while the job runs, the loop does not touch `m` and `part`. `req` is the request that waits for an answer,
- * or NULL, because there is none or its client has disconnected; the import then goes on to the end of its stage.
+ * Invariant: while the job runs, the loop does not touch `m` and `part`. `req` is the request that waits for an answer.
+ * It is NULL if there is none, or if its client has disconnected; the import then continues to the end of its stage.
  *
- * Cost: a turn compares or looks for SLICE_NS, or sends one call of HW_INVENTORY_ITEMS items.
+ * Cost: in a turn, the loop compares or looks for SLICE_NS, or sends one call of HW_INVENTORY_ITEMS items.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -25,7 +27,7 @@
 #define SLICE_NS      (2 * HW_NS_PER_MS)
 #define BYTES_MAX     (UINT64_C(1) << 30)
 #define PART_WAIT_S   60  /* for the next part */
-#define ANSWER_WAIT_S 900 /* for the end of an import; instead of the server's HW_HTTP_TIMEOUT_S */
+#define ANSWER_WAIT_S 900 /* how long the server waits for the end of an import, in place of HW_HTTP_TIMEOUT_S */
 #define CALLS_MAX     4   /* in flight */
 #define RETRY_MS      50
 #define RETRIES_MAX   200 /* without any progress */
@@ -36,7 +38,8 @@
 
 enum stage { FREE, WAITS, READS, COMPARES, MERGES, PRUNES, APPLIES, SETTLES };
 
-/* A call with items from `from` to before `to`: of the rows, or of the ids to remove. */
+/* One call to the store. It has the rows with the numbers `from` to `to` - 1, or the ids to remove with these
+ * numbers. */
 struct call {
 	struct hw_importer *importer;
 	enum { IDLE, SENT, AGAIN } state; /* AGAIN: the store was busy; the call is repeated */
@@ -196,7 +199,7 @@ static void start_job(struct hw_importer *i, enum stage stage, hw_job_fn *work)
 		end(i, HTTP_SERVUNAVAIL, "no thread can be started: try again");
 }
 
-/* Whether the import may go on although rows are wrong. If not, it has been ended. */
+/* Whether the import may continue although some rows are wrong. If not, this function has ended the import. */
 static bool check_wrong(struct hw_importer *i)
 {
 	char why[120];
@@ -419,7 +422,8 @@ static void on_applied(void *arg, int rc, const uint8_t *results, unsigned n)
 		schedule(i, rc == -EAGAIN ? RETRY_MS : 0);
 }
 
-/* Sends a call; or notes that it must be sent again, or that the store fails. */
+/* Sends a call. If the store has no room or no memory now, the call is sent again later (AGAIN). After any other
+ * error the import fails. */
 static void send_call(struct hw_importer *i, struct call *call)
 {
 	struct hw_inventory_item items[HW_INVENTORY_ITEMS];
@@ -488,8 +492,9 @@ static void apply(struct hw_importer *i)
 	schedule(i, call->state == AGAIN ? RETRY_MS : 0);
 }
 
-/* Waits until the table has the last changes, because it follows the store: so the client that gets the answer sees
- * what it has imported. Another change of these ids may come between, so this has an end. */
+/* Ends the import when the table has the last row and the last removal. The table follows the store a little later,
+ * so a client that gets the answer earlier would not yet see what it has imported. If another client changes these
+ * ids meanwhile, the table never has them like this. So the wait ends after SETTLE_TURNS. */
 static void settle(struct hw_importer *i, const struct hw_expected *e)
 {
 	bool there =
@@ -541,7 +546,8 @@ static int begin(struct hw_importer *i, const struct hw_import_query *q)
 	return i->m && i->job && i->turn && i->patience && i->part ? 0 : -ENOMEM;
 }
 
-/* Whether the request continues the import that waits for a part, or begins one. If not, it was answered. */
+/* Whether the import can take this request: it is the next part of the import that waits for one, or begins a new
+ * import. If not, this function has answered the request. */
 static bool admit(struct hw_importer *i, struct evhttp_request *req, const struct hw_import_query *q)
 {
 	char why[160];

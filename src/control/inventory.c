@@ -3,8 +3,8 @@
  * The routes of the inventory. A list has the order of the table of expected devices, in which an entry never moves.
  *
  * Cost: a page checks no more than CHECKS_MAX entries, so a page of a filtered list may be short, or empty, although
- * others follow. A change of a single entry is answered when the table has it, so its client sees it in what it reads
- * next.
+ * others follow. A change of a single entry is answered when the table has the change. So a client that reads after its
+ * change reads the new entry.
  */
 #include "control/inventory.h"
 
@@ -45,7 +45,7 @@ const char **hw_inventory_groups(const struct hw_control *c)
 	return names;
 }
 
-/* Reads the values of an entry of the table. A text that is no entry leaves it empty. */
+/* Parses the text of an entry of the table. If the text is malformed, *e stays empty. */
 static void read_entry(const struct hw_expected_view *v, struct hw_expected_entry *e)
 {
 	struct hw_entry_error error;
@@ -220,7 +220,7 @@ static const char *read_page_query(struct page *g, const char *query)
 	return rc == -EINVAL ? "the query is malformed" : rc < 0 ? "a part of the query is too long" : NULL;
 }
 
-/* Appends the entry if it belongs to the page. Returns 1, 0 or -ENOMEM. */
+/* Appends the entry to the page, if it matches the filter. Returns 1 if it does, 0 if not, or -ENOMEM. */
 static int write_entry(const struct page *g, const struct hw_expected_view *v, struct evbuffer *body)
 {
 	char line[HW_LINE_MAX], id[HW_ID_MAX + 1];
@@ -292,7 +292,8 @@ void hw_serve_inventory(void *arg, struct evhttp_request *req, const char *rest)
 
 /* --- PATCH /v1/devices/ID, DELETE /v1/inventory/ID --- */
 
-/* A change of one entry that waits for the store, then for the table. The list owns it. */
+/* A change of one entry. It waits until the store has written the change, and then until the table has it. The list
+ * owns it. */
 struct hw_inventory_change {
 	struct hw_inventory_change *next, **prev;
 	struct hw_control *c;
@@ -444,7 +445,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 		wait_ms(x, SETTLE_MS);
 }
 
-/* Reads the id of the path. False: the request was answered. */
+/* Decodes the id in the path. If the id is wrong, answers the request and returns false. */
 static bool read_id(struct evhttp_request *req, const char *rest, char id[HW_ID_MAX + 1])
 {
 	int len = hw_percent_decode(rest, strlen(rest), false, id, HW_ID_MAX + 1);
@@ -454,7 +455,7 @@ static bool read_id(struct evhttp_request *req, const char *rest, char id[HW_ID_
 	return false;
 }
 
-/* Begins a change of the entry; NULL: the request was answered. */
+/* Creates a change of the entry. If that is impossible, answers the request and returns NULL. */
 static struct hw_inventory_change *change_new(struct hw_control *c, struct evhttp_request *req, const char *id)
 {
 	unsigned n = 0;
@@ -513,7 +514,7 @@ static int read_patch(struct evhttp_request *req, struct hw_patch *p, struct hw_
 	return text ? hw_patch_parse(p, text, len, true, NULL, error) : hw_entry_wrong(error, "", "is too long");
 }
 
-/* The entry after the request; -EINVAL: the request was answered. */
+/* Sets *out to the entry as it is after this request. If the request is wrong, answers it and returns -EINVAL. */
 static int patch_entry(struct hw_control *c, struct evhttp_request *req, const struct hw_expected *e, const char *id,
                        struct hw_expected_entry *out)
 {

@@ -22,11 +22,12 @@ struct hw_import_query {
 /* Answers the request, perhaps in a later turn. */
 void hw_importer_put(struct hw_importer *i, struct evhttp_request *req, const struct hw_import_query *q);
 
-/* The inventory, or NULL: the request was answered with 503. */
+/* Returns the table of expected devices. If the inventory cannot be used now, answers the request with 503 and
+ * returns NULL. */
 const struct hw_expected *hw_inventory_ready(struct hw_control *c, struct evhttp_request *req);
 
-/* The names of the groups, ending with NULL; the names are borrowed until the groups change. The caller frees the
- * array. NULL without memory. */
+/* Returns the names of the groups, followed by NULL. The caller frees the array; the names are borrowed until the
+ * groups change. NULL without memory. */
 const char **hw_inventory_groups(const struct hw_control *c);
 
 #endif

@@ -13,7 +13,7 @@
 #include "heartwheel/unseen.h"
 #include "http/json.h"
 
-/* The text of the device's entry; NULL: it has none, or an empty one. */
+/* Returns the text of the device's entry. NULL: the device has no entry, or an empty one. */
 static struct hw_id text_of(const struct hw_control *c, struct hw_id id)
 {
 	const struct hw_expected *e = hw_monitor_expected(c->monitor);

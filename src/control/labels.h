@@ -15,7 +15,8 @@ struct hw_json;
 /* Writes the members `name`, `labels` and `note` that the device's entry has. */
 void hw_write_labels(struct hw_json *j, const struct hw_control *c, struct hw_id id);
 
-/* A text that name, note or the value of a label must contain; a label that must match. Zeroed: neither. */
+/* The filters `search` and `label` of a list. `search`: a text that the name, the note or the value of a label must
+ * contain. `label`: a label that must match. All zero: no filter. */
 struct hw_label_filter {
 	char search[HW_ID_MAX + 1]; /* lower case; "": any */
 	char quoted[6 * HW_ID_MAX + 3];
@@ -26,8 +27,8 @@ void hw_label_filter_search(struct hw_label_filter *f, const char *lower);
 /* Parses NAME=GLOB. Returns 0 or -EINVAL. */
 int hw_label_filter_label(struct hw_label_filter *f, const char *text);
 
-/* Whether the device's entry contains the text, and whether it has the label. Cost: a look-up and a scan of the entry;
- * parses it only if the text seems to be there, or for a label. */
+/* Whether the device's entry contains the text, and whether it has the label. Cost: a look-up and a scan of the
+ * entry. The entry is parsed only if the scan finds the text, or if the filter has a label. */
 bool hw_label_filter_contains(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id);
 bool hw_label_filter_has(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id);
 

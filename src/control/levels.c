@@ -22,7 +22,7 @@ struct hw_levels {
 	unsigned depth;
 	size_t n;
 	struct level all[HW_LEVELS_MAX];
-	struct level rest;       /* counts the ids without such a level, and the beginnings that found no free slot */
+	struct level rest;       /* counts the ids that have fewer levels, and the beginnings that found no free slot */
 	uint16_t places[PLACES]; /* an index into `all` + 1; 0: free */
 };
 

@@ -29,8 +29,8 @@
 #include "http/query.h"
 
 #define SCANS_AT_ONCE 2000  /* records that a request scans before it is queued */
-#define SCANS_A_TURN  20000 /* records that all queued requests scan per turn of the loop */
-#define ENTRY_COST    5     /* as many records count for a record with an entry in the inventory */
+#define SCANS_A_TURN  20000 /* how many records all queued requests together scan in one turn of the loop */
+#define ENTRY_COST    5     /* a record whose device has an entry in the inventory counts as this many records */
 #define CURSORS       256
 
 static const char no_memory[] = "out of memory";
@@ -361,8 +361,8 @@ static bool matches_unseen(const struct filter *f, const struct hw_control *c, c
 	return (f->group < 0 || hw_monitor_groups(c->monitor)->all[f->group] == g) && matches_id(f, c, v->id);
 }
 
-/* The unseen devices, from the last of their list to the first. So an id that is removed from the list meanwhile may
- * bring another one a second time, but none is left out. */
+/* Lists the unseen devices, from the last one to the first. When a device is no longer unseen, the last device takes
+ * its slot. So a list over several turns may name a device twice, but it leaves none out. */
 static bool unseen_go_on(struct list *l, unsigned *budget)
 {
 	const struct hw_control *c = l->pager->c;

@@ -255,7 +255,8 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 	hw_json_close(j, '}');
 }
 
-/* Returns the first member that cannot watch one fleet together with this node, and the first reason why not. */
+/* Finds the first member that cannot watch one fleet together with this node. Sets *what to the first reason why
+ * not. */
 static const struct hw_control_node *stranger(const struct hw_control_nodes *n, const char **what)
 {
 	const struct hw_control_node *self = hw_control_nodes_self(n);

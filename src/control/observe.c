@@ -248,7 +248,7 @@ static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_c
 	return blind->cause_ns[cause] + (lasts ? now.mono.ns - blind->cause_since[cause].ns : 0);
 }
 
-/* Called when this node begins with the fleet. A standby node does not receive heartbeats, so the time as standby
+/* Called when this node begins to watch the fleet. Before, as a standby node, it received no heartbeats. That time
  * does not count as blindness. */
 void hw_control_begins(struct hw_control *c, struct hw_now now)
 {

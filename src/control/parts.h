@@ -46,10 +46,11 @@ struct hw_control {
 hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_overview, hw_serve_health, hw_serve_ready, hw_serve_metrics,
 	hw_serve_wheel;
 
-/* Whether the monitor has been blind since its start. Devices have not had the time to send then. */
+/* Whether the monitor has been blind ever since its start. If so, the devices have not had the time yet to send a
+ * heartbeat. */
 bool hw_is_starting(const struct hw_control *c);
-/* Writes since when and for how long the monitor is blind, and how much time devices have left to report. Only while
- * the monitor is blind. */
+/* If the monitor is blind, writes since when and for how long it has been blind, and how much time the devices still
+ * have to send a heartbeat. */
 void hw_write_blind_times(struct hw_json *j, const struct hw_control *c);
 
 /* devices.c: single devices. */
@@ -68,8 +69,8 @@ struct hw_device *hw_find_device(struct hw_control *c, struct evhttp_request *re
 /* Writes the members of an unseen device. */
 struct hw_expected_view;
 void hw_write_unseen(struct hw_json *j, const struct hw_control *c, const struct hw_expected_view *v);
-/* Returns how many unseen devices, from the end of their list on, precede the one after this id; HW_NIL: the id is not
- * unseen. */
+/* Returns where a list of the unseen devices continues after this id: how many unseen devices were listed before,
+ * counted from the end of their table. HW_NIL: the id is not unseen. */
 uint32_t hw_unseen_after(const struct hw_control *c, const char *id, size_t len);
 
 /* forget.c: forgets a device, or asks the node that owns it. */
@@ -89,13 +90,13 @@ void hw_inventory_changes_free(struct hw_control *c);
 hw_http_handler hw_serve_nodes;
 /* Fills in what this node knows of the nodes. Returns false if there is only this node. */
 bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out);
-/* Whether what this node shows is as of `as_of_ms`: it has not reached Redis for a lease. */
+/* Whether this node has not reached Redis for a lease. All that it shows is then from the time `as_of_ms`. */
 bool hw_nodes_is_lapsed(const struct hw_control_nodes *nodes);
 /* Whether another node owns the fleet. This node then has no devices. */
 bool hw_stands_by(const struct hw_control *c);
 /* Writes the members of /v1/nodes. */
 void hw_write_nodes(struct hw_json *j, const struct hw_control *c);
-/* Writes the member `cluster` of /v1/status, if there are several nodes. */
+/* If there are several nodes, writes the member `cluster` of /v1/status. */
 void hw_write_cluster(struct hw_json *j, const struct hw_control *c);
 /* Appends to `why` the reasons why this node is not ready in the cluster. `n` is the length of `why`; returns the
  * new length. */
@@ -125,7 +126,7 @@ void hw_history_await(struct hw_history *h, const struct hw_event *e);
 const struct hw_event *hw_history_waiting(const struct hw_history *h, uint64_t *number);
 /* The number of the next item. */
 uint64_t hw_history_end(const struct hw_history *h);
-/* Sets whether the stream has transitions that are older than all in the history. */
+/* Sets whether the stream has transitions that are older than the oldest one in the history. */
 void hw_history_set_cut(struct hw_history *h, bool cut);
 /* Copies at most `cap` items after an id into `page` and `events`. Valid until the next hw_history_add(). */
 void hw_history_after(const struct hw_history *h, struct hw_stream_id at, struct hw_event *events, size_t cap,
