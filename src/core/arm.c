@@ -23,7 +23,7 @@ int64_t hw_monitor_lossy_end_ns(const struct hw_monitor *m, uint16_t group)
 	return end.ns > own_ns ? end.ns : own_ns;
 }
 
-/* Does not include the last lossy blindness: hw_monitor_deadline() adds it. */
+/* The returned time does not include the end of the last lossy blindness: hw_monitor_deadline() adds it. */
 int64_t hw_monitor_silent_from(const struct hw_monitor *m, const struct hw_device *d)
 {
 	int64_t from = d->last_seen_ns;
@@ -185,7 +185,8 @@ void hw_monitor_key_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_
 
 /* --- either wheel -------------------------------------------------------------- */
 
-/* The interval of barriers follows the timeouts of single devices that are shorter than their group's. */
+/* Called when an online device is armed. If the device has a timeout of its own, the interval of barriers takes it
+ * into account (hw_monitor_note_own_timeout()). */
 static void note_timeout(struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	struct hw_timeout t = {0};
@@ -235,8 +236,9 @@ void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i,
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), (left > 0 ? left : 0) * HW_NS_PER_MS));
 }
 
-/* Returns how long an offline device has been offline while a monitor ran, or -1. A device that is not in a wheel has
- * used up its forget_after, and waits until its owner forgets it. */
+/* Returns for how long monitors have seen an offline device offline. -1: the device is not offline or is never
+ * forgotten, or its entry may still follow from the settings before a reload. An offline device in no wheel has used
+ * up its forget_after; it waits until its owner forgets it. */
 int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t forget = forget_ms(m, d);

@@ -9,8 +9,9 @@
 
 #include "monitor_priv.h"
 
-/* Returns since when a device has been silent, on the clock of its group: since its last heartbeat, or since a reload
- * or the end of a blindness before which it may have sent without being heard. */
+/* Returns when the silence of a device began, on the clock of its group: at the device's last heartbeat, or later,
+ * at a reload or at the end of a blindness. Before these the device may have sent messages that this node could not
+ * receive. */
 int64_t hw_monitor_silent_from(const struct hw_monitor *m, const struct hw_device *d);
 /* Returns the end of the last lossy blindness of the monitor or of the group, whichever is later, on the group's
  * clock. */
@@ -28,8 +29,8 @@ void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i);
 void hw_monitor_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Arms a device in the wheel of heartbeats for an instant of the monitor's seeing clock. */
 void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
-/* Arms a device of a deaf group for a check after one timeout. No deadline is nearer while the group is deaf. When the
- * deafness ends, all devices of the group are armed again. */
+/* Arms a device of a deaf group for a check after one timeout. Its deadline cannot pass before, because the clock of
+ * a deaf group stands still. When the deafness ends, all devices of the group are armed again. */
 void hw_monitor_arm_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Arms an offline device for the instant at which it is forgotten. `gone_ms`: the part of forget_after that has passed;
  * a negative value counts as 0. */
@@ -58,10 +59,11 @@ int64_t hw_monitor_key_deadline_ns(const struct hw_monitor *m, const struct hw_k
 int64_t hw_monitor_key_excused_ns(const struct hw_monitor *m, const struct hw_key *k);
 /* Returns the time until the deadline of a device's key, on the keys' clock. */
 int64_t hw_monitor_key_left_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Whether the key alone kept the device online last: its heartbeats had stopped, and their deadline has passed. */
+/* Whether the device was last kept online by its key alone: its heartbeats had stopped, and their deadline has
+ * passed. */
 bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Whether the device's heartbeats keep it online. False as soon as the monitor has judged the device as silent over
- * MQTT. */
+/* Whether the device's heartbeats keep it online. They no longer do once the monitor has judged the device as silent
+ * over MQTT. */
 bool hw_monitor_beats(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 
 #endif

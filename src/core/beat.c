@@ -58,8 +58,8 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 
 /*
  * Whether a heartbeat of an offline device may be a copy of the one that was counted last. Overlapping filters deliver
- * one message several times, and a list may name a device twice. Copies arrive within HW_AGAIN_NS. A device with a
- * short timeout may send again in that time, so a part of its timeout is the limit then.
+ * one message several times, and a list may name a device twice. Copies arrive within HW_AGAIN_NS. But a device with a
+ * short timeout may send its next heartbeat within that time. So a gap of an eighth of the timeout or more is no copy.
  */
 static bool is_copy(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
@@ -145,8 +145,8 @@ static bool stale(const struct hw_monitor *m, struct hw_now now, uint16_t group,
 	       (double)wall_ms(m, now) - p->time_s * 1000 > (double)max_age_ms;
 }
 
-/* Whether a filter of the device's group has delivered a heartbeat of the device since the filters last changed. A key
- * proves the group of keys. */
+/* Whether a filter of the device's group has delivered a heartbeat of the device since the filters last changed. A
+ * device with a key counts as heard in the group that the configuration gives to keys. */
 static bool is_heard_in_group(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
@@ -155,7 +155,7 @@ static bool is_heard_in_group(const struct hw_monitor *m, const struct hw_device
 }
 
 /* Keeps the timeout `was_ms` of the group that the device has left. That group may still receive the device's
- * heartbeats, on a filter with a longer interval. So its timeout stays in force until a heartbeat there would have
+ * heartbeats, on a filter on which they are rarer. So `was_ms` stays in force until such a heartbeat would have
  * arrived. */
 static void keep_timeout(struct hw_monitor *m, struct hw_now now, struct hw_device *d, int64_t was_ms)
 {
@@ -229,7 +229,7 @@ void hw_beat_answered(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool heard = hw_form_is_ours(m, d);
-	d->flags &= (uint16_t)~HW_FLAG_TIMED; /* neither the gap that the answer ends nor the next one is learned */
+	d->flags &= (uint16_t)~HW_FLAG_TIMED; /* so neither the gap that the answer ends nor the next gap is learned */
 	hw_beat_apply(m, now, d->group, hw_device_id(d), i, NULL);
 	d->flags &= (uint16_t)~HW_FLAG_TIMED;
 	if (!heard) /* no filter has delivered the answer */

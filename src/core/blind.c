@@ -3,8 +3,8 @@
  * The seeing clock: see blind.h.
  *
  * Invariants: the finished blind periods do not overlap, end at `until` or earlier, and last `blind_ns` together. A
- * blind period that lasts begins at `since` >= `until`. So no instant is subtracted twice, also if a cause is detected
- * late.
+ * blind period that has not ended begins at `since` >= `until`. So no instant is subtracted twice, also if a cause is
+ * detected late.
  *
  * cause_since[c] is when an active cause began, or when an inactive one ended. So two periods of one cause never
  * overlap. A blind period ends when the last of its causes ends.
@@ -56,8 +56,8 @@ bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, 
 		b->marks[1] = b->marks[0];
 		b->marks[0] = at;
 	}
-	/* If the broker refuses barriers, the monitor at first takes this for a standstill of the broker. When it
-	 * finds HW_CAUSE_BARRIER, that cause becomes the named one. */
+	/* If the broker refuses barriers, the monitor first takes this for a standstill of the broker. Once
+	 * HW_CAUSE_BARRIER is found, it replaces the standstill as the cause that is reported. */
 	if (begins || cause == HW_CAUSE_BARRIER)
 		b->first = cause;
 	if (begins || at.ns < b->since.ns) {
@@ -91,7 +91,7 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 
 struct hw_seen hw_blind_seen(const struct hw_blind *b, struct hw_mono now)
 {
-	/* The clock can also be calculated for instants within the last blind period and just before it. */
+	/* The result is also right for instants within the last blind period and just before it. */
 	if (b->active || now.ns < b->until.ns)
 		return now.ns < b->since.ns ? hw_seen_add(b->begun, now.ns - b->since.ns) : b->begun;
 	return (struct hw_seen){now.ns - b->blind_ns};

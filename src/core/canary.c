@@ -9,7 +9,7 @@
 #define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
 #define US      1000
 #define LATE_NS HW_NS_PER_S /* an older canary that a barrier has overtaken is lost */
-/* After this time it is known whether the lost canary makes the group deaf. */
+/* When this time has passed since a canary was lost, it is known whether its loss makes the group deaf. */
 #define REPORT_AFTER_NS (4 * HW_NS_PER_S)
 /* Two, because after a reload the first canary may be sent before the subscription. */
 #define TRIES 2
@@ -22,8 +22,8 @@
 
 /* --- what comes back ------------------------------------------------------------ */
 
-/* Called when a canary came back. If it is the missed canary, that one was only slow. If it was sent later, the
- * missed canary is lost, although the filter delivers again. */
+/* Called when a canary came back that was sent at `sent`. If it is the missed canary, it was only slow. If it was
+ * sent after the missed canary, the missed one is lost, although the filter delivers again. */
 static void find_missed(struct hw_hearing_filter *f, struct hw_mono sent)
 {
 	if (!f->missed.ns || sent.ns < f->missed.ns)

@@ -42,15 +42,15 @@ void hw_canary_recall(struct hw_hearing *h, const struct hw_canaries *had);
 bool hw_canary_can_be_had(const struct hw_hearing *h, size_t k);
 
 /*
- * Whether to send a canary, so that devices of the group can be judged. They need a delivery of the filter from after
- * `need`.
+ * Whether to send a canary on filter k. The canary is for devices that wait to be judged, and each of them needs a
+ * message of the filter that was published after `need`.
  *
- * False if the filter has delivered since `need`, or if a useful canary is on its way. A canary is useful if it was
+ * False if the filter has delivered such a message, or if a useful canary is on its way. A canary is useful if it was
  * sent after the last barrier. It is also useful if it was sent after `need` and each barrier that is back was sent
  * before it.
  *
- * A later suspect needs a canary of its own, because an earlier canary proves nothing for it. Its own canary comes back
- * before its pair of barriers.
+ * A device that becomes a suspect later needs another canary, because an earlier canary proves nothing for it. That
+ * canary comes back before the pair of barriers of that device.
  */
 bool hw_canary_is_pending(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k);
 /* Sends the canary if it is due. Returns whether it did; the canary's number is then in `*seq`. Limits how many
@@ -60,9 +60,9 @@ bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mo
  * barriers. The time grows each time that the canary is not back. */
 int64_t hw_canary_wait(const struct hw_hearing *h, size_t k, struct hw_mono now);
 /*
- * Marks the canary of a filter as missed. A device needs a delivery of this filter, and its pair of barriers is back,
- * but the canary that was sent before the pair is not. A canary is not marked if none has ever come back, or if
- * canaries are known not to come back: perhaps only their topic cannot be read, and this proves nothing about the
+ * Called when a device needs a delivery of this filter, and its pair of barriers is back, but the canary that was sent
+ * before the pair is not. Marks the canary as missed. It is not marked if no canary has ever come back, or if canaries
+ * are known not to come back. Then perhaps only the canary's topic cannot be read, which proves nothing about the
  * filter.
  */
 void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k);

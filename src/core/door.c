@@ -149,7 +149,7 @@ static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool provisional = hw_device_state(d) == HW_STATE_PROVISIONAL;
-	/* Also a goodbye that this node does not believe: another node may believe it. */
+	/* Also called for a goodbye that this node does not believe, because another node may believe it. */
 	if (e->event == HW_EVENT_GOODBYE)
 		hw_parent_says_goodbye(m, now, i);
 	if (e->event == HW_EVENT_DUE)
@@ -164,8 +164,9 @@ static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 		goes_on(m, now, i);
 }
 
-/* Makes a device online. HW_FLAG_ONCE means that only one message of the device has arrived. An offline device was
- * online before, so this is at least its second message. For a forgotten device, it is the first. */
+/* Makes a device online. HW_FLAG_ONCE means that only one message of the device has arrived. An offline device has
+ * been online before, so this message is at least its second. For a forgotten device, this message counts as the
+ * first. */
 static void go_online(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -205,8 +206,8 @@ static int64_t hold_ns(const struct hw_monitor *m, struct hw_now now, uint32_t i
 	return ns < HW_AGAIN_NS && hw_monitor_may_be_repeated(m, now, i) ? HW_AGAIN_NS : ns;
 }
 
-/* Returns when a held goodbye is judged: after hold_ns(), or at the device's deadline if that is earlier. While the
- * group's upstream returns: not before the end of the grace. */
+/* Returns when a held goodbye is judged: after hold_ns(), or at the device's deadline if that is earlier. If the
+ * group's upstream has just returned, the goodbye is judged when the grace ends, at the earliest. */
 static struct hw_seen held_until(const struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
@@ -249,11 +250,12 @@ static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
 
 /*
  * Whether this check may skip the refresh. It may if the previous check refreshed the keys and the keys live for at
- * least four timeouts: the two steps from the previous check to the next one take at most two timeouts. (Steps are
- * shorter than a timeout if a device's heartbeat interval does not divide its timeout.)
+ * least four timeouts. The next check then refreshes them. It comes at most two timeouts after the previous check, so
+ * the keys still live for two timeouts then. (Checks are less than a timeout apart if the device's heartbeat interval
+ * does not divide its timeout.)
  *
- * If the device was armed for another reason since, its next check refreshes the keys. A reload or blindness since the
- * previous check may have shortened the planned life of the keys, so the check then refreshes too.
+ * If the device was armed for another reason since the previous check, its next check refreshes the keys. A reload or
+ * blindness since then may have shortened the planned life of the keys, so the check then refreshes them too.
  */
 static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
@@ -290,8 +292,8 @@ static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* Discards a goodbye that does not count. If the goodbye was stored before, or waited to be judged, it had replaced
- * the device's deadline; the device is armed for its deadline again. */
+/* Discards a goodbye that does not count. If the goodbye was stored, or waited to be judged, it had replaced the
+ * device's deadline in the wheel. So the device is armed for its deadline again. */
 static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	if (e->key_lives && !e->touched)
@@ -321,9 +323,9 @@ static void wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t wa
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), wait_ns));
 }
 
-/* Returns the time after which a canary or message of the group's filters must have been published, so that the
- * silence is the device's own. The time is the device's deadline if that has passed, and now otherwise. All goodbyes
- * of a group that wait to be judged share the time of the first one. */
+/* Returns a time. The device's silence counts only if each filter of its group has delivered a canary or message
+ * that was published after this time. The time is the device's deadline if that has passed, and now otherwise. All
+ * goodbyes of a group that wait to be judged share the time of the first one. */
 static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now, uint32_t i,
                                   const struct hw_evidence *e)
 {
@@ -335,8 +337,8 @@ static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now,
 }
 
 /* Counts a heartbeat of an offline device that has not sent enough heartbeats to be online. The device is not
- * forgotten while it sends, also after a restart: the first heartbeat of each row is stored, so at most one in a
- * timeout. */
+ * forgotten while it sends heartbeats, also across a restart. For this, the first heartbeat of each count
+ * (needs_more() in beat.c) is written to the store, at most one in a timeout. */
 static void count(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);

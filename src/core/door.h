@@ -17,14 +17,14 @@ bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e,
                           const struct hw_verdict *v);
 
-/* Whether the goodbye of this device that is applied now may be the first of many that a bridge repeats: it came with
- * the retain flag, and the device's goodbye had come before (intake.c). */
+/* Called while a goodbye of this device is applied. Whether the goodbye may be the first of many that a bridge
+ * repeats: it has the retain flag, and the same goodbye has arrived before (intake.c). */
 bool hw_monitor_may_be_repeated(const struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 /* Gives a new record its first state, without a transition. */
 void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enum hw_reason reason);
-/* Clears HW_OWN_TIMEOUT_OVER of a device that is no longer provisional. HW_OWN_TIMEOUT_OVER makes a provisional device
- * ignore the stored timeout. */
+/* Clears HW_OWN_TIMEOUT_OVER, by which a provisional device ignores the stored timeout. Called when the device is no
+ * longer provisional. */
 void hw_monitor_no_longer_provisional(struct hw_device *d);
 /* Cancels a device's goodbye. The goodbye may have replaced the device's retained status at the broker, so that status
  * is pending again. */

@@ -160,7 +160,7 @@ static struct hw_out upstream_over(struct hw_monitor *m, struct hw_now now, uint
 	return (struct hw_out){.kind = HW_OUT_UPSTREAM, .upstream = {.group = group, .length_ns = blind_ns(m, group)}};
 }
 
-/* Ends the deafness of a group. Its clock runs again, and its devices are armed again by it. */
+/* Ends the deafness of a group. The group's clock runs again, and all its devices are armed again. */
 static struct hw_out deaf_over(struct hw_monitor *m, struct hw_now now, uint16_t group)
 {
 	end_blindness(m, now, group);
@@ -313,7 +313,7 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	const struct hw_device *d = hw_monitor_at(m, i);
 	if ((d->flags & HW_FLAG_HEARD) && hw_gate_is_authoritative(m, d)) {
 		hw_follow_take_over(m, now, i); /* before the device is checked, because the check would forget a
-		                                 * device that was heard */
+		                                 * device that has sent a heartbeat */
 		return true;
 	}
 	struct hw_evidence family = {.event = HW_EVENT_DUE};
@@ -490,8 +490,8 @@ bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, 
 {
 	if (hw_monitor_caused(m, out))
 		return true;
-	/* Sight is stepped before devices are judged, so that none is judged in a turn that begins blind. It is stepped
-	 * again at the end, so that suspects of this turn share a barrier. */
+	/* hw_sight_step() runs before devices are judged, so that no device is judged in a turn that begins blind.
+	 * It runs again at the end, so that all suspects of this turn share a barrier. */
 	if (m->stepped.ns != now.mono.ns) {
 		m->stepped = now.mono;
 		if (step_sight(m, now, out) || step_hearing(m, now, out))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Evidence that is not a message: the state of connections, returning barriers and canaries, the pauses of their
- * readers, and an operator's request to forget a device. See monitor.h. Messages come in through intake.c, keys through
- * key_intake.c.
+ * Evidence that is not a message: the state of the connections, barriers and canaries that come back, pauses of the
+ * loop and of the reader threads, and an operator's request to forget a device. See monitor.h. Messages come in through
+ * intake.c, keys through key_intake.c.
  */
 #include "canary.h"
 #include "door.h"

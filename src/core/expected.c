@@ -11,11 +11,11 @@
 #include "heartwheel/topic.h"
 #include "pages.h"
 
-#define ROUNDS                                                                                                         \
-	0x7fff /* a reading that is complete leaves no id of an earlier one, so a number is free again by then         \
-	        */
+/* The greatest number of a reading of the list. The numbers begin again after it. By then a complete reading has
+ * removed each id that an earlier reading with the same number left. */
+#define ROUNDS 0x7fff
 
-/* An id. A free one has no `data`, and its `next` is the next free one. */
+/* One id. A free entry has no `data`, and its `next` is the next free entry. */
 struct entry {
 	uint8_t *data; /* owned: length of the id, length of the text (2 bytes), id, text */
 	int64_t at_ms : 48;
@@ -223,7 +223,7 @@ static const uint8_t *id_of(const struct entry *x)
 	return x->data + 3;
 }
 
-/* Splits the next bucket in two. Without memory the buckets become longer. */
+/* Splits the next bucket in two. If memory cannot be allocated, nothing is split and the buckets become longer. */
 static void grow(struct hw_expected *e)
 {
 	uint32_t b = e->split, i = e->buckets.at[b];

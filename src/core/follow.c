@@ -112,7 +112,7 @@ void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 }
 
-/* Whether an entry shows that a partition, which this node believes to own, has a newer owner. */
+/* Whether the entry was written by a newer owner of a partition that this node believes to own. */
 static bool is_lost(const struct hw_monitor *m, const struct hw_event *e)
 {
 	unsigned p = hw_partition_of(e->id, e->id_len);
@@ -134,8 +134,8 @@ uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint
 	return d && d->seq ? d->seq : now.wall_ms > 0 ? (uint64_t)now.wall_ms : 1;
 }
 
-/* Applies an entry of another node to a device. The children of a device learn of its death here, and not where a
- * state is loaded. */
+/* Applies an entry of the event stream, which another node wrote, to a device. Only here may the children of an
+ * offline device go offline with it; they do not when a state is loaded from the store. */
 static void follow_entry(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first,
                          uint64_t form)
 {
@@ -225,7 +225,8 @@ int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 	return r->found ? 0 : -ENOMEM;
 }
 
-/* Called when a reading of the store ends. Whether the reading has not returned a device that the store should have. */
+/* Called when a reading of the store ends. Returns whether the store should have the device, but the reading has not
+ * returned it. */
 static bool is_missing(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_device *d = hw_registry_at(m->registry, i);

@@ -96,8 +96,8 @@ int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was)
 	return *was ? 0 : -ENOMEM;
 }
 
-/* Stores the timeouts from before a reload. If a second reload follows soon, those from before the first one may
- * still be in use, and the longer ones are kept. */
+/* Stores the timeouts from before a reload. If devices may still use the timeouts from before an earlier reload,
+ * keeps the longer ones. */
 static void note_timeouts(const struct hw_monitor *m, struct hw_form *f, const struct hw_form_was *was, int64_t seen_ns)
 {
 	int64_t lasts_ms = m->conf.grace_ms + f->was_timeout_ms;
@@ -108,8 +108,9 @@ static void note_timeouts(const struct hw_monitor *m, struct hw_form *f, const s
 		f->was_timeout_max_ms = was->timeout_max_ms;
 }
 
-/* Makes each device that was heard before this moment count as heard in an earlier form. The group's clock alone
- * does not show that: it stands while the group is blind, and deafness that is found late sets it back. */
+/* Sets heard_ns so that each device that was heard before the reload counts as heard in an earlier form. The group's
+ * clock at the reload would not be enough: it stands still while the group is blind, and deafness that is found late
+ * sets it back. */
 static void put_after_devices(struct hw_monitor *m, const struct hw_form_was *was, size_t n_was)
 {
 	for (uint32_t i = 0; i < hw_registry_bound(m->registry); i++) {
@@ -147,10 +148,11 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 		m->unjudged.at = 0;
 }
 
-/* Returns the form in which the device was heard, or the last one that was read if there are several. A node with
- * that form can judge the device. A single monitor judges each device of its groups, so it assumes the form of the
- * device's group if it does not know another one. After a restart, the form shows which group was renamed. 0: unknown;
- * then the stored form stays as it is. */
+/* Returns the form in which a node last heard the device; 0: unknown, and the stored form stays as it is. A node
+ * with that form can judge the device. If nodes report several other forms, the one that was read last is returned.
+ *
+ * If a single monitor does not know the form, it returns the form of the device's group, because it judges each
+ * device of its groups. After a restart, the form shows which group was renamed. */
 uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d)
 {
 	bool older = hw_form_is_older(m, d), other = d->form == HW_FORM_OTHER || older;
@@ -198,8 +200,7 @@ static bool lasts(const struct hw_monitor *m, struct hw_now now, size_t g)
 	return m->form[g].blind_at.ns && now.mono.ns - m->form[g].blind_at.ns >= m->conf.blind_lasts_ms * HW_NS_PER_MS;
 }
 
-/* Counts a device of a group that is blind on this node, perhaps on this node only. Such a device is not an unjudged
- * device. */
+/* Counts a device of a group that is blind on this node, perhaps on this node only. It is not counted as unjudged. */
 static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	unsigned p = hw_device_partition(d);
@@ -209,8 +210,9 @@ static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw
 		hw_partitions_add(&m->form[d->group].found.late, p);
 }
 
-/* Counts an overdue device of a group that this node hears, if this node does not hear the device's children. Such a
- * device is an unjudged device only if this node does not have the children's group. */
+/* Counts an overdue device that is not judged, because its children may prove that it is online and this node does
+ * not hear them. The device's own group does deliver. It counts as unjudged only if this node lacks the children's
+ * group. */
 static bool count_resting(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
 {
 	int64_t late_ns = hw_monitor_seen(m, now).ns - hw_monitor_deadline(m, now, d).ns;
@@ -276,7 +278,8 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 		return;
 	if (hw_form_judges(m, d) || hw_monitor_is_keyed(m, d)) {
 		f->found.judged |= hw_form_judges(m, d);
-		/* Another node may know that the upstream is down. So this node does not count as a better one. */
+		/* A value of the group's `while` is unknown here, and another node may know that the upstream is
+		 * down. So this node must not count as the better judge of the device. */
 		if (f->unsure && !hw_monitor_is_keyed(m, d))
 			hw_partitions_add(&f->found.online, hw_device_partition(d));
 		return;

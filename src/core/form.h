@@ -41,14 +41,14 @@ static inline bool hw_form_judges(const struct hw_monitor *m, const struct hw_de
 	return !m->conf.several || d->form == HW_FORM_UNSAID || hw_form_is_ours(m, d);
 }
 
-/* Whether a reload may have given the filters that the device uses to other groups, the heirs of its group. */
+/* Whether a reload may have given the device's filters to other groups, the heirs of its group. */
 static inline bool hw_form_may_have_heirs(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return m->hearing.group[d->group].n_heirs > 0 &&
 	       (m->groups.all[d->group]->retired || hw_form_is_older(m, d) || d->form == HW_FORM_OTHER);
 }
 
-/* Whether the device's group is blind, or an heir of the group whose filters the device may use. */
+/* Whether the device's group is blind, or one of the group's heirs that may have the device's filters. */
 static inline bool hw_form_is_blind(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_hearing_is_blind(&m->hearing, d->group) ||

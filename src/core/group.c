@@ -511,7 +511,8 @@ int hw_groups_find(const struct hw_groups *g, const char *name)
 	return -1;
 }
 
-/* A group whose timeout is unknown. Its devices are not judged, and their keys are refreshed at this interval. */
+/* The timeout of a group whose real timeout is unknown. Its devices are not judged, and their keys are refreshed at
+ * this interval. */
 #define UNKNOWN_TIMEOUT_MS 30000
 
 int hw_groups_name(struct hw_groups *g, const char *name, size_t len)
@@ -566,8 +567,8 @@ size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const ch
 	return g->id_prefix_len + (size_t)n;
 }
 
-/* Returns the id without the group's id_prefix, if the id has it: a device from before a reload may lack it. An id
- * is never the prefix alone. */
+/* Returns the id without the group's id_prefix. Returns the whole id if it does not begin with the prefix, as that
+ * of a device from before a reload. An id is never the prefix alone. */
 static struct hw_value without_prefix(const struct hw_group *g, const char *id, size_t id_len)
 {
 	size_t n = g->id_prefix_len;

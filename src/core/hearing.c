@@ -51,7 +51,8 @@ static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mon
 	struct hw_hearing_filter *f = &h->filter[k];
 	struct hw_hearing_group *g = &h->group[f->group];
 	struct hw_seen seen = hw_blind_seen(&s->blind, since);
-	if (seen.ns < f->seen.ns) /* the clock forgets old blind periods, perhaps that of the subscription */
+	if (seen.ns < f->seen.ns) /* f->seen: the seeing clock at the subscription; hw_blind_seen() returns less for
+	                           * an instant before the last blind periods */
 		seen = f->seen;
 	bool is_news = g->deaf_filters == 0 && !g->over;
 	g->over = false;
@@ -292,7 +293,7 @@ static int64_t retry_ns(const struct hw_hearing_group *g)
 static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
-	/* If the group's devices are heard on other filters, this filter's canary is no longer required. */
+	/* If other filters receive the group's devices, this filter's canary is no longer required. */
 	if (h->group[f->group].heard && may_be_unsent(f))
 		f->ever = false;
 	if (hw_hearing_last(h, k).ns > f->last_then.ns) {
@@ -308,9 +309,9 @@ static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct h
 	}
 }
 
-/* Makes the group of a filter deaf, if a canary that a device waited for is lost on this filter. The group is deaf
- * since the last message on the filter before that canary. Heartbeats since then may be lost even if the filter
- * delivers now. Returns whether to report the deafness. */
+/* Makes the group of filter k deaf if the filter has lost a canary for which a device waited. The group counts as
+ * deaf from the last message that the filter delivered before that canary. Heartbeats since then may be lost even if
+ * the filter delivers now. Returns whether to report the deafness. */
 static bool take_mute(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];

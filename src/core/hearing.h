@@ -40,9 +40,10 @@ struct hw_hearing_do {
 		HW_HEARING_NOTHING,
 		HW_HEARING_CANARY,  /* send a canary with `seq` */
 		HW_HEARING_MISSING, /* a canary does not come back: report it once */
-		HW_HEARING_MUTE, /* The filter was mute and may still be. Its group is deaf since its last message. */
-		HW_HEARING_OVER, /* the group is no longer deaf */
-		HW_HEARING_BACK  /* The upstream is up, and no longer makes the group blind. */
+		HW_HEARING_MUTE,    /* The filter was mute, and perhaps still is. The group counts as deaf from the
+		                     * filter's last message on. */
+		HW_HEARING_OVER,    /* the group is no longer deaf */
+		HW_HEARING_BACK     /* The upstream is up, and no longer makes the group blind. */
 	} what;
 	size_t filter;
 	uint16_t group; /* of HW_HEARING_OVER and HW_HEARING_BACK */
@@ -68,9 +69,9 @@ static inline void hw_hearing_ask(struct hw_hearing *h, uint16_t group, struct h
 	hw_hearing_wake(h);
 }
 
-/* Judges whether silence since `need` is that of the device, and not of a filter. `online` is the number of online
- * devices of the group. Unsure: check again after `*wait_ns`, or, if that is 0, with the next pair of barriers.
- * Deaf: the group is deaf from now on, because of `*filter`. */
+/* Judges whether a silence since `need` is the device's own, or whether a filter may not have delivered. `online` is
+ * the number of online devices of the group. Unsure: check again after `*wait_ns`, or, if that is 0, with the next
+ * pair of barriers. Deaf: the group is deaf from now on, because of `*filter`. */
 enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now,
                                          uint16_t group, struct hw_mono need, uint32_t online, int64_t *wait_ns,
                                          size_t *filter);

@@ -3,9 +3,9 @@
  * The table of the heartbeat filters of all groups, for hearing.h: when each filter last delivered, how that is proven,
  * and the state of its canary. Private to the core.
  *
- * Heirs: a reload may give filters of a group to other groups, its heirs: it renames or splits the group. A device that
- * has not been heard since is still of the old group, and its messages arrive by the filters of the heirs. So the
- * device is judged only if the heirs are not blind either.
+ * Heirs: a reload may give filters of a group to other groups, its heirs: it renames or splits the group. Until its
+ * next heartbeat, a device stays in the old group, although only filters of the heirs can deliver that heartbeat. So
+ * the device is judged only if the heirs are not blind either.
  *
  * `brought` is a time after which the broker has handled the filter's last message. A heartbeat carries no send time,
  * but the broker has handled it after the last barrier that was back when it was read: `brought` is that barrier's send

@@ -633,8 +633,8 @@ static void skip_byte_order_mark(struct hw_message *msg)
 static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
                           const struct intake *in)
 {
-	/* If a group's filter matches the topic too, a source of heartbeats may deliver an older value later. Only
-	 * the source of the upstreams counts. */
+	/* A group's filter may match the topic too. Then a connection for heartbeats may deliver an older value
+	 * later. So only the connection that subscribed to the topics of `while` counts. */
 	if (msg->source != HW_UPSTREAM_SOURCE)
 		return false;
 	if (!hw_upstream_take(&m->upstream, &m->groups, msg->topic, msg->topic_len, msg->payload, msg->payload_len))

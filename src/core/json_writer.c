@@ -248,7 +248,8 @@ void hw_json_text(struct hw_json *j, const char *key, const char *text)
 		hw_json_null(j, key);
 }
 
-/* Writes the digits before `end`, without printf(), whose cost shows in a million entries. Returns the first. */
+/* Writes the digits of `v` before `end`, and returns the address of the first. printf() would be too slow for a
+ * million entries. */
 static char *write_digits(char *end, uint64_t v)
 {
 	do

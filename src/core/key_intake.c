@@ -106,15 +106,15 @@ static struct hw_evidence key_gone(const struct hw_monitor *m, struct hw_now now
 	};
 }
 
-/* Called when a device is about to become offline because its key is missing. Returns whether the notification of
- * the key's end was missed. */
+/* Called when a device is about to become offline because its key is missing. Returns whether the notification that
+ * the key expired or was removed did not arrive. */
 static bool convicted(struct hw_monitor *m, struct hw_now now, struct hw_key *k, unsigned why, int64_t late_ns)
 {
 	int64_t seen = hw_monitor_key_seen(m, now).ns;
 	bool missed = !why && k->present && seen < k->until_ns;
 	m->stats.keys_missed += missed;
-	/* The deadline of a missing key cannot be calculated later. The verdict may have to wait, and then needs the
-	 * time since the deadline, so excused_ns keeps the deadline. */
+	/* The verdict may have to wait. It then needs the time since the deadline, but the deadline of a missing key
+	 * cannot be calculated later. So excused_ns keeps the deadline. */
 	k->excused_ns = late_ns > 0 ? seen - late_ns : seen;
 	return missed;
 }

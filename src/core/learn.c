@@ -19,7 +19,7 @@
 #define EXTRA_MAX 35            /* steps: a factor of 4.5 */
 #define FAR       152           /* levels: a gap over three timeouts */
 #define LIKE      OCTAVE        /* two gaps within a factor of two are alike */
-#define BURST     (4 * OCTAVE)  /* so far below the median are the gaps between messages that belong together */
+#define BURST     (4 * OCTAVE)  /* a gap that is this far below the median lies between messages of one burst */
 #define BRIDGE    103           /* levels: a little over a factor of two */
 #define TAIL      331           /* 0.7 ln(2) / OCTAVE, in 1/65536 */
 
@@ -111,9 +111,9 @@ static bool learn(struct hw_gaps *g, unsigned l)
 void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t max_ms, unsigned mistakes,
                          int64_t per_ms, unsigned least_gaps)
 {
-	/* The window is so long that two windows hold two to four gaps that are exceeded as often as allowed; more
-	 * gaps would need more room than KEPT. A window is at most a day long: a device that sends more often gets a
-	 * shorter timeout within two windows. */
+	/* A window is as long as two allowed mistakes take, but at most a day. So at most four mistakes are allowed
+	 * in two windows, and KEPT gaps are enough to find the timeout. Because of the limit of a day, a device that
+	 * begins to send more often gets a shorter timeout within two days. */
 	double a_day = (double)mistakes * (double)DAY_MS / (double)per_ms;
 	double window = fmin(1, 2 / a_day);
 	/* A mistake adds a larger step if mistakes are allowed rarely: one mistake says little where four a day are
@@ -250,7 +250,8 @@ static bool usual_gap(struct hw_gaps *g, unsigned l)
 	bool learned = learn(g, l);
 	unsigned bridged = get(g, BRIDGED), timeout = get(g, TIMEOUT);
 	set(g, MEDIAN, median_after(g, l));
-	/* The doubled timeout ends by halves, because one short gap may also belong to the new habit. */
+	/* A usual gap halves the extra time of the doubled timeout and does not end it, because a new habit may
+	 * contain a short gap too. */
 	if (bridged && l <= timeout)
 		set(g, BRIDGED, bridged > timeout + BRIDGE / 5 ? timeout + (bridged - timeout) / 2 : 0);
 	return learned || bridged;
@@ -286,14 +287,14 @@ static unsigned unit_of(struct hw_learn_rules *rules, int64_t now_ms)
 	return rules->unit;
 }
 
-/* Whether enough was seen for the first estimate, with a gap of `gap_ms` that is in SEEN already. */
+/* Whether enough gaps were seen for the first estimate. `gap_ms` is the last of them, and SEEN counts it already. */
 static bool follow(struct hw_gaps *g, const struct hw_learn_rules *rules, int64_t gap_ms)
 {
 	int64_t most = gap_ms < rules->timeout_first_ms ? gap_ms : rules->timeout_first_ms;
 	int64_t followed = get(g, FOLLOWED) + (most > 0 ? most : 0);
 	bool enough = get(g, SEEN) >= HW_LEARN_FIRST_GAPS && followed >= rules->followed_ms;
 	unsigned n = get(g, FOLLOWED_GAPS) + 1, report = get(g, THIS(KEPT - 1));
-	/* After a burst the median would need hundreds of gaps to become that of the others. */
+	/* If the first gaps were those of a burst, the median would need hundreds of gaps to reach the other gaps. */
 	if (enough && get(g, MEDIAN) + BURST < report && level(followed / n) + BURST >= report)
 		set(g, MEDIAN, report);
 	set(g, FOLLOWED_GAPS, enough ? 0 : n);

@@ -36,14 +36,17 @@ struct hw_gaps {
 /* The rules of a group for learning. hw_learn_rules_init() sets them; hw_learn_rules_first() sets two others. */
 struct hw_learn_rules {
 	int64_t timeout_min_ms, timeout_max_ms;
-	int64_t timeout_first_ms; /* in force until enough was seen; hw_learn_rules_init() sets the longest */
-	int64_t followed_ms;      /* so much time the gaps cover at least; hw_learn_rules_init() sets 0 */
+	int64_t timeout_first_ms; /* the timeout in force until enough was seen; hw_learn_rules_init() sets it to
+	                           * timeout_max_ms */
+	int64_t followed_ms;      /* enough was not seen before the gaps cover this time; hw_learn_rules_init() sets
+	                           * 0 */
 	int64_t unit_ms;          /* a 16th of a window */
 	uint32_t allowed;         /* mistakes allowed in a window, in 1/65536 */
 	unsigned extra_step;      /* steps by which a mistake lengthens the timeout */
 	unsigned extra_decay;     /* steps that each window takes back */
 	unsigned medians;         /* a timeout is at least so many median gaps, in units of learn.c */
-	/* The unit of the last gap, and when it began: a division for each gap would cost as much as all the rest. */
+	/* The present part of a window, and when it began. They are kept, because a division for each gap would cost
+	 * as much as all the rest. */
 	unsigned unit;
 	int64_t unit_began_ms;
 };
@@ -57,7 +60,8 @@ void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t m
                          int64_t per_ms, unsigned least_gaps);
 
 /* Sets the timeout that is in force until enough was seen. A device often sends many messages within a second, so
- * enough is HW_LEARN_FIRST_GAPS gaps that cover HW_LEARN_FIRST_TIMEOUTS of these timeouts. A gap covers at most one. */
+ * enough is HW_LEARN_FIRST_GAPS gaps that cover HW_LEARN_FIRST_TIMEOUTS of these timeouts. A gap counts for at most
+ * one of them. */
 void hw_learn_rules_first(struct hw_learn_rules *rules, int64_t timeout_ms);
 
 /*

@@ -9,8 +9,8 @@
 #include "pages.h"
 
 #define DEVICES_MIN 4096 /* room of the array at first */
-/* The clocks of a gap are in whole milliseconds, so they may differ by so much. The wall clock is also corrected while
- * a device is offline. */
+/* The clocks that measure a gap are in whole milliseconds, so their results may differ by DIFFER_MS. While a device
+ * is offline, the wall clock is also corrected; it may differ by DIFFER_WALL_MS. */
 #define DIFFER_MS      2
 #define DIFFER_WALL_MS 100
 
@@ -58,7 +58,8 @@ void hw_learning_configure(struct hw_monitor *m)
 	bool any = false;
 	for (size_t k = 0; k < m->groups.n_order; k++)
 		any |= learns(m->groups.all[m->groups.order[k]]);
-	/* The devices of a renamed group stay in the retired one until their next heartbeat, with what was learned. */
+	/* Retired groups too: the devices of a renamed group stay in the retired group until their next heartbeat,
+	 * with what was learned. */
 	for (size_t g = 0; g < m->groups.n; g++)
 		set_rules(&m->form[g], m->groups.all[g], any && learns(m->groups.all[g]));
 	if (!any)
@@ -129,7 +130,7 @@ static int64_t blind_ns(const struct hw_monitor *m, uint16_t group)
 	return begun.ns > own_ns ? begun.ns : own_ns;
 }
 
-/* Whether the silence that ends now is that of a device which could be heard all the time. `*gap_ms` is its length. */
+/* Whether the device could be heard during the whole silence that ends now. `*gap_ms` is the length of the silence. */
 static bool is_seen(const struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, const struct hw_device *d,
                     int64_t *gap_ms)
 {

@@ -2,7 +2,7 @@
 /*
  * The learned timeouts of the devices (learn.h): which gaps are learned, and where the gaps are kept.
  *
- * The gaps stand in an array beside the records. The array exists only while a group learns.
+ * An array next to the records contains the gaps. The array exists only while a group learns.
  *
  * A gap counts only if this node has received the heartbeats at both ends, and could receive heartbeats in between. So
  * HW_FLAG_TIMED marks a device whose last heartbeat may begin a gap. A gap is not learned in these cases:

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define CAP_MIN     64
-#define TRY_EVERY_S 30 /* a full memory may stay full, and the readings load Redis */
+#define TRY_EVERY_S 30 /* in seconds: the memory may stay full, and each reading is load for Redis */
 
 static uint32_t home(const struct hw_left_out *l, uint64_t hash)
 {

@@ -20,8 +20,8 @@
 /* Adds a device without a record. `state`: PROVISIONAL if only a heartbeat shows that it exists. `group` < 0: its
  * group is not known; the first group counts. */
 void hw_left_out_note(struct hw_monitor *m, int group, const char *id, size_t len, enum hw_state state);
-/* Whether the store has the device, which has no record here. Its stored record is read before its messages count:
- * otherwise it would be a new device. */
+/* Whether the device is a left-out device that the store has. Before its messages count, its stored record is read;
+ * otherwise it would count as a new device. */
 bool hw_left_out_is_stored(const struct hw_monitor *m, const char *id, size_t len);
 /* Called when a device has got a record, or was forgotten. The device is then no longer left out. */
 void hw_left_out_remove(struct hw_monitor *m, const char *id, size_t len);

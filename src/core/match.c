@@ -75,7 +75,8 @@ static bool is_whole_status(void *arg, size_t value)
 static int add_filter(struct hw_match_index *x, uint16_t group, const struct hw_topic *t, enum hw_match kind)
 {
 	x->place[x->n] = (struct place){t, kind, group};
-	/* Another template with the same filter comes first and takes all its messages. */
+	/* Another template with the same filter comes first and takes all its messages, so this template needs no
+	 * entry. */
 	if (hw_filter_index_equal(&x->filters, t->filter, is_whole_filter, x))
 		return 0;
 	return hw_filter_index_add(&x->filters, t->filter, x->n++);

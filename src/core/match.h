@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matches topics with the groups' filters: hw_groups_match() and its relatives. Many filters have an index. Private to
- * the core.
+ * Matches topics with the groups' filters: hw_groups_match() and the other matching functions of group.h. If there are
+ * many filters, an index finds those that match. Private to the core.
  */
 #ifndef HW_MATCH_H
 #define HW_MATCH_H

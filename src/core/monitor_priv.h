@@ -61,8 +61,9 @@ struct hw_form {
 	 * of their old groups. A device that is heard in this group after moved_until_ns (group's seeing clock) has
 	 * this group's timeout alone. */
 	int64_t moved_timeout_ms, moved_until_ns;
-	/* Partitions with a parent of the group that its children prove: on this node as of the last check, as found so
-	 * far in this one, and on other nodes (parent_peers.h). */
+	/* Partitions with a parent of this group that is proven by its children. proven: found on this node by the
+	 * last complete check. proven_found: found by the present check so far. proven_there: reported by other
+	 * nodes (parent_peers.h). */
 	struct hw_partitions proven, proven_found, proven_there;
 	struct hw_learn_rules rules;
 	bool other_there;           /* in this check: another node has the form `other` */
@@ -143,11 +144,12 @@ struct hw_family {
 	struct hw_mono checked;
 	bool checking;
 	uint32_t at_parent, at_wait, kept;
-	bool counts, counted; /* parent_peers.h: this check began after loading; such a check is complete */
+	bool counts, counted; /* counts: this check began after loading; counted: such a check was completed
+	                       * (parent_peers.h) */
 	uint64_t *peer_forms; /* owned: the forms of all groups of other nodes */
 	size_t n_peer_forms;
-	int64_t lacks_until_ns; /* monitor's seeing clock: this node may lack a group that proves parents on another
-	                         * node; INT64_MAX: it lacks one now */
+	int64_t lacks_until_ns; /* until then (monitor's seeing clock), this node may lack a group that proves
+	                         * parents on another node; INT64_MAX: it lacks one now */
 };
 
 /* The gaps between the heartbeats of each device, by the index of its record (learning.h). */
@@ -236,12 +238,12 @@ struct hw_monitor {
  * which are counted as refused. */
 int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t len, uint32_t *i);
 
-/* Called when a record was made: takes the timeout of the inventory (unseen.c). */
+/* Called when a record was made: gives the device the timeout that the inventory has for it (unseen.c). */
 void hw_unseen_added(struct hw_monitor *m, uint32_t device);
 bool hw_monitor_is_expected(const struct hw_monitor *m, const struct hw_device *d);
 
-/* Called when a device is armed, with its own timeout (0: none). The regular interval of barriers follows the
- * shortest own timeout. */
+/* Called when a device is armed, with the timeout that it has set for itself (0: none). The shortest of these
+ * timeouts limits the regular interval of barriers. */
 void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_t timeout_ms);
 
 /* Grows the arrays that have an element per group to `n` elements. Returns 0 or -ENOMEM. */
@@ -380,7 +382,8 @@ static inline bool hw_monitor_skips_refreshes(const struct hw_monitor *m)
 	return m->conf.ttl_factor >= 4;
 }
 
-/* hw_hearing_judge() for a group; reports that it is deaf if that is news. `wait_ns` as there. */
+/* Calls hw_hearing_judge() for a group. If the group has just become deaf, reports this. *wait_ns: as in
+ * hw_hearing_judge(). */
 enum hw_hearing_verdict hw_monitor_hears_group(struct hw_monitor *m, struct hw_now now, uint16_t group,
                                                struct hw_mono need, uint32_t online, int64_t *wait_ns);
 

@@ -183,9 +183,9 @@ static size_t take_digits(struct cursor *c, uint64_t *number)
 }
 
 /*
- * Reads a number without strtod(). A double holds the digits of nearly every number that devices send, and also the
- * power of ten of its decimals. The quotient of the two is then rounded as strtod() rounds (Clinger, "How to read
- * floating point numbers accurately", PLDI 1990).
+ * Reads a number without strtod(). For nearly every number that devices send, a double holds its digits exactly, and
+ * also the power of ten by which they are divided. The quotient of the two is then rounded as strtod() rounds (Clinger,
+ * "How to read floating point numbers accurately", PLDI 1990).
  */
 static bool take_number(struct cursor *c, double *number)
 {

@@ -12,13 +12,13 @@
 #include <stddef.h>
 
 /*
- * Grows memory from `was` to `is` bytes. The first `was` bytes are kept, the others are zero. `p` is NULL if and only
- * if `was` is 0; otherwise this function returned it for `was`, and it is invalid afterwards. Memory never shrinks.
- * Returns NULL without memory; `p` is then unchanged.
+ * Grows memory from `was` to `is` bytes. The first `was` bytes are kept, the others are zero. `p` is memory of `was`
+ * bytes that this function returned (NULL if `was` is 0), and is invalid afterwards. Memory never shrinks. Returns NULL
+ * if memory cannot be allocated; `p` is then unchanged.
  */
 void *hw_pages_grow(void *p, size_t was, size_t is);
 
-/* Maps one huge page, or small pages in its place, aligned to its size. NULL without memory. */
+/* Maps one huge page, or small pages in its place, aligned to its size. Returns NULL if memory cannot be mapped. */
 #define HW_PAGES_HUGE ((size_t)2 << 20)
 void *hw_pages_huge(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The death of parents: what it means for their children, and how children prove that their parent lives. See
+ * The death of parents: which children go offline with them, and how children prove that their parent is online. See
  * parent_death.h, and monitor.h for the rules.
  *
  * Invariant: `down_ms` of a parent is set only while the parent is offline, and only if this run saw it become offline.
@@ -212,8 +212,8 @@ static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *pa
 	int64_t seen_ns = hw_monitor_group_seen(m, now, parent->group).ns - age_ns;
 	if (age_ns < 0 || seen_ns <= parent->last_seen_ns)
 		return false;
-	/* The child proves that the parent lives, not that a filter of the parent's group delivers. So after a reload,
-	 * the parent's next heartbeat still decides which group it belongs to. */
+	/* The child proves that the parent is online, but not that a filter of the parent's group delivers. So after
+	 * a reload, the parent's next heartbeat still decides which group it belongs to. */
 	if (hw_form_is_older(m, parent))
 		parent->form = HW_FORM_OTHER;
 	parent->last_seen_ns = seen_ns;
@@ -221,9 +221,10 @@ static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *pa
 }
 
 /*
- * The child has not proved its parent. Records whether the child may have sent nevertheless: this node cannot hear the
- * child, or it is not known yet whether the child's group hears. The answer of a group without canaries may take a
- * timeout of the group; the parent waits for it only if that is not longer than its own timeout.
+ * Called for a child that has not proved its parent. Records whether the child may have sent a heartbeat that this node
+ * did not receive. This is so if this node cannot hear the child, or if it is not known yet whether the filters of the
+ * child's group deliver. A group without canaries may need a timeout to find out. The parent waits for that only if the
+ * group's timeout is not longer than the parent's own.
  */
 static void doubt(struct hw_monitor *m, struct hw_now now, struct hw_parent *p, const struct hw_device *parent,
                   const struct hw_device *child, bool proven)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a parent's death means for its children, and how children's heartbeats prove that their parent is online.
+/* Which children go offline with their parent, and how children's heartbeats prove that their parent is online.
  * Private to the core. */
 #ifndef HW_PARENT_DEATH_H
 #define HW_PARENT_DEATH_H
@@ -41,7 +41,7 @@ static inline bool hw_parent_may_be_proven(const struct hw_monitor *m)
 	return m->family.proving || m->family.lacks_until_ns > 0;
 }
 bool hw_parent_prove(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_evidence *e, unsigned *budget);
-/* Whether a device was not judged at its deadline because of its children. */
+/* Whether a device was overdue but was not judged, because its children may prove that it is online. */
 bool hw_parent_rests(const struct hw_monitor *m, uint32_t i);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * Rule: a device's parents are those of its last heartbeat on a filter of its own group. A parent is ignored if its id
  * is invalid, if the parent is the device itself or depends on the device, or if the parent has HW_ANCESTORS_MAX
- * ancestors or more. The ancestors are checked only when a device gets a parent. If one of the ancestors gets a parent
- * later, a line may become longer than that.
+ * ancestors or more. The ancestors are checked only when a device gets a parent. If an ancestor gets a parent later, a
+ * device may have more ancestors than that.
  *
  * Cost: a heartbeat compares a hash. A changed parent costs a look-up and a walk through its ancestors.
  */
@@ -87,8 +87,9 @@ static bool set(struct hw_monitor *m, uint32_t i, const struct found *f, uint32_
 	return changed;
 }
 
-/* A parent's goodbye may have been read before the parent had a known child. The child was heard after it, so the
- * goodbye is noted as just before the child's heartbeat. */
+/* Called for a device that has just got parents. If a parent's goodbye was read before the parent had a known child,
+ * the index of parents does not have the goodbye. This child's heartbeat was read after the goodbye. So the goodbye
+ * gets the time just before the heartbeat. */
 static void note_goodbyes(struct hw_monitor *m, uint32_t child)
 {
 	const struct hw_device *d = hw_monitor_at(m, child);

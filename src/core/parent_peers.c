@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See parent_peers.h.
- *
  * When a node gets the group that it lacked, it does not know the children's parents yet. They become known by the next
- * heartbeat of each child, or when the caller reads the store again. So the rule lasts for a grace and the longest
- * timeout of the groups with child_proves.
+ * heartbeat of each child, or when the caller reads the store again. So for a grace and the longest timeout of the
+ * groups with child_proves, the node behaves as if it still lacked the group.
  */
 #include "parent_peers.h"
 
@@ -35,8 +33,8 @@ void hw_parent_peers_begin(struct hw_monitor *m)
 	m->family.counts = !m->conf.loading;
 }
 
-/* Whether the child proves its parent, or may have sent unheard. A child that another node hears does not count: that
- * node proves the parent. */
+/* Whether the child proves its parent, or may have sent a heartbeat that no node has received. A child that another
+ * node hears does not count, because that node proves the parent. */
 static bool is_proof(const struct hw_monitor *m, const struct hw_device *child)
 {
 	return hw_device_state(child) == HW_STATE_ONLINE && m->groups.all[child->group]->child_proves &&
@@ -116,7 +114,7 @@ static void add_proven(struct hw_monitor *m, const struct hw_peer_group *peer)
 			m->form[g].proven_there.bits[k] |= peer->proven.bits[k];
 }
 
-/* Without memory no form is kept, and a child that this node cannot hear counts as a proof. */
+/* If memory cannot be allocated, no form is kept, and a child that this node cannot hear counts as a proof. */
 static void keep_forms(struct hw_monitor *m, const struct hw_peer_group *peers, size_t n)
 {
 	free(m->family.peer_forms);

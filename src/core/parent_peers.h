@@ -5,8 +5,8 @@
  * A node proves a parent by the children that it receives (parent_death.h). So a node that lacks a group with
  * child_proves, or has it in another form, cannot prove the parents of that group's devices. Each node therefore
  * publishes the partitions in which it knows online parents with an online child that proves them, or that no node
- * hears. In these partitions, a node that lacks such a group of another node does not judge an overdue device of the
- * same group as those parents. The device is unjudged, and its partition goes to a node that can judge it.
+ * hears. If a node lacks such a group of another node, it does not judge overdue devices in these partitions that have
+ * the same group as those parents. Such a device is unjudged, and its partition goes to a node that can judge it.
  *
  * Cost: a node without other nodes, or without child_proves, does nothing. Otherwise the check of all parents
  * (parent_wait.h) also finds an online child of each online parent; it begins with the child that it found last.

@@ -35,8 +35,8 @@ static const struct hw_device *online(const struct hw_monitor *m, const struct h
 	return d && hw_device_state(d) == HW_STATE_ONLINE ? d : NULL;
 }
 
-/* Stores when a parent was heard again after a silence of more than half its timeout. Several heartbeats may arrive
- * between two checks, so a silence may seem up to a second longer than it was. */
+/* If a parent was heard again after a silence of more than half its timeout, stores the time. Several heartbeats may
+ * arrive between two checks, so a silence may seem up to a second longer than it was. */
 static void check_parent(struct hw_monitor *m, struct hw_parent *p)
 {
 	const struct hw_device *d = online(m, p);

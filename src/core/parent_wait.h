@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How long the cause of a child's death is unknown, and when its parent is heard again. Private to the core. */
+/* For how long it is unknown whether a device went offline because of its parent, and when its parent is heard
+ * again. Private to the core. */
 #ifndef HW_PARENT_WAIT_H
 #define HW_PARENT_WAIT_H
 

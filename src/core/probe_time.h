@@ -27,7 +27,7 @@ struct hw_probe_moments {
 
 struct hw_probe_moments hw_probe_moments(const struct hw_group *g, const struct hw_device *d, int64_t timeout_ms,
                                          struct hw_seen deadline);
-/* Finds the last moment whose tick is not after `now`, and returns its tick. False: there is none yet. */
+/* Finds the last moment whose tick is not after `now`; `*at` becomes its tick. Returns false if there is none yet. */
 bool hw_probe_last(const struct hw_probe_moments *m, struct hw_tick now, struct hw_tick *at);
 
 /*

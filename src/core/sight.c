@@ -90,8 +90,8 @@ static struct hw_sight_pause *pause_of(struct hw_sight *s, enum hw_cause cause)
 	return cause == HW_CAUSE_STALL ? &s->stall : &s->standstill;
 }
 
-/* Begins a pause. If it begins in the grace of an earlier pause, it interrupts that grace, and does not restart it at
- * the end. Otherwise repeated short pauses would make the monitor blind for ever. */
+/* Begins a pause. If it begins in the grace of an earlier pause, that grace is over, and does not begin again when
+ * this pause ends. Otherwise repeated short pauses would make the monitor blind for ever. */
 static void begin_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono at, bool lossy)
 {
 	struct hw_sight_pause *p = pause_of(s, cause);
@@ -202,7 +202,7 @@ void hw_sight_refused(struct hw_sight *s, bool refused)
 	s->refused = refused;
 }
 
-/* Whether a barrier that is not back is late. A barrier is late sooner than it shows a standstill. */
+/* Whether a barrier that is not back is late. A barrier is late some time before its absence counts as a standstill. */
 static bool is_late(const struct hw_sight *s, struct hw_mono now, struct hw_mono sent)
 {
 	return now.ns - sent.ns > max64(4 * s->rtt_ns, TICK_NS);
@@ -466,8 +466,8 @@ static bool denial_is_known(const struct hw_sight *s)
 
 /*
  * Returns when to check a publisher that cannot send. The first check is when a barrier is due. The second is
- * barrier_timeout later, and is skipped only if a barrier has come back. A publisher that connects for moments does not
- * skip it.
+ * barrier_timeout later. If a barrier comes back between the two, there is no second check. It is not enough that the
+ * publisher connects for a moment.
  */
 static struct hw_mono mute_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {

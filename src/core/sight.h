@@ -37,8 +37,8 @@ struct hw_sight_source {
 	bool up;
 	bool still;                  /* a barrier is out and nothing arrives: a standstill */
 	bool lasts;                  /* only a barrier ends this standstill */
-	uint64_t stood;              /* the oldest barrier that was not back in the last standstill; 0: there was
-	                              * none */
+	uint64_t stood;              /* the oldest barrier that was not back in the last standstill; 0: there was no
+	                              * standstill */
 	bool ever;                   /* a barrier has come back since the subscription */
 	uint64_t back;               /* the last barrier that came back on this source, or for which the source need
 	                              * not wait */
@@ -102,9 +102,9 @@ void hw_sight_configure(struct hw_sight *s, const struct hw_monitor_conf *conf);
 int hw_sight_add(struct hw_sight *s, struct hw_mono now);
 /*
  * Removes a source. Messages that were about to arrive on it are lost, as with a lost connection. If the source was
- * down, devices get the time to reconnect, as if it had come back. Barriers that are not back no longer count: each
- * suspect needs two barriers that are sent from now on. Without a source the monitor is blind. Returns the same as
- * hw_sight_link().
+ * down, the grace for devices that reconnect begins, as if the source had come back. Barriers that are not back no
+ * longer count: each suspect needs two barriers that are sent from now on. Without a source the monitor is blind.
+ * Returns the same as hw_sight_link().
  */
 bool hw_sight_remove(struct hw_sight *s, struct hw_mono now, unsigned source);
 static inline bool hw_sight_has(const struct hw_sight *s, unsigned source)

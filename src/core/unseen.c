@@ -64,7 +64,8 @@ static int64_t timeout_of(const struct hw_group *g, const struct hw_expected_vie
 	return v->timeout_ms ? v->timeout_ms : g->timeout_ms;
 }
 
-/* By the wall clock; INT64_MAX: never. A device of a group that this monitor does not have is not judged here. */
+/* Returns when the id becomes unseen, by the wall clock; INT64_MAX: never. This monitor judges no device of a group
+ * that it does not have. */
 static int64_t due_ms(const struct hw_group *g, const struct hw_expected_view *v)
 {
 	int64_t timeout_ms = timeout_of(g, v);
@@ -127,7 +128,7 @@ void hw_unseen_added(struct hw_monitor *m, uint32_t device)
 		x->inventory_timeout_ms = timeout_ms;
 }
 
-/* For how long the group's messages have been received without a loss. */
+/* Returns for how long the group's messages have been received without a loss. */
 static int64_t seen_ms(const struct hw_monitor *m, struct hw_now now, uint16_t k)
 {
 	int64_t from = hw_monitor_lossy_end_ns(m, k), began = m->started.ns;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Upstream: a condition for receiving a group's devices, for example that a bridge between two brokers works. A group
- * names topics, each with its value while the upstream works (`while = TOPIC VALUE`). Private to the core.
+ * Upstream: what a group's messages pass through before they reach the broker, for example a bridge. A group names
+ * topics, each with its value while the upstream works (`while = TOPIC VALUE`). Private to the core.
  *
- * Without a value nothing is concluded. A topic has no value before the first message, after an empty payload (which
- * clears a retained value), and after a connection on which the broker had no retained value.
+ * From a topic without a value nothing is concluded. A topic has no value before the first message, after an empty
+ * payload (which clears a retained value), and after a connection on which the broker had no retained value.
  *
  * A retired group has the conditions of the groups of the file that have one of its heartbeat filters: its devices are
  * still judged, because these groups hear them.
@@ -65,7 +65,7 @@ void hw_upstream_granted(struct hw_upstream *u, uint64_t sent);
  * still old has no value at the broker; its value becomes unknown. Returns whether there was such a topic. */
 bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number);
 
-/* Returns the first value of this group that differs, or NULL. */
+/* Returns the first value of this group that differs from the one that `while` requires, or NULL. */
 const struct hw_upstream_value *hw_upstream_away(const struct hw_upstream *u, size_t group);
 /* Whether the group has a condition. */
 bool hw_upstream_has(const struct hw_upstream *u, size_t group);
