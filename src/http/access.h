@@ -2,8 +2,8 @@
 /*
  * Decides whether a request at an address is admitted. The API token is in `Authorization: Bearer TOKEN`, or is the
  * password of Basic together with the user's name. A request without a token gets 401. If a client address sends many
- * wrong tokens, it is closed: further wrong tokens get 429, but a right token is still admitted. Tokens have 256 random
- * bits and cannot be guessed; closing only limits the load.
+ * wrong tokens, this address is closed: its further wrong tokens get 429, but a right token is still admitted. Tokens
+ * have 256 random bits and cannot be guessed; closing only limits the load.
  */
 #ifndef HW_HTTP_ACCESS_H
 #define HW_HTTP_ACCESS_H
@@ -38,7 +38,8 @@ struct hw_access {
 	char last_closed[64]; /* address of the last closing */
 };
 
-/* Whether the request is admitted; if not, it has been answered. `mono_ms`: a monotonic clock; `wall_s`: Unix time. */
+/* Whether the request is admitted; if not, this function has answered it. `mono_ms`: a monotonic clock; `wall_s`:
+ * Unix time. */
 bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms, int64_t wall_s);
 /* Whether a request that was admitted before would also be admitted now. It is neither answered nor counted. */
 bool hw_access_still_admits(const struct hw_access *a, struct evhttp_request *req, int64_t wall_s);

@@ -35,8 +35,8 @@ struct idle {
 	unsigned ms;
 };
 
-/* Returns for how long the connection was sent no data, or how old it is. Returns false if it is no connection of this
- * port. */
+/* Sets how long ago the last data was sent on the connection; if none was sent yet, how old the connection is.
+ * Returns false if the descriptor is no connection of this port. */
 static bool read_idle(int fd, in_port_t port, struct idle *out)
 {
 	struct sockaddr_storage sa = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON into an evbuffer through the writer's `room`, so that an answer with a thousand devices needs few allocations.
- */
+/* Writes JSON into an evbuffer. The text is gathered in the writer's `room` first, so that an answer with a thousand
+ * devices needs few allocations. */
 #ifndef HW_HTTP_JSON_H
 #define HW_HTTP_JSON_H
 
@@ -10,8 +10,8 @@ struct evbuffer;
 
 /* Begins to append to `out`, which is borrowed. */
 void hw_json_begin(struct hw_json *j, struct evbuffer *out);
-/* Like hw_json_begin(), but the caller appends elements of an array, without its brackets. hw_json_array() later
- * writes the array. */
+/* Like hw_json_begin(), but for the elements of an array, without its brackets. hw_json_array() writes them into an
+ * object later. */
 void hw_json_append(struct hw_json *j, struct evbuffer *elements);
 /* Writes all to the evbuffer; the writer may still be used. Returns 0, or -ENOMEM if anything was lost since
  * hw_json_begin(): then the text must not be sent. */

@@ -14,7 +14,7 @@ struct hw_pending {
 };
 
 /* Begins to wait for the answer. `p` must live until hw_pending_take() or on_gone(), even if the server is closed
- * before. on_gone() may free `p`. */
+ * earlier. on_gone() may free `p`. */
 void hw_pending_begin(struct hw_pending *p, struct evhttp_request *req, void (*on_gone)(void *arg), void *arg);
 /* Returns the request, which the caller must answer now; or NULL. */
 struct evhttp_request *hw_pending_take(struct hw_pending *p);

@@ -385,8 +385,8 @@ void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 }
 
 /*
- * Ends transfers of clients that have lost their rights: each answer that has begun, and each GET, because its answer
- * may become a stream. Other requests end soon, and may already have changed something.
+ * Closes connections of clients that have lost their rights, if their answer has begun or may last long, as that of
+ * each GET may. Other requests end soon, and may already have changed something.
  */
 unsigned hw_proxy_break_off(struct hw_proxy *p, bool (*keeps)(const void *arg, struct evhttp_request *req),
                             const void *arg)

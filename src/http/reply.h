@@ -23,8 +23,8 @@ void hw_reply_policy(struct evhttp_request *req, const char *policy);
 void hw_reply(struct evhttp_request *req, int code, struct evbuffer *body);
 /* Like hw_reply(), with another content type. */
 void hw_reply_as(struct evhttp_request *req, int code, const char *content_type, struct evbuffer *body);
-/* Whether the request is HEAD. Its answer must have no body: evhttp would send the body, and the client would take
- * it for the next answer. */
+/* Whether the request is HEAD. The answer must then have no body. evhttp would send a body, and the client would
+ * take it for the next answer. */
 bool hw_is_head(struct evhttp_request *req);
 /* Answers "ok", a line of text. */
 void hw_reply_ok(struct evhttp_request *req);

@@ -29,7 +29,7 @@ struct hw_http_table {
 /* Whether the path needs no token. */
 bool hw_http_is_open(const struct hw_http_table *t, const char *path);
 
-/* Whether the handler of a route may run now. If false, the request was answered. */
+/* Whether the handler of a route may run now. If not, this function has answered the request. */
 typedef bool hw_http_admits(void *arg, struct evhttp_request *req, const struct hw_http_route *route);
 
 /* Calls the handler, or answers 404 or 405. `read_only`: only routes for GET count. `admits` NULL: every request is

@@ -144,7 +144,8 @@ static void on_request(struct evhttp_request *req, void *arg)
 		return;
 	}
 	bool asks = front->remote && h->access;
-	/* Refused: otherwise an action of a remote user would look like an action of a local client. */
+	/* A client that is not trusted may not name a user. If the header were only ignored, what a remote user does
+	 * would look like an action of a local client. */
 	if (h->believes_family && !front->remote && !is_family(req) &&
 	    evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER)) {
 		hw_reply_error(req, HTTP_FORBIDDEN,
@@ -267,7 +268,8 @@ static int start_http(struct hw_http_front *front)
 		return -ENOMEM;
 	evhttp_set_max_headers_size(front->http, HEADERS_MAX);
 	evhttp_set_max_body_size(front->http, (ev_ssize_t)body_max(front));
-	/* A too large body is read and discarded: a client that is still sending would not see the answer. */
+	/* The server reads a body that is too large to its end and discards it, because a client does not read the
+	 * answer while it is still sending. */
 	evhttp_set_flags(front->http, EVHTTP_SERVER_LINGERING_CLOSE);
 	evhttp_set_timeout(front->http, TIMEOUT_S);
 	evhttp_set_allowed_methods(front->http, 0xffff); /* on_request() refuses methods, in JSON */

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A listening socket and its file. The file is removed only if it is still the same one. */
+/* A listening socket and its file. The file is removed only if the path still names the file that bind() has
+ * created. */
 struct hw_socket {
 	int fd;
 	char *path; /* owned */

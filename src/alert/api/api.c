@@ -42,8 +42,8 @@ static const char *why_not(const struct hw_alert_app *a, char *buf, size_t cap)
 	return buf;
 }
 
-/* Returns why /readyz refuses: this instance does not hold the lease or has not loaded the state, or it learns
- * nothing new. NULL: it is ready. */
+/* Returns why /readyz refuses. NULL: this instance is ready. It is not ready without the lease, before it has loaded
+ * the state, or while Redis refuses to let it read a stream. */
 static const char *why_not_ready(const struct hw_alert_app *a, char *buf, size_t cap)
 {
 	const char *why = why_not(a, buf, cap);

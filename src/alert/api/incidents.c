@@ -344,7 +344,7 @@ static void write_sent(struct read *r, const redisReply *hash)
 	hw_json_close(&r->j, ']');
 }
 
-/* Writes the parent that a member is behind, and whether a silence covers the member. */
+/* Writes the parent whose outage makes this member unreachable, and whether a silence covers the member. */
 static void write_place(struct read *r, const char *id)
 {
 	struct hw_incidents *engine = r->app->engine;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See follow.h. A connection of its own waits for a new entry of device:events (XREAD), and then makes the reader of
- * that stream read. All entries are read over the connection of the store, so that the two cannot disagree about a
- * failover. Without the waiting connection, that stream is read at each tick. Cost when idle: 11 small commands a
- * second.
+ * that stream read. All entries are read over the connection of the store. So after a failover, the entries and the
+ * committed state come from the same Redis. Without the waiting connection, that stream is read at each tick. Cost when
+ * idle: 11 small commands a second.
  */
 #include "alert/follow/follow.h"
 
@@ -20,7 +20,7 @@
 #include "stream/commands.h"
 #include "stream/reader.h"
 
-#define GATHER_MS     20 /* between two reads of device:events, while entries come: they share a commit */
+#define GATHER_MS     20 /* pause between two reads of device:events while entries come: they share a commit */
 #define POLL_HEARD_MS 250
 
 struct source {

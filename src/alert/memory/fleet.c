@@ -2,8 +2,9 @@
 /*
  * See fleet.h. Cost: a request each second, and a few allocations for each transition.
  *
- * Invariant: while `listing`, events wait in a list. They are carried out after the list of devices, which may be older
- * or newer than they are. The last event of a device says what is true, so the result is right in both cases.
+ * Invariant: while heartwheeld's devices are being listed (`listing`), events wait in `first`. They are carried out
+ * after the list. The list may be older or newer than these events. But the last event of a device has the device's
+ * present state, so the result is right in both cases.
  */
 #include "alert/memory/fleet.h"
 
@@ -234,7 +235,8 @@ static void ask_list(struct hw_alert_fleet *f, const char *after)
 	f->listing = hw_fetch_get(f->fetch, path, on_list, f) == 0;
 }
 
-/* Lists the devices if this must be done. The events from now on are certain to come. */
+/* Begins to list the offline devices, if a list is needed and heartwheeld has what the broker retains. The
+ * connection for events is open by then, so no later event is missed. */
 static void continue_list(struct hw_alert_fleet *f)
 {
 	if (!f->may_list || !f->must_list || f->listing)

@@ -30,8 +30,8 @@ void hw_keys_run(struct hw_keys *k, size_t n, const char *const *words, FILE *ou
 /* The same for words with a NULL at the end. */
 void hw_keys_do(struct hw_keys *k, const char *const *words);
 
-/* Whether a script has changed more than offsets since the last call of hw_keys_stored(): the keys must be stored
- * before the answer is used. */
+/* Whether a script has changed anything but offsets since the last call of hw_keys_stored(). The keys must then be
+ * stored before the script's answer is used. */
 bool hw_keys_must_store(const struct hw_keys *k);
 void hw_keys_stored(struct hw_keys *k);
 

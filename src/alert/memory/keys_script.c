@@ -15,7 +15,7 @@
 
 #define EVENTS_KEPT "1000" /* entries of device:incident_events; each store of the keys writes all of them */
 #define CLOSED_KEPT 1000   /* closed incidents, likewise */
-#define REPLAY_KEPT 1000   /* entries of device:events that were read: from them follows which devices flap */
+#define REPLAY_KEPT 1000   /* read entries of device:events; after a start, they show which devices flap */
 
 const char *const hw_alert_script_texts[HW_ALERT_SCRIPTS] = {[HW_ALERT_COMMIT] = hw_alert_script_commit_text,
                                                              [HW_ALERT_RENEW] = hw_alert_script_renew_text,

@@ -31,8 +31,8 @@ struct hw_job {
 	bool over;           /* is in `ended` of the sender */
 	unsigned tries;      /* finished ones */
 	int64_t taken_ms;    /* wall clock */
-	struct event *timer; /* the time of the next try; during a try to several servers: the time until which the
-	                      * last servers are waited for */
+	struct event *timer; /* the time of the next try; during a try with several servers: until when this try
+	                      * waits for the last servers */
 	struct hw_note *note;
 	struct hw_try *at[HW_RECEIVER_URLS];
 	unsigned n_at, n_ended;

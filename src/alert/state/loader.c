@@ -33,7 +33,7 @@
 #define RECALL_COUNT  "1000"
 #define RESENT_MS     900000  /* incidents that ended within this time are passed to an alertmanager again */
 #define UNCLEAN_JUMP  100     /* numbers that messages without Redis may have used */
-#define SCANS_MAX     1000000 /* ZSCAN and HSCAN in a load: a server may return cursors for ever */
+#define SCANS_MAX     1000000 /* the most ZSCAN and HSCAN of a load; a faulty server might return cursors without end */
 
 enum step { OFFSETS, IDS, INCIDENTS, RECENT, DEVICES, MEMBERS, SILENCES, RECEIVERS, RECALL, END };
 
@@ -341,8 +341,8 @@ static void read_state(struct hw_alert_loader *l, const char *id, const redisRep
 			                  "the state of an offline device is unusable");
 		if (is_hash)
 			return;
-		/* A key of another type says nothing about the device, and device:offline names it. If the device
-		 * were left out, it would count as returned. */
+		/* device:offline names the device, but device:state:ID has another type and says nothing about the
+		 * device. So the device is loaded as offline: left out, it would count as returned. */
 		entry = (struct hw_incident_entry){.id = id,
 		                                   .fact = HW_FACT_OFFLINE,
 		                                   .time_ms = hw_alert_now(l->app).wall_ms,
@@ -507,7 +507,7 @@ static void ask_receivers(struct hw_alert_loader *l)
 		ask_key(l, read_receiver, list[k].name, "HGETALL", "receiver:", "");
 }
 
-/* Reads a page of transitions, the newest first. They give the weights of flapping devices. */
+/* Reads a page of transitions, the newest first. From them follows which devices flap. */
 static void read_recall(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
 	int64_t oldest = l->now_ms - 4 * l->app->conf->flap_half_ms;

@@ -229,8 +229,8 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 	return true;
 }
 
-/* Called when the end of the stream is known. The feed begins at that end. If the feed had begun before, entries
- * were missed. */
+/* Called when the end of the stream is known, or when entries were missed. If the feed has not begun yet, it begins
+ * at this end. Otherwise entries were missed, and each client is sent a reset. */
 static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
 {
 	struct hw_feed *f = arg;

@@ -37,8 +37,8 @@ struct hw_feed_wait {
 	void (*on_end)(void *arg); /* called from the loop when the task has ended */
 	void *arg;
 };
-/* Waits from the next reading of the stream on. A caller that reads the task's state from Redis after this call misses
- * no end. */
+/* Begins to wait. From the next reading of the stream on, the end of the task calls on_end(). A caller that reads
+ * the task's state from Redis after this call misses no end. */
 void hw_feed_wait(struct hw_feed *f, struct hw_feed_wait *w);
 /* Stops waiting. Zeroed storage is allowed. */
 void hw_feed_wait_stop(struct hw_feed_wait *w);

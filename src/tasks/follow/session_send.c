@@ -69,7 +69,8 @@ void hw_session_window_ack(struct window *w, struct hw_stream_id offset)
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
-/* Called for the first message to a session without any ack. Begins the time after which the session ends. */
+/* Called before the first message to a session whose client has not acknowledged anything yet. Sets the time at
+ * which the session ends, unless the client acknowledges a message before. */
 static void end_later(struct session *s)
 {
 	struct hw_tasks_sessions *f = s->all;

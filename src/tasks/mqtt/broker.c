@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See broker.h. Messages wait here while the publisher has no room; so the number of messages in the publisher is
- * limited. The publish_id of a message is its address, so its answer finds it without a search.
+ * limited. The publish_id of a message is its address, so no search is needed when the broker's answer comes.
  */
 #include "tasks/mqtt/broker.h"
 
@@ -25,7 +25,7 @@
 #define BARRIER_MS   5000 /* interval of the barriers */
 /* if a barrier has come back, and then no other one for this long, the connection counts as lost */
 #define SILENT_MS 20000
-/* A limit of a stall that is never reached in practice, because stalls do not matter here. */
+/* For hw_reader_start(): so long that no stall of the reader is reported, because a stall does not matter here. */
 #define NEVER_MS (INT64_C(366) * 86400000)
 
 struct put {
@@ -194,7 +194,7 @@ static void answered(struct hw_tasks_broker *b, const struct hw_publisher_event 
 	bool too_long = ev->reason == MQTT_RC_PACKET_TOO_LARGE;
 	if (ev->kind == HW_PUBLISHER_REFUSED && !ev->text[0] && !too_long)
 		answer(b, p, &b->out, HW_PUT_LOST,
-		       ""); /* not sent, because the publisher sends no such message for a while */
+		       ""); /* the publisher did not send it: it sends no message with this subject for a while */
 	else if (ev->kind == HW_PUBLISHER_REFUSED)
 		answer(b, p, &b->out, HW_PUT_REFUSED, ev->text[0] ? ev->text : "it is longer than the broker's limit");
 	else

@@ -32,7 +32,8 @@ bool hw_tasks_broker_publishes(const struct hw_tasks_broker *b);
 bool hw_tasks_broker_reads(const struct hw_tasks_broker *b);
 /* Returns why a connection is down, as a sentence; "" if the reason is not known yet. */
 const char *hw_tasks_broker_why(const struct hw_tasks_broker *b);
-/* Whether tasks may be claimed, whose messages then need room: less than half of HW_BROKER_BYTES_MAX is in use. */
+/* Whether there is room for the messages of more tasks, so that tasks may be claimed: less than half of
+ * HW_BROKER_BYTES_MAX is in use. */
 bool hw_tasks_broker_has_room(const struct hw_tasks_broker *b);
 /* Returns the number of messages that have no result yet. */
 size_t hw_tasks_broker_waiting(const struct hw_tasks_broker *b);
@@ -53,11 +54,11 @@ struct hw_tasks_put {
 	unsigned qos; /* 0 or 1 */
 	bool retain;
 	uint32_t expiry_s; /* 0: none */
-	/* replaces expiry_s: at this time, by the clock of hw_tasks_now(), a message that still waits gets the
-	 * result LOST, and the broker discards a message. 0: no limit */
+	/* If not 0, this replaces expiry_s. At this time of hw_tasks_now(), the message expires: if it still waits
+	 * here, its result is LOST; if it waits at the broker, the broker discards it. */
 	int64_t until_ns;
-	/* The same number each time that this message is published. The publisher uses it to find a message on which
-	 * the broker closes the connection again and again. 0: unknown. */
+	/* The same number each time that this message is published. If the broker closes the connection on a message
+	 * again and again, the publisher recognises the message by this number. 0: unknown. */
 	uint64_t subject;
 };
 /* Makes a subject of two texts that name the message. */

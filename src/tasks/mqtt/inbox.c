@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See inbox.h. The sender of a request is the last level of its topic, which the broker's ACL binds to the client. If
- * that level is missing, the sender is taken from the payload if `identity = payload`. */
+/* See inbox.h. The sender of a request is the last level of its topic, because the broker's ACL binds that level to
+ * the client. Without that level, a request is accepted only with `identity = payload`; its sender is then the one
+ * that the payload names. */
 #include "tasks/mqtt/inbox.h"
 
 #include <errno.h>

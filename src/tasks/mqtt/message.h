@@ -87,7 +87,8 @@ int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID
 struct hw_overheard {
 	struct hw_text sender, msg_id, action; /* sender: from the payload; empty: none */
 	int64_t exp_ms;                        /* -1: none */
-	bool is_ours; /* it names one of heartwheel-tasks' own tasks, so it is our own notice to a submitter */
+	bool is_ours; /* the msg_id is the name of one of heartwheel-tasks' own tasks, so the message is our own
+	               * notice to a submitter */
 	char *memory;
 };
 /* Returns 0, -EINVAL if there is no valid msg_id, or -ENOMEM. hw_overheard_fini() must be called in any case. */

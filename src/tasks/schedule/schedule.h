@@ -11,10 +11,11 @@
  * among the live instances in rendezvous order (Thaler, Ravishankar, "Using name-based mappings to increase hit rates",
  * IEEE/ACM Trans. Networking 6(1), 1998).
  *
- * Pure, as the core is: the caller passes in time and answers and pulls orders (hw_schedule_next); there are
- * no callbacks. `now` is of CLOCK_BOOTTIME, a clock that is never set and includes suspend, as a reference for Redis'
- * clock. If Redis' clock gains more than HW_CLOCK_STEP_MS on it at once, it is not trusted. Then nothing is claimed
- * until the clock has stayed ahead for `clock_hold_ms`, or has gone back. A clock that goes back only delays tasks.
+ * Pure, as the core is: the caller passes in time and answers and pulls orders (hw_schedule_next); there are no
+ * callbacks. `now` is of CLOCK_BOOTTIME, a clock that is never set and includes suspend, as a reference for Redis'
+ * clock. If Redis' clock gains more than HW_CLOCK_STEP_MS on CLOCK_BOOTTIME at once, Redis' clock is not trusted. Then
+ * nothing is claimed until Redis' clock has stayed ahead for `clock_hold_ms`, or has gone back. A clock that goes back
+ * only delays tasks.
  *
  * Cost: 48 bytes per task and 4 to 8 for the index; the array grows by an eighth. O(1) to put, drop or fire a task;
  * O(instances) for a rank; O(tasks) once when Redis' clock goes back.

@@ -249,8 +249,8 @@ static bool hears(const struct hw_tasks_watch *w, int64_t now)
 bool hw_tasks_watch_is_settled(const struct hw_tasks_watch *w)
 {
 	int64_t now = now_ms();
-	int64_t half =
-		w->app->conf->keep_ms / 2; /* no record is kept for longer than `keep` after the end of its task */
+	int64_t half = w->app->conf->keep_ms / 2; /* `keep` is the longest time for which a record stays in Redis after
+	                                           * the end of its task. So the wait must be shorter */
 	return hears(w, now) && w->hears_ms && now - w->hears_ms >= (half < SETTLE_MS ? half : SETTLE_MS);
 }
 

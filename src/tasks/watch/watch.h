@@ -21,8 +21,9 @@ void hw_tasks_watch_free(struct hw_tasks_watch *w);
 /* Called each second. */
 void hw_tasks_watch_tick(struct hw_tasks_watch *w);
 
-/* Whether this instance has received all messages that it could not receive in time. Until then no watched task ends
- * because of its time. */
+/* Whether this instance has caught up: for SETTLE_MS (watch.c) it has been subscribed, Redis has been up, and the
+ * loop has not been held up. Before that, an answer that was given in time may still arrive late, so no watched task
+ * ends because of its time. */
 bool hw_tasks_watch_is_settled(const struct hw_tasks_watch *w);
 /* Whether watching is enabled. */
 bool hw_tasks_watch_is_on(const struct hw_tasks_watch *w);
