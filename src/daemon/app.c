@@ -36,7 +36,7 @@
 #include "observe.h"
 #include "run/manager.h"
 
-/* at a start without Redis, no transition is made for this time while the store is waited for */
+/* at a start without Redis, the daemon waits for the store for this long and makes no transition meanwhile */
 #define LOAD_PATIENCE_NS  (5 * HW_NS_PER_S)
 #define RESTART_WITHIN_MS 2000 /* another node owns the fleet now, so the wait is short */
 
@@ -90,9 +90,9 @@ static void check_loading(struct hw_app *a, struct hw_now now)
 	hw_app_republish(a, now);
 }
 
-/* Ends a stop when nothing is pending any more. A stop also waits until Redis has stored the broker's
- * acknowledgements. Otherwise the outbox would still contain their statuses, and the next run would publish them
- * again. */
+/* Ends a stop when nothing is pending any more. If the broker has acknowledged statuses, the stop also waits until
+ * Redis has stored this. Otherwise the outbox would still contain these statuses, and the next run would publish
+ * them again. */
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis));

@@ -77,7 +77,7 @@ static struct hw_program_conf common(const void *conf)
 	return (struct hw_program_conf){c->user, c->pid_file, c->log, c->log_level};
 }
 
-/* Runs from the locked pid file to the end. Returns the exit status. */
+/* Runs the daemon, from the moment at which the pid file is locked, to its end. Returns the exit status. */
 static int serve(void *conf, struct hw_daemon *d)
 {
 	const struct hw_settings *c = conf;

@@ -9,7 +9,7 @@
 #include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 
-/* a barrier that takes longer is behind many messages, which the readers pass on at once anyway */
+/* a barrier that takes longer is queued after many messages; the readers then pass messages on at once in any case */
 #define BARRIER_SOON_NS (5 * HW_NS_PER_MS)
 #define CANARY_MAX      512 /* bytes of its payload */
 

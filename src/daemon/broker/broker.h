@@ -78,7 +78,7 @@ void hw_app_ask_upstreams(struct hw_app *a);
  * or -ENOMEM, and some readers may then keep the previous subscriptions. */
 int hw_app_subscribe(struct hw_app *a, bool restarts);
 /* Whether a group's filter also matches the nodes' presences, and delivers new messages with the retain flag (MQTT
- * 5). Returns true without memory. */
+ * 5). Returns true if memory cannot be allocated. */
 bool hw_app_nodes_are_flagged(struct hw_app *a);
 
 /* --- all of them */

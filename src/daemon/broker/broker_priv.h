@@ -23,7 +23,7 @@ struct hw_app_reader {
 	bool up, ever_up;
 	bool stalled; /* the reader woke up too late, and has not emptied its socket since */
 	bool renewed; /* the daemon itself closed the connection, so the loss is not logged */
-	bool behind;  /* the loop woke up too late, and this reader's ring was not empty since */
+	bool behind;  /* the loop woke up too late, and this reader's ring has not been empty since */
 	uint64_t taken;
 	int in_turn;   /* events taken in this turn of the loop */
 	char why[512]; /* the cause while `up` is false */
@@ -34,9 +34,9 @@ struct hw_app_reader {
 };
 
 /*
- * The connection for the monitor's messages to itself: barriers, canaries, the share topic. It carries no statuses. A
- * broker may read a socket on in the same turn as long as it contains data. After statuses, it could thus read both
- * barriers of a pair in one turn, and such a pair proves nothing.
+ * The connection for the monitor's messages to itself: barriers, canaries, the share topic. It carries no statuses.
+ * While a socket contains data, a broker may continue to read it in the same turn. So if statuses came before the
+ * barriers, the broker might read both barriers of a pair in one turn. Such a pair proves nothing.
  */
 struct hw_app_barriers {
 	struct hw_publisher *publisher;
@@ -91,8 +91,9 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 /* Appends to `n` filters those that only this reader needs: reader 0 receives the `while` topics and, in a cluster, the
  * presences of other nodes. Returns the new number of filters. */
 size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n);
-/* Prepares for a broker that delivers copies because filters overlap (MQTT 5): each message then counts once.
- * `filters` are those of hw_app_filters(); entries after `n` are overwritten. Returns 0 or -ENOMEM. */
+/* Called if the broker may deliver copies of a message because filters overlap (MQTT 5): from now on, the copies of
+ * a message count once. `filters` are those of hw_app_filters(); entries after `n` are overwritten. Returns 0 or
+ * -ENOMEM. */
 int hw_app_expect_copies(struct hw_app *a, struct hw_mqtt_filter *filters, size_t n);
 
 #endif

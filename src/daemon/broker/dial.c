@@ -110,7 +110,7 @@ int hw_app_dial(struct hw_app *a)
 	return rc;
 }
 
-/* Connects in the loop. Without memory to connect, the daemon cannot work, and stops. */
+/* Connects in the loop. If memory for the connections cannot be allocated, the daemon cannot work, and stops. */
 void hw_app_dial_late(struct hw_app *a)
 {
 	if (a->broker->publisher || a->life.stopping || a->life.failed)

@@ -44,8 +44,8 @@ static void add_filter(struct wanted *w, const struct hw_topic *topic, bool repl
 	w->filters[w->n++] = (struct hw_mqtt_filter){.filter = topic->filter, .replay = replay};
 }
 
-/* Whether filter i is unnecessary because another filter covers it. For levels after {name...}, hw_topic_covers()
- * compares texts, and no other filter has the same text. */
+/* Whether filter i covers filter c->k, so that c->k is unnecessary. A filter with levels after {name...} covers only
+ * filters with the same text, and there is no other filter with the same text. */
 static bool makes_needless(void *arg, size_t i)
 {
 	const struct compared *c = arg;
@@ -53,8 +53,8 @@ static bool makes_needless(void *arg, size_t i)
 	return i != c->k && (w->filters[i].replay || !w->filters[c->k].replay) && w->topics[i]->tail == 0;
 }
 
-/* Drops filters that others cover. Many brokers send a message once for each matching filter, so it would arrive twice.
- */
+/* Drops filters that others cover. Many brokers send a message once for each matching filter, so a message would
+ * arrive twice. */
 static int drop_covered(struct wanted *w)
 {
 	bool *covered = calloc(w->n + 1, sizeof(*covered));
@@ -72,9 +72,9 @@ static int drop_covered(struct wanted *w)
 	return 0;
 }
 
-/* Decides for each filter whether to request the retain flag of new messages. If retained messages are requested on
- * a topic, the retain flag must mark old messages there. So filters that overlap with such a topic do not request
- * the flag of new messages. */
+/* Decides for each filter whether to request the retain flag of new messages. On a topic of which retained messages
+ * are requested, only old messages may have the retain flag. So filters that overlap with such a topic do not
+ * request the flag of new messages. */
 static int ask_for_flags(struct wanted *w)
 {
 	struct hw_filter_index history = {0};

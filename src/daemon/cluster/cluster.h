@@ -36,12 +36,13 @@ void hw_app_cluster_free(struct hw_app *a);
 
 /* NULL: mode = off. */
 struct hw_nodes *hw_app_nodes(const struct hw_app *a);
-/* Takes and carries out all orders, and sets the timer. Called in each turn, before the sinks are pumped. */
+/* Takes all orders of src/nodes, carries them out, and sets the timer. Called in each turn, before the sinks are
+ * pumped. */
 void hw_app_cluster_turn(struct hw_app *a, struct hw_now now);
 /* Called each second. */
 void hw_app_cluster_tick(struct hw_app *a, struct hw_now now);
-/* Whether this node may connect to the broker. A node joins first, because its client ids would disconnect another node
- * of the same name. */
+/* Whether this node may connect to the broker. A node must first join: if another node has the same name, connecting
+ * would disconnect that node, because both have the same client ids. */
 bool hw_app_cluster_connects(const struct hw_app *a, struct hw_now now);
 /* hw_app_cluster_stop(): begins a clean stop. hw_app_cluster_stopped(): whether all partitions are released, and this
  * node has left. */
@@ -57,7 +58,8 @@ void hw_app_cluster_join(struct hw_app *a);
 /* Greater than the number of any barrier of the core, and less than the numbers from HW_FENCE on (the share topic). */
 #define HW_CLUSTER_BARRIER (UINT64_C(1) << 62)
 
-/* Part of the publish id of both messages of an ordered presence. A presence without an order has publish id 0. */
+/* Part of the publish ids of an ordered presence: of the presence, and of the known fencing tokens that are
+ * published before it. A presence without an order has publish id 0. */
 #define HW_CLUSTER_PUBLISH_ID UINT64_C(0xc000000000000000)
 
 /* A session of the publisher begins, or is lost. */
@@ -107,9 +109,9 @@ void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pe
 bool hw_app_cluster_reread(struct hw_app *a, bool keeps);
 /* Called when the loader has read the whole store. Returns whether this was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a, bool complete);
-/* Called when the hashes come over a new connection. The stream's connection may change at another time. If the
- * stream is by now that of another Redis, hashes that were read may be those of the previous Redis, and are read
- * again. */
+/* Called when the connection that reads the devices' hashes is new. The connection of the stream may change to
+ * another Redis at another time. If it has changed already, the hashes that were read may be those of the previous
+ * Redis, and are read again. */
 void hw_app_cluster_linked(struct hw_app *a);
 /* The store was found empty. */
 void hw_app_cluster_emptied(struct hw_app *a);

@@ -73,8 +73,8 @@ static void write_set(struct hw_json *j, const char *name, const struct hw_parti
 	hw_json_named_text(j, name, text);
 }
 
-/* Left out until this node knows which devices it cannot judge. Until then, other nodes assume that it can judge no
- * device. */
+/* Writes the partitions in which this node cannot judge devices, as soon as it knows them. Until then, other nodes
+ * assume that this node can judge no device. */
 static void write_unjudged(const struct hw_app *a, struct hw_json *j)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
@@ -88,7 +88,8 @@ static void write_unjudged(const struct hw_app *a, struct hw_json *j)
 	hw_json_close(j, '}');
 }
 
-/* Left out while this node does not know it. Other nodes then keep the last value. */
+/* Writes the partitions with parents that this node proves, unless it does not know them now. Other nodes then keep
+ * the last value. */
 static void write_proven(const struct hw_app *a, struct hw_json *j)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
@@ -219,7 +220,8 @@ static int64_t read_count(const cJSON *item)
 	               : 0;
 }
 
-/* A node that still loads, or that has an older version, does not publish the set. */
+/* Reads the partitions in which a node cannot judge devices. A node that still loads, or that has an older version,
+ * does not publish them. Then it counts as unable to judge any device. */
 static void read_unjudged(struct hw_cluster_forms *f, size_t i, const cJSON *by_group)
 {
 	static const struct hw_partitions none;
@@ -230,7 +232,8 @@ static void read_unjudged(struct hw_cluster_forms *f, size_t i, const cJSON *by_
 	}
 }
 
-/* A node that still loads does not publish the set, and the last one stays in force. */
+/* Reads the partitions with parents that a node proves. A node that still loads does not publish them, and the last
+ * value stays in force. */
 static void read_proven(struct hw_cluster_forms *f, size_t i, const cJSON *by_group)
 {
 	static const struct hw_partitions none;
@@ -440,9 +443,9 @@ static bool has_room_elsewhere(const struct hw_app *a)
 }
 
 /* Mirror: returns the partitions that another member should own. That member judges devices there that this node
- * cannot judge, receives devices there that no owner reports, or has room for devices that this node has left out. If
- * no member has room, these do not count: a client that publishes unknown ids could make every partition of every node
- * such a one. */
+ * cannot judge, receives devices there that no owner reports, or has room for devices that this node has left out.
+ * If no member has room, left-out devices do not count. Otherwise a client that publishes unknown ids could make
+ * each node unable to own any partition. */
 static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
@@ -461,8 +464,9 @@ static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struc
 }
 
 /*
- * Standby: the ready member that can judge all that the owner judges, and more; or has room for more; or may hear a
- * group that the owner does not hear. Of several, the one with the greatest weight.
+ * Standby: called on the owner. Returns the ready member that should own the fleet instead. This member can judge all
+ * that the owner judges, and more; or has room for more devices; or may hear a group that the owner does not hear. If
+ * there are several, returns the one with the greatest weight. "": there is none.
  */
 static const char *better(const struct hw_app *a, const struct hw_group_use *use, size_t n)
 {
@@ -473,7 +477,7 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 		if (!m || !m->ready || !hw_judging_all(use, n, f->of[i].all, f->of[i].n))
 			continue;
 		const struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
-		/* No node is named that would hand the fleet back: for its deafness, or for want of room. */
+		/* Not a node that would give the fleet back, because it was deaf or has no room for all devices. */
 		bool roomier = hw_monitor_left_out(a->monitor) > 0 && f->of[i].max_devices > a->conf->max_devices &&
 		               !f->of[i].was_deaf;
 		bool hears = is_deaf(a) && !f->of[i].was_deaf &&
@@ -485,7 +489,8 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 	return best;
 }
 
-/* Whether each ready member has read which node is to own the fleet. Then no other node claims it. */
+/* Whether each ready member has read the name of the node that is to own the fleet. Then only that node will claim
+ * the fleet. */
 static bool is_agreed(const struct hw_app *a, const char *to)
 {
 	const struct hw_members *all = hw_nodes_members(a->cluster->nodes);
@@ -498,7 +503,8 @@ static bool is_agreed(const struct hw_app *a, const char *to)
 	return true;
 }
 
-/* A node that has owned the fleet and was deaf lets others go first, so the fleet does not go back and forth. */
+/* Whether this node may take the fleet. If it was deaf when it last owned the fleet, it leaves the fleet to other
+ * nodes, so that the fleet does not move back and forth between two nodes. */
 static bool may_take_fleet(const struct hw_app *a)
 {
 	const struct hw_cluster_forms *f = forms_of(a);

@@ -55,7 +55,8 @@ struct hw_cluster_forms {
 		struct hw_node_group *all; /* owned */
 		size_t n;
 		struct hw_partitions unstored;   /* hw_monitor_unstored_in() */
-		int64_t max_devices, devices;    /* devices: known there or left out; as an owner of the fleet */
+		int64_t max_devices, devices;    /* devices: known to the node or left out there, if it owns the
+		                                  * fleet; otherwise 0 */
 		bool was_deaf;                   /* hw_app_standby_was_deaf() */
 		char better[HW_NODE_ID_MAX + 1]; /* that node's `better`, as below */
 	} of[HW_CLUSTER_FORMS_MAX];
@@ -73,8 +74,8 @@ struct hw_cluster_forms {
 
 /* Decides again which partitions this node is unable to judge, before its own entry of device:nodes is written. */
 void hw_app_cluster_forms_update(struct hw_app *a);
-/* Writes this node's groups and what it cannot judge as members of that entry. `groups`, `unjudged`: with the
- * members that grow with the number of groups. */
+/* Writes this node's groups, and what it cannot judge, as members of that entry. `groups` and `unjudged`: whether to
+ * write the members about groups, and those about unjudged devices, which grow with the number of groups. */
 void hw_app_cluster_forms_write(struct hw_app *a, bool groups, bool unjudged, struct hw_json *j);
 /* Reads a member's entry. */
 void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *json);

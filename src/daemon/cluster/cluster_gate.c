@@ -12,8 +12,8 @@
 
 #define SETTLE_EVERY_NS (50 * HW_NS_PER_MS)
 #define UNSAYS_A_TURN   4096 /* records checked per turn */
-/* how often the end of the stream may be reached: one page may have been requested before a claim and answered after
- * it */
+/* how many pages must have reached the end of the stream before the claim's offset counts as unreachable; the first
+ * of them may have been requested before the claim */
 #define PAGES_OF_AN_END 3
 
 static struct hw_cluster_gate *gate_of(const struct hw_app *a)
@@ -211,15 +211,16 @@ static struct hw_partitions unclean(const struct hw_app *a)
 	struct hw_partitions set = hw_monitor_takes_over(a->monitor);
 	const struct hw_partitions unswept = hw_retained_unswept(hw_app_status_sink(a));
 	add_all(&set, &unswept);
-	/* if a will has replaced a status in these partitions, this node does not receive that will either */
+	/* In partitions with unjudged devices, a will may have replaced a status, and this node would not receive
+	 * that will. */
 	const struct hw_partitions unheard = hw_monitor_unjudged_in(a->monitor);
 	add_all(&set, &unheard);
 	return hw_redis_is_comparing(a->redis) || !is_one_server(a) ? all : set;
 }
 
 /* Checks a release before it is sent, because something may have changed since a partition was settled. A goodbye
- * that does not count may have made a device's retained status pending again, which this node may not send any more.
- * Or one of the connections has moved to another server. */
+ * that does not count may have made a device's retained status pending again, and this node may no longer send that
+ * status. Or one of the connections has moved to another server. */
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o)
 {
 	struct hw_partitions pending = unclean(a);
@@ -295,8 +296,8 @@ void hw_app_cluster_gate_tick(struct hw_app *a)
 	give_place_up(a);
 }
 
-/* Called when claims use a new connection. A claim's answer may name an offset of another master than the one whose
- * stream is followed. The other master's clock has given out that id, so the followed stream may never reach it.
+/* Called when claims use a new connection. A claim's answer may contain an offset in the stream of another master
+ * than the one whose stream this node follows. The followed stream may then never reach that offset.
  * hw_app_cluster_gate_tick() would find this out too, but seconds later. */
 void hw_app_cluster_retry_claims(struct hw_app *a)
 {

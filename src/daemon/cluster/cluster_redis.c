@@ -270,7 +270,7 @@ static const char *sender_of(const struct hw_app *a, const char *text, const cha
 }
 
 /* Called when a message to all nodes has arrived. Its sender may have joined or left, so Redis is checked. Any
- * client of Redis may send such messages. This does no harm, because at most one check waits. */
+ * client of Redis may send such messages. Many such messages do no harm, because at most one check waits. */
 static void heard_by_all(struct hw_app *a, const char *text)
 {
 	const char *leaver = sender_of(a, text, left);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See inventory.h. In the table an entry is kept as its JSON without source and since_ms, which stand beside it.
+ * See inventory.h. The table keeps an entry as its JSON, without source and since_ms, which are members of their own.
  *
- * Cost: a step of a sweep visits STEP entries; each of its turns of the loop takes one step.
+ * Cost: a sweep visits STEP entries in each turn of the loop.
  */
 #include "inventory.h"
 
@@ -16,10 +16,12 @@
 #include "inventory_priv.h"
 #include "redis/inventory.h"
 
-#define STEP            1000
-#define REWRITTEN       64
-#define UNSEEN_CALLS    4
-#define STORED_AGAIN_MS 60000 /* until an id that only Redis knows as a device is checked again */
+#define STEP         1000
+#define REWRITTEN    64
+#define UNSEEN_CALLS 4
+#define STORED_AGAIN_MS                                                                                                \
+	60000 /* time until an id that has a record in Redis, but none in this monitor, is checked                     \
+	       * again */
 
 /* --- the table ------------------------------------------------------------------- */
 
@@ -79,7 +81,7 @@ static struct hw_expected_view view_of(struct hw_id id, struct hw_expected_entry
 	return v;
 }
 
-/* Writes the labels of a device that is known to its hash. */
+/* If the device has a record, writes its labels to its hash in Redis. */
 static void write_labels(struct hw_app *a, struct hw_id id)
 {
 	struct hw_registry *r = hw_monitor_registry(a->monitor);
@@ -219,7 +221,7 @@ static void on_followed(void *arg, bool at_end)
 
 /* --- sweeps ----------------------------------------------------------------------- */
 
-/* Removes the entries that the last reading did not name. */
+/* Removes the entries that the last reading did not return. */
 static void sweep_missing(struct hw_app *a)
 {
 	struct hw_app_inventory *v = a->inventory;
@@ -229,7 +231,7 @@ static void sweep_missing(struct hw_app *a)
 	v->sweeps_missing = v->missing_at < hw_expected_bound(table(a));
 }
 
-/* Finds the group of each entry again, and the time at which it is checked. */
+/* Determines again the group of each entry, and the time at which the entry is checked. */
 static void sweep_groups(struct hw_app *a)
 {
 	struct hw_app_inventory *v = a->inventory;
@@ -256,7 +258,7 @@ static void on_rewritten(void *arg, int rc, const uint8_t *results, unsigned n)
 	hw_inventory_work(a); /* after an error: in the next second */
 }
 
-/* Writes entries of this node's partitions that an emptied Redis has lost, without an event. */
+/* Redis was emptied: writes again the entries of this node's partitions. This causes no event. */
 static void rewrite(struct hw_app *a)
 {
 	struct hw_app_inventory *v = a->inventory;
@@ -365,7 +367,7 @@ static void on_forgotten(void *arg, struct hw_id id, struct hw_stream_id at, int
 
 static const struct hw_inventory_ops ops = {on_reading, on_entry, on_unseen, on_read, on_followed, on_forgotten};
 
-/* `at`: of the new entry in device:events; NULL: there is no new one. */
+/* Called when a device is unseen. `at`: the offset of its new entry in device:events; NULL: there is no new entry. */
 static void is_unseen(struct hw_app *a, struct hw_id id, int64_t at_ms, const struct hw_stream_id *at)
 {
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inventory of the running daemon: the table of expected devices in the core (heartwheel/expected.h), kept in Redis
- * or, with store = memory, in a file. With Redis every node reads and follows the stored inventory, also after its own
- * changes; so a change is in the table a moment after its callback.
+ * The inventory of the running daemon: the table of expected devices in the core (heartwheel/expected.h). Redis keeps
+ * it or, with store = memory, a file. With Redis, each node reads the stored inventory and follows its changes, also
+ * those that the node itself has made. So a change is in the table a moment after the callback of the change.
  */
 #ifndef HW_DAEMON_INVENTORY_H
 #define HW_DAEMON_INVENTORY_H
@@ -12,14 +12,14 @@
 #include "inventory/entry.h"
 
 int hw_app_inventory_new(struct hw_app *a);
-/* Begins to read: after hw_app_store_start(). Returns 0 or -errno. */
+/* Begins to read the inventory. Called after hw_app_store_start(). Returns 0 or -errno. */
 int hw_app_inventory_start(struct hw_app *a);
 void hw_app_inventory_free(struct hw_app *a);
 /* Called each second. */
 void hw_app_inventory_tick(struct hw_app *a, struct hw_now now);
 /* Redis was found emptied. */
 void hw_app_inventory_emptied(struct hw_app *a);
-/* The groups have changed: the time of each expected device is found again, in bounded steps. */
+/* Called when the groups have changed. Determines again when each expected device is checked, in bounded steps. */
 void hw_app_inventory_regroup(struct hw_app *a);
 /* Called when a device's state has changed, here or on another node, or was loaded. */
 void hw_app_inventory_state(struct hw_app *a, struct hw_id id, enum hw_state state);
@@ -35,8 +35,8 @@ bool hw_app_inventory_is_ready(const struct hw_app *a);
 int hw_app_inventory_apply(struct hw_app *a, const char *source, const struct hw_inventory_item *items, unsigned n,
                            hw_inventory_applied *fn, void *arg);
 
-/* The entry of an expected id. hw_app_inventory_entry(): of index `i` of hw_monitor_expected(). Return false if there
- * is none. */
+/* hw_app_inventory_find(): returns the entry of an expected id. hw_app_inventory_entry(): returns the entry with
+ * index `i` of hw_monitor_expected(). Both return false if there is none. */
 bool hw_app_inventory_find(const struct hw_app *a, const char *id, size_t id_len, struct hw_expected_entry *out);
 bool hw_app_inventory_entry(const struct hw_app *a, uint32_t i, struct hw_expected_entry *out);
 

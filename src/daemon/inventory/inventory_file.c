@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file that keeps the inventory with store = memory: a JSON object a line, {"id":ID,"unseen_ms":N, and the members
- * of the entry}, or {"id":ID,"removed":true}. Changes are appended, and the last line of an id counts. The start writes
- * the whole file again, as another file that is renamed. A line that was cut off by the end of a process is left out.
+ * The file that keeps the inventory with store = memory. Each line is a JSON object: {"id":ID,"unseen_ms":N, and the
+ * members of the entry}, or {"id":ID,"removed":true}. Changes are appended, and the last line of an id counts. At the
+ * start, the whole file is written again under another name, and then renamed. A line that was cut off when a process
+ * ended is ignored.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -12,18 +12,19 @@ struct event;
 struct hw_inventory_answer;
 struct hw_inventory_restart;
 
-/* The file of store = memory: a JSON object a line, of which the last of an id counts. */
+/* The file of store = memory: one JSON object per line. The last line of an id counts. */
 struct hw_inventory_file {
 	FILE *f;          /* NULL: there is none */
 	const char *path; /* borrowed */
 };
 
 struct hw_app_inventory {
-	struct event *work; /* one step of the sweeps below in each turn of the loop; the answers */
+	struct event *work; /* runs one step of the sweeps below in each turn of the loop, and calls back with the
+	                     * answers */
 	bool is_read;       /* the inventory was read once */
 	bool at_end;        /* ... and its stream is read to the end */
 	/* Sweeps over the table, each with its next entry. */
-	bool sweeps_missing; /* a reading has ended: ids that it did not name are removed */
+	bool sweeps_missing; /* a reading has ended: the ids that it did not return are being removed */
 	bool regroups;       /* the groups have changed */
 	bool rewrites;       /* Redis was emptied: entries are written again; `rewriting`: a call is in flight */
 	bool rewriting;
@@ -34,32 +35,33 @@ struct hw_app_inventory {
 	struct hw_inventory_file file;
 };
 
-/* Puts a stored entry into the table; `json` without text: the id is not expected. */
+/* Puts a stored entry into the table. If `json` has no text, the id is no longer expected. */
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since);
 /* Sets since when an id is unseen; 0: it is not. */
 void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_ms);
-/* Writes the whole entry as JSON. Returns its length; 0: it is malformed. */
+/* Writes the whole entry as JSON. Returns its length; 0: the entry is malformed. */
 size_t hw_inventory_json(const struct hw_app *a, uint32_t i, char json[HW_ENTRY_JSON_MAX]);
-/* Passes a transition of an expected id to the clients of the event stream. `at`: of its entry in device:events. With
- * several nodes, each node reads it there. */
+/* Passes a transition of an expected id to the clients of the event stream. `at`: the offset of its entry in
+ * device:events. If there are several nodes, each of them reads the transition there. */
 void hw_inventory_publish(struct hw_app *a, struct hw_id id, enum hw_state state, enum hw_reason reason,
                           int64_t time_ms, struct hw_stream_id at);
 /* Asks for a step of the work in the next turn. */
 void hw_inventory_work(struct hw_app *a);
 
 /* changes.c */
-/* The group of an expected id; "": the id is not expected. */
+/* Returns the group of an expected id; "": the id is not expected. */
 const char *hw_inventory_group_name(const struct hw_app *a, struct hw_id id);
 void hw_inventory_give_answers(struct hw_app *a);
 void hw_inventory_drop_answers(struct hw_app *a);
-/* The id is expected from `since_ms` on, because its device was forgotten. Written as soon as Redis can be reached. */
+/* Called when a device was forgotten: from `since_ms` on, its id is expected as a new device. Redis gets this as
+ * soon as it can be reached. */
 void hw_inventory_restart(struct hw_app *a, struct hw_id id, int64_t since_ms);
 void hw_inventory_retry_restarts(struct hw_app *a);
 
 /* inventory_file.c. Each returns 0 or -errno, after logging. */
 int hw_inventory_file_open(struct hw_app *a, const char *path);
 int hw_inventory_file_write(struct hw_app *a, struct hw_id id);
-/* Hands what was written to the kernel: after that, the end of this process loses nothing. */
+/* Passes what was written to the kernel. After that, nothing is lost if this process ends. */
 int hw_inventory_file_flush(struct hw_app *a);
 void hw_inventory_file_close(struct hw_app *a);
 

@@ -12,7 +12,7 @@
 #include "run/manager.h"
 
 #define QUIET_S 10      /* between two lines of a kind */
-#define CUT_OFF "$size" /* replaces a fault in hw_monitor_stats: the payload is too long to be kept as a whole */
+#define CUT_OFF "$size" /* intake.c in core counts this fault if a payload is too long to be kept as a whole */
 
 struct hw_app_reports {
 	uint64_t refused_logged[HW_REFUSED_KINDS];

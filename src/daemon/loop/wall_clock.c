@@ -15,8 +15,8 @@
 #define IS_ALL      ", no device is judged and no heartbeat is too old (max_age) by this clock alone"
 
 struct hw_app_wall_clock {
-	bool known, differs;   /* known: boot_ms is known; differs: it was logged that the wall clock differs from
-	                        * Redis' clock */
+	bool known, differs;   /* known: boot_ms is known; differs: it was logged that the wall clock and Redis'
+	                        * clock differ */
 	int64_t boot_ms;       /* the time of the boot by the wall clock */
 	int64_t good_boot_ms;  /* boot_ms without those changes of the wall clock that Redis' clock has not confirmed */
 	int64_t redis_boot_ms; /* ... by Redis' clock */

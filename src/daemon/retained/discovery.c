@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See discovery.h. The sink is a member of struct hw_app. So its callbacks find the other parts there. */
+/* See discovery.h. The sink's callbacks get the struct hw_app as their argument, and find the daemon's other parts
+ * in it. */
 #include "discovery.h"
 
 #include <ctype.h>
@@ -12,8 +13,8 @@
 #include "heartwheel/json_writer.h"
 #include "presence.h"
 
-/* Jinja2 templates. A device may itself publish on its status topic: a text that is no JSON, or JSON without
- * `online`. */
+/* Jinja2 templates. They give no state for what a device itself may publish on its status topic: a text that is no
+ * JSON, or JSON without `online`. */
 #define VALUE_TEMPLATE                                                                                                 \
 	"{% if value_json is defined and value_json.online is defined %}"                                              \
 	"{{ 'ON' if value_json.online else 'OFF' }}{% endif %}"

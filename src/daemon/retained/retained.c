@@ -180,7 +180,8 @@ void hw_app_retained_tick(struct hw_app *a, struct hw_now now)
 
 /* --- the publisher's answers ------------------------------------------------------------------------------------ */
 
-/* Returns the sink of a publish id. The presence of a single monitor has publish id 0, which belongs to no sink. */
+/* Returns the sink of a publish id. The presence of a single monitor has publish id 0, which no message of a sink has.
+ */
 static struct hw_retained_sink *sink_of(struct hw_app *a, uint64_t publish_id)
 {
 	return (publish_id & HW_RETAINED_PUBLISH_ID_KIND) == a->retained->discovery.kind->publish_id

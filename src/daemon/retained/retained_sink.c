@@ -145,7 +145,7 @@ void hw_retained_down(struct hw_retained_sink *s)
 		if (!f->used)
 			continue;
 		f->used = false;
-		/* Without memory, the sweep after the next connect finds the device. */
+		/* If memory cannot be allocated, the sweep after the next connect finds the device. */
 		(void)hw_retained_release(s, f->entry.device, f->entry.since_ms);
 	}
 	s->in_flight = 0;
@@ -225,7 +225,8 @@ static struct hw_retained_entry take(struct hw_retained_sink *s, struct hw_retai
 }
 
 /*
- * Appends an entry to the held ones. Without memory, the device stays pending until the next hw_retained_republish().
+ * Appends an entry to the held ones. If memory cannot be allocated, the device stays pending until the next
+ * hw_retained_republish().
  */
 static void hold(struct hw_retained_sink *s, struct hw_retained_line *line, struct hw_device *d)
 {

@@ -132,9 +132,9 @@ int hw_retained_release(struct hw_retained_sink *s, struct hw_ref device, int64_
 /* Called after a connect. Makes the messages of all devices pending again, and publishes them at a limited rate. */
 void hw_retained_republish(struct hw_retained_sink *s, int64_t now_ms);
 
-/* Called after the unclean end of a predecessor. Does what hw_retained_republish() does, for the partitions that
- * this node owns now, after the running sweep. If the set is empty, because partitions were lost, gives up the
- * pending messages of their devices. */
+/* Called after the unclean end of a predecessor. Publishes again, like hw_retained_republish(), the messages of the
+ * partitions in `set`, which this node owns now; a running sweep ends first. If the set is empty, partitions were
+ * lost: gives up the pending messages of their devices. */
 void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partitions *set, int64_t now_ms);
 
 /* A stop begins: ends all sweeps. */

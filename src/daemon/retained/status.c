@@ -5,7 +5,7 @@
 
 #include "heartwheel/json_writer.h"
 
-/* Writes the parent whose death explains why the device is offline. */
+/* Writes the parent because of which the device is offline. */
 static void write_parent(const struct hw_retained_sink *s, const struct hw_device *d, struct hw_json *j)
 {
 	struct hw_parent_view parent;

@@ -7,7 +7,7 @@
 #include "daemon/loop/turn.h"
 #include "store.h"
 
-/* Passes the core's output on at once. The rest of the turn runs only once for all answers that arrive together. */
+/* Passes the core's output on at once. The rest of the turn runs once, after all answers that arrive together. */
 static void follow(struct hw_app *a, struct hw_now now)
 {
 	hw_app_drain(a, now, 0);

@@ -15,8 +15,8 @@
  * two finds the other. A node that already works logs such a monitor as an error.
  *
  * A monitor that cannot reach Redis works nevertheless, and checks when Redis can be reached. Until then it does not
- * stop because of another monitor: connections that the broker closes do not prove that there is one. It logs them as
- * an error.
+ * stop because of another monitor. If the broker closes its connections, this does not prove that there is one, but is
+ * logged as an error.
  *
  * Cost: one script and, without [cluster], one command, at the start and each second.
  */

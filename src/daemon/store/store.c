@@ -25,7 +25,7 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 		return;
 	hw_retained_release(hw_app_status_sink(a), ref, hw_app_now().mono.ns / HW_NS_PER_MS);
 	hw_app_reap_if_done(a, ref, d);
-	/* The turn runs once, and publishes all statuses that this reply confirms. */
+	/* hw_app_turn() runs once for the whole reply, and publishes all statuses that the reply confirms. */
 	hw_app_schedule_turn(a);
 }
 
