@@ -127,8 +127,9 @@ int64_t hw_board_total(const struct hw_board *b)
 	return hw_member_int(b->status, counts[b->view]);
 }
 
-/* Takes a status. If an event was lost, for example while Redis could not be reached, the counts differ from the
- * list until the list is read again. After OFF_MAX such statuses, the list counts as stale. */
+/* Takes a status. If an event was lost, for example while Redis could not be reached, the counts of the status
+ * differ from the list. After OFF_MAX statuses in a row that differ, the list becomes stale, so the caller requests
+ * it again. */
 void hw_board_status(struct hw_board *b, cJSON *status)
 {
 	hw_board_put(&b->status, status);

@@ -17,7 +17,7 @@
 
 #define HW_BOARD_ROWS    1000 /* rows of the list: a page of the API */
 #define HW_BOARD_CHANGES 200
-#define HW_BOARD_CUT     1000 /* most transitions in an answer; if there are as many, older ones may be missing */
+#define HW_BOARD_CUT     1000 /* the most transitions in an answer; if there are so many, older ones may be missing */
 #define HW_BOARD_SEARCH  128
 
 struct hw_board_row {

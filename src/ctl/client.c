@@ -167,7 +167,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	return len;
 }
 
-/* The headers of a request: the type that the caller wants, and that of the body. The caller frees the list. */
+/* Builds the headers of a request: the content type that the caller wants, and that of the body. The caller frees
+ * the list. */
 static struct curl_slist *headers_of(const struct hw_client *c, const struct hw_client_body *body)
 {
 	char line[80];
@@ -315,7 +316,7 @@ static int64_t mono_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Reads the prepared stream of `c` to its end, and meanwhile the second one. */
+/* Reads the prepared stream of `c` to its end. Meanwhile also reads the second stream. */
 static CURLcode perform_both(struct hw_client *c, const struct hw_client_also *also)
 {
 	struct stream second = {.c = also->client, .line = also->line, .arg = also->arg};

@@ -27,7 +27,7 @@ void hw_client_free(struct hw_client *c);
 /* Sets the name of the program at the socket, and its section of monitor.conf, for error messages. The default is
  * heartwheeld and "http". Borrowed. */
 void hw_client_ask_of(struct hw_client *c, const char *program, const char *section);
-/* Sets the content type that later requests ask for; NULL: JSON. Borrowed. */
+/* Sets the content type that later requests want; NULL: JSON. Borrowed. */
 void hw_client_want(struct hw_client *c, const char *type);
 bool hw_client_wants_text(const struct hw_client *c);
 int64_t hw_client_as_of_ms(const struct hw_client *c); /* of the last answer or stream; 0: it is up to date */
@@ -48,8 +48,8 @@ struct hw_answer {
  * lost; 1 if the status in *code is not 200 (hw_client_why() then has the text).
  */
 typedef bool hw_line(void *arg, const char *line);
-/* A second stream, with a client of its own, that is read while hw_client_stream() reads the first. It is opened again
- * 3 s after it has ended or was refused. `last` points to the value for Last-Event-ID. */
+/* A second stream, with a client of its own, which is read while hw_client_stream() reads the first. If the second
+ * stream ends or is refused, it is opened again 3 s later. `last` points to the value for Last-Event-ID. */
 struct hw_client_also {
 	struct hw_client *client;
 	const char *path, *last;
@@ -61,7 +61,7 @@ void hw_client_read_also(struct hw_client *c, const struct hw_client_also *also)
 int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code);
 
 /*
- * Prepares a libcurl handle for `path` at that socket, for callers that make requests themselves. Both texts are
+ * Prepares a libcurl handle for `path` at that socket. For a caller that makes its requests itself. Both texts are
  * copied. Returns 0, -ENAMETOOLONG or -ENOMEM.
  */
 int hw_client_prepare(CURL *curl, const char *socket, const char *path);
@@ -86,7 +86,7 @@ int hw_client_send(struct hw_client *c, const char *method, const char *path, co
 int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a);
 void hw_answer_fini(struct hw_answer *a);
 const char *hw_client_why(const struct hw_client *c);
-/* Whether the daemon may have carried out the last request, although no complete answer arrived. */
+/* Whether the daemon may have carried out the last request although no complete answer arrived. */
 bool hw_client_may_have_asked(const struct hw_client *c);
 
 #endif

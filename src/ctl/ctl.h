@@ -29,7 +29,7 @@ struct hw_command;
 /* What a command line says. */
 struct hw_args {
 	const struct hw_command *command;
-	/* The options, see options.c; NULL, false or 0: not given. */
+	/* the values of the options (options.c); NULL, false or 0: the option was not given */
 	bool prune, skip_bad, dry_run;
 	bool json, names, test, csv, no_hold, watched, force, all, until_online, planned;
 	const char *state, *group, *prefix, *search, *sort, *columns, *warning, *critical, *blind;
@@ -77,7 +77,8 @@ int hw_usage(const struct hw_command *c, const char *format, ...) __attribute__(
 /* Prints "heartwheelctl: ..." with untrusted text escaped. Returns HW_EXIT_FAILED. */
 int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Ends the object that is the body of a request. Returns its text, for free(); NULL: *why says what is wrong. */
+/* Ends the object that is the body of a request. Returns its text, which the caller frees. On an error returns NULL,
+ * with the reason in *why. */
 struct hw_json;
 char *hw_body_end(struct hw_json *body, const char **why);
 
@@ -87,7 +88,8 @@ char *hw_body_end(struct hw_json *body, const char **why);
  */
 int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, struct hw_answer *a);
 
-/* Prints on stderr that the last answer or stream is of a lapsed node. hw_ask() does so once. */
+/* If the last answer or stream came from a node whose entry in Redis has lapsed, prints a warning on stderr.
+ * hw_ask() does so once. */
 void hw_warn_if_lapsed(const struct hw_ctl *ctl);
 
 /* Like hw_ask(), for a path on the heap, and requires status 200. Frees the path. */
@@ -105,7 +107,7 @@ struct hw_path hw_device_path(const char *id);
 /* Returns a number times `factor` as an integer. Returns 0 if it is no number, or over 9e15, so that the sum or product
  * of two results does not overflow. */
 int64_t hw_number_int(const cJSON *item, double factor);
-/* Return a member of a JSON object: "" or 0 if the member is missing or of another type. */
+/* Return the value of a member of a JSON object. If the member is missing or of another type, return "" or 0. */
 const char *hw_member_text(const cJSON *object, const char *key);
 int64_t hw_member_int(const cJSON *object, const char *key);
 /* Whether the member exists and is not null. */

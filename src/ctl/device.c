@@ -182,7 +182,7 @@ static void print_timeout(const cJSON *device)
 	printf("%s%s\n", hw_text_span(hw_member_int(device, "timeout_ms"), span), text);
 }
 
-/* What was learned from the gaps between the device's heartbeats, in a group that learns. */
+/* For a device in a group that learns: prints what was learned from the gaps between the device's heartbeats. */
 static void print_learned(const cJSON *device)
 {
 	char median[HW_SPAN_MAX], span[HW_SPAN_MAX];

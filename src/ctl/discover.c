@@ -63,7 +63,7 @@ static bool split_broker(const char *text, char **host, int *port)
 	return *host && **host;
 }
 
-/* Reads [mqtt] of the file. Returns an exit status, or -1. */
+/* Reads [mqtt] of the file. Returns the exit status on an error; -1: the command continues. */
 static int read_file(struct hw_ctl *ctl, struct broker *b, struct hw_mqtt_conf *conf)
 {
 	struct hw_conf_errors errors = {0};
@@ -95,7 +95,7 @@ static int read_password(struct hw_ctl *ctl, struct broker *b, const char *path)
 	return b->password ? -1 : hw_failed(ctl, "cannot read the password in %s: %s", path, strerror(errno));
 }
 
-/* Sets the connection from the options and the file. Returns an exit status, or -1. */
+/* Sets the connection from the options and the file. Returns the exit status on an error; -1: the command continues. */
 static int choose_broker(struct hw_ctl *ctl, const struct hw_args *args, struct broker *b, struct hw_mqtt_conf *conf)
 {
 	*conf = (struct hw_mqtt_conf){.host = "127.0.0.1",
@@ -152,7 +152,7 @@ const char *hw_discover_judge(const struct hw_args *args)
 	return NULL;
 }
 
-/* Prints the lines. In a pipe they are unchanged, so that they can become a file. */
+/* Prints the lines. In a pipe they are printed unchanged, so that the output can be used as a file. */
 static void print_lines(const struct hw_screen *s, char *text)
 {
 	char *line;

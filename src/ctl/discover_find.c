@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the groups: first those of the presets, then those of other conventions.
+ * Finds the groups: first the groups of the presets, then the groups of other conventions.
  *
  * Cost: a few look-ups for each level of each topic, and one for each message; 50,000 topics and 3,000,000 messages
  * take less than a second.
@@ -24,7 +24,7 @@
 
 #define BURST_MS  1000 /* messages of a device within this time count as one */
 #define BUCKETS   512
-#define FIELD_MIN 5 /* percent of a group's topics that have a field, at least */
+#define FIELD_MIN 5 /* a field is written for a group if at least this many percent of the group's topics have it */
 
 /* --- shared with the other files ---------------------------------------------------------------------------------- */
 
@@ -139,7 +139,8 @@ static bool is_command(const struct hw_finding *f, size_t topic)
 	return false;
 }
 
-/* Home Assistant's root has descriptions of devices, which devices and bridges publish. */
+/* Excludes the topics below Home Assistant's root. They are descriptions of devices, which devices and bridges
+ * publish. */
 static void exclude_topics(struct hw_finding *f)
 {
 	for (size_t i = 0; i < f->n; i++)
@@ -167,7 +168,7 @@ static int find_own(struct hw_finding *f)
 
 /* --- intervals ---------------------------------------------------------------------------------------------------- */
 
-/* The gaps of a group, by their length: 20 buckets for each factor of e. */
+/* The gaps between the heartbeats of a group, counted by their length in 20 buckets for each factor of e. */
 struct gaps {
 	double sum[BUCKETS];
 	uint32_t n[BUCKETS];
@@ -180,8 +181,8 @@ static unsigned bucket_of(uint32_t ms)
 	return k < BUCKETS - 1 ? (unsigned)k : BUCKETS - 1;
 }
 
-/* Returns the gap within which a moment falls with this probability. So many short gaps within bursts do not hide the
- * long one between them. */
+/* Returns the length of gap for which this holds: a random moment is in a gap of at most this length with
+ * probability `share`. So many short gaps within bursts do not hide the long gaps between the bursts. */
 static int64_t quantile(const struct gaps *g, double share)
 {
 	double sum = 0;
@@ -229,7 +230,8 @@ static struct gaps *measure(struct hw_finding *f)
 
 /* --- the result --------------------------------------------------------------------------------------------------- */
 
-/* The names of the presets are left to these, which may follow in the file. */
+/* Whether a group of the file has this name already. The names of the presets count as used, because groups of
+ * presets may follow in the file. */
 static bool is_name_taken(const struct hw_found *out, const char *name)
 {
 	for (size_t i = 0; i < out->n; i++)
@@ -241,7 +243,7 @@ static bool is_name_taken(const struct hw_found *out, const char *name)
 	return strcmp(name, "default") == 0;
 }
 
-/* Names a group after its fixed levels: those before the id, or else those after it. */
+/* Names a group after its fixed levels before the id. If there are none, names the group after those behind the id. */
 static char *name_group(const struct hw_finding *f, const struct hw_find_group *g, const struct hw_found *out)
 {
 	const struct hw_find_line *l = g->lines;
@@ -276,7 +278,8 @@ static char *name_group(const struct hw_finding *f, const struct hw_find_group *
 	return name;
 }
 
-/* The id of several levels: {site}/{id}. Empty for an id of one level. */
+/* Writes the value of key `id` for an id of several levels, such as {site}/{id}. If the id has one level, the text
+ * is empty. */
 static void write_id(const struct hw_find_group *g, char *id, size_t room)
 {
 	size_t at = 0;
@@ -342,7 +345,7 @@ static int add_rest(const struct hw_finding *f, const struct hw_find_group *g, s
 	return rc;
 }
 
-/* Returns the first line of the group, or of its preset, that has this key: its value. */
+/* Returns the value of the first line of the group, or of its preset, that has this key; NULL: there is none. */
 static const char *find_line(const struct hw_find_group *g, const char *key)
 {
 	size_t n = strlen(key);
@@ -355,7 +358,8 @@ static const char *find_line(const struct hw_find_group *g, const char *key)
 	return NULL;
 }
 
-/* Where the goodbyes of a group are; in short, if the heartbeats have the same prefix. NULL: nowhere, or no memory. */
+/* Returns the topic of a group's goodbyes for a comment. If the heartbeats begin with the same levels, the topic
+ * begins with "..". The caller frees the text. NULL: the group has no goodbyes, or there is no memory. */
 static char *show_goodbye(const struct hw_find_group *g)
 {
 	const char *goodbye = find_line(g, "goodbye"), *heartbeat = find_line(g, "heartbeat");
@@ -381,8 +385,8 @@ static void set_timeout(const struct hw_find_group *g, const struct gaps *gaps, 
 	o->median_ms = quantile(gaps, 0.5);
 	o->p90_ms = quantile(gaps, 0.9);
 	o->timeout_ms = enough ? round_up(3 * o->p90_ms) : 3600 * 1000;
-	/* A preset's timeout is long enough for devices with usual settings; a shorter observation is no reason to
-	 * shorten it. */
+	/* The timeout of a preset fits devices with usual settings. So a timeout from the observation is written
+	 * only if it is longer. */
 	if (g->preset && (!enough || o->timeout_ms <= preset_timeout_ms(g->preset)))
 		o->timeout_ms = 0;
 }

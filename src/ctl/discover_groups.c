@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From templates to groups of a convention of their own: which wildcard is the id, and which templates are of the same
- * devices.
+ * Turns templates (discover_templates.h) into the groups whose devices follow no preset. Decides which wildcard is the
+ * id, and which templates belong to the same devices.
  *
- * Of two wildcards, the outer one is a site and the inner one a device, or the outer one is a device and the inner one
- * a part of it. What decides: whether the values are ids, numbers or words; which level has more of them; topics that
- * only the outer level has, such as `../lwt`; messages of all inner values that come together.
+ * If a template has two wildcards, either the outer one is a site and the inner one a device, or the outer one is a
+ * device and the inner one a part of it. The decision depends on the following:
+ * - whether the values are ids, numbers or words
+ * - which level has more values
+ * - whether the outer level has topics of its own, such as `../lwt`
+ * - whether the messages of all inner values arrive together
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,13 +19,14 @@
 #define WORDS_MAX   16  /* more different words are ids */
 #define TOGETHER_MS 150 /* messages of one device come within this time */
 #define PLACE_NONE  UINT32_MAX
-#define STRONG_ID   4 /* bytes: shorter ids may be of different devices in two groups */
+#define STRONG_ID   4 /* ids with fewer bytes may be those of different devices in two groups */
 
 struct decider {
 	struct hw_finding *f;
-	uint32_t *topics, *begin; /* topics by template: those of template i begin at topics[begin[i]] */
+	uint32_t *topics, *begin; /* the topics in the order of their templates: those of template i begin at
+	                           * topics[begin[i]] */
 	struct hw_keymap own;     /* prefixes that have topics of their own */
-	float *together;          /* of each template: the share of messages that came together */
+	float *together;          /* for each template: the share of messages that arrived together with another one */
 	uint64_t *sorted[3];      /* room for the values of a template's topics */
 };
 
@@ -49,7 +53,7 @@ struct kind {
 	bool words, metrics, indices;
 };
 
-/* What the values of a level are, from a list without duplicates. */
+/* Returns the kind of the values of a level. `values` has no duplicates. */
 static struct kind kind_of(const struct hw_levels *l, const uint64_t *values, uint32_t n)
 {
 	uint32_t digits = 0, metrics = 0, indices = 0;
@@ -78,15 +82,15 @@ static bool is_own(const struct decider *d, const uint32_t *tokens, unsigned lev
 	return hw_keymap_get(&d->own, hw_levels_key(tokens, level + 1, UINT32_C(1) << level));
 }
 
-/* Whether the inner value has the outer one in it, such as kitchen/kitchen_door. */
+/* Whether the inner value contains the outer value, as in kitchen/kitchen_door. */
 static bool repeats(const struct hw_levels *l, uint32_t outer, uint32_t inner)
 {
 	const struct hw_level *a = &l->all[outer], *b = &l->all[inner];
 	return memmem(b->text, b->len, a->text, a->len) != NULL;
 }
 
-/* Decides whether the wildcard `inner` is a device of its own, not a part of the device at `outer`. *unique: each of
- * its values has one outer value. */
+/* Decides whether the wildcard `inner` is the id of a device. Otherwise it is a part of the device at `outer`. Sets
+ * *unique to whether each inner value occurs with only one outer value. */
 static bool is_inner_device(const struct decider *d, uint32_t template, unsigned outer, unsigned inner, bool *unique)
 {
 	const struct hw_finding *f = d->f;
@@ -148,8 +152,8 @@ static uint64_t place_key(const struct hw_finding *f, const struct hw_find_place
 	return hw_levels_key(hw_levels_of(&f->levels, p->topic), p->last + 1u, low) ^ ((uint64_t)low << 32) ^ p->id;
 }
 
-/* Makes the places: one for each prefix. A template without a prefix gets a place of its own, because a/up and b/state
- * need not be of the same kind of devices. */
+/* Finds the places of ids: one for each prefix before the id. A template without a fixed level before its id gets a
+ * place of its own, because the devices of a/up and b/state need not be of one kind. */
 static int find_places(struct decider *d)
 {
 	struct hw_finding *f = d->f;
@@ -209,7 +213,7 @@ static int list_topics(struct decider *d)
 	return 0;
 }
 
-/* Finds the levels that have topics of their own: those of the level itself and one name. */
+/* Finds the levels that have topics of their own: topics that end with that level and one name, such as `lwt`. */
 static int find_own(struct decider *d)
 {
 	struct hw_finding *f = d->f;
@@ -231,8 +235,8 @@ static int find_own(struct decider *d)
 	return 0;
 }
 
-/* Finds, for each template with several wildcards, how many messages of an outer value came together with another one
- * of that value. */
+/* For each template with several wildcards, finds the share of messages that arrived together with another message
+ * of the same outer value. */
 static int find_together(struct decider *d)
 {
 	struct hw_finding *f = d->f;
@@ -288,7 +292,7 @@ static uint32_t place_of_topic(const struct hw_finding *f, size_t topic)
 	return t == HW_NO_TEMPLATE ? PLACE_NONE : f->place_of[t];
 }
 
-/* The letters before the first digit of an id. Devices of one kind mostly have the same. */
+/* Whether two ids have the same letters before their first digit. Devices of one kind mostly do. */
 static bool same_letters(const struct hw_level *a, const struct hw_level *b)
 {
 	size_t n = 0;
@@ -299,7 +303,7 @@ static bool same_letters(const struct hw_level *a, const struct hw_level *b)
 	return a_ends && b_ends;
 }
 
-/* Whether two places differ in one word before their ids only, and their devices are of one kind: sites. */
+/* Whether the places `a` and `b`, which differ in one level before the id, are two sites with devices of one kind. */
 static bool are_sites(const struct hw_finding *f, const struct hw_find_place *a, const struct hw_find_place *b)
 {
 	const struct hw_level *l = f->levels.all;
@@ -310,14 +314,15 @@ static bool are_sites(const struct hw_finding *f, const struct hw_find_place *a,
 	       (!objects || s->shape == t->shape);
 }
 
-/* Joins the places of sites whose names are words. Sets *shared if an id occurs at two sites. */
+/* Joins the places of several sites: the level with the site's name becomes a wildcard. */
 static int join_sites(struct hw_finding *f)
 {
 	struct hw_keymap known = {0};
 	int rc = 0;
 	for (uint32_t i = 0; i < f->n_places && rc == 0; i++) {
 		struct hw_find_place *p = &f->places[i];
-		/* not the first level: a filter that begins with a wildcard would take topics of others */
+		/* The first level stays fixed: a filter that begins with a wildcard would take topics of other
+		 * groups. */
 		for (unsigned k = 1; k < p->last && rc == 0 && p->joins == i; k++) {
 			uint32_t low = p->low | UINT32_C(1) << k;
 			if (p->low >> k & 1)
@@ -343,7 +348,7 @@ static int join_sites(struct hw_finding *f)
 	return rc;
 }
 
-/* Where an id occurs at two sites, the site becomes a part of the id. */
+/* If an id occurs at two sites, makes the site a part of the id. */
 static int split_sites(struct hw_finding *f)
 {
 	struct hw_keymap known = {0};
@@ -392,7 +397,8 @@ static bool is_strong(const struct hw_finding *f, size_t topic, uint32_t levels)
 	return l->len >= STRONG_ID && (!number || l->len > 5) && (l->digit || l->len >= 8);
 }
 
-/* Joins a place to the one that has most of its ids, if that is half of them: plant/ID/up and alarms/ID. */
+/* Joins a place to the one that has most of its ids, if that one has at least half of them, as plant/ID/up and
+ * alarms/ID may. A short id, or one that is a number, may occur at two places by chance, so most ids must be strong. */
 static int meet(struct hw_finding *f, struct meeting *m, size_t n, const uint32_t *by_root, struct decider *d)
 {
 	struct hw_keymap owner = {0};
@@ -470,8 +476,8 @@ static int join_same_ids(struct decider *d)
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
-/* Counts the ids of each root, and gives the roots with the most ids a group. A root with the ids of a preset's devices
- * gets none: these devices have other topics as well. */
+/* Makes a group of each root (a place that was not joined to another one), those with the most ids first. A root
+ * that mostly has ids of a preset's devices gets no group, because such devices have other topics, too. */
 static int make_groups(struct hw_finding *f)
 {
 	struct hw_keymap known = {0}, taken = {0};

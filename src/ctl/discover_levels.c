@@ -80,7 +80,7 @@ static const char *const metrics[] = {
 	"rain",        "wind",        "uv",         "soil",        "moisture",     "vibration",    "torque",
 	"rpm",         "reading",     "readings",   "measurement", "measurements", "setpoint",     NULL};
 
-/* Those from `pending` on are of heartwheel-tasks and of VDA 5050. */
+/* From `pending` on, these are the words of heartwheel-tasks and VDA 5050. */
 static const char *const commands[] = {
 	"set",    "get",      "cmd",      "cmnd",           "command", "commands", "request", "req",
 	"rpc",    "control",  "downlink", "config",         "ota",     "update",   "pending", "ack",

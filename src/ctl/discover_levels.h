@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The levels of all topics as numbers, so that topics are compared by number. Internal to the finding of discover;
- * pure. */
+/* Gives each level of the topics a number, so that topics are compared by numbers. Internal to the finding of
+ * discover; pure. */
 #ifndef HW_CTL_DISCOVER_LEVELS_H
 #define HW_CTL_DISCOVER_LEVELS_H
 
@@ -32,7 +32,7 @@ static inline const uint32_t *hw_levels_of(const struct hw_levels *l, size_t top
 	return l->tokens + l->first[topic];
 }
 
-/* A hash of the first `n` levels of a topic, in which the levels of `wild` (a bit set) are left out. */
+/* Returns a hash of the first `n` levels of a topic, without the levels in the bit set `wild`. */
 static inline uint64_t hw_levels_key(const uint32_t *tokens, unsigned n, uint32_t wild)
 {
 	uint64_t h = UINT64_C(0x9e3779b97f4a7c15) * (n + 1);
@@ -55,8 +55,8 @@ struct hw_keymap {
 
 /* Returns the value of a key, or 0. */
 uint32_t hw_keymap_get(const struct hw_keymap *m, uint64_t key);
-/* Returns where the value of a key is stored. It is 0 for a new key, and the caller must set it to another number at
- * once. NULL: without memory, or beyond the limit. */
+/* Returns a pointer to the value of a key. The value of a new key is 0, and the caller must set it to another number
+ * at once. NULL: there is no memory, or the table is at its limit. */
 uint32_t *hw_keymap_put(struct hw_keymap *m, uint64_t key);
 void hw_keymap_fini(struct hw_keymap *m);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filters of the groups of their own conventions: heartbeats, goodbyes, and the topics of known devices that are in
- * no template, because only one device has them or because they were never heard live.
+ * Finds the filters of each group that follows no preset: heartbeats, goodbyes, and the topics of known devices that
+ * are in no template. A topic is in no template if only one device has it, or if no live message came on it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,9 +13,9 @@
 
 #define LINES_MAX  400 /* of a group, before they are made fewer */
 #define LINES_FEW  8   /* more heartbeats of a group than this get wildcards */
-#define LINES_DEEP 24  /* the same if the id is the first level: such wildcards take the topics of others */
+#define LINES_DEEP 24  /* the same if the id is the first level; a wildcard there takes topics of other groups */
 #define SHAPES_MAX 64
-#define FEWEST     2 /* goodbyes of a convention that stand elsewhere than the heartbeats */
+#define FEWEST     2 /* a goodbye line with fewer topics than this is dropped */
 
 /* Where ids were found: the same for many places. */
 struct shape {
@@ -41,7 +41,7 @@ static uint64_t line_key(const struct hw_finding *f, const struct hw_find_line *
 	       l->kind;
 }
 
-/* Adds what a topic shows to its line. Returns 0 or -ENOMEM. */
+/* Counts a topic for its line of the group, and adds the line if it is new. Returns 0 or -ENOMEM. */
 static int add_line(struct liner *x, unsigned group, struct hw_find_line l)
 {
 	struct hw_find_group *g = &x->f->groups[group];
@@ -124,7 +124,7 @@ static int learn(struct liner *x, size_t topic)
 	return 0;
 }
 
-/* Returns the place of a known device to which a topic belongs, or NULL. */
+/* Returns the place whose device has this topic; NULL: the topic is not that of a known device. */
 static const struct hw_find_place *find_place(const struct liner *x, size_t topic)
 {
 	unsigned levels = hw_topics_at(x->f->topics, topic)->levels;
@@ -236,13 +236,13 @@ static void join_lines(const struct hw_finding *f, struct hw_find_group *g)
 	g->n_lines = kept;
 }
 
-/* Whether a filter with these wildcards would take nearly every topic with as many levels. */
+/* Whether a filter with these wildcards would match nearly every topic with as many levels. */
 static bool is_too_wide(const struct hw_seen_topic *s, uint32_t wild)
 {
 	return __builtin_popcount(wild) == s->levels;
 }
 
-/* Puts wildcards in place of the levels after the id, the first of them first, until the group has few lines. */
+/* Replaces the levels after the id by wildcards, level by level, until the group has few heartbeat lines. */
 static void make_few(const struct hw_finding *f, struct hw_find_group *g)
 {
 	size_t few = g->deep ? LINES_DEEP : LINES_FEW;
@@ -261,7 +261,8 @@ static void make_few(const struct hw_finding *f, struct hw_find_group *g)
 
 /* --- what a line is ----------------------------------------------------------------------------------------------- */
 
-/* Goodbyes stand before heartbeats: a message on them that is no goodbye is a heartbeat. */
+/* Adds goodbye lines, which stand before the heartbeat lines. A message on the topic of goodbyes that is no goodbye
+ * is a heartbeat. */
 static int split_kinds(const struct hw_finding *f, struct hw_find_group *g)
 {
 	size_t n = g->n_lines;
@@ -283,7 +284,8 @@ static int split_kinds(const struct hw_finding *f, struct hw_find_group *g)
 	return 0;
 }
 
-/* Removes goodbyes that prove nothing: of few devices, elsewhere than the heartbeats. */
+/* Removes goodbye lines that prove nothing, because their payloads are of no known pair of words, or because too few
+ * devices have such a topic. */
 static void drop_few(struct hw_find_group *g)
 {
 	size_t kept = 0;
@@ -299,7 +301,7 @@ static void drop_few(struct hw_find_group *g)
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-/* Writes the letters of a level in lower case, for a name. Returns how many. */
+/* Writes the letters of a level in lower case, to be used in a name. Returns their number. */
 static size_t write_letters(const struct hw_level *level, char *name)
 {
 	size_t n = 0;
@@ -312,7 +314,7 @@ static size_t write_letters(const struct hw_level *level, char *name)
 	return n;
 }
 
-/* The name of a level: line3 is a line, and sites/north is a site. */
+/* Writes a name for a level: `line` if its value is line3, and `site` if sites is the level before. */
 static void name_level(const struct hw_finding *f, const struct hw_find_line *l, unsigned level, char *name, unsigned k)
 {
 	const uint32_t *tokens = hw_levels_of(&f->levels, l->topic);

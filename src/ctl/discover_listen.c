@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See discover_listen.h. One thread and one connection, with the link of the daemon's readers (mqtt/link.h): so the
- * same limits and sentences apply. QoS 0 messages are read past the library where that is possible (mqtt/ahead.h).
+ * See discover_listen.h. One thread and one connection, which is a link like those of the daemon's readers
+ * (mqtt/link.h), with the same limits and error texts. QoS 0 messages are read past the library where that is possible
+ * (mqtt/ahead.h).
  */
 #include "ctl/discover_listen.h"
 
@@ -26,7 +27,7 @@
 #define REFUSED   0x80
 #define TOO_OLD   0x84 /* MQTT 5: unsupported protocol version; in 3.1.1 it is 1 */
 
-/* Without the right to `#`, a client may have the right to each number of levels. */
+/* A client without the right to subscribe to `#` may have the right to subscribe to each number of levels. */
 static const char *const by_levels[] = {
 	"+",           "+/+",           "+/+/+",           "+/+/+/+",           "+/+/+/+/+",
 	"+/+/+/+/+/+", "+/+/+/+/+/+/+", "+/+/+/+/+/+/+/+", "+/+/+/+/+/+/+/+/+", "+/+/+/+/+/+/+/+/+/+"};
@@ -127,7 +128,8 @@ static enum hw_link_read read_some(struct listener *x)
 	return hw_link_read(&x->link, BUDGET);
 }
 
-/* Handles the socket for at most WAIT_MS. Returns -1 if the connection is lost, with the reason in the link. */
+/* Waits for the socket and handles it, for at most WAIT_MS. If the connection is lost, returns -1, with the reason
+ * in the link. */
 static int turn(struct listener *x)
 {
 	struct pollfd p = {.fd = hw_link_socket(&x->link), .events = POLLIN};
@@ -153,7 +155,7 @@ static void close_link(struct listener *x)
 	x->ahead = NULL;
 }
 
-/* Opens the connection with this protocol, up to the CONNACK. Returns 0, or -1 with the reason in `why`. */
+/* Connects with this version of the protocol, until the CONNACK. Returns 0, or -1 with the reason in `why`. */
 static int open_link(struct listener *x, int protocol)
 {
 	struct hw_mqtt_conf conf = x->how->conf;
@@ -181,7 +183,7 @@ static int open_link(struct listener *x, int protocol)
 	return rc;
 }
 
-/* Some brokers close the connection on MQTT 5, and some refuse it. */
+/* Whether the broker may not support MQTT 5. Some of these brokers close the connection, others refuse it. */
 static bool may_be_too_old(const struct listener *x)
 {
 	int refusal = x->link.why.refusal;
@@ -204,7 +206,7 @@ static int connect_broker(struct listener *x)
 
 /* --- listening ---------------------------------------------------------------------------------------------------- */
 
-/* Whether the broker has refused everything that was asked for. */
+/* Whether the broker has refused all subscriptions. */
 static bool is_refused(const struct listener *x)
 {
 	for (size_t i = 0; i < x->how->n_subscribed; i++)
@@ -213,8 +215,8 @@ static bool is_refused(const struct listener *x)
 	return true;
 }
 
-/* Listens on these filters. Returns 1 if the broker refuses them all or closes the connection before it has granted
- * one, 0 at the end, -1 if the connection was lost. */
+/* Subscribes to these filters and receives messages. Returns 0 at the end of the time, and -1 if the connection was
+ * lost. Returns 1 if the broker refuses all filters, or closes the connection before it has granted one of them. */
 static int listen_on(struct listener *x, const char *const *filters, size_t n)
 {
 	int64_t began = hw_mqtt_clock_ns();

@@ -13,7 +13,7 @@
 #define HW_LISTEN_FILTERS 32
 
 struct hw_listen {
-	struct hw_mqtt_conf conf; /* protocol: 5 also tries 3.1.1 if the broker does not accept 5 */
+	struct hw_mqtt_conf conf; /* protocol: with 5, MQTT 3.1.1 is tried too if the broker does not accept 5 */
 	const char *const *filters;
 	size_t n_filters; /* 0: everything */
 	int64_t lasts_ms;
@@ -30,7 +30,7 @@ struct hw_listen {
 	char why[256];
 };
 
-/* Listens until the time is over, the connection is lost, or a signal comes. Returns 0 or -ENOMEM. */
+/* Receives messages until the time is over, the connection is lost, or a signal arrives. Returns 0 or -ENOMEM. */
 int hw_listen_run(struct hw_listen *l, struct hw_topics *topics);
 
 #endif

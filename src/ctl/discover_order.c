@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of the groups in the file. A topic belongs to the first group that matches it. So if the filters of group A
- * match topics of group B, A comes after B. A topic that a group matches, but that is of no device, gets a line
- * `ignore`.
+ * Orders the groups for the file. heartwheeld assigns a topic to the first group that matches it. So if the filters of
+ * group A match topics of group B, A stands after B. If a group matches a topic that belongs to no device, the group
+ * gets a line `ignore`.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 
 /* --- filters ------------------------------------------------------------------------------------------------------ */
 
-/* Adds a filter to those that take topics. Returns 0, -EINVAL if monitor.conf cannot have it, or -ENOMEM. */
+/* Adds a filter to those with which find_match() compares topics. Returns 0, -EINVAL if the filter is not allowed in
+ * monitor.conf, or -ENOMEM. */
 static int add_match(struct hw_find_group *g, const char *filter, size_t len)
 {
 	const char *why;
@@ -52,7 +53,7 @@ static bool overlaps_heartbeat(const struct hw_find_group *g, const struct hw_to
 	return false;
 }
 
-/* Adds a line and its filter. Returns 0 or -ENOMEM. A filter that the file cannot have is left out. */
+/* Adds a line and its filter. A filter that is not allowed in monitor.conf is left out. Returns 0 or -ENOMEM. */
 static int add_filter(const struct hw_finding *f, struct hw_find_group *g, const struct hw_find_line *l)
 {
 	char *filter = hw_line_filter(f, g, l);
@@ -92,7 +93,7 @@ static int add_own(const struct hw_finding *f, struct hw_find_group *g)
 	return rc;
 }
 
-/* Whether a filter of the group matches the topic. *id: its first capture. */
+/* Whether a filter of the group matches the topic. Sets *id to the first capture. */
 static bool find_match(const struct hw_find_group *g, const struct hw_seen_topic *s, struct hw_value *id)
 {
 	for (size_t i = 0; i < g->n_match; i++)
@@ -108,7 +109,8 @@ static bool takes(const struct hw_find_group *g, const struct hw_seen_topic *s)
 	return find_match(g, s, &id);
 }
 
-/* Takes topics out of groups whose filters the file cannot have, and counts the devices that are left. */
+/* Removes each topic from its group if no filter of that group matches it (a filter may have been left out). Then
+ * counts the devices that have topics left. */
 static void count_devices(struct hw_finding *f)
 {
 	for (size_t i = 0; i < f->n_devices; i++)
@@ -139,7 +141,7 @@ static void count_devices(struct hw_finding *f)
 
 /* --- order -------------------------------------------------------------------------------------------------------- */
 
-/* Counts in steals[a * n + b] the topics of group b that group a would take. */
+/* Returns a table: element [a * n + b] is how many topics of group b the filters of group a match. */
 static uint32_t *count_steals(const struct hw_finding *f)
 {
 	uint32_t *steals = calloc(f->n_groups * f->n_groups + 1, sizeof(*steals));
@@ -153,7 +155,7 @@ static uint32_t *count_steals(const struct hw_finding *f)
 	return steals;
 }
 
-/* Whether group a comes first of two that take nothing of each other. */
+/* Whether group a stands before group b, if neither matches topics of the other one. */
 static bool precedes(const struct hw_find_group *a, const struct hw_find_group *b)
 {
 	if (a->deep != b->deep)
@@ -186,7 +188,8 @@ static void sort_groups(const struct hw_finding *f, const uint32_t *steals, uint
 
 /* --- what is ignored ---------------------------------------------------------------------------------------------- */
 
-/* Adds a line `ignore` for a topic: for all topics with its first level, if none of them is one of a device. */
+/* Adds a line `ignore` for a topic. If no device has a topic with the same first level, the line covers all topics
+ * with that first level. */
 static int ignore_topic(struct hw_finding *f, struct hw_find_group *g, size_t topic, const struct hw_keymap *used,
                         struct hw_keymap *ignored)
 {
@@ -242,7 +245,7 @@ static int add_ignores(struct hw_finding *f, const uint16_t *order, size_t n)
 	return rc;
 }
 
-/* Marks the groups with an id that a group before them has too. */
+/* Marks each group that shares an id with a group before it. */
 static int compare_ids(struct hw_finding *f, const uint16_t *order, size_t n)
 {
 	struct hw_keymap known = {0};

@@ -126,7 +126,7 @@ static const struct {
 	[HW_FOUND_UPTIME] = {{"uptime", "uptime_s", "uptimesec", "uptime_sec"}, is_count},
 };
 
-/* Whether a `field` line can name this member: a '.' would separate two. */
+/* Whether a line `field` can name this member. A '.' in the name would separate two members. */
 static bool is_plain(const char *name)
 {
 	for (const char *c = name; *c; c++)
@@ -168,7 +168,7 @@ static void read_object(struct hw_payload_seen *p, const cJSON *object)
 	uint64_t shape = 0;
 	cJSON_ArrayForEach(v, object)
 	{
-		/* a sum, because the order of the members does not matter */
+		/* added up, because the order of the members does not matter */
 		shape += hw_fnv64(HW_FNV64_BEGIN, v->string, strlen(v->string));
 		take_member(p, v);
 		take_field(p, NULL, v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What heartwheelctl discover reads in a payload: words such as online and offline, members of JSON objects that
- * monitor.conf can name, and messages of monitors. Pure. */
+/* Extracts from a payload what heartwheelctl discover needs: words such as online and offline, members of JSON
+ * objects that monitor.conf can name, and messages of monitors. Pure. */
 #ifndef HW_CTL_DISCOVER_PAYLOAD_H
 #define HW_CTL_DISCOVER_PAYLOAD_H
 
@@ -8,20 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A set of words: bit 2k is the word of pair k that means online, bit 2k+1 the other one. */
+/* Sets of words. Pair k is a word for online (bit 2k) and a word for offline (bit 2k + 1). */
 #define HW_WORD_OTHER (UINT32_C(1) << 31) /* any other payload */
 #define HW_WORD_PAIRS 14
 
-/* Whether a text is one of a list, which ends with NULL. Case is ignored. */
+/* Whether the text is in the list, which ends with NULL. Case is ignored. */
 bool hw_word_is_one_of(const char *text, size_t len, const char *const *list);
-/* Returns the bit of a payload: HW_WORD_OTHER, 0 for an empty payload. */
+/* Returns the bit of the word that the payload is, or HW_WORD_OTHER. Returns 0 for an empty payload. */
 uint32_t hw_word_of(const char *payload, size_t len);
-/* Returns the pair to which all words of the set belong, or -1. */
+/* Returns the pair that has all words of the set; -1: no pair has. */
 int hw_word_pair(uint32_t words);
 /* The word of a pair that means offline. */
 const char *hw_word_offline(int pair);
-/* Whether the pair means a connection only on a topic with a name such as `lwt`: ON and OFF are also the states of a
- * switch. */
+/* Whether the words of this pair mean a connection only on a topic with a name such as `lwt`. ON and OFF are such
+ * words, because they are also the states of a switch. */
 bool hw_word_needs_hint(int pair);
 /* Whether the last level of a topic is such a name. */
 bool hw_word_is_hint(const char *level, size_t len);
@@ -41,20 +41,20 @@ extern const char *const hw_discover_field_names[HW_FOUND_FIELDS];
 /* The form of a payload. */
 #define HW_SHAPE_EMPTY  1
 #define HW_SHAPE_NUMBER 2
-#define HW_SHAPE_TEXT   3 /* any other form has the hash of the names of a JSON object's members */
+#define HW_SHAPE_TEXT   3 /* greater: a JSON object; the number is a hash of its members' names */
 
 struct hw_payload_seen {
 	uint64_t shape;
 	bool by_monitor;    /* has a string `by` and a number `seq` */
 	const char *member; /* static: a member whose value is in `words`; NULL: none */
 	uint32_t words;     /* the value of `member` */
-	bool own_timeout;   /* has a number `timeout`, which heartwheeld reads as the device's own timeout */
+	bool own_timeout;   /* has a number `timeout`, which heartwheeld would use as the device's own timeout */
 	char path[HW_FOUND_FIELDS][HW_PATH_TEXT]; /* where a field is; "": nowhere */
 };
 
 /* Whether a payload may be a monitor's message. Cheap. */
 bool hw_payload_may_be_monitor(const char *payload, size_t len);
-/* Reads a payload. One of more than 64 KiB counts as text. */
+/* Reads a payload. A payload of more than 64 KiB counts as text. */
 void hw_payload_see(const char *payload, size_t len, struct hw_payload_seen *p);
 
 #endif

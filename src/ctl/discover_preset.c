@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices of the presets' conventions. If the filters of a preset begin with {id}, they alone prove nothing:
- * a/status/17 may be a topic of another convention. So such a preset counts only for ids that also have a topic which
- * no other convention uses. discover_order.c finds the other topics that match the preset's filters.
+ * Finds devices that follow the conventions of the presets. If the filters of a preset begin with {id}, a match proves
+ * nothing: a/status/17 may be a topic of another convention. With such a preset, only ids count that also have a topic
+ * which no other convention uses. discover_order.c finds the other topics that match the preset's filters.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define PRESETS     (HW_PRESET_HOMIE5 + 1)
 #define FILTERS_MAX 40
-#define OBJECTS_MAX 64 /* more topics of one component are no sensors of one node */
+#define OBJECTS_MAX 64 /* an id with more topics of one component is not a node with sensors */
 
 struct filters {
 	struct hw_topic ignores[FILTERS_MAX], goodbyes[FILTERS_MAX], heartbeats[FILTERS_MAX];
@@ -103,7 +103,7 @@ static bool is_gen2_status(const struct hw_seen_topic *s, size_t id_len)
 	       strspn(name + word + 1, "0123456789") == strlen(name + word + 1);
 }
 
-/* Whether the topic proves that its device follows the convention. */
+/* Whether the topic proves that its device follows the convention of the preset. */
 static bool is_proof(int preset, enum role role, const struct hw_seen_topic *s, struct hw_value id)
 {
 	switch (preset) {
@@ -132,7 +132,8 @@ static bool is_rootless(int preset)
 	return preset == HW_PRESET_SHELLY2 || preset == HW_PRESET_ESPHOME;
 }
 
-/* Counts the topics of each id that has a proof. For ESPHome without retained messages: of each id. */
+/* For each id with a topic that proves the convention, counts those topics. If no ESPHome device has such a proof,
+ * because no message is retained, every id with a heartbeat topic counts. */
 static int find_ids(struct hw_finding *f, const struct filters *filters, int preset, struct hw_keymap *ids)
 {
 	struct hw_keymap objects = {0};
@@ -154,7 +155,7 @@ static int find_ids(struct hw_finding *f, const struct filters *filters, int pre
 			proven |= round == 0;
 		}
 	}
-	/* without a will of any node: nodes with a few sensors each, at least two */
+	/* No node has a will. So ids with a few topics count as nodes, if there are at least two such ids. */
 	for (size_t i = 0; i < objects.room && rc == 0 && objects.n > 1; i++)
 		if (objects.slots[i].value && objects.slots[i].value <= OBJECTS_MAX) {
 			uint32_t *at = hw_keymap_put(ids, objects.slots[i].key);
@@ -230,7 +231,8 @@ static int find_preset(struct hw_finding *f, int preset)
 
 int hw_find_presets(struct hw_finding *f)
 {
-	/* homie5 is below the root of homie; the last two begin with the id */
+	/* homie5 comes before homie, because its topics are below the root of homie; the filters of the last two
+	 * presets begin with the id */
 	static const int order[] = {HW_PRESET_TASMOTA,         HW_PRESET_SHELLY,  HW_PRESET_ZIGBEE2MQTT,
 	                            HW_PRESET_OPENMQTTGATEWAY, HW_PRESET_FRIGATE, HW_PRESET_HOMIE5,
 	                            HW_PRESET_HOMIE,           HW_PRESET_SHELLY2, HW_PRESET_ESPHOME};

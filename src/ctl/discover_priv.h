@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The finding of groups: shared by discover_find.c, discover_preset.c, discover_groups.c, discover_lines.c and
- * discover_order.c. */
+/* Declarations that discover_find.c, discover_preset.c, discover_groups.c, discover_lines.c and discover_order.c
+ * share to find the groups. */
 #ifndef HW_CTL_DISCOVER_PRIV_H
 #define HW_CTL_DISCOVER_PRIV_H
 
@@ -9,7 +9,7 @@
 #include "ctl/discover_templates.h"
 #include "heartwheel/topic.h"
 
-/* Where the id stands in the topics of some templates with a common prefix. */
+/* A place of ids: where the id is in the topics of all templates with one prefix. */
 struct hw_find_place {
 	uint32_t topic; /* one of its topics */
 	uint32_t low;   /* wildcards up to `last` */
@@ -45,7 +45,8 @@ struct hw_find_group {
 	struct hw_found_list out;                             /* "key = value" of its filters */
 	struct hw_topic *match;                               /* the same filters, compiled */
 	size_t n_match;
-	uint32_t foreign; /* topics that its filters take although they are not of its devices */
+	uint32_t foreign; /* how many topics the group's filters match although these topics do not belong to its
+	                   * devices */
 };
 
 struct hw_find_device {
@@ -81,12 +82,12 @@ struct hw_finding {
 	uint32_t *place_of; /* of each template: index; UINT32_MAX: none */
 };
 
-/* The hash of an id, and of an id that consists of these levels of a topic. */
+/* Return the hash of an id: of a text, or of the id that these levels of a topic make. */
 uint64_t hw_finding_id(const struct hw_finding *f, const char *id, size_t len);
 uint64_t hw_finding_id_of(const struct hw_finding *f, size_t topic, uint32_t levels);
 /* Whether these levels of a topic make a valid id. */
 bool hw_finding_id_valid(const struct hw_finding *f, size_t topic, uint32_t levels);
-/* Places a topic: the device `id` of the group was heard on it. Returns 0 or -ENOMEM. */
+/* Assigns a topic to a group and to the device `id` of that group. Returns 0 or -ENOMEM. */
 int hw_finding_place(struct hw_finding *f, size_t topic, unsigned group, uint64_t id);
 /* The device with this id in the group, or NULL. */
 struct hw_find_device *hw_finding_device(struct hw_finding *f, unsigned group, uint64_t id);
@@ -95,11 +96,12 @@ struct hw_find_device *hw_finding_device(struct hw_finding *f, unsigned group, u
 int hw_find_presets(struct hw_finding *f); /* discover_preset.c */
 int hw_find_groups(struct hw_finding *f);  /* discover_groups.c */
 int hw_find_lines(struct hw_finding *f);   /* discover_lines.c */
-/* Compiles the filters, and finds the order of the groups in the file, with what must be ignored: discover_order.c.
- * `order` has room for HW_FOUND_MAX; *n: how many groups have filters. */
+/* Compiles the filters, and determines the order of the groups in the file, and the lines `ignore`
+ * (discover_order.c). `order` has room for HW_FOUND_MAX. *n: how many groups have filters. */
 int hw_find_order(struct hw_finding *f, uint16_t *order, size_t *n);
 
-/* Returns the filter of a line, with {id} and the group's names; NULL: monitor.conf cannot have one of its levels. */
+/* Returns the filter of a line, with {id} and the group's names. NULL: one of its levels is not allowed in
+ * monitor.conf. */
 char *hw_line_filter(const struct hw_finding *f, const struct hw_find_group *g, const struct hw_find_line *l);
 /* Adds a formatted text. Returns 0 or -ENOMEM. */
 int hw_found_add(struct hw_found_list *list, const char *format, ...) __attribute__((format(printf, 2, 3)));

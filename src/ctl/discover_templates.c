@@ -8,11 +8,11 @@
 
 #define ROUNDS      8
 #define MANY        16 /* more values than this are ids, whatever they are */
-#define ROOTS_LEAST 8  /* fewer first levels with devices below them stay groups of their own */
+#define ROOTS_LEAST 8  /* if fewer first levels have devices, each of these levels is a group */
 #define KEYS_MAX    1000000
-#define MASKS_MAX   64 /* different sets of wildcards of templates with one number of levels */
+#define MASKS_MAX   64 /* the most different sets of wildcards among templates with the same number of levels */
 
-/* The values of one level, of templates that are equal otherwise. */
+/* The values that one level has in templates that are equal in all other levels. */
 struct values {
 	uint32_t n, digits, metrics, indices;
 	uint32_t shape; /* of the payloads, if all are the same */
@@ -79,8 +79,8 @@ enum rating {
 	IDS
 };
 
-/* Rates the values of a level. Words at the end of topics are ids only if the payloads are JSON objects of one kind.
- * Otherwise they name what is measured. */
+/* Rates how likely the values of a level are ids. Words at the end of a topic are ids only if the payloads are JSON
+ * objects with the same members. Otherwise these words name what is measured. */
 static enum rating rate(const struct values *v, bool last)
 {
 	bool object = v->shape > HW_SHAPE_TEXT && !v->mixed;
@@ -95,8 +95,8 @@ static enum rating rate(const struct values *v, bool last)
 	return v->n > MANY ? IDS : WORDS;
 }
 
-/* Returns the level that becomes a wildcard, or -1. Words do so in the first round alone: later, they are kinds of
- * devices, or sites, which discover_groups.c compares. */
+/* Returns the level that becomes a wildcard, or -1. A level of words becomes a wildcard in the first round only. In
+ * later rounds, words are kinds of devices, or sites, which discover_groups.c compares. */
 static int best_level(const struct finder *f, const struct hw_template *t)
 {
 	int best = -1;
@@ -118,7 +118,7 @@ static int best_level(const struct finder *f, const struct hw_template *t)
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */
 
-/* Joins templates that have become equal. `wild`: the new wildcards of each template. */
+/* Merges templates that have become equal. `wild`: the new set of wildcards of each template. */
 static int join_equal(struct finder *f, const uint32_t *wild)
 {
 	struct hw_templates *o = f->out;
@@ -171,8 +171,9 @@ static int round_once(struct finder *f, uint32_t *wild, bool *changed)
 
 #define PAIRS_LEAST 3
 
-/* Finds two levels that differ together, as in a/gw-1/n-1 and a/gw-2/n-2: no topic is equal but for one of them. For
- * topics that have no template otherwise. Topics of two levels have nothing in common then. */
+/* For topics that are in no template yet: finds two levels that only differ together, as in a/gw-1/n-1 and
+ * a/gw-2/n-2, and makes both wildcards. Topics of only two levels are left out, because they would have nothing in
+ * common then. */
 static int pair_levels(struct finder *f, uint32_t *wild)
 {
 	struct hw_templates *o = f->out;
@@ -207,7 +208,7 @@ static int pair_levels(struct finder *f, uint32_t *wild)
 	return join_equal(f, wild);
 }
 
-/* Lists the sets of wildcards of the templates with `levels` levels, those with the most wildcards first. */
+/* Lists the sets of wildcards that templates with `levels` levels have, the largest sets first. */
 static size_t list_masks(const struct hw_templates *o, unsigned levels, uint32_t masks[MASKS_MAX])
 {
 	size_t n = 0;
@@ -226,8 +227,8 @@ static size_t list_masks(const struct hw_templates *o, unsigned levels, uint32_t
 	return n;
 }
 
-/* Whether the values of a template at the levels `more` may be values of a wildcard. A name such as `lwt` may not: the
- * topics with it are not those of parts of a device. */
+/* Whether the values of the template at the levels `more` can be values of wildcards. A name such as `lwt` cannot: a
+ * topic with such a name is about the device itself, and not about one of its parts. */
 static bool may_be_values(const struct finder *f, const struct hw_template *t, uint32_t more)
 {
 	const uint32_t *tokens = hw_levels_of(f->levels, t->topic);
@@ -239,8 +240,9 @@ static bool may_be_values(const struct finder *f, const struct hw_template *t, u
 	return true;
 }
 
-/* Lets each template join one that covers it: a device with more sensors than there are devices made its own. A topic
- * alone does not join one without fixed levels, which would cover any topic. */
+/* Merges each template into a template that covers it. A template is covered, for example, if a device has more
+ * sensors than there are devices, so that its sensors became a wildcard first. A template with no fixed level covers
+ * any topic, so single topics are not merged into it. */
 static int join_covered(struct finder *f, uint32_t *wild)
 {
 	struct hw_templates *o = f->out;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Topics that differ in a few levels only become one template. Internal to the finding of discover; pure.
+ * Makes templates: topics that differ in a few levels only become one template. Internal to the finding of discover;
+ * pure.
  *
- * For each level of a topic: how many topics are equal but for this level? The level with the most becomes a wildcard,
- * if its values may be ids. The templates that result are treated in the same way, until nothing changes: of a fleet
- * with sites and lamps, the lamps become a wildcard first, then the sites. A template that another one covers joins it.
+ * For each level of a topic, discover counts the topics that are equal in all other levels. The level with the highest
+ * count becomes a wildcard, if its values may be ids. The resulting templates are treated in the same way, until
+ * nothing changes. In a fleet with sites and lamps, the lamps become a wildcard first, then the sites. In the end, a
+ * template that another one covers is merged into that one.
  *
  * Cost: a look-up for each level of each topic, in each of a few rounds.
  */
@@ -27,7 +29,7 @@ struct hw_templates {
 	uint32_t *of; /* of each topic; HW_NO_TEMPLATE */
 };
 
-/* `in[i]`: whether topic i takes part. Returns 0 or -ENOMEM. */
+/* Makes the templates of the topics for which `in[i]` is true. Returns 0 or -ENOMEM. */
 int hw_templates_init(struct hw_templates *out, const struct hw_levels *l, const struct hw_topics *t, const bool *in);
 void hw_templates_fini(struct hw_templates *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See discover_topics.h. Topics are in an open hash table of indices. Texts and the log are in blocks, so that growing
- * never copies them. */
+/* See discover_topics.h. An open hash table contains the indices of the topics. Texts and the log are in blocks, so
+ * that they are never copied when they grow. */
 #include "ctl/discover_topics.h"
 
 #include <errno.h>
@@ -74,7 +74,8 @@ static uint32_t *find_slot(const struct hw_topics *t, const char *topic, size_t 
 	}
 }
 
-/* Returns a copy of the text with a NUL. NULL: the limit is reached, or *rc is -ENOMEM. */
+/* Returns a copy of the text with a NUL. Returns NULL if the limit is reached, or without memory; *rc is then
+ * -ENOMEM. */
 static const char *keep_text(struct hw_topics *t, const char *text, size_t len, int *rc)
 {
 	if (t->n_texts == 0 || t->text_at + len + 1 > TEXT_BLOCK) {
@@ -103,7 +104,7 @@ static size_t count_levels(const char *topic, size_t len)
 	return n;
 }
 
-/* Returns the topic, or NULL: it is beyond a limit, or *rc is -ENOMEM. */
+/* Adds a topic and returns it. Returns NULL if a limit is reached, or without memory; *rc is then -ENOMEM. */
 static struct hw_seen_topic *add_topic(struct hw_topics *t, uint32_t *slot, const char *topic, size_t len, int *rc)
 {
 	size_t levels = count_levels(topic, len);
@@ -135,7 +136,8 @@ static struct hw_seen_topic *add_topic(struct hw_topics *t, uint32_t *slot, cons
 
 /* --- what a message shows ----------------------------------------------------------------------------------------- */
 
-/* Returns the number of a path. 0: there are too many, or there is no memory; a field is worth no error. */
+/* Returns the number of a path, which a new path gets here. Returns 0 if there are too many paths or there is no
+ * memory: the field is then left out, without an error. */
 static uint8_t number_path(struct hw_topics *t, const char *path)
 {
 	unsigned i = 0;

@@ -3,7 +3,8 @@
  * The topics that heartwheelctl discover has received, what was seen on each, and when each message came.
  *
  * Pure: times are given by the caller. All memory is bounded (the limits below): at most about 150 MB, of which the
- * texts of the topics, their records and the log of messages have a third each. What is beyond a limit is counted.
+ * texts of the topics, their records and the log of messages take a third each. Messages beyond a limit are only
+ * counted.
  */
 #ifndef HW_CTL_DISCOVER_TOPICS_H
 #define HW_CTL_DISCOVER_TOPICS_H
@@ -26,7 +27,8 @@ struct hw_seen_topic {
 	uint64_t shape;   /* of the first payload; see discover_payload.h */
 	const char *member;
 	uint32_t words, member_words; /* of all payloads */
-	uint32_t live;                /* messages that the broker did not send as retained ones, without goodbyes */
+	uint32_t live;                /* how many messages came that the broker did not send because of a
+	                               * subscription; goodbyes are not counted */
 	uint32_t retained;            /* messages that it did */
 	uint16_t len;
 	uint8_t levels, parsed;
@@ -38,7 +40,8 @@ struct hw_seen_topic {
 struct hw_topics_counts {
 	uint64_t messages, retained, monitors; /* `monitors`: messages of monitors */
 	uint64_t past_log;                     /* live messages whose time is not kept */
-	uint64_t many, deep, long_; /* messages of topics beyond the limits: number or bytes, levels, length */
+	uint64_t many, deep, long_; /* messages that were left out, because there are too many topics or bytes
+	                             * (many), levels (deep), or bytes in the topic (long_) */
 };
 
 /* A message that came live. */
@@ -48,13 +51,13 @@ struct hw_topics_beat {
 
 struct hw_topics;
 
-/* NULL without memory. `seed`: a random number, so that no client can choose topics that collide in the table. */
+/* Returns NULL without memory. `seed`: a random number, so that no client can choose topics with equal hashes. */
 struct hw_topics *hw_topics_new(uint64_t seed);
 void hw_topics_free(struct hw_topics *t);
-/* How often the broker may send a retained message of one topic because of the subscriptions. A message with the retain
- * flag beyond that was published with the flag. 1 at first. */
+/* Sets how often the broker may send the retained message of one topic because of our subscriptions; at first 1. Any
+ * further message with the retain flag was published with that flag. */
 void hw_topics_replays(struct hw_topics *t, unsigned n);
-/* Takes a message. `at_ms`: a monotonic time. Returns 0 or -ENOMEM. */
+/* Handles a message. `at_ms`: a monotonic time. Returns 0 or -ENOMEM. */
 int hw_topics_add(struct hw_topics *t, const char *topic, size_t len, const void *payload, size_t payload_len,
                   bool retained, uint32_t at_ms);
 

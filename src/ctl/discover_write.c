@@ -17,7 +17,7 @@
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
-/* Writes text of the broker into a comment: on one line, and shortened. */
+/* Writes a text from the broker into a comment: shortened, and on one line. */
 static void show(FILE *out, const char *text)
 {
 	char shown[SHOWN_MAX * 6 + 1];
@@ -186,7 +186,7 @@ int hw_discover_save(const char *path, bool force, const char *text, size_t len)
 		rc = -errno;
 	if (close(fd) && rc == 0)
 		rc = -errno;
-	/* link() never replaces a file, also not one that has just come */
+	/* link() never replaces a file, not even one that was created a moment ago */
 	if (rc == 0 && (force ? rename(temporary, path) : link(temporary, path)))
 		rc = -errno;
 	if (rc || !force)

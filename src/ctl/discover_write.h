@@ -12,8 +12,8 @@
 void hw_discover_write(FILE *out, const struct hw_found *found, const struct hw_topics *topics,
                        const struct hw_listen *how, int64_t wall_ms);
 
-/* Writes the sections to a new file of that name, all at once. An existing file is replaced only if `force`. Returns 0
- * or -errno. */
+/* Writes the text to a new file, which gets its name only when it is complete. An existing file is replaced only
+ * with `force`. Returns 0 or -errno. */
 int hw_discover_save(const char *path, bool force, const char *text, size_t len);
 
 #endif

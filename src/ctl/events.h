@@ -17,7 +17,7 @@ struct hw_event_read {
 	struct hw_recent recent; /* transitions already returned */
 };
 
-/* Takes a line. Returns true if the event is complete; it must be used before the next line. */
+/* Handles a line. Returns true if the event is complete; the caller must use the event before the next line. */
 bool hw_event_read_line(struct hw_event_read *e, const char *line);
 /* Drops an incomplete event; `recent` and `last` stay. */
 void hw_event_read_drop(struct hw_event_read *e);

@@ -22,7 +22,7 @@ struct import {
 	const struct hw_args *args;
 	const char *name; /* of the file, for messages */
 	FILE *file;
-	char *bytes; /* PART bytes and one more, which shows whether another part follows; owned */
+	char *bytes; /* PART bytes, and one more byte, which shows whether another part follows; owned */
 	size_t len;
 	unsigned part;
 	char id[48]; /* of the import, if it has several parts */
@@ -35,7 +35,7 @@ static bool ends_with(const char *name, const char *end)
 	return n > k && strcasecmp(name + n - k, end) == 0;
 }
 
-/* The content type of the file, by its name, else by its first byte. */
+/* Returns the content type of the file: by the end of its name, or else by its first byte. */
 static const char *type_of(const struct import *m)
 {
 	if (ends_with(m->name, ".csv"))
@@ -97,7 +97,8 @@ static void print_counts(const struct import *m, const cJSON *a)
 	putchar('\n');
 }
 
-/* Sends a part; waits while another import runs. Returns 0 and the answer, or HW_EXIT_FAILED. */
+/* Sends a part. While another import runs, waits and sends the part again. Returns 0 with the answer, or
+ * HW_EXIT_FAILED. */
 static int send_part(struct import *m, const char *path, struct hw_answer *a)
 {
 	for (int waited = 0;; waited++) {
@@ -110,7 +111,7 @@ static int send_part(struct import *m, const char *path, struct hw_answer *a)
 	}
 }
 
-/* Sends the bytes that were read; `last`: the file is at its end. */
+/* Sends the bytes that were read. `last`: the end of the file was reached. */
 static int send_bytes(struct import *m, bool last)
 {
 	struct hw_path path = path_of(m, last);
@@ -197,7 +198,7 @@ int hw_cmd_devices_export(struct hw_ctl *ctl, const struct hw_args *args)
 
 /* --- single entries --- */
 
-/* Writes NAME=VALUE into the body; an empty value is null. False: the word has no =. */
+/* Writes the member for NAME=VALUE into the body; null if the value is empty. Returns false if the word has no '='. */
 static bool write_assignment(struct hw_json *body, char *word)
 {
 	char *equals = strchr(word, '=');

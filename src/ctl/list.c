@@ -57,7 +57,7 @@ struct row {
 	char *cell[COLS]; /* owned */
 };
 
-/* The cell of a column of --columns learned; "-": nothing was learned. */
+/* Returns the cell of a column that --columns learned shows; "-": nothing was learned. */
 static char *make_learned_cell(const cJSON *device, const char *key, int column)
 {
 	char span[HW_SPAN_MAX];

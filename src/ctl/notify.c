@@ -8,7 +8,7 @@
 #include "ctl/ctl.h"
 
 #define POLL_EVERY_MS   50
-#define PATIENCE_MS     30000 /* one try, of 15 s at most, which may begin only when the lease is confirmed */
+#define PATIENCE_MS     30000 /* a test is one try of at most 15 s, which begins only after the lease was confirmed */
 #define NAME_COLUMN     14
 #define HTTP_STATUS_MIN 100
 

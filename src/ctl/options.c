@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define AT(member) offsetof(struct hw_args, member)
-#define FIRST      256 /* getopt_long() returns the option's letter, or FIRST plus its number in the table */
+#define FIRST      256 /* for an option without a letter, getopt_long() returns FIRST + its index */
 
 static const struct row {
 	const char *name;

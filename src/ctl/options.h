@@ -93,8 +93,9 @@ struct hw_command {
 };
 
 /* Parses the arguments, beginning with the first word of the command. `table` ends with a NULL name. `c` is the
- * command of that word, or any command of its family. If a command is to run, sets *args, with the command in
- * `command`, and returns -1. Otherwise help or an error was printed, and an exit status is returned. */
+ * command that begins with that word, or any command of the family that does. If a command is to run, sets *args,
+ * with the command in `command`, and returns -1. Otherwise help or an error was printed, and an exit status is
+ * returned. */
 int hw_options_read(const struct hw_command *table, const struct hw_command *c, int argc, char **argv,
                     struct hw_args *args);
 

@@ -13,8 +13,8 @@
 
 /* Zeroed at first. */
 struct hw_recent {
-	uint64_t *young, *old; /* owned; hash tables with open addressing; 0: a free slot. `old` was `young` until it
-	                        * was full */
+	uint64_t *young, *old; /* owned; open hash tables; 0: the slot is free. When `young` is full, it becomes
+	                        * `old` */
 	unsigned n;            /* number of hashes in `young` */
 };
 

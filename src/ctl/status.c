@@ -11,7 +11,7 @@
 #define BAR_MAX       40
 #define INCIDENTS_MAX 5 /* `incidents` lists all */
 #define INCIDENTS_S   5
-#define GROUPS_MAX    8 /* with more groups, the text above them would scroll out of sight; `groups` lists them all */
+#define GROUPS_MAX    8 /* more groups would scroll the text above them out of sight; `groups` lists them all */
 
 static void name(const struct hw_ctl *ctl, const char *text)
 {

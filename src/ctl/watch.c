@@ -120,7 +120,7 @@ static bool on_news_line(void *arg, const char *line)
 	if (!hw_event_read_line(&w->news, line) || strcmp(w->news.name, "incident") != 0 || !w->news.data)
 		return true;
 	cJSON *news = cJSON_Parse(w->news.data);
-	/* An event with a receiver says that the receiver was sent this. */
+	/* If the event names a receiver, it only reports what that receiver was sent. */
 	for (size_t k = 0; k < sizeof(shown) / sizeof(*shown) && !hw_member_has(news, "receiver"); k++)
 		if (strcmp(hw_member_text(news, "what"), shown[k]) == 0)
 			print_news(w->ctl, news);

@@ -11,7 +11,8 @@
 
 enum hw_inventory_kind {
 	HW_INVENTORY_SET,     /* sets the entry; an id that is expected already keeps its since_ms */
-	HW_INVENTORY_RESTART, /* the id is expected from the `since_ms` of `entry` on; the entry stays otherwise */
+	HW_INVENTORY_RESTART, /* the entry stays as it is, but the id is expected only from the `since_ms` of `entry`
+	                       * on */
 	HW_INVENTORY_MISSING, /* sets the entry if there is none */
 	HW_INVENTORY_REMOVE
 };
@@ -19,11 +20,12 @@ enum hw_inventory_kind {
 struct hw_inventory_item {
 	enum hw_inventory_kind kind;
 	struct hw_id id;
-	/* HW_INVENTORY_SET, _MISSING: JSON as hw_entry_print() writes it; since_ms is not 0. HW_INVENTORY_RESTART:
-	 * {"since_ms":N}. HW_INVENTORY_REMOVE: not read. */
+	/* HW_INVENTORY_SET and _MISSING: JSON as hw_entry_print() writes it, with a since_ms other than 0.
+	 * HW_INVENTORY_RESTART: {"since_ms":N}. HW_INVENTORY_REMOVE: ignored. */
 	struct hw_id entry;
-	const char *source; /* HW_INVENTORY_REMOVE: only if the entry has this source; NULL: whatever its source */
-	int64_t unseen_ms;  /* HW_INVENTORY_MISSING: since when the id is unseen; 0: it is not */
+	const char *source; /* HW_INVENTORY_REMOVE: removes the entry only if it has this source; NULL: whatever its
+	                     * source */
+	int64_t unseen_ms;  /* HW_INVENTORY_MISSING: since when the id is unseen; 0: it is not unseen */
 };
 
 enum hw_inventory_result {
@@ -34,9 +36,11 @@ enum hw_inventory_result {
 	HW_INVENTORY_ABSENT /* an id to remove is not expected, or has another source */
 };
 
-/* Called once, never before the call that began it returns. rc: 0; -ENOTCONN: the connection to Redis was lost, and the
- * outcome is unknown; -EAGAIN: nothing was changed, repeat it soon; -EIO: Redis or the file refuses it, which was
- * logged. results: an enum hw_inventory_result for each item; only if rc is 0. */
+/* Called once for each call of inventory_apply() that returned 0, and only after that call has returned. `rc`:
+ * - 0; `results` then has an enum hw_inventory_result for each item
+ * - -ENOTCONN: the connection to Redis was lost, and it is unknown whether the changes were written
+ * - -EAGAIN: nothing was changed; the caller tries again soon
+ * - -EIO: Redis or the file has refused the changes, which was logged */
 typedef void hw_inventory_applied(void *arg, int rc, const uint8_t *results, unsigned n);
 
 #endif

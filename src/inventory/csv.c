@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See csv.h. A quote opens a quoted cell only at the beginning of the cell, as in 19" alone it is a character. */
+/* See csv.h. A quote opens a quoted cell only if the cell begins with the quote. Elsewhere a quote is a character
+ * like any other, as in 19" rack. */
 #include "inventory/csv.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ bool hw_csv_step(struct hw_csv *c, char byte)
 	return byte == '\n';
 }
 
-/* Whether white space stands before the quote that should open the cell. */
+/* Whether white space stands before the quote that was meant to open the cell. */
 static bool is_quoted_late(const struct hw_csv_cell *cell)
 {
 	const char *text = cell->text;
@@ -38,8 +39,8 @@ static bool is_quoted_late(const struct hw_csv_cell *cell)
 	return len > 0 && text > cell->text && *text == '"';
 }
 
-/* Reads the cell at *at in place, and advances *at past its separator. Returns -EINVAL for a quoted cell that goes
- * on after its quote, or is not closed, and for white space before a quote. */
+/* Reads the cell at *at in place, and moves *at after the separator that follows. Returns -EINVAL if a quoted cell
+ * is not closed, if text follows its closing quote, or if white space stands before a quote. */
 static int read_cell(const struct hw_csv *c, char *row, size_t len, size_t *at, struct hw_csv_cell *cell)
 {
 	size_t from = *at, to = from;
@@ -65,8 +66,8 @@ static int read_cell(const struct hw_csv *c, char *row, size_t len, size_t *at, 
 	return from == len || separates(c, row[from]) ? 0 : -EINVAL;
 }
 
-/* How many cells the row has; the first HW_CSV_COLUMNS_MAX are in c->cells. Or -EINVAL, with the wrong cell's number.
- */
+/* Splits the row into cells. *n is their number; the first HW_CSV_COLUMNS_MAX of them are in c->cells. Returns 0, or
+ * -EINVAL if a cell is malformed; *n is then the number of that cell. */
 static int split(struct hw_csv *c, char *row, size_t len, size_t *n)
 {
 	struct hw_csv_cell beyond;
@@ -152,7 +153,7 @@ static int read_columns(struct hw_csv *c, size_t n, struct hw_entry_error *error
 	return 0;
 }
 
-/* What a file is that is no CSV in UTF-8; NULL: not known. */
+/* If the file is no CSV in UTF-8 but another known format, returns a message that names the format; otherwise NULL. */
 static const char *foreign(const char *row, size_t len)
 {
 	if (len >= 4 && memcmp(row, "PK\3\4", 4) == 0)
@@ -168,7 +169,7 @@ static const char *foreign(const char *row, size_t len)
 	return NULL;
 }
 
-/* Finds the first separator outside quotes. A header of one cell leaves ','. */
+/* Returns the first separator outside of quotes. If the header has only one cell, returns ','. */
 static char find_separator(const char *row, size_t len)
 {
 	bool quoted = false;
@@ -215,7 +216,8 @@ static const char *column_name(const struct hw_csv *c, size_t i, char buf[64])
 	return buf;
 }
 
-/* Whether a cell is valid UTF-8. Adds the lines before the wrong byte to *line. */
+/* Checks that a cell is valid UTF-8. Adds the number of lines before the wrong byte, or of all lines in the cell, to
+ * *line. */
 static int check_encoding(const struct hw_csv_cell *cell, struct hw_entry_error *error, uint64_t *line)
 {
 	uint64_t lines = 0;
@@ -247,7 +249,8 @@ static bool is_column(const struct hw_csv *c, size_t i, enum hw_column column)
 	return !c->columns[i].unnamed && c->columns[i].column == column;
 }
 
-/* Puts the cells into the patch, the column "labels" before those of single labels. */
+/* Stores the cells in the patch. The column "labels" comes before the columns of single labels, so a single label
+ * takes precedence. */
 static int read_values(struct hw_csv *c, char id[HW_ID_MAX + 1], struct hw_patch *p, struct hw_entry_error *error)
 {
 	hw_patch_init(p);
@@ -269,7 +272,7 @@ static int read_values(struct hw_csv *c, char id[HW_ID_MAX + 1], struct hw_patch
 	return 0;
 }
 
-/* What must hold of a row's cells before they are values. Returns 0 if all cells are empty. */
+/* Checks the cells of a row, before their values are parsed. Returns 1; 0 if all cells are empty; or -EINVAL. */
 static int check_cells(struct hw_csv *c, size_t n, struct hw_entry_error *error, uint64_t *line)
 {
 	char column[64];

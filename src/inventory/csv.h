@@ -31,8 +31,9 @@ struct hw_csv {
 bool hw_csv_step(struct hw_csv *c, char byte);
 
 /*
- * Reads a whole row, without its LF. Its bytes are changed. Returns 1 with `id` and `p`; 0 if the row is the header, or
- * has no values; -EINVAL with `*error`, and the number of lines between the row's first line and the error.
+ * Parses a whole row, without its LF; changes the bytes of the row. Returns 1 with `id` and `p`. Returns 0 if the row
+ * is the header or has no values. Returns -EINVAL with `*error`; *line is then the number of lines between the first
+ * line of the row and the error.
  */
 int hw_csv_row(struct hw_csv *c, char *row, size_t len, char id[HW_ID_MAX + 1], struct hw_patch *p,
                struct hw_entry_error *error, uint64_t *line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See entry.h: an entry as JSON and as cells, and what may stand in an id. */
+/* See entry.h: writes an entry as JSON and as cells, and checks ids. */
 #include "inventory/entry.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ bool hw_label_name_valid(const char *name, size_t len)
 	return true;
 }
 
-/* Whether a spreadsheet has made a number of the id and shortened it: 1.23457E+14. */
+/* Whether the id looks like a number that a spreadsheet has shortened, such as 1.23457E+14. */
 static bool is_shortened(const char *id, size_t len)
 {
 	size_t i = 0, digits = 0;
@@ -51,15 +51,15 @@ static bool is_shortened(const char *id, size_t len)
 	       strspn(id + i + 2, "0123456789") >= len - i - 2;
 }
 
-/* White space and invisible characters, also those that some scripts need inside of a word: at the ends of an id they
- * come from copying. */
+/* White space and invisible characters. At an end of an id they come from copying a text, even those that some
+ * scripts need inside of a word. */
 static bool is_blank(uint32_t c)
 {
 	return c == ' ' || c == 0xa0 || c == 0x202f || c == 0x3000 || (c >= 0x2000 && c <= 0x200a) ||
 	       hw_utf8_is_invisible(c);
 }
 
-/* Returns the character at an end of the id, or inside it, that cannot be seen; 0: none. */
+/* Returns white space at an end of the id, or an invisible character anywhere in it; 0: there is none. */
 static uint32_t find_blank(const char *id, size_t len)
 {
 	uint32_t c = 0;
@@ -106,7 +106,7 @@ const char *hw_entry_label(const struct hw_expected_entry *e, const char *name)
 	return NULL;
 }
 
-/* Appends text. All fits, because HW_ENTRY_JSON_MAX is enough for the longest entry. */
+/* Appends text. All of it fits, because HW_ENTRY_JSON_MAX is enough for the longest entry. */
 struct text {
 	char *buf;
 	size_t n, cap;

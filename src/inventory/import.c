@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See import.h. A row is kept as the entry that it would give to a new id. If the stored entry is that entry, then the
- * row changes nothing: each value that the row gives is there, and the others stay. So a file that is imported again is
- * compared without parsing an entry. Invariant: the entry of each row ends with m->tail, before which there is a comma
- * if the entry has values.
+ * See import.h. The import keeps each row as the entry that a new id would get from it. If the stored entry is equal to
+ * that entry, the row changes nothing. So when a file is imported again, no stored entry needs parsing. Invariant: the
+ * JSON of each row ends with m->tail (source and since_ms). If the entry has values, a comma separates them from
+ * m->tail.
  */
 #include "inventory/import.h"
 
@@ -17,7 +17,8 @@
 
 #define BLOCK ((size_t)1 << 20)
 
-/* Memory for `len` bytes that lives as long as the import; NULL, and m->no_memory. */
+/* Copies `len` bytes into memory that lives as long as the import. Returns NULL without memory, and sets
+ * m->no_memory. */
 static char *keep(struct hw_import *m, const char *bytes, size_t len)
 {
 	if (m->n_blocks == 0 || len > BLOCK - m->block_at) {
@@ -58,7 +59,7 @@ static void sort_errors(struct hw_import *m)
 
 /* --- the index of ids --- */
 
-/* The place in the index where the id is, or where it belongs. */
+/* Returns the slot of the id in the index, or the free slot to which the id belongs. */
 static size_t place(const struct hw_import *m, const char *id, size_t len)
 {
 	size_t at = hw_fnv64(HW_FNV64_BEGIN, id, len) & (m->index_cap - 1);
@@ -114,7 +115,8 @@ static int check_group(const struct hw_import *m, const char *group, struct hw_e
 	return hw_entry_wrong(error, "group", "monitor.conf has no group '%s'", group);
 }
 
-/* The names of the labels that the patch clears, each with its NUL, and an empty one. NULL: none. */
+/* Returns the names of the labels that the patch clears, each with its NUL, and then an empty name. NULL: there are
+ * none, or there is no memory. */
 static const char *keep_cleared(struct hw_import *m, const struct hw_patch *p)
 {
 	char names[sizeof(p->cleared) + 1];
@@ -248,7 +250,7 @@ void hw_import_end(struct hw_import *m)
 
 /* --- comparing and merging --- */
 
-/* Whether the row's entry has these values, which are a JSON object, and no others. */
+/* Whether the row's entry has exactly these values. `values` is a JSON object without source and since_ms. */
 static bool has_values(const struct hw_import *m, const struct hw_import_row *r, const char *values, size_t len)
 {
 	size_t comma = len > 2;
@@ -271,7 +273,8 @@ void hw_import_compare(struct hw_import *m, size_t row, const char *values, size
 	r->state = hw_import_is_stored(m, row, values, len, source) ? HW_IMPORT_SAME : HW_IMPORT_DIFFERS;
 	if (r->state == HW_IMPORT_SAME)
 		return;
-	/* Until hw_import_merge(), a row that differs has the stored values after its own entry. */
+	/* If a row differs, its text is from now on its own entry, a line feed, and the stored values.
+	 * hw_import_merge() needs both. */
 	memcpy(both, r->json, r->json_len);
 	both[r->json_len] = '\n';
 	memcpy(both + r->json_len + 1, values, len);
@@ -282,7 +285,7 @@ void hw_import_compare(struct hw_import *m, size_t row, const char *values, size
 	}
 }
 
-/* The row's patch, from the entry that it gives to a new id. */
+/* Makes a patch again from the entry that the row gives to a new id. */
 static int read_patch(const struct hw_import_row *r, size_t len, struct hw_patch *p, struct hw_entry_error *error)
 {
 	hw_patch_init(p);
@@ -294,7 +297,8 @@ static int read_patch(const struct hw_import_row *r, size_t len, struct hw_patch
 	return 0;
 }
 
-/* Puts the row over the stored entry. A stored text that is no entry is replaced. */
+/* Applies the row to the stored entry, and makes the result the row's entry. If the stored text is malformed, the
+ * row's entry replaces it. */
 static void merge_row(struct hw_import *m, struct hw_import_row *r)
 {
 	char json[HW_ENTRY_JSON_MAX];

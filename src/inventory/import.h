@@ -4,7 +4,7 @@
  *
  * 1. hw_import_feed() for each piece of the file, then hw_import_end(): rows are read and checked.
  * 2. hw_import_compare() once for each row, with the stored entry of its id.
- * 3. hw_import_merge(): rows whose entries differ are put over them. Then row.state and row.json are final.
+ * 3. hw_import_merge(): applies each row that differs to the stored entry. Then row.state and row.json are final.
  *
  * Steps 1 and 3 take long and may run in a thread, if the loop does not use the object meanwhile. Pure.
  *
@@ -28,7 +28,7 @@ enum hw_import_state {
 };
 
 struct hw_import_row {
-	const char *id, *json; /* owned by the import; `json` is the entry to write unless the state is SAME or WRONG */
+	const char *id, *json; /* owned by the import; `json`: the entry to write, unless `state` is SAME or WRONG */
 	const char *cleared;   /* internal */
 	uint32_t json_len, line;
 	uint8_t id_len, given;
@@ -44,7 +44,7 @@ struct hw_import_error {
 struct hw_import {
 	char source[HW_ENTRY_SOURCE_MAX + 1];
 	int64_t now_ms;           /* wall time: since_ms of new ids */
-	char **groups;            /* owned, ends with NULL: the groups that entries may name */
+	char **groups;            /* owned; the groups that entries may name, followed by NULL */
 	uint64_t n_rows, n_wrong; /* all rows, and wrong ones among them */
 	size_t n_errors;
 	struct hw_import_error errors[HW_IMPORT_ERRORS_MAX]; /* by line after step 1, and after step 3 */
@@ -54,7 +54,7 @@ struct hw_import {
 	struct hw_import_row *rows;
 	/* internal */
 	struct hw_rows *reader;
-	size_t tail_len; /* of the source and since_ms of each entry, with the bracket */
+	size_t tail_len; /* length of the end that the JSON of each row has: source, since_ms and the closing brace */
 	size_t cap;
 	uint32_t *index; /* open addressing: numbers of rows plus 1 */
 	size_t index_cap;
@@ -70,11 +70,11 @@ void hw_import_free(struct hw_import *m);
 void hw_import_feed(struct hw_import *m, const char *bytes, size_t len);
 void hw_import_end(struct hw_import *m);
 
-/* `values`: the stored entry, as hw_entry_print() writes it without source and since_ms. NULL: the id is not expected.
- */
+/* Compares a row with the stored entry of its id. `values`: the stored entry as hw_entry_print() writes it, without
+ * source and since_ms. NULL: the id is not expected. */
 void hw_import_compare(struct hw_import *m, size_t row, const char *values, size_t len, const char *source);
 void hw_import_merge(struct hw_import *m);
-/* After step 3: whether the stored entry is the one that the row writes. */
+/* After step 3: whether the stored entry (`values`, `source`) is the one that the row writes. */
 bool hw_import_is_stored(const struct hw_import *m, size_t row, const char *values, size_t len, const char *source);
 
 /* Whether a row names the id. */

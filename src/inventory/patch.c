@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See entry.h: a patch from cells, a patch or an entry from JSON, and a patch put over an entry. */
+/* See entry.h: makes a patch from cells, parses a patch or an entry from JSON, and applies a patch to an entry. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "inventory/entry.h"
 #include "inventory/value.h"
 
-#define VALUE_MAX                                                                                                      \
-	4096 /* longest JSON text of a value that can be right: 1 KiB, each byte escaped, is longer, but no            \
-	      * writer escapes so */
+/* The longest JSON text of a value. A valid value of 1 KiB would be longer if each of its bytes were escaped, but no
+ * writer does that. */
+#define VALUE_MAX 4096
 
 void hw_patch_init(struct hw_patch *p)
 {
@@ -64,7 +64,7 @@ static int check_label_name(const char *name, size_t len, char to[HW_LABEL_NAME_
 	return 0;
 }
 
-/* Reads the value of a label in a cell "labels", and advances *at past its ';'. Returns the value's length, or -1. */
+/* Parses the value of a label in a cell "labels", and moves *at after its ';'. Returns the value's length, or -1. */
 static int label_value(const char *text, size_t len, size_t *at, char value[], size_t cap)
 {
 	size_t i = *at, n = 0;
@@ -157,7 +157,8 @@ int hw_patch_set(struct hw_patch *p, enum hw_column column, const char *label, c
 
 /* --- JSON --- */
 
-/* Decodes a value as text: a text, or a number, true or false as it is written. null is an empty text. */
+/* Converts a JSON value to text: a string is unquoted; a number, true and false stay as they are written; null
+ * becomes an empty text. */
 static int text_of(const struct hw_json_member *m, const char *column, char buf[VALUE_MAX], size_t *len,
                    struct hw_entry_error *error)
 {
@@ -292,7 +293,7 @@ static int read_id(const struct hw_json_member *m, char id[HW_ID_MAX + 1], struc
 	return 0;
 }
 
-/* Only whole objects are checked: a text that is none gets one message. */
+/* Only a complete JSON object is checked further. Any other text gets one message. */
 static int check_object(const char *json, size_t len, struct hw_entry_error *error)
 {
 	if (hw_json_object_valid(json, len))

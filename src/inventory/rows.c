@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See rows.h. The bytes of a row are collected until it ends. Invariant: `n` bytes of the present row are in `row`,
- * unless `skips`: then the row was too long, has been reported, and is left out up to its end.
+ * See rows.h. The bytes of a row are collected until the row ends. Invariant: `row` has the first `n` bytes of the
+ * present row, unless `skips` is set. In that case the row was too long; it was reported, and its rest is skipped.
  */
 #include "inventory/rows.h"
 
@@ -91,7 +91,7 @@ static void end_row(struct hw_rows *r)
 		r->ops->row(r->arg, r->begun, r->id, &r->patch);
 }
 
-/* The row is too long. Where it is long because a quote is not closed, its next line begins a row again. */
+/* Called if a row is too long. If a quote that is not closed makes the row so long, the next line begins a new row. */
 static void skip_row(struct hw_rows *r)
 {
 	struct hw_entry_error error;
@@ -149,7 +149,7 @@ size_t hw_rows_print_header(char *buf, size_t cap)
 	return hw_print(buf, cap, "id,name,group,parent,labels,timeout,note\r\n");
 }
 
-/* Appends a cell, in quotes where it needs them, with the text that follows. */
+/* Appends a cell and then the text `after`. If the cell needs quotes, it gets them. */
 static size_t put_cell(char *buf, size_t cap, const char *text, const char *after)
 {
 	if (!strpbrk(text, ",;\"\r\n\t"))

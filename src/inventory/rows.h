@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a file of the inventory, as CSV or NDJSON, from pieces of any size. Each row gives an id and a patch, or what
- * is wrong with it and in which line. Pure.
+ * Reads a file of the inventory, as CSV or NDJSON, from pieces of any size. For each row, the caller gets an id and a
+ * patch, or the error of the row with its line. Pure.
  *
  * CSV is RFC 4180 as spreadsheets write it: UTF-8 with or without a byte order mark; CRLF or LF; cells separated by ','
- * or ';', whichever the header has; a first line "sep=;". Column names in any case. Rows without any value are skipped.
- * Cells that a row lacks at its end are empty: spreadsheets leave them out. A file that is not one of these gets one
- * message that says what it is.
+ * or ';', whichever the header has; a first line "sep=;". The names of the columns may have capital letters. Rows
+ * without any value are skipped. Cells that a row lacks at its end are empty: spreadsheets leave them out. If the file
+ * has another known format, one message names that format.
  *
  * Cost: 80 KB, one pass over the bytes; no other allocation.
  */
@@ -26,9 +26,11 @@ enum hw_rows_format { HW_ROWS_CSV, HW_ROWS_NDJSON };
 struct hw_rows;
 
 struct hw_rows_ops {
-	/* A row that is right in itself. `line`: its first line, from 1. Borrowed for the call. */
+	/* Called with a row that has no error of its own. `line`: the first line of the row, counted from 1. The
+	 * arguments are borrowed for the call. */
 	void (*row)(void *arg, uint64_t line, const char *id, const struct hw_patch *p);
-	/* A row that is wrong; its first error. Or the file is wrong, and no more rows are read. */
+	/* Called with the first error of a wrong row, or with an error of the whole file. After an error of the
+	 * whole file, no more rows are read. */
 	void (*wrong)(void *arg, uint64_t line, const struct hw_entry_error *error);
 };
 
@@ -36,13 +38,13 @@ struct hw_rows_ops {
 struct hw_rows *hw_rows_new(enum hw_rows_format format, const struct hw_rows_ops *ops, void *arg);
 void hw_rows_free(struct hw_rows *r);
 
-/* Reads the next piece; calls back for each row that ends in it. */
+/* Reads the next piece of the file. Calls row() or wrong() for each row that ends in this piece. */
 void hw_rows_feed(struct hw_rows *r, const char *bytes, size_t len);
-/* The file is at its end: reads a last row without a line end. A CSV file without a header is wrong. */
+/* Called at the end of the file. Reads a last row that has no line end. If a CSV file has no header, reports that. */
 void hw_rows_end(struct hw_rows *r);
 
-/* The header of a CSV file, and an entry as a row of it or as a line of NDJSON, with their line ends and a NUL, as
- * hw_rows_feed() reads them. Return the length. `cap` is at least HW_LINE_MAX. */
+/* Write the header of a CSV file, and an entry as a row of CSV or as a line of NDJSON, with line end and NUL.
+ * hw_rows_feed() can read them. Return the length. `cap` is at least HW_LINE_MAX. */
 #define HW_LINE_MAX (3 * HW_ENTRY_JSON_MAX)
 size_t hw_rows_print_header(char *buf, size_t cap);
 size_t hw_rows_print_csv(const char *id, const struct hw_expected_entry *e, char *buf, size_t cap);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of an entry: each is checked and put into its field. Internal to src/inventory. */
+/* Checks each value of an entry and stores it in its field. Internal to src/inventory. */
 #ifndef HW_INVENTORY_VALUE_H
 #define HW_INVENTORY_VALUE_H
 
@@ -7,12 +7,12 @@
 
 #define HW_SHOWN_MAX 64
 
-/* A value as an error message shows it: cut, with escapes. Returns `shown`. */
+/* Writes a value for an error message: shortened, and with escapes. Returns `shown`. */
 const char *hw_inventory_show(const char *text, size_t len, char shown[HW_SHOWN_MAX]);
 
 /*
- * Set a field of the entry. White space around the text is removed; nothing left: the field becomes empty. `column` is
- * the name to report. Return 0, or -EINVAL with `*error`.
+ * Set a field of the entry. White space around the text is removed. If nothing is left, the field becomes empty.
+ * `column`: the name for the error message. Return 0, or -EINVAL with `*error`.
  */
 int hw_entry_set_text(struct hw_expected_entry *e, enum hw_column column, const char *text, size_t len,
                       struct hw_entry_error *error);
