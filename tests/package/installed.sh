@@ -98,6 +98,7 @@ ask() { in_tree redis-cli "$@" 2>/dev/null; }
 ctl() { in_tree heartwheelctl "$@"; }
 beat() { in_tree mosquitto_pub -t "nodes/$1/heartbeat" -m ''; }
 retained() { in_tree mosquitto_sub -C 1 -W 3 -t "$1" 2>/dev/null; }
+listed_beating() { beat "$1" && says "$1" ctl list --state online; }
 heard_again() { beat "$1" && [ "$(ask get "device:connected:$1")" = "$1" ]; }
 
 page_answers()
@@ -167,6 +168,7 @@ accounts >"$tree/tmp/accounts"
 
 start mosquitto
 start redis-server
+redis=$last
 must 'redis-server is there, as Debian installs it' soon is PONG ask ping
 must 'mosquitto is there, as Debian installs it' soon in_tree mosquitto_pub -t started -n
 
@@ -240,11 +242,42 @@ rm -r "$tree/var/lib/heartwheel" # a purge leaves the history, and the user with
 must 'it is purged' in_tree dpkg -P heartwheel
 nothing_left purged
 
+# A machine without Redis, whose configuration is there before the package.
+stop "$redis" 'Redis stops'
+mkdir -p "$tree/etc/heartwheel"
+printf '[store]\ntype = memory\n[group default]\nheartbeat = nodes/{id}/heartbeat\ntimeout = 1s\n[notify]\nexec = /bin/true\nnotify_interval = 100ms\n' >"$conf"
+must 'it installs over a configuration without Redis' in_tree dpkg --force-confold -i /debs/first.deb
+expect 'heartwheel-alert is enabled at once, because [notify] names a program' test -L "$alert"
+start_monitor 'without Redis'
+start heartwheel-alert
+notifier=$last
+expect 'heartwheel-alert works' soon says '^no open incident' ctl incidents
+expect 'its state is in a file of its own' owner 'heartwheel:heartwheel 640' /var/lib/heartwheel/alert.json
+expect 'a device comes' soon listed_beating pump-2
+expect 'and stops: an incident' soon says ' device pump-2 of group default is offline since ' ctl incidents
+expect 'a message about it was sent' soon says ' sent ' ctl notify
+incident=$(ctl incidents | cut -d ' ' -f 1)
+kill -KILL "$notifier"
+wait "$notifier" 2>/dev/null
+start heartwheel-alert
+notifier=$last
+expect 'after a crash, the incident is the same' soon says "^$incident " ctl incidents
+stop "$notifier" 'heartwheel-alert stops cleanly'
+stop_monitor
+must 'it is purged, and says what stays' says '^heartwheel: the history and incidents stay in /var/lib/heartwheel' \
+	in_tree dpkg -P heartwheel
+expect 'the incidents stay' grep -q "$incident" "$tree/var/lib/heartwheel/alert.json"
+rm -r "$tree/var/lib/heartwheel"
+in_tree userdel heartwheel
+nothing_left 'purged without Redis'
+start redis-server
+expect 'Redis is there again' soon is PONG ask ping
+
 must 'it installs again' in_tree dpkg -i /debs/next.deb
 install -m 600 /dev/null "$tree/etc/heartwheel/password"
 mkdir -p "$tree/var/lib/heartwheel"
 printf 'a history\n' >"$tree/var/lib/heartwheel/history.db"
-must 'and is purged while it is installed, and says that the history stays' says '^heartwheel: the history stays' \
+must 'and is purged while it is installed, and says that the history stays' says '^heartwheel: the history and incidents stay' \
 	in_tree dpkg -P heartwheel
 expect 'the history stays' grep -q 'a history' "$tree/var/lib/heartwheel/history.db"
 rm -r "$tree/var/lib/heartwheel"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-alert and the servers of its receivers are killed at random moments while devices come and go: no end is lost, and
-a repeated message has the same key and content. HW_ROUNDS: the number of kills of heartwheel-alert, and of servers; `make
-faults-alert` makes 100 of each."""
+a repeated message has the same key and content; with Redis, and with a state file. HW_ROUNDS: the number of kills of
+heartwheel-alert, and of servers; `make faults-alert` makes 100 of each."""
 import collections
 import contextlib
 import email
@@ -12,7 +12,10 @@ import re
 import threading
 import time
 
+import pytest
+
 from hw_alert import Alert, Inbox, see, set_online
+from hw_env import NO_STALL, NO_STANDSTILL
 from hw_hook import Hook
 from hw_send import Alertmanager, Exim
 from hw_wait import NotWithin, throughout, wait_until
@@ -86,20 +89,64 @@ def check(news):
     return sum(begins for begins, _ in news)
 
 
+class Written:
+    """Transitions that the test writes into Redis in place of heartwheeld."""
+
+    def __init__(self, env):
+        self.env = env
+        self.see()
+
+    def alert(self, receivers):
+        return Alert(self.env, receivers=receivers, mass=0, flap_start=0)
+
+    def set_online(self, device, online):
+        set_online(self.env, device, online)
+
+    def see(self):
+        see(self.env)
+
+    def at_the_end(self):
+        assert not self.env.redis.zcard(self.env.key("incidents"))
+
+
+class Heard:
+    """A heartwheeld without Redis. It gets a heartbeat or a goodbye of a device."""
+
+    def __init__(self, env):
+        self.env, env.check_events = env, False
+        env.own_redis(start=False)
+        group = {"heartbeat": env.root + "/{id}/up", "goodbye": env.root + "/{id}/down x", "timeout": "1h"}
+        self.daemon = env.daemon(monitor=NO_STALL, mqtt=NO_STANDSTILL, store={"type": "memory"}, groups=[("default", group)])
+        for device in DEVICES:
+            self.set_online(device, True)
+        wait_until(lambda: self.daemon.status()["online"] == len(DEVICES))
+
+    def alert(self, receivers):
+        return Alert(self.env, receivers=receivers, mass=0, flap_start=0, memory=self.daemon.socket)
+
+    def set_online(self, device, online):
+        self.env.beat(device, b"x", 1, "up" if online else "down")
+
+    def see(self):
+        pass
+
+    at_the_end = see
+
+
 class Churn:
     """Devices that stop and return, in a thread."""
 
-    def __init__(self, env, rng):
-        self.env, self.rng, self.offline, self.stopping = env, rng, set(), threading.Event()
+    def __init__(self, fleet, rng):
+        self.fleet, self.rng, self.offline, self.stopping = fleet, rng, set(), threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
     def run(self):
         while not self.stopping.is_set():
             device = self.rng.choice(DEVICES)
-            set_online(self.env, device, device in self.offline)
+            self.fleet.set_online(device, device in self.offline)
             self.offline ^= {device}
-            see(self.env)
+            self.fleet.see()
             self.stopping.wait(self.rng.uniform(0.02, 0.25))
 
     def stop(self):
@@ -133,15 +180,14 @@ def kill_some(alert, servers, rng):
     return name
 
 
-def test_kills_at_random_moments(env):
+@pytest.mark.parametrize("kind", [Written, Heard])
+def test_kills_at_random_moments(env, kind):
     seed = random.randrange(1 << 30)
     print("seed", seed)
     rng = random.Random(seed)
-    servers = Servers(env)
-    a = Alert(env, receivers=servers.keys, mass=0, flap_start=0)
-    see(env)
-    a.start()
-    churn, killed = Churn(env, random.Random(seed + 1)), collections.Counter()
+    servers, fleet = Servers(env), kind(env)
+    a = fleet.alert(servers.keys).start()
+    churn, killed = Churn(fleet, random.Random(seed + 1)), collections.Counter()
     try:
         for _ in range(ROUNDS):
             killed[kill_some(a, servers, rng)] += 1
@@ -150,12 +196,12 @@ def test_kills_at_random_moments(env):
     wait_until(a.ready, 20, "the last run to work")
     shown = servers.of.get("am")
     if shown and churn.offline:
-        see(env)
+        fleet.see()
         wait_until(lambda: {x["labels"]["incident"] for x in shown.alerts()} == {i["id"] for i in a.incidents()}, 90,
                    "Alertmanager to have the open incidents")
     for device in sorted(churn.offline):
-        set_online(env, device, True)
-    see(env)
+        fleet.set_online(device, True)
+    fleet.see()
 
     names = [n for n in servers.keys if n != "am"]
 
@@ -163,8 +209,8 @@ def test_kills_at_random_moments(env):
         return {n: sum(b == of_begins for b, _ in servers.news(n)) for n in names}
 
     def is_over():
-        see(env)
-        return a.incidents() == [] and not any(env.redis.hget(env.key("receiver", n), "sending") for n in servers.keys)
+        fleet.see()
+        return a.incidents() == [] and not any(r["waiting"] for r in a.json("/v1/receivers")["receivers"])
     with contextlib.suppress(NotWithin):  # a lost end is no matter of time
         wait_until(lambda: is_over() and counts(True) == counts(False), 90)
     begins = {n: check(servers.news(n)) for n in names}
@@ -172,7 +218,7 @@ def test_kills_at_random_moments(env):
     if shown:
         wait_until(lambda: shown.alerts() == [], 90, "no alert of Alertmanager to be left")
     tries = {n: len(servers.received(n)) - len(servers.messages(n)) for n in names}
-    print("%d kills of heartwheel-alert; of servers %s; incidents sent %s; messages %s, repeated %s" % (
-        ROUNDS, dict(killed), begins, {n: len(servers.messages(n)) for n in names}, tries))
-    assert not env.redis.zcard(env.key("incidents"))
+    print("%s: %d kills of heartwheel-alert; of servers %s; incidents sent %s; messages %s, repeated %s" % (
+        kind.__name__, ROUNDS, dict(killed), begins, {n: len(servers.messages(n)) for n in names}, tries))
+    fleet.at_the_end()
     throughout(is_over, 0.5)
