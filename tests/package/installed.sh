@@ -255,7 +255,7 @@ expect 'heartwheel-alert works' soon says '^no open incident' ctl incidents
 expect 'its state is in a file of its own' owner 'heartwheel:heartwheel 640' /var/lib/heartwheel/alert.json
 expect 'a device comes' soon listed_beating pump-2
 expect 'and stops: an incident' soon says ' device pump-2 of group default is offline since ' ctl incidents
-expect 'a message about it was sent' soon says ' sent ' ctl notify
+expect 'a message about it was sent' soon says '^  *sent$' ctl notify
 incident=$(ctl incidents | cut -d ' ' -f 1)
 kill -KILL "$notifier"
 wait "$notifier" 2>/dev/null
