@@ -122,8 +122,9 @@ void hw_incident_join(struct hw_incidents *e, struct hw_incident *i, struct hw_i
 		d->next->prev = d;
 	i->members = d;
 	++*count_of(i, d);
-	if (i->down > i->most)
-		i->most = i->down;
+	uint32_t n = i->kind == HW_INCIDENT_DEVICE ? i->unreachable : i->down;
+	if (n > i->most)
+		i->most = n;
 	if (i->surveyed)
 		hear(e, i, d);
 	hw_device_changed(e, d);
@@ -228,6 +229,8 @@ void hw_incident_view(const struct hw_incident *i, struct hw_incident_view *v)
 	                               .unreachable = i->unreachable,
 	                               .most = i->most,
 	                               .silenced = i->surveyed ? i->down - i->loud : 0,
+	                               .online = i->group ? i->group->online : 0,
+	                               .offline = i->group ? i->group->offline : 0,
 	                               .ack_by = i->ack_by,
 	                               .note = i->note,
 	                               .ack_ms = i->ack_ms};

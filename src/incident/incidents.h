@@ -263,7 +263,10 @@ struct hw_incident_view {
 	const char *cause; /* blind: monitor, deaf or redis; task: its sentence */
 	int64_t since_ms;  /* since_ms: when the fault began; opened_ms: when the incident was opened */
 	int64_t opened_ms, closed_ms;
+	/* most: the most devices that were down at a time; of kind device: that were unreachable */
 	uint32_t down, unreachable, most, silenced;
+	uint64_t online,
+		offline; /* devices of the group, by a hint of heartwheeld that is up to 2 s old; 0, 0: unknown */
 	const char *ack_by, *note;
 	int64_t ack_ms;
 };
@@ -356,10 +359,8 @@ struct hw_incidents_count hw_incidents_count(const struct hw_incidents *e);
 
 /*
  * Writes the sentence about an incident, as the page, top, the status and every message show it: "gateway ga is offline
- * since 14:39:16: 25 devices behind it are unreachable". `online`: number of online devices of the group; 0: unknown.
- * Returns `buf`.
+ * since 14:39:16: 25 devices behind it are unreachable". Returns `buf`.
  */
-const char *hw_incident_sentence(const struct hw_incident_view *v, uint64_t online, hw_window_clock *clock, char *buf,
-                                 size_t cap);
+const char *hw_incident_sentence(const struct hw_incident_view *v, hw_window_clock *clock, char *buf, size_t cap);
 
 #endif

@@ -144,7 +144,7 @@ static void add_group(struct text *t, const struct hw_incident_view *v)
 
 static void write_device(struct text *t, const struct hw_incident_view *v, hw_window_clock *clock)
 {
-	bool open = v->state == HW_INCIDENT_OPEN, gateway = v->unreachable > 0;
+	bool open = v->state == HW_INCIDENT_OPEN, gateway = (open ? v->unreachable : v->most) > 0;
 	add(t, "%s %s", gateway ? "gateway" : "device", v->device ? v->device : "?");
 	if (!gateway)
 		add_group(t, v);
@@ -155,18 +155,31 @@ static void write_device(struct text *t, const struct hw_incident_view *v, hw_wi
 	add_span(t, v, clock);
 	if (!gateway)
 		return;
-	add(t, ": ");
-	add_devices(t, v->unreachable);
-	add(t, v->unreachable == 1 ? " behind it is unreachable" : " behind it are unreachable");
+	add(t, open ? ": " : ", with ");
+	add_devices(t, open ? v->unreachable : v->most);
+	add(t, " behind it");
+	if (open)
+		add(t, v->unreachable == 1 ? " is unreachable" : " are unreachable");
 }
 
-static void write_mass(struct text *t, const struct hw_incident_view *v, uint64_t online, hw_window_clock *clock)
+/* Returns how many devices of the group still send heartbeats. The hint may be of a time before these devices stopped.
+ */
+static uint64_t count_online(const struct hw_incident_view *v)
+{
+	uint64_t all = v->online + v->offline, offline = v->down + v->unreachable;
+	if (offline < v->offline)
+		offline = v->offline;
+	return all > offline ? all - offline : 0;
+}
+
+static void write_mass(struct text *t, const struct hw_incident_view *v, hw_window_clock *clock)
 {
 	bool open = v->state == HW_INCIDENT_OPEN;
+	uint64_t online = count_online(v);
 	add_number(t, open ? v->down + v->unreachable : v->most);
 	if (open && online > 0) {
 		add(t, " of ");
-		add_number(t, online + v->down + v->unreachable);
+		add_number(t, v->online + v->offline);
 	}
 	add(t, " devices");
 	add_group(t, v);
@@ -199,8 +212,7 @@ static void write_blind(struct text *t, const struct hw_incident_view *v, hw_win
 		                                  : ": devices that stop now are not noticed");
 }
 
-const char *hw_incident_sentence(const struct hw_incident_view *v, uint64_t online, hw_window_clock *clock, char *buf,
-                                 size_t cap)
+const char *hw_incident_sentence(const struct hw_incident_view *v, hw_window_clock *clock, char *buf, size_t cap)
 {
 	struct text t = {buf, cap, 0};
 	if (cap > 0)
@@ -210,7 +222,7 @@ const char *hw_incident_sentence(const struct hw_incident_view *v, uint64_t onli
 		write_device(&t, v, clock);
 		break;
 	case HW_INCIDENT_MASS:
-		write_mass(&t, v, online, clock);
+		write_mass(&t, v, clock);
 		break;
 	case HW_INCIDENT_BLIND:
 		write_blind(&t, v, clock);

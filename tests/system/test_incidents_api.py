@@ -104,6 +104,9 @@ def test_a_gateway_with_children(env, works):
     for device in ("gw", "v1", "v2", "v3"):
         set_online(env, device, True, parent=None if device == "gw" else "gw")
     inbox.wait(("opened", "gw"), ("closed", "gw"))
+    ended = inbox.messages()[1]["news"][0]["incident"]["sentence"]
+    assert ended.startswith("gateway gw was offline from ") and ended.endswith(", with 3 devices behind it"), ended
+    assert [i["sentence"] for i in a.incidents("?state=closed")] == [ended]
 
 
 def test_a_parent_that_works(env, works):
@@ -128,7 +131,11 @@ def test_many_devices_of_a_group(env, works):
     for k in range(12):
         set_online(env, "p%02d" % k, False)
     inbox.wait(("opened", "mass"))
-    assert inbox.messages()[0]["news"][0]["incident"]["down"] == 12
+    opened = inbox.messages()[0]["news"][0]["incident"]
+    assert opened["down"] == 12
+    # device:groups is still of the time before they stopped.
+    assert opened["sentence"].startswith("12 of 20 devices of group default are offline since "), opened
+    assert "; 8 still send heartbeats" in opened["sentence"], opened
     for k in range(12):
         set_online(env, "p%02d" % k, True)
     inbox.wait(("opened", "mass"), ("closed", "mass"))

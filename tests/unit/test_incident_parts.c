@@ -178,10 +178,10 @@ static void utc(int64_t wall_ms, bool is_utc, struct tm *out)
 	hw_window_libc(wall_ms, true, out);
 }
 
-static const char *sentence(const struct hw_incident_view *v, uint64_t online)
+static const char *sentence(const struct hw_incident_view *v)
 {
 	static char buf[HW_INCIDENT_TEXT];
-	return hw_incident_sentence(v, online, utc, buf, sizeof(buf));
+	return hw_incident_sentence(v, utc, buf, sizeof(buf));
 }
 
 START_TEST(sentences)
@@ -192,34 +192,48 @@ START_TEST(sentences)
 	                             .since_ms = 52756000,
 	                             .down = 1,
 	                             .unreachable = 25};
-	ck_assert_str_eq(sentence(&v, 0), "gateway ga is offline since 14:39:16: 25 devices behind it are unreachable");
+	ck_assert_str_eq(sentence(&v), "gateway ga is offline since 14:39:16: 25 devices behind it are unreachable");
 	v.unreachable = 1;
-	ck_assert_str_eq(sentence(&v, 0), "gateway ga is offline since 14:39:16: 1 device behind it is unreachable");
+	ck_assert_str_eq(sentence(&v), "gateway ga is offline since 14:39:16: 1 device behind it is unreachable");
 	v.unreachable = 0;
-	ck_assert_str_eq(sentence(&v, 0), "device ga of group gates is offline since 14:39:16");
+	ck_assert_str_eq(sentence(&v), "device ga of group gates is offline since 14:39:16");
 	v.flapping = true;
-	ck_assert_str_eq(sentence(&v, 0),
+	ck_assert_str_eq(sentence(&v),
 	                 "device ga of group gates goes offline and returns again and again since 14:39:16");
 	v.flapping = false;
 	v.state = HW_INCIDENT_CLOSED;
 	v.closed_ms = 52757000;
-	ck_assert_str_eq(sentence(&v, 0), "device ga of group gates was offline from 14:39:16 to 14:39:17");
+	ck_assert_str_eq(sentence(&v), "device ga of group gates was offline from 14:39:16 to 14:39:17");
+	v.most = 25;
+	ck_assert_str_eq(sentence(&v), "gateway ga was offline from 14:39:16 to 14:39:17, with 25 devices behind it");
+	const char *mass =
+		"1,500 of 3,000 devices of group valves are offline since 14:39:16; 1,497 still send heartbeats: "
+		"probably their network or power";
 	v = (struct hw_incident_view){.kind = HW_INCIDENT_MASS, .group = "valves", .since_ms = 52756000, .down = 1500};
-	ck_assert_str_eq(sentence(&v, 1497),
-	                 "1,500 of 2,997 devices of group valves are offline since 14:39:16; 1,497 still "
-	                 "send heartbeats: probably their network or power");
+	ck_assert_str_eq(sentence(&v),
+	                 "1,500 devices of group valves are offline since 14:39:16: probably their network or power");
+	v.online = 1497;
+	v.offline = 1503;
+	ck_assert_str_eq(sentence(&v), mass);
+	v.online = 2900; /* of a time before most of them stopped */
+	v.offline = 100;
+	v.down = 1000;
+	v.unreachable = 503;
+	ck_assert_str_eq(sentence(&v),
+	                 "1,503 of 3,000 devices of group valves are offline since 14:39:16; 1,497 still send "
+	                 "heartbeats: probably their network or power");
 	v = (struct hw_incident_view){
 		.kind = HW_INCIDENT_BLIND, .cause = "deaf", .group = "valves", .since_ms = 52756000};
-	ck_assert_str_eq(sentence(&v, 0),
+	ck_assert_str_eq(sentence(&v),
 	                 "no message of group valves was received since 14:39:16: its devices are not judged");
 	v = (struct hw_incident_view){
 		.kind = HW_INCIDENT_UNSEEN_KIND, .group = "valves", .since_ms = 52756000, .down = 2};
-	ck_assert_str_eq(sentence(&v, 0), "2 devices of group valves never sent a heartbeat: unseen since 14:39:16");
+	ck_assert_str_eq(sentence(&v), "2 devices of group valves never sent a heartbeat: unseen since 14:39:16");
 	v = (struct hw_incident_view){.kind = HW_INCIDENT_TASK, .cause = "task reboot of p has expired"};
-	ck_assert_str_eq(sentence(&v, 0), "task reboot of p has expired");
+	ck_assert_str_eq(sentence(&v), "task reboot of p has expired");
 	char small[8];
 	v.kind = HW_INCIDENT_DEVICE;
-	ck_assert_str_eq(hw_incident_sentence(&v, 0, utc, small, sizeof(small)), "device ");
+	ck_assert_str_eq(hw_incident_sentence(&v, utc, small, sizeof(small)), "device ");
 }
 END_TEST
 

@@ -216,8 +216,11 @@ static bool write_stored(struct read *r, const char *id, const redisReply *hash,
 	if (!r->app->engine || !hw_alert_incident_read(id, hash, hw_alert_bound_ms(r->app), &v) ||
 	    (is_listed && !is_wanted(&r->q, &v)))
 		return false;
-	if (hw_incidents_find(r->app->engine, id, &present))
+	if (hw_incidents_find(r->app->engine, id, &present)) {
 		v.silenced = present.silenced;
+		v.online = present.online;
+		v.offline = present.offline;
+	}
 	if (is_listed)
 		hw_json_open(&r->j, '{');
 	hw_alert_incident_write(&w, &r->j, &v, devices);

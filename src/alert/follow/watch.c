@@ -32,19 +32,12 @@ struct node {
 	bool asked;       /* the MGET that is under way has its key */
 };
 
-struct group {
-	char name[GROUP_NAME];
-	uint64_t online;
-};
-
 struct hw_alert_watch {
 	struct hw_alert_app *app;
 	struct node nodes[HW_INCIDENT_NODES];
 	size_t n_nodes, n_asked;
 	uint64_t n_added;
 	struct hw_stream_id sight; /* the newest entry of device:sight whose name was added */
-	struct group *groups;
-	size_t n_groups;
 	bool asking;
 	unsigned second;
 };
@@ -179,9 +172,6 @@ static void note_group(struct hw_alert_watch *w, const char *name, const char *t
 		                  w->app->conf->redis.key_prefix);
 		return;
 	}
-	struct group *g = &w->groups[w->n_groups++];
-	strcpy(g->name, name);
-	g->online = n[0];
 	if (hw_incidents_group(w->app->engine, now, name, n[0], n[1], deaf_ms))
 		hw_alert_on_no_memory(w->app);
 }
@@ -191,20 +181,10 @@ static void on_groups(void *arg, const redisReply *r)
 	struct hw_alert_watch *w = arg;
 	if (!w->app->engine || !r || r->type != REDIS_REPLY_ARRAY)
 		return;
-	w->n_groups = 0;
-	for (size_t i = 0; i + 1 < r->elements && w->n_groups < GROUPS_MAX; i += 2)
+	for (size_t i = 0; i + 1 < r->elements && i < 2 * GROUPS_MAX; i += 2)
 		if (r->element[i]->type == REDIS_REPLY_STRING && r->element[i + 1]->type == REDIS_REPLY_STRING)
 			note_group(w, r->element[i]->str, r->element[i + 1]->str);
 	hw_alert_schedule_turn(w->app);
-}
-
-uint64_t hw_alert_watch_online(void *watch, const char *group)
-{
-	const struct hw_alert_watch *w = watch;
-	for (size_t k = 0; k < w->n_groups; k++)
-		if (strcmp(w->groups[k].name, group) == 0)
-			return w->groups[k].online;
-	return 0;
 }
 
 /* --- the interface ------------------------------------------------------------------------------------------------ */
@@ -236,20 +216,12 @@ void hw_alert_watch_tick(struct hw_alert_watch *w)
 struct hw_alert_watch *hw_alert_watch_new(struct hw_alert_app *app)
 {
 	struct hw_alert_watch *w = calloc(1, sizeof(*w));
-	if (!w)
-		return NULL;
-	w->app = app;
-	w->groups = calloc(GROUPS_MAX, sizeof(*w->groups));
-	if (w->groups)
-		return w;
-	free(w);
-	return NULL;
+	if (w)
+		w->app = app;
+	return w;
 }
 
 void hw_alert_watch_free(struct hw_alert_watch *w)
 {
-	if (!w)
-		return;
-	free(w->groups);
 	free(w);
 }

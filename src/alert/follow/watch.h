@@ -19,7 +19,5 @@ void hw_alert_watch_node(struct hw_alert_watch *w, const char *node);
 void hw_alert_watch_store(struct hw_alert_watch *w, bool up);
 /* Called each second. */
 void hw_alert_watch_tick(struct hw_alert_watch *w);
-/* Returns how many devices of a group are online; 0: unknown. */
-uint64_t hw_alert_watch_online(void *watch, const char *group);
 
 #endif

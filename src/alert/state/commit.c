@@ -174,10 +174,9 @@ static int put_receiver(struct hw_alert_commit *c, const struct hw_change *h)
 /* Returns the present sentence of an incident that has changed; "" for an event of a receiver or a silence. */
 static const char *sentence_of(const struct hw_alert_commit *c, const struct hw_change *h, char *buf, size_t cap)
 {
-	const struct hw_alert_writer w = hw_alert_writer_of(c->app);
 	struct hw_incident_view v;
 	bool sent = h->receiver && *h->receiver;
-	return !sent && h->id && hw_incidents_find(c->app->engine, h->id, &v) ? hw_alert_sentence(&w, &v, buf, cap)
+	return !sent && h->id && hw_incidents_find(c->app->engine, h->id, &v) ? hw_incident_sentence(&v, NULL, buf, cap)
 	                                                                      : "";
 }
 

@@ -280,7 +280,7 @@ static void make_known(struct hw_alert_loader *l, const char *receiver, const st
 	const struct hw_receiver_settings *r = receiver_of(l, receiver, list);
 	if (!r || r->type != HW_RECEIVER_ALERTMANAGER)
 		return;
-	const struct hw_alert_writer w = {l->engine, l->app->conf->node_id, NULL, NULL};
+	const struct hw_alert_writer w = {l->engine, l->app->conf->node_id};
 	char *text = hw_alert_incident_text(&w, v);
 	if (text)
 		(void)hw_senders_known(l->app->senders, receiver, text, strlen(text));

@@ -10,7 +10,6 @@
 
 #include "alert/app.h"
 #include "alert/follow/fields.h"
-#include "alert/follow/watch.h"
 #include "alert/send/send.h"
 #include "heartwheel/print.h"
 #include "http/buffer.h"
@@ -20,13 +19,7 @@
 
 struct hw_alert_writer hw_alert_writer_of(const struct hw_alert_app *a)
 {
-	return (struct hw_alert_writer){a->engine, a->conf->node_id, hw_alert_watch_online, a->watch};
-}
-
-const char *hw_alert_sentence(const struct hw_alert_writer *w, const struct hw_incident_view *v, char *buf, size_t cap)
-{
-	uint64_t online = w->online && v->group ? w->online(w->arg, v->group) : 0;
-	return hw_incident_sentence(v, online, NULL, buf, cap);
+	return (struct hw_alert_writer){a->engine, a->conf->node_id};
 }
 
 static void write_labels(struct hw_json *j, const char *labels)
@@ -88,7 +81,7 @@ void hw_alert_incident_write(const struct hw_alert_writer *w, struct hw_json *j,
 		hw_json_text(j, "note", v->note ? v->note : "");
 		hw_json_int(j, "ack_ms", v->ack_ms);
 	}
-	hw_json_text(j, "sentence", hw_alert_sentence(w, v, text, sizeof(text)));
+	hw_json_text(j, "sentence", hw_incident_sentence(v, NULL, text, sizeof(text)));
 }
 
 /* Writes "2 opened, 1 closed: SENTENCE", with the sentence of the first news; if there is only one, its sentence
@@ -108,7 +101,7 @@ static void summarize(const struct hw_alert_writer *w, const struct hw_incident_
 			               hw_news_name((enum hw_news)k));
 	if (m->n)
 		hw_print(buf + at, cap - at, "%s%s", at ? ": " : "",
-		         hw_alert_sentence(w, &m->news[0].incident, text, sizeof(text)));
+		         hw_incident_sentence(&m->news[0].incident, NULL, text, sizeof(text)));
 }
 
 /* Writes at most `news` news with `ids` ids each. */

@@ -11,14 +11,9 @@
 struct hw_alert_app;
 struct hw_json;
 
-/* Returns how many devices of a group are online; 0: unknown. For the sentence of an incident. */
-typedef uint64_t hw_alert_online(void *arg, const char *group);
-
 struct hw_alert_writer {
 	struct hw_incidents *engine;
 	const char *node;
-	hw_alert_online *online; /* may be NULL */
-	void *arg;
 };
 
 struct hw_alert_writer hw_alert_writer_of(const struct hw_alert_app *a);
@@ -26,8 +21,6 @@ struct hw_alert_writer hw_alert_writer_of(const struct hw_alert_app *a);
 /* Returns the JSON text of a message on the heap, on one line; NULL without memory. It begins with
  * {"message":"NAME-NUMBER", and has at most HW_SEND_MESSAGE_MAX bytes. News that do not fit are counted in `more`. */
 char *hw_alert_message_text(const struct hw_alert_writer *w, const struct hw_incident_message *m);
-/* Returns the sentence of an incident, with how many devices of its group are online. */
-const char *hw_alert_sentence(const struct hw_alert_writer *w, const struct hw_incident_view *v, char *buf, size_t cap);
 /* Returns the object of an incident, as in a message, on the heap. */
 char *hw_alert_incident_text(const struct hw_alert_writer *w, const struct hw_incident_view *v);
 /* Writes the members of an incident into an open object. `max`: the most ids of devices. */
