@@ -23,7 +23,8 @@ struct hw_conf_head {
 	unsigned *lines;                       /* line of each key: see hw_conf_line(); owned */
 	unsigned sections[HW_CONF_FAMILY_MAX]; /* first line of each section of the family; 0: the file does not have
 	                                        * the section */
-	char **groups; /* names of the sections [group NAME], if they are another program's, then NULL; owned */
+	char **groups; /* the names of the sections [group NAME], if only another program reads these sections; then
+	                * NULL; owned */
 	size_t n_groups;
 };
 
@@ -86,8 +87,8 @@ void hw_conf_print(const void *conf, FILE *out);
 void hw_conf_print_foreign(const void *conf, FILE *out);
 
 /*
- * Copies the old values of all keys that need a restart to `to`, after a reload. `to` then describes the running
- * program. Returns 0, or -ENOMEM, and `to` can then only be freed.
+ * Called after a reload. Copies the old values of all keys that need a restart to `to`, so that `to` describes the
+ * running program. Returns 0, or -ENOMEM, and the caller can then only free `to`.
  */
 int hw_conf_keep_restart_values(const void *from, void *to);
 

@@ -19,7 +19,8 @@ struct hw_conf_origin {
 	bool bad;
 };
 
-/* The origins of the keys of one named section, or of all other keys, by index in the table. */
+/* The origins of keys, by their index in the table: those of one named section, or those of all keys outside named
+ * sections. */
 struct hw_conf_origins {
 	unsigned section; /* line of the named section's header */
 	struct hw_conf_origin key[HW_CONF_OPTIONS_MAX];

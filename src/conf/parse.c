@@ -27,10 +27,10 @@ struct reading {
 
 	const char *section;              /* the table's name of the current section; NULL before the first section */
 	const struct hw_conf_named *kind; /* of the current section; NULL: no named one */
-	bool skip;                        /* skip the keys of this section: its header is wrong, or only another
-	                                   * program reads it */
-	bool foreign;                     /* another program's section, of which this program reads only the borrowed
-	                                   * keys */
+	bool skip;                        /* the keys of this section are skipped, because its header is wrong or
+	                                   * because only another program reads it */
+	bool foreign;                     /* the section is another program's, and this program reads only those keys
+	                                   * that its table marks as borrowed */
 	unsigned headers[HW_CONF_OPTIONS_MAX]; /* line of each section's header, by the index of the section's first key
 	                                        */
 };

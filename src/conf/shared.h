@@ -90,7 +90,7 @@ extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 	{"redis", "exclusive", HW_CONF_BOOL, HW_CONF_AT(type, member.exclusive), .dflt = "yes"}
 /* clang-format on */
 
-/* Whether `text` is an http:// or https:// URL with a host. */
+/* Whether `text` is an http:// or https:// URL that has a host. */
 bool hw_conf_is_url(const char *text);
 
 /* Applies the rules of [mqtt] and [redis], for a table's `judge`. */

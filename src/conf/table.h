@@ -81,7 +81,7 @@ struct hw_conf_draft;
 
 struct hw_conf_table {
 	const struct hw_conf_option
-		*options; /* the options of a section are adjacent; those of named sections come last */
+		*options; /* the options of one section stand together; those of named sections stand last */
 	size_t n_options;
 	size_t size; /* size of the program's struct, which begins with a struct hw_conf_head */
 	struct hw_conf_named named[HW_CONF_KINDS_MAX]; /* a kind of NULL ends the list */
@@ -96,7 +96,8 @@ bool hw_conf_option_is_named(const struct hw_conf_table *t, const struct hw_conf
 /* The kind of named sections that `section` is, or NULL. */
 const struct hw_conf_named *hw_conf_kind_find(const struct hw_conf_table *t, const char *section);
 
-/* Returns the index of a key in the table, or -1. `key` NULL: that of the section's first key that is not borrowed. */
+/* Returns the index of a key in the table, or -1. If `key` is NULL, returns the index of the section's first key
+ * that is not borrowed. */
 int hw_conf_option_find(const struct hw_conf_table *t, const char *section, const char *key);
 
 /*

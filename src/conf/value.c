@@ -90,7 +90,7 @@ static const char *choice_name(const struct hw_conf_option *o, int value)
 	return c->name ? c->name : "";
 }
 
-/* Prints a key and its text. Omits the spaces around `=` if the text would otherwise be read as a comment. */
+/* Prints a key and its value. Leaves out the spaces around `=` if the value would otherwise be read as a comment. */
 static void print_text(const char *key, const char *text, FILE *out)
 {
 	bool tight = text[0] == ';';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See bars.h. A bar has the lengths of its parts from four sets of times: known; known and seen; seen and down; down
- * and not planned. A
- * current outage, and the time since the device was forgotten, are in the device's row, which is never deleted.
+ * See bars.h. Each length in a bar is measured in one of four sets of times: known; known and seen; seen and down; down
+ * and not planned. A current outage, and the time since the device was forgotten, are in the device's row, which is
+ * never deleted.
  */
 #include "history/bars.h"
 
@@ -14,7 +14,9 @@
 #include "history/seen.h"
 #include "history/spans.h"
 
-#define SHOWN_MS INT64_C(360000) /* a monitor that sees the fleet writes a sighting every five minutes */
+/* A monitor that sees the fleet writes a sighting every five minutes. If its last sighting ended less than this ago,
+ * the monitor counts as still seeing the fleet. */
+#define SHOWN_MS INT64_C(360000)
 
 struct reading {
 	struct hw_sql *sql;

@@ -16,8 +16,8 @@
 struct reading {
 	struct hw_sql *sql;
 	const struct hw_report_asked *a;
-	struct hw_count *at; /* differences between samples. `online`: at first of all known devices; sum_up()
-	                      * subtracts those that are down */
+	struct hw_count *at; /* the differences between a sample and the one before; until sum_up() subtracts the
+	                      * devices that are down, `online` counts all known devices */
 	size_t n;
 	struct hw_spans seen, missing;
 	int rc; /* result of a callback */

@@ -358,8 +358,8 @@ static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_sour
 		struct hw_source_page next;
 		if (hw_source_read(c->source, stream, &p->to, &next) != 0)
 			break;
-		if (!is_moved(&next)) { /* The previous page was full and the last one, so the offset does not move.
-			                 * MariaDB would report that no row was changed. */
+		if (!is_moved(&next)) { /* The page before was full, and it was the last one. Its offset must not be
+			                 * moved to the same place, because MariaDB reports that as no changed row. */
 			p->more = next.more;
 			break;
 		}
@@ -460,8 +460,8 @@ static int write_found(struct hw_importer *c, const struct hw_entry *entries, si
 	return rc;
 }
 
-/* Keeps only the devices without a hash in the array, then reads the events to their end. Returns 0, or the error of
- * read_to_end(). */
+/* Removes the devices that have a hash from the array. If devices are left, reads the events to their end. Returns
+ * 0, or the error of read_to_end(). */
 static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_t *n)
 {
 	bool *has = calloc(*n, sizeof(*has));
@@ -551,7 +551,8 @@ static int unless_refused(int rc)
 	return rc == -EACCES ? 0 : rc;
 }
 
-/* Requests the lag, by which the view shows how old the last written entry is. Without SQL, no entries are read. */
+/* Asks Redis how many entries are unread. Logs if it is more than half of what Redis keeps. While there is no SQL,
+ * no entries are read, so the view's `lag_ms` is computed here from the offsets. */
 static int check_lag(struct hw_importer *c)
 {
 	int64_t lag[HW_STREAMS] = {0};

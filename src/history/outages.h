@@ -43,7 +43,7 @@ int hw_planned_read(struct hw_sql *sql, const char *device, int64_t from_ms, int
 /* Called with the times of the entries before and after a gap, and the number of lost entries. */
 typedef void hw_gap_taker(void *arg, int64_t from_ms, int64_t to_ms, int64_t lost);
 
-/* Calls `take` with each gap of device:events that touches [from_ms, to_ms). */
+/* Calls `take` with each gap of device:events that overlaps or borders on [from_ms, to_ms). */
 int hw_gaps_read(struct hw_sql *sql, int64_t from_ms, int64_t to_ms, hw_gap_taker *take, void *arg);
 
 #endif

@@ -17,7 +17,7 @@
 #include "history/sheet.h"
 #include "history/uptime.h"
 
-#define OLD_MS 5000 /* if the database ends this much before now, a report up to now counts as old */
+#define OLD_MS 5000 /* if the database ends more than this before now, a report up to now counts as not up to date */
 
 static void put_column(struct hw_sheet *s, const char *key, struct hw_sql_stmt *q, int i)
 {

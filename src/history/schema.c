@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* NULL: no statement for this backend. A query after "? " is accepted only after the next statement, which cannot be
- * repeated. MySQL's indexes are in its CREATE TABLE, because it has no CREATE INDEX IF NOT EXISTS. */
+/* The text of a statement for each backend; NULL: the backend needs none. A text that begins with "? " is a query
+ * that tests whether the next statement was carried out: if the query can be prepared, the next statement is
+ * skipped. This is for a statement that cannot be repeated. MySQL's indexes are in its CREATE TABLE, because it has
+ * no CREATE INDEX IF NOT EXISTS. */
 struct step {
 	const char *sqlite, *mysql;
 };

@@ -184,8 +184,8 @@ static void send_question(struct question *q, int argc, const char **argv)
 	s->awaited += s->failed == 0;
 }
 
-/* Waits for all answers. None may arrive later, because its callback would use memory of the caller's stack that is
- * no longer valid. */
+/* Waits until all answers have arrived. If an answer came later, its callback would write to the stack of a caller
+ * that has returned. */
 static int answers(struct hw_source *s)
 {
 	while (s->awaited > 0 && turn(s))

@@ -71,7 +71,8 @@ int hw_sql_step(struct hw_sql_stmt *q);
 void hw_sql_reset(struct hw_sql_stmt *q);
 /* Runs a statement that returns no rows, and resets it. Returns the number of changed rows, or -EIO. */
 int64_t hw_sql_do(struct hw_sql_stmt *q);
-/* Columns are counted from 0. A text is valid until the next step. */
+/* hw_sql_column_int() and the functions below read a column; the first column is 0. A text is valid until the next
+ * step. */
 int64_t hw_sql_column_int(struct hw_sql_stmt *q, int i);
 /* Like hw_sql_column_int() for a count, or a time or duration in ms. The value is limited to 0 up to the year 9999, so
  * that sums do not overflow. */

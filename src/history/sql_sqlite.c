@@ -13,7 +13,7 @@
 #include "history/sql_backend.h"
 
 #define PAGE      4096
-#define LOG_MIN   200   /* pages in the log before a checkpoint, which costs an fsync */
+#define LOG_MIN   200   /* pages in the log at which a checkpoint moves them to the database; it costs an fsync */
 #define LOG_MAX   16384 /* 64 MB: few checkpoints during a long import */
 #define LOG_SHARE 32    /* at most this fraction of the file system */
 #define BUSY_MS   5000  /* how long to wait for another worker's transaction */

@@ -14,7 +14,7 @@
 #include "history/seen.h"
 #include "history/spans.h"
 
-#define UNSEEN_MAX 8 /* if a month has more unseen spans than this, its outages are read one by one */
+#define UNSEEN_MAX 8 /* if a month has more unseen spans than this, its outages are read one by one, not as sums */
 
 /* A device of the report. */
 struct subject {

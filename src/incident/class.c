@@ -231,7 +231,7 @@ static void set_class(struct hw_incidents *e, struct hw_incident_device *d, enum
 		take_along(e, d);
 }
 
-/* Makes a pending or unreachable device down after `ms`, not counting the time in which its node is blind. */
+/* Makes a pending or unreachable device down after `ms`. Time in which the device's node is blind does not count. */
 static void wait(struct hw_incidents *e, struct hw_incident_device *d, int64_t ms)
 {
 	d->class_end = e->now + ms;
@@ -247,8 +247,8 @@ void hw_class_settle(struct hw_incidents *e, struct hw_incident_device *d)
 void hw_class_begin(struct hw_incidents *e, struct hw_incident_device *d, int64_t wait_ms)
 {
 	struct hw_incident *was = d->in;
-	if (d->class != HW_CLASS_NONE) /* the device was unseen and is offline now; or the entry about its return was
-	                                * lost */
+	if (d->class != HW_CLASS_NONE) /* It has a class already if it was unseen until now, or if the entry about
+	                                * its return was lost. */
 		set_class(e, d, HW_CLASS_NONE);
 	if (hw_device_parents_away(d)) {
 		set_class(e, d, HW_CLASS_UNREACHABLE);

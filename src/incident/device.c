@@ -3,8 +3,8 @@
  * Devices, their parents, and their weights. A record exists while its device is offline or unseen, is a parent of such
  * a device, has an incident, or has a weight of at least 1/16.
  *
- * The weight halves in each flap_half. So after a start, the entries of the last four flap_half give each weight again,
- * except for a sixteenth.
+ * The weight halves in each flap_half. So after a start, each weight is computed from the entries of the last four
+ * flap_half. Older entries would add only a sixteenth of the weight that the device had then.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An incident and its members. `down` and `unreachable` always agree with the list of members. The survey (loud,
- * loud_since, mask) needs a visit of all members, so it is made only when it is needed. When a device joins, the survey
- * is updated in constant time.
+ * An incident and its members. `down` and `unreachable` always agree with the list of members. Three values (loud,
+ * loud_since, mask) describe the members that are not silenced. To compute these values, all members must be visited,
+ * so this survey is made only when it is needed. When a device joins, the values are updated in constant time.
  */
 #include <stdlib.h>
 #include <string.h>

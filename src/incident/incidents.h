@@ -52,9 +52,9 @@
 #define HW_INCIDENT_SECTIONS  100  /* [silence] sections */
 #define HW_INCIDENT_WINDOWS   16   /* of a section */
 #define HW_INCIDENT_NODES     64   /* a further node takes the place of one that is no longer reported */
-#define HW_INCIDENT_STEP      1000 /* devices and incidents that one hw_incidents_step() visits */
+#define HW_INCIDENT_STEP      1000 /* the most devices and incidents that one call of hw_incidents_step() visits */
 #define HW_INCIDENT_WAIT_MORE 10000
-#define HW_INCIDENT_BEHIND    5000 /* less than WAIT_MORE: no wait ends while the entry that would end it is unread */
+#define HW_INCIDENT_BEHIND    5000 /* less than WAIT_MORE: no wait for a parent ends before its entry is read */
 #define HW_INCIDENT_SETTLE    60000
 #define HW_INCIDENT_GROWN     60000
 #define HW_INCIDENT_SMALL     300000 /* a mass incident that has become small ends after this time */
@@ -115,7 +115,7 @@ struct hw_receiver_conf {
 	uint32_t kinds;    /* a bit for each kind: 1 << enum hw_incident_kind */
 	int64_t interval_ms, notify_after_ms, remind_ms;
 	bool each;         /* a message has one news; else all that is due */
-	unsigned parallel; /* `each` receivers: most messages at a time, never two about one incident; 1 to
+	unsigned parallel; /* for an `each` receiver: the most messages at a time, never two about one incident; 1 to
 	                    * HW_INCIDENT_PARALLEL */
 };
 
@@ -252,8 +252,8 @@ bool hw_incidents_step(struct hw_incidents *e, struct hw_now now);
 /* Returns when to call hw_incidents_step() and hw_incidents_message() if nothing else happens. */
 struct hw_mono hw_incidents_due(const struct hw_incidents *e);
 
-/* An incident as it is shown and stored. The texts are borrowed until the next call that changes the engine. NULL:
- * there is none. */
+/* An incident as it is shown and stored. A text that is missing is NULL. The texts are borrowed until the next call
+ * that changes the engine. */
 struct hw_incident_view {
 	char id[HW_INCIDENT_ID + 1], into[HW_INCIDENT_ID + 1];
 	enum hw_incident_kind kind;
@@ -301,8 +301,8 @@ enum hw_change_kind {
 	HW_CHANGE_RECEIVER, /* write `number` and `from_ms` of `receiver` */
 	HW_CHANGE_SILENCE,  /* write `silence` */
 	HW_CHANGE_UNSILENCE,
-	HW_CHANGE_EVENT,  /* append `what` to device:incident_events, with `id`, `by`, `receiver`; of "opened" also with
-	                     `incident_kind`, `group`, `device` */
+	HW_CHANGE_EVENT,  /* append `what` to device:incident_events, with `id`, `by` and `receiver`; for "opened"
+	                   * also with `incident_kind`, `group`, `device` */
 	HW_CHANGE_PLANNED /* append `device from_ms to_ms silence` there */
 };
 

@@ -119,8 +119,8 @@ struct hw_silence {
 	int64_t at_ms, until_ms;
 	bool until_online, planned, was_offline, in_force, changed, ended;
 	int64_t begin_ms;   /* of the present time in force */
-	int64_t quiet_from; /* until_online: since when no matching device is offline; 0: one is offline, or none was
-	                     * offline yet */
+	int64_t quiet_from; /* until_online: since when no matching device has been offline; 0: one is offline, or
+	                     * none was offline so far */
 	size_t n_offline;   /* until_online: matched devices that are offline */
 	struct hw_window windows[HW_INCIDENT_WINDOWS];
 	size_t n_windows;
@@ -136,7 +136,7 @@ struct hw_receiver {
 	unsigned parallel, position;
 	uint64_t n;         /* the last message's number */
 	int64_t gather_end; /* 0: nothing is gathered */
-	bool waits;         /* the other news wait, until a message was sent or a stream was read */
+	bool waits;         /* all news that are left must wait until a message was sent or a stream was read */
 	unsigned n_sending;
 	struct {
 		uint64_t number;
@@ -152,8 +152,8 @@ struct hw_incident_record {
 	char receiver[64];
 	int64_t at_ms, from_ms, to_ms;
 	const char *kind, *group; /* of "opened"; borrowed, never freed. NULL: none */
-	char text[];              /* the text of `by`; of "opened" and "planned" that of the device; the silence
-	                           * follows its NUL */
+	char text[];              /* the text of `by`; for "opened" and "planned" the text of the device. After its
+	                           * NUL, the silence */
 };
 
 struct hw_incident_node {

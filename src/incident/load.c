@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state after a start. For devices, the present content of Redis counts; for incidents, the last commit. So a
- * member that is no longer offline leaves its incident, and a device without an incident is classified again. While
- * loading, no incident is closed and nothing is sent.
+ * The state after a start. Which devices are offline is read from the present content of Redis. The incidents are those
+ * of the last commit. So a member that is no longer offline leaves its incident, and a device without an incident is
+ * classified again. While loading, no incident is closed and nothing is sent.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +154,8 @@ int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first)
 	for (size_t k = 0; k < e->devices.n_slots; k++)
 		for (struct hw_named *n = e->devices.slots[k]; n; n = n->next)
 			start_device(e, (struct hw_incident_device *)n, first);
-	for (size_t k = 0; k < e->devices.n_slots; k++) /* entries that are not read again may have made devices away */
+	for (size_t k = 0; k < e->devices.n_slots; k++) /* A device may be away because of an entry that is not read
+	                                                 * again, so its children are classified here. */
 		for (struct hw_named *n = e->devices.slots[k]; n; n = n->next)
 			if (hw_device_is_away((struct hw_incident_device *)n))
 				hw_class_parent_away(e, (struct hw_incident_device *)n);

@@ -60,7 +60,8 @@ static void take_conf(struct hw_incidents *e, struct hw_receiver *r, const struc
 	r->kept = true;
 }
 
-/* Clears the slot of a receiver, because the next receiver in the slot was not sent what this one was sent. */
+/* Clears the slot of a receiver that was removed. Otherwise the next receiver in this slot would count as having
+ * been sent what the removed one was sent. */
 static void clear_slot(struct hw_incidents *e, unsigned slot)
 {
 	for (struct hw_incident *i = e->all; i; i = i->next) {

@@ -22,7 +22,7 @@ static bool has_members(const struct hw_incident *i)
 	return i->kind != HW_INCIDENT_BLIND && i->kind != HW_INCIDENT_TASK;
 }
 
-/* Whether all down devices of the incident are silenced. A flapping device counts as down even while it is online. */
+/* Whether all down devices of the incident are silenced. A flapping device counts as down, even while it is online. */
 static bool is_silent(struct hw_incidents *e, struct hw_incident *i)
 {
 	if (!has_members(i))

@@ -65,7 +65,7 @@ struct hw_silence *hw_silence_of(struct hw_incidents *e, struct hw_incident_devi
 	return found;
 }
 
-/* Requests a new survey of the device's incident, and compares the device's planned outage. */
+/* Marks the incident of the device for a new survey, and determines again which planned silence covers the device. */
 static void resurvey(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	if (d->in) {

@@ -25,8 +25,8 @@ void hw_window_libc(int64_t wall_ms, bool utc, struct tm *out);
 /* Returns 0 or -EINVAL. */
 int hw_window_parse(const char *text, struct hw_window *out);
 bool hw_window_is_in_force(const struct hw_window *w, const struct tm *reads);
-/* Only for a window in force. Returns for how many ms the clock has shown a time in this window, if the clock was
- * not set meanwhile. */
+/* Returns for how many ms the clock has shown a time in this window. The window must be in force, and the result is
+ * right only if the clock was not set meanwhile. */
 int64_t hw_window_age_ms(const struct hw_window *w, const struct tm *reads);
 
 #endif

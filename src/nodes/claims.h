@@ -18,7 +18,7 @@
 
 #include "nodes/fencing_token.h"
 
-/* The longest texts with their NULs. They have 256 ranges of one partition each. */
+/* The lengths of the longest texts, with their NULs. Such a text has 256 ranges of one partition each. */
 #define HW_CLAIMS_TEXT (HW_PARTITIONS * 25)
 #define HW_KNOWN_TEXT  (HW_PARTITIONS * (25 + 1 + HW_NODE_ID_MAX))
 

@@ -26,7 +26,7 @@
 #define HW_FORMER_MAX       32
 #define HW_LEASE_RENEWALS   5 /* renewals per lease */
 #define HW_RENEWALS_PAUSE   2
-#define HW_RENEWALS_SETTLED 2 /* after so many renewals as ready, a member is handed partitions */
+#define HW_RENEWALS_SETTLED 2 /* a member is given partitions after it has renewed its entry this often as ready */
 
 /* A member's entry in Redis; the texts are borrowed. */
 struct hw_member_entry {

@@ -48,7 +48,7 @@ struct hw_nodes_conf {
 #define HW_HANDOVER_BOUND_MS 10000
 #define HW_WITHDRAWAL_MS     1000 /* time for an active member to withdraw its own claim */
 #define HW_EVICT_AGAIN_MS    2000
-/* after its claim, a standby may be blind for so many leases until it sees for the first time */
+/* a standby that has claimed the fleet must see it for the first time within so many leases */
 #define HW_BEGIN_LEASES   3
 #define HW_BEGIN_LEAST_MS 10000 /* and at least this long */
 #define HW_ALONE_AFTER_MS 5000  /* after this time without Redis, a node connects to the broker to receive messages */
@@ -170,8 +170,8 @@ void hw_nodes_acked(struct hw_nodes *n, struct hw_now now, uint64_t serial);
  * one, is back on every reader. */
 void hw_nodes_barrier_sent(struct hw_nodes *n, struct hw_now now, uint64_t number);
 void hw_nodes_barrier_back(struct hw_nodes *n, struct hw_now now, uint64_t number);
-/* Whether messages of `node` at the broker count: it is this node, or it is or was a member in Redis. In doubt
- * (hw_nodes_doubt()) every node counts. */
+/* Whether this node accepts messages of `node` at the broker: it is this node, or it is or was a member in Redis. In
+ * doubt (hw_nodes_doubt()) messages of every node are accepted. */
 bool hw_nodes_knows(const struct hw_nodes *n, const char *node);
 /* Called when a message of an unknown node was ignored. This node may not know yet that the other one has joined, so
  * Redis is read at once. If the other one is a member, hw_nodes_rereads() becomes true. */
