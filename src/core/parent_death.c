@@ -102,7 +102,11 @@ void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_parent *p = parent_of(m, i, &parent);
 	if (!p)
 		return;
-	p->goodbye_ms = INT64_MIN;
+	/* A goodbye that was read after the device's last heartbeat stays. Only this node has not believed it, or the
+	 * entry that the device is online is older than the goodbye. */
+	int64_t heard_ms = hw_monitor_at(m, i)->last_heard_ms;
+	if (heard_ms == HW_NEVER_MS || heard_ms > p->goodbye_ms)
+		p->goodbye_ms = INT64_MIN;
 	p->returned_ms = p->heard_ms = now.mono.ns / HW_NS_PER_MS;
 }
 

@@ -317,6 +317,7 @@ static void start(struct nw_world *w, struct nw_host *h)
 	memset(h->knew, 0, sizeof(h->knew));
 	memset(h->in_a_row, 0, sizeof(h->in_a_row));
 	memset(h->heard_sight, 0, sizeof(h->heard_sight));
+	memset(h->heard_seen, 0, sizeof(h->heard_seen));
 	memset(h->missed, 0, sizeof(h->missed));
 	memset(h->bye, 0, sizeof(h->bye));
 	memset(h->false_bye, 0, sizeof(h->false_bye));

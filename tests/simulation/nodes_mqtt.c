@@ -114,14 +114,18 @@ static void note(struct nw_host *h, const struct nw_text *t)
 		return;
 	if (t->kind == NW_BEAT) {
 		/* The longest timeout of all nodes is in force. A second more: a pause may be a part of it that the
-		 * host has noticed. */
+		 * host has noticed. Time in which the host calls itself blind is no silence to it, even if it could
+		 * read: the grace after a lost connection, and the time before a barrier was found missing. */
 		const struct nw_plan *p = &h->w->plan;
-		int64_t silent = h->sight - h->heard_sight[t->device],
+		int64_t seen = hw_blind_seen(hw_monitor_blind(h->app->monitor), nw_host_now(h->w, h).mono).ns,
+			sight = h->sight - h->heard_sight[t->device], own = seen - h->heard_seen[t->device],
+			silent = sight < own ? sight : own,
 			timeout_ms = p->timeout_ms + (p->other_timeouts ? (p->hosts - 1) * 700 : 0),
 			most = timeout_ms * HW_NS_PER_MS + HW_NS_PER_S;
 		h->in_a_row[t->device] = silent <= most ? h->in_a_row[t->device] + 1 : 1;
 		h->heard[t->device] = now;
 		h->heard_sight[t->device] = h->sight;
+		h->heard_seen[t->device] = seen;
 	} else if (t->kind == NW_GOODBYE) {
 		*(t->genuine ? &h->bye[t->device] : &h->false_bye[t->device]) = now;
 	}

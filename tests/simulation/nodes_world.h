@@ -341,6 +341,7 @@ struct nw_host {
 	int64_t mute_since;                                 /* its publisher is not connected; or now */
 	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* world's time and `sight` at the last heartbeat; 0:
 	                                                     * none in this run */
+	int64_t heard_seen[NW_DEVICES];                     /* the host's own seeing clock then */
 	bool knew[NW_DEVICES];                              /* as online or offline */
 	int in_a_row[NW_DEVICES];                           /* heartbeats, each within a timeout after the one before */
 	int64_t bye[NW_DEVICES], false_bye[NW_DEVICES];     /* a goodbye was taken: genuine, or not */
