@@ -86,7 +86,7 @@ static void expect_upstreams(struct hw_monitor *m)
 	m->upstream.after = m->sight.sent + 1;
 }
 
-/* Sets the groups. Each step that can fail comes before the first change, so that without memory nothing changes. */
+/* Sets the groups. Each step that can fail comes before the first change. So if there is no memory, nothing changes. */
 static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_group_spec *specs, size_t n)
 {
 	struct hw_groups_draft draft;

@@ -62,7 +62,7 @@ struct hw_walk {
  *
  * Returns -EINVAL if the bytes are not JSON, or have white space before or other bytes after the value. Invalid UTF-8,
  * a raw control character in a text, and a thousand nested brackets are also -EINVAL. So is \u0000, which a C string
- * cannot hold. Returns -ENOMEM without memory.
+ * cannot hold. Returns -ENOMEM if there is no memory.
  */
 int hw_object_open(struct hw_object *o, const char *text, size_t len);
 

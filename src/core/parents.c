@@ -19,7 +19,7 @@ void hw_parents_fini(struct hw_parents *p)
 	*p = (struct hw_parents){.names = NULL};
 }
 
-/* Grows an array of `*n` elements so that the index `at` is valid. Returns false without memory. */
+/* Grows an array of `*n` elements so that the index `at` is valid. Returns false if there is no memory. */
 static bool fit(void **array, uint32_t *n, uint32_t at, size_t size)
 {
 	if (at < *n)

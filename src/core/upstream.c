@@ -34,7 +34,7 @@ static void judge(struct hw_upstream_value *v, const struct hw_groups *groups)
 	v->differs = v->last && !is_usual(&groups->all[v->of]->whiles[v->index], v->last, v->last_len);
 }
 
-/* Without memory, the value counts as not received. */
+/* If there is no memory, the value counts as not received. */
 static void keep(struct hw_upstream_value *v, const char *payload, size_t len)
 {
 	free(v->last);

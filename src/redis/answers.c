@@ -42,8 +42,8 @@ static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *
 		hw_scripts_load(&r->scripts);
 	else if (trouble == HW_TROUBLE_NOAUTH ||
 	         ((trouble == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
-		/* Closes the connection, because a new one may reach the new master. It authenticates again, and
-		 * each answer belongs to the right call again. */
+		/* Closes the connection, because a new connection may reach the new master. On the new connection,
+		 * the client authenticates again, and each answer belongs to the right call again. */
 		hw_redis_link_fail(&r->link, error);
 }
 
@@ -70,8 +70,8 @@ static void time_call(struct hw_redis *r, const struct hw_call *c)
 
 /* --- transitions ------------------------------------------------------------------------------------------------- */
 
-/* Counts the failures of a transition that fails repeatedly although its neighbours succeed. After some of them the
- * transition is given up, so that it does not block the ring. */
+/* Counts the failures of a transition that fails repeatedly although the transitions before and after it succeed.
+ * After HW_POISON_TRIES failures the transition is given up, so that it does not block the ring. */
 static void count_poison(struct hw_redis *r, uint64_t at, const char *error)
 {
 	struct hw_sink *s = &r->sink;

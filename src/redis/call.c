@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles a call of a script, from its creation until it is answered or its answer is lost. A call whose answer is
- * lost is undone. */
+/* A call of a script, from its creation until it is answered or its answer is lost. The items of a call whose answer
+ * is lost are sent again. */
 #include "redis/inner.h"
 
 struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind)
@@ -28,8 +28,8 @@ static void set_in_flight(struct hw_redis *r, const struct hw_call *c, bool on)
 	}
 }
 
-/* Whether the device has made a newer transition since, or was removed. The item's transition then gets no entry in
- * the stream. */
+/* Whether the device has made a newer transition since the call was built, or was removed. The item's transition
+ * then gets no entry in the stream. */
 static bool is_past(const struct hw_redis *r, const struct hw_call *c, unsigned i)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref);

@@ -156,7 +156,8 @@ static bool is_answer(const redisReply *r)
 	       (is_list(owners) || owners->type == REDIS_REPLY_NIL);
 }
 
-/* Accepts only the form that begin() writes: otherwise an entry of another form could never be removed. */
+/* Parses a run id. Accepts only the form that begin() writes: an entry is removed by its run id in that form, so an
+ * entry with another form could never be removed. */
 static int run_of(const char *text, size_t len, uint64_t *run)
 {
 	*run = 0;

@@ -36,7 +36,8 @@ struct hw_cluster {
 	char digest[HW_DIGEST_LEN + 1]; /* digest of the owners in the last answer that contained them; "": none yet */
 };
 
-/* The data of an order. The pointers are borrowed for the call. Each is read only for the kinds of order named. */
+/* The data of an order. The pointers are borrowed for the call. Each member is read only for the kinds of order that
+ * its comment names. */
 struct hw_cluster_with {
 	const char *json;                 /* JOIN, RENEW: a JSON object; its "state" is "ready" if the order says so */
 	const uint64_t *claims;           /* RENEW: HW_PARTITIONS epochs, those of our fencing tokens; 0: another
@@ -61,7 +62,8 @@ void hw_cluster_init(struct hw_cluster *c, const struct hw_keys *keys, const cha
 /* Called after a reconnect. The next answer must then contain all owners. */
 void hw_cluster_forget(struct hw_cluster *c);
 
-/* Builds the call of an order in `e`, and returns its script. Without memory, hw_eval_end() returns NULL later. */
+/* Builds the call of an order in `e`, and returns its script. If there was no memory, hw_eval_end() later returns
+ * NULL. */
 enum hw_cluster_script hw_cluster_call(const struct hw_cluster *c, struct hw_eval *e, const struct hw_nodes_order *o,
                                        const struct hw_cluster_with *with);
 

@@ -313,7 +313,7 @@ void hw_refusal_end(struct hw_redis *r, unsigned write);
 void hw_plan_pump(struct hw_redis *r);
 /* Called when calls of these kinds (HW_HOLD() bits) have failed. They wait for the retry delay. */
 void hw_plan_retry(struct hw_redis *r, unsigned kinds);
-/* Compares every device with the store, paced; starts over if a sweep is under way. */
+/* Starts a sweep, which compares every device with the store at a limited rate. A sweep that is running starts over. */
 void hw_plan_sweep(struct hw_redis *r);
 /* The link is up; `again`: not for the first time. */
 void hw_plan_up(struct hw_redis *r, bool again);
@@ -321,12 +321,12 @@ void hw_plan_up(struct hw_redis *r, bool again);
 void hw_plan_tick(struct hw_redis *r);
 
 /* dues.c */
-/* Makes room for the bits of this index in hw_sink.noted. Returns false without memory. Every index in a queue or in
- * the ring has bits there. */
+/* Makes room for the bits of this index in hw_sink.noted. Returns false if there is no memory. Every index in a queue
+ * or in the ring has bits there. */
 bool hw_dues_have_room(struct hw_redis *r, uint32_t index);
 /* Makes the next refresh of each device a full one. */
 void hw_dues_in_full(struct hw_redis *r);
-/* Queues a device. Returns false without memory, and starts a sweep, which visits the device. */
+/* Queues a device. Returns false if there is no memory, and starts a sweep, which visits the device. */
 bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index);
 /* Takes the next queued device that exists and may be written. Returns NULL if there is none. */
 const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool snapshot, struct hw_ref *ref);

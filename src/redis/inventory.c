@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See inventory.h. A reading of everything: the reader of the stream finds the end of the stream (on_gap()), then HSCAN
- * reads the entries, ZSCAN the unseen ids, and a fence (hw_redis_fence()) shows whether Redis was emptied. Meanwhile
- * the stream is followed from that end, so a change during the reading is read twice, but not missed.
+ * See inventory.h. A reading of the whole inventory has these steps. The reader of the stream finds the end of the
+ * stream (on_gap()). HSCAN then reads the entries, and ZSCAN the unseen ids. At last, a fence (hw_redis_fence()) shows
+ * whether Redis was emptied. Meanwhile the stream is followed from the end that was found. So a change during the
+ * reading may be read twice, but is not missed.
  *
  * Cost: a page of HSCAN, or the ids of at most PAGE entries of the stream, in each turn of the loop.
  */
@@ -31,7 +32,7 @@ struct hw_inventory {
 	char cursor[32];
 	unsigned waiting; /* HMGETs that are awaited */
 	bool emptied, up, at_end;
-	bool again; /* something was not read or not removed: hw_inventory_tick() reads everything */
+	bool again; /* something could not be read or removed, so hw_inventory_tick() reads everything again */
 	char where[sizeof(((struct hw_redis_link *)0)->where)]; /* the server that was read last */
 	int64_t reported_ms;
 	struct hw_eval eval;
@@ -87,7 +88,7 @@ static int check_answer(struct hw_redis *r, const redisReply *reply, unsigned n)
 	return hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT ? -EAGAIN : -EIO;
 }
 
-/* Returns an enum hw_inventory_result. An id that was unseen is reported. */
+/* Returns the result of an item. If the item has removed an id that was unseen, calls on_forgotten(). */
 static uint8_t applied(const struct write *w, const redisReply *e)
 {
 	const struct hw_inventory *v = w->r->inventory;
@@ -162,7 +163,8 @@ static int is_ready(const struct hw_redis *r)
 	return hw_scripts_loading(&r->scripts) || r->sink.withheld ? -EAGAIN : 0;
 }
 
-/* The text that an entry with this source has before the value of its since_ms, which follows. */
+/* Adds the argument from which the script makes an entry with this source: its JSON up to the value of since_ms,
+ * which the script appends. */
 static void put_source(struct hw_eval *e, const char *source)
 {
 	struct hw_expected_entry entry;
@@ -270,7 +272,7 @@ static void end_reading(void *arg, bool known, bool has_record)
 		return;
 	v->stage = IDLE;
 	if (!known || !has_record) {
-		/* The connection is lost. Or Redis is empty, and hw_redis_inventory_emptied() follows soon. */
+		/* Either the connection is lost, or Redis is empty and hw_redis_inventory_emptied() follows soon. */
 		v->again = true;
 		return;
 	}
@@ -360,7 +362,7 @@ struct asked {
 	char ids[];
 };
 
-/* Returns the next id of a list, and moves *at behind it; false at the end. */
+/* Returns the next id of a list, and moves *at past that id. Returns false at the end. */
 static bool next_id(const char *ids, size_t len, size_t *at, struct hw_id *id)
 {
 	if (*at >= len)
@@ -399,7 +401,8 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 	free(q);
 }
 
-/* Reads the entries of at most HW_INVENTORY_ITEMS ids of the list. Returns how many of its bytes they take. */
+/* Reads the entries of the first ids in the list, at most HW_INVENTORY_ITEMS. Returns how many bytes of the list
+ * these ids take. */
 static size_t read_some(struct hw_inventory *v, const char *ids, size_t len)
 {
 	const char *argv[2 + HW_INVENTORY_ITEMS] = {"HMGET", v->r->keys.expected};

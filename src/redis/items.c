@@ -107,7 +107,7 @@ static void labels_of(const struct hw_redis *r, const struct hw_device *d, struc
 	memmove(l->json, l->json + strlen(head), l->len);
 }
 
-/* The last pair: transition.lua also writes it to the entry of the stream. */
+/* Adds the field `labels`. It is the last pair, because transition.lua also writes it to the entry of the stream. */
 static void add_labels(struct hw_redis *r, const struct labels *l)
 {
 	if (l->len == 0)
@@ -139,7 +139,8 @@ static unsigned learned_args(const struct learned *l)
 	return l->has ? 4 : 0;
 }
 
-/* If Redis refuses the write, the next refresh is a full one, and so contains the fields too. */
+/* Adds what was learned, and marks it as written. If Redis refuses the write, the next refresh is a full one, and so
+ * contains these fields again. */
 static void add_learned(struct hw_redis *r, const struct hw_device *d, const struct learned *l)
 {
 	struct hw_device *base = hw_registry_base(hw_monitor_registry(r->m));

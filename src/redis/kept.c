@@ -26,7 +26,7 @@ void hw_kept_fini(struct hw_kept *k)
 	*k = (struct hw_kept){0};
 }
 
-/* Without memory the capacity stays as it is. */
+/* If there is no memory the capacity stays as it is. */
 static void resize(struct hw_kept *k, uint32_t cap)
 {
 	struct hw_pending_write *to = malloc(cap * sizeof(*to));

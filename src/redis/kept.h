@@ -26,15 +26,15 @@ struct hw_kept {
 
 void hw_kept_fini(struct hw_kept *k);
 
-/* Keeps a copy of *e and takes over e->id. If the ring is full, drops the oldest entry; without memory, drops *e.
- * `now_ns` is monotonic. */
+/* Keeps a copy of *e and takes over e->id. If the ring is full, drops the oldest entry; if there is no memory, drops
+ * *e. `now_ns` is monotonic. */
 void hw_kept_add(struct hw_kept *k, const struct hw_pending_write *e, int64_t now_ns);
 
 /* Drops what is older than HW_KEPT_MS. */
 void hw_kept_expire(struct hw_kept *k, int64_t now_ns);
 
 /* Moves all entries to the front of `q`. No entry of `q` may be in flight. `now_ns` becomes the time of each entry
- * in `q`. Without memory, drops the oldest entries. Returns how many were moved. */
+ * in `q`. If there is no memory, drops the oldest entries. Returns how many were moved. */
 uint32_t hw_kept_put_back(struct hw_kept *k, struct hw_pending_writes *q, int64_t now_ns);
 
 #endif

@@ -223,8 +223,8 @@ static void begin_listening(struct hw_keyspace *ks)
 	hw_resync_want(&ks->resync, false);
 }
 
-/* Handles a message on the channel of a node. '+' and '-' come from the node's scripts. A time comes from this
- * monitor, which sends it to itself; it is never sent within a script. */
+/* Handles a message on the channel of a node. '+' and '-' come from the node's scripts. Any other text is a time,
+ * which this monitor sends to itself. It never arrives between '+' and '-', because Redis runs a script alone. */
 static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 {
 	ks->own = text[0] == '+';
@@ -286,7 +286,7 @@ static void on_asked(redisAsyncContext *ac, void *answer, void *arg)
 		ks->asked.ns = 0; /* no message was published */
 }
 
-/* Sends a message to itself. It shows whether messages arrive, and how late. */
+/* Sends a message from this monitor to itself, which shows whether messages arrive, and how late. */
 static void ask_self(struct hw_keyspace *ks)
 {
 	char text[24];

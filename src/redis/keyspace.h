@@ -69,7 +69,7 @@ struct hw_keyspace_stats {
 
 /* Starts to connect. `store`, `m` and `ops` are borrowed, and `conf` is copied. `store` must be freed before the
  * listener, because it may still report the result of a fence. In tests `store` may be NULL: then a missing key counts
- * without a fence. Returns NULL without memory. */
+ * without a fence. Returns NULL if there is no memory. */
 struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_keyspace_conf *conf,
                                     struct hw_redis *store, const struct hw_monitor *m,
                                     const struct hw_keyspace_ops *ops, void *arg);

@@ -138,10 +138,12 @@ static int64_t age_ns(const struct hw_monitors *m, struct hw_mono now)
 	return m->born ? now.ns - m->renewed.ns : 0;
 }
 
-/* Returns the argument `born` of the script: usually that of this run's entry; 0: the run enters as the youngest if
- * its entry is missing; -1: in any case. 0 is used if the entry was not renewed for half a lease, because another
- * run may have removed it. -1 is used after a whole lease, because an old renewal that the network had held back may
- * have written the entry again. */
+/* Returns the argument `born` of the script. Usually it is the `born` of this run's entry. With 0, this run enters
+ * as the youngest run if its entry is missing; with -1, it does so in any case.
+ *
+ * 0 is returned if the entry was not renewed for half a lease, because another run may have removed it. -1 is
+ * returned after a whole lease, because an old renewal that the network had held back may have written the entry
+ * again. */
 static int64_t born_of(const struct hw_monitors *m)
 {
 	int64_t age = age_ns(m, m->asked);

@@ -48,7 +48,7 @@ void hw_pending_writes_fini(struct hw_pending_writes *q);
  * e->id. */
 int hw_pending_writes_push(struct hw_pending_writes *q, const struct hw_pending_write *e);
 
-/* Inserts *e before all other entries. No entry may be in flight. Returns as hw_pending_writes_push(). */
+/* Inserts *e before all other entries. No entry may be in flight. Returns the same as hw_pending_writes_push(). */
 int hw_pending_writes_put_before(struct hw_pending_writes *q, const struct hw_pending_write *e);
 
 /* Returns the entry at a position from head to tail - 1. Its address is valid until the entry is confirmed. */

@@ -25,7 +25,7 @@ void hw_plan_retry(struct hw_redis *r, unsigned kinds)
 	s->held = event_add(s->retry, &tv) == 0 ? kinds : 0;
 }
 
-/* Without memory, hw_plan_tick() tries again. */
+/* If there is no memory, hw_plan_tick() tries again. */
 static void arm_sweep(struct hw_redis *r)
 {
 	struct timeval every = {0, HW_SWEEP_EVERY_MS * 1000};

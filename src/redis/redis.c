@@ -135,7 +135,7 @@ static bool is_ours(const struct hw_redis *r, struct hw_ref ref, uint64_t *epoch
 	return d && hw_call_owner_epoch(r, id.text, id.len, epoch);
 }
 
-/* Returns heap memory with a length byte, the id and then `more`; NULL without memory. */
+/* Returns heap memory with a length byte, the id and then `more`; NULL if there is no memory. */
 static uint8_t *copy_id(const char *id, size_t len, const char *more)
 {
 	uint8_t *copy = malloc(1 + len + strlen(more) + 1);

@@ -109,8 +109,8 @@ struct hw_redis_ops {
 	/* Called when Redis has a greater fencing token for this partition. Redis has refused our writes for the
 	 * partition, and they will not be repeated. */
 	void (*on_fenced)(void *arg, unsigned partition, const struct hw_fencing_token *newer);
-	/* Called when a state of this device was not written and never will be, with all states up to `seq`: another
-	 * node owns the device, or owned it in between. Must not call a function of this header. May be NULL. */
+	/* Called when this device's states up to `seq` were not written and never will be, because another node owns
+	 * the device, or owned it in between. Must not call a function of this header. May be NULL. */
 	void (*on_dropped)(void *arg, struct hw_ref device, uint64_t seq);
 	/* Called when a request of hw_redis_read_device() failed: the connection was lost, or Redis cannot serve it.
 	 * Must not call a function of this header. May be NULL. */
@@ -129,7 +129,7 @@ struct hw_redis_stats {
 };
 
 /* Starts to connect, and never blocks: names are resolved in another thread. `m` and `ops` are borrowed. Returns NULL
- * without memory. */
+ * if there is no memory. */
 struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_conf *conf, const struct hw_monitor *m,
                               const struct hw_redis_ops *ops, void *arg);
 /* Must not be called from a callback. */
@@ -138,8 +138,8 @@ void hw_redis_free(struct hw_redis *r);
 /* Reads every device and the outbox when the connection is up. Must be called before any transition. A node of a
  * cluster calls it again if it cannot follow the stream, but not before on_loaded(). */
 void hw_redis_load(struct hw_redis *r);
-/* Begins the first load of a monitor that has waited with loading, perhaps for long and while connected. Reads the
- * sight records again, as a new object would. */
+/* Begins the first load of a monitor that has delayed it, perhaps for long and while connected. Reads the sight
+ * records again, as a new object would. */
 void hw_redis_load_late(struct hw_redis *r);
 
 /* In a cluster: reads the stored state of a device that this node knows only from other nodes' transitions.
@@ -196,7 +196,8 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device);
 /* Like hw_redis_refresh(), but does nothing if the refresh would only extend the TTL of the connected key. */
 void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref device);
-/* Called when the parents of a device have changed. Queues a refresh that writes all fields of the device's hash. */
+/* Called when data of a device have changed that only a full refresh writes, such as its parents. Queues a refresh
+ * that writes all fields of the device's hash. */
 void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device);
 /* hw_redis_parent_heard() adds an entry to the stream device:parent_heard (see struct hw_out). hw_redis_groups()
  * writes the hash device:groups. If Redis does not accept one of these, it is not sent again. */

@@ -72,8 +72,8 @@ int64_t hw_sight_record_ms(const struct hw_redis *r, const redisReply *reply)
 	return parse(r, reply).ms;
 }
 
-/* Compares the sight record that was found with the last one that this run wrote. If they differ, a sweep compares all
- * devices. */
+/* Compares the sight record that was found with the last one that this run wrote. If the store may have lost writes
+ * since, starts a sweep, which compares all devices. */
 static void compare(struct hw_redis *r, const struct found *f)
 {
 	struct hw_sight_record *k = &r->sight_record;

@@ -11,7 +11,7 @@
  * are sent before all others.
  *
  * If a call fails, its transitions and all later ones are sent again when all answers are in; the scripts make this
- * harmless. After a refusal, only calls of the same kind wait until they are tried again: a Redis without memory
+ * harmless. After a refusal, only calls of the same kind wait until they are tried again: a Redis without free memory
  * refuses transitions, but accepts refreshes.
  */
 #include <errno.h>

@@ -55,7 +55,7 @@ struct hw_tail_stats {
 	uint64_t entries, pages, gaps, connects;
 };
 
-/* Starts connecting. `conf` is copied, `ops` borrowed. NULL without memory. */
+/* Starts connecting. `conf` is copied, `ops` borrowed. NULL if there is no memory. */
 struct hw_tail *hw_tail_new(struct event_base *base, const struct hw_tail_conf *conf, const struct hw_tail_ops *ops,
                             void *arg);
 /* Must not be called from a callback. */

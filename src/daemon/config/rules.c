@@ -291,7 +291,7 @@ static const char *check_parent_names(const struct hw_settings_group *g, const s
 }
 
 /* Returns the id, followed by the names of the parents as levels; each filter must have all these names. On the
- * heap; NULL without memory. */
+ * heap; NULL if there is no memory. */
 static char *check_parents(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	const unsigned *lines = origins->lines[hw_conf_option_find(d->table, "group", "parent")];
