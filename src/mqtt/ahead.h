@@ -21,8 +21,8 @@ struct hw_ahead;
 
 /*
  * Creates the reading ahead for a link. `l` must be initialised, and is borrowed. `take` gets each message, with the
- * owner of the link; it returns false if there is no room now. Returns NULL if the library must read all packets, which
- * is also so without memory. The caller frees the result with free().
+ * owner of the link; it returns false if there is no room now. Returns NULL if the library must read all packets, or if
+ * there is no memory; the library then reads all packets too. The caller frees the result with free().
  */
 struct hw_ahead *hw_ahead_new(struct hw_link *l, bool (*take)(void *owner, const struct hw_packet *message));
 /* The link has a new connection. */

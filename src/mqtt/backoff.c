@@ -8,7 +8,7 @@
 #define KICKED_NS  (10 * HW_NS_PER_S)
 #define STEADY_NS  HW_NS_PER_S /* after this long, a link may be tried again at once */
 #define AT_ONCE_MS 1           /* shorter than any restart: an attempt fails while the broker restarts */
-/* most attempts at once in a row; after these, another client with the same id is known */
+/* most attempts at once in a row; after these, the monitor assumes another client with the same id */
 #define AT_ONCE      KICKS
 #define QUICK_MS     50
 #define SOON_MS      500
@@ -23,7 +23,7 @@ bool hw_backoff_kicked(struct hw_backoff *b, int64_t up_ns)
 	else if (b->at_once)
 		b->kicks++;
 	else /* After a longer delay, the broker may have restarted, which looks the same as another client. But if
-	      * another client is already known, one more such close is enough. */
+	      * another client was assumed before, one more such close is enough. */
 		b->kicks = b->refusals > 0 ? KICKS - 1 : 1;
 	return b->kicks >= KICKS;
 }

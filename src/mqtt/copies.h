@@ -39,7 +39,8 @@ struct hw_copies_of {
 int hw_copies_set(struct hw_copies *c, const struct hw_mqtt_filter *filters, size_t n);
 void hw_copies_fini(struct hw_copies *c);
 
-/* Whether a message is a copy of the one before. `now_ms`: monotonic. Without memory, no message counts as a copy. */
+/* Whether a message is a copy of the one before. `now_ms`: monotonic. If there is no memory, no message counts as a
+ * copy. */
 bool hw_copies_is_one(const struct hw_copies *c, struct hw_copies_of *of, const struct hw_reader_event *message,
                       int64_t now_ms);
 /* Forgets the last message. Must be called before the broker delivers its retained messages again, because these are

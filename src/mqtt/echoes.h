@@ -49,7 +49,8 @@ int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns);
 int hw_echoes_send(struct hw_echoes *e, unsigned most);
 /* Called with the broker's answer to message `mid`, which is not a status. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason);
-/* Like hw_link_unanswered(): true if so many messages are unanswered, for so long, that no barrier can be sent. */
+/* Like hw_link_unanswered(). Returns true if so many messages have been unanswered for so long that no barrier can
+ * be sent. */
 bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns);
 
 #endif

@@ -14,7 +14,7 @@
 struct hw_filters;
 
 /* Copies all arguments. `share_group` NULL: plain subscriptions, and no subscription to `share_topic`. Returns NULL
- * without memory. */
+ * if there is no memory. */
 struct hw_filters *hw_filters_new(const struct hw_mqtt_filter *filters, size_t n, const char *share_group,
                                   const char *barrier_topic, const char *share_topic);
 void hw_filters_free(struct hw_filters *f);

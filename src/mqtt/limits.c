@@ -39,7 +39,7 @@ bool hw_limits_failed(struct hw_limits *l, int refusal)
 		return next_form(l, HW_FORM_NO_WILL);
 	if (refusal)
 		return false;
-	/* If the broker has answered a CONNECT of this form before, another cause made it close the connection. */
+	/* If the broker has answered a CONNECT of this form before, the form is not the cause of the close. */
 	if (l->form == HW_FORM_ASK || l->form == HW_FORM_NO_WILL || (l->settled && l->form != HW_FORM_WHOLE))
 		return next_form(l, HW_FORM_WHOLE);
 	return next_form(l, l->form + 1);

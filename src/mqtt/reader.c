@@ -158,7 +158,8 @@ static void on_message(struct mosquitto *m, void *arg, const struct mosquitto_me
 	while (!take(r, &p))
 		if (!wait_for_room(r))
 			break;
-	/* The library may hold more packets (TLS, QoS 2), and would deliver them in the same call. EAGAIN stops it. */
+	/* The library may hold more packets (TLS, QoS 2), and would deliver them in the same call. EAGAIN makes it
+	 * stop before, if the ring has no room. */
 	errno = has_room(r) ? 0 : EAGAIN;
 }
 

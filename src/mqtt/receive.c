@@ -79,9 +79,9 @@ bool hw_receive_ended(int fd)
 
 /*
  * Acknowledges at once what was read. A broker without TCP_NODELAY (mosquitto's default) holds a small packet back
- * until TCP has acknowledged the packets before it. Usually the kernel acknowledges at each read. But it takes the
- * second of two segments of equal size for a full segment, and acknowledges only after 40 ms. The kernel forgets this
- * option, so it is set after each read.
+ * until TCP has acknowledged the packets before it. Usually the kernel acknowledges at each read. But of two segments
+ * of equal size, the kernel takes the second for a full segment, and acknowledges only after 40 ms. The kernel forgets
+ * this option, so it is set after each read.
  */
 void hw_receive_acknowledge(int fd)
 {

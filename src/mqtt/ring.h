@@ -14,7 +14,7 @@
 
 struct hw_ring;
 
-/* Creates a ring. `bytes` is rounded up to a power of two. Returns NULL without memory or descriptors. */
+/* Creates a ring. `bytes` is rounded up to a power of two. Returns NULL if there is no memory or no descriptor. */
 struct hw_ring *hw_ring_new(size_t bytes);
 void hw_ring_free(struct hw_ring *r);
 

@@ -151,8 +151,8 @@ static int prepare(struct hw_link *l)
 	return rc ? -1 : 0;
 }
 
-/* Called when the connection is accepted. If it has no will although one was wanted, it was only a test: see
- * limits.h. */
+/* Called when the connection is accepted. If a will was wanted but this CONNECT had none, the connection was only a
+ * test: see limits.h. */
 static void be_up(struct hw_sender *s)
 {
 	struct hw_link *l = &s->link;
@@ -253,8 +253,8 @@ static int serve(struct hw_sender *s)
 	return over || hw_echoes_overdue(&s->echoes, echoes_most(s), now) ? -1 : 0;
 }
 
-/* Reports answers to the loop. While further acknowledgements arrive, answers are kept back, because more answers
- * will follow soon. */
+/* Reports answers to the loop. While further acknowledgements arrive, reports answers only when ANSWERS of them
+ * wait, so that the loop wakes up less often. */
 static void report_some(struct hw_sender *s, bool waited_in_vain)
 {
 	struct hw_handover *h = s->handover;
@@ -278,8 +278,10 @@ static int rest_ms(const struct hw_sender *s)
 /*
  * Waits a little if the broker's acknowledgements cannot be gathered (low_water.h). Otherwise each acknowledgement
  * would wake this thread to send one message, while the broker is busy with a full window. During the wait, only a
- * barrier or an order wakes the thread. Such a broker sends further acknowledgements only when the next message shows
- * that the first was read. So only every other turn begins with a wait.
+ * barrier or an order wakes the thread.
+ *
+ * Called in every other turn only. A broker whose acknowledgements cannot be gathered sends the next ones only when
+ * another message shows that the first was read.
  */
 static void nap(struct hw_sender *s, const struct pollfd *orders, const struct pollfd *barriers)
 {
