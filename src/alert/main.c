@@ -130,7 +130,7 @@ static int serve(void *conf, struct hw_daemon *d)
 	if (!rc)
 		rc = hw_alert_app_start(&a);
 	if (!rc) {
-		hw_log(a.log, HW_LOG_NOTICE, "heartwheel-alert " HW_VERSION " is running: node '%s', %zu receivers",
+		hw_log(a.log, HW_LOG_NOTICE, "heartwheel-alert " HW_VERSION " is running: node '%s', receivers: %zu",
 		       c->node_id, hw_senders_count(a.senders));
 		hw_alert_app_lint(&a);
 		hw_daemon_ready(d);

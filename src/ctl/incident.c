@@ -7,6 +7,8 @@
 
 #include "conf/conf.h"
 #include "ctl/ctl.h"
+#include "ctl/other.h"
+#include "heartwheel/glob.h"
 #include "heartwheel/json_writer.h"
 
 #define TIMEOUT_S 15 /* the answer comes when Redis has the change */
@@ -120,6 +122,26 @@ static void print_time(const struct hw_ctl *ctl, const char *name, const cJSON *
 		print_pair(ctl, name, hw_text_time(hw_member_int(i, member), when));
 }
 
+/* Prints the members that are behind an offline parent, or the others. */
+static void show_members(const struct hw_ctl *ctl, const cJSON *i, bool behind)
+{
+	const cJSON *one;
+	char when[HW_SPAN_MAX];
+	cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(i, "members"))
+	{
+		if (hw_member_has(one, "parent") != behind)
+			continue;
+		hw_text_column(&ctl->screen, 14, hw_member_text(one, "class"));
+		hw_text_print(stdout, &ctl->screen, hw_member_text(one, "id"));
+		printf(", since %s", hw_text_time(hw_member_int(one, "since_ms"), when));
+		if (behind) {
+			fputs(", behind ", stdout);
+			hw_text_print(stdout, &ctl->screen, hw_member_text(one, "parent"));
+		}
+		putchar('\n');
+	}
+}
+
 static void show(const struct hw_ctl *ctl, const cJSON *i)
 {
 	const cJSON *one;
@@ -140,12 +162,8 @@ static void show(const struct hw_ctl *ctl, const cJSON *i)
 		hw_text_column(&ctl->screen, 14, hw_member_text(one, "last"));
 		puts(hw_text_time(hw_member_int(one, "at_ms"), when));
 	}
-	cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(i, "members"))
-	{
-		hw_text_column(&ctl->screen, 14, hw_member_text(one, "class"));
-		hw_text_print(stdout, &ctl->screen, hw_member_text(one, "id"));
-		printf(", since %s\n", hw_text_time(hw_member_int(one, "since_ms"), when));
-	}
+	show_members(ctl, i, false);
+	show_members(ctl, i, true);
 	if (hw_member_has(i, "next"))
 		puts("more members follow: GET /v1/incidents/ID?after= has them");
 }
@@ -255,6 +273,82 @@ const char *hw_silence_judge(const struct hw_args *args)
 	return NULL;
 }
 
+/* Requests `path` of heartwheeld, which may have another socket than heartwheel-alert. Returns false without an answer.
+ */
+static bool ask_monitor(struct hw_ctl *ctl, struct hw_path *path, struct hw_answer *a)
+{
+	bool found = path->text && hw_client_get(ctl->client, path->text, TIMEOUT_S, a) == 0;
+	if (path->text && !(found && a->code == 200)) {
+		char *socket = hw_find_socket(ctl->config, "http");
+		struct hw_client *other = socket ? hw_client_new(socket) : NULL;
+		if (found)
+			hw_answer_fini(a);
+		found = other && hw_client_get(other, path->text, TIMEOUT_S, a) == 0;
+		hw_client_free(other);
+		free(socket);
+	}
+	hw_path_fini(path);
+	if (found && a->code != 200)
+		hw_answer_fini(a);
+	return found && a->code == 200;
+}
+
+static void warn_of_group(struct hw_ctl *ctl, const char *glob)
+{
+	struct hw_path path = {0};
+	struct hw_answer a;
+	const cJSON *g;
+	const char *meant = NULL;
+	bool found = false;
+	hw_path_add(&path, "/v1/groups");
+	if (!ask_monitor(ctl, &path, &a))
+		return;
+	cJSON_ArrayForEach(g, cJSON_GetObjectItemCaseSensitive(a.json, "groups"))
+	{
+		const char *name = hw_member_text(g, "name");
+		found |= hw_glob(glob, name, strlen(name));
+		if (!meant && hw_text_may_mean(glob, name))
+			meant = name;
+	}
+	if (!found)
+		hw_failed(ctl, "warning: no group matches group:%s, so the silence matches no device; %s%s%s", glob,
+		          meant ? "did you mean group:" : "'heartwheelctl groups' lists all groups", meant ? meant : "",
+		          meant ? "?" : "");
+	hw_answer_fini(&a);
+}
+
+/* `key` and `value`: a filter of the list that finds each device of the term. */
+static void warn_of_devices(struct hw_ctl *ctl, const char *term, const char *key, const char *value)
+{
+	struct hw_path path = {0};
+	struct hw_answer a;
+	hw_path_add(&path, "/v1/devices?limit=1&");
+	hw_path_add(&path, key);
+	hw_path_add(&path, "=");
+	hw_path_add_encoded(&path, value);
+	if (!ask_monitor(ctl, &path, &a))
+		return;
+	if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(a.json, "devices")) == 0 && !*a.next)
+		hw_failed(ctl, "warning: no device matches %s; 'heartwheelctl list' lists all devices", term);
+	hw_answer_fini(&a);
+}
+
+/* Warns about each term that no group or device matches, because of a typing error for example. */
+static void warn_of_terms(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	for (int k = 0; k < args->n_words; k++) {
+		const char *word = args->words[k];
+		if (strpbrk(word, "\" "))
+			continue;
+		if (strncmp(word, "group:", 6) == 0)
+			warn_of_group(ctl, word + 6);
+		else if (strncmp(word, "label:", 6) == 0)
+			warn_of_devices(ctl, word, "label", word + 6);
+		else if (strncmp(word, "id:", 3) == 0 && !strpbrk(word, "*?"))
+			warn_of_devices(ctl, word, "prefix", word + 3);
+	}
+}
+
 int hw_cmd_silence(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct hw_json body;
@@ -282,6 +376,7 @@ int hw_cmd_silence(struct hw_ctl *ctl, const struct hw_args *args)
 		putchar('\n');
 	}
 	hw_answer_fini(&a);
+	warn_of_terms(ctl, args);
 	return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "heartwheel/print.h"
 #include "http/access.h"
 #include "http/query.h"
+#include "incident/match.h"
 
 /* Returns the user that the forwarding daemon has admitted; "" for a request on the socket itself. */
 static const char *user_of(struct evhttp_request *req)
@@ -95,6 +96,14 @@ void hw_serve_silences(void *arg, struct evhttp_request *req, const char *rest)
 	hw_answer_end(req, &j, body);
 }
 
+static bool is_matcher(const char *text)
+{
+	struct hw_match *m = NULL;
+	bool is = *text && hw_match_parse(text, &m) == 0;
+	hw_match_free(m);
+	return is;
+}
+
 void hw_serve_silence_post(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_alert_app *a = arg;
@@ -119,9 +128,13 @@ void hw_serve_silence_post(void *arg, struct evhttp_request *req, const char *re
 	                            .planned = planned};
 	int rc = until_ms && until_ms <= hw_alert_now(a).wall_ms ? -EINVAL
 	                                                         : hw_incidents_silence(a->engine, hw_alert_now(a), &v);
-	if (rc == -EINVAL)
+	if (rc == -EINVAL && !is_matcher(match))
 		hw_reply_error(req, HTTP_BADREQUEST,
-		               "give `match` (such as group:pumps), and `until` (ms, within a year) or `until_online`");
+		               "`match` is not a matcher: give terms group:GLOB, id:GLOB or label:NAME=GLOB, such as "
+		               "group:pumps");
+	else if (rc == -EINVAL)
+		hw_reply_error(req, HTTP_BADREQUEST,
+		               "give `until` (ms, in the future, within a year), or `until_online`");
 	else if (rc == -ENOSPC)
 		hw_reply_error(req, 409, "there are 1000 silences, which is the limit: end some");
 	else if (rc)
