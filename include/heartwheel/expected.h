@@ -30,13 +30,13 @@ enum hw_expected_state { HW_EXPECTED_WAITS, HW_EXPECTED_UNSEEN, HW_EXPECTED_REST
 /* What the inventory says about an id. All pointers are borrowed. */
 struct hw_expected_view {
 	struct hw_id id;
-	struct hw_id text;  /* the rest of the entry, as the caller has stored it */
-	const char *source; /* the last import that named the id */
-	int64_t since_ms;   /* wall clock: since when the id is expected */
-	int64_t timeout_ms; /* 0: none */
-	uint16_t group;     /* HW_EXPECTED_NO_GROUP: none */
-	bool has_parents;   /* the entry names parents */
-	bool has_labels;    /* the entry has labels */
+	struct hw_id text;    /* the rest of the entry, as the caller has stored it */
+	struct hw_id parents; /* the ids that the entry names as parents, separated by newlines; of no length: none */
+	const char *source;   /* the last import that named the id */
+	int64_t since_ms;     /* wall clock: since when the id is expected */
+	int64_t timeout_ms;   /* 0: none */
+	uint16_t group;       /* HW_EXPECTED_NO_GROUP: none */
+	bool has_labels;      /* the entry has labels */
 	enum hw_expected_state state;
 	int64_t at_ms;  /* WAITS: when it is checked; UNSEEN: since when */
 	uint32_t place; /* UNSEEN: its number for hw_expected_unseen_at() */

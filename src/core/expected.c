@@ -17,7 +17,8 @@
 
 /* One id. A free entry has no `data`, and its `next` is the next free entry. */
 struct entry {
-	uint8_t *data; /* owned: length of the id, length of the text (2 bytes), id, text */
+	uint8_t *data; /* owned: length of the id, length of the text (2 bytes), id, text; with `parents` also the
+	                * length of the parents (2 bytes) and the parents */
 	int64_t at_ms : 48;
 	uint64_t state : 2;
 	uint64_t group : 12;
@@ -58,7 +59,7 @@ static void set_values(struct hw_expected *e, struct entry *x, const struct hw_e
 	x->since_ms = v->since_ms;
 	x->timeout_ms = v->timeout_ms;
 	x->source = source;
-	x->parents = v->has_parents;
+	x->parents = v->parents.len > 0;
 	x->labels = v->has_labels;
 	x->round = e->round;
 }
@@ -292,18 +293,33 @@ static uint32_t new_entry(struct hw_expected *e)
 	return e->bound++;
 }
 
+static void put_length(uint8_t *at, size_t len)
+{
+	at[0] = (uint8_t)(len & 0xff);
+	at[1] = (uint8_t)(len >> 8);
+}
+
+static size_t length_at(const uint8_t *at)
+{
+	return at[0] | (size_t)at[1] << 8;
+}
+
 /* Returns heap memory. */
 static uint8_t *pack(const struct hw_expected_view *v)
 {
-	uint8_t *data = malloc(3 + v->id.len + v->text.len);
+	size_t end = 3 + v->id.len + v->text.len;
+	uint8_t *data = malloc(end + (v->parents.len > 0 ? 2 + v->parents.len : 0));
 	if (!data)
 		return NULL;
 	data[0] = (uint8_t)v->id.len;
-	data[1] = (uint8_t)(v->text.len & 0xff);
-	data[2] = (uint8_t)(v->text.len >> 8);
+	put_length(data + 1, v->text.len);
 	memcpy(data + 3, v->id.text, v->id.len);
 	if (v->text.len > 0)
 		memcpy(data + 3 + v->id.len, v->text.text, v->text.len);
+	if (v->parents.len > 0) {
+		put_length(data + end, v->parents.len);
+		memcpy(data + end + 2, v->parents.text, v->parents.len);
+	}
 	return data;
 }
 
@@ -327,7 +343,8 @@ static uint32_t add(struct hw_expected *e, uint8_t *data)
 int hw_expected_put(struct hw_expected *e, const struct hw_expected_view *v, uint32_t *i)
 {
 	uint32_t source;
-	if (v->id.len == 0 || v->id.len > HW_ID_MAX || v->text.len > HW_EXPECTED_TEXT_MAX)
+	if (v->id.len == 0 || v->id.len > HW_ID_MAX || v->text.len > HW_EXPECTED_TEXT_MAX ||
+	    v->parents.len > HW_EXPECTED_TEXT_MAX)
 		return -EINVAL;
 	int rc = source_of(e, v->source ? v->source : "", &source);
 	if (rc)
@@ -369,17 +386,20 @@ struct hw_expected_view hw_expected_at(const struct hw_expected *e, uint32_t i)
 {
 	const struct entry *x = &e->all[i];
 	const char *id = (const char *)id_of(x);
-	return (struct hw_expected_view){.id = {id, x->data[0]},
-	                                 .text = {id + x->data[0], x->data[1] | (size_t)x->data[2] << 8},
-	                                 .source = e->sources[x->source],
-	                                 .since_ms = x->since_ms,
-	                                 .timeout_ms = x->timeout_ms,
-	                                 .group = x->group,
-	                                 .has_parents = x->parents,
-	                                 .has_labels = x->labels,
-	                                 .state = (enum hw_expected_state)x->state,
-	                                 .at_ms = x->at_ms,
-	                                 .place = x->place};
+	struct hw_id text = {id + x->data[0], length_at(x->data + 1)};
+	const char *end = text.text + text.len;
+	return (struct hw_expected_view){
+		.id = {id, x->data[0]},
+		.text = text,
+		.parents = x->parents ? (struct hw_id){end + 2, length_at((const uint8_t *)end)} : (struct hw_id){0},
+		.source = e->sources[x->source],
+		.since_ms = x->since_ms,
+		.timeout_ms = x->timeout_ms,
+		.group = x->group,
+		.has_labels = x->labels,
+		.state = (enum hw_expected_state)x->state,
+		.at_ms = x->at_ms,
+		.place = x->place};
 }
 
 bool hw_expected_is_used(const struct hw_expected *e, uint32_t i)

@@ -186,11 +186,9 @@ static int bind_parents(struct hw_group *group, struct hw_value more[HW_CAPTURES
 static int compile_parents(struct hw_group *group, const struct hw_group_spec *spec)
 {
 	const char *why;
-	if (spec->n_parents == 0)
-		return 0;
 	if (spec->n_parents > HW_PARENTS_MAX)
 		return -EINVAL;
-	group->parents = calloc(spec->n_parents, sizeof(*group->parents));
+	group->parents = calloc(spec->n_parents + 1, sizeof(*group->parents));
 	if (!group->parents)
 		return -ENOMEM;
 	for (; group->n_parents < spec->n_parents; group->n_parents++) {

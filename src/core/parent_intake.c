@@ -2,10 +2,10 @@
 /*
  * Reads the parents of a device from its heartbeats. See parent_intake.h.
  *
- * Rule: a device's parents are those of its last heartbeat on a filter of its own group. A parent is ignored if its id
- * is invalid, if the parent is the device itself or depends on the device, or if the parent has HW_ANCESTORS_MAX
- * ancestors or more. The ancestors are checked only when a device gets a parent. If an ancestor gets a parent later, a
- * device may have more ancestors than that.
+ * Rule: a device's parents are those that the inventory names, or else those of its last heartbeat on a filter of its
+ * own group. A parent is ignored if its id is invalid, if the parent is the device itself or depends on the device, or
+ * if the parent has HW_ANCESTORS_MAX ancestors or more. The ancestors are checked only when a device gets a parent. If
+ * an ancestor gets a parent later, a device may have more ancestors than that.
  *
  * Cost: a heartbeat compares a hash. A changed parent costs a look-up and a walk through its ancestors.
  */
@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "heartwheel/expected.h"
 #include "out.h"
 
 /* The most ancestors that are checked for one parent. A parent with more of them is refused, like a parent whose
@@ -87,6 +88,25 @@ static bool set(struct hw_monitor *m, uint32_t i, const struct found *f, uint32_
 	return changed;
 }
 
+/* Adds the first HW_PARENTS_MAX of these ids, which are separated by newlines. */
+static void add_ids(struct hw_monitor *m, uint32_t child, struct found *f, struct hw_id ids)
+{
+	for (size_t at = 0, k = 0; at < ids.len && k < HW_PARENTS_MAX; k++) {
+		const char *end = memchr(ids.text + at, '\n', ids.len - at);
+		size_t len = end ? (size_t)(end - ids.text) - at : ids.len - at;
+		add(m, child, f, (struct hw_id){ids.text + at, len});
+		at += len + 1;
+	}
+}
+
+/* Returns the parents that the inventory gives to the device; of no length: the inventory gives none. */
+static struct hw_id listed_parents(const struct hw_monitor *m, uint32_t i)
+{
+	struct hw_id id = hw_device_id(hw_monitor_at(m, i));
+	uint32_t k = hw_expected_find(m->expected, id.text, id.len);
+	return k == HW_NIL ? (struct hw_id){0} : hw_expected_at(m->expected, k).parents;
+}
+
 /* Called for a device that has just got parents. If a parent's goodbye was read before the parent had a known child,
  * the index of parents does not have the goodbye. This child's heartbeat was read after the goodbye. So the goodbye
  * gets the time just before the heartbeat. */
@@ -108,10 +128,12 @@ void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_s
 	const struct hw_group *g = m->groups.all[hw_monitor_at(m, i)->group];
 	struct hw_value values[HW_CAPTURES_MAX] = {s->text};
 	char text[HW_PARENTS_MAX][HW_ID_MAX];
+	struct hw_id listed = listed_parents(m, i);
 	struct found f = {.n = 0};
 	if (s->by && !hw_topic_values(s->by, s->text.text, s->text.len, values))
 		return;
-	for (unsigned k = 0; k < g->n_parents; k++) {
+	add_ids(m, i, &f, listed);
+	for (unsigned k = 0; listed.len == 0 && k < g->n_parents; k++) {
 		size_t len = hw_pattern_compose(&g->parents[k], values, text[k], sizeof(text[k]));
 		add(m, i, &f, (struct hw_id){text[k], len});
 	}
@@ -127,14 +149,29 @@ void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids)
 	const struct hw_group *g = m->groups.all[hw_monitor_at(m, i)->group];
 	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
 	struct found f = {.n = 0};
-	if (!ids || g->n_parents == 0 || (c && c->hash))
+	if (!ids || g->n_parents == 0 || (c && c->hash) || listed_parents(m, i).len > 0)
 		return;
-	for (unsigned k = 0; *ids && k < HW_PARENTS_MAX; k++) {
-		size_t len = strcspn(ids, "\n");
-		add(m, i, &f, (struct hw_id){ids, len});
-		ids += len + (ids[len] == '\n');
-	}
+	add_ids(m, i, &f, (struct hw_id){ids, strlen(ids)});
 	set(m, i, &f, 0);
+}
+
+void hw_parent_list(struct hw_monitor *m, uint32_t i)
+{
+	struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
+	struct hw_id listed = listed_parents(m, i);
+	struct found f = {.n = 0};
+	if (listed.len == 0 && c)
+		c->hash = 0; /* the next heartbeat names the parents */
+	if (listed.len == 0 && (!c || m->groups.all[hw_monitor_at(m, i)->group]->n_parents > 0))
+		return;
+	add_ids(m, i, &f, listed);
+	if (!set(m, i, &f, c ? c->hash : 0))
+		return;
+	enum hw_state state = hw_device_state(hw_monitor_at(m, i));
+	if (state == HW_STATE_ONLINE)
+		note_goodbyes(m, i);
+	if (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE)
+		hw_monitor_emit_device(m, HW_OUT_PARENTS, i);
 }
 
 void hw_parent_relink(struct hw_monitor *m, uint32_t i)
@@ -142,6 +179,8 @@ void hw_parent_relink(struct hw_monitor *m, uint32_t i)
 	const struct hw_device *d = hw_monitor_at(m, i);
 	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
 	if (!c || !c->hash || m->groups.all[d->group]->n_parents > 0)
+		return;
+	if (listed_parents(m, i).len > 0)
 		return;
 	bool had = c->first;
 	hw_parents_clear(&m->parents, i);

@@ -56,6 +56,8 @@ static inline void hw_parent_heartbeat(struct hw_monitor *m, uint32_t i, const s
 /* Sets the parents that the store has for a device, unless the device was heard in this run. `ids` are separated by
  * newlines. */
 void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids);
+/* Called when the inventory may name other parents of the device. */
+void hw_parent_list(struct hw_monitor *m, uint32_t i);
 /* Called after a reload: removes the parents of a device whose group has no parents any more. */
 void hw_parent_relink(struct hw_monitor *m, uint32_t i);
 /* Called when the groups have changed. */

@@ -16,6 +16,7 @@
 #include "arm.h"
 #include "form.h"
 #include "gate.h"
+#include "parent_intake.h"
 
 #define AGAIN_MS    1000  /* until an id of another node's partition is checked again */
 #define ANSWERED_MS 10000 /* until an id that was returned is checked again, unless the driver has set its state */
@@ -94,8 +95,10 @@ void hw_monitor_expect(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_expected_view v = hw_expected_at(m->expected, i);
 	uint32_t device = hw_registry_find(m->registry, v.id.text, v.id.len);
 	uint16_t k;
-	if (device != HW_NIL)
+	if (device != HW_NIL) {
 		(void)hw_monitor_set_inventory_timeout(m, now, hw_registry_ref(m->registry, device), v.timeout_ms);
+		hw_parent_list(m, device);
+	}
 	if (hw_monitor_is_known(m, v.id)) {
 		hw_expected_rest(m->expected, i);
 	} else if (v.state != HW_EXPECTED_UNSEEN) {
@@ -110,6 +113,8 @@ void hw_monitor_expect_no_more(struct hw_monitor *m, struct hw_now now, uint32_t
 	if (device != HW_NIL)
 		(void)hw_monitor_set_inventory_timeout(m, now, hw_registry_ref(m->registry, device), 0);
 	hw_expected_remove(m->expected, i);
+	if (device != HW_NIL)
+		hw_parent_list(m, device);
 }
 
 bool hw_monitor_is_expected(const struct hw_monitor *m, const struct hw_device *d)
@@ -126,6 +131,8 @@ void hw_unseen_added(struct hw_monitor *m, uint32_t device)
 	struct hw_extra *x = timeout_ms ? hw_registry_extra(m->registry, device) : NULL;
 	if (x)
 		x->inventory_timeout_ms = timeout_ms;
+	if (i != HW_NIL)
+		hw_parent_list(m, device);
 }
 
 /* Returns for how long the group's messages have been received without a loss. */

@@ -234,4 +234,4 @@ def test_a_rule_without_a_parent(env):
     del gs[1][1]["parent"]
     gs[1][1].update({"heartbeat": env.root + "/plant/{id}/up", "parent_death": "take"})
     path, r = check_text(env, env.text(groups=gs))
-    assert r.returncode == 2 and "the devices of this group have no parent: add parent, or remove this line" in r.stderr
+    assert r.returncode == 0 and "has parent_death, but no parent: only devices whose entry in the inventory has a" in r.stderr

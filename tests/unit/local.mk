@@ -22,6 +22,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_evidence \
 	tests/unit/test_expected \
 	tests/unit/test_family \
+	tests/unit/test_listed_parents \
 	tests/unit/test_form \
 	tests/unit/test_left_out \
 	tests/unit/test_gate \

@@ -145,6 +145,21 @@ static void check_status(const struct lint *l, size_t at)
 	}
 }
 
+/* Checks whether keys about parents have an effect. The inventory may also give parents. */
+static void check_parents(const struct lint *l, size_t at)
+{
+	const struct hw_settings_group *g = &l->conf->groups[at];
+	char text[256];
+	if (g->n_parents > 0 || !(g->child_proves || g->parent_death == HW_PARENT_TAKE))
+		return;
+	snprintf(
+		text, sizeof(text),
+		"has %s, but no parent: only devices whose entry in the inventory has a parent obey it; add parent, or "
+		"remove this line",
+		g->child_proves ? "child_proves" : "parent_death");
+	l->report(l->arg, g, text);
+}
+
 int hw_lint(const struct hw_settings *c, void (*report)(void *arg, const struct hw_settings_group *g, const char *text),
             void *arg)
 {
@@ -159,6 +174,7 @@ int hw_lint(const struct hw_settings *c, void (*report)(void *arg, const struct 
 		rc = check_shadow(&l, i);
 		check_places(&l, i);
 		check_status(&l, i);
+		check_parents(&l, i);
 	}
 	hw_filter_index_fini(&l.earlier);
 	hw_filter_index_fini(&l.texts);

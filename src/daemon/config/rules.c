@@ -317,11 +317,6 @@ static char *check_parents(struct hw_conf_draft *d, const struct hw_settings_gro
 			              unknown.text, why);
 		hw_pattern_fini(&p);
 	}
-	bool rules = g->child_proves || g->parent_death != HW_PARENT_NOTE;
-	const char *key = g->child_proves ? "child_proves" : "parent_death";
-	if (rules && g->n_parents == 0 && origin(d, origins, key)->line)
-		hw_conf_wrong(&d->errors, origin(d, origins, key)->line, "key", key,
-		              "the devices of this group have no parent: add parent, or remove this line");
 	d->errors.no_memory |= !names;
 	return names;
 }

@@ -62,13 +62,25 @@ static int group_of(struct hw_app *a, struct hw_id id, const struct hw_expected_
 	return k;
 }
 
+static struct hw_id parents_of(const struct hw_expected_entry *entry, char text[HW_PARENTS_TEXT])
+{
+	size_t at = 0;
+	for (unsigned k = 0; k < entry->n_parents; k++) {
+		size_t len = strlen(entry->parents[k]);
+		if (k > 0)
+			text[at++] = '\n';
+		memcpy(text + at, entry->parents[k], len);
+		at += len;
+	}
+	return (struct hw_id){text, at};
+}
+
 static struct hw_expected_view view_of(struct hw_id id, struct hw_expected_entry *entry, uint16_t group, char *json)
 {
 	struct hw_expected_view v = {.id = id,
 	                             .since_ms = entry->since_ms,
 	                             .timeout_ms = entry->timeout_ms,
 	                             .group = group,
-	                             .has_parents = entry->n_parents > 0,
 	                             .has_labels = entry->n_labels > 0};
 	int64_t since_ms = entry->since_ms;
 	char first = entry->source[0];
@@ -97,13 +109,14 @@ static bool is_equal(struct hw_id a, struct hw_id b)
 
 static void put(struct hw_app *a, struct hw_id id, struct hw_expected_entry *entry)
 {
-	char json[HW_ENTRY_JSON_MAX];
+	char json[HW_ENTRY_JSON_MAX], parents[HW_PARENTS_TEXT];
 	int group = group_of(a, id, entry);
 	if (group < 0) {
 		log_left_out(a, id, group);
 		return;
 	}
 	struct hw_expected_view v = view_of(id, entry, (uint16_t)group, json);
+	v.parents = parents_of(entry, parents);
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
 	struct hw_expected_view was = i == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(table(a), i);
 	bool again = i != HW_NIL && was.since_ms != v.since_ms;

@@ -65,7 +65,8 @@ static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *tex
 		         *a->reports->odd_id ? ", the first of '" : "", a->reports->odd_id,
 		         *a->reports->odd_id ? "'" : "");
 	else if (k == HW_REFUSED_PARENT)
-		snprintf(text, cap, ": a parent of device '%s' is ignored: %s; check the `parent` of its group",
+		snprintf(text, cap,
+		         ": a parent of device '%s' is ignored: %s; check `parent` in its group and in the inventory",
 		         hw_monitor_stats(a->monitor)->parent_of, hw_monitor_stats(a->monitor)->parent_fault);
 	else if (k == HW_REFUSED_EPOCH)
 		snprintf(text, cap,
