@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Just enough of an MQTT server to see what a subscriber can take: it answers, and it writes PUBLISH packets that were
- * encoded before, as fast as the sockets take them. One thread, MQTT 3.1.1 and 5.
+ * A small MQTT server that shows how many messages a subscriber can take. It answers its clients, and writes PUBLISH
+ * packets that were encoded before, as fast as the sockets take them. One thread, MQTT 3.1.1 and 5.
  *
- * Whoever subscribes to a topic that ends in /heartbeat is a target. With several targets each gets its own share of
- * the devices, as with a shared subscription. What a client publishes is acknowledged; if its topic ends in /barrier
- * it goes to all that subscribed to such a topic, behind what was written before it, and if in /share to one of them.
- * Nothing else is passed on.
+ * A client that subscribes to a topic that ends in /heartbeat is a target. If there are several targets, each gets its
+ * own share of the devices, as with a shared subscription. The server acknowledges what a client publishes. If the
+ * topic ends in /barrier, the server sends the message to all clients that subscribe to such a topic, after everything
+ * that it wrote to them before. If the topic ends in /share, it sends the message to one of them. It passes no other
+ * message on.
  *
  *     blast PORT DEVICES PAYLOAD
  *
- * Commands come on stdin, one a line; each is answered by `sent N began S` (CLOCK_MONOTONIC) when it is done:
+ * Commands come on stdin, one in a line. When a command is done, blast answers with `sent N began S` (CLOCK_MONOTONIC):
  *     TARGETS once         every device once, in order
  *     TARGETS for SECONDS  in random order, again and again
- * It waits for that many targets first. Ends with stdin.
+ * Before a command begins, blast waits for that many targets. It ends at the end of stdin.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,7 +34,7 @@
 
 #define CLIENTS_MAX 32
 #define ROOM        65536
-#define WRITE_MAX   65536 /* bytes of packets in one write: a barrier waits for no more */
+#define WRITE_MAX   65536 /* the most bytes of packets in one write; a barrier never waits for more than these */
 #define SEND_BUFFER (256 << 10)
 
 enum { CONNECT = 1, CONNACK, PUBLISH, PUBACK, SUBSCRIBE = 8, SUBACK, UNSUBSCRIBE, UNSUBACK, PINGREQ, PINGRESP };
@@ -77,7 +78,7 @@ static void say(struct client *c, const void *bytes, size_t len)
 	c->out_len += len;
 }
 
-/* The variable byte integer at `*at`, which moves behind it. */
+/* Reads the variable byte integer at `*at`, and moves `*at` past it. */
 static size_t length(const unsigned char *p, size_t *at)
 {
 	size_t n = 0;
@@ -119,7 +120,7 @@ static void on_connect(struct client *c, const unsigned char *p)
 	small(c, CONNACK, granted, c->v5 ? 3 : 2);
 }
 
-/* SUBSCRIBE, and UNSUBSCRIBE, which has no options behind each filter. */
+/* Answers SUBSCRIBE, or UNSUBSCRIBE, which has no options after each filter. */
 static void on_filters(struct client *c, const unsigned char *p, size_t len, bool subscribe)
 {
 	unsigned char answer[127] = {p[0], p[1]};
@@ -138,7 +139,7 @@ static void on_filters(struct client *c, const unsigned char *p, size_t len, boo
 	small(c, subscribe ? SUBACK : UNSUBACK, answer, subscribe || c->v5 ? n : 2);
 }
 
-/* With QoS 0, to each subscriber of barriers, or to one of those that share the subscription. */
+/* Sends a message with QoS 0 to each subscriber of barriers, or to one of those that share the subscription. */
 static void loop_back(struct blast *b, const unsigned char *topic, size_t topic_len, const unsigned char *payload,
                       size_t len)
 {
@@ -233,7 +234,7 @@ static void answers(struct client *c)
 	memmove(c->out, c->out + n, c->out_len);
 }
 
-/* Packets up to the end of the round, or to the end of the one that is under way if answers wait. */
+/* Writes packets to the end of the round. If answers wait, writes only to the end of the packet that is under way. */
 static void packets(struct blast *b, struct client *c)
 {
 	size_t len = b->frames.len, part = c->at % len, n = c->last - c->at;

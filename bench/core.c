@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heartbeat in the core, in rounds, so that other contenders can take turns with it:
+ * Measures a heartbeat in the core, in rounds, so that other contenders can take turns with it:
  *
  *     core DEVICES HEARTBEATS [learn]
  *
- * With `learn`, the devices are in a group that learns their timeouts. Of devices in random order, each round says in
- * ns for one heartbeat:
+ * With `learn`, the devices are in a group that learns their timeouts. Each round prints these times in ns for one
+ * heartbeat of a device in random order. Names with _one: the messages come one by one. Names with _batch: a batch at a
+ * time.
  *
- *   empty_one, empty_batch: what the daemon runs, from topic and empty payload to the record; one by one, and a batch
- *   at a time.
+ *   empty_one, empty_batch: what the daemon does, from the topic and an empty payload to the record
+ *   plain_one, plain_batch: the same, with a payload that is no JSON
+ *   json_one, json_batch: the same, with a JSON object that contains the time
+ *   find_batch: only the look-up of the id, which is a part of these
+ *   eager_one, eager_batch: the eager wheel, which the lazy wheel replaces. Each heartbeat finds its record by the id
+ *   (no topic, no payload) and moves it to the slot of its new deadline. In a batch, the neighbours in the slot are
+ *   prefetched, too.
  *
- *   plain_one, plain_batch: the same, with a payload that is no JSON.
+ * And the time in ns for one device:
  *
- *   json_one, json_batch: the same, with a JSON object that tells the time.
- *
- *   find_batch: the look-up of the id alone, as a part of these; a batch at a time.
- *
- *   eager_one, eager_batch: the wheel that the lazy one replaces. Each heartbeat finds its record by its id (no topic,
- *   no payload) and links it where its new deadline is; in a batch its neighbours are prefetched, too.
- *
- * And for one device:
- *
- *   relink: what the lazy wheel puts off. Once a timeout each entry comes due, is put elsewhere because its device has
- *   beaten since, and the refresh of its keys is pulled out.
+ *   relink: the work that the lazy wheel postpones. Once in a timeout each entry is due. Because its device has sent a
+ *   heartbeat in the meantime, the entry moves to another slot, and the core returns the refresh of its keys.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +30,7 @@
 #define PLAIN "1700000000 ok"
 #define JSON  "{\"time\":1700000000}"
 
-/* The heartbeats of all devices in a round begin this long after those of the round before, and take this long. */
+/* The heartbeats of one round begin ROUND_MS after those of the round before, and are spread over BEATS_MS. */
 #define ROUND_MS 26000
 #define BEATS_MS 3000
 
@@ -59,7 +56,7 @@ static void touch(struct hw_registry *r, uint32_t i, struct hw_seen now)
 	hw_registry_base(r)[i].last_seen_ns = now.ns;
 }
 
-/* As the daemon looks a batch up: while memory is on its way for one id, the next id is prefetched. */
+/* Looks a batch of ids up as the daemon does: while the memory for one id is read, the next id is prefetched. */
 static void find_some(const struct hw_registry *r, const struct hw_id *ids, unsigned n, uint32_t *found)
 {
 	uint32_t asked[FLEET_BATCH];
@@ -127,8 +124,8 @@ static void eager_batch(struct core *c, unsigned n)
 	}
 }
 
-/* What a heartbeat costs, in ns, without writing the messages. With the eager wheel, time passes as with one
- * heartbeat per device and interval. */
+/* Returns the time of a heartbeat in ns, without the time that writing the messages takes. With the eager wheel,
+ * virtual time passes as if each device sent one heartbeat in an interval. */
 static double run(struct core *c, void (*some)(struct core *c, unsigned n), uint32_t beats, const char *payload)
 {
 	int64_t ns = 0;
@@ -146,7 +143,8 @@ static double run(struct core *c, void (*some)(struct core *c, unsigned n), uint
 	return (double)ns / beats;
 }
 
-/* All devices have sent a heartbeat since their entries were linked; then each entry comes due once. */
+/* Measures how entries move: all devices have sent a heartbeat since their entries were linked, and then each entry
+ * is due once. */
 static double relink_all(struct core *c, const uint32_t *order)
 {
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->fleet.m);
@@ -189,7 +187,7 @@ int main(int argc, char **argv)
 		fleet_make_learning(&c.fleet);
 	else
 		fleet_make(&c.fleet);
-	for (int k = 0; k < 2; k++) /* the second heartbeat of a device does not cost the same as later ones either */
+	for (int k = 0; k < 2; k++) /* a device's second heartbeat still takes another time than later ones */
 		fleet_beat_all(&c.fleet, &c.chunk, order, c.n, k * BEATS_MS);
 	fleet_pass(&c.fleet, (ROUND_MS - BEATS_MS) * HW_NS_PER_MS);
 	make_eager(&c, order);

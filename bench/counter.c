@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a monitor is measured against: a libmosquitto subscriber that does nothing but count, as its manual would have
- * it. Each connection runs mosquitto_loop_forever() in a thread of its own; with more than one the subscription is
- * shared. The counts are in a file that others may map or read: one 64-bit number per connection, each in a cache line
- * of its own with another behind it that is 1 once it is subscribed, so that asking costs the counter nothing.
+ * The yardstick for a monitor: a subscriber with libmosquitto, written as its manual says, that only counts messages.
+ * Each connection runs mosquitto_loop_forever() in a thread of its own. If there are several connections, they share
+ * the subscription. The counts are in a file that other programs may map or read, so that reading them takes no time of
+ * the counter. For each connection the file has a cache line with a 64-bit count, and a cache line with a number that
+ * is 1 when the connection is subscribed.
  *
  *     counter PORT FILTER FILE CONNECTIONS
  */

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How late a death is told: a fleet that beats steadily through a real broker, and outside observers who note when each
- * silent device is told of; beside them the same fleet as Redis keys with a time to live, refreshed at the same pace.
+ * Measures how late a death is reported. A fleet sends heartbeats at a steady rate through a real broker. Outside
+ * observers note when each silent device is reported. For comparison, the same fleet also exists as Redis keys with a
+ * time to live, which are refreshed at the same rate.
  *
- *     detect BROKER_PORT REDIS_PORT ROOT PREFIX DEVICES INTERVAL_MS TIMEOUT_MS DEAD LEAVING SECONDS [RAW_REDIS_PORT
- * ...]
+ *     detect BROKER_PORT REDIS_PORT ROOT PREFIX DEVICES INTERVAL_MS TIMEOUT_MS DEAD LEAVING SECONDS
+ *            [RAW_REDIS_PORT ...]
  *
- * Device i beats at start + place(i) * INTERVAL / DEVICES and from then on each INTERVAL, places being dealt out at
- * random. DEAD of them, at random, fall silent after their second heartbeat, so that their timeouts end over one
- * INTERVAL. Delays are counted from just before that heartbeat was written, plus TIMEOUT, on one clock, so they can
- * only be overrated; one below 0 means that somebody was called dead too early. Who was never told of counts with the
- * time until the end, so that percentiles are then lower bounds, and in NAME_missing. LEAVING others say goodbye in
- * place of their third heartbeat; theirs are counted from just before that was written, without a timeout.
+ * Device i sends a heartbeat at start + place(i) * INTERVAL / DEVICES and then each INTERVAL. Places are random. DEAD
+ * random devices fall silent after their second heartbeat, so their timeouts end within one INTERVAL. A delay is
+ * counted from just before that heartbeat was written, plus TIMEOUT, on one clock. So a measured delay is never too
+ * short, and a delay below 0 means that a device was called offline too early. A device that was never reported counts
+ * with the time until the end, so percentiles are lower bounds then. NAME_missing is the number of these devices.
+ * LEAVING other devices send a goodbye in place of their third heartbeat. Their delay is counted from just before the
+ * goodbye was written, without a timeout.
  *
  *   status   the PUBLISH, as a subscriber gets it
- *   mark     Redis' key PREFIXdisconnected:ID, seen to exist by a client that the event stream woke
+ *   mark     Redis' key PREFIXdisconnected:ID, as seen by a client that the event stream woke
  *   rawN     the `expired` notification of the N-th raw Redis
- *   goodbye, goodbye_mark   the first two of those who left
+ *   goodbye, goodbye_mark   the first two for the devices that left
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -37,7 +39,7 @@
 #define SLICE_NS  NS_PER_MS
 #define CONNS     16
 #define RAW_MAX   4
-#define LAST      1 /* the round after which the dead are silent; those who leave say so in the next */
+#define LAST      1 /* the dead are silent after this round; those that leave send their goodbye in the next one */
 #define HOST      "127.0.0.1"
 
 enum fate { BEATS, DIES, LEAVES };
@@ -48,7 +50,7 @@ struct sight {
 	uint64_t wrong; /* devices that beat all the time */
 };
 
-/* Each written by one thread alone, and read when that has ended. */
+/* Each member is written by one thread only, and is read when that thread has ended. */
 struct bench {
 	int port, redis_port;
 	const char *root, *prefix;
@@ -109,10 +111,10 @@ static int64_t last_round(const struct bench *b, uint32_t device)
 	return b->fate[device] == BEATS ? INT64_MAX : b->fate[device] == DIES ? LAST : LAST + 1;
 }
 
-/* Sends one heartbeat; the end of a slice: `device` is the number of devices. */
+/* Sends one heartbeat. `device` equal to the number of devices: a slice of time has ended. */
 typedef void (*beat_fn)(void *arg, uint32_t device, int64_t round);
 
-/* Until the end: sends what is due, in each slice. Returns the greatest delay that there was. */
+/* Sends in each slice of time what is due, until the end. Returns the greatest delay that occurred. */
 static int64_t keep_pace(const struct bench *b, beat_fn beat, void *arg)
 {
 	int64_t sent = 0, woken = b->start_ns, behind = 0;
@@ -243,7 +245,8 @@ static const char *field(const redisReply *fields, const char *name)
 	die("an entry without a field");
 }
 
-/* The entries of an answer to XREAD; queries the mark of each device that they report offline. Keeps the last id. */
+/* Reads the entries in an answer to XREAD. For each device that an entry reports offline, queries its key. Stores
+ * the last id. */
 static void read_entries(struct bench *b, redisContext *c, const redisReply *entries, char last[64])
 {
 	uint32_t *devices = zeroed(entries->elements, sizeof(*devices));
@@ -267,7 +270,7 @@ static void read_entries(struct bench *b, redisContext *c, const redisReply *ent
 	free(devices);
 }
 
-/* From the second round on: in the first one each device comes online. */
+/* Begins with the second round, because each device comes online in the first round. */
 static void *watch_marks(void *arg)
 {
 	struct bench *b = arg;

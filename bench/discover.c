@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl discover without a broker: how fast it takes messages, how long the finding takes, and how much memory
- * both need. Five conventions at once, each with a fifth of the topics.
+ * Measures heartwheelctl discover without a broker: how fast it takes messages, how long the search for groups takes,
+ * and how much memory both need. There are five conventions, each with a fifth of the topics.
  *
  *     discover [TOPICS [ROUNDS]]     50,000 topics, 60 messages on each
  */

@@ -26,7 +26,7 @@ static void drain(struct fleet *f, unsigned budget)
 		take(f, &out);
 }
 
-/* Returns the barriers that were sent; false: there were none. */
+/* Lets the barriers that the monitor has sent return. Returns false if there were none. */
 static bool answer(struct fleet *f)
 {
 	bool any = f->n_barriers > 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fleet of devices in the core, driven as the daemon drives it: messages in batches, what follows from them
- * pulled out after each, barriers that come back at once. Time is virtual and passes only when it is told to.
+ * A fleet of devices in the core. The core is driven as the daemon drives it: with batches of messages. After each
+ * batch its outputs are drained, and barriers return at once. Time is virtual, and passes only when the caller says so.
  *
- * Ids are 14 bytes, on the topics of the configuration that is shipped.
+ * Ids have 14 bytes. The topics are those of the configuration that heartwheel ships.
  */
 #ifndef HEARTWHEEL_BENCH_FLEET_H
 #define HEARTWHEEL_BENCH_FLEET_H
@@ -23,7 +23,7 @@ struct fleet {
 	unsigned n_barriers;
 };
 
-/* Room for messages as the ring hands them over: topic behind topic. */
+/* Room for messages in the form in which the ring returns them: one topic after the other. */
 #define FLEET_CHUNK 1024
 struct fleet_chunk {
 	struct hw_message messages[FLEET_CHUNK];
@@ -31,7 +31,7 @@ struct fleet_chunk {
 	char topics[FLEET_CHUNK][48];
 };
 
-/* A monitor that sees, without any device. Ends the program if there is no memory. */
+/* Creates a monitor that sees, without devices. Ends the program if there is no memory. */
 void fleet_make(struct fleet *f);
 /* The same, in a group that learns its timeouts. */
 void fleet_make_learning(struct fleet *f);
@@ -50,11 +50,11 @@ void fleet_beat(struct fleet *f, struct fleet_chunk *c, unsigned n, unsigned bat
 /* Drains the core's outputs that follow from an input of the caller's own. */
 void fleet_drain(struct fleet *f);
 
-/* Each device of order[0 .. n) sends one heartbeat, spread over `over_ms` of virtual time; all that becomes due
- * meanwhile is drained. */
+/* Each device of order[0 .. n) sends one heartbeat, spread over `over_ms` of virtual time; all outputs that become
+ * due meanwhile are drained. */
 void fleet_beat_all(struct fleet *f, struct fleet_chunk *c, const uint32_t *order, uint32_t n, int64_t over_ms);
 
-/* Virtual time passes; all that becomes due is drained. Returns the time that this took, in ns. */
+/* Lets virtual time pass, and drains all outputs that become due. Returns the real time that this took, in ns. */
 int64_t fleet_pass(struct fleet *f, int64_t ns);
 
 #endif

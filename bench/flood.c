@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Publishes heartbeats of many devices to a broker as fast as one subscriber takes them, and no faster: a closed loop.
+ * Publishes heartbeats of many devices to a broker, exactly as fast as one subscriber takes them: a closed loop.
  *
- * A broker drops QoS 0 silently when a subscriber is slow, so that an open flood measures the dropping. Here at most
- * WINDOW messages are under way. How far the subscriber is, is asked of the kernel (sock_diag: bytes received by its
- * socket, less those that wait in there), which needs no help from it: a packet is as long for it as it was for us. So
- * all subscribers are measured alike, and none is burdened with answering.
+ * If a subscriber is slow, a broker drops messages with QoS 0 without a notice. So an open flood would measure how many
+ * messages are dropped. Here at most WINDOW messages are under way. The kernel knows how far the subscriber has read
+ * (sock_diag: the bytes that its socket received, less those that still wait there). A packet has the same length for
+ * the subscriber as for this program. So all subscribers are measured in the same way, and none has to answer.
  *
  *     flood PORT CONNECTIONS DEVICES SECONDS WINDOW PAYLOAD [each] SUBSCRIBER_PORT...
  *
- * The subscriber's ports are its ends of its connections to the broker, which share the messages; or, `each`, of
- * several subscribers, of whom each gets all of them: then the slowest counts. SECONDS 0: every device once, in order.
- * Prints `sent N`, `seconds S` (from the first write until the last message was read) and `unread N` (0, or lost).
+ * SUBSCRIBER_PORT: the ports at the subscriber's end of its connections to the broker. The connections share the
+ * messages. With `each`, they are those of several subscribers, each of which gets all messages; then the slowest one
+ * counts. SECONDS 0: every device once, in order. Prints `sent N`, `seconds S` (from the first write until the last
+ * message was read) and `unread N` (greater than 0: messages were lost).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,7 +35,7 @@
 
 #define CONNECTIONS_MAX 64
 #define PORTS_MAX       16
-#define BURST           256 /* messages that are written before the subscriber is looked at again */
+#define BURST           256 /* how many messages are written before the subscriber's progress is read again */
 #define PATIENCE_S      2   /* without progress of the subscriber */
 #define TCP_NODELAY     1
 
@@ -66,7 +67,8 @@ static void die(const char *what)
 
 /* --- how far the subscriber is */
 
-/* What one socket has read: bytes that the kernel received, less those that still wait in the socket. */
+/* Returns how many bytes one socket has read: those that the kernel received, less those that still wait in the
+ * socket. */
 static uint64_t read_by(const struct nlmsghdr *h)
 {
 	const struct inet_diag_msg *d = (const struct inet_diag_msg *)NLMSG_DATA(h);
@@ -112,7 +114,8 @@ static uint64_t ask(const struct flood *f, uint16_t port)
 	return read_by(&answer.h);
 }
 
-/* Bytes that all subscribers have read, or the slowest one if each gets every message. */
+/* Returns how many bytes all subscribers together have read. If each gets every message, returns the bytes of the
+ * slowest one. */
 static uint64_t read_so_far(const struct flood *f)
 {
 	uint64_t sum = 0, least = UINT64_MAX;
@@ -124,8 +127,8 @@ static uint64_t read_so_far(const struct flood *f)
 	return f->each ? least : sum;
 }
 
-/* Messages under way. What the subscriber reads besides (answers, barriers) is little, and cannot make the number
- * negative. */
+/* Returns the number of messages under way. The subscriber also reads answers and barriers, but these are so few
+ * bytes that the number is never negative. */
 static uint64_t under_way(const struct flood *f)
 {
 	uint64_t read = read_so_far(f) / f->frames.len;
@@ -149,7 +152,7 @@ static int connected(uint16_t port, unsigned number)
 {
 	struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	/* MQTT 5, clean start, no keepalive, no properties, a client id of seven bytes */
+	/* CONNECT: MQTT 5, clean start, no keepalive, no properties, a client id of seven bytes */
 	unsigned char hello[32] = {0x10, 20, 0, 4, 'M', 'Q', 'T', 'T', 5, 2, 0, 0, 0, 0, 7}, answer[256];
 	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	snprintf((char *)hello + 15, 8, "flood%02u", number % 100);
@@ -195,7 +198,7 @@ static void publish(struct flood *f, double seconds)
 	}
 }
 
-/* The time when the last message was read; ends the wait if none arrives any more. */
+/* Returns the time at which the last message was read. Stops waiting when no more messages arrive. */
 static double wait_for_the_last(const struct flood *f)
 {
 	uint64_t before = UINT64_MAX, n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See frames.h. Behind the length of a packet are at most FRAME_MAX bytes: it takes one byte, or two.
+ * See frames.h. The length field of a packet takes one or two bytes, because at most FRAME_MAX bytes follow it.
  */
 #include "frames.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heartbeats of many devices as MQTT 5 PUBLISH packets of QoS 0, encoded once and all of the same length, so that a
- * load generator has nothing to do but to write them.
+ * Heartbeats of many devices as MQTT 5 PUBLISH packets of QoS 0. They are encoded once and all have the same length, so
+ * a load generator only has to write them.
  */
 #ifndef HW_BENCH_FRAMES_H
 #define HW_BENCH_FRAMES_H
@@ -13,7 +13,8 @@ struct frames {
 	size_t n, len;
 };
 
-/* Topics nodes/sensor-0000000/heartbeat and so on, in this order. Returns 0 or -ENOMEM. The caller frees `all`. */
+/* Encodes heartbeats with the topics nodes/sensor-0000000/heartbeat and so on, in this order. Returns 0 or -ENOMEM.
+ * The caller frees `all`. */
 int frames_make(struct frames *f, size_t n, const char *payload);
 /* Shuffles the frames into a random order, which is always the same: devices do not send heartbeats in the order in
  * which they were first heard. */

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a device costs in the core, in memory and in time:
+ * Measures the memory and the time that a device takes in the core:
  *
  *     growth DEVICES HEARTBEATS [more]
  *
- *   memory     bytes of resident memory a device: registry and wheel as the daemon has them, ids of 14 bytes
- * and with `more` also, in bytes:
- *   reported   of a device that reports battery, rssi, ip, version and uptime
- *   keyed      of a device that is known by a key as well
- * and, unless HEARTBEATS is 0, in ns:
- *   heartbeat  of one device of a batch, in random order, from its topic on
- *   relink     its entry comes due, but it has beaten since: put elsewhere, once a timeout; its refresh is pulled out
- *   expiry     its entry comes due, its barriers come back, and its transition to offline is pulled out
+ * Prints in bytes of resident memory for a device:
+ *
+ *   memory     registry and wheel as the daemon has them, with ids of 14 bytes
+ *
+ * With `more` also in bytes:
+ *
+ *   reported   for a device that reports battery, rssi, ip, version and uptime
+ *   keyed      for a device that is also known by a key
+ *
+ * And, unless HEARTBEATS is 0, in ns:
+ *
+ *   heartbeat  one device of a batch, in random order, from its topic on
+ *   relink     an entry is due, but its device has sent a heartbeat: the entry moves, as it does once in a timeout, and
+ *              the core returns the refresh
+ *   expiry     an entry is due, the barriers return, and the core returns the transition to offline
  */
 #include <stdlib.h>
 
@@ -37,8 +44,8 @@ static double beat(struct fleet *f, struct fleet_chunk *c, uint32_t n, uint32_t 
 	return (double)ns / (double)((beats + FLEET_CHUNK - 1) / FLEET_CHUNK * FLEET_CHUNK);
 }
 
-/* Each device has sent a first heartbeat and, beginning `PAUSE_MS` later, a second one within an interval: then all
- * fall silent. */
+/* Each device sends a first heartbeat and, from PAUSE_MS later on, a second one within an interval. Then all fall
+ * silent. */
 static void fall_silent(struct fleet *f, uint32_t n)
 {
 	uint64_t relinks = hw_monitor_stats(f->m)->relinks;
@@ -84,7 +91,7 @@ static double keyed(const uint32_t *order, uint32_t n, struct fleet_chunk *c)
 	return (double)(bench_rss() - before) / n;
 }
 
-/* Memory that is freed before would be used again without being counted. */
+/* Memory that was freed before would be used again and not counted, so nothing is freed before this. */
 static void tell_more(uint32_t n, struct fleet_chunk *c)
 {
 	uint32_t *order = bench_order(n, 0);
@@ -111,7 +118,7 @@ int main(int argc, char **argv)
 		order = bench_order(n, 1);
 		fleet_pass(&f, PAUSE_MS * HW_NS_PER_MS);
 		fleet_beat_all(&f, &chunk, order, n,
-		               0); /* the second heartbeat is not like those that follow, either */
+		               0); /* a device's second heartbeat still takes another time than later ones */
 		bench_say("heartbeat", beat(&f, &chunk, n, beats));
 		fleet_beat_all(&f, &chunk, order, n, FLEET_INTERVAL_MS);
 		fall_silent(&f, n);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of incidents in virtual time:
+ * Measures the engine of incidents in virtual time:
  *
  *     incidents gateways N CHILDREN    each gateway fails once, with its children, in any order of deadlines
  *     incidents flapping N HOURS       each device has a transition each 30 s
  *     incidents mass N                 all devices of a group go offline, and return
  *
- * Prints what the receiver was sent, the CPU time for an entry with its changes, and memory.
+ * Prints what the receiver was sent, the CPU time for an entry with its changes, and the memory.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For callgrind, which counts the instructions of one function at a time:
+ * A program for callgrind, which counts the instructions of one function at a time:
  *
  *     instructions DEVICES HEARTBEATS
  *
- * count_heartbeats(): HEARTBEATS of known devices in random order, from topic and empty payload. count_reports(): the
- * same from a JSON object with seven members, all of which mean something. count_expiries(): each of DEVICES, silent
- * since, from its entry coming due to its transition being pulled out. Key and order are fixed, and time is virtual:
- * the counts are the same each time.
+ * count_heartbeats(): HEARTBEATS of known devices in random order, from the topic and an empty payload.
+ * count_reports(): the same with a JSON object of seven members, all of which have a meaning. count_expiries(): each of
+ * DEVICES has fallen silent since; from the time at which its entry is due until the core returns the transition. Key
+ * and order are fixed and time is virtual, so the counts are the same in each run.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@
 	"4.1\","                                                                                                       \
 	"\"uptime\":86400}"
 
-/* Called from elsewhere, for all that the compiler knows: a name that callgrind finds. */
+/* Not static, so that the compiler keeps these functions under their names, and callgrind finds them. */
 void count_heartbeats(struct fleet *f, struct fleet_chunk *c);
 void count_reports(struct fleet *f, struct fleet_chunk *c);
 void count_expiries(struct fleet *f);
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 	uint32_t n = (uint32_t)bench_number(argc, argv, 1), beats = (uint32_t)bench_number(argc, argv, 2);
 	uint32_t *order = bench_order(n, 0);
 	fleet_make(&f);
-	for (int k = 0; k < 2; k++) /* the second heartbeat of a device is not like those that follow, either */
+	for (int k = 0; k < 2; k++) /* a device's second heartbeat still takes another time than later ones */
 		fleet_beat_all(&f, &chunk, order, n, 0);
 	beat_some(&f, count_heartbeats, n, beats, "");
 	beat_some(&f, fleet_beat_chunk, n, beats, REPORT); /* the first of a device makes room for what it reports */

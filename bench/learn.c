@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The estimator of timeouts (src/core/learn.h), to be compared with others on the same traces. It reads lines
+ * Runs the estimator of timeouts (src/core/learn.h), to compare it with other estimators on the same traces. It reads
+ * lines
  *
  *     device MISTAKES_PER_DAY MIN_MS MAX_MS          a new device; the device before is forgotten
  *     gap MS OFFLINE                                 a gap; OFFLINE is 1 if the device was called offline in it
@@ -9,7 +10,7 @@
  *
  *     learn speed [DEVICES]
  *
- * prints the time of a gap in ns instead: of one device in the cache, and of DEVICES (1,000,000) in random order.
+ * prints the time for a gap in ns instead: for one device in the cache, and for DEVICES (1,000,000) in random order.
  */
 #include <inttypes.h>
 #include <stdio.h>

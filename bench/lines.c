@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The machine's limit for a heartbeat of a random device: nothing but the cache lines that the registry touches, as far
- * apart, in the same batches, asked for ahead in the same way. In rounds, as the other contenders:
+ * Measures the machine's limit for a heartbeat of a random device: it only touches the cache lines that the registry
+ * touches, equally far apart, in the same batches, and prefetched in the same way. It runs in rounds, like the other
+ * contenders:
  *
  *     lines DEVICES HEARTBEATS
  *
- * Each round says in ns for one heartbeat:
+ * Each round prints in ns for one heartbeat:
  *
- *   three: a slot of the index (8 bytes of a table at most 3/4 full), the record that it names (64 bytes, written), and
- *   what that points to (16 bytes, as far from it as an id that is kept elsewhere)
- *   two: slot and record, which has the id in it
- *   one: the record alone
+ *   three: a slot of the index (8 bytes of a table that is at most 3/4 full), the record that the slot refers to (64
+ *   bytes, written), and the text to which the record points (16 bytes, as far away as an id outside of its record)
+ *   two: the slot, and a record that contains the id
+ *   one: only the record
  *
- * No topic is read, nothing hashed, compared or counted: whoever looks a device up in this way takes at least that
- * long.
+ * No topic is read, and nothing is hashed, compared or counted. So no look-up of this kind can be faster.
  */
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ struct lines {
 	volatile uint32_t seen; /* so that every read is one */
 };
 
-/* A batch: pass by pass, so that each finds near what the one before has asked for. */
+/* Touches a batch in several passes, so that each pass finds in the cache what the pass before has prefetched. */
 typedef uint32_t touch(struct lines *l, const uint32_t *at, unsigned n);
 
 static uint32_t touch_one(struct lines *l, const uint32_t *at, unsigned n)
@@ -89,7 +89,7 @@ static uint32_t touch_three(struct lines *l, const uint32_t *at, unsigned n)
 	return seen;
 }
 
-/* What a heartbeat costs, in ns. `most`: places are below it. */
+/* Returns the time of a heartbeat in ns. `most`: all places are less than this. */
 static double run(struct lines *l, touch *all, uint32_t most, uint32_t *order, uint32_t beats)
 {
 	static uint64_t state = 1;
@@ -101,7 +101,8 @@ static double run(struct lines *l, touch *all, uint32_t most, uint32_t *order, u
 	return (double)(bench_ns() - began) / beats;
 }
 
-/* Which slot names which record is as random as a hash makes it; ids were stored in another order than records. */
+/* The slots refer to records in an order that is as random as a hash makes it. Ids were stored in another order than
+ * records. */
 static void make(struct lines *l)
 {
 	uint64_t state = 1;

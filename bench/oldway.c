@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheme that the wheel replaces, as fast as it goes: every heartbeat is
+ * The scheme that the wheel replaces, in its fastest form. For every heartbeat it sends
  *
  *     SETEX device:connected:ID TIMEOUT ID
  *     DEL device:disconnected:ID
  *
- * and a subscriber of __keyevent@0__:expired marks a device whose key has ended with SET device:disconnected:ID.
+ * and a subscriber of __keyevent@0__:expired sends SET device:disconnected:ID for each device whose key has expired.
  *
  *     oldway BROKER_PORT REDIS_PORT ROOT TIMEOUT_S GATHER_MS BATCH
  *
- * One thread takes heartbeats (ROOT/ID/heartbeat) from libmosquitto and writes their commands into one buffer, which
- * goes out as one pipeline once it holds BATCH heartbeats or its oldest is BATCH_MS old; the answers are read when the
- * next one goes out, by when they are there, so that nobody ever waits for Redis. Commands are put together by hand:
- * hiredis' formatting costs more than all the rest of it. GATHER_MS is how long it waits before it reads, once there
- * is something: 0 is libmosquitto's own way. A BATCH of 1 is how the scheme is commonly written: nothing is held back.
- * Ends on SIGTERM.
+ * One thread takes heartbeats (ROOT/ID/heartbeat) from libmosquitto and writes their commands into one buffer. The
+ * buffer is sent as one pipeline when it contains BATCH heartbeats, or when its oldest one is BATCH_MS old. The answers
+ * are read when the next pipeline is sent. They have arrived by then, so the thread never waits for Redis. The program
+ * writes the commands itself, because hiredis' formatting would take more time than everything else. GATHER_MS: how
+ * long the program waits before it reads when there is something to read; 0 is libmosquitto's own way. BATCH 1 is how
+ * the scheme is usually written: each command is sent at once. The program ends on SIGTERM.
  */
 #include <errno.h>
 #include <hiredis/hiredis.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fleet that costs next to nothing: heartbeats at a steady pace, as QoS 0 PUBLISH packets that were encoded before.
+ * A fleet that takes almost no processor time: heartbeats at a steady rate, as QoS 0 PUBLISH packets that were encoded
+ * before.
  *
  *     pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS [ROUNDS [PAYLOAD]]
  *
- * Device i (of topic ROOT/dI/heartbeat) beats at start + i * INTERVAL / DEVICES, and from then on each INTERVAL, until
- * SIGTERM, or until each has beaten ROUNDS times (0: no bound), however long the broker takes; then it prints how many
- * heartbeats it sent and how far it ever was behind. Device i speaks on connection i % CONNECTIONS, so that neighbours
- * in time do not share a packet. What is due is looked at each millisecond.
+ * Device i (topic ROOT/dI/heartbeat) sends a heartbeat at start + i * INTERVAL / DEVICES, and then each INTERVAL. The
+ * program ends on SIGTERM, or when each device has sent ROUNDS heartbeats (0: no limit), however long the broker takes.
+ * It then prints how many heartbeats it has sent, and the longest delay of one. Device i uses connection i %
+ * CONNECTIONS, so that devices that send at nearly the same time do not share a packet. The program checks each
+ * millisecond which heartbeats are due.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,7 +32,7 @@
 #define CONNS_MAX 256
 #define FRAME_MAX 16383 /* behind its head: two bytes say it */
 
-/* One connection's devices: its frames, one behind the other, and which is next. */
+/* The devices of one connection: their frames, one after the other, and which one is next. */
 struct conn {
 	int fd;
 	char *frames;
@@ -123,7 +125,7 @@ static void make(struct conn *c, uint16_t port, const char *root, unsigned devic
 		c->at[k + 1] = c->at[k] + frame(c->frames + c->at[k], root, number + k * conns, payload);
 }
 
-/* The next `n` heartbeats of a connection, in as few writes as its round allows. */
+/* Sends the next `n` heartbeats of a connection. If the round of devices ends in between, this takes two writes. */
 static void send_next(struct conn *c, unsigned n)
 {
 	while (n > 0) {
@@ -134,7 +136,8 @@ static void send_next(struct conn *c, unsigned n)
 	}
 }
 
-/* How many of the first `total` heartbeats of all are connection `number`'s: rounds of `devices`, each dealt out. */
+/* Returns how many of the first `total` heartbeats of all devices belong to connection `number`. Each round of
+ * `devices` heartbeats is dealt out to the connections in turn. */
 static int64_t share(int64_t total, unsigned devices, unsigned number, unsigned conns)
 {
 	int64_t rest = total % devices, dealt = rest > number ? (rest - number + conns - 1) / conns : 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices behind gateways, in the core:
+ * Measures devices behind gateways, in the core:
  *
  *     parents DEVICES CHILDREN_A_PARENT
  *
- * Prints, with a comparison of the same topics without `parent`:
+ * Prints, with the same topics without `parent` for comparison:
  *
  *   beat_without, beat_with: a heartbeat of a random device, in batches, in ns
- *   bytes: of the index of parents, for each child
- *   take_s, turn_ms: all parents say goodbye at once, with parent_death = take: how long until all children are
- * offline, and the longest turn of 2,048 units, with its outputs scan_ms: the longest turn in which a parent with all
- * devices as children is found silent (child_proves)
+ *   bytes: the memory of the index of parents, for each child
+ *   take_s, turn_ms: all parents send a goodbye at once, with parent_death = take: how long it takes until all children
+ *   are offline, and the longest turn of 2,048 units, with its outputs
+ *   scan_ms: the longest turn in which a parent of all devices is found silent (child_proves)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static struct hw_monitor *make(struct hw_now now, bool parents, bool take)
 	return m;
 }
 
-/* Of this thread alone, so that a busy machine makes no turn longer. */
+/* Returns the CPU time of this thread only, so that a busy machine does not make a turn longer. */
 static int64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -74,7 +74,7 @@ static int64_t cpu_ns(void)
 	return t.tv_sec * HW_NS_PER_S + t.tv_nsec;
 }
 
-/* A turn of the loop; returns whether there may be more to do. */
+/* Runs a turn of the loop. Returns whether there may be more to do. */
 static bool turn(struct rig *r)
 {
 	struct hw_out out;
@@ -114,7 +114,7 @@ static size_t write_topic(const struct rig *r, char text[64], uint32_t device)
 	return (size_t)snprintf(text, 64, "plant/%06u/v%09u/up", device / r->per_parent, device);
 }
 
-/* A heartbeat of each device of order[0 .. n), in ns for each; writing the topics is not counted. */
+/* Returns the time in ns for a heartbeat of each device of order[0 .. n). Writing the topics is not counted. */
 static double beat(struct rig *r, const uint32_t *order, uint32_t n)
 {
 	static char topics[FLEET_BATCH][64];
@@ -194,7 +194,8 @@ int main(int argc, char **argv)
 	struct rig scan = start(devices, devices, true, true);
 	gateways(&scan, "");
 	beat(&scan, order, devices);
-	pass(&scan, 50 * HW_NS_PER_S); /* the children prove nothing: they are older than the parent's timeout */
+	pass(&scan, 50 * HW_NS_PER_S); /* After this time the children prove nothing, because their last heartbeats
+	                                * are older than the parent's timeout. */
 	gateways(&scan, "");
 	pass(&scan, 30 * HW_NS_PER_S);
 	scan.longest_ns = 0;

@@ -132,8 +132,8 @@ static void write_all(int fd, const char *from, size_t len)
 	}
 }
 
-/* The length of the packet that begins there, and where behind its first byte its body does; 0: not all of it is here.
- */
+/* Returns the length of the packet that begins at `at`, and sets *head to where its body begins. 0: the packet is
+ * not complete. */
 static size_t packet_len(const char *at, size_t len, size_t *head)
 {
 	size_t rest = 0, shift = 0;
@@ -147,7 +147,7 @@ static size_t packet_len(const char *at, size_t len, size_t *head)
 
 typedef void on_packet(void *arg, unsigned char type, const char *body, size_t len);
 
-/* Reads what is there, and hands on the packets that are whole. */
+/* Reads what has arrived, and passes complete packets to `handle`. */
 static void receive(struct conn *c, on_packet *handle, void *arg)
 {
 	size_t done = 0, head, len;
@@ -161,7 +161,7 @@ static void receive(struct conn *c, on_packet *handle, void *arg)
 	memmove(c->in, c->in + done, c->have);
 }
 
-/* The Receive Maximum of a CONNACK of MQTT 5; the properties that stand before it have values of one, two or four
+/* Returns the Receive Maximum in a CONNACK of MQTT 5. The properties before it have values of one, two or four
  * bytes. */
 static unsigned receive_max(const char *body, size_t len)
 {
@@ -217,7 +217,7 @@ static unsigned connect_to(struct conn *c, int port, int protocol, const char *i
 	return g.window;
 }
 
-/* A packet of a type with an id, into `to`; `rest`: what stands behind the head, which is at most 16383. */
+/* Writes the head of a packet that has an id to `to`. `rest`: the number of bytes after the head, at most 16383. */
 static char *put_head(char *to, unsigned char type, size_t rest)
 {
 	*to++ = (char)type;
@@ -293,8 +293,8 @@ static char *put_status(char *to, const struct sender *s, int protocol)
 }
 
 /*
- * The kernel wakes this when `wait` acknowledgements are there. Each acknowledges by TCP at once: a broker that has not
- * set TCP_NODELAY keeps its second one back until then.
+ * The kernel wakes this thread when `wait` acknowledgements have arrived. This thread acknowledges at once by TCP: a
+ * broker that has not set TCP_NODELAY delays its second acknowledgement until then.
  */
 static void send_and_receive(struct conn *c, struct sender *s, int protocol, unsigned wait)
 {
@@ -390,7 +390,8 @@ static bool read_some(struct conn *c, on_packet *handle, void *arg, int within_m
 	struct pollfd p = {c->fd, POLLIN, 0};
 	if (poll(&p, 1, within_ms) <= 0)
 		return false;
-	poll(NULL, 0, 2); /* more comes: a wake-up for each would take the broker's time */
+	poll(NULL, 0, 2); /* More statuses follow. A wake-up for each of them would take processor time from the
+	                   * broker. */
 	receive(c, handle, arg);
 	return true;
 }
@@ -475,7 +476,8 @@ static void on_retained(void *arg, unsigned char type, const char *body, size_t 
 	}
 }
 
-/* SUBSCRIBE, or UNSUBSCRIBE: a broker that goes through all that a client has would take ever longer. */
+/* Writes SUBSCRIBE or UNSUBSCRIBE for `n` devices. Without UNSUBSCRIBE, a broker that scans all subscriptions of a
+ * client would become slower and slower. */
 static size_t ask(char *packet, const char *root, unsigned first, unsigned n, bool subscribes)
 {
 	static char body[ASK * 110];
@@ -490,7 +492,8 @@ static size_t ask(char *packet, const char *root, unsigned first, unsigned n, bo
 	return (size_t)((char *)memcpy(put_head(packet, subscribes ? 0x82 : 0xa2, len), body, len) + len - packet);
 }
 
-/* Each device's topic is subscribed to by itself: of what one filter matches, a broker drops what finds no room. */
+/* Subscribes to each device's topic separately. With one filter for all, a broker would drop the statuses for which
+ * its queue has no room. */
 static int ask_retained(int port, const char *root, unsigned devices)
 {
 	static struct conn c;

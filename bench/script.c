@@ -27,12 +27,12 @@
 
 #define NODE       "bench"
 #define TTL_MS     "1800000"
-#define SHARED     6 /* arguments of the command and keys before those of the devices */
+#define SHARED     6 /* number of arguments before those of the devices: the command and the shared keys */
 #define KEYS_EACH  3
 #define ARGS_EACH  17 /* without a status; the last four are timeout and source */
 #define PER_CALL   1024
 #define FILL_DEPTH 256
-#define ANY        UINT_MAX /* devices that redis-benchmark draws, each time that it meets that word */
+#define ANY        UINT_MAX /* stands for devices that redis-benchmark draws, again each time that the word occurs */
 #define PAGE       10000
 
 struct call {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A disk that stalls, for a program that this is preloaded into: of its calls of fsync() and fdatasync() one takes
- * HW_STALL_MS longer, as soon as HW_STALL_EVERY_MS have passed since the last such one.
+ * Slows the disk of a program into which this library is preloaded. When HW_STALL_EVERY_MS have passed since the last
+ * slow call, the next call of fsync() or fdatasync() takes HW_STALL_MS longer.
  */
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer of libev a device, armed again by each heartbeat: ev_timer_again() on its 4-ary heap.
+ * One timer of libev for each device, which each heartbeat arms again: ev_timer_again() on its 4-ary heap.
  *
  *     timers_libev DEVICES HEARTBEATS
  *
- * As fast as it gets: the heartbeat names the watcher itself, so that nothing is looked up; the loop's time is renewed
- * once in 32 heartbeats; the watchers lie in one array, in huge pages.
+ * The program is as fast as possible: the heartbeat refers to the watcher itself, so there is no look-up; the loop's
+ * time is updated once in 32 heartbeats; the watchers are in one array, in huge pages.
  */
 #include <ev.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static double run(struct race *r, const uint32_t *order, uint32_t beats)
 	return (double)(bench_ns() - began) / beats;
 }
 
-/* All timers are armed, and armed again, in random orders. */
+/* Arms all timers, and arms them again, in random orders. */
 static void make(struct race *r)
 {
 	r->timers = bench_memory(r->n * sizeof(*r->timers));

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer of libevent a device, armed again by each heartbeat: event_add().
+ * One timer of libevent for each device, which each heartbeat arms again: event_add().
  *
  *     timers_libevent DEVICES HEARTBEATS
  *
- * On libevent's min-heap (`heap`), and with one common timeout (`common`, event_base_init_common_timeout()), which is a
- * list instead of the heap, and which a fleet may use whose devices all share a few timeouts. Each in three ways:
+ * The timers are in libevent's min-heap (`heap`), or have one common timeout (`common`,
+ * event_base_init_common_timeout()). A common timeout is a list in place of the heap, for a fleet whose devices have
+ * only a few different timeouts. Each is measured in three ways:
  *
- *   heap: the heartbeat names the event itself, and nothing is looked up. In batches of 32: one look at the clock, and
- *   the events are on their way from memory before the first is armed.
+ *   heap: the heartbeat refers to the event itself, so there is no look-up. In batches of 32: the clock is read once
+ *   for a batch, and all its events are prefetched before the first one is armed.
  *
- *   heap_one: the event is found by the device's id; one by one, each with a look at the clock.
+ *   heap_one: the event is found by the device's id, one by one; the clock is read each time.
  *
- *   heap_batch: the same in batches of 32, for which also all ids are hashed, and their buckets and then the first
- *   entries there are on their way from memory before the first is compared.
+ *   heap_batch: the same in batches of 32. All ids are hashed first. Their buckets, and then the first entries in
+ *   these, are prefetched before the first id is compared.
  *
- * As fast as it gets: the id is given, no topic is matched and no payload looked at; there are no locks; events and
- * their entries in the table lie in one array, in huge pages, in records of three cache lines.
+ * The program is as fast as possible: the id is given, so no topic is matched and no payload is read; there are no
+ * locks; events and their entries in the table are in one array, in huge pages, in records of three cache lines.
  *
- * The table is uthash: well kept, and in many programs. Its entry lies beside the event, so that a found id has its
- * event's memory there already, where GLib's GHashTable goes through arrays of hashes, keys and values of its own; and
- * being macros it can be prefetched like ours. (It has no secret key: who chooses ids can make them collide. Ours has,
- * and pays for it.)
+ * The table is uthash, which many programs use. Its entry is next to the event, so when an id is found, its event is
+ * already in the cache. GLib's GHashTable would read separate arrays of hashes, keys and values. uthash consists of
+ * macros, so it can be prefetched like our table. (uthash has no secret key, so a client that chooses ids can make them
+ * collide. Our table has a key, which takes time.)
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -132,7 +133,7 @@ static void found_batch(struct race *r, unsigned n)
 	}
 }
 
-/* Within the loop, where the time is cached. Writing the ids is not counted. */
+/* Called within the loop, where the time is cached. Writing the ids is not counted. */
 static void on_start(evutil_socket_t fd, short what, void *arg)
 {
 	struct race *r = arg;
@@ -172,7 +173,7 @@ static void enter(struct race *r, struct device *d)
 	HASH_ADD(hh, r->table, id, BENCH_ID_LEN, d);
 }
 
-/* All timers are armed, and armed again, in random orders. */
+/* Arms all timers, and arms them again, in random orders. */
 static void make(struct race *r, bool common)
 {
 	static const struct timeval timeout = {3600, 0};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer of libuv a device, armed again by each heartbeat: uv_timer_again(), which takes it out of a heap of pointers
- * and puts it in again.
+ * One timer of libuv for each device, which each heartbeat arms again: uv_timer_again() removes it from a heap of
+ * pointers and inserts it again.
  *
  *     timers_libuv DEVICES HEARTBEATS
  *
- * As fast as it gets: the heartbeat names the handle itself, so that nothing is looked up; the loop's time is renewed
- * once in 32 heartbeats; the handles lie in one array, in huge pages.
+ * The program is as fast as possible: the heartbeat refers to the handle itself, so there is no look-up; the loop's
+ * time is updated once in 32 heartbeats; the handles are in one array, in huge pages.
  */
 #include <stdlib.h>
 #include <uv.h>
@@ -40,7 +40,7 @@ static double run(struct race *r, const uint32_t *order, uint32_t beats)
 	return (double)(bench_ns() - began) / beats;
 }
 
-/* All timers are armed, and armed again, in random orders. */
+/* Arms all timers, and arms them again, in random orders. */
 static void make(struct race *r)
 {
 	r->timers = bench_memory(r->n * sizeof(*r->timers));

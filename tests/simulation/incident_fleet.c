@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a seed plans; the devices, the faults, and what heartwheeld writes about them. */
+/* Draws the plan of a seed. Models the devices, their faults, and what heartwheeld writes about them. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheel-alert around the engine; its data in Redis; the receivers' servers. */
+/* Models heartwheel-alert around the engine, its data in Redis, and the servers of the receivers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -396,7 +396,7 @@ static void keep_message(struct iw_world *w, const struct hw_incident_message *m
 	w->count.messages++;
 }
 
-/* Ended messages are removed to make room; that is part of the commit that follows. */
+/* Removes ended messages, to make room. The commit that follows contains this. */
 static void forget_finished(struct iw_world *w)
 {
 	for (unsigned r = 0; r < w->n_receivers; r++)

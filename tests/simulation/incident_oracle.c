@@ -14,8 +14,8 @@
 
 #include "incident_world.h"
 
-#define EXCUSED_MS                                                                                                     \
-	900000 /* a fault of the device itself, or a brief one of a parent, explains an opening for so long */
+/* An opening is explained if the device itself failed, or a parent of it briefly, at most this long ago. */
+#define EXCUSED_MS 900000
 
 void iw_breach(struct iw_world *w, const char *format, ...)
 {
@@ -61,7 +61,7 @@ static bool brief_above(const struct iw_world *w, const struct iw_device *d)
 	return false;
 }
 
-/* Invariants 3 and 5, of the opening of a device's own incident. */
+/* Checks invariants 3 and 5 when a device's own incident is opened. */
 static void check_opening(struct iw_world *w, const char *id)
 {
 	const struct iw_device *d = device_of(w, id);
@@ -125,8 +125,8 @@ void iw_got(struct iw_world *w, unsigned receiver, const struct iw_message *m)
 	}
 }
 
-/* Invariant 5: at most flap_start in a half, and flap_start more once. Messages that waited for a server come at once,
- * and restarts lose part of a weight. */
+/* Checks invariant 5. In a flap_half at most flap_start openings are right, and flap_start more once: messages that
+ * waited for a server come at once, and a restart loses a part of a weight. */
 void iw_oracle_tick(struct iw_world *w)
 {
 	int64_t half = w->conf.flap_half_ms;

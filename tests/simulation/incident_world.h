@@ -62,7 +62,7 @@ struct iw_device {
 	/* For the oracle. */
 	int64_t own_fault;   /* when it last did not work by itself */
 	int64_t was_offline; /* when it was last offline or unseen */
-	int64_t brief;       /* when it was last without power too briefly to be called offline */
+	int64_t brief;       /* when the device was last without power for too short a time to be called offline */
 	int64_t failed_at;   /* when it was last without power */
 	unsigned openings;   /* messages of its own in the present half */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the wiring knows and this world has not: what is shown of the cluster, Sentinels, a monitor that is alone. See
- * also absent.h. */
+/* Replaces what the wiring needs and this world does not have: what is shown of the cluster, Sentinels, and the
+ * check for other monitors with the same key_prefix. See also absent.h. */
 #include "absent.h"
 #include "daemon/store/prefix_guard.h"
 #include "heartwheel/json_writer.h"
@@ -196,8 +196,8 @@ bool hw_app_cluster_confirmed(struct hw_app *a, struct hw_now now)
 
 /* --- time, and memory -------------------------------------------------------------------------------------------- */
 
-/* The linker's --wrap: the loop may not notice that it stood still; and there is no memory while all of the store is to
- * be read again, if the scene says so. */
+/* The linker's --wrap calls these functions in place of the real ones. With NW_LIE_STALL, the loop does not notice
+ * that it stood still. If the scene says so, there is no memory when all of the store must be read again. */
 struct hw_pace_woke __real_hw_pace_woke(struct hw_pace *p, struct hw_mono now, int64_t ahead_ns,
                                         int64_t stall_after_ns);
 struct hw_pace_woke __wrap_hw_pace_woke(struct hw_pace *p, struct hw_mono now, int64_t ahead_ns,

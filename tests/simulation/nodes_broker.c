@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A broker: one connection a client id, which a newer one ends; what it has read of an old one is all that it passes
- * on. What is retained comes before or behind the answer to a subscription. */
+/* A model of a broker. A client id has one connection; a newer connection ends the older one. Of the older one, the
+ * broker passes on only what it has read already. Retained messages arrive before or after the answer to a
+ * subscription. */
 #include <stdlib.h>
 
 #include "nodes_world.h"
@@ -22,7 +23,7 @@ static void to_reader(struct nw_world *w, int name, struct nw_msg msg)
 		nw_msg_fini(&msg);
 }
 
-/* The reader has left what it was sent for too long: its socket and its queue are full. */
+/* Whether the reader's socket and its queue are full, because the reader has not read for too long. */
 static bool is_full(const struct nw_world *w, int name)
 {
 	const struct nw_wire *wire = &w->host[w->broker.reader[name].host].wire[NW_READ];
@@ -59,7 +60,8 @@ static void keep(struct nw_text **at, struct nw_text *t)
 	*at = t->len ? nw_text_ref(t) : NULL;
 }
 
-/* What a status says of itself: its token is what the oracle compares. */
+/* Takes a status: stores it as the device's retained message, and passes its token to the oracle, which compares the
+ * tokens. */
 static void take_status(struct nw_world *w, const struct nw_text *t)
 {
 	struct nw_kept k = {.what = NW_K_OFFLINE};
@@ -76,7 +78,7 @@ static void take_status(struct nw_world *w, const struct nw_text *t)
 	         k.what == NW_K_ONLINE ? "online" : "offline", (int)k.token.epoch, k.token.node, (int)k.seq);
 }
 
-/* Takes a message: retained where it is to be, and to every reader. */
+/* Takes a message: stores it if it is to be retained, and sends it to every reader. */
 static void take(struct nw_world *w, struct nw_text *t)
 {
 	if (t->kind == NW_PRESENCE)
@@ -207,7 +209,8 @@ void nw_broker_serve(struct nw_world *w, struct nw_host *h, enum nw_wires k, str
 
 /* --- devices ----------------------------------------------------------------------------------------------------- */
 
-/* While it stands still they wait before it, and are served first. */
+/* Receives a message of a device. While the broker stands still, the message waits in front of the broker. After the
+ * standstill, waiting messages are handled first. */
 void nw_broker_hears(struct nw_world *w, struct nw_text *t)
 {
 	struct nw_broker *b = &w->broker;
@@ -245,8 +248,8 @@ void nw_broker_step(struct nw_world *w)
 	}
 }
 
-/* All connections end; without persistence what was retained is gone, too. One that is stopped says the wills of all
- * who are connected before that. */
+/* Ends all connections. Without persistence, the retained messages are lost, too. A broker that is stopped cleanly
+ * first publishes the wills of all connected clients. */
 void nw_broker_restart(struct nw_world *w, bool keeps)
 {
 	struct nw_broker *b = &w->broker;

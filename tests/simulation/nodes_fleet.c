@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices: they beat, die without a word or with one, and come back. A broker that restarts tears their connections;
- * they are made again soon. */
+/* Models the devices: they send heartbeats, die with or without a goodbye, and come back. When the broker restarts,
+ * their connections end, and they connect again soon. */
 #include "nodes_world.h"
 
 static struct nw_text *word(bool child, int d, const char *topic, const char *payload, bool genuine)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process: the daemon's context (hw_app_new() to hw_app_free()), and in the place of libevent and src/run a loop that
- * turns in steps of the world's time. What the process sends goes out at the end of its step, or, where it is stopped
- * between its check and its write, when it goes on. A lie (enum nw_lie) that no part below the wiring can tell is told
- * here.
+ * A process of a host: the daemon's context (hw_app_new() to hw_app_free()), and a loop that replaces libevent and
+ * src/run. The loop runs in steps of the world's time. What the process sends leaves the host at the end of its step.
+ * If the process is stopped between a check and the write that follows, what it sends leaves the host when the process
+ * resumes. This file also implements the lies (enum nw_lie) that no part below the wiring can tell.
  */
 #include <event2/event.h>
 #include <stdlib.h>
@@ -150,7 +150,8 @@ static bool is_due(const struct nw_host *h, const struct event *e, int64_t now)
 	return e->active || now >= e->at || (e->added && e->fd >= 0 && nw_mqtt_readable(h, e->fd));
 }
 
-/* The first event from `e` on that is due; events may be freed by what is called. */
+/* Returns the first event from `e` on that is due. The caller must not keep the event, because a callback may free
+ * events. */
 static struct event *next_due(const struct nw_host *h, struct event *e, int64_t now)
 {
 	while (e && !is_due(h, e, now))
@@ -165,7 +166,7 @@ static bool has_work(const struct nw_host *h, int64_t now)
 
 #define AT_ONCE 32
 
-/* One look at what is due, and all of that called, in any order. */
+/* Runs one turn of the loop: collects the events that are due, and calls them in random order. */
 static void turn(struct nw_world *w, struct nw_host *h)
 {
 	int64_t now = hw_app_now().mono.ns;
@@ -251,7 +252,7 @@ static void lie(struct nw_world *w, struct nw_host *h)
 
 /* --- life -------------------------------------------------------------------------------------------------------- */
 
-/* The group of the children is the first one but for its filters and its parent. */
+/* Configures the group of the children. It differs from the first group only in its filters and its parent. */
 static void configure_children(const struct nw_plan *p, struct nw_host *h)
 {
 	static char beats[] = "below/{gw}/{id}/heartbeat", goodbyes[] = "below/{gw}/{id}/status", name[] = "below",
@@ -331,7 +332,7 @@ static void start(struct nw_world *w, struct nw_host *h)
 	hw_app_run(h->app);
 }
 
-/* The process is gone: what it has sent arrives, and its connections are closed behind it. */
+/* Ends the process. What it has sent still arrives, and its connections are closed after that. */
 void nw_host_end(struct nw_world *w, struct nw_host *h)
 {
 	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
@@ -391,7 +392,8 @@ static void flush(struct nw_world *w, struct nw_host *h)
 			nw_send(w, h, (enum nw_wires)k, nw_wire_pop(&h->sent[k]));
 }
 
-/* Its pause is over; of a machine that slept all clocks but one have stood. When it should have gone on. */
+/* Ends a pause. If the machine was suspended, all clocks but one stood still in the pause. Returns the time at which
+ * the process should have gone on. */
 static int64_t end_pause(struct nw_world *w, struct nw_host *h)
 {
 	int64_t slept = h->suspends ? w->t - h->paused_at : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Connections to Redis, each with its own wires; and what src/link and src/redis/cluster.h are to cluster_redis.c. */
+/* Connections to Redis, each with its own wires. Replaces src/link and src/redis/cluster.h for cluster_redis.c. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -248,7 +248,7 @@ void nw_links_begin(struct nw_world *w, struct nw_host *h)
 	}
 }
 
-/* What is on its way over the old connection may still arrive. */
+/* Ends a connection. What is under way on it may still arrive. */
 void nw_link_lose(struct nw_host *h, enum nw_links k, const char *why)
 {
 	struct nw_link *l = &h->link[k];

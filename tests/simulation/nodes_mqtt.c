@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What src/mqtt is to the wiring: a reader with its ring, a publisher, evictions (src/mqtt/mqtt.h, evict.h). Their
- * threads act when the process does. */
+/* Replaces src/mqtt for the wiring: a reader with its ring, a publisher, evictions (src/mqtt/mqtt.h, evict.h). Their
+ * threads act in the steps of the process. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct hw_reader {
 	struct nw_host *h;
 	uint64_t conn; /* 0: none */
 	bool up;
-	int64_t dial_at, dialed, silent_at; /* silent: it cannot reach the broker since then; 0: it can */
+	int64_t dial_at, dialed, silent_at; /* silent_at: since when it cannot reach the broker; 0: it can */
 	bool replays, drains;
 	bool expects;         /* a barrier, so that its thread lets nothing gather */
 	struct nw_wire ring;  /* what the thread has read, and signs */
@@ -106,7 +106,7 @@ int hw_reader_fd(const struct hw_reader *r)
 	return FD_READER;
 }
 
-/* The oracle's: what the process knows of a device from now on. */
+/* Updates what the oracle knows about the messages that this process has received from a device. */
 static void note(struct nw_host *h, const struct nw_text *t)
 {
 	int64_t now = h->w->t;
@@ -234,7 +234,7 @@ static void read_socket(struct nw_world *w, struct hw_reader *r)
 	}
 }
 
-/* `planned`: its thread should have woken then; 0: it did. */
+/* `planned`: the time at which the reader's thread should have woken; 0: it woke in time. */
 void nw_mqtt_reader_step(struct nw_world *w, struct nw_host *h, int64_t planned)
 {
 	struct hw_reader *r = h->reader;
@@ -250,7 +250,7 @@ void nw_mqtt_reader_step(struct nw_world *w, struct nw_host *h, int64_t planned)
 	r->drains = false;
 }
 
-/* A client finds out that it does not reach the broker within twice the keepalive. */
+/* Whether the client has noticed that it does not reach the broker. It notices within twice the keepalive. */
 static bool is_mute(struct nw_world *w, const struct nw_host *h, int64_t *silent_at)
 {
 	if (nw_broker_reachable(w, h))
@@ -524,8 +524,9 @@ int64_t nw_pace_ms(const struct nw_host *h)
 }
 
 /*
- * The oracle's. Without a publisher no barrier can be sent that would tell of a cut: it is blind, for that, once the
- * next has been due for barrier_timeout, and no sooner.
+ * Counts, for the oracle, the time in which this host could read. If the publisher is not connected, no barrier can be
+ * sent that would reveal a cut. The host becomes blind because of that only when the next barrier has been due for
+ * barrier_timeout. Before that, time in which the broker is out of reach counts as `unasked`.
  */
 static void count_sight(struct nw_world *w, struct nw_host *h)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The nine invariants of several nodes, checked by what truly happened and by what was sent. The oracle does not ask
- * src/nodes whether it was right. Only for invariants 6 to 9 it asks whether a host believes that it owns a partition.
+ * src/nodes whether it was right. Only for invariants 6 to 9, the oracle asks whether a host believes that it owns a
+ * partition.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static const struct hw_nodes *nodes_of(const struct nw_host *h)
 	return h->app->cluster->nodes;
 }
 
-/* 1.4 leases until a silent member is found, then round trips, the slowest of which take 0.4 s here. */
+/* A take-over lasts for 1.4 leases, until a silent member is found, and then for some round trips. The slowest of
+ * these take 0.4 s here. */
 static int64_t takeover_ns(const struct nw_world *w)
 {
 	return lease_ns(w) * 7 / 5 + 5 * HW_NS_PER_S;
@@ -31,8 +33,9 @@ static int64_t takeover_ns(const struct nw_world *w)
 
 /* --- 1: no false offline, by the announcing host's own sight ------------------------------------------------------ */
 
-/* How long nothing may come from the broker without being noticed: until the next barrier is out, and it is slow
- * (not the four round trips that it may be, where they are more: what that hides is to be looked at). */
+/* Returns for how long the broker may send nothing before a host notices: until the next barrier is sent, and until
+ * that barrier counts as slow. A barrier may also count as slow only after four round trips. That time is left out,
+ * so that the oracle finds what it would hide. */
 static int64_t unnoticed_ns(const struct nw_host *h)
 {
 	int64_t silent = (nw_pace_ms(h) + h->settings.mqtt.barrier_slow_ms) * HW_NS_PER_MS;
@@ -91,14 +94,16 @@ static void check_offline(struct nw_world *w, struct nw_host *h, int device, enu
 	}
 }
 
-/* The parent's end, for this host: when it read the goodbye, or when any host last reported the parent offline. */
+/* Returns when the parent went offline, as this host knows it: when the host read the goodbye, or when any host last
+ * reported the parent offline. */
 static int64_t parent_end(const struct nw_world *w, const struct nw_host *h)
 {
 	int64_t bye = h->bye[0] > h->false_bye[0] ? h->bye[0] : h->false_bye[0];
 	return w->ended_by[0] == HW_REASON_WILL && bye >= h->heard[0] && bye ? bye : w->ended[0];
 }
 
-/* A child is taken only if its parent is offline, and not if it was heard after its parent's end. */
+/* A child may follow its parent offline only if the parent is offline, and if the child was not heard after the
+ * parent's end. */
 static void check_taken(struct nw_world *w, const struct nw_host *h, int device)
 {
 	if (!nw_is_child(w, device) || w->plan.family != NW_TAKES)
@@ -110,7 +115,7 @@ static void check_taken(struct nw_world *w, const struct nw_host *h, int device)
 		          device, (double)(w->t - h->heard[device]) / 1e9);
 }
 
-/* Whether a host has heard a living child lately, and for so long that its entry says so. */
+/* Whether a host has heard a living child recently, and for so long that the host's entry in Redis already says so. */
 static bool is_heard(const struct nw_world *w, const struct nw_host *h, int child)
 {
 	const struct nw_life *life = &w->device[child];
@@ -149,8 +154,8 @@ void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum h
 	w->ended_run[device] = h->run;
 }
 
-/* A device that this host itself has called offline, and not because of its parent, is back after so many heartbeats in
- * a row, unless another host has decided since. */
+/* If this host itself has called the device offline, and not because of its parent, the device may come online only
+ * after online_after heartbeats in a row. This does not hold if another host has decided in between. */
 void nw_oracle_online(struct nw_world *w, struct nw_host *h, int device)
 {
 	const struct nw_hash *has = &w->redis[w->master].d.device[device];
@@ -205,8 +210,9 @@ void nw_oracle_grants(struct nw_world *w, int instance, unsigned p, const struct
 		keep_grant(w, (struct nw_grant){.instance = instance, .p = p, .token = *t, .run = run});
 }
 
-/* What the new master knows of. What else the old one has given, or gives to those that have not left it, a run may be
- * given once more: it never wrote to the new one, and is cut off at the broker by its own client id. */
+/* Copies the grants that the new master knows. Other grants of the old master, also later ones, may be given to
+ * another run once more. This is no fault: the run that has such a grant never wrote to the new master, and its own
+ * client id disconnects it at the broker. */
 static void inherit_grants(struct nw_world *w, int from, int to)
 {
 	for (size_t i = 0, n = w->n_grants; i < n; i++) {
@@ -236,8 +242,8 @@ void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed)
 
 /* --- 3: at the broker no status with a lesser token after a greater one ------------------------------------------- */
 
-/* The Redis at the other end of the node's link answers its renewal. If that is an old master, the node cannot know the
- * owners at the present one: then only the broker's fence stops its statuses. */
+/* The Redis to which the node's link is connected answers the node's renewal. If that Redis is an old master, the
+ * node cannot know the owners at the present master. Then only the broker's fence stops the node's statuses. */
 void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn)
 {
 	struct nw_begun *b = &w->broker.begun[h->name];
@@ -248,8 +254,8 @@ void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn
 		b->owner[p] = w->redis[w->master].d.owner[p].token;
 }
 
-/* Rule 2 of nodes/fence.h: a session publishes nothing for a partition that Redis had given to another node before
- * the session began. */
+/* Rule 2 of nodes/fence.h: if Redis had given a partition to another node before the session began, the session
+ * publishes nothing for that partition. */
 static void check_begun(struct nw_world *w, int name, unsigned p, const struct hw_fencing_token *t)
 {
 	const struct nw_begun *b = &w->broker.begun[name];
@@ -260,10 +266,10 @@ static void check_begun(struct nw_world *w, int name, unsigned p, const struct h
 		          nw_names[name], p, t->epoch, b->owner[p].epoch, b->owner[p].node);
 }
 
-/* The holder of the token has never been a member at the Redis that the node uses, or the node may not have read so
- * yet. So the node cannot know that this claim counts. That Redis is an old master; or the present one was emptied, and
- * the holder has not joined there yet (docs/nodes.md, Known limits). There are no Sentinels here that tell of the new
- * master. */
+/* Whether the node `name` cannot know that the claim with this token counts: at the Redis that the node uses, the
+ * holder of the token has never been a member, or has become one only now. That Redis is an old master. Or it is the
+ * present master, which was emptied, and the holder has not joined there yet (docs/nodes.md, Known limits). In this
+ * world, no Sentinel reports the new master. */
 static bool is_stranger_to(const struct nw_world *w, int name, const struct hw_fencing_token *t)
 {
 	for (int i = 0; i < w->plan.hosts; i++) {
@@ -316,7 +322,8 @@ static int64_t longest_ns(const struct nw_world *w)
 	return (w->plan.timeout_ms + (w->plan.other_timeouts ? 700 * w->plan.hosts : 0)) * HW_NS_PER_MS;
 }
 
-/* When the last trouble is over, connections are made again, then a lease, a grace and a timeout pass. */
+/* Returns when everything must have recovered: after the last trouble, connections are made again, then a lease, a
+ * grace and a timeout pass. */
 static int64_t recovered(const struct nw_world *w)
 {
 	int64_t silence = lease_ns(w) * 12 / 5 + w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS;
@@ -324,15 +331,15 @@ static int64_t recovered(const struct nw_world *w)
 	       (w->plan.denied ? w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS + 10 * HW_NS_PER_S : 0);
 }
 
-/* No Redis has the device: one was emptied, or lost it at a failover, and the owner ended before it wrote the device
- * again. If the device is dead by then, no node knows it. */
+/* Whether no Redis has the device: Redis was emptied, or lost the device at a failover, and the owner ended before
+ * it had written the device again. If the device is dead by then, no node knows it. */
 static bool is_forgotten(const struct nw_world *w, int device)
 {
 	return !w->redis[w->master].d.device[device].there;
 }
 
-/* Device 0 and all that prove it are dead since then; INT64_MAX: one of these lives. A goodbye of device 0 may have
- * been believed, or not: then both states are right. */
+/* Returns since when device 0 and all its children that prove it have been dead; INT64_MAX: one of them lives. If a
+ * goodbye of device 0 was read, both states are right, because a host may have believed the goodbye or not. */
 static int64_t family_since(const struct nw_world *w)
 {
 	int64_t since = w->device[0].since;
@@ -407,7 +414,8 @@ static void check_owned(struct nw_world *w)
 
 void nw_oracle_moves(struct nw_world *w, struct nw_host *h, const char *what)
 {
-	/* A gateway that only some hosts can prove moves to one of them when it is overdue at another. */
+	/* A gateway that only some hosts can prove may move even then: from a host where it is overdue to a host
+	 * that can prove it. */
 	if (w->t > w->trouble_end + w->plan.calm_ns * 3 / 4 && w->plan.differs != NW_OTHER_CHILDREN)
 		nw_breach(w, "7: %s %s something in calm", nw_names[h->name], what);
 }
@@ -425,8 +433,9 @@ static bool has_entry(const struct nw_redis *r, const struct nw_edge_seen *e)
 	return false;
 }
 
-/* A transition to the state that is stored already is confirmed and has no entry: no transition. One that is confirmed
- * after its host has lost the partition is kept by nobody, as if it had been confirmed just before. */
+/* Called when a transition was confirmed. If the store had the same state already, the transition is confirmed
+ * without an entry, and is not counted. If the host has lost the partition in the meantime, no host keeps the
+ * transition, so it counts as forgotten at once. */
 void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_item *item)
 {
 	int instance = h->link[NW_L_SINK].instance;
@@ -464,8 +473,9 @@ void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_i
 	w->seen[w->n_seen++] = e;
 }
 
-/* Sent again, and refused: another one's later word stands there, which the answer has the host grow past. What it says
- * now is a transition of its own, if it differs. Behind a later word of the same token nothing may come. */
+/* Called when a transition was sent again and refused, because the store has a newer entry of another node. The host
+ * then uses a greater seq; if its state differs, it makes another transition. So this one counts as forgotten. It
+ * does not if the newer entry has the same token, because that must not happen. */
 void nw_oracle_surpassed(struct nw_world *w, struct nw_host *h, const struct nw_item *item)
 {
 	if (h->link[NW_L_SINK].instance != w->master || hw_fencing_token_compare(&item->newer, &item->to.token) == 0)
@@ -527,8 +537,9 @@ static void wait_for_edges(struct nw_world *w)
 	}
 }
 
-/* The known limits of a failover: only a lost master had the entry, and its owner died, stood still, or lost the
- * partition before the new master could answer; or the entry was confirmed too long before. */
+/* The known limits of a failover. An entry may be lost if only a lost master had it, and if its owner died, stood
+ * still or lost the partition before the new master could answer. It may also be lost if it was confirmed too long
+ * before the failover. */
 static bool is_excused(const struct nw_edge_seen *e)
 {
 	return e->lost != INT64_MAX && (e->pending == 0 || e->forgotten < e->pending + 8 * HW_NS_PER_S);
@@ -602,8 +613,8 @@ static bool is_stored(const struct nw_world *w, int device, uint64_t seq)
 	return any;
 }
 
-/* No entry says that a device is to be forgotten, so a node keeps each device that it has, whatever happens to its
- * Redis. */
+/* No entry says that a device is to be forgotten. So a node must keep each device that it has, whatever happens to
+ * its Redis. */
 static void check_memory(struct nw_world *w)
 {
 	for (int i = 0; i < w->plan.hosts; i++) {

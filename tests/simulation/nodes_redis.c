@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A Redis, as far as the scripts go, those of several nodes and those of devices; instances that fail over with what
- * their replica had. */
+/* A model of Redis with the effects of the scripts of nodes and devices. At a failover, another instance takes over
+ * with the data that its replica had. */
 #include <stdlib.h>
 
 #include "nodes_world.h"
@@ -209,7 +209,7 @@ static void wake(struct nw_world *w, int instance)
 	}
 }
 
-/* "*": an id by the clock of Redis' host, but never one before the last. */
+/* Returns the id that "*" stands for: by the clock of Redis' host, but always greater than the last id. */
 static struct hw_stream_id next_id(const struct nw_world *w, const struct nw_redis *r)
 {
 	int64_t ms = clock_ms(w);
@@ -251,7 +251,7 @@ static void append(struct nw_world *w, int instance, const struct nw_item *i)
 	wake(w, instance);
 }
 
-/* The page that begins with the offset itself, as the follower requests it. */
+/* Reads a page that begins with the entry at the offset, as the follower of the stream requests it. */
 static void range(const struct nw_world *w, int instance, struct nw_range *g)
 {
 	const struct nw_redis *r = &w->redis[instance];
@@ -265,7 +265,8 @@ static void range(const struct nw_world *w, int instance, struct nw_range *g)
 	}
 	while (i < r->d.n_entries && hw_stream_id_compare(r->entry[i].at, g->after) < 0)
 		i++;
-	/* At the start it would not be noticed; but that takes events_max entries between two looks. */
+	/* From the start of the stream, a follower could not notice the loss. That does not matter, because it takes
+	 * events_max entries between two reads. */
 	g->gone = start ? i > 0 : i == r->d.n_entries || hw_stream_id_compare(r->entry[i].at, g->after) != 0;
 	if (g->gone)
 		return;
@@ -455,8 +456,8 @@ void nw_redis_snapshot(struct nw_world *w)
 	w->snapshot_at[k] = w->t;
 }
 
-/* The replica had all entries but the last `lag`; the old master is dead, or goes on with the hosts that have not
- * left it. */
+/* Fails over to the replica, which has all entries except those of the last `lag`. The old master is dead, or
+ * continues to serve the hosts that have not left it. */
 void nw_redis_failover(struct nw_world *w)
 {
 	const struct nw_data *d = NULL;

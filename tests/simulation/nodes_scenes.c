@@ -85,7 +85,7 @@ static void turn_those_of(struct nw_world *w, int host)
 		}
 }
 
-/* Whether all devices whose deaths were expected are offline at the present master. */
+/* Whether all devices that the scene has killed are offline at the present master. */
 static bool are_offline(const struct nw_world *w)
 {
 	bool all = true;
@@ -100,7 +100,7 @@ static void die(struct nw_world *w, int host)
 	w->host[host].starts_at = NEVER;
 }
 
-/* Fails over to a replica that lacks the entries since then; the old master goes on. */
+/* Fails over to a replica that lacks the entries of the last `lost_ns`. The old master continues. */
 static void fail_over(struct nw_world *w, int64_t lost_ns)
 {
 	w->plan.lag_ms = lost_ns / HW_NS_PER_MS;
@@ -215,8 +215,8 @@ static void late_edge(struct nw_world *w)
 	}
 }
 
-/* The host is suspended for longer than a timeout and for less than a lease, and the broker drops what the host does
- * not read. */
+/* The host's process stands still for longer than a timeout and for less than a lease. The broker drops what the
+ * host does not read in that time. */
 static void deaf_pause(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > 2 * SETTLED_NS) {
@@ -339,7 +339,7 @@ static void mute_cut(struct nw_world *w)
 	}
 }
 
-/* The same, and the first thing that it finds after the pause is Redis' greeting on its link. */
+/* Like deaf_pause(), but the first event after the pause is Redis' greeting on a link of the host. */
 static void link_first(struct nw_world *w)
 {
 	const struct nw_link *sink = &w->host[FIRST].link[NW_L_SINK];
@@ -395,7 +395,8 @@ static void flushed_load(struct nw_world *w)
 	}
 }
 
-/* Whether the host is about to release this device's partition: then it decides nothing there any more. */
+/* Whether the host is about to release this device's partition. The host then decides nothing for that partition any
+ * more. */
 static bool hands_over(const struct nw_world *w, int host, int device)
 {
 	const struct hw_nodes *n = w->host[host].app->cluster->nodes;
@@ -430,7 +431,7 @@ static void late_goodbye(struct nw_world *w)
 	}
 }
 
-/* The first runs alone, and every second device dies without a will. */
+/* The first node runs alone, and every second device dies without a will. */
 static void kill_half(struct nw_world *w)
 {
 	w->host[SECOND].starts_at = NEVER;
@@ -491,7 +492,8 @@ static void late_mark(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > SETTLED_NS) {
 		turn_those_of(w, SECOND);
-		stays(w, FIRST, NW_L_SINK, 0); /* what was read over the first link is read again over the next one */
+		stays(w, FIRST, NW_L_SINK, 0); /* What the node has read over the first link is read again over the
+		                                * next one. */
 		next(w, 0);
 	} else if (w->stage == 1 && are_offline(w)) {
 		hold(w, FIRST, NW_TO_REDIS + NW_L_SINK, true);
@@ -515,7 +517,8 @@ static void flushed_reread(struct nw_world *w)
 {
 	if (w->stage == 0 && w->t > SETTLED_NS) {
 		turn_those_of(w, SECOND);
-		stays(w, FIRST, NW_L_SINK, 0); /* what was read over the first link is read again over the next one */
+		stays(w, FIRST, NW_L_SINK, 0); /* What the node has read over the first link is read again over the
+		                                * next one. */
 		next(w, 0);
 	} else if (w->stage == 1 && are_offline(w) && has_passed(w, 2000)) {
 		hw_app_cluster_reread(w->host[FIRST].app, false);
@@ -597,7 +600,8 @@ static void moved_reading(struct nw_world *w)
 	} else if (w->stage == 1 && w->t > SETTLED_NS) {
 		pick_those_of(w, SECOND);
 		spare_one(w);
-		stays(w, FIRST, NW_L_SINK, 0); /* what was read over the first link is read again over the next one */
+		stays(w, FIRST, NW_L_SINK, 0); /* What the node has read over the first link is read again over the
+		                                * next one. */
 		next(w, 0);
 	} else if (w->stage == 2 && has_passed(w, 1500)) {
 		w->marked = mark_of(w, FIRST);
@@ -651,7 +655,7 @@ static void other_groups(struct nw_world *w)
 	}
 }
 
-/* The host starts again with other filters, by which it hears the same devices. */
+/* The host starts again with other filters. These filters match the same devices. */
 static void change_filters(struct nw_world *w, int host)
 {
 	struct nw_host *h = &w->host[host];
@@ -751,7 +755,7 @@ static bool own_theirs(const struct nw_world *w, int host)
 	return all;
 }
 
-/* All links of the first node to Redis, except that of its sink, move to the new master after this time. */
+/* After this time, all links of the first node to Redis move to the new master, except that of its sink. */
 static void others_leave(struct nw_world *w, int64_t ms)
 {
 	stays(w, FIRST, NW_L_CLUSTER, ms);

@@ -87,7 +87,8 @@ static int number_of(const struct hw_device *d)
 	return nw_device_of(id.text, id.len);
 }
 
-/* Whether this node owns the device's partition, with this token if one is given; then `to` has the partition. */
+/* Whether this node owns the device's partition (with `epoch`, if that is not 0). If so, writes the partition's
+ * token to *token. */
 static bool owns(const struct hw_redis *r, int device, uint64_t epoch, struct hw_fencing_token *token)
 {
 	struct hw_ownership o;

@@ -95,7 +95,8 @@ static struct hw_event event_of(const struct nw_world *w, const struct nw_entry 
 	                         .form = e->form};
 }
 
-/* The other way by which a device's owner finds that the store has a newer entry. */
+/* A lie: the reader hides the entry from the device's owner, which then learns only from the answer to its own write
+ * that the store has a newer entry. */
 static bool is_withheld(const struct hw_tail *t, const struct nw_entry *e)
 {
 	const struct nw_world *w = t->h->w;

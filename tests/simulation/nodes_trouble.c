@@ -21,7 +21,8 @@ const char *nw_lie_name(enum nw_lie k)
 	return names[k];
 }
 
-/* How often each trouble occurs in a second, per host or in the world, if the seed has it. */
+/* How often a trouble begins in a second, for each host or for the world, if the plan of the seed has this kind of
+ * trouble. */
 static const double often[NW_TROUBLES] = {0.04, 0.01, 0.03, 0.03, 0.02, 0.02, 0.02, 0.03,
                                           0.02, 0.04, 0.01, 0.02, 0.02, 0.02, 0.02, 0.02};
 
@@ -45,7 +46,7 @@ void nw_plan_draw(struct nw_world *w)
 	p->turns = sim_chance(r, 0.2) ? 1 : 0.15;
 	p->trouble_ns = (20 + 8 * p->lease_ms / 1000) * HW_NS_PER_S;
 	p->calm_ns = (60 + 12 * p->lease_ms / 1000) * HW_NS_PER_S + (p->denied ? 40 * HW_NS_PER_S : 0);
-	/* Drawn from another stream: seeds without this trouble keep their runs. */
+	/* These numbers come from another stream, so that seeds without this trouble keep their runs. */
 	struct sim_random apart = {.state = w->seed ^ UINT64_C(0x5851f42d4c957f2d)};
 	sim_draw(&apart);
 	if (p->hosts > 2 && !p->namesake && sim_chance(&apart, 0.15))

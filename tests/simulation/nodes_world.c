@@ -185,8 +185,8 @@ void nw_init(struct nw_world *w, uint64_t seed)
 	memset(w, 0, sizeof(*w));
 	w->seed = seed;
 	w->random.state = seed;
-	w->random.state = sim_draw(&w->random); /* otherwise each seed's run would be that of the seed before, one
-	                                         * draw later */
+	w->random.state = sim_draw(&w->random); /* otherwise the run of a seed would be that of the seed before,
+	                                         * shifted by one number */
 	w->broker.ids = 1;
 	for (int i = 0; i < NW_HOSTS; i++)
 		w->broker.session[i].lapse = w->broker.reader[i].lapse = w->broker.barriers[i].lapse = INT64_MAX;

@@ -43,7 +43,8 @@
 /* A message of the broker's, or to it; shared. */
 struct nw_text {
 	int refs;
-	int name, device; /* whose presence, or which peer is known; whose status or heartbeat; -1: none */
+	int name, device; /* name: the node of a presence, or of known tokens. device: the device of a status or
+	                   * heartbeat. -1: none */
 	enum { NW_BEAT, NW_GOODBYE, NW_STATUS, NW_PRESENCE, NW_KNOWN, NW_CANARY } kind;
 	bool genuine; /* of a goodbye: the device is gone */
 	size_t topic_len, len;
@@ -75,7 +76,7 @@ enum nw_what {
 	NW_SUBACK,   /* to a reader */
 	NW_REPLAYED, /* to a reader */
 	NW_MESSAGE,  /* to a reader: `text` */
-	NW_STALL     /* a reader's thread woke late: `number` is the time at which it should have */
+	NW_STALL     /* the reader's thread woke too late; `number`: the time at which it should have woken */
 };
 
 struct nw_msg {
@@ -141,7 +142,7 @@ struct nw_hash {
 struct nw_member {
 	bool there, ready;
 	uint64_t run, count;
-	bool left; /* it was a member at most an hour ago: no run of a seed is longer */
+	bool left; /* the member has left; Redis keeps its name for an hour, and no run of a seed is longer than that */
 	struct hw_partitions unable;
 	char entry[NW_ENTRY]; /* what it says of its groups */
 	int64_t renewed;      /* the oracle's: joined, or renewed last then; */
@@ -149,7 +150,7 @@ struct nw_member {
 };
 
 struct nw_mark {
-	bool there, left; /* left: another run has the name, and nothing was written */
+	bool there, left; /* left: another run has the name, so nothing was written */
 	bool anew;        /* to be put where there is none, too */
 	uint64_t run;
 	int64_t ms;
@@ -246,14 +247,14 @@ enum nw_clients { NW_C_SESSION, NW_C_READER, NW_C_BARRIERS };
 struct nw_client {
 	uint64_t conn; /* 0: none */
 	int host;      /* whose it is */
-	int64_t lapse; /* its host has been cut off since then; INT64_MAX: it can be reached */
+	int64_t lapse; /* since when the host has been cut off; INT64_MAX: the host can be reached */
 	struct nw_text *will;
 };
 
-/* The oracle's: the owners by Redis when a session began. */
+/* What the oracle knows about a session: the owners that Redis had when the session began. */
 struct nw_begun {
 	uint64_t conn;
-	int instance; /* the master at that time; -1: an older master may answer the host */
+	int instance; /* the master at that time; -1: the host may get its answers from an older master */
 	struct hw_fencing_token owner[HW_PARTITIONS];
 };
 
@@ -268,8 +269,8 @@ struct nw_broker {
 	struct nw_client session[NW_HOSTS], reader[NW_HOSTS], barriers[NW_HOSTS]; /* by name */
 	struct nw_text *presence[NW_HOSTS], *known[NW_HOSTS];                     /* retained */
 	struct nw_kept retained[NW_DEVICES];
-	struct hw_fencing_token most[HW_PARTITIONS]; /* the oracle's: of the statuses that were passed on in this
-	                                              * life */
+	struct hw_fencing_token most[HW_PARTITIONS]; /* for the oracle: the greatest token of the statuses that the
+	                                              * broker passed on since its last start */
 	struct nw_begun begun[NW_HOSTS];             /* by name */
 	int64_t stopped_until;
 	uint64_t ids;
@@ -285,7 +286,7 @@ struct event_base {
 
 struct nw_link {
 	int instance; /* -1: not connected */
-	int last;     /* the oracle's: the instance that answered the last request */
+	int last;     /* for the oracle: the instance that answered the last request */
 	uint64_t conn;
 	bool up;         /* greeted */
 	int64_t asked;   /* the oldest unanswered request */
@@ -305,7 +306,7 @@ struct nw_host {
 	struct hw_settings_group groups[2]; /* the second: of the children */
 	char *filters[2], *below[2];
 	char *ignored;    /* a topic on which no device sends */
-	bool has_changed; /* its group has had another form since its last start: it ignores that topic */
+	bool has_changed; /* since its last start, its group has another form, with which it ignores that topic */
 	bool is_deaf;     /* none of its groups has the devices' filters, or those of the children */
 	uint64_t run, starts;
 	double drift;
@@ -336,17 +337,18 @@ struct nw_host {
 	/* The oracle's. */
 	int64_t started;
 	int64_t sight;                                      /* ns in which it could read, in all */
-	int64_t unasked;                                    /* ns in which it could not read, and no barrier showed
-	                                                     * that */
+	int64_t unasked;                                    /* ns in which the host could not read although no
+	                                                     * barrier revealed this */
 	int64_t mute_since;                                 /* its publisher is not connected; or now */
-	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* world's time and `sight` at the last heartbeat; 0:
-	                                                     * none in this run */
+	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* heard: the world's time of the last heartbeat;
+	                                                     * heard_sight: `sight` at that time. 0: no heartbeat in
+	                                                     * this run */
 	int64_t heard_seen[NW_DEVICES];                     /* the host's own seeing clock then */
 	bool knew[NW_DEVICES];                              /* as online or offline */
 	int in_a_row[NW_DEVICES];                           /* heartbeats, each within a timeout after the one before */
 	int64_t bye[NW_DEVICES], false_bye[NW_DEVICES];     /* a goodbye was taken: genuine, or not */
-	int64_t missed[NW_DEVICES],
-		missed_sight[NW_DEVICES]; /* a heartbeat passed that this host will never read; as `heard` */
+	int64_t missed[NW_DEVICES], missed_sight[NW_DEVICES]; /* the same for the last heartbeat that passed and that
+	                                                       * this host will never read */
 };
 
 /* --- the world -------------------------------------------------------------------------------------------------- */
@@ -371,7 +373,7 @@ enum nw_trouble {
 	NW_TROUBLES
 };
 
-/* What a part below the wiring, a store or the core does wrong on purpose. */
+/* Lies: what a part below the wiring, a store or the core does wrong on purpose. The oracle must find each. */
 enum nw_lie {
 	NW_NO_LIE,
 	NW_LIE_EVICT,   /* no client is disconnected at the broker, but the answer says so */
@@ -395,17 +397,18 @@ enum nw_lie {
 	NW_LIE_JOIN,    /* joining replaces another run of the same name */
 	NW_LIE_SILENT,  /* nobody is ever removed */
 	NW_LIE_RELEASE, /* a release is not written */
-	NW_LIE_SWEEP,   /* what was noted about devices of claimed partitions is ignored */
+	NW_LIE_SWEEP,   /* records about devices of claimed partitions are ignored */
 	NW_LIE_REREAD,  /* after a gap, or refused transitions, the store is not read again */
 	NW_LIE_STALL,   /* the loop does not notice that it stood still */
 	NW_LIE_NEWER,   /* a newer entry in the store is not reported */
 	NW_LIE_STREAM,  /* what the others write is not followed */
 	NW_LIE_REWRITE, /* a device that is written again, in another state, gets no entry */
-	NW_LIE_RELINK,  /* hashes that were read from the Redis before are not read again */
-	NW_LIE_SAME,    /* a claim of what an earlier run of the same name owned gets that run's token */
-	NW_LIE_MARK,    /* a sight record is written where none is, although this run had written one */
-	NW_LIE_DOUBT,   /* another run's sight record is taken as proof of the store like ours */
-	NW_LIE_WHO,     /* any Redis that answers is taken for the one whose stream is followed */
+	NW_LIE_RELINK,  /* hashes that were read from the previous Redis are not read again */
+	NW_LIE_SAME,    /* if an earlier run of the same name owned a partition, a claim gets the token of that run */
+	NW_LIE_MARK,    /* if the sight record is missing, a new one is written, although this run had written one */
+	NW_LIE_DOUBT,   /* the sight record of another run is accepted like our own as a proof that the store is the
+	                 * same */
+	NW_LIE_WHO,     /* any Redis that answers counts as the one whose stream is followed */
 	NW_LIE_FORM,    /* a heartbeat in another form counts as one in ours */
 	NW_LIE_PROVE,   /* it is not noticed that the store is emptied while it is read */
 	NW_LIE_LINKS,   /* the links for devices and for owners count as links to one Redis */
@@ -447,8 +450,8 @@ struct nw_plan {
 	int hosts;
 	bool wills, denied, namesake, other_timeouts, trims;
 	int64_t lease_ms, timeout_ms, keepalive_ms, lag_ms, grace_ms;
-	int64_t pipe_ms; /* the broker drops heartbeats for a reader that has not read for so long; 0: it keeps them
-	                  * all */
+	int64_t pipe_ms; /* if a reader has not read for this long, the broker drops heartbeats for it; 0: the broker
+	                  * drops none */
 	int64_t trouble_ns, calm_ns;
 	double rate[NW_TROUBLES]; /* a second, for each host or the world */
 	enum {
@@ -461,8 +464,8 @@ struct nw_plan {
 	               * no child */
 	double turns; /* deaths and returns a second */
 	int devices;
-	/* Devices 1 to NW_CHILDREN depend on device 0: its end takes them offline, or they only count for its
-	 * deadline. */
+	/* Devices 1 to NW_CHILDREN have device 0 as parent. NW_TAKES: if device 0 ends, they go offline, too.
+	 * NW_PROVES: their heartbeats only count for the deadline of device 0. */
 	enum { NW_NO_FAMILY, NW_TAKES, NW_PROVES } family;
 	int online_after; /* of all devices */
 };
@@ -470,7 +473,7 @@ struct nw_plan {
 struct nw_life {
 	bool alive, wills; /* its connection leaves a will */
 	int64_t since, next_beat, interval;
-	int64_t torn; /* the broker ended its connection then, and the device connects again */
+	int64_t torn; /* when the broker ended the device's connection; the device then connects again */
 	struct nw_text *beat, *goodbye, *false_goodbye;
 };
 
@@ -486,9 +489,10 @@ struct nw_edge_seen {
 	int device, host;
 	uint64_t seq;
 	struct hw_fencing_token token;
-	int64_t confirmed, lost, forgotten; /* lost: the master has had no entry of it since then; INT64_MAX: never */
-	int64_t pending;                    /* its host has been connected to the present master since then; 0: it is
-	                                     * not */
+	int64_t confirmed, lost, forgotten; /* lost: since when the master has had no entry of it; INT64_MAX: the
+	                                     * master has its entry */
+	int64_t pending;                    /* since when its host has been connected to the present master; 0: the
+	                                     * host is not */
 };
 
 struct nw_count {
@@ -506,8 +510,9 @@ struct nw_world {
 	int64_t since;            /* begun then, */
 	uint64_t claimed;         /* when so many partitions had been claimed; */
 	bool theirs[NW_DEVICES];  /* it is about these */
-	int64_t marked, moved_ns; /* the barrier number after which it begins; how long it had lasted by then */
-	int64_t starved;          /* until then no host has memory for reading everything again */
+	int64_t marked, moved_ns; /* marked: the number of the barrier after which it begins; moved_ns: for how long
+	                           * it had lasted by then */
+	int64_t starved;          /* until when no host has memory to read everything again */
 	struct nw_plan plan;
 	struct nw_host host[NW_HOSTS];
 	struct nw_redis redis[NW_INSTANCES];
@@ -525,7 +530,7 @@ struct nw_world {
 	unsigned part[NW_DEVICES];
 	bool in_use[HW_PARTITIONS];
 	int64_t unowned[HW_PARTITIONS]; /* since then; 0: owned */
-	int64_t good_since;             /* some node could have taken over since then; INT64_MAX: no node could */
+	int64_t good_since;             /* since when some node could have taken over; INT64_MAX: no node could */
 	struct nw_grant *grant;
 	size_t n_grants, cap_grants;
 	struct nw_edge_seen *seen;
@@ -555,7 +560,8 @@ void nw_wire_clear(struct nw_wire *wire);
 void nw_msg_fini(struct nw_msg *msg);
 /* Sends the message over the host's wire: it arrives after a random delay. */
 void nw_send(struct nw_world *w, struct nw_host *h, enum nw_wires wire, struct nw_msg msg);
-/* A message of the host's process: it is sent at the end of the host's step, unless the process stops before. */
+/* Adds a message that the process sends. The message leaves at the end of the host's step, unless the process stops
+ * before. */
 void nw_put(struct nw_host *h, enum nw_wires wire, struct nw_msg msg);
 void *nw_alloc(size_t size);
 /* Whether a message has arrived at the end of the wire. */
@@ -616,7 +622,7 @@ void nw_links_begin(struct nw_world *w, struct nw_host *h);
 void nw_links_step(struct nw_world *w, struct nw_host *h);
 bool nw_link_ask(struct nw_host *h, enum nw_links k, struct nw_msg msg);
 void nw_link_lose(struct nw_host *h, enum nw_links k, const char *why);
-/* A link of that number was greeted or lost, or has an answer, which the caller may take from it. */
+/* A link of the host was greeted or lost, or has an answer. The caller may take the contents of the answer. */
 void nw_sink_up(struct nw_host *h, struct nw_msg *hello);
 void nw_sink_lost(struct nw_host *h, const char *why);
 void nw_sink_answer(struct nw_host *h, struct nw_msg *msg);
@@ -631,7 +637,8 @@ int nw_device_of(const char *id, size_t len);
 void nw_plan_draw(struct nw_world *w);
 /* One kind of trouble alone, and often. */
 void nw_plan_only(struct nw_world *w, enum nw_trouble k);
-/* All troubles, often, with three nodes and devices that stop and return often: for lies. */
+/* Plans all kinds of trouble, often, with three nodes, and devices that stop and return often. For the search of
+ * lies. */
 void nw_plan_harsh(struct nw_world *w);
 void nw_trouble_step(struct nw_world *w);
 const char *nw_trouble_name(enum nw_trouble k);

@@ -132,8 +132,8 @@ static void happen(struct sim *s, const struct sim_event *ev)
 	}
 }
 
-/* What devices do to the broker's sockets does not concern the monitor, except for a connection that replaces
- * another one, whose will is published. */
+/* Whether the monitor can notice this event of a device's connection. It can notice only that a new connection
+ * replaces an old one, because the broker then publishes the old one's will. */
 static bool concerns_monitor(enum sim_kind kind)
 {
 	return kind != SIM_BEAT && kind != SIM_CLOSED && kind != SIM_IN;

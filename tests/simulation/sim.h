@@ -41,14 +41,14 @@ enum sim_lie {
 	SIM_BLINDED,       /* the loop is said to stall when it does not */
 	SIM_HASTY,         /* timeouts are a fifth shorter than configured */
 	SIM_SLUGGISH,      /* ... longer by a half and a second */
-	SIM_LEFT_OUT,      /* the elements of a list that the core has not handled are not given to it again */
+	SIM_LEFT_OUT,      /* the elements of a list that the core has not handled are not passed to it again */
 	SIM_FIRST_ALONE,   /* only the first element of a list is passed on */
 	SIM_LIES,
 	/* Such as only one kind of trouble can find out. */
 	SIM_TOGETHER = SIM_LIES, /* barriers and canaries are sent on the connection of the statuses */
 	SIM_ANSWERED,            /* barriers are reported as acknowledged, and their connection is not opened again */
 	SIM_UNTOLD,              /* the state of a bridge is not passed on */
-	/* Such as only a fleet with online_after, or one with parents, can find out. */
+	/* The following lies can be found only in a fleet with online_after, with parents, or with learned timeouts. */
 	SIM_RETURNS_LIES,
 	SIM_EAGER = SIM_RETURNS_LIES, /* one heartbeat brings every device back */
 	SIM_COY,                      /* two more than was asked for do */
@@ -58,7 +58,7 @@ enum sim_lie {
 	SIM_ALL_LIES,
 	/* Such as only a fleet that learns can find out. */
 	SIM_LEARNING_LIES = SIM_ALL_LIES,
-	SIM_LAVISH = SIM_LEARNING_LIES, /* the core is told of more mistakes a day than it may make */
+	SIM_LAVISH = SIM_LEARNING_LIES, /* the core is configured with more mistakes a day than it may make */
 	SIM_LENIENT,                    /* no learned timeout is shorter than an hour */
 	SIM_SHOWN,                      /* learned timeouts are not in force */
 	SIM_LEARNING_LIES_END
@@ -85,7 +85,7 @@ struct sim {
 	unsigned breaches;
 };
 
-/* The run under way: the wiring's functions for time and logs have no other way to it. NULL: none. */
+/* The run under way. The wiring's functions for time and logs have no other access to it. NULL: there is no run. */
 extern struct sim *sim_running;
 
 /* Draws the plan of a seed; the caller may then change s->plan. */

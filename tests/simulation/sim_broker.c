@@ -34,7 +34,7 @@ void sim_broker_fini(struct sim *s)
 	free(b->ready);
 }
 
-/* Whether this client is one of the monitor's own connections that receive packets. */
+/* Whether packets to this client go through a pipe: it is one of the monitor's own connections. */
 static bool has_pipe(const struct sim *s, uint32_t c)
 {
 	return c >= s->plan.devices;
@@ -94,14 +94,14 @@ static bool is_mute(const struct sim *s, const struct sim_packet *p)
 	return s->broker.mute[group_of(s, p)] > 0;
 }
 
-/* The second of two equal packets: losing it loses nothing. */
+/* Marks a packet as the second of two equal ones: the loss of it loses nothing. */
 static struct sim_packet again(struct sim_packet p)
 {
 	p.again = true;
 	return p;
 }
 
-/* The statuses of a group of batches are published on topics without heartbeats, to which nobody subscribes. */
+/* A status of a group of batches is published on a topic that has no heartbeats, so no client subscribes to it. */
 static bool is_subscribed(const struct sim *s, const struct sim_packet *p)
 {
 	bool status = p->what == SIM_STATUS || p->what == SIM_CLEARING;
@@ -130,8 +130,8 @@ static void route(struct sim *s, struct sim_packet p)
 		if (b->pipe[r].open) {
 			pipe_push(s, r, p);
 			if (b->twice && (p.what == SIM_HEARTBEAT || p.what == SIM_GOODBYE || p.what == SIM_LIST))
-				pipe_push(s, r, again(p)); /* for two filters that overlap, or a repetition with QoS
-				                            * 1 */
+				pipe_push(s, r, again(p)); /* two filters overlap, or the broker sends a QoS 1
+				                            * message again */
 			return;
 		}
 	}
@@ -190,7 +190,8 @@ static void forget_connection(struct sim *s, uint32_t c)
 	k->last_at = 0;
 }
 
-/* A connection of the monitor's carries nothing any more: the monitor notices by its keepalive at the latest. */
+/* One of the monitor's own connections is broken without a notice. The monitor notices at the latest by its
+ * keepalive. */
 static void carry_nothing(struct sim *s, uint32_t c)
 {
 	struct sim_client *k = &s->broker.client[c];
@@ -472,8 +473,8 @@ void sim_broker_stop(struct sim *s)
 	b->serving = false;
 }
 
-/* A broker that reads whole sockets gets the sockets that became ready meanwhile in no reliable order; first it
- * finishes the turn in which it was stopped. */
+/* Shuffles the sockets that became ready in a standstill: a broker that reads whole sockets gets them in no reliable
+ * order. The sockets of the turn in which the broker was stopped stay in front. */
 static void shuffle_ready(struct sim *s)
 {
 	struct sim_broker *b = &s->broker;
@@ -487,8 +488,8 @@ static void shuffle_ready(struct sim *s)
 	}
 }
 
-/* First the broker disconnects the clients that it has not heard for 1.5 keepalives (the last sign of life may be a
- * keepalive older than the standstill), then it reads what is left in the sockets. */
+/* The broker first disconnects each client from which it has received nothing for 1.5 keepalives. The last packet of
+ * a client may be a keepalive older than the standstill. Then the broker reads what is left in the sockets. */
 void sim_broker_resume(struct sim *s)
 {
 	struct sim_broker *b = &s->broker;
@@ -526,7 +527,7 @@ void sim_broker_on_pause(struct sim *s)
 		b->paused = true;
 		next_ns = sim_spread(&s->random, 40 * HW_NS_PER_MS, 600 * HW_NS_PER_MS);
 		sim_broker_stop(s);
-		/* Its sockets then hold statuses that are published again, from the first moment on. */
+		/* During the pause, statuses are published again, so the sockets contain them when the pause ends. */
 		for (int64_t at = 1; b->reads_on && at < next_ns; at += 20 * HW_NS_PER_MS)
 			sim_at(s, s->now + at, SIM_REPUBLISH, 0, 0, 0);
 	}

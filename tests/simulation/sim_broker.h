@@ -20,20 +20,20 @@ enum sim_broker_state { SIM_RUNNING, SIM_STOPPED, SIM_DOWN };
 
 struct sim_client {
 	struct sim_fifo in;
-	size_t arrived; /* of the packets in `in`: those that are in the socket; the others are on their way */
+	size_t arrived; /* how many of the packets in `in` are in the socket; the others are still under way */
 	int64_t last_at, keepalive_ns;
 	uint32_t conn; /* grows with each connection */
 	bool connected, ready, will, lapsed;
-	bool lost;       /* no packet arrives over it any more, in either direction, and neither end notices */
+	bool lost;       /* the connection is broken in both directions, and neither end has noticed this */
 	uint32_t taken;  /* packets of the chunk that the broker has read, but not handled */
-	bool cut_packet; /* ... the chunk ends within a packet: the broker reads on in the same turn */
+	bool cut_packet; /* the chunk ends within a packet, so the broker reads on in the same turn */
 };
 
 struct sim_pipe {
 	struct sim_fifo q;
 	int64_t last_at;
 	bool open;   /* connected and subscribed */
-	bool filled; /* the reader has reported this, and its pipe has not been empty since */
+	bool filled; /* the reader has reported that its pipe is nearly full, and the pipe has not been empty since */
 };
 
 struct sim_retained {
@@ -45,53 +45,58 @@ struct sim_retained {
 struct sim_broker {
 	enum sim_broker_state state;
 	struct sim_client *client;                 /* owned */
-	struct sim_pipe pipe[SIM_READERS_MAX + 2]; /* to the readers; then the answers to barriers, and to statuses */
+	struct sim_pipe pipe[SIM_READERS_MAX + 2]; /* the pipes to the readers, then those for the answers to
+	                                            * barriers and for the answers to statuses */
 	struct sim_retained *retained;             /* owned; a device */
 	uint32_t *ready;                           /* owned: the sockets with waiting packets, a ring of n_clients */
 	uint32_t n_clients, ready_head, ready_n;
 	bool serving; /* a SIM_SERVE is planned */
 	uint32_t serve_stamp, turn;
 	int64_t stopped_at;
-	uint32_t taken;       /* sockets that had waiting packets when the broker stopped: it has been notified of
-	                       * them */
+	uint32_t taken;       /* how many sockets had waiting packets when the broker stopped; the broker knows these
+	                       * sockets already */
 	int64_t pauses_until; /* it pauses again and again; 0: it does not */
 	bool paused;
 	int64_t service_ns, delay_ns;      /* a packet; a pipe */
-	unsigned mute[SIM_GROUPS_MAX + 1]; /* by group: above 0 its filters deliver nothing; the last element is for
-	                                    * no group */
-	unsigned away[SIM_GROUPS_MAX];     /* a group's bridge: above 0 it delivers nothing, and its state says so */
+	unsigned mute[SIM_GROUPS_MAX + 1]; /* by group: if greater than 0, its filters deliver nothing; the last
+	                                    * element is for packets of no group */
+	unsigned away[SIM_GROUPS_MAX];     /* by group: if greater than 0, its bridge delivers nothing and reports
+	                                    * itself as away */
 	bool twice;                        /* it delivers what devices send more than once */
-	bool reads_on;                     /* after a chunk that ends within a packet, in the same turn */
-	bool cut;                          /* between broker and monitor: no packet gets through, and none is lost */
+	bool reads_on;                     /* after a chunk that ends within a packet, the broker reads on in the
+	                                    * same turn */
+	bool cut;                          /* the network between broker and monitor is cut: no packet gets through,
+	                                    * and none is lost */
 	uint64_t dropped;
 };
 
 void sim_broker_init(struct sim *s);
 void sim_broker_fini(struct sim *s);
 
-/* False if it takes no connection now. A second connection of a client ends the first, whose will is published
- * if the plan says so. */
+/* Connects a client. Returns false if the broker accepts no connection now. A second connection of the client ends
+ * the first one; its will is published if the plan says so. */
 bool sim_broker_connect(struct sim *s, uint32_t client, int64_t keepalive_ns, bool will);
 /* The client has closed the connection and forgets the packets on their way. */
 void sim_broker_leave(struct sim *s, uint32_t client);
 /* A client sends; lost if it is not connected. */
 void sim_broker_send(struct sim *s, uint32_t client, struct sim_packet p, int64_t delay_ns);
-/* The next packet for a reader, or false if there is none yet. */
+/* Reads the next packet for a reader; false: there is none yet. */
 bool sim_broker_read(struct sim *s, uint32_t reader, struct sim_packet *p);
 /* How much of its limit a reader has used up, in percent. */
 unsigned sim_broker_fill(const struct sim *s, uint32_t reader);
 
 void sim_broker_stop(struct sim *s);
 void sim_broker_resume(struct sim *s);
-/* A standstill that is too short to be noticed, or nearly so; and the next one, until the trouble is over. */
+/* sim_broker_pause(): until `until`, the broker stands still again and again, each time too briefly to be noticed,
+ * or almost. sim_broker_on_pause(): begins or ends one of these standstills. */
 void sim_broker_pause(struct sim *s, int64_t until);
 void sim_broker_on_pause(struct sim *s);
-/* `politely`: every will is published before the connections are closed. */
+/* Stops the broker. `politely`: it publishes every will before it closes the connections. */
 void sim_broker_down(struct sim *s, bool politely);
 void sim_broker_up(struct sim *s, bool remembers);
 void sim_broker_cut(struct sim *s, bool cut);
-/* As when a NAT entry is lost: no packet arrives over this connection of the monitor any more. Its client notices by
- * its keepalive, after a minute. The next connection works. */
+/* Breaks one of the monitor's connections, as when a NAT entry is lost: no packet arrives over it any more. The
+ * client notices by its keepalive, after a minute. Its next connection works. */
 void sim_broker_lose(struct sim *s, uint32_t client);
 /* The first reader requests the states of the bridges once more. */
 void sim_broker_replay(struct sim *s);

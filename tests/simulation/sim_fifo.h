@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packets in the order in which they were sent: what waits in a socket. Header only. */
+/* A queue of packets in the order in which they were sent: the packets that wait in a socket. Header only. */
 #ifndef SIM_FIFO_H
 #define SIM_FIFO_H
 
@@ -17,18 +17,18 @@ enum sim_what {
 	SIM_BARRIER,
 	SIM_STATUS,   /* a monitor's own retained status */
 	SIM_CLEARING, /* ... an empty one */
-	SIM_CANARY,   /* .device: twice the group, plus one for the second of its filters */
+	SIM_CANARY,   /* .device: twice the number of the group, plus one if it is for the second filter of the group */
 	SIM_ACK,      /* to the publisher: the status with this number is retained */
 	SIM_TAKEN,    /* ... a barrier was read */
 	SIM_STATE,    /* .device: the group whose bridge is .online, or not */
 	SIM_LIST,     /* a gateway's: .number says which */
 	SIM_DISCONNECT,
 	SIM_ABORT,    /* the connection ends without DISCONNECT: the will is published */
-	SIM_CLOSE,    /* to a reader: the connection is closed after the packets that were sent */
+	SIM_CLOSE,    /* to a reader: the connection is closed after all packets that were sent before */
 	SIM_SHARE,    /* a message that one of the readers gets */
 	SIM_REPLAYED, /* to a reader: all states that it requested once more have been sent */
 	SIM_UP,       /* a client to the loop: it is connected, */
-	SIM_STALLED,  /* ... it woke late; .number: the time at which it should have */
+	SIM_STALLED,  /* ... its thread woke too late; .number: the time at which it should have woken */
 	SIM_FULL      /* ... its unread packets are near their limit */
 };
 

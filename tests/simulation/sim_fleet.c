@@ -179,7 +179,7 @@ static void lapse(struct sim *s, uint32_t i)
 	sim_at(s, s->now + wait_ns, SIM_LAPSE, i, s->broker.client[i].conn, 0);
 }
 
-/* With a gateway, all devices that it hears are lost, and return. */
+/* Calls `tell` for the device. If the device is a gateway, also calls it for all devices that the gateway hears. */
 static void tell_behind(struct sim *s, uint32_t i, void (*tell)(struct sim *s, uint32_t device))
 {
 	for (uint32_t k = 0; at(s, i)->speaks && k < s->plan.devices; k++)
@@ -187,7 +187,7 @@ static void tell_behind(struct sim *s, uint32_t i, void (*tell)(struct sim *s, u
 			tell(s, k);
 }
 
-/* A device that a gateway hears dies: the gateway no longer lists it, and may say that it has left. */
+/* A device behind a gateway dies: the gateway no longer lists it, and perhaps sends a goodbye for it. */
 static void die_behind(struct sim *s, uint32_t i, enum sim_turn how)
 {
 	struct sim_device *d = at(s, i);

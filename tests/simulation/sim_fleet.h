@@ -27,7 +27,8 @@ struct sim_device {
 	struct sim_traffic traffic; /* in a fleet that learns */
 	unsigned group;
 	bool will;
-	uint32_t gateway; /* the gateway that lists it; itself: a gateway, or a device that needs none */
+	uint32_t gateway; /* the gateway that lists the device; the device's own number if it is a gateway or needs
+	                   * none */
 	bool speaks;      /* it is a gateway */
 
 	/* its life */
@@ -35,7 +36,7 @@ struct sim_device {
 	bool beating;   /* and its program works */
 	bool reachable; /* its network works */
 	bool connected; /* as far as it knows */
-	uint32_t life;  /* increases whenever an earlier plan for the device becomes invalid */
+	uint32_t life;  /* grows whenever earlier plans for the device become invalid */
 	uint32_t until_nap;
 	int64_t naps_until; /* behind a gateway */
 	int64_t backoff_ns;

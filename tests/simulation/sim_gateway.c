@@ -70,7 +70,7 @@ static void begin(const struct sim *s, struct sim_list *l)
 	l->text[0] = '[';
 }
 
-/* An element is an object, or only an id if that is sufficient: some of each kind. */
+/* Writes an element of a list: an object, or only the id if that is sufficient; the lists have some of each kind. */
 static int write_element(char *text, const struct sim_element *e)
 {
 	if (e->goodbye)

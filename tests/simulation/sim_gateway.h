@@ -21,7 +21,7 @@ struct sim;
 struct sim_element {
 	int64_t timeout_ms; /* as in struct sim_packet */
 	uint32_t device;
-	uint32_t number; /* the number of a heartbeat that reached the broker: the oracle's */
+	uint32_t number; /* for the oracle: the number of a heartbeat that reached the broker */
 	bool goodbye;
 	size_t end; /* where it ends in the list's text */
 };
@@ -37,13 +37,14 @@ struct sim_lists {
 	size_t n, cap;
 };
 
-/* Sets, for the devices of groups of batches, which gateway hears them. */
+/* Determines for each device of a group of batches which gateway hears it. */
 void sim_gateway_place(struct sim *s);
 void sim_gateway_fini(struct sim *s);
 
-/* The packet in which a gateway lists the devices that it hears now: a heartbeat of each. */
+/* Returns the packet in which a gateway lists the devices that it hears now. The list is a heartbeat of each of
+ * them. */
 struct sim_packet sim_gateway_heard(struct sim *s, uint32_t gateway);
-/* ... with goodbyes of the gateway and all devices that it may hear: its will. */
+/* Returns the packet with the goodbyes of the gateway and of all devices that it may hear. It is the gateway's will. */
 struct sim_packet sim_gateway_goodbyes(struct sim *s, uint32_t gateway);
 /* ... says goodbye for one of them. */
 struct sim_packet sim_gateway_goodbye(struct sim *s, uint32_t device);

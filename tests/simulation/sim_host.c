@@ -216,7 +216,7 @@ void sim_host_on_due(struct sim *s, uint32_t at, uint32_t stamp)
 	call(s, e, EV_TIMEOUT);
 }
 
-/* In a run of years a tick is longer, and the connection of barriers is mostly closed. */
+/* In a run of years, a tick is longer, and the connection of the barriers is closed most of the time. */
 void sim_host_on_tick(struct sim *s, uint32_t stamp)
 {
 	struct sim_host *h = &s->host;
@@ -360,7 +360,7 @@ static void configure(struct sim *s)
 	h->settings.mqtt.barrier_timeout_ms = conf->barrier_timeout_ms;
 }
 
-/* As src/daemon/config/reload.c applies a configuration that it has read. */
+/* Applies the new configuration as src/daemon/config/reload.c does after reading it. */
 void sim_host_reload(struct sim *s)
 {
 	struct hw_app *a = s->host.app;

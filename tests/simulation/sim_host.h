@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A daemon's process in virtual time: the real wiring (src/daemon, from hw_app_new() to hw_app_free()) around the real
- * core. This world stands in for what the wiring stands on:
+ * core. These files replace the parts that the wiring uses:
  *
- *     sim_host   the event loop and the clocks, in the place of libevent and src/run
- *     sim_mqtt   the readers and the publishers, in the place of src/mqtt
- *     sim_redis  the sink, the load and the mark, in the place of src/redis
- *     sim_watch  no stand-in: what goes into the core and comes out of it is shown to the oracle (ld --wrap)
+ *     sim_host   the event loop and the clocks, in place of libevent and src/run
+ *     sim_mqtt   the readers and the publishers, in place of src/mqtt
+ *     sim_redis  the sink, the load and the sight record, in place of src/redis
+ *     sim_watch  replaces nothing: it shows the oracle the input and the output of the core (ld --wrap)
  *     absent     what no simulated world has
  *
- * The process can be stopped and go on, be suspended with its machine, be killed and started again. All times that the
+ * The process can be stopped and resumed, suspended with its machine, killed, and started again. All times that the
  * core and the oracle see are the monotonic clock of the monitor's machine.
  */
 #ifndef SIM_HOST_H
@@ -36,7 +36,7 @@ struct sim_link {
 	bool drains; /* of a reader: the loop waits until the socket is empty */
 	uint32_t stamp;
 	int64_t wait_ns;
-	struct sim_fifo signs; /* what its client reports to the loop before the packets in the pipe */
+	struct sim_fifo signs; /* what the client reports to the loop before the loop gets the packets in the pipe */
 };
 
 struct sim_host {
@@ -65,10 +65,10 @@ struct sim_host {
 	struct hw_transition shown;                /* the last that came out of the core */
 	bool load_wanted;
 	bool store_lost; /* the store has changed: the sight record is missing */
-	bool cut;        /* the link to the store is lost, and the loop does not know it yet */
+	bool cut;        /* the link to the store is lost, and the loop has not noticed this yet */
 	int64_t started_wall_ms, mark_found_ms;
-	uint64_t to_forge; /* of a lie: the barrier that is reported as returned when the loop wakes; 0: none */
-	bool to_blind;     /* of a lie: a stall of the loop is reported when it wakes */
+	uint64_t to_forge; /* for a lie: the barrier that is reported as returned when the loop wakes; 0: none */
+	bool to_blind;     /* for a lie: a stall of the loop is reported when the loop wakes */
 	unsigned spins;    /* consecutive turns that did nothing and requested another one at once */
 };
 
@@ -113,7 +113,7 @@ bool sim_mqtt_is_readable(struct sim *s, uint32_t link);
 void sim_mqtt_stalled(struct sim *s, uint32_t reader, int64_t since);
 /* Ends the connection of barriers, of statuses, or both. */
 void sim_mqtt_lose(struct sim *s, bool barriers, bool statuses);
-/* The connection of barriers is closed for an eighth of a timeout, or is not open yet. */
+/* If the connection of the barriers is open, closes it for up to an eighth of a timeout. */
 void sim_mqtt_rest(struct sim *s);
 
 /* What a message was made from, by its topic. */
@@ -125,10 +125,10 @@ struct sim_read {
 const struct sim_read *sim_mqtt_read(const char *topic);
 
 /* --- sim_redis.c: the store's answers */
-/* The link follows the state of the store; the store continues with the orders that it was given. */
+/* Lets the link follow the state of the store. The store then carries out the orders that it was given. */
 void sim_redis_look(struct sim *s);
 void sim_redis_on_load(struct sim *s, uint32_t run);
-/* The store may be older than the monitor's state: it is given everything. */
+/* The store may be older than the monitor's state, so the monitor writes everything to it. */
 void sim_redis_reconcile(struct sim *s);
 void sim_redis_confirmed(struct sim *s, struct hw_ref ref, uint64_t seq);
 void sim_redis_newer(struct sim *s, struct hw_ref ref, uint64_t stored_seq);

@@ -31,7 +31,8 @@ int64_t sim_oracle_pair_sent(const struct sim *s)
 	return first == 0 ? -1 : s->oracle.sent_at[first % SIM_NUMBERS];
 }
 
-/* The last arrival not after `by`, without `lost` ones; -1: none. *next: the arrival after it, or `end`. */
+/* Returns the last arrival not later than `by`; -1: there is none. `lost`: skips heartbeats that the broker has
+ * dropped. *next: the arrival after it, or `end`. */
 static int64_t last_by(const struct sim_watched *w, int64_t by, int64_t end, bool lost, int64_t *next)
 {
 	*next = end;
@@ -52,9 +53,9 @@ static bool was_blind(const struct sim_oracle *o, int64_t at)
 }
 
 /*
- * Three timeouts of silence that was seen are enough, however often it was blind in between; of what the store says of
- * the time before this run one counts at most. That excuses a mistake only if the last heartbeat came when nobody could
- * hear it.
+ * The monitor may call a device offline after three timeouts of silence in which it saw, however often it was blind in
+ * between. Of the silence before this run, as the store has it, at most one timeout counts. This excuses a mistake only
+ * if the monitor was blind when the last heartbeat arrived.
  */
 static bool is_bounded(const struct sim *s, uint32_t i, int64_t now, int64_t heard)
 {
@@ -66,11 +67,11 @@ static bool is_bounded(const struct sim *s, uint32_t i, int64_t now, int64_t hea
 }
 
 /*
- * All that got through before the pair was sent has been read. So what justifies the judgement is a gap after the last
- * of these, up to the next one or to now, that is as long as the timeout.
+ * All heartbeats that arrived before the pair of barriers was sent have been read. So a timeout is right if the gap
+ * after the last of these heartbeats, up to the next one or to now, is at least as long as the device's timeout.
  *
- * What the broker has dropped has been heard by nobody. It excuses a mistake, which is counted, only if it was a
- * heartbeat of this very device.
+ * No monitor can hear a heartbeat that the broker has dropped. That excuses a mistake, which is counted, only if the
+ * heartbeat was that of this device.
  */
 static void check_silence(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 {
@@ -91,8 +92,9 @@ static void check_silence(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 		           (double)(now - at) / 1e9, (double)gap_ns / 1e9, (double)timeout / 1e9);
 }
 
-/* How much later a deadline may be because its group was deaf since, or its bridge away: for so long, and then silence
- * counts anew. It does so after each absence of a bridge, up to three timeouts in all. */
+/* Returns by how much a deadline may be later because the device's group was deaf, or its bridge away, since
+ * `since`: by the length of that time and a timeout more, because silence then counts from zero. With a bridge,
+ * silence counts from zero after each absence, for up to three timeouts in all. */
 static int64_t deaf_since(const struct sim *s, uint32_t i, int64_t since, int64_t now)
 {
 	uint32_t g = s->fleet.device[i].group;
@@ -101,8 +103,8 @@ static int64_t deaf_since(const struct sim *s, uint32_t i, int64_t since, int64_
 }
 
 /*
- * How much later deadlines may be because the clock was put back: earlier heartbeats count as later ones, and the
- * wheel, which does not turn back, waits until the clock has reached its old value.
+ * Returns by how much deadlines may be later because the clock was set back. Earlier heartbeats then count as later
+ * ones. The wheel does not turn back, so it waits until the clock has reached its old value.
  */
 static int64_t put_back_since(const struct sim_oracle *o, int64_t since)
 {
@@ -118,7 +120,8 @@ static int64_t put_back_since(const struct sim_oracle *o, int64_t since)
 	return sum;
 }
 
-/* If no canary may be sent, a silent filter is believed only after three timeouts, and not before 30 s. */
+/* If a group may send no canary, the monitor believes the silence of a filter only after three timeouts, and not
+ * before 30 s. */
 static int64_t unproven_ns(const struct sim *s, unsigned g)
 {
 	int64_t longest_ns =
@@ -141,7 +144,7 @@ static void check_time(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 		sim_breach(s, "d%u: offline without two barriers sent after its deadline", i);
 	if (due < sim_oracle_seen(o, w->loaded_at))
 		due = sim_oracle_seen(o, w->loaded_at);
-	/* A shorter timeout applies once all devices were visited. */
+	/* A shorter timeout applies only when the wheel has visited all devices. */
 	int64_t reloaded = sim_oracle_seen(o, o->reloaded_at + HW_NS_PER_S);
 	if (sim_oracle_seen(o, now) > due && due < reloaded)
 		due = reloaded < sim_oracle_seen(o, now) ? reloaded : sim_oracle_seen(o, now);
@@ -181,7 +184,8 @@ void sim_oracle_took_goodbye(struct sim *s, uint32_t i)
 		sim_breach(s, "d%u: a goodbye has put its deadline off by %.6f s", i, (double)late_ns / 1e9);
 }
 
-/* A goodbye waits for this long, unless the device's deadline comes before: also that of a timeout before a reload. */
+/* Checks that a goodbye was held for hold_ns, or until the device's deadline if that was earlier. The deadline may
+ * be that of the timeout before a reload. */
 static void check_held(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 {
 	const struct sim_watched *w = &s->oracle.watched[i];
@@ -225,8 +229,8 @@ static void check_offline(struct sim *s, uint32_t i, const struct hw_transition 
 		sim_breach(s, "d%u: offline on a goodbye that is none", i);
 }
 
-/* Whether the silence before this heartbeat was within one timeout: surely; or perhaps, by a clock that stood still
- * while the group was deaf, or a timeout of before a reload. */
+/* Whether this heartbeat came within one timeout after the one before. *surely: by all clocks and timeouts.
+ * *perhaps: by a clock that stood still while the group was deaf, or by the timeout before a reload. */
 static void within_timeout(const struct sim *s, uint32_t i, bool *surely, bool *perhaps)
 {
 	const struct sim_oracle *o = &s->oracle;
@@ -241,7 +245,8 @@ static void within_timeout(const struct sim *s, uint32_t i, bool *surely, bool *
 	*perhaps = w->read && (excused || gap_ns - deaf_since(s, i, from, now) <= most_ns + ROUNDING_NS);
 }
 
-/* Whether a heartbeat may be a copy of the last one that counted: surely; or perhaps. */
+/* Whether a heartbeat may be a copy of the last one that counted. *surely: it is so close that it counts as a copy.
+ * *perhaps: it may be one. */
 static void is_copy(const struct sim *s, uint32_t i, bool *surely, bool *perhaps)
 {
 	const struct sim_watched *w = &s->oracle.watched[i];
@@ -258,7 +263,7 @@ void sim_oracle_count_return(struct sim *s, uint32_t i)
 	bool surely, perhaps, copy, perhaps_copy;
 	if (after <= 1 || w->state != HW_STATE_OFFLINE)
 		return;
-	/* All messages of a turn are read before the core has outputs. */
+	/* The core reads all messages of a turn before it has outputs. */
 	if (w->counted >= after && sim_oracle_mono(s) - w->read_at > LATE_NS)
 		sim_breach(s, "d%u: offline still, after %u heartbeats of %u", i, w->counted, after);
 	is_copy(s, i, &copy, &perhaps_copy);
@@ -271,7 +276,7 @@ void sim_oracle_count_return(struct sim *s, uint32_t i)
 	w->count_true_at = s->now;
 }
 
-/* A device whose record was not read, or was lost with its store, counts as new. */
+/* If the record of a device was not read, or was lost with its store, the device counts as new. */
 static void check_returned(struct sim *s, uint32_t i)
 {
 	const struct sim_watched *w = &s->oracle.watched[i];
@@ -317,7 +322,7 @@ static void check_kept(struct sim *s, uint32_t i, const struct hw_device *d)
 	struct sim_record newest = sim_store_newest(s, i), *r = &newest;
 	const struct sim_retained *kept = &s->broker.retained[i];
 	bool known = d && hw_device_state(d) != HW_STATE_FORGOTTEN;
-	if (!known && s->oracle.damaged) /* a forgotten device may be in the store again, until the next start */
+	if (!known && s->oracle.damaged) /* a forgotten device may have returned with the store, until the next start */
 		return;
 	if (r->known != known || (known && (r->state != hw_device_state(d) || r->seq != d->seq)))
 		sim_breach(s, "d%u: the store has %s, seq %" PRIu64 ", the monitor %s, seq %" PRIu64, i,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The oracle's own learned timeouts: the estimator of the core, fed with the gaps that the oracle itself takes for gaps
- * that may be learned. So the timeout in force is known without the core, and a death that comes before or after it is
- * a breach. It also counts mistakes: devices that work and are called offline.
+ * The oracle's own learned timeouts: the estimator of the core, which gets those gaps that may be learned in the
+ * oracle's own judgement. So the timeout in force is known without the core, and a death that comes before or after it
+ * is a breach. It also counts mistakes: devices that work and are called offline.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How good the failure detector was, in the words of Chen, Toueg, Aguilera, "On the quality of service of failure
- * detectors", IEEE ToC 51(5), 2002: detection time (from a death to being taken for dead), mistake rate (how often a
- * device that lives is taken for dead), mistake duration, query accuracy (the share of a device's life in which it is
- * taken for alive).
+ * detectors", IEEE ToC 51(5), 2002: detection time (from a death until the device is called offline), mistake rate (how
+ * often a working device is called offline), mistake duration, query accuracy (the share of a device's life in which it
+ * is called online).
  */
 #ifndef SIM_METRICS_H
 #define SIM_METRICS_H
@@ -22,8 +22,8 @@ struct sim_metrics {
 	struct sim_samples delay;     /* ... from the deadline on, as the core reports it */
 	struct sim_samples mistake;   /* how long each lasted */
 	uint64_t mistakes, deaths, transitions;
-	double alive_s, right_s; /* seconds of lives after the first heartbeat: all, and those in which the device
-	                          * counted as online */
+	double alive_s, right_s; /* seconds of life after the first heartbeat; alive_s: all; right_s: those in which
+	                          * the device was online */
 	uint64_t beats;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What src/mqtt is to the wiring (src/mqtt/mqtt.h): readers and publishers at the simulated broker. A lie that is told
- * in their names is told here. */
+/* Replaces src/mqtt (src/mqtt/mqtt.h) for the wiring: readers and publishers at the simulated broker. Lies about
+ * readers and publishers are implemented here. */
 #include "mqtt/mqtt.h"
 
 #include <string.h>
@@ -172,7 +172,7 @@ static int topic_of(const struct sim *s, const struct sim_packet *p, char *buf, 
 	return snprintf(buf, cap, "%s/d%u/%s", space[group], p->device, leaf);
 }
 
-/* Of a lie: the first element is given for the whole list. */
+/* For a lie: writes only the first element of the list. */
 static size_t cut_list(const struct sim_list *l, char *buf, size_t cap)
 {
 	return (size_t)snprintf(buf, cap, "%.*s]", (int)l->element[0].end, l->text);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* See sim_oracle.h: what is written down. What is concluded from it is in sim_judge.c. */
+/* See sim_oracle.h. This file records what happens, and sim_judge.c judges it. */
 #include "sim_oracle.h"
 
 #include "sim.h"
 
 #define BARRIERS_A_SECOND                                                                                              \
-	1000 /* pairs: on a fast broker more than one in a tick, but not one for each barrier that                     \
-	      * returns */
+	1000 /* pairs of barriers; on a fast broker there are more than one in a tick, but not one for each barrier    \
+	      * that returns */
 #define SUBSCRIBED_NS (4 * HW_NS_PER_S) /* canaries of a new subscription are sent within this time */
 
 int64_t sim_oracle_mono(const struct sim *s)
@@ -128,8 +128,8 @@ void sim_oracle_told(struct sim *s, const struct hw_out *out)
 }
 
 /*
- * A group is deaf only where some trouble may have kept what was published on its filters from it: rights that were
- * lost, or what a slow reader dropped. What it tells at once may have begun up to so much before.
+ * A group may be deaf only if a trouble may have kept its messages from the monitor: rights that were lost, or messages
+ * that were dropped for a slow reader. The deafness may have begun up to `before_ns` before it is reported.
  */
 void sim_oracle_deaf(struct sim *s, uint32_t g, bool begun)
 {
@@ -170,9 +170,9 @@ void sim_oracle_canary(struct sim *s, uint32_t g, bool through)
 }
 
 /*
- * Whether the monitor can know by now that this group does not hear: somebody waited for a canary that did not come,
- * and two barriers that were sent after it did. Not of one that was sent for a new subscription, which nobody waits
- * for.
+ * Whether the monitor can know by now that this group's filters deliver nothing: a canary was lost, and two barriers
+ * that were sent after that canary are back. A canary of a new subscription does not count, because the monitor does
+ * not wait for it.
  */
 static bool can_know(const struct sim *s, uint32_t g)
 {
@@ -320,7 +320,8 @@ void sim_oracle_unknown(struct sim *s, uint32_t i)
 		s->oracle.watched[i].own_ms = 0;
 }
 
-/* By the wall clock, when this run began; the time without a monitor does not count. */
+/* Returns for how long the device had been silent when this run began, by the wall clock. Time without a monitor
+ * does not count. */
 static int64_t silent_before_ns(const struct sim *s, const struct sim_record *r)
 {
 	int64_t run_ms = (sim_oracle_mono(s) - s->oracle.started_at) / HW_NS_PER_MS;

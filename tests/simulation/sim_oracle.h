@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The oracle knows what truly happened: when each heartbeat got through to the broker, who died when, which goodbye was
- * evidence. It keeps a seeing clock of its own, as a list of what was blind: the core's, each period of which is held
- * against what was truly in the way (sim_world.h). It looks at every transition and at what is stored in the end. A
- * breach is
+ * The oracle knows what truly happened: when each heartbeat reached the broker, when each device died, and which
+ * goodbye was evidence. It has a seeing clock of its own, which stands still while the core is blind. It compares each
+ * blindness of the core with what truly prevented the monitor from receiving (sim_world.h). It checks every transition,
+ * and at the end what is stored. Each of these is a breach:
  *
- *   - a false offline: a device is taken offline although no gap between the heartbeats that got through was as long
- *     as its timeout, by seen time; or on a goodbye that was none, or that a heartbeat followed;
- *   - a deadline, as the core tells it, that a goodbye has put off;
- *   - one that is too early by the rule, a goodbye's that was not held long enough, or while blind, or without two
- * barriers back on every reader;
- *   - a missed death: late by more than a tick, a few round trips, and what trouble there was since the deadline;
- *   - a transition that is none (the state before), or whose seq does not grow; also over restarts, in the store;
- *   - a monitor that is blind, gives up a connection or takes a group for deaf where nothing is wrong, or that sees
- * where it cannot (sim_world.h);
- *   - in the end: a device that is not what it should be in the core, the store or the retained status.
+ *   - a false offline: no gap between the heartbeats that reached the broker was as long as the device's timeout, by
+ *     the seeing clock; or the goodbye was none, or a heartbeat followed it
+ *   - a deadline, as the core reports it, that a goodbye has moved to a later time
+ *   - an offline that is too early by the rule: a goodbye was not held long enough, the monitor was blind, or two
+ *     barriers were not back on every reader
+ *   - a missed death: the offline is later than a tick, a few round trips, and the troubles since the deadline explain
+ *   - a transition to the state that the device already had, or whose seq does not grow, also over restarts
+ *   - a monitor that is blind, gives up a connection or calls a group deaf without a reason, or that sees although it
+ *     cannot (sim_world.h)
+ *   - at the end, a device with a wrong state in the core, the store or the retained status
  *
  * All times are the monitor's monotonic clock, which stands still while its machine is suspended.
  */
@@ -52,20 +52,24 @@ struct sim_watched {
 	/* as the monitor of this run read it */
 	bool read, said_own;
 	int64_t read_at, own_ms;
-	int64_t goodbye_read_at,
-		hold_ns;             /* of the goodbyes since the last heartbeat: the first end of a hold; -1: none */
-	unsigned counted, may_count; /* consecutive heartbeats of an offline device: at least, and at most */
+	int64_t goodbye_read_at, hold_ns; /* hold_ns: by the goodbyes since the last heartbeat, the earliest time at
+	                                   * which a hold may end; -1: none */
+	unsigned counted, may_count; /* how many heartbeats in a row the offline device has sent; counted: at least;
+	                              * may_count: at most */
 	int64_t count_at;            /* the last of them */
-	int64_t count_true_at;       /* the same in true time, which goes on while the machine is suspended */
-	int64_t loaded_at; /* the store has known the device since then, or a transition if the store knew nothing */
-	int64_t silent_ns; /* by the store when this run began, without the time in which no monitor ran */
+	int64_t count_true_at;       /* the same time in true time, which goes on while the machine is suspended */
+	int64_t loaded_at; /* since when the store knows the device; if the store did not know it, the time of its
+	                    * first transition */
+	int64_t silent_ns; /* how long the device had been silent when this run began, by the store; time without a
+	                    * monitor does not count */
 	/* what it said */
 	enum hw_state state; /* HW_STATE_PROVISIONAL: nothing in this run */
 	uint64_t seq;
 	/* in a fleet that learns: sim_learning.c */
 	struct hw_gaps gaps;
 	bool timed, announced; /* announced: a goodbye was read while it was not offline */
-	unsigned mistakes;     /* it was called offline and worked; without the first quarter of the run */
+	unsigned mistakes;     /* how often it worked and was called offline; mistakes in the first quarter of the
+	                        * run do not count */
 	/* true time, for the metrics */
 	enum hw_state told; /* last, in whichever run */
 	bool alive;
@@ -77,8 +81,8 @@ struct sim_oracle {
 	struct sim_spans blind;                /* one after another */
 	struct sim_spans deaf[SIM_GROUPS_MAX]; /* a group, one after another */
 	int64_t deaf_from[SIM_GROUPS_MAX];     /* -1: it hears */
-	int64_t unanswered[SIM_GROUPS_MAX];    /* the time at which a canary was lost, and none has arrived since;
-	                                        * -1: none */
+	int64_t unanswered[SIM_GROUPS_MAX];    /* the time at which a canary was lost, if no canary has arrived
+	                                        * since; -1: none was lost */
 	bool differs[SIM_GROUPS_MAX];          /* the last state of its bridge that was read */
 	struct sim_spans away[SIM_GROUPS_MAX]; /* blind because of that, one after another */
 	int64_t away_from[SIM_GROUPS_MAX];     /* -1: not now */
@@ -86,7 +90,8 @@ struct sim_oracle {
 	int64_t blind_from, put_back, lossy_end;
 	uint64_t periods, periods_told;
 	int64_t sent_at[SIM_NUMBERS];
-	uint64_t behind[SIM_NUMBERS]; /* the last barrier that was back on every reader when this one was sent */
+	uint64_t behind[SIM_NUMBERS]; /* for each barrier: the last barrier that was back on every reader when this
+	                               * one was sent */
 	uint64_t back[SIM_READERS_MAX];
 	int64_t started; /* true time */
 	int64_t started_at;
@@ -95,14 +100,15 @@ struct sim_oracle {
 	int64_t reloaded_at; /* timeouts have changed then */
 	struct hw_learn_rules rules;
 	uint64_t excused; /* mistakes that the broker caused by dropping heartbeats */
-	uint64_t bounded; /* ... that recurring blindness delays by three timeouts at most */
+	uint64_t bounded; /* mistakes that are allowed because recurring blindness delays a death by at most three
+	                   * timeouts */
 };
 
 void sim_oracle_init(struct sim *s);
 void sim_oracle_fini(struct sim *s);
 
 /* What truly happens. */
-/* A heartbeat got through to the broker; returns its number, of this device. */
+/* Called when a heartbeat has reached the broker. Returns the heartbeat's number, counted for each device. */
 uint32_t sim_oracle_arrived(struct sim *s, uint32_t device);
 /* It goes no further. */
 void sim_oracle_lost(struct sim *s, uint32_t device, uint32_t number, bool muted);
@@ -119,16 +125,17 @@ void sim_oracle_read(struct sim *s, uint32_t device, int64_t timeout_ms);
 void sim_oracle_read_goodbye(struct sim *s, uint32_t device);
 /* ... the state of a group's bridge. */
 void sim_oracle_bridge(struct sim *s, uint32_t group, bool up);
-/* The core was given a goodbye: it does not count as a heartbeat. */
+/* Called when a goodbye was passed to the core. A goodbye does not count as a heartbeat. */
 void sim_oracle_took_goodbye(struct sim *s, uint32_t device);
 void sim_oracle_barrier(struct sim *s, uint64_t number);
 void sim_oracle_back(struct sim *s, uint32_t reader, uint64_t number);
 /* The store has no record of the device, or no longer. */
 void sim_oracle_unknown(struct sim *s, uint32_t device);
 void sim_oracle_loaded(struct sim *s, uint32_t device, const struct sim_record *r);
-/* A heartbeat is read: whether it is one of those that bring an offline device back. Judged in sim_judge.c. */
+/* Called when a heartbeat is read. Determines whether it counts among those that bring an offline device back. See
+ * sim_judge.c. */
 void sim_oracle_count_return(struct sim *s, uint32_t device);
-/* The timeout of a device's group, or the learned one that must be in force. */
+/* Returns the timeout of the device's group, or the learned timeout that must be in force. */
 int64_t sim_learning_timeout_ms(const struct sim *s, uint32_t device);
 void sim_learning_begin(struct sim *s);
 /* A heartbeat is read, and the one before is still the last. */
@@ -139,9 +146,9 @@ void sim_learning_offline(struct sim *s, uint32_t device);
 /* After every input and output: follows the periods of blindness. */
 void sim_oracle_watch(struct sim *s);
 
-/* The oracle's own seeing clock: the monotonic clock less all that was blind. */
+/* Returns the time of the oracle's own seeing clock: the monotonic clock without all periods of blindness. */
 int64_t sim_oracle_seen(const struct sim_oracle *o, int64_t mono);
-/* ... and back: the first moment at which the seeing clock had this value. */
+/* Returns the first moment of the monotonic clock at which the seeing clock had this value. */
 int64_t sim_oracle_unseen(const struct sim_oracle *o, int64_t seen);
 int64_t sim_oracle_mono(const struct sim *s);
 void sim_oracle_count(struct sim *s, uint32_t device);
@@ -152,17 +159,17 @@ void sim_oracle_changed(struct sim *s, uint32_t device, const struct hw_transiti
 void sim_oracle_told(struct sim *s, const struct hw_out *out);
 void sim_oracle_deaf(struct sim *s, uint32_t group, bool begun);
 void sim_oracle_upstream(struct sim *s, uint32_t group, bool begun);
-/* A canary of a group reaches its broker, which delivers it or does not. */
+/* Called when a canary of a group reaches the broker. `through`: the broker delivers it. */
 void sim_oracle_canary(struct sim *s, uint32_t group, bool through);
-/* The last barrier that is back on every reader; 0: none since all readers are connected. */
+/* Returns the last barrier that is back on every reader; 0: none since all readers were connected. */
 uint64_t sim_oracle_back_on_all(const struct sim *s);
-/* When the first of the last pair was sent: two barriers that are back on every reader, the second sent when the first
- * was back. -1 if there is none. */
+/* Returns when the first barrier of the last pair was sent; -1: there is no pair. A pair is two barriers that are
+ * back on every reader, where the second was sent after the first was back. */
 int64_t sim_oracle_pair_sent(const struct sim *s);
-/* What is published on this group's filters comes again. If nobody was to be judged meanwhile, the monitor cannot know
- * that it did not. */
+/* Called when this group's filters deliver again. If the monitor could not notice that they did not, their unheard
+ * heartbeats count as lost. */
 void sim_oracle_unmuted(struct sim *s, uint32_t group);
-/* How long a group was deaf, or its bridge away, between two moments. */
+/* Returns for how long the group was deaf, or its bridge away, between two moments. */
 int64_t sim_oracle_deaf_ns(const struct sim_oracle *o, uint32_t group, int64_t from, int64_t to);
 void sim_oracle_transition(struct sim *s, uint32_t device, const struct hw_transition *t);
 void sim_oracle_stored(struct sim *s, const struct sim_order *o, const struct sim_record *was);

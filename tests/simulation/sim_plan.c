@@ -9,7 +9,7 @@
 #define DAY_NS   (86400 * HW_NS_PER_S)
 #define GATEWAYS 0.15 /* of the seeds have some */
 #define BARRIERS 0.3  /* ... have troubles of barriers' own */
-#define RETURNS  0.3  /* ... have devices that return only after several heartbeats */
+#define RETURNS  0.3  /* share of runs that have devices which come online only after several heartbeats */
 #define PARENTS  0.3  /* ... have a device that is the parent of all */
 #define BRIDGES  0.15 /* ... have a group that a bridge brings */
 
@@ -126,7 +126,7 @@ void sim_plan_gateways(struct sim *s, uint32_t devices, uint32_t gateways)
 	p->load_pace_ns = HW_NS_PER_MS;
 }
 
-/* Drawn from another stream, so that a seed without gateways runs as if there were none anywhere. */
+/* Drawn from another stream, so that a seed without gateways has the same run as before. */
 static void draw_gateways(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -160,7 +160,8 @@ static void draw_barriers(struct sim *s)
 	}
 }
 
-/* Not if a device naps, or lives for years: the calm would end before the device was heard often enough. */
+/* Not drawn if devices nap, or if the run lasts for years: the calm would end before the device was heard often
+ * enough. */
 static void draw_online_after(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -213,8 +214,9 @@ void sim_plan_draw(struct sim *s)
 	p->goodbye_delay_ms = sim_chance(r, 0.3) ? 3000 : 0;
 	for (int g = 0; g < SIM_GROUPS_MAX; g++)
 		p->no_canary[g] = sim_chance(r, 0.1);
-	/* Such a group is deaf for three timeouts whenever it is silent for one and somebody is due, and silence counts
-	 * anew after that: naps of the last but one may put the end of a dead sleeper off up to three of its own. */
+	/* A group without canaries becomes deaf for three timeouts whenever it is silent for one timeout while a
+	 * device is due. After that, silence counts from zero. So while the last device but one naps, the death of a
+	 * sleeping device may be found up to three of its own timeouts later. */
 	if (p->no_canary[0] || p->no_canary[1])
 		p->calm_ns += 60 * HW_NS_PER_S +
 		              (p->sleepers > 0 ? 40 : 5) *
@@ -328,8 +330,8 @@ static unsigned online_after(const struct sim *s, int g)
 	return s->lie == SIM_EAGER ? 1 : s->lie == SIM_COY ? after + 2 : after;
 }
 
-/* d0, where it is planned, is the parent of all, and of itself, which the core ignores. That alone changes no verdict.
- */
+/* If the plan has parents, d0 is the parent of all devices and also of itself, which the core ignores. That alone
+ * changes no verdict. */
 static void add_parent(const struct sim *s, struct hw_group_spec *g)
 {
 	static const char *const parents[] = {"d0"};

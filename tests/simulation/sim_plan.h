@@ -23,14 +23,15 @@ enum sim_trouble_kind {
 	SIM_HOST_DIES,
 	SIM_NET_CUT, /* between the two */
 	SIM_PUBLISHER_LOST,
-	SIM_RIGHT_LOST,   /* a group's filters are granted, and bring nothing: its rights were taken, or it is a mute
-	                     subscription */
+	SIM_RIGHT_LOST,   /* a group's filters are granted but deliver nothing, because its rights were taken or its
+	                   * subscription is broken */
 	SIM_SOCKETS_SLOW, /* the broker is overloaded: incoming packets wait */
 	SIM_PIPES_SLOW,   /* ... what goes out waits */
 	SIM_STORE_AWAY,
 	SIM_WALL_STEP,
 	SIM_STORE_EMPTIED,                 /* ... while it runs */
-	SIM_STORE_ROLLED_BACK,             /* the store is away, and then holds what it held a while ago */
+	SIM_STORE_ROLLED_BACK,             /* the store cannot be reached, and then has the content of an earlier
+	                                    * time */
 	SIM_STORE_FULL,                    /* it answers, and writes nothing */
 	SIM_STORE_HALF,                    /* ... every other time */
 	SIM_FORGET,                        /* an operator forgets a device */
@@ -39,9 +40,11 @@ enum sim_trouble_kind {
 	SIM_RELOAD,                        /* timeouts, and the hold of goodbyes, differ for a while */
 	SIM_BROKER_PAUSES,                 /* ... for tenths of a second, again and again */
 	SIM_TROUBLES_DRAWN,                /* those from here on are drawn apart */
-	SIM_READS_ON = SIM_TROUBLES_DRAWN, /* it pauses so, and reads on in a turn while statuses are published again */
+	SIM_READS_ON = SIM_TROUBLES_DRAWN, /* the broker pauses, and then reads on in the same turn while statuses
+	                                    * are published again */
 	SIM_BARRIERS_LOST,                 /* the connection of barriers carries nothing any more, and stays open */
-	SIM_BRIDGE_AWAY, /* the bridge of a group: no message of the group arrives, and the bridge's state says so */
+	SIM_BRIDGE_AWAY, /* the bridge of a group is away: no message of the group arrives, and the bridge reports
+	                  * itself as away */
 	SIM_TROUBLE_KINDS
 };
 
@@ -60,9 +63,11 @@ struct sim_plan {
 	unsigned online_after[SIM_GROUPS_MAX];
 	bool parent;                 /* the first device is the parent of all */
 	bool batch[SIM_GROUPS_MAX];  /* its devices are behind gateways */
-	bool bridge[SIM_GROUPS_MAX]; /* ... a bridge delivers the group, which names its state (`while`) */
-	uint32_t gateways;           /* this many in each of these groups, if there are enough devices */
-	bool learns;                 /* one group, which learns; its devices have all kinds of traffic in turn */
+	bool bridge[SIM_GROUPS_MAX]; /* the group comes through a bridge, and names the topic of the bridge's state
+	                              * (`while`) */
+	uint32_t gateways;           /* number of gateways in each of these groups, if there are enough devices */
+	bool learns;                 /* there is one group, which learns timeouts; its devices have all kinds of
+	                              * traffic in turn */
 	bool reloaded;
 	int64_t interval_ns; /* 0: drawn for each device */
 	double jitter, loss, lossy_share, wills, sleepers;
@@ -72,7 +77,8 @@ struct sim_plan {
 	bool takeover_wills, replays;
 	bool reads_whole; /* the broker takes all waiting packets of a socket at once */
 	bool tight;       /* devices beat little more than once a timeout */
-	bool sparse;      /* years: the publisher is mostly away, so that barriers do not fill them */
+	bool sparse;      /* a run of years: the publisher is away most of the time, so that barriers do not fill the
+	                   * run */
 	size_t pipe_bound, buffer_bound;
 	unsigned budget;
 	int64_t tick_ns, load_pace_ns;
@@ -82,7 +88,7 @@ struct sim_plan {
 	unsigned troubles;
 	struct sim_trouble trouble[SIM_TROUBLES_MAX];
 	double deaths;    /* a device's, in the time of troubles */
-	double net_share; /* the share of deaths that are only losses of the network */
+	double net_share; /* the share of deaths in which the device only loses its network */
 };
 
 /* Draws the plan from s->random. */
@@ -98,8 +104,8 @@ void sim_plan_learning(struct sim *s, uint32_t devices, int64_t length_ns, unsig
 #define SIM_TIMEOUT_MIN_MS 20000
 #define SIM_TIMEOUT_MAX_MS 86400000
 #define SIM_MISTAKES_A_DAY 4
-/* Makes groups of batches of all, with `devices` together, on a broker and a network that are up to it: lists of more
- * elements than the core takes at once. */
+/* Turns all groups into groups of batches, with `devices` devices in all, on a fast broker and network. Their lists
+ * have more elements than the core takes at once. */
 void sim_plan_gateways(struct sim *s, uint32_t devices, uint32_t gateways);
 /* Fills in the groups' specifications; returns their number. */
 size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROUPS_MAX]);

@@ -46,7 +46,7 @@ static inline bool sim_chance(struct sim_random *r, double p)
 	return sim_unit(r) < p;
 }
 
-/* lo .. hi, each order of magnitude as likely as any other: for times. */
+/* Returns a time from lo to hi. Each order of magnitude is equally likely. */
 static inline int64_t sim_spread(struct sim_random *r, int64_t lo, int64_t hi)
 {
 	return (int64_t)((double)lo * exp(sim_unit(r) * log((double)hi / (double)lo)));

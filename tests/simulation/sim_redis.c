@@ -288,7 +288,8 @@ struct hw_mono hw_redis_down_since(const struct hw_redis *r)
 	return r->down_since;
 }
 
-/* The room limits how many devices are judged in a turn: some seeds have little room. */
+/* Returns how much room the sink has. The room limits how many devices are judged in a turn, and some seeds have
+ * little room. */
 const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
 {
 	struct hw_redis *own = r->s->host.redis;

@@ -105,7 +105,7 @@ static void carry_out(struct sim *s, const struct sim_order *o)
 void sim_store_on_due(struct sim *s)
 {
 	struct sim_store *t = &s->store;
-	if (s->host.m && !sim_host_is_awake(s)) /* the answers wait until the process runs, and so do the orders */
+	if (s->host.m && !sim_host_is_awake(s)) /* while the process is stopped, the orders and their answers wait */
 		return;
 	while (!t->away && !t->full && t->n > 0 && t->order[t->head].at <= s->now) {
 		if (t->half && sim_chance(&s->random, 0.5)) { /* refused, and tried again */

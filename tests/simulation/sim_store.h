@@ -41,7 +41,7 @@ struct sim_store {
 	struct sim_order *order;   /* owned: a queue */
 	size_t head, n, cap;
 	uint64_t edges, edges_done; /* orders of kind SIM_EDGE: in the queue, and carried out */
-	int64_t mark_ms;            /* until when the monitor saw, by the wall clock; 0: never */
+	int64_t mark_ms;            /* the wall-clock time until which the monitor saw the fleet; 0: never */
 	bool away, full, half;
 	struct sim_record *snapshot; /* owned: what it held a while ago */
 	int64_t snapshot_mark_ms;
@@ -59,9 +59,9 @@ void sim_store_leave(struct sim *s, bool away);
 void sim_store_save(struct sim *s);
 void sim_store_roll_back(struct sim *s);
 void sim_store_empty(struct sim *s);
-/* The monitor has died: some of the orders on their way never arrive. */
+/* The monitor has died. Some of the orders that it has sent never arrive. */
 void sim_store_crash(struct sim *s);
-/* While a transition waits: how long the oldest order has waited. */
+/* If a transition waits, returns for how long the oldest order has waited. */
 int64_t sim_store_oldest_ms(const struct sim *s);
 /* The newest record of a device that is stored, or on its way to the store. */
 struct sim_record sim_store_newest(const struct sim *s, uint32_t device);

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #define DAY_S       86400.0
-#define HALF_LIFE   10000 /* heartbeats of a device that drifts until its interval has doubled */
+#define HALF_LIFE   10000 /* after this many heartbeats, the interval of a device that drifts has doubled */
 #define NEW_VERSION 8000  /* heartbeats after which the firmware changes */
 
 const char *sim_traffic_name(enum sim_traffic_kind kind)
@@ -55,7 +55,7 @@ static double two_modes(struct sim_traffic *t, struct sim_random *r)
 	return t->mode * between(r, .9, 1.1);
 }
 
-/* Its uplink stands still, and then all waiting heartbeats arrive at once. */
+/* The gateway's uplink stands still; then all heartbeats that have waited arrive at once. */
 static double gateway_backlog(struct sim_traffic *t, struct sim_random *r)
 {
 	if (t->left > 0) {

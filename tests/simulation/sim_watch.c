@@ -10,7 +10,7 @@
 #include "sim.h"
 
 #define LONG_TURN_NS (11 * HW_NS_PER_MS / 10)
-#define TURN_OVER    0.1 /* how often a turn takes this long while the core has work left */
+#define TURN_OVER    0.1 /* the probability that a turn takes that long while the core has work left */
 
 bool __real_hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_out *out);
 bool __wrap_hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_out *out);
@@ -136,7 +136,8 @@ static void note_goodbye(struct sim *s, const struct sim_element *e)
 		sim_oracle_took_goodbye(s, e->device);
 }
 
-/* How many elements of a list the core has handled: as many as it reports, or all of a list that it has finished. */
+/* Returns how many elements of a list the core has handled: as many as it reports, or all if it has finished the
+ * list. */
 static size_t gone_through(const struct sim_list *l, const struct hw_message *msg, bool done)
 {
 	size_t k = done ? l->n : 0;
@@ -145,8 +146,8 @@ static size_t gone_through(const struct sim_list *l, const struct hw_message *ms
 	return k;
 }
 
-/* Each heartbeat and goodbye that was new to the core in the first `taken` messages, and in the next one as far as
- * it was handled. */
+/* Visits each heartbeat and goodbye in the first `taken` messages that the core has not handled before, and those of
+ * the next message as far as the core has handled it. */
 static void each_taken(struct sim *s, const struct hw_message *msgs, size_t n, size_t taken, visitor *visit)
 {
 	for (size_t k = 0; k < n && k <= taken; k++) {
@@ -228,8 +229,8 @@ void __wrap_hw_monitor_loaded(struct hw_monitor *m)
 
 /* --- the loop ---------------------------------------------------------------- */
 
-/* Not at the moment at which the barrier was sent: that proves nothing to the core, which requests another one,
- * thousands of times. */
+/* Does not forge a barrier at the moment at which it was sent. Such a barrier proves nothing to the core, which
+ * would request another one, thousands of times. */
 static void forge(struct sim *s, struct hw_mono at)
 {
 	struct hw_now now = {.mono = at, .wall_ms = sim_host_now(s).wall_ms};

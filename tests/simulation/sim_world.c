@@ -75,27 +75,27 @@ static int64_t trips_ns(const struct sim *s)
 	return 50 * HW_NS_PER_MS + 6 * (s->plan.delay_ns + s->plan.service_ns * 40);
 }
 
-/* After so long a silence the monitor must not take it for the fleet's own. */
+/* After a silence of this length, the monitor must have noticed that it does not receive. */
 static int64_t noticed_ns(const struct sim *s)
 {
 	return 2 * (pace_ns(s) + timeout_ns(s)) + 2 * HW_NS_PER_S;
 }
 
-/* By how much a blindness may begin before its cause: at the last good barrier, or at the last check. */
+/* Returns by how much a blindness may begin before its cause: at the last good barrier, or at the last check. */
 static int64_t lead_ns(const struct sim *s, enum sim_hindrance k, int64_t length_ns)
 {
 	switch (k) {
 	case SIM_MACHINE:
 		return 2 * s->plan.tick_ns + ROUNDING_NS;
-	case SIM_SLOWNESS: /* barriers are refused, it thinks, since the last one that was not: those that a lost
-	                      publisher left under way count for nothing, and it may be long ago */
+	case SIM_SLOWNESS: /* The monitor counts barriers as refused since the last one that returned. Barriers that
+	                    * a lost publisher left under way do not count, so that time may be long ago. */
 		return length_ns < timeout_ns(s) ? ROUNDING_NS : max64(pace_ns(s) + trips_ns(s), s->world.slow_lead_ns);
 	default:
 		return ROUNDING_NS;
 	}
 }
 
-/* ... and end after its cause: a lossy one leaves the time that devices need to reconnect. */
+/* Returns by how much a blindness may end after its cause. After a lossy blindness, devices get time to reconnect. */
 static int64_t tail_ns(const struct sim *s, enum sim_hindrance k, int64_t length_ns)
 {
 	switch (k) {
@@ -136,7 +136,7 @@ struct sim_span *sim_spans_add(struct sim_spans *x, int64_t from, int64_t to)
 	return &x->span[x->n++];
 }
 
-/* Spans are added in the order of their ends, without the time that each leaves after itself. */
+/* Adds a span, and merges it with those that it overlaps. Spans are added in the order of their ends. */
 static void add_merged(struct sim_spans *x, int64_t from, int64_t to)
 {
 	while (x->n > 0 && x->span[x->n - 1].to >= from) {
@@ -147,13 +147,13 @@ static void add_merged(struct sim_spans *x, int64_t from, int64_t to)
 	sim_spans_add(x, from, to);
 }
 
-/* The other hindrances are no reason themselves, but have one as their effect. */
+/* Whether the hindrance itself blinds the monitor. Each of the others has one of these as its effect. */
 static bool is_reason(enum sim_hindrance k)
 {
 	return k != SIM_SILENCE && k != SIM_UNSENT && k != SIM_LOAD_HIGH && k != SIM_UNCARRIED;
 }
 
-/* The end of the hindrances without a gap from `at` on; `at` itself if nothing hinders. */
+/* Returns until when, from `at` on, there were hindrances without a gap; `at` itself if there was none. */
 static int64_t hindered_until(const struct sim *s, int64_t at, int64_t now)
 {
 	const struct sim_world *w = &s->world;
@@ -286,8 +286,8 @@ bool sim_world_is_believed(const struct sim *s, unsigned g)
 	return s->plan.no_canary[g] && from >= 0 && (online < 2 || silent_ns >= bound_ns);
 }
 
-/* Whether what happened to a group then may still be new to the monitor: time in which it was hindered does not
- * count. */
+/* Whether the monitor may learn only now what happened to a group at `then`. Time in which the monitor was hindered
+ * does not count. */
 static bool may_be_news(const struct sim *s, uint32_t g, int64_t then)
 {
 	int64_t now = sim_oracle_mono(s), unhindered_ns = now - then - sim_world_hindered_ns(s, then, now);
@@ -297,7 +297,7 @@ static bool may_be_news(const struct sim *s, uint32_t g, int64_t then)
 bool sim_world_may_be_deaf(const struct sim *s, unsigned g)
 {
 	const struct sim_world *w = &s->world;
-	if (s->plan.no_canary[g]) /* then a filter on which no device sends counts as deaf, for a while */
+	if (s->plan.no_canary[g]) /* such a filter counts as deaf for a while if no device sends on it */
 		return true;
 	return w->mute_from[g] >= 0 ||
 	       (w->muted[g].n > 0 && may_be_news(s, g, w->muted[g].span[w->muted[g].n - 1].to)) ||
@@ -306,7 +306,7 @@ bool sim_world_may_be_deaf(const struct sim *s, unsigned g)
 
 /* --- looking ----------------------------------------------------------------- */
 
-/* Since when a barrier has been on its way; `now` if none is. */
+/* Returns since when a barrier has been under way; `now` if none is. */
 static int64_t under_way_since(const struct sim *s, int64_t now)
 {
 	const struct sim_world *w = &s->world;
@@ -321,7 +321,7 @@ static int64_t under_way_since(const struct sim *s, int64_t now)
 	return since;
 }
 
-/* Since when something may have been lost: since the last good barrier. */
+/* Returns since when messages may have been lost: since the last good barrier. */
 static int64_t good_since(const struct sim *s, int64_t now)
 {
 	int64_t since = now;
@@ -359,7 +359,8 @@ static uint64_t back_on_all(const struct sim *s)
 	return back;
 }
 
-/* Also in a connection that the broker has closed: its content is read before its end. */
+/* Whether a reader's buffer is nearly full. A connection that the broker has closed counts too, because its content
+ * is read before its end. */
 static bool nearly_full(const struct sim *s)
 {
 	for (uint32_t r = 0; r < s->plan.readers; r++)
@@ -368,7 +369,7 @@ static bool nearly_full(const struct sim *s)
 	return false;
 }
 
-/* Whether it begins at the end of another hindrance that blinds, or during one. */
+/* Whether the backlog begins during another hindrance that blinds, or at the end of one. */
 static bool is_aftermath(const struct sim_world *w, int64_t now)
 {
 	return w->from[SIM_BACKLOG] >= 0 || (w->blinding.n > 0 && w->blinding.span[w->blinding.n - 1].to >= now);
@@ -403,7 +404,7 @@ static int64_t since(struct sim *s, enum sim_hindrance k, int64_t now)
 		               : -1;
 	case SIM_LOAD_HIGH:
 		return s->broker.delay_ns > s->plan.delay_ns || s->broker.service_ns > s->plan.service_ns ? now : -1;
-	case SIM_SLOWNESS: /* what a stopped reader has not delivered remains late, also without a publisher */
+	case SIM_SLOWNESS: /* what a stopped reader has not delivered stays late, even without a publisher */
 		return now - way >= slow_ns(s) ? way : w->from[k] >= 0 && stopped_since(s) >= 0 ? now : -1;
 	default:
 		if (nearly_full(s))
@@ -441,7 +442,7 @@ static void over(struct sim *s, enum sim_hindrance k, int64_t now)
 	add_merged(&w->hindered, first, last);
 }
 
-/* If barriers are away for this long, the monitor may take them for refused until one is back. */
+/* If barriers have been under way for a timeout, the monitor may count them as refused until one is back. */
 static void note_slowness(struct sim *s, int64_t now)
 {
 	int64_t way = under_way_since(s, now);
@@ -460,7 +461,7 @@ void sim_world_gives_up(struct sim *s, uint32_t r)
 	note_slowness(s, now);
 }
 
-/* Whether the monitor notices that barriers are not carried, even if other packets arrive. */
+/* Checks that the monitor notices a connection of barriers that carries nothing, even if other packets arrive. */
 static void check_uncarried(struct sim *s, int64_t now)
 {
 	struct sim_world *w = &s->world;

@@ -9,7 +9,7 @@
 #include "tasks_world.h"
 
 #define FOUND_MS 3000 /* what is overdue is found within that */
-#define SLACK_MS 3000 /* the ways of answers, the ranks of several instances, and this world's steps */
+#define SLACK_MS 3000 /* for the ways of answers, the ranks of several instances, and the steps of this world */
 
 void tw_breach(struct tw_world *w, const struct tw_task *t, const char *what)
 {
@@ -29,13 +29,13 @@ static bool has_ended(const struct tw_task *t)
 	return hw_task_has_ended(t->state);
 }
 
-/* How late anything may be that only the instance with the highest rank finds. */
+/* Returns by how much an event may be late if only the instance with the highest rank finds the task. */
 static int64_t patience(const struct tw_world *w)
 {
 	return FOUND_MS + SLACK_MS + (int64_t)w->n_instances * HW_RANK_MS;
 }
 
-/* Whether nothing that may cause a delay has happened since `from`, nor shortly before now. */
+/* Whether nothing that may cause a delay has happened since `since`, nor shortly before now. */
 static bool is_calm(const struct tw_world *w, int64_t since)
 {
 	return w->now - since > patience(w) && w->now - w->calm_since > patience(w);
@@ -49,8 +49,8 @@ static int64_t wait_of(const struct tw_world *w, unsigned tries)
 	return wait < w->rules.retry_max_ms ? wait : w->rules.retry_max_ms;
 }
 
-/* The time that a claim or an expiry must not be before: Redis', and where its clock was set ahead for less than
- * clock_hold, the true one. */
+/* Returns the time before which no claim and no expiry may be. It is Redis' time. But while Redis' clock is set
+ * ahead for less than clock_hold, it is the true time. */
 static int64_t believed_ms(const struct tw_world *w)
 {
 	return w->clock_ms > HW_CLOCK_STEP_MS && w->clock_back_at ? tw_true_ms(w) : tw_redis_ms(w);
@@ -67,9 +67,10 @@ static unsigned unanswered(const struct tw_world *w, unsigned device)
 }
 
 /*
- * How long ago it was sent. A receiver is to be spared, so that what counts is time, of whichever clock: a task that
- * was held after its wait, which was over, is sent as soon as the window has room, and if Redis' clock went back in
- * between then this may be before the moment at which it was sent, by that clock (seeds 6501 and 7621).
+ * Returns how long ago the task was sent: by Redis' clock or in truth, whichever is longer. A receiver must not get its
+ * messages too fast, so any clock may count. Example: a held task whose wait is over is sent as soon as its window has
+ * room. If Redis' clock went back in between, that may be before the time at which the task was last sent, by that
+ * clock (seeds 6501 and 7621).
  */
 static int64_t waited_ms(const struct tw_world *w, const struct tw_task *t)
 {
@@ -94,7 +95,7 @@ void tw_saw_send(struct tw_world *w, struct tw_task *t)
 	else if (t->state != HW_TASK_ACKED && t->tries > 0 &&
 	         waited_ms(w, t) < (t->woken ? w->rules.ack_wait_ms : wait_of(w, t->tries)) && !w->flushed)
 		tw_breach(w, t, "sent again before its wait is over");
-	/* A clock that went back makes a new task older than one that was sent. */
+	/* If the clock went back, a new task may be older than one that was sent. */
 	if (t->state != HW_TASK_SENT && t->tries == 0 && unanswered(w, t->device) >= w->rules.window &&
 	    w->clock_ms >= 0)
 		tw_breach(w, t, "sent beyond the window");
@@ -108,14 +109,14 @@ void tw_saw_send(struct tw_world *w, struct tw_task *t)
 	t->woken = false;
 }
 
-/* The times are those that were claimed: after a flush a submission may be made anew, with a later `at`, while a
- * message of what was lost is still on its way (seed 6060). */
+/* Compares with the times that were claimed, and not with those of the task. After a flush, the task may be
+ * submitted again with a later `at`, while a message of the lost task is still under way (seed 6060). */
 void tw_saw_message(struct tw_world *w, const struct tw_send *m)
 {
 	const struct tw_task *t = &w->tasks[m->task];
 	/* A message may be on its way for up to a step of this world; a suspended instance cannot know. */
-	if (believed_ms(w) < m->at && w->clock_ms >= 0) /* that is: the clock went back while the message was on its
-	                                                 * way */
+	if (believed_ms(w) < m->at && w->clock_ms >= 0) /* clock_ms < 0: the clock went back while the message was
+	                                                 * under way */
 		tw_breach(w, t, "sent before its time");
 	if (tw_redis_ms(w) - TW_STEP_MS >= m->exp && w->clock_ms == 0)
 		tw_breach(w, t, "sent after its exp");
@@ -189,7 +190,8 @@ static unsigned rank(const struct tw_world *w, const struct tw_task *t)
 	return n;
 }
 
-/* Since when its receiver could have got it: it was online, was known to be online, and an instance could know. */
+/* Returns since when the task's receiver could have got it: the receiver was online, it was known as online, and an
+ * instance could know that. */
 static int64_t reachable_since(const struct tw_world *w, const struct tw_task *t)
 {
 	const struct tw_device *d = device_of(w, t);
@@ -198,7 +200,7 @@ static int64_t reachable_since(const struct tw_world *w, const struct tw_task *t
 	return d->told_at;
 }
 
-/* The moment, of this world's clock, at which Redis' shows `redis_ms`. */
+/* Returns the moment of this world's clock at which Redis' clock shows `redis_ms`. */
 static int64_t when(const struct tw_world *w, int64_t redis_ms)
 {
 	return w->now - (tw_redis_ms(w) - redis_ms);
@@ -226,8 +228,8 @@ static void watch_task(struct tw_world *w, struct tw_task *t)
 	}
 }
 
-/* A window that has room again fills with what waited for it. When it got room is known to nobody here, so that a task
- * that comes into it has its patience from then on. */
+/* If a window has room again, waiting tasks fill it. The oracle does not know when that happened. So a task that
+ * comes into the window may be late by patience() from then on. */
 void tw_watch(struct tw_world *w)
 {
 	for (unsigned k = 0; k < w->n_tasks; k++) {

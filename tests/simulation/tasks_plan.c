@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a seed plans for a world of tasks, with its troubles. */
+/* Draws the plan of a seed for a world of tasks, with its troubles. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 
 #define QUIET_MS 180000
 #define DAY_MS   INT64_C(86400000)
-/* A clock that is back for so long is seen by who does not stand still: two answers' distance, and the way of one. */
+/* If a clock was back for this long, each instance that did not stand still has seen it: the time between two
+ * answers, and the time that one answer takes. */
 #define UNSEEN_MS (HW_ORDER_PATIENCE_MS + 5000)
 
 const char *tw_trouble_name(enum tw_trouble k)
@@ -185,18 +186,20 @@ static void trouble_redis(struct tw_world *w)
 }
 
 /*
- * Ahead for less than clock_hold, or for good; the latter a little, or so much that it is not believed at first.
+ * Sets Redis' clock ahead for less than clock_hold, or for good; for good either by a little, or by so much that the
+ * instances do not trust it at first.
  *
- * An instance asks Redis for the time each HW_CHECK_EVERY_MS, and waits for an answer for HW_ORDER_PATIENCE_MS before
- * it begins to wait anew. So a clock that was back for less may have been ahead all the time, as far as anybody can
- * tell, and its clock_hold began with the first step (seed 6157: it was back for 175 ms). That is no promise broken.
+ * An instance requests Redis' time each HW_CHECK_EVERY_MS. If no answer comes for HW_ORDER_PATIENCE_MS, its wait begins
+ * anew. So if the clock was back for less than that, no instance can tell whether it was ahead all the time, and
+ * clock_hold may have begun with the first step (seed 6157: it was back for 175 ms). That breaks no promise.
  */
 static void trouble_clock(struct tw_world *w)
 {
 	struct sim_random *r = &w->random;
 	if (w->clock_ms || (w->clock_was_back_at && w->now - w->clock_was_back_at < UNSEEN_MS))
 		return;
-	for (unsigned k = 0; k < w->n_instances; k++) /* an instance that did not know the time before cannot notice */
+	for (unsigned k = 0; k < w->n_instances; k++) /* an instance that did not know the time before cannot notice
+	                                               * the step */
 		if (!w->instances[k].alive || !hw_schedule_redis_ms(w->instances[k].schedule, mono(w)))
 			return;
 	if (sim_chance(r, 0.3)) {

@@ -110,7 +110,7 @@ static void put_wakes(struct tw_world *w, struct tw_instance *i)
 	hw_schedule_clock(i->schedule, mono(w), tw_redis_ms(w));
 }
 
-/* What is written while Redis' clock is not what it will be is delayed by so much: nobody promises more of these. */
+/* Tasks that are written while Redis' clock is wrong are late by as much, so the oracle expects nothing of them. */
 static void excuse_device(struct tw_world *w, unsigned device)
 {
 	for (unsigned k = 0; w->clock_ms > HW_CLOCK_STEP_MS && k < w->n_tasks; k++)
@@ -170,7 +170,7 @@ static void carry_out(struct tw_world *w, struct tw_packet *call)
 
 static void send_message(struct tw_world *w, const struct tw_packet *reply, const struct tw_send *m)
 {
-	/* Only the daemon can prevent that: see src/tasks/README. */
+	/* Only the daemon can prevent a message after the task's exp: see src/tasks/README. */
 	if (reply->redis_ms + (w->now - reply->asked) >= m->exp && w->lie != TW_LIE_EXPIRED)
 		return;
 	tw_saw_message(w, m);
@@ -244,7 +244,7 @@ static void arrive(struct tw_world *w, const struct tw_packet *p)
 		do_task(w, p->task);
 }
 
-/* A rogue reports that it did what other devices were sent. */
+/* A malicious device reports the end of tasks that other devices were sent. */
 static void hear_response(struct tw_world *w, const struct tw_packet *p)
 {
 	unsigned k = some_instance(w);
@@ -340,7 +340,7 @@ static void hear_submission(struct tw_world *w, const struct tw_packet *p)
 	twin_submit(&w->twin, &t->s, &out);
 	excuse_device(w, t->device);
 	tw_saw_events(w);
-	/* The instance may die before it reports the end, or before it knows it. */
+	/* The instance may die before it reports the result, or before it knows it. */
 	if (w->troubles[TW_CRASH] && w->now < w->quiet_from && sim_chance(&w->random, 0.02)) {
 		tw_kill(w, p->instance);
 		return;

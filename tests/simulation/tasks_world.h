@@ -37,7 +37,7 @@ enum tw_trouble {
 };
 const char *tw_trouble_name(enum tw_trouble k);
 
-/* What the wiring does wrong on purpose. The twin's lies follow. */
+/* Lies: what the wiring does wrong on purpose. The lies of the twin follow. */
 enum tw_lie {
 	TW_HONEST,
 	TW_LIE_LOOK,    /* what the look finds is thrown away */
@@ -79,8 +79,8 @@ struct tw_device {
 	char name[16];
 	bool online, known_offline;
 	bool untold;                  /* it came, and nobody has heard of it yet */
-	int64_t changes_at, known_at; /* when it next stops or returns; when the monitor knows of the last time (0: it
-	                               * does) */
+	int64_t changes_at, known_at; /* changes_at: when the device next stops or returns. known_at: when the
+	                               * monitor will know of its last change; 0: it knows */
 	int64_t told_at;              /* the last online event that reached somebody */
 	double answers;               /* how likely it answers a message at all */
 	bool acks, slow, rogue;       /* rogue: answers for others */
@@ -158,7 +158,8 @@ struct hw_text tw_text(const char *s);
 void tw_delay(struct tw_world *w); /* something happened that may delay */
 
 void tw_breach(struct tw_world *w, const struct tw_task *t, const char *what);
-/* The oracle: a claim was answered with SEND; a message leaves; a device does it; events were written; time went on. */
+/* These functions tell the oracle: a claim was answered with SEND; a message leaves; a device carries a task out;
+ * events were written; time has passed. */
 void tw_saw_send(struct tw_world *w, struct tw_task *t);
 void tw_saw_message(struct tw_world *w, const struct tw_send *m);
 void tw_saw_effect(struct tw_world *w, struct tw_task *t);

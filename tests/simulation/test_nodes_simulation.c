@@ -29,7 +29,7 @@ static bool few(void)
 	return getenv("HW_FEW_ROUNDS") != NULL;
 }
 
-/* The troubles of a run: those of the seed, or given ones. */
+/* The troubles of a run: those of the seed (neither `alone` nor `scene`), or given ones. */
 struct kind {
 	bool alone, harsh;
 	enum nw_trouble trouble; /* alone */
@@ -74,7 +74,7 @@ START_TEST(test_no_seed_breaks_a_promise)
 }
 END_TEST
 
-/* Seeds that broke a promise. 1320119: a node wrote the entries of devices again that only another node hears. */
+/* Seeds that broke a promise. 1320119: a node wrote entries again for devices that only another node hears. */
 START_TEST(test_no_known_seed_breaks_a_promise)
 {
 	static const uint64_t seeds[] = {1320119};
@@ -92,8 +92,8 @@ START_TEST(test_no_trouble_alone_breaks_a_promise)
 }
 END_TEST
 
-/* A seed that broke a promise has another run after the next change of what nodes send, or when: so it is kept as a
- * scene, or as a test of the part. */
+/* After a change of what nodes send, or when, a seed has another run. So a seed that broke a promise is kept as a
+ * scene, or as a test of one part. */
 START_TEST(test_no_scene_breaks_a_promise)
 {
 	const struct kind k = {.scene = (enum nw_scene)_i};
@@ -175,8 +175,8 @@ static const struct {
 START_TEST(test_each_lie_is_told)
 {
 	bool told[NW_LIES] = {true};
-	/* What is acknowledged must also be read back, which is more; a lie about the one alone is hardly ever seen.
-	 * That no barrier goes before it says test_nodes_parts. */
+	/* NW_LIE_ACK has no seed. What is acknowledged must also be read back, so this lie alone hardly ever breaks
+	 * a promise. test_nodes_parts checks that no barrier is sent before an acknowledgement. */
 	told[NW_LIE_ACK] = true;
 	for (size_t k = 0; k < sizeof(lies) / sizeof(*lies); k++)
 		told[lies[k].kind.lie] = true;

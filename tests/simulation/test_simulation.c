@@ -26,8 +26,8 @@ static uint64_t from_env(const char *name, uint64_t otherwise)
 	return text && *text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-/* HW_FEW_ROUNDS leaves out most seeds, the lies and the statistics: a sanitizer looks at how the code reads and writes.
- */
+/* Whether HW_FEW_ROUNDS is set. It leaves out most seeds, the lies and the statistics: a sanitizer checks how the
+ * code reads and writes memory, and not what it decides. */
 static bool few(void)
 {
 	return getenv("HW_FEW_ROUNDS") != NULL;
@@ -56,7 +56,7 @@ START_TEST(test_no_seed_breaks_a_promise)
 }
 END_TEST
 
-/* Each was found among many, and showed a fault that has been mended, of the core or of the oracle. */
+/* Seeds that were found among many. Each showed a fault of the core or of the oracle that was then mended. */
 static const struct {
 	uint64_t seed;
 	const char *fault;
@@ -101,7 +101,7 @@ static bool is_of_lists(enum sim_lie lie)
 	return lie == SIM_LEFT_OUT || lie == SIM_FIRST_ALONE;
 }
 
-/* A quiet run in which half of the devices die; nothing but the lie is wrong. */
+/* Returns the breaches of a run without trouble in which half of the devices die. Only the lie is wrong. */
 static unsigned breaches_of(enum sim_lie lie, bool gateways)
 {
 	struct sim s;
@@ -118,8 +118,8 @@ static unsigned breaches_of(enum sim_lie lie, bool gateways)
 	return n;
 }
 
-/* Devices that stop and return; three heartbeats in a row bring a device online, and one device is the parent of
- * all. */
+/* The same for devices that stop and return. Three heartbeats in a row bring a device online, and one device is the
+ * parent of all. */
 static unsigned breaches_of_returns(enum sim_lie lie, uint64_t seed)
 {
 	struct sim s;
@@ -149,7 +149,8 @@ START_TEST(test_the_oracle_counts_what_brings_a_device_back)
 }
 END_TEST
 
-/* A fleet that learns, in which devices die. Returns the breaches; *mistakes: of each kind a device and day. */
+/* The same for a fleet that learns, in which devices die. *mistakes: for each kind of traffic, the mistakes per
+ * device and day. */
 static unsigned breaches_of_learning(enum sim_lie lie, uint64_t seed, double mistakes[SIM_TRAFFIC_KINDS])
 {
 	struct sim s;
@@ -168,7 +169,8 @@ static unsigned breaches_of_learning(enum sim_lie lie, uint64_t seed, double mis
 	return n;
 }
 
-/* At four mistakes a day: the sum is kept, and no kind makes more than 20. */
+/* With four mistakes a day configured, the mean of all kinds must be at most that, and no kind may make more than
+ * 20. */
 START_TEST(test_a_fleet_that_learns)
 {
 	uint64_t seed = from_env("HW_SEED", 1);
@@ -268,7 +270,7 @@ START_TEST(test_the_bound_of_three_timeouts_is_no_breach)
 }
 END_TEST
 
-/* Four troubles of one kind, and deaths; with a lie. Whether one of TRIES seeds finds the lie. */
+/* Returns whether one of TRIES seeds finds the lie, in runs with deaths and four troubles of one kind. */
 static bool is_found(enum sim_lie lie, enum sim_trouble_kind kind, bool gateways)
 {
 	bool found = false;
@@ -310,7 +312,8 @@ static bool is_found_on_its_kind(enum sim_lie lie, enum sim_trouble_kind kind)
 		s.plan.tight = true;
 		s.plan.jitter = 0;
 		s.plan.delay_ns = HW_NS_PER_MS / 5;
-		s.plan.conf.barrier_slow_ms = 1000; /* or a pause is a standstill, and deadlines wait for its end */
+		s.plan.conf.barrier_slow_ms = 1000; /* otherwise a pause would be a standstill, and deadlines would
+		                                     * wait for its end */
 		s.plan.pipe_bound = s.plan.buffer_bound = 2000;
 		s.lie = lie;
 		sim_run(&s);
@@ -355,7 +358,8 @@ END_TEST
 
 /* --- the failure detector ---------------------------------------------------- */
 
-/* A device beats each second; a message is lost with probability p; the timeout is k and a half intervals. */
+/* Measures one device that sends a heartbeat each second. A message is lost with probability p. The timeout is k and
+ * a half intervals. */
 static void measure(double p, int k, uint64_t seed, struct sim_metrics *m)
 {
 	struct sim s;
@@ -395,7 +399,8 @@ START_TEST(test_mistakes_are_as_rare_as_theory_says)
 }
 END_TEST
 
-/* Without loss and trouble there is no mistake, and a death is found within the timeout, a tick and the barriers. */
+/* Without losses and troubles there is no mistake, and a death is found within the timeout, a tick and the time of
+ * the barriers. */
 START_TEST(test_deaths_are_found_in_time)
 {
 	struct sim_metrics m = {0};

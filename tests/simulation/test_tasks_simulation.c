@@ -103,7 +103,7 @@ static const struct {
             {TW_LIE_EXPIRED, TW_PAUSE},
             {TW_LIE_TWICE, TW_LOSS}};
 
-/* What the oracle, or the plan, lets pass: none of it hides the lie that it is nearest to. */
+/* Cases that the oracle, or the plan, allows. None of them may hide the lie that is nearest to it. */
 static const struct {
 	enum twin_lie lie;
 	int trouble;
