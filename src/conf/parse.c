@@ -247,8 +247,8 @@ static void enter_section(struct reading *r, char *header, bool indented)
 }
 
 /*
- * Whether the line is "key = value". Handles all other lines. `text` has no line end. A blank line or a comment may
- * have any length.
+ * Returns true if the line is "key = value", which the caller handles. This function handles all other lines. `text`
+ * has no line end. A blank line or a comment may have any length.
  */
 static bool judge_line(struct reading *r, char *text, size_t len)
 {

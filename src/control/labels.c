@@ -51,7 +51,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-/* Whether the text contains the needle, which is lower case. */
+/* Whether the text contains `needle`, ignoring case. `needle` is in lower case. */
 static bool contains(const char *text, size_t len, const char *needle, size_t needle_len)
 {
 	for (size_t at = 0; at + needle_len <= len; at++) {

@@ -181,8 +181,9 @@ static unsigned bucket_of(uint32_t ms)
 	return k < BUCKETS - 1 ? (unsigned)k : BUCKETS - 1;
 }
 
-/* Returns the length of gap for which this holds: a random moment is in a gap of at most this length with
- * probability `share`. So many short gaps within bursts do not hide the long gaps between the bursts. */
+/* Returns a quantile of the gaps by time: at a random moment, the present gap has at most this length with probability
+ * `share`. A gap counts by its length, so many short gaps within bursts do not hide the long gaps between the bursts.
+ */
 static int64_t quantile(const struct gaps *g, double share)
 {
 	double sum = 0;

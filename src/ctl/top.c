@@ -408,7 +408,7 @@ static void read_signals(struct top *t)
 	}
 }
 
-/* Whether the terminal has hung up: it is then always readable, and returns nothing. */
+/* Whether the terminal has hung up. Its descriptor is then always readable, and a read returns nothing. */
 static bool terminal_is_gone(void)
 {
 	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};

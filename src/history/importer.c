@@ -460,8 +460,8 @@ static int write_found(struct hw_importer *c, const struct hw_entry *entries, si
 	return rc;
 }
 
-/* Removes the devices that have a hash from the array. If devices are left, reads the events to their end. Returns
- * 0, or the error of read_to_end(). */
+/* Removes from the array each device that has a hash in Redis. If devices are left, reads the events to their end.
+ * Returns 0, or the error of read_to_end(). */
 static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_t *n)
 {
 	bool *has = calloc(*n, sizeof(*has));

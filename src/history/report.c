@@ -46,7 +46,7 @@ static void note_old(struct hw_query_result *out, const struct hw_report_asked *
 	out->old = out->as_of_ms > 0 && out->as_of_ms < a->until_ms - OLD_MS;
 }
 
-/* Writes up to when the database is complete. If the report ends before that time, it is complete. */
+/* Writes the time up to which the database is complete. A report that ends before that time is complete. */
 static void put_as_of(struct hw_query_result *out, struct hw_sheet *s, const struct hw_report_asked *a)
 {
 	note_old(out, a);

@@ -81,7 +81,8 @@ static const struct step version_1[] = {
 	{"CREATE INDEX IF NOT EXISTS task_ended ON task (ended_ms)", NULL},
 	{NULL, NULL}};
 
-/* In columns of characters, 'a' and 'a ' are equal for MariaDB and MySQL. So columns that are compared have bytes. */
+/* MariaDB and MySQL treat 'a' and 'a ' as equal in columns of characters. So columns that are compared are columns of
+ * bytes. */
 static const struct step version_2[] = {{NULL, "ALTER TABLE device MODIFY grp " ID},
                                         {NULL, "ALTER TABLE sight MODIFY node " ID},
                                         {NULL, "ALTER TABLE task MODIFY task " ID},

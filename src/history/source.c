@@ -449,7 +449,7 @@ static bool read_info(struct reading *r, const redisReply *info)
 	return r->info.length >= 0;
 }
 
-/* Reads the reply of EXEC: those to XINFO STREAM and to XRANGE from the start. */
+/* Reads the reply of EXEC. It contains the replies to XINFO STREAM and to XRANGE from the start of the stream. */
 static bool read_whole(void *arg, const redisReply *reply)
 {
 	struct reading *r = arg;

@@ -117,8 +117,9 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-/* The state while a file is read. A file of 16 MiB must not block the loop, so the trees find an earlier user in
- * logarithmic time. The trees point into a->at, which has room for HW_ACCOUNTS_MAX users and does not move. */
+/* The state while a file is read. A file of 16 MiB must not block the loop, so two trees find an earlier user of the
+ * same name or token in logarithmic time. The trees point into a->at, which has room for HW_ACCOUNTS_MAX users and does
+ * not move. */
 struct reading {
 	struct hw_accounts *a;
 	void *names, *hashes; /* trees of tsearch() */

@@ -5,8 +5,8 @@
 
 /* --- preferred owners ------------------------------------------------------------------------------------------- */
 
-/* Whether another member may be a preferred owner. This node itself is always a candidate: while it is not ready, it
- * claims nothing anyway, and a blindness of a moment must not cause handovers. */
+/* Whether another member may be a preferred owner. This node itself is always a candidate: while this node is not
+ * ready, it claims nothing anyway, and a short blindness must not cause handovers. */
 static bool is_candidate(const struct hw_nodes *n, const struct hw_member *m)
 {
 	return m->ready && strcmp(m->node, n->node) != 0;

@@ -100,8 +100,8 @@ static void each_second(struct hw_tasks_app *a)
 	hw_tasks_advice_tick(a->advice);
 }
 
-/* Called at each tick. During a stop the ticks are shorter, so that its end is detected soon. each_second() still
- * runs once a second. */
+/* Called at each tick. During a stop the ticks are shorter, so that the end of all pending work is noticed soon.
+ * each_second() still runs once a second. */
 void hw_tasks_app_tick(struct hw_tasks_app *a)
 {
 	int64_t now_ms = hw_clock_mono().ns / HW_NS_PER_MS;

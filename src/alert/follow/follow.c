@@ -200,8 +200,8 @@ static bool on_page(void *arg, const struct hw_stream_page *page)
 	return true;
 }
 
-/* Called when entries of a stream are missing. If they are of device:events, the state is loaded again. Missing
- * entries of the other streams only delay an incident, or cost the notice of a task. */
+/* Called when entries of a stream are missing. If they are of device:events, the state is loaded again. If entries of
+ * the other streams are missing, an incident is only delayed, or the notice of a task is lost. */
 static struct hw_stream_id on_gap(void *arg, struct hw_stream_id offset, struct hw_stream_id end)
 {
 	struct source *s = arg;

@@ -306,7 +306,7 @@ struct hw_job *hw_job_add(struct hw_sender *s, const char *key, const char *json
 	return job;
 }
 
-/* Whether an earlier message of the list is about the same incident. */
+/* Whether this message must wait: an earlier message in the list is about the same incident. */
 static bool follows_its_like(const struct hw_sender *s, const struct hw_job *job)
 {
 	for (const struct hw_job *k = s->jobs; k != job; k = k->next)

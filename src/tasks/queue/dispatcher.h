@@ -77,9 +77,9 @@ int hw_dispatcher_answer(struct hw_dispatcher *d, const struct hw_task_answer *a
 int hw_dispatcher_watch(struct hw_dispatcher *d, const struct hw_task_seen *s, hw_dispatch_fn *fn, void *arg);
 int hw_dispatcher_cancel(struct hw_dispatcher *d, const struct hw_task_cancel *c, hw_dispatch_fn *fn, void *arg);
 /* Reports that a receiver is online. With an `offset`, a new call of the script begins with this report, and the
- * script stores `offset` in task:at. This offset is the one in device:events after the events of this receiver and
- * of those that are reported next, up to the next report with an offset. These are at most HW_TASK_CALL_ITEMS
- * receivers. `offset` empty: the report goes into the open call. */
+ * script stores `offset` in task:at. This offset is in device:events, after the transitions of this receiver and of all
+ * receivers that are reported before the next `offset`. These are at most HW_TASK_CALL_ITEMS receivers. `offset` empty:
+ * the report goes into the open call. */
 int hw_dispatcher_online(struct hw_dispatcher *d, struct hw_text receiver, struct hw_text offset);
 
 /* Called with a task's record. rc: 0; -ENOENT: there is no such task; -ENOTCONN, -EIO or -EPROTO: there is no
