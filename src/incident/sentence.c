@@ -205,7 +205,8 @@ static void write_blind(struct text *t, const struct hw_incident_view *v, hw_win
 	else if (strcmp(cause, "state") == 0)
 		add(t, "heartwheel-alert could not store its state");
 	else
-		add(t, "no monitor reported");
+		add(t, v->state == HW_INCIDENT_OPEN ? "no monitor has received the fleet's messages"
+		                                    : "no monitor received the fleet's messages");
 	add_span(t, v, clock);
 	if (v->state == HW_INCIDENT_OPEN)
 		add(t, strcmp(cause, "deaf") == 0 ? ": its devices are not judged"

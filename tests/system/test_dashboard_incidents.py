@@ -174,6 +174,22 @@ def test_heartwheel_alert_is_away(env, browser):
     wait_until(lambda: note(b).startswith("As of ") and note(b).endswith(": heartwheel-alert is not running."), 30)
 
 
+def test_blindness_is_not_grey(env, browser):
+    """While the monitor is blind, what it knew of the devices is grey. The incident of the blindness itself is not: it is new."""
+    env.own_broker()
+    d, a, _ = fleet(env, users=False, blind_after="1s")
+    a.start()
+    report(env, d, "a")
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: len(sentences(b)) == 1, UNTIL_OFFLINE)
+    env.broker.stop()
+    wait_until(lambda: len(sentences(b)) == 2 and sentences(b)[0].startswith("no monitor has received the fleet's messages since "), 30)
+    weights = '[...document.querySelectorAll("#incident-list > li .line .link")].map((e) => getComputedStyle(e).fontWeight)'
+    wait_until(lambda: b.get('document.body.classList.contains("dim")'))
+    assert b.get(weights)[1:] == ["400"] and b.get(weights)[0] != "400", b.get(weights)
+
+
 def test_a_device_shows_its_parent_and_its_children(env, browser):
     d, _, _ = fleet(env, users=False, timeout="1h")
     report(env, d, "a", "v1", "v2")

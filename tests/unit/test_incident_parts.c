@@ -226,6 +226,13 @@ START_TEST(sentences)
 		.kind = HW_INCIDENT_BLIND, .cause = "deaf", .group = "valves", .since_ms = 52756000};
 	ck_assert_str_eq(sentence(&v),
 	                 "no message of group valves was received since 14:39:16: its devices are not judged");
+	v = (struct hw_incident_view){.kind = HW_INCIDENT_BLIND, .cause = "monitor", .since_ms = 52756000};
+	ck_assert_str_eq(sentence(&v),
+	                 "no monitor has received the fleet's messages since 14:39:16: devices that stop now are "
+	                 "not noticed");
+	v.state = HW_INCIDENT_CLOSED;
+	v.closed_ms = 52757000;
+	ck_assert_str_eq(sentence(&v), "no monitor received the fleet's messages from 14:39:16 to 14:39:17");
 	v = (struct hw_incident_view){
 		.kind = HW_INCIDENT_UNSEEN_KIND, .group = "valves", .since_ms = 52756000, .down = 2};
 	ck_assert_str_eq(sentence(&v), "2 devices of group valves never sent a heartbeat: unseen since 14:39:16");
