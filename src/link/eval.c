@@ -9,7 +9,7 @@
 
 #include "heartwheel/print.h"
 
-/* Returns the end of the buffer, with room for `more` bytes; NULL without memory. */
+/* Returns the end of the buffer, with room for `more` bytes; NULL if there is no memory. */
 static char *room(struct hw_eval *e, struct hw_bytes *b, size_t more)
 {
 	if (b->cap - b->len < more) {

@@ -48,7 +48,7 @@ size_t hw_eval_put_room(struct hw_eval *e, unsigned place, size_t len);
 void hw_eval_fill(struct hw_eval *e, size_t at, const char *text, size_t len);
 /* Bytes of keys and arguments so far. */
 size_t hw_eval_size(const struct hw_eval *e);
-/* Returns the whole command, valid until the next hw_eval_begin(); NULL without memory. */
+/* Returns the whole command, valid until the next hw_eval_begin(); NULL if there is no memory. */
 const char *hw_eval_end(struct hw_eval *e, const char sha[HW_SHA_LEN], size_t *len);
 void hw_eval_fini(struct hw_eval *e);
 

@@ -33,7 +33,7 @@ struct hw_follow_ops {
 };
 
 /* Creates a follower of Sentinels. `sentinels`: a list for hw_hosts_parse(). `master`: the name of the master there.
- * `master` and `ops` are borrowed. No Sentinel is asked before hw_follow_ask(). Returns NULL without memory. */
+ * `master` and `ops` are borrowed. No Sentinel is asked before hw_follow_ask(). Returns NULL if there is no memory. */
 struct hw_follow *hw_follow_new(struct event_base *base, const char *sentinels, const char *master,
                                 const struct hw_follow_ops *ops, void *arg);
 /* Must not be called from a callback. */

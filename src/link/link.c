@@ -255,7 +255,7 @@ static void on_master(void *arg, const struct hw_host *master, const struct hw_h
 		hw_redis_link_fail(l, text);
 	}
 	l->named = true;
-	hw_redis_link_settled(l); /* the delay that the old master caused does not apply to the new one */
+	hw_redis_link_settled(l); /* the delays of attempts to reach the old master do not apply to the new one */
 	event_active(l->retry, EV_TIMEOUT, 0);
 }
 
@@ -441,7 +441,7 @@ static void on_alive(evutil_socket_t fd, short what, void *arg)
 		watch(l);
 }
 
-/* Returns the result of sending a command. Without memory, hiredis 0.14 sends a command without queueing its
+/* Returns the result of sending a command. If there is no memory, hiredis 0.14 sends a command without queueing its
  * callback. All later replies would go to the wrong callbacks, so the connection is given up. `last`: the last
  * callback in the queue before the command. */
 static int sent(struct hw_redis_link *l, int rc, const redisCallback *last)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See resolve.h. The loop and the thread share a request; the one that releases it last frees it. The thread reports
- * its end with one byte on a socket pair. If the request was cancelled, MSG_NOSIGNAL makes the write harmless.
+ * See resolve.h. The loop and the thread share a request; the last of the two that releases the request frees it. The
+ * thread reports its end with one byte on a socket pair. If the request was cancelled, MSG_NOSIGNAL makes the write
+ * harmless.
  */
 #include "link/resolve.h"
 

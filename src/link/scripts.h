@@ -36,7 +36,7 @@ struct hw_scripts {
  * there. */
 void hw_scripts_init(struct hw_scripts *s, struct hw_redis_link *link, const char *const *texts, unsigned n,
                      const struct hw_scripts_ops *ops, void *arg);
-/* Loads all scripts, unless they are being loaded. Without memory, the connection is given up. */
+/* Loads all scripts, unless they are being loaded. If there is no memory, the connection is given up. */
 void hw_scripts_load(struct hw_scripts *s);
 /* Whether scripts are being loaded. The caller should send no calls until this ends. */
 bool hw_scripts_loading(const struct hw_scripts *s);

@@ -50,9 +50,10 @@ void hw_sentinel_round_begin(struct hw_sentinel_round *r);
 int hw_sentinel_round_next(struct hw_sentinel_round *r);
 
 /*
- * The master in use. A Sentinel that was cut off may still name an old master. So two answers in a row must name
- * another server before it replaces the master in use. They must come from two Sentinels, unless only one Sentinel
- * answers. With a single configured Sentinel, one answer is enough. A +switch-master message takes effect at once.
+ * The master in use. A Sentinel that was cut off may still name an old master. So the master in use is replaced only
+ * after two answers in a row that name the same other server. They must come from two Sentinels, unless only one
+ * Sentinel answers. With a single configured Sentinel, one answer is enough. A +switch-master message takes effect at
+ * once.
  */
 struct hw_sentinel_view {
 	struct hw_host in_use, other;

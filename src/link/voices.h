@@ -21,7 +21,7 @@ struct hw_voices; /* opaque */
 
 /* Creates the connections to the Sentinels. `sentinels`: a list for hw_hosts_parse(). `master`: the name of the
  * master there, borrowed. Each Sentinel is asked every `pace_ms`. `on_answer` is called with `arg` at each answer,
- * but never by a function below. Returns NULL without memory. */
+ * but never by a function below. Returns NULL if there is no memory. */
 struct hw_voices *hw_voices_new(struct event_base *base, const char *sentinels, const char *master, int64_t pace_ms,
                                 void (*on_answer)(void *arg), void *arg);
 void hw_voices_free(struct hw_voices *v);

@@ -85,8 +85,8 @@ static int cannot_be_user(struct hw_daemon *d, int rc)
 	return rc;
 }
 
-/* Gives a socket file to the user. The directories may belong to the user, who could have replaced the socket or a
- * directory by a link. */
+/* Gives a socket file to the user, without following a link: the directories may belong to the user, who could have
+ * replaced the socket or a directory by a link. */
 static int give_socket(const struct hw_user *u, const char *path, gid_t gid)
 {
 	struct stat st;

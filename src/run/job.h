@@ -8,10 +8,10 @@ struct hw_job; /* opaque */
 
 typedef void hw_job_fn(void *arg);
 
-/* `done` is called on the loop after each work. NULL without memory or descriptors. */
+/* `done` is called on the loop after each work. NULL if there is no memory or no descriptor. */
 struct hw_job *hw_job_new(struct event_base *base, hw_job_fn *done, void *arg);
-/* Runs `work` in a thread. Until `done` is called, the loop must not touch what the thread uses. Returns 0, or -EAGAIN
- * if no thread can be started. Not while one runs. */
+/* Runs `work` in a thread. Until `done` is called, the loop must not touch what the thread uses. Must not be called
+ * while a thread runs. Returns 0, or -EAGAIN if no thread can be started. */
 int hw_job_start(struct hw_job *j, hw_job_fn *work);
 /* Waits for the thread if one runs; `done` is not called. */
 void hw_job_free(struct hw_job *j);

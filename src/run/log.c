@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See log.h. Each line is written with one write(), so that the lines of two processes do not mix. A write waits at
- * most a moment for a reader of the log that is slow: while the loop waits, no device is judged and no signal
- * handled. */
+/* See log.h. Each line is written with one write(), so that the lines of two processes do not mix. If the reader of
+ * the log is slow, a line waits for the reader, but only for a moment: while the loop waits, no device is judged and
+ * no signal is handled. */
 #include "run/log.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 #define LINE_MAX_BYTES 2048
 #define HEAD_MAX_BYTES 128 /* what stands before the text in a line */
 #define TERMINAL_PIECE 128 /* bytes for which a terminal has room if poll() calls it writable */
-/* How long a line waits for a reader that is only slow: /dev/log may have room for 10 lines only. */
+/* How long a line waits for a reader that is only slow. For example, /dev/log may have room for 10 lines only. */
 #define PATIENCE_MS    10
 #define WAITS_A_SECOND 20
 #define LIMIT_NS       (INT64_C(10) * 1000 * 1000 * 1000)

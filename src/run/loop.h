@@ -48,7 +48,7 @@ void hw_loop_stop(struct hw_loop *l);
  * because libevent ends a turn only when no callback is active.
  */
 void hw_loop_end_turn(struct hw_loop *l);
-/* Sets the tick's interval; does nothing without memory. */
+/* Sets the tick's interval; does nothing if there is no memory. */
 void hw_loop_tick_every(struct hw_loop *l, unsigned ms);
 /* Frees the object. Called after all events of the base are freed. Zeroed storage is allowed. */
 void hw_loop_fini(struct hw_loop *l);

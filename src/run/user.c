@@ -120,7 +120,7 @@ int hw_make_parent(const char *path, const struct hw_user *u)
 	return make_as_root(u, dir);
 }
 
-/* Opens as root, in a directory that the user cannot write. */
+/* Opens the file with root's rights, in a directory that the user cannot write. */
 static int open_as_root(const struct hw_user *u, const char *path, int flags, mode_t mode)
 {
 	const char *name;

@@ -20,7 +20,7 @@ static void request(struct hw_stream_reader *r, redisCallbackFn *fn, struct hw_s
 static void read_later(struct hw_stream_reader *r, int ms)
 {
 	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
-	(void)event_add(r->timer, &tv); /* without memory hw_stream_reader_tick() reads */
+	(void)event_add(r->timer, &tv); /* if there is no memory, hw_stream_reader_tick() reads */
 }
 
 static void refused(struct hw_stream_reader *r, const redisReply *reply, bool reads)

@@ -10,9 +10,8 @@
  * At the end of the stream the reader waits in one of three ways:
  *
  * - poll_ms = 0: Redis delays the answer until there is an entry (XREAD). This only wakes the reader, which then
- *   requests a
- *   page: XREAD would not notice a stream that begins again with lower ids. XREAD blocks the connection, so this reader
- *   needs one of its own.
+ *   requests a page: XREAD would not notice a stream that begins again with lower ids. XREAD blocks the connection, so
+ * this reader needs one of its own.
  * - poll_ms > 0: the reader requests a page every poll_ms. Others may use the connection too.
  * - HW_STREAM_BY_TICK: the same at each hw_stream_reader_tick(), so the reader never wakes the process by itself.
  *
@@ -59,7 +58,7 @@ struct hw_stream_reader {
 	struct hw_stream_id offset;
 	bool up, started;
 	bool asking;    /* an answer is awaited, or a callback runs */
-	bool moved;     /* the offset was set after this request was sent, so its answer is ignored */
+	bool moved;     /* the offset was set after the request in flight was sent, so its answer is ignored */
 	bool in_gap;    /* the reader must find the end of the stream before it reads a page */
 	bool unchecked; /* there need be no entry at the offset */
 };
@@ -79,7 +78,8 @@ void hw_stream_reader_from(struct hw_stream_reader *r, struct hw_stream_id offse
 /* Starts with a gap: on_gap() names the offset. */
 void hw_stream_reader_recover(struct hw_stream_reader *r);
 void hw_stream_reader_stop(struct hw_stream_reader *r);
-/* Each second: reads on if no timer is set. Called earlier, it reads at once what is new (HW_STREAM_BY_TICK). */
+/* Called each second: continues to read if no timer is set. With HW_STREAM_BY_TICK, the caller may call it earlier,
+ * to read new entries at once. */
 void hw_stream_reader_tick(struct hw_stream_reader *r);
 
 /* The offset up to which entries have been reported. */
