@@ -17,14 +17,16 @@
 #include "heartwheel/time.h"
 
 enum hw_cause {
-	HW_CAUSE_LINK,       /* a reader is not subscribed (as at the start), or the grace after that lasts */
+	HW_CAUSE_LINK,       /* a reader is not subscribed (as at the start), or the grace after a new subscription
+	                      * is not over */
 	HW_CAUSE_STALL,      /* the loop or a reader woke later than planned */
 	HW_CAUSE_STANDSTILL, /* a barrier is out and nothing arrives */
 	HW_CAUSE_SUSPEND,    /* the machine was suspended */
 	HW_CAUSE_LOSS,       /* messages were lost between broker and reader */
 	HW_CAUSE_BARRIER,    /* barriers do not come back (most likely an ACL), or the publisher cannot send them */
-	HW_CAUSE_DEAF,       /* a granted filter delivers nothing; in a group's own clock only */
-	HW_CAUSE_UPSTREAM,   /* the upstream of a group, such as a bridge, is down; in a group's own clock only */
+	HW_CAUSE_DEAF,       /* a granted filter delivers nothing; only the clock of a group can have this cause */
+	HW_CAUSE_UPSTREAM,   /* the upstream of a group, such as a bridge, is down; only the clock of a group can
+	                      * have this cause */
 	HW_CAUSES
 };
 
@@ -41,8 +43,8 @@ struct hw_blind {
 	struct hw_mono since;        /* begin of the current or last period */
 	struct hw_mono until;        /* end of the last period; the next one begins no earlier */
 	uint64_t periods;            /* number of periods begun so far */
-	struct hw_mono marks[2];     /* marks[0]: begin of the last period whose number is a multiple of 16; marks[1]:
-	                              * of the one before */
+	struct hw_mono marks[2];     /* marks[0]: when the last period began whose number is a multiple of 16;
+	                              * marks[1]: the same of the one before */
 	struct hw_seen begun;        /* seeing clock at the begin of the current or last period */
 	struct hw_seen lossy_end;    /* seeing clock at the end of the last lossy period; INT64_MIN / 4: none */
 	int64_t cause_ns[HW_CAUSES]; /* total time of each cause, without the time for which it is active

@@ -33,7 +33,7 @@ enum hw_entry_name {
 };
 
 /* "id", "state", "reason", "time_ms", "last_seen_ms", "group", "node", "seq", "epoch", "parent", "timeout_ms",
- * "wait_ms", "form". Programs of operators read these names, so they stay. */
+ * "wait_ms", "form". Programs of operators read these names, so they must not change. */
 const char *hw_entry_name(enum hw_entry_name n);
 
 struct hw_entry {

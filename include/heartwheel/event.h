@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A transition in the event stream, with its offset. It names the device by its id, because it may outlive the device's
- * record. The keeper of a stream assigns the offsets, and an offset is valid only for that keeper. */
+/* A transition in the event stream, with its offset. It names the device by its id, because it may exist longer than
+ * the device's record. Redis assigns the offsets; with store = memory, heartwheeld does. An offset is valid only in
+ * the stream that assigned it. */
 #ifndef HEARTWHEEL_EVENT_H
 #define HEARTWHEEL_EVENT_H
 
@@ -28,7 +29,8 @@ struct hw_event {
 	int64_t timeout_ms, wait_ms; /* with known parents: see struct hw_transition; otherwise -1 */
 	uint64_t seq;
 	uint64_t epoch; /* fencing epoch of the owner that made the transition; 0: a single node */
-	bool has_form;  /* the entry has `form`, because it is not the form that the group has on that node */
+	bool has_form;  /* the entry has the field `form`, because the form differs from the one that the group has
+	                 * on that node */
 	uint64_t form;  /* form of the group when the device was last heard; 0: unknown */
 };
 

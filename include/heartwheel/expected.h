@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The expected devices: from an id to what the inventory says about it, and the ids by the time at which they become
- * unseen. An id that was never heard has no record in the registry, so this table stands beside it.
+ * unseen. An expected device that has never sent a heartbeat has no record in the registry, so this table is separate.
  *
  * An expected id is in one state: WAITS (it will be checked at a time), UNSEEN (since a time), or RESTS (a device of
  * this id is known). The ids that wait are in a binary heap by wall-clock time, because a wall clock may go back. The
@@ -44,15 +44,15 @@ struct hw_expected_view {
 
 struct hw_expected; /* opaque */
 
-/* `key`: 16 random bytes for the hash. NULL without memory. */
+/* Creates an empty table. `key`: 16 random bytes for the hash. Returns NULL if there is no memory. */
 struct hw_expected *hw_expected_new(const uint8_t key[16]);
 void hw_expected_free(struct hw_expected *e);
 
 /* Returns the index of an id, or HW_NIL. An index is valid until the id is removed. */
 uint32_t hw_expected_find(const struct hw_expected *e, const char *id, size_t len);
-/* The entry at `i`, which is in use. Valid until the next change. */
+/* Returns the entry at `i`, which must be in use. Valid until the next change. */
 struct hw_expected_view hw_expected_at(const struct hw_expected *e, uint32_t i);
-/* Whether `i` is in use; for walks over 0 .. hw_expected_bound() - 1. */
+/* Whether the index `i` is in use. For walks over the indices from 0 to hw_expected_bound() - 1. */
 bool hw_expected_is_used(const struct hw_expected *e, uint32_t i);
 uint32_t hw_expected_bound(const struct hw_expected *e);
 uint32_t hw_expected_count(const struct hw_expected *e);
@@ -64,21 +64,24 @@ int hw_expected_put(struct hw_expected *e, const struct hw_expected_view *v, uin
 void hw_expected_remove(struct hw_expected *e, uint32_t i);
 void hw_expected_set_group(struct hw_expected *e, uint32_t i, uint16_t group);
 
-/* Change the state of an id. hw_expected_wait(): it is checked at `at_ms`; 0 or -ENOMEM, and the id then rests. */
+/* These functions change the state of an id. hw_expected_wait(): the id will be checked at `at_ms`. Returns 0, or
+ * -ENOMEM, and then the id rests. */
 int hw_expected_wait(struct hw_expected *e, uint32_t i, int64_t at_ms);
 int hw_expected_set_unseen(struct hw_expected *e, uint32_t i, int64_t since_ms);
 void hw_expected_rest(struct hw_expected *e, uint32_t i);
 
-/* Returns the id that is checked first, or HW_NIL. *at_ms: when. */
+/* Returns the id that will be checked first, and the time in *at_ms; HW_NIL: no id waits. */
 uint32_t hw_expected_first(const struct hw_expected *e, int64_t *at_ms);
-/* The unseen ids, by number. The order changes with each removal. */
+/* hw_expected_unseen(): returns how many ids are unseen. hw_expected_unseen_at(): returns the unseen id with number
+ * `k`, from 0 on. The numbers change with each removal. */
 uint32_t hw_expected_unseen(const struct hw_expected *e);
 /* The number of unseen ids of a group. */
 uint32_t hw_expected_unseen_of(const struct hw_expected *e, uint16_t group);
 uint32_t hw_expected_unseen_at(const struct hw_expected *e, uint32_t k);
 
-/* A reading of the whole inventory. hw_expected_reading() begins it; hw_expected_put() and hw_expected_found() name the
- * ids; hw_expected_is_missing() then says of an index in use whether its id was not named since. */
+/* These functions find the ids that are no longer in the inventory. hw_expected_reading(): a reading of the whole
+ * inventory begins. hw_expected_put() and hw_expected_found(): the reading has returned this id.
+ * hw_expected_is_missing(): whether no reading has returned the id of this index since the begin. */
 void hw_expected_reading(struct hw_expected *e);
 void hw_expected_found(struct hw_expected *e, uint32_t i);
 bool hw_expected_is_missing(const struct hw_expected *e, uint32_t i);

@@ -36,7 +36,8 @@ enum hw_learn {
 /* How the payloads of a group's heartbeats are read. */
 enum hw_format {
 	HW_FORMAT_JSON,  /* hw_payload_decode() */
-	HW_FORMAT_HOMIE, /* hw_payload_homie() if the last topic level is $state; else a plain heartbeat */
+	HW_FORMAT_HOMIE, /* a message is read by hw_payload_homie() if its last topic level is $state; otherwise it
+	                  * is a plain heartbeat */
 	HW_FORMAT_PLAIN  /* only the group's fields and goodbyes are read */
 };
 
@@ -49,7 +50,8 @@ struct hw_goodbye {
 	bool beats;          /* its filter is also a heartbeat filter of the group */
 };
 
-/* Compiles "FILTER", "FILTER WORD" or "FILTER MEMBER=VALUE", separated by spaces. Returns as hw_topic_compile(). */
+/* Compiles "FILTER", "FILTER WORD" or "FILTER MEMBER=VALUE", separated by spaces. Returns the same as
+ * hw_topic_compile(). */
 int hw_goodbye_compile(struct hw_goodbye *g, const char *text, const char **why);
 void hw_goodbye_fini(struct hw_goodbye *g);
 
@@ -62,7 +64,8 @@ struct hw_while {
 	char *topic, *member, *value; /* owned */
 };
 
-/* Compiles "TOPIC VALUE" or "TOPIC MEMBER=VALUE", separated by spaces. Returns 0, -EINVAL with *why, or -ENOMEM. */
+/* Compiles "TOPIC VALUE" or "TOPIC MEMBER=VALUE", separated by spaces. Returns 0, -ENOMEM, or -EINVAL with the
+ * reason in *why. */
 int hw_while_compile(struct hw_while *w, const char *text, const char **why);
 void hw_while_fini(struct hw_while *w);
 
@@ -89,24 +92,25 @@ struct hw_group_spec {
 	const char *id_prefix; /* NULL or "": none */
 	int64_t timeout_ms;
 	int64_t timeout_max_ms;
-	int64_t first_within_ms; /* an expected device that was not heard for so long is unseen; 0: never */
+	int64_t first_within_ms; /* an expected device that has sent no heartbeat for this long is unseen; 0: never */
 	enum hw_learn learn;
 	int64_t timeout_min_ms; /* a learned timeout is between this and timeout_max_ms */
-	unsigned mistakes;      /* a device that works may be called offline so often in mistakes_per_ms */
+	unsigned mistakes;      /* how often a device that works may be called offline in mistakes_per_ms */
 	int64_t mistakes_per_ms;
 	unsigned learn_gaps; /* a learned timeout is at least so many median gaps */
 	int64_t goodbye_delay_ms;
 	int64_t max_age_ms;        /* 0: off */
 	unsigned max_offline_rate; /* per second; 0: off */
-	unsigned online_after;     /* heartbeats that bring an offline device back: 1 .. HW_ONLINE_AFTER_MAX; 0: 1 */
+	unsigned online_after;     /* how many heartbeats make an offline device online: 1 to HW_ONLINE_AFTER_MAX; 0
+	                            * means 1 */
 	enum hw_format format;
 	bool retained;          /* messages with the retain flag count as heartbeats (MQTT 5) */
 	bool batch;             /* a message is a JSON array of heartbeats */
 	bool canary;            /* the monitor may publish canaries on the group's filters */
 	const char *probe;      /* which request is sent to a silent device; the caller interprets it; NULL or "":
 	                         * none */
-	int64_t probe_after_ms; /* silence before the first probe, for timeout_ms; for a device with an own timeout
-	                         * it is scaled */
+	int64_t probe_after_ms; /* silence before the first probe of a device with the timeout timeout_ms; for
+	                         * another timeout, in proportion */
 	unsigned probes;        /* per silence: 1 .. HW_PROBES_MAX */
 };
 
@@ -120,7 +124,8 @@ struct hw_group {
 	size_t n_ignore;
 	struct hw_while *whiles;
 	size_t n_whiles;
-	/* Patterns of the parents' ids. Their names are the captures of `form`, and then those of `more`. */
+	/* Patterns of the parents' ids. The values of their names are the captures of `form`, and after them those
+	 * of `more`. */
 	struct hw_pattern *parents;
 	unsigned n_parents;
 	uint64_t parents_hash; /* of the patterns; never 0 */
@@ -157,7 +162,7 @@ struct hw_group {
 	bool unheard; /* the group is retired, and no other group has all of its heartbeat filters */
 };
 
-/* A hash of how the group's devices prove their parents, to compare nodes; 0: they do not. */
+/* Returns a hash of how the group's devices prove their parents, to compare nodes; 0: they do not prove them. */
 static inline uint32_t hw_group_proves(const struct hw_group *g)
 {
 	return g->child_proves ? (uint32_t)g->parents_hash : 0;
@@ -173,7 +178,8 @@ struct hw_groups {
 	struct hw_match_index *index; /* owned; NULL: few filters */
 };
 
-/* Returns the shortest timeout that a device of the group may have without asking for it. */
+/* Returns the shortest timeout that a device of the group may have, except one that the device or the inventory asks
+ * for. */
 static inline int64_t hw_group_shortest_ms(const struct hw_group *g)
 {
 	bool learned = g->learn == HW_LEARN_YES && g->timeout_min_ms < g->timeout_ms;
@@ -184,10 +190,10 @@ void hw_groups_init(struct hw_groups *g);
 void hw_groups_fini(struct hw_groups *g);
 
 /*
- * Makes `specs`, in their order, the groups of the table. Returns 0, or an error with the table unchanged: -EINVAL (a
- * template does not compile, or a name occurs twice), -ENOSPC (more than HW_GROUPS_MAX groups, retired ones included)
- * or -ENOMEM. A struct hw_group keeps its address. Pointers to its members, such as its name and templates, are valid
- * until the next call.
+ * Makes `specs`, in their order, the groups of the table. Returns 0, or an error, and the table is then unchanged:
+ * -EINVAL (a template does not compile, or a name occurs twice), -ENOSPC (more than HW_GROUPS_MAX groups, retired ones
+ * included) or -ENOMEM. A struct hw_group keeps its address. Pointers to its members, such as its name and templates,
+ * are valid until the next call.
  */
 int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t n);
 
@@ -219,7 +225,7 @@ int hw_groups_name(struct hw_groups *g, const char *name, size_t len);
 enum hw_match {
 	HW_MATCH_NONE,
 	HW_MATCH_HEARTBEAT,
-	HW_MATCH_GOODBYE,  /* on a goodbye filter: a heartbeat, unless hw_group_is_goodbye() */
+	HW_MATCH_GOODBYE,  /* on a goodbye filter: a heartbeat, unless hw_group_is_goodbye() is true */
 	HW_MATCH_STATUS,   /* the status topic of the group, and no heartbeat topic of any group */
 	HW_MATCH_ANSWER,   /* of no group: the topic for answers to probes (monitor.h) */
 	HW_MATCH_IGNORED,  /* on one of the group's ignore filters */
@@ -227,9 +233,9 @@ enum hw_match {
 };
 
 /*
- * All heartbeat and goodbye templates of a group have the captures of its form, and may have {id} in addition. The
- * status template has exactly the captures of the form. A {name...} in any filter makes that name a {name...} in form
- * and status too.
+ * All heartbeat and goodbye templates of a group have the captures of its form, and may also have {id}. The status
+ * template has exactly the captures of the form. If any filter of the group has a {name...}, that name is also a
+ * {name...} in form and status.
  */
 
 /*

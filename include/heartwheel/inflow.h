@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input of a source of evidence, on its way into the monitor: messages in batches, and all other items, in the
+ * The input from a source of evidence, on its way into the monitor: messages in batches, and all other items, in the
  * order in which they were read.
  *
  * A message may contain thousands of heartbeats, so the monitor may finish it only in a later turn. All items that were
- * read after it must wait too: if a barrier overtook the message, devices would be judged whose heartbeats were read
+ * read after it must wait too. If a barrier overtook the message, devices would be judged whose heartbeats were read
  * but not processed. In each turn, the reader of a source does this:
  *
  *     if (!hw_inflow_begin(&f, m, now)) continue in the next turn
@@ -30,11 +30,13 @@
 /* Owned by the caller. Members that the caller does not set are zero before the first turn. */
 struct hw_inflow {
 	unsigned source;
-	/* Called after the monitor has processed `n` messages, the last one before `first`. The callback must drain
-	 * the monitor. Returns whether the turn is over; this matters only if hw_inflow_left(). */
+	/* Called after the monitor has processed `n` messages; the last of them stands before `first`. The callback
+	 * must drain the monitor. Returns whether the turn is over. The result is used only while messages are left
+	 * (hw_inflow_left()). */
 	bool (*on_taken)(void *arg, struct hw_now now, size_t n);
 	void *arg;
-	struct hw_message message[HW_BATCH]; /* they point to the caller's memory until a flush returns true */
+	struct hw_message message[HW_BATCH]; /* the messages point to the caller's memory, which must stay until a
+	                                      * flush returns true */
 	size_t first, n;                     /* messages from `first` on are unfinished */
 	bool holding;                        /* the item that was read last waits for them */
 	bool arrived;                        /* hw_monitor_arrived() was called in this turn */
@@ -42,7 +44,7 @@ struct hw_inflow {
 
 /* Passes the waiting messages to the monitor. Returns false if the turn is over before all are processed. */
 bool hw_inflow_flush(struct hw_inflow *f, struct hw_monitor *m, struct hw_now now);
-/* Begins a turn and flushes the messages of the turn before. Returns as hw_inflow_flush(). */
+/* Begins a turn and flushes the messages of the turn before. Returns the same as hw_inflow_flush(). */
 bool hw_inflow_begin(struct hw_inflow *f, struct hw_monitor *m, struct hw_now now);
 
 static inline bool hw_inflow_left(const struct hw_inflow *f)
@@ -64,7 +66,7 @@ static inline bool hw_inflow_takes(struct hw_inflow *f, struct hw_monitor *m, st
 	return true;
 }
 
-/* The place for a message that hw_inflow_takes() has accepted. */
+/* Returns the memory for a message that hw_inflow_takes() has accepted. */
 static inline struct hw_message *hw_inflow_slot(struct hw_inflow *f)
 {
 	return &f->message[f->n++];

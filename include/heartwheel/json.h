@@ -24,9 +24,9 @@ bool hw_json_valid(const char *text, size_t len);
 #define HW_JSON_NUMBER_MAX 63 /* longest number, in bytes, that every reader accepts, cJSON among them */
 
 /*
- * The length of the JSON value at the start of the bytes, if the value is plain; otherwise 0. Plain means: no escapes,
- * no number longer than HW_JSON_NUMBER_MAX, and nested at most 100 deep. Then every reader gets the same value, and a
- * string is its own bytes. Bytes after the value are not read.
+ * Returns the length of the JSON value at the start of the bytes, if the value is plain; otherwise 0. Plain means: no
+ * escapes, no number longer than HW_JSON_NUMBER_MAX, and nested at most 100 deep. Then every reader gets the same
+ * value, and a string is its own bytes. Bytes after the value are not read.
  */
 size_t hw_json_plain(const char *text, size_t len);
 

@@ -32,9 +32,9 @@ void hw_json_begin_text(struct hw_json *j, char *buf, size_t cap);
 /* Returns the length of the text, without its NUL; -1: it does not fit. The writer may still be used. */
 int hw_json_end_text(struct hw_json *j);
 
-/* Begins a text in memory that grows. Each such text is ended. */
+/* Begins a text in memory that grows. Each such text must be ended with hw_json_end_alloc(). */
 void hw_json_begin_alloc(struct hw_json *j);
-/* Returns the text, with a NUL, for free(); NULL without memory. `len` may be NULL. */
+/* Returns the text, with a NUL, for free(); NULL if there is no memory. `len` may be NULL. */
 char *hw_json_end_alloc(struct hw_json *j, size_t *len);
 
 /* --- what ----------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ void hw_json_item_bytes(struct hw_json *j, const char *text, size_t len);
 /* Writes a key. The next call writes its value. */
 void hw_json_key(struct hw_json *j, const char *key);
 
-/* Write a key, which needs no escaping, and a value. `text` NULL: null. */
+/* These functions write a key, which must need no escaping, and a value. `text` NULL: null. */
 void hw_json_text(struct hw_json *j, const char *key, const char *text);
 void hw_json_bytes(struct hw_json *j, const char *key, const char *text, size_t len);
 void hw_json_int(struct hw_json *j, const char *key, int64_t v);
@@ -65,7 +65,7 @@ void hw_json_bool(struct hw_json *j, const char *key, bool v);
 void hw_json_null(struct hw_json *j, const char *key);
 /* `text` is already JSON. */
 void hw_json_raw(struct hw_json *j, const char *key, const char *text, size_t len);
-/* `object` is a JSON object without white space: writes its members. */
+/* Writes the members of `object`, a JSON object without white space. */
 void hw_json_members(struct hw_json *j, const char *object, size_t len);
 /* A key, and the '{' or '[' of its value. */
 void hw_json_open_member(struct hw_json *j, const char *key, char bracket);

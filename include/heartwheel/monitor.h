@@ -63,18 +63,20 @@ struct hw_monitor_conf {
 	int64_t forget_after_ms, forget_once_after_ms; /* 0: never */
 	int64_t grace_ms;                              /* [mqtt] reconnect_grace */
 	int64_t barrier_slow_ms, barrier_timeout_ms;
-	unsigned readers;       /* 1 .. HW_READERS_MAX: sources that exist from the start */
-	int ttl_factor;         /* time to live of keys, in timeouts; determines the pace of refreshes while blind */
-	const char *node;       /* a message with this `by` is this monitor's own; NULL: unknown; borrowed */
-	bool canaries;          /* filters must prove that they deliver; false: no group is ever deaf */
-	bool as_published;      /* the broker keeps the sender's retain flag (MQTT 5): then only status topics that are
-	                         * adopted bring old messages with the flag */
-	const char *adopt_by;   /* the node whose retained statuses make devices known; NULL: none; borrowed */
-	int64_t blind_lasts_ms; /* several nodes: after so long, a group that is blind alone goes to other nodes */
-	bool several;           /* one of several nodes: it decides for no partition until hw_monitor_role() */
-	bool loading;           /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
-	unsigned probe_rate;    /* probes per second, all groups together; 0: no limit */
-	const char *probe_answers; /* a probe's msg_id on this topic is its answer; NULL: none; borrowed */
+	unsigned readers;          /* 1 .. HW_READERS_MAX: sources that exist from the start */
+	int ttl_factor;            /* time to live of keys, in timeouts; determines the pace of refreshes while blind */
+	const char *node;          /* a message with this `by` is this monitor's own; NULL: unknown; borrowed */
+	bool canaries;             /* filters must prove that they deliver; false: no group is ever deaf */
+	bool as_published;         /* the broker keeps the sender's retain flag (MQTT 5). So only on the status topics
+	                            * of adopt_by does the flag show that a message is old */
+	const char *adopt_by;      /* the node whose retained statuses make devices known; NULL: none; borrowed */
+	int64_t blind_lasts_ms;    /* several nodes: if a group alone is blind for this long, its devices go to other
+	                            * nodes */
+	bool several;              /* one of several nodes: it decides for no partition until hw_monitor_role() */
+	bool loading;              /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
+	unsigned probe_rate;       /* probes per second, all groups together; 0: no limit */
+	const char *probe_answers; /* the topic of the answers to probes, which contain the probe's msg_id; NULL:
+	                            * none; borrowed */
 	const char *key_group;     /* the group of devices known by keys alone; NULL: keys are not checked; borrowed */
 };
 
@@ -83,7 +85,7 @@ struct hw_message {
 	size_t topic_len;
 	const void *payload;
 	size_t payload_len;
-	bool retained;   /* delivered with the retain flag: history, unless conf.as_published */
+	bool retained;   /* delivered with the retain flag: an old message, unless conf.as_published */
 	bool truncated;  /* the payload was too long and was cut: counted as malformed */
 	unsigned source; /* the connection that brought it, as for hw_monitor_barrier() */
 	size_t done;     /* 0 at first; the core's progress in a batch that is not finished */
@@ -94,8 +96,8 @@ struct hw_message {
 enum hw_out_kind {
 	HW_OUT_TRANSITION,     /* .transition */
 	HW_OUT_REFRESH,        /* .device: its keys in the store are due for a refresh */
-	HW_OUT_REFRESH_LIGHT,  /* .device: as HW_OUT_REFRESH, but its keys live past the next refresh in any case, so
-	                        * only reported fields must be written */
+	HW_OUT_REFRESH_LIGHT,  /* .device: like HW_OUT_REFRESH. But the device's keys live until after the next
+	                        * refresh in any case, so only its reported fields need to be written */
 	HW_OUT_STATUS,         /* .device: its retained status may have been replaced, and is pending again */
 	HW_OUT_BARRIER,        /* .barrier: publish this number on the barrier topic */
 	HW_OUT_BLIND,          /* .blind: blindness began or ended, or barriers that the broker refuses proved to be
@@ -104,8 +106,8 @@ enum hw_out_kind {
 	HW_OUT_REOPEN,         /* the broker does not answer on the barriers' connection; close and reopen it */
 	HW_OUT_KEY_CHECK,      /* .device: check its key, and pass the answer to hw_monitor_key() */
 	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
-	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do; reported once until one comes
-	                        * back */
+	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do; not reported again until a
+	                        * canary comes back */
 	HW_OUT_DEAF,           /* .deaf: deafness of a group began or ended */
 	HW_OUT_UPSTREAM,       /* .upstream: the upstream of a group went down, or is up again */
 	HW_OUT_UNWRITTEN,      /* .device: the store may lack its state, even if it has this seq: raise the seq with
@@ -181,27 +183,27 @@ enum hw_refused {
 	HW_REFUSED_TIMEOUT,     /* `timeout` is not a finite number >= 0 */
 	HW_REFUSED_STALE,       /* `time` is older than the group's max_age */
 	HW_REFUSED_RETAINED,    /* history: delivered with the retain flag */
-	HW_REFUSED_FLAGGED,     /* has the retain flag, and its group does not count such messages. When a bridge
-	                         * reconnects, it publishes all that the other broker retains in this way */
+	HW_REFUSED_FLAGGED,     /* has the retain flag, and its group does not count such messages. A bridge that
+	                         * reconnects publishes in this way all that the other broker retains */
 	HW_REFUSED_MONITOR,     /* message of another monitor, although this is the only node */
 	HW_REFUSED_TOPIC,       /* on no group's topic */
 	HW_REFUSED_MEMORY,      /* no memory for a new device */
-	HW_REFUSED_PROBE,       /* an answer to no current probe: forged, or the silence is over */
+	HW_REFUSED_PROBE,       /* an answer that matches no current probe: it is forged, or the silence is over */
 	HW_REFUSED_BATCH,       /* a batch that is no JSON array or is cut off, or an element without an id */
 	HW_REFUSED_STRANGER,    /* several nodes: presence of a node that is no member */
 	HW_REFUSED_EPOCH,  /* several nodes: a fencing token whose epoch is too far ahead, in a presence or in Redis */
-	HW_REFUSED_PARENT, /* a parent was ignored: its id is invalid, or it would close a circle, or make a line of
-	                    * more than HW_ANCESTORS_MAX */
+	HW_REFUSED_PARENT, /* a parent was ignored: its id is invalid, it depends on the device itself, or it has
+	                    * HW_ANCESTORS_MAX ancestors or more */
 	HW_REFUSED_STORED, /* a value in the store is out of bounds: see hw_monitor_load() */
 	HW_REFUSED_KINDS
 };
 
-/* The name of a kind of refusal in metrics and logs; never NULL. */
+/* Returns the name of a kind of refusal in metrics and logs; never NULL. */
 const char *hw_refused_name(enum hw_refused k);
 /* Adds refusals by the caller to the count. */
 void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t n);
-/* Clears `left_out` in the statistics, so that the next such message sets it again. `logged`: no further message of
- * this group sets it. */
+/* Clears `left_out` in the statistics, so that the next message of a monitor on a heartbeat filter sets it again.
+ * `logged`: no further message of this group sets it. */
 void hw_monitor_left_out_logged(struct hw_monitor *m, bool logged);
 
 #define HW_STATES  4 /* that a record can have */
@@ -246,13 +248,13 @@ struct hw_group_stats {
 };
 
 /* Makes a monitor with the first set of `groups`. `key`: 16 random bytes for the registry's hash and the tags of
- * probes. The monitor starts blind, with cause link. Returns NULL without memory or if a group is invalid. */
+ * probes. The monitor starts blind, with cause link. Returns NULL if there is no memory, or if a group is invalid. */
 struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const struct hw_group_spec *groups,
                                   size_t n_groups, const uint8_t key[16], struct hw_now now);
 void hw_monitor_free(struct hw_monitor *m);
 
-/* A reload. `conf` and `groups` may both change, at any time. A shorter timeout is put into force by sweeps, within
- * the budget. Errors as for hw_groups_set(). */
+/* Called at a reload. `conf` and `groups` may both change, at any time. Sweeps, within the budget, put a shorter
+ * timeout into force. Returns the same as hw_groups_set(). */
 int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct hw_monitor_conf *conf,
                            const struct hw_group_spec *groups, size_t n_groups);
 
@@ -278,8 +280,8 @@ void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t grou
  * its barriers back.
  *
  * hw_monitor_add_source(): call it before any message can arrive on this source alone. The source starts down, and no
- * device is judged until hw_monitor_link() says that it is up. The addition restarts no silence. Returns the source's
- * number, which may be that of a removed one; -ENOSPC beyond HW_SOURCES_MAX.
+ * device is judged until hw_monitor_link() says that it is up. Adding a source does not make any silence count from
+ * zero. Returns the source's number, which may be that of a removed one; -ENOSPC beyond HW_SOURCES_MAX.
  *
  * hw_monitor_remove_source(): for a source in any state. Messages in flight on it are lost, so silence counts again
  * from zero. Suspects wait for two new barriers through the remaining sources.
@@ -296,18 +298,18 @@ void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source
 /* Called when a source's connection is up (a reader: subscribed) or lost. Initially all are lost. */
 void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, bool up);
 
-/* The values of `while` topics come on source 0, at first those that the broker has retained.
+/* The values of `while` topics come on source 0; those that the broker has retained come first.
  * hw_monitor_upstreams_asked(): source 0 has lost its connection, or has requested the retained values again.
- * hw_monitor_upstreams_granted(): the broker has granted the request. A value that has not come again by the next
- * barrier is unknown. */
+ * hw_monitor_upstreams_granted(): the broker has granted the request. If a value has not come again when the next
+ * barrier is back, it is unknown. */
 void hw_monitor_upstreams_asked(struct hw_monitor *m);
 void hw_monitor_upstreams_granted(struct hw_monitor *m);
 
 /*
- * For the next run: the filters whose canary came back in this run, or in an earlier one. By them, the next run notices
- * if the right to read was lost while no monitor ran. A hash of a canary's topic assigns its filter to a part. A part
- * is 0 if a canary of one of its filters never came back; otherwise it is a hash of these filters. If the filters
- * change, the part is forgotten.
+ * For the next run: the filters whose canary came back in this run, or in an earlier one. With their help, the next run
+ * notices if the right to read was lost while no monitor ran. A hash of a canary's topic assigns its filter to a part.
+ * A part is 0 if a canary of one of its filters never came back; otherwise it is a hash of these filters. If the
+ * filters change, the part is forgotten.
  */
 #define HW_CANARY_PARTS 256
 struct hw_canaries {
@@ -317,7 +319,7 @@ void hw_monitor_canaries(const struct hw_monitor *m, struct hw_canaries *had);
 void hw_monitor_recall_canaries(struct hw_monitor *m, const struct hw_canaries *had);
 
 /* Called when the connection that publishes barriers is up or lost. Barriers that it has not delivered by then are
- * lost. Starts lost. */
+ * lost. At the start it counts as lost. */
 void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up);
 /*
  * Called when the broker has acknowledged a barrier at `at`. Must be called before any call with a later time. A
@@ -326,7 +328,7 @@ void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up);
  */
 void hw_monitor_barrier_taken(struct hw_monitor *m, struct hw_mono at);
 /* Sets whether the broker has refused the last barrier, which MQTT 5 reports. If this barrier is not back after
- * barrier_timeout, it is lost and not late. */
+ * barrier_timeout, it counts as lost, not as late. */
 void hw_monitor_barriers_refused(struct hw_monitor *m, bool refused);
 bool hw_monitor_barriers_silent(const struct hw_monitor *m, struct hw_now now);
 
@@ -430,9 +432,9 @@ struct hw_stored {
 };
 
 /*
- * Loads a device from the store. An unknown device is created as stored, without a transition. A device that was heard
- * meanwhile keeps the newer data, and its seq grows past the stored one. If another node decides for the device, the
- * stored state counts unless a newer one was read. Of two timeouts of the device's own, the longer counts.
+ * Loads a device from the store. An unknown device is created as stored, without a transition. A device that has sent a
+ * message since then keeps the newer data, and its seq grows past the stored one. If another node decides for the
+ * device, the stored state counts unless a newer one was read. Of two timeouts of the device's own, the longer counts.
  *
  * A value out of bounds is counted (HW_REFUSED_STORED) and replaced. A time more than a day ahead of both clocks
  * becomes now. An invalid or missing seq becomes the known one, or now. A missing state becomes the known one, or
@@ -447,12 +449,12 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
  * Makes a forgotten record in *device, for a device that was forgotten before this run. The broker has not acknowledged
  * the message that clears the device's status. With this record, the message can be pending again. The group is
  * guessed: the one with the longest id_prefix that fits. -EEXIST: the id is known, and its own status replaces the one
- * to be cleared. Otherwise returns as hw_monitor_load().
+ * to be cleared. Otherwise returns the same as hw_monitor_load().
  */
 int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t id_len, struct hw_ref *device);
 
-/* Called when loading has ended or was given up. A sweep within the budget makes provisional devices online or
- * offline, by what was heard of them. */
+/* Called when loading has ended or was given up. A sweep within the budget makes each provisional device online if
+ * it has sent a heartbeat, and offline otherwise. */
 void hw_monitor_loaded(struct hw_monitor *m);
 
 /* Called when the store has a newer seq of this device. Makes the device's seq greater than that. Returns whether
@@ -473,9 +475,9 @@ enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_AUTHORITATIVE };
 void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch);
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d);
 bool hw_monitor_owns_partition(const struct hw_monitor *m, unsigned p);
-/* Number of messages of other nodes on the filters; their statuses arrive all the time. */
+/* Returns how many messages of other nodes came in on the filters. Their statuses arrive all the time. */
 uint64_t hw_monitor_peer_messages(const struct hw_monitor *m);
-/* The partitions whose devices are not all taken over yet. */
+/* Returns the partitions whose devices are not all taken over yet. */
 struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m);
 bool hw_monitor_is_authoritative(const struct hw_monitor *m, const struct hw_device *d);
 /* Returns the epoch of the fencing token with which this node owns the device; 0: a single node, or a watcher. */
@@ -515,7 +517,7 @@ bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e)
  * hw_monitor_load(), and the stream from its end at the begin. In that time, no partition may become this node's to
  * decide. If a store was emptied, the owners write it first.
  *
- * hw_monitor_reread_begin(): 0 or -ENOMEM; without memory, no missing device is found. A second begin restarts.
+ * hw_monitor_reread_begin(): 0 or -ENOMEM; if there is no memory, no missing device is found. A second begin restarts.
  * `other`: the store may lack entries that were read before, because it is another master or was emptied. Its first
  * state of each device then counts even with a lower seq. Until that state arrives, also in later re-reads, the device
  * is not forgotten: an owner may still have to write it. If no owner knows the device, this node writes and publishes
@@ -549,7 +551,7 @@ struct hw_parent_view {
 	enum hw_state state; /* if known */
 	int64_t since_ms;    /* if known */
 };
-/* The parents of a device, in the order of the configuration; returns their number. */
+/* Returns the number of a device's parents, and the parents in the order of the configuration. */
 unsigned hw_monitor_parents(const struct hw_monitor *m, const struct hw_device *d,
                             struct hw_parent_view parents[HW_PARENTS_MAX]);
 /* Writes the ids of the known parents, separated by newlines, without a NUL. Returns the length; 0: no parent is
@@ -564,9 +566,10 @@ uint32_t hw_monitor_children(const struct hw_monitor *m, const struct hw_device 
 /* --- forms -------------------------------------------------------------------- */
 
 /*
- * Whether this node may judge a device. Nodes may have different groups. This node may not judge a device, which then
- * keeps its state, if the device's group is not configured here. Nor may it if only another node has heard the device,
- * in another form of the group (struct hw_group.form_hash). A single monitor judges every device of its groups.
+ * Whether this node may judge a device. A device that this node may not judge keeps its state. Nodes may have different
+ * groups. This node may not judge a device whose group is not configured here. It also may not judge a device that only
+ * another node has heard, in another form of the group (struct hw_group.form_hash). A single monitor judges every
+ * device of its groups.
  */
 bool hw_monitor_judges(const struct hw_monitor *m, const struct hw_device *d);
 /* Returns the form in which the device was heard, for the store. 0: unknown; the stored value then stays. */
@@ -584,13 +587,16 @@ struct hw_peer_group {
 void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *peers, size_t n, bool differ);
 
 /*
- * Parents that children prove (group.child_proves). hw_monitor_proven_in() returns the partitions with an online parent
- * of a group that has such an online child; they change with each check of the parents, once a second.
- * hw_monitor_proven_known(): whether all parents have been checked since loading. hw_monitor_peer_proofs() passes the
- * groups of other nodes, after hw_monitor_peer_groups(). While this node lacks a group of another node that proves
- * parents, it does not judge an overdue device where another node proves a parent of the same group and partition. Such
- * a device counts as unjudged. Returns whether the caller should read the store again, because this node now has the
- * groups that it lacked.
+ * Parents that children prove (group.child_proves).
+ *
+ * hw_monitor_proven_in(): returns the partitions with an online device of this group that an online child proves. They
+ * change with each check of the parents, once a second. hw_monitor_proven_known(): whether all parents have been
+ * checked since loading.
+ *
+ * hw_monitor_peer_proofs(): passes the groups of other nodes; called after hw_monitor_peer_groups(). While this node
+ * lacks a group of another node that proves parents, it does not judge an overdue device if another node proves a
+ * parent of the same group and partition. Such a device counts as unjudged. Returns whether the caller should read the
+ * store again, because this node now has the groups that it lacked.
  */
 struct hw_partitions hw_monitor_proven_in(const struct hw_monitor *m, size_t group);
 bool hw_monitor_proven_known(const struct hw_monitor *m);
@@ -616,8 +622,8 @@ struct hw_group_judging {
 	struct {
 		uint64_t form;
 		struct hw_partitions in;
-	} unjudged[2]; /* [0]: devices that were heard in this node's form, though the group is not configured; [1]:
-	                * in another form */
+	} unjudged[2]; /* [0]: devices that a node heard in this node's form, although the group is not configured
+	                * here; [1]: in another form */
 	struct hw_partitions online; /* partitions with unjudged devices that are online */
 	struct hw_partitions late;   /* those of `online` that have an online unjudged device past its deadline */
 	bool deaf;                   /* the group has been deaf for conf.blind_lasts_ms */
@@ -634,18 +640,20 @@ uint32_t hw_monitor_unjudged_of(const struct hw_monitor *m, size_t group);
 /* --- devices without a record -------------------------------------------------- */
 
 /*
- * Devices that exist in the store or for other nodes, and have no record here, because max_devices or the memory did
- * not allow it. Number and partitions are of all nodes. The online ones in this node's partitions are unjudged
- * devices; hw_monitor_left_out_of() is their number, of a group, in the last round of hw_monitor_count_unjudged().
+ * Devices that exist in the store or for other nodes, and have no record here, because there was no room (max_devices)
+ * or no memory. hw_monitor_left_out() and hw_monitor_left_out_in() are about the devices of all nodes. The online
+ * devices among them in this node's partitions are unjudged devices. hw_monitor_left_out_of(): their number in a group,
+ * in the last round of hw_monitor_count_unjudged().
  */
 uint32_t hw_monitor_left_out(const struct hw_monitor *m);
-/* Likewise, without the devices of which only refused heartbeats are known. Cost: a walk over those that are left out.
- */
+/* Like hw_monitor_left_out(), without devices of which only refused heartbeats are known. Cost: a walk over the
+ * devices that are left out. */
 uint32_t hw_monitor_left_out_stored(const struct hw_monitor *m);
 struct hw_partitions hw_monitor_left_out_in(const struct hw_monitor *m);
 uint32_t hw_monitor_left_out_of(const struct hw_monitor *m, size_t group);
-/* Whether the caller should read the store again, because there may be room now. Around that reading it calls
- * hw_monitor_left_out_begin() and, if the reading was complete, hw_monitor_left_out_end(). */
+/* Whether the caller should read the store again, because there may be room now. The caller then calls
+ * hw_monitor_left_out_begin() before the reading and, if the reading was complete, hw_monitor_left_out_end() after
+ * it. */
 bool hw_monitor_left_out_fits(const struct hw_monitor *m, struct hw_now now);
 void hw_monitor_left_out_begin(struct hw_monitor *m, struct hw_now now);
 void hw_monitor_left_out_end(struct hw_monitor *m);
@@ -655,7 +663,7 @@ void hw_monitor_left_out_end(struct hw_monitor *m);
 /* What was learned from the gaps between a device's heartbeats. Times: 0 if too little was seen. */
 struct hw_learned {
 	int64_t timeout_ms;           /* learned, whether it is in force or not */
-	unsigned gaps_seen, mistakes; /* up to 63. mistakes: gaps longer than the timeout before */
+	unsigned gaps_seen, mistakes; /* both up to 63; mistakes: gaps that were longer than the timeout in force */
 	int64_t median_gap_ms;
 	int64_t largest_gap_ms; /* of the last two days, or of the last 20 to 40 gaps if these took longer */
 };
@@ -696,15 +704,15 @@ bool hw_monitor_caused(struct hw_monitor *m, struct hw_out *out);
  * has. */
 bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mono *at);
 
-/* How long the keys of an online device outlive their last refresh. */
+/* Returns for how long the keys of an online device outlive their last refresh. */
 static inline int64_t hw_ttl_ms(int64_t timeout_ms, int ttl_factor)
 {
 	int64_t ttl = timeout_ms * ttl_factor;
 	return ttl > HW_TTL_MIN_MS ? ttl : HW_TTL_MIN_MS;
 }
 
-/* The time within which every device must be refreshed, by its checks or otherwise, so that no key of an online
- * device expires. While blind, the monitor refreshes all devices in this time by itself. */
+/* Returns the time within which every device must be refreshed, by its checks or otherwise, so that no key of an
+ * online device expires. While the monitor is blind, it refreshes all devices within this time by itself. */
 int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m);
 
 /* --- questions ---------------------------------------------------------------- */
@@ -718,11 +726,11 @@ const struct hw_wheel *hw_monitor_wheel_of(const struct hw_monitor *m, const str
 const struct hw_groups *hw_monitor_groups(const struct hw_monitor *m);
 const struct hw_group *hw_monitor_group_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_blind *hw_monitor_blind(const struct hw_monitor *m);
-/* Whether only the grace after a loss still makes the monitor blind. Messages are read. */
+/* Whether the monitor is blind only because a grace after a loss is not over. Messages are read during the grace. */
 bool hw_monitor_in_grace(const struct hw_monitor *m);
-/* When the last barrier that is back on every source was sent; {0}: none is back, or unknown. */
+/* Returns when the last barrier that is back on every source was sent; {0}: none is back, or this is unknown. */
 struct hw_mono hw_monitor_barrier_back(const struct hw_monitor *m);
-/* If hw_monitor_in_grace(): how long the blindness still lasts if nothing else happens. Otherwise -1. */
+/* Returns how long the blindness still lasts if nothing else happens; -1: hw_monitor_in_grace() is false. */
 int64_t hw_monitor_grace_left_ms(const struct hw_monitor *m, struct hw_mono now);
 
 /* The present blindness: of the whole fleet, or, with the cause HW_CAUSE_DEAF or HW_CAUSE_UPSTREAM, of some groups. */
@@ -738,12 +746,12 @@ struct hw_blindness {
 	int64_t deaf_ns; /* total time in which some group was deaf, without the current deafness */
 };
 struct hw_blindness hw_monitor_blindness(const struct hw_monitor *m);
-/* The `while` that makes a group blind with cause upstream; NULL: the group is not. */
+/* Returns the `while` because of which a group is blind with cause upstream; NULL: the group is not. */
 const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, size_t group);
-/* The first `while` without a value so far, and its group; NULL: there is none. */
+/* Returns the first `while` that has no value yet, and its group; NULL: there is none. */
 const struct hw_while *hw_monitor_unknown_upstream(const struct hw_monitor *m, size_t *group);
 bool hw_monitor_group_is_deaf(const struct hw_monitor *m, size_t group);
-/* Since when the group is deaf, monotonic; {0}: it is not. */
+/* Returns since when the group is deaf, monotonic; {0}: it is not deaf. */
 struct hw_mono hw_monitor_group_deaf_since(const struct hw_monitor *m, size_t group);
 const struct hw_monitor_stats *hw_monitor_stats(const struct hw_monitor *m);
 const struct hw_group_stats *hw_monitor_group_stats(const struct hw_monitor *m, size_t group);
@@ -773,8 +781,8 @@ int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now);
  * forgotten, or a reload is changing these options.
  */
 int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Time until an online device's deadline if it stays silent and the monitor is not blind, or until an offline device is
- * forgotten; INT64_MAX: never. May be negative. */
+/* Returns the time until an online device's deadline, if the device stays silent and the monitor is not blind; or
+ * the time until an offline device is forgotten. INT64_MAX: never. May be negative. */
 int64_t hw_monitor_due_in_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 
 #endif

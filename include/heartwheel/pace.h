@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A loop around the monitor: how long the loop may sleep, and what follows if it wakes late. If the loop wakes much
- * later than planned, no input was read meanwhile (a stall). If the clock that includes suspend has gained on the
- * monotonic one, the machine was suspended. At the start of each turn the loop calls
+ * later than planned, no input was read meanwhile (a stall). If the clock that also counts during suspend has advanced
+ * further than the monotonic clock, the machine was suspended. At the start of each turn the loop calls
  *
  *     struct hw_pace_woke w = hw_pace_woke(&pace, now, ahead_ns, stall_after_ns);
  *     if (w.suspended) hw_monitor_suspended(m, now, w.since);      before any device is judged
@@ -40,7 +40,7 @@ struct hw_pace_woke {
 
 struct hw_pace_woke hw_pace_woke(struct hw_pace *p, struct hw_mono now, int64_t ahead_ns, int64_t stall_after_ns);
 
-/* How long the loop may sleep: at most a minute, 0 if the monitor has work now. */
+/* Returns how long the loop may sleep: at most a minute; 0 if the monitor has work now. */
 int64_t hw_pace_wait_ns(const struct hw_monitor *m, struct hw_now now);
 #define HW_PACE_WAIT_MAX_NS (60 * HW_NS_PER_S)
 

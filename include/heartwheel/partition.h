@@ -10,8 +10,8 @@
 
 #define HW_PARTITIONS 256
 
-/* CRC16/XMODEM of the whole id, modulo 16384, divided by 64: 0 .. 255. Braces in the id have no meaning. Two look-ups
- * per byte. */
+/* Returns the partition of an id, 0 to 255: CRC16/XMODEM of the whole id, modulo 16384, divided by 64. Braces in the
+ * id have no meaning. Two look-ups per byte. */
 unsigned hw_partition_of(const char *id, size_t len);
 
 /* A set of partitions. */

@@ -16,7 +16,7 @@ struct hw_field {
 	char *path;   /* owned: names of members, separated by dots: "Wifi.RSSI" */
 };
 
-/* From "NAME PATH", separated by spaces. Returns 0, or -EINVAL with `*why` (a static sentence) or -ENOMEM. */
+/* Compiles "NAME PATH", separated by spaces. Returns 0, -ENOMEM, or -EINVAL with `*why` (a static sentence). */
 int hw_field_compile(struct hw_field *f, const char *text, const char **why);
 void hw_field_fini(struct hw_field *f);
 
@@ -25,7 +25,8 @@ struct hw_reading {
 	const struct hw_field *fields; /* of several paths for one field the first that exists counts (null does not);
 	                                  such a field is read nowhere else */
 	size_t n;
-	bool plain; /* read only these fields; other members are foreign data, unless this is a monitor's message */
+	bool plain; /* read only these fields, because other members are not about the device; a monitor's message is
+	             * read as usual */
 };
 
 enum hw_payload_kind {
@@ -96,8 +97,8 @@ void hw_payload_fini(struct hw_payload *p);
  */
 int hw_payload_member_is(const void *bytes, size_t len, const char *path, const char *value);
 
-/* The string member at `path` of a JSON object, with a NUL, cut to `cap`. Returns its full length; -EINVAL: no such
- * string; or -ENOMEM. */
+/* Copies the string member at `path` of a JSON object, with a NUL, cut to `cap`. Returns its full length; -EINVAL:
+ * there is no such string; or -ENOMEM. */
 int hw_payload_text(const void *bytes, size_t len, const char *path, char *text, size_t cap);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formatted text in a buffer of fixed size. snprintf() returns the length of the uncut text. Used as a length, that
- * value reads and writes past the buffer. hw_print() returns the length of the text in the buffer. So the result needs
- * no check when it is used as a length, or added to a position.
+ * Formatted text in a buffer of fixed size. snprintf() returns the length of the uncut text. Code that uses this value
+ * as a length reads or writes past the buffer. hw_print() returns the length of the text in the buffer. So the result
+ * needs no check when it is used as a length, or added to a position.
  */
 #ifndef HEARTWHEEL_PRINT_H
 #define HEARTWHEEL_PRINT_H

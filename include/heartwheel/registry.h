@@ -30,12 +30,12 @@
 /* A device's key in the store, if another program keeps one. Instants are on the keys' seeing clock (monitor.h)
  * unless stated otherwise. */
 struct hw_key {
-	int64_t until_ns;   /* end of its time to live; HW_KEY_FOREVER: no time to live */
-	int64_t proved_ns;  /* last sign of its writer; HW_KEY_NEVER: none */
-	int64_t excused_ns; /* before this, a missing key is no evidence against the device */
-	int64_t ttl_ms;     /* time to live as the writer sets it */
-	int64_t silent_ns;  /* last_seen_ns at which the device was found silent over MQTT; if still equal, only the key
-	                       keeps it online */
+	int64_t until_ns;       /* end of its time to live; HW_KEY_FOREVER: no time to live */
+	int64_t proved_ns;      /* last sign of its writer; HW_KEY_NEVER: none */
+	int64_t excused_ns;     /* before this, a missing key is no evidence against the device */
+	int64_t ttl_ms;         /* time to live as the writer sets it */
+	int64_t silent_ns;      /* last_seen_ns when the device was found silent over MQTT; while last_seen_ns still has
+	                         * this value, only the key keeps the device online */
 	struct hw_mono checked; /* monotonic: last answer of the store */
 	bool present;           /* the key existed in that answer */
 };
@@ -93,7 +93,7 @@ struct hw_device {
 enum hw_form_heard {
 	HW_FORM_UNSAID, /* unknown: the store does not name it */
 	HW_FORM_OURS,   /* the form on this node, heard by this node or by the node that wrote it to the store */
-	HW_FORM_OTHER,  /* by another node in another form: this node may not receive the device */
+	HW_FORM_OTHER,  /* another node has heard the device in another form, in which this node may not receive it */
 	HW_FORM_MOVED /* as OURS, after a move to a later group of the file; the timeout of the old one still counts */
 };
 
@@ -113,8 +113,10 @@ enum {
 	HW_FLAG_KEYED = 1 << 4, /* it is armed in the wheel of keys */
 
 	/* A device that another node decides for: */
-	HW_FLAG_SILENT = 1 << 5, /* this node would call it offline; not armed until it is heard */
-	HW_FLAG_HEARD = 1 << 6,  /* this node would call it online; last_heard_ms is monotonic */
+	HW_FLAG_SILENT = 1 << 5, /* this node's verdict is offline, but another node decides; not armed until the
+	                          * device sends a message */
+	HW_FLAG_HEARD = 1 << 6,  /* this node's verdict is online, but another node decides; last_heard_ms is
+	                          * monotonic */
 	HW_FLAG_TOUCHED = 1 << 7 /* the retained status may have been replaced since the owner's last transition; or the
 	                            store lacks the device, and its owner may not know the device */
 };
@@ -132,7 +134,7 @@ enum {
 
 struct hw_registry; /* opaque */
 
-/* `key` is 16 random bytes. Returns NULL without memory. */
+/* `key` is 16 random bytes. Returns NULL if there is no memory. */
 struct hw_registry *hw_registry_new(const uint8_t key[16]);
 void hw_registry_free(struct hw_registry *r);
 
@@ -145,51 +147,54 @@ struct hw_id {
 };
 
 /*
- * Look up `n` ids with their cache misses overlapped, in two steps, so that the caller can work while memory loads the
- * first cache lines. Call hw_registry_prefetch() for each id, then hw_registry_find_prefetched() with the results.
- * Nothing may be added or removed between the steps. out[i] is as from hw_registry_find().
+ * These functions look up `n` ids in two steps. The caller can work between them, while memory loads the first cache
+ * lines; the cache misses of the ids overlap. Call hw_registry_prefetch() for each id, then
+ * hw_registry_find_prefetched() with the results. Nothing may be added or removed between the steps. out[i] is the same
+ * as from hw_registry_find().
  */
 uint32_t hw_registry_prefetch(const struct hw_registry *r, const char *id, size_t len);
 void hw_registry_find_prefetched(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *asked, size_t n,
                                  uint32_t *out);
 
 /*
- * Makes a record for a new id (1 to HW_ID_MAX bytes). The record is zeroed except for id, gen and node, which is
+ * Makes a record for a new id (1 to HW_ID_MAX bytes). The record is zeroed except for id, gen and node; the node is
  * nowhere. Returns 0 and *index; or -EINVAL (length) or -ENOMEM with nothing changed. May move the array: all hw_device
- * pointers become invalid, and the caller rebases its wheel with hw_registry_base().
+ * pointers become invalid, and the caller must call hw_wheel_rebase() with hw_registry_base().
  */
 int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t *index);
 
 /* Frees the record, whose node must be nowhere, with its id and side block. */
 void hw_registry_remove(struct hw_registry *r, uint32_t index);
 
-/* Returns the side block of a device, and makes the block if it is missing; NULL without memory. The call may move
- * the device's id, and the next report may move the block. */
+/* Returns the side block of a device, and makes the block if it is missing; NULL if there is no memory. The call may
+ * move the device's id, and the next report may move the block. */
 struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index);
 /* Merges the fields that `reported` has into the device's report; the caller keeps `reported`. Returns 0, or -ENOMEM,
  * after which some fields may be unchanged. */
 int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_report *reported);
-/* The key's data, made if missing; *made: it is new and zeroed. NULL without memory. */
+/* Returns the data of a device's key, and makes them if they are missing; *made: they are new and zeroed. Returns
+ * NULL if there is no memory. */
 struct hw_key *hw_registry_key(struct hw_registry *r, uint32_t index, bool *made);
 
 /* Returns a hash of any id under the table's random key. */
 uint64_t hw_registry_hash(const struct hw_registry *r, const char *id, size_t len);
 
-/* The array, for hw_wheel_rebase(); its stride is sizeof(struct hw_device). */
+/* Returns the array, for hw_wheel_rebase(); its stride is sizeof(struct hw_device). */
 struct hw_device *hw_registry_base(const struct hw_registry *r);
 
 /* Returns a number that is greater than each index in use. */
 uint32_t hw_registry_bound(const struct hw_registry *r);
 uint32_t hw_registry_count(const struct hw_registry *r);
 
-/* The longest probe sequence of a known id in one table, a measure of the hash. Walks the tables: for tests and
- * diagnosis. */
+/* Returns the longest probe sequence of a known id in one table, a measure of the hash. Walks the tables: for tests
+ * and diagnosis. */
 uint32_t hw_registry_longest_probe(const struct hw_registry *r);
 
-/* The device at `index`, or NULL if the record is free or there is none. Valid until the next hw_registry_add(). */
+/* Returns the device at `index`, or NULL if the record is free or there is none. Valid until the next
+ * hw_registry_add(). */
 struct hw_device *hw_registry_at(const struct hw_registry *r, uint32_t index);
 
-/* The device that `ref` names, or NULL if it has been removed since. */
+/* Returns the device that `ref` names, or NULL if it has been removed since. */
 struct hw_device *hw_registry_get(const struct hw_registry *r, struct hw_ref ref);
 
 struct hw_ref hw_registry_ref(const struct hw_registry *r, uint32_t index);

@@ -44,7 +44,8 @@ struct hw_report_field {
 /* In the order in which they are written. */
 extern const struct hw_report_field hw_report_fields[HW_REPORT_FIELDS];
 
-/* The member of field k: of a number, and of a string or JSON. */
+/* Both return the address of the member for field k: hw_report_number() of a number, hw_report_string() of a string
+ * or JSON. */
 double *hw_report_number(struct hw_report *r, int k);
 char **hw_report_string(struct hw_report *r, int k);
 
@@ -58,12 +59,13 @@ void hw_report_drop(struct hw_report *r, unsigned has);
 size_t hw_report_packed_size(const struct hw_report *r);
 /* Packs a report into `to`, which has room for hw_report_packed_size() and does not overlap the report's strings. */
 void hw_report_pack(const struct hw_report *r, uint8_t *to);
-/* A view of a packed report. `packed` owns the strings, so do not call hw_report_fini() on the result. */
+/* Returns a view of a packed report. `packed` owns the strings, so do not call hw_report_fini() on the result. */
 struct hw_report hw_report_view(const uint8_t *packed);
 /* Overwrites fields of a packed report in place with those that `reported` has, if each exists already with the same
  * size. Returns false otherwise; some fields may then be overwritten, and the report must be packed again. */
 bool hw_report_renew(uint8_t *packed, const struct hw_report *reported);
-/* `below`, overridden by the fields of `above`. The strings keep their owners. */
+/* Returns `below`, with the fields of `above` in place of its own where `above` has them. The strings keep their
+ * owners. */
 struct hw_report hw_report_over(const struct hw_report *below, const struct hw_report *above);
 
 /* Writes a double with the fewest of 15 to 17 digits that read back equal ("87", "-60.5"), or "null" if it is not

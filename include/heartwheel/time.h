@@ -5,7 +5,7 @@
  *   hw_mono  an instant of the machine's monotonic clock, nanoseconds
  *   hw_seen  an instant of the seeing clock: monotonic time less all time spent blind, nanoseconds
  *   hw_tick  a position on the wheel: 1/31 s steps of the seeing clock
- *   wall time is an int64_t in milliseconds since 1970 whose name ends in wall_ms or _ms; it is only ever shown
+ *   wall time is an int64_t in milliseconds since 1970 whose name ends in wall_ms or _ms; the wheel never uses it
  *
  * The core never reads a clock: its caller passes a struct hw_now.
  */
@@ -78,8 +78,8 @@ static inline struct hw_tick hw_tick_floor(struct hw_seen t)
 	return (struct hw_tick){sec * HW_TICKS_PER_S + rem * HW_TICKS_PER_S / HW_NS_PER_S};
 }
 
-/* The first nanosecond of a tick; hw_tick_floor() of it gives the tick again. A tick after 292 years, beyond the range
- * of nanoseconds, gives INT64_MAX. */
+/* Returns the first nanosecond of a tick; hw_tick_floor() of it gives the tick again. A tick after 292 years, beyond
+ * the range of nanoseconds, gives INT64_MAX. */
 static inline struct hw_seen hw_tick_start(struct hw_tick t)
 {
 	uint64_t sec = t.n / HW_TICKS_PER_S, rem = t.n % HW_TICKS_PER_S;

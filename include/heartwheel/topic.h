@@ -70,10 +70,10 @@ void hw_topic_fini(struct hw_topic *t);
 /* Whether a level of the value is empty. */
 bool hw_value_lacks_level(struct hw_value v);
 
-/* The name of capture `k`, and whether it is a {name...}. */
+/* Returns the name of capture `k`, and whether it is a {name...}. */
 struct hw_value hw_topic_capture(const struct hw_topic *t, unsigned k, bool *several);
 
-/* The value index of a name among the captures of a form and the names of `more`, or HW_SLOT_NONE. */
+/* Returns the value index of a name among the captures of a form and the names of `more`, or HW_SLOT_NONE. */
 uint8_t hw_topic_find_value(const struct hw_topic *form, const struct hw_value *more, unsigned n_more,
                             struct hw_value name);
 
@@ -83,8 +83,8 @@ uint8_t hw_topic_find_value(const struct hw_topic *form, const struct hw_value *
 int hw_topic_bind(struct hw_topic *t, const struct hw_topic *form, const struct hw_value *more, unsigned n_more,
                   const char **why);
 
-/* The part of a topic from its first capture to its last. The topic matches. Where a wildcard stands between them, or
- * after a {name...}, the part has more than the captures. */
+/* Returns the part of a topic from its first capture to its last. The topic must match. If a wildcard stands between
+ * them, or levels follow a {name...}, the part contains more than the captures. */
 struct hw_value hw_topic_span(const struct hw_topic *t, const char *topic, size_t len);
 
 /*
@@ -119,8 +119,8 @@ int hw_topic_render(const struct hw_topic *t, const char *id, size_t id_len, cha
 /* Like hw_topic_render(), but from values, for any template without wildcards. */
 int hw_topic_compose(const struct hw_topic *t, const struct hw_value *values, char *buf, size_t cap);
 
-/* The topic of a monitor's canaries, which prove that the filter delivers: `heartwheel-NODE` replaces every capture and
- * wildcard, also `#`. The name `node` has no `/`. On the heap; NULL without memory. */
+/* Returns the topic of a monitor's canaries, which prove that the filter delivers: `heartwheel-NODE` replaces every
+ * capture and wildcard, also `#`. The name `node` has no `/`. On the heap; NULL if there is no memory. */
 char *hw_topic_canary(const struct hw_topic *t, const char *node);
 
 /* Whether `id` may name a device: 1-255 bytes of valid UTF-8 without control characters (C0, DEL, C1), `+` or `#`. */

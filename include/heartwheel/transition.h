@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum hw_state {
-	HW_STATE_PROVISIONAL, /* heard before the store was loaded: makes no transition yet */
+	HW_STATE_PROVISIONAL, /* a message arrived before the store was loaded; the device makes no transition yet */
 	HW_STATE_ONLINE,
 	HW_STATE_OFFLINE,
 	HW_STATE_FORGOTTEN, /* kept until every sink has confirmed it */
@@ -41,7 +41,8 @@ struct hw_transition {
 	int64_t time_ms;      /* wall clock, time of the transition */
 	int64_t last_seen_ms; /* wall clock, of the last heartbeat */
 	uint64_t seq;         /* grows with each transition of a device */
-	int64_t wait_ms;      /* offline, with an online parent: for so long the cause is open; -1: it is not */
+	int64_t wait_ms;      /* offline while a parent is online: for how long the cause stays unknown; -1: it is
+	                       * not unknown */
 	int64_t delay_ns;     /* monotonic time since the deadline; -1: no deadline was involved */
 };
 
