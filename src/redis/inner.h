@@ -231,15 +231,16 @@ struct hw_monitors {
 };
 
 #define HW_REFUSED_SIGHT_RECORD HW_HOLD(HW_CALL_FREE)
+#define HW_REFUSED_INVENTORY    (HW_HOLD(HW_CALL_SNAPSHOT) << 1)
 
-/* The kinds of writes that Redis refused at their last attempt: HW_HOLD() bits of call kinds, or
- * HW_REFUSED_SIGHT_RECORD. */
+/* What Redis refused at the last attempt: HW_HOLD() bits of call kinds, HW_REFUSED_SIGHT_RECORD, or
+ * HW_REFUSED_INVENTORY. */
 struct hw_refusal {
 	unsigned writes;
 	enum hw_trouble kind;
 	bool reported;
 	struct hw_mono since;
-	char text[HW_TROUBLE_TEXT + 32];
+	char text[HW_TROUBLE_TEXT + 64];
 };
 
 #define HW_HINTS_MAX 10000
@@ -417,6 +418,8 @@ void hw_hints_lost(struct hw_redis *r);
 void hw_inventory_up(struct hw_redis *r);
 void hw_inventory_lost(struct hw_redis *r);
 void hw_inventory_tick(struct hw_redis *r);
+/* Whether the inventory cannot be read or its unseen ids cannot be written, as far as is known. */
+bool hw_inventory_is_refused(const struct hw_redis *r);
 void hw_inventory_fini(struct hw_redis *r);
 
 /* sight_record.c */

@@ -20,8 +20,10 @@
 #include "redis/places.h"
 #include "stream/reader.h"
 
-#define PAGE       8 /* entries of the stream */
-#define SCAN_COUNT "250"
+#define PAGE         8 /* entries of the stream */
+#define SCAN_COUNT   "250"
+#define REFUSED_MS   60000 /* so long is a refused write of an unseen id reported, if it is not repeated */
+#define PAUSE_MS_MAX 60000
 
 struct hw_inventory {
 	struct hw_redis *r;
@@ -32,7 +34,9 @@ struct hw_inventory {
 	char cursor[32];
 	unsigned waiting; /* HMGETs that are awaited */
 	bool emptied, up, at_end;
-	bool again; /* something could not be read or removed, so hw_inventory_tick() reads everything again */
+	bool again;         /* something could not be read or removed, so hw_inventory_tick() reads everything again */
+	int64_t pause_ms;   /* after a refused reading: the delay until the next one; 0: none was refused */
+	int64_t refused_ms; /* monotonic: when Redis last refused something; 0: it has accepted it since */
 	char where[sizeof(((struct hw_redis_link *)0)->where)]; /* the server that was read last */
 	int64_t reported_ms;
 	struct hw_eval eval;
@@ -50,17 +54,57 @@ struct write {
 	int64_t now_ms;
 };
 
-static void refused(struct hw_redis *r, const char *error)
+static int64_t since_refusal_ms(const struct hw_inventory *v)
 {
-	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 300];
+	return hw_clock_now().mono.ns / HW_NS_PER_MS - v->refused_ms;
+}
+
+/* Redis refused a change by a client, which gets the error. */
+static void refused_change(struct hw_redis *r, const char *error)
+{
+	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 64];
 	if (hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT) {
 		hw_scripts_load(&r->scripts);
 		return;
 	}
 	hw_trouble_text(error, why);
-	snprintf(text, sizeof(text), "the inventory (%.200sexpected) cannot be read or written: %s", r->keys.prefix,
-	         why);
+	snprintf(text, sizeof(text), "a change of the inventory is refused: %s", why);
 	hw_refusal_log(r, &r->inventory->reported_ms, text);
+}
+
+/* Redis refused a reading, or a write that this monitor makes by itself: status, metrics and checks report it. */
+static void refused(struct hw_redis *r, const char *error)
+{
+	if (hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT) {
+		hw_scripts_load(&r->scripts);
+		return;
+	}
+	r->inventory->refused_ms = hw_clock_now().mono.ns / HW_NS_PER_MS;
+	hw_refusal_begin(r, HW_REFUSED_INVENTORY, error);
+}
+
+/* The whole reading is repeated later and later: with a million entries it is work for Redis and for this monitor. */
+static void refused_reading(struct hw_inventory *v, const char *error)
+{
+	refused(v->r, error);
+	v->again = true; /* the stream names an id only once */
+	v->pause_ms = v->pause_ms == 0 ? 1000 : v->pause_ms < PAUSE_MS_MAX / 2 ? 2 * v->pause_ms : PAUSE_MS_MAX;
+}
+
+/* Redis has accepted a write of unseen ids, or a whole reading. */
+static void accepted(struct hw_inventory *v)
+{
+	if (v->pause_ms == 0)
+		v->refused_ms = 0;
+	hw_refusal_end(v->r, HW_REFUSED_INVENTORY);
+}
+
+bool hw_inventory_is_refused(const struct hw_redis *r)
+{
+	const struct hw_inventory *v = r->inventory;
+	if (!v || !v->refused_ms)
+		return false;
+	return v->pause_ms > 0 || since_refusal_ms(v) < REFUSED_MS;
 }
 
 static struct hw_unseen_answer unseen_answer(struct hw_redis *r, const redisReply *e)
@@ -76,7 +120,8 @@ static struct hw_unseen_answer unseen_answer(struct hw_redis *r, const redisRepl
 }
 
 /* Returns the rc for the caller. */
-static int check_answer(struct hw_redis *r, const redisReply *reply, unsigned n)
+static int check_answer(struct hw_redis *r, const redisReply *reply, unsigned n,
+                        void (*on_refused)(struct hw_redis *r, const char *error))
 {
 	if (!reply)
 		return -ENOTCONN;
@@ -84,7 +129,7 @@ static int check_answer(struct hw_redis *r, const redisReply *reply, unsigned n)
 	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == n)
 		return 0;
 	const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer";
-	refused(r, error);
+	on_refused(r, error);
 	return hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT ? -EAGAIN : -EIO;
 }
 
@@ -107,7 +152,7 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	struct write *w = arg;
 	const redisReply *reply = answer;
 	uint8_t results[HW_INVENTORY_ITEMS] = {0};
-	int rc = check_answer(w->r, reply, w->n);
+	int rc = check_answer(w->r, reply, w->n, refused_change);
 	(void)ac;
 	for (unsigned i = 0; rc == 0 && i < w->n; i++)
 		results[i] = applied(w, reply->element[i]);
@@ -122,8 +167,10 @@ static void on_unseen_written(redisAsyncContext *ac, void *answer, void *arg)
 	struct write *w = arg;
 	const redisReply *reply = answer;
 	struct hw_unseen_answer answers[HW_UNSEEN_ITEMS];
-	int rc = check_answer(w->r, reply, w->n);
+	int rc = check_answer(w->r, reply, w->n, refused);
 	(void)ac;
+	if (rc == 0)
+		accepted(w->r->inventory);
 	for (unsigned i = 0; rc == 0 && i < w->n; i++)
 		answers[i] = unseen_answer(w->r, reply->element[i]);
 	w->unseen_fn(w->arg, rc, answers, w->n);
@@ -278,6 +325,8 @@ static void end_reading(void *arg, bool known, bool has_record)
 	}
 	bool emptied = v->emptied;
 	v->emptied = false;
+	v->pause_ms = 0;
+	accepted(v);
 	v->ops->on_read(v->arg, emptied);
 }
 
@@ -329,7 +378,7 @@ static void on_scanned(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
 	    reply->element[1]->type != REDIS_REPLY_ARRAY || reply->element[0]->len >= sizeof(v->cursor)) {
-		refused(r, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer to HSCAN");
+		refused_reading(v, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer to HSCAN");
 		give_up(v);
 		return;
 	}
@@ -382,10 +431,8 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	if (reply) {
 		hw_redis_link_got(&q->r->link);
-		if (reply->type == REDIS_REPLY_ERROR) {
-			refused(q->r, reply->str);
-			v->again = true; /* the stream names these ids only once */
-		}
+		if (reply->type == REDIS_REPLY_ERROR)
+			refused_reading(v, reply->str);
 		size_t at = 0, i = 0;
 		for (; reply->type == REDIS_REPLY_ARRAY && i < reply->elements && next_id(q->ids, q->len, &at, &id);
 		     i++) {
@@ -401,9 +448,8 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 	free(q);
 }
 
-/* Reads the entries of the first ids in the list, at most HW_INVENTORY_ITEMS. Returns how many bytes of the list
- * these ids take. */
-static size_t read_some(struct hw_inventory *v, const char *ids, size_t len)
+/* Reads the entries of the ids of a list, which is_bounded(). */
+static void read_some(struct hw_inventory *v, const char *ids, size_t len)
 {
 	const char *argv[2 + HW_INVENTORY_ITEMS] = {"HMGET", v->r->keys.expected};
 	size_t lens[2 + HW_INVENTORY_ITEMS] = {5, strlen(v->r->keys.expected)}, at = 0;
@@ -413,32 +459,29 @@ static size_t read_some(struct hw_inventory *v, const char *ids, size_t len)
 		argv[argc] = id.text;
 		lens[argc++] = id.len;
 	}
-	if (at > len)
-		at = len;
-	struct asked *q = malloc(sizeof(*q) + at);
+	struct asked *q = malloc(sizeof(*q) + len);
 	if (!q) {
 		v->again = true;
-		return at;
+		return;
 	}
 	q->r = v->r;
-	q->len = at;
-	memcpy(q->ids, ids, at);
+	q->len = len;
+	memcpy(q->ids, ids, len);
 	if (hw_redis_link_command(&v->r->link, on_values, q, argc, argv, lens) == 0) {
 		v->waiting++;
 	} else {
 		v->again = true;
 		free(q);
 	}
-	return at;
 }
 
-static void read_ids(struct hw_inventory *v, const char *ids, size_t len)
+/* Whether the list has no more ids than a monitor writes in an entry. */
+static bool is_bounded(const redisReply *ids)
 {
-	while (len > 0) {
-		size_t n = read_some(v, ids, len);
-		ids += n;
-		len -= n;
-	}
+	size_t n = 1;
+	for (size_t i = 0; i < ids->len && n <= HW_INVENTORY_ITEMS; i++)
+		n += ids->str[i] == '\n';
+	return n <= HW_INVENTORY_ITEMS;
 }
 
 static void take_entry(struct hw_inventory *v, const redisReply *entry)
@@ -455,8 +498,12 @@ static void take_entry(struct hw_inventory *v, const redisReply *entry)
 		else if (strcmp(name->str, "unseen_ms") == 0)
 			unseen = value;
 	}
+	if (ids && !is_bounded(ids)) {
+		v->again = true; /* another program has written it: what is in the keys counts */
+		return;
+	}
 	if (ids && !unseen)
-		read_ids(v, ids->str, ids->len);
+		read_some(v, ids->str, ids->len);
 	while (ids && unseen && next_id(ids->str, ids->len, &at, &id))
 		if (hw_id_valid(id.text, id.len))
 			v->ops->on_unseen(v->arg, id, strtoll(unseen->str, NULL, 10));
@@ -523,7 +570,7 @@ void hw_inventory_tick(struct hw_redis *r)
 	struct hw_inventory *v = r->inventory;
 	if (!v || !v->up)
 		return;
-	if (v->again && v->stage == IDLE)
+	if (v->again && v->stage == IDLE && since_refusal_ms(v) >= v->pause_ms)
 		hw_stream_reader_recover(&v->reader);
 	hw_stream_reader_tick(&v->reader);
 }

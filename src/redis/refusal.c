@@ -42,7 +42,9 @@ enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char 
 	if (known)
 		return kind;
 	hw_trouble_text(reply, text);
-	snprintf(f->text, sizeof(f->text), "no write is accepted: %s", text);
+	snprintf(f->text, sizeof(f->text), "%s: %s",
+	         write == HW_REFUSED_INVENTORY ? "the inventory cannot be read or written" : "no write is accepted",
+	         text);
 	f->reported |= hw_refusal_log(r, &r->troubles.reported_ms[kind], f->text);
 	return kind;
 }
@@ -58,6 +60,8 @@ static unsigned pending_calls(const struct hw_redis *r)
 		pending |= HW_HOLD(HW_CALL_REFRESH);
 	if (s->snapshot.len || s->in_flight[HW_CALL_SNAPSHOT])
 		pending |= HW_HOLD(HW_CALL_SNAPSHOT);
+	if (hw_inventory_is_refused(r))
+		pending |= HW_REFUSED_INVENTORY;
 	return pending;
 }
 

@@ -233,3 +233,12 @@ def no_room(path):
     """Mounts a file system of 4 MB there; False without the right to do so."""
     return os.getuid() == 0 and shutil.which("mount") is not None and subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=4m", "hw", str(path)], capture_output=True).returncode == 0
+
+
+def fill(path):
+    """Writes `filler` there until there is no room."""
+    fd = os.open(path / "filler", os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError):
+        while True:
+            os.write(fd, b"x" * 4096)
+    os.close(fd)

@@ -13,7 +13,8 @@ import pytest
 import redis as redis_client
 
 from hw_build import SRC
-from hw_history import (BUILT, HEARTWHEEL_HISTORY, MARIADBD, History, MariaDB, Scribe, Sqlite, check_outages, gaps, in_sql, no_room, wait_read)
+from hw_history import (BUILT, HEARTWHEEL_HISTORY, MARIADBD, History, MariaDB, Scribe, Sqlite, check_outages, fill, gaps, in_sql, no_room,
+                        wait_read)
 from hw_wait import now_ms, throughout, wait_until
 
 sys.path.append(os.path.join(SRC, "tests", "system", "faults"))
@@ -379,12 +380,7 @@ def test_a_full_disk_is_waited_for(env, redis):
         h = History(env, db, batch=200).start()
         s.some(500)
         wait_read(h, env)
-        filler = place / "filler"
-        fd = os.open(filler, os.O_WRONLY | os.O_CREAT)
-        with pytest.raises(OSError):
-            while True:
-                os.write(fd, b"x" * 4096)
-        os.close(fd)
+        fill(place)
         s.some(3000, batch=1000)
         wait_until(lambda: h.status()["sql"] != "up", what="the full disk to be noticed")
         assert "full" in h.status()["sql"] or "disk" in h.status()["sql"], h.status()
@@ -392,7 +388,7 @@ def test_a_full_disk_is_waited_for(env, redis):
             s.some(500)
             wait_until(lambda: h.status()["lag_entries"] == env.redis.xlen(s.stream) - h.status()["n"] > 500, what="the lag without SQL")
         assert h.status()["lag_s"] > 0
-        filler.unlink()
+        (place / "filler").unlink()
         wait_read(h, env, timeout=90)
         assert in_sql(db) == s.written
         check_outages(db)

@@ -2,11 +2,13 @@
 """The inventory by the control API: imports, lists, changes of single entries. With Redis and with store = memory."""
 import json
 import socket
+import subprocess
 import threading
 import time
 
 import pytest
 
+from hw_history import fill, no_room
 from hw_relay import Relay
 from hw_wait import wait_until
 from test_stream import Events
@@ -15,9 +17,9 @@ GROUPS = [("valves", {"heartbeat": None, "timeout": "1h"}), ("pumps", {"heartbea
 CSV, NDJSON = "text/csv", "application/x-ndjson"
 
 
-def daemon(env, store="redis", first_within="0", **more):
+def daemon(env, store="redis", first_within="0", place=None, **more):
     groups = [(name, dict(keys, heartbeat="%s/%s/{id}" % (env.root, name), first_within=first_within)) for name, keys in GROUPS]
-    monitor = {"inventory": env.own_dir("inventory") / "inventory.ndjson"} if store == "memory" else {}
+    monitor = {"inventory": (place or env.own_dir("inventory")) / "inventory.ndjson"} if store == "memory" else {}
     d = env.daemon(groups=groups, store={"type": store}, monitor=monitor, **more)
     wait_until(lambda: d.get("/v1/inventory").status == 200, what="the inventory to be read")
     return d
@@ -179,6 +181,31 @@ def test_single_entries(each):
     assert gone.status == 204
     assert d.request("DELETE", "/v1/inventory/" + "pump%2F1").status == 404
     assert entries(d).keys() == {"bare"}
+
+
+def test_a_full_disk(env):
+    """With store = memory, a change that could not be written is refused, and hurts no later one: what was accepted is there
+    after a restart."""
+    place = env.own_dir("inventory")
+    if not no_room(place):
+        pytest.skip("no right to mount a file system of 4 MB")
+    try:
+        d = daemon(env, "memory", place=place)
+        patch(d, "a", {"note": "n"})
+        fill(place)
+        refused = next(k for k in range(100) if patch(d, "b%d" % k, {"note": "n" * 900}).status >= 400)
+        assert patch(d, "c", {"note": "n"}).status >= 400 and "c" not in entries(d)
+        (place / "filler").unlink()
+        assert patch(d, "d", {"note": "n"}).status == 201
+        d.request("DELETE", "/v1/inventory/a")
+        before = entries(d)
+        d.die()
+        d.start()
+        assert entries(d) == before and {"b%d" % refused, "d"} <= before.keys() and "a" not in before
+        assert not [l for l in d.log().splitlines() if "not an entry of the inventory" in l], d.log()
+        d.stop()
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 def test_it_survives_a_restart(env):

@@ -393,6 +393,77 @@ static bool has_no_unseen(struct rig *rig)
 	return rig_number(rig, "ZCARD device:unseen") == 0;
 }
 
+static bool has_entry(struct rig *rig)
+{
+	(void)rig;
+	return got.n_entries == 1;
+}
+
+static bool is_refused(struct rig *rig)
+{
+	return hw_redis_refusal(rig->r) != NULL;
+}
+
+static bool is_writable(struct rig *rig)
+{
+	return hw_redis_refusal(rig->r) == NULL;
+}
+
+static bool has_read_twice(struct rig *rig)
+{
+	(void)rig;
+	return got.readings == 2;
+}
+
+/* A key has another type: the refusal is reported as long as it stands, and everything is read again, at longer and
+ * longer intervals. */
+START_TEST(a_key_of_another_type)
+{
+	static const char *const keys[] = {"expected", "unseen"};
+	struct hw_mono began = rig_now().mono;
+	rig_do(g, "XADD device:inventory * ids a source x");
+	rig_until(g, has_entry, IDLE_MS);
+	rig_do(g, "SET device:%s x", keys[_i]);
+	got.at_end = false;
+	rig_do(g, "DEL device:inventory");
+	rig_do(g, "XADD device:inventory * ids x source x");
+	rig_until(g, is_refused, IDLE_MS);
+	ck_assert_ptr_nonnull(strstr(hw_redis_refusal(g->r), "the inventory cannot be read or written"));
+	ck_assert_str_eq(hw_redis_refusal_name(g->r), "WRONGTYPE");
+	got.readings = 0;
+	rig_until(g, has_read_twice, IDLE_MS);
+	ck_assert_int_ge(rig_now().mono.ns - began.ns, 2500 * HW_NS_PER_MS); /* 1 s and 2 s */
+	ck_assert(is_refused(g));
+	rig_do(g, "DEL device:%s", keys[_i]);
+	rig_until(g, is_writable, IDLE_MS);
+	ck_assert(got.at_end);
+}
+END_TEST
+
+static bool is_read_whole(struct rig *rig)
+{
+	(void)rig;
+	return got.readings == 1 && got.at_end;
+}
+
+/* A list of ids that is longer than a monitor writes is not read: the keys are. */
+START_TEST(a_list_without_bound)
+{
+	char ids[4 * HW_INVENTORY_ITEMS];
+	size_t n = 0;
+	for (int i = 0; i <= HW_INVENTORY_ITEMS; i++)
+		n += (size_t)snprintf(ids + n, sizeof(ids) - n, "%sd", i ? "\n" : "");
+	memset(&got, 0, sizeof(got));
+	rig_do(g, "XADD device:inventory * ids %s unseen_ms 7", ids);
+	rig_until(g, is_read_whole, IDLE_MS);
+	ck_assert_int_eq(got.unseen, 0);
+	memset(&got, 0, sizeof(got));
+	rig_do(g, "XADD device:inventory * ids %s source x", ids);
+	rig_until(g, is_read_whole, IDLE_MS);
+	ck_assert_int_eq(got.n_entries, 0);
+}
+END_TEST
+
 /* An unseen device is heard while the connection is lost, or just before. */
 START_TEST(heard_without_a_connection)
 {
@@ -439,6 +510,8 @@ int main(void)
 	tcase_add_test(one, an_id_is_unseen_once);
 	tcase_add_test(one, a_gap);
 	tcase_add_loop_test(one, a_change_that_cannot_be_read, 0, 2);
+	tcase_add_loop_test(one, a_key_of_another_type, 0, 2);
+	tcase_add_test(one, a_list_without_bound);
 	tcase_add_loop_test(one, heard_without_a_connection, 0, 2);
 	tcase_add_test(one, a_lost_connection);
 	tcase_set_timeout(one, 60);

@@ -76,14 +76,14 @@ static int change_all(struct hw_app *a, const struct hw_inventory_item *items, u
 	w->fn = fn;
 	w->arg = arg;
 	w->n = n;
-	for (unsigned k = 0; k < n; k++) {
+	w->rc = hw_inventory_file_ready(a);
+	for (unsigned k = 0; w->rc == 0 && k < n; k++) {
 		w->results[k] = change(a, &items[k]);
 		if (w->results[k] != HW_INVENTORY_SAME && w->results[k] != HW_INVENTORY_ABSENT)
-			w->rc |= hw_inventory_file_write(a, items[k].id);
+			w->rc = hw_inventory_file_write(a, items[k].id);
 	}
-	w->rc |= hw_inventory_file_flush(a);
-	if (w->rc)
-		w->rc = -EIO;
+	if (w->rc == 0)
+		w->rc = hw_inventory_file_flush(a);
 	*a->inventory->last_answer = w;
 	a->inventory->last_answer = &w->next;
 	hw_inventory_work(a);

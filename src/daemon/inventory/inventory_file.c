@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +19,12 @@
 #include "heartwheel/print.h"
 #include "inventory_priv.h"
 
-#define LINE_MAX_BYTES (HW_ENTRY_JSON_MAX + 2048)
+#define UNWRITTEN_MAX (4 * HW_INVENTORY_ITEMS)
+
+struct hw_inventory_unwritten {
+	size_t len;
+	char id[HW_ID_MAX];
+};
 
 /* --- reading -------------------------------------------------------------------- */
 
@@ -143,8 +149,26 @@ int hw_inventory_file_open(struct hw_app *a, const char *path)
 	if (rc)
 		return rc;
 	file->path = path;
+	file->unwritten = calloc(UNWRITTEN_MAX, sizeof(*file->unwritten));
+	if (!file->unwritten)
+		return failed(a, path, ENOMEM);
 	file->f = fopen(path, "ae");
-	return file->f ? 0 : failed(a, path, errno);
+	if (!file->f || fseeko(file->f, 0, SEEK_END) != 0)
+		return failed(a, path, errno);
+	file->end = ftello(file->f);
+	return 0;
+}
+
+int hw_inventory_file_ready(struct hw_app *a)
+{
+	struct hw_inventory_file *file = &a->inventory->file;
+	if (!file->f)
+		return -EOPNOTSUPP;
+	if (file->n_unwritten == 0)
+		return 0;
+	for (unsigned i = 0; i < file->n_unwritten; i++)
+		write_entry(a, file->f, (struct hw_id){file->unwritten[i].id, file->unwritten[i].len});
+	return hw_inventory_file_flush(a);
 }
 
 int hw_inventory_file_write(struct hw_app *a, struct hw_id id)
@@ -152,8 +176,13 @@ int hw_inventory_file_write(struct hw_app *a, struct hw_id id)
 	struct hw_inventory_file *file = &a->inventory->file;
 	if (!file->f)
 		return -EOPNOTSUPP;
-	clearerr(file->f);
-	return write_entry(a, file->f, id) ? 0 : failed(a, file->path, errno);
+	if (file->n_unwritten == UNWRITTEN_MAX)
+		return failed(a, file->path, ENOSPC);
+	struct hw_inventory_unwritten *u = &file->unwritten[file->n_unwritten++];
+	u->len = id.len;
+	memcpy(u->id, id.text, id.len);
+	write_entry(a, file->f, id); /* the flush finds an error */
+	return 0;
 }
 
 int hw_inventory_file_flush(struct hw_app *a)
@@ -161,12 +190,27 @@ int hw_inventory_file_flush(struct hw_app *a)
 	struct hw_inventory_file *file = &a->inventory->file;
 	if (!file->f)
 		return 0;
-	return fflush(file->f) == 0 ? 0 : failed(a, file->path, errno);
+	errno = EIO; /* of an earlier error of the stream */
+	if (!ferror(file->f) && fflush(file->f) == 0) {
+		file->end = ftello(file->f);
+		file->n_unwritten = 0;
+		return 0;
+	}
+	int error = errno;
+	__fpurge(file->f);
+	clearerr(file->f);
+	if (ftruncate(fileno(file->f), file->end) != 0)
+		fputc('\n', file->f); /* begins the next line; the one that was cut off is left out */
+	return failed(a, file->path, error);
 }
 
 void hw_inventory_file_close(struct hw_app *a)
 {
-	if (a->inventory->file.f)
-		fclose(a->inventory->file.f);
-	a->inventory->file.f = NULL;
+	struct hw_inventory_file *file = &a->inventory->file;
+	if (file->f) {
+		hw_inventory_file_ready(a);
+		fclose(file->f);
+	}
+	free(file->unwritten);
+	*file = (struct hw_inventory_file){0};
 }

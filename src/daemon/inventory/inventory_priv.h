@@ -4,6 +4,7 @@
 #define HW_DAEMON_INVENTORY_PRIV_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "heartwheel/unseen.h"
 #include "inventory.h"
@@ -11,11 +12,17 @@
 struct event;
 struct hw_inventory_answer;
 struct hw_inventory_restart;
+struct hw_inventory_unwritten;
 
 /* The file of store = memory: one JSON object per line. The last line of an id counts. */
 struct hw_inventory_file {
 	FILE *f;          /* NULL: there is none */
 	const char *path; /* borrowed */
+	off_t end;        /* of what the kernel has taken; behind a failed write the file is cut there */
+	/* The ids that were written since then; owned. After a failed write they are written again before the next
+	 * change is accepted. */
+	struct hw_inventory_unwritten *unwritten;
+	unsigned n_unwritten;
 };
 
 struct hw_app_inventory {
@@ -60,6 +67,8 @@ void hw_inventory_retry_restarts(struct hw_app *a);
 
 /* inventory_file.c. Each returns 0 or -errno, after logging. */
 int hw_inventory_file_open(struct hw_app *a, const char *path);
+/* Returns 0 if a change can be written: ids that could not be written before are written first. */
+int hw_inventory_file_ready(struct hw_app *a);
 int hw_inventory_file_write(struct hw_app *a, struct hw_id id);
 /* Passes what was written to the kernel. After that, nothing is lost if this process ends. */
 int hw_inventory_file_flush(struct hw_app *a);
