@@ -14,7 +14,7 @@
 int64_t bench_ns(void);
 
 /* Returns the numbers 0 .. n-1 in an order that depends only on `seed`. The caller frees the array. Ends the program
- * without memory. */
+ * if there is no memory. */
 uint32_t *bench_order(uint32_t n, uint64_t seed);
 
 /* Fills `out` with `count` random numbers from 0 .. n-1, with repetitions. `*state` is the state of the generator,

@@ -121,7 +121,7 @@ void hw_alert_on_committed(struct hw_alert_app *a);
 /* Called when the engine may have something to do. */
 void hw_alert_schedule_turn(struct hw_alert_app *a);
 
-/* Makes all parts. Before the call, main sets `log`, `conf`, `loop`, `http` and the password. Returns 0 or -errno.
+/* Creates all parts. Before the call, main sets `log`, `conf`, `loop`, `http` and the password. Returns 0 or -errno.
  * main calls hw_alert_app_fini() in any case. */
 int hw_alert_app_start(struct hw_alert_app *a);
 /* Called each second. */

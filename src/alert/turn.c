@@ -58,7 +58,7 @@ static int work(struct hw_alert_app *a, struct hw_now now)
 static void arm(struct hw_alert_turn *t, int64_t ms)
 {
 	struct timeval tv = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
-	(void)event_add(t->event, &tv); /* without memory the tick runs it */
+	(void)event_add(t->event, &tv); /* if there is no memory the tick runs it */
 }
 
 static void run(struct hw_alert_turn *t)

@@ -300,8 +300,8 @@ static uint32_t *slot_of(char **list, size_t cap, const char *text)
 	}
 }
 
-/* Returns the list's block if it has room for one more element. Otherwise returns a larger block, or NULL without
- * memory. */
+/* Returns the list's block if it has room for one more element. Otherwise returns a larger block, or NULL if there
+ * is no memory. */
 static char **grow(char **list, size_t n)
 {
 	size_t cap = room_for(n + 1);

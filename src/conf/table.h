@@ -102,7 +102,7 @@ int hw_conf_option_find(const struct hw_conf_table *t, const char *section, cons
 
 /*
  * The sections of all programs that read the file. A program skips the sections that its own table does not have. The
- * sections of a planned program are listed as soon as they are decided.
+ * sections of a planned program are in this list as soon as their names are decided.
  */
 struct hw_conf_family {
 	const char *section; /* NULL ends the list */

@@ -150,7 +150,7 @@ static int make_parts(struct hw_control *c)
 	return c->pager && c->hub && c->history && c->samples && c->asks && c->importer ? 0 : -ENOMEM;
 }
 
-/* Creates the object, which does not listen yet. NULL without memory. */
+/* Creates the object, which does not listen yet. NULL if there is no memory. */
 static struct hw_control *make(struct event_base *base, const struct hw_monitor *m, const struct hw_control_ops *ops,
                                void *arg)
 {

@@ -161,7 +161,7 @@ void hw_write_parent_ids(struct hw_json *j, const struct hw_monitor *m, const st
 	hw_json_close(j, ']');
 }
 
-/* Writes what only the answer about a single device contains: its report, and its place in the wheel. */
+/* Writes the members that only the answer about a single device has: its report, and its place in the wheel. */
 static void write_details(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d,
                           uint32_t index)
 {

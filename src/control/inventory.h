@@ -27,7 +27,7 @@ void hw_importer_put(struct hw_importer *i, struct evhttp_request *req, const st
 const struct hw_expected *hw_inventory_ready(struct hw_control *c, struct evhttp_request *req);
 
 /* Returns the names of the groups, followed by NULL. The caller frees the array; the names are borrowed until the
- * groups change. NULL without memory. */
+ * groups change. NULL if there is no memory. */
 const char **hw_inventory_groups(const struct hw_control *c);
 
 #endif

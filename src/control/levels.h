@@ -15,7 +15,7 @@
 struct hw_json;
 struct hw_levels;
 
-/* Counts by the first `depth` levels, which is 1 to HW_LEVEL_DEEP. NULL without memory. */
+/* Counts by the first `depth` levels, which is 1 to HW_LEVEL_DEEP. NULL if there is no memory. */
 struct hw_levels *hw_levels_new(unsigned depth);
 void hw_levels_free(struct hw_levels *l);
 

@@ -114,7 +114,7 @@ hw_http_handler hw_serve_transitions, hw_serve_device_events;
 /* `cut`: see hw_history_set_cut(). */
 struct hw_history *hw_history_new(bool cut);
 void hw_history_free(struct hw_history *h);
-/* Adds a transition, overwriting the oldest. Does nothing without memory. */
+/* Adds a transition, overwriting the oldest. Does nothing if there is no memory. */
 void hw_history_append(struct hw_history *h, const struct hw_event *e);
 /* Adds a transition that the store has returned. If the history has a transition with this device and seq already,
  * that one gets the stream id. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A path or an answer that is being built. Without memory `text` becomes NULL and stays so. */
+/* A path or an answer that is being built. If there is no memory, `text` becomes NULL and stays so. */
 struct hw_path {
 	char *text; /* owned */
 	size_t len, cap;
@@ -21,7 +21,7 @@ void hw_path_fini(struct hw_path *p);
 
 struct hw_client; /* opaque */
 
-/* `socket` is borrowed. NULL without memory. */
+/* `socket` is borrowed. NULL if there is no memory. */
 struct hw_client *hw_client_new(const char *socket);
 void hw_client_free(struct hw_client *c);
 /* Sets the name of the program at the socket, and its section of monitor.conf, for error messages. The default is
@@ -65,7 +65,7 @@ int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw
  * copied. Returns 0, -ENAMETOOLONG or -ENOMEM.
  */
 int hw_client_prepare(CURL *curl, const char *socket, const char *path);
-/* Appends received bytes. Returns false if there would be too many, or without memory. */
+/* Appends received bytes. Returns false if there would be too many, or if there is no memory. */
 bool hw_client_keep(struct hw_path *body, const char *bytes, size_t n);
 /* Calls `line` for each complete line of `body`, and keeps the rest. Returns false as soon as `line` does. */
 bool hw_client_lines(struct hw_path *body, hw_line *line, void *arg);

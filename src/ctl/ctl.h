@@ -101,7 +101,7 @@ int hw_ask_and_show(struct hw_ctl *ctl, const char *path, bool json,
 /* Returns 0 if `group` is NULL or exists. Otherwise prints an error with a similar name, and returns HW_EXIT_FAILED. */
 int hw_need_group(struct hw_ctl *ctl, const char *group);
 
-/* Returns "/v1/devices/ID", percent-encoded; .text is NULL without memory. */
+/* Returns "/v1/devices/ID", percent-encoded; .text is NULL if there is no memory. */
 struct hw_path hw_device_path(const char *id);
 
 /* Returns a number times `factor` as an integer. Returns 0 if it is no number, or over 9e15, so that the sum or product

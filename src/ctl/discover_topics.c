@@ -74,7 +74,7 @@ static uint32_t *find_slot(const struct hw_topics *t, const char *topic, size_t 
 	}
 }
 
-/* Returns a copy of the text with a NUL. Returns NULL if the limit is reached, or without memory; *rc is then
+/* Returns a copy of the text with a NUL. Returns NULL if the limit is reached, or if there is no memory; *rc is then
  * -ENOMEM. */
 static const char *keep_text(struct hw_topics *t, const char *text, size_t len, int *rc)
 {
@@ -104,7 +104,7 @@ static size_t count_levels(const char *topic, size_t len)
 	return n;
 }
 
-/* Adds a topic and returns it. Returns NULL if a limit is reached, or without memory; *rc is then -ENOMEM. */
+/* Adds a topic and returns it. Returns NULL if a limit is reached, or if there is no memory; *rc is then -ENOMEM. */
 static struct hw_seen_topic *add_topic(struct hw_topics *t, uint32_t *slot, const char *topic, size_t len, int *rc)
 {
 	size_t levels = count_levels(topic, len);

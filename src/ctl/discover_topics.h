@@ -51,7 +51,8 @@ struct hw_topics_beat {
 
 struct hw_topics;
 
-/* Returns NULL without memory. `seed`: a random number, so that no client can choose topics with equal hashes. */
+/* Returns NULL if there is no memory. `seed`: a random number, so that no client can choose topics with equal hashes.
+ */
 struct hw_topics *hw_topics_new(uint64_t seed);
 void hw_topics_free(struct hw_topics *t);
 /* Sets how often the broker may send the retained message of one topic because of our subscriptions; at first 1. Any

@@ -22,7 +22,7 @@ struct hw_live_ops {
 	void (*on_end)(void *arg, long code);         /* the stream ended; 0: no connection */
 };
 
-/* Returns NULL without memory. */
+/* Returns NULL if there is no memory. */
 struct hw_live *hw_live_new(const struct hw_live_ops *ops, void *arg);
 void hw_live_free(struct hw_live *l);
 

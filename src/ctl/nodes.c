@@ -91,7 +91,7 @@ static enum hw_paint paint_of(const cJSON *node)
 	               : HW_WARN;
 }
 
-/* Returns how many columns a line takes. A column of the table that is omitted has width 0. */
+/* Returns how many columns of the terminal a line takes. An omitted column of the table has width 0. */
 static size_t line_width(const size_t *widths)
 {
 	size_t line = 0;

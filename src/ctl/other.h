@@ -4,7 +4,7 @@
 #define HW_CTL_OTHER_H
 
 /* Returns the `socket` of a section in the configuration; other keys are not checked. Owned by the caller; NULL
- * without memory. */
+ * if there is no memory. */
 char *hw_find_socket(const char *config, const char *section);
 
 #endif

@@ -18,7 +18,7 @@ struct hw_recent {
 	unsigned n;            /* number of hashes in `young` */
 };
 
-/* Adds the hash. Returns whether it was there before. Without memory the hash is not added. */
+/* Adds the hash. Returns whether it was there before. If there is no memory, the hash is not added. */
 bool hw_recent_add(struct hw_recent *t, uint64_t hash);
 void hw_recent_fini(struct hw_recent *t);
 

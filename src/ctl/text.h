@@ -25,7 +25,7 @@ bool hw_screen_narrower(const struct hw_screen *s, size_t columns);
 /*
  * Returns a copy of `text` that is safe to show: control characters, invalid UTF-8 and direction marks become escapes
  * like `\x1b` and `\u202e`. A text of more than `max` columns (0: no limit) gets an ellipsis in its middle. *width (may
- * be NULL) receives its columns. NULL without memory. The caller frees it.
+ * be NULL) receives its columns. NULL if there is no memory. The caller frees it.
  */
 char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width);
 

@@ -54,7 +54,8 @@ struct hw_importer_view {
 	bool pending; /* hashes are still to be read after a gap */
 };
 
-/* Starts the thread. `conf` is copied, but its texts are borrowed, and so is `ops`. Returns NULL without memory. */
+/* Starts the thread. `conf` is copied, but its texts are borrowed, and so is `ops`. Returns NULL if there is no memory.
+ */
 struct hw_importer *hw_importer_new(struct event_base *base, const struct hw_importer_conf *conf,
                                     const struct hw_importer_ops *ops, void *arg);
 /* Stops after the batch that is being written. `c` may be NULL. */

@@ -628,8 +628,8 @@ static void bind_text_if(struct hw_sql_stmt *q, int i, bool holds, const char *t
 		hw_sql_null(q, i);
 }
 
-/* Applies an entry about an incident. `what` of an entry without a receiver is a change of the incident; with a
- * receiver, it is a message. */
+/* Applies an entry about an incident. If the entry has no receiver, `what` is a change of the incident. If it has one,
+ * the entry is about a message to that receiver. */
 int hw_ledger_incident(struct hw_ledger *l, const struct hw_entry *e)
 {
 	bool message = *e->receiver, ends = !message && (is(e->state, "closed") || is(e->state, "merged"));

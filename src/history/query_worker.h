@@ -39,7 +39,7 @@ typedef int hw_query_fn(struct hw_sql *sql, const void *args, struct hw_query_re
 /* Called on the loop for each query. Returns the Unix ms up to which the database is complete. */
 typedef int64_t hw_query_as_of_fn(void *arg);
 
-/* Starts the worker. `conf` is copied, its texts are borrowed. Returns NULL without memory. */
+/* Starts the worker. `conf` is copied, its texts are borrowed. Returns NULL if there is no memory. */
 struct hw_query_worker *hw_query_worker_new(struct event_base *base, const struct hw_sql_conf *conf,
                                             hw_query_as_of_fn *as_of, void *arg);
 /* Frees the object. Called after hw_http_fini(), when no request waits for an answer. */

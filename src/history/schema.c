@@ -121,7 +121,7 @@ static int failed(struct hw_sql *s, char why[HW_SQL_WHY])
 	return -EIO;
 }
 
-/* Returns -1 without memory or on an error. */
+/* Returns -1 if there is no memory or on an error. */
 static int64_t version_of(struct hw_sql *s)
 {
 	struct hw_sql_stmt *q = hw_sql_prepare(s, "SELECT n FROM position WHERE stream = 'schema'");

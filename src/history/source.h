@@ -55,7 +55,7 @@ struct hw_source_page {
 	bool more;                    /* the page is full */
 };
 
-/* Does not connect yet. `conf` is copied. Returns NULL without memory. */
+/* Does not connect yet. `conf` is copied. Returns NULL if there is no memory. */
 struct hw_source *hw_source_new(const struct hw_source_conf *conf);
 void hw_source_free(struct hw_source *s);
 /* Ends every wait, now and later. Called once, from any thread. */

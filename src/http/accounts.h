@@ -53,7 +53,7 @@ const char *hw_user_role_name(enum hw_user_role role);
 /* False: `text` is not a role. */
 bool hw_user_role_parse(const char *text, enum hw_user_role *role);
 
-/* Writes the SHA-256 of a token's text (FIPS 180-4). Returns false without memory. */
+/* Writes the SHA-256 of a token's text (FIPS 180-4). Returns false if there is no memory. */
 bool hw_api_token_hash(const char *token, size_t len, unsigned char hash[HW_API_TOKEN_HASH]);
 /* Finds the user of a token, which may be expired. `name`: the user's name, which must match; NULL: any. Returns NULL
  * if the token belongs to no such user. Cost: a hash and a binary search. */

@@ -18,7 +18,7 @@ struct hw_ask;
  * loop, never from hw_ask_get(). May call hw_ask_get(). */
 typedef void hw_ask_done(void *arg, uint64_t request_id, long status);
 
-/* Returns NULL without memory. */
+/* Returns NULL if there is no memory. */
 struct hw_ask *hw_ask_new(struct event_base *base, long timeout_ms, hw_ask_done *done, void *arg);
 /* Cancels the open requests without calling done(). `a` may be NULL. */
 void hw_ask_free(struct hw_ask *a);

@@ -5,8 +5,8 @@
 
 struct evbuffer;
 
-/* Moves the content to a NUL-terminated string, which the caller frees with free(). Without memory returns NULL, with
- * the buffer unchanged. */
+/* Moves the content to a NUL-terminated string, which the caller frees with free(). If there is no memory, returns
+ * NULL, with the buffer unchanged. */
 char *hw_buffer_text(struct evbuffer *b);
 
 #endif

@@ -18,7 +18,7 @@ struct hw_fetch;
  * from hw_fetch_get(). May call hw_fetch_get(). */
 typedef void hw_fetch_done(void *arg, long status, const char *body, size_t len);
 
-/* Connects at the first request. `socket` is copied. Returns NULL without memory. */
+/* Connects at the first request. `socket` is copied. Returns NULL if there is no memory. */
 struct hw_fetch *hw_fetch_new(struct event_base *base, const char *socket, long timeout_ms, size_t max_bytes);
 /* Cancels the open requests without calling done(). `f` may be NULL. */
 void hw_fetch_free(struct hw_fetch *f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The Prometheus text format. The caller writes the samples of a family directly after hw_metric_family(). Cost: one
- * evbuffer_add_printf() for each line. Without memory lines are missing, until Prometheus scrapes again.
+ * evbuffer_add_printf() for each line. If there is no memory, lines are missing, until Prometheus scrapes again.
  */
 #include "http/metrics.h"
 

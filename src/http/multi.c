@@ -58,7 +58,7 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *kept)
 			e = NULL;
 		}
 	}
-	/* Without memory the socket has no event, and its transfer ends by its timeout. */
+	/* If there is no memory, the socket has no event, and its transfer ends by its timeout. */
 	curl_multi_assign(m->curl, fd, e);
 	return 0;
 }

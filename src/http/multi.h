@@ -25,8 +25,8 @@ struct hw_multi {
 /* Initialises the caller's storage. Returns 0 or -ENOMEM. hw_multi_fini() must be called in both cases. */
 int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *done, void *arg);
 /*
- * Returns a handle for requests to other web servers, of whose answers only the status is used. Returns NULL without
- * memory. The caller frees the handle with curl_easy_cleanup().
+ * Returns a handle for requests to other web servers, of whose answers only the status is used. Returns NULL if there
+ * is no memory. The caller frees the handle with curl_easy_cleanup().
  *
  * The body is discarded, redirections are not followed, and no proxy is used, whatever the environment contains.
  * libcurl resolves names in a thread, and a timeout does not wait for that thread.
@@ -36,8 +36,8 @@ int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *do
  * as the handle.
  */
 CURL *hw_multi_outward(size_t *header_bytes);
-/* Returns a handle for requests to another of our daemons on a unix socket, or NULL without memory. The caller frees it
- * with curl_easy_cleanup(). */
+/* Returns a handle for requests to another of our daemons on a unix socket, or NULL if there is no memory. The caller
+ * frees it with curl_easy_cleanup(). */
 CURL *hw_multi_inward(const char *socket);
 /* Sets the next request's path, which is sent unchanged, and query (may be NULL). Returns 0 or -ENOMEM. */
 int hw_multi_set_path(CURL *easy, const char *path, const char *query);

@@ -37,7 +37,7 @@ struct hw_proxy_stats {
 
 /*
  * Connects at the first request. `patience_ms`: for how long the other daemon may be silent, before and during its
- * answer. Both texts are copied. Returns NULL without memory.
+ * answer. Both texts are copied. Returns NULL if there is no memory.
  */
 struct hw_proxy *hw_proxy_new(struct event_base *base, const char *name, const char *socket, long patience_ms);
 /* Call after hw_http_fini(), when no request is open. */

@@ -33,7 +33,7 @@ void hw_serve_alive(void *arg, struct evhttp_request *req, const char *rest);
 /* Answers {"error":"why"}. */
 void hw_reply_error(struct evhttp_request *req, int code, const char *why);
 
-/* Begins an answer with a JSON object and returns its body, or answers 503 and returns NULL without memory.
+/* Begins an answer with a JSON object and returns its body, or answers 503 and returns NULL if there is no memory.
  * hw_answer_end() closes the object and sends the answer. */
 struct evbuffer *hw_answer_begin(struct evhttp_request *req, struct hw_json *j);
 void hw_answer_end(struct evhttp_request *req, struct hw_json *j, struct evbuffer *body);

@@ -79,8 +79,8 @@ static void read_local_address(struct evhttp_request *req, char *text, size_t ca
 		*text = '\0';
 }
 
-/* Checks the header Host. A browser always sends it, so a request without it does not come from a browser. If false,
- * the request was answered. */
+/* Checks the header Host. A browser always sends this header, so a request without it does not come from a browser. If
+ * the host is wrong, answers the request and returns false. */
 static bool admit_host(struct hw_http_front *front, struct evhttp_request *req)
 {
 	struct hw_http *h = front->h;

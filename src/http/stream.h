@@ -46,7 +46,7 @@ size_t hw_stream_waiting(const struct hw_stream *s);
 /* Sends `body` and empties it. Returns false if too many bytes wait: the client is then disconnected, and the stream is
  * freed. */
 bool hw_stream_send(struct hw_stream *s, struct evbuffer *body);
-/* Like hw_stream_send(), for a text; does nothing without memory. */
+/* Like hw_stream_send(), for a text; does nothing if there is no memory. */
 bool hw_stream_send_text(struct hw_stream *s, const char *text, size_t len);
 /* Sends a comment. Regular comments keep proxies and firewalls from closing a quiet connection, and show whether the
  * client has disconnected. Returns false if it has. */

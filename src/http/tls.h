@@ -33,7 +33,7 @@ struct hw_tls_stats {
  * and the error in `why`. */
 int hw_tls_read(struct ssl_ctx_st **out, const char *cert, const char *key, char *why, size_t cap);
 void hw_tls_discard(struct ssl_ctx_st *files);
-/* Creates the TLS of an address, which is usable after hw_tls_take(). Returns NULL without memory. */
+/* Creates the TLS of an address, which is usable after hw_tls_take(). Returns NULL if there is no memory. */
 struct hw_tls *hw_tls_new(struct event_base *base);
 /* Uses the files for new connections. */
 void hw_tls_take(struct hw_tls *t, struct ssl_ctx_st *files);
@@ -42,7 +42,7 @@ void hw_tls_rebase(struct hw_tls *t, struct event_base *base);
 /* Call after all its connections are closed. */
 void hw_tls_free(struct hw_tls *t);
 
-/* Returns a connection that begins with a handshake. The server assigns its descriptor. NULL without memory. */
+/* Returns a connection that begins with a handshake. The server assigns its descriptor. NULL if there is no memory. */
 struct bufferevent *hw_tls_accept(struct hw_tls *t, int64_t now_ms);
 /* How many ms the next handshake must wait; 0: none. */
 int64_t hw_tls_wait(struct hw_tls *t, int64_t now_ms);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Returns what must be written. For incidents and members, this is only their present state: an incident that has
- * changed ten times since the last call is returned once. But each event and each planned outage is returned. If an
- * incident or a device is no longer needed, it is freed at the call after the one that returned its last change.
+ * Returns the changes that must be written. For incidents and members, these are only their present states: an incident
+ * that has changed ten times since the last call is returned once. But each event and each planned outage is returned.
+ * If an incident or a device is no longer needed, it is freed at the call after the one that returned its last change.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -158,8 +158,8 @@ int64_t hw_device_settle_ms(const struct hw_incident_device *d)
 	return ms > HW_INCIDENT_SETTLE ? ms : HW_INCIDENT_SETTLE;
 }
 
-/* Whether `d` is `above`, or a descendant of it. `*left` is how many more ancestors may be visited. If none may, the
- * result is true. */
+/* Whether `d` is `above`, or an ancestor of `above`. `*left` is how many more devices this function may visit. When
+ * none is left, it returns true, so that the caller refuses the link. */
 static bool is_ancestor(const struct hw_incident_device *d, const struct hw_incident_device *above, int *left)
 {
 	if (d == above || --*left <= 0)

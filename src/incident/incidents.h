@@ -28,8 +28,8 @@
  * on the number of devices that are offline, that have offline children, or whose weight is over 1/16, on
  * `max_incidents`, and on the constants below. README has the bytes for each.
  *
- * Without memory a function returns -ENOMEM, and the engine cannot be used any more: the caller ends without a commit,
- * and its next run continues from the last commit.
+ * If there is no memory, a function returns -ENOMEM, and the engine cannot be used any more: the caller ends without a
+ * commit, and its next run continues from the last commit.
  */
 #ifndef HW_INCIDENTS_H
 #define HW_INCIDENTS_H
@@ -145,7 +145,7 @@ struct hw_incidents_conf {
 
 struct hw_incidents; /* opaque */
 
-/* Copies the configuration. Returns NULL without memory, or if hw_incidents_configure() would refuse it. */
+/* Copies the configuration. Returns NULL if there is no memory, or if hw_incidents_configure() would refuse it. */
 struct hw_incidents *hw_incidents_new(const struct hw_incidents_conf *conf, struct hw_now now);
 void hw_incidents_free(struct hw_incidents *e);
 /* Applies a reload of the configuration. Returns 0, -EINVAL (too many receivers or sections, or a wrong matcher) or

@@ -264,7 +264,7 @@ void hw_silence_view(const struct hw_silence *s, struct hw_silence_view *v);
 
 /* --- incident.c --------------------------------------------------------------------------------------------------- */
 
-/* Creates an incident that is not written yet. NULL without memory. `device` and `cause` may be NULL. */
+/* Creates an incident that is not written yet. NULL if there is no memory. `device` and `cause` may be NULL. */
 struct hw_incident *hw_incident_new(struct hw_incidents *e, enum hw_incident_kind kind, struct hw_incident_group *group,
                                     const char *device, const char *cause);
 struct hw_incident *hw_incident_open(struct hw_incidents *e, enum hw_incident_kind kind,

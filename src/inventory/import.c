@@ -17,7 +17,7 @@
 
 #define BLOCK ((size_t)1 << 20)
 
-/* Copies `len` bytes into memory that lives as long as the import. Returns NULL without memory, and sets
+/* Copies `len` bytes into memory that lives as long as the import. Returns NULL if there is no memory, and sets
  * m->no_memory. */
 static char *keep(struct hw_import *m, const char *bytes, size_t len)
 {

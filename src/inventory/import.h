@@ -62,7 +62,7 @@ struct hw_import {
 	size_t n_blocks, block_at;
 };
 
-/* `groups` ends with NULL, and is copied. NULL without memory. */
+/* Creates an import. `groups`: the names of the groups, then NULL; copied. NULL if there is no memory. */
 struct hw_import *hw_import_new(enum hw_rows_format format, const char *source, int64_t now_ms,
                                 const char *const *groups);
 void hw_import_free(struct hw_import *m);

@@ -34,7 +34,7 @@ struct hw_rows_ops {
 	void (*wrong)(void *arg, uint64_t line, const struct hw_entry_error *error);
 };
 
-/* NULL without memory. `ops` is borrowed. */
+/* NULL if there is no memory. `ops` is borrowed. */
 struct hw_rows *hw_rows_new(enum hw_rows_format format, const struct hw_rows_ops *ops, void *arg);
 void hw_rows_free(struct hw_rows *r);
 

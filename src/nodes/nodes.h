@@ -55,7 +55,7 @@ struct hw_nodes_conf {
 
 struct hw_nodes; /* opaque */
 
-/* Returns NULL without memory. Initially there is no Redis and no broker, and this node is not ready. */
+/* Returns NULL if there is no memory. Initially there is no Redis and no broker, and this node is not ready. */
 struct hw_nodes *hw_nodes_new(const struct hw_nodes_conf *conf, struct hw_now now);
 void hw_nodes_free(struct hw_nodes *n);
 

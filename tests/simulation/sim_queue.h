@@ -49,7 +49,7 @@ struct sim_queue {
 };
 
 void sim_queue_fini(struct sim_queue *q);
-/* Ends the program without memory: a simulation has nothing better to do then. */
+/* Ends the program if there is no memory: a simulation has nothing better to do then. */
 void sim_queue_push(struct sim_queue *q, struct sim_event ev);
 bool sim_queue_pop(struct sim_queue *q, struct sim_event *ev);
 

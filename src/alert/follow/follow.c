@@ -97,7 +97,7 @@ static void wait_for_entry(struct hw_alert_follow *f, size_t n)
 	const char *key = s->key;
 	struct hw_stream_command c;
 	if (n > 0)
-		(void)event_add(f->gather, &gather); /* without memory, the tick reads */
+		(void)event_add(f->gather, &gather); /* if there is no memory, the tick reads */
 	if (n > 0 || !f->linked || f->waits)
 		return;
 	hw_stream_wait(&c, &key, &s->done, 1);

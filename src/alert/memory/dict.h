@@ -27,8 +27,8 @@ struct hw_dict {
 void hw_dict_seed(uint64_t seed);
 
 struct hw_dict_item *hw_dict_find(const struct hw_dict *d, const char *name);
-/* Returns the item of that name, and adds it with value NULL if there is none; NULL without memory. The pointer is
- * valid until the next call for this table. */
+/* Returns the item of that name, and adds it with value NULL if there is none; NULL if there is no memory. The pointer
+ * is valid until the next call for this table. */
 struct hw_dict_item *hw_dict_put(struct hw_dict *d, const char *name);
 /* Removes the item and returns its value; NULL: there was none. */
 void *hw_dict_remove(struct hw_dict *d, const char *name);

@@ -17,7 +17,7 @@ struct hw_alert_app;
 struct hw_alert_fleet;
 struct hw_keys;
 
-/* `keys` is borrowed. Returns NULL without memory. */
+/* `keys` is borrowed. Returns NULL if there is no memory. */
 struct hw_alert_fleet *hw_alert_fleet_new(struct hw_alert_app *app, struct hw_keys *keys);
 /* `f` may be NULL. */
 void hw_alert_fleet_free(struct hw_alert_fleet *f);

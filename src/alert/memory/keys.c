@@ -41,7 +41,7 @@ static void delete_key(struct hw_keys *k, const char *name)
 		key_free(o);
 }
 
-/* Returns the key, and makes it if there is none of this type; NULL without memory. */
+/* Returns the key, and makes it if there is none of this type; NULL if there is no memory. */
 static struct hw_key *key_of(struct hw_keys *k, const char *name, enum hw_key_type type)
 {
 	struct hw_key *o = hw_keys_find(k, name);
@@ -172,7 +172,7 @@ static void remove_first(struct hw_key *o)
 		o->first = 0;
 }
 
-/* Returns a place after the newest entry; NULL without memory. */
+/* Returns a place after the newest entry; NULL if there is no memory. */
 static struct hw_key_entry *next_entry(struct hw_key *o)
 {
 	if (o->first + o->n == o->cap && o->first > o->cap / 2) {

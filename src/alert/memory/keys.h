@@ -6,8 +6,8 @@
  * What differs from Redis: texts have no NUL. A key that a write finds with another type is replaced. The lease is not
  * kept, because a lock allows only one instance. `MAXLEN ~` trims exactly.
  *
- * Invariant: without memory, `hw_keys_failed()` is true from then on. The keys may then lack a part of a script's
- * work, and must not be stored.
+ * Invariant: if there is no memory, `hw_keys_failed()` is true from then on. The keys may then lack a part of a
+ * script's work, and must not be stored.
  */
 #ifndef HW_ALERT_KEYS_H
 #define HW_ALERT_KEYS_H

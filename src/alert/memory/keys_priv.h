@@ -48,7 +48,8 @@ struct hw_key_member {
 	double score;
 	const char *name;
 };
-/* Returns the members by score and name; NULL without memory, and `failed` is set. The caller frees the array. */
+/* Returns the members by score and name; NULL if there is no memory, and `failed` is set. The caller frees the array.
+ */
 struct hw_key_member *hw_keys_sorted(struct hw_keys *k, const struct hw_key *o);
 
 #endif

@@ -38,7 +38,7 @@ struct hw_alert_memory {
 
 /* --- commands ----------------------------------------------------------------------------------------------------- */
 
-/* Parses a text in the wire format. Returns NULL without memory. */
+/* Parses a text in the wire format. Returns NULL if there is no memory. */
 static redisReply *parse(const char *text, size_t len)
 {
 	redisReader *reader = redisReaderCreate();
@@ -51,7 +51,7 @@ static redisReply *parse(const char *text, size_t len)
 	return reply;
 }
 
-/* Carries out a command. Returns the answer, or NULL without memory. */
+/* Carries out a command. Returns the answer, or NULL if there is no memory. */
 static redisReply *run(struct hw_alert_memory *m, const struct waiting *w)
 {
 	redisReply *command = parse(w->command, w->len), *answer = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See state_file.h. The file lists the commands that make the keys: one array of words each. Cost of a write: all keys,
- * and two fsync(). */
+/* See state_file.h. The file contains the commands that create the keys: for each command an array of words. Cost of a
+ * write: all keys, and two fsync(). */
 #include "alert/memory/state_file.h"
 
 #include <cjson/cJSON.h>

@@ -31,7 +31,7 @@ struct hw_alerts {
 	size_t n, cap;
 };
 
-/* Adds an alert, or changes all of an alert except its labels. Returns the alert; NULL without memory. */
+/* Adds an alert, or changes all of an alert except its labels. Returns the alert; NULL if there is no memory. */
 struct hw_alert *hw_alerts_put(struct hw_alerts *a, const struct hw_send_incident *i, int64_t now_ms);
 /* Removes alerts that closed more than 15 min ago. */
 void hw_alerts_expire(struct hw_alerts *a, int64_t now_ms);

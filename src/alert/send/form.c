@@ -52,7 +52,7 @@ static const char *prefix(enum hw_news what)
 	}
 }
 
-/* Returns the line of a message about one of its news; NULL without memory. */
+/* Returns the line of a message about one of its news; NULL if there is no memory. */
 static char *line_of(const struct hw_send_news *n)
 {
 	const struct hw_send_incident *i = &n->incident;

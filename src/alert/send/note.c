@@ -43,7 +43,7 @@ static void put(void *arg, const char *text, size_t len)
 	evbuffer_add(arg, text, len);
 }
 
-/* Returns a format with its fields filled in, on the heap; NULL without memory. */
+/* Returns a format with its fields filled in, on the heap; NULL if there is no memory. */
 static char *filled(const char *format, const struct hw_fields *f)
 {
 	struct evbuffer *b = evbuffer_new();
@@ -256,7 +256,7 @@ static const char *type_of(enum hw_notify_template as)
 	return types[as];
 }
 
-/* Writes the text of a note to `b`. Returns 0, or a negative number without memory. */
+/* Writes the text of a note to `b`. Returns 0, or a negative number if there is no memory. */
 static int write_note(struct evbuffer *b, const struct hw_style *s, const char *title, const char *text, int64_t now_ms)
 {
 	if (s->as == HW_NOTIFY_SLACK)

@@ -37,10 +37,11 @@ struct hw_style {
 	const char *id;           /* left part of the mail's Message-ID */
 };
 
-/* Makes a note from fields. `json`: the content of HW_NOTIFY_JSON, not modified. Returns NULL without memory. */
+/* Makes a note from fields. `json`: the content of HW_NOTIFY_JSON, not modified. Returns NULL if there is no memory. */
 struct hw_note *hw_note_new(const struct hw_style *style, const struct hw_fields *f, struct evbuffer *json,
                             int64_t now_ms);
-/* Returns a note with a copy of the buffer's text. `type`: its content type, static. Returns NULL without memory. */
+/* Returns a note with a copy of the buffer's text. `type`: its content type, static. Returns NULL if there is no
+ * memory. */
 struct hw_note *hw_note_of(struct evbuffer *b, const char *type);
 void hw_note_free(struct hw_note *n);
 

@@ -51,7 +51,7 @@ struct hw_senders_calls {
 };
 
 /* Creates the senders, without receivers. `node` is shown in test messages; `node` and `calls` are copied. Returns
- * NULL without memory. */
+ * NULL if there is no memory. */
 struct hw_senders *hw_senders_new(struct event_base *base, const struct hw_senders_calls *calls, const char *node);
 /* Cancels what is being sent, without done(). `s` may be NULL. */
 void hw_senders_free(struct hw_senders *s);

@@ -79,7 +79,7 @@ int64_t hw_senders_wall_ms(void);
 void hw_sender_trouble(struct hw_sender *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* job.c */
-/* Adds a message at the end. `json` is copied. Returns the job or NULL without memory. */
+/* Adds a message at the end. `json` is copied. Returns the job or NULL if there is no memory. */
 struct hw_job *hw_job_add(struct hw_sender *s, const char *key, const char *json, size_t len,
                           const struct hw_send_message *m);
 /* Starts what may start, and frees what has ended. */

@@ -240,7 +240,7 @@ int hw_senders_known(struct hw_senders *s, const char *receiver, const char *jso
 	return rc;
 }
 
-/* Returns the text of a test message, on the heap; NULL without memory. */
+/* Returns the text of a test message, on the heap; NULL if there is no memory. */
 static char *test_text(const struct hw_senders *s, const char *key, int64_t now_ms)
 {
 	struct hw_json j;

@@ -44,7 +44,7 @@ struct hw_try_target {
 	const char *key;  /* Idempotency-Key; "": none */
 };
 
-/* Posts the note; `note` must live until done() or hw_try_free(). Returns NULL without memory. */
+/* Posts the note; `note` must live until done() or hw_try_free(). Returns NULL if there is no memory. */
 struct hw_try *hw_try_post(struct hw_multi *m, const struct hw_try_target *t, const struct hw_note *note,
                            hw_try_done *done, void *arg);
 /* Sends the note, which is a whole mail. */

@@ -12,13 +12,13 @@
 
 struct evbuffer;
 
-/* Returns the result of hw_utf8_show(), on the heap; NULL without memory. */
+/* Returns the result of hw_utf8_show(), on the heap; NULL if there is no memory. */
 char *hw_words_shown(const char *text);
 /* Writes a number with commas: 2000000 is "2,000,000". */
 const char *hw_words_number(uint64_t n, char buf[32]);
 /* Writes a time span: 90000 is "1 min 30 s". Below ten seconds it has a decimal if needed. */
 const char *hw_words_span(int64_t ms, char buf[48]);
-/* Returns the text of {time}, on the heap; NULL without memory. */
+/* Returns the text of {time}, on the heap; NULL if there is no memory. */
 char *hw_words_time(int64_t wall_ms);
 
 struct hw_lines {
@@ -33,7 +33,7 @@ int hw_lines_init(struct hw_lines *l);
 void hw_lines_fini(struct hw_lines *l);
 /* Adds a line, or counts it as left out. */
 void hw_lines_add(struct hw_lines *l, const char *what);
-/* Returns the list without its last line end, in heap memory, and empties it; NULL without memory. */
+/* Returns the list without its last line end, in heap memory, and empties it; NULL if there is no memory. */
 char *hw_lines_take(struct hw_lines *l);
 
 #endif

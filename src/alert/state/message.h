@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A message as JSON: what is stored, and what the receivers render. */
+/* The JSON text of a message. It is stored in Redis, and each receiver gets it in the form of its type. */
 #ifndef HW_ALERT_MESSAGE_H
 #define HW_ALERT_MESSAGE_H
 
@@ -18,7 +18,7 @@ struct hw_alert_writer {
 
 struct hw_alert_writer hw_alert_writer_of(const struct hw_alert_app *a);
 
-/* Returns the JSON text of a message on the heap, on one line; NULL without memory. It begins with
+/* Returns the JSON text of a message on the heap, on one line; NULL if there is no memory. It begins with
  * {"message":"NAME-NUMBER", and has at most HW_SEND_MESSAGE_MAX bytes. News that do not fit are counted in `more`. */
 char *hw_alert_message_text(const struct hw_alert_writer *w, const struct hw_incident_message *m);
 /* Returns the object of an incident, as in a message, on the heap. */

@@ -23,7 +23,7 @@ void hw_alert_outbox_free(struct hw_alert_outbox *o);
 int hw_alert_outbox_add(struct hw_alert_outbox *o, const char *receiver, uint64_t number, char *json, bool stored);
 /* Removes the receiver's finished messages from the outbox. Returns the receiver's other messages, one per line. The
  * next commit stores this text in field `sending` of the receiver's hash. The text is valid until the next call.
- * Returns NULL without memory. */
+ * Returns NULL if there is no memory. */
 const char *hw_alert_outbox_sending(struct hw_alert_outbox *o, const char *receiver);
 /* Whether a message is in no commit yet. */
 bool hw_alert_outbox_has_new(const struct hw_alert_outbox *o);

@@ -15,7 +15,7 @@ struct hw_alert_app;
 struct hw_keys;
 struct hw_alert_store;
 
-/* Connects in the next turn of the loop. `app` is borrowed. Returns NULL without memory. */
+/* Connects in the next turn of the loop. `app` is borrowed. Returns NULL if there is no memory. */
 struct hw_alert_store *hw_alert_store_new(struct hw_alert_app *app);
 /* Each request without an answer gets NULL. */
 void hw_alert_store_free(struct hw_alert_store *s);

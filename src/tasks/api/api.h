@@ -12,7 +12,7 @@ struct hw_tasks_app;
 
 extern const struct hw_http_table hw_tasks_routes;
 
-/* Opens its own connection to Redis, for reading. Returns NULL without memory. */
+/* Opens its own connection to Redis, for reading. Returns NULL if there is no memory. */
 struct hw_tasks_api *hw_tasks_api_new(struct hw_tasks_app *app);
 /* Called when all HTTP connections are closed and the dispatcher is freed, because until then the dispatcher may answer
  * requests. NULL is allowed. */

@@ -469,7 +469,7 @@ static const char *judge(struct evhttp_request *req, const char *text, size_t le
 	return NULL;
 }
 
-/* Returns the body with a NUL after it, which *len does not count. NULL without memory. */
+/* Returns the body with a NUL after it, which *len does not count. NULL if there is no memory. */
 static const char *body_of(struct evhttp_request *req, size_t *len)
 {
 	struct evbuffer *in = evhttp_request_get_input_buffer(req);

@@ -22,7 +22,7 @@
 struct hw_tasks_app;
 struct hw_tasks_call;
 
-/* Subscribes to [tasks] answers. Returns NULL without memory. */
+/* Subscribes to [tasks] answers. Returns NULL if there is no memory. */
 struct hw_tasks_call *hw_tasks_call_new(struct hw_tasks_app *app);
 /* Called when all HTTP connections are closed, and the store and the broker are freed. NULL is allowed. */
 void hw_tasks_call_free(struct hw_tasks_call *c);

@@ -17,7 +17,7 @@
 struct evhttp_request;
 struct hw_feed;
 
-/* Creates a feed. `reads` is borrowed. `key`: name of the stream; copied. Returns NULL without memory. */
+/* Creates a feed. `reads` is borrowed. `key`: name of the stream; copied. Returns NULL if there is no memory. */
 struct hw_feed *hw_feed_new(struct hw_tasks_app *app, struct hw_reads *reads, const char *key);
 /* Called when all HTTP connections are closed. */
 void hw_feed_free(struct hw_feed *f);

@@ -29,7 +29,7 @@ static struct hw_chain **head_of(const struct hw_chains *c, uint64_t hash)
 	return &c->heads[hash & (c->n_heads - 1)];
 }
 
-/* Makes room for n entries. False without memory. */
+/* Makes room for n entries. False if there is no memory. */
 static bool make_room(struct hw_chains *c, size_t n)
 {
 	size_t n_heads = c->n_heads ? c->n_heads : HEADS_MIN;

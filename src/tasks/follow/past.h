@@ -45,7 +45,7 @@ struct hw_past_item {
  * the loop, and never from hw_past_ask(). It may call hw_past_ask(). */
 typedef void hw_past_done(void *arg, struct hw_past_page *page);
 
-/* `socket` is copied. Returns NULL without memory. */
+/* `socket` is copied. Returns NULL if there is no memory. */
 struct hw_past *hw_past_new(struct event_base *base, const char *socket);
 /* Cancels all requests without calling done(). NULL is allowed. */
 void hw_past_free(struct hw_past *p);

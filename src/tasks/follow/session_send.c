@@ -258,8 +258,8 @@ static void bridge(struct session *s)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Reads the reply of EXEC to glance(): whether the client is known to be offline, the first entry of the stream, and a
- * page after the session's offset. NULL: the reply cannot be used. */
+/* Reads the reply to the transaction of glance(). It contains whether the client is known to be offline, the first
+ * entry of the stream, and a page after the session's offset. NULL: the reply cannot be used. */
 static const redisReply *read_glance(struct session *s, const redisReply *reply)
 {
 	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)

@@ -19,7 +19,7 @@
 struct hw_tasks_app;
 struct hw_tasks_sessions;
 
-/* Registers with the inbox for `follow`, `unfollow`, and acks that name no task. Returns NULL without memory. */
+/* Registers with the inbox for `follow`, `unfollow`, and acks that name no task. Returns NULL if there is no memory. */
 struct hw_tasks_sessions *hw_tasks_sessions_new(struct hw_tasks_app *app);
 /* Frees the object. Called after the store is freed, when no call is open. */
 void hw_tasks_sessions_free(struct hw_tasks_sessions *f);

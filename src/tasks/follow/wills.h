@@ -15,7 +15,7 @@
 struct hw_tasks_app;
 struct hw_tasks_wills;
 
-/* Registers with the inbox for the action `will`. Returns NULL without memory. */
+/* Registers with the inbox for the action `will`. Returns NULL if there is no memory. */
 struct hw_tasks_wills *hw_tasks_wills_new(struct hw_tasks_app *app);
 /* Frees the object. Called after the store is freed, when no call is open. */
 void hw_tasks_wills_free(struct hw_tasks_wills *w);

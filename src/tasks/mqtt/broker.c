@@ -286,7 +286,7 @@ static void take_message(struct hw_tasks_broker *b, const struct hw_reader_event
  * turn. */
 static void read_soon(struct hw_tasks_broker *b)
 {
-	(void)event_add(b->go_on, &(struct timeval){0, 0}); /* without memory the tick does it */
+	(void)event_add(b->go_on, &(struct timeval){0, 0}); /* if there is no memory the tick does it */
 }
 
 /* Takes at most EVENTS_A_RUN events. */

@@ -10,7 +10,7 @@
 struct hw_tasks_app;
 struct hw_tasks_inbox;
 
-/* Subscribes. Returns NULL without memory. */
+/* Subscribes. Returns NULL if there is no memory. */
 struct hw_tasks_inbox *hw_tasks_inbox_new(struct hw_tasks_app *app);
 void hw_tasks_inbox_free(struct hw_tasks_inbox *b);
 

@@ -251,8 +251,8 @@ static int read_times(struct reading *r, struct hw_task_submission *t)
 	return 0;
 }
 
-/* Reads the body of a task. For a device, the payload is passed on unchanged. For a topic, a string is published as
- * its bytes. */
+/* Reads the body of a task. The payload for a device is passed on unchanged. If a payload for a topic is a string, the
+ * bytes of the string are published. */
 static int read_body(struct reading *r, struct hw_task_submission *t)
 {
 	t->body = r->found[PAYLOAD];

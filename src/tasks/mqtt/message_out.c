@@ -15,7 +15,7 @@ void hw_message_fini(struct hw_message *m)
 	*m = (struct hw_message){0};
 }
 
-/* Returns room for `more` bytes and a NUL; NULL without memory. */
+/* Returns room for `more` bytes and a NUL; NULL if there is no memory. */
 static char *room(struct hw_message *m, size_t more)
 {
 	if (m->failed)

@@ -6,7 +6,7 @@
 struct hw_tasks_advice;
 struct hw_tasks_app;
 
-/* Returns NULL without memory. */
+/* Returns NULL if there is no memory. */
 struct hw_tasks_advice *hw_tasks_advice_new(struct hw_tasks_app *app);
 /* Called after the store is freed. */
 void hw_tasks_advice_free(struct hw_tasks_advice *v);

@@ -50,7 +50,7 @@ struct hw_dispatch_result {
 };
 typedef void hw_dispatch_fn(void *arg, const struct hw_dispatch_result *result);
 
-/* Returns NULL without memory. */
+/* Returns NULL if there is no memory. */
 struct hw_dispatcher *hw_dispatcher_new(struct hw_tasks_app *app);
 /* Frees the object. Called after the store is freed. No call is open then, because waiting requests have got -ENOTCONN.
  */

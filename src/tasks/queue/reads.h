@@ -20,7 +20,7 @@ struct hw_reads_ops {
 	void (*on_up)(void *arg, bool up);
 };
 
-/* Creates the reader of tasks. `conf`, its texts and `rules` are borrowed. Returns NULL without memory. */
+/* Creates the reader of tasks. `conf`, its texts and `rules` are borrowed. Returns NULL if there is no memory. */
 struct hw_reads *hw_reads_new(struct event_base *base, const struct hw_redis_link_conf *conf,
                               const struct hw_task_rules *rules, const struct hw_reads_ops *ops, void *arg);
 /* Each request under way gets `reply` NULL. */

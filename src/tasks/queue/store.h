@@ -17,7 +17,7 @@
 struct hw_tasks_app;
 struct hw_tasks_store;
 
-/* Connects in the next turn of the loop. `app` is borrowed. Returns NULL without memory. */
+/* Connects in the next turn of the loop. `app` is borrowed. Returns NULL if there is no memory. */
 struct hw_tasks_store *hw_tasks_store_new(struct hw_tasks_app *app);
 /* Each request without an answer gets NULL. */
 void hw_tasks_store_free(struct hw_tasks_store *s);
@@ -38,7 +38,7 @@ int hw_tasks_store_name(const struct hw_tasks_store *s, struct hw_text sender, s
 const char *hw_tasks_store_key(const struct hw_tasks_store *s, const char *rest, char buf[HW_TASKS_KEY_MAX]);
 /* Returns the random id of this run. */
 const char *hw_tasks_store_run_id(const struct hw_tasks_store *s);
-/* Returns the time of Redis' clock as far as it is known: wall clock, ms. */
+/* Returns an estimate of Redis' clock: wall clock, ms. Before Redis has answered, returns this machine's wall clock. */
 int64_t hw_tasks_store_now_ms(const struct hw_tasks_store *s);
 
 /* Called exactly once, from the loop. `reply` is valid during the call. NULL: the connection was lost, and it is

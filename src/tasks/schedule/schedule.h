@@ -47,7 +47,8 @@ struct hw_schedule_conf {
 
 struct hw_schedule; /* opaque */
 
-/* On the heap; NULL without memory. `seed` keys the index, so that names of tasks cannot be chosen to collide. */
+/* On the heap; NULL if there is no memory. `seed` keys the index, so that names of tasks cannot be chosen to collide.
+ */
 struct hw_schedule *hw_schedule_new(const struct hw_schedule_conf *conf, uint64_t seed);
 void hw_schedule_free(struct hw_schedule *s);
 /* Takes effect at once; no other setting can change. */
@@ -85,7 +86,7 @@ uint32_t hw_schedule_receiver(const char *name, size_t len);
 /*
  * Called when a task must be tried at `due_ms` (Redis' wall clock): it was submitted, an answer made room for it, or
  * its receiver came online. A known task moves to that time. If the time is past the end of what was read, the task is
- * left to a later read. Without memory, the failure is counted, and a read of overdue tasks finds the task.
+ * left to a later read. If there is no memory, the failure is counted, and a read of overdue tasks finds the task.
  */
 void hw_schedule_put(struct hw_schedule *s, struct hw_mono now, struct hw_task_id task, uint32_t receiver,
                      int64_t due_ms);

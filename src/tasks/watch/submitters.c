@@ -189,7 +189,7 @@ static bool is_for_sender(const struct hw_task_transition *e)
 	       !hw_tasks_is_local(e->sender);
 }
 
-/* Returns false without memory. */
+/* Returns false if there is no memory. */
 static bool take_entry(struct hw_submitters *t, const struct hw_task_transition *e)
 {
 	struct notice *w = malloc(sizeof(*w) + e->receiver.len + e->sender.len + e->msg_id.len + e->why.len + 4);
@@ -222,7 +222,8 @@ static void on_entries(void *arg, redisReply *const *entries, size_t n, enum hw_
 		if (whole && delivery == HW_STREAM_FRESH && !e.late)
 			(e.watched ? t->app->counts.watched : t->app->counts.ended)[e.state]++;
 		if (whole && is_for_sender(&e)) {
-			(void)take_entry(t, &e); /* without memory the entry stays pending, and is read again later */
+			(void)take_entry(
+				t, &e); /* if there is no memory the entry stays pending, and is read again later */
 			continue;
 		}
 		/* There is nothing to publish, or the entry was trimmed and only its id is left. */

@@ -13,7 +13,7 @@
 struct hw_tasks_app;
 struct hw_tasks_watch;
 
-/* Creates the watch. Subscribes, if the configuration says so. Returns NULL without memory. */
+/* Creates the watch. Subscribes, if the configuration says so. Returns NULL if there is no memory. */
 struct hw_tasks_watch *hw_tasks_watch_new(struct hw_tasks_app *app);
 /* Frees the object. Called after the store and the dispatcher are freed, because until then they answer requests of
  * this part. */
