@@ -86,7 +86,7 @@ void hw_alert_incident_write(const struct hw_alert_writer *w, struct hw_json *j,
 
 /* Writes "2 opened, 1 closed: SENTENCE", with the sentence of the first news; if there is only one, its sentence
  * alone. */
-static void summarize(const struct hw_alert_writer *w, const struct hw_incident_message *m, char *buf, size_t cap)
+static void summarize(const struct hw_incident_message *m, char *buf, size_t cap)
 {
 	char text[HW_INCIDENT_TEXT];
 	uint64_t n[HW_NEWS_KINDS];
@@ -121,7 +121,7 @@ static struct evbuffer *write_message(const struct hw_alert_writer *w, const str
 	hw_json_text(&j, "message", text);
 	hw_json_text(&j, "node", w->node);
 	hw_json_int(&j, "time_ms", m->time_ms);
-	summarize(w, m, text, sizeof(text));
+	summarize(m, text, sizeof(text));
 	hw_json_text(&j, "summary", text);
 	hw_json_open_member(&j, "news", '[');
 	for (size_t k = 0; k < m->n; k++) {
