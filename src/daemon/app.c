@@ -107,7 +107,8 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 	if (!idle && !a->life.restarts) {
 		int64_t oldest;
 		hw_log(a->log, HW_LOG_WARNING,
-		       "stopping although the states of %llu devices are pending: stop_timeout is over; the next start "
+		       "stop_timeout is over: heartwheeld stops although Redis or the broker has not confirmed the "
+		       "states of %llu devices; the next start "
 		       "publishes them from Redis",
 		       (unsigned long long)hw_app_pending(a, now, &oldest));
 	}

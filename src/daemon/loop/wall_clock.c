@@ -6,13 +6,12 @@
 
 #include "clock.h"
 
-#define STEP_MS     1000
-#define READ_MS     100 /* if reading both clocks takes longer than this, their difference is not used */
-#define DIFFERS_MS  60000
-#define AGREES_MS   30000
-#define MS_PER_S    1e3
-#define IS_SHOWN_BY "times that are shown or stored are wrong by that much"
-#define IS_ALL      ", no device is judged and no heartbeat is too old (max_age) by this clock alone"
+#define STEP_MS       1000
+#define READ_MS       100 /* if reading both clocks takes longer than this, their difference is not used */
+#define DIFFERS_MS    60000
+#define AGREES_MS     30000
+#define MS_PER_S      1e3
+#define BY_THIS_CLOCK "; no device is judged, and no heartbeat is refused as too old (max_age), by this clock alone"
 
 struct hw_app_wall_clock {
 	bool known, differs;   /* known: boot_ms is known; differs: it was logged that the wall clock and Redis'
@@ -46,7 +45,8 @@ static void find_step(struct hw_app *a)
 	c->boot_ms = boot_ms;
 	if (steps)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "the wall clock was set %s by %.1f s: " IS_SHOWN_BY " across the step" IS_ALL,
+		       "the wall clock was set %s by %.1f s: durations that contain this moment are shown and stored "
+		       "wrong by that much" BY_THIS_CLOCK,
 		       step_ms > 0 ? "forward" : "back", (double)llabs(step_ms) / MS_PER_S);
 }
 
@@ -64,8 +64,8 @@ static void compare_with_redis(struct hw_app *a)
 		c->good_boot_ms = c->boot_ms;
 	if (!c->differs && llabs(ahead_ms) >= DIFFERS_MS)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "this machine's clock is %.0f s %s Redis' clock: " IS_SHOWN_BY IS_ALL
-		       "; check NTP on both machines",
+		       "this machine's clock is %.0f s %s Redis' clock: times that are shown or stored are wrong by "
+		       "that much" BY_THIS_CLOCK "; check NTP on both machines",
 		       (double)llabs(ahead_ms) / MS_PER_S, ahead_ms > 0 ? "ahead of" : "behind");
 	else if (c->differs && llabs(ahead_ms) < AGREES_MS)
 		hw_log(a->log, HW_LOG_NOTICE, "this machine's clock agrees with Redis' clock again");
