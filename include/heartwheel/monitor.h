@@ -341,9 +341,9 @@ void hw_monitor_canary_answer(struct hw_monitor *m, uint16_t group, uint16_t fil
 void hw_monitor_stall(struct hw_monitor *m, struct hw_now now, struct hw_mono planned);
 /* Called when every ring and socket has been read empty once since the last hw_monitor_stall(). */
 void hw_monitor_drained(struct hw_monitor *m, struct hw_now now);
-/* A reliable wall clock shows `good_ms` now. max_age uses the earlier of two clocks: this one, continued by the
- * monotonic clock, and the wall clock passed with the messages. So a clock that was set ahead makes no heartbeat too
- * old. */
+/* Called when a reliable wall clock shows `good_ms`. max_age uses the earlier of two times. One is `good_ms`,
+ * continued by the monotonic clock. The other is the wall clock that is passed with the messages. So a clock that
+ * was set ahead makes no heartbeat too old. */
 void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good_ms);
 /* Called when the machine was suspended, and woke between `since` and now. */
 void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since);
@@ -401,7 +401,8 @@ void hw_monitor_key_sight(struct hw_monitor *m, struct hw_now now, bool sees);
 /* Called when all keys were lost at once, and not removed by the programs that wrote them. */
 void hw_monitor_key_loss(struct hw_monitor *m, struct hw_now now);
 
-/* Whether the key belongs to another program, as far as known: it exists, or the device is known by it alone. */
+/* Whether the key belongs to another program, as far as is known: the key exists, or the device is known by its key
+ * alone. */
 bool hw_device_key_is_foreign(const struct hw_device *d);
 
 /* --- the store ---------------------------------------------------------------- */

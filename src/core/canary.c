@@ -16,7 +16,7 @@
 /* The most bytes of canaries that are sent before a later barrier is back. With 4 KiB of canaries between two
  * barriers, mosquitto 2.1 reads both barriers in the same turn, and the second one proves nothing. */
 #define BURST 3500
-/* At most one burst in this time, because the fleet's traffic has priority. */
+/* At most one burst of canaries is sent in this time, because the fleet's traffic has priority. */
 #define BURST_EVERY_NS (20 * HW_NS_PER_MS)
 #define WAIT_MAX_NS    HW_NS_PER_S
 
@@ -220,8 +220,8 @@ void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k)
 	f->mute = false;
 }
 
-/* Returns how many canaries are sent before the monitor gives up. While a canary is missed, the number is greater by
- * one if the filter has delivered other messages since: perhaps only the canary's topic does not deliver. */
+/* Returns how many canaries are sent before the monitor gives up. If the filter has delivered other messages since a
+ * canary was missed, one canary more is sent, because perhaps only the canary's topic does not deliver. */
 static unsigned tries_of(const struct hw_hearing *h, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];

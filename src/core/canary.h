@@ -16,7 +16,8 @@
 #include "hearing_table.h"
 #include "sight.h"
 
-/* Handles a message that arrived on the canary topic `topic`. Its seq may be that of another monitor. */
+/* Handles a message that arrived on the canary topic `topic`. The message may be another monitor's canary; then its
+ * `seq` is another monitor's too. */
 void hw_canary_back(struct hw_hearing *h, struct hw_mono now, struct hw_mono sent_after, const char *topic, size_t len,
                     int64_t seq);
 /* Whether a canary is sent on this topic. */

@@ -282,8 +282,8 @@ static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	d->skips_refresh = !skip && is_seen_soon(m, now, d);
 }
 
-/* Lets the device rest: it cannot be judged now, because its group is deaf or this node cannot hear the device. Its
- * goodbye does not count. Refreshes the device, so that its keys in the store do not expire meanwhile. */
+/* Called when a device cannot be judged now, because its group is deaf or this node cannot hear the device. The
+ * device's goodbye does not count. The device is refreshed, so that its keys in the store do not expire meanwhile. */
 static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	if (hw_monitor_at(m, i)->flags & HW_FLAG_GOODBYE)

@@ -447,8 +447,8 @@ static bool refreshing_blind(const struct hw_monitor *m)
 	return hw_monitor_is_blind(m) && !m->conf.loading && m->stats.count[HW_STATE_ONLINE] > 0;
 }
 
-/* Refreshes the next chunk. The times of chunks follow from the planned time of the last one, so that slightly late
- * turns do not make the whole round longer. */
+/* Refreshes the next chunk. Each chunk's time follows from the planned time of the chunk before, so that slightly
+ * late turns do not make the whole round longer. */
 static void refresh_blind(struct hw_monitor *m, struct hw_now now)
 {
 	uint32_t bound = hw_registry_bound(m->registry);

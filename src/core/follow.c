@@ -112,7 +112,7 @@ void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 }
 
-/* Whether the entry was written by a newer owner of a partition that this node believes to own. */
+/* Whether the entry was written by a newer owner of a partition for which this node is still the owner. */
 static bool is_lost(const struct hw_monitor *m, const struct hw_event *e)
 {
 	unsigned p = hw_partition_of(e->id, e->id_len);

@@ -251,18 +251,18 @@ static void begin_round(struct hw_monitor *m, struct hw_now now)
 	}
 }
 
-/* Counts a device that this node cannot judge. An offline device counts too, because this node may not hear it return.
- */
+/* Counts a device that this node cannot judge. An offline device counts too: if it sends again, this node may not
+ * receive it. */
 static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
 {
 	struct hw_unjudged *u = &m->unjudged;
 	enum hw_state state = hw_device_state(d);
-	/* A device that only this node hears: no node has reported it. */
+	/* A device from which only this node receives messages, so no node has reported it. */
 	bool unstored = state == HW_STATE_PROVISIONAL && d->last_heard_ms != HW_NEVER_MS;
-	/* Also a device that is missing in the store since the store was emptied, if its owner does not hear
-	 * it. */
+	/* Also an online device that has been missing in the store since the store was emptied, if its owner does
+	 * not receive its messages. */
 	unstored |= state == HW_STATE_ONLINE && hw_form_is_ours(m, d) && hw_gate_is_missing_in_store(m, i);
-	/* Also an offline device that is heard here but not by its owner, whatever its form. */
+	/* Also an offline device whose messages this node receives, but not its owner, whatever its form is. */
 	unstored |= state == HW_STATE_OFFLINE && (d->flags & HW_FLAG_HEARD);
 	if (unstored && !hw_gate_owns(m, d))
 		hw_partitions_add(&u->found_heard, hw_device_partition(d));

@@ -119,8 +119,8 @@ static const struct hw_topic *filter_at(const struct hw_group *group, size_t i)
 	return i < group->n_heartbeat ? &group->heartbeat[i] : &group->goodbye[i - group->n_heartbeat].topic;
 }
 
-/* Finds the capture {name...} of the group; empty: there is none. Returns -EINVAL if there are two, because the end of
- * the first one in an id would not be clear. */
+/* Finds the capture {name...} of the group; empty: there is none. Returns -EINVAL if there are two: in an id, the
+ * end of the first capture would not be clear. */
 static int find_several(const struct hw_group *group, struct hw_value *name)
 {
 	bool several;

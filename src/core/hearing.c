@@ -265,7 +265,7 @@ void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, 
 
 /* --- steps ---------------------------------------------------------------------- */
 
-/* Requests a canary on each filter that a suspect needs. If a canary is already on its way, the next one is due
+/* Requests a canary on each filter that a suspect needs. If a canary is already on its way, another canary is due
  * after the next barrier is sent. */
 static void take_asks(struct hw_hearing *h, const struct hw_sight *s)
 {
@@ -416,6 +416,7 @@ struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight
 	for (size_t g = 0; h->upstream_groups > 0 && g < h->n_groups; g++)
 		if (h->group[g].returned)
 			at = hw_mono_sooner(at, h->group[g].back);
-	/* At most one pass for each instant. If a barrier comes back in the same instant, the next pass handles it. */
+	/* At most one pass for each instant. If a barrier comes back in an instant that already had its pass, the
+	 * next pass handles the barrier. */
 	return hw_mono_later(at, h->checked.ns == now.ns ? hw_mono_add(now, 1) : now);
 }

@@ -90,8 +90,8 @@ struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight
 
 /* Returns when the deafness of this filter ends if no message arrives; INT64_MAX: never. */
 struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t filter);
-/* Returns when the deafness of this filter ends if other filters of the group deliver its devices' heartbeats until
- * then. INT64_MAX: they do not end this deafness. */
+/* Returns when the deafness of this filter ends, on condition that other filters of the group deliver its devices'
+ * heartbeats until then. INT64_MAX: other filters do not end this deafness. */
 struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_mono now, size_t filter);
 
 /* Called when the upstream of a group is down (`away`), or is up. After it is up again, a grace passes before the

@@ -126,8 +126,8 @@ static bool is_kept(void *arg, size_t k)
 	return x->filter[k].group == x->group;
 }
 
-/* Makes the group of filter `k` in the new table an heir of the group of filter x->was in the old table; they are
- * different groups with the same filter. If a canary came back on the filter before, a canary is required in the new
+/* Makes the group of filter `k` in the new table an heir. In the old table, the same filter belonged to another
+ * group, the group of filter x->was. If a canary came back on the filter before, a canary is required in the new
  * group too. */
 static bool add_heir(void *arg, size_t k)
 {
@@ -162,7 +162,8 @@ static void add_heirs(struct heirs *x, uint16_t from)
 	}
 }
 
-/* Finds the heirs of each group of the old table, by its filters and by those of its heirs so far. 0 or -ENOMEM. */
+/* Finds the heirs of each group of the old table: the groups that now have its filters, and those that have the
+ * filters of its earlier heirs. Returns 0 or -ENOMEM. */
 static int find_heirs(struct heirs *x, size_t n)
 {
 	const struct hw_hearing *h = x->old;
@@ -219,7 +220,7 @@ int hw_hearing_fit_groups(struct hw_hearing *h, size_t n)
 	return 0;
 }
 
-/* Replaces the old table, which is freed, with the new one. */
+/* Frees the old table and puts the new table in its place. */
 static void install(struct hw_hearing *h, const struct hw_groups *groups, struct hw_hearing_filter *filter,
                     int64_t *brought, size_t n)
 {

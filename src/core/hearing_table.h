@@ -152,8 +152,8 @@ static inline void hw_hearing_wake(struct hw_hearing *h)
 	h->at = 0;
 }
 
-/* Whether a canary may be sent on the filter. Not if the filter has no wildcard: it is then a topic that devices use.
- */
+/* Whether a canary may be sent on the filter. If the filter has no wildcard, no canary may be sent, because the
+ * filter is then a topic that devices use. */
 static inline bool hw_hearing_may_ask(const struct hw_hearing *h, size_t filter)
 {
 	return h->group[h->filter[filter].group].canary && h->filter[filter].own;

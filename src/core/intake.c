@@ -32,8 +32,8 @@ struct intake {
 	size_t id_len;
 };
 
-/* Counts a message of a monitor, which is never a heartbeat. Messages of this monitor are expected, and so are those of
- * other nodes if there are several. */
+/* Counts a message of a monitor. Such a message is never a heartbeat. Messages of this monitor are expected, and so
+ * are those of other nodes if there are several. */
 static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
 {
 	if (m->conf.node && strcmp(p->by, m->conf.node) == 0)
@@ -195,7 +195,8 @@ static void take_device(struct hw_monitor *m, struct hw_now now, const struct hw
 {
 	brought(m, in);
 	if (i == HW_NIL && !hw_id_valid(in->id, in->id_len)) {
-		hw_intake_refuse(m, HW_REFUSED_ID); /* Only a new id is checked, because each record has a valid id. */
+		hw_intake_refuse(m, HW_REFUSED_ID); /* Only a new id is checked: the id of each record has been
+		                                     * checked before. */
 		return;
 	}
 	/* All messages of a batch are matched before the first is applied. An earlier message of the batch may have
@@ -223,7 +224,7 @@ static void take_canary(struct hw_monitor *m, struct hw_now now, const struct hw
 		               p->seq);
 }
 
-/* Handles a message on a topic that the configuration ignores, because it may be that of a canary. */
+/* Handles a message on a topic that the configuration ignores, because the topic may be that of a canary. */
 static void take_ignored(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg)
 {
 	struct hw_payload p;
@@ -579,7 +580,7 @@ static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t 
 		find_answers(m, msgs, n, b);
 }
 
-/* The heartbeat of a device on the fast path, in a group that learns. */
+/* Called on the fast path for a heartbeat of a device whose group learns. */
 static void take_learning(struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, uint32_t i)
 {
 	bool changed = hw_learning_gap(m, now, t, i);

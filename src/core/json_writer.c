@@ -101,7 +101,7 @@ static void put_escaped(struct hw_json *j, unsigned char c)
 	put(j, esc, n);
 }
 
-/* Whether the byte is a character that stands for itself. */
+/* Whether the byte is written unchanged, without an escape. */
 static bool is_plain(char c)
 {
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';

@@ -44,7 +44,8 @@ struct hw_learn_rules {
 	uint32_t allowed;         /* mistakes allowed in a window, in 1/65536 */
 	unsigned extra_step;      /* steps by which a mistake lengthens the timeout */
 	unsigned extra_decay;     /* steps that each window takes back */
-	unsigned medians;         /* a timeout is at least so many median gaps, in units of learn.c */
+	unsigned medians;         /* the least timeout as a number of median gaps, in units of learn.c; 0: no such
+	                           * limit */
 	/* The present part of a window, and when it began. They are kept, because a division for each gap would cost
 	 * as much as all the rest. */
 	unsigned unit;

@@ -143,7 +143,7 @@ static bool is_seen(const struct hw_monitor *m, struct hw_now now, const struct 
 	       differ_ms <= (gone ? DIFFER_WALL_MS + *gap_ms / 256 : DIFFER_MS);
 }
 
-/* Whether the device's silence is its own: it was not announced, and no other device caused it. */
+/* Whether the device itself caused the silence: the device had not announced it, and no other device caused it. */
 static bool is_its_own(const struct hw_device *d)
 {
 	enum hw_state state = hw_device_state(d);

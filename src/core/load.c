@@ -232,8 +232,8 @@ static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		load_again(m, now, i, s, first);
 		return;
 	}
-	/* This node hears the device, so its state is newer than the stored one and must have a greater seq. The
-	 * next refresh writes the differences. */
+	/* This node receives the device's messages, so its state is newer than the stored one and must have a
+	 * greater seq. The next refresh writes the differences. */
 	if (s->hearsay)
 		fill_in_source(hw_monitor_at(m, i), s);
 	if (s->seq > hw_monitor_at(m, i)->seq)

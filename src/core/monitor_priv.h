@@ -55,11 +55,11 @@ struct hw_form {
 	int64_t silent_ns;  /* the silence of a device that was last heard before heard_ns begins here */
 	int64_t timeout_ms, timeout_max_ms;         /* the longest timeouts of the group on other nodes; 0: unknown */
 	int64_t was_timeout_ms, was_timeout_max_ms; /* values before heard_ns, for devices not heard since */
-	int64_t heard_by_heirs_ns; /* the silence of a device that an heir may hear begins here: since then no heir
-	                            * was blind */
-	/* Of devices that a heartbeat moved into this group from an earlier one (HW_FORM_MOVED): the longest timeout
-	 * of their old groups. A device that is heard in this group after moved_until_ns (group's seeing clock) has
-	 * this group's timeout alone. */
+	int64_t heard_by_heirs_ns; /* If an heir may receive a device of this group, the device's silence begins
+	                            * here: since then no heir was blind. */
+	/* About devices that a heartbeat moved into this group from an earlier group of the file (HW_FORM_MOVED).
+	 * moved_timeout_ms: the longest timeout of their old groups. If a device sends a heartbeat in this group
+	 * after moved_until_ns (group's seeing clock), only the timeout of this group counts. */
 	int64_t moved_timeout_ms, moved_until_ns;
 	/* Partitions with a parent of this group that is proven by its children. proven: found on this node by the
 	 * last complete check. proven_found: found by the present check so far. proven_there: reported by other
@@ -68,7 +68,8 @@ struct hw_form {
 	struct hw_learn_rules rules;
 	bool other_there;           /* in this check: another node has the form `other` */
 	bool unsure;                /* in this round: a value of the group's `while` is unknown */
-	struct hw_mono blind_at;    /* since when the rounds below have found the group blind alone; 0: it is not */
+	struct hw_mono blind_at;    /* since when the rounds below have found only this group blind; 0: the group is
+	                             * not blind */
 	uint32_t left_out;          /* number of unjudged devices without a record, in the last round */
 	uint32_t unjudged, counted; /* number of unjudged devices: in the last round, and so far in this one */
 	struct hw_group_judging is, found; /* see hw_monitor_judging(); is: of the last round; found: so far in this
@@ -343,9 +344,9 @@ static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_devi
 	return m->gate.all || hw_partitions_has(&m->gate.owned, hw_device_partition(d));
 }
 
-/* Whether the store has not returned a record since the store was replaced or emptied. Such a record may still have
- * to be written by its owner, and a later owner may not know this. The store's next value is accepted even if its
- * seq is smaller, because the newer value may be lost. */
+/* Whether the store has not returned a record since the store was replaced or emptied. Its owner may still have to
+ * write the record, and a later owner may not know this. So the store's next value is accepted even if its seq is
+ * smaller, because the value with the greater seq may be lost. */
 static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_reread *r = &m->gate.reread;

@@ -63,8 +63,8 @@ static bool scan(const unsigned char *s, size_t len)
 	return true;
 }
 
-/* An allocation by cJSON has failed. cJSON does not report why it failed, so its allocation hook sets this. The hooks
- * are global, and are set before a second thread starts; this flag exists once in each thread. */
+/* Set if cJSON could not allocate memory. cJSON does not report why it failed, so its allocation hook sets this
+ * flag. The hooks are global, and are set before a second thread starts. The flag exists once in each thread. */
 static _Thread_local bool starved;
 
 static void *take_memory(size_t size)
@@ -140,7 +140,7 @@ static inline bool take(struct cursor *c, char what)
 	return there;
 }
 
-/* Bytes that stand for themselves in a plain text: ASCII without quote, backslash and control characters. */
+/* Bytes that are the same in JSON and in the text: ASCII without quote, backslash and control characters. */
 static const bool as_it_is[256] = {[0x20 ... 0x21] = true, [0x23 ... 0x5b] = true, [0x5d ... 0x7f] = true};
 
 static bool take_text(struct cursor *c, const char **text, size_t *len)
@@ -162,7 +162,7 @@ static bool take_text(struct cursor *c, const char **text, size_t *len)
 	return s < end;
 }
 
-/* Reads a number as cJSON does, with strtod(). So the decimal point is that of the locale. */
+/* Reads a number as cJSON does, with strtod(), which expects the decimal point of the locale. */
 static double read_number(const char *text, size_t len)
 {
 	char copy[HW_JSON_NUMBER_MAX + 1];

@@ -70,7 +70,8 @@ int hw_object_open(struct hw_object *o, const char *text, size_t len);
 int hw_object_open_tree(struct hw_object *o, const char *text, size_t len);
 void hw_object_close(struct hw_object *o);
 
-/* Moves to the next member. Returns false after the last one, and if the value is a text. */
+/* Moves to the next member. Returns false after the last member. Also returns false if the value is a text, which
+ * has no members. */
 bool hw_object_next(const struct hw_object *o, struct hw_walk *w);
 
 /* Returns the value at a path of names that are separated by dots. Of several members with the same name the first

@@ -456,8 +456,8 @@ struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index)
 	return d->is.far.extra;
 }
 
-/* Replaces the report of a device. Most new reports have the same lengths as the last one, and then no memory is
- * allocated. */
+/* Replaces the report of a device. Most new reports have fields of the same lengths as the report before, and then
+ * no memory is allocated. */
 int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_report *reported)
 {
 	struct hw_extra *x = hw_registry_extra(r, index);

@@ -16,7 +16,8 @@
 #define LOSSY_AFTER_NS     (5 * HW_NS_PER_S)
 #define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest keepalive is 1 s, and brokers add half of it */
 #define RECONNECT_MAX_NS   (60 * HW_NS_PER_S)
-/* In barrier timeouts. No backlog is older than this, so a barrier that is not back by then was refused. */
+/* A number of barrier timeouts. No backlog is older than this time, so a barrier that is not back by then was
+ * refused. */
 #define DENIED_AFTER 12
 
 static int64_t max64(int64_t a, int64_t b)
@@ -62,7 +63,8 @@ static uint64_t back_on_all(const struct hw_sight *s)
 	return back;
 }
 
-/* Returns when a barrier was sent. Only known for barriers that are not back, and for the last one that came back. */
+/* Returns when a barrier was sent. The time is known only for the barriers that are not back, and for the last
+ * barrier that came back. */
 static struct hw_mono sent_at(const struct hw_sight *s, uint64_t number)
 {
 	return s->out[number % HW_BARRIERS_KEPT].at;

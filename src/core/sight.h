@@ -66,7 +66,8 @@ struct hw_sight {
 	bool lost;                 /* a source was lost since all were up */
 	struct hw_mono link_grace; /* end of the grace after a lost link, in which devices reconnect */
 	bool publisher_up;
-	struct hw_mono answered;  /* when the broker last answered on the barriers' connection; 0: it has not */
+	struct hw_mono answered;  /* when the broker last answered on the barriers' connection; 0: it has not
+	                           * answered */
 	bool refused;             /* the broker refused the last barrier that it answered */
 	struct hw_mono reopen_at; /* that connection is not opened again before this */
 	int64_t reopen_wait_ns;

@@ -80,7 +80,7 @@ static inline bool hw_act_changes(enum hw_act a)
 struct hw_verdict {
 	enum hw_act act;
 	enum hw_reason reason; /* ONLINE, OFFLINE, FORGOTTEN */
-	int64_t delay_ns;      /* OFFLINE: time since the device's deadline; -1: it had no deadline */
+	int64_t delay_ns;      /* OFFLINE: time since the device's deadline; -1: the device had no deadline */
 };
 
 struct hw_verdict hw_verdict(const struct hw_device *d, const struct hw_evidence *e);

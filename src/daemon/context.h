@@ -36,7 +36,7 @@ struct hw_app_life {
 	bool stands_by; /* see hw_app_stands_by() (cluster_standby.c) */
 	bool stopping;
 	bool restarts; /* after the stop, main starts the daemon over: see hw_app_restart() (cluster_standby.c) */
-	int failed;    /* exit status of a daemon that cannot continue; 0: it can. Any file may set it */
+	int failed;    /* exit status of a daemon that cannot continue; 0: it can continue. Any file may set it */
 	char *mqtt_password, *redis_password; /* owned; NULL: none */
 	struct hw_mono second;                /* the time of the last run of the tasks of each second */
 	struct hw_mono stop_by;               /* the end of stop_timeout */

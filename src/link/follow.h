@@ -40,8 +40,8 @@ struct hw_follow *hw_follow_new(struct event_base *base, const char *sentinels, 
 void hw_follow_free(struct hw_follow *f);
 
 /* Asks for a master. on_master() or on_none() follows once. If on_master() is called earlier for another reason,
- * that call counts as the answer. The first Sentinel to be asked is the next one in the list after the Sentinel that
- * was asked last. */
+ * that call counts as the answer. Begins with the Sentinel that stands in the list after the one that was asked
+ * last. */
 void hw_follow_ask(struct hw_follow *f);
 /* Called each second: runs a timer for which there was no memory before. */
 void hw_follow_tick(struct hw_follow *f);

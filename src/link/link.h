@@ -54,7 +54,7 @@ enum hw_redis_link_state {
 /* Carries out the commands in the place of a server. */
 struct hw_redis_local {
 	void *arg;
-	/* Returns why no commands can be carried out; NULL: they can. */
+	/* Returns why no commands can be carried out; NULL: commands can be carried out. */
 	const char *(*open)(void *arg);
 	/* Takes a command in the wire format. `fn` is called later, with a NULL context. Returns 0 or -ENOMEM. */
 	int (*send)(void *arg, redisCallbackFn *fn, void *fn_arg, const char *command, size_t len);

@@ -30,7 +30,7 @@ int64_t hw_sentinel_read_down_after(const redisReply *reply);
 int64_t hw_sentinel_read_number(const redisReply *reply, const char *key);
 /* Whether a reply to ROLE is that of a master. */
 bool hw_sentinel_read_role(const redisReply *reply);
-/* Whether a message of +switch-master is about the master called `name`; then sets `master` to the new one. */
+/* Whether a message of +switch-master is about the master called `name`. If so, sets `master` to the new master. */
 bool hw_sentinel_read_switch(const char *text, const char *name, struct hw_host *master);
 
 #define HW_SENTINEL_WHY 400

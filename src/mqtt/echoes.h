@@ -42,7 +42,7 @@ void hw_echoes_begin(struct hw_echoes *e);
  * next attempt may follow at once, and will show whether the canary was the cause. If the canary is known to be the
  * cause, changes `why`. */
 bool hw_echoes_closed(struct hw_echoes *e, int64_t now_ns, char why[HW_WHY_TEXT]);
-/* Returns for how many more ms all messages wait for the answer to one; 0: they do not wait. */
+/* Returns for how many more ms all messages wait for the answer to one message; 0: they do not wait. */
 int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns);
 /* Sends messages from the handover, as long as hw_outlet_room() is true and fewer than `most` messages in all are
  * unanswered. Returns -1 if the connection is lost. */

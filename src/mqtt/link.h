@@ -54,7 +54,7 @@ struct hw_link {
 	enum hw_link_state state;
 	struct hw_guard guard;
 	struct hw_granted granted;
-	uint64_t progress;        /* each callback adds 1: by this the owner notices whether a read had a result */
+	uint64_t progress;        /* Each callback adds 1. So the owner can see whether a read has called a callback. */
 	int64_t opened_ns, up_ns; /* when the connection was opened, and when it was up; 0: not yet */
 	int64_t misc_ns;          /* when the library last checked the keepalive */
 

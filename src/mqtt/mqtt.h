@@ -145,8 +145,8 @@ enum hw_publisher_event_kind {
 	 * long, or 0 if the publisher sends no status for a while */
 	HW_PUBLISHER_REFUSED,
 	HW_PUBLISHER_LIMIT, /* .text: a limit of the broker and its consequence; sent once for each limit */
-	/* .publish_id; .text: "" if the broker accepted it (MQTT 5 only), else the reason. .reason 0: it could not be
-	 * sent */
+	/* .publish_id; .text: "" if the broker accepted the canary (MQTT 5 only), otherwise the reason. .reason 0:
+	 * the canary could not be sent */
 	HW_PUBLISHER_CANARY,
 	/* .publish_id: whether the broker accepts barriers from this user (MQTT 5 only); sent when this is first known,
 	 * and when it changes */
@@ -190,9 +190,9 @@ struct hw_publication {
 	int qos;             /* 0 or 1; with 0, ACKED means that it was sent */
 	uint32_t expiry_s;   /* expiry interval at the broker (MQTT 5 only); 0: none */
 	uint64_t publish_id; /* returned in ACKED or REFUSED */
-	/* Identifies the content. It is the same number if the message is published again, and another number for
-	 * any other message. The publisher uses it to find a message on which the broker closes the connection again
-	 * and again. 0: this message is not suspected. */
+	/* Identifies the content. A message that is published again has the same number, and no other message has
+	 * it. With this number, the publisher finds a message on which the broker closes the connection again and
+	 * again. 0: the message is never suspected. */
 	uint64_t subject;
 };
 

@@ -40,7 +40,7 @@
 #define THICK        25                  /* this many messages in COUNT_NS, or one in 2 ms, are a high rate */
 /* poll timeout between messages; if it ends late, the thread was stopped */
 #define LULL_MS 500
-/* after so many timeouts without a message, the reader is idle, and a late wake-up is no stall */
+/* after this many timeouts without a message, the reader is idle, and a late wake-up is no stall */
 #define LULLS             2
 #define HANDSHAKE_MS      100
 #define STOP_MS           2000

@@ -60,7 +60,7 @@ static void add_by_id(struct hw_redis *r, struct hw_call *c, uint64_t place)
 }
 
 /* Whether a transition that is sent again must be skipped because its device was forgotten since. The store may
- * already have the transition. The script could not notice that, because the device's hash is deleted. */
+ * already have the transition. The script could not find that out, because the device's hash is deleted. */
 static bool is_over(const struct hw_pending_write *e, const struct hw_device *d)
 {
 	return e->again && hw_device_state(d) == HW_STATE_FORGOTTEN && e->t.state != HW_STATE_FORGOTTEN;

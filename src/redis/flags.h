@@ -12,7 +12,8 @@
 #define HW_FLAGS_NEEDED "Exg$e"
 #define HW_FLAGS_MAX    64
 
-/* Writes the letters of `have`, and those of the needed letters that `have` lacks. Returns whether it lacked any. */
+/* Writes the letters of `have`, followed by the needed letters that `have` lacks. Returns whether any letter was
+ * lacking. */
 bool hw_flags_complete(const char *have, char buf[HW_FLAGS_MAX]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See kept.h. A ring like that of pending_writes.c, but if it is full, the oldest entry is dropped. */
+/* See kept.h. The ring is built like that of pending_writes.c, but if it is full, its oldest entry is dropped. */
 #include "redis/kept.h"
 
 #include <stdlib.h>

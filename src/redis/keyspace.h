@@ -47,7 +47,7 @@ struct hw_keyspace_ops {
 #define HW_KEYSPACE_DEAF_MS        INT64_C(5000)
 #define HW_KEYSPACE_EVENTS         17
 
-/* A member that is 0 stands for the default above; only tests set others. Intervals are accurate to a second. */
+/* If a member is 0, the default above counts; only tests set other values. Intervals are accurate to a second. */
 struct hw_keyspace_conf {
 	const struct hw_redis_conf *redis; /* borrowed, together with its strings */
 	bool configure;                    /* add the missing flags to notify-keyspace-events */

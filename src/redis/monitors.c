@@ -101,7 +101,8 @@ static void on_entries(struct hw_redis *r, const redisReply *reply)
 	m->fn(r->arg, verdict, verdict == HW_EXCLUSIVE_FIRST ? NULL : &other);
 }
 
-/* Reports that the hash has so many fields that each second only some are read. Another program must have filled it. */
+/* Reports that the hash has so many fields that each second only some of them are read. Another program must have
+ * written the many fields. */
 static void report_crowd(struct hw_redis *r, const redisReply *fields)
 {
 	char text[320];

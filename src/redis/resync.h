@@ -61,9 +61,9 @@ void hw_resync_lost(struct hw_resync *r);
 bool hw_resync_is_due(const struct hw_resync *r, struct hw_mono now, int64_t every_ns);
 
 /*
- * Whether a connected key that exists is evidence about its device. It is not if only heartbeats keep the device
- * online: this monitor then wrote the key itself. Nor is it if the device has just become offline and Redis has not
- * confirmed that yet.
+ * Whether a connected key that exists is evidence about its device. The key is no evidence if only heartbeats keep the
+ * device online, because this monitor then wrote the key itself. It is also no evidence if the device has just become
+ * offline and Redis has not confirmed that yet.
  */
 bool hw_resync_is_of_interest(const struct hw_monitor *m, const char *id, size_t len);
 

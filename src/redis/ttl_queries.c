@@ -16,7 +16,7 @@
 struct hw_ttl_query {
 	struct hw_ttl_queries *l;
 	unsigned why;
-	bool again; /* this is the second attempt, because Redis was slow at the first one */
+	bool again; /* this is the second attempt, because Redis was slow at the first attempt */
 	int64_t sent_ns;
 	struct hw_ttl_query *next; /* in the list of those that wait for a fence */
 	size_t len;

@@ -69,7 +69,8 @@ int hw_stream_reader_init(struct hw_stream_reader *r, struct event_base *base, c
 /* Call it after the link has ended. */
 void hw_stream_reader_fini(struct hw_stream_reader *r);
 
-/* hw_stream_reader_up(): the connection is ready. hw_stream_reader_down(): it is lost; the offset is kept. */
+/* hw_stream_reader_up(): the connection is ready. hw_stream_reader_down(): the connection is lost; the offset is
+ * kept. */
 void hw_stream_reader_up(struct hw_stream_reader *r);
 void hw_stream_reader_down(struct hw_stream_reader *r);
 

@@ -91,9 +91,9 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 /* Appends to `n` filters those that only this reader needs: reader 0 receives the `while` topics and, in a cluster, the
  * presences of other nodes. Returns the new number of filters. */
 size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n);
-/* Called if the broker may deliver copies of a message because filters overlap (MQTT 5): from now on, the copies of
- * a message count once. `filters` are those of hw_app_filters(); entries after `n` are overwritten. Returns 0 or
- * -ENOMEM. */
+/* Called if the broker may deliver copies of a message because filters overlap (MQTT 5). From now on, a message
+ * counts once, however many copies arrive. `filters` are those of hw_app_filters(); entries after `n` are
+ * overwritten. Returns 0 or -ENOMEM. */
 int hw_app_expect_copies(struct hw_app *a, struct hw_mqtt_filter *filters, size_t n);
 
 #endif

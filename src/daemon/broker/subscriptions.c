@@ -174,8 +174,8 @@ static size_t find(const struct own *o, const char *topic)
 	return k;
 }
 
-/* Whether the filter is one for retained statuses (see ask_for_flags()). The topics of `while` do not count: the
- * core learns when their retained values have arrived. */
+/* Whether the filter is for retained statuses (see ask_for_flags()). The topics of `while` do not count, because the
+ * core can tell when their retained values have arrived. */
 static bool brings_history(void *arg, size_t k)
 {
 	const struct own *o = arg;

@@ -222,8 +222,8 @@ static void own_is_missing(struct hw_app *a, struct hw_now now)
 
 /*
  * Called when this node's own presence has arrived on this connection, but no message with the retain flag. Perhaps the
- * broker had no retained message when reader 0 subscribed, so they are requested once more. If the broker never sends
- * retained messages, a node cannot learn the claims of its peers.
+ * broker had no retained message when reader 0 subscribed. So reader 0 requests the retained messages once more. If the
+ * broker never sends retained messages, a node cannot learn the claims of its peers.
  */
 static void none_is_retained(struct hw_app *a, struct hw_now now)
 {
@@ -265,8 +265,8 @@ static uint64_t back_on_all(const struct hw_app *a)
 	return least;
 }
 
-/* Sends a barrier if it is due, and returns whether a recent one is back. On a node that stands by, at most one
- * barrier is on its way. If it is lost, the next one is sent only when this node has become not ready. */
+/* Sends a barrier if it is due. Returns whether a recent barrier is back. On a node that stands by, at most one
+ * barrier is on its way. If that barrier is lost, the next barrier is sent only when this node is no longer ready. */
 bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);

@@ -28,7 +28,7 @@ struct hw_cluster_broker {
 	                                    * own numbers */
 	uint64_t acked_status, acked_known, acked;
 	uint64_t acked_seq;
-	int64_t refused_ms; /* when the broker refused a presence, monotonic; 0: it has not */
+	int64_t refused_ms; /* when the broker refused a presence, monotonic; 0: it has not refused one */
 	bool refused_reported;
 
 	uint64_t barrier;              /* number of the last barrier */

@@ -34,8 +34,8 @@ static void write_groups(const struct hw_app *a, struct hw_json *j)
 	for (size_t k = 0; k < g->n_order; k++) {
 		const struct hw_group *one = g->all[g->order[k]];
 		snprintf(proves, sizeof(proves), PROVES "%08" PRIx32, hw_group_proves(one));
-		/* Other nodes may hear a group that is blind only on this node. So the entry marks the group as
-		 * blind. */
+		/* A group that is blind on this node may not be blind on other nodes. So the entry marks the group
+		 * as blind. */
 		snprintf(text, sizeof(text), "%08" PRIx32 " %" PRId64 " %" PRId64 "%s%s", (uint32_t)one->form_hash,
 		         one->timeout_ms, one->timeout_max_ms, hw_group_proves(one) ? proves : "",
 		         hw_monitor_group_is_deaf(a->monitor, g->order[k]) ||
@@ -47,7 +47,7 @@ static void write_groups(const struct hw_app *a, struct hw_json *j)
 	hw_json_close(j, '}');
 }
 
-/* Keeps this node's groups as text, for its entry, and to compare them with those of other nodes. */
+/* Keeps this node's groups as text, which its entry contains and which is compared with the texts of other nodes. */
 static void note_own(struct hw_app *a)
 {
 	struct hw_cluster_forms *f = forms_of(a);

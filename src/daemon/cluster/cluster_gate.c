@@ -370,8 +370,8 @@ void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 	ready = hw_app_cluster_forms_turn(a, now) && ready;
 	decide(a, now);
 	settle(a, now);
-	/* A node that may not read the stream does not learn the transitions of other nodes. So it gives its
-	 * partitions up like a blind node. */
+	/* A node that may not read the stream does not receive the transitions of other nodes. So it gives its
+	 * partitions up, as a blind node does. */
 	hw_nodes_blind(a->cluster->nodes, now,
 	               standby ? hw_app_standby_blind(a, now) : blind || hw_app_cluster_is_denied(a));
 	ready = hw_app_cluster_confirmed(a, now) && ready;

@@ -38,8 +38,8 @@ struct hw_cluster_peers {
 	                                 * were read */
 	bool retained;                  /* a retained message was read on this connection */
 	bool asked_for;                 /* ... since none had arrived, they were requested again */
-	uint64_t early_barrier;         /* the last barrier that was sent before a retained presence was read; it
-	                                 * proves nothing */
+	uint64_t early_barrier;         /* the last barrier that was sent before a retained presence was read; this
+	                                 * barrier proves nothing */
 	bool disorder_reported;
 	char stranger[HW_NODE_ID_MAX + 1]; /* the last sender that is no member */
 };

@@ -23,8 +23,8 @@ struct hw_cluster_sentinel {
 	struct hw_mono confirmed;
 	bool doubts;             /* `confirmed` is too long ago, and this was logged */
 	int64_t to_write, lag_s; /* the master's min-replicas-to-write and min-replicas-max-lag; -1: unknown */
-	bool asked, checked;     /* asked: to_write and lag_s were read. checked: they were compared with the Sentinels'
-	                            settings */
+	bool asked, checked;     /* asked: to_write and lag_s were read. checked: they were compared with the
+	                          * settings of the Sentinels */
 };
 
 /* Returns 0 or -ENOMEM. Called after the connection to Redis is created. Must be freed before that connection. */

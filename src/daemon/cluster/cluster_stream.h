@@ -27,7 +27,7 @@ enum hw_cluster_reading {
 	HW_CLUSTER_STARVES, /* memory is missing to note which devices are read; tried again each second */
 	HW_CLUSTER_REREADS, /* the hashes are being read */
 	HW_CLUSTER_PROVES,  /* after the reading, Redis is asked again; then missing devices may be forgotten */
-	HW_CLUSTER_ENDS     /* missing devices are being forgotten, or noted as missing */
+	HW_CLUSTER_ENDS     /* the devices that were not read are being forgotten, or marked as missing */
 };
 
 struct hw_cluster_stream {

@@ -97,7 +97,7 @@ static void print_publisher_id(const struct hw_app *a, const char *node, char *b
 	snprintf(buf, cap, "%s-%s-pub", a->start->mqtt.client_id_prefix, node);
 }
 
-/* Writes the client ids. The first one is the publisher's. `all`: those of the other connections too. */
+/* Writes the client ids, that of the publisher first. `all`: also those of the other connections. */
 static void write_client_ids(const struct hw_app *a, bool all, struct hw_json *j)
 {
 	const struct hw_settings *c = a->start;
@@ -135,8 +135,8 @@ static void write_essentials(struct hw_app *a, const struct hw_nodes_order *o, s
 	hw_json_text(j, "config", hash);
 }
 
-/* Writes the URL of this node's page, with the first of [http] names, or else with `listen`. Returns false if this node
- * knows no address that other machines can reach. */
+/* Writes the URL of this node's page. The address is the first of [http] names, or else `listen`. Returns false if
+ * this node knows no address that other machines can reach. */
 static bool print_url(const struct hw_app *a, char *buf, size_t cap)
 {
 	const char *listen = a->start->http_listen, *port = strrchr(listen, ':');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The names in braces in a group's templates, as text. Compares the names of a template with those of the id. Each
- * template must already be valid by itself. */
+/* Compares the names in braces in a group's templates with the names in its id. Each template must already be valid
+ * by itself. */
 #ifndef HW_NAMES_H
 #define HW_NAMES_H
 

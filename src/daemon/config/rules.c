@@ -217,7 +217,8 @@ static void check_learning(struct hw_conf_draft *d, struct hw_settings_group *g,
 		              hw_conf_duration_format(g->timeout_max_ms, most, sizeof(most)));
 }
 
-/* Checks a template by itself, and then its names against those of the id. Returns whether it is valid. */
+/* Checks a template by itself, and then compares its names with those of the id. Returns whether the template is
+ * valid. */
 static bool check_template(struct hw_conf_draft *d, unsigned line, const char *key, const char *text,
                            enum template kind, const char *id, enum hw_names_of names)
 {
@@ -248,7 +249,8 @@ static void check_list(struct hw_conf_draft *d, struct hw_conf_origins *origins,
 			check_template(d, lines[i], key, list[i], kind, id, names);
 }
 
-/* Returns filter i of the filters of all lists. Used to compare each filter's names with those of the others. */
+/* Returns filter i. Counts through the filters of all lists, so that each filter's names can be compared with those
+ * of the other filters. */
 static const char *filter_at(const struct hw_settings_group *g, size_t i)
 {
 	return i < g->n_heartbeat ? g->heartbeat[i] : g->goodbye[i - g->n_heartbeat];

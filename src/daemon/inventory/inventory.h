@@ -26,7 +26,7 @@ void hw_app_inventory_state(struct hw_app *a, struct hw_id id, enum hw_state sta
 /* Called when loading has ended. */
 void hw_app_inventory_loaded(struct hw_app *a);
 
-/* Whether the inventory can be changed: it was read, and its store is there. */
+/* Whether the inventory can be changed now: it was read once, and Redis or the file can store the change. */
 bool hw_app_inventory_is_ready(const struct hw_app *a);
 
 /* Applies at most HW_INVENTORY_ITEMS items, in their order. `source` is the source of the import, for the followers of

@@ -12,8 +12,8 @@ int hw_app_presence_payload(struct hw_app *a, struct hw_now now, bool online, ch
 #define HW_PRESENCE_MAX (1024 + HW_CLUSTER_PRESENCE_MAX)
 /* The topic of the presence. */
 const char *hw_app_presence_topic(const struct hw_app *a);
-/* Makes the presence due (true): it is published as soon as possible. false: none is due, and a stop does not wait
- * for one. */
+/* true: the presence is due, and is published as soon as possible. false: no presence is due, and a stop does not
+ * wait for one. */
 void hw_app_presence_set_due(struct hw_app *a, bool due);
 /* Publishes the presence if it is due. */
 void hw_app_presence(struct hw_app *a, struct hw_now now);

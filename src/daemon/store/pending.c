@@ -58,7 +58,7 @@ void hw_app_store_newer(struct hw_app *a, struct hw_ref ref, uint64_t stored_seq
 
 /* --- statuses that waited for Redis ------------------------------------------ */
 
-/* Whether Redis was unreachable or gave no answer for so long that statuses do not wait for it any more. */
+/* Whether Redis was unreachable or silent for so long that statuses no longer wait for its answer. */
 static bool redis_is_late(const struct hw_app *a, struct hw_now now)
 {
 	if (!a->redis || a->store->pending == 0)

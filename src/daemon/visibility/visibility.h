@@ -11,8 +11,8 @@ void hw_app_visibility_free(struct hw_app *a);
 
 /* Whether the fleet as a whole is blind, by the core's last report. */
 bool hw_app_fleet_is_blind(const struct hw_app *a);
-/* Returns the cause of the present blindness, as the presence shows it: that of the fleet, or else that of groups.
- * NULL: there is no blindness. */
+/* Returns the cause of the present blindness, as the presence shows it: the cause of the fleet's blindness, or else
+ * the cause of the groups' blindness. NULL: there is no blindness. */
 const char *hw_app_blind_text(const struct hw_app *a);
 
 /* Handles HW_OUT_BLIND. */
