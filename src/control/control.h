@@ -126,8 +126,8 @@ int hw_control_listen(struct hw_control *c, const char *address, bool *local);
 /*
  * The input of the event stream, for /v1/events.
  *
- * With a store, the daemon reports here when the connection comes up or is lost, each transition that the store has
- * written, and each page that was requested. All are in the order of the store's answers.
+ * With a store, the daemon reports: when the connection comes up or is lost; each transition that the store has
+ * written; each page that was requested. All are in the order of the store's answers.
  *
  * Without a store, the daemon reports each transition, and the API assigns its id.
  */

@@ -4,8 +4,8 @@
  * itself if there is no store. Cost: an allocation for each transition, at most about 3 MB in all.
  *
  * With a store, a transition is added at once, without an id. When the store returns the transition's entry, the
- * transition gets the entry's id. So each transition is in this history once and in order, even if the store cannot be
- * reached, or if a new master returns entries that the old one had already returned.
+ * transition gets the entry's id. So each transition is in this history once and in order. That holds even if the store
+ * cannot be reached, or if a new master returns the entries of the old one again.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>

@@ -49,8 +49,8 @@ hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_overview, hw_serve_he
 /* Whether the monitor has been blind ever since its start. If so, the devices have not had the time yet to send a
  * heartbeat. */
 bool hw_is_starting(const struct hw_control *c);
-/* If the monitor is blind, writes since when and for how long it has been blind, and how much time the devices still
- * have to send a heartbeat. */
+/* If the monitor is blind, writes since when and for how long. Also writes how much time the devices still have to send
+ * a heartbeat. */
 void hw_write_blind_times(struct hw_json *j, const struct hw_control *c);
 
 /* devices.c: single devices. */

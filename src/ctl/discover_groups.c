@@ -3,8 +3,8 @@
  * Turns templates (discover_templates.h) into the groups whose devices follow no preset. Decides which wildcard is the
  * id, and which templates belong to the same devices.
  *
- * If a template has two wildcards, either the outer one is a site and the inner one a device, or the outer one is a
- * device and the inner one a part of it. The decision depends on the following:
+ * If a template has two wildcards, there are two cases. The outer one is a site, and the inner one a device. Or the
+ * outer one is a device, and the inner one a part of the device. The decision depends on the following:
  * - whether the values are ids, numbers or words
  * - which level has more values
  * - whether the outer level has topics of its own, such as `../lwt`

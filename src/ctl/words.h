@@ -23,11 +23,11 @@ double hw_words_rate(const cJSON *status);
 /* Whether Redis works or is not used. If false, `redis` in the status has the reason. */
 bool hw_words_redis_well(const cJSON *status);
 
-/* Writes about a standby node: "'a' owns the fleet", and problems of the owner or this node. Returns false if there
- * are problems. */
+/* Writes a text about a standby node, such as "'a' owns the fleet", and problems of the owner or of this node. Returns
+ * false if there are problems. */
 bool hw_words_standby(const cJSON *cluster, char *out);
 
-/* Writes about one of several nodes: "2 ready of 3; this one owns 131 of 256; 1 lost". Returns false if there are
+/* Writes a text about the nodes, such as "2 ready of 3; this one owns 131 of 256; 1 lost". Returns false if there are
  * problems. */
 bool hw_words_nodes(const cJSON *cluster, char *out);
 

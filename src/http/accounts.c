@@ -172,7 +172,7 @@ static void report_rest(const struct reading *r)
 	r->wrong(r->arg, 0, text);
 }
 
-/* Adds a line. Returns 0 or -errno. With -EINVAL, the fault was already reported. */
+/* Parses a line and adds its user. Returns 0 or -errno. If it returns -EINVAL, it has reported the error. */
 static int take(struct reading *r, unsigned number, const char *line)
 {
 	struct hw_account one;

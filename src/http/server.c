@@ -268,8 +268,8 @@ static int start_http(struct hw_http_front *front)
 		return -ENOMEM;
 	evhttp_set_max_headers_size(front->http, HEADERS_MAX);
 	evhttp_set_max_body_size(front->http, (ev_ssize_t)body_max(front));
-	/* The server reads a body that is too large to its end and discards it, because a client does not read the
-	 * answer while it is still sending. */
+	/* If a body is too large, the server reads it to its end and discards it. A client that is still sending would
+	 * not read the answer. */
 	evhttp_set_flags(front->http, EVHTTP_SERVER_LINGERING_CLOSE);
 	evhttp_set_timeout(front->http, TIMEOUT_S);
 	evhttp_set_allowed_methods(front->http, 0xffff); /* on_request() refuses methods, in JSON */

@@ -11,8 +11,8 @@
 #include "incident/incidents_priv.h"
 
 /* Whether a new node takes the place of `a`, and not that of `b`. It takes the place of the node that was last
- * reported earlier. If both were reported at the same time, it takes the place of a blind node, and of two blind
- * nodes the place of the one that has been blind for longer. */
+ * reported earlier. If both were reported at the same time, it takes the place of a blind node. Of two blind nodes, it
+ * takes the place of the one that has been blind for longer. */
 static bool leaves_before(const struct hw_incident_node *a, const struct hw_incident_node *b)
 {
 	if (a->reported != b->reported)
@@ -20,8 +20,8 @@ static bool leaves_before(const struct hw_incident_node *a, const struct hw_inci
 	return a->blind && (!b->blind || a->since < b->since);
 }
 
-/* Adds a node. If all places are taken, the new node takes the place of another one. The devices of the old node
- * then wait for the new node, and the new node starts with the time for which the old one has seen the fleet. */
+/* Adds a node. If all places are taken, the new node takes the place of another one. The devices of the old node then
+ * wait for the new node. The new node starts with the time for which the old one has seen the fleet. */
 static struct hw_incident_node *add_node(struct hw_incidents *e, const char *name)
 {
 	struct hw_incident_node *n = &e->nodes[0];

@@ -25,8 +25,8 @@
  * are the wall clock at hw_incidents_new() plus the BOOTTIME since then.
  *
  * Cost: an entry takes constant time, plus time for the children of its device and for the silences. The memory depends
- * on the number of devices that are offline, that have offline children, or whose weight is over 1/16, on
- * `max_incidents`, and on the constants below. README has the bytes for each.
+ * on `max_incidents`, on the constants below, and on the number of certain devices: those that are offline, have
+ * offline children, or have a weight over 1/16. README has the bytes for each.
  *
  * If there is no memory, a function returns -ENOMEM, and the engine cannot be used any more: the caller ends without a
  * commit, and its next run continues from the last commit.

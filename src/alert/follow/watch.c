@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See watch.h. The names of the monitors come from device:sight and from the entries of device:events. A monitor whose
- * node_id follows its pod has another name after each roll-out, so a new name takes the place of the monitor that has
- * not renewed its record for the longest time. Cost: one MGET a second, a small hash every 2 s, and the newest entries
- * of device:sight every 5 s.
+ * node_id is the name of its pod has another name after each roll-out. So if the table is full, a new name takes the
+ * place of the monitor that has not renewed its record for the longest time. Cost: one MGET a second, a small hash
+ * every 2 s, and the newest entries of device:sight every 5 s.
  */
 #include "alert/follow/watch.h"
 

@@ -73,7 +73,7 @@ struct hw_dict_item *hw_dict_put(struct hw_dict *d, const char *name)
 	return item;
 }
 
-/* Makes the link that leads to item `from` lead to `to`: index + 1, or 0. */
+/* Changes the link that points to item `from`, so that it points to `to` (index + 1; 0: to no item). */
 static void relink(struct hw_dict *d, size_t from, uint32_t to)
 {
 	uint32_t *at = head_of(d, d->items[from].hash);

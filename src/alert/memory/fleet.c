@@ -111,8 +111,8 @@ static void forget_state(struct hw_alert_fleet *f, const char *id)
 	DO(f, "DEL", key(f->app, "state:", id, state));
 }
 
-/* Stores that a device is offline. heartwheeld may not know the parents of a device since its own restart; they are
- * then the same ones as before. */
+/* Stores that a device is offline. After a restart, heartwheeld may not know the parents of a device. The parents that
+ * are stored for the device then stay. */
 static void put_offline(struct hw_alert_fleet *f, const cJSON *device, const char *list)
 {
 	char state[HW_ALERT_KEY_MAX], parents[HW_INCIDENT_PARENTS * 256], since[24], seq[24], timeout[24];

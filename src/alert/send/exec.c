@@ -108,8 +108,8 @@ struct hw_exec *hw_exec_new(struct event_base *base, hw_exec_done *done, void *a
 	return NULL;
 }
 
-/* Kills the program and waits for its end, because this process may run on after a receiver is removed, and no other
- * code waits for the program then. The wait is limited, because the program may hang in the kernel. */
+/* Kills the program and waits for its end. Called when a receiver is removed. If this process continues, no other code
+ * waits for the program. The wait is limited, because the program may hang in the kernel. */
 static void end_program(pid_t pid)
 {
 	const struct timespec pause = {.tv_nsec = REAP_PAUSE_MS * 1000000};

@@ -456,7 +456,8 @@ static bool take_tail(struct hw_tasks_sessions *f, const redisReply *reply)
 	const redisReply *page = reply->element[1];
 	bool begins = reply->element[0]->elements == 1 && hw_stream_entry_id(reply->element[0]->element[0], &oldest);
 	if (begins && hw_stream_is_trimmed(f->tail, oldest)) {
-		/* Entries may have been trimmed. Each session finds out with a page of its own. */
+		/* Entries may have been trimmed. Each session requests a page of its own, which shows whether it has
+		 * missed entries. */
 		for (struct session *s = first_of(f); s; s = next_of(s)) {
 			s->again |= s->current;
 			hw_session_set_current(s, false);

@@ -534,7 +534,8 @@ static void tick_session(struct session *s, int64_t now, int64_t redis_now, unsi
 	s->again |= s->later;
 	s->later = false;
 	hw_session_go_on(s);
-	/* Acks may also have arrived at other instances. The reply arrives before the next tick. */
+	/* Other instances may have received acks of this client, so the session is loaded again. The reply arrives
+	 * before the next tick. */
 	if (s->base.by_client.hash % period == f->ticks % period)
 		refresh(s);
 	else if (f->app->conf->several && s->sent.n && !s->timeouts)
