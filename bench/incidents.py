@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Incidents. The engine in virtual time: how much is sent of what happens, and what an entry costs. heartwheel-alert as it
-runs: from a transition to the POST, how far behind it is after a mass death, what it sends of gateways that fail with their
-children beside an Alertmanager that gets an alert of each device, and detection with it and without it, in turns.
+"""Incidents. The engine in virtual time: how much is sent of what happens, and what an entry costs. The core: devices behind
+gateways. heartwheel-alert as it runs: from a transition to the POST, how far behind it is after a mass death, what it sends of
+gateways that fail with their children beside an Alertmanager that gets an alert of each device, and detection with it and
+without it, in turns.
 
 `--full`: the sizes for a machine that does nothing else; without it they are short.
 """
@@ -55,6 +56,21 @@ def engine(o):
     measure.figure(TARGET, "incidents: an entry of a mass death, with its changes", said["entry_ns"] / 1e3, "µs")
     measure.figure(TARGET, "incidents: memory, a member", said["bytes"], "bytes")
     measure.figure(TARGET, "incidents: longest turn after 1,000 entries of a mass death", said["longest_ms"], "ms")
+
+
+def parents(o):
+    n = sizes(o, 20000, 1000000, 1000000)
+    for children in 100, n:
+        measure.conditions("the core: %s devices, %s behind each gateway; all gateways send a goodbye at once, parent_death = take" %
+                           (format(n, ",d"), format(children, ",d")))
+        said = measure.relay(o, "parents", n, children)
+        count("children that did not go offline with their parents", n - said["taken"])
+        measure.figure(TARGET, "incidents: a heartbeat with parents, beyond one without", said["beat_with"] - said["beat_without"], "ns",
+                       ("<=", 20))
+        measure.figure(TARGET, "incidents: memory of the index of parents, a child", said["bytes"], "bytes", ("<=", 40), None, True)
+        measure.figure(TARGET, "incidents: all children go offline with their parents", said["take_s"], "s", ("<=", 12), None, True)
+        measure.figure(TARGET, "incidents: longest turn meanwhile", said["turn_ms"], "ms", ("<=", 10), None, True)
+    measure.figure(TARGET, "incidents: longest turn with a scan of all children of a parent", said["scan_ms"], "ms", ("<=", 10), None, True)
 
 
 # --- from a transition to the POST, and detection with and without
@@ -294,6 +310,7 @@ def alertmanager(am, sink):
 def main():
     o = measure.options(__doc__)
     engine(o)
+    parents(o)
     in_turns(o)
     mass_death(o)
     beside_alertmanager(o)
