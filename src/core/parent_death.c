@@ -76,14 +76,20 @@ static int64_t down_ms(const struct hw_monitor *m, struct hw_now now, uint32_t i
 	return now_ms - (delay_ns > 0 ? delay_ns / HW_NS_PER_MS : 0);
 }
 
-void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_reason reason, int64_t delay_ns)
+void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_reason reason, int64_t delay_ns,
+                         uint64_t seq)
 {
 	uint32_t parent;
 	struct hw_parent *p = parent_of(m, i, &parent);
 	if (!p)
 		return;
-	p->down_ms = down_ms(m, now, i, p, reason, delay_ns);
-	p->down_seen_ns = hw_monitor_seen(m, now).ns;
+	if (p->end_seq != seq) {
+		p->end_seq = seq;
+		p->end_ms = down_ms(m, now, i, p, reason, delay_ns);
+		p->end_seen_ns = hw_monitor_seen(m, now).ns;
+	}
+	p->down_ms = p->end_ms;
+	p->down_seen_ns = p->end_seen_ns;
 	if (m->family.taking)
 		queue(m, parent);
 }

@@ -9,10 +9,11 @@
 
 /*
  * Called before a device becomes offline, by a decision of this node or by an entry of the stream. If the device is a
- * parent, and its children's group has parent_death = take, the children go offline too. `delay_ns` as in struct
- * hw_transition.
+ * parent, and its children's group has parent_death = take, the children go offline too. `delay_ns` and `seq` as in
+ * struct hw_transition. An entry may be read again, if Redis fails over and its owner repeats it: `seq` shows that.
  */
-void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_reason reason, int64_t delay_ns);
+void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_reason reason, int64_t delay_ns,
+                         uint64_t seq);
 /* Called when the device has left the state offline. */
 void hw_parent_is_up(struct hw_monitor *m, uint32_t i);
 /* hw_parent_returns(): the device is online again. hw_parent_says_goodbye(): the device's goodbye was read. */

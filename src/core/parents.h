@@ -59,6 +59,8 @@ struct hw_parent {
 	int64_t goodbye_ms;          /* when its last goodbye was read */
 	int64_t down_ms;             /* when the parent went offline in this run: the time of its goodbye or deadline */
 	int64_t down_seen_ns;        /* monitor's seeing clock, when this node learned that */
+	uint64_t end_seq;            /* of its last transition to offline; 0: none in this run */
+	int64_t end_ms, end_seen_ns; /* down_ms and down_seen_ns of that transition, while it is online again, too */
 };
 
 struct hw_parents {

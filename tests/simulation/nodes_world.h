@@ -504,6 +504,7 @@ struct nw_world {
 	uint64_t seed;
 	int64_t t, trouble_end; /* ns */
 	int64_t last_event;     /* the last trouble began or ended then */
+	int64_t moved;          /* a partition was claimed or given up last then */
 	enum nw_lie lie;
 	enum nw_scene scene;
 	int stage;                /* of the scene; */

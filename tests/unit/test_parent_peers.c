@@ -307,6 +307,48 @@ START_TEST(test_a_goodbye_that_only_another_node_believes)
 }
 END_TEST
 
+/* Redis fails over to a replica that lacks the gateway's death, and its owner writes the same entry again. A child that
+ * was heard after the death stays online. */
+START_TEST(test_a_death_that_is_read_again)
+{
+	unsigned budget = 1000;
+	struct hw_ref gone;
+	begin(2);
+	groups[1].parent_death = HW_PARENT_TAKE;
+	reconfigure(2);
+	hw_monitor_role(w->m, hw_partition_of("gateway-a", 9), HW_ROLE_WATCHES, 0);
+	up();
+	struct hw_event online = entry("gateway-a", HW_STATE_ONLINE, 1),
+			death = entry("gateway-a", HW_STATE_OFFLINE, 2);
+	online.group = death.group = "gateways";
+	online.group_len = death.group_len = 8;
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &online), 0);
+	world_say(w, "plant/a/v1/up", "", false);
+	world_say(w, "plant/a/v2/up", "", false);
+	world_pass(w, S);
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &death), 0);
+	world_pass(w, S);
+	ck_assert(world_is(w, "v1", HW_STATE_OFFLINE));
+	world_say(w, "plant/a/v1/up", "", false);
+	ck_assert(world_is(w, "v1", HW_STATE_ONLINE));
+	world_pass(w, S);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &online), 0);
+	ck_assert(!hw_monitor_reread_end(w->m, w->now, &budget, &gone));
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &death), 0);
+	world_pass(w, S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+	ck_assert(world_is(w, "v1", HW_STATE_ONLINE));
+	death.seq = 4; /* another death takes it */
+	online.seq = 3;
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &online), 0);
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &death), 0);
+	world_pass(w, S);
+	ck_assert(world_is(w, "v1", HW_STATE_OFFLINE));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("parent_peers");
@@ -322,6 +364,7 @@ int main(void)
 	tcase_add_test(t, test_the_proven_partitions_are_known_after_loading);
 	tcase_add_loop_test(t, test_a_child_that_is_heard_elsewhere_is_no_proof, 0, 2);
 	tcase_add_loop_test(t, test_a_goodbye_that_only_another_node_believes, 0, 2);
+	tcase_add_test(t, test_a_death_that_is_read_again);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }
