@@ -392,6 +392,7 @@ int hw_alert_app_configure(struct hw_alert_app *a, const struct hw_alert_setting
 		rc = hw_senders_configure(a->senders, p.receivers, p.n_receivers, why, cap);
 	if (rc == 0 && a->engine) {
 		p.engine.seed = hw_alert_seed();
+		p.engine.news_most = HW_ALERT_NEWS_MOST;
 		rc = hw_incidents_configure(a->engine, hw_alert_now(a), &p.engine);
 		hw_alert_outbox_keep(a->outbox, is_kept, &p);
 		if (rc == -ENOMEM)

@@ -21,14 +21,17 @@ struct hw_alert_turn {
 	struct event *event;
 };
 
-/* Adds the messages that are due to the outbox. Returns 0 or -ENOMEM. */
+/* Adds the messages that are due to the outbox, until they have HW_ALERT_NEWS_MOST news. Returns 0 or -ENOMEM. */
 static int make_messages(struct hw_alert_app *a, struct hw_now now)
 {
 	const struct hw_alert_writer w = hw_alert_writer_of(a);
 	struct hw_incident_message m;
+	size_t n = 0;
 	int rc = 0;
-	while (rc == 0 && hw_incidents_message(a->engine, now, &m))
+	while (rc == 0 && n < HW_ALERT_NEWS_MOST && hw_incidents_message(a->engine, now, &m)) {
 		rc = hw_alert_outbox_add(a->outbox, m.name, m.number, hw_alert_message_text(&w, &m), false);
+		n += hw_incidents_message_news(&m);
+	}
 	return rc;
 }
 
@@ -51,7 +54,9 @@ static int work(struct hw_alert_app *a, struct hw_now now)
 		return work_without_redis(a, now);
 	if (hw_alert_commit_is_busy(a->commit) || !hw_alert_holder_is(a->holder) || a->reload)
 		return 0;
-	int rc = hw_alert_commit_is_cut(a->commit) ? 0 : make_messages(a, now);
+	int rc = hw_alert_commit_begin(a->commit);
+	if (rc > 0)
+		rc = make_messages(a, now);
 	return rc ? rc : hw_alert_commit_send(a->commit);
 }
 

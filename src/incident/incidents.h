@@ -135,6 +135,7 @@ struct hw_incidents_conf {
 	int64_t blind_after_ms; /* 0: off */
 	bool no_redis;          /* the state is in a file */
 	size_t max_incidents;   /* open ones; after that each group's devices share one */
+	size_t news_most;       /* of a message: the next one has the rest; 0: no limit */
 	hw_window_clock *clock; /* NULL: hw_window_libc() */
 	uint64_t seed;          /* of the random characters of ids */
 	const struct hw_receiver_conf *receivers;
@@ -289,6 +290,8 @@ struct hw_incident_message {
 /* Returns the next message to send. Its news count as sent from now on. The caller sends it after the commit, with the
  * same key and content until it is accepted or given up. Returns false if there is none. */
 bool hw_incidents_message(struct hw_incidents *e, struct hw_now now, struct hw_incident_message *out);
+/* Returns the number of news of a message, with those beyond HW_INCIDENT_NEWS. */
+size_t hw_incidents_message_news(const struct hw_incident_message *m);
 /* The message was taken, or is given up. */
 void hw_incidents_done(struct hw_incidents *e, struct hw_now now, const char *receiver, uint64_t number);
 

@@ -129,6 +129,14 @@ static void count_as_sent(struct hw_incidents *e, struct hw_incident *i, unsigne
 	hw_incident_changed(e, i);
 }
 
+size_t hw_incidents_message_news(const struct hw_incident_message *m)
+{
+	size_t n = m->n;
+	for (int k = 0; k < HW_NEWS_KINDS; k++)
+		n += m->more[k];
+	return n;
+}
+
 static void take_news(struct hw_incidents *e, struct hw_incident *i, enum hw_news what, struct hw_incident_message *out)
 {
 	if (out->n == HW_INCIDENT_NEWS) {
@@ -163,12 +171,13 @@ static bool gather(struct hw_incidents *e, unsigned receiver, struct hw_incident
 		if (!(i->due_mask & bit))
 			continue;
 		bool waits = (e->behind && i->kind != HW_INCIDENT_BLIND) || (r->each && is_sending(r, i));
-		if (waits || (r->each && out->n == 1)) {
-			left = true;
-			if (r->each && out->n == 1)
-				break;
+		bool full = r->each ? out->n == 1
+		                    : e->conf.news_most && hw_incidents_message_news(out) >= e->conf.news_most;
+		left |= waits || full;
+		if (full)
+			break;
+		if (waits)
 			continue;
-		}
 		int64_t when;
 		enum hw_news what = hw_news_of(e, i, receiver, &when);
 		if (what != HW_NEWS_NONE) {

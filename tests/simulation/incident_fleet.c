@@ -119,6 +119,7 @@ void iw_plan(struct iw_world *w)
 	                                     .flap_half_ms = between(w, 2, 20) * 60000,
 	                                     .blind_after_ms = 120000,
 	                                     .max_incidents = chance(w, 0.9) ? 1000 : 4,
+	                                     .news_most = chance(w, 0.7) ? 0 : (size_t)between(w, 1, 4),
 	                                     .seed = sim_draw(&w->random)};
 	for (unsigned k = 0; k < w->n_devices; k++)
 		plan_device(w, k);

@@ -48,6 +48,34 @@ START_TEST(what_is_gathered_is_worked_out_at_the_end)
 }
 END_TEST
 
+/* The news beyond the limit of a message are in the next ones, each once. */
+START_TEST(a_message_has_at_most_so_many_news)
+{
+	static const size_t news[] = {3, 3, 1};
+	struct hw_incident_message m;
+	char id[8];
+	conf.mass = 0;
+	conf.news_most = 3;
+	rig_start();
+	for (int k = 0; k < 7; k++) {
+		snprintf(id, sizeof(id), "p%d", k);
+		rig_off(id);
+	}
+	rig_step();
+	run(S);
+	for (unsigned k = 0; k < 3; k++) {
+		ck_assert(hw_incidents_message(engine, rig_now(), &m));
+		ck_assert_uint_eq(hw_incidents_message_news(&m), news[k]);
+		ck_assert_uint_eq(m.number, k + 1);
+		ck_assert(!hw_incidents_message(engine, rig_now(), &m)); /* before this one is done */
+		rig_commit();
+		hw_incidents_done(engine, rig_now(), "ops", k + 1);
+	}
+	rig_wait(MIN);
+	ck_assert_str_eq(rig_sent(), "");
+}
+END_TEST
+
 START_TEST(only_matching_incidents_are_sent)
 {
 	receivers[0].match = "id:c*";
@@ -551,6 +579,7 @@ int main(void)
 	const TTest *const tests[] = {
 		a_short_fault_is_not_sent,
 		what_is_gathered_is_worked_out_at_the_end,
+		a_message_has_at_most_so_many_news,
 		only_matching_incidents_are_sent,
 		kinds_decide_which_openings_are_sent,
 		an_acknowledgement_is_sent_once,

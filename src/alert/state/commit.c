@@ -22,14 +22,6 @@
 #define TRIM_LIMIT 100    /* incidents that a call removes */
 #define TRIM_S     10
 
-/* The most items of a commit: a quarter of a second of Redis' time, if all are incidents. If there are more, the next
- * commits write the rest, and no message is made before. If heartwheel-alert crashes between these commits, the next
- * load repairs the state. A commit with a message contains all items. Otherwise, after a crash, news could count as
- * sent although their message was not stored. */
-#ifndef HW_ALERT_ITEMS_MAX /* a test has a smaller one */
-#define HW_ALERT_ITEMS_MAX 20000
-#endif
-
 #define CLOSING_CHECKED 2000 /* closed incidents that a commit looks up in the engine */
 
 /* An incident in device:incidents that is closed. */
@@ -42,7 +34,7 @@ struct hw_alert_commit {
 	struct hw_eval eval, trim;
 	uint64_t number; /* of the last confirmed commit */
 	bool built, in_flight, rewrite, trimming;
-	bool cut; /* the last commit did not have all items */
+	bool begun, cut; /* cut: it does not have all items */
 	size_t items;
 	struct closing *closing;
 	size_t n_closing, cap_closing, next_closing;      /* an incident may be there several times */
@@ -290,11 +282,9 @@ static void put_keys(struct hw_alert_commit *c, struct hw_eval *e)
 	}
 }
 
-static int build(struct hw_alert_commit *c)
+static void put_head(struct hw_alert_commit *c)
 {
 	struct hw_eval *e = &c->eval;
-	struct hw_change h;
-	int rc = 0;
 	put_keys(c, e);
 	hw_eval_put_text(e, HW_AT_COMMIT_HOLDER, hw_alert_holder_name(c->app->holder));
 	hw_eval_put_text(e, HW_AT_COMMIT_EPOCH, hw_alert_holder_epoch(c->app->holder));
@@ -304,13 +294,16 @@ static int build(struct hw_alert_commit *c)
 	hw_eval_put_int(e, HW_AT_COMMIT_EVENTS_MAX, EVENTS_MAX);
 	c->items = 0;
 	put_offsets(c);
-	size_t most = hw_alert_outbox_has_new(c->app->outbox) ? SIZE_MAX : HW_ALERT_ITEMS_MAX;
+}
+
+/* Adds changes until there are `most` items. Returns 0 or -ENOMEM. */
+static int put_changes(struct hw_alert_commit *c, size_t most)
+{
+	struct hw_change h;
+	int rc = 0;
 	while (rc == 0 && c->items < most && hw_incidents_change(c->app->engine, &h))
 		rc = put_change(c, &h);
-	c->cut = c->items >= most;
-	put_ended(c);
-	hw_alert_outbox_built(c->app->outbox);
-	return rc ? rc : e->failed ? -ENOMEM : 0;
+	return rc;
 }
 
 static void on_answer(void *arg, const redisReply *r)
@@ -343,13 +336,28 @@ static void call(struct hw_alert_commit *c)
 	c->in_flight = hw_alert_store_call(c->app->store, HW_ALERT_COMMIT, &c->eval, on_answer, c) == 0;
 }
 
+int hw_alert_commit_begin(struct hw_alert_commit *c)
+{
+	c->begun =
+		!c->built && !c->in_flight && hw_alert_holder_is(c->app->holder) && hw_alert_store_is_up(c->app->store);
+	if (!c->begun)
+		return 0;
+	put_head(c);
+	int rc = put_changes(c, HW_ALERT_ITEMS_MAX);
+	c->cut = c->items >= HW_ALERT_ITEMS_MAX;
+	return rc ? rc : !c->cut;
+}
+
 int hw_alert_commit_send(struct hw_alert_commit *c)
 {
-	if (c->built || c->in_flight || !hw_alert_holder_is(c->app->holder) || !hw_alert_store_is_up(c->app->store))
+	if (!c->begun)
 		return 0;
-	int rc = build(c);
-	if (rc)
-		return rc;
+	int rc = c->cut ? 0 : put_changes(c, SIZE_MAX);
+	put_ended(c);
+	hw_alert_outbox_built(c->app->outbox);
+	c->begun = false;
+	if (rc || c->eval.failed)
+		return -ENOMEM;
 	c->built = c->items > 0 || c->rewrite;
 	if (c->built)
 		call(c);
@@ -407,7 +415,7 @@ void hw_alert_commit_tick(struct hw_alert_commit *c)
 void hw_alert_commit_reset(struct hw_alert_commit *c, uint64_t number)
 {
 	c->number = number;
-	c->built = c->rewrite = c->cut = false;
+	c->built = c->rewrite = c->begun = false;
 	c->n_closing = 0;
 	memset(c->offsets, 0, sizeof(c->offsets)); /* the first commit writes all */
 }
@@ -422,11 +430,6 @@ void hw_alert_commit_rewrite(struct hw_alert_commit *c)
 bool hw_alert_commit_is_busy(const struct hw_alert_commit *c)
 {
 	return c->built || c->in_flight;
-}
-
-bool hw_alert_commit_is_cut(const struct hw_alert_commit *c)
-{
-	return c->cut;
 }
 
 uint64_t hw_alert_commit_number(const struct hw_alert_commit *c)

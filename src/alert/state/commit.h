@@ -10,6 +10,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The most items of a commit: a quarter of a second of Redis' time, if all are incidents. If there are more, the next
+ * commits write the rest, and no message is made before. If heartwheel-alert crashes between these commits, the next
+ * load repairs the state. */
+#ifndef HW_ALERT_ITEMS_MAX /* a test has a smaller one */
+#define HW_ALERT_ITEMS_MAX 20000
+#endif
+
+/* The most news of a message. A commit with messages also has all that they change: three items for each news.
+ * Otherwise, after a crash, news could count as sent although their message was not stored. No message is made for a
+ * commit whose messages have so many news; so these items are at most as many again. */
+#define HW_ALERT_NEWS_MOST (HW_ALERT_ITEMS_MAX / 6)
+
 struct hw_alert_app;
 struct hw_alert_commit;
 
@@ -23,7 +35,10 @@ void hw_alert_commit_rewrite(struct hw_alert_commit *c);
 /* Called for a closed incident whose end has not been sent to all receivers yet. A later commit removes the incident
  * from device:incidents, after the engine has removed it. Returns 0 or -ENOMEM. */
 int hw_alert_commit_closing(struct hw_alert_commit *c, const char *id);
-/* Builds a commit and sends it, unless one is under way or nothing has changed. Returns 0 or -ENOMEM. */
+/* Builds a commit and sends it, unless one is under way or nothing has changed. Returns 0 or -ENOMEM.
+ * hw_alert_commit_begin() adds what has changed so far, up to a limit. Returns 1 if this was all: messages may be made
+ * then, and hw_alert_commit_send() adds them and what they have changed. */
+int hw_alert_commit_begin(struct hw_alert_commit *c);
 int hw_alert_commit_send(struct hw_alert_commit *c);
 /* Called when the store becomes up or down. When it is up, an unconfirmed commit is repeated. */
 void hw_alert_commit_store(struct hw_alert_commit *c, bool up);
@@ -31,9 +46,6 @@ void hw_alert_commit_store(struct hw_alert_commit *c, bool up);
 void hw_alert_commit_tick(struct hw_alert_commit *c);
 /* Whether a commit is built and not confirmed. */
 bool hw_alert_commit_is_busy(const struct hw_alert_commit *c);
-/* Whether the last commit was full, so that the next one must write the rest. Until that one is sent, no message may
- * be made. */
-bool hw_alert_commit_is_cut(const struct hw_alert_commit *c);
 uint64_t hw_alert_commit_number(const struct hw_alert_commit *c);
 
 #endif

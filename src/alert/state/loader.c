@@ -638,6 +638,7 @@ void hw_alert_loader_begin(struct hw_alert_loader *l, const struct hw_alert_take
 	int rc = hw_alert_plan(&plan, l->app->conf);
 	if (rc == 0) {
 		plan.engine.seed = hw_alert_seed();
+		plan.engine.news_most = HW_ALERT_NEWS_MOST;
 		l->engine = hw_incidents_new(&plan.engine, hw_alert_now(l->app));
 	}
 	hw_alert_plan_fini(&plan);

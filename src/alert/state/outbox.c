@@ -88,14 +88,6 @@ const char *hw_alert_outbox_sending(struct hw_alert_outbox *o, const char *recei
 	return o->sending;
 }
 
-bool hw_alert_outbox_has_new(const struct hw_alert_outbox *o)
-{
-	for (const struct message *m = o->first; m; m = m->next)
-		if (!m->built)
-			return true;
-	return false;
-}
-
 void hw_alert_outbox_built(struct hw_alert_outbox *o)
 {
 	for (struct message *m = o->first; m; m = m->next)

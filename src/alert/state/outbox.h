@@ -25,8 +25,6 @@ int hw_alert_outbox_add(struct hw_alert_outbox *o, const char *receiver, uint64_
  * next commit stores this text in field `sending` of the receiver's hash. The text is valid until the next call.
  * Returns NULL if there is no memory. */
 const char *hw_alert_outbox_sending(struct hw_alert_outbox *o, const char *receiver);
-/* Whether a message is in no commit yet. */
-bool hw_alert_outbox_has_new(const struct hw_alert_outbox *o);
 /* hw_alert_outbox_built(): a commit was built that stores all messages that were added so far.
  * hw_alert_outbox_committed(): that commit has succeeded. */
 void hw_alert_outbox_built(struct hw_alert_outbox *o);
