@@ -175,7 +175,7 @@ static size_t find(const struct own *o, const char *topic)
 }
 
 /* Whether the filter is for retained statuses (see ask_for_flags()). The topics of `while` do not count, because the
- * core can tell when their retained values have arrived. */
+ * core finds out when their retained values have arrived. */
 static bool brings_history(void *arg, size_t k)
 {
 	const struct own *o = arg;
