@@ -73,7 +73,7 @@ static double now_s(void)
 static void say(struct client *c, const void *bytes, size_t len)
 {
 	if (len > ROOM - c->out_len)
-		return; /* a client that reads nothing: nobody here */
+		return; /* the client does not read; none of the bench does that */
 	memcpy(c->out + c->out_len, bytes, len);
 	c->out_len += len;
 }

@@ -44,7 +44,7 @@
 
 enum fate { BEATS, DIES, LEAVES };
 
-/* When each device was told of, and how often. */
+/* When each device was reported, and wrong reports. */
 struct sight {
 	int64_t *at_ns;
 	uint64_t wrong; /* devices that beat all the time */

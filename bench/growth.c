@@ -60,7 +60,7 @@ static void fall_silent(struct fleet *f, uint32_t n)
 	bench_say("expiry", (double)ns / n);
 }
 
-/* Bytes a device, once each has said the same. */
+/* Returns the bytes for a device after each device has sent the same report. */
 static double reported(const uint32_t *order, uint32_t n, struct fleet_chunk *c)
 {
 	static struct fleet f;

@@ -14,7 +14,7 @@
 #include "common.h"
 #include "fleet.h"
 
-/* As a device of flesh and blood says it. */
+/* A heartbeat as a real device sends it. */
 #define REPORT                                                                                                         \
 	"{\"time\":1700000000,\"online\":true,\"battery\":87,\"rssi\":-67.5,\"ip\":\"192.168.17.42\",\"version\":\"2." \
 	"4.1\","                                                                                                       \

@@ -184,7 +184,8 @@ struct hw_incidents {
 	struct hw_receiver receivers[HW_INCIDENT_RECEIVERS];
 	unsigned turn; /* the receiver whose turn it is */
 	struct hw_message_news news[HW_INCIDENT_NEWS];
-	struct hw_silence *sections, *adhoc, *gone; /* gone: ended, to be given as changes */
+	struct hw_silence *sections, *adhoc,
+		*gone; /* gone: those that have ended, until they are returned as changes */
 	size_t n_adhoc;
 	uint32_t silence_epoch;
 	int64_t minute; /* minute of the wall clock for which the sections were last checked */

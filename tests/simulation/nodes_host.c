@@ -404,7 +404,7 @@ static int64_t end_pause(struct nw_world *w, struct nw_host *h)
 	return planned;
 }
 
-/* It goes on: its threads and its loop in either order. */
+/* Resumes the process. Its threads and its loop run in either order. */
 static void wake(struct nw_world *w, struct nw_host *h)
 {
 	if (!h->paused_at)

@@ -47,7 +47,8 @@ void nw_plan_scene(struct nw_world *w, enum nw_scene s)
 	                      .trouble_ns = 25 * HW_NS_PER_S,
 	                      .calm_ns = 45 * HW_NS_PER_S};
 	w->scene = s;
-	w->random.state = w->seed * UINT64_C(0xd1342543de82ef95); /* no seed goes on where another one began */
+	w->random.state =
+		w->seed * UINT64_C(0xd1342543de82ef95); /* so that no seed continues the numbers of another seed */
 }
 
 /* --- what they are told by ---------------------------------------------------------------------------------------- */
@@ -621,7 +622,8 @@ static void moved_reading(struct nw_world *w)
 		next(w, 4 * HW_NS_PER_S);
 	} else if (w->stage == 6 && w->seed % 2 == 0 && !first->link[NW_L_TAIL].up &&
 	           first->link[NW_L_TAIL].instance == w->master) {
-		hold(w, FIRST, NW_TO_REDIS + NW_L_TAIL, true); /* it follows the next one, and has not told so */
+		hold(w, FIRST, NW_TO_REDIS + NW_L_TAIL,
+		     true); /* it follows the next master, and its node does not know yet */
 		next(w, 4 * HW_NS_PER_S);
 	}
 }

@@ -416,7 +416,7 @@ enum nw_lie {
 	NW_LIES
 };
 
-/* What is told, not drawn (nodes_scenes.c). */
+/* Troubles that are planned step by step, and not drawn (nodes_scenes.c). */
 enum nw_scene {
 	NW_NO_SCENE,
 	NW_CLAIMANT_DIES,

@@ -38,7 +38,7 @@ enum sim_lie {
 	SIM_TWICE,         /* a transition is said twice */
 	SIM_LOST_WRITE,    /* the store does not write that a device is offline */
 	SIM_UNSENT_STATUS, /* a status is reported as acknowledged, and is not sent */
-	SIM_BLINDED,       /* the loop is said to stall when it does not */
+	SIM_BLINDED,       /* a stall of the loop is reported that did not happen */
 	SIM_HASTY,         /* timeouts are a fifth shorter than configured */
 	SIM_SLUGGISH,      /* ... longer by a half and a second */
 	SIM_LEFT_OUT,      /* the elements of a list that the core has not handled are not passed to it again */
@@ -108,7 +108,7 @@ static inline void sim_at(struct sim *s, int64_t at, enum sim_kind kind, uint32_
 void sim_trace(struct sim *s, const char *what, int64_t a, int64_t b);
 /* Goes into the trace alone. */
 void sim_note(const struct sim *s, const char *what, int64_t a, int64_t b);
-/* What must not be: told, and the run ends. */
+/* Reports a breach, and ends the run. */
 void sim_breach(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static inline void *sim_calloc(size_t n, size_t size)

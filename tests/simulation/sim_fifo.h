@@ -36,7 +36,7 @@ struct sim_packet {
 	int64_t at; /* when it arrives; SIM_NEVER: held up by a cut */
 	uint64_t number;
 	uint64_t publish_id; /* of a status */
-	int64_t timeout_ms;  /* what a heartbeat asks for; -1: says nothing */
+	int64_t timeout_ms;  /* the timeout that a heartbeat requests; -1: none */
 	uint32_t device;
 	enum sim_what what;
 	bool online;

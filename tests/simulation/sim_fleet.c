@@ -115,7 +115,7 @@ void sim_fleet_on_beat(struct sim *s, uint32_t i, uint32_t life)
 	plan_beat(s, i, beat(s, i));
 }
 
-/* Beats at once, and goes on from there. */
+/* Sends a heartbeat at once. The next ones follow at the usual interval. */
 static void beat_now(struct sim *s, uint32_t i)
 {
 	at(s, i)->life++;

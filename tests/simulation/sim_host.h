@@ -90,7 +90,7 @@ void sim_host_on_republish(struct sim *s);
 
 void sim_host_freeze(struct sim *s, bool suspended);
 void sim_host_thaw(struct sim *s);
-/* Killed: nothing is said to anybody. */
+/* Kills the process, which sends nothing more. */
 void sim_host_crash(struct sim *s);
 /* One of the readers stops, and resumes. */
 bool sim_host_stop_reader(struct sim *s, uint32_t reader);

@@ -299,7 +299,7 @@ void sim_oracle_transition(struct sim *s, uint32_t i, const struct hw_transition
 		check_offline(s, i, t);
 	else if (t->state == HW_STATE_ONLINE)
 		check_returned(s, i);
-	if (w->state == HW_STATE_PROVISIONAL) /* nobody is judged before the load is over */
+	if (w->state == HW_STATE_PROVISIONAL) /* no device is judged before the load has ended */
 		w->loaded_at = sim_oracle_mono(s);
 	w->state = t->state;
 	w->seq = t->seq;

@@ -152,7 +152,7 @@ int64_t sim_oracle_seen(const struct sim_oracle *o, int64_t mono);
 int64_t sim_oracle_unseen(const struct sim_oracle *o, int64_t seen);
 int64_t sim_oracle_mono(const struct sim *s);
 void sim_oracle_count(struct sim *s, uint32_t device);
-/* For the metrics: a transition was said. */
+/* Called for each transition. For the metrics. */
 void sim_oracle_changed(struct sim *s, uint32_t device, const struct hw_transition *t);
 
 /* The outputs of the core, and what the store is given. */

@@ -50,7 +50,7 @@ struct sim_store {
 
 void sim_store_init(struct sim *s);
 void sim_store_fini(struct sim *s);
-/* What the core says of a device now. */
+/* Returns the core's present state of a device. */
 struct sim_record sim_store_picture(const struct sim *s, const struct hw_device *d);
 void sim_store_give(struct sim *s, struct sim_order order);
 void sim_store_on_due(struct sim *s);

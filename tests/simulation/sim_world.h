@@ -73,7 +73,7 @@ struct sim_world {
 
 void sim_world_init(struct sim *s);
 void sim_world_fini(struct sim *s);
-/* A monitor starts, and knows of nothing. */
+/* Called when a monitor starts. */
 void sim_world_started(struct sim *s);
 /* After every event. */
 void sim_world_look(struct sim *s);

@@ -57,7 +57,7 @@ struct tw_packet {
 	int64_t latest, redis_ms, asked; /* asked: of a call, and of its reply */
 	struct hw_schedule_claimed claimed[HW_CLAIM_MAX];
 	struct tw_send {
-		unsigned task; /* the submission that is to be sent; TW_TASKS: none */
+		unsigned task; /* the submission to send; TW_TASKS: none */
 		int64_t at, exp;
 	} send[HW_CLAIM_MAX];
 	struct twin_wake found[TW_TASKS * 2];
@@ -78,10 +78,10 @@ struct tw_instance {
 struct tw_device {
 	char name[16];
 	bool online, known_offline;
-	bool untold;                  /* it came, and nobody has heard of it yet */
+	bool untold;                  /* it has come online, and no instance knows yet */
 	int64_t changes_at, known_at; /* changes_at: when the device next stops or returns. known_at: when the
 	                               * monitor will know of its last change; 0: it knows */
-	int64_t told_at;              /* the last online event that reached somebody */
+	int64_t told_at;              /* the last online event that reached an instance */
 	double answers;               /* how likely it answers a message at all */
 	bool acks, slow, rogue;       /* rogue: answers for others */
 };

@@ -15,7 +15,7 @@ struct evbuffer;
 /* The values of a message's fields, by enum hw_notify_field; owned. */
 struct hw_fields {
 	char *of[HW_NOTIFY_FIELDS];
-	bool bad; /* urgent: something has begun, or goes on */
+	bool bad; /* urgent: an incident has begun or continues */
 };
 
 /* Returns 0, or -ENOMEM if a field is missing. */
