@@ -10,13 +10,14 @@ import urllib.request
 
 import pytest
 
+from hw_alert import Alert
 from hw_build import SRC
 from hw_process import free_port
 from hw_tasks import Device, Tasks
 from hw_wait import wait_until
 
 PAGE = (SRC / "docs" / "recipes.md").read_text()
-TITLES = ("List what is offline", "Follow events, and resume", "Send a command", "A dashboard in ten lines")
+TITLES = ("List what is offline", "Follow events, and resume", "Send a command", "Silence a device, and list incidents", "A dashboard in ten lines")
 RUN = {"sh": ["bash", "-c"], "python": ["python3", "-c"], "js": ["node", "--input-type=module", "-e"]}
 
 
@@ -30,7 +31,7 @@ CASES = [pytest.param(title, language, text, id="%s-%s" % (title.split()[0].lowe
 
 
 def test_each_recipe_is_in_three_languages():
-    for title in TITLES[:3]:
+    for title in TITLES[:4]:
         assert [language for language, _ in recipes(title)] == ["sh", "python", "js"], title
 
 
@@ -60,8 +61,10 @@ def test_a_recipe(env, title, language, text):
     users = env.own_dir("users") / "users"
     users.write_text("otto:operate:%s\n" % hashlib.sha256(b"tok-otto").hexdigest())
     tasks = Tasks(env) if title == "Send a command" else None
+    alert = Alert(env) if title.startswith("Silence") else None
     conf = env.text(timeout="500ms", http={"listen": "127.0.0.1:%d" % port, "users": users, "socket": env.dir / "c.sock"})
-    d = env.configure(conf + ("[tasks]\nsocket = %s\n" % tasks.socket if tasks else ""))
+    conf += "[tasks]\nsocket = %s\n" % tasks.socket if tasks else "[alert]\nsocket = %s\n" % alert.socket if alert else ""
+    d = env.configure(conf)
     d.socket, d.pid_file = env.dir / "c.sock", env.dir / "heartwheeld.pid"
     if tasks:
         tasks.start()
@@ -70,6 +73,9 @@ def test_a_recipe(env, title, language, text):
     if not tasks:  # a command waits for a device that is offline
         env.beat("pump-7")
         wait_until(lambda: d.state("pump-7") == "offline", what="pump-7 to be offline")
+    if alert:
+        alert.start()
+        wait_until(alert.incidents)
     for old, new in (("127.0.0.1:8731", "127.0.0.1:%d" % port), ("Bearer TOKEN", "Bearer tok-otto"), ('"TOKEN"', '"tok-otto"'),
                      ("listen(8080", "listen(%d" % door)):
         text = text.replace(old, new)
@@ -93,6 +99,8 @@ def test_a_recipe(env, title, language, text):
             wait_until(lambda: "<td>default<td>0 online<td>1 offline" in page(), what="the counts on the page")
         else:
             want = {"List what is offline": r"pump-7.*timeout" if language != "sh" else r'"id":"pump-7".*"total":1',
+                    "Silence a device, and list incidents": r"0\w{11} device pump-7 of group default is offline since \S+ \(silenced\)"
+                    if language != "sh" else r'{"id":"0\w{11}"}\s*{"incidents":.*"silenced":1',
                     "Send a command": "complete"}.get(title, r"default +0 online +1 offline")
             wait_until(lambda: re.search(want, run.text()), what=want)
             if not title.startswith("A dashboard"):
