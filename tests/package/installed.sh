@@ -245,7 +245,7 @@ nothing_left purged
 # A machine without Redis, whose configuration is there before the package.
 stop "$redis" 'Redis stops'
 mkdir -p "$tree/etc/heartwheel"
-printf '[store]\ntype = memory\n[group default]\nheartbeat = nodes/{id}/heartbeat\ntimeout = 1s\n[notify]\nexec = /bin/true\nnotify_interval = 100ms\n' >"$conf"
+printf '[store]\ntype = memory\n[group default]\nheartbeat = nodes/{id}/heartbeat\ntimeout = 1s\n[ notify ]\nexec: /bin/true\nnotify_interval = 100ms\n' >"$conf"
 must 'it installs over a configuration without Redis' in_tree dpkg --force-confold -i /debs/first.deb
 expect 'heartwheel-alert is enabled at once, because [notify] names a program' test -L "$alert"
 start_monitor 'without Redis'
