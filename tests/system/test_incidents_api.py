@@ -54,7 +54,11 @@ def test_an_acknowledgement(env, works):
     assert a.get("/v1/incidents/../x").status in (400, 404)
     set_online(env, "pump-7", True)
     wait_until(lambda: a.json(path)["state"] == "closed")
-    assert a.request("POST", path + "/ack").status in (404, 409)
+    inbox.wait(("opened", "pump-7"), ("acknowledged", "pump-7"), ("closed", "pump-7"))
+    for method in "POST", "DELETE":
+        wait_until(lambda m=method: a.request(m, path + "/ack").status == 409, what="409, also after the end was sent")
+    wait_until(lambda: a.json("/v1/receivers")["receivers"][0]["waiting"] == 0)
+    assert ctl(a, "ack", path.rsplit("/", 1)[1]) == (1, "", "heartwheelctl: the incident is closed\n")
 
 
 def test_pages_of_a_list(env, works):

@@ -36,6 +36,11 @@ bool hw_alert_api_works(struct hw_alert_app *a, struct evhttp_request *req);
  * or without a body if `id` is "". */
 void hw_alert_api_wait(struct hw_alert_app *a, struct evhttp_request *req, int code, const char *id);
 
+#define HW_ALERT_NO_INCIDENT "there is no such incident"
+#define HW_ALERT_CLOSED      "the incident is closed"
+/* Answers a request about an incident that is not open: 409 if it is closed, else 404. */
+void hw_alert_api_not_open(struct hw_alert_app *a, struct evhttp_request *req, const char *id);
+
 /* A text or a flag in the body of a request, which must be a JSON object. */
 struct hw_alert_field {
 	const char *name;

@@ -39,9 +39,9 @@ static void acknowledge(struct hw_alert_app *a, struct evhttp_request *req, cons
 	name_author(req, by, sizeof(by));
 	int rc = hw_incidents_acknowledge(a->engine, hw_alert_now(a), id, on, by, note);
 	if (rc == -ENOENT)
-		hw_reply_error(req, HTTP_NOTFOUND, "there is no such incident that is open");
+		hw_alert_api_not_open(a, req, id);
 	else if (rc == -EEXIST)
-		hw_reply_error(req, 409, "the incident is closed");
+		hw_reply_error(req, 409, HW_ALERT_CLOSED);
 	else if (rc)
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
 	else

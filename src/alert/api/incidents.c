@@ -327,6 +327,32 @@ void hw_serve_incidents(void *arg, struct evhttp_request *req, const char *rest)
 		list_open(a, req, &q);
 }
 
+/* --- not open ----------------------------------------------------------------------------------------------------- */
+
+static void on_ended(void *arg, const redisReply *reply)
+{
+	if (!reply)
+		read_fail(arg, HTTP_SERVUNAVAIL, no_redis);
+	else if (reply->type == REDIS_REPLY_INTEGER)
+		read_fail(arg, 409, HW_ALERT_CLOSED);
+	else
+		read_fail(arg, HTTP_NOTFOUND, HW_ALERT_NO_INCIDENT);
+}
+
+void hw_alert_api_not_open(struct hw_alert_app *a, struct evhttp_request *req, const char *id)
+{
+	const struct query none = {.limit = 1};
+	char key[HW_ALERT_KEY_MAX];
+	if (!hw_incident_id_is_valid(id)) {
+		hw_reply_error(req, HTTP_NOTFOUND, HW_ALERT_NO_INCIDENT);
+		return;
+	}
+	struct read *r = read_new(a, req, &none);
+	hw_alert_store_key(a->store, "incidents:closed", key);
+	if (r && hw_alert_store_ask(a->store, on_ended, r, (const char *[]){"ZREVRANK", key, id, NULL}) != 0)
+		read_fail(r, HTTP_SERVUNAVAIL, no_redis);
+}
+
 /* --- one ---------------------------------------------------------------------------------------------------------- */
 
 static void write_sent(struct read *r, const redisReply *hash)
@@ -399,7 +425,7 @@ static void on_incident(void *arg, const redisReply *hash)
 		return;
 	}
 	if (!write_stored(r, r->id, hash, SHOW_DEVICES, false)) {
-		read_fail(r, HTTP_NOTFOUND, "there is no such incident");
+		read_fail(r, HTTP_NOTFOUND, HW_ALERT_NO_INCIDENT);
 		return;
 	}
 	write_sent(r, hash);
@@ -420,7 +446,7 @@ void hw_serve_incident(void *arg, struct evhttp_request *req, const char *rest)
 	if (!hw_alert_api_works(a, req) || !read_query(req, &q))
 		return;
 	if (!hw_incident_id_is_valid(rest) || strspn(q.after, "0123456789") != strlen(q.after)) {
-		hw_reply_error(req, HTTP_NOTFOUND, "there is no such incident");
+		hw_reply_error(req, HTTP_NOTFOUND, HW_ALERT_NO_INCIDENT);
 		return;
 	}
 	struct read *r = read_new(a, req, &q);
