@@ -61,7 +61,10 @@ static int64_t down_ms(const struct hw_monitor *m, struct hw_now now, uint32_t i
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS, latest_ms = INT64_MIN;
-	if (reason == HW_REASON_WILL && p->goodbye_ms != INT64_MIN && p->goodbye_ms >= d->last_heard_ms)
+	/* If the device was heard since its goodbye, it may have returned, and the node that believed the goodbye says
+	 * so next. A goodbye that is older than a timeout is not the one that was believed. */
+	if (reason == HW_REASON_WILL && p->goodbye_ms != INT64_MIN &&
+	    (p->goodbye_ms >= d->last_heard_ms || now_ms - p->goodbye_ms < hw_monitor_timeout_ms(m, d)))
 		return p->goodbye_ms;
 	const struct hw_parent_bond *e = reason == HW_REASON_PARENT ? hw_parents_first(&m->parents, i) : NULL;
 	for (; e; e = hw_parents_next(&m->parents, e->next)) {
