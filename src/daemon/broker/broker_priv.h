@@ -88,8 +88,9 @@ bool hw_app_is_reported(const struct hw_app *a, const char *text);
 
 /* Returns the filters for heartbeats in heap memory. Their texts belong to the groups. Returns 0 or -ENOMEM. */
 int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out);
-/* Appends to `n` filters those that only this reader needs: reader 0 receives the `while` topics and, in a cluster, the
- * presences of other nodes. Returns the new number of filters. */
+/* Puts the filters of this reader first, and returns their number. Of hw_app_filters(), reader 0 alone subscribes to
+ * those whose retained messages are needed. It also gets the `while` topics and, in a cluster, the presences of other
+ * nodes, which are appended. Call it for reader 0 first. */
 size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n);
 /* Called if the broker may deliver copies of a message because filters overlap (MQTT 5). From now on, a message
  * counts once, however many copies arrive. `filters` are those of hw_app_filters(); entries after `n` are

@@ -210,11 +210,28 @@ static size_t add_whiles(const struct hw_app *a, struct hw_mqtt_filter *filters,
 	return o.n;
 }
 
+/* Moves the filters to which reader 0 alone subscribes behind the others. Returns how many others there are. */
+static size_t leave_to_reader_0(struct hw_mqtt_filter *filters, size_t n)
+{
+	size_t left = 0;
+	for (size_t k = 0; k < n; k++) {
+		struct hw_mqtt_filter f = filters[k];
+		if (f.plain)
+			continue;
+		filters[k] = filters[left];
+		filters[left++] = f;
+	}
+	return left;
+}
+
 size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n)
 {
 	if (reader != 0)
-		return n;
+		return leave_to_reader_0(filters, n);
 	n = add_whiles(a, filters, n);
+	/* A broker sends no retained message to a shared subscription (MQTT 5.0, section 4.8.2). */
+	for (size_t k = 0; k < n; k++)
+		filters[k].plain = filters[k].replay;
 	if (!a->cluster)
 		return n;
 	filters[n++] = (struct hw_mqtt_filter){.filter = STATUS, .replay = true, .plain = true};
