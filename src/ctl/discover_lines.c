@@ -220,13 +220,22 @@ static size_t count_kind(const struct hw_find_group *g, enum hw_line_kind kind)
 	return n;
 }
 
+/* Whether two lines have the same filter, and are goodbyes with the same payload or no goodbyes. */
+static bool is_same_line(const struct hw_finding *f, const struct hw_find_line *a, const struct hw_find_line *b)
+{
+	if (line_key(f, a, 0) != line_key(f, b, 0))
+		return false;
+	return a->kind != HW_LINE_GOODBYE ||
+	       (a->member == b->member && hw_word_pair(a->words) == hw_word_pair(b->words));
+}
+
 /* Joins the lines that have become equal. */
 static void join_lines(const struct hw_finding *f, struct hw_find_group *g)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < g->n_lines; i++) {
 		size_t k = 0;
-		while (k < kept && line_key(f, &g->lines[k], 0) != line_key(f, &g->lines[i], 0))
+		while (k < kept && !is_same_line(f, &g->lines[k], &g->lines[i]))
 			k++;
 		if (k == kept)
 			g->lines[kept++] = g->lines[i];
@@ -401,6 +410,8 @@ int hw_find_lines(struct hw_finding *f)
 		if (g->preset)
 			continue;
 		rc = split_kinds(f, g);
+		/* Wills that were only retained have a goodbye line already. */
+		join_lines(f, g);
 		drop_few(g);
 		make_few(f, g);
 		name_levels(f, g);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random brokers: some of several conventions, with devices that are named in different ways, and what other programs
- * publish. What discover finds must be a configuration that loads. A naive reading of its filters, in the order of the
- * file, must take each topic of a device as one of that device, and none of another program.
+ * publish; some devices have retained wills, which some of them send while discover listens. What discover finds must
+ * be a configuration that loads. A naive reading of its filters, in the order of the file, must take each topic of a
+ * device as one of that device, and none of another program.
  *
  * The seeds are fixed; HW_SEED sets another one. The seed is printed.
  */
@@ -27,7 +28,8 @@
 static struct {
 	char topic[TEXT_MAX];
 	int device;
-	char id[TEXT_MAX]; /* as it was taken; "" : not taken */
+	const char *const *will; /* the words of its last will, online and offline; NULL: it is no will's topic */
+	char id[TEXT_MAX];       /* as it was taken; "" : not taken */
 } all[MOST];
 static size_t n_all;
 static int n_devices;
@@ -42,6 +44,7 @@ static void __attribute__((format(printf, 2, 3))) add(int device, const char *fo
 	vsnprintf(all[n_all].topic, TEXT_MAX, format, args);
 	va_end(args);
 	all[n_all].device = device;
+	all[n_all].will = NULL;
 	all[n_all++].id[0] = '\0';
 }
 
@@ -65,15 +68,41 @@ static void name(char *to, unsigned way, unsigned kind, unsigned i)
 	}
 }
 
+/* Draws whether the devices of a convention have retained wills, and which. Returns their last level; NULL: none. */
+static const char *draw_wills(const char *const **words)
+{
+	static const char *const pairs[][2] = {
+		{"online", "offline"}, {"Online", "Offline"}, {"1", "0"}, {"true", "false"}, {"alive", "dead"}};
+	static const char *const ends[] = {"lwt", "status", "availability"};
+	*words = pairs[random_below(5)];
+	return random_below(2) ? ends[random_below(3)] : NULL;
+}
+
+static void __attribute__((format(printf, 4, 5)))
+add_will(int device, const char *end, const char *const *words, const char *format, ...)
+{
+	char base[TEXT_MAX - 20];
+	va_list args;
+	if (!end)
+		return;
+	va_start(args, format);
+	vsnprintf(base, sizeof(base), format, args);
+	va_end(args);
+	add(device, "%s/%s", base, end);
+	all[n_all - 1].will = words;
+}
+
 static void plain(unsigned kind, unsigned devices)
 {
 	static const char *const ends[] = {"/up", "/state", "/telemetry/power", "", "/v/1/heartbeat"};
 	unsigned way = random_below(4), end = random_below(5), ends_n = 1 + random_below(3);
+	const char *const *words, *will = draw_wills(&words);
 	char id[32];
 	for (unsigned i = 0; i < devices; i++) {
 		name(id, way, kind, i);
 		for (unsigned k = 0; k < ends_n; k++)
 			add(n_devices, "root%u/things/%s%s%s", kind, id, ends[end], k == 0 ? "" : k == 1 ? "/x" : "/y");
+		add_will(n_devices, will, words, "root%u/things/%s", kind, id);
 		n_devices++;
 	}
 }
@@ -81,11 +110,13 @@ static void plain(unsigned kind, unsigned devices)
 static void with_parts(unsigned kind, unsigned devices)
 {
 	unsigned way = random_below(4), parts = 2 + random_below(4);
+	const char *const *words, *will = draw_wills(&words);
 	char id[32];
 	for (unsigned i = 0; i < devices; i++, n_devices++) {
 		name(id, way, kind, i);
 		for (unsigned k = 0; k < parts; k++)
 			add(n_devices, "plant%u/%s/sensor/%u/value", kind, id, k);
+		add_will(n_devices, will, words, "plant%u/%s", kind, id);
 	}
 }
 
@@ -151,6 +182,12 @@ static const char *payload_of(const char *topic)
 	return strstr(topic, "app") ? "{\"orders\":[1]}" : "{\"v\":1,\"battery\":50}";
 }
 
+static void receive(size_t i, const char *payload, bool retained, uint32_t at_ms)
+{
+	const char *topic = all[i].topic;
+	ck_assert_int_eq(hw_topics_add(topics, topic, strlen(topic), payload, strlen(payload), retained, at_ms), 0);
+}
+
 static void draw(void)
 {
 	static void (*const kinds[])(unsigned, unsigned) = {plain,        with_parts, at_sites,
@@ -167,12 +204,17 @@ static void draw(void)
 		kinds[which](k, 7 + random_below(40));
 	}
 	others();
+	unsigned live = random_below(101);
+	for (size_t i = 0; i < n_all; i++)
+		if (all[i].will && random_below(10))
+			receive(i, all[i].will[random_below(2)], true, 1);
 	for (uint32_t round = 1; round <= 3; round++)
 		for (size_t i = 0; i < n_all; i++) {
-			const char *payload = payload_of(all[i].topic);
-			ck_assert_int_eq(hw_topics_add(topics, all[i].topic, strlen(all[i].topic), payload,
-			                               strlen(payload), false, round * 15000 + (uint32_t)(i * 3)),
-			                 0);
+			uint32_t at_ms = round * 15000 + (uint32_t)(i * 3);
+			if (!all[i].will)
+				receive(i, payload_of(all[i].topic), false, at_ms);
+			else if (random_below(100) < live && random_below(3) == 0)
+				receive(i, all[i].will[random_below(2)], random_below(2), at_ms);
 		}
 }
 
