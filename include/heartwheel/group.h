@@ -19,6 +19,7 @@
 #define HW_PROBES_MAX       3
 #define HW_ONLINE_AFTER_MAX 20
 #define HW_PARENTS_MAX      4
+#define HW_GROUP_LABELS_MAX 16
 
 /* What happens to an online device when no known parent is online any more. */
 enum hw_parent_death {
@@ -69,6 +70,16 @@ struct hw_while {
 int hw_while_compile(struct hw_while *w, const char *text, const char **why);
 void hw_while_fini(struct hw_while *w);
 
+/* A label that a group gives to its devices. */
+struct hw_group_label {
+	char *name; /* owned */
+	struct hw_pattern value;
+};
+
+/* Compiles "NAME VALUE". Returns 0, -EINVAL with *why, or -ENOMEM. */
+int hw_group_label_compile(struct hw_group_label *l, const char *text, const char **why);
+void hw_group_label_fini(struct hw_group_label *l);
+
 /* A group in the configuration. hw_groups_set() borrows all strings and copies them. */
 struct hw_group_spec {
 	const char *name;
@@ -85,6 +96,9 @@ struct hw_group_spec {
 	const char *const *parents; /* at most HW_PARENTS_MAX, in the syntax of hw_pattern_compile(): ids of devices
 	                               that this group's devices depend on */
 	size_t n_parents;
+	const char *const *labels; /* at most HW_GROUP_LABELS_MAX, "NAME VALUE"; VALUE in the syntax of
+	                              hw_pattern_compile() */
+	size_t n_labels;
 	enum hw_parent_death parent_death;
 	bool child_proves;     /* heartbeats of this group's devices count for their parents' deadlines */
 	const char *status;    /* template without wildcards, with the captures of the id; NULL or "": none */
@@ -124,11 +138,17 @@ struct hw_group {
 	size_t n_ignore;
 	struct hw_while *whiles;
 	size_t n_whiles;
-	/* Patterns of the parents' ids. The values of their names are the captures of `form`, and after them those
-	 * of `more`. */
+	/* Labels, and patterns of the parents' ids. Their names are the captures of `form`; then `captured`, which
+	 * labels have in addition; then those that only parents have. */
+	struct hw_group_label *labels;
+	unsigned n_labels, n_captured;
+	struct hw_value captured[HW_CAPTURES_MAX];
+	uint64_t labels_hash;
+	bool relabelled; /* the last reload has changed its labels */
 	struct hw_pattern *parents;
 	unsigned n_parents;
 	uint64_t parents_hash; /* of the patterns; never 0 */
+	uint64_t topics_hash;  /* of all that the index of parents takes from a topic */
 	enum hw_parent_death parent_death;
 	bool child_proves;      /* also if parent_death is take */
 	bool sorts;             /* has goodbye or ignore filters, which are matched first */
@@ -267,6 +287,9 @@ static inline size_t hw_group_heartbeat_of(const struct hw_group *g, const struc
  * no NUL. Returns the length of the id, or 0 if the id has an empty level or is too long. */
 size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const char *topic, size_t len,
                    char id[HW_ID_MAX]);
+
+/* Finds the captures of the group's id in a device's id. Returns false if the id does not have its form. */
+bool hw_group_values(const struct hw_group *g, const char *id, size_t id_len, struct hw_value values[HW_CAPTURES_MAX]);
 
 /* Whether the id has the group's id_prefix and the form of its ids. */
 bool hw_group_fits(const struct hw_group *g, const char *id, size_t id_len);

@@ -112,7 +112,8 @@ enum hw_out_kind {
 	HW_OUT_UPSTREAM,       /* .upstream: the upstream of a group went down, or is up again */
 	HW_OUT_UNWRITTEN,      /* .device: the store may lack its state, even if it has this seq: raise the seq with
 	                          hw_monitor_adopt_seq(), and make the state pending */
-	HW_OUT_PARENTS,        /* .device: its parents have changed, and the store has the old ones */
+	HW_OUT_PARENTS,        /* .device: its parents or the labels of its group have changed, and the store has the
+	                        * old ones */
 	HW_OUT_PARENT_HEARD,   /* .parent_heard: the first heartbeat of a parent after the device went offline */
 	HW_OUT_PROBE           /* .probe: send the device its group's probe; a lost probe is not repeated */
 };
@@ -425,10 +426,11 @@ struct hw_stored {
 	unsigned source;   /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;      /* 0: the record has none */
 	bool once;
-	int64_t ahead_ms;    /* by how much the store's clock is ahead of this machine's; 0: it is not, or this is
-	                      * unknown */
-	const char *gaps;    /* as written by hw_monitor_gaps(); NULL: none */
-	const char *parents; /* ids, each but the last followed by a newline; NULL: none. For a group with parents */
+	int64_t ahead_ms;     /* by how much the store's clock is ahead of this machine's; 0: it is not, or this is
+	                       * unknown */
+	const char *gaps;     /* as written by hw_monitor_gaps(); NULL: none */
+	const char *captures; /* as hw_monitor_captured(); NULL: none */
+	const char *parents;  /* ids, each but the last followed by a newline; NULL: none. For a group with parents */
 	struct hw_report report; /* the caller's; the monitor may take fields out */
 };
 
@@ -552,6 +554,10 @@ struct hw_parent_view {
 	enum hw_state state; /* if known */
 	int64_t since_ms;    /* if known */
 };
+/* What the topic of a device's last heartbeat has for the labels of its group, and its id does not have: lines
+ * NAME=VALUE. Of no length: nothing. */
+struct hw_id hw_monitor_captured(const struct hw_monitor *m, const struct hw_device *d);
+
 /* Returns the number of a device's parents, and the parents in the order of the configuration. */
 unsigned hw_monitor_parents(const struct hw_monitor *m, const struct hw_device *d,
                             struct hw_parent_view parents[HW_PARENTS_MAX]);

@@ -156,17 +156,38 @@ static void lint_group(const struct lint *l, const char *kind, const char *name,
 	l->report(l->arg, line, text);
 }
 
+/* The inventory may give any label. So a label that no group gives is named only if it looks like a mistyped one. */
+static void lint_label(const struct lint *l, const char *kind, const char *name, unsigned line, const char *label)
+{
+	char *const *labels = l->c->head.labels;
+	char text[512];
+	for (size_t i = 0; i < l->c->head.n_labels; i++)
+		if (strcmp(labels[i], label) == 0)
+			return;
+	const char *near = labels ? hw_conf_nearest(label, (const char *const *)labels) : NULL;
+	if (!near)
+		return;
+	hw_print(text, sizeof(text),
+	         "[%s %s]: no group of this file gives the label %.64s, so this term matches only devices that have it "
+	         "from the inventory; did you mean label:%s?",
+	         kind, name, label, near);
+	l->report(l->arg, line, text);
+}
+
 static void lint_match(const struct lint *l, const char *kind, const char *name, unsigned line, char *const *match,
                        size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct hw_match *m;
-		const char *glob;
+		const char *glob, *label;
 		size_t k = 0;
 		if (hw_match_parse(match[i], &m) != 0)
 			continue;
 		while ((glob = hw_match_group(m, &k)))
 			lint_group(l, kind, name, line, glob);
+		k = 0;
+		while ((label = hw_match_label(m, &k)))
+			lint_label(l, kind, name, line, label);
 		hw_match_free(m);
 	}
 }

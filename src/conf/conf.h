@@ -26,6 +26,8 @@ struct hw_conf_head {
 	char **groups; /* the names of the sections [group NAME], if only another program reads these sections; then
 	                * NULL; owned */
 	size_t n_groups;
+	char **labels; /* likewise the names of the labels that these sections give; then NULL; owned */
+	size_t n_labels;
 };
 
 /*

@@ -111,6 +111,9 @@ void hw_conf_free(void *conf)
 	for (size_t i = 0; i < head->n_groups; i++)
 		free(head->groups[i]);
 	free(head->groups);
+	for (size_t i = 0; i < head->n_labels; i++)
+		free(head->labels[i]);
+	free(head->labels);
 	free(head->lines);
 	free(head->path);
 	free(conf);

@@ -162,19 +162,24 @@ static char *name_of_named(const struct hw_conf_named *kind, char *header)
 	return skip_white(header + n);
 }
 
-/* Keeps the name of a section [group NAME] that only another program reads, because the matchers of this program may
- * name the group. */
-static void keep_group(struct hw_conf_draft *d, const char *name)
+/* Keeps a name of a section [group NAME] that only another program reads, because the matchers of this program may
+ * contain it. */
+static void keep_name(struct hw_conf_draft *d, char ***names, size_t *n, const char *name, size_t len)
 {
-	struct hw_conf_head *c = d->conf;
-	char **more = reallocarray(c->groups, c->n_groups + 2, sizeof(*more));
+	char **more = reallocarray(*names, *n + 2, sizeof(*more));
 	if (more)
-		c->groups = more;
-	if (!more || !(more[c->n_groups] = strdup(name))) {
+		*names = more;
+	if (!more || !(more[*n] = strndup(name, len))) {
 		d->errors.no_memory = true;
 		return;
 	}
-	c->groups[++c->n_groups] = NULL;
+	more[++*n] = NULL;
+}
+
+static void keep_group(struct hw_conf_draft *d, const char *name)
+{
+	struct hw_conf_head *c = d->conf;
+	keep_name(d, &c->groups, &c->n_groups, name, strlen(name));
 }
 
 /* Called when the file has this section of the family. Skips the section if only another program reads it. Returns
@@ -325,6 +330,9 @@ static void take_pair(struct reading *r, const char *key, const char *value)
 	int at = r->section ? hw_conf_option_find(t, r->section, key) : -1;
 	if (at >= 0 && (r->foreign || !r->skip)) {
 		set_value(r, at, value);
+	} else if (r->foreign && strcmp(r->section, "group") == 0 && strcmp(key, "label") == 0) {
+		struct hw_conf_head *c = r->draft->conf;
+		keep_name(r->draft, &c->labels, &c->n_labels, value, strcspn(value, " \t"));
 	} else if (r->skip) {
 		return;
 	} else if (!r->section) {

@@ -121,8 +121,8 @@ static void write_parents(struct hw_json *j, const struct hw_monitor *m, const s
 }
 
 /*
- * Writes a transition. Timeout and source are those of the device now, because the stream does not contain them. For a
- * forgotten device they are left out. `node` is the node that made the transition.
+ * Writes a transition. Timeout, source, name, labels and note are those of the device now. For a forgotten device
+ * timeout and source are left out. `node` is the node that made the transition.
  */
 void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e)
 {
@@ -145,6 +145,7 @@ void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct 
 		hw_json_bytes(j, "node", e->node, e->node_len);
 	hw_json_uint(j, "seq", e->seq);
 	write_event_parents(j, e);
+	hw_write_labels(j, c, (struct hw_id){e->id, e->id_len});
 }
 
 void hw_write_parent_ids(struct hw_json *j, const struct hw_monitor *m, const struct hw_device *d)

@@ -12,6 +12,7 @@
 #include "heartwheel/report.h"
 #include "heartwheel/unseen.h"
 #include "http/json.h"
+#include "inventory/labels.h"
 
 /* Returns the text of the device's entry. NULL: the device has no entry, or an empty one. */
 static struct hw_id text_of(const struct hw_control *c, struct hw_id id)
@@ -32,17 +33,18 @@ static bool read_entry(const struct hw_control *c, struct hw_id id, struct hw_ex
 void hw_write_labels(struct hw_json *j, const struct hw_control *c, struct hw_id id)
 {
 	struct hw_expected_entry e;
-	if (!read_entry(c, id, &e))
-		return;
-	if (*e.name)
+	struct hw_labels all;
+	bool listed = read_entry(c, id, &e);
+	hw_labels_find(c->monitor, id, listed ? &e : NULL, &all);
+	if (listed && *e.name)
 		hw_json_text(j, "name", e.name);
-	if (e.n_labels > 0) {
+	if (all.n > 0) {
 		hw_json_open_member(j, "labels", '{');
-		for (unsigned k = 0; k < e.n_labels; k++)
-			hw_json_text(j, e.labels[k].name, e.labels[k].value);
+		for (unsigned k = 0; k < all.n; k++)
+			hw_json_text(j, all.at[k].name, all.at[k].value);
 		hw_json_close(j, '}');
 	}
-	if (*e.note)
+	if (listed && *e.note)
 		hw_json_text(j, "note", e.note);
 }
 
@@ -86,19 +88,29 @@ int hw_label_filter_label(struct hw_label_filter *f, const char *text)
 bool hw_label_filter_contains(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id)
 {
 	struct hw_expected_entry e;
+	struct hw_labels all;
 	struct hw_id text = text_of(c, id);
 	size_t n = strlen(f->search);
-	if (!text.text || !contains(text.text, text.len, f->quoted, f->quoted_len) || !read_entry(c, id, &e))
+	bool listed = text.text && contains(text.text, text.len, f->quoted, f->quoted_len) && read_entry(c, id, &e);
+	if (!listed && !hw_labels_of_group(c->monitor, id))
 		return false;
-	bool found = contains(e.name, strlen(e.name), f->search, n) || contains(e.note, strlen(e.note), f->search, n);
-	for (unsigned k = 0; k < e.n_labels && !found; k++)
-		found = contains(e.labels[k].value, strlen(e.labels[k].value), f->search, n);
+	if (listed &&
+	    (contains(e.name, strlen(e.name), f->search, n) || contains(e.note, strlen(e.note), f->search, n)))
+		return true;
+	/* A label of the entry may hide one of the group that has the text. */
+	listed = listed || read_entry(c, id, &e);
+	hw_labels_find(c->monitor, id, listed ? &e : NULL, &all);
+	bool found = false;
+	for (unsigned k = 0; k < all.n && !found; k++)
+		found = contains(all.at[k].value, strlen(all.at[k].value), f->search, n);
 	return found;
 }
 
 bool hw_label_filter_has(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id)
 {
 	struct hw_expected_entry e;
-	const char *value = read_entry(c, id, &e) ? hw_entry_label(&e, f->name) : NULL;
+	struct hw_labels all;
+	hw_labels_find(c->monitor, id, read_entry(c, id, &e) ? &e : NULL, &all);
+	const char *value = hw_labels_value(&all, f->name);
 	return value && hw_glob(f->glob, value, strlen(value));
 }

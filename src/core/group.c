@@ -50,6 +50,9 @@ static void group_free(struct hw_group *group)
 	for (unsigned i = 0; i < group->n_parents; i++)
 		hw_pattern_fini(&group->parents[i]);
 	free(group->parents);
+	for (unsigned i = 0; i < group->n_labels; i++)
+		hw_group_label_fini(&group->labels[i]);
+	free(group->labels);
 	hw_topic_fini(&group->status);
 	hw_topic_fini(&group->form);
 	free(group->probe);
@@ -162,24 +165,52 @@ static int compile_widened(struct hw_topic *t, const char *text, const struct hw
 	return rc;
 }
 
-/* Resolves the names in the parents' patterns to indexes of values. A name that the group's id does not use is added
- * to `more`. */
-static int bind_parents(struct hw_group *group, struct hw_value more[HW_CAPTURES_MAX], unsigned *n_more)
+/* Resolves the names in a pattern to indexes of values. A name that the group's id does not use is added to `more`. */
+static int bind_pattern(const struct hw_group *group, struct hw_pattern *p, struct hw_value more[HW_CAPTURES_MAX],
+                        unsigned *n_more)
 {
-	*n_more = 0;
-	for (unsigned i = 0; i < group->n_parents; i++) {
-		for (unsigned k = 0; k < group->parents[i].n_names; k++) {
-			struct hw_value name = hw_pattern_name(&group->parents[i], k);
-			uint8_t at = hw_topic_find_value(&group->form, more, *n_more, name);
-			if (at == HW_SLOT_NONE) {
-				at = (uint8_t)(group->form.n_captures + *n_more);
-				if (at >= HW_CAPTURES_MAX || group->batch)
-					return -EINVAL;
-				more[(*n_more)++] = name;
-			}
-			group->parents[i].slot[k] = at;
+	for (unsigned k = 0; k < p->n_names; k++) {
+		struct hw_value name = hw_pattern_name(p, k);
+		uint8_t at = hw_topic_find_value(&group->form, more, *n_more, name);
+		if (at == HW_SLOT_NONE) {
+			at = (uint8_t)(group->form.n_captures + *n_more);
+			if (at >= HW_CAPTURES_MAX || group->batch)
+				return -EINVAL;
+			more[(*n_more)++] = name;
 		}
+		p->slot[k] = at;
 	}
+	return 0;
+}
+
+static int bind_patterns(struct hw_group *group, struct hw_value more[HW_CAPTURES_MAX], unsigned *n_more)
+{
+	int rc = 0;
+	*n_more = 0;
+	for (unsigned i = 0; i < group->n_labels && rc == 0; i++)
+		rc = bind_pattern(group, &group->labels[i].value, more, n_more);
+	group->n_captured = *n_more;
+	memcpy(group->captured, more, *n_more * sizeof(*more));
+	for (unsigned i = 0; i < group->n_parents && rc == 0; i++)
+		rc = bind_pattern(group, &group->parents[i], more, n_more);
+	return rc;
+}
+
+static int compile_labels(struct hw_group *group, const struct hw_group_spec *spec)
+{
+	const char *why;
+	if (spec->n_labels > HW_GROUP_LABELS_MAX)
+		return -EINVAL;
+	group->labels = calloc(spec->n_labels + 1, sizeof(*group->labels));
+	if (!group->labels)
+		return -ENOMEM;
+	for (; group->n_labels < spec->n_labels; group->n_labels++) {
+		int rc = hw_group_label_compile(&group->labels[group->n_labels], spec->labels[group->n_labels], &why);
+		if (rc != 0)
+			return rc;
+	}
+	group->labels_hash = hash_list(HW_FNV64_BEGIN, spec->labels, spec->n_labels);
+	group->topics_hash = group->parents_hash ^ group->labels_hash;
 	return 0;
 }
 
@@ -223,7 +254,7 @@ static int compile_id(struct hw_group *group, const struct hw_group_spec *spec)
 	group->as_it_stands = !group->assembled && group->id_prefix_len == 0 && group->format != HW_FORMAT_HOMIE;
 	struct hw_value more[HW_CAPTURES_MAX];
 	unsigned n_more;
-	rc = bind_parents(group, more, &n_more);
+	rc = bind_patterns(group, more, &n_more);
 	if (rc == 0 && group->batch)
 		return group->assembled ? -EINVAL : 0;
 	for (size_t i = 0; rc == 0 && i < group->n_heartbeat + group->n_goodbye; i++)
@@ -292,6 +323,8 @@ static int compile_topics(struct hw_group *group, const struct hw_group_spec *sp
 		rc = compile_fields(group, spec);
 	if (rc == 0)
 		rc = compile_parents(group, spec);
+	if (rc == 0)
+		rc = compile_labels(group, spec);
 	if (rc == 0)
 		rc = compile_id(group, spec);
 	if (rc != 0 || !spec->status || !*spec->status)
@@ -476,6 +509,7 @@ void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d)
 		size_t at = d->next.order[i];
 		if (at < g->n) {
 			struct hw_group was = *g->all[at];
+			d->fresh[i]->relabelled = was.labels_hash != d->fresh[i]->labels_hash;
 			*g->all[at] = *d->fresh[i];
 			*d->fresh[i] = was;
 			d->next.all[at] = g->all[at];
@@ -575,6 +609,15 @@ static struct hw_value without_prefix(const struct hw_group *g, const char *id, 
 	return (struct hw_value){id, id_len};
 }
 
+bool hw_group_values(const struct hw_group *g, const char *id, size_t id_len, struct hw_value values[HW_CAPTURES_MAX])
+{
+	struct hw_value rest = without_prefix(g, id, id_len);
+	if (g->assembled)
+		return hw_topic_values(&g->form, rest.text, rest.len, values);
+	values[0] = rest; /* the only capture, with all its levels */
+	return true;
+}
+
 bool hw_group_fits(const struct hw_group *g, const char *id, size_t id_len)
 {
 	struct hw_value values[HW_CAPTURES_MAX], rest = without_prefix(g, id, id_len);
@@ -588,9 +631,5 @@ int hw_group_status_topic(const struct hw_group *g, const char *id, size_t id_le
 		return 0;
 	if (!g->assembled && !g->status.walked)
 		return hw_topic_render(&g->status, rest.text, rest.len, buf, cap);
-	if (!g->assembled)
-		values[0] = rest; /* the only capture, with all its levels */
-	else if (!hw_topic_values(&g->form, rest.text, rest.len, values))
-		return 0;
-	return hw_topic_compose(&g->status, values, buf, cap);
+	return hw_group_values(g, id, id_len, values) ? hw_topic_compose(&g->status, values, buf, cap) : 0;
 }

@@ -88,6 +88,7 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 	fill_in_extra(m, i, s);
 	hw_monitor_no_longer_provisional(d);
 	hw_parent_load(m, i, s->parents);
+	hw_captures_load(m, i, s->captures);
 	if (s->gaps)
 		hw_learning_load(m, i, s->gaps, strlen(s->gaps));
 	hw_monitor_place(m, i, s->state, s->reason);
@@ -207,6 +208,7 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	int64_t gone_ms = known ? hw_monitor_gone_ms(m, now, d) : -1; /* as this node has seen */
 	fill_in_extra(m, i, s);
 	hw_parent_load(m, i, s->parents);
+	hw_captures_load(m, i, s->captures);
 	fill_in_timeout(m, i, s->own_timeout_ms);
 	fill_in_source(d, s);
 	if (s->gaps)

@@ -31,6 +31,7 @@ libheartwheel_a_SOURCES = \
 	src/core/key.c \
 	src/core/key_intake.c \
 	src/core/left_out.c \
+	src/core/label.c \
 	src/core/learn.c \
 	src/core/learning.c \
 	src/core/load.c \

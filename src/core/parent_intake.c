@@ -122,6 +122,51 @@ static void note_goodbyes(struct hw_monitor *m, uint32_t child)
 	}
 }
 
+/* --- captures for labels ------------------------------------------------------ */
+
+static bool store_captured(struct hw_monitor *m, uint32_t i, struct hw_id text)
+{
+	bool changed;
+	if (hw_parents_set_text(&m->parents, m->probe.key, i, text, &changed) != 0)
+		m->stats.refused[HW_REFUSED_MEMORY]++;
+	return changed;
+}
+
+/* Stores what the topic has for labels, as NAME=VALUE with newlines between. Captures beyond HW_ID_MAX bytes are left
+ * out. Returns whether it is new. */
+static bool set_captured(struct hw_monitor *m, uint32_t i, const struct hw_group *g,
+                         const struct hw_value values[HW_CAPTURES_MAX])
+{
+	char text[HW_ID_MAX];
+	size_t at = 0;
+	for (unsigned k = 0; k < g->n_captured; k++) {
+		struct hw_value name = g->captured[k], value = values[g->form.n_captures + k];
+		size_t need = (at > 0) + name.len + 1 + value.len;
+		if (value.len == 0 || need > sizeof(text) - at || !hw_id_valid(value.text, value.len))
+			continue;
+		if (at > 0)
+			text[at++] = '\n';
+		memcpy(text + at, name.text, name.len);
+		text[at + name.len] = '=';
+		memcpy(text + at + name.len + 1, value.text, value.len);
+		at += name.len + 1 + value.len;
+	}
+	return store_captured(m, i, (struct hw_id){text, at});
+}
+
+struct hw_id hw_monitor_captured(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return hw_parents_text(&m->parents, (uint32_t)(d - hw_registry_base(m->registry)));
+}
+
+void hw_captures_load(struct hw_monitor *m, uint32_t i, const char *text)
+{
+	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
+	size_t len = text ? strlen(text) : 0;
+	if (len > 0 && len <= HW_ID_MAX && !(c && c->hash))
+		(void)store_captured(m, i, (struct hw_id){text, len});
+}
+
 void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_source *s, uint32_t hash,
                       bool was_online)
 {
@@ -137,10 +182,10 @@ void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_s
 		size_t len = hw_pattern_compose(&g->parents[k], values, text[k], sizeof(text[k]));
 		add(m, i, &f, (struct hw_id){text[k], len});
 	}
-	bool changed = set(m, i, &f, hash);
+	bool relabelled = set_captured(m, i, g, values), changed = set(m, i, &f, hash);
 	if (changed)
 		note_goodbyes(m, i);
-	if (changed && was_online)
+	if ((changed || relabelled) && was_online)
 		hw_monitor_emit_device(m, HW_OUT_PARENTS, i);
 }
 
@@ -174,17 +219,26 @@ void hw_parent_list(struct hw_monitor *m, uint32_t i)
 		hw_monitor_emit_device(m, HW_OUT_PARENTS, i);
 }
 
+/* Removes the parents if the group has no parents any more. Returns whether it had some. */
+static bool unlink_parents(struct hw_monitor *m, uint32_t i)
+{
+	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
+	if (!c || !c->hash || m->groups.all[hw_monitor_at(m, i)->group]->n_parents > 0)
+		return false;
+	if (listed_parents(m, i).len > 0)
+		return false;
+	bool had = c->first;
+	hw_parents_clear(&m->parents, i);
+	return had;
+}
+
 void hw_parent_relink(struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
-	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
-	if (!c || !c->hash || m->groups.all[d->group]->n_parents > 0)
-		return;
-	if (listed_parents(m, i).len > 0)
-		return;
-	bool had = c->first;
-	hw_parents_clear(&m->parents, i);
-	if (had && hw_device_state(d) == HW_STATE_ONLINE)
+	enum hw_state state = hw_device_state(d);
+	bool had = unlink_parents(m, i), relabelled = m->groups.all[d->group]->relabelled;
+	if ((had && state == HW_STATE_ONLINE) ||
+	    (relabelled && (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE)))
 		hw_monitor_emit_device(m, HW_OUT_PARENTS, i);
 }
 
@@ -194,7 +248,7 @@ void hw_parent_configure(struct hw_monitor *m)
 	f->any = f->proving = f->taking = false;
 	for (size_t k = 0; k < m->groups.n_order; k++) {
 		const struct hw_group *g = m->groups.all[m->groups.order[k]];
-		f->any |= g->n_parents > 0;
+		f->any |= g->n_parents + g->n_captured > 0;
 		f->proving |= g->child_proves;
 		f->taking |= g->parent_death == HW_PARENT_TAKE;
 	}

@@ -44,10 +44,10 @@ static inline void hw_parent_heartbeat(struct hw_monitor *m, uint32_t i, const s
                                        bool was_online)
 {
 	const struct hw_group *g = m->groups.all[hw_monitor_at(m, i)->group];
-	if (g->n_parents == 0)
+	if (g->n_parents + g->n_captured == 0)
 		return;
 	struct hw_value v = s->by ? hw_topic_span(s->by, s->text.text, s->text.len) : s->text;
-	uint32_t hash = hw_parent_hash(g->parents_hash, v);
+	uint32_t hash = hw_parent_hash(g->topics_hash, v);
 	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
 	if (!c || c->hash != hash)
 		hw_parent_change(m, i, s, hash, was_online);
@@ -56,6 +56,8 @@ static inline void hw_parent_heartbeat(struct hw_monitor *m, uint32_t i, const s
 /* Sets the parents that the store has for a device, unless the device was heard in this run. `ids` are separated by
  * newlines. */
 void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids);
+/* As hw_parent_load(), for what a topic had for labels. */
+void hw_captures_load(struct hw_monitor *m, uint32_t i, const char *text);
 /* Called when the inventory may name other parents of the device. */
 void hw_parent_list(struct hw_monitor *m, uint32_t i);
 /* Called after a reload: removes the parents of a device whose group has no parents any more. */

@@ -16,6 +16,9 @@ void hw_parents_fini(struct hw_parents *p)
 	hw_pages_free(p->bond, p->n_bonds * sizeof(*p->bond));
 	hw_pages_free(p->block_of, p->n_block_of * sizeof(*p->block_of));
 	hw_pages_free(p->block, p->n_blocks * sizeof(*p->block));
+	hw_registry_free(p->texts);
+	hw_pages_free(p->uses, p->n_uses * sizeof(*p->uses));
+	hw_pages_free(p->text_of, p->n_text_of * sizeof(*p->text_of));
 	*p = (struct hw_parents){.names = NULL};
 }
 
@@ -233,6 +236,59 @@ void hw_parents_clear(struct hw_parents *p, uint32_t child)
 	c->hash = 0;
 }
 
+/* --- texts -------------------------------------------------------------------- */
+
+struct hw_id hw_parents_text(const struct hw_parents *p, uint32_t record)
+{
+	uint32_t text = record < p->n_text_of ? p->text_of[record] : 0;
+	return text ? hw_device_id(hw_registry_base(p->texts) + text - 1) : (struct hw_id){0};
+}
+
+static void drop_text(struct hw_parents *p, uint32_t record)
+{
+	if (record >= p->n_text_of || !p->text_of[record])
+		return;
+	uint32_t at = p->text_of[record] - 1;
+	if (--p->uses[at] == 0)
+		hw_registry_remove(p->texts, at);
+	p->text_of[record] = 0;
+}
+
+/* Finds or makes a text. Returns its index, or HW_NIL without memory. */
+static uint32_t make_text(struct hw_parents *p, const uint8_t key[16], struct hw_id text)
+{
+	if (!p->texts && !(p->texts = hw_registry_new(key)))
+		return HW_NIL;
+	uint32_t at = hw_registry_find(p->texts, text.text, text.len);
+	if (at != HW_NIL)
+		return at;
+	if (hw_registry_add(p->texts, text.text, text.len, &at) != 0)
+		return HW_NIL;
+	if (!fit((void **)&p->uses, &p->n_uses, at, sizeof(*p->uses))) {
+		hw_registry_remove(p->texts, at);
+		return HW_NIL;
+	}
+	p->uses[at] = 0;
+	return at;
+}
+
+int hw_parents_set_text(struct hw_parents *p, const uint8_t key[16], uint32_t record, struct hw_id text, bool *changed)
+{
+	struct hw_id old = hw_parents_text(p, record);
+	*changed = old.len != text.len || (text.len > 0 && memcmp(old.text, text.text, text.len) != 0);
+	if (!*changed)
+		return 0;
+	bool room = fit((void **)&p->text_of, &p->n_text_of, record, sizeof(*p->text_of));
+	uint32_t at = room && text.len > 0 ? make_text(p, key, text) : HW_NIL;
+	if (at != HW_NIL)
+		p->uses[at]++; /* before the old text is removed, into which `text` may point */
+	drop_text(p, record);
+	if (at == HW_NIL)
+		return text.len > 0 ? -ENOMEM : 0;
+	p->text_of[record] = at + 1;
+	return 0;
+}
+
 void hw_parents_added(struct hw_parents *p, uint32_t record, struct hw_id id)
 {
 	uint32_t parent = hw_parents_find(p, id);
@@ -246,10 +302,12 @@ void hw_parents_removed(struct hw_parents *p, uint32_t record, struct hw_id id)
 	if (parent != HW_NIL)
 		p->parent[parent].record = HW_NIL;
 	hw_parents_clear(p, record);
+	drop_text(p, record);
 }
 
 size_t hw_parents_bytes(const struct hw_parents *p)
 {
 	return p->used_bonds * sizeof(*p->bond) + p->n_block_of * sizeof(*p->block_of) +
-	       p->used_blocks * sizeof(*p->block) + (p->names ? hw_registry_bound(p->names) * sizeof(*p->parent) : 0);
+	       p->used_blocks * sizeof(*p->block) + p->n_text_of * sizeof(*p->text_of) +
+	       (p->names ? hw_registry_bound(p->names) * sizeof(*p->parent) : 0);
 }

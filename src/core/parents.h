@@ -74,6 +74,12 @@ struct hw_parents {
 	uint32_t n_block_of;
 	struct hw_parent_cell (*block)[HW_PARENT_CELLS]; /* owned */
 	uint32_t n_blocks, used_blocks;
+	/* Texts of devices: each once, with the number of cells that have it. */
+	struct hw_registry *texts; /* owned; NULL: there are none */
+	uint32_t *uses;            /* owned */
+	uint32_t n_uses;
+	uint32_t *text_of; /* owned: for each record the index of its text, from 1; 0: it has none */
+	uint32_t n_text_of;
 };
 
 void hw_parents_fini(struct hw_parents *p);
@@ -115,6 +121,12 @@ int hw_parents_set(struct hw_parents *p, const struct hw_registry *records, cons
 /* hw_parents_added(): a record is new, and its device may be a parent. hw_parents_removed(): a record is removed. */
 void hw_parents_added(struct hw_parents *p, uint32_t record, struct hw_id id);
 void hw_parents_removed(struct hw_parents *p, uint32_t record, struct hw_id id);
+/* Sets a text of the device, at most HW_ID_MAX bytes long; of no length: it has none. Devices with the same text share
+ * it. *changed: whether it had another text before. Returns 0; or -ENOMEM, and it has none. */
+int hw_parents_set_text(struct hw_parents *p, const uint8_t key[16], uint32_t record, struct hw_id text, bool *changed);
+/* Returns the text of a device; of no length: it has none. */
+struct hw_id hw_parents_text(const struct hw_parents *p, uint32_t record);
+
 /* Removes all bonds of the child. */
 void hw_parents_clear(struct hw_parents *p, uint32_t child);
 

@@ -111,6 +111,16 @@ const char *hw_match_group(const struct hw_match *m, size_t *k)
 	return NULL;
 }
 
+const char *hw_match_label(const struct hw_match *m, size_t *k)
+{
+	while (*k < m->n) {
+		const struct term *t = &m->terms[(*k)++];
+		if (t->field == FIELD_LABEL)
+			return t->name;
+	}
+	return NULL;
+}
+
 static bool matches_label(const struct term *t, const char *labels)
 {
 	size_t name_len = strlen(t->name);

@@ -31,6 +31,8 @@ void hw_match_free(struct hw_match *m);
 /* Returns the glob of the first term `group:` from term *k on, and sets *k to the term after it; NULL: there is
  * none. */
 const char *hw_match_group(const struct hw_match *m, size_t *k);
+/* Returns the name of the first term `label:` from term *k on, likewise. */
+const char *hw_match_label(const struct hw_match *m, size_t *k);
 /* A matcher of NULL matches every device. */
 bool hw_match_is(const struct hw_match *m, const struct hw_match_subject *subject);
 

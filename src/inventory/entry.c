@@ -31,16 +31,6 @@ void hw_entry_init(struct hw_expected_entry *e)
 	e->name[0] = e->group[0] = e->note[0] = e->source[0] = '\0';
 }
 
-bool hw_label_name_valid(const char *name, size_t len)
-{
-	if (len == 0 || len > HW_LABEL_NAME_MAX || (*name >= '0' && *name <= '9'))
-		return false;
-	for (size_t i = 0; i < len; i++)
-		if (!(name[i] >= 'a' && name[i] <= 'z') && !(name[i] >= '0' && name[i] <= '9') && name[i] != '_')
-			return false;
-	return true;
-}
-
 /* Whether the id looks like a number that a spreadsheet has shortened, such as 1.23457E+14. */
 static bool is_shortened(const char *id, size_t len)
 {

@@ -16,15 +16,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "heartwheel/group.h"
+#include "heartwheel/label.h"
 
 /* In bytes. */
 #define HW_ENTRY_NAME_MAX   128
 #define HW_ENTRY_GROUP_MAX  64
 #define HW_ENTRY_NOTE_MAX   1024
 #define HW_ENTRY_SOURCE_MAX 128
-#define HW_LABEL_NAME_MAX   32
-#define HW_LABEL_VALUE_MAX  128
 
 #define HW_LABELS_MAX           16 /* of an entry */
 #define HW_PATCH_LABELS_MAX     64 /* that a patch clears */
@@ -119,9 +117,6 @@ int hw_entry_merge(struct hw_expected_entry *e, const struct hw_patch *p, struct
 /* Checks an id, also for the damage that spreadsheets do to ids. `column`: the name for the error message. Returns
  * 0, or -EINVAL with `*error`. */
 int hw_entry_check_id(const char *column, const char *id, size_t len, struct hw_entry_error *error);
-
-/* Whether a label can have this name: [a-z_][a-z0-9_]*, at most HW_LABEL_NAME_MAX bytes. */
-bool hw_label_name_valid(const char *name, size_t len);
 
 /* Writes the cell of the column "labels" or "parent" as hw_patch_set() reads it, with a NUL. Returns its length. `cap`
  * is at least HW_ENTRY_JSON_MAX. */

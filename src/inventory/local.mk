@@ -7,6 +7,7 @@ libinventory_a_SOURCES = \
 	src/inventory/csv.c \
 	src/inventory/entry.c \
 	src/inventory/import.c \
+	src/inventory/labels.c \
 	src/inventory/patch.c \
 	src/inventory/rows.c \
 	src/inventory/value.c

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "heartwheel/unseen.h"
-#include "inventory/entry.h"
+#include "inventory/labels.h"
 #include "redis/inner.h"
 #include "redis/places.h"
 
@@ -78,7 +78,7 @@ static void add_extra(struct hw_redis *r, const struct hw_device *d)
 	}
 }
 
-/* The labels that the inventory gives to a device, as a JSON object. */
+/* The labels of a device, as a JSON object. */
 struct labels {
 	size_t len; /* 0: none */
 	char json[HW_ENTRY_JSON_MAX];
@@ -86,25 +86,32 @@ struct labels {
 
 static void labels_of(const struct hw_redis *r, const struct hw_device *d, struct labels *l)
 {
-	static const char head[] = "{\"labels\":";
 	const struct hw_expected *expected = hw_monitor_expected(r->m);
 	struct hw_id id = hw_device_id(d);
 	uint32_t i = hw_expected_find(expected, id.text, id.len);
-	struct hw_expected_entry entry, only;
+	bool listed = i != HW_NIL && hw_expected_at(expected, i).has_labels;
+	struct hw_expected_entry entry;
 	struct hw_entry_error error;
+	struct hw_labels all;
 	l->len = 0;
-	if (i == HW_NIL || !hw_expected_at(expected, i).has_labels)
+	if (!listed && hw_monitor_group_of(r->m, d)->n_labels == 0)
 		return;
-	struct hw_expected_view v = hw_expected_at(expected, i);
-	hw_entry_init(&entry);
-	hw_entry_init(&only);
-	if (hw_entry_parse(&entry, v.text.text, v.text.len, &error) != 0 || entry.n_labels == 0)
+	if (listed) {
+		struct hw_expected_view v = hw_expected_at(expected, i);
+		listed = hw_entry_parse(&entry, v.text.text, v.text.len, &error) == 0;
+	}
+	hw_labels_find(r->m, id, listed ? &entry : NULL, &all);
+	if (all.n > 0)
+		l->len = hw_labels_print(&all, l->json, sizeof(l->json));
+}
+
+/* Adds what the topic has for labels of the group. */
+static void add_captures(struct hw_redis *r, struct hw_id captures)
+{
+	if (captures.len == 0)
 		return;
-	only.n_labels = entry.n_labels;
-	memcpy(only.labels, entry.labels, sizeof(entry.labels));
-	size_t n = hw_entry_print(&only, l->json, sizeof(l->json));
-	l->len = n - strlen(head) - 1;
-	memmove(l->json, l->json + strlen(head), l->len);
+	hw_eval_arg_text(&r->sink.eval, "captures");
+	hw_eval_arg(&r->sink.eval, captures.text, captures.len);
 }
 
 /* Adds the field `labels`. It is the last pair, because transition.lua also writes it to the entry of the stream. */
@@ -260,11 +267,13 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	struct learned learned = learned_of(r, d);
 	struct labels labels;
 	labels_of(r, d, &labels);
+	struct hw_id captures = hw_monitor_captured(r->m, d);
 	put_wait(e, t, parents_len > 0);
 	put_form(r, d, form);
 	hw_eval_put_int(e, HW_AT_WRITE_N,
 	                (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) +
-	                        learned_args(&learned) + extra_args(d) + (labels.len > 0 ? 2U : 0U));
+	                        learned_args(&learned) + extra_args(d) + (captures.len > 0 ? 2U : 0U) +
+	                        (labels.len > 0 ? 2U : 0U));
 	pair_parents(e, parents, parents_len);
 	pair_int(e, "timeout", timeout_ms);
 	if (epoch)
@@ -274,6 +283,7 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	add_form(r, form);
 	add_learned(r, d, &learned);
 	add_extra(r, d);
+	add_captures(r, captures);
 	add_labels(r, &labels);
 }
 
@@ -352,9 +362,10 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	struct learned learned = learned_of(r, d);
 	struct labels labels;
 	labels_of(r, d, &labels);
+	struct hw_id captures = hw_monitor_captured(r->m, d);
 	hw_eval_put_int(e, HW_AT_FULL_N,
 	                (form ? 10U : 8U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) + learned_args(&learned) +
-	                        extra_args(d) + (labels.len > 0 ? 2U : 0U));
+	                        extra_args(d) + (captures.len > 0 ? 2U : 0U) + (labels.len > 0 ? 2U : 0U));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
@@ -364,6 +375,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	add_form(r, form);
 	add_learned(r, d, &learned);
 	add_extra(r, d);
+	add_captures(r, captures);
 	add_labels(r, &labels);
 }
 

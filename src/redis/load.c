@@ -43,6 +43,7 @@ enum field {
 	F_FORM,
 	F_PARENT,
 	F_GAPS,
+	F_CAPTURES,
 	F_REPORTED, /* followed by hw_report_fields[] */
 	FIELDS = F_REPORTED + HW_REPORT_FIELDS
 };
@@ -51,7 +52,7 @@ static const char *field_name(int f)
 {
 	static const char *const names[F_REPORTED] = {"state", "since",  "last_seen", "own_timeout", "reason",
 	                                              "group", "source", "seq",       "once",        "watched",
-	                                              "form",  "parent", "gaps"};
+	                                              "form",  "parent", "gaps",      "captures"};
 	return f < F_REPORTED ? names[f] : hw_report_fields[f - F_REPORTED].name;
 }
 
@@ -201,6 +202,8 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 	s->parents = parent ? parent->str : NULL;
 	const redisReply *gaps = field(reply, F_GAPS);
 	s->gaps = gaps ? gaps->str : NULL;
+	const redisReply *captures = field(reply, F_CAPTURES);
+	s->captures = captures ? captures->str : NULL;
 	return true;
 }
 

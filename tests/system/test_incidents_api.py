@@ -431,16 +431,18 @@ def test_what_a_wrong_file_is_told(env):
 
 def test_a_matcher_that_matches_nothing(env):
     """-t, a start and a reload warn about the matcher and name the group that was probably meant."""
-    groups = "[group pumps]\nheartbeat = a/{id}\n[group washers]\nheartbeat = b/{id}\n"
+    groups = "[group pumps]\nlabel = site north\nheartbeat = a/{id}\n[group washers]\nheartbeat = b/{id}\n"
     path = env.dir / "some.conf"
     path.write_text("[alert]\nuser =\n" + groups + "[silence w]\nmatch = id:x group:wahsers\nwhen = * 02:00-04:00\n"
-                    "[receiver ops]\ntype = exec\nprogram = /bin/true\nmatch = group:pump* label:site=north\nmatch = group:valves\n")
+                    "[receiver ops]\ntype = exec\nprogram = /bin/true\nmatch = group:pump* label:site=north label:sitte=* label:owner=me\nmatch = group:valves\n")
     found = subprocess.run([HEARTWHEEL_ALERT, "-t", "-c", path], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     what = "no group of this file matches group:%s, so this term matches no device; %s"
     assert found.stderr.splitlines() == [
-        "%s:7: warning: [silence w]: %s" % (path, what % ("wahsers", "did you mean group:washers?")),
-        "%s:10: warning: [receiver ops]: %s" % (path, what % ("valves", "there are group:pumps group:washers"))]
+        "%s:8: warning: [silence w]: %s" % (path, what % ("wahsers", "did you mean group:washers?")),
+        "%s:11: warning: [receiver ops]: no group of this file gives the label sitte, so this term matches only devices that have "
+        "it from the inventory; did you mean label:site?" % path,
+        "%s:11: warning: [receiver ops]: %s" % (path, what % ("valves", "there are group:pumps group:washers"))]
     a = Alert(env, receivers={"ops": {"type": "exec", "program": "/bin/true", "match": "group:pump"}})
     a.start()
     assert "no group" not in a.log(), "without groups in the file nothing is known about them"

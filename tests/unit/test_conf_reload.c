@@ -169,6 +169,7 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 		snprintf(buf, cap, "%s",
 		         strcmp(o->key, "id") == 0      ? "other/{id}"
 		         : strcmp(o->key, "field") == 0 ? "ip other"
+		         : strcmp(o->key, "label") == 0 ? "site other"
 		         : strcmp(o->key, "while") == 0 ? "other yes"
 		                                        : "other/{id}");
 		break;

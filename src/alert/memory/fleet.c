@@ -105,6 +105,13 @@ static bool parents_of(const cJSON *device, char *buf, size_t cap)
 	return n > 0;
 }
 
+/* The labels of a device, as a JSON object on the heap; NULL: none, or no memory. */
+static char *labels_of(const cJSON *device)
+{
+	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(device, "labels");
+	return cJSON_IsObject(labels) && labels->child ? cJSON_PrintUnformatted(labels) : NULL;
+}
+
 static void forget_state(struct hw_alert_fleet *f, const char *id)
 {
 	char state[HW_ALERT_KEY_MAX];
@@ -128,6 +135,10 @@ static void put_offline(struct hw_alert_fleet *f, const cJSON *device, const cha
 	   "group", group ? group : "", "node", f->app->conf->node_id, "seq", number_of(device, "seq", seq));
 	if (has_parents)
 		DO(f, "HSET", state, "parent", parents);
+	char *labels = labels_of(device);
+	if (labels)
+		DO(f, "HSET", state, "labels", labels);
+	cJSON_free(labels);
 	DO(f, "ZADD", list, since, id);
 }
 
@@ -157,7 +168,13 @@ static void add_entry(struct hw_alert_fleet *f, const cJSON *e, const char *id)
 			words[n++] = number_of(e, "wait_ms", wait);
 		}
 	}
+	char *labels = labels_of(e);
+	if (labels) {
+		words[n++] = "labels";
+		words[n++] = labels;
+	}
 	hw_keys_run(f->keys, n, words, NULL);
+	cJSON_free(labels);
 }
 
 /* Carries out a transition, unless it was carried out before. */

@@ -45,6 +45,8 @@ static uint64_t hash_group(uint64_t h, const struct hw_settings_group *g)
 	h = hash_list(hash_list(h, g->heartbeat, g->n_heartbeat), g->goodbye, g->n_goodbye);
 	h = hash_list(hash_list(h, g->ignore, g->n_ignore), g->field, g->n_field);
 	h = hash_list(h, g->parents, g->n_parents);
+	if (g->n_labels > 0)
+		h = hash_list(h, g->labels, g->n_labels);
 	h = hw_fnv64(h, numbers, sizeof(numbers));
 	if (g->learn != HW_LEARN_NO)
 		h = hash_text(hw_fnv64(h, learning, sizeof(learning)), g->mistakes);

@@ -268,16 +268,16 @@ static bool in_filters(const struct hw_settings_group *g, struct hw_value name)
 	return false;
 }
 
-/* Checks the names of a parent, and adds them to the names that each filter must have. */
-static const char *check_parent_names(const struct hw_settings_group *g, const struct hw_pattern *p,
-                                      struct hw_value *unknown, char **names)
+/* Checks the names of a pattern, and adds them to the names that each filter must have. */
+static const char *check_pattern_names(const struct hw_settings_group *g, const struct hw_pattern *p,
+                                       struct hw_value *unknown, char **names)
 {
 	for (unsigned k = 0; k < p->n_names; k++) {
 		struct hw_value name = hw_pattern_name(p, k);
 		bool is_id = name.len == 2 && memcmp(name.text, "id", 2) == 0;
 		*unknown = name;
 		if (g->batch && !is_id)
-			return "a message of a batch is from several devices, so its topic names no parent of each: "
+			return "a message of a batch is from several devices, so its topic belongs to no single one: "
 			       "use {id} and text";
 		if (g->batch)
 			continue;
@@ -292,15 +292,52 @@ static const char *check_parent_names(const struct hw_settings_group *g, const s
 	return NULL;
 }
 
-/* Returns the id, followed by the names of the parents as levels; each filter must have all these names. On the
- * heap; NULL if there is no memory. */
-static char *check_parents(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
+/* Checks a pattern of the key on a line, and adds its names to the names that each filter must have. */
+static void check_pattern(struct hw_conf_draft *d, const struct hw_settings_group *g, unsigned line, const char *key,
+                          const struct hw_pattern *p, char **names)
+{
+	struct hw_value unknown;
+	const char *why = check_pattern_names(g, p, &unknown, names);
+	if (why)
+		hw_conf_wrong(&d->errors, line, "key", key, "{%.*s}: %s", (int)unknown.len, unknown.text, why);
+}
+
+static void check_labels(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins,
+                         char **names)
+{
+	const unsigned *lines = origins->lines[hw_conf_option_find(d->table, "group", "label")];
+	for (size_t i = 0; *names && lines && i < g->n_labels; i++) {
+		struct hw_group_label l;
+		const char *why;
+		size_t len = strcspn(g->labels[i], " \t");
+		if (i >= HW_GROUP_LABELS_MAX) {
+			hw_conf_wrong(&d->errors, lines[i], "key", "label", "a group has at most %d: remove this one",
+			              HW_GROUP_LABELS_MAX);
+			break;
+		}
+		int rc = hw_group_label_compile(&l, g->labels[i], &why);
+		if (rc == -EINVAL)
+			hw_conf_wrong(&d->errors, lines[i], "key", "label", "'%.100s' %s", g->labels[i], why);
+		d->errors.no_memory |= rc == -ENOMEM;
+		if (rc != 0)
+			continue;
+		check_pattern(d, g, lines[i], "label", &l.value, names);
+		hw_group_label_fini(&l);
+		for (size_t k = 0; k < i; k++)
+			if (strcspn(g->labels[k], " \t") == len && strncmp(g->labels[k], g->labels[i], len) == 0)
+				hw_conf_wrong(&d->errors, lines[i], "key", "label",
+				              "line %u of this group has this label too: remove one of them", lines[k]);
+	}
+}
+
+/* Returns the id, followed by the names of the parents and labels as levels; each filter must have all these names. On
+ * the heap; NULL without memory. */
+static char *check_patterns(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	const unsigned *lines = origins->lines[hw_conf_option_find(d->table, "group", "parent")];
 	char *names = strdup(g->id);
 	for (size_t i = 0; names && lines && i < g->n_parents; i++) {
 		struct hw_pattern p;
-		struct hw_value unknown;
 		const char *why;
 		if (i >= HW_PARENTS_MAX) {
 			hw_conf_wrong(&d->errors, lines[i], "key", "parent", "a group has at most %d: remove this one",
@@ -313,12 +350,10 @@ static char *check_parents(struct hw_conf_draft *d, const struct hw_settings_gro
 		d->errors.no_memory |= rc == -ENOMEM;
 		if (rc != 0)
 			continue;
-		why = check_parent_names(g, &p, &unknown, &names);
-		if (why)
-			hw_conf_wrong(&d->errors, lines[i], "key", "parent", "{%.*s}: %s", (int)unknown.len,
-			              unknown.text, why);
+		check_pattern(d, g, lines[i], "parent", &p, &names);
 		hw_pattern_fini(&p);
 	}
+	check_labels(d, g, origins, &names);
 	d->errors.no_memory |= !names;
 	return names;
 }
@@ -369,7 +404,7 @@ static void check_several(struct hw_conf_draft *d, const struct hw_settings_grou
 static void check_filters(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	/* A refused id is not used to check other keys. */
-	char *names = check_parents(d, g, origins);
+	char *names = check_patterns(d, g, origins);
 	const char *id = g->batch || origin(d, origins, "id")->bad ? NULL : names;
 	unsigned unfit = check_preset(d, g, origins, id);
 	if (!origin(d, origins, "batch")->bad)

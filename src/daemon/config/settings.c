@@ -95,6 +95,7 @@ static const struct hw_conf_option options[] = {
 	{"group", "max_age", HW_CONF_DURATION, GAT(max_age_ms), .min = 0, .max = 3650 * HW_CONF_DAY, .dflt = "0", .live = true},
 	{"group", "max_offline_rate", HW_CONF_INT, GAT(max_offline_rate), .min = 0, .max = 1000000, .unit = "statuses a second", .dflt = "0", .live = true},
 	{"group", "parent", HW_CONF_TOPICS, GAT(parents), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_parents)},
+	{"group", "label", HW_CONF_TOPICS, GAT(labels), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_labels)},
 	{"group", "parent_death", HW_CONF_ENUM, GAT(parent_death), .choices = parent_deaths, .dflt = "note", .live = true},
 	{"group", "child_proves", HW_CONF_BOOL, GAT(child_proves), .dflt = "no", .live = true},
 	{"group", "online_after", HW_CONF_INT, GAT(online_after), .min = 1, .max = HW_ONLINE_AFTER_MAX, .unit = "heartbeats", .dflt = "1", .live = true},

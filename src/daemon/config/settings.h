@@ -43,6 +43,8 @@ struct hw_settings_group {
 	int64_t max_offline_rate; /* per second; 0: off */
 	char **parents;           /* ids with names in braces */
 	size_t n_parents;
+	char **labels; /* "NAME VALUE" */
+	size_t n_labels;
 	int parent_death; /* enum hw_parent_death */
 	bool child_proves;
 	int64_t online_after;   /* heartbeats that bring an offline device back */

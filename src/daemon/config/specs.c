@@ -40,6 +40,8 @@ struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 		                                  .max_offline_rate = (unsigned)g->max_offline_rate,
 		                                  .parents = (const char *const *)g->parents,
 		                                  .n_parents = g->n_parents,
+		                                  .labels = (const char *const *)g->labels,
+		                                  .n_labels = g->n_labels,
 		                                  .parent_death = (enum hw_parent_death)g->parent_death,
 		                                  .child_proves = g->child_proves,
 		                                  .online_after = (unsigned)g->online_after,
