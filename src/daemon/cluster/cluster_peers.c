@@ -182,9 +182,8 @@ static void note_retained(struct hw_app *a, struct hw_now now, const struct hw_r
 	if (!b->peers.disorder_reported)
 		hw_log(a->log, HW_LOG_WARNING,
 		       "the broker sends retained messages (%.*s) too late: newer messages arrive before them; this "
-		       "node "
-		       "may learn another node's claim too late, and an old status may replace a new one; use another "
-		       "broker for several nodes",
+		       "node may learn another node's claim too late, and an old status may replace a new one; use "
+		       "another broker for several nodes",
 		       (int)ev->topic_len, ev->topic);
 	b->peers.disorder_reported = true;
 	hw_app_cluster_lossy(a, now);
