@@ -2,9 +2,9 @@
 /*
  * Expected devices: their timeouts, and which of them are unseen. See monitor.h.
  *
- * An id is unseen if it was expected for longer than its group's first_within (at least the device's timeout) by the
- * wall clock, and this monitor has received the group's messages for at least the timeout. So a step of the wall clock
- * alone makes no device unseen that may just not have been heard yet.
+ * An id is unseen if it was expected for longer than its group's first_within (at least the device's timeout), and this
+ * monitor has received the group's messages for at least the timeout. So a step of the clock alone makes no device
+ * unseen that may just not have been heard yet.
  *
  * Cost: an id is checked when its time is due. While the monitor is blind none is checked.
  */
@@ -65,8 +65,8 @@ static int64_t timeout_of(const struct hw_group *g, const struct hw_expected_vie
 	return v->timeout_ms ? v->timeout_ms : g->timeout_ms;
 }
 
-/* Returns when the id becomes unseen, by the wall clock; INT64_MAX: never. This monitor judges no device of a group
- * that it does not have. */
+/* Returns when the id becomes unseen, by the clock of since_ms; INT64_MAX: never. This monitor judges no device of a
+ * group that it does not have. */
 static int64_t due_ms(const struct hw_group *g, const struct hw_expected_view *v)
 {
 	int64_t timeout_ms = timeout_of(g, v);

@@ -399,6 +399,8 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *e);
 int hw_load_init(struct hw_redis *r);
 void hw_load_fini(struct hw_redis *r);
 void hw_load_up(struct hw_redis *r);
+/* Requests Redis' clock before devices or entries, because their times are compared with it. Returns 0 or -errno. */
+int hw_load_ask_clock(struct hw_redis *r);
 void hw_load_lost(struct hw_redis *r);
 void hw_load_tick(struct hw_redis *r);
 /* Whether a load was requested and has not ended. */

@@ -309,6 +309,7 @@ static void read_all(struct hw_inventory *v)
 	v->stage = ENTRIES;
 	snprintf(v->cursor, sizeof(v->cursor), "0");
 	v->ops->on_reading(v->arg);
+	(void)hw_load_ask_clock(v->r); /* if it cannot be sent, scan() fails too */
 	scan(v);
 }
 

@@ -461,12 +461,11 @@ static void on_clock(redisAsyncContext *ac, void *answer, void *arg)
 		hw_watched_clock(r, now, redis_ms);
 }
 
-/* Requests Redis' clock before the devices, because their times are compared with it. */
-static void ask_clock(struct hw_redis *r)
+int hw_load_ask_clock(struct hw_redis *r)
 {
 	const char *argv[] = {"TIME"};
 	const size_t len[] = {4};
-	r->load.failed |= hw_redis_link_command(&r->link, on_clock, r, 1, argv, len) != 0;
+	return hw_redis_link_command(&r->link, on_clock, r, 1, argv, len);
 }
 
 static void begin(struct hw_redis *r, bool again)
@@ -478,7 +477,7 @@ static void begin(struct hw_redis *r, bool again)
 	l->failed = false;
 	l->devices = l->unusable = 0;
 	l->first_unusable[0] = '\0';
-	ask_clock(r);
+	l->failed |= hw_load_ask_clock(r) != 0;
 	scan(r);
 	if (l->failed && again)
 		l->stage = HW_LOAD_DONE;

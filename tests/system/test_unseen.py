@@ -17,6 +17,7 @@ from shim import Shim  # noqa: E402
 from test_nodes_mirror import Pair  # noqa: E402
 from test_stream import Events  # noqa: E402
 
+DAY = 86400
 CALM = {"monitor": NO_STALL, "mqtt": NO_STANDSTILL}
 
 
@@ -170,16 +171,66 @@ def test_an_emptied_redis(env):
     wait_unseen(env, d, ["a", "b", "c"])
 
 
-def test_blind_and_clock(env):
-    """A step of the wall clock alone makes no device unseen before the monitor has seen for the timeout."""
-    shim = Shim(env.own_dir("shim"))
-    d = env.daemon(timeout="4s", env=shim.env, **group(env, "1h"), **CALM)
+def test_blind(env):
+    """An id that is overdue is unseen only after the monitor has seen for the timeout."""
+    d = env.daemon(timeout="4s", **group(env, "1h"), **CALM)
     begun = time.monotonic()
-    expect(env, "a")
-    shim.step_wall(86400)
+    expect(env, "a", since_ms=int((time.time() - 86400) * 1000))
     throughout(lambda: in_redis(env) == [], max(0.1, 2.5 - (time.monotonic() - begun)))
     wait_unseen(env, d, ["a"])
     assert len(env.edges("a")) == 1
+
+
+@pytest.mark.parametrize("started, stepped", [(40, 40), (0, 40), (40, 0), (-40, 0)],
+                         ids=["ahead", "set-ahead", "set-right", "behind-then-right"])
+def test_a_wrong_clock_calls_nothing_unseen(env, started, stepped):
+    """The time since the import is measured by Redis' clock, whatever this machine's clock shows."""
+    shim = Shim(env.own_dir("shim"))
+    shim.step_wall(started * DAY)
+    d = env.daemon(timeout="1s", env=shim.env, **group(env, "1d"), **CALM)
+    expect(env, "a", "b")
+    expect(env, "over", since_ms=int((time.time() - 2 * DAY) * 1000))
+    wait_unseen(env, d, ["over"])
+    shim.step_wall(stepped * DAY)
+    throughout(lambda: in_redis(env) == ["over"], 4)
+    assert abs(int(env.events("over")[0]["time_ms"]) / 1000 - time.time()) < 60
+    d.stop()
+    d.start(env=shim.env)
+    throughout(lambda: in_redis(env) == ["over"], 4)
+
+
+@pytest.mark.parametrize("days", [40, -40])
+def test_an_import_by_a_wrong_clock(env, days):
+    """since_ms is by Redis' clock: the devices are unseen in time, and not at once."""
+    shim = Shim(env.own_dir("shim"))
+    shim.step_wall(days * DAY)
+    d = env.daemon(timeout="1s", env=shim.env, **group(env, "4s"), **CALM)
+    begun = time.time()
+    rows = env.own_dir("rows") / "pumps.csv"
+    with open(rows, "w") as f:
+        f.write("id,name\na,A\n")
+    assert d.ctl("devices", "import", rows).returncode == 0
+    assert d.ctl("devices", "set", "b", "name=B").returncode == 0
+    wait_until(lambda: env.redis.hlen(env.key("expected")) == 2)
+    for i in ("a", "b"):
+        assert abs(json.loads(env.redis.hget(env.key("expected"), i))["since_ms"] / 1000 - begun) < 10
+    throughout(lambda: in_redis(env) == [], max(0.1, 3 - (time.time() - begun)))
+    wait_unseen(env, d, ["a", "b"])
+
+
+def test_a_stored_time_that_is_ahead(env):
+    """A since_ms that is more than a day ahead counts as now, and is replaced."""
+    far = int((time.time() + 40 * DAY) * 1000)
+    expect(env, "a", since_ms=far)
+    shim = Shim(env.own_dir("shim"))
+    shim.step_wall(-40 * DAY)  # an entry whose time is right is not ahead of this clock
+    d = env.daemon(timeout="1s", env=shim.env, **group(env, "2s"), **CALM)
+    expect(env, "b", since_ms=far)
+    expect(env, "right")
+    wait_unseen(env, d, ["a", "b", "right"])
+    for i in ("a", "b"):
+        assert abs(json.loads(env.redis.hget(env.key("expected"), i))["since_ms"] / 1000 - time.time()) < 60
+    assert "has a since_ms that is more than a day ahead" in d.log()
 
 
 def test_kills(env):

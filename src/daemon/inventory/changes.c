@@ -143,6 +143,7 @@ static void on_restarted(void *arg, int rc, const uint8_t *results, unsigned n)
 	while (*at != w)
 		at = &(*at)->next;
 	*at = w->next;
+	w->a->inventory->n_restarts--;
 	free(w);
 }
 
@@ -181,14 +182,20 @@ void hw_inventory_restart(struct hw_app *a, struct hw_id id, int64_t since_ms)
 		hw_inventory_file_flush(a);
 		return;
 	}
+	hw_inventory_write_since(a, id, since_ms);
+}
+
+void hw_inventory_write_since(struct hw_app *a, struct hw_id id, int64_t since_ms)
+{
 	struct hw_inventory_restart *w = calloc(1, sizeof(*w));
 	if (!w)
-		return; /* then the id is unseen a moment after it was forgotten */
+		return; /* then the stored since_ms stays */
 	w->a = a;
 	w->since_ms = since_ms;
 	w->len = id.len;
 	memcpy(w->id, id.text, id.len);
 	w->next = a->inventory->restarts;
 	a->inventory->restarts = w;
+	a->inventory->n_restarts++;
 	write_restart(w);
 }

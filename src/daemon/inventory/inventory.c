@@ -12,13 +12,17 @@
 #include <string.h>
 
 #include "daemon/loop/clock.h"
+#include "daemon/loop/wall_clock.h"
 #include "daemon/store/store.h"
+#include "heartwheel/bounds.h"
 #include "inventory_priv.h"
 #include "redis/inventory.h"
 
-#define STEP         1000
-#define REWRITTEN    64
-#define UNSEEN_CALLS 4
+#define STEP          1000
+#define REWRITTEN     64
+#define UNSEEN_CALLS  4
+#define CLOCK_BACK_MS 60000
+#define RESTARTS_MAX  1000 /* wrong since_ms that are replaced at a time; the others at the next reading */
 #define STORED_AGAIN_MS                                                                                                \
 	60000 /* time until an id that has a record in Redis, but none in this monitor, is checked                     \
 	       * again */
@@ -133,13 +137,30 @@ static void put(struct hw_app *a, struct hw_id id, struct hw_expected_entry *ent
 		write_labels(a, id);
 }
 
+/* An entry whose since_ms is more than a day ahead was written by a wrong clock: the id is expected from now on. */
+static void bound_since(struct hw_app *a, struct hw_id id, struct hw_expected_entry *entry)
+{
+	int64_t now_ms = hw_app_trusted_ms(a);
+	if (!hw_app_trusted_is_known(a) || entry->since_ms <= now_ms + HW_BOUNDS_AHEAD_MS)
+		return;
+	entry->since_ms = now_ms;
+	if (a->redis && a->inventory->n_restarts < RESTARTS_MAX &&
+	    hw_monitor_owns_partition(a->monitor, hw_partition_of(id.text, id.len)))
+		hw_inventory_write_since(a, id, now_ms);
+	hw_log_limited(a->log, HW_LIMIT_INVENTORY, HW_LOG_WARNING,
+	               "the inventory's entry of '%.*s' has a since_ms that is more than a day ahead: the device is "
+	               "expected from now on",
+	               (int)id.len, id.text);
+}
+
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since)
 {
 	struct hw_expected_entry entry;
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
 	if (json.text && parse(a, id, json, &entry)) {
-		if (!replaces_since && i != HW_NIL)
-			entry.since_ms = hw_expected_at(table(a), i).since_ms;
+		if (!replaces_since)
+			entry.since_ms = i != HW_NIL ? hw_expected_at(table(a), i).since_ms : hw_app_trusted_ms(a);
+		bound_since(a, id, &entry);
 		put(a, id, &entry);
 	} else if (i != HW_NIL) {
 		bool had_labels = hw_expected_at(table(a), i).has_labels;
@@ -448,10 +469,11 @@ static void call_unseen(struct hw_app *a, struct hw_now now)
 {
 	struct hw_app_inventory *v = a->inventory;
 	struct hw_unseen_item items[HW_UNSEEN_ITEMS];
+	struct hw_now trusted = {.mono = now.mono, .wall_ms = hw_app_trusted_ms(a)};
 	while (may_call(a) && v->unseen_calls < UNSEEN_CALLS) {
-		struct unseen_call *c = next_call(a, now, items);
+		struct unseen_call *c = next_call(a, trusted, items);
 		if (!c || c->n == 0 ||
-		    (a->redis && hw_redis_unseen(a->redis, now, items, c->n, on_unseen_written, c) != 0)) {
+		    (a->redis && hw_redis_unseen(a->redis, trusted, items, c->n, on_unseen_written, c) != 0)) {
 			free(c);
 			return;
 		}
@@ -478,7 +500,7 @@ void hw_app_inventory_state(struct hw_app *a, struct hw_id id, enum hw_state sta
 	bool ours = hw_monitor_owns_partition(a->monitor, hw_partition_of(id.text, id.len));
 	if (state == HW_STATE_FORGOTTEN) {
 		if (ours && !a->life.stopping)
-			hw_inventory_restart(a, id, hw_app_now().wall_ms);
+			hw_inventory_restart(a, id, hw_app_trusted_ms(a));
 		return;
 	}
 	hw_expected_rest(table(a), i);
@@ -502,6 +524,10 @@ bool hw_app_inventory_is_ready(const struct hw_app *a)
 void hw_app_inventory_tick(struct hw_app *a, struct hw_now now)
 {
 	struct hw_app_inventory *v = a->inventory;
+	int64_t clock_ms = hw_app_trusted_ms(a) - now.mono.ns / HW_NS_PER_MS;
+	if (v->clock_ms && clock_ms < v->clock_ms - CLOCK_BACK_MS)
+		hw_app_inventory_regroup(a); /* or an id that waits for a second would wait as long as the step */
+	v->clock_ms = clock_ms;
 	hw_inventory_retry_restarts(a);
 	if (v->rewrites && !v->rewriting)
 		hw_inventory_work(a);

@@ -39,6 +39,8 @@ struct hw_app_inventory {
 	unsigned unseen_calls;                                   /* in flight */
 	struct hw_inventory_answer *first_answer, **last_answer; /* owned (changes.c) */
 	struct hw_inventory_restart *restarts;                   /* owned (changes.c) */
+	unsigned n_restarts;
+	int64_t clock_ms; /* the trusted clock minus the monotonic clock, a second ago; 0: unknown */
 	struct hw_inventory_file file;
 };
 
@@ -63,6 +65,8 @@ void hw_inventory_drop_answers(struct hw_app *a);
 /* Called when a device was forgotten: from `since_ms` on, its id is expected as a new device. Redis gets this as
  * soon as it can be reached. */
 void hw_inventory_restart(struct hw_app *a, struct hw_id id, int64_t since_ms);
+/* Writes a new since_ms to the stored entry, if there is one, as soon as Redis can be reached. */
+void hw_inventory_write_since(struct hw_app *a, struct hw_id id, int64_t since_ms);
 void hw_inventory_retry_restarts(struct hw_app *a);
 
 /* inventory_file.c. Each returns 0 or -errno, after logging. */

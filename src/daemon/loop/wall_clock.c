@@ -19,7 +19,8 @@ struct hw_app_wall_clock {
 	int64_t boot_ms;       /* the time of the boot by the wall clock */
 	int64_t good_boot_ms;  /* boot_ms without those changes of the wall clock that Redis' clock has not confirmed */
 	int64_t redis_boot_ms; /* ... by Redis' clock */
-	struct hw_mono asked;  /* the time of Redis' last clock reading; 0: none */
+	int64_t trusted_boot_ms; /* redis_boot_ms without those jumps forward that this machine has not confirmed */
+	struct hw_mono asked;    /* the time of Redis' last clock reading; 0: none */
 };
 
 int hw_app_wall_clock_new(struct hw_app *a)
@@ -50,16 +51,31 @@ static void find_step(struct hw_app *a)
 		       step_ms > 0 ? "forward" : "back", (double)llabs(step_ms) / MS_PER_S);
 }
 
+static int64_t booted_ms(void)
+{
+	return hw_app_booted_ns() / HW_NS_PER_MS;
+}
+
+/* Returns the time of the boot by Redis' clock; 0: Redis' clock was not read yet. */
+static int64_t redis_boot_ms(const struct hw_app *a, struct hw_mono *at)
+{
+	int64_t reported_ms = hw_redis_clock(a->redis, at);
+	return reported_ms ? reported_ms + (hw_app_now().mono.ns - at->ns) / HW_NS_PER_MS - booted_ms() : 0;
+}
+
 static void compare_with_redis(struct hw_app *a)
 {
 	struct hw_app_wall_clock *c = a->wall_clock;
 	struct hw_mono at;
-	int64_t reported_ms = hw_redis_clock(a->redis, &at);
-	if (!c->known || reported_ms == 0 || at.ns == c->asked.ns)
+	int64_t boot_ms = redis_boot_ms(a, &at);
+	if (!c->known || boot_ms == 0 || at.ns == c->asked.ns)
 		return;
+	bool first = c->asked.ns == 0;
 	c->asked = at;
-	c->redis_boot_ms = reported_ms + (hw_app_now().mono.ns - at.ns - hw_app_booted_ns()) / HW_NS_PER_MS;
+	c->redis_boot_ms = boot_ms;
 	int64_t ahead_ms = c->boot_ms - c->redis_boot_ms;
+	if (first || boot_ms - c->trusted_boot_ms < DIFFERS_MS || llabs(ahead_ms) < AGREES_MS)
+		c->trusted_boot_ms = boot_ms;
 	if (llabs(ahead_ms) < AGREES_MS)
 		c->good_boot_ms = c->boot_ms;
 	if (!c->differs && llabs(ahead_ms) >= DIFFERS_MS)
@@ -83,4 +99,20 @@ void hw_app_wall_clock_tick(struct hw_app *a)
 	bool redis = c->asked.ns != 0 && c->redis_boot_ms < c->good_boot_ms;
 	hw_monitor_trust_wall(a->monitor, hw_app_now(),
 	                      hw_app_booted_ns() / HW_NS_PER_MS + (redis ? c->redis_boot_ms : c->good_boot_ms));
+}
+
+int64_t hw_app_trusted_ms(const struct hw_app *a)
+{
+	const struct hw_app_wall_clock *c = a->wall_clock;
+	struct hw_mono at;
+	int64_t boot_ms = c->asked.ns ? c->trusted_boot_ms : a->redis ? redis_boot_ms(a, &at) : 0;
+	if (boot_ms == 0)
+		boot_ms = c->known ? c->good_boot_ms : hw_app_now().wall_ms - booted_ms();
+	return boot_ms + booted_ms();
+}
+
+bool hw_app_trusted_is_known(const struct hw_app *a)
+{
+	struct hw_mono at;
+	return !a->redis || hw_redis_clock(a->redis, &at) != 0;
 }

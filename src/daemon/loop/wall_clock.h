@@ -5,6 +5,9 @@
  *
  * The age of a heartbeat (max_age) needs the right time. The core gets the earlier of two times: Redis' clock as last
  * read, and the wall clock without the jumps that Redis' clock has not confirmed.
+ *
+ * The time for which an id has been expected is measured by the trusted clock: Redis' clock without the jumps forward
+ * that this machine's clock has not confirmed. Without Redis' clock, it is this machine's clock without its jumps.
  */
 #ifndef HW_WALL_CLOCK_H
 #define HW_WALL_CLOCK_H
@@ -15,5 +18,9 @@
 int hw_app_wall_clock_new(struct hw_app *a);
 /* Called at the start, and each second. */
 void hw_app_wall_clock_tick(struct hw_app *a);
+/* Returns the time by the trusted clock. */
+int64_t hw_app_trusted_ms(const struct hw_app *a);
+/* Whether the trusted clock can show that a stored time is wrong: Redis' clock was read, or there is no Redis. */
+bool hw_app_trusted_is_known(const struct hw_app *a);
 
 #endif

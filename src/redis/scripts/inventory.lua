@@ -6,7 +6,8 @@
 --   ARGV  events_max, node, now, source; then for each item: kind, id, entry, group, unseen
 --
 -- The kinds of items:
---   'S'  sets the entry (JSON that ends with its since_ms). If the id is expected, its stored since_ms stays.
+--   'S'  sets the entry (JSON that ends with its since_ms). If the id is expected, its stored since_ms stays, unless it
+--        is more than a day ahead of Redis' clock. A new since_ms is corrected by the difference of `now` from that clock.
 --   'A'  sets the since_ms of `entry` in the stored entry: the id is expected again, and is not unseen.
 --   'N'  sets the entry if there is none; `unseen`: since when the id is unseen, or '0'.
 --   'R'  removes the entry; `entry`: only if the entry has this source, or ''.
@@ -22,6 +23,7 @@ local KEYS, ARGV = KEYS, ARGV
 local EXPECTED, UNSEEN = KEYS[INVENTORIED.expected], KEYS[INVENTORIED.unseen]
 local NOW, STREAM_MAX = ARGV[INVENTORY.now], 100000
 local SINCE = '"since_ms":(%d+)}$'
+local AHEAD_MS, AGREES_MS = 86400000, 1000
 
 local ids, at, n = {}, {}, 0
 for a = INVENTORY.next, #ARGV, EXPECT.next do
@@ -54,6 +56,30 @@ local function since_of(entry)
 	return string.match(entry, SINCE)
 end
 
+local function with_since(entry, since)
+	return (string.gsub(entry, SINCE, '"since_ms":' .. since .. '}'))
+end
+
+-- Redis' clock. Without the right to read it, this is the node's clock.
+local clock_ms
+local function clock()
+	if not clock_ms then
+		local t = redis.pcall('TIME')
+		clock_ms = t.err and tonumber(NOW) or t[1] * 1000 + math.floor(t[2] / 1000)
+	end
+	return clock_ms
+end
+
+local function with_right_since(entry, old)
+	local since, ahead = old and since_of(old), clock() - NOW
+	if since and tonumber(since) <= clock() + AHEAD_MS then
+		return with_since(entry, since)
+	elseif math.abs(ahead) >= AGREES_MS then
+		return with_since(entry, string.format('%.0f', since_of(entry) + ahead))
+	end
+	return entry
+end
+
 local function item(i)
 	local a, id = at[i], ids[i]
 	local kind, entry, old = ARGV[a + EXPECT.kind], ARGV[a + EXPECT.entry], have[id]
@@ -62,9 +88,9 @@ local function item(i)
 	elseif kind == 'A' and not old then
 		return 0
 	elseif kind == 'A' then
-		entry = string.gsub(old, SINCE, '"since_ms":' .. since_of(entry) .. '}')
-	elseif kind == 'S' and old and since_of(old) then
-		entry = string.gsub(entry, SINCE, '"since_ms":' .. since_of(old) .. '}')
+		entry = with_since(old, since_of(entry))
+	elseif kind == 'S' then
+		entry = with_right_since(entry, old)
 	elseif kind == 'N' and old then
 		return 0
 	end
