@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* monitor.conf: the values of single keys, and of keys that need each other. */
 #include <check.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -403,6 +404,34 @@ START_TEST(a_key_may_be_wrong_and_long)
 }
 END_TEST
 
+/* With `while`, a learned timeout that is shorter than the group's might pass before the topic shows a cut. */
+START_TEST(shortest_learned_timeout)
+{
+	static const struct {
+		const char *lines;
+		int64_t min_ms;
+	} cases[] = {
+		{"learn = yes\ntimeout = 30s\n", 10000},
+		{"learn = yes\ntimeout = 4s\n", 4000},
+		{"learn = yes\ntimeout = 30s\nwhile = bridge/state 1\n", 30000},
+		{"learn = show\ntimeout = 30s\nwhile = bridge/state 1\n", 30000},
+		{"learn = yes\ntimeout = 30s\nwhile = bridge/state 1\ntimeout_min = 12s\n", 12000},
+		{"learn = yes\ntimeout = 30s\nwhile = none\n", 10000},
+		{"learn = yes\npreset = zigbee2mqtt\n", 25 * 3600 * 1000},
+		{"learn = yes\npreset = zigbee2mqtt\nwhile = none\n", 10000},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char text[256];
+		snprintf(text, sizeof(text), "%s%s", strstr(cases[i].lines, "preset") ? "[group x]\n" : GROUP,
+		         cases[i].lines);
+		struct hw_settings *c = load(text);
+		ck_assert_msg(c->groups[0].timeout_min_ms == cases[i].min_ms, "%s: %" PRId64 " ms", cases[i].lines,
+		              c->groups[0].timeout_min_ms);
+		hw_conf_free(c);
+	}
+}
+END_TEST
+
 START_TEST(keys_that_need_each_other)
 {
 	REFUSE("[mqtt]\npassword_file = /p\n", ":2: key 'password_file': needs username as");
@@ -460,6 +489,7 @@ int main(void)
 	tcase_add_test(t, socket_paths_fit_an_address);
 	tcase_add_test(t, listen_takes_a_numeric_address);
 	tcase_add_test(t, a_key_may_be_wrong_and_long);
+	tcase_add_test(t, shortest_learned_timeout);
 	tcase_add_test(t, keys_that_need_each_other);
 	tcase_set_timeout(t, 60);
 	suite_add_tcase(s, t);

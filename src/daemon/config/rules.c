@@ -195,11 +195,13 @@ static bool parse_mistakes(const char *text, unsigned *n, int64_t *per_ms)
 	return (int64_t)count * HW_CONF_DAY <= MISTAKES_A_DAY * *per_ms && *per_ms <= (int64_t)count * MISTAKE_MS_MAX;
 }
 
-/* The shortest learned timeout is not longer than the group's own timeout, unless the file says so. */
+/* Unless the file says so, the shortest learned timeout is not longer than the group's own timeout. In a group with
+ * `while` it is the group's own timeout: a shorter one might pass before the topic shows that the bridge is cut. */
 static void check_learning(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	const struct hw_conf_origin *least = origin(d, origins, "timeout_min"),
 				    *mistakes = origin(d, origins, "mistakes");
+	bool whiles = g->n_whiles > 0 && !hw_settings_no_whiles(g);
 	char is[32], most[32];
 	if (!mistakes->bad && !parse_mistakes(g->mistakes, &g->n_mistakes, &g->mistakes_per_ms))
 		hw_conf_wrong(&d->errors, mistakes->line, "key", "mistakes",
@@ -208,7 +210,7 @@ static void check_learning(struct hw_conf_draft *d, struct hw_settings_group *g,
 		              g->mistakes);
 	if (least->bad || origin(d, origins, "timeout")->bad || origin(d, origins, "timeout_max")->bad)
 		return;
-	if (!least->line && g->learn != HW_LEARN_NO && g->timeout_min_ms > g->timeout_ms)
+	if (!least->line && g->learn != HW_LEARN_NO && (whiles || g->timeout_min_ms > g->timeout_ms))
 		g->timeout_min_ms = g->timeout_ms;
 	if (least->line && g->timeout_min_ms > g->timeout_max_ms)
 		hw_conf_wrong(&d->errors, least->line, "key", "timeout_min",
