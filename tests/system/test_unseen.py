@@ -83,6 +83,23 @@ def test_unseen_once(env):
     wait_until(lambda: unseen(d) == [])
 
 
+def test_an_entry_that_could_not_be_written(env):
+    """device:events refuses the entry for a while: the device is unseen only with its entry, and then once."""
+    d = env.daemon(timeout="1s", **group(env), **CALM)
+    env.check_events = False
+    kept = env.key("kept")
+    env.beat("heard")
+    wait_until(lambda: env.edges("heard"))
+    env.redis.rename(env.key("events"), kept)
+    env.redis.set(env.key("events"), "x")
+    expect(env, "never")
+    wait_until(lambda: unseen(d) == ["never"] or "WRONGTYPE" in d.log(), what="the entry to be refused")
+    throughout(lambda: not in_redis(env), 2, "it is not in device:unseen without an entry")
+    env.redis.rename(kept, env.key("events"))
+    wait_unseen(env, d, ["never"], 30)
+    assert env.edges("never") == [("unseen", "never_seen")]
+
+
 def test_events_reach_the_clients(env):
     d = env.daemon(timeout="1s", **group(env), **CALM)
     stream = Events(d)

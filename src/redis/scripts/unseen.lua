@@ -37,8 +37,12 @@ local function item(i, id, group, state)
 	elseif redis.call('ZADD', KEYS[INVENTORIED.unseen], 'NX', NOW, id) == 0 then
 		return 0
 	end
-	local at = redis.call('XADD', KEYS[INVENTORIED.events], 'MAXLEN', '~', ARGV[INVENTORY.events_max], '*', 'id', id, 'state', 'unseen', 'reason', 'never_seen',
+	local at = redis.pcall('XADD', KEYS[INVENTORIED.events], 'MAXLEN', '~', ARGV[INVENTORY.events_max], '*', 'id', id, 'state', 'unseen', 'reason', 'never_seen',
 		'time_ms', NOW, 'last_seen_ms', '0', 'group', group, 'node', ARGV[INVENTORY.node], 'seq', NOW, unpack(epoch))
+	if at.err then -- the id must not be in device:unseen without its entry; the call is repeated
+		redis.call('ZREM', KEYS[INVENTORIED.unseen], id)
+		error(at.err, 0)
+	end
 	added[#added + 1] = id
 	return redis.status_reply(at)
 end
