@@ -17,9 +17,17 @@ struct hw_moment {
 	struct hw_mono sent_after; /* each message of the batch passed the broker after this instant */
 };
 
+/* Returns the time of a heartbeat. If a parent's goodbye was read in this millisecond, a heartbeat read after the
+ * goodbye gets the next millisecond. So last_heard_ms shows whether a child was heard after the goodbye. */
+static inline int64_t hw_moment_ms(const struct hw_monitor *m, struct hw_now now)
+{
+	int64_t ms = now.mono.ns / HW_NS_PER_MS;
+	return ms + (ms == m->family.goodbye_ms);
+}
+
 static inline struct hw_moment hw_moment(const struct hw_monitor *m, struct hw_now now)
 {
-	return (struct hw_moment){hw_monitor_seen(m, now), now.mono.ns / HW_NS_PER_MS, {0}};
+	return (struct hw_moment){hw_monitor_seen(m, now), hw_moment_ms(m, now), {0}};
 }
 
 static inline void hw_beat_heard(const struct hw_monitor *m, struct hw_device *d, const struct hw_moment *t)

@@ -152,6 +152,7 @@ struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const stru
 	hw_groups_init(&m->groups);
 	hw_queue_init(&m->suspects);
 	m->family.head = HW_NIL;
+	m->family.goodbye_ms = INT64_MIN;
 	hw_sight_init(&m->sight, conf, now.mono);
 	hw_hearing_init(&m->hearing, now);
 	m->reported.begun = true;

@@ -139,6 +139,7 @@ struct hw_family {
 	                               * has parent_death = take */
 	uint32_t head, tail;          /* the queue of offline parents whose children go offline too; HW_NIL: the
 	                               * queue is empty */
+	int64_t goodbye_ms;           /* when the last goodbye of a parent was read */
 	struct hw_parent_wait *waits; /* owned */
 	uint32_t n_waits, waits_cap;
 	/* The check of all parents and waits, once a second: when the check began, and the next element to check. */

@@ -124,7 +124,7 @@ void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	uint32_t parent;
 	struct hw_parent *p = parent_of(m, i, &parent);
 	if (p)
-		p->goodbye_ms = now.mono.ns / HW_NS_PER_MS;
+		p->goodbye_ms = m->family.goodbye_ms = now.mono.ns / HW_NS_PER_MS;
 }
 
 /* --- the children of an offline parent ------------------------------------------ */

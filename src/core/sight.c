@@ -401,7 +401,7 @@ static bool one_is_behind(const struct hw_sight *s, struct hw_mono now)
 bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
 {
 	int64_t age_ms = now.ns / HW_NS_PER_MS - heard_ms;
-	if (s->n_there < 2 || heard_ms == HW_NEVER_MS || age_ms < 0 ||
+	if (s->n_there < 2 || heard_ms == HW_NEVER_MS || age_ms < -1 || /* -1: hw_moment_ms() */
 	    heard_ms < hw_sight_sent_after(s).ns / HW_NS_PER_MS)
 		return false;
 	return age_ms < SKEW_MS || one_is_behind(s, now);

@@ -579,6 +579,41 @@ START_TEST(test_a_child_that_was_heard_since_stays)
 }
 END_TEST
 
+/* The goodbye and the heartbeats around it are read in one millisecond. 1: in one batch of messages. */
+START_TEST(test_a_child_that_was_heard_in_the_millisecond_of_the_goodbye)
+{
+	static const char *const topics[] = {"plant/a/before/up", "gw/gateway-a/up", "plant/a/after/up",
+	                                     "gw/gateway-b/up", "plant/b/other/up"};
+	struct hw_message msgs[5];
+	begin(HW_PARENT_TAKE, false);
+	gateway("gateway-a");
+	gateway("gateway-b");
+	valve("a", "before");
+	valve("a", "after");
+	valve("b", "other");
+	world_until(w, w->now.mono.ns + 5 * MS);
+	for (int k = 0; k < 5; k++) {
+		const char *payload = k % 2 ? "{\"online\":false}" : "";
+		msgs[k] = (struct hw_message){.topic = topics[k],
+		                              .topic_len = strlen(topics[k]),
+		                              .payload = payload,
+		                              .payload_len = strlen(payload)};
+		if (_i == 0)
+			world_say(w, topics[k], payload, false);
+	}
+	if (_i == 1)
+		ck_assert_uint_eq(hw_monitor_messages(w->m, w->now, msgs, 5), 5);
+	world_pass(w, S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+	ck_assert(world_is(w, "gateway-b", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(taken(), 1);
+	ck_assert(world_is(w, "before", HW_STATE_OFFLINE));
+	world_pass(w, 20 * S); /* each stays until its own deadline */
+	ck_assert(world_is(w, "after", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(taken(), 1);
+}
+END_TEST
+
 START_TEST(test_another_parent_keeps_a_child)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -786,6 +821,7 @@ int main(void)
 	tcase_add_checked_fixture(t, NULL, teardown);
 	tcase_add_test(t, test_a_dead_parent_takes_its_children);
 	tcase_add_test(t, test_a_child_that_was_heard_since_stays);
+	tcase_add_loop_test(t, test_a_child_that_was_heard_in_the_millisecond_of_the_goodbye, 0, 2);
 	tcase_add_test(t, test_another_parent_keeps_a_child);
 	tcase_add_test(t, test_a_taken_parent_takes_its_own_children);
 	tcase_add_test(t, test_a_sweep_is_paced);
