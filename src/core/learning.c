@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "arm.h"
+#include "out.h"
 #include "pages.h"
 
 #define DEVICES_MIN 4096 /* room of the array at first */
@@ -151,6 +152,14 @@ static bool is_its_own(const struct hw_device *d)
 	return (state == HW_STATE_ONLINE || silent) && !(d->flags & HW_FLAG_GOODBYE);
 }
 
+/* Whether the timeout has fallen below a power of two. So the timeouts of several falls cannot add up to more than a
+ * factor of two, and no record of the written timeout is necessary. */
+static bool has_fallen(const struct hw_learn_rules *rules, const struct hw_gaps *was, const struct hw_gaps *is)
+{
+	uint64_t was_ms = (uint64_t)hw_learned_ms(was, rules), is_ms = (uint64_t)hw_learned_ms(is, rules);
+	return is_ms < was_ms && (is_ms ^ was_ms) > is_ms;
+}
+
 bool hw_learning_gap(struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -163,11 +172,13 @@ bool hw_learning_gap(struct hw_monitor *m, struct hw_now now, const struct hw_mo
 		d->flags |= HW_FLAG_TIMED;
 	if (!timed || after_probe || !is_its_own(d) || !is_seen(m, now, t, d, &gap_ms))
 		return false;
-	uint64_t was = hw_learn_step(gaps);
+	struct hw_gaps was = *gaps;
 	hw_learn_gap(gaps, &m->form[d->group].rules, now.wall_ms, gap_ms);
-	if (was == hw_learn_step(gaps))
+	if (hw_learn_step(&was) == hw_learn_step(gaps))
 		return false;
 	d->flags |= HW_FLAG_LEARNED;
+	if (has_fallen(&m->form[d->group].rules, &was, gaps) && hw_device_state(d) == HW_STATE_ONLINE)
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 	return true;
 }
 

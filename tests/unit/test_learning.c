@@ -588,6 +588,36 @@ START_TEST(the_store_keeps_the_gaps)
 }
 END_TEST
 
+/* Notes the timeout that the store has after the outputs so far. Returns it. */
+static int64_t written_ms(int64_t was_ms)
+{
+	for (size_t k = 0; k < w->n_log; k++)
+		if (w->log[k].kind == HW_OUT_REFRESH || w->log[k].kind == HW_OUT_TRANSITION)
+			was_ms = learned("a").timeout_ms;
+	w->n_log = 0;
+	return was_ms;
+}
+
+/* A new habit makes the timeout long for some gaps. When the timeout falls, the store gets it at once: after a restart
+ * a device that has stopped must not stay online for the long timeout. */
+START_TEST(the_store_follows_a_timeout_that_falls)
+{
+	int64_t ms = 0, most_ms = 0;
+	world_beat(w, "a", "");
+	beats("a", 10 * S, 40);
+	for (unsigned k = 0; k < 60; k++) {
+		world_pass(w, k < 30 ? 40 * S : 15 * S);
+		ms = written_ms(ms);
+		world_beat(w, "a", k % 2 ? "" : "{\"battery\":50}");
+		ms = written_ms(ms);
+		int64_t is_ms = learned("a").timeout_ms;
+		most_ms = is_ms > most_ms ? is_ms : most_ms;
+		ck_assert_int_lt(ms, 2 * is_ms);
+	}
+	ck_assert_int_gt(most_ms, 3 * learned("a").timeout_ms);
+}
+END_TEST
+
 /* While messages arrive before the store was read, no gap is learned. */
 START_TEST(nothing_is_learned_while_loading)
 {
@@ -704,6 +734,7 @@ int main(void)
 	tcase_add_test(tc, a_reload_changes_the_rules);
 	tcase_add_loop_test(tc, a_reload_renames_the_group, 0, 2);
 	tcase_add_test(tc, the_store_keeps_the_gaps);
+	tcase_add_test(tc, the_store_follows_a_timeout_that_falls);
 	tcase_add_test(tc, nothing_is_learned_while_loading);
 	tcase_add_test(tc, many_devices);
 	tcase_add_test(tc, barriers_keep_pace_with_timeout_min);
