@@ -369,11 +369,17 @@ static void draw_groups(const struct hw_top_view *f, const struct hw_board *b, s
 
 enum { COL_ID, COL_STATE, COL_SINCE, COL_REASON, COL_GROUP, COL_SEEN, N_COLS };
 
-static const char *cell(const cJSON *device, int column, char *buf)
+#define CELL_MAX 512 /* an id and a name fit */
+
+static const char *cell(const cJSON *device, int column, char buf[CELL_MAX])
 {
 	static const char *const keys[N_COLS] = {"id", "state", "since_ms", "reason", "group", "last_seen_ms"};
+	const char *name = hw_member_text(device, "name");
 	int64_t at_ms;
 	switch (column) {
+	case COL_ID: /* after it the name from the inventory */
+		hw_print(buf, CELL_MAX, "%s%s%s", hw_member_text(device, "id"), *name ? "  " : "", name);
+		return buf;
 	case COL_SINCE:
 	case COL_SEEN:
 		at_ms = hw_member_int(device, keys[column]);
@@ -383,12 +389,13 @@ static const char *cell(const cJSON *device, int column, char *buf)
 	}
 }
 
-/* Columns that the visible ids need. */
+/* Columns that the visible ids and names need. */
 static int id_need(const struct hw_top_view *f, const struct hw_board *b)
 {
 	size_t need = 0, columns;
+	char buf[CELL_MAX];
 	for (size_t i = f->top; i < f->top + f->page && i < b->n_rows; i++) {
-		free(hw_text_clean(&f->screen, hw_member_text(b->rows[i].device, "id"), 0, &columns));
+		free(hw_text_clean(&f->screen, cell(b->rows[i].device, COL_ID, buf), 0, &columns));
 		need = columns > need ? columns : need;
 	}
 	return (int)need;
@@ -420,7 +427,7 @@ static void draw_row(const struct hw_top_view *f, struct box at, const int *widt
                      attr_t attributes)
 {
 	static const char *const titles[N_COLS] = {"ID", "STATE", "SINCE", "REASON", "GROUP", "LAST SEEN"};
-	char buf[HW_SPAN_MAX];
+	char buf[CELL_MAX];
 	int x = at.x;
 	if (attributes & A_REVERSE)
 		fill(at.y, at.x, at.w, attributes);

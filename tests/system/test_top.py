@@ -277,3 +277,11 @@ def test_what_tasks_lack_comes_before_how_many_there_are(env, top):
     d.wait_lost()
     top(d, columns=40).shows("tasks 1 waiting  mqtt: away")
     top(d, columns=80).shows("tasks 1 waiting  mqtt: away  scheduled 1")
+
+
+def test_names_of_the_inventory_stand_after_the_ids(env, fleet, top):
+    body = b"id,name\npump-2,Boiler house\n"
+    assert fleet.request("PUT", "/v1/inventory", body, {"Content-Type": "text/csv"}).status == 200
+    wait_until(lambda: fleet.device("pump-2").get("name") == "Boiler house")
+    text = top(fleet).shows("pump-2  Boiler house")
+    assert len([l for l in part(text, "OFFLINE") if "pump-2  Boiler house" in l and " will " in l]) == 1
