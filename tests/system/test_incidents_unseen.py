@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Unseen devices become incidents, with the labels of the inventory."""
-from hw_alert import Alert, Inbox
+import time
+
+from hw_alert import Alert, Inbox, see, set_online
 from hw_wait import throughout, wait_until
 from test_unseen import CALM, expect, group, wait_unseen
 
@@ -38,3 +40,19 @@ def test_matchers_see_labels(env):
     south.wait(("opened", "b"), timeout=20)
     throughout(lambda: len(north.ids("opened")) == len(south.ids("opened")) == 1, 2)
     a.stop()
+
+
+def test_the_first_message_is_a_goodbye(env):
+    """An unseen device that was only listed at the first start, and becomes offline without a return: its death is sent."""
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()})
+    see(env)
+    env.redis.hset(env.key("expected"), "u1", "{}")
+    env.redis.zadd(env.key("unseen"), {"u1": int(time.time() * 1000)})
+    a.start()
+    assert [i["kind"] for i in a.wait_open()] == ["unseen"]
+    set_online(env, "u1", False)
+    env.redis.zrem(env.key("unseen"), "u1")
+    inbox.wait(("opened", "u1"), timeout=20)
+    set_online(env, "u1", True)
+    inbox.wait(("opened", "u1"), ("closed", "u1"), timeout=20)
