@@ -174,7 +174,8 @@ struct hw_control_clients {
 };
 struct hw_control_clients hw_control_clients(const struct hw_control *c);
 
-/* Returns, for the metrics, the requests that the address refused, by reason, and its TLS handshakes. */
+/* For the metrics: how many requests at the API's address were refused, by reason, and how many TLS handshakes were
+ * completed or cut. */
 struct hw_http_refused hw_control_refused(const struct hw_control *c);
 
 /* Closes the listeners and all connections, and removes the socket file. */

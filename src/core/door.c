@@ -72,7 +72,7 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	if (!hw_state_is_gone(was) && hw_state_is_gone(state) && d->last_heard_ms != HW_NEVER_MS)
 		hw_device_set_heard_ms(d, hw_device_last_seen_ms(d, now));
 	hw_monitor_place(m, i, state, reason);
-	d->seq = seq;
+	d->seq = seq & HW_SEQ_MAX;
 	d->since_ms = (int64_t)wall & HW_SINCE_MAX;
 	d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED);
 	hw_monitor_arm(m, now, i);

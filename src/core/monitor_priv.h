@@ -61,9 +61,9 @@ struct hw_form {
 	 * moved_timeout_ms: the longest timeout of their old groups. If a device sends a heartbeat in this group
 	 * after moved_until_ns (group's seeing clock), only the timeout of this group counts. */
 	int64_t moved_timeout_ms, moved_until_ns;
-	/* Partitions with a parent of this group that is proven by its children. proven: found on this node by the
-	 * last complete check. proven_found: found by the present check so far. proven_there: reported by other
-	 * nodes (parent_peers.h). */
+	/* Partitions in which an online parent of this group has a child that proves the parent online
+	 * (parent_peers.h). proven: found on this node by the last complete check. proven_found: found by the present
+	 * check so far. proven_there: reported by other nodes. */
 	struct hw_partitions proven, proven_found, proven_there;
 	struct hw_learn_rules rules;
 	bool other_there;           /* in this check: another node has the form `other` */
@@ -316,7 +316,7 @@ static inline void hw_device_set_heard_ms(struct hw_device *d, int64_t ms)
 }
 #pragma GCC diagnostic pop
 
-/* Whether a device's last_heard_ms is on the wall clock. */
+/* Whether a device in this state is offline or forgotten. Its last_heard_ms is then on the wall clock. */
 static inline bool hw_state_is_gone(enum hw_state state)
 {
 	return state == HW_STATE_OFFLINE || state == HW_STATE_FORGOTTEN;

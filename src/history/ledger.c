@@ -247,7 +247,8 @@ static int offset_parse(const char *text, size_t len, struct hw_stream_id *out)
 	return hw_stream_id_parse(text, len, out);
 }
 
-/* Whether the stored text is exactly what hw_ledger_move() would compare it with. */
+/* Whether the stored text is the text that offset_text() writes for this offset, and the count is possible. Otherwise
+ * hw_ledger_move() never finds the row, because it compares the texts. */
 static bool is_offset(const char *at, size_t len, const struct hw_stream_cursor *p)
 {
 	char text[HW_STREAM_ID_TEXT];
@@ -394,8 +395,8 @@ static bool is(const char *state, const char *name)
 	return strcmp(state, name) == 0;
 }
 
-/* A device that was forgotten, or that was never heard. Neither is an outage. The time counts as time in which the
- * device was forgotten, so it is in no uptime. */
+/* Whether the device was forgotten, or has never sent a heartbeat. Neither is an outage. The time counts as time in
+ * which the device was forgotten, so it is in no uptime. */
 static bool is_gone(const char *state)
 {
 	return is(state, "forgotten") || is(state, "unseen");

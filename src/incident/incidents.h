@@ -114,7 +114,7 @@ struct hw_receiver_conf {
 	const char *match; /* lines as in match.h; NULL: all devices */
 	uint32_t kinds;    /* a bit for each kind: 1 << enum hw_incident_kind */
 	int64_t interval_ms, notify_after_ms, remind_ms;
-	bool each;         /* a message has one news; else all that is due */
+	bool each;         /* a message has one news; otherwise it has all news that are due */
 	unsigned parallel; /* for an `each` receiver: the most messages at a time, never two about one incident; 1 to
 	                    * HW_INCIDENT_PARALLEL */
 };
@@ -134,8 +134,8 @@ struct hw_incidents_conf {
 	int64_t flap_half_ms;
 	int64_t blind_after_ms; /* 0: off */
 	bool no_redis;          /* the state is in a file */
-	size_t max_incidents;   /* open ones; after that each group's devices share one */
-	size_t news_most;       /* of a message: the next one has the rest; 0: no limit */
+	size_t max_incidents;   /* the most open incidents; then the other devices of each group share one */
+	size_t news_most;       /* the most news in a message, the next message has the rest; 0: no limit */
 	hw_window_clock *clock; /* NULL: hw_window_libc() */
 	uint64_t seed;          /* of the random characters of ids */
 	const struct hw_receiver_conf *receivers;
@@ -159,8 +159,8 @@ int hw_incidents_configure(struct hw_incidents *e, struct hw_now now, const stru
 
 struct hw_incident_view; /* below */
 
-/* Loads an incident of device:incidents, or a closed one whose end a receiver must still be sent. The texts are
- * copied. */
+/* Loads an incident of device:incidents: it is open, or it is closed and a receiver has not been sent its end yet. The
+ * texts are copied. */
 int hw_incidents_load(struct hw_incidents *e, const struct hw_incident_view *v);
 /* A field `to:RECEIVER`. Unknown receivers are ignored. */
 int hw_incidents_load_sent(struct hw_incidents *e, const char *incident, const char *receiver, enum hw_news last,
@@ -259,12 +259,12 @@ struct hw_incident_view {
 	char id[HW_INCIDENT_ID + 1], into[HW_INCIDENT_ID + 1];
 	enum hw_incident_kind kind;
 	enum hw_incident_state state;
-	bool flapping, listed, acknowledged; /* listed: of the first start, so it is never sent */
+	bool flapping, listed, acknowledged; /* listed: opened by the first start, so it is never sent */
 	const char *group, *device, *labels;
 	const char *cause; /* blind: monitor, deaf or redis; task: its sentence */
 	int64_t since_ms;  /* since_ms: when the fault began; opened_ms: when the incident was opened */
 	int64_t opened_ms, closed_ms;
-	/* most: the most devices that were down at a time; of kind device: that were unreachable */
+	/* most: the most devices that were down at a time; for kind device: that were unreachable at a time */
 	uint32_t down, unreachable, most, silenced;
 	uint64_t online,
 		offline; /* devices of the group, by a hint of heartwheeld that is up to 2 s old; 0, 0: unknown */

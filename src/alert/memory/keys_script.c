@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See keys.h: the work of the scripts in ../state/scripts. Each function here does what the script of its name does;
- * tests/system/test_alert_keys.py compares them in a real Redis. Arguments have their positions from `places`, and are
- * made by this program alone, so they are not checked.
+ * See keys.h. Does the work of the scripts in ../state/scripts, each in a function with the script's name.
+ * tests/system/test_alert_keys.py compares these functions with the scripts in a real Redis. The file `places` of the
+ * scripts says at which positions the arguments are. Only this program makes the arguments, so they are not checked.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -264,7 +264,7 @@ static size_t put_offset(const struct call *c, const char *const *a)
 
 /* --- commit ------------------------------------------------------------------------------------------------------- */
 
-/* Removes all incidents and silences: the items write them again. */
+/* Removes all incidents and silences, because the items of this commit write them again. */
 static void remove_all(const struct call *c)
 {
 	const struct hw_key *o = hw_keys_find(c->k, c->keys[HW_AT_KEYED_INCIDENTS]);

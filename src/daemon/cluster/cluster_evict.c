@@ -52,10 +52,11 @@ static void refused(struct hw_cluster_eviction *e, struct hw_now now, const char
 	hw_app_cluster_publisher_id(a, e->node, id, sizeof(id));
 	if (!e->reported)
 		hw_log(a->log, HW_LOG_ERROR,
-		       "cannot disconnect node '%s' from the broker: %s; that node still claims partitions that this "
-		       "node owns now, so this node publishes no status of their devices until that node disconnects; "
-		       "allow %.64s to connect as %s, and to write and read heartwheel/+/status",
-		       e->node, why, user, id);
+		       "cannot disconnect node '%s' from the broker: %s; '%s' still claims partitions of this node, so "
+		       "their devices' statuses are not published until '%s' disconnects; allow %.64s to connect as "
+		       "%s, "
+		       "and to write and read heartwheel/+/status",
+		       e->node, why, e->node, e->node, user, id);
 	e->reported = true;
 	hw_nodes_not_evicted(a->cluster->nodes, now, e->node);
 }

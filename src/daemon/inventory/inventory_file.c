@@ -33,7 +33,7 @@ static bool is_key(const struct hw_json_member *m, const char *key)
 	return m->key_len == strlen(key) && memcmp(m->key, key, m->key_len) == 0;
 }
 
-/* Returns whether the line is one of ours. */
+/* Applies a line of the file. Returns false if it is not an entry of the inventory. */
 static bool take_line(struct hw_app *a, const char *line, size_t len)
 {
 	struct hw_json_member m;
@@ -200,7 +200,7 @@ int hw_inventory_file_flush(struct hw_app *a)
 	__fpurge(file->f);
 	clearerr(file->f);
 	if (ftruncate(fileno(file->f), file->end) != 0)
-		fputc('\n', file->f); /* begins the next line; the one that was cut off is left out */
+		fputc('\n', file->f); /* ends the cut-off line, so that the next entry begins on its own line */
 	return failed(a, file->path, error);
 }
 
