@@ -674,6 +674,8 @@ struct hw_learned {
 	int64_t median_gap_ms;
 	int64_t largest_gap_ms; /* of the last two days, or of the last 20 to 40 gaps if these took longer */
 };
+/* Whether any group learns. */
+bool hw_monitor_learns(const struct hw_monitor *m);
 /* Returns false if the device's group does not learn. */
 bool hw_monitor_learned(const struct hw_monitor *m, const struct hw_device *d, struct hw_learned *to);
 

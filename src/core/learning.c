@@ -114,8 +114,11 @@ void hw_learning_relink(struct hw_monitor *m, struct hw_now now, uint32_t i)
 void hw_learning_load(struct hw_monitor *m, uint32_t i, const char *text, size_t len)
 {
 	struct hw_gaps gaps;
-	if (hw_learning_is_on(m, hw_monitor_at(m, i)) && hw_learn_parse(&gaps, text, len) &&
-	    !hw_learned_ms(&m->learning.gaps[i], &m->form[hw_monitor_at(m, i)->group].rules))
+	const struct hw_learn_rules *rules = &m->form[hw_monitor_at(m, i)->group].rules;
+	if (!hw_learning_is_on(m, hw_monitor_at(m, i)) || !hw_learn_parse(&gaps, text, len))
+		return;
+	int64_t own_ms = hw_learned_ms(&m->learning.gaps[i], rules);
+	if (own_ms == 0 || own_ms < hw_learned_ms(&gaps, rules))
 		m->learning.gaps[i] = gaps;
 }
 
@@ -190,6 +193,11 @@ int64_t hw_learning_ms(const struct hw_monitor *m, const struct hw_device *d)
 }
 
 /* --- for the store and for display --------------------------------------------- */
+
+bool hw_monitor_learns(const struct hw_monitor *m)
+{
+	return m->learning.gaps != NULL;
+}
 
 bool hw_monitor_learned(const struct hw_monitor *m, const struct hw_device *d, struct hw_learned *to)
 {

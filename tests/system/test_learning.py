@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from hw_relay import Relay
 from hw_wait import throughout, wait_until
 from test_nodes_mirror import Pair
 
@@ -133,6 +134,29 @@ def test_a_node_that_takes_over_has_learned_too(env):
             assert is_learned(b, device), b.device(device)
     for device in devices:
         env.wait_store(device, "offline", timeout=20)
+
+
+def test_a_node_that_was_blind_takes_what_the_owner_has_learned(env):
+    relay = Relay(lambda: env.broker.port)
+    pair = Pair(env, timeout="2s", group={"learn": "yes", "timeout_min": "500ms"}, of={"b": {"mqtt": {"port": relay.port}}})
+    a, b = pair.nodes
+    devices = ["d%d" % k for k in range(16)]
+    with env.beating(devices, 0.1):
+        for d in pair.nodes:
+            for device in devices:
+                wait_until(lambda d=d, device=device: is_learned(d, device))
+        relay.cut(silently=False)
+        pair.wait_owned_by(a)
+    with env.beating(devices, 1.5):  # the owner learns this, after two mistakes a device
+        for device in devices:
+            wait_until(lambda device=device: int(env.hash(device).get("learned", 0)) > 3000, timeout=30)
+            env.wait_store(device, "online")
+        relay.mend()
+        pair.wait_settled(pair.nodes)
+        assert any(pair.owner(device) == b.node for device in devices)
+        throughout(lambda: all(env.hash(device)["state"] == "online" for device in devices), 5)
+        assert not [e for e in env.events() if e["state"] == "offline" and e["node"] == b.node], env.events()
+    relay.close()
 
 
 def test_heartwheelctl_shows_what_is_learned(env):

@@ -588,6 +588,31 @@ START_TEST(the_store_keeps_the_gaps)
 }
 END_TEST
 
+/* A node that watches the device takes the longer timeout of its own and the stored one. 1: the device has become
+ * slower while this node was blind. */
+START_TEST(a_watcher_takes_the_longer_timeout)
+{
+	char text[HW_GAPS_TEXT];
+	world_beat(w, "a", "");
+	beats("a", _i ? 30 * S : 10 * S, 40);
+	int64_t stored_ms = timeout("a").ms;
+	ck_assert(hw_monitor_gaps(w->m, world_device(w, "a"), text));
+	world_free(w);
+	conf.several = true;
+	w = world_new(&conf, &group, 1);
+	world_connect(w);
+	hw_monitor_role(w->m, hw_partition_of("a", 1), HW_ROLE_WATCHES, 0);
+	struct hw_stored s = stored("a", NULL);
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+	beats("a", 20 * S, 40);
+	int64_t own_ms = timeout("a").ms;
+	ck_assert(_i ? stored_ms > own_ms : stored_ms < own_ms);
+	s = stored("a", text);
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+	ck_assert_int_eq(timeout("a").ms, _i ? stored_ms : own_ms);
+}
+END_TEST
+
 /* Notes the timeout that the store has after the outputs so far. Returns it. */
 static int64_t written_ms(int64_t was_ms)
 {
@@ -734,6 +759,7 @@ int main(void)
 	tcase_add_test(tc, a_reload_changes_the_rules);
 	tcase_add_loop_test(tc, a_reload_renames_the_group, 0, 2);
 	tcase_add_test(tc, the_store_keeps_the_gaps);
+	tcase_add_loop_test(tc, a_watcher_takes_the_longer_timeout, 0, 2);
 	tcase_add_test(tc, the_store_follows_a_timeout_that_falls);
 	tcase_add_test(tc, nothing_is_learned_while_loading);
 	tcase_add_test(tc, many_devices);

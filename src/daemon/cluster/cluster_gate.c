@@ -358,11 +358,27 @@ static bool is_mute(const struct hw_app *a, struct hw_now now)
 	return !hw_app_publisher_is_up(a) && now.mono.ns - since.ns > a->start->mqtt.barrier_timeout_ms * HW_NS_PER_MS;
 }
 
+/* While this node was blind, the owners of the devices may have learned other timeouts than this node. After a
+ * blindness of a lease or longer, this node reads all hashes before it is ready, and so before it owns these devices.
+ */
+static void read_learned(struct hw_app *a, struct hw_now now, bool blind)
+{
+	struct hw_mono *since = &gate_of(a)->blind_since;
+	if (blind && !since->ns && !a->life.loading)
+		*since = now.mono;
+	if (blind || !since->ns)
+		return;
+	if (hw_monitor_learns(a->monitor) && now.mono.ns - since->ns >= a->start->cluster_lease_ms * HW_NS_PER_MS)
+		hw_app_cluster_reread(a, false);
+	since->ns = 0;
+}
+
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 {
 	bool blind = hw_blind_now(hw_monitor_blind(a->monitor)) || is_mute(a, now);
 	if (hw_app_cluster_unsays_any(a))
 		unsay_on(a);
+	read_learned(a, now, blind);
 	bool standby = a->cluster->standby.is;
 	if (!standby)
 		hw_app_cluster_read_on(a, now);
