@@ -22,6 +22,7 @@
 #define BURST     (4 * OCTAVE)  /* a gap that is this far below the median lies between messages of one burst */
 #define BRIDGE    103           /* levels: a little over a factor of two */
 #define TAIL      331           /* 0.7 ln(2) / OCTAVE, in 1/65536 */
+#define TAIL_MAX  (2 * OCTAVE)  /* the timeout without the extra is at most four times the largest gap */
 
 /* The fields of the three words: word, lowest bit, bits. */
 struct field {
@@ -171,7 +172,9 @@ static unsigned exceeded_as_allowed(const struct hw_gaps *g, const struct hw_lea
 	for (unsigned i = 0; i < n - 1; i++)
 		above += v[i] - v[n - 1];
 	uint64_t rarer = 16 * OCTAVE - level((int64_t)allowed);
-	return v[0] + (unsigned)(above * rarer * TAIL / (n - 1) / ONE);
+	/* If the gaps kept are from before and after a change of habit, their slope is that of the change. So the tail
+	 * has a limit. */
+	return v[0] + least((unsigned)(above * rarer * TAIL / (n - 1) / ONE), TAIL_MAX);
 }
 
 static unsigned estimate(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)

@@ -187,6 +187,24 @@ START_TEST(test_a_device_that_slows_down)
 }
 END_TEST
 
+/* After such a change too, the timeout is near the gaps of the device: the device may stop at any time. */
+START_TEST(test_a_device_that_slows_down_and_stops)
+{
+	for (unsigned round = 0; round < 100; round++) {
+		struct device d;
+		begin(&d, allowed[_i].mistakes, allowed[_i].per_ms, 1 + (unsigned)random_below(3));
+		double seconds = uniform(5, 120), factor = uniform(2, 4);
+		steady(&d, seconds, 500 + (unsigned)random_below(5000));
+		for (unsigned k = 0; k < 20; k++) {
+			steady(&d, seconds * factor, 1);
+			ck_assert_msg((double)d.timeout_ms < 30 * seconds * factor * 1000,
+			              "%.1f times the gap after %u gaps of factor %.1f",
+			              (double)d.timeout_ms / (seconds * factor * 1000), k + 1, factor);
+		}
+	}
+}
+END_TEST
+
 /* A device that sends more often is followed within two days or 500 gaps, whichever is later. */
 START_TEST(test_a_device_that_sends_more_often)
 {
@@ -237,6 +255,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_an_outage_is_not_learned, 0, N_ALLOWED);
 	tcase_add_loop_test(tc, test_a_short_outage, 0, N_ALLOWED);
 	tcase_add_loop_test(tc, test_a_device_that_slows_down, 0, N_ALLOWED);
+	tcase_add_loop_test(tc, test_a_device_that_slows_down_and_stops, 0, N_ALLOWED);
 	tcase_add_loop_test(tc, test_a_device_that_sends_more_often, 0, N_ALLOWED);
 	tcase_add_test(tc, test_mistakes_are_as_allowed);
 	suite_add_tcase(suite, tc);
