@@ -23,6 +23,10 @@
 #define BRIDGE    103           /* levels: a little over a factor of two */
 #define TAIL      331           /* 0.7 ln(2) / OCTAVE, in 1/65536 */
 #define TAIL_MAX  (2 * OCTAVE)  /* the timeout without the extra is at most four times the largest gap */
+#define LOST      56            /* levels: a factor of 1.5; a gap so far over the median shows a lost heartbeat */
+#define MARGIN    4             /* levels over a whole number of medians */
+#define FEWEST    288           /* level of the least number of gaps: 8 */
+#define HABIT_MAX 60            /* windows for which a habit may be remembered */
 
 /* The fields of the three words: word, lowest bit, bits. */
 struct field {
@@ -31,7 +35,11 @@ struct field {
 
 #define THIS(i)   ((struct field){0, (unsigned char)(12 * (i)), 12}) /* largest gaps of this window, falling */
 #define BEFORE(i) ((struct field){1, (unsigned char)(12 * (i)), 12}) /* of the window before */
-static const struct field FOLLOWED = {1, 0, 31}; /* ms covered, in place of BEFORE until the first estimate */
+/* Where mistakes are allowed rarely, three gaps of each window are kept, and a habit in place of the fourth ones. */
+static const struct field HABIT = {1, 36, 12};      /* a gap that was learned after mistakes; 0: none */
+static const struct field HABIT_AGE = {0, 36, 6};   /* windows since a gap like it */
+static const struct field HABIT_AGAIN = {0, 42, 1}; /* the habit came again after a pause, and is in force */
+static const struct field FOLLOWED = {1, 0, 31};    /* ms covered, in place of BEFORE until the first estimate */
 static const struct field FOLLOWED_GAPS = {1, 31, 17};
 static const struct field TIMEOUT = {0, 48, 12};      /* without bridge; 0: not enough was seen */
 static const struct field DOUBT_GAPS = {0, 60, 2};    /* gaps like DOUBT that were seen */
@@ -83,28 +91,40 @@ static int64_t time_ms(unsigned l)
 	return (int64_t)(octave >= 16 ? y << (octave - 16) : (y + (1u << (16 - octave)) - 1) >> (16 - octave));
 }
 
-/* Puts a level into `kept`, which is sorted with the largest first; the smallest one falls out. */
-static void keep(unsigned kept[KEPT], unsigned l)
+/* Puts a level into the first `n` of `kept`, which are sorted with the largest first; the smallest one falls out. */
+static void keep(unsigned kept[KEPT], unsigned n, unsigned l)
 {
-	for (unsigned i = 0; i < KEPT; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		if (l > kept[i]) {
-			memmove(kept + i + 1, kept + i, sizeof(*kept) * (KEPT - 1 - i));
+			memmove(kept + i + 1, kept + i, sizeof(*kept) * (n - 1 - i));
 			kept[i] = l;
 			return;
 		}
 	}
 }
 
-/* Adds a gap of level `l` to the largest gaps of this window. Returns false if it is not among them. */
-static bool learn(struct hw_gaps *g, unsigned l)
+/* Whether the fields of a habit are in place of gaps. */
+static bool has_habit(const struct hw_gaps *g, const struct hw_learn_rules *rules)
 {
-	if (l <= get(g, THIS(KEPT - 1)))
+	return rules->rare && get(g, TIMEOUT);
+}
+
+/* Returns how many gaps of each window are kept. */
+static unsigned n_kept(const struct hw_gaps *g, const struct hw_learn_rules *rules)
+{
+	return has_habit(g, rules) ? KEPT - 1 : KEPT;
+}
+
+/* Adds a gap of level `l` to the largest gaps of this window. Returns false if it is not among them. */
+static bool learn(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned l)
+{
+	unsigned n = n_kept(g, rules), kept[KEPT];
+	if (l <= get(g, THIS(n - 1)))
 		return false;
-	unsigned kept[KEPT];
-	for (unsigned i = 0; i < KEPT; i++)
+	for (unsigned i = 0; i < n; i++)
 		kept[i] = get(g, THIS(i));
-	keep(kept, l);
-	for (unsigned i = 0; i < KEPT; i++)
+	keep(kept, n, l);
+	for (unsigned i = 0; i < n; i++)
 		set(g, THIS(i), kept[i]);
 	return true;
 }
@@ -129,6 +149,9 @@ void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t m
 		.extra_step = (unsigned)lround(fmax(1, step)),
 		.extra_decay = (unsigned)lround(fmax(1, step * a_day * window)),
 		.medians = least_gaps > 1 ? level(least_gaps) : 0,
+		/* Two windows hold less than one allowed mistake. */
+		.rare = a_day < 0.5 ? level(per_ms / mistakes) : 0,
+		.habit_windows = (unsigned)fmin(HABIT_MAX, fmax(15, 1.5 / a_day)),
 	};
 }
 
@@ -145,19 +168,39 @@ static unsigned elapsed(const struct hw_gaps *g, unsigned unit)
 	return (unit - get(g, BEGAN)) & 1023;
 }
 
+/*
+ * Returns the level of the timeout where mistakes are allowed so rarely that two windows show none of the gaps that
+ * count. Heartbeats are lost by chance, each with probability p, so gaps are whole numbers of intervals, and one in
+ * p^-k is over k intervals. If the largest of n gaps has j intervals, p is at most about n^(-1/j). So of N gaps, in
+ * which one mistake is allowed, one at most is over j ln(N) / ln(n) intervals. The same holds for gaps with an
+ * exponential tail. Levels are logarithms.
+ */
+static unsigned exceeded_rarely(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
+{
+	unsigned units = elapsed(g, unit) + get(g, BEFORE_UNITS), now = get(g, THIS(0)), before = get(g, BEFORE(0));
+	unsigned largest = now > before ? now : before;
+	unsigned median = get(g, MEDIAN), covered = level(units * rules->unit_ms);
+	if (!units || largest < median + LOST)
+		return largest; /* the number of gaps is not known yet, or no lost heartbeat was seen */
+	uint64_t seen = covered > median + FEWEST ? covered - median : FEWEST;
+	uint64_t all = rules->rare > median + seen ? rules->rare - median : seen;
+	uint64_t interval = (uint64_t)time_ms(median), ms = (uint64_t)time_ms(largest) * all / seen;
+	return least(level((int64_t)((ms + interval - 1) / interval * interval)) + MARGIN, largest + TAIL_MAX);
+}
+
 /* Returns the level that is exceeded as often as mistakes are allowed in these two windows. If n mistakes are
  * allowed, this is the nth largest gap. If less than one is allowed, the largest gap is extended by a Pareto tail
  * through all gaps that are kept (Hill's estimator, with 0.7 of its slope). */
 static unsigned exceeded_as_allowed(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
 {
-	unsigned v[KEPT], n = 0;
-	for (unsigned i = 0; i < KEPT; i++)
+	unsigned v[KEPT], n = 0, most = n_kept(g, rules), units = elapsed(g, unit) + get(g, BEFORE_UNITS);
+	for (unsigned i = 0; i < most; i++)
 		v[i] = get(g, BEFORE(i));
-	for (unsigned i = 0; i < KEPT; i++)
-		keep(v, get(g, THIS(i)));
-	while (n < KEPT && v[n])
+	for (unsigned i = 0; i < most; i++)
+		keep(v, most, get(g, THIS(i)));
+	while (n < most && v[n])
 		n++;
-	uint64_t allowed = (uint64_t)rules->allowed * (elapsed(g, unit) + get(g, BEFORE_UNITS)) / UNITS;
+	uint64_t allowed = (uint64_t)rules->allowed * units / UNITS;
 	if (n == 0)
 		return 0;
 	if (allowed >= (uint64_t)n * ONE)
@@ -183,6 +226,11 @@ static unsigned estimate(const struct hw_gaps *g, const struct hw_learn_rules *r
 	unsigned floor = rules->medians ? get(g, MEDIAN) + rules->medians + 1 : 0;
 	if (l < floor)
 		l = floor;
+	unsigned rare = rules->rare ? exceeded_rarely(g, rules, unit) : 0;
+	if (l < rare)
+		l = rare;
+	if (has_habit(g, rules) && get(g, HABIT_AGAIN) && l < get(g, HABIT) + STEP)
+		l = get(g, HABIT) + STEP;
 	return least((l + STEP - 1) / STEP * STEP, LEVEL_MAX);
 }
 
@@ -199,6 +247,22 @@ static int64_t bounded_ms(const struct hw_learn_rules *rules, unsigned l)
 	if (ms > rules->timeout_max_ms)
 		return rules->timeout_max_ms;
 	return ms < rules->timeout_min_ms ? rules->timeout_min_ms : ms;
+}
+
+/* Remembers a gap of level `l` that was learned after mistakes. If a gap like it comes again after a pause, it is a
+ * habit that the two windows forget, such as that of weekends. So two outages on one day are no habit. */
+static void remember(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned l)
+{
+	unsigned habit = get(g, HABIT), smaller = least(habit, l), larger = habit > l ? habit : l;
+	if (!has_habit(g, rules))
+		return;
+	bool like = habit && larger - smaller < LIKE;
+	if (habit && get(g, HABIT_AGAIN) && !like)
+		return;
+	if (like && get(g, HABIT_AGE) >= 2)
+		set(g, HABIT_AGAIN, 1);
+	set(g, HABIT, like ? larger : l);
+	set(g, HABIT_AGE, 0);
 }
 
 /* Handles a gap of level `l` that was longer than the timeout, whose level is `timeout`: the device was called
@@ -218,8 +282,10 @@ static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsig
 		unsigned seen = least(get(g, DOUBT_GAPS) + 1, 3);
 		set(g, DOUBT_GAPS, seen);
 		bool learned = seen >= (far ? 3 : 2);
-		if (learned)
-			learn(g, smaller);
+		if (learned) {
+			learn(g, rules, smaller);
+			remember(g, rules, larger);
+		}
 		if (learned && !get(g, MEDIAN))
 			set(g, MEDIAN, smaller);
 		set(g, DOUBT, learned && !far ? larger : smaller);
@@ -248,11 +314,20 @@ static unsigned median_after(const struct hw_gaps *g, unsigned l)
 }
 
 /* Handles a gap of level `l` in which the device stayed online. Returns false if the timeout stays as it is. */
-static bool usual_gap(struct hw_gaps *g, unsigned l)
+static bool usual_gap(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned l)
 {
-	bool learned = learn(g, l);
+	bool learned = learn(g, rules, l);
 	unsigned bridged = get(g, BRIDGED), timeout = get(g, TIMEOUT);
 	set(g, MEDIAN, median_after(g, l));
+	/* The doubled timeout has kept the device online in the second gap of a habit. */
+	unsigned doubt = get(g, DOUBT);
+	if (bridged && doubt && l < doubt + LIKE / 2 && l + LIKE / 2 > doubt)
+		remember(g, rules, l);
+	unsigned habit = has_habit(g, rules) ? get(g, HABIT) : 0;
+	if (habit && l + LIKE / 4 >= habit && l < habit + LIKE) {
+		set(g, HABIT, l > habit ? l : habit);
+		set(g, HABIT_AGE, 0);
+	}
 	/* A usual gap halves the extra time of the doubled timeout and does not end it, because a new habit may
 	 * contain a short gap too. */
 	if (bridged && l <= timeout)
@@ -264,9 +339,17 @@ static bool usual_gap(struct hw_gaps *g, unsigned l)
 static void begin_window(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
 {
 	set(g, BEFORE_UNITS, elapsed(g, unit));
-	for (unsigned i = 0; i < KEPT; i++) {
+	for (unsigned i = 0; i < n_kept(g, rules); i++) {
 		set(g, BEFORE(i), get(g, THIS(i)));
 		set(g, THIS(i), 0);
+	}
+	if (has_habit(g, rules) && get(g, HABIT)) {
+		unsigned age = get(g, HABIT_AGE) + 1;
+		set(g, HABIT_AGE, age);
+		if (age > rules->habit_windows) {
+			set(g, HABIT, 0);
+			set(g, HABIT_AGAIN, 0);
+		}
 	}
 	set(g, BEGAN, unit & 1023);
 	set(g, WINDOW_GAPS, 0);
@@ -320,7 +403,7 @@ int64_t hw_learn_gap(struct hw_gaps *g, struct hw_learn_rules *rules, int64_t no
 		mistake(g, rules, l, level(timeout_ms));
 		changed = true;
 	} else {
-		changed |= usual_gap(g, l);
+		changed |= usual_gap(g, rules, l);
 	}
 	if (!first && elapsed(g, unit) >= UNITS && get(g, WINDOW_GAPS) >= GAPS_MIN) {
 		begin_window(g, rules, unit);
@@ -330,6 +413,8 @@ int64_t hw_learn_gap(struct hw_gaps *g, struct hw_learn_rules *rules, int64_t no
 		return rules->timeout_first_ms;
 	if (!changed)
 		return timeout_ms;
+	if (first && rules->rare)
+		set(g, THIS(KEPT - 1), 0); /* the fields of a habit begin here */
 	set(g, TIMEOUT, estimate(g, rules, unit));
 	set(g, ESTIMATED, unit & 15);
 	return bounded_ms(rules, in_force(g));

@@ -13,6 +13,8 @@
  * - After such a gap the timeout is doubled until a usual gap comes. A device that sends half as often from now on is
  *   thus called offline for it once.
  * - A gap that is two windows old is forgotten. A window is at most one day long, or 20 gaps if these take longer.
+ * - If less than half a mistake a day is allowed, a habit is remembered longer: a gap that was learned after mistakes,
+ * at least twice, with a pause between.
  *
  * Cost: 24 bytes a device; no allocation; no floating point; a constant number of steps for each gap. Pure, private to
  * the core.
@@ -42,6 +44,9 @@ struct hw_learn_rules {
 	                           * 0 */
 	int64_t unit_ms;          /* a 16th of a window */
 	uint32_t allowed;         /* mistakes allowed in a window, in 1/65536 */
+	unsigned rare;            /* mistakes are allowed so rarely that two windows hold less than one: the time for
+	                           * one, in units of learn.c; else 0 */
+	unsigned habit_windows;   /* for so many windows a habit is remembered */
 	unsigned extra_step;      /* steps by which a mistake lengthens the timeout */
 	unsigned extra_decay;     /* steps that each window takes back */
 	unsigned medians;         /* the least timeout as a number of median gaps, in units of learn.c; 0: no such

@@ -242,6 +242,42 @@ START_TEST(test_mistakes_are_as_allowed)
 }
 END_TEST
 
+/* How often a device is called offline that beats each minute, from day 30 to day 180. Each message is lost with
+ * probability `loss`; on two days of the week the device beats each `weekend` seconds. One mistake in 30 days is
+ * allowed. */
+static unsigned rarely(double loss, double weekend)
+{
+	struct device d;
+	begin(&d, 1, 30 * DAY_MS, 2);
+	int64_t since = d.now_ms;
+	unsigned before = 0;
+	while (d.now_ms - since < 180 * DAY_MS) {
+		double interval = (d.now_ms / DAY_MS) % 7 < 2 ? weekend : 60, seconds = interval;
+		while (uniform(0, 1) < loss)
+			seconds += interval;
+		gap(&d, seconds * uniform(.98, 1.02));
+		if (d.now_ms - since < 30 * DAY_MS)
+			before = d.offline;
+	}
+	return d.offline - before;
+}
+
+/* 20 devices in 150 days may make 100 mistakes; twice as many are not allowed. */
+START_TEST(test_few_mistakes)
+{
+	static const struct {
+		double loss, weekend;
+	} cases[] = {{.01, 60}, {.02, 60}, {.03, 60}, {.05, 60}, {.1, 60}, {.2, 60}, {0, 240}, {0, 600}, {0, 3600}};
+	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+		unsigned offline = 0;
+		for (int i = 0; i < 20; i++)
+			offline += rarely(cases[k].loss, cases[k].weekend);
+		ck_assert_msg(offline <= 200, "loss %.2f, weekends %.0f s: %u mistakes", cases[k].loss,
+		              cases[k].weekend, offline);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	random_begin(random_seed_of_now());
@@ -258,6 +294,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_device_that_slows_down_and_stops, 0, N_ALLOWED);
 	tcase_add_loop_test(tc, test_a_device_that_sends_more_often, 0, N_ALLOWED);
 	tcase_add_test(tc, test_mistakes_are_as_allowed);
+	tcase_add_test(tc, test_few_mistakes);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
