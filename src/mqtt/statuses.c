@@ -99,11 +99,10 @@ bool hw_statuses_answered(struct hw_statuses *s, int mid, int reason)
 	char text[HW_WHY_TEXT];
 	const char *user = s->link->conf.username[0] ? s->link->conf.username : "anonymous clients";
 	if (reason == MQTT_RC_PACKET_TOO_LARGE)
-		snprintf(text, sizeof(text),
-		         "refused by the broker: %s: raise its limit on messages (mosquitto: message_size_limit)",
+		snprintf(text, sizeof(text), "%s: raise the broker's limit on messages (mosquitto: message_size_limit)",
 		         mosquitto_reason_string(reason));
 	else
-		snprintf(text, sizeof(text), "refused by the broker: %s: may %.64s publish it with the retain flag?",
+		snprintf(text, sizeof(text), "%s: give %.64s the right to write that topic with the retain flag",
 		         mosquitto_reason_string(reason), user);
 	hw_handover_answer(s->handover, HW_PUBLISHER_REFUSED, publish_id, reason, text);
 	return true;

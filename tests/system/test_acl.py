@@ -387,6 +387,19 @@ def test_a_barrier_without_its_rights(env, left, protocol, qos, missing):
     wait_until(lambda: d.state("pump-7") == "online")
 
 
+def test_a_status_without_its_right(env):
+    """The log names the topic of the group's statuses once, and the right that is missing."""
+    right = "topic write nodes/+/status\n"
+    assert MOSQUITTO_ACL.count(right) == 1
+    guarded_broker(env, MOSQUITTO_ACL.replace(right, ""))
+    d = env.daemon(mqtt=as_monitor(env))
+    for device in DEVICES:
+        beat(env, device)
+    said = "refused a retained status on nodes/+/status: Not authorized: give heartwheel the right to write that topic"
+    wait_until(lambda: said in d.log(), 10, "a line that names the topic")
+    throughout(lambda: d.log().count(said) == 1, 1)
+
+
 def test_rights_that_are_taken_away_and_given_back(env):
     """The rights are taken away and given back while the daemon runs: no device is called offline for that."""
     guarded_broker(env)

@@ -197,10 +197,17 @@ void hw_app_retained_acked(struct hw_app *a, uint64_t publish_id)
 void hw_app_retained_refused(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
 {
 	struct hw_retained_sink *sink = sink_of(a, ev->publish_id);
-	bool status = sink == &a->retained->status;
-	if (ev->text[0])
-		hw_log_limited(a->log, status ? HW_LIMIT_STATUS_REFUSED : HW_LIMIT_DISCOVERY_REFUSED, HW_LOG_ERROR,
-		               "the broker refused a retained %s: %s; heartwheeld publishes it again each minute",
-		               status ? "status" : "message for Home Assistant", ev->text);
+	if (ev->text[0] && sink == &a->retained->status) {
+		const struct hw_group *g = ev->publish_id ? hw_retained_group(sink, ev->publish_id) : NULL;
+		hw_log_limited(a->log, HW_LIMIT_STATUS_REFUSED, HW_LOG_ERROR,
+		               "the broker refused a retained status on %.120s: %s; heartwheeld publishes it again "
+		               "each minute",
+		               g && g->status.filter ? g->status.filter : a->retained->presence_topic, ev->text);
+	} else if (ev->text[0]) {
+		hw_log_limited(a->log, HW_LIMIT_DISCOVERY_REFUSED, HW_LOG_ERROR,
+		               "the broker refused a retained message for Home Assistant on "
+		               "%.120s/binary_sensor/+/config: %s; heartwheeld publishes it again each minute",
+		               a->start->mqtt.homeassistant_prefix, ev->text);
+	}
 	hw_retained_refused(sink, ev->publish_id, now.mono.ns / HW_NS_PER_MS);
 }

@@ -138,6 +138,15 @@ void hw_retained_refused(struct hw_retained_sink *s, uint64_t publish_id, int64_
 		s->refused_since_ms = now_ms;
 }
 
+const struct hw_group *hw_retained_group(const struct hw_retained_sink *s, uint64_t publish_id)
+{
+	const struct hw_retained_flight *f = &s->flight[publish_id % HW_RETAINED_WINDOW];
+	if (!f->used || f->publish_id != publish_id)
+		return NULL;
+	const struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
+	return d ? hw_monitor_group_of(s->m, d) : NULL;
+}
+
 void hw_retained_down(struct hw_retained_sink *s)
 {
 	for (size_t k = 0; k < HW_RETAINED_WINDOW; k++) {

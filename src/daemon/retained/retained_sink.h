@@ -151,6 +151,8 @@ void hw_retained_down(struct hw_retained_sink *s);
 /* The publisher's answers to this sink's publish ids. */
 void hw_retained_acked(struct hw_retained_sink *s, uint64_t publish_id);
 void hw_retained_refused(struct hw_retained_sink *s, uint64_t publish_id, int64_t now_ms);
+/* The group of the device of a message in flight. NULL: the message is not in flight, or its device was removed. */
+const struct hw_group *hw_retained_group(const struct hw_retained_sink *s, uint64_t publish_id);
 
 /*
  * Publishes messages that may be sent, at most *budget, and subtracts their number from *budget. Returns whether more
