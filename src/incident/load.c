@@ -112,6 +112,7 @@ int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const
 	}
 	d->class = (uint8_t)(class == HW_CLASS_DOWN ? HW_CLASS_DOWN : HW_CLASS_UNREACHABLE);
 	d->class_since = not_later(e, since_ms);
+	d->listed = i->listed;
 	i->surveyed = false;
 	e->quiet = true;
 	hw_incident_join(e, i, d);

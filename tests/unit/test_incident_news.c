@@ -548,6 +548,22 @@ START_TEST(a_device_that_was_unseen_at_the_first_start_is_sent_when_it_becomes_o
 }
 END_TEST
 
+/* The incident of the first start takes in a device that became unseen later. */
+START_TEST(a_later_device_in_an_incident_of_the_first_start_is_sent)
+{
+	engine = hw_incidents_new(&conf, rig_now());
+	struct hw_incident_entry entry = {.id = "p", .group = "pumps", .fact = HW_FACT_UNSEEN, .wait_ms = -1, .seq = 1};
+	hw_incidents_load_device(engine, &entry);
+	ck_assert_int_eq(hw_incidents_loaded(engine, rig_now(), true), 0);
+	seq = 1;
+	rig_wait(S);
+	ck_assert_str_eq(rig_sent(), "");
+	rig_entry("q", "pumps", HW_FACT_UNSEEN, NULL, -1);
+	rig_wait(S);
+	ck_assert_str_eq(rig_sent(), "opened unseen; ");
+}
+END_TEST
+
 /* An incident that was sent, and whose device returned while no instance ran. */
 START_TEST(after_a_restart_the_end_is_sent)
 {
@@ -622,6 +638,7 @@ int main(void)
 		a_new_receiver_gets_later_incidents_only,
 		the_first_start_lists_and_sends_nothing,
 		a_device_that_was_unseen_at_the_first_start_is_sent_when_it_becomes_offline,
+		a_later_device_in_an_incident_of_the_first_start_is_sent,
 		after_a_restart_the_end_is_sent,
 		a_merged_unknown_incident_is_never_written,
 	};
