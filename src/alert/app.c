@@ -196,6 +196,8 @@ void hw_alert_on_renewed(struct hw_alert_app *a)
 		load(a, true);
 	else if (!a->engine && !hw_alert_loader_is_busy(a->loader) && a->load_wait-- == 0)
 		load(a, false);
+	else if (a->engine)
+		hw_alert_loader_retry(a->loader);
 	hw_senders_wake(a->senders);
 }
 

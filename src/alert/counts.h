@@ -13,7 +13,7 @@ enum hw_alert_unusable {
 	HW_ALERT_UNUSABLE_SILENCE,
 	HW_ALERT_UNUSABLE_OFFSET, /* the stream is read from its end */
 	HW_ALERT_UNUSABLE_GROUP,
-	HW_ALERT_UNUSABLE_KEY, /* device:offline or device:events has another type: nothing can be loaded or read */
+	HW_ALERT_UNUSABLE_KEY, /* device:offline, device:events or device:unseen has another type */
 	HW_ALERT_UNUSABLE_KINDS
 };
 const char *hw_alert_unusable_name(enum hw_alert_unusable k);

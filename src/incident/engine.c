@@ -236,6 +236,12 @@ enum hw_incident_class hw_incidents_class(const struct hw_incidents *e, const ch
 	return d ? (enum hw_incident_class)d->class : HW_CLASS_NONE;
 }
 
+bool hw_incidents_is_away(const struct hw_incidents *e, const char *device)
+{
+	const struct hw_incident_device *d = hw_device_find(e, device);
+	return d && hw_device_is_away(d);
+}
+
 double hw_incidents_weight(const struct hw_incidents *e, const char *device)
 {
 	const struct hw_incident_device *d = hw_device_find(e, device);

@@ -175,6 +175,8 @@ struct hw_incident_entry; /* below */
 /* Loads a device that is in device:offline or device:unseen now. `wait_ms`: the timeout of its parent, to which
  * `settle` is added; -1: the device does not wait. */
 int hw_incidents_load_device(struct hw_incidents *e, const struct hw_incident_entry *entry);
+/* Whether the device is offline or unseen. */
+bool hw_incidents_is_away(const struct hw_incidents *e, const char *device);
 /* Loads a member of an incident. If the device is not loaded, it has returned, and leaves the incident. */
 int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const char *device,
                              enum hw_incident_class class, int64_t since_ms);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Unseen devices become incidents, with the labels of the inventory."""
+import json
 import time
 
 from hw_alert import Alert, Inbox, see, set_online
@@ -40,6 +41,33 @@ def test_matchers_see_labels(env):
     south.wait(("opened", "b"), timeout=20)
     throughout(lambda: len(north.ids("opened")) == len(south.ids("opened")) == 1, 2)
     a.stop()
+
+
+def test_the_unseen_devices_cannot_be_read(env):
+    """device:unseen has another type: /readyz says so, deaths are sent, and an incident of unseen devices stays open."""
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()}).start()
+    see(env)
+    r, key, now = env.redis, env.key("unseen"), int(time.time() * 1000)
+    r.hset(env.key("expected"), "u1", json.dumps({"group": "default"}))
+    r.zadd(key, {"u1": now})
+    r.xadd(env.key("events"), {"id": "u1", "state": "unseen", "reason": "never_seen", "time_ms": now, "last_seen_ms": 0,
+                               "group": "default", "node": env.node, "seq": now})
+    inbox.wait(("opened", "unseen"), timeout=20)
+    a.stop()
+    r.rename(key, key + "-kept")
+    r.set(key, "text")
+    a.start(ready=False)
+    text = "it is not known which devices are unseen: " + key + ": a key holds a type"
+    wait_until(lambda: text in a.get("/readyz").body.decode(), what="the reason at /readyz")
+    set_online(env, "p1", False)
+    inbox.wait(("opened", "unseen"), ("opened", "p1"), timeout=20)
+    assert sorted((i["kind"], i["group"], i["down"]) for i in a.incidents()) == [("device", "default", 1), ("unseen", "default", 1)]
+    r.rename(key + "-kept", key)
+    wait_until(a.ready, 40, "the unseen devices to be read")
+    set_online(env, "u1", True)
+    r.zrem(key, "u1")
+    inbox.wait(("opened", "unseen"), ("opened", "p1"), ("closed", "unseen"), timeout=20)
 
 
 def test_the_first_message_is_a_goodbye(env):

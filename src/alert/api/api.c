@@ -43,11 +43,16 @@ static const char *why_not(const struct hw_alert_app *a, char *buf, size_t cap)
 }
 
 /* Returns why /readyz refuses. NULL: this instance is ready. It is not ready without the lease, before it has loaded
- * the state, or while Redis refuses to let it read a stream. */
+ * the state, or while Redis refuses to let it read a stream or the unseen devices. */
 static const char *why_not_ready(const struct hw_alert_app *a, char *buf, size_t cap)
 {
 	const char *why = why_not(a, buf, cap);
-	return why ? why : hw_alert_follow_is_refused(a->follow, buf, cap) ? buf : NULL;
+	if (why || hw_alert_follow_is_refused(a->follow, buf, cap))
+		return buf;
+	if (!*hw_alert_loader_why(a->loader))
+		return NULL;
+	snprintf(buf, cap, "it is not known which devices are unseen: %s", hw_alert_loader_why(a->loader));
+	return buf;
 }
 
 bool hw_alert_api_works(struct hw_alert_app *a, struct evhttp_request *req)

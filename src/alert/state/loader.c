@@ -5,7 +5,8 @@
  * members, and one for each offline device; a million devices take some seconds.
  *
  * A text in Redis that cannot be used is counted and left out. But without device:offline and device:events every
- * device would count as online, so the load fails if one of these keys has another type.
+ * device would count as online, so the load fails if one of these keys has another type. If device:unseen has another
+ * type, the devices that were unseen at the last commit still count as unseen.
  */
 #include "alert/state/loader.h"
 
@@ -160,14 +161,21 @@ static void ask(struct hw_alert_loader *l,
 	free(q);
 }
 
-/* Makes the load fail, because it needs the key `key`. */
-static void fail(struct hw_alert_loader *l, const char *key, const redisReply *r)
+/* Notes that the key `key` cannot be read. */
+static void refused(struct hw_alert_loader *l, const char *key, const redisReply *r)
 {
 	char text[HW_TROUBLE_TEXT];
 	hw_trouble_text(r->type == REDIS_REPLY_ERROR ? r->str : "ERR the answer makes no sense", text);
 	snprintf(l->why, sizeof(l->why), "%s: %s", key, text);
-	l->failed = l->has_why = true;
+	l->has_why = true;
 	l->app->counts.unusable[HW_ALERT_UNUSABLE_KEY]++;
+}
+
+/* Makes the load fail, because it needs the key `key`. */
+static void fail(struct hw_alert_loader *l, const char *key, const redisReply *r)
+{
+	refused(l, key, r);
+	l->failed = true;
 	hw_log_limited(l->app->log, HW_ALERT_LIMIT_UNUSABLE, HW_LOG_ERROR, "the state cannot be loaded: %s", l->why);
 }
 
@@ -383,8 +391,15 @@ static void read_offline(struct hw_alert_loader *l, const char *name, const redi
 	bool is = r->type == REDIS_REPLY_ARRAY && r->elements == 2 && r->element[0]->type == REDIS_REPLY_STRING &&
 	          r->element[1]->type == REDIS_REPLY_ARRAY && r->element[0]->len < sizeof(l->cursor);
 	char key[HW_ALERT_KEY_MAX];
+	if (!is && l->unseen) {
+		refused(l, hw_alert_store_key(l->app->store, "unseen", key), r);
+		hw_log_limited(l->app->log, HW_ALERT_LIMIT_UNUSABLE, HW_LOG_ERROR,
+		               "it is not known which devices are unseen: %s", l->why);
+		l->scanned = true;
+		return;
+	}
 	if (!is) {
-		fail(l, hw_alert_store_key(l->app->store, l->unseen ? "unseen" : "offline", key), r);
+		fail(l, hw_alert_store_key(l->app->store, "offline", key), r);
 		return;
 	}
 	bool unseen = l->unseen, ended = strcmp(r->element[0]->str, "0") == 0;
@@ -414,6 +429,23 @@ static void ask_devices(struct hw_alert_loader *l)
 
 static void scan_members(struct hw_alert_loader *l, const char *id, const char *cursor);
 
+/* device:unseen cannot be read: a device that was unseen at the last commit counts as unseen, unless it is offline. */
+static void keep_unseen(struct hw_alert_loader *l, const char *id, int64_t since_ms)
+{
+	char since[24];
+	struct hw_incident_entry entry = {.id = id,
+	                                  .fact = HW_FACT_UNSEEN,
+	                                  .time_ms = since_ms,
+	                                  .timeout_ms = -1,
+	                                  .wait_ms = -1,
+	                                  .seq = (uint64_t)since_ms};
+	if (hw_incidents_is_away(l->engine, id))
+		return;
+	l->failed |= hw_incidents_load_device(l->engine, &entry) != 0;
+	snprintf(since, sizeof(since), "%lld", (long long)since_ms);
+	ask_expected(l, id, since); /* for its group */
+}
+
 static void read_members(struct hw_alert_loader *l, const char *id, const redisReply *r)
 {
 	bool is = r->type == REDIS_REPLY_ARRAY && r->elements == 2 && r->element[0]->type == REDIS_REPLY_STRING &&
@@ -425,11 +457,14 @@ static void read_members(struct hw_alert_loader *l, const char *id, const redisR
 		int64_t since_ms;
 		if (device->type == REDIS_REPLY_STRING && hw_id_valid(device->str, device->len) &&
 		    value->type == REDIS_REPLY_STRING &&
-		    hw_alert_member_read(value->str, l->bound_ms, &class, &since_ms))
+		    hw_alert_member_read(value->str, l->bound_ms, &class, &since_ms)) {
+			if (l->has_why && strncmp(value->str, "unseen ", 7) == 0)
+				keep_unseen(l, device->str, since_ms);
 			l->failed |= hw_incidents_load_member(l->engine, id, device->str, class, since_ms) != 0;
-		else
+		} else {
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT, "a member of incident %s is unusable",
 			                  id);
+		}
 	}
 	if (is && strcmp(r->element[0]->str, "0") != 0)
 		scan_members(l, id, r->element[0]->str);
@@ -655,6 +690,22 @@ void hw_alert_loader_stop(struct hw_alert_loader *l)
 bool hw_alert_loader_is_busy(const struct hw_alert_loader *l)
 {
 	return l->busy;
+}
+
+static void on_unseen(void *arg, const redisReply *r)
+{
+	struct hw_alert_loader *l = arg;
+	if (r && r->type == REDIS_REPLY_INTEGER && l->has_why && !l->busy)
+		l->app->reload = true;
+}
+
+void hw_alert_loader_retry(struct hw_alert_loader *l)
+{
+	char key[HW_ALERT_KEY_MAX];
+	if (l->busy || !l->has_why)
+		return;
+	hw_alert_store_key(l->app->store, "unseen", key);
+	hw_alert_store_ask(l->app->store, on_unseen, l, (const char *[]){"ZCARD", key, NULL});
 }
 
 const char *hw_alert_loader_why(const struct hw_alert_loader *l)
