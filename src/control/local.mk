@@ -26,6 +26,7 @@ web_files = \
 	src/control/web/bars.js \
 	src/control/web/charts.js \
 	src/control/web/device.js \
+	src/control/web/gaps.js \
 	src/control/web/groups.js \
 	src/control/web/icon.svg \
 	src/control/web/index.html \

@@ -4,6 +4,7 @@ needs; if axe-core is installed next to playwright-core, the pages are also chec
 import json
 import signal
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -291,3 +292,48 @@ def test_a_history_without_redis_says_as_of_when_it_is(env, browser):
         visit(b, d, route)
         wait_until(lambda: "The history is as of " in page(b), what="the page to say as of when it is")
         say_nothing(b, also=QUIET)
+
+
+def test_gaps_are_drawn(env, browser):
+    """The page draws the gaps that end while it is open, and the timeout as a line: a gap that took the device offline stands
+    out. The labels that the group gives are there."""
+    d = start(env, groups=[("halls", {"heartbeat": env.root + "/{hall}/{id}", "label": "hall {hall}", "timeout": "7s", "learn": "show",
+                                      "timeout_min": "2s"})])
+    topic = env.root + "/north/a"
+    env.publisher.publish(topic, "")
+    wait_until(lambda: d.state("a") == "online")
+    b = browser(viewport={"width": 390, "height": 800}, colorScheme="dark")
+    visit(b, d, "#/device/a")
+    kinds = lambda: b.get('[...document.querySelectorAll(".gaps i")].map((i) => i.className)')
+    wait_until(lambda: kinds() == ["up lasts"], what="the silence that lasts")
+    assert "Labels\nhall=north" in page(b)
+    for n in range(1, 4):
+        sleep(4)
+        env.publisher.publish(topic, "")
+        wait_until(lambda n=n: kinds() == ["up"] * n + ["up lasts"], what="gap %d" % n)
+    wait_until(lambda: d.state("a") == "offline", 20)
+    wait_until(lambda: kinds() == ["up"] * 3 + ["down lasts"], what="the silence to be longer than the timeout")
+    says(env, d, topic, "a", "", "online")
+    wait_until(lambda: kinds() == ["up"] * 3 + ["down", "up lasts"], what="the gap to have ended")
+    line = float(b.get('document.querySelector(".gaps b.timeout").style.bottom.slice(0, -1)'))
+    high = [float(h) for h in b.get('[...document.querySelectorAll(".gaps i")].map((i) => i.style.height.slice(0, -1))')]
+    assert all(h < line for h in high[:3]) and high[3] > line, (high, line)
+    words = b.get('document.querySelector(".gaps").getAttribute("aria-label")')
+    assert "4 gaps since " in words and "1 longer than the timeout" in words and "timeout in force, of the group: 7 s" in words
+    assert "largest gap that is learned from: " in words, words
+    b.run('await page.locator(".gaps").hover({ position: { x: 3, y: 9 } })')  # no bar is there yet
+    assert b.text(".gaps + .note").startswith("4 gaps since ")
+    b.run('const box = await page.locator(".gaps i.down").boundingBox(); await page.mouse.move(box.x + box.width / 2, box.y + 9)')
+    wait_until(lambda: b.text(".gaps + .note").endswith(", longer than the timeout"), what="the gap in words")
+    assert b.get('document.documentElement.scrollWidth') <= 390
+    axe_finds_nothing(b)
+    # A page that stood still may have missed heartbeats: it draws no gap over that time.
+    count = len(kinds())
+    b.run('await page.route("**/v1/devices/a", (route) => route.abort())')
+    for _ in range(3):
+        sleep(4)
+        env.publisher.publish(topic, "")
+    b.run('await page.unroute("**/v1/devices/a")')
+    sleep(3)
+    assert len(kinds()) == count, kinds()
+    say_nothing(b, also=[*QUIET, "ERR_FAILED", "Failed to load"])

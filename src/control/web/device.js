@@ -3,6 +3,7 @@
 // away, the page says so and shows what the monitor itself remembers. A transition is shown as it happens.
 
 import * as bars from "./bars.js";
+import * as gaps from "./gaps.js";
 import { to } from "./route.js";
 import { UNKNOWN, ago, ask, because, count, element, isAway, moment, now, oldness, setClass, setText, span, visible } from "./text.js";
 
@@ -115,11 +116,14 @@ function showState(p) {
 		p.group.lastChild.href = to("group", name);
 	}
 	p.nowCard.hidden = !d;
+	p.gapCard.hidden = !d || "expected_since_ms" in d;
 	if (!d)
 		return;
 	fillList(p.facts, facts({ ...d, due_in_ms: d.due_in_ms === null || !sure ? null : d.due_in_ms - (now() - p.asked) }));
 	fillList(p.reported, reported(d));
 	p.nothing.hidden = p.reported.children.length > 0;
+	if (!p.away) // the silence would grow although nobody looks
+		gaps.show(p.gaps, d, now());
 }
 
 // --- transitions and outages
@@ -205,12 +209,13 @@ function show(p) {
 // --- reading
 
 async function readDevice(p) {
-	const path = `v1/devices/${encodeURIComponent(p.id)}`;
+	const path = `v1/devices/${encodeURIComponent(p.id)}`, asked = now();
 	try {
 		const d = await ask(path);
 		p.device = d;
 		p.gone = p.away = false;
 		p.asked = now();
+		gaps.add(p.gaps, d, asked, !p.blind);
 		readFamily(p).catch(() => {}); // the page says above if the monitor is away
 	} catch (error) {
 		p.away = isAway(error) || error.status >= 500;
@@ -372,6 +377,8 @@ function make(id) {
 	p.more = element("button", { type: "button", class: "plain", hidden: true, onclick: again(moreTransitions) }, "Earlier ones");
 	p.moreOutages = element("button", { type: "button", class: "plain", hidden: true, onclick: again(moreOutages) }, "Earlier ones");
 	p.legend = bars.legend();
+	p.gaps = gaps.make();
+	p.gapCard = card("Gaps between heartbeats", ...p.gaps.elements);
 	p.nowCard = card("Now", p.facts, p.family, element("h3", {}, "What it reports"), p.reported, p.nothing);
 	p.barCard = card("Online and offline", p.pastNote, p.old, p.unknown, p.day, p.quarter, p.legend,
 		element("p", { class: "note" }, `Times are of ${Intl.DateTimeFormat().resolvedOptions().timeZone ?? "this browser"}.`));
@@ -388,7 +395,7 @@ export function enter(id, blind) {
 	readAll(p).then(() => { if (isMine(p)) soon(p); });
 	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, visible(id)), p.state, p.group, p.since), p.aside,
 		element("div", { class: "columns" },
-			element("div", {}, p.barCard, card("Outages", p.outageTable, p.noOutage, p.moreOutages), p.taskCard),
+			element("div", {}, p.barCard, p.gapCard, card("Outages", p.outageTable, p.noOutage, p.moreOutages), p.taskCard),
 			element("div", {}, p.nowCard, card("Transitions", p.list, p.none, p.more)))];
 }
 
