@@ -22,7 +22,7 @@
 
 #define PAGE         8 /* entries of the stream */
 #define SCAN_COUNT   "250"
-#define REFUSED_MS   60000 /* so long is a refused write of an unseen id reported, if it is not repeated */
+#define REFUSED_MS   10000 /* so long is a refused write of an unseen id reported, if it is not repeated */
 #define PAUSE_MS_MAX 60000
 
 struct hw_inventory {
@@ -59,8 +59,7 @@ static int64_t since_refusal_ms(const struct hw_inventory *v)
 	return hw_clock_now().mono.ns / HW_NS_PER_MS - v->refused_ms;
 }
 
-/* Redis refused a change by a client, which gets the error. */
-static void refused_change(struct hw_redis *r, const char *error)
+static void log_refusal(struct hw_redis *r, const char *what, const char *error)
 {
 	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 64];
 	if (hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT) {
@@ -68,8 +67,14 @@ static void refused_change(struct hw_redis *r, const char *error)
 		return;
 	}
 	hw_trouble_text(error, why);
-	snprintf(text, sizeof(text), "a change of the inventory is refused: %s", why);
+	snprintf(text, sizeof(text), "%s: %s", what, why);
 	hw_refusal_log(r, &r->inventory->reported_ms, text);
+}
+
+/* Redis refused a change by a client, which gets the error. */
+static void refused_change(struct hw_redis *r, const char *error)
+{
+	log_refusal(r, "a change of the inventory is refused", error);
 }
 
 /* Redis refused a reading, or a write that this monitor makes by itself: status, metrics and checks report it. */
@@ -533,7 +538,11 @@ static void on_refused(void *arg, const char *error, bool reads)
 {
 	struct hw_inventory *v = arg;
 	(void)reads;
-	refused(v->r, error);
+	/* A node that may not read streams still judges. */
+	if (hw_trouble_of(error) == HW_TROUBLE_WRONGTYPE)
+		refused(v->r, error);
+	else
+		log_refusal(v->r, "changes of the inventory cannot be followed", error);
 }
 
 static const struct hw_stream_reader_ops reader_ops = {on_page, on_gap, on_refused};

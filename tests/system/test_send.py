@@ -49,7 +49,7 @@ def hook(env, text):
 def test_the_examples_of_the_docs(env):
     """The examples have no error except that the files with the secrets are missing."""
     text = (SRC / "docs" / "notify.md").read_text()
-    [example] = [b for b in re.findall(r"```ini\n(.*?)```", text, re.S) if "[receiver" in b]
+    [example] = [b for b in re.findall(r"```ini\n(.*?)```", text, re.S) if "[receiver chat" in b]
     s = Sender.__new__(Sender)
     with pytest.raises(AssertionError) as wrong:
         s.__init__(env.dir, example)
