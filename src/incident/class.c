@@ -76,8 +76,8 @@ static void move(struct hw_incidents *e, struct hw_incident_device *d, struct hw
 	if (to)
 		hw_incident_join(e, to, d);
 	if (to && d->class == HW_CLASS_DOWN) {
-		to->listed =
-			to->listed && d->listed; /* the death of a device that was online at the first start is sent */
+		/* The death of a device that was online at the first start is sent. */
+		to->listed = to->listed && d->listed;
 		to->clear_from = 0;
 		to->small_from = is_small(e, to) ? to->small_from : 0;
 	}

@@ -53,7 +53,7 @@ START_TEST(a_message_has_at_most_so_many_news)
 {
 	static const size_t news[] = {3, 3, 1};
 	struct hw_incident_message m;
-	char id[8];
+	char id[16];
 	conf.mass = 0;
 	conf.news_most = 3;
 	rig_start();
