@@ -188,6 +188,36 @@ def test_an_emptied_redis(env):
     wait_unseen(env, d, ["a", "b", "c"])
 
 
+@pytest.mark.parametrize("mode", ["mirror", "standby"])
+def test_nodes_whose_redis_is_emptied(env, mode):
+    """The owners are lost too: each entry is written again, whoever owns its partition by then."""
+    env.own_redis()
+    nodes = [env.configure(node=n, monitor={"node_id": n, **NO_STALL}, mqtt=NO_STANDSTILL,
+                           cluster={"mode": mode, "lease": "2s"},
+                           groups=[(g, {"heartbeat": "%s/%s/{id}/up" % (env.root, g), "status": "", "timeout": "1s",
+                                        "first_within": within}) for g, within in (("new", "1s"), ("old", "1h"))])
+             for n in ("n1", "n2")]
+    for d in nodes:
+        d.start(seeing=False)
+
+    def known():
+        """How many devices each node that can answer has in its inventory."""
+        answers = [d.get("/v1/inventory?limit=1000", Accept="application/x-ndjson") for d in nodes]
+        return {len(a.body.splitlines()) for a in answers if a.status == 200}
+    never, waiting = ["u%d" % k for k in range(20)], ["w%d" % k for k in range(20)]
+    expect(env, *never, group="new")
+    expect(env, *waiting, group="old")
+    wait_until(lambda: in_redis(env) == sorted(never) and known() == {40}, 20, "all to be known")
+    pass_time(1.5)  # the sight record is written each second
+    env.redis.flushall()
+    wait_until(lambda: env.redis.hlen(env.key("expected")) == 40 and in_redis(env) == sorted(never), 20, "all to be written again")
+    assert [e for e in env.events() if e["state"] == "unseen"] == []
+    pass_time(7)  # until the nodes have looked for what is still missing
+    unexpect(env, *waiting)
+    wait_until(lambda: known() == {20}, 20, "the removal to be known")
+    throughout(lambda: env.redis.hlen(env.key("expected")) == 20, 6)
+
+
 def test_blind(env):
     """An id that is overdue is unseen only after the monitor has seen for the timeout."""
     d = env.daemon(timeout="4s", **group(env, "1h"), **CALM)

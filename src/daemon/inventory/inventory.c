@@ -20,6 +20,7 @@
 
 #define STEP          1000
 #define REWRITTEN     64
+#define OTHERS_MS     5000 /* so long have the owners of an emptied Redis to write their entries again */
 #define UNSEEN_CALLS  4
 #define CLOCK_BACK_MS 60000
 #define RESTARTS_MAX  1000 /* wrong since_ms that are replaced at a time; the others at the next reading */
@@ -216,7 +217,8 @@ size_t hw_inventory_json(const struct hw_app *a, uint32_t i, char json[HW_ENTRY_
 static void on_reading(void *arg)
 {
 	struct hw_app *a = arg;
-	a->inventory->sweeps_missing = false;
+	a->inventory->sweeps_missing = a->inventory->rewrites = false;
+	a->inventory->rewrite_next = 0; /* a call in flight began before this reading */
 	hw_expected_reading(table(a));
 }
 
@@ -238,13 +240,16 @@ static void on_read(void *arg, bool emptied)
 {
 	struct hw_app *a = arg;
 	struct hw_app_inventory *v = a->inventory;
+	(void)emptied; /* hw_app_inventory_emptied() was called, perhaps before an earlier reading */
 	v->is_read = true;
 	v->missing_at = v->rewrite_at = 0;
-	v->rewrites = emptied;
-	v->sweeps_missing = !emptied;
+	v->rewrites = v->emptied != HW_NOT_EMPTIED;
+	v->sweeps_missing = !v->rewrites;
+	if (v->emptied == HW_EMPTIED)
+		v->others_at_ns = hw_app_now().mono.ns + OTHERS_MS * HW_NS_PER_MS;
 	if (hw_expected_count(table(a)) > 0)
 		hw_log(a->log, HW_LOG_INFO, "Redis: the inventory has %u devices%s", hw_expected_count(table(a)),
-		       emptied ? ", which are written again" : "");
+		       v->emptied == HW_EMPTIED ? ", which are written again" : "");
 	hw_inventory_work(a);
 }
 
@@ -292,7 +297,9 @@ static void on_rewritten(void *arg, int rc, const uint8_t *results, unsigned n)
 	hw_inventory_work(a); /* after an error: in the next second */
 }
 
-/* Redis was emptied: writes again the entries of this node's partitions. This causes no event. */
+/* Redis was emptied: writes again the entries that the last reading did not return. This causes no event. At first
+ * only the entries of this node's partitions are written. But a partition may have no owner now. So after OTHERS_MS,
+ * everything is read again, and each node writes each entry that is still missing. */
 static void rewrite(struct hw_app *a)
 {
 	struct hw_app_inventory *v = a->inventory;
@@ -301,12 +308,12 @@ static void rewrite(struct hw_app *a)
 	unsigned n = 0;
 	uint32_t i = v->rewrite_at;
 	for (unsigned visited = 0; n < REWRITTEN && visited < STEP && i < hw_expected_bound(table(a)); i++, visited++) {
-		if (!hw_expected_is_used(table(a), i))
+		if (!hw_expected_is_missing(table(a), i))
 			continue;
 		struct hw_expected_view e = hw_expected_at(table(a), i);
-		size_t len = hw_monitor_owns_partition(a->monitor, hw_partition_of(e.id.text, e.id.len))
-		                     ? hw_inventory_json(a, i, json[n])
-		                     : 0;
+		bool ours = v->emptied == HW_EMPTIED_OTHERS ||
+		            hw_monitor_owns_partition(a->monitor, hw_partition_of(e.id.text, e.id.len));
+		size_t len = ours ? hw_inventory_json(a, i, json[n]) : 0;
 		if (len > 0)
 			items[n] = (struct hw_inventory_item){.kind = HW_INVENTORY_MISSING,
 			                                      .id = e.id,
@@ -320,6 +327,17 @@ static void rewrite(struct hw_app *a)
 	else
 		v->rewrite_at = i;
 	v->rewrites = v->rewrite_at < hw_expected_bound(table(a));
+	if (!v->rewrites && v->emptied == HW_EMPTIED_OTHERS)
+		v->emptied = HW_NOT_EMPTIED;
+}
+
+static void rewrite_others(struct hw_app *a, struct hw_now now)
+{
+	struct hw_app_inventory *v = a->inventory;
+	if (v->emptied != HW_EMPTIED || v->others_at_ns == 0 || now.mono.ns < v->others_at_ns)
+		return;
+	v->emptied = HW_EMPTIED_OTHERS;
+	hw_redis_inventory_emptied(a->redis);
 }
 
 void hw_inventory_work(struct hw_app *a)
@@ -355,6 +373,8 @@ void hw_app_inventory_regroup(struct hw_app *a)
 
 void hw_app_inventory_emptied(struct hw_app *a)
 {
+	a->inventory->emptied = HW_EMPTIED;
+	a->inventory->others_at_ns = 0;
 	hw_redis_inventory_emptied(a->redis);
 }
 
@@ -529,6 +549,7 @@ void hw_app_inventory_tick(struct hw_app *a, struct hw_now now)
 		hw_app_inventory_regroup(a); /* or an id that waits for a second would wait as long as the step */
 	v->clock_ms = clock_ms;
 	hw_inventory_retry_restarts(a);
+	rewrite_others(a, now);
 	if (v->rewrites && !v->rewriting)
 		hw_inventory_work(a);
 	call_unseen(a, now);

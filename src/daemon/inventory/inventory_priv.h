@@ -33,8 +33,12 @@ struct hw_app_inventory {
 	/* Sweeps over the table, each with its next entry. */
 	bool sweeps_missing; /* a reading has ended: the ids that it did not return are being removed */
 	bool regroups;       /* the groups have changed */
-	bool rewrites;       /* Redis was emptied: entries are written again; `rewriting`: a call is in flight */
+	bool rewrites;       /* entries are being written again; `rewriting`: a call is in flight */
 	bool rewriting;
+	/* Redis was emptied. HW_EMPTIED: this node writes the entries of its own partitions again. HW_EMPTIED_OTHERS:
+	 * it writes the entries of all partitions that are still missing. */
+	enum { HW_NOT_EMPTIED, HW_EMPTIED, HW_EMPTIED_OTHERS } emptied;
+	int64_t others_at_ns; /* monotonic: when everything is read again for HW_EMPTIED_OTHERS; 0: not known yet */
 	uint32_t missing_at, group_at, rewrite_at, rewrite_next;
 	unsigned unseen_calls;                                   /* in flight */
 	struct hw_inventory_answer *first_answer, **last_answer; /* owned (changes.c) */
