@@ -27,6 +27,7 @@
 #define MARGIN    4             /* levels over a whole number of medians */
 #define FEWEST    288           /* level of the least number of gaps: 8 */
 #define HABIT_MAX 60            /* windows for which a habit may be remembered */
+#define MARK      31
 
 /* The fields of the three words: word, lowest bit, bits. */
 struct field {
@@ -35,10 +36,12 @@ struct field {
 
 #define THIS(i)   ((struct field){0, (unsigned char)(12 * (i)), 12}) /* largest gaps of this window, falling */
 #define BEFORE(i) ((struct field){1, (unsigned char)(12 * (i)), 12}) /* of the window before */
-/* Where mistakes are allowed rarely, three gaps of each window are kept, and a habit in place of the fourth ones. */
+/* Where mistakes are allowed rarely, three gaps of each window are kept, and a habit in place of the fourth ones. The
+ * mark makes the fourth gap of this window longer than 80 years, so no gap is taken for a habit. */
 static const struct field HABIT = {1, 36, 12};      /* a gap that was learned after mistakes; 0: none */
 static const struct field HABIT_AGE = {0, 36, 6};   /* windows since a gap like it */
 static const struct field HABIT_AGAIN = {0, 42, 1}; /* the habit came again after a pause, and is in force */
+static const struct field HABIT_MARK = {0, 43, 5};  /* MARK: these fields are in force */
 static const struct field FOLLOWED = {1, 0, 31};    /* ms covered, in place of BEFORE until the first estimate */
 static const struct field FOLLOWED_GAPS = {1, 31, 17};
 static const struct field TIMEOUT = {0, 48, 12};      /* without bridge; 0: not enough was seen */
@@ -104,21 +107,32 @@ static void keep(unsigned kept[KEPT], unsigned n, unsigned l)
 }
 
 /* Whether the fields of a habit are in place of gaps. */
-static bool has_habit(const struct hw_gaps *g, const struct hw_learn_rules *rules)
+static bool has_habit(const struct hw_gaps *g)
 {
-	return rules->rare && get(g, TIMEOUT);
+	return get(g, HABIT_MARK) == MARK;
+}
+
+/* Puts the fields of a habit in place of the fourth gaps, or removes them. The rules may have changed since the last
+ * gap, by a reload or while the gaps were in the store. */
+static void set_layout(struct hw_gaps *g, bool habit)
+{
+	if (has_habit(g) == habit)
+		return;
+	set(g, THIS(KEPT - 1), 0);
+	set(g, HABIT, 0);
+	set(g, HABIT_MARK, habit ? MARK : 0);
 }
 
 /* Returns how many gaps of each window are kept. */
-static unsigned n_kept(const struct hw_gaps *g, const struct hw_learn_rules *rules)
+static unsigned n_kept(const struct hw_gaps *g)
 {
-	return has_habit(g, rules) ? KEPT - 1 : KEPT;
+	return has_habit(g) ? KEPT - 1 : KEPT;
 }
 
 /* Adds a gap of level `l` to the largest gaps of this window. Returns false if it is not among them. */
-static bool learn(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned l)
+static bool learn(struct hw_gaps *g, unsigned l)
 {
-	unsigned n = n_kept(g, rules), kept[KEPT];
+	unsigned n = n_kept(g), kept[KEPT];
 	if (l <= get(g, THIS(n - 1)))
 		return false;
 	for (unsigned i = 0; i < n; i++)
@@ -193,7 +207,7 @@ static unsigned exceeded_rarely(const struct hw_gaps *g, const struct hw_learn_r
  * through all gaps that are kept (Hill's estimator, with 0.7 of its slope). */
 static unsigned exceeded_as_allowed(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
 {
-	unsigned v[KEPT], n = 0, most = n_kept(g, rules), units = elapsed(g, unit) + get(g, BEFORE_UNITS);
+	unsigned v[KEPT], n = 0, most = n_kept(g), units = elapsed(g, unit) + get(g, BEFORE_UNITS);
 	for (unsigned i = 0; i < most; i++)
 		v[i] = get(g, BEFORE(i));
 	for (unsigned i = 0; i < most; i++)
@@ -229,7 +243,7 @@ static unsigned estimate(const struct hw_gaps *g, const struct hw_learn_rules *r
 	unsigned rare = rules->rare ? exceeded_rarely(g, rules, unit) : 0;
 	if (l < rare)
 		l = rare;
-	if (has_habit(g, rules) && get(g, HABIT_AGAIN) && l < get(g, HABIT) + STEP)
+	if (has_habit(g) && get(g, HABIT_AGAIN) && l < get(g, HABIT) + STEP)
 		l = get(g, HABIT) + STEP;
 	return least((l + STEP - 1) / STEP * STEP, LEVEL_MAX);
 }
@@ -251,10 +265,10 @@ static int64_t bounded_ms(const struct hw_learn_rules *rules, unsigned l)
 
 /* Remembers a gap of level `l` that was learned after mistakes. If a gap like it comes again after a pause, it is a
  * habit that the two windows forget, such as that of weekends. So two outages on one day are no habit. */
-static void remember(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned l)
+static void remember(struct hw_gaps *g, unsigned l)
 {
 	unsigned habit = get(g, HABIT), smaller = least(habit, l), larger = habit > l ? habit : l;
-	if (!has_habit(g, rules))
+	if (!has_habit(g))
 		return;
 	bool like = habit && larger - smaller < LIKE;
 	if (habit && get(g, HABIT_AGAIN) && !like)
@@ -283,8 +297,8 @@ static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsig
 		set(g, DOUBT_GAPS, seen);
 		bool learned = seen >= (far ? 3 : 2);
 		if (learned) {
-			learn(g, rules, smaller);
-			remember(g, rules, larger);
+			learn(g, smaller);
+			remember(g, larger);
 		}
 		if (learned && !get(g, MEDIAN))
 			set(g, MEDIAN, smaller);
@@ -314,16 +328,16 @@ static unsigned median_after(const struct hw_gaps *g, unsigned l)
 }
 
 /* Handles a gap of level `l` in which the device stayed online. Returns false if the timeout stays as it is. */
-static bool usual_gap(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned l)
+static bool usual_gap(struct hw_gaps *g, unsigned l)
 {
-	bool learned = learn(g, rules, l);
+	bool learned = learn(g, l);
 	unsigned bridged = get(g, BRIDGED), timeout = get(g, TIMEOUT);
 	set(g, MEDIAN, median_after(g, l));
 	/* The doubled timeout has kept the device online in the second gap of a habit. */
 	unsigned doubt = get(g, DOUBT);
 	if (bridged && doubt && l < doubt + LIKE / 2 && l + LIKE / 2 > doubt)
-		remember(g, rules, l);
-	unsigned habit = has_habit(g, rules) ? get(g, HABIT) : 0;
+		remember(g, l);
+	unsigned habit = has_habit(g) ? get(g, HABIT) : 0;
 	if (habit && l + LIKE / 4 >= habit && l < habit + LIKE) {
 		set(g, HABIT, l > habit ? l : habit);
 		set(g, HABIT_AGE, 0);
@@ -339,11 +353,11 @@ static bool usual_gap(struct hw_gaps *g, const struct hw_learn_rules *rules, uns
 static void begin_window(struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
 {
 	set(g, BEFORE_UNITS, elapsed(g, unit));
-	for (unsigned i = 0; i < n_kept(g, rules); i++) {
+	for (unsigned i = 0; i < n_kept(g); i++) {
 		set(g, BEFORE(i), get(g, THIS(i)));
 		set(g, THIS(i), 0);
 	}
-	if (has_habit(g, rules) && get(g, HABIT)) {
+	if (has_habit(g) && get(g, HABIT)) {
 		unsigned age = get(g, HABIT_AGE) + 1;
 		set(g, HABIT_AGE, age);
 		if (age > rules->habit_windows) {
@@ -394,6 +408,7 @@ int64_t hw_learn_gap(struct hw_gaps *g, struct hw_learn_rules *rules, int64_t no
 	if (seen == 0)
 		set(g, BEGAN, unit & 1023);
 	bool first = get(g, TIMEOUT) == 0;
+	set_layout(g, rules->rare && !first);
 	int64_t timeout_ms = first ? rules->timeout_first_ms : bounded_ms(rules, in_force(g));
 	if (seen < HW_LEARN_COUNT_MAX)
 		set(g, SEEN, seen + 1);
@@ -403,7 +418,7 @@ int64_t hw_learn_gap(struct hw_gaps *g, struct hw_learn_rules *rules, int64_t no
 		mistake(g, rules, l, level(timeout_ms));
 		changed = true;
 	} else {
-		changed |= usual_gap(g, rules, l);
+		changed |= usual_gap(g, l);
 	}
 	if (!first && elapsed(g, unit) >= UNITS && get(g, WINDOW_GAPS) >= GAPS_MIN) {
 		begin_window(g, rules, unit);
@@ -413,8 +428,6 @@ int64_t hw_learn_gap(struct hw_gaps *g, struct hw_learn_rules *rules, int64_t no
 		return rules->timeout_first_ms;
 	if (!changed)
 		return timeout_ms;
-	if (first && rules->rare)
-		set(g, THIS(KEPT - 1), 0); /* the fields of a habit begin here */
 	set(g, TIMEOUT, estimate(g, rules, unit));
 	set(g, ESTIMATED, unit & 15);
 	return bounded_ms(rules, in_force(g));

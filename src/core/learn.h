@@ -14,7 +14,7 @@
  *   thus called offline for it once.
  * - A gap that is two windows old is forgotten. A window is at most one day long, or 20 gaps if these take longer.
  * - If less than half a mistake a day is allowed, a habit is remembered longer: a gap that was learned after mistakes,
- * at least twice, with a pause between.
+ *   at least twice, with a pause between.
  *
  * Cost: 24 bytes a device; no allocation; no floating point; a constant number of steps for each gap. Pure, private to
  * the core.

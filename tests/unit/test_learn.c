@@ -205,13 +205,25 @@ START_TEST(test_a_device_that_slows_down_and_stops)
 }
 END_TEST
 
-/* A device that sends more often is followed within two days or 500 gaps, whichever is later. */
+/* Another number of mistakes is allowed, as by a reload; all that was learned is kept. */
+static void other_rules(struct device *d, int i)
+{
+	int64_t unit_ms = d->rules.unit_ms;
+	hw_learn_rules_init(&d->rules, 1000, DAY_MS, allowed[i].mistakes, allowed[i].per_ms, 1);
+	if (d->rules.unit_ms != unit_ms)
+		hw_learn_restart(&d->gaps, &d->rules, d->now_ms);
+}
+
+/* A device that sends more often is followed within two days or 500 gaps, whichever is later, also with other rules
+ * than before. */
 START_TEST(test_a_device_that_sends_more_often)
 {
+	int before = _i / N_ALLOWED, after = _i % N_ALLOWED;
 	for (double seconds = 5; seconds < 40000; seconds *= 3) {
 		struct device d;
-		begin(&d, allowed[_i].mistakes, allowed[_i].per_ms, 1);
+		begin(&d, allowed[before].mistakes, allowed[before].per_ms, 1);
 		steady(&d, seconds * 4, 1000);
+		other_rules(&d, after);
 		int64_t since = d.now_ms;
 		for (unsigned n = 0; n < 500 || d.now_ms - since < 2 * DAY_MS; n++)
 			steady(&d, seconds, 1);
@@ -278,6 +290,24 @@ START_TEST(test_few_mistakes)
 }
 END_TEST
 
+/* A habit is remembered only where mistakes are rare. After a reload that allows more mistakes, the gaps of two days
+ * decide. */
+START_TEST(test_a_habit_and_other_rules)
+{
+	struct device d;
+	begin(&d, 1, 30 * DAY_MS, 1);
+	int64_t since = d.now_ms;
+	while (d.now_ms - since < 30 * DAY_MS || d.now_ms / DAY_MS % 7 != 6)
+		steady(&d, d.now_ms / DAY_MS % 7 < 2 ? 3600 : 60, 1);
+	ck_assert_int_gt(d.timeout_ms, 3600000);
+	other_rules(&d, _i);
+	for (unsigned k = 0; k < 3000; k++) {
+		steady(&d, 60, 1);
+		ck_assert_msg(k < 100 || d.timeout_ms < 90000, "%lld ms after %u gaps", (long long)d.timeout_ms, k);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	random_begin(random_seed_of_now());
@@ -292,9 +322,10 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_short_outage, 0, N_ALLOWED);
 	tcase_add_loop_test(tc, test_a_device_that_slows_down, 0, N_ALLOWED);
 	tcase_add_loop_test(tc, test_a_device_that_slows_down_and_stops, 0, N_ALLOWED);
-	tcase_add_loop_test(tc, test_a_device_that_sends_more_often, 0, N_ALLOWED);
+	tcase_add_loop_test(tc, test_a_device_that_sends_more_often, 0, N_ALLOWED * N_ALLOWED);
 	tcase_add_test(tc, test_mistakes_are_as_allowed);
 	tcase_add_test(tc, test_few_mistakes);
+	tcase_add_loop_test(tc, test_a_habit_and_other_rules, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
