@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the estimator of timeouts (src/core/learn.h), to compare it with other estimators on the same traces. It reads
- * lines
+ * Runs the estimator of timeouts (src/core/learn.h), to compare it with other estimators on the same traces. The
+ * program reads lines
  *
  *     device MISTAKES_PER_DAY MIN_MS MAX_MS          a new device; the device before is forgotten
  *     gap MS OFFLINE                                 a gap; OFFLINE is 1 if the device was called offline in it
@@ -10,7 +10,7 @@
  *
  *     learn speed [DEVICES]
  *
- * prints the time for a gap in ns instead: for one device in the cache, and for DEVICES (1,000,000) in random order.
+ * prints in ns how long a gap takes: for one device in the cache, and for DEVICES (1,000,000) in random order.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,8 +34,8 @@ static void speed(uint32_t devices)
 		int64_t began = bench_ns();
 		for (uint32_t i = 0; i < devices; i++)
 			sum += hw_learn_gap(&gaps[order[i]], &rules, now_ms, 30000 + (i * 2654435761u >> 22));
-		if (round == rounds - 1)
-			bench_say(devices == 1 ? "cached_ns" : "random_ns", (double)(bench_ns() - began) / devices);
+		if (round == rounds - 1 && devices > 1)
+			bench_say("random_ns", (double)(bench_ns() - began) / devices);
 		now_ms += 30000;
 	}
 	if (devices == 1) {
