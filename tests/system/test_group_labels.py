@@ -2,6 +2,8 @@
 """Labels that a group gives to its devices: in the API, in searches, in Redis, for matchers; over restarts and reloads."""
 import json
 
+import pytest
+
 from hw_alert import Alert, Inbox
 from hw_env import NO_STALL, NO_STANDSTILL
 from hw_wait import throughout, wait_until
@@ -92,23 +94,15 @@ def test_with_memory(env):
     wait_until(lambda: labels(d, "v1")["site"] == "attic" and ids(d, "label=site=attic") == {"v1"})
 
 
-def test_matchers_see_them(env):
+@pytest.mark.parametrize("store", ["redis", "memory"])
+def test_matchers_see_them(env, store):
+    memory = store == "memory"
+    if memory:
+        env.check_events = False
+        env.own_redis(start=False)
     north = Inbox(env, "north")
-    a = Alert(env, receivers={"north": north.receiver(match="label:site=n*")}).start()
-    d = daemon(env, LINES)
-    beat(env, "north", "v1")
-    beat(env, "south", "v2")
-    wait_until(lambda: d.state("v1") == d.state("v2") == "offline")
-    north.wait(("opened", "v1"), timeout=20)
-    throughout(lambda: len(north.ids("opened")) == 1, 2)
-    a.stop()
-
-
-def test_matchers_see_them_without_redis(env):
-    north, env.check_events = Inbox(env, "north"), False
-    env.own_redis(start=False)
-    d = daemon(env, LINES, store="memory")
-    a = Alert(env, receivers={"north": north.receiver(match="label:site=n*")}, memory=d.socket).start()
+    d = daemon(env, LINES, store)
+    a = Alert(env, receivers={"north": north.receiver(match="label:site=n*")}, memory=memory and d.socket).start()
     beat(env, "north", "v1")
     beat(env, "south", "v2")
     wait_until(lambda: d.state("v1") == d.state("v2") == "offline")
