@@ -55,6 +55,13 @@ void hw_monitor_no_longer_provisional(struct hw_device *d)
 		hw_device_extra(d)->own_timeout_ms = 0;
 }
 
+/* Returns the seq of the device's next transition. */
+static uint64_t next_seq(const struct hw_device *d, struct hw_now now)
+{
+	uint64_t wall = now.wall_ms > 0 ? (uint64_t)now.wall_ms : 0;
+	return wall > d->seq ? wall : d->seq + 1;
+}
+
 /* `delay_ns` as in struct hw_transition. */
 static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_state state, enum hw_reason reason,
                        int64_t delay_ns)
@@ -65,15 +72,13 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 		hw_monitor_no_longer_provisional(d);
 	bool any_parent = m->parents.names, down = any_parent && state == HW_STATE_OFFLINE;
 	int64_t wait_ms = down ? hw_parent_wait_ms(m, now, i) : -1;
-	uint64_t wall = now.wall_ms > 0 ? (uint64_t)now.wall_ms : 0;
-	uint64_t seq = (wall > d->seq ? wall : d->seq + 1) & HW_SEQ_MAX;
 	if (down)
-		hw_parent_goes_down(m, now, i, reason, delay_ns, seq);
+		hw_parent_goes_down(m, now, i, reason, delay_ns, next_seq(d, now) & HW_SEQ_MAX);
 	if (!hw_state_is_gone(was) && hw_state_is_gone(state) && d->last_heard_ms != HW_NEVER_MS)
 		hw_device_set_heard_ms(d, hw_device_last_seen_ms(d, now));
 	hw_monitor_place(m, i, state, reason);
-	d->seq = seq & HW_SEQ_MAX;
-	d->since_ms = (int64_t)wall & HW_SINCE_MAX;
+	d->seq = next_seq(d, now) & HW_SEQ_MAX;
+	d->since_ms = (now.wall_ms > 0 ? now.wall_ms : 0) & HW_SINCE_MAX;
 	d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED);
 	hw_monitor_arm(m, now, i);
 	if (any_parent && state == HW_STATE_ONLINE)

@@ -677,7 +677,7 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 			take_message(m, now, &msgs[k], in, b.found[k]);
 		else if (!take_batch(m, now, &msgs[k], in, &budget))
 			return k;
-		t.mono_ms = hw_moment_ms(m, now);
+		t.mono_ms += t.mono_ms == m->family.goodbye_ms; /* as hw_moment_ms() after a goodbye */
 	}
 	return n;
 }
