@@ -12,6 +12,7 @@
 #include "learning.h"
 #include "left_out.h"
 #include "out.h"
+#include "parent_intake.h"
 
 /* --- heartbeats -------------------------------------------------------------- */
 
@@ -185,6 +186,7 @@ static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_
 		return;
 	int64_t was_ms = hw_monitor_timeout_ms(m, d);
 	hw_monitor_move(m, now, i, group);
+	hw_parent_relink(m, i);
 	d->form = HW_FORM_UNSAID;
 	if (later)
 		keep_timeout(m, now, d, was_ms);

@@ -219,13 +219,11 @@ void hw_parent_list(struct hw_monitor *m, uint32_t i)
 		hw_monitor_emit_device(m, HW_OUT_PARENTS, i);
 }
 
-/* Removes the parents if the group has no parents any more. Returns whether it had some. */
+/* Removes the parents of a device if neither its group nor the inventory gives it any. Returns whether it had some. */
 static bool unlink_parents(struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
-	if (!c || !c->hash || m->groups.all[hw_monitor_at(m, i)->group]->n_parents > 0)
-		return false;
-	if (listed_parents(m, i).len > 0)
+	if (!c || m->groups.all[hw_monitor_at(m, i)->group]->n_parents > 0 || listed_parents(m, i).len > 0)
 		return false;
 	bool had = c->first;
 	hw_parents_clear(&m->parents, i);

@@ -60,7 +60,8 @@ void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids);
 void hw_captures_load(struct hw_monitor *m, uint32_t i, const char *text);
 /* Called when the inventory may name other parents of the device. */
 void hw_parent_list(struct hw_monitor *m, uint32_t i);
-/* Called after a reload: removes the parents of a device whose group has no parents any more. */
+/* Called after a reload, and when the device has moved to another group: removes the device's parents if neither its
+ * group nor the inventory gives it any. */
 void hw_parent_relink(struct hw_monitor *m, uint32_t i);
 /* Called when the groups have changed. */
 void hw_parent_configure(struct hw_monitor *m);

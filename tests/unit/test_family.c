@@ -55,20 +55,6 @@ static void valve(const char *gw, const char *id)
 	world_say(w, topic, "", false);
 }
 
-/* The parents of a device as "id id", with a ? after an unknown one. */
-static const char *parents_of(const char *id)
-{
-	static char text[512];
-	struct hw_parent_view v[HW_PARENTS_MAX];
-	size_t at = 0;
-	unsigned n = hw_monitor_parents(w->m, world_device(w, id), v);
-	text[0] = '\0';
-	for (unsigned k = 0; k < n; k++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s%s", k ? " " : "", (int)v[k].id.len,
-		                       v[k].id.text, v[k].known ? "" : "?");
-	return text;
-}
-
 static uint64_t ignored(void)
 {
 	return hw_monitor_stats(w->m)->refused[HW_REFUSED_PARENT];
@@ -80,19 +66,19 @@ START_TEST(test_the_last_heartbeat_names_the_parent)
 {
 	begin(HW_PARENT_NOTE, false);
 	valve("a", "v");
-	ck_assert_str_eq(parents_of("v"), "gateway-a?");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-a?");
 	gateway("gateway-a");
-	ck_assert_str_eq(parents_of("v"), "gateway-a");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-a");
 	ck_assert_uint_eq(hw_monitor_children(w->m, world_device(w, "gateway-a")), 1);
 	ck_assert_uint_eq(world_count(w, HW_OUT_PARENTS, 0), 0); /* the transition writes the first */
 	valve("b", "v");
-	ck_assert_str_eq(parents_of("v"), "gateway-b?");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-b?");
 	ck_assert_uint_eq(hw_monitor_children(w->m, world_device(w, "gateway-a")), 0);
 	ck_assert_uint_eq(world_count(w, HW_OUT_PARENTS, 0), 1);
 	world_say(w, "plant/b/v/temp", "21", false); /* the other filter has the same captures */
 	ck_assert_uint_eq(world_count(w, HW_OUT_PARENTS, 0), 1);
 	world_say(w, "plant/c/v/up", "{\"online\":false}", false); /* a goodbye is no heartbeat */
-	ck_assert_str_eq(parents_of("v"), "gateway-b?");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-b?");
 }
 END_TEST
 
@@ -108,15 +94,15 @@ START_TEST(test_a_device_is_no_ancestor_of_itself)
 	struct hw_monitor_conf conf = world_conf();
 	start(&conf);
 	world_say(w, "chain/x/x", "", false);
-	ck_assert_str_eq(parents_of("x"), "");
+	ck_assert_str_eq(world_parents(w, "x"), "");
 	ck_assert_uint_eq(ignored(), 1);
 	world_say(w, "chain/x/x", "", false); /* it is known by now */
 	ck_assert_uint_eq(ignored(), 1);
 	world_say(w, "chain/b/a", "", false);
 	world_say(w, "chain/c/b", "", false);
 	world_say(w, "chain/a/c", "", false); /* closes a circle of three */
-	ck_assert_str_eq(parents_of("c"), "");
-	ck_assert_str_eq(parents_of("b"), "c");
+	ck_assert_str_eq(world_parents(w, "c"), "");
+	ck_assert_str_eq(world_parents(w, "b"), "c");
 	ck_assert_uint_eq(ignored(), 2);
 	ck_assert_str_eq(hw_monitor_stats(w->m)->parent_of, "c");
 	for (int k = 0; k < 12; k++) { /* a line grows downwards: 8 ancestors are the most */
@@ -124,7 +110,7 @@ START_TEST(test_a_device_is_no_ancestor_of_itself)
 		snprintf(topic, sizeof(topic), "chain/l%d/l%d", k, k + 1);
 		world_say(w, topic, "", false);
 		snprintf(id, sizeof(id), "l%d", k + 1);
-		ck_assert_msg((*parents_of(id) != '\0') == (k % 9 != 8), "%d", k);
+		ck_assert_msg((*world_parents(w, id) != '\0') == (k % 9 != 8), "%d", k);
 	}
 }
 END_TEST
@@ -133,15 +119,15 @@ START_TEST(test_hostile_captures)
 {
 	begin(HW_PARENT_NOTE, false);
 	valve("", "v");
-	ck_assert_str_eq(parents_of("v"), "");
+	ck_assert_str_eq(world_parents(w, "v"), "");
 	char topic[512], gw[400];
 	memset(gw, 'g', sizeof(gw));
 	snprintf(topic, sizeof(topic), "plant/%.*s/u/up", 300, gw);
 	world_say(w, topic, "", false);
-	ck_assert_str_eq(parents_of("u"), "");
+	ck_assert_str_eq(world_parents(w, "u"), "");
 	ck_assert_uint_eq(ignored(), 2);
 	valve("\xff", "x");
-	ck_assert_str_eq(parents_of("x"), "");
+	ck_assert_str_eq(world_parents(w, "x"), "");
 	ck_assert_uint_eq(ignored(), 3);
 }
 END_TEST
@@ -156,15 +142,39 @@ START_TEST(test_a_reload_takes_parents_away)
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
 	world_drain(w);
 	valve("a", "v");
-	ck_assert_str_eq(parents_of("v"), "gateway-a? backup?");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-a? backup?");
 	static const char *const plain[] = {"plant/+/{id}/up"};
 	groups[1].heartbeat = plain;
 	groups[1].n_heartbeat = 1;
 	groups[1].n_parents = 0;
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
 	world_pass(w, S);
-	ck_assert_str_eq(parents_of("v"), "");
+	ck_assert_str_eq(world_parents(w, "v"), "");
 	ck_assert_uint_eq(world_count(w, HW_OUT_PARENTS, 0), 2);
+}
+END_TEST
+
+/* After a reload, the device's heartbeats arrive on a filter of a group without parents. 1: it is offline. */
+START_TEST(test_another_group_has_no_parents)
+{
+	struct hw_monitor_conf conf = world_conf();
+	begin(HW_PARENT_NOTE, false);
+	valve("a", "v");
+	if (_i == 1)
+		world_pass(w, 30 * S);
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-a?");
+	static const char *const plain[] = {"gw/{id}/up", "plant/+/{id}/up"}, *const other[] = {"other/{gw}/{id}"};
+	groups[0].heartbeat = plain;
+	groups[0].n_heartbeat = 2;
+	groups[1].heartbeat = other;
+	groups[1].n_heartbeat = 1;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, S);
+	valve("a", "v");
+	world_pass(w, S);
+	ck_assert_str_eq(hw_monitor_group_of(w->m, world_device(w, "v"))->name, "gateways");
+	ck_assert_str_eq(world_parents(w, "v"), "");
+	ck_assert_uint_eq(world_count(w, HW_OUT_PARENTS, 0), _i == 0);
 }
 END_TEST
 
@@ -181,8 +191,8 @@ START_TEST(test_the_parents_of_a_batch)
 	groups[1].id_prefix = "unit-";
 	start(&conf);
 	world_say(w, "lists/x/up", "[\"a\",\"b\"]", false);
-	ck_assert_str_eq(parents_of("unit-a"), "a?");
-	ck_assert_str_eq(parents_of("unit-b"), "b?");
+	ck_assert_str_eq(world_parents(w, "unit-a"), "a?");
+	ck_assert_str_eq(world_parents(w, "unit-b"), "b?");
 }
 END_TEST
 
@@ -199,10 +209,10 @@ START_TEST(test_stored_parents)
 	                      .parents = "gateway-a\n+bad\nv\ngateway-a\nb\nc\nd\ne",
 	                      .seq = 5};
 	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
-	ck_assert_str_eq(parents_of("v"), "gateway-a?");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-a?");
 	ck_assert_uint_eq(ignored(), 2);
 	valve("z", "v");
-	ck_assert_str_eq(parents_of("v"), "gateway-z?");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-z?");
 }
 END_TEST
 
@@ -213,12 +223,12 @@ START_TEST(test_a_forgotten_parent_is_unknown)
 	valve("a", "v");
 	ck_assert(hw_monitor_forget(w->m, w->now, "gateway-a", 9));
 	world_drain(w);
-	ck_assert_str_eq(parents_of("v"), "gateway-a?");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-a?");
 	struct hw_ref ref = world_last(w, NULL)->device;
 	hw_monitor_reap(w->m, ref);
-	ck_assert_str_eq(parents_of("v"), "gateway-a?");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-a?");
 	gateway("gateway-a");
-	ck_assert_str_eq(parents_of("v"), "gateway-a");
+	ck_assert_str_eq(world_parents(w, "v"), "gateway-a");
 }
 END_TEST
 
@@ -794,6 +804,7 @@ int main(void)
 	tcase_add_test(t, test_a_device_is_no_ancestor_of_itself);
 	tcase_add_test(t, test_hostile_captures);
 	tcase_add_test(t, test_a_reload_takes_parents_away);
+	tcase_add_loop_test(t, test_another_group_has_no_parents, 0, 2);
 	tcase_add_test(t, test_the_parents_of_a_batch);
 	tcase_add_test(t, test_stored_parents);
 	tcase_add_test(t, test_a_forgotten_parent_is_unknown);

@@ -251,6 +251,20 @@ static inline bool world_is(struct world *w, const char *id, enum hw_state state
 	return d && hw_device_state(d) == state;
 }
 
+/* The parents of a device as "id id", with a ? after an unknown one. */
+static inline const char *world_parents(struct world *w, const char *id)
+{
+	static char text[512];
+	struct hw_parent_view v[HW_PARENTS_MAX];
+	size_t at = 0;
+	unsigned n = hw_monitor_parents(w->m, world_device(w, id), v);
+	text[0] = '\0';
+	for (unsigned k = 0; k < n; k++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s%s", k ? " " : "", (int)v[k].id.len,
+		                       v[k].id.text, v[k].known ? "" : "?");
+	return text;
+}
+
 /* How many outs of a kind there were; of transitions only those into `state`. */
 static inline size_t world_count(const struct world *w, enum hw_out_kind kind, enum hw_state state)
 {
