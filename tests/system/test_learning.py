@@ -5,8 +5,10 @@ import signal
 
 import pytest
 
+from hw_mqtt import Beating
 from hw_relay import Relay
 from hw_wait import throughout, wait_until
+from test_nodes_deaf import DEVICES, USERS, Nodes
 from test_nodes_mirror import Pair
 
 LEARNS = {"learn": "yes", "timeout_min": "2s"}
@@ -157,6 +159,25 @@ def test_a_node_that_was_blind_takes_what_the_owner_has_learned(env):
         throughout(lambda: all(env.hash(device)["state"] == "online" for device in devices), 5)
         assert not [e for e in env.events() if e["state"] == "offline" and e["node"] == b.node], env.events()
     relay.close()
+
+
+def test_a_node_that_was_deaf_takes_what_the_owner_has_learned(env):
+    with Nodes(env, "mirror", learn="yes", timeout_min="500ms") as n:
+        owner, deaf = n.all
+        for d in n.all:
+            for device in DEVICES:
+                wait_until(lambda d=d, device=device: is_learned(d, device))
+        n.deafen(USERS[1])
+        wait_until(lambda: set(n.owner_by_device()) == {owner.node}, 30)
+        n.stop(DEVICES)
+        with Beating(n.client, [env.topic(device) for device in DEVICES], 1.5):
+            for device in DEVICES:
+                wait_until(lambda device=device: int(env.hash(device).get("learned", 0)) > 3000, timeout=30)
+                env.wait_store(device, "online")
+            n.deafen()
+            wait_until(lambda: set(n.owner_by_device()) == {owner.node, deaf.node}, 30)
+            throughout(lambda: all(env.in_store(device) == "online" for device in DEVICES), 5)
+        assert not [e for e in env.events() if e["state"] == "offline" and e["node"] == deaf.node], env.events()
 
 
 def test_heartwheelctl_shows_what_is_learned(env):

@@ -358,12 +358,12 @@ static bool is_mute(const struct hw_app *a, struct hw_now now)
 	return !hw_app_publisher_is_up(a) && now.mono.ns - since.ns > a->start->mqtt.barrier_timeout_ms * HW_NS_PER_MS;
 }
 
-/* While this node was blind, the owners of the devices may have learned other timeouts than this node. After a
- * blindness of a lease or longer, this node reads all hashes before it is ready, and so before it owns these devices.
- */
+/* While this node was blind, or a group was deaf, the owners of the devices may have learned other timeouts than this
+ * node. After a lease or longer, this node reads all hashes before it is ready, and so before it owns these devices. */
 static void read_learned(struct hw_app *a, struct hw_now now, bool blind)
 {
 	struct hw_mono *since = &gate_of(a)->blind_since;
+	blind |= hw_monitor_blindness(a->monitor).deaf_groups > 0;
 	if (blind && !since->ns && !a->life.loading)
 		*since = now.mono;
 	if (blind || !since->ns)
