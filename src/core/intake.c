@@ -238,13 +238,17 @@ static void take_ignored(struct hw_monitor *m, struct hw_now now, const struct h
 	hw_payload_fini(&p);
 }
 
-/* Whether the broker delivers a message only because it is retained. Only without a store does heartwheel ask for
+/* Whether states are learned from the retained messages on this topic. Only without a store does heartwheel ask for
  * retained messages, on status topics. */
+static bool is_adopted(const struct hw_monitor *m, const struct hw_message *msg)
+{
+	return m->conf.adopt_by && hw_groups_is_status(&m->groups, msg->topic, msg->topic_len);
+}
+
+/* Whether the broker delivers a message only because it is retained. */
 static bool is_history(const struct hw_monitor *m, const struct hw_message *msg)
 {
-	if (!msg->retained || !m->conf.as_published)
-		return msg->retained;
-	return m->conf.adopt_by && hw_groups_is_status(&m->groups, msg->topic, msg->topic_len);
+	return msg->retained && (!m->conf.as_published || is_adopted(m, msg));
 }
 
 static void refuse_flagged(struct hw_monitor *m, uint16_t group)
@@ -629,8 +633,8 @@ static void skip_byte_order_mark(struct hw_message *msg)
 }
 
 /* Handles a message on a topic of a group's `while`. Returns true if no other code has to handle the message: it
- * matches no device's filter, or it is an old retained message. While the retained values still arrive, the retain
- * flag does not show that a message is old. */
+ * matches no device's filter, or it is an old retained message and no status that is learned. While the retained values
+ * still arrive, the retain flag does not show that a message is old. */
 static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
                           const struct intake *in)
 {
@@ -641,7 +645,7 @@ static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct 
 	if (!hw_upstream_take(&m->upstream, &m->groups, msg->topic, msg->topic_len, msg->payload, msg->payload_len))
 		return false;
 	hw_monitor_note_upstream(m, now);
-	bool history = msg->retained && (!m->conf.as_published || m->upstream.asking);
+	bool history = msg->retained && (!m->conf.as_published || m->upstream.asking) && !is_adopted(m, msg);
 	return history || in->match == HW_MATCH_NONE || in->match == HW_MATCH_IGNORED;
 }
 

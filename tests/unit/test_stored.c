@@ -276,6 +276,31 @@ START_TEST(test_own_statuses_are_adopted_where_no_heartbeat_comes)
 }
 END_TEST
 
+/* The status of a gateway is also a topic of `while` of another group. Then it is a value and a state. */
+START_TEST(test_an_own_status_is_adopted_on_a_topic_of_while)
+{
+	static const char *const hb[] = {"hb/{id}"}, *const whiles[] = {"nodes/gw/status online=true"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	conf.as_published = _i == 1;
+	struct hw_group_spec groups[2] = {world_group("default", 30000), world_group("behind", 30000)};
+	groups[1].heartbeat = hb;
+	groups[1].n_heartbeat = 1;
+	groups[1].status = NULL;
+	groups[1].whiles = whiles;
+	groups[1].n_whiles = 1;
+	struct world *v = world_new(&conf, groups, 2);
+	world_connect(v);
+	world_say(v, "nodes/gw/status", "{\"time\":1699990000,\"online\":false,\"by\":\"me\",\"seq\":7}", true);
+	ck_assert(world_is(v, "gw", HW_STATE_OFFLINE));
+	ck_assert_int_eq(hw_monitor_blindness(v->m).cause, HW_CAUSE_UPSTREAM);
+	/* any other old message on that topic is a value alone */
+	world_say(v, "nodes/gw/status", "{\"online\":true}", true);
+	ck_assert(world_is(v, "gw", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
 /* What an earlier run has left: a device that was heard, or went offline, so long ago. Nobody listened for `down_ms`.
  */
 static void load_old(struct world *v, const char *id, bool online, int64_t age_ms, int64_t down_ms)
@@ -500,6 +525,7 @@ int main(void)
 	tcase_add_test(tc, test_forget_after);
 	tcase_add_test(tc, test_without_a_store_own_statuses_are_adopted);
 	tcase_add_test(tc, test_own_statuses_are_adopted_where_no_heartbeat_comes);
+	tcase_add_loop_test(tc, test_an_own_status_is_adopted_on_a_topic_of_while, 0, 2);
 	tcase_add_test(tc, test_a_stored_device_has_one_timeout_to_be_heard);
 	tcase_add_test(tc, test_a_shorter_timeout_leaves_one_to_be_heard);
 	tcase_add_test(tc, test_loaded_late);
