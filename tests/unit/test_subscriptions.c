@@ -36,11 +36,13 @@ void hw_reader_reconnect(struct hw_reader *r)
 }
 
 static const char *answers; /* of probes */
+static size_t n_whiles;
 
 static void begin(enum hw_store_type store)
 {
 	static const char *const a[] = {"a/{id}/x", "a/{id}/#", "a/+/{id}"}, *const b[] = {"b/{id}"};
 	static const char *const bye[] = {"a/{id}/lwt off", "b/{id} off", "c/{id}"};
+	static const char *const whiles[] = {"s/gw online=true"};
 	static const struct hw_group_spec groups[] = {{.name = "a",
 	                                               .heartbeat = a,
 	                                               .n_heartbeat = 3,
@@ -61,6 +63,9 @@ static void begin(enum hw_store_type store)
 	                                               .id_prefix = "b-",
 	                                               .timeout_ms = 1000,
 	                                               .timeout_max_ms = 1000}};
+	struct hw_group_spec with[] = {groups[0], groups[1]};
+	with[1].whiles = whiles;
+	with[1].n_whiles = n_whiles;
 	const struct hw_monitor_conf conf = {
 		.max_devices = 10, .readers = 2, .ttl_factor = 3, .probe_answers = answers};
 	static const unsigned char key[16];
@@ -69,7 +74,7 @@ static void begin(enum hw_store_type store)
 		broker.reader[i].reader = (struct hw_reader *)&readers[i];
 	settings.store = (int)store;
 	sets = 0;
-	app.monitor = hw_monitor_new(&conf, groups, 2, key, (struct hw_now){.mono = {1}, .wall_ms = 1});
+	app.monitor = hw_monitor_new(&conf, with, 2, key, (struct hw_now){.mono = {1}, .wall_ms = 1});
 	ck_assert_ptr_nonnull(app.monitor);
 }
 
@@ -143,6 +148,23 @@ START_TEST(without_a_store_statuses_are_replayed)
 }
 END_TEST
 
+/* A topic of `while` that is a status too: reader 0 alone gets it, by a filter of its own, and no other reader does. */
+START_TEST(topics_of_while_are_of_reader_0)
+{
+	n_whiles = 1;
+	begin(HW_STORE_MEMORY);
+	refused_from = 1;
+	ck_assert_int_eq(hw_app_subscribe(&app, false), -ENOMEM);
+	ck_assert_str_eq(told, "a/+/# *!s/+ *!b/+ c/+ *!s/gw ");
+	sets = 0;
+	refused_from = 2;
+	ck_assert_int_eq(hw_app_subscribe(&app, false), 0);
+	ck_assert_str_eq(told, "a/+/# c/+ ");
+	end();
+	n_whiles = 0;
+}
+END_TEST
+
 /* The filters that were allocated for the readers are freed, whichever reader refuses them. */
 START_TEST(what_cannot_be_set_is_freed)
 {
@@ -171,6 +193,7 @@ int main(void)
 	tcase_add_test(t, reader_0_hears_the_other_nodes);
 	tcase_add_test(t, answers_to_probes_are_subscribed_to);
 	tcase_add_test(t, without_a_store_statuses_are_replayed);
+	tcase_add_test(t, topics_of_while_are_of_reader_0);
 	tcase_add_test(t, what_cannot_be_set_is_freed);
 	suite_add_tcase(s, t);
 	return suite_run(s);

@@ -86,15 +86,20 @@ void hw_app_log_broker(struct hw_app *a, const char *text, bool taken);
 /* Whether a connection that is down has this cause. */
 bool hw_app_is_reported(const struct hw_app *a, const char *text);
 
-/* Returns the filters for heartbeats in heap memory. Their texts belong to the groups. Returns 0 or -ENOMEM. */
-int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out);
-/* Puts the filters of this reader first, and returns their number. Of hw_app_filters(), reader 0 alone subscribes to
- * those whose retained messages are needed. It also gets the `while` topics and, in a cluster, the presences of other
- * nodes, which are appended. Call it for reader 0 first. */
-size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n);
+/* The readers' filters. Their texts belong to the groups. */
+struct hw_app_filters {
+	struct hw_mqtt_filter *all; /* of reader 0; owned */
+	size_t n;
+	size_t n_devices; /* the first ones; after them follow, in a cluster, those for the presences of other nodes */
+	/* Of each other reader, in the memory of `all`. Reader 0 alone has the filters whose retained messages are
+	 * needed: the `while` topics, the presences and, without a store, the statuses. */
+	struct hw_mqtt_filter *shared;
+	size_t n_shared;
+};
+/* Returns 0 or -ENOMEM. The caller frees `all`. */
+int hw_app_filters(struct hw_app *a, struct hw_app_filters *out);
 /* Called if the broker may deliver copies of a message because filters overlap (MQTT 5). From now on, a message
- * counts once, however many copies arrive. `filters` are those of hw_app_filters(); entries after `n` are
- * overwritten. Returns 0 or -ENOMEM. */
-int hw_app_expect_copies(struct hw_app *a, struct hw_mqtt_filter *filters, size_t n);
+ * counts once, however many copies arrive. Returns 0 or -ENOMEM. */
+int hw_app_expect_copies(struct hw_app *a, const struct hw_app_filters *f);
 
 #endif

@@ -93,18 +93,17 @@ int hw_app_dial(struct hw_app *a)
 	                                          EV_READ | EV_PERSIST, hw_app_on_publisher, a);
 	if (!a->broker->publisher_readable || event_add(a->broker->publisher_readable, NULL))
 		return -ENOMEM;
-	struct hw_mqtt_filter *filters;
-	size_t n;
+	struct hw_app_filters f;
 	rc = start_barriers(a);
 	if (rc)
 		return rc;
-	rc = hw_app_filters(a, &filters, &n);
+	rc = hw_app_filters(a, &f);
 	if (rc)
 		return rc;
-	rc = hw_app_expect_copies(a, filters, n);
+	rc = hw_app_expect_copies(a, &f);
 	for (unsigned i = 0; i < a->broker->n_readers && !rc; i++)
-		rc = start_reader(a, i, filters, hw_app_filters_of(a, i, filters, n));
-	free(filters);
+		rc = start_reader(a, i, i ? f.shared : f.all, i ? f.n_shared : f.n);
+	free(f.all);
 	if (!rc)
 		log_path(a);
 	return rc;

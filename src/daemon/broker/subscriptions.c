@@ -103,51 +103,31 @@ static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answ
 	return 0;
 }
 
-/* Returns the filters of all groups, without those that others cover. Without a store, also the status topics,
- * because their retained messages are all that is left of the previous run. On a node that stands by, returns no
+/* Puts the filters of all groups into `w`, without those that others cover. Without a store, also the status topics,
+ * because their retained messages are all that is left of the previous run. On a node that stands by, there is no
  * filter. */
-int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
+static void add_groups(struct hw_app *a, struct wanted *w)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
-	size_t most = 0, n_groups = hw_app_stands_by(a) ? 0 : g->n_order;
-	for (size_t k = 0; k < n_groups; k++)
-		most += g->all[g->order[k]]->n_heartbeat + g->all[g->order[k]]->n_goodbye + 1;
-	for (size_t k = 0; k < n_groups; k++)
-		most += g->all[g->order[k]]->n_whiles;
-	most += OF_NODES + OF_PROBES;
-	struct wanted w = {.filters = calloc(most, sizeof(*w.filters)), .topics = calloc(most, sizeof(*w.topics))};
-	if (!w.filters || !w.topics) {
-		free(w.filters);
-		free(w.topics);
-		return -ENOMEM;
-	}
 	bool memory = a->conf->store == HW_STORE_MEMORY;
-	for (size_t k = 0; k < n_groups; k++) {
+	for (size_t k = 0; k < g->n_order && !hw_app_stands_by(a); k++) {
 		const struct hw_group *group = g->all[g->order[k]];
 		for (size_t h = 0; h < group->n_heartbeat; h++)
-			add_filter(&w, &group->heartbeat[h], false);
+			add_filter(w, &group->heartbeat[h], false);
 		for (size_t h = 0; h < group->n_goodbye; h++)
-			add_filter(&w, &group->goodbye[h].topic, false);
+			add_filter(w, &group->goodbye[h].topic, false);
 		if (memory && group->status.filter)
-			add_filter(&w, &group->status, true);
+			add_filter(w, &group->status, true);
 	}
 	struct hw_topic answers = {0};
-	int rc = add_answers(a, &w, &answers);
-	if (!w.rc)
-		w.rc = rc;
-	if (!w.rc)
-		w.rc = drop_covered(&w);
-	if (!w.rc)
-		w.rc = ask_for_flags(&w);
-	rc = w.rc;
-	hw_filter_index_fini(&w.index);
-	free(w.topics);
+	int rc = add_answers(a, w, &answers);
+	if (!w->rc)
+		w->rc = rc;
+	if (!w->rc)
+		w->rc = drop_covered(w);
+	if (!w->rc)
+		w->rc = ask_for_flags(w);
 	hw_topic_fini(&answers);
-	if (rc)
-		free(w.filters);
-	*out = rc ? NULL : w.filters;
-	*n_out = rc ? 0 : w.n;
-	return rc;
 }
 
 /* The filters of reader 0, and an index of them. */
@@ -210,67 +190,76 @@ static size_t add_whiles(const struct hw_app *a, struct hw_mqtt_filter *filters,
 	return o.n;
 }
 
-/* Moves the filters to which reader 0 alone subscribes behind the others. Returns how many others there are. */
-static size_t leave_to_reader_0(struct hw_mqtt_filter *filters, size_t n)
+/* Chooses the filters of the readers other than 0, out of those of reader 0. */
+static void choose_shared(struct hw_app_filters *f)
 {
-	size_t left = 0;
-	for (size_t k = 0; k < n; k++) {
-		struct hw_mqtt_filter f = filters[k];
-		if (f.plain)
-			continue;
-		filters[k] = filters[left];
-		filters[left++] = f;
-	}
-	return left;
+	for (size_t k = 0; k < f->n; k++)
+		if (!f->all[k].plain)
+			f->shared[f->n_shared++] = f->all[k];
 }
 
-size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n)
+int hw_app_filters(struct hw_app *a, struct hw_app_filters *out)
 {
-	if (reader != 0)
-		return leave_to_reader_0(filters, n);
-	n = add_whiles(a, filters, n);
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	size_t most = OF_NODES + OF_PROBES;
+	for (size_t k = 0; k < g->n_order; k++) {
+		const struct hw_group *group = g->all[g->order[k]];
+		most += group->n_heartbeat + group->n_goodbye + 1 + group->n_whiles;
+	}
+	struct wanted w = {.filters = calloc(2 * most, sizeof(*w.filters)), .topics = calloc(most, sizeof(*w.topics))};
+	w.rc = w.filters && w.topics ? 0 : -ENOMEM;
+	if (!w.rc)
+		add_groups(a, &w);
+	hw_filter_index_fini(&w.index);
+	free(w.topics);
+	if (w.rc) {
+		free(w.filters);
+		return w.rc;
+	}
+	*out = (struct hw_app_filters){.all = w.filters, .shared = w.filters + most};
+	out->n = add_whiles(a, out->all, w.n);
 	/* A broker sends no retained message to a shared subscription (MQTT 5.0, section 4.8.2). */
-	for (size_t k = 0; k < n; k++)
-		filters[k].plain = filters[k].replay;
-	if (!a->cluster)
-		return n;
-	filters[n++] = (struct hw_mqtt_filter){.filter = STATUS, .replay = true, .plain = true};
-	filters[n++] = (struct hw_mqtt_filter){.filter = KNOWN, .replay = true, .plain = true};
-	return n;
+	for (size_t k = 0; k < out->n; k++)
+		out->all[k].plain = out->all[k].replay;
+	out->n_devices = out->n;
+	if (a->cluster) {
+		out->all[out->n++] = (struct hw_mqtt_filter){.filter = STATUS, .replay = true, .plain = true};
+		out->all[out->n++] = (struct hw_mqtt_filter){.filter = KNOWN, .replay = true, .plain = true};
+	}
+	choose_shared(out);
+	return 0;
 }
 
 bool hw_app_nodes_are_flagged(struct hw_app *a)
 {
-	struct hw_mqtt_filter *filters;
-	size_t n;
+	struct hw_app_filters f;
 	if (a->start->mqtt.protocol != 5)
 		return false;
-	if (hw_app_filters(a, &filters, &n) < 0)
+	if (hw_app_filters(a, &f) < 0)
 		return true;
-	n = add_whiles(a, filters, n);
 	bool flagged = false;
-	for (size_t k = 0; k < n; k++)
-		flagged |= filters[k].as_published && (hw_topic_filters_overlap(filters[k].filter, STATUS) ||
-		                                       hw_topic_filters_overlap(filters[k].filter, KNOWN));
-	free(filters);
+	for (size_t k = 0; k < f.n_devices; k++)
+		flagged |= f.all[k].as_published && (hw_topic_filters_overlap(f.all[k].filter, STATUS) ||
+		                                     hw_topic_filters_overlap(f.all[k].filter, KNOWN));
+	free(f.all);
 	return flagged;
 }
 
-int hw_app_expect_copies(struct hw_app *a, struct hw_mqtt_filter *filters, size_t n)
+int hw_app_expect_copies(struct hw_app *a, const struct hw_app_filters *f)
 {
-	return hw_copies_set(&a->broker->copies, filters, a->start->mqtt.protocol == 5 ? add_whiles(a, filters, n) : 0);
+	return hw_copies_set(&a->broker->copies, f->all, a->start->mqtt.protocol == 5 ? f->n_devices : 0);
 }
 
 int hw_app_subscribe(struct hw_app *a, bool restarts)
 {
-	struct hw_mqtt_filter *filters = NULL;
-	size_t n = 0;
-	int rc = hw_app_filters(a, &filters, &n);
-	if (!rc)
-		rc = hw_app_expect_copies(a, filters, n);
+	struct hw_app_filters f;
+	int rc = hw_app_filters(a, &f);
+	if (rc)
+		return rc;
+	rc = hw_app_expect_copies(a, &f);
 	for (unsigned i = 0; i < a->broker->n_readers && a->broker->reader[i].reader && !rc; i++)
-		rc = hw_reader_set_filters(a->broker->reader[i].reader, filters, hw_app_filters_of(a, i, filters, n));
-	free(filters);
+		rc = hw_reader_set_filters(a->broker->reader[i].reader, i ? f.shared : f.all, i ? f.n_shared : f.n);
+	free(f.all);
 	for (unsigned i = 0; i < a->broker->n_readers && a->broker->reader[i].reader && restarts && !rc; i++) {
 		a->broker->reader[i].renewed = true;
 		hw_reader_reconnect(a->broker->reader[i].reader);
