@@ -91,14 +91,14 @@ bool hw_label_filter_contains(const struct hw_label_filter *f, const struct hw_c
 	struct hw_labels all;
 	struct hw_id text = text_of(c, id);
 	size_t n = strlen(f->search);
-	bool listed = text.text && contains(text.text, text.len, f->quoted, f->quoted_len) && read_entry(c, id, &e);
-	if (!listed && !hw_labels_of_group(c->monitor, id))
+	if (!(text.text && contains(text.text, text.len, f->quoted, f->quoted_len)) &&
+	    !hw_labels_of_group(c->monitor, id))
 		return false;
+	bool listed = read_entry(c, id, &e);
 	if (listed &&
 	    (contains(e.name, strlen(e.name), f->search, n) || contains(e.note, strlen(e.note), f->search, n)))
 		return true;
 	/* A label of the entry may hide one of the group that has the text. */
-	listed = listed || read_entry(c, id, &e);
 	hw_labels_find(c->monitor, id, listed ? &e : NULL, &all);
 	bool found = false;
 	for (unsigned k = 0; k < all.n && !found; k++)

@@ -12,7 +12,7 @@
 struct hw_control;
 struct hw_json;
 
-/* Writes the members `name`, `labels` and `note` that the device's entry has. */
+/* Writes the members `name`, `labels` and `note`: what the device's entry has, and the labels of its group. */
 void hw_write_labels(struct hw_json *j, const struct hw_control *c, struct hw_id id);
 
 /* The filters `search` and `label` of a list. `search`: a text that the name, the note or the value of a label must
@@ -27,8 +27,9 @@ void hw_label_filter_search(struct hw_label_filter *f, const char *lower);
 /* Parses NAME=GLOB. Returns 0 or -EINVAL. */
 int hw_label_filter_label(struct hw_label_filter *f, const char *text);
 
-/* Whether the device's entry contains the text, and whether it has the label. Cost: a look-up and a scan of the
- * entry. The entry is parsed only if the scan finds the text, or if the filter has a label. */
+/* Whether the device's entry or the labels of its group contain the text, and whether the device has the label. Cost:
+ * a look-up and a scan of the entry. The entry is parsed only if the scan finds the text, if the filter has a label, or
+ * if the group has labels. */
 bool hw_label_filter_contains(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id);
 bool hw_label_filter_has(const struct hw_label_filter *f, const struct hw_control *c, struct hw_id id);
 

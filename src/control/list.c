@@ -30,7 +30,7 @@
 
 #define SCANS_AT_ONCE 2000  /* records that a request scans before it is queued */
 #define SCANS_A_TURN  20000 /* how many records all queued requests together scan in one turn of the loop */
-#define ENTRY_COST    5     /* a record whose device has an entry in the inventory counts as this many records */
+#define ENTRY_COST    5     /* a record whose name and labels are searched counts as this many records */
 #define CURSORS       256
 
 static const char no_memory[] = "out of memory";
