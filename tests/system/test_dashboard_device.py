@@ -330,10 +330,10 @@ def test_gaps_are_drawn(env, browser):
     # A page that stood still may have missed heartbeats: it draws no gap over that time.
     count = len(kinds())
     b.run('await page.route("**/v1/devices/a", (route) => route.abort())')
-    for _ in range(3):
+    for battery in (73, 72, 71):
         sleep(4)
-        env.publisher.publish(topic, "")
+        env.publisher.publish(topic, '{"battery":%d}' % battery)
     b.run('await page.unroute("**/v1/devices/a")')
-    sleep(3)
+    wait_until(lambda: "71 %" in page(b), what="an answer after that time")
     assert len(kinds()) == count, kinds()
     say_nothing(b, also=[*QUIET, "ERR_FAILED", "Failed to load"])
