@@ -11,7 +11,7 @@
  *
  * - poll_ms = 0: Redis delays the answer until there is an entry (XREAD). This only wakes the reader, which then
  *   requests a page: XREAD would not notice a stream that begins again with lower ids. XREAD blocks the connection, so
- * this reader needs one of its own.
+ *   this reader needs one of its own.
  * - poll_ms > 0: the reader requests a page every poll_ms. Others may use the connection too.
  * - HW_STREAM_BY_TICK: the same at each hw_stream_reader_tick(), so the reader never wakes the process by itself.
  *

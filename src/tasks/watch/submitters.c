@@ -222,8 +222,8 @@ static void on_entries(void *arg, redisReply *const *entries, size_t n, enum hw_
 		if (whole && delivery == HW_STREAM_FRESH && !e.late)
 			(e.watched ? t->app->counts.watched : t->app->counts.ended)[e.state]++;
 		if (whole && is_for_sender(&e)) {
-			(void)take_entry(
-				t, &e); /* if there is no memory the entry stays pending, and is read again later */
+			/* if there is no memory, the entry stays pending, and is read again later */
+			(void)take_entry(t, &e);
 			continue;
 		}
 		/* There is nothing to publish, or the entry was trimmed and only its id is left. */
