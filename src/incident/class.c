@@ -76,7 +76,9 @@ static void move(struct hw_incidents *e, struct hw_incident_device *d, struct hw
 	if (to)
 		hw_incident_join(e, to, d);
 	if (to && d->class == HW_CLASS_DOWN) {
-		/* The death of a device that was online at the first start is sent. */
+		/* The death of a device that was online at the first start is sent, with its own time. */
+		if (to->listed && !d->listed && to->kind == HW_INCIDENT_DEVICE)
+			to->since_ms = d->since_ms;
 		to->listed = to->listed && d->listed;
 		to->clear_from = 0;
 		to->small_from = is_small(e, to) ? to->small_from : 0;
@@ -138,7 +140,6 @@ static void gather_mass(struct hw_incidents *e, struct hw_incident_device *d)
 		window_remove(member);
 		if (member->since_ms < i->since_ms)
 			i->since_ms = member->since_ms;
-		i->listed = i->listed && member->listed;
 		move(e, member, i);
 		emptied(e, from, i);
 	}

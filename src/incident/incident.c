@@ -144,6 +144,7 @@ void hw_incident_leave(struct hw_incidents *e, struct hw_incident_device *d)
 		d->next->prev = d->prev;
 	d->in = NULL;
 	d->next = d->prev = NULL;
+	d->listed = d->listed && i->listed; /* The device was part of an incident that is sent. */
 	--*count_of(i, d);
 	i->surveyed = false;
 	hw_device_changed(e, d);

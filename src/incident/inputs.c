@@ -35,8 +35,8 @@ static void go_away(struct hw_incidents *e, struct hw_incident_device *d, const 
 	leave_state(e, d);
 	hw_class_end(e, d);
 	describe(e, d, entry->group, entry->labels);
+	d->listed = d->listed && d->fact == HW_FACT_UNSEEN && entry->fact == HW_FACT_UNSEEN;
 	d->fact = (uint8_t)entry->fact;
-	d->listed = d->listed && d->fact == HW_FACT_UNSEEN;
 	d->node = (uint8_t)hw_blind_node(e, entry->node);
 	d->timeout_ms = entry->timeout_ms > 0 ? entry->timeout_ms : 0;
 	hw_device_link(e, d, entry->parents);

@@ -93,8 +93,16 @@ int hw_incidents_load_device(struct hw_incidents *e, const struct hw_incident_en
 	return e->failed;
 }
 
+/* Whether the outage is not the one with which the device became a member, or is later than the first start, which
+ * listed the incident. Unseen devices have no entry of their own. */
+static bool is_later(const struct hw_incident *i, const struct hw_incident_device *d, uint64_t seq)
+{
+	return (seq > 0 && seq != d->seq && d->seq > 0 && d->fact == HW_FACT_OFFLINE) ||
+	       (i->listed && d->since_ms > i->opened_ms);
+}
+
 int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const char *device,
-                             enum hw_incident_class class, int64_t since_ms)
+                             enum hw_incident_class class, int64_t since_ms, uint64_t seq)
 {
 	struct hw_incident *i = (struct hw_incident *)(void *)hw_names_find(&e->incidents, incident);
 	if (!i)
@@ -106,7 +114,7 @@ int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const
 		return e->failed;
 	d->stored = i;
 	i->n_stored++;
-	if (i->state != HW_INCIDENT_OPEN || !hw_device_is_away(d)) {
+	if (i->state != HW_INCIDENT_OPEN || !hw_device_is_away(d) || is_later(i, d, seq)) {
 		hw_device_changed(e, d);
 		return e->failed;
 	}

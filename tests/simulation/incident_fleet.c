@@ -126,6 +126,7 @@ void iw_plan(struct iw_world *w)
 	plan_receivers(w);
 	plan_section(w);
 	int64_t longest = 5 * w->conf.flap_half_ms > 900000 ? 5 * w->conf.flap_half_ms : 900000;
+	w->emptied_at = w->seed % 4 ? 0 : w->quiet_from / 2;
 	w->end = w->quiet_from + longest + 900000 + 1800000;
 }
 
@@ -227,7 +228,7 @@ static struct iw_entry *transition(struct iw_world *w, struct iw_device *d, enum
 {
 	d->seq = fact == HW_FACT_UNSEEN ? (uint64_t)w->now + 1 : d->seq + 1;
 	d->since_ms = IW_BEGIN_MS + w->now;
-	d->waits = false;
+	d->waits = d->listed = false;
 	struct iw_entry *n = append(w, d);
 	n->fact = fact;
 	w->count.entries++;

@@ -122,7 +122,8 @@ static void write_change(struct iw_world *w, const struct hw_change *c)
 		write_sent(w, c);
 		break;
 	case HW_CHANGE_JOINED:
-		*member_of(w, c->device) = (struct iw_member){.class = c->class, .since_ms = c->since_ms};
+		*member_of(w, c->device) =
+			(struct iw_member){.class = c->class, .since_ms = c->since_ms, .seq = c->seq};
 		snprintf(member_of(w, c->device)->incident, HW_INCIDENT_ID + 1, "%s", c->id);
 		break;
 	case HW_CHANGE_LEFT:
@@ -202,7 +203,8 @@ static void load_devices(struct iw_world *w)
 	for (unsigned k = 0; k < w->n_devices; k++)
 		if (w->redis.members[k].incident[0])
 			must(hw_incidents_load_member(w->engine, w->redis.members[k].incident, w->devices[k].id,
-			                              w->redis.members[k].class, w->redis.members[k].since_ms));
+			                              w->redis.members[k].class, w->redis.members[k].since_ms,
+			                              w->redis.members[k].seq));
 }
 
 static void load_receivers(struct iw_world *w)
@@ -238,6 +240,10 @@ void iw_host_start(struct iw_world *w)
 	if (!w->engine)
 		abort();
 	memset(w->finished, 0, sizeof(w->finished));
+	if (!w->redis.holder)
+		w->redis.offset = w->n_entries;
+	for (unsigned k = 0; k < w->n_devices && !w->redis.holder; k++)
+		w->devices[k].listed = iw_is_away(&w->devices[k]);
 	w->read = w->redis.offset;
 	w->blind_told = false;
 	load_incidents(w);
@@ -254,7 +260,20 @@ static void crash(struct iw_world *w, const char *when)
 {
 	iw_trace(w, "heartwheel-alert dies %s", when);
 	hw_incidents_free(w->engine);
+	w->engine = NULL;
 	w->count.restarts++;
+	w->down_until = w->now + (w->seed % 2 ? 0 : between(w, 0, 300) * 1000);
+	if (w->down_until == w->now)
+		iw_host_start(w);
+}
+
+static void empty_redis(struct iw_world *w)
+{
+	iw_trace(w, "Redis is emptied");
+	w->emptied_at = 0;
+	memset((char *)&w->redis + offsetof(struct iw_redis, n_incidents), 0,
+	       sizeof(w->redis) - offsetof(struct iw_redis, n_incidents));
+	hw_incidents_free(w->engine);
 	iw_host_start(w);
 }
 
@@ -460,9 +479,15 @@ static void troubles(struct iw_world *w)
 void iw_host_tick(struct iw_world *w)
 {
 	struct hw_incident_message m;
+	if (!w->engine && w->now < w->down_until)
+		return;
+	if (!w->engine)
+		iw_host_start(w);
 	bool dies = w->restarts && w->now < w->quiet_from && chance(w, 0.002) && w->now >= w->redis_until;
 	int when = (int)between(w, 0, 2);
 	troubles(w);
+	if (w->emptied_at && w->now >= w->emptied_at)
+		empty_redis(w);
 	read_streams(w);
 	if (w->now / IW_TICK_MS % 2 == 0)
 		tell_groups(w);

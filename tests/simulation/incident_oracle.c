@@ -179,7 +179,8 @@ static void check_device(struct iw_world *w, struct iw_device *d)
 		return;
 	}
 	for (unsigned r = 0; r < w->n_receivers && class == HW_CLASS_DOWN; r++)
-		if (receiver_wants(w, r, d) && !hw_incidents_is_silenced(w->engine, d->id) && !i->got[r].opened)
+		if (receiver_wants(w, r, d) && !hw_incidents_is_silenced(w->engine, d->id) && !i->got[r].opened &&
+		    !d->listed)
 			iw_breach(w, "%s does not know that %s is down", w->receivers[r].name, d->id);
 	if (w->has_section == false && hw_incidents_is_silenced(w->engine, d->id))
 		iw_breach(w, "%s is silenced after all silences are over", d->id);

@@ -19,7 +19,7 @@ void iw_init(struct iw_world *w, uint64_t seed)
 	enum iw_lie lie = w->lie;
 	memset(w, 0, offsetof(struct iw_world, entries));
 	w->n_entries = w->read = 0;
-	w->lag_until = 0;
+	w->lag_until = w->down_until = 0;
 	memset(w->server_until, 0, sizeof(w->server_until));
 	memset(w->taken, 0, sizeof(w->taken));
 	memset((char *)&w->redis + offsetof(struct iw_redis, n_incidents), 0,

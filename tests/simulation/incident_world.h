@@ -60,6 +60,7 @@ struct iw_device {
 	bool waits;      /* a parent_heard will be written for it */
 	int64_t wait_ms; /* that its last entry had */
 	/* For the oracle. */
+	bool listed;         /* away since the first start of heartwheel-alert, so it need not be sent */
 	int64_t own_fault;   /* when it last did not work by itself */
 	int64_t was_offline; /* when it was last offline or unseen */
 	int64_t brief;       /* when the device was last without power for too short a time to be called offline */
@@ -98,6 +99,7 @@ struct iw_member {
 	char incident[HW_INCIDENT_ID + 1]; /* empty: none */
 	enum hw_incident_class class;
 	int64_t since_ms;
+	uint64_t seq;
 };
 
 #define IW_MESSAGES 8
@@ -157,17 +159,18 @@ struct iw_world {
 	bool blind, blind_told;
 	int64_t blind_until, blind_ms, blind_since;
 	int64_t redis_until, marks_until;
+	int64_t emptied_at; /* Redis is emptied then, and heartwheel-alert starts as for the first time. 0: never */
 	struct iw_entry entries[IW_ENTRIES];
 	size_t n_entries;
 	/* the host */
 	struct hw_incidents *engine;
-	size_t read;       /* entries that the engine has */
-	int64_t lag_until; /* the streams are not read until then */
+	size_t read;        /* entries that the engine has */
+	int64_t down_until; /* no instance runs until then */
+	int64_t lag_until;  /* the streams are not read until then */
 	int64_t server_until[IW_RECEIVERS];
 	uint64_t taken[IW_RECEIVERS]; /* the highest number that the server has */
 	struct iw_redis redis;
 	bool finished[IW_RECEIVERS][IW_MESSAGES]; /* taken or given up, and not yet committed */
-	bool opened_once;                         /* the first start is over */
 };
 
 void iw_init(struct iw_world *w, uint64_t seed);

@@ -511,16 +511,24 @@ START_TEST(a_new_receiver_gets_later_incidents_only)
 }
 END_TEST
 
-START_TEST(the_first_start_lists_and_sends_nothing)
+/* The first start, while a device for each letter of `ids` is offline or unseen. */
+static void first_start(const char *ids, enum hw_incident_fact fact)
 {
 	engine = hw_incidents_new(&conf, rig_now());
-	struct hw_incident_entry entry = {
-		.id = "p", .group = "pumps", .fact = HW_FACT_OFFLINE, .wait_ms = -1, .seq = 1};
-	hw_incidents_load_device(engine, &entry);
+	for (seq = 0; ids[seq]; seq++) {
+		struct hw_incident_entry entry = {
+			.id = (char[]){ids[seq], '\0'}, .group = "pumps", .fact = fact, .wait_ms = -1, .seq = seq + 1};
+		hw_incidents_load_device(engine, &entry);
+	}
 	ck_assert_int_eq(hw_incidents_loaded(engine, rig_now(), true), 0);
-	seq = 1;
-	ck_assert_int_eq(rig_class("p"), HW_CLASS_DOWN);
 	rig_wait(S);
+	ck_assert_str_eq(rig_sent(), "");
+}
+
+START_TEST(the_first_start_lists_and_sends_nothing)
+{
+	first_start("p", HW_FACT_OFFLINE);
+	ck_assert_int_eq(rig_class("p"), HW_CLASS_DOWN);
 	rig_on("p");
 	rig_wait(S);
 	ck_assert_str_eq(rig_sent(), "");
@@ -532,13 +540,7 @@ END_TEST
 
 START_TEST(a_device_that_was_unseen_at_the_first_start_is_sent_when_it_becomes_offline)
 {
-	engine = hw_incidents_new(&conf, rig_now());
-	struct hw_incident_entry entry = {.id = "p", .group = "pumps", .fact = HW_FACT_UNSEEN, .wait_ms = -1, .seq = 1};
-	hw_incidents_load_device(engine, &entry);
-	ck_assert_int_eq(hw_incidents_loaded(engine, rig_now(), true), 0);
-	seq = 1;
-	rig_wait(S);
-	ck_assert_str_eq(rig_sent(), "");
+	first_start("p", HW_FACT_UNSEEN);
 	rig_off("p");
 	rig_wait(S);
 	ck_assert_str_eq(rig_sent(), "opened p; ");
@@ -551,16 +553,115 @@ END_TEST
 /* The incident of the first start takes in a device that became unseen later. */
 START_TEST(a_later_device_in_an_incident_of_the_first_start_is_sent)
 {
-	engine = hw_incidents_new(&conf, rig_now());
-	struct hw_incident_entry entry = {.id = "p", .group = "pumps", .fact = HW_FACT_UNSEEN, .wait_ms = -1, .seq = 1};
-	hw_incidents_load_device(engine, &entry);
-	ck_assert_int_eq(hw_incidents_loaded(engine, rig_now(), true), 0);
-	seq = 1;
-	rig_wait(S);
-	ck_assert_str_eq(rig_sent(), "");
+	first_start("p", HW_FACT_UNSEEN);
 	rig_entry("q", "pumps", HW_FACT_UNSEEN, NULL, -1);
 	rig_wait(S);
 	ck_assert_str_eq(rig_sent(), "opened unseen; ");
+}
+END_TEST
+
+START_TEST(a_device_of_the_first_start_that_is_forgotten_and_becomes_unseen_is_sent)
+{
+	first_start("p", HW_FACT_OFFLINE);
+	rig_entry("p", "pumps", HW_FACT_FORGOTTEN, NULL, -1);
+	rig_entry("p", "pumps", HW_FACT_UNSEEN, NULL, -1);
+	rig_wait(S);
+	ck_assert_str_eq(rig_sent(), "opened unseen; ");
+}
+END_TEST
+
+/* After the end of the mass incident was sent, the devices that are still offline would otherwise count as online. */
+START_TEST(devices_of_the_first_start_are_sent_when_the_sent_mass_incident_that_had_them_is_split)
+{
+	conf.mass = 2;
+	first_start("abcdefghijk", HW_FACT_OFFLINE);
+	rig_off("z");
+	rig_wait(S);
+	ck_assert_str_eq(rig_sent(), "opened mass; ");
+	for (char id[] = "b"; id[0] <= 'k'; id[0]++)
+		rig_on(id);
+	rig_on("z");
+	rig_wait(6 * MIN);
+	ck_assert_str_eq(rig_sent(), "closed mass; opened a; ");
+}
+END_TEST
+
+/* Starts with the stored incident of an earlier first start, which has device p as a member since its entry
+ * `joined_seq`. */
+static void start_listed(enum hw_incident_kind kind, const struct hw_incident_entry *p, uint64_t joined_seq,
+                         const char *gateway)
+{
+	struct hw_incident_view v = {.id = "000000000aaa",
+	                             .kind = kind,
+	                             .group = "pumps",
+	                             .device = gateway,
+	                             .listed = true,
+	                             .since_ms = BEGIN_MS - 2 * MIN,
+	                             .opened_ms = BEGIN_MS - MIN};
+	struct hw_incident_entry g = {
+		.id = "g", .group = "gates", .time_ms = BEGIN_MS - 2 * MIN, .fact = HW_FACT_OFFLINE, .wait_ms = -1};
+	engine = hw_incidents_new(&conf, rig_now());
+	seq = 2;
+	hw_incidents_load(engine, &v);
+	hw_incidents_load_device(engine, p);
+	hw_incidents_load_receiver(engine, "ops", 17, BEGIN_MS - 2 * MIN);
+	if (p->parents) {
+		hw_incidents_load_device(engine, &g);
+		hw_incidents_load_member(engine, v.id, "g", HW_CLASS_DOWN, BEGIN_MS - MIN, 0);
+	}
+	hw_incidents_load_member(engine, v.id, "p", p->parents ? HW_CLASS_UNREACHABLE : HW_CLASS_DOWN, BEGIN_MS - MIN,
+	                         joined_seq);
+	ck_assert_int_eq(hw_incidents_loaded(engine, rig_now(), false), 0);
+	rig_wait(S);
+}
+
+START_TEST(after_a_restart_only_outages_since_the_first_start_are_sent)
+{
+	struct hw_incident_entry p = {
+		.id = "p", .group = "pumps", .fact = HW_FACT_OFFLINE, .wait_ms = -1, .seq = 2, .timeout_ms = 30 * S};
+	const struct {
+		enum hw_incident_kind kind;
+		int64_t time_ms;
+		uint64_t joined_seq;
+		const char *sent;
+	} cases[] = {
+		{HW_INCIDENT_DEVICE, BEGIN_MS - 2 * MIN, 2, ""},
+		/* While no instance ran, it returned, and stopped again. */
+		{HW_INCIDENT_DEVICE, BEGIN_MS - S, 1, "opened p; "},
+		{HW_INCIDENT_MASS, BEGIN_MS - 2 * MIN, 2, ""},
+		{HW_INCIDENT_MASS, BEGIN_MS - S, 1, "opened mass; "},
+		/* It was unseen at the first start. */
+		{HW_INCIDENT_UNSEEN_KIND, BEGIN_MS - S, 1, "opened p; "},
+	};
+	struct hw_incident_view v;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+		p.time_ms = cases[k].time_ms;
+		start_listed(cases[k].kind, &p, cases[k].joined_seq, cases[k].kind == HW_INCIDENT_DEVICE ? "p" : NULL);
+		ck_assert_str_eq(rig_sent(), cases[k].sent);
+		ck_assert(hw_incidents_find(engine, rig_in("p"), &v));
+		ck_assert(cases[k].kind == HW_INCIDENT_MASS || v.since_ms == p.time_ms);
+		rig_end();
+	}
+}
+END_TEST
+
+/* It stopped behind a gateway that was offline at the first start; then heartwheel-alert was restarted. */
+START_TEST(a_device_behind_a_gateway_of_the_first_start_is_sent_after_the_gateway_has_returned)
+{
+	struct hw_incident_entry p = {.id = "p",
+	                              .group = "pumps",
+	                              .parents = "g",
+	                              .time_ms = BEGIN_MS - S,
+	                              .fact = HW_FACT_OFFLINE,
+	                              .wait_ms = -1,
+	                              .seq = 2,
+	                              .timeout_ms = 30 * S};
+	start_listed(HW_INCIDENT_DEVICE, &p, 2, "g");
+	ck_assert_int_eq(rig_class("p"), HW_CLASS_UNREACHABLE);
+	ck_assert_str_eq(rig_sent(), "");
+	rig_on("g");
+	rig_wait(2 * MIN);
+	ck_assert_str_eq(rig_sent(), "opened p; ");
 }
 END_TEST
 
@@ -571,7 +672,7 @@ START_TEST(after_a_restart_the_end_is_sent)
 	engine = hw_incidents_new(&conf, rig_now());
 	hw_incidents_load(engine, &v);
 	hw_incidents_load_sent(engine, v.id, "ops", HW_NEWS_OPENED, false, false, 1, BEGIN_MS);
-	hw_incidents_load_member(engine, v.id, "p", HW_CLASS_DOWN, BEGIN_MS);
+	hw_incidents_load_member(engine, v.id, "p", HW_CLASS_DOWN, BEGIN_MS, 0);
 	hw_incidents_load_receiver(engine, "ops", 17, BEGIN_MS - MIN);
 	ck_assert_int_eq(hw_incidents_loaded(engine, rig_now(), false), 0);
 	struct hw_incident_message m;
@@ -585,6 +686,37 @@ START_TEST(after_a_restart_the_end_is_sent)
 	while (hw_incidents_change(engine, &c))
 		left = left || (c.kind == HW_CHANGE_LEFT && strcmp(c.device, "p") == 0);
 	ck_assert(left);
+}
+END_TEST
+
+/* While no instance ran, a gateway and its device returned, and the device stopped again. Its new outage is no longer
+ * that of the stored incident: it waits whether the gateway is offline, too. */
+START_TEST(after_a_restart_a_new_outage_behind_a_gateway_waits_for_the_gateway)
+{
+	struct hw_incident_view v = {.id = "000000000aaa", .kind = HW_INCIDENT_DEVICE, .group = "gates", .device = "g"};
+	struct hw_incident_entry p = {.id = "p",
+	                              .group = "pumps",
+	                              .parents = "g",
+	                              .time_ms = BEGIN_MS - S,
+	                              .fact = HW_FACT_OFFLINE,
+	                              .wait_ms = 90 * S,
+	                              .seq = 4,
+	                              .timeout_ms = 30 * S};
+	engine = hw_incidents_new(&conf, rig_now());
+	seq = 4;
+	hw_incidents_load(engine, &v);
+	hw_incidents_load_sent(engine, v.id, "ops", HW_NEWS_OPENED, false, false, 1, BEGIN_MS);
+	hw_incidents_load_device(engine, &p);
+	hw_incidents_load_member(engine, v.id, "p", HW_CLASS_UNREACHABLE, BEGIN_MS - MIN, 2);
+	hw_incidents_load_receiver(engine, "ops", 17, BEGIN_MS - 2 * MIN);
+	ck_assert_int_eq(hw_incidents_loaded(engine, rig_now(), false), 0);
+	ck_assert_int_eq(rig_class("p"), HW_CLASS_PENDING);
+	rig_wait(80 * S);
+	ck_assert_str_eq(rig_sent(), "closed g; ");
+	rig_off("g");
+	rig_wait(3 * MIN);
+	ck_assert_str_eq(rig_sent(), "opened g; ");
+	ck_assert_str_eq(rig_in("p"), rig_in("g"));
 }
 END_TEST
 
@@ -639,7 +771,12 @@ int main(void)
 		the_first_start_lists_and_sends_nothing,
 		a_device_that_was_unseen_at_the_first_start_is_sent_when_it_becomes_offline,
 		a_later_device_in_an_incident_of_the_first_start_is_sent,
+		a_device_of_the_first_start_that_is_forgotten_and_becomes_unseen_is_sent,
+		devices_of_the_first_start_are_sent_when_the_sent_mass_incident_that_had_them_is_split,
+		after_a_restart_only_outages_since_the_first_start_are_sent,
+		a_device_behind_a_gateway_of_the_first_start_is_sent_after_the_gateway_has_returned,
 		after_a_restart_the_end_is_sent,
+		after_a_restart_a_new_outage_behind_a_gateway_waits_for_the_gateway,
 		a_merged_unknown_incident_is_never_written,
 	};
 	Suite *suite = suite_create("news of incidents");

@@ -399,9 +399,10 @@ static void on_members(void *arg, const redisReply *reply)
 		const redisReply *id = list->element[i], *value = list->element[i + 1];
 		enum hw_incident_class class;
 		int64_t since_ms;
+		uint64_t seq;
 		if (id->type != REDIS_REPLY_STRING || !hw_id_valid(id->str, id->len) ||
 		    value->type != REDIS_REPLY_STRING ||
-		    !hw_alert_member_read(value->str, hw_alert_bound_ms(r->app), &class, &since_ms))
+		    !hw_alert_member_read(value->str, hw_alert_bound_ms(r->app), &class, &since_ms, &seq))
 			continue;
 		hw_json_open(&r->j, '{');
 		hw_json_text(&r->j, "id", id->str);

@@ -319,7 +319,8 @@ bool hw_alert_sent_read(const char *value, int64_t now_ms, struct hw_alert_sent 
 	return count >= 0 && out->at_ms >= 0;
 }
 
-bool hw_alert_member_read(const char *value, int64_t now_ms, enum hw_incident_class *class, int64_t *since_ms)
+bool hw_alert_member_read(const char *value, int64_t now_ms, enum hw_incident_class *class, int64_t *since_ms,
+                          uint64_t *seq)
 {
 	char buf[96], *w[3];
 	int n = words_of(value, buf, sizeof(buf), w, 3);
@@ -330,6 +331,7 @@ bool hw_alert_member_read(const char *value, int64_t now_ms, enum hw_incident_cl
 	else if (hw_incident_class_parse(w[0], class) != 0)
 		return false;
 	*since_ms = hw_number_of(w[1], 0, now_ms + HW_ALERT_OWN_AHEAD_MS, -1);
+	*seq = n == 3 ? (uint64_t)hw_number_of(w[2], 0, INT64_MAX, 0) : 0;
 	return *since_ms >= 0;
 }
 

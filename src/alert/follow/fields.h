@@ -71,7 +71,8 @@ struct hw_alert_sent {
 };
 bool hw_alert_sent_read(const char *value, int64_t now_ms, struct hw_alert_sent *out);
 /* A member: "CLASS SINCE_MS SEQ". */
-bool hw_alert_member_read(const char *value, int64_t now_ms, enum hw_incident_class *class, int64_t *since_ms);
+bool hw_alert_member_read(const char *value, int64_t now_ms, enum hw_incident_class *class, int64_t *since_ms,
+                          uint64_t *seq);
 /* The hash device:silence:ID. */
 bool hw_alert_silence_read(const char *id, const redisReply *hash, int64_t now_ms, struct hw_silence_view *out);
 

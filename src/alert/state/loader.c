@@ -455,12 +455,13 @@ static void read_members(struct hw_alert_loader *l, const char *id, const redisR
 		const redisReply *device = list->element[i], *value = list->element[i + 1];
 		enum hw_incident_class class;
 		int64_t since_ms;
+		uint64_t seq;
 		if (device->type == REDIS_REPLY_STRING && hw_id_valid(device->str, device->len) &&
 		    value->type == REDIS_REPLY_STRING &&
-		    hw_alert_member_read(value->str, l->bound_ms, &class, &since_ms)) {
+		    hw_alert_member_read(value->str, l->bound_ms, &class, &since_ms, &seq)) {
 			if (l->has_why && strncmp(value->str, "unseen ", 7) == 0)
 				keep_unseen(l, device->str, since_ms);
-			l->failed |= hw_incidents_load_member(l->engine, id, device->str, class, since_ms) != 0;
+			l->failed |= hw_incidents_load_member(l->engine, id, device->str, class, since_ms, seq) != 0;
 		} else {
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT, "a member of incident %s is unusable",
 			                  id);
