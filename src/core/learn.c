@@ -25,7 +25,6 @@
 #define TAIL_MAX  (2 * OCTAVE)  /* the timeout without the extra is at most four times the largest gap */
 #define LOST      56            /* levels: a factor of 1.5; a gap so far over the median shows a lost heartbeat */
 #define MARGIN    4             /* levels over a whole number of medians */
-#define FEWEST    288           /* level of the least number of gaps: 8 */
 #define HABIT_MAX 60            /* windows for which a habit may be remembered */
 #define MARK      31
 
@@ -182,6 +181,13 @@ static unsigned elapsed(const struct hw_gaps *g, unsigned unit)
 	return (unit - get(g, BEGAN)) & 1023;
 }
 
+/* Returns the largest gap of the two windows. */
+static unsigned largest(const struct hw_gaps *g)
+{
+	unsigned now = get(g, THIS(0)), before = get(g, TIMEOUT) ? get(g, BEFORE(0)) : 0;
+	return now > before ? now : before;
+}
+
 /*
  * Returns the level of the timeout where mistakes are allowed so rarely that two windows show none of the gaps that
  * count. Heartbeats are lost by chance, each with probability p, so gaps are whole numbers of intervals, and one in
@@ -191,15 +197,17 @@ static unsigned elapsed(const struct hw_gaps *g, unsigned unit)
  */
 static unsigned exceeded_rarely(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
 {
-	unsigned units = elapsed(g, unit) + get(g, BEFORE_UNITS), now = get(g, THIS(0)), before = get(g, BEFORE(0));
-	unsigned largest = now > before ? now : before;
-	unsigned median = get(g, MEDIAN), covered = level(units * rules->unit_ms);
-	if (!units || largest < median + LOST)
-		return largest; /* the number of gaps is not known yet, or no lost heartbeat was seen */
-	uint64_t seen = covered > median + FEWEST ? covered - median : FEWEST;
+	unsigned units = elapsed(g, unit) + get(g, BEFORE_UNITS), median = get(g, MEDIAN);
+	/* The first unit was not followed as a whole. */
+	unsigned covered = units > 1 ? level((units - 1) * rules->unit_ms) : 0, most = largest(g);
+	if (most < median + LOST)
+		return most;                     /* no lost heartbeat was seen */
+	uint64_t seen = level(get(g, SEEN) + 1); /* never 0 */
+	if (covered > median + seen)
+		seen = covered - median;
 	uint64_t all = rules->rare > median + seen ? rules->rare - median : seen;
-	uint64_t interval = (uint64_t)time_ms(median), ms = (uint64_t)time_ms(largest) * all / seen;
-	return least(level((int64_t)((ms + interval - 1) / interval * interval)) + MARGIN, largest + TAIL_MAX);
+	uint64_t interval = (uint64_t)time_ms(median), ms = (uint64_t)time_ms(most) * all / seen;
+	return least(level((int64_t)((ms + interval - 1) / interval * interval)) + MARGIN, most + TAIL_MAX);
 }
 
 /* Returns the level that is exceeded as often as mistakes are allowed in these two windows. If n mistakes are
@@ -309,13 +317,6 @@ static void mistake(struct hw_gaps *g, const struct hw_learn_rules *rules, unsig
 		set(g, DOUBT_GAPS, 1);
 		set(g, DOUBT_WINDOWS, 0);
 	}
-}
-
-/* Returns the largest gap of the two windows. */
-static unsigned largest(const struct hw_gaps *g)
-{
-	unsigned now = get(g, THIS(0)), before = get(g, TIMEOUT) ? get(g, BEFORE(0)) : 0;
-	return now > before ? now : before;
 }
 
 /* Returns the median after a gap of level `l`. Gaps between the messages of a burst do not count. */

@@ -290,6 +290,29 @@ START_TEST(test_few_mistakes)
 }
 END_TEST
 
+/* 100 devices that beat each second and lose some heartbeats, in their first two hours. One mistake in 30 days is
+ * allowed, so nearly all mistakes are of devices that had lost no heartbeat before. */
+START_TEST(test_few_mistakes_from_the_first_loss_on)
+{
+	static const double losses[] = {.01, .02, .05, .1, .2};
+	unsigned offline = 0;
+	for (int i = 0; i < 100; i++) {
+		struct device d;
+		begin(&d, 1, 30 * DAY_MS, 2);
+		hw_learn_rules_first(&d.rules, 10000);
+		d.timeout_ms = 10000;
+		for (unsigned k = 0; k < 7200; k++) {
+			double seconds = uniform(.98, 1.02);
+			while (uniform(0, 1) < losses[_i])
+				seconds += 1;
+			gap(&d, seconds);
+		}
+		offline += d.offline;
+	}
+	ck_assert_msg(offline <= 14, "loss %.2f: %u mistakes", losses[_i], offline);
+}
+END_TEST
+
 /* A habit is remembered only where mistakes are rare. After a reload that allows more mistakes, the gaps of two days
  * decide. */
 START_TEST(test_a_habit_and_other_rules)
@@ -325,6 +348,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_device_that_sends_more_often, 0, N_ALLOWED * N_ALLOWED);
 	tcase_add_test(tc, test_mistakes_are_as_allowed);
 	tcase_add_test(tc, test_few_mistakes);
+	tcase_add_loop_test(tc, test_few_mistakes_from_the_first_loss_on, 0, 5);
 	tcase_add_loop_test(tc, test_a_habit_and_other_rules, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
