@@ -204,6 +204,8 @@ static int64_t silence_ns(const struct hw_monitor *m, struct hw_now now, const s
 	bool never = child->last_heard_ms == HW_NEVER_MS;
 	struct hw_mono heard = {never ? 0 : child->last_heard_ms * HW_NS_PER_MS};
 	int64_t age_ns = never ? INT64_MAX / 4 : now.mono.ns - heard.ns;
+	if (age_ns < 0 && age_ns >= -HW_NS_PER_MS) /* see hw_moment_ms() */
+		age_ns = 0;
 	if (hw_form_is_unheard(m, child))
 		return age_ns;
 	int64_t from = hw_monitor_silent_from(m, child), again = LONG_AGO;

@@ -402,6 +402,30 @@ START_TEST(test_a_child_voids_no_goodbye)
 }
 END_TEST
 
+/* The child's heartbeat is read just before the parent's last barrier. 1: in the millisecond of another gateway's
+ * goodbye. */
+START_TEST(test_a_child_proves_its_parent_at_the_last_moment)
+{
+	begin(HW_PARENT_NOTE, true);
+	teardown();
+	struct hw_monitor_conf conf = world_conf();
+	groups[1].timeout_ms = 60000;
+	start(&conf);
+	w->rtt_ns = 2 * MS + MS / 4;
+	gateway("gateway-b");
+	valve("b", "other");
+	world_pass(w, 5 * S);
+	gateway("gateway-a");
+	valve("a", "v");
+	world_pass(w, 30 * S + 2 * w->rtt_ns - MS / 4);
+	if (_i == 1)
+		world_say(w, "gw/gateway-b/up", "{\"online\":false}", false);
+	valve("a", "v");
+	world_pass(w, S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
+}
+END_TEST
+
 START_TEST(test_without_child_proves_a_child_proves_nothing)
 {
 	begin(HW_PARENT_NOTE, false);
@@ -822,6 +846,7 @@ int main(void)
 	tcase_add_test(t, test_a_child_proves_its_parent);
 	tcase_add_test(t, test_a_proved_parent_moves_with_its_filter);
 	tcase_add_test(t, test_a_child_voids_no_goodbye);
+	tcase_add_loop_test(t, test_a_child_proves_its_parent_at_the_last_moment, 0, 2);
 	tcase_add_test(t, test_without_child_proves_a_child_proves_nothing);
 	tcase_add_loop_test(t, test_a_parent_whose_children_cannot_be_heard, 0, 4);
 	tcase_add_test(t, test_a_parent_that_dies_while_its_children_cannot_be_heard);
