@@ -260,8 +260,7 @@ void hw_parent_added(struct hw_monitor *m, uint32_t i)
 
 void hw_parent_removed(struct hw_monitor *m, uint32_t i)
 {
-	if (m->parents.names)
-		hw_parents_removed(&m->parents, i, hw_device_id(hw_monitor_at(m, i)));
+	hw_parents_removed(&m->parents, i, hw_device_id(hw_monitor_at(m, i)));
 }
 
 /* --- views -------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_gate \
 	tests/unit/test_gate_key \
 	tests/unit/test_goodbye \
+	tests/unit/test_group_labels \
 	tests/unit/test_group \
 	tests/unit/test_hearing \
 	tests/unit/test_idstore \
