@@ -40,22 +40,22 @@ def engine(o):
     n, children = sizes(o, (50, 20), (1000, 100), (1000, 100))
     measure.conditions("the engine in virtual time: %s gateways with %d children each fail once, in any order of deadlines; "
                        "mass = 0" % (format(n, ",d"), children))
-    said = measure.relay(o, "incidents", "gateways", n, children)
-    count("openings too many or too few", abs(said["opened"] - n))
-    count("ends too many or too few", abs(said["closed"] - n))
-    count("news of children", said["children"])
-    measure.figure(TARGET, "incidents: an entry, with its changes", said["entry_ns"] / 1e3, "µs")
+    result = measure.relay(o, "incidents", "gateways", n, children)
+    count("openings too many or too few", abs(result["opened"] - n))
+    count("ends too many or too few", abs(result["closed"] - n))
+    count("news of children", result["children"])
+    measure.figure(TARGET, "incidents: an entry, with its changes", result["entry_ns"] / 1e3, "µs")
     n, hours = sizes(o, (100, 1), (1000, 4), (1000, 4))
     measure.conditions("the engine: %s devices with a transition each 30 s for %d h; mass = 0" % (format(n, ",d"), hours))
-    said = measure.relay(o, "incidents", "flapping", n, hours)
-    measure.figure(TARGET, "incidents: news, flapping devices", 100 * said["news"] / said["entries"],
+    result = measure.relay(o, "incidents", "flapping", n, hours)
+    measure.figure(TARGET, "incidents: news, flapping devices", 100 * result["news"] / result["entries"],
                    "% of the transitions", ("<=", 5), None, True)
     n = sizes(o, 50000, 1000000, 1000000)
     measure.conditions("the engine: %s devices of a group go offline and return" % format(n, ",d"))
-    said = measure.relay(o, "incidents", "mass", n)
-    measure.figure(TARGET, "incidents: an entry of a mass death, with its changes", said["entry_ns"] / 1e3, "µs")
-    measure.figure(TARGET, "incidents: memory, a member", said["bytes"], "bytes")
-    measure.figure(TARGET, "incidents: longest turn after 1,000 entries of a mass death", said["longest_ms"], "ms")
+    result = measure.relay(o, "incidents", "mass", n)
+    measure.figure(TARGET, "incidents: an entry of a mass death, with its changes", result["entry_ns"] / 1e3, "µs")
+    measure.figure(TARGET, "incidents: memory, a member", result["bytes"], "bytes")
+    measure.figure(TARGET, "incidents: longest turn after 1,000 entries of a mass death", result["longest_ms"], "ms")
 
 
 def parents(o):
@@ -63,14 +63,14 @@ def parents(o):
     for children in 100, n:
         measure.conditions("the core: %s devices, %s behind each gateway; all gateways send a goodbye at once, parent_death = take" %
                            (format(n, ",d"), format(children, ",d")))
-        said = measure.relay(o, "parents", n, children)
-        count("children that did not go offline with their parents", n - said["taken"])
-        measure.figure(TARGET, "incidents: a heartbeat with parents, beyond one without", said["beat_with"] - said["beat_without"], "ns",
+        result = measure.relay(o, "parents", n, children)
+        count("children that did not go offline with their parents", n - result["taken"])
+        measure.figure(TARGET, "incidents: a heartbeat with parents, beyond one without", result["beat_with"] - result["beat_without"], "ns",
                        ("<=", 20))
-        measure.figure(TARGET, "incidents: memory of the index of parents, a child", said["bytes"], "bytes", ("<=", 40), None, True)
-        measure.figure(TARGET, "incidents: all children go offline with their parents", said["take_s"], "s", ("<=", 12), None, True)
-        measure.figure(TARGET, "incidents: longest turn meanwhile", said["turn_ms"], "ms", ("<=", 10), None, True)
-    measure.figure(TARGET, "incidents: longest turn with a scan of all children of a parent", said["scan_ms"], "ms", ("<=", 10), None, True)
+        measure.figure(TARGET, "incidents: memory of the index of parents, a child", result["bytes"], "bytes", ("<=", 40), None, True)
+        measure.figure(TARGET, "incidents: all children go offline with their parents", result["take_s"], "s", ("<=", 12), None, True)
+        measure.figure(TARGET, "incidents: longest turn meanwhile", result["turn_ms"], "ms", ("<=", 10), None, True)
+    measure.figure(TARGET, "incidents: longest turn with a scan of all children of a parent", result["scan_ms"], "ms", ("<=", 10), None, True)
 
 
 # --- from a transition to the POST, and detection with and without

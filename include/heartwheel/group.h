@@ -138,8 +138,8 @@ struct hw_group {
 	size_t n_ignore;
 	struct hw_while *whiles;
 	size_t n_whiles;
-	/* Labels, and patterns of the parents' ids. Their names are the captures of `form`; then `captured`, which
-	 * labels have in addition; then those that only parents have. */
+	/* Labels, and patterns of the parents' ids. The names in both are, in this order: the captures of `form`;
+	 * `captured`, the other names in labels; the names that only parents have. */
 	struct hw_group_label *labels;
 	unsigned n_labels, n_captured;
 	struct hw_value captured[HW_CAPTURES_MAX];

@@ -4,8 +4,8 @@
  * order in which they were read.
  *
  * A message may contain thousands of heartbeats, so the monitor may finish it only in a later turn. All items that were
- * read after it must wait too. If a barrier overtook the message, devices would be judged whose heartbeats were read
- * but not processed. In each turn, the reader of a source does this:
+ * read after the message must wait too. If a barrier overtook the message, devices would be judged whose heartbeats
+ * were read but not processed. In each turn, the reader of a source does this:
  *
  *     if (!hw_inflow_begin(&f, m, now)) continue in the next turn
  *     while (f.holding || another item is read) {

@@ -319,8 +319,8 @@ struct hw_canaries {
 void hw_monitor_canaries(const struct hw_monitor *m, struct hw_canaries *had);
 void hw_monitor_recall_canaries(struct hw_monitor *m, const struct hw_canaries *had);
 
-/* Called when the connection that publishes barriers is up or lost. Barriers that it has not delivered by then are
- * lost. At the start it counts as lost. */
+/* Called when the connection that publishes barriers is up or lost. Barriers that the connection has not delivered by
+ * then are lost. At the start the connection counts as lost. */
 void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up);
 /*
  * Called when the broker has acknowledged a barrier at `at`. Must be called before any call with a later time. A
@@ -478,7 +478,7 @@ enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_AUTHORITATIVE };
 void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch);
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d);
 bool hw_monitor_owns_partition(const struct hw_monitor *m, unsigned p);
-/* Returns how many messages of other nodes came in on the filters. Their statuses arrive all the time. */
+/* Returns how many messages of other nodes came in on the filters. Other nodes publish statuses all the time. */
 uint64_t hw_monitor_peer_messages(const struct hw_monitor *m);
 /* Returns the partitions whose devices are not all taken over yet. */
 struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m);
@@ -596,9 +596,9 @@ void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *pe
 /*
  * Parents that children prove (group.child_proves).
  *
- * hw_monitor_proven_in(): returns the partitions with an online device of this group that an online child proves. They
- * change with each check of the parents, once a second. hw_monitor_proven_known(): whether all parents have been
- * checked since loading.
+ * hw_monitor_proven_in(): returns the partitions with an online device of this group that an online child proves. These
+ * partitions change with each check of the parents, once a second. hw_monitor_proven_known(): whether all parents have
+ * been checked since loading.
  *
  * hw_monitor_peer_proofs(): passes the groups of other nodes; called after hw_monitor_peer_groups(). While this node
  * lacks a group of another node that proves parents, it does not judge an overdue device if another node proves a

@@ -4,8 +4,8 @@
  * itself if there is no store. Cost: an allocation for each transition, at most about 3 MB in all.
  *
  * With a store, a transition is added at once, without an id. When the store returns the transition's entry, the
- * transition gets the entry's id. So each transition is in this history once and in order. That holds even if the store
- * cannot be reached, or if a new master returns the entries of the old one again.
+ * transition gets the entry's id. So each transition is in this history once and in order. This order holds even if the
+ * store cannot be reached, or if a new master returns the entries of the old one again.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -127,9 +127,9 @@ static void append_listed(struct hw_history *h, const struct hw_event *e, bool w
 	*head = (uint32_t)(n % HW_HISTORY) + 1;
 }
 
-/* Whether the item of this transition may have been overwritten before it got an id. If so, the transition must not
- * be added again as a new one. That is so if this node made the transition, and if the transition is not newer than
- * an overwritten item. For transitions of other nodes the answer is false, because their clocks differ. */
+/* Whether the item of this transition may have been overwritten before it got an id. Such a transition must not be
+ * added again as a new one. True if this node made the transition, and the transition is not newer than an overwritten
+ * item. For transitions of other nodes the answer is false, because their clocks differ. */
 static bool gave_way(const struct hw_history *h, const struct hw_event *e)
 {
 	return e->time_ms <= h->gave_way_ms && e->node_len == strlen(h->own) &&

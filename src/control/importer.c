@@ -38,7 +38,7 @@
 
 enum stage { FREE, WAITS, READS, COMPARES, MERGES, PRUNES, APPLIES, SETTLES };
 
-/* One call to the store. It has the rows with the numbers `from` to `to` - 1, or the ids to remove with these
+/* One call to the store. The call has the rows with the numbers `from` to `to` - 1, or the ids to remove with these
  * numbers. */
 struct call {
 	struct hw_importer *importer;

@@ -29,8 +29,8 @@ void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i);
 void hw_monitor_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Arms a device in the wheel of heartbeats for an instant of the monitor's seeing clock. */
 void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
-/* Arms a device of a deaf group for a check after one timeout. Its deadline cannot pass before, because the clock of
- * a deaf group stands still. When the deafness ends, all devices of the group are armed again. */
+/* Arms a device of a deaf group for a check after one timeout. The device's deadline cannot pass before that check,
+ * because the clock of a deaf group stands still. When the deafness ends, all devices of the group are armed again. */
 void hw_monitor_arm_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Arms an offline device for the instant at which it is forgotten. `gone_ms`: the part of forget_after that has passed;
  * a negative value counts as 0. */
@@ -62,8 +62,8 @@ int64_t hw_monitor_key_left_ns(const struct hw_monitor *m, struct hw_now now, co
 /* Whether the device was last kept online by its key alone: its heartbeats had stopped, and their deadline has
  * passed. */
 bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Whether the device's heartbeats keep it online. They no longer do once the monitor has judged the device as silent
- * over MQTT. */
+/* Whether the device's heartbeats keep it online. The heartbeats no longer do this after the monitor has judged the
+ * device as silent over MQTT. */
 bool hw_monitor_beats(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 
 #endif

@@ -155,9 +155,9 @@ static bool is_heard_in_group(const struct hw_monitor *m, const struct hw_device
 	       (hw_form_is_ours(m, d) || (hw_monitor_has_key(m, d) && strcmp(g->name, m->conf.key_group) == 0));
 }
 
-/* Keeps the timeout `was_ms` of the group that the device has left. That group may still receive the device's
- * heartbeats, on a filter on which they are rarer. So `was_ms` stays in force until such a heartbeat would have
- * arrived. */
+/* Keeps the timeout `was_ms` of the group that the device has left. The old group may still receive the device's
+ * heartbeats, on a filter on which the device sends more rarely. So `was_ms` stays in force until such a heartbeat
+ * would have arrived. */
 static void keep_timeout(struct hw_monitor *m, struct hw_now now, struct hw_device *d, int64_t was_ms)
 {
 	struct hw_form *f = &m->form[d->group];

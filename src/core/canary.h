@@ -48,10 +48,10 @@ bool hw_canary_can_be_had(const struct hw_hearing *h, size_t k);
  *
  * False if the filter has delivered such a message, or if a useful canary is on its way. A canary is useful if it was
  * sent after the last barrier. It is also useful if it was sent after `need` and each barrier that is back was sent
- * before it.
+ * before the canary.
  *
- * A device that becomes a suspect later needs another canary, because an earlier canary proves nothing for it. That
- * canary comes back before the pair of barriers of that device.
+ * A device that becomes a suspect later needs another canary, because an earlier canary proves nothing for this device.
+ * The later canary comes back before the device's pair of barriers.
  */
 bool hw_canary_is_pending(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k);
 /* Sends the canary if it is due. Returns whether it did; the canary's number is then in `*seq`. Limits how many
@@ -62,9 +62,9 @@ bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mo
 int64_t hw_canary_wait(const struct hw_hearing *h, size_t k, struct hw_mono now);
 /*
  * Called when a device needs a delivery of this filter, and its pair of barriers is back, but the canary that was sent
- * before the pair is not. Marks the canary as missed. It is not marked if no canary has ever come back, or if canaries
- * are known not to come back. Then perhaps only the canary's topic cannot be read, which proves nothing about the
- * filter.
+ * before the pair is not. Marks the canary as missed. The canary is not marked if no canary has ever come back, or if
+ * canaries are known not to come back: then perhaps only the canary's topic cannot be read, which proves nothing about
+ * the filter.
  */
 void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k);
 /* Gives up the canary that is out, if it is overdue. */

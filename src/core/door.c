@@ -254,13 +254,13 @@ static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
 }
 
 /*
- * Whether this check may skip the refresh. It may if the previous check refreshed the keys and the keys live for at
- * least four timeouts. The next check then refreshes them. It comes at most two timeouts after the previous check, so
- * the keys still live for two timeouts then. (Checks are less than a timeout apart if the device's heartbeat interval
- * does not divide its timeout.)
+ * Whether this check may skip the refresh: the previous check refreshed the keys, and keys expire four timeouts or more
+ * after a refresh. The next check then refreshes the keys. The next check comes at most two timeouts after the previous
+ * one, so the keys have at least two timeouts left then. (Checks are less than a timeout apart if the device's
+ * heartbeat interval does not divide its timeout.)
  *
  * If the device was armed for another reason since the previous check, its next check refreshes the keys. A reload or
- * blindness since then may have shortened the planned life of the keys, so the check then refreshes them too.
+ * blindness since then may have shortened the time to live of the keys, so the check then refreshes the keys too.
  */
 static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {

@@ -11,8 +11,8 @@
 #include "heartwheel/topic.h"
 #include "pages.h"
 
-/* The greatest number of a reading of the list. The numbers begin again after it. By then a complete reading has
- * removed each id that an earlier reading with the same number left. */
+/* The greatest number of a reading of the list. After this number, the numbers begin again. By then a complete reading
+ * has removed each id that an earlier reading with the same number left. */
 #define ROUNDS 0x7fff
 
 /* One id. A free entry has no `data`, and its `next` is the next free entry. */

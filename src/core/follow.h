@@ -12,9 +12,10 @@
 void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t);
 
 /*
- * Applies the state that the store has for a device. If the known state is newer, it does so only with `first`: the
- * known state was then written to another store, and may be lost with it. Its owner had published the known state. So
- * if the states differ, the device's status is marked as pending. Returns whether the state was applied.
+ * Applies the state that the store has for a device. If the known state is newer, the stored state is applied only with
+ * `first`: the known state was then written to another store, and may be lost with that store. The device's owner had
+ * published the known state. So if the states differ, the device's status is marked as pending. Returns whether the
+ * state was applied.
  */
 bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first);
 /* Raises the seq of this node's state, so that the state is newer than that in the store. Called if the store has a

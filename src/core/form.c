@@ -200,7 +200,8 @@ static bool lasts(const struct hw_monitor *m, struct hw_now now, size_t g)
 	return m->form[g].blind_at.ns && now.mono.ns - m->form[g].blind_at.ns >= m->conf.blind_lasts_ms * HW_NS_PER_MS;
 }
 
-/* Counts a device of a group that is blind on this node, perhaps on this node only. It is not counted as unjudged. */
+/* Counts a device of a group that is blind on this node, perhaps on this node only. Such a device is not counted as
+ * unjudged. */
 static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	unsigned p = hw_device_partition(d);
@@ -210,8 +211,8 @@ static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw
 		hw_partitions_add(&m->form[d->group].found.late, p);
 }
 
-/* Counts an overdue device that is not judged, because its children may prove that it is online and this node does
- * not hear them. The device's own group does deliver. It counts as unjudged only if this node lacks the children's
+/* Counts an overdue device that is not judged, because its children may prove that it is online and this node does not
+ * hear them. The device's own group does deliver. The device counts as unjudged only if this node lacks the children's
  * group. */
 static bool count_resting(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
 {

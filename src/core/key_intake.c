@@ -113,8 +113,8 @@ static bool convicted(struct hw_monitor *m, struct hw_now now, struct hw_key *k,
 	int64_t seen = hw_monitor_key_seen(m, now).ns;
 	bool missed = !why && k->present && seen < k->until_ns;
 	m->stats.keys_missed += missed;
-	/* The verdict may have to wait. It then needs the time since the deadline, but the deadline of a missing key
-	 * cannot be calculated later. So excused_ns keeps the deadline. */
+	/* The verdict may have to wait. A later verdict needs the time since the deadline, but the deadline of a
+	 * missing key cannot be calculated later. So excused_ns keeps the deadline. */
 	k->excused_ns = late_ns > 0 ? seen - late_ns : seen;
 	return missed;
 }

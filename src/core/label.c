@@ -43,7 +43,7 @@ void hw_group_label_fini(struct hw_group_label *l)
 	l->name = NULL;
 }
 
-/* Finds the value of a name in lines NAME=VALUE; of no length: it is not there. */
+/* Finds the value of a name in lines NAME=VALUE; of no length: no line has the name. */
 static struct hw_value find_line(struct hw_id lines, struct hw_value name)
 {
 	for (size_t at = 0; at < lines.len;) {

@@ -38,7 +38,7 @@ struct field {
 /* Where mistakes are allowed rarely, three gaps of each window are kept, and a habit in place of the fourth ones. The
  * mark makes the fourth gap of this window longer than 80 years, so no gap is taken for a habit. */
 static const struct field HABIT = {1, 36, 12};      /* a gap that was learned after mistakes; 0: none */
-static const struct field HABIT_AGE = {0, 36, 6};   /* windows since a gap like it */
+static const struct field HABIT_AGE = {0, 36, 6};   /* windows since the last gap of the habit */
 static const struct field HABIT_AGAIN = {0, 42, 1}; /* the habit came again after a pause, and is in force */
 static const struct field HABIT_MARK = {0, 43, 5};  /* MARK: these fields are in force */
 static const struct field FOLLOWED = {1, 0, 31};    /* ms covered, in place of BEFORE until the first estimate */

@@ -51,8 +51,8 @@ struct hw_learn_rules {
 	unsigned extra_decay;     /* steps that each window takes back */
 	unsigned medians;         /* the least timeout as a number of median gaps, in units of learn.c; 0: no such
 	                           * limit */
-	/* The present part of a window, and when it began. They are kept, because a division for each gap would cost
-	 * as much as all the rest. */
+	/* The present part of a window, and when that part began. Both are kept, because a division for each gap would
+	 * cost as much as all the rest. */
 	unsigned unit;
 	int64_t unit_began_ms;
 };
@@ -66,8 +66,8 @@ void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t m
                          int64_t per_ms, unsigned least_gaps);
 
 /* Sets the timeout that is in force until enough was seen. A device often sends many messages within a second, so
- * enough is HW_LEARN_FIRST_GAPS gaps that cover HW_LEARN_FIRST_TIMEOUTS of these timeouts. A gap counts for at most
- * one of them. */
+ * enough is HW_LEARN_FIRST_GAPS gaps that cover HW_LEARN_FIRST_TIMEOUTS of these timeouts. A gap counts for at most one
+ * timeout. */
 void hw_learn_rules_first(struct hw_learn_rules *rules, int64_t timeout_ms);
 
 /*

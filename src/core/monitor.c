@@ -76,8 +76,8 @@ void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_
 		set_pace(m);
 }
 
-/* Called when a reload adds topics of `while`: the monitor now expects their retained values. These arrive before
- * the second of the barriers that are sent from now on is back. */
+/* Called when a reload adds topics of `while`: the monitor now expects their retained values. The retained values
+ * arrive before the second of the barriers that are sent from now on is back. */
 static void expect_upstreams(struct hw_monitor *m)
 {
 	if (m->upstream.asking && m->upstream.after == UINT64_MAX)

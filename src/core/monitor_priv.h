@@ -316,7 +316,7 @@ static inline void hw_device_set_heard_ms(struct hw_device *d, int64_t ms)
 }
 #pragma GCC diagnostic pop
 
-/* Whether a device in this state is offline or forgotten. Its last_heard_ms is then on the wall clock. */
+/* Whether a device in this state is offline or forgotten. The device's last_heard_ms is then on the wall clock. */
 static inline bool hw_state_is_gone(enum hw_state state)
 {
 	return state == HW_STATE_OFFLINE || state == HW_STATE_FORGOTTEN;
@@ -345,9 +345,9 @@ static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_devi
 	return m->gate.all || hw_partitions_has(&m->gate.owned, hw_device_partition(d));
 }
 
-/* Whether the store has not returned a record since the store was replaced or emptied. Its owner may still have to
- * write the record, and a later owner may not know this. So the store's next value is accepted even if its seq is
- * smaller, because the value with the greater seq may be lost. */
+/* Whether the store has not returned a record since the store was replaced or emptied. The device's owner may still
+ * have to write the record, and a later owner may not know this. So the store's next value is accepted even if its seq
+ * is smaller, because the value with the greater seq may be lost. */
 static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_reread *r = &m->gate.reread;

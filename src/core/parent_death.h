@@ -10,7 +10,7 @@
 /*
  * Called before a device becomes offline, by a decision of this node or by an entry of the stream. If the device is a
  * parent, and its children's group has parent_death = take, the children go offline too. `delay_ns` and `seq` as in
- * struct hw_transition. An entry may be read again, if Redis fails over and its owner repeats it: `seq` shows that.
+ * struct hw_transition. If Redis fails over, the owner may write an entry of the stream again: `seq` shows this.
  */
 void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_reason reason, int64_t delay_ns,
                          uint64_t seq);

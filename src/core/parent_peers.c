@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a node gets the group that it lacked, it does not know the children's parents yet. They become known by the next
- * heartbeat of each child, or when the caller reads the store again. So for a grace and the longest timeout of the
- * groups with child_proves, the node behaves as if it still lacked the group.
+ * When a node gets the group that it lacked, it does not know the children's parents yet. The parents become known by
+ * the next heartbeat of each child, or when the caller reads the store again. So for a grace and the longest timeout of
+ * the groups with child_proves, the node behaves as if it still lacked the group.
  */
 #include "parent_peers.h"
 

@@ -254,7 +254,7 @@ static void drop_text(struct hw_parents *p, uint32_t record)
 	p->text_of[record] = 0;
 }
 
-/* Finds or makes a text. Returns its index, or HW_NIL without memory. */
+/* Finds or makes a text. Returns the text's index, or HW_NIL if there is no memory. */
 static uint32_t make_text(struct hw_parents *p, const uint8_t key[16], struct hw_id text)
 {
 	if (!p->texts && !(p->texts = hw_registry_new(key)))

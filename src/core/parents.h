@@ -60,7 +60,8 @@ struct hw_parent {
 	int64_t down_ms;             /* when the parent went offline in this run: the time of its goodbye or deadline */
 	int64_t down_seen_ns;        /* monitor's seeing clock, when this node learned that */
 	uint64_t end_seq;            /* of its last transition to offline; 0: none in this run */
-	int64_t end_ms, end_seen_ns; /* down_ms and down_seen_ns of that transition, while it is online again, too */
+	int64_t end_ms, end_seen_ns; /* down_ms and down_seen_ns of that transition, also while the parent is online
+	                              * again */
 };
 
 struct hw_parents {
@@ -121,10 +122,11 @@ int hw_parents_set(struct hw_parents *p, const struct hw_registry *records, cons
 /* hw_parents_added(): a record is new, and its device may be a parent. hw_parents_removed(): a record is removed. */
 void hw_parents_added(struct hw_parents *p, uint32_t record, struct hw_id id);
 void hw_parents_removed(struct hw_parents *p, uint32_t record, struct hw_id id);
-/* Sets a text of the device, at most HW_ID_MAX bytes long; of no length: it has none. Devices with the same text share
- * it. *changed: whether it had another text before. Returns 0; or -ENOMEM, and it has none. */
+/* Sets a text of the device, at most HW_ID_MAX bytes long; of no length: the device has no text. Devices with the same
+ * text share the memory. *changed: whether the device had another text before. Returns 0; or -ENOMEM, and the device
+ * has no text. */
 int hw_parents_set_text(struct hw_parents *p, const uint8_t key[16], uint32_t record, struct hw_id text, bool *changed);
-/* Returns the text of a device; of no length: it has none. */
+/* Returns the text of a device; of no length: the device has no text. */
 struct hw_id hw_parents_text(const struct hw_parents *p, uint32_t record);
 
 /* Removes all bonds of the child. */

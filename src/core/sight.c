@@ -468,8 +468,8 @@ static bool denial_is_known(const struct hw_sight *s)
 
 /*
  * Returns when to check a publisher that cannot send. The first check is when a barrier is due. The second is
- * barrier_timeout later. If a barrier comes back between the two, there is no second check. It is not enough that the
- * publisher connects for a moment.
+ * barrier_timeout later. If a barrier comes back between the two, there is no second check. A publisher that connects
+ * only for a moment does not prevent the second check.
  */
 static struct hw_mono mute_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {

@@ -244,7 +244,8 @@ static bool is_name_taken(const struct hw_found *out, const char *name)
 	return strcmp(name, "default") == 0;
 }
 
-/* Names a group after its fixed levels before the id. If there are none, names the group after those behind the id. */
+/* Names a group after its fixed levels before the id. If no level before the id is fixed, names the group after the
+ * fixed levels after the id. */
 static char *name_group(const struct hw_finding *f, const struct hw_find_group *g, const struct hw_found *out)
 {
 	const struct hw_find_line *l = g->lines;

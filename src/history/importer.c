@@ -358,8 +358,8 @@ static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_sour
 		struct hw_source_page next;
 		if (hw_source_read(c->source, stream, &p->to, &next) != 0)
 			break;
-		if (!is_moved(&next)) { /* The page before was full, and it was the last one. Its offset must not be
-			                 * moved to the same place, because MariaDB reports that as no changed row. */
+		if (!is_moved(&next)) { /* The page before was full and the last one. The offset must not be moved to
+			                 * the place where it is, because MariaDB reports that as no changed row. */
 			p->more = next.more;
 			break;
 		}

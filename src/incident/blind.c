@@ -10,9 +10,9 @@
 
 #include "incident/incidents_priv.h"
 
-/* Whether a new node takes the place of `a`, and not that of `b`. It takes the place of the node that was last
- * reported earlier. If both were reported at the same time, it takes the place of a blind node. Of two blind nodes, it
- * takes the place of the one that has been blind for longer. */
+/* Whether a new node takes the place of `a`, and not that of `b`. The new node takes the place of the node whose last
+ * report is older. If both reports are of the same time, the new node takes the place of a blind node; of two blind
+ * nodes, of the one that has been blind for longer. */
 static bool leaves_before(const struct hw_incident_node *a, const struct hw_incident_node *b)
 {
 	if (a->reported != b->reported)

@@ -250,8 +250,8 @@ void hw_class_settle(struct hw_incidents *e, struct hw_incident_device *d)
 void hw_class_begin(struct hw_incidents *e, struct hw_incident_device *d, int64_t wait_ms)
 {
 	struct hw_incident *was = d->in;
-	if (d->class != HW_CLASS_NONE) /* It has a class already if it was unseen until now, or if the entry about
-	                                * its return was lost. */
+	if (d->class != HW_CLASS_NONE) /* The device has a class already if it was unseen until now, or if the entry
+	                                * about its return was lost. */
 		set_class(e, d, HW_CLASS_NONE);
 	if (hw_device_parents_away(d)) {
 		set_class(e, d, HW_CLASS_UNREACHABLE);

@@ -51,7 +51,7 @@ int hw_sentinel_round_next(struct hw_sentinel_round *r);
 
 /*
  * The master in use. A Sentinel that was cut off may still name an old master. So the master in use is replaced only
- * after two answers in a row that name the same other server. They must come from two Sentinels, unless only one
+ * after two answers in a row that name the same other server. The answers must come from two Sentinels, unless only one
  * Sentinel answers. With a single configured Sentinel, one answer is enough. A +switch-master message takes effect at
  * once.
  */

@@ -3,10 +3,10 @@
  * Reads acknowledgements from the socket past the library, many at a time. They belong to messages that were published
  * past the library (outlet.h), so the library does not know these messages.
  *
- * The library must read neither such an acknowledgement nor a received message. If it read a message, it would answer,
- * perhaps in the middle of a packet that heartwheel writes past the library. It would also have a message in flight.
- * This connection has no subscription, but some brokers subscribe their clients by themselves. Messages from such a
- * broker are discarded. The library reads every other packet.
+ * The library must read neither such an acknowledgement nor a received message. If the library read a message, the
+ * library would answer, perhaps in the middle of a packet that heartwheel writes past the library. The library would
+ * also have a message in flight. This connection has no subscription, but some brokers subscribe their clients by
+ * themselves. Messages from such a broker are discarded. The library reads every other packet.
  *
  * Invariant: the next byte of the socket begins a packet, or belongs to a packet whose rest is being skipped. The
  * library reads only when a whole packet of another kind is in the socket. It reads that packet alone, because it has

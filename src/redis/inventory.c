@@ -36,7 +36,7 @@ struct hw_inventory {
 	bool emptied, up, at_end;
 	bool again;         /* something could not be read or removed, so hw_inventory_tick() reads everything again */
 	int64_t pause_ms;   /* after a refused reading: the delay until the next one; 0: none was refused */
-	int64_t refused_ms; /* monotonic: when Redis last refused something; 0: it has accepted it since */
+	int64_t refused_ms; /* monotonic: when Redis last refused a call; 0: Redis has accepted all calls since */
 	char where[sizeof(((struct hw_redis_link *)0)->where)]; /* the server that was read last */
 	int64_t reported_ms;
 	struct hw_eval eval;

@@ -114,7 +114,8 @@ static void add_captures(struct hw_redis *r, struct hw_id captures)
 	hw_eval_arg(&r->sink.eval, captures.text, captures.len);
 }
 
-/* Adds the field `labels`. It is the last pair, because transition.lua also writes it to the entry of the stream. */
+/* Adds the field `labels`. This field is the last pair, because transition.lua also writes it to the entry of the
+ * stream. */
 static void add_labels(struct hw_redis *r, const struct labels *l)
 {
 	if (l->len == 0)

@@ -50,8 +50,8 @@ bool hw_keys_state_id(const struct hw_keys *k, const char *key, size_t len, cons
 bool hw_keys_device_id(const struct hw_keys *k, const char *key, size_t len, enum hw_device_key *which, const char **id,
                        size_t *id_len);
 
-/* Returns the name of the channel device:self:NODE_ID:RUN, on which this run's scripts announce their own writes. It is
- * heap memory; NULL if there is no memory. */
+/* Returns the name of the channel device:self:NODE_ID:RUN, on which this run's scripts announce their own writes. The
+ * name is in heap memory; NULL if there is no memory. */
 char *hw_keys_self(const char *prefix, const char *node_id, uint64_t run_id);
 
 #endif

@@ -223,8 +223,8 @@ static void begin_listening(struct hw_keyspace *ks)
 	hw_resync_want(&ks->resync, false);
 }
 
-/* Handles a message on the channel of a node. '+' and '-' come from the node's scripts. Any other text is a time,
- * which this monitor sends to itself. It never arrives between '+' and '-', because Redis runs a script alone. */
+/* Handles a message on the channel of a node. '+' and '-' come from the node's scripts. Any other text is a time, which
+ * this monitor sends to itself. Such a time never arrives between '+' and '-', because Redis runs a script alone. */
 static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 {
 	ks->own = text[0] == '+';

@@ -62,8 +62,8 @@ bool hw_resync_is_due(const struct hw_resync *r, struct hw_mono now, int64_t eve
 
 /*
  * Whether a connected key that exists is evidence about its device. The key is no evidence if only heartbeats keep the
- * device online, because this monitor then wrote the key itself. It is also no evidence if the device has just become
- * offline and Redis has not confirmed that yet.
+ * device online, because this monitor then wrote the key itself. The key is also no evidence if the device has just
+ * become offline and Redis has not confirmed that yet.
  */
 bool hw_resync_is_of_interest(const struct hw_monitor *m, const char *id, size_t len);
 

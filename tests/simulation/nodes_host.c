@@ -332,7 +332,7 @@ static void start(struct nw_world *w, struct nw_host *h)
 	hw_app_run(h->app);
 }
 
-/* Ends the process. What it has sent still arrives, and its connections are closed after that. */
+/* Ends the process. What the process has sent still arrives, and its connections are closed after that. */
 void nw_host_end(struct nw_world *w, struct nw_host *h)
 {
 	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
@@ -393,7 +393,7 @@ static void flush(struct nw_world *w, struct nw_host *h)
 }
 
 /* Ends a pause. If the machine was suspended, all clocks but one stood still in the pause. Returns the time at which
- * the process should have gone on. */
+ * the process should have continued. */
 static int64_t end_pause(struct nw_world *w, struct nw_host *h)
 {
 	int64_t slept = h->suspends ? w->t - h->paused_at : 0;

@@ -113,9 +113,10 @@ static void note(struct nw_host *h, const struct nw_text *t)
 	if (nw_is_deaf(h, t->device))
 		return;
 	if (t->kind == NW_BEAT) {
-		/* The longest timeout of all nodes is in force. A second more: a pause may be a part of it that the
-		 * host has noticed. Time in which the host calls itself blind is no silence to it, even if it could
-		 * read: the grace after a lost connection, and the time before a barrier was found missing. */
+		/* The longest timeout of all nodes is in force. A second is added, because a pause that the host has
+		 * noticed may be a part of the silence. Time in which the host calls itself blind is no silence to it,
+		 * even if it could read: the grace after a lost connection, and the time before a barrier was found
+		 * missing. */
 		const struct nw_plan *p = &h->w->plan;
 		int64_t seen = hw_blind_seen(hw_monitor_blind(h->app->monitor), nw_host_now(h->w, h).mono).ns,
 			sight = h->sight - h->heard_sight[t->device], own = seen - h->heard_seen[t->device],

@@ -115,7 +115,8 @@ static void check_taken(struct nw_world *w, const struct nw_host *h, int device)
 		          device, (double)(w->t - h->heard[device]) / 1e9);
 }
 
-/* Whether a host has heard a living child recently, and for so long that the host's entry in Redis already says so. */
+/* Whether the child sends, and a host has received its heartbeats for so long that the host's entry in Redis says
+ * so. */
 static bool is_heard(const struct nw_world *w, const struct nw_host *h, int child)
 {
 	const struct nw_life *life = &w->device[child];
@@ -267,9 +268,9 @@ static void check_begun(struct nw_world *w, int name, unsigned p, const struct h
 }
 
 /* Whether the node `name` cannot know that the claim with this token counts: at the Redis that the node uses, the
- * holder of the token has never been a member, or has become one only now. That Redis is an old master. Or it is the
- * present master, which was emptied, and the holder has not joined there yet (docs/nodes.md, Known limits). In this
- * world, no Sentinel reports the new master. */
+ * holder of the token has never been a member, or has become one only now. That Redis is an old master; or that Redis
+ * is the present master, which was emptied, and the holder has not joined there yet (docs/nodes.md, Known limits). In
+ * this world, no Sentinel reports the new master. */
 static bool is_stranger_to(const struct nw_world *w, int name, const struct hw_fencing_token *t)
 {
 	for (int i = 0; i < w->plan.hosts; i++) {
@@ -331,15 +332,15 @@ static int64_t recovered(const struct nw_world *w)
 	       (w->plan.denied ? w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS + 10 * HW_NS_PER_S : 0);
 }
 
-/* Whether no Redis has the device: Redis was emptied, or lost the device at a failover, and the owner ended before
- * it had written the device again. If the device is dead by then, no node knows it. */
+/* Whether no Redis has the device: Redis was emptied, or lost the device at a failover, and the owner ended before it
+ * had written the device again. If the device has stopped by then, no node knows the device. */
 static bool is_forgotten(const struct nw_world *w, int device)
 {
 	return !w->redis[w->master].d.device[device].there;
 }
 
-/* Returns since when device 0 and all its children that prove it have been dead; INT64_MAX: one of them lives. If a
- * goodbye of device 0 was read, both states are right, because a host may have believed the goodbye or not. */
+/* Returns when the last of device 0 and the children that prove device 0 died; INT64_MAX: one of them has not died. If
+ * a goodbye of device 0 was read, both states are right, because a host may have believed the goodbye or not. */
 static int64_t family_since(const struct nw_world *w)
 {
 	int64_t since = w->device[0].since;
@@ -475,8 +476,8 @@ void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_i
 }
 
 /* Called when a transition was sent again and refused, because the store has a newer entry of another node. The host
- * then uses a greater seq; if its state differs, it makes another transition. So this one counts as forgotten. It
- * does not if the newer entry has the same token, because that must not happen. */
+ * then uses a greater seq; if its state differs, it makes another transition. So the refused transition counts as
+ * forgotten, unless the newer entry has the same token, because that must not happen. */
 void nw_oracle_surpassed(struct nw_world *w, struct nw_host *h, const struct nw_item *item)
 {
 	if (h->link[NW_L_SINK].instance != w->master || hw_fencing_token_compare(&item->newer, &item->to.token) == 0)

@@ -456,8 +456,8 @@ void nw_redis_snapshot(struct nw_world *w)
 	w->snapshot_at[k] = w->t;
 }
 
-/* Fails over to the replica, which has all entries except those of the last `lag`. The old master is dead, or
- * continues to serve the hosts that have not left it. */
+/* Fails over to the replica, which has all entries except those of the last `lag`. The old master has stopped, or
+ * continues to serve the hosts that are still connected to the old master. */
 void nw_redis_failover(struct nw_world *w)
 {
 	const struct nw_data *d = NULL;

@@ -623,7 +623,7 @@ static void moved_reading(struct nw_world *w)
 	} else if (w->stage == 6 && w->seed % 2 == 0 && !first->link[NW_L_TAIL].up &&
 	           first->link[NW_L_TAIL].instance == w->master) {
 		hold(w, FIRST, NW_TO_REDIS + NW_L_TAIL,
-		     true); /* it follows the next master, and its node does not know yet */
+		     true); /* this link uses the next master, and the node does not know this yet */
 		next(w, 4 * HW_NS_PER_S);
 	}
 }

@@ -489,8 +489,8 @@ struct nw_edge_seen {
 	int device, host;
 	uint64_t seq;
 	struct hw_fencing_token token;
-	int64_t confirmed, lost, forgotten; /* lost: since when the master has had no entry of it; INT64_MAX: the
-	                                     * master has its entry */
+	int64_t confirmed, lost, forgotten; /* lost: since when the master has had no entry of this transition;
+	                                     * INT64_MAX: the master has its entry */
 	int64_t pending;                    /* since when its host has been connected to the present master; 0: the
 	                                     * host is not */
 };

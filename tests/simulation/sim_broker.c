@@ -94,7 +94,7 @@ static bool is_mute(const struct sim *s, const struct sim_packet *p)
 	return s->broker.mute[group_of(s, p)] > 0;
 }
 
-/* Marks a packet as the second of two equal ones: the loss of it loses nothing. */
+/* Marks a packet as the second of two equal ones: if it is lost, the other one still arrives. */
 static struct sim_packet again(struct sim_packet p)
 {
 	p.again = true;

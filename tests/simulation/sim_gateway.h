@@ -41,8 +41,8 @@ struct sim_lists {
 void sim_gateway_place(struct sim *s);
 void sim_gateway_fini(struct sim *s);
 
-/* Returns the packet in which a gateway lists the devices that it hears now. The list is a heartbeat of each of
- * them. */
+/* Returns the packet in which a gateway lists the devices that it hears now. The list is a heartbeat of each of these
+ * devices. */
 struct sim_packet sim_gateway_heard(struct sim *s, uint32_t gateway);
 /* Returns the packet with the goodbyes of the gateway and of all devices that it may hear. It is the gateway's will. */
 struct sim_packet sim_gateway_goodbyes(struct sim *s, uint32_t gateway);

@@ -166,8 +166,8 @@ uint64_t sim_oracle_back_on_all(const struct sim *s);
 /* Returns when the first barrier of the last pair was sent; -1: there is no pair. A pair is two barriers that are
  * back on every reader, where the second was sent after the first was back. */
 int64_t sim_oracle_pair_sent(const struct sim *s);
-/* Called when this group's filters deliver again. If the monitor could not notice that they did not, their unheard
- * heartbeats count as lost. */
+/* Called when this group's filters deliver again. If the monitor could not notice that the filters did not deliver, the
+ * heartbeats of that time count as lost. */
 void sim_oracle_unmuted(struct sim *s, uint32_t group);
 /* Returns for how long the group was deaf, or its bridge away, between two moments. */
 int64_t sim_oracle_deaf_ns(const struct sim_oracle *o, uint32_t group, int64_t from, int64_t to);

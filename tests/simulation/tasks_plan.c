@@ -189,9 +189,9 @@ static void trouble_redis(struct tw_world *w)
  * Sets Redis' clock ahead for less than clock_hold, or for good; for good either by a little, or by so much that the
  * instances do not trust it at first.
  *
- * An instance requests Redis' time each HW_CHECK_EVERY_MS. If no answer comes for HW_ORDER_PATIENCE_MS, its wait begins
- * anew. So if the clock was back for less than that, no instance can tell whether it was ahead all the time, and
- * clock_hold may have begun with the first step (seed 6157: it was back for 175 ms). That breaks no promise.
+ * An instance requests Redis' time each HW_CHECK_EVERY_MS, and begins clock_hold again if no answer comes for
+ * HW_ORDER_PATIENCE_MS. So if Redis' clock is back for a shorter time, the instances may not notice this, and
+ * clock_hold may have begun with the first step (seed 6157: the clock was back for 175 ms). This is no breach.
  */
 static void trouble_clock(struct tw_world *w)
 {

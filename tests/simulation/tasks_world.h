@@ -78,7 +78,7 @@ struct tw_instance {
 struct tw_device {
 	char name[16];
 	bool online, known_offline;
-	bool untold;                  /* it has come online, and no instance knows yet */
+	bool untold;                  /* the device has come online, and no instance knows this yet */
 	int64_t changes_at, known_at; /* changes_at: when the device next stops or returns. known_at: when the
 	                               * monitor will know of its last change; 0: it knows */
 	int64_t told_at;              /* the last online event that reached an instance */

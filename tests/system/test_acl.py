@@ -395,9 +395,9 @@ def test_a_status_without_its_right(env):
     d = env.daemon(mqtt=as_monitor(env))
     for device in DEVICES:
         beat(env, device)
-    said = "refused a retained status on nodes/+/status: Not authorized: give heartwheel the right to write that topic"
-    wait_until(lambda: said in d.log(), 10, "a line that names the topic")
-    throughout(lambda: d.log().count(said) == 1, 1)
+    line = "refused a retained status on nodes/+/status: Not authorized: give heartwheel the right to write that topic"
+    wait_until(lambda: line in d.log(), 10, "a line that names the topic")
+    throughout(lambda: d.log().count(line) == 1, 1)
 
 
 def test_rights_that_are_taken_away_and_given_back(env):

@@ -184,7 +184,7 @@ def test_single_entries(each):
 
 
 def test_a_full_disk(env):
-    """With store = memory, a change that could not be written is refused, and hurts no later one: what was accepted is there
+    """With store = memory, a change that could not be written is refused, and later changes are not: what was accepted is there
     after a restart."""
     place = env.own_dir("inventory")
     if not no_room(place):

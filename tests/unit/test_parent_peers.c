@@ -103,7 +103,7 @@ START_TEST(test_a_parent_that_another_node_proves_is_unjudged)
 	ck_assert(is_late());
 	world_pass(w, 60 * S);
 	ck_assert(world_is(w, "gateway-a", HW_STATE_ONLINE));
-	peer(other, false); /* the other node proves it no more */
+	peer(other, false); /* the other node no longer proves the gateway */
 	world_pass(w, 31 * S);
 	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
 	ck_assert_uint_eq(hw_monitor_stats(w->m)->transitions[HW_REASON_TIMEOUT], 2);
@@ -342,7 +342,7 @@ START_TEST(test_a_death_that_is_read_again)
 	world_pass(w, S);
 	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
 	ck_assert(world_is(w, "v1", HW_STATE_ONLINE));
-	death.seq = 4; /* another death takes it */
+	death.seq = 4; /* another death takes the child, too */
 	online.seq = 3;
 	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &online), 0);
 	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &death), 0);

@@ -132,8 +132,8 @@ START_TEST(answers_to_probes_are_subscribed_to)
 }
 END_TEST
 
-/* Retained statuses are asked for, also where a heartbeat's filter brings the same topics without them: by one reader
- * alone, since a broker sends no retained message to a shared subscription. */
+/* Retained statuses are requested, also where a heartbeat's filter brings the same topics without retained messages.
+ * Only one reader requests them, because a broker sends no retained message to a shared subscription. */
 START_TEST(without_a_store_statuses_are_replayed)
 {
 	begin(HW_STORE_MEMORY);

@@ -36,7 +36,7 @@ static void expect(const char *id, const char *group)
 	hw_monitor_expect(w->m, w->now, i);
 }
 
-/* Passes the time, a second at a time, and returns how many ids became unseen in it. */
+/* Passes the time, a second at a time, and returns how many ids became unseen in this time. */
 static unsigned pass(unsigned seconds)
 {
 	unsigned n = 0, budget;

@@ -42,8 +42,8 @@ static const char *why_not(const struct hw_alert_app *a, char *buf, size_t cap)
 	return buf;
 }
 
-/* Returns why /readyz refuses. NULL: this instance is ready. It is not ready without the lease, before it has loaded
- * the state, or while Redis refuses to let it read a stream or the unseen devices. */
+/* Returns why /readyz refuses. NULL: this instance is ready. An instance is not ready without the lease, before it has
+ * loaded the state, or while Redis refuses to let it read a stream or the unseen devices. */
 static const char *why_not_ready(const struct hw_alert_app *a, char *buf, size_t cap)
 {
 	const char *why = why_not(a, buf, cap);

@@ -2,7 +2,7 @@
 /*
  * See fleet.h. Cost: a request each second, and a few allocations for each transition.
  *
- * Invariant: while heartwheeld's devices are being listed (`listing`), events wait in `first`. They are carried out
+ * Invariant: while heartwheeld's devices are being listed (`listing`), events wait in `first`, and are carried out
  * after the list. The list may be older or newer than these events. But the last event of a device has the device's
  * present state, so the result is right in both cases.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The JSON text of a message. It is stored in Redis, and each receiver gets it in the form of its type. */
+/* The JSON text of a message. The store keeps this text, and each receiver gets the message in the form of the
+ * receiver's type. */
 #ifndef HW_ALERT_MESSAGE_H
 #define HW_ALERT_MESSAGE_H
 

@@ -122,7 +122,7 @@ function showState(p) {
 	fillList(p.facts, facts({ ...d, due_in_ms: d.due_in_ms === null || !sure ? null : d.due_in_ms - (now() - p.asked) }));
 	fillList(p.reported, reported(d));
 	p.nothing.hidden = p.reported.children.length > 0;
-	if (!p.away) // the silence would grow although nobody looks
+	if (!p.away) // a page that is not visible does not draw how the silence grows
 		gaps.show(p.gaps, d, now());
 }
 

@@ -32,8 +32,8 @@ export function add(g, d, asked, sure) {
 	g.all = [...g.all, gap].slice(-SHOWN + 1);
 }
 
-const said = { up: "", down: ", longer than the timeout", unseen: ", the monitor could not hear devices in it" };
-const inWords = (gap) => `${clock(gap.from_ms)}: ${span(gap.ms)}${said[gap.kind]}`;
+const kindWords = { up: "", down: ", longer than the timeout", unseen: ", the monitor could not hear devices in it" };
+const inWords = (gap) => `${clock(gap.from_ms)}: ${span(gap.ms)}${kindWords[gap.kind]}`;
 
 // The silence that lasts, as a gap; null: the device was never heard.
 function lasting(g, d, now) {

@@ -109,9 +109,9 @@ void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pe
 bool hw_app_cluster_reread(struct hw_app *a, bool keeps);
 /* Called when the loader has read the whole store. Returns whether this was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a, bool complete);
-/* Called when the connection that reads the devices' hashes is new. The connection of the stream may change to
- * another Redis at another time. If it has changed already, the hashes that were read may be those of the previous
- * Redis, and are read again. */
+/* Called when the connection that reads the devices' hashes is new. The connection of the stream may change to another
+ * Redis at another time. If the connection of the stream has changed already, the hashes that were read may be those of
+ * the previous Redis, and are read again. */
 void hw_app_cluster_linked(struct hw_app *a);
 /* The store was found empty. */
 void hw_app_cluster_emptied(struct hw_app *a);

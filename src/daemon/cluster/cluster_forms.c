@@ -221,7 +221,7 @@ static int64_t read_count(const cJSON *item)
 }
 
 /* Reads the partitions in which a node cannot judge devices. A node that still loads, or that has an older version,
- * does not publish them. Then it counts as unable to judge any device. */
+ * does not publish these partitions, and counts as unable to judge any device. */
 static void read_unjudged(struct hw_cluster_forms *f, size_t i, const cJSON *by_group)
 {
 	static const struct hw_partitions none;
@@ -503,7 +503,7 @@ static bool is_agreed(const struct hw_app *a, const char *to)
 	return true;
 }
 
-/* Whether this node may take the fleet. If it was deaf when it last owned the fleet, it leaves the fleet to other
+/* Whether this node may take the fleet. A node that was deaf when it last owned the fleet leaves the fleet to other
  * nodes, so that the fleet does not move back and forth between two nodes. */
 static bool may_take_fleet(const struct hw_app *a)
 {

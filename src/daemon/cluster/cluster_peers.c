@@ -167,9 +167,9 @@ static int read_known(struct hw_app *a, struct hw_now now, const char *node, con
 
 /*
  * Handles a presence with the retain flag. Most brokers send retained messages before they send back a barrier that was
- * sent when the subscription was granted. If one arrives after such a barrier, this node reads all claims again, and
- * evicts nodes with older claims, although it may already have published. If a filter of the groups also delivers new
- * messages with the retain flag, the flag does not show that a message is old.
+ * sent when the subscription was granted. If a retained presence arrives after such a barrier, this node reads all
+ * claims again, and evicts nodes with older claims, although it may already have published. If a filter of the groups
+ * also delivers new messages with the retain flag, the flag does not show that a message is old.
  */
 static void note_retained(struct hw_app *a, struct hw_now now, const struct hw_reader_event *ev)
 {

@@ -6,7 +6,7 @@
 #include "heartwheel/monitor.h"
 #include "settings.h"
 
-/* Returns the groups, on the heap; NULL if there is no memory. Their texts belong to the configuration. */
+/* Returns the groups, on the heap; NULL if there is no memory. The texts of the groups belong to the configuration. */
 struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c);
 /* Converts the settings for the core. `probe_answers`: the topic on which this node's probes are answered; borrowed. */
 struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c, const char *probe_answers);

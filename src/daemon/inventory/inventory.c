@@ -279,7 +279,7 @@ static void sweep_groups(struct hw_app *a)
 		if (!hw_app_inventory_entry(a, v->group_at, &entry))
 			continue;
 		int group = group_of(a, hw_expected_at(table(a), v->group_at).id, &entry);
-		if (group >= 0) /* it was found before, and no group is ever removed */
+		if (group >= 0) /* the group was found before, and no group is ever removed */
 			hw_expected_set_group(table(a), v->group_at, (uint16_t)group);
 		hw_monitor_expect(a->monitor, hw_app_now(), v->group_at);
 	}

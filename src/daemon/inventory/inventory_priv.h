@@ -18,7 +18,7 @@ struct hw_inventory_unwritten;
 struct hw_inventory_file {
 	FILE *f;          /* NULL: there is none */
 	const char *path; /* borrowed */
-	off_t end;        /* of what the kernel has taken; behind a failed write the file is cut there */
+	off_t end;        /* of what the kernel has taken; after a failed write the file is cut there */
 	/* The ids that were written since then; owned. After a failed write they are written again before the next
 	 * change is accepted. */
 	struct hw_inventory_unwritten *unwritten;

@@ -17,10 +17,10 @@ bool hw_app_settle_store(struct hw_app *a, struct hw_device *d);
 /* Called when the store has a greater seq of a device. The core raises the device's seq above that, and the device's
  * state is pending again. */
 void hw_app_store_newer(struct hw_app *a, struct hw_ref device, uint64_t stored_seq);
-/* Releases statuses that have waited too long for Redis. Called each second. If it returns true, some are left, and
- * hw_app_release_on() must be called in the next turn. */
+/* Releases statuses that have waited too long for Redis. Called each second. If the function returns true, some
+ * statuses are left, and hw_app_release_on() must be called in the next turn. */
 bool hw_app_release(struct hw_app *a, struct hw_now now);
-/* In a turn: continues that. */
+/* Called in a turn: continues hw_app_release(). */
 bool hw_app_release_on(struct hw_app *a, struct hw_now now);
 /* Whether this device's status must wait until the store has the same state. */
 bool hw_app_waits_for_store(const struct hw_app *a, const struct hw_device *d);

@@ -76,10 +76,10 @@ int hw_dispatcher_answer(struct hw_dispatcher *d, const struct hw_task_answer *a
  * and sent again, as in hw_dispatcher_answer(). */
 int hw_dispatcher_watch(struct hw_dispatcher *d, const struct hw_task_seen *s, hw_dispatch_fn *fn, void *arg);
 int hw_dispatcher_cancel(struct hw_dispatcher *d, const struct hw_task_cancel *c, hw_dispatch_fn *fn, void *arg);
-/* Reports that a receiver is online. With an `offset`, a new call of the script begins with this report, and the
- * script stores `offset` in task:at. This offset is in device:events, after the transitions of this receiver and of all
- * receivers that are reported before the next `offset`. These are at most HW_TASK_CALL_ITEMS receivers. `offset` empty:
- * the report goes into the open call. */
+/* Reports that a receiver is online. With an `offset`, a new call of the script begins with this report, and the script
+ * stores `offset` in task:at. This offset is in device:events, after the transitions of this receiver and of all
+ * receivers that are reported before the next `offset`. The receivers between two offsets are at most
+ * HW_TASK_CALL_ITEMS. `offset` empty: the report goes into the open call. */
 int hw_dispatcher_online(struct hw_dispatcher *d, struct hw_text receiver, struct hw_text offset);
 
 /* Called with a task's record. rc: 0; -ENOENT: there is no such task; -ENOTCONN, -EIO or -EPROTO: there is no
