@@ -84,3 +84,25 @@ def test_the_first_message_is_a_goodbye(env):
     inbox.wait(("opened", "u1"), timeout=20)
     set_online(env, "u1", True)
     inbox.wait(("opened", "u1"), ("closed", "u1"), timeout=20)
+
+
+def test_outages_that_begin_while_no_instance_runs(env):
+    """Two devices that were only listed at the first start stop while heartwheel-alert is stopped; one had returned before."""
+    inbox = Inbox(env)
+    a = Alert(env, receivers={"ops": inbox.receiver()})
+    see(env)
+    set_online(env, "p1", False)
+    env.redis.hset(env.key("expected"), "u1", "{}")
+    env.redis.zadd(env.key("unseen"), {"u1": int(time.time() * 1000)})
+    a.start()
+    assert sorted(i["kind"] for i in a.wait_open(2)) == ["device", "unseen"]
+    a.stop()
+    set_online(env, "p1", True)
+    set_online(env, "p1", False)
+    set_online(env, "u1", False)
+    env.redis.zrem(env.key("unseen"), "u1")
+    a.start()
+    inbox.wait(("opened", "p1"), ("opened", "u1"), timeout=20)
+    a.stop()
+    a.start()
+    throughout(lambda: len(inbox.ids("opened")) == 2, 2)
