@@ -620,11 +620,13 @@ START_TEST(test_a_child_that_was_heard_in_the_millisecond_of_the_goodbye)
 	                                     "gw/gateway-b/up", "plant/b/other/up"};
 	struct hw_message msgs[5];
 	begin(HW_PARENT_TAKE, false);
-	gateway("gateway-a");
-	gateway("gateway-b");
-	valve("a", "before");
-	valve("a", "after");
-	valve("b", "other");
+	for (int k = 0; k < 2; k++) { /* a device's first heartbeats are not on the fast path */
+		gateway("gateway-a");
+		gateway("gateway-b");
+		valve("a", "before");
+		valve("a", "after");
+		valve("b", "other");
+	}
 	world_until(w, w->now.mono.ns + 5 * MS);
 	for (int k = 0; k < 5; k++) {
 		const char *payload = k % 2 ? "{\"online\":false}" : "";
