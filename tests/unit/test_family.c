@@ -650,6 +650,26 @@ START_TEST(test_a_child_that_was_heard_in_the_millisecond_of_the_goodbye)
 }
 END_TEST
 
+/* The same of a device's own goodbye: with two readers it may be older than the heartbeat, and is held. */
+START_TEST(test_a_goodbye_in_the_millisecond_of_another_one)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.readers = 2;
+	make_groups(HW_PARENT_TAKE, false);
+	start(&conf);
+	hw_monitor_link(w->m, w->now, 1, true);
+	gateway("gateway-a");
+	gateway("gateway-b");
+	valve("a", "v");
+	valve("b", "u");
+	world_until(w, w->now.mono.ns + 5 * MS);
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	gateway("gateway-b");
+	world_say(w, "gw/gateway-b/up", "{\"online\":false}", false);
+	ck_assert(world_device(w, "gateway-b")->flags & HW_FLAG_HELD);
+}
+END_TEST
+
 START_TEST(test_another_parent_keeps_a_child)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -860,6 +880,7 @@ int main(void)
 	tcase_add_test(t, test_a_dead_parent_takes_its_children);
 	tcase_add_test(t, test_a_child_that_was_heard_since_stays);
 	tcase_add_loop_test(t, test_a_child_that_was_heard_in_the_millisecond_of_the_goodbye, 0, 2);
+	tcase_add_test(t, test_a_goodbye_in_the_millisecond_of_another_one);
 	tcase_add_test(t, test_another_parent_keeps_a_child);
 	tcase_add_test(t, test_a_taken_parent_takes_its_own_children);
 	tcase_add_test(t, test_a_sweep_is_paced);
