@@ -178,8 +178,8 @@ int hw_incidents_load_device(struct hw_incidents *e, const struct hw_incident_en
 /* Whether the device is offline or unseen. */
 bool hw_incidents_is_away(const struct hw_incidents *e, const char *device);
 /* Loads a member of an incident. If the device is not loaded, it has returned, and leaves the incident. `seq`: of the
- * entry with which its outage began; 0: unknown. If the device's last entry is another one, its outage is classified
- * anew. */
+ * entry with which the device's outage began; 0: unknown. If the device's last entry is another one, the outage is a
+ * new one, and is classified. */
 int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const char *device,
                              enum hw_incident_class class, int64_t since_ms, uint64_t seq);
 /* Loads a transition of the last four `flap_half`, which only the device's weight needs. */
