@@ -387,15 +387,17 @@ def test_a_barrier_without_its_rights(env, left, protocol, qos, missing):
     wait_until(lambda: d.state("pump-7") == "online")
 
 
-def test_a_status_without_its_right(env):
-    """The log names the topic of the group's statuses once, and the right that is missing."""
-    right = "topic write nodes/+/status\n"
+@pytest.mark.parametrize("right, what", [
+    ("topic write nodes/+/status\n", "status on nodes/+/status"), ("topic write heartwheel/+/status\n", "status on heartwheel/NODE/status"),
+    ("#topic write homeassistant/binary_sensor/+/config\n", "message for Home Assistant on homeassistant/binary_sensor/+/config")])
+def test_a_retained_message_without_its_right(env, right, what):
+    """The log names the topic once, and the right that is missing."""
     assert MOSQUITTO_ACL.count(right) == 1
     guarded_broker(env, MOSQUITTO_ACL.replace(right, ""))
-    d = env.daemon(mqtt=as_monitor(env))
+    d = env.daemon(mqtt={"homeassistant": "yes" if "Assistant" in what else "no", **as_monitor(env)})
     for device in DEVICES:
         beat(env, device)
-    line = "refused a retained status on nodes/+/status: Not authorized: give heartwheel the right to write that topic"
+    line = "refused a retained %s: Not authorized: give heartwheel the right to write that topic" % what.replace("NODE", env.node)
     wait_until(lambda: line in d.log(), 10, "a line that names the topic")
     throughout(lambda: d.log().count(line) == 1, 1)
 
