@@ -126,9 +126,10 @@ void hw_silence_plan(struct hw_incidents *e, struct hw_incident_device *d, bool 
 	int64_t from = !s ? 0 : d->since_ms > s->begin_ms ? d->since_ms : s->begin_ms;
 	if (d->planned) {
 		/* The planned part of the outage ends. If a transition ends the whole outage (`ends`), both end at
-		 * since_ms, which the transition has set. Otherwise the operator's silence has ended, or another
-		 * silence has replaced it, and the planned part ends now. */
-		int64_t to = ends && d->since_ms < e->now ? d->since_ms : e->now;
+		 * since_ms, which the transition has set (e->now may be a millisecond less: it is the time of another
+		 * clock). Otherwise the operator's silence has ended, or another silence has replaced it, and the
+		 * planned part ends now. */
+		int64_t to = ends ? d->since_ms : e->now;
 		write_planned(e, d, to);
 		from = to;
 	}
