@@ -208,6 +208,27 @@ def test_a_full_disk(env):
         subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+def test_unseen_while_the_disk_is_full(env):
+    """With store = memory, an id that became unseen while the disk was full is in the file as soon as there is room."""
+    place = env.own_dir("inventory")
+    if not no_room(place):
+        pytest.skip("no right to mount a file system of 4 MB")
+    try:
+        d = daemon(env, "memory", first_within="1s", place=place)
+        patch(d, "a", {"timeout": "2s", "note": "n" * 900})
+        patch(d, "b", {"timeout": "6s"})
+        fill(place)
+        next(k for k in range(100) if patch(d, "c%d" % k, {"note": "n" * 900}).status >= 400)
+        wait_until(lambda: d.get("/v1/devices/a").json().get("state") == "unseen", what="a to be unseen")
+        (place / "filler").unlink()
+        wait_until(lambda: d.get("/v1/devices/b").json().get("state") == "unseen", what="b to be unseen")
+        d.die()
+        lines = [json.loads(l) for l in (place / "inventory.ndjson").read_text().splitlines()]
+        assert {x["id"] for x in lines if "unseen_ms" in x} == {"a", "b"}
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
 def test_it_survives_a_restart(env):
     for store in ("redis", "memory"):
         d = daemon(env, store)

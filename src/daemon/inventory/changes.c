@@ -76,7 +76,7 @@ static int change_all(struct hw_app *a, const struct hw_inventory_item *items, u
 	w->fn = fn;
 	w->arg = arg;
 	w->n = n;
-	w->rc = hw_inventory_file_ready(a);
+	w->rc = hw_inventory_file_flush(a); /* no change is accepted before what could not be written */
 	for (unsigned k = 0; w->rc == 0 && k < n; k++) {
 		w->results[k] = change(a, &items[k]);
 		if (w->results[k] != HW_INVENTORY_SAME && w->results[k] != HW_INVENTORY_ABSENT)

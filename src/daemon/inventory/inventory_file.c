@@ -159,39 +159,29 @@ int hw_inventory_file_open(struct hw_app *a, const char *path)
 	return 0;
 }
 
-int hw_inventory_file_ready(struct hw_app *a)
-{
-	struct hw_inventory_file *file = &a->inventory->file;
-	if (!file->f)
-		return -EOPNOTSUPP;
-	if (file->n_unwritten == 0)
-		return 0;
-	for (unsigned i = 0; i < file->n_unwritten; i++)
-		write_entry(a, file->f, (struct hw_id){file->unwritten[i].id, file->unwritten[i].len});
-	return hw_inventory_file_flush(a);
-}
-
 int hw_inventory_file_write(struct hw_app *a, struct hw_id id)
 {
 	struct hw_inventory_file *file = &a->inventory->file;
 	if (!file->f)
 		return -EOPNOTSUPP;
-	if (file->n_unwritten == UNWRITTEN_MAX)
-		return failed(a, file->path, ENOSPC);
+	int rc = file->n_unwritten == UNWRITTEN_MAX ? hw_inventory_file_flush(a) : 0;
+	if (rc)
+		return rc;
 	struct hw_inventory_unwritten *u = &file->unwritten[file->n_unwritten++];
 	u->len = id.len;
 	memcpy(u->id, id.text, id.len);
-	write_entry(a, file->f, id); /* the flush finds an error */
 	return 0;
 }
 
 int hw_inventory_file_flush(struct hw_app *a)
 {
 	struct hw_inventory_file *file = &a->inventory->file;
-	if (!file->f)
+	if (!file->f || file->n_unwritten == 0)
 		return 0;
-	errno = EIO; /* of an earlier error of the stream */
-	if (!ferror(file->f) && fflush(file->f) == 0) {
+	bool good = true;
+	for (unsigned i = 0; good && i < file->n_unwritten; i++)
+		good = write_entry(a, file->f, (struct hw_id){file->unwritten[i].id, file->unwritten[i].len});
+	if (good && fflush(file->f) == 0) {
 		file->end = ftello(file->f);
 		file->n_unwritten = 0;
 		return 0;
@@ -208,7 +198,7 @@ void hw_inventory_file_close(struct hw_app *a)
 {
 	struct hw_inventory_file *file = &a->inventory->file;
 	if (file->f) {
-		hw_inventory_file_ready(a);
+		hw_inventory_file_flush(a);
 		fclose(file->f);
 	}
 	free(file->unwritten);

@@ -18,9 +18,8 @@ struct hw_inventory_unwritten;
 struct hw_inventory_file {
 	FILE *f;          /* NULL: there is none */
 	const char *path; /* borrowed */
-	off_t end;        /* of what the kernel has taken; after a failed write the file is cut there */
-	/* The ids that were written since then; owned. After a failed write they are written again before the next
-	 * change is accepted. */
+	off_t end;        /* of what was written; after a failed write, the file is cut there */
+	/* The ids whose entries the next flush writes; owned. After a failed write they stay here. */
 	struct hw_inventory_unwritten *unwritten;
 	unsigned n_unwritten;
 };
@@ -75,10 +74,9 @@ void hw_inventory_retry_restarts(struct hw_app *a);
 
 /* inventory_file.c. Each returns 0 or -errno, after logging. */
 int hw_inventory_file_open(struct hw_app *a, const char *path);
-/* Returns 0 if a change can be written: ids that could not be written before are written first. */
-int hw_inventory_file_ready(struct hw_app *a);
+/* The next flush writes the entry of this id as it is then. */
 int hw_inventory_file_write(struct hw_app *a, struct hw_id id);
-/* Passes what was written to the kernel. After that, nothing is lost if this process ends. */
+/* Writes the entries, also those that could not be written before. After that, nothing is lost if this process ends. */
 int hw_inventory_file_flush(struct hw_app *a);
 void hw_inventory_file_close(struct hw_app *a);
 
