@@ -367,6 +367,29 @@ def test_memory(env, how):
     throughout(lambda: d.log().count("it is unseen") <= 2, 2)
 
 
+@pytest.mark.parametrize("first_within, days", [("1d", 40), ("2s", .5)], ids=["early", "late"])
+def test_memory_and_a_clock_that_was_behind(env, first_within, days):
+    """store = memory: the machine starts with a clock that is behind, and NTP sets it. The stored times are right by the
+    new clock: each device is unseen in time."""
+    path = env.dir / "inventory.ndjson"
+    path.write_text(json.dumps({"id": "a", "since_ms": int(time.time() * 1000)}) + "\n")
+    shim = Shim(env.own_dir("shim"))
+    shim.step_wall(-days * DAY)
+    d = env.daemon(timeout="1s", env=shim.env, store={"type": "memory"}, monitor={**NO_STALL, "inventory": path},
+                   mqtt=NO_STANDSTILL, **group(env, first_within))
+    shim.step_wall(0)
+    wait_until(lambda: "the wall clock was set forward" in d.log())
+    begun = time.time()
+    assert d.ctl("devices", "set", "b", "name=B").returncode == 0
+    if first_within == "2s":
+        wait_until(lambda: unseen(d) == ["a", "b"])
+        return
+    d.stop()
+    d.start(env=shim.env)
+    throughout(lambda: unseen(d) == [], 4)
+    assert all(abs(x["since_ms"] / 1000 - begun) < 30 for x in lines(path))
+
+
 def test_labels(env):
     """The labels of the inventory are in the hash, and in the entries of the stream, for the matchers of heartwheel-alert."""
     d = env.daemon(timeout="1s", **CALM)

@@ -138,20 +138,24 @@ static void put(struct hw_app *a, struct hw_id id, struct hw_expected_entry *ent
 		write_labels(a, id);
 }
 
-/* An entry whose since_ms is more than a day ahead was written by a wrong clock: the id is expected from now on. */
+/* A since_ms that is more than a day ahead was written by a wrong clock. With Redis, the id is expected from now on.
+ * With store = memory, perhaps this machine has started with a wrong clock, and the since_ms is right. */
 static void bound_since(struct hw_app *a, struct hw_id id, struct hw_expected_entry *entry)
 {
 	int64_t now_ms = hw_app_trusted_ms(a);
 	if (!hw_app_trusted_is_known(a) || entry->since_ms <= now_ms + HW_BOUNDS_AHEAD_MS)
 		return;
+	hw_log_limited(a->log, HW_LIMIT_INVENTORY, HW_LOG_WARNING,
+	               "the inventory's entry of '%.*s' has a since_ms that is more than a day ahead: %s", (int)id.len,
+	               id.text,
+	               a->redis ? "the device is expected from now on"
+	                        : "the device is not called unseen before then; check the clock of this machine");
+	if (!a->redis)
+		return;
 	entry->since_ms = now_ms;
-	if (a->redis && a->inventory->n_restarts < RESTARTS_MAX &&
+	if (a->inventory->n_restarts < RESTARTS_MAX &&
 	    hw_monitor_owns_partition(a->monitor, hw_partition_of(id.text, id.len)))
 		hw_inventory_write_since(a, id, now_ms);
-	hw_log_limited(a->log, HW_LIMIT_INVENTORY, HW_LOG_WARNING,
-	               "the inventory's entry of '%.*s' has a since_ms that is more than a day ahead: the device is "
-	               "expected from now on",
-	               (int)id.len, id.text);
 }
 
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since)

@@ -11,7 +11,7 @@
 #define DIFFERS_MS    60000
 #define AGREES_MS     30000
 #define MS_PER_S      1e3
-#define BY_THIS_CLOCK "; no device is judged, and no heartbeat is refused as too old (max_age), by this clock alone"
+#define BY_THIS_CLOCK "; no device goes offline, and no heartbeat is refused as too old (max_age), by this clock alone"
 
 struct hw_app_wall_clock {
 	bool known, differs;   /* known: boot_ms is known; differs: it was logged that the wall clock and Redis'
@@ -105,7 +105,9 @@ int64_t hw_app_trusted_ms(const struct hw_app *a)
 {
 	const struct hw_app_wall_clock *c = a->wall_clock;
 	struct hw_mono at;
-	int64_t boot_ms = c->asked.ns ? c->trusted_boot_ms : a->redis ? redis_boot_ms(a, &at) : 0;
+	if (!a->redis)
+		return hw_app_now().wall_ms;
+	int64_t boot_ms = c->asked.ns ? c->trusted_boot_ms : redis_boot_ms(a, &at);
 	if (boot_ms == 0)
 		boot_ms = c->known ? c->good_boot_ms : hw_app_now().wall_ms - booted_ms();
 	return boot_ms + booted_ms();
