@@ -413,6 +413,7 @@ static void scan(struct hw_inventory *v)
 /* The ids of an HMGET in flight, separated by newlines. */
 struct asked {
 	struct hw_redis *r;
+	int64_t unseen_ms; /* the ids are unseen since then; 0: the stream did not say so */
 	size_t len;
 	char ids[];
 };
@@ -444,8 +445,11 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 		     i++) {
 			const redisReply *e = reply->element[i];
 			bool set = e->type == REDIS_REPLY_STRING;
-			if (hw_id_valid(id.text, id.len))
-				v->ops->on_entry(v->arg, id, set ? (struct hw_id){e->str, e->len} : (struct hw_id){0});
+			if (!hw_id_valid(id.text, id.len))
+				continue;
+			v->ops->on_entry(v->arg, id, set ? (struct hw_id){e->str, e->len} : (struct hw_id){0});
+			if (q->unseen_ms)
+				v->ops->on_unseen(v->arg, id, q->unseen_ms);
 		}
 		v->waiting--;
 		if (v->waiting == 0 && v->stage == IDLE)
@@ -455,7 +459,7 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 }
 
 /* Reads the entries of the ids of a list, which is_bounded(). */
-static void read_some(struct hw_inventory *v, const char *ids, size_t len)
+static void read_some(struct hw_inventory *v, const char *ids, size_t len, int64_t unseen_ms)
 {
 	const char *argv[2 + HW_INVENTORY_ITEMS] = {"HMGET", v->r->keys.expected};
 	size_t lens[2 + HW_INVENTORY_ITEMS] = {5, strlen(v->r->keys.expected)}, at = 0;
@@ -471,6 +475,7 @@ static void read_some(struct hw_inventory *v, const char *ids, size_t len)
 		return;
 	}
 	q->r = v->r;
+	q->unseen_ms = unseen_ms;
 	q->len = len;
 	memcpy(q->ids, ids, len);
 	if (hw_redis_link_command(&v->r->link, on_values, q, argc, argv, lens) == 0) {
@@ -481,13 +486,13 @@ static void read_some(struct hw_inventory *v, const char *ids, size_t len)
 	}
 }
 
-/* Whether the list has no more ids than a monitor writes in an entry. */
+/* Whether the list has at least one id, and no more than a monitor writes in an entry. */
 static bool is_bounded(const redisReply *ids)
 {
 	size_t n = 1;
 	for (size_t i = 0; i < ids->len && n <= HW_INVENTORY_ITEMS; i++)
 		n += ids->str[i] == '\n';
-	return n <= HW_INVENTORY_ITEMS;
+	return ids->len > 0 && n <= HW_INVENTORY_ITEMS;
 }
 
 static void take_entry(struct hw_inventory *v, const redisReply *entry)
@@ -504,15 +509,19 @@ static void take_entry(struct hw_inventory *v, const redisReply *entry)
 		else if (strcmp(name->str, "unseen_ms") == 0)
 			unseen = value;
 	}
-	if (ids && !is_bounded(ids)) {
+	if (!ids)
+		return;
+	if (!is_bounded(ids)) {
 		v->again = true; /* another program has written it: what is in the keys counts */
 		return;
 	}
-	if (ids && !unseen)
-		read_some(v, ids->str, ids->len);
-	while (ids && unseen && next_id(ids->str, ids->len, &at, &id))
+	int64_t unseen_ms = unseen ? strtoll(unseen->str, NULL, 10) : 0;
+	/* An id that is unseen may be one of those whose entries are awaited. It is then reported again after them. */
+	if (!unseen || v->waiting > 0)
+		read_some(v, ids->str, ids->len, unseen_ms);
+	while (unseen && next_id(ids->str, ids->len, &at, &id))
 		if (hw_id_valid(id.text, id.len))
-			v->ops->on_unseen(v->arg, id, strtoll(unseen->str, NULL, 10));
+			v->ops->on_unseen(v->arg, id, unseen_ms);
 }
 
 static bool on_page(void *arg, const struct hw_stream_page *page)

@@ -16,8 +16,9 @@ static struct {
 	uint8_t results[HW_INVENTORY_ITEMS];
 	char entry[HW_INVENTORY_ITEMS + 10][200]; /* the last values, as "ID JSON" */
 	unsigned n_entries, unseen;
-	bool kills; /* on_unseen() ends the connection */
-	bool known; /* ... and each id is a known device */
+	unsigned unseen_after; /* n_entries at the last on_unseen() */
+	bool kills;            /* on_unseen() ends the connection */
+	bool known;            /* ... and each id is a known device */
 	int64_t unseen_ms, forgotten_ms;
 	struct hw_stream_id at;
 	char forgotten[32];
@@ -46,6 +47,7 @@ static void on_unseen(void *arg, struct hw_id id, int64_t since_ms)
 	if (got.known)
 		hw_redis_unseen_heard(g->r, id);
 	got.unseen++;
+	got.unseen_after = got.n_entries;
 	got.unseen_ms = since_ms;
 }
 
@@ -388,6 +390,26 @@ START_TEST(a_change_that_cannot_be_read)
 }
 END_TEST
 
+static bool has_unseen_after_entry(struct rig *rig)
+{
+	(void)rig;
+	return got.unseen_after > 0;
+}
+
+/* A page of the stream names an id twice: it is expected, and it is unseen. */
+START_TEST(expected_and_unseen_in_one_page)
+{
+	rig_do(g, "MULTI");
+	rig_do(g, "HSET device:expected a %s", "{\"since_ms\":6}");
+	rig_do(g, "XADD device:inventory * ids a source x");
+	rig_do(g, "XADD device:inventory * ids a unseen_ms 7");
+	rig_do(g, "EXEC");
+	rig_until(g, has_unseen_after_entry, IDLE_MS);
+	ck_assert_int_eq(got.unseen_ms, 7);
+	ck_assert_str_eq(got.entry[0], "a {\"since_ms\":6}");
+}
+END_TEST
+
 static bool has_no_unseen(struct rig *rig)
 {
 	return rig_number(rig, "ZCARD device:unseen") == 0;
@@ -446,7 +468,12 @@ static bool is_read_whole(struct rig *rig)
 	return got.readings == 1 && got.at_end;
 }
 
-/* A list of ids that is longer than a monitor writes is not read: the keys are. */
+static bool is_refused_or_read_whole(struct rig *rig)
+{
+	return is_refused(rig) || is_read_whole(rig);
+}
+
+/* A list of ids that is longer than a monitor writes, or is empty, is not read: the keys are. */
 START_TEST(a_list_without_bound)
 {
 	char ids[4 * HW_INVENTORY_ITEMS];
@@ -461,6 +488,10 @@ START_TEST(a_list_without_bound)
 	rig_do(g, "XADD device:inventory * ids %s source x", ids);
 	rig_until(g, is_read_whole, IDLE_MS);
 	ck_assert_int_eq(got.n_entries, 0);
+	memset(&got, 0, sizeof(got));
+	rig_do(g, "XADD device:inventory * ids %s source x", "");
+	rig_until(g, is_refused_or_read_whole, IDLE_MS);
+	ck_assert(!is_refused(g));
 }
 END_TEST
 
@@ -510,6 +541,7 @@ int main(void)
 	tcase_add_test(one, an_id_is_unseen_once);
 	tcase_add_test(one, a_gap);
 	tcase_add_loop_test(one, a_change_that_cannot_be_read, 0, 2);
+	tcase_add_test(one, expected_and_unseen_in_one_page);
 	tcase_add_loop_test(one, a_key_of_another_type, 0, 2);
 	tcase_add_test(one, a_list_without_bound);
 	tcase_add_loop_test(one, heard_without_a_connection, 0, 2);

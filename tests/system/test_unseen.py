@@ -100,6 +100,20 @@ def test_an_entry_that_could_not_be_written(env):
     assert env.edges("never") == [("unseen", "never_seen")]
 
 
+def test_unseen_before_the_import(env):
+    """A device that was unseen is removed and imported again. The entry of the stream that names it as unseen is read
+    together with both changes: the device is not unseen."""
+    d = env.daemon(timeout="1s", **group(env, "1h"), **CALM)
+    now = int(time.time() * 1000)
+    pipe = env.redis.pipeline(transaction=True)
+    pipe.hset(env.key("expected"), "a", json.dumps({"since_ms": now}))
+    for fields in ({"source": ""}, {"unseen_ms": now - 5000}, {"source": ""}):
+        pipe.xadd(env.key("inventory"), {"ids": "a", **fields})
+    pipe.execute()
+    wait_until(lambda: b'"a"' in d.get("/v1/inventory").body)
+    throughout(lambda: unseen(d) == [], 2)
+
+
 def test_events_reach_the_clients(env):
     d = env.daemon(timeout="1s", **group(env), **CALM)
     stream = Events(d)

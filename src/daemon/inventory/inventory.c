@@ -178,8 +178,8 @@ void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, boo
 void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_ms)
 {
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
-	if (i == HW_NIL)
-		return;
+	if (i == HW_NIL || (since_ms > 0 && since_ms < hw_expected_at(table(a), i).since_ms))
+		return; /* it was unseen before it was removed and imported again */
 	bool was = hw_expected_at(table(a), i).state == HW_EXPECTED_UNSEEN;
 	if (since_ms > 0) {
 		(void)hw_expected_set_unseen(table(a), i, since_ms);
