@@ -239,6 +239,8 @@ struct hw_refusal {
 	unsigned writes;
 	enum hw_trouble kind;
 	bool reported;
+	bool of_inventory;       /* `text` names the inventory: nothing else was refused */
+	int64_t of_inventory_ms; /* when such a text was reported last */
 	struct hw_mono since;
 	char text[HW_TROUBLE_TEXT + 64];
 };

@@ -32,20 +32,21 @@ enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char 
 	char text[HW_TROUBLE_TEXT];
 	if (kind == HW_TROUBLE_NOSCRIPT)
 		return kind;
-	bool known = f->writes && f->kind == kind;
+	bool of_inventory = (f->writes | write) == HW_REFUSED_INVENTORY;
+	bool known = f->writes && f->kind == kind && f->of_inventory == of_inventory;
 	if (!f->writes) {
 		f->since = hw_clock_now().mono;
 		f->reported = false;
 	}
 	f->writes |= write;
 	f->kind = kind;
+	f->of_inventory = of_inventory;
 	if (known)
 		return kind;
 	hw_trouble_text(reply, text);
 	snprintf(f->text, sizeof(f->text), "%s: %s",
-	         write == HW_REFUSED_INVENTORY ? "the inventory cannot be read or written" : "no write is accepted",
-	         text);
-	f->reported |= hw_refusal_log(r, &r->troubles.reported_ms[kind], f->text);
+	         of_inventory ? "the inventory cannot be read or written" : "no write is accepted", text);
+	f->reported |= hw_refusal_log(r, of_inventory ? &f->of_inventory_ms : &r->troubles.reported_ms[kind], f->text);
 	return kind;
 }
 

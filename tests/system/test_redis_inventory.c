@@ -462,6 +462,32 @@ START_TEST(a_key_of_another_type)
 }
 END_TEST
 
+static bool refuses_all(struct rig *rig)
+{
+	return is_refused(rig) && strstr(hw_redis_refusal(rig->r), "no write is accepted");
+}
+
+static bool refuses_the_inventory(struct rig *rig)
+{
+	return is_refused(rig) && strstr(hw_redis_refusal(rig->r), "the inventory cannot be read or written");
+}
+
+/* The inventory is refused first, and then all writes with the same error: the text names what is refused now. */
+START_TEST(refused_after_the_inventory)
+{
+	rig_do(g, "SET device:unseen x");
+	hw_redis_inventory_emptied(g->r);
+	rig_until(g, refuses_the_inventory, IDLE_MS);
+	rig_do(g, "SET device:events x");
+	online(rig_device(g, GROUP_PLAIN, "a"));
+	rig_until(g, refuses_all, IDLE_MS);
+	rig_do(g, "DEL device:events");
+	rig_until(g, refuses_the_inventory, IDLE_MS);
+	rig_do(g, "DEL device:unseen");
+	rig_until(g, is_writable, IDLE_MS);
+}
+END_TEST
+
 static bool is_read_whole(struct rig *rig)
 {
 	(void)rig;
@@ -543,6 +569,7 @@ int main(void)
 	tcase_add_loop_test(one, a_change_that_cannot_be_read, 0, 2);
 	tcase_add_test(one, expected_and_unseen_in_one_page);
 	tcase_add_loop_test(one, a_key_of_another_type, 0, 2);
+	tcase_add_test(one, refused_after_the_inventory);
 	tcase_add_test(one, a_list_without_bound);
 	tcase_add_loop_test(one, heard_without_a_connection, 0, 2);
 	tcase_add_test(one, a_lost_connection);
