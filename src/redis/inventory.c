@@ -35,7 +35,7 @@ struct hw_inventory {
 	unsigned waiting; /* HMGETs that are awaited */
 	bool emptied, up, at_end;
 	bool again;         /* something could not be read or removed, so hw_inventory_tick() reads everything again */
-	int64_t pause_ms;   /* after a refused reading: the delay until the next one; 0: none was refused */
+	int64_t pause_ms;   /* after a refusal: the delay until everything is read again; 0: no refusal */
 	int64_t refused_ms; /* monotonic: when Redis last refused a call; 0: Redis has accepted all calls since */
 	char where[sizeof(((struct hw_redis_link *)0)->where)]; /* the server that was read last */
 	int64_t reported_ms;
@@ -89,11 +89,16 @@ static void refused(struct hw_redis *r, const char *error)
 }
 
 /* The whole reading is repeated later and later: with a million entries it is work for Redis and for this monitor. */
-static void refused_reading(struct hw_inventory *v, const char *error)
+static void read_later(struct hw_inventory *v, const char *error, int64_t first_ms)
 {
 	refused(v->r, error);
-	v->again = true; /* the stream names an id only once */
-	v->pause_ms = v->pause_ms == 0 ? 1000 : v->pause_ms < PAUSE_MS_MAX / 2 ? 2 * v->pause_ms : PAUSE_MS_MAX;
+	v->again = true;
+	v->pause_ms = v->pause_ms == 0 ? first_ms : v->pause_ms < PAUSE_MS_MAX / 2 ? 2 * v->pause_ms : PAUSE_MS_MAX;
+}
+
+static void refused_reading(struct hw_inventory *v, const char *error)
+{
+	read_later(v, error, 1000); /* the stream names an id only once */
 }
 
 /* Redis has accepted a write of unseen ids, or a whole reading. */
@@ -285,15 +290,20 @@ int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unsee
 static void on_removed(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;
+	struct hw_inventory *v = r->inventory;
 	const redisReply *reply = answer;
 	(void)ac;
 	if (!reply) {
-		r->inventory->again = true;
+		v->again = true;
 		return;
 	}
 	hw_redis_link_got(&r->link);
-	if (reply->type == REDIS_REPLY_ERROR)
+	if (reply->type != REDIS_REPLY_ERROR)
+		return;
+	if (v->again) /* the reading removes this id, too */
 		refused(r, reply->str);
+	else
+		read_later(v, reply->str, REFUSED_MS);
 }
 
 void hw_redis_unseen_heard(struct hw_redis *r, struct hw_id id)
@@ -331,8 +341,10 @@ static void end_reading(void *arg, bool known, bool has_record)
 	}
 	bool emptied = v->emptied;
 	v->emptied = false;
-	v->pause_ms = 0;
-	accepted(v);
+	if (!v->again) {
+		v->pause_ms = 0;
+		accepted(v);
+	}
 	v->ops->on_read(v->arg, emptied);
 }
 

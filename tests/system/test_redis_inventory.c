@@ -536,6 +536,33 @@ START_TEST(heard_without_a_connection)
 }
 END_TEST
 
+static bool has_begun_to_read(struct rig *rig)
+{
+	(void)rig;
+	return got.readings > 0;
+}
+
+/* Redis refuses to remove the id of a device that was heard, and later accepts that. Meanwhile everything is not read
+ * again and again. */
+START_TEST(heard_while_redis_refuses)
+{
+	rig_do(g, "ZADD device:unseen 7 a");
+	got.known = true;
+	rig_do(g, "ACL SETUSER default -zrem");
+	hw_redis_unseen_heard(g->r, (struct hw_id){"a", 1});
+	got.readings = 0;
+	rig_until(g, has_begun_to_read, IDLE_MS);
+	int64_t until = rig_now().mono.ns + 3 * HW_NS_PER_S;
+	while (rig_now().mono.ns < until)
+		event_base_loop(g->base, EVLOOP_ONCE);
+	ck_assert_uint_eq(got.readings, 1);
+	ck_assert(is_refused(g));
+	rig_do(g, "ACL SETUSER default +zrem");
+	rig_until(g, has_no_unseen, IDLE_MS);
+	rig_until(g, is_writable, IDLE_MS);
+}
+END_TEST
+
 /* The connection ends while a call is in flight. */
 START_TEST(a_lost_connection)
 {
@@ -572,6 +599,7 @@ int main(void)
 	tcase_add_test(one, refused_after_the_inventory);
 	tcase_add_test(one, a_list_without_bound);
 	tcase_add_loop_test(one, heard_without_a_connection, 0, 2);
+	tcase_add_test(one, heard_while_redis_refuses);
 	tcase_add_test(one, a_lost_connection);
 	tcase_set_timeout(one, 60);
 	suite_add_tcase(suite, one);
