@@ -33,7 +33,7 @@ struct hw_inventory {
 	enum { IDLE, ENTRIES, UNSEEN, FENCE } stage;
 	char cursor[32];
 	unsigned waiting; /* HMGETs that are awaited */
-	bool emptied, up, at_end;
+	bool up, at_end;
 	bool again;         /* something could not be read or removed, so hw_inventory_tick() reads everything again */
 	int64_t pause_ms;   /* after a refusal: the delay until everything is read again; 0: no refusal */
 	int64_t refused_ms; /* monotonic: when Redis last refused a call; 0: Redis has accepted all calls since */
@@ -335,17 +335,15 @@ static void end_reading(void *arg, bool known, bool has_record)
 		return;
 	v->stage = IDLE;
 	if (!known || !has_record) {
-		/* Either the connection is lost, or Redis is empty and hw_redis_inventory_emptied() follows soon. */
+		/* Either the connection is lost, or Redis is empty and hw_redis_inventory_read() is called soon. */
 		v->again = true;
 		return;
 	}
-	bool emptied = v->emptied;
-	v->emptied = false;
 	if (!v->again) {
 		v->pause_ms = 0;
 		accepted(v);
 	}
-	v->ops->on_read(v->arg, emptied);
+	v->ops->on_read(v->arg);
 }
 
 static void give_up(struct hw_inventory *v)
@@ -606,12 +604,12 @@ void hw_inventory_tick(struct hw_redis *r)
 	hw_stream_reader_tick(&v->reader);
 }
 
-void hw_redis_inventory_emptied(struct hw_redis *r)
+void hw_redis_inventory_read(struct hw_redis *r)
 {
 	struct hw_inventory *v = r->inventory;
 	if (!v)
 		return;
-	v->emptied = v->again = true;
+	v->again = true;
 	if (v->up)
 		hw_stream_reader_recover(&v->reader);
 }

@@ -59,8 +59,8 @@ struct hw_inventory_ops {
 	void (*on_entry)(void *arg, struct hw_id id, struct hw_id entry);
 	/* The id is unseen since then. */
 	void (*on_unseen)(void *arg, struct hw_id id, int64_t since_ms);
-	/* Called when a reading has ended. `emptied`: Redis has lost the inventory. */
-	void (*on_read)(void *arg, bool emptied);
+	/* Called when a reading has ended. */
+	void (*on_read)(void *arg);
 	/* Called when a page of the stream has ended. `at_end`: the stream had no further entries. */
 	void (*on_followed)(void *arg, bool at_end);
 	/* Called when a call of this node has removed an id that was unseen. The entry `forgotten` in device:events
@@ -70,7 +70,7 @@ struct hw_inventory_ops {
 
 /* Begins to read and to follow the inventory. Reads everything when the connection is up. Returns 0 or -ENOMEM. */
 int hw_redis_inventory_start(struct hw_redis *r, const struct hw_inventory_ops *ops, void *arg);
-/* Called when Redis was found emptied. Reads everything; on_read() then gets `emptied`. */
-void hw_redis_inventory_emptied(struct hw_redis *r);
+/* Reads everything again. */
+void hw_redis_inventory_read(struct hw_redis *r);
 
 #endif

@@ -240,11 +240,10 @@ static void on_unseen(void *arg, struct hw_id id, int64_t since_ms)
 		hw_inventory_take_unseen(a, id, since_ms);
 }
 
-static void on_read(void *arg, bool emptied)
+static void on_read(void *arg)
 {
 	struct hw_app *a = arg;
 	struct hw_app_inventory *v = a->inventory;
-	(void)emptied; /* hw_app_inventory_emptied() was called, perhaps before an earlier reading */
 	v->is_read = true;
 	v->missing_at = v->rewrite_at = 0;
 	v->rewrites = v->emptied != HW_NOT_EMPTIED;
@@ -341,7 +340,7 @@ static void rewrite_others(struct hw_app *a, struct hw_now now)
 	if (v->emptied != HW_EMPTIED || v->others_at_ns == 0 || now.mono.ns < v->others_at_ns)
 		return;
 	v->emptied = HW_EMPTIED_OTHERS;
-	hw_redis_inventory_emptied(a->redis);
+	hw_redis_inventory_read(a->redis);
 }
 
 void hw_inventory_work(struct hw_app *a)
@@ -379,7 +378,7 @@ void hw_app_inventory_emptied(struct hw_app *a)
 {
 	a->inventory->emptied = HW_EMPTIED;
 	a->inventory->others_at_ns = 0;
-	hw_redis_inventory_emptied(a->redis);
+	hw_redis_inventory_read(a->redis);
 }
 
 /* --- unseen ----------------------------------------------------------------------- */
