@@ -473,7 +473,7 @@ enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_AUTHORITATIVE };
 /*
  * Sets the role in partition `p`, and the epoch of its owner's fencing token (0 for a watcher). Before this node
  * becomes authoritative, the caller must follow the stream to its end. A sweep within the budget then takes the devices
- * over. If the node loses the partition, outputs that were returned before may be dropped: see hw_monitor_unsay().
+ * over. If the node loses the partition, outputs that were returned before may be dropped: see hw_monitor_withdraw().
  */
 void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch);
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d);
@@ -505,7 +505,7 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
  * the caller passes an entry with state forgotten to hw_monitor_stream(). Both also apply during a re-read of the
  * store.
  */
-void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref device);
+void hw_monitor_withdraw(struct hw_monitor *m, struct hw_ref device);
 
 /*
  * Several nodes: whether a new entry, not yet passed to hw_monitor_stream(), reports a device online that this node has

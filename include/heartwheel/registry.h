@@ -91,9 +91,9 @@ struct hw_device {
 
 /* The form of its group (struct hw_group.form_hash) in which a device was heard last. */
 enum hw_form_heard {
-	HW_FORM_UNSAID, /* unknown: the store does not name it */
-	HW_FORM_OURS,   /* the form on this node, heard by this node or by the node that wrote it to the store */
-	HW_FORM_OTHER,  /* another node has heard the device in another form, in which this node may not receive it */
+	HW_FORM_UNKNOWN, /* unknown: the store does not name it */
+	HW_FORM_OURS,    /* the form on this node, heard by this node or by the node that wrote it to the store */
+	HW_FORM_OTHER,   /* another node has heard the device in another form, in which this node may not receive it */
 	HW_FORM_MOVED /* as OURS, after a move to a later group of the file; the timeout of the old one still counts */
 };
 

@@ -187,7 +187,7 @@ static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_
 	int64_t was_ms = hw_monitor_timeout_ms(m, d);
 	hw_monitor_move(m, now, i, group);
 	hw_parent_relink(m, i);
-	d->form = HW_FORM_UNSAID;
+	d->form = HW_FORM_UNKNOWN;
 	if (later)
 		keep_timeout(m, now, d, was_ms);
 	hw_monitor_arm_earlier(m, now, i);
@@ -235,7 +235,7 @@ void hw_beat_answered(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_beat_apply(m, now, d->group, hw_device_id(d), i, NULL);
 	d->flags &= (uint16_t)~HW_FLAG_TIMED;
 	if (!heard) /* no filter has delivered the answer */
-		d->form = HW_FORM_UNSAID;
+		d->form = HW_FORM_UNKNOWN;
 }
 
 void hw_monitor_answered(struct hw_monitor *m, struct hw_now now, struct hw_ref device)

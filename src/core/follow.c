@@ -78,7 +78,7 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 		set_heard(d, now, t->state, t->last_seen_ms);
 	if (t->state == HW_STATE_ONLINE && !heard) {
 		d->flags &= (uint16_t)~HW_FLAG_TIMED;
-		if (d->form != HW_FORM_UNSAID && !hw_form_is_ours(m, d))
+		if (d->form != HW_FORM_UNKNOWN && !hw_form_is_ours(m, d))
 			d->form = HW_FORM_OTHER;
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
 	}
@@ -190,7 +190,7 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	return 0;
 }
 
-void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref ref)
+void hw_monitor_withdraw(struct hw_monitor *m, struct hw_ref ref)
 {
 	struct hw_device *d = hw_registry_get(m->registry, ref);
 	if (d && !hw_gate_is_authoritative(m, d))

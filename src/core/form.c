@@ -156,7 +156,7 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d)
 {
 	bool older = hw_form_is_older(m, d), other = d->form == HW_FORM_OTHER || older;
-	if ((m->conf.several && d->form == HW_FORM_UNSAID) || (older && d->last_seen_ns < m->form[d->group].other_ns))
+	if ((m->conf.several && d->form == HW_FORM_UNKNOWN) || (older && d->last_seen_ns < m->form[d->group].other_ns))
 		return 0;
 	return other ? m->form[d->group].other : m->groups.all[d->group]->form_hash;
 }
@@ -285,7 +285,7 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 			hw_partitions_add(&f->found.online, hw_device_partition(d));
 		return;
 	}
-	bool other = d->form != HW_FORM_UNSAID && !hw_form_is_ours(m, d);
+	bool other = d->form != HW_FORM_UNKNOWN && !hw_form_is_ours(m, d);
 	hw_partitions_add(&f->found.unjudged[other].in, hw_device_partition(d));
 	u->found++;
 	hw_partitions_add(&u->found_in, hw_device_partition(d));

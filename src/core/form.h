@@ -38,7 +38,7 @@ static inline bool hw_form_judges(const struct hw_monitor *m, const struct hw_de
 {
 	if (m->groups.all[d->group]->unheard)
 		return false;
-	return !m->conf.several || d->form == HW_FORM_UNSAID || hw_form_is_ours(m, d);
+	return !m->conf.several || d->form == HW_FORM_UNKNOWN || hw_form_is_ours(m, d);
 }
 
 /* Whether a reload may have given the device's filters to other groups, the heirs of its group. */

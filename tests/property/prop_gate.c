@@ -166,7 +166,7 @@ static void refuse(struct device *d, struct hw_ref ref)
 	d->role = HW_ROLE_WATCHES;
 	d->refused = true;
 	hw_monitor_role(t.w->m, d->p, d->role, 0);
-	hw_monitor_unsay(t.w->m, ref);
+	hw_monitor_withdraw(t.w->m, ref);
 	d->here_seq = 0;
 	if (d->state == HW_STATE_FORGOTTEN)
 		read_word(d, d->state, d->seq + 1);

@@ -394,19 +394,19 @@ START_TEST(a_word_that_was_refused_gives_way_to_the_stream)
 	role(HW_ROLE_WATCHES);
 	stream("a", HW_STATE_OFFLINE, 5);
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
-	hw_monitor_unsay(w->m, hw_registry_ref(hw_monitor_registry(w->m), 0));
+	hw_monitor_withdraw(w->m, hw_registry_ref(hw_monitor_registry(w->m), 0));
 	stream("a", HW_STATE_OFFLINE, 5);
 	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
 }
 END_TEST
 
-/* It was unsaid, and the store does not know the device: it is ours again, and has to be written. */
+/* Its transition was withdrawn, and the store does not know the device: it is ours again, and has to be written. */
 START_TEST(a_word_that_was_refused_is_written_once_it_is_ours)
 {
 	role(HW_ROLE_AUTHORITATIVE);
 	world_beat(w, "a", "");
 	role(HW_ROLE_WATCHES);
-	hw_monitor_unsay(w->m, hw_registry_ref(hw_monitor_registry(w->m), 0));
+	hw_monitor_withdraw(w->m, hw_registry_ref(hw_monitor_registry(w->m), 0));
 	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 0);
 	role(HW_ROLE_OWNS);
 	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 0);

@@ -100,9 +100,9 @@ bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d);
 
 /* Called when Redis has refused a transition of this device because another node owns the device. The transition
  * will never be written. */
-void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref device);
+void hw_app_cluster_withdraw(struct hw_app *a, struct hw_ref device);
 /* Whether transitions of devices in this partition are still being withdrawn. */
-bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition);
+bool hw_app_cluster_withdraws(const struct hw_app *a, unsigned partition);
 /* Called when a write of this device has become pending (`pending`), or is no longer pending. */
 void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
 /* Requests that the whole store is read again. `keeps`: devices that are missing there are not forgotten. */

@@ -366,7 +366,7 @@ uint64_t hw_app_cluster_form(const struct hw_app *a, const char *node, size_t no
 {
 	struct hw_cluster_forms *f = forms_of(a);
 	size_t i = find(f, node, node_len);
-	f->unsaid |= i == f->n && is_stranger(a, node, node_len);
+	f->unknown_writer |= i == f->n && is_stranger(a, node, node_len);
 	const struct hw_node_group *form = i < f->n ? find_group(f->of[i].all, f->of[i].n, group, group_len) : NULL;
 	return form ? form->form : 0;
 }
@@ -544,8 +544,8 @@ bool hw_app_cluster_forms_turn(struct hw_app *a, struct hw_now now)
 		decide(a);
 	/* The store's hashes contain the form of each device. Without its form, this node would judge devices that it
 	 * may not receive. */
-	if (f->unsaid && f->differ) {
-		f->unsaid = false;
+	if (f->unknown_writer && f->differ) {
+		f->unknown_writer = false;
 		hw_app_cluster_reread(a, false);
 	}
 	f->decided = true;

@@ -65,8 +65,8 @@ struct hw_cluster_forms {
 	char better[HW_NODE_ID_MAX +
 	            1]; /* standby, on the owner: the node that can judge more of the fleet; "": there is none */
 	struct hw_partitions
-		unable; /* for hw_nodes_unable(); calculated again after each entry that was read or written */
-	bool unsaid;    /* the stream had an entry of a node whose groups are not known */
+		unable;      /* for hw_nodes_unable(); calculated again after each entry that was read or written */
+	bool unknown_writer; /* the stream had an entry of a node whose groups are not known */
 	bool decided, stood, known; /* decided: `unable` is up to date; the other members: the values from which it was
 	                             * calculated */
 	size_t n, next;             /* next: the slot to reuse when all are taken */

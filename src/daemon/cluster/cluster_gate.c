@@ -10,8 +10,8 @@
 #include "daemon/retained/retained.h"
 #include "daemon/store/pending.h"
 
-#define SETTLE_EVERY_NS (50 * HW_NS_PER_MS)
-#define UNSAYS_A_TURN   4096 /* records checked per turn */
+#define SETTLE_EVERY_NS  (50 * HW_NS_PER_MS)
+#define WITHDRAWN_A_TURN 4096 /* records checked per turn */
 /* how many pages must have reached the end of the stream before the claim's offset counts as unreachable; the first
  * of them may have been requested before the claim */
 #define PAGES_OF_AN_END 3
@@ -43,37 +43,37 @@ static void set_roles(struct hw_app *a, const struct hw_partitions *set, enum hw
 
 /* --- withdrawing refused transitions ------------------------------------------------------------------------------ */
 
-static void unsay(struct hw_app *a, struct hw_ref ref)
+static void withdraw(struct hw_app *a, struct hw_ref ref)
 {
-	hw_monitor_unsay(a->monitor, ref);
+	hw_monitor_withdraw(a->monitor, ref);
 	hw_app_cluster_reread(a, false);
 }
 
-/* Puts a device whose transition Redis refused on the list `unsaid`. unsay_kept() withdraws the transition after the
- * partition is lost. If memory is exhausted, the device is not listed: the device keeps the refused state until the
+/* Puts a device whose transition Redis refused on the list `refused`. withdraw_refused() withdraws the transition after
+ * the partition is lost. If memory is exhausted, the device is not listed: the device keeps the refused state until the
  * stream has a newer entry about it. */
-static void keep_unsaid(struct hw_cluster_gate *g, struct hw_ref ref)
+static void keep_refused(struct hw_cluster_gate *g, struct hw_ref ref)
 {
-	if (g->n_unsaid == g->cap_unsaid) {
-		size_t cap = g->cap_unsaid ? 2 * g->cap_unsaid : 64;
-		struct hw_ref *grown = realloc(g->unsaid, cap * sizeof(*grown));
+	if (g->n_refused == g->cap_refused) {
+		size_t cap = g->cap_refused ? 2 * g->cap_refused : 64;
+		struct hw_ref *grown = realloc(g->refused, cap * sizeof(*grown));
 		if (!grown)
 			return;
-		g->unsaid = grown;
-		g->cap_unsaid = cap;
+		g->refused = grown;
+		g->cap_refused = cap;
 	}
-	g->unsaid[g->n_unsaid++] = ref;
+	g->refused[g->n_refused++] = ref;
 }
 
-void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref ref)
+void hw_app_cluster_withdraw(struct hw_app *a, struct hw_ref ref)
 {
 	const struct hw_device *d = hw_app_device(a, ref);
 	if (!a->cluster || !d)
 		return;
 	if (hw_monitor_is_authoritative(a->monitor, d))
-		keep_unsaid(gate_of(a), ref); /* the order LOSE follows in this turn */
+		keep_refused(gate_of(a), ref); /* the order LOSE follows in this turn */
 	else
-		unsay(a, ref);
+		withdraw(a, ref);
 }
 
 void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending)
@@ -83,13 +83,13 @@ void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pe
 }
 
 /* Withdraws the kept transitions of partitions that the core has lost meanwhile. */
-static void unsay_kept(struct hw_app *a)
+static void withdraw_refused(struct hw_app *a)
 {
 	struct hw_cluster_gate *g = gate_of(a);
-	for (size_t k = 0; k < g->n_unsaid; k++)
-		if (hw_app_device(a, g->unsaid[k]))
-			unsay(a, g->unsaid[k]);
-	g->n_unsaid = 0;
+	for (size_t k = 0; k < g->n_refused; k++)
+		if (hw_app_device(a, g->refused[k]))
+			withdraw(a, g->refused[k]);
+	g->n_refused = 0;
 }
 
 static void add_pending(struct hw_partitions *to, const struct hw_partitions *set,
@@ -103,58 +103,58 @@ static void add_pending(struct hw_partitions *to, const struct hw_partitions *se
 /* Begins to withdraw the unconfirmed transitions of lost partitions; they will not be written. If the sweep is
  * already running, it continues from its present record for one more round. So it ends even if further partitions
  * are lost. */
-static void begin_unsaying(struct hw_app *a, const struct hw_partitions *set)
+static void begin_withdrawal(struct hw_app *a, const struct hw_partitions *set)
 {
 	struct hw_cluster_gate *g = gate_of(a);
 	struct hw_partitions pending = {{0}};
-	unsay_kept(a);
+	withdraw_refused(a);
 	add_pending(&pending, set, g->pending_store);
 	if (!hw_partitions_any(&pending))
 		return;
-	add_all(&g->unsaying, &pending);
-	g->unsay_left = hw_registry_bound(hw_monitor_registry(a->monitor));
+	add_all(&g->withdrawing, &pending);
+	g->withdraw_left = hw_registry_bound(hw_monitor_registry(a->monitor));
 	hw_app_cluster_reread(a, false);
 }
 
-static void unsay_at(struct hw_app *a, uint32_t i)
+static void withdraw_at(struct hw_app *a, uint32_t i)
 {
 	const struct hw_registry *r = hw_monitor_registry(a->monitor);
 	struct hw_ref ref = hw_registry_ref(r, i);
 	struct hw_device *d = hw_registry_at(r, i);
 	if (!d || !hw_device_noted(d, HW_PENDING_STORE) ||
-	    !hw_partitions_has(&gate_of(a)->unsaying, hw_device_partition(d)))
+	    !hw_partitions_has(&gate_of(a)->withdrawing, hw_device_partition(d)))
 		return;
-	unsay(a, ref);
+	withdraw(a, ref);
 	hw_app_settle_store(a, d);
 	hw_app_reap_if_done(a, ref, d);
 }
 
 /* Checks a limited number of records in each turn. Stops early when no write is pending. */
-static void unsay_on(struct hw_app *a)
+static void withdraw_next(struct hw_app *a)
 {
 	struct hw_cluster_gate *g = gate_of(a);
 	uint32_t bound = hw_registry_bound(hw_monitor_registry(a->monitor));
 	struct hw_partitions pending = {{0}};
-	for (unsigned n_checked = 0; n_checked < UNSAYS_A_TURN && g->unsay_left > 0;
-	     n_checked++, g->unsay_left--, g->unsay_at++) {
-		g->unsay_at = g->unsay_at < bound ? g->unsay_at : 0;
-		unsay_at(a, g->unsay_at);
+	for (unsigned n_checked = 0; n_checked < WITHDRAWN_A_TURN && g->withdraw_left > 0;
+	     n_checked++, g->withdraw_left--, g->withdraw_at++) {
+		g->withdraw_at = g->withdraw_at < bound ? g->withdraw_at : 0;
+		withdraw_at(a, g->withdraw_at);
 	}
-	add_pending(&pending, &g->unsaying, g->pending_store);
-	if (g->unsay_left > 0 && hw_partitions_any(&pending))
+	add_pending(&pending, &g->withdrawing, g->pending_store);
+	if (g->withdraw_left > 0 && hw_partitions_any(&pending))
 		hw_app_schedule_turn(a);
 	else
-		g->unsaying = (struct hw_partitions){{0}};
+		g->withdrawing = (struct hw_partitions){{0}};
 }
 
-bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition)
+bool hw_app_cluster_withdraws(const struct hw_app *a, unsigned partition)
 {
-	return a->cluster && hw_partitions_has(&gate_of(a)->unsaying, partition);
+	return a->cluster && hw_partitions_has(&gate_of(a)->withdrawing, partition);
 }
 
-bool hw_app_cluster_unsays_any(const struct hw_app *a)
+bool hw_app_cluster_withdraws_any(const struct hw_app *a)
 {
-	return hw_partitions_any(&gate_of(a)->unsaying);
+	return hw_partitions_any(&gate_of(a)->withdrawing);
 }
 
 /* --- won and lost ------------------------------------------------------------------------------------------------- */
@@ -248,7 +248,7 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 	case HW_NODES_LOSE:
 		hw_app_cluster_lost(a, &o->set);
 		lose(a, now, &o->set);
-		begin_unsaying(a, &o->set);
+		begin_withdrawal(a, &o->set);
 		hw_app_standby_lost(a);
 		break;
 	case HW_NODES_DRAIN:
@@ -308,7 +308,7 @@ void hw_app_cluster_retry_claims(struct hw_app *a)
 static bool is_followed(const struct hw_app *a)
 {
 	if (a->cluster->standby.is)
-		return a->cluster->standby.fleet && !a->life.loading && !hw_app_cluster_unsays_any(a);
+		return a->cluster->standby.fleet && !a->life.loading && !hw_app_cluster_withdraws_any(a);
 	return hw_app_cluster_is_read(a) && hw_stream_id_compare(hw_app_cluster_offset(a), gate_of(a)->last) >= 0;
 }
 
@@ -376,8 +376,8 @@ static void read_learned(struct hw_app *a, struct hw_now now, bool blind)
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 {
 	bool blind = hw_blind_now(hw_monitor_blind(a->monitor)) || is_mute(a, now);
-	if (hw_app_cluster_unsays_any(a))
-		unsay_on(a);
+	if (hw_app_cluster_withdraws_any(a))
+		withdraw_next(a);
 	read_learned(a, now, blind);
 	bool standby = a->cluster->standby.is;
 	if (!standby)
@@ -396,5 +396,5 @@ void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 
 void hw_app_cluster_gate_free(struct hw_app *a)
 {
-	free(gate_of(a)->unsaid);
+	free(gate_of(a)->refused);
 }

@@ -6,8 +6,8 @@
  * This node owns a partition from the moment at which it is won. It becomes authoritative when it has followed the
  * stream to the end that the claim's answer named, and the store is not being read again.
  *
- * When a partition is lost, its unwritten transitions are withdrawn (hw_monitor_unsay()). Then the whole store is read
- * again, because the stream may never mention those devices again.
+ * When a partition is lost, its unwritten transitions are withdrawn (hw_monitor_withdraw()). Then the whole store is
+ * read again, because the stream may never mention those devices again.
  */
 #ifndef HW_CLUSTER_GATE_H
 #define HW_CLUSTER_GATE_H
@@ -29,13 +29,13 @@ struct hw_cluster_gate {
 	struct hw_mono settle_next; /* time of the next check for settled partitions */
 	struct hw_mono blind_since; /* begin of a blindness or deafness after loading; 0: neither */
 
-	struct hw_ref *unsaid; /* owned; refused devices in partitions that src/nodes has lost, but the core has not
-	                        * lost yet */
-	size_t n_unsaid, cap_unsaid;
+	struct hw_ref *refused; /* owned; refused devices in partitions that src/nodes has lost, but the core has not
+	                         * lost yet */
+	size_t n_refused, cap_refused;
 	/* Lost partitions whose pending writes are being withdrawn. Until this is done, the store is not read again,
 	 * and nothing of these partitions is written. */
-	struct hw_partitions unsaying;
-	uint32_t unsay_at, unsay_left; /* the next record; the number of records still to check */
+	struct hw_partitions withdrawing;
+	uint32_t withdraw_at, withdraw_left; /* the next record; the number of records still to check */
 
 	uint32_t pending_store[HW_PARTITIONS], pending_status[HW_PARTITIONS]; /* numbers of devices */
 };
@@ -60,6 +60,6 @@ void hw_app_cluster_gate(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_gate_free(struct hw_app *a);
 
 /* Whether transitions of any partition are still being withdrawn. */
-bool hw_app_cluster_unsays_any(const struct hw_app *a);
+bool hw_app_cluster_withdraws_any(const struct hw_app *a);
 
 #endif

@@ -211,7 +211,7 @@ static void on_fenced(void *arg, bool known, bool has_record)
 static void begin(struct hw_app *a)
 {
 	struct hw_cluster_stream *s = stream_of(a);
-	if (!s->wanted || s->reading != HW_CLUSTER_READ || !hw_redis_up(a->redis) || hw_app_cluster_unsays_any(a))
+	if (!s->wanted || s->reading != HW_CLUSTER_READ || !hw_redis_up(a->redis) || hw_app_cluster_withdraws_any(a))
 		return;
 	s->reading = HW_CLUSTER_FENCES;
 	if (hw_redis_fence(a->redis, on_fenced, a) < 0)

@@ -28,7 +28,7 @@ bool hw_app_settle_store(struct hw_app *a, struct hw_device *d)
 void hw_app_set_store_pending(struct hw_app *a, struct hw_now now, struct hw_device *d, const struct hw_transition *t)
 {
 	if (!hw_redis_transition(a->redis, now, t)) {
-		hw_app_cluster_unsay(a, t->device);
+		hw_app_cluster_withdraw(a, t->device);
 		hw_app_settle_store(a, d);
 		return;
 	}

@@ -38,14 +38,14 @@ static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
 	bool pending = d && d->seq == seq && hw_device_noted(d, HW_PENDING_STORE);
 	on_confirmed(arg, ref, seq);
 	if (pending)
-		hw_app_cluster_unsay(a, ref);
+		hw_app_cluster_withdraw(a, ref);
 }
 
 static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership *out)
 {
 	const struct hw_nodes *n = hw_app_nodes(arg);
 	out->partition = hw_partition_of(id, id_len);
-	if (!n || !hw_nodes_owns(n, out->partition) || hw_app_cluster_unsays(arg, out->partition))
+	if (!n || !hw_nodes_owns(n, out->partition) || hw_app_cluster_withdraws(arg, out->partition))
 		return false;
 	out->token = hw_nodes_fencing_token(n, out->partition);
 	return true;
