@@ -52,8 +52,8 @@ struct hw_importer {
 	struct hw_source *source; /* owned */
 	pthread_t thread;
 	bool running;
-	int bell_fd;
-	struct event *bell;
+	int wake_fd;
+	struct event *wake;
 
 	pthread_mutex_t lock; /* guards the members up to lost_lines */
 	struct hw_importer_view view;
@@ -93,10 +93,10 @@ __attribute__((format(printf, 3, 4))) static void report(struct hw_importer *c, 
 	}
 	pthread_mutex_unlock(&c->lock);
 	va_end(args);
-	(void)!write(c->bell_fd, &one, sizeof(one));
+	(void)!write(c->wake_fd, &one, sizeof(one));
 }
 
-static void on_bell(evutil_socket_t fd, short what, void *arg)
+static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_importer *c = arg;
 	struct line l;
@@ -705,10 +705,10 @@ struct hw_importer *hw_importer_new(struct event_base *base, const struct hw_imp
 		(struct hw_histogram){.bounds = batch_bounds, .n = sizeof(batch_bounds) / sizeof(*batch_bounds)};
 	for (int i = 0; i < HW_STREAMS; i++)
 		c->view.lag_entries[i] = -1;
-	c->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->source = hw_source_new(&conf->source);
-	c->bell = c->bell_fd >= 0 ? event_new(base, c->bell_fd, EV_READ | EV_PERSIST, on_bell, c) : NULL;
-	if (c->source && c->bell && event_add(c->bell, NULL) == 0 && start(c) == 0)
+	c->wake = c->wake_fd >= 0 ? event_new(base, c->wake_fd, EV_READ | EV_PERSIST, on_wake, c) : NULL;
+	if (c->source && c->wake && event_add(c->wake, NULL) == 0 && start(c) == 0)
 		return c;
 	hw_importer_free(c);
 	return NULL;
@@ -721,13 +721,13 @@ void hw_importer_free(struct hw_importer *c)
 	if (c->running) {
 		hw_source_wake(c->source);
 		pthread_join(c->thread, NULL);
-		on_bell(c->bell_fd, 0, c);
+		on_wake(c->wake_fd, 0, c);
 	}
 	hw_source_free(c->source);
-	if (c->bell)
-		event_free(c->bell);
-	if (c->bell_fd >= 0)
-		close(c->bell_fd);
+	if (c->wake)
+		event_free(c->wake);
+	if (c->wake_fd >= 0)
+		close(c->wake_fd);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

@@ -41,8 +41,8 @@ struct hw_query_worker {
 	struct hw_sql_conf conf;
 	hw_query_as_of_fn *as_of;
 	void *as_of_arg;
-	struct event *bell;
-	int bell_fd;
+	struct event *wake;
+	int wake_fd;
 	pthread_t thread;
 	bool running;
 	unsigned n;  /* queries that are not answered yet; used by the loop */
@@ -120,7 +120,7 @@ static void *work(void *arg)
 		answer(d, &sql, x);
 		pthread_mutex_lock(&d->lock);
 		push(&d->done, x);
-		(void)!write(d->bell_fd, &one, sizeof(one));
+		(void)!write(d->wake_fd, &one, sizeof(one));
 	}
 	pthread_mutex_unlock(&d->lock);
 	hw_sql_close(sql);
@@ -170,7 +170,7 @@ static void send_answer(struct question *x)
 	a->body = NULL;
 }
 
-static void on_bell(evutil_socket_t fd, short what, void *arg)
+static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_query_worker *d = arg;
 	struct question *x;
@@ -239,9 +239,9 @@ struct hw_query_worker *hw_query_worker_new(struct event_base *base, const struc
 	pthread_cond_init(&d->some, NULL);
 	d->asked.end = &d->asked.first;
 	d->done.end = &d->done.first;
-	d->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	d->bell = d->bell_fd >= 0 ? event_new(base, d->bell_fd, EV_READ | EV_PERSIST, on_bell, d) : NULL;
-	if (d->bell && event_add(d->bell, NULL) == 0 && start(d) == 0)
+	d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->wake = d->wake_fd >= 0 ? event_new(base, d->wake_fd, EV_READ | EV_PERSIST, on_wake, d) : NULL;
+	if (d->wake && event_add(d->wake, NULL) == 0 && start(d) == 0)
 		return d;
 	hw_query_worker_free(d);
 	return NULL;
@@ -261,10 +261,10 @@ void hw_query_worker_free(struct hw_query_worker *d)
 	}
 	while ((x = pop(&d->asked)) || (x = pop(&d->done)))
 		end(x);
-	if (d->bell)
-		event_free(d->bell);
-	if (d->bell_fd >= 0)
-		close(d->bell_fd);
+	if (d->wake)
+		event_free(d->wake);
+	if (d->wake_fd >= 0)
+		close(d->wake_fd);
 	pthread_cond_destroy(&d->some);
 	pthread_mutex_destroy(&d->lock);
 	free(d);

@@ -27,8 +27,8 @@
 
 struct hw_source {
 	struct event_base *base; /* owned */
-	struct event *bell, *timer;
-	int bell_fd;
+	struct event *wake, *timer;
+	int wake_fd;
 	atomic_bool woken;
 	struct hw_redis_link link;
 	struct hw_redis_address at;
@@ -45,7 +45,7 @@ struct hw_source {
 
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
-static void on_bell(evutil_socket_t fd, short what, void *arg)
+static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what, (void)arg; /* The byte is not read, so the descriptor stays readable, and
 	                                  * each later wait ends at once. */
@@ -119,7 +119,7 @@ void hw_source_wake(struct hw_source *s)
 {
 	uint64_t one = 1;
 	atomic_store(&s->woken, true);
-	(void)!write(s->bell_fd, &one, sizeof(one));
+	(void)!write(s->wake_fd, &one, sizeof(one));
 }
 
 bool hw_source_is_woken(const struct hw_source *s)
@@ -668,13 +668,13 @@ static int make(struct hw_source *s, const struct hw_source_conf *c)
 	s->page = c->page;
 	s->cap = c->page * SCAN_MORE + 1;
 	s->entries = calloc(s->cap, sizeof(*s->entries));
-	s->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->base = event_base_new();
-	if (!s->entries || s->bell_fd < 0 || !s->base || hw_redis_address_copy(&s->at, &c->at) != 0)
+	if (!s->entries || s->wake_fd < 0 || !s->base || hw_redis_address_copy(&s->at, &c->at) != 0)
 		return -ENOMEM;
-	s->bell = event_new(s->base, s->bell_fd, EV_READ | EV_PERSIST, on_bell, s);
+	s->wake = event_new(s->base, s->wake_fd, EV_READ | EV_PERSIST, on_wake, s);
 	s->timer = event_new(s->base, -1, 0, on_timer, s);
-	return s->bell && s->timer && event_add(s->bell, NULL) == 0 ? 0 : -ENOMEM;
+	return s->wake && s->timer && event_add(s->wake, NULL) == 0 ? 0 : -ENOMEM;
 }
 
 struct hw_source *hw_source_new(const struct hw_source_conf *conf)
@@ -682,7 +682,7 @@ struct hw_source *hw_source_new(const struct hw_source_conf *conf)
 	struct hw_source *s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	s->bell_fd = -1;
+	s->wake_fd = -1;
 	if (make(s, conf) == 0)
 		return s;
 	hw_source_free(s);
@@ -695,14 +695,14 @@ void hw_source_free(struct hw_source *s)
 		return;
 	if (s->linked)
 		hw_redis_link_fini(&s->link);
-	if (s->bell)
-		event_free(s->bell);
+	if (s->wake)
+		event_free(s->wake);
 	if (s->timer)
 		event_free(s->timer);
 	if (s->base)
 		event_base_free(s->base);
-	if (s->bell_fd >= 0)
-		close(s->bell_fd);
+	if (s->wake_fd >= 0)
+		close(s->wake_fd);
 	hw_redis_address_fini(&s->at);
 	free(s->entries);
 	free(s);

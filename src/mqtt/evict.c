@@ -82,7 +82,7 @@ static void conclude(struct hw_evict *e, enum hw_eviction how, const char *why)
 	e->how = how;
 	snprintf(e->why, sizeof(e->why), "%s", why);
 	atomic_store(&e->over, true);
-	hw_bell_ring(e->done_fd);
+	hw_wake_fd_signal(e->done_fd);
 }
 
 static void conclude_lost(struct hw_evict *e)
@@ -166,7 +166,7 @@ static int make(struct hw_evict *e, const char *topic, const void *payload, size
 	e->topic = strdup(topic);
 	e->payload = malloc(len + 1);
 	e->len = len;
-	e->done_fd = hw_bell_new();
+	e->done_fd = hw_wake_fd_new();
 	if (hw_orders_init(&e->orders) || e->done_fd < 0 || !e->topic || !e->payload)
 		return -ENOMEM;
 	if (len)

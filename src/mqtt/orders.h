@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "mqtt/bell.h"
+#include "mqtt/wake_fd.h"
 
 enum {
 	HW_ORDER_STOP = 1,      /* stays set */
@@ -28,7 +28,7 @@ struct hw_orders {
 static inline int hw_orders_init(struct hw_orders *o)
 {
 	atomic_init(&o->given, 0);
-	o->fd = hw_bell_new();
+	o->fd = hw_wake_fd_new();
 	return o->fd >= 0 ? 0 : -1;
 }
 
@@ -42,7 +42,7 @@ static inline void hw_orders_fini(struct hw_orders *o)
 static inline void hw_orders_give(struct hw_orders *o, unsigned what)
 {
 	atomic_fetch_or(&o->given, what);
-	hw_bell_ring(o->fd);
+	hw_wake_fd_signal(o->fd);
 }
 
 /* The thread's side: takes the orders that were given since the last call. */
@@ -61,7 +61,7 @@ static inline void hw_orders_wait(struct hw_orders *o, int fd, int timeout_ms)
 {
 	struct pollfd fds[] = {{o->fd, POLLIN, 0}, {fd, POLLIN, 0}};
 	poll(fds, 2, timeout_ms);
-	hw_bell_hush(o->fd);
+	hw_wake_fd_clear(o->fd);
 }
 
 #endif

@@ -58,7 +58,7 @@ struct hw_reader {
 	struct hw_orders orders;
 	_Atomic int64_t expect_until_ns;    /* see hw_reader_expect() */
 	atomic_bool taken;                  /* see struct hw_reader_stats */
-	atomic_bool gathering;              /* the thread waits in gather(); the bell ends the wait */
+	atomic_bool gathering;              /* the thread waits in gather(); `orders.fd` ends the wait */
 	struct hw_filters *_Atomic ordered; /* a new set of filters for the thread, or NULL */
 
 	/* used by the thread only */
@@ -399,7 +399,7 @@ static void turn(struct hw_reader *r)
 		r->lulls++;
 	count(&r->wakeups, 1);
 	if (fds[ORDERS].revents)
-		hw_bell_hush(r->orders.fd);
+		hw_wake_fd_clear(r->orders.fd);
 	blocked = blocked && !room_again(r);
 	if (!blocked) {
 		watch_clock(r);
@@ -586,7 +586,7 @@ void hw_reader_expect(struct hw_reader *r, int64_t until_ns)
 {
 	atomic_store(&r->expect_until_ns, until_ns);
 	if (until_ns && atomic_load(&r->gathering))
-		hw_bell_ring(r->orders.fd);
+		hw_wake_fd_signal(r->orders.fd);
 }
 
 void hw_reader_replay(struct hw_reader *r)

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "mqtt/bell.h"
+#include "mqtt/wake_fd.h"
 
 #define CACHE_LINE 64
 #define RING_MIN   4096
@@ -64,8 +64,8 @@ struct hw_ring *hw_ring_new(size_t bytes)
 	*r = (struct hw_ring){.size = size};
 	atomic_init(&r->rests, true); /* a consumer that has never rested must be woken, too */
 	r->mem = aligned_alloc(CACHE_LINE, size);
-	r->fd = hw_bell_new();
-	r->room_fd = hw_bell_new();
+	r->fd = hw_wake_fd_new();
+	r->room_fd = hw_wake_fd_new();
 	if (!r->mem || r->fd < 0 || r->room_fd < 0) {
 		hw_ring_free(r);
 		return NULL;
@@ -121,13 +121,13 @@ void hw_ring_publish(struct hw_ring *r)
 		return;
 	atomic_store(&r->tail, r->next);
 	if (atomic_load(&r->rests) && atomic_exchange(&r->rests, false))
-		hw_bell_ring(r->fd);
+		hw_wake_fd_signal(r->fd);
 }
 
 void hw_ring_wait_room(struct hw_ring *r)
 {
 	hw_ring_publish(r); /* the consumer can only release records that it can see */
-	hw_bell_hush(r->room_fd);
+	hw_wake_fd_clear(r->room_fd);
 	atomic_store(&r->wants_room, true);
 }
 
@@ -168,7 +168,7 @@ void hw_ring_release(struct hw_ring *r)
 	if (!atomic_load(&r->wants_room) || hw_ring_used(r) > r->size / 4)
 		return;
 	if (atomic_exchange(&r->wants_room, false))
-		hw_bell_ring(r->room_fd);
+		hw_wake_fd_signal(r->room_fd);
 }
 
 int hw_ring_fd(const struct hw_ring *r)
@@ -178,7 +178,7 @@ int hw_ring_fd(const struct hw_ring *r)
 
 bool hw_ring_rest(struct hw_ring *r)
 {
-	hw_bell_hush(r->fd); /* before the flag is set, so that no later bell is lost */
+	hw_wake_fd_clear(r->fd); /* before the flag is set, so that no later wake-up is lost */
 	atomic_store(&r->rests, true);
 	if (r->read == atomic_load(&r->tail))
 		return true;

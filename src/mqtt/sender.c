@@ -325,7 +325,7 @@ static void turn(struct hw_sender *s)
 	int ms = rest_ms(s);
 	int ready = poll(fds, 4, !idle ? 0 : held_ms > 0 && held_ms < ms ? held_ms : ms);
 	if (fds[0].revents)
-		hw_bell_hush(h->orders.fd);
+		hw_wake_fd_clear(h->orders.fd);
 	hw_low_water_judge(&s->low_water, fd, fds[1].revents);
 	/* Below the low-water mark, the socket does not become readable although it may contain bytes. So while the
 	 * mark is set, the thread reads at each wake-up. */

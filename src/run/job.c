@@ -15,8 +15,8 @@
 struct hw_job {
 	hw_job_fn *work, *done;
 	void *arg;
-	int bell_fd;
-	struct event *bell;
+	int wake_fd;
+	struct event *wake;
 	pthread_t thread;
 	bool runs;
 };
@@ -26,12 +26,12 @@ static void *run(void *arg)
 	struct hw_job *j = arg;
 	uint64_t one = 1;
 	j->work(j->arg);
-	ssize_t n = write(j->bell_fd, &one, sizeof(one));
+	ssize_t n = write(j->wake_fd, &one, sizeof(one));
 	(void)n; /* the counter cannot be full */
 	return NULL;
 }
 
-static void on_bell(evutil_socket_t fd, short what, void *arg)
+static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_job *j = arg;
 	uint64_t n;
@@ -50,9 +50,9 @@ struct hw_job *hw_job_new(struct event_base *base, hw_job_fn *done, void *arg)
 		return NULL;
 	j->done = done;
 	j->arg = arg;
-	j->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	j->bell = j->bell_fd >= 0 ? event_new(base, j->bell_fd, EV_READ | EV_PERSIST, on_bell, j) : NULL;
-	if (j->bell && event_add(j->bell, NULL) == 0)
+	j->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	j->wake = j->wake_fd >= 0 ? event_new(base, j->wake_fd, EV_READ | EV_PERSIST, on_wake, j) : NULL;
+	if (j->wake && event_add(j->wake, NULL) == 0)
 		return j;
 	hw_job_free(j);
 	return NULL;
@@ -75,9 +75,9 @@ void hw_job_free(struct hw_job *j)
 		return;
 	if (j->runs)
 		pthread_join(j->thread, NULL);
-	if (j->bell)
-		event_free(j->bell);
-	if (j->bell_fd >= 0)
-		close(j->bell_fd);
+	if (j->wake)
+		event_free(j->wake);
+	if (j->wake_fd >= 0)
+		close(j->wake_fd);
 	free(j);
 }

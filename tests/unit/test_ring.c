@@ -148,12 +148,12 @@ START_TEST(test_full_and_room)
 	ck_assert(readable(hw_ring_room_fd(r), 0));
 	ck_assert_ptr_nonnull(hw_ring_reserve(r, RING / 4));
 	hw_ring_wait_room(r);
-	ck_assert_msg(!readable(hw_ring_room_fd(r), 0), "an old bell still rings");
+	ck_assert_msg(!readable(hw_ring_room_fd(r), 0), "the descriptor is readable by an old wake-up");
 	hw_ring_free(r);
 }
 END_TEST
 
-START_TEST(test_no_bell_unasked)
+START_TEST(test_no_wake_up_unasked)
 {
 	struct hw_ring *r = hw_ring_new(RING);
 	put(r, "x");
@@ -393,7 +393,7 @@ int main(void)
 	tcase_add_test(steps, test_order_and_visibility);
 	tcase_add_test(steps, test_reserved_and_not_committed);
 	tcase_add_test(steps, test_full_and_room);
-	tcase_add_test(steps, test_no_bell_unasked);
+	tcase_add_test(steps, test_no_wake_up_unasked);
 	tcase_add_test(steps, test_largest_fits_when_woken);
 	tcase_add_test(steps, test_rest);
 	tcase_add_test(steps, test_twin);
