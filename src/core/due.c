@@ -375,7 +375,7 @@ static void settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
  * late, the group's clock goes back to the last delivery of the deaf filter, perhaps by hours. A device that was heard
  * on another filter since then has such a last_seen_ns.
  */
-static void take_back(struct hw_monitor *m, struct hw_now now, uint32_t i)
+static void limit_last_seen(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_key *k = hw_device_key(d);
@@ -396,7 +396,7 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	}
 	i = sweep_next(m, &m->rearm, budget);
 	if (i != HW_NIL) {
-		take_back(m, now, i);
+		limit_last_seen(m, now, i);
 		hw_monitor_arm_earlier(m, now, i);
 		return true;
 	}

@@ -327,8 +327,8 @@ static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const 
  * goodbye on the same filter: the message has replaced the goodbye, so the device has reconnected. In any other case
  * the message may be older than the goodbye.
  */
-static bool takes_back(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in, uint32_t i,
-                       const struct hw_payload *payload)
+static bool replaces_goodbye(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in, uint32_t i,
+                             const struct hw_payload *payload)
 {
 	if (i == HW_NIL || (in->match != HW_MATCH_GOODBYE && !(payload && payload->birth)))
 		return false;
@@ -347,7 +347,7 @@ static bool counts_flagged(struct hw_monitor *m, struct hw_now now, const struct
 		i = hw_registry_find(m->registry, in->id, in->id_len);
 	if (payload && payload->goodbye)
 		return take_flagged_goodbye(m, now, msg, i);
-	if (takes_back(m, msg, in, i, payload))
+	if (replaces_goodbye(m, msg, in, i, payload))
 		return true;
 	refuse_flagged(m, in->group);
 	return false;

@@ -48,7 +48,7 @@
 #define HW_REFRESH_MAX_MS 3600000 /* a device is refreshed at least this often */
 
 #define HW_SWEEP_EVERY_MS    50
-#define HW_SWEEP_BITE        1000 /* devices per step: at least 20,000 devices a second */
+#define HW_SWEEP_STEP_MIN    1000 /* devices per step: at least 20,000 devices a second */
 #define HW_SWEEP_WAITING_MAX 4096 /* the sweep waits while more refreshes are queued */
 
 #define HW_STATUS_PAYLOAD_MAX 16384

@@ -41,8 +41,8 @@ static bool parse(const redisReply *run, const redisReply *text, struct hw_exclu
 }
 
 /* Stores the entry of a run that has ended. The next call, which follows at once, removes it. */
-static bool mourn(struct hw_monitors *m, const redisReply *run, const redisReply *text,
-                  const struct hw_exclusive_entry *e)
+static bool store_ended(struct hw_monitors *m, const redisReply *run, const redisReply *text,
+                        const struct hw_exclusive_entry *e)
 {
 	if (m->n_dead == HW_MONITORS_DEAD || !hw_exclusive_is_dead(&m->exclusive, e))
 		return false;
@@ -93,7 +93,7 @@ static void on_entries(struct hw_redis *r, const redisReply *reply)
 	m->renewed = m->asked;
 	m->n_dead = 0;
 	for (size_t i = 0; i < n; i++)
-		any |= mourn(m, reply->element[at[i]], reply->element[at[i] + 1], &entries[i]);
+		any |= store_ended(m, reply->element[at[i]], reply->element[at[i] + 1], &entries[i]);
 	if (verdict != HW_EXCLUSIVE_FIRST)
 		parse(reply->element[at[older]], reply->element[at[older] + 1], &entries[older], &other);
 	if (any)

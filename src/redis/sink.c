@@ -117,10 +117,12 @@ void hw_sink_send_again(struct hw_redis *r)
 
 /* Returns how many devices one step of the sweep visits. The sweep must end before keys expire, whose time to live
  * also ran while the monitor or Redis was down. */
-static uint32_t bite(const struct hw_redis *r, uint32_t bound)
+static uint32_t sweep_step(const struct hw_redis *r, uint32_t bound)
 {
 	uint64_t n = (uint64_t)bound * HW_SWEEP_EVERY_MS / (uint64_t)hw_monitor_refresh_within_ms(r->m) + 1;
-	return n < HW_SWEEP_BITE ? HW_SWEEP_BITE : n < HW_SWEEP_WAITING_MAX ? (uint32_t)n : HW_SWEEP_WAITING_MAX;
+	return n < HW_SWEEP_STEP_MIN      ? HW_SWEEP_STEP_MIN
+	       : n < HW_SWEEP_WAITING_MAX ? (uint32_t)n
+	                                  : HW_SWEEP_WAITING_MAX;
 }
 
 /* Makes one step of the sweep: queues refreshes. If the store's data of a device differ, the answer to its refresh
@@ -136,7 +138,7 @@ static void sweep(struct hw_redis *r)
 	if (!r->up || hw_load_pending(r) || s->refresh.len > HW_SWEEP_WAITING_MAX)
 		return;
 	uint32_t bound = hw_registry_bound(devices);
-	for (uint32_t n = bite(r, bound); n > 0 && s->sweep_at < bound; n--, s->sweep_at++) {
+	for (uint32_t n = sweep_step(r, bound); n > 0 && s->sweep_at < bound; n--, s->sweep_at++) {
 		const struct hw_device *d = hw_registry_at(devices, s->sweep_at);
 		if (d && (hw_device_state(d) == HW_STATE_ONLINE || hw_device_state(d) == HW_STATE_OFFLINE) &&
 		    !hw_dues_add(r, &s->refresh, s->sweep_at))

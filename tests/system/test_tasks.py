@@ -310,7 +310,7 @@ def test_several_instances(env):
     assert len(d1.done) == 60
 
 
-def test_what_was_left_untold(env):
+def test_what_was_left_unpublished(env):
     """An instance took the report of an end and was killed: another instance takes it over."""
     env.own_redis()
     tasks = Tasks(env).start()

@@ -351,7 +351,7 @@ START_TEST(an_unjudged_device_is_late_after_its_deadline)
 }
 END_TEST
 
-static bool is_untold(void)
+static bool is_unstored(void)
 {
 	unjudged();
 	const struct hw_partitions in = hw_monitor_unstored_in(w->m);
@@ -359,20 +359,20 @@ static bool is_untold(void)
 }
 
 /* Only nodes with other groups may fail to hear a device. One round may count what the owner is about to report. */
-START_TEST(an_offline_device_that_is_heard_here_is_untold)
+START_TEST(an_offline_device_that_is_heard_here_is_unstored)
 {
 	const struct hw_peer_group peer = {.name = "default", .timeout_ms = 30000, .timeout_max_ms = 100000};
 	told_in("default", 0, 5);
 	struct hw_event e = entry("a", HW_STATE_OFFLINE, 6);
 	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
 	hw_monitor_peer_groups(w->m, &peer, 1, true);
-	ck_assert(!is_untold() && !is_untold());
+	ck_assert(!is_unstored() && !is_unstored());
 	world_beat(w, "a", "");
 	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
-	ck_assert(!is_untold() && is_untold());
+	ck_assert(!is_unstored() && is_unstored());
 	e = entry("a", HW_STATE_ONLINE, 7);
 	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
-	ck_assert(!is_untold());
+	ck_assert(!is_unstored());
 }
 END_TEST
 
@@ -688,7 +688,7 @@ int main(void)
 	tcase_add_test(judged, nor_are_devices_of_a_group_that_is_not_configured);
 	tcase_add_loop_test(judged, the_store_says_in_which_form_a_device_was_heard, 0, 5);
 	tcase_add_test(judged, an_unjudged_device_is_late_after_its_deadline);
-	tcase_add_test(judged, an_offline_device_that_is_heard_here_is_untold);
+	tcase_add_test(judged, an_offline_device_that_is_heard_here_is_unstored);
 	tcase_add_test(judged, after_two_reloads_the_form_of_a_silent_device_is_unknown);
 	tcase_add_test(judged, a_reload_that_changes_the_form_has_devices_heard_again);
 	tcase_add_test(judged, a_shorter_timeout_waits_until_the_device_is_heard);
