@@ -197,7 +197,7 @@ static int64_t reachable_since(const struct tw_world *w, const struct tw_task *t
 	const struct tw_device *d = device_of(w, t);
 	if (!d->online || d->known_offline || d->known_at)
 		return w->now;
-	return d->told_at;
+	return d->known_online_at;
 }
 
 /* Returns the moment of this world's clock at which Redis' clock shows `redis_ms`. */

@@ -277,8 +277,8 @@ static void hear_online(struct tw_world *w, const struct tw_packet *p)
 	if (w->trace)
 		fprintf(w->trace, "%10.3f %s: the event, %zu wakes\n", (double)w->now / 1000, d->name, w->twin.n_wakes);
 	if (!d->known_offline) {
-		d->told_at = w->now;
-		d->untold = false;
+		d->known_online_at = w->now;
+		d->unseen_return = false;
 	}
 	for (unsigned j = 0; j < w->n_tasks; j++)
 		w->tasks[j].woken |= w->tasks[j].device == p->device;
@@ -296,15 +296,15 @@ static void live(struct tw_world *w, unsigned k)
 		d->changes_at =
 			w->now + (flaps ? sim_between(&w->random, 500, 20000) : sim_between(&w->random, 20000, 200000));
 		d->known_at = w->now + (d->online ? 50 : sim_between(&w->random, 2000, 8000));
-		d->told_at = INT64_MAX / 2;
+		d->known_online_at = INT64_MAX / 2;
 	}
 	if (!d->known_at || d->known_at > w->now || !redis_is_there(w))
 		return;
 	d->known_at = 0;
 	bool came = d->known_offline && d->online;
-	d->untold |= came;
-	if (d->online && !d->untold) /* nobody noticed that it was away */
-		d->told_at = w->now;
+	d->unseen_return |= came;
+	if (d->online && !d->unseen_return) /* no instance knows that the device was offline */
+		d->known_online_at = w->now;
 	d->known_offline = !d->online;
 	twin_set_offline(&w->twin, tw_text(d->name), d->known_offline);
 	if (w->trace)

@@ -78,10 +78,10 @@ struct tw_instance {
 struct tw_device {
 	char name[16];
 	bool online, known_offline;
-	bool untold;                  /* the device has come online, and no instance knows this yet */
+	bool unseen_return;           /* the device has come online, and no instance knows this yet */
 	int64_t changes_at, known_at; /* changes_at: when the device next stops or returns. known_at: when the
 	                               * monitor will know of its last change; 0: it knows */
-	int64_t told_at;              /* the last online event that reached an instance */
+	int64_t known_online_at;      /* the last online event that reached an instance */
 	double answers;               /* how likely it answers a message at all */
 	bool acks, slow, rogue;       /* rogue: answers for others */
 };

@@ -358,7 +358,7 @@ def test_expired_is_news_also_in_the_middle_of_its_own_writes(env):
         ks.redis.set(connected(ks, "a"), "writer", px=60000)
         wait_until(lambda: ks.hash("a")["source"] == "both")
         p = ks.redis.pipeline(transaction=True)
-        p.config_set("notify-keyspace-events", "")  # untold, or the monitor would look when it is due
+        p.config_set("notify-keyspace-events", "")  # without a notification: the monitor checks the key only when it is due
         p.pexpire(connected(ks, "a"), 1)
         p.config_set("notify-keyspace-events", FLAGS)
         p.execute()

@@ -177,8 +177,8 @@ static void write_many(const char *name, unsigned n)
 	free(keys);
 }
 
-/* Without a notification to the listener, which finds the setting unchanged. */
-static void untold(const char *command)
+/* Runs a command without a notification to the listener, which finds the setting unchanged. */
+static void without_notification(const char *command)
 {
 	rig_do(&rig, "MULTI");
 	rig_do(&rig, "CONFIG SET notify-keyspace-events %s", "");
@@ -208,9 +208,9 @@ START_TEST(each_interval_all_keys_are_gone_through)
 {
 	conf.resync_ms = 300;
 	listen_to_keys();
-	untold("SET device:connected:first x PX 500000");
+	without_notification("SET device:connected:first x PX 500000");
 	until(first_is_online, 5000);
-	untold("DEL device:connected:first");
+	without_notification("DEL device:connected:first");
 	until(first_is_offline, 5000);
 	ck_assert_uint_ge(stats()->resyncs, 3);
 	ck_assert_uint_eq(said.ups, 1);

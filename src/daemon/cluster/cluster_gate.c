@@ -280,7 +280,7 @@ void hw_app_cluster_gap(struct hw_app *a)
 
 /* Stops waiting for the offset that a claim's answer named, because the stream may never reach it. The hashes are
  * then read again, and are at least as new as the claim. */
-static void stop_waiting(struct hw_app *a)
+static void stop_waiting_for_offset(struct hw_app *a)
 {
 	hw_app_cluster_gap(a);
 	hw_app_cluster_reread(a, true);
@@ -293,7 +293,7 @@ void hw_app_cluster_gate_tick(struct hw_app *a)
 	    hw_app_cluster_pages(a) - g->won_pages < PAGES_OF_AN_END ||
 	    hw_stream_id_compare(hw_app_cluster_offset(a), g->last) >= 0)
 		return;
-	stop_waiting(a);
+	stop_waiting_for_offset(a);
 }
 
 /* Called when claims use a new connection. A claim's answer may contain an offset in the stream of another master
@@ -302,7 +302,7 @@ void hw_app_cluster_gate_tick(struct hw_app *a)
 void hw_app_cluster_retry_claims(struct hw_app *a)
 {
 	if (hw_partitions_any(&gate_of(a)->waits))
-		stop_waiting(a);
+		stop_waiting_for_offset(a);
 }
 
 static bool is_followed(const struct hw_app *a)
