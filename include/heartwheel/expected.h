@@ -3,10 +3,11 @@
  * The expected devices: from an id to what the inventory says about it, and the ids by the time at which they become
  * unseen. An expected device that has never sent a heartbeat has no record in the registry, so this table is separate.
  *
- * An expected id is in one state: WAITS (it will be checked at a time), UNSEEN (since a time), or RESTS (a device of
- * this id is known). The ids that wait are in a binary heap by wall-clock time, because a wall clock may go back. The
- * table grows by linear hashing (Litwin, "Linear hashing: a new tool for file and table addressing", VLDB 1980), one
- * bucket for each id, so no insertion pays for a whole table.
+ * An expected id is in one state: WAITS (it will be checked at a time), UNSEEN (since a time), RESTS (a device of this
+ * id is known), or REFUSED (a message of the device was received, but there is no room for a record). The ids that wait
+ * are in a binary heap by wall-clock time, because a wall clock may go back. The table grows by linear hashing (Litwin,
+ * "Linear hashing: a new tool for file and table addressing", VLDB 1980), one bucket for each id, so no insertion pays
+ * for a whole table.
  *
  * Cost: a look-up reads about three cache lines; waiting costs O(log n). An id of 12 bytes with a text of 56 bytes
  * takes about 130 bytes. Nothing walks over all ids.
@@ -25,7 +26,7 @@
 #define HW_EXPECTED_NO_GROUP (HW_EXPECTED_GROUPS - 1)
 #define HW_EXPECTED_TEXT_MAX 65535
 
-enum hw_expected_state { HW_EXPECTED_WAITS, HW_EXPECTED_UNSEEN, HW_EXPECTED_RESTS };
+enum hw_expected_state { HW_EXPECTED_WAITS, HW_EXPECTED_UNSEEN, HW_EXPECTED_RESTS, HW_EXPECTED_REFUSED };
 
 /* What the inventory says about an id. All pointers are borrowed. */
 struct hw_expected_view {
@@ -69,6 +70,7 @@ void hw_expected_set_group(struct hw_expected *e, uint32_t i, uint16_t group);
 int hw_expected_wait(struct hw_expected *e, uint32_t i, int64_t at_ms);
 int hw_expected_set_unseen(struct hw_expected *e, uint32_t i, int64_t since_ms);
 void hw_expected_rest(struct hw_expected *e, uint32_t i);
+void hw_expected_refuse(struct hw_expected *e, uint32_t i);
 
 /* Returns the id that will be checked first, and the time in *at_ms; HW_NIL: no id waits. */
 uint32_t hw_expected_first(const struct hw_expected *e, int64_t *at_ms);

@@ -165,6 +165,12 @@ void hw_expected_rest(struct hw_expected *e, uint32_t i)
 	leave(e, i);
 }
 
+void hw_expected_refuse(struct hw_expected *e, uint32_t i)
+{
+	leave(e, i);
+	set_state(&e->all[i], HW_EXPECTED_REFUSED, 0, 0);
+}
+
 int hw_expected_wait(struct hw_expected *e, uint32_t i, int64_t at_ms)
 {
 	leave(e, i);

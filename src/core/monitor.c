@@ -245,17 +245,15 @@ int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct
 
 int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t len, uint32_t *i)
 {
-	if (hw_registry_count(m->registry) >= m->conf.max_devices) {
-		m->stats.refused[HW_REFUSED_MAX_DEVICES]++;
-		return -ENOSPC;
-	}
-	int rc = hw_registry_add(m->registry, id, len, i);
+	bool full = hw_registry_count(m->registry) >= m->conf.max_devices;
+	int rc = full ? -ENOSPC : hw_registry_add(m->registry, id, len, i);
 	if (!rc && hw_learning_add(m, *i)) {
 		hw_registry_remove(m->registry, *i);
 		rc = -ENOMEM;
 	}
 	if (rc) {
-		m->stats.refused[HW_REFUSED_MEMORY]++;
+		m->stats.refused[full ? HW_REFUSED_MAX_DEVICES : HW_REFUSED_MEMORY]++;
+		hw_unseen_refused(m, id, len);
 		return rc;
 	}
 	hw_left_out_remove(m, id, len);

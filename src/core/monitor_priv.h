@@ -242,6 +242,8 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
 
 /* Called when a record was made: gives the device the timeout that the inventory has for it (unseen.c). */
 void hw_unseen_added(struct hw_monitor *m, uint32_t device);
+/* Called when there was no room for a record: the device was heard, so it is not called unseen. */
+void hw_unseen_refused(struct hw_monitor *m, const char *id, size_t len);
 bool hw_monitor_is_expected(const struct hw_monitor *m, const struct hw_device *d);
 
 /* Called when a device is armed, with the timeout that it has set for itself (0: none). The shortest of these

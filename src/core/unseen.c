@@ -4,7 +4,8 @@
  *
  * An id is unseen if it was expected for longer than its group's first_within (at least the device's timeout), and this
  * monitor has received the group's messages for at least the timeout. So a step of the clock alone makes no device
- * unseen that may just not have been heard yet.
+ * unseen that may just not have been heard yet. An id is not unseen either if a message of its device was received and
+ * refused for want of room.
  *
  * Cost: an id is checked when its time is due. While the monitor is blind none is checked.
  */
@@ -101,7 +102,7 @@ void hw_monitor_expect(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	}
 	if (hw_monitor_is_known(m, v.id)) {
 		hw_expected_rest(m->expected, i);
-	} else if (v.state != HW_EXPECTED_UNSEEN) {
+	} else if (v.state != HW_EXPECTED_UNSEEN && v.state != HW_EXPECTED_REFUSED) {
 		wait_until(m->expected, i, due_ms(group_of(m, &v, &k), &v));
 	}
 }
@@ -133,6 +134,13 @@ void hw_unseen_added(struct hw_monitor *m, uint32_t device)
 		x->inventory_timeout_ms = timeout_ms;
 	if (i != HW_NIL)
 		hw_parent_list(m, device);
+}
+
+void hw_unseen_refused(struct hw_monitor *m, const char *id, size_t len)
+{
+	uint32_t i = hw_expected_find(m->expected, id, len);
+	if (i != HW_NIL && hw_expected_at(m->expected, i).state != HW_EXPECTED_UNSEEN)
+		hw_expected_refuse(m->expected, i);
 }
 
 /* Returns for how long the group's messages have been received without a loss. */

@@ -114,6 +114,39 @@ def test_unseen_before_the_import(env):
     throughout(lambda: unseen(d) == [], 2)
 
 
+def test_no_room(env):
+    """The table is full: a device whose heartbeats are refused is not unseen, also after a restart."""
+    d = env.daemon(timeout="1s", monitor={**NO_STALL, "max_devices": 1}, mqtt=NO_STANDSTILL, **group(env))
+    env.beat("known")
+    wait_until(lambda: d.state("known") == "online")
+    expect(env, "sends", "silent")
+
+    def only_the_silent_one():
+        env.beat("sends")
+        return unseen(d) in ([], ["silent"])
+
+    for _ in range(2):
+        throughout(only_the_silent_one, 4)
+        assert unseen(d) == ["silent"] and "sends" not in in_redis(env)
+        d.stop()
+        d.start()
+
+
+@pytest.mark.parametrize("keys, payload, retain", [({"max_age": "10s"}, '{"time":1700000000}', False),
+                                                   ({"retained": "ignore"}, "", True)], ids=["old", "flagged"])
+def test_ignored_messages(env, keys, payload, retain):
+    """Messages that are ignored are no heartbeats: the device is unseen."""
+    d = env.daemon(timeout="1s", **group(env, **keys), **CALM)
+    expect(env, "a")
+
+    def sends():
+        env.beat("a", payload, retain=retain)
+        return unseen(d) == ["a"]
+
+    wait_until(sends)
+    throughout(sends, 2)
+
+
 def test_events_reach_the_clients(env):
     d = env.daemon(timeout="1s", **group(env), **CALM)
     stream = Events(d)

@@ -76,7 +76,7 @@ static void compare(struct hw_expected *e, int k)
 	MUST(v.text.len == text.len && memcmp(v.text.text, text.text, text.len) == 0);
 	MUST(v.since_ms == t->since_ms && v.timeout_ms == t->timeout_ms && v.group == t->group);
 	MUST(strcmp(v.source, sources[t->source]) == 0);
-	MUST(v.state == t->state && (t->state == HW_EXPECTED_RESTS || v.at_ms == t->at_ms));
+	MUST(v.state == t->state && (t->state >= HW_EXPECTED_RESTS || v.at_ms == t->at_ms));
 	MUST(hw_expected_is_missing(e, i) != t->named);
 }
 
@@ -86,9 +86,9 @@ static void step(struct hw_expected *e)
 	struct twin *t = &twin[k];
 	struct hw_id id = id_of(k);
 	uint32_t i = hw_expected_find(e, id.text, id.len);
-	t->at_ms = i == HW_NIL || t->state == HW_EXPECTED_RESTS || random_below(2) ? (int64_t)random_below(1000000)
+	t->at_ms = i == HW_NIL || t->state >= HW_EXPECTED_RESTS || random_below(2) ? (int64_t)random_below(1000000)
 	                                                                           : t->at_ms;
-	switch (i == HW_NIL ? 0 : random_below(8)) {
+	switch (i == HW_NIL ? 0 : random_below(9)) {
 	case 0:
 	case 1:
 		if (i != HW_NIL)
@@ -111,6 +111,10 @@ static void step(struct hw_expected *e)
 	case 6:
 		hw_expected_rest(e, i);
 		t->state = HW_EXPECTED_RESTS;
+		break;
+	case 7:
+		hw_expected_refuse(e, i);
+		t->state = HW_EXPECTED_REFUSED;
 		break;
 	default:
 		t->at_ms = hw_expected_at(e, i).at_ms;

@@ -115,6 +115,33 @@ START_TEST(first_within_0_is_never)
 }
 END_TEST
 
+/* The table is full: a device that sends heartbeats is not unseen, also after its entry was put again. */
+START_TEST(refused_for_want_of_room)
+{
+	unsigned n = 0;
+	world_beat(w, "known", "");
+	conf.max_devices = 1;
+	reload(NULL, 0);
+	expect("a", "fast");
+	expect("b", "fast");
+	for (int k = 0; k < 10; k++) {
+		world_beat(w, "known", "");
+		world_beat(w, "a", "");
+		n += pass(1);
+		expect_again("a");
+	}
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(pass(10), 0);
+	conf.max_devices = 2;
+	reload(NULL, 0);
+	world_beat(w, "a", "");
+	expect_again("a");
+	ck_assert_int_eq(
+		hw_expected_at(hw_monitor_expected(w->m), hw_expected_find(hw_monitor_expected(w->m), "a", 1)).state,
+		HW_EXPECTED_RESTS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("unseen");
@@ -124,6 +151,7 @@ int main(void)
 	tcase_add_test(tc, a_reload_that_brings_the_group);
 	tcase_add_loop_test(tc, a_reload_that_takes_the_group, 0, 2);
 	tcase_add_test(tc, first_within_0_is_never);
+	tcase_add_test(tc, refused_for_want_of_room);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }
