@@ -15,11 +15,10 @@
 #include "prefix_guard.h"
 #include "store_priv.h"
 
-/* Called when Redis has confirmed a device's state, also for devices of other nodes. When a device's status is due,
- * the sink checks which node owns it. */
-static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
+/* A write of this state is settled, also for devices of other nodes. When a device's status is due, the sink checks
+ * which node owns it. */
+static void settle(struct hw_app *a, struct hw_ref ref, uint64_t seq)
 {
-	struct hw_app *a = arg;
 	struct hw_device *d = hw_app_device(a, ref);
 	if (!d || d->seq != seq || !hw_app_settle_store(a, d))
 		return;
@@ -29,6 +28,17 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	hw_app_schedule_turn(a);
 }
 
+/* Called when Redis has confirmed a device's state. If the device's seq is smaller by now, a load has returned the hash
+ * as it was before this write, and the device is loaded once more. */
+static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
+{
+	struct hw_app *a = arg;
+	const struct hw_device *d = hw_app_device(a, ref);
+	if (d && d->seq < seq)
+		hw_app_cluster_reread(a, false);
+	settle(a, ref, seq);
+}
+
 /* Called when a device's state will not be written, also for devices that were not pending: a sweep of the store
  * also visits devices of other nodes. */
 static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
@@ -36,7 +46,7 @@ static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
 	struct hw_app *a = arg;
 	const struct hw_device *d = hw_app_device(a, ref);
 	bool pending = d && d->seq == seq && hw_device_noted(d, HW_PENDING_STORE);
-	on_confirmed(arg, ref, seq);
+	settle(a, ref, seq);
 	if (pending)
 		hw_app_cluster_withdraw(a, ref);
 }
