@@ -234,6 +234,16 @@ static void item_written(struct hw_redis *r, enum hw_call_kind kind, const struc
 	r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 }
 
+/* Called when Redis has carried out a call, and has refused none of its items as a whole. */
+static void dues_done(struct hw_redis *r, enum hw_call_kind kind)
+{
+	struct hw_sink *s = &r->sink;
+	hw_refusal_end(r, HW_HOLD(kind));
+	if (s->pending_writes.head == s->pending_writes.tail)
+		s->retry_ms = 0;
+	hw_plan_pump(r);
+}
+
 static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisReply *reply)
 {
 	struct hw_sink *s = &r->sink;
@@ -258,19 +268,17 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 		} else if (snapshot) {
 			newer(r, c->items[i].ref, c->items[i].seq, (uint64_t)item->integer);
 		} else if (hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref)) {
-			s->noted[c->items[i].ref.index] &= (uint8_t)~HW_NOTED_FULL;
-			hw_dues_add(r, item->integer == REFRESH_IN_FULL ? &s->refresh : &s->snapshot,
-			            c->items[i].ref.index);
+			if (item->integer == REFRESH_IN_FULL)
+				hw_call_in_full(r, c->items[i].ref.index);
+			else
+				hw_dues_add(r, &s->snapshot, c->items[i].ref.index);
 		}
 	}
 	if (error) {
 		call_failed(r, kind, error, true);
 		return;
 	}
-	hw_refusal_end(r, HW_HOLD(kind));
-	if (s->pending_writes.head == s->pending_writes.tail)
-		s->retry_ms = 0;
-	hw_plan_pump(r);
+	dues_done(r, kind);
 }
 
 void hw_call_on_refreshes(redisAsyncContext *ac, void *answer, void *arg)
@@ -292,4 +300,50 @@ void hw_call_on_snapshots(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_got(&c->r->link);
 	time_call(c->r, c);
 	dues_answered(c->r, c, answer);
+}
+
+/* --- plain refreshes ---------------------------------------------------------------------------------------------- */
+
+static const char *plain_error(const redisReply *reply)
+{
+	if (reply->type == REDIS_REPLY_INTEGER)
+		return NULL;
+	return reply->type == REDIS_REPLY_ERROR ? item_error(reply) : nonsense;
+}
+
+/*
+ * Handles the answer to one PEXPIRE. Without a key (0), or after an error, a full refresh by the script follows. The
+ * answer confirms no state, because PEXPIRE compares no seq.
+ *
+ * With several nodes, PEXPIRE needs no fencing token. It creates no key and removes none. If the new owner has marked
+ * the device offline, there is no key, and the full refresh that follows is fenced. Else the key lives as long as the
+ * new owner would let it.
+ */
+void hw_call_on_plain(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_plain_call *p = arg;
+	struct hw_redis *r = p->r;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&r->link);
+	const char *error = plain_error(reply);
+	bool whole = error && (error == nonsense || hw_trouble_is_global(hw_trouble_of(error)));
+	uint32_t index = p->index[p->answered++];
+	bool refused = p->refused |= whole, last = p->answered == p->n;
+	if (last) {
+		p->n = 0;
+		r->sink.in_flight[HW_CALL_REFRESH]--;
+	}
+	if (!error && reply->integer == 1)
+		r->stats->refreshes++;
+	else
+		hw_call_in_full(r, index);
+	if (whole)
+		call_failed(r, HW_CALL_REFRESH, error, true); /* may close the connection, which frees the slot */
+	else if (error)
+		hw_refusal_trouble(r, error);
+	if (last && !refused)
+		dues_done(r, HW_CALL_REFRESH);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A call of a script, from its creation until it is answered or its answer is lost. The items of a call whose answer
- * is lost are sent again. */
+/* A call of a script, or a write of plain refreshes, from its creation until it is answered or its answer is lost. The
+ * items of a call whose answer is lost are sent again. */
+#include "heartwheel/print.h"
 #include "redis/inner.h"
 
 struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind)
@@ -36,14 +37,24 @@ static bool is_past(const struct hw_redis *r, const struct hw_call *c, unsigned 
 	return !d || d->seq != c->items[i].seq;
 }
 
+bool hw_call_in_full(struct hw_redis *r, uint32_t index)
+{
+	r->sink.noted[index] &= (uint8_t)~HW_NOTED_FULL;
+	r->sink.gathered = true;
+	return hw_dues_add(r, &r->sink.refresh, index);
+}
+
 void hw_call_put_back(struct hw_redis *r, const struct hw_call *c, unsigned i)
 {
 	struct hw_sink *s = &r->sink;
-	bool snapshot = c->kind == HW_CALL_SNAPSHOT;
 	uint32_t index = c->items[i].ref.index;
+	if (c->kind != HW_CALL_SNAPSHOT) {
+		hw_call_in_full(r, index);
+		return;
+	}
 	s->noted[index] &= (uint8_t)~HW_NOTED_FULL;
-	bool waits = hw_dues_add(r, snapshot ? &s->snapshot : &s->refresh, index);
-	if (!snapshot || !c->items[i].as_transition)
+	bool waits = hw_dues_add(r, &s->snapshot, index);
+	if (!c->items[i].as_transition)
 		return;
 	if (waits && !is_past(r, c, i))
 		s->noted[index] |= HW_NOTED_AS_TRANSITION;
@@ -79,4 +90,41 @@ bool hw_call_send(struct hw_redis *r, struct hw_call *c, enum hw_script script, 
 	hw_call_undo(r, c);
 	hw_plan_retry(r, HW_HOLD(kind));
 	return false;
+}
+
+/* --- plain refreshes --------------------------------------------------------------------------------------------- */
+
+struct hw_plain_call *hw_plain_call_new(struct hw_redis *r)
+{
+	struct hw_plain_call *p = r->sink.plain;
+	while (p->n > 0)
+		p++; /* a slot is free, because each is one of the calls in flight */
+	*p = (struct hw_plain_call){.r = r};
+	return p;
+}
+
+bool hw_plain_call_send(struct hw_plain_call *p, const struct hw_device *d, uint32_t index)
+{
+	struct hw_redis *r = p->r;
+	struct hw_id id = hw_device_id(d);
+	char ttl[24];
+	const char *argv[] = {"PEXPIRE", r->sink.key, ttl};
+	const size_t len[] = {7, hw_keys_device(&r->keys, HW_KEY_CONNECTED, id.text, id.len, r->sink.key),
+	                      hw_print(ttl, sizeof(ttl), "%lld", (long long)hw_item_ttl_ms(r, d))};
+	if (hw_redis_link_command(&r->link, hw_call_on_plain, p, 3, argv, len) != 0) {
+		hw_call_in_full(r, index);
+		hw_plan_retry(r, HW_HOLD(HW_CALL_REFRESH));
+		return false;
+	}
+	r->sink.in_flight[HW_CALL_REFRESH] += p->n == 0;
+	p->index[p->n++] = index;
+	return true;
+}
+
+void hw_plain_call_undo(struct hw_plain_call *p)
+{
+	p->r->sink.in_flight[HW_CALL_REFRESH]--;
+	for (unsigned i = p->answered; i < p->n; i++)
+		hw_call_in_full(p->r, p->index[i]);
+	p->n = 0;
 }

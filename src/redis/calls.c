@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds calls: up to HW_CALL_ITEMS items in one EVALSHA.
+ * Builds calls: up to HW_CALL_ITEMS items in one EVALSHA, or up to HW_PLAIN_ITEMS plain refreshes, a PEXPIRE each.
  *
  * Invariant: two transitions of one device are never in two calls in flight. Otherwise the first call might fail and
  * the second succeed, for example because Redis has no memory for a moment. The first transition could then get no
@@ -121,55 +121,84 @@ bool hw_call_transitions(struct hw_redis *r)
 	return true;
 }
 
-static bool call_dues(struct hw_redis *r, enum hw_call_kind kind)
+static void begin_refresh(struct hw_redis *r)
 {
-	struct hw_sink *s = &r->sink;
-	bool snapshot = kind == HW_CALL_SNAPSHOT;
-	struct hw_dues *q = snapshot ? &s->snapshot : &s->refresh;
-	struct hw_now now = hw_clock_now();
-	struct hw_call *c = hw_call_new(r, kind);
-	const struct hw_device *d;
-	if (snapshot) {
-		begin_transition(r);
-	} else {
-		hw_eval_begin(&s->eval);
-		hw_eval_key(&s->eval, r->keys.offline, strlen(r->keys.offline));
-		hw_eval_put_text(&s->eval, HW_AT_REFRESH_SELF, r->self);
-		hw_call_owner_begin(r);
-		s->light.n = s->plain.n = 0;
-	}
-	while (!is_full(r, c) && (d = hw_dues_take(r, q, snapshot, &c->items[c->n].ref))) {
-		uint32_t index = c->items[c->n].ref.index;
-		if (!is_ours(r, c, d, 0)) {
-			s->noted[index] &= (uint8_t) ~(HW_NOTED_FULL | (snapshot ? HW_NOTED_AS_TRANSITION : 0));
-			hw_call_owner_drop(r, c->items[c->n].ref, d->seq);
-			continue;
-		}
-		c->items[c->n].seq = d->seq;
-		if (snapshot) {
-			bool as_transition = s->noted[index] & HW_NOTED_AS_TRANSITION;
-			hw_item_snapshot(r, d, c->items[c->n].ref, now, as_transition, &c->items[c->n].pending);
-			c->items[c->n].as_transition = as_transition;
-			s->noted[index] &= (uint8_t) ~(HW_NOTED_FULL | HW_NOTED_AS_TRANSITION);
-		} else {
-			hw_item_refresh(r, d, index, now);
-		}
-		c->n++;
-	}
-	if (c->n == 0) {
-		c->kind = HW_CALL_FREE;
-		return false;
-	}
-	return snapshot ? hw_call_send(r, c, HW_SCRIPT_TRANSITION, hw_call_on_snapshots)
-	                : hw_call_send(r, c, HW_SCRIPT_REFRESH, hw_call_on_refreshes);
+	struct hw_eval *e = &r->sink.eval;
+	hw_eval_begin(e);
+	hw_eval_key(e, r->keys.offline, strlen(r->keys.offline));
+	hw_eval_put_text(e, HW_AT_REFRESH_SELF, r->self);
+	hw_call_owner_begin(r);
+	r->sink.light.n = 0;
 }
 
+/* Another node owns the device, so this node does not write it. */
+static void leave(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, uint8_t bits)
+{
+	r->sink.noted[ref.index] &= (uint8_t)~bits;
+	hw_call_owner_drop(r, ref, d->seq);
+}
+
+/* Sends the plain refresh of a device that this node owns. Returns false if it could not be sent. */
+static bool send_plain(struct hw_redis *r, struct hw_plain_call *p, const struct hw_device *d, struct hw_ref ref)
+{
+	struct hw_id id = hw_device_id(d);
+	uint64_t epoch;
+	if (hw_call_owner_epoch(r, id.text, id.len, &epoch))
+		return hw_plain_call_send(p, d, ref.index);
+	leave(r, d, ref, HW_NOTED_FULL);
+	return true;
+}
+
+/* Plain refreshes are sent while the call of the script is built. hiredis writes all of them at the end of the turn. */
 bool hw_call_refreshes(struct hw_redis *r)
 {
-	return call_dues(r, HW_CALL_REFRESH);
+	struct hw_now now = hw_clock_now();
+	struct hw_call *c = hw_call_new(r, HW_CALL_REFRESH);
+	struct hw_plain_call *p = hw_plain_call_new(r);
+	const struct hw_device *d;
+	struct hw_ref ref;
+	begin_refresh(r);
+	while (!is_full(r, c) && p->n < HW_PLAIN_ITEMS && (d = hw_dues_take(r, &r->sink.refresh, false, &ref))) {
+		if (hw_item_is_plain(r, d, ref.index, now)) {
+			if (!send_plain(r, p, d, ref))
+				break;
+		} else if (is_ours(r, c, d, 0)) {
+			c->items[c->n].ref = ref;
+			c->items[c->n++].seq = d->seq;
+			hw_item_refresh(r, d, ref.index, now);
+		} else {
+			leave(r, d, ref, HW_NOTED_FULL);
+		}
+	}
+	if (c->n > 0)
+		return hw_call_send(r, c, HW_SCRIPT_REFRESH, hw_call_on_refreshes);
+	c->kind = HW_CALL_FREE;
+	return p->n > 0;
 }
 
 bool hw_call_snapshots(struct hw_redis *r)
 {
-	return call_dues(r, HW_CALL_SNAPSHOT);
+	struct hw_sink *s = &r->sink;
+	struct hw_now now = hw_clock_now();
+	struct hw_call *c = hw_call_new(r, HW_CALL_SNAPSHOT);
+	const struct hw_device *d;
+	struct hw_ref ref;
+	begin_transition(r);
+	while (!is_full(r, c) && (d = hw_dues_take(r, &s->snapshot, true, &ref))) {
+		if (!is_ours(r, c, d, 0)) {
+			leave(r, d, ref, HW_NOTED_FULL | HW_NOTED_AS_TRANSITION);
+			continue;
+		}
+		bool as_transition = s->noted[ref.index] & HW_NOTED_AS_TRANSITION;
+		c->items[c->n].ref = ref;
+		c->items[c->n].seq = d->seq;
+		c->items[c->n].as_transition = as_transition;
+		hw_item_snapshot(r, d, ref, now, as_transition, &c->items[c->n].pending);
+		s->noted[ref.index] &= (uint8_t) ~(HW_NOTED_FULL | HW_NOTED_AS_TRANSITION);
+		c->n++;
+	}
+	if (c->n > 0)
+		return hw_call_send(r, c, HW_SCRIPT_TRANSITION, hw_call_on_snapshots);
+	c->kind = HW_CALL_FREE;
+	return false;
 }

@@ -34,6 +34,7 @@
 #define HW_SNAPSHOT_CALLS   2
 #define HW_PASSED_OVER_MAX  1024 /* ring entries that are checked for one call, at most */
 #define HW_TRANSITION_TRIES 16   /* the most calls of transitions that one pump tries to build */
+#define HW_PLAIN_ITEMS      256  /* plain refreshes in one write */
 #define HW_CALLS            (HW_TRANSITION_CALLS + HW_REFRESH_CALLS + HW_SNAPSHOT_CALLS)
 
 #define HW_RETRY_MIN_MS 100
@@ -42,6 +43,12 @@
  * may lead to the new master by now. */
 #define HW_REPLICA_MS   1000
 #define HW_POISON_TRIES 5 /* a transition that failed alone this many times is given up */
+
+/* Refreshes that are not urgent wait until this many are queued, or for this long. Redis then wakes once for many. The
+ * core leaves each key at least a sixth of its TTL (hw_monitor_refresh_within_ms()), so a key outlives the wait. */
+#define HW_GATHER_ITEMS 256
+#define HW_GATHER_MS    250
+_Static_assert(HW_GATHER_MS < HW_TTL_MIN_MS / 6, "no key expires while its refresh waits");
 
 /* One of this many refreshes writes last_seen, if the device has no reported fields. */
 #define HW_PLAIN_TURNS    16
@@ -112,11 +119,12 @@ struct hw_light {
 	unsigned extra;
 };
 
-/* The values that the plain refreshes in a call have in common. */
-struct hw_plain {
-	unsigned n;
-	size_t count_at;
-	int64_t ttl_ms;
+/* Plain refreshes that were sent in one write: a PEXPIRE for each device, answered in the same order. */
+struct hw_plain_call {
+	struct hw_redis *r;
+	unsigned n, answered; /* n is 0: the slot is free */
+	bool refused;         /* an answer was an error of Redis as a whole */
+	uint32_t index[HW_PLAIN_ITEMS];
 };
 
 /* The fencing tokens of the call that is being built. */
@@ -138,11 +146,11 @@ struct hw_sink {
 	uint32_t n_noted;
 	struct hw_eval eval;
 	struct hw_light light;
-	struct hw_plain plain;
 	struct hw_call_owner owner;
 	char *key; /* buffer for the name of a device's key */
 	struct hw_call calls[HW_CALLS];
-	unsigned in_flight[HW_CALL_SNAPSHOT + 1];
+	struct hw_plain_call plain[HW_REFRESH_CALLS];
+	unsigned in_flight[HW_CALL_SNAPSHOT + 1]; /* plain calls count as HW_CALL_REFRESH */
 	bool rewind;        /* a transition has failed: when all answers are in, everything from the ring's head on
 	                     * is sent again */
 	unsigned held;      /* kinds of calls that wait for the timer `retry`: HW_HOLD() bits */
@@ -153,9 +161,10 @@ struct hw_sink {
 	bool sweep;
 	uint32_t sweep_at;
 	bool comparing; /* a sweep runs, or refreshes and snapshots that it caused are queued */
+	bool gathered;  /* the queued refreshes are sent without a further wait */
 	bool unarmed;   /* `pump` could not be armed: hw_plan_tick() does */
 	bool withheld;  /* by hw_redis_withhold() */
-	struct event *pump, *retry, *sweep_timer;
+	struct event *pump, *retry, *sweep_timer, *gather;
 };
 
 struct hw_load {
@@ -314,6 +323,9 @@ void hw_refusal_end(struct hw_redis *r, unsigned write);
 /* plan.c: when the sink acts */
 /* Schedules the pump for the end of this turn of the loop. */
 void hw_plan_pump(struct hw_redis *r);
+/* Schedules the pump for the queued refreshes: at the end of this turn if enough have gathered, else when they have
+ * waited for HW_GATHER_MS. */
+void hw_plan_refreshes(struct hw_redis *r);
 /* Called when calls of these kinds (HW_HOLD() bits) have failed. They wait for the retry delay. */
 void hw_plan_retry(struct hw_redis *r, unsigned kinds);
 /* Starts a sweep, which compares every device with the store at a limited rate. A sweep that is running starts over. */
@@ -357,6 +369,14 @@ struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind);
 bool hw_call_send(struct hw_redis *r, struct hw_call *c, enum hw_script script, redisCallbackFn *fn);
 /* Puts the call's items back into their queue or ring, so that they are sent again. */
 void hw_call_undo(struct hw_redis *r, struct hw_call *c);
+/* Queues a full refresh of a device. It does not wait for others. */
+bool hw_call_in_full(struct hw_redis *r, uint32_t index);
+/* Returns a free slot. The caller has checked that there may be one more call of refreshes in flight. */
+struct hw_plain_call *hw_plain_call_new(struct hw_redis *r);
+/* Sends the plain refresh of a device. Returns false if it could not be sent; it is then queued again. */
+bool hw_plain_call_send(struct hw_plain_call *p, const struct hw_device *d, uint32_t index);
+/* The answers of the call are lost: its devices are queued again. */
+void hw_plain_call_undo(struct hw_plain_call *p);
 /* Queues an item of a refresh or a snapshot again. */
 void hw_call_put_back(struct hw_redis *r, const struct hw_call *c, unsigned i);
 
@@ -370,6 +390,7 @@ bool hw_call_snapshots(struct hw_redis *r);
 void hw_call_on_transitions(redisAsyncContext *ac, void *answer, void *arg);
 void hw_call_on_refreshes(redisAsyncContext *ac, void *answer, void *arg);
 void hw_call_on_snapshots(redisAsyncContext *ac, void *answer, void *arg);
+void hw_call_on_plain(redisAsyncContext *ac, void *answer, void *arg);
 
 /* sink.c */
 int hw_sink_init(struct hw_redis *r);
@@ -390,8 +411,13 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 /* Appends a snapshot. With `as_transition`, it is written as a transition, which is then stored in `*transition`. */
 void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
                       bool as_transition, struct hw_pending_write *pending);
+/* Whether Redis has all values of the device except last_seen and the TTL. */
+bool hw_item_is_known(const struct hw_redis *r, const struct hw_device *d, uint32_t index);
+/* How long the device's connected key lives after a refresh. */
+int64_t hw_item_ttl_ms(const struct hw_redis *r, const struct hw_device *d);
 /* Whether the device's refresh would be plain: it only extends the TTL of the connected key. */
 bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
+/* Appends a refresh that is not plain. */
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_acknowledge(struct hw_redis *r, const struct hw_pending_write *e);
 /* Appends the transition of a forgotten device, whose record no longer exists. */

@@ -12,7 +12,7 @@
 /* Each item begins with these arguments. The keys of a device have the order of enum hw_device_key. */
 _Static_assert(HW_AT_ITEM_ID == HW_AT_WRITE_ID && HW_AT_ITEM_ID == HW_AT_ACK_ID, "scripts/places");
 _Static_assert(HW_AT_ITEM_KIND == HW_AT_WRITE_KIND && HW_AT_ITEM_KIND == HW_AT_ACK_KIND, "scripts/places");
-_Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND && HW_AT_FULL_KIND == HW_AT_PLAIN_KIND, "scripts/places");
+_Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND, "scripts/places");
 _Static_assert((int)HW_AT_KEY_CONNECTED == HW_KEY_CONNECTED && (int)HW_AT_KEY_STATE == HW_KEY_STATE, "scripts/places");
 _Static_assert((int)HW_AT_KEY_DISCONNECTED == HW_KEY_DISCONNECTED, "scripts/places");
 
@@ -31,6 +31,11 @@ static unsigned extra_args(const struct hw_device *d)
 static int64_t ttl_ms(const struct hw_redis *r, int64_t timeout_ms)
 {
 	return hw_ttl_ms(timeout_ms, r->conf.ttl_factor) + r->conf.ttl_more_ms;
+}
+
+int64_t hw_item_ttl_ms(const struct hw_redis *r, const struct hw_device *d)
+{
+	return ttl_ms(r, hw_monitor_timeout_ms(r->m, d));
 }
 
 static void pair(struct hw_eval *e, const char *name, const char *value)
@@ -348,7 +353,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	char watched[HW_WATCHED_MAX];
 	int len = hw_watched_print(r, d, d->seq, watched);
 	uint64_t form = hw_monitor_form(r->m, d);
-	r->sink.light.n = r->sink.plain.n = 0;
+	r->sink.light.n = 0;
 	add_keys(r, id.text, id.len);
 	hw_eval_item(e);
 	hw_eval_put(e, HW_AT_FULL_KIND, "F", 1);
@@ -394,7 +399,6 @@ static void begin_light(struct hw_redis *r, const struct hw_device *d, const str
 	    l->source == c.source && l->extra == c.extra)
 		return;
 	*l = c;
-	r->sink.plain.n = 0;
 	hw_eval_item(e);
 	hw_eval_put(e, HW_AT_LIGHT_KIND, "L", 1);
 	l->count_at = hw_eval_put_count(e, HW_AT_LIGHT_COUNT);
@@ -422,24 +426,6 @@ static void refresh_light(struct hw_redis *r, const struct hw_device *d, struct 
 	hw_eval_set_count(e, r->sink.light.count_at, ++r->sink.light.n);
 }
 
-static void refresh_plain(struct hw_redis *r, const struct hw_device *d)
-{
-	struct hw_plain *p = &r->sink.plain;
-	struct hw_eval *e = &r->sink.eval;
-	struct hw_id id = hw_device_id(d);
-	int64_t ttl = ttl_ms(r, hw_monitor_timeout_ms(r->m, d));
-	if (p->n == 0 || p->ttl_ms != ttl) {
-		*p = (struct hw_plain){.ttl_ms = ttl};
-		r->sink.light.n = 0;
-		hw_eval_item(e);
-		hw_eval_put(e, HW_AT_PLAIN_KIND, "P", 1);
-		p->count_at = hw_eval_put_count(e, HW_AT_PLAIN_COUNT);
-		hw_eval_put_int(e, HW_AT_PLAIN_TTL, ttl);
-	}
-	add_key(r, HW_KEY_CONNECTED, id.text, id.len);
-	hw_eval_set_count(e, p->count_at, ++p->n);
-}
-
 /*
  * Whether this refresh should write the device's last_seen. It does so once in HW_PLAIN_TURNS timeouts, where a timeout
  * of more than an hour counts as an hour. The turns of the devices are spread evenly by their indices.
@@ -464,8 +450,7 @@ static bool has_our_form(const struct hw_redis *r, const struct hw_device *d)
 	return form && form == hw_monitor_group_of(r->m, d)->form_hash;
 }
 
-/* Whether Redis has all values of the device except last_seen and the TTL. */
-static bool is_known(const struct hw_redis *r, const struct hw_device *d, uint32_t index)
+bool hw_item_is_known(const struct hw_redis *r, const struct hw_device *d, uint32_t index)
 {
 	uint8_t noted = r->sink.noted[index], gone = HW_NOTED_FIELDS & (uint8_t)~fields_of(d);
 	if (has_our_form(r, d) && !(noted & HW_NOTED_FORM))
@@ -476,7 +461,7 @@ static bool is_known(const struct hw_redis *r, const struct hw_device *d, uint32
 
 bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {
-	return is_known(r, d, index) && !(d->flags & HW_FLAG_LEARNED) && !r->conf.refresh_last_seen &&
+	return hw_item_is_known(r, d, index) && !(d->flags & HW_FLAG_LEARNED) && !r->conf.refresh_last_seen &&
 	       !r->conf.keyspace && extra_args(d) == 0 && !is_its_turn(r, d, index, now);
 }
 
@@ -484,9 +469,7 @@ bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint3
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {
 	uint8_t *noted = &r->sink.noted[index];
-	if (hw_item_is_plain(r, d, index, now))
-		refresh_plain(r, d);
-	else if (is_known(r, d, index))
+	if (hw_item_is_known(r, d, index))
 		refresh_light(r, d, now);
 	else
 		refresh_full(r, d, now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Three timers that schedule the work of the sink: pump, retry and sweep. sink.c does the work. */
+/* Four timers that schedule the work of the sink: pump, gather, retry and sweep. sink.c does the work. */
 #include <event2/event.h>
 
 #include "redis/inner.h"
@@ -9,6 +9,17 @@ void hw_plan_pump(struct hw_redis *r)
 	struct timeval now = {0, 0};
 	if (r->up && !event_pending(r->sink.pump, EV_TIMEOUT, NULL))
 		r->sink.unarmed = event_add(r->sink.pump, &now) != 0;
+}
+
+void hw_plan_refreshes(struct hw_redis *r)
+{
+	struct hw_sink *s = &r->sink;
+	struct timeval wait = {0, HW_GATHER_MS * 1000};
+	s->gathered |= s->refresh.len >= HW_GATHER_ITEMS;
+	if (!s->gathered && !event_pending(s->gather, EV_TIMEOUT, NULL))
+		s->gathered = event_add(s->gather, &wait) != 0;
+	if (s->gathered)
+		hw_plan_pump(r);
 }
 
 void hw_plan_retry(struct hw_redis *r, unsigned kinds)

@@ -188,8 +188,11 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
 {
+	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), device);
 	hw_dues_add(r, &r->sink.refresh, device.index);
-	hw_plan_pump(r);
+	if (!d || r->conf.keyspace || device.index >= r->sink.n_noted || !hw_item_is_known(r, d, device.index))
+		r->sink.gathered = true;
+	hw_plan_refreshes(r);
 }
 
 void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device)

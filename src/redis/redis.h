@@ -192,7 +192,8 @@ void hw_redis_reconfigured(struct hw_redis *r);
 /* Makes this transition pending at the store. Returns false if another node owns the device: then nothing is pending.
  */
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);
-/* Queues a refresh of an online device's keys. Several requests for a device become one refresh. */
+/* Queues a refresh of an online device's keys. Several requests for a device become one refresh. A refresh that changes
+ * little waits for others, for a quarter of a second at most. */
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device);
 /* Like hw_redis_refresh(), but does nothing if the refresh would only extend the TTL of the connected key. */
 void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref device);

@@ -4,8 +4,8 @@
  *
  * Transitions and acknowledgements are sent first, in their order, with up to HW_TRANSITION_CALLS calls in flight.
  * Refreshes follow. While transitions wait, one call of refreshes may be in flight, so that device:connected keys do
- * not expire during a storm. Snapshots are sent only when every transition was sent: a snapshot writes a newer seq, and
- * the script would skip transitions that come after it.
+ * not expire during a storm. Refreshes that are not urgent gather first. Snapshots are sent only when every transition
+ * was sent: a snapshot writes a newer seq, and the script would skip transitions that come after it.
  *
  * If Sentinels name the master, confirmed transitions are kept for a while (kept.h). When the connection is back, they
  * are sent before all others.
@@ -33,6 +33,20 @@ static bool may_send(const struct hw_sink *s, enum hw_call_kind kind, unsigned m
 	return s->in_flight[kind] < max && !(s->held & HW_HOLD(kind));
 }
 
+static void pump_refreshes(struct hw_redis *r)
+{
+	struct hw_sink *s = &r->sink;
+	unsigned max = all_sent(s) ? HW_REFRESH_CALLS : 1;
+	while (s->gathered && may_send(s, HW_CALL_REFRESH, max) && hw_call_refreshes(r))
+		;
+	if (s->refresh.len == 0) {
+		s->gathered = false;
+		event_del(s->gather);
+	} else if (!s->gathered) {
+		hw_plan_refreshes(r);
+	}
+}
+
 static void pump(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;
@@ -50,9 +64,7 @@ static void pump(struct hw_redis *r)
 		tries++;
 	if (tries == HW_TRANSITION_TRIES)
 		hw_plan_pump(r);
-	unsigned refreshes = all_sent(s) ? HW_REFRESH_CALLS : 1;
-	while (may_send(s, HW_CALL_REFRESH, refreshes) && hw_call_refreshes(r))
-		;
+	pump_refreshes(r);
 	while (all_sent(s) && may_send(s, HW_CALL_SNAPSHOT, HW_SNAPSHOT_CALLS) && hw_call_snapshots(r))
 		;
 	s->comparing &= s->sweep || s->refresh.len + s->snapshot.len > 0;
@@ -62,6 +74,14 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
 	pump(arg);
+}
+
+static void on_gather(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_redis *r = arg;
+	(void)fd, (void)what;
+	r->sink.gathered = true;
+	pump(r);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
@@ -148,6 +168,7 @@ static void sweep(struct hw_redis *r)
 		s->sweep = false;
 		event_del(s->sweep_timer);
 	}
+	s->gathered = true;
 	hw_plan_pump(r);
 }
 
@@ -165,11 +186,15 @@ void hw_sink_lost(struct hw_redis *r)
 	for (unsigned i = 0; i < HW_CALLS; i++)
 		if (s->calls[i].kind != HW_CALL_FREE)
 			hw_call_undo(r, &s->calls[i]);
+	for (unsigned i = 0; i < HW_REFRESH_CALLS; i++)
+		if (s->plain[i].n > 0)
+			hw_plain_call_undo(&s->plain[i]);
 	s->pending_writes.sent = s->pending_writes.head;
 	s->rewind = false;
 	s->held = 0;
 	s->retry_ms = 0;
 	event_del(s->retry);
+	event_del(s->gather);
 	event_del(s->sweep_timer);
 }
 
@@ -184,13 +209,14 @@ int hw_sink_init(struct hw_redis *r)
 	s->pump = event_new(r->base, -1, 0, on_pump, r);
 	s->retry = event_new(r->base, -1, 0, on_retry, r);
 	s->sweep_timer = event_new(r->base, -1, EV_PERSIST, on_sweep, r);
-	return s->key && s->pump && s->retry && s->sweep_timer ? 0 : -ENOMEM;
+	s->gather = event_new(r->base, -1, 0, on_gather, r);
+	return s->key && s->pump && s->retry && s->sweep_timer && s->gather ? 0 : -ENOMEM;
 }
 
 void hw_sink_fini(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;
-	struct event *events[] = {s->pump, s->retry, s->sweep_timer};
+	struct event *events[] = {s->pump, s->retry, s->sweep_timer, s->gather};
 	for (unsigned i = 0; i < sizeof(events) / sizeof(events[0]); i++)
 		if (events[i])
 			event_free(events[i]);

@@ -30,6 +30,7 @@ SYSTEM_TESTS = \
 	tests/system/test_redis_fence \
 	tests/system/test_redis_inventory \
 	tests/system/test_redis_kept \
+	tests/system/test_redis_plain \
 	tests/system/test_redis_refresh \
 	tests/system/test_redis_refusals \
 	tests/system/test_redis_start \
@@ -103,6 +104,8 @@ tests_system_test_redis_inventory_SOURCES = tests/system/test_redis_inventory.c 
 tests_system_test_redis_inventory_LDADD = $(REDIS_LIBS) $(LDADD)
 tests_system_test_redis_kept_SOURCES = tests/system/test_redis_kept.c $(redis_fixture)
 tests_system_test_redis_kept_LDADD = $(REDIS_LIBS) $(LDADD)
+tests_system_test_redis_plain_SOURCES = tests/system/test_redis_plain.c $(redis_fixture)
+tests_system_test_redis_plain_LDADD = $(REDIS_LIBS) $(LDADD)
 tests_system_test_redis_refresh_SOURCES = tests/system/test_redis_refresh.c $(redis_fixture)
 tests_system_test_redis_refresh_LDADD = $(REDIS_LIBS) $(LDADD)
 tests_system_test_redis_refusals_SOURCES = tests/system/test_redis_refusals.c $(redis_fixture)

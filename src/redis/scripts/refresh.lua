@@ -3,17 +3,15 @@
 -- Refreshes the keys of devices whose stored seq and state are still ours. Redis Cluster is not supported.
 --
 --   KEYS  offline; then for each full item connected:ID, disconnected:ID, state:ID; for each light one state:ID,
---         connected:ID; for each plain one connected:ID
+--         connected:ID
 --   ARGV  self; then either
 --           'F', id, seq, state, since, ttl, mine, n, and n arguments: fields of the state hash, each with its value
 --         or, for light items with these common values,
 --           'L', count, ttl, timeout, group, source, n; and for each item seq, last_seen and n arguments as above
---         or, for plain items with one ttl,
---           'P', count, ttl
 --
 -- A light item is online, its connected key is ours, and only light or plain refreshes have followed its last full one.
 -- So it writes only values that expire or that have changed. If its connected key is missing nevertheless, the answer
--- asks for a full refresh. A plain item only extends the TTL of its connected key; a later light item writes last_seen.
+-- asks for a full refresh. A plain refresh only extends the TTL of the connected key, so it needs no script.
 --
 -- If Redis is out of memory, it still accepts DEL and PEXPIRE, and then all further writes of the same script. So the
 -- first write of each online item is one of these, and a device that sends heartbeats keeps its connected key. This
@@ -114,17 +112,6 @@ local function light(s)
 	end
 end
 
-local function plain(s)
-	local call, keys, ttl = redis.call, KEYS, s.ttl
-	while s.k < s.stop do
-		local connected = keys[s.k]
-		s.k = s.k + 1
-		local r = LETTERS and barred(answers + 1) or call('PEXPIRE', connected, ttl) == 0 and 2 or 0
-		answers = answers + 1
-		answer[answers] = r
-	end
-end
-
 local function put_error(e)
 	answers = answers + 1
 	answer[answers] = tostring(type(e) == 'table' and e.err or e)
@@ -154,16 +141,6 @@ while a <= STOP do
 			end
 		end
 		k = s.k
-	elseif ARGV[a + PLAIN.kind] == 'P' then
-		local s = { k = k, ttl = ARGV[a + PLAIN.ttl], stop = k + tonumber(ARGV[a + PLAIN.count]) }
-		a = a + PLAIN.next
-		while s.k < s.stop do
-			local ok, e = pcall(plain, s)
-			if not ok then
-				put_error(e)
-			end
-		end
-		k = s.stop
 	else
 		local it = { id = ARGV[a + FULL.id], seq = ARGV[a + FULL.seq], state = ARGV[a + FULL.state] }
 		it.since, it.ttl, it.mine = ARGV[a + FULL.since], ARGV[a + FULL.ttl], ARGV[a + FULL.mine]
