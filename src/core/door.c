@@ -71,7 +71,7 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	if (was == HW_STATE_PROVISIONAL)
 		hw_monitor_no_longer_provisional(d);
 	bool any_parent = m->parents.names, down = any_parent && state == HW_STATE_OFFLINE;
-	int64_t wait_ms = down ? hw_parent_wait_ms(m, now, i) : -1;
+	int64_t wait_ms = down ? hw_parent_wait_ms(m, now, i) : -1, heard_ms = d->last_heard_ms;
 	if (down)
 		hw_parent_goes_down(m, now, i, reason, delay_ns, next_seq(d, now) & HW_SEQ_MAX);
 	if (!hw_state_is_gone(was) && hw_state_is_gone(state) && d->last_heard_ms != HW_NEVER_MS)
@@ -84,7 +84,7 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	if (any_parent && state == HW_STATE_ONLINE)
 		hw_parent_returns(m, now, i);
 	if (wait_ms >= 0)
-		hw_parent_wait(m, now, i);
+		hw_parent_wait(m, now, i, heard_ms);
 	m->stats.transitions[reason]++;
 	hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_TRANSITION,
 	                                    .transition = {.device = hw_registry_ref(m->registry, i),

@@ -131,6 +131,7 @@ struct hw_parent_wait {
 	struct hw_ref device;
 	int64_t since_ms; /* since_ms of the device's record at the transition; if it changes, the wait ends */
 	int64_t mono_ms;
+	int64_t heard_ms; /* of the device's last heartbeat */
 };
 
 /* What follows from the parents of devices. */

@@ -60,9 +60,19 @@ static int64_t settle_ms(const struct hw_monitor *m, uint32_t i)
 	return longer(SETTLE_MIN_MS, hw_monitor_timeout_ms(m, hw_monitor_at(m, i)) + longest_ms + SETTLE_ADD_MS);
 }
 
+/* Returns how long a device may still take to come back after its parent, if that parent has returned after the
+ * device's last heartbeat at `heard_ms`; otherwise 0. */
+static int64_t settle_left_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_parent *p, uint32_t i,
+                              int64_t heard_ms)
+{
+	if (p->returned_ms == INT64_MIN || p->returned_ms <= heard_ms)
+		return 0;
+	return longer(0, settle_ms(m, i) - (now.mono.ns / HW_NS_PER_MS - p->returned_ms));
+}
+
 int64_t hw_parent_wait_ms(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
-	int64_t wait_ms = -1, now_ms = now.mono.ns / HW_NS_PER_MS, heard_ms = hw_monitor_at(m, i)->last_heard_ms;
+	int64_t wait_ms = -1, heard_ms = hw_monitor_at(m, i)->last_heard_ms;
 	const struct hw_parent_bond *e = hw_parents_first(&m->parents, i);
 	int64_t settle = e ? settle_ms(m, i) : 0;
 	for (; e; e = hw_parents_next(&m->parents, e->next)) {
@@ -73,13 +83,12 @@ int64_t hw_parent_wait_ms(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		check_parent(m, p);
 		int64_t due_ms = hw_monitor_due_in_ms(m, now, d);
 		wait_ms = longer(wait_ms, due_ms < 0 ? 0 : due_ms == INT64_MAX ? settle : due_ms);
-		if (p->returned_ms != INT64_MIN && p->returned_ms > heard_ms)
-			wait_ms = longer(wait_ms, settle - (now_ms - p->returned_ms));
+		wait_ms = longer(wait_ms, settle_left_ms(m, now, p, i, heard_ms));
 	}
 	return wait_ms;
 }
 
-void hw_parent_wait(struct hw_monitor *m, struct hw_now now, uint32_t i)
+void hw_parent_wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t heard_ms)
 {
 	struct hw_family *f = &m->family;
 	if (f->n_waits == f->waits_cap) {
@@ -93,11 +102,12 @@ void hw_parent_wait(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	}
 	f->waits[f->n_waits++] = (struct hw_parent_wait){.device = hw_registry_ref(m->registry, i),
 	                                                 .since_ms = hw_monitor_at(m, i)->since_ms,
-	                                                 .mono_ms = now.mono.ns / HW_NS_PER_MS};
+	                                                 .mono_ms = now.mono.ns / HW_NS_PER_MS,
+	                                                 .heard_ms = heard_ms};
 }
 
 /* Whether the wait continues. Emits HW_OUT_PARENT_HEARD if a parent was heard; the wait is over then. */
-static bool goes_on(struct hw_monitor *m, const struct hw_parent_wait *w)
+static bool goes_on(struct hw_monitor *m, struct hw_now now, const struct hw_parent_wait *w)
 {
 	const struct hw_device *d = hw_registry_get(m->registry, w->device);
 	bool any = false;
@@ -108,13 +118,12 @@ static bool goes_on(struct hw_monitor *m, const struct hw_parent_wait *w)
 		const struct hw_parent *p = &m->parents.parent[e->parent];
 		const struct hw_device *is = online(m, p);
 		if (is && is->last_heard_ms > w->mono_ms) {
-			bool long_silence = p->returned_ms != INT64_MIN && p->returned_ms >= w->mono_ms;
 			struct hw_out out = {
 				.kind = HW_OUT_PARENT_HEARD,
 				.parent_heard = {.device = w->device,
 			                         .seq = d->seq,
 			                         .parent = hw_registry_ref(m->registry, p->record),
-			                         .settle_ms = long_silence ? settle_ms(m, w->device.index) : 0}};
+			                         .settle_ms = settle_left_ms(m, now, p, w->device.index, w->heard_ms)}};
 			hw_monitor_emit(m, &out);
 			return false;
 		}
@@ -123,7 +132,7 @@ static bool goes_on(struct hw_monitor *m, const struct hw_parent_wait *w)
 	return any;
 }
 
-static bool check_on(struct hw_monitor *m, unsigned *budget)
+static bool check_on(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 {
 	struct hw_family *f = &m->family;
 	if (f->at_parent < hw_registry_bound(m->parents.names)) {
@@ -136,7 +145,7 @@ static bool check_on(struct hw_monitor *m, unsigned *budget)
 	}
 	if (f->at_wait < f->n_waits) {
 		struct hw_parent_wait w = f->waits[f->at_wait++];
-		if (goes_on(m, &w))
+		if (goes_on(m, now, &w))
 			f->waits[f->kept++] = w;
 		return true;
 	}
@@ -166,7 +175,7 @@ bool hw_parent_check_next(struct hw_monitor *m, struct hw_now now, unsigned *bud
 	}
 	(*budget)--;
 	for (unsigned k = 0; k < 16 && m->outs_n == 0; k++)
-		if (!check_on(m, budget))
+		if (!check_on(m, now, budget))
 			break;
 	return true;
 }

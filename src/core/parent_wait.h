@@ -8,10 +8,11 @@
 
 /*
  * Called before a device becomes offline. hw_parent_wait_ms() returns how long the cause is unknown (struct
- * hw_transition.wait_ms), or -1. hw_parent_wait() makes heartwheel check the device's parents until one is heard.
+ * hw_transition.wait_ms), or -1. hw_parent_wait() makes heartwheel check the device's parents until one is heard;
+ * heard_ms: the last_heard_ms of the device before it became offline.
  */
 int64_t hw_parent_wait_ms(struct hw_monitor *m, struct hw_now now, uint32_t i);
-void hw_parent_wait(struct hw_monitor *m, struct hw_now now, uint32_t i);
+void hw_parent_wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t heard_ms);
 
 /* Checks up to 16 parents and waiting devices (hw_parent_wait()), and subtracts 1 from *budget. Each second, a new
  * round over all of them begins. Returns false if nothing is left to check now, or if *budget is 0. */

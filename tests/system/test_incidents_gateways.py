@@ -119,6 +119,21 @@ def test_a_child_stops_alone(plant):
     p.inbox.wait(("opened", child), ("opened", "ga"), ("closed", child), ("closed", "ga"))
 
 
+def test_a_gateway_returns_before_its_child_is_offline(plant):
+    """A child with a long timeout is called offline after its gateway has returned. It gets the time to settle, although the
+    gateway is heard again and again."""
+    p, child = plant(), "ga-slow0"
+    p.herd.kill("ga", child)
+    p.wait_offline("ga")
+    assert p.daemon.state(child) == "online"
+    p.start("ga")
+    p.wait_offline(child)
+    assert int(p.env.events(child)[-1]["wait_ms"]) > 50000
+    throughout(lambda: sorted(p.inbox.news()) == [("closed", "ga"), ("opened", "ga")], 4)
+    p.start(child)
+    assert p.alert.incidents() == []
+
+
 def test_take(plant):
     """parent_death = take: when a gateway goes offline, its children do so at once. A child that sends again is online although
     the gateway is not."""
