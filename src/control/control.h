@@ -162,8 +162,8 @@ void hw_control_tick(struct hw_control *c, struct hw_now now);
 /* Called when a device is found silent, `delay_ns` after its deadline. For /v1/samples. */
 void hw_control_detected(struct hw_control *c, int64_t delay_ns);
 
-/* Called when another node has answered a request to forget a device. If no client waits for this answer any more,
- * does nothing. */
+/* Called when another node has answered a request to forget a device. Does nothing if no client waits for this answer
+ * any more. */
 void hw_control_forgotten(struct hw_control *c, uint64_t ticket, enum hw_forgotten what);
 
 /* For the metrics: how many clients /v1/events has now, how many of them lag, and how many were refused or

@@ -39,7 +39,7 @@
 #define FOLLOW_MAX  (256 * 1024) /* bytes that may wait for a follower */
 #define PAGE        200
 #define COMMENT_S   15
-#define ASIDE_MAX   (64 * 1024) /* a client that has not read this many bytes gets no pending events now */
+#define ASIDE_MAX   (64 * 1024) /* a client gets no pending events while this many bytes for it are unread */
 
 /* The last published state of blindness. */
 struct sight_reported {
@@ -247,7 +247,7 @@ static void wake(struct hw_hub *h)
 		h->unarmed = event_add(h->flush, &at_once) != 0;
 }
 
-/* Sends a page of pending events. Returns false if the client was disconnected. */
+/* Sends a client a page of pending events. Returns false if the client was disconnected. */
 static bool report_aside(struct client *cl)
 {
 	struct hw_hub *h = cl->hub;
@@ -453,8 +453,8 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	h->reported = e->at;
 	if (h->state == HUB_LIVE && hw_stream_id_compare(e->at, h->last) > 0)
 		report(h, e);
-	/* A hub that is not live reads this event from the stream later. A live hub has already sent each event up
-	 * to `last`. */
+	/* If the hub is not live, it reads this event from the stream later. If it is live, it has already sent each
+	 * event up to `last`. */
 }
 
 /* Sends the event `parent_heard`. This event has no id: a client that resumes does not get it again, and a client

@@ -34,7 +34,7 @@ struct hw_history {
 	uint64_t n;              /* number of items ever added; the last HW_HISTORY of them are kept */
 	char own[HW_ID_MAX + 1]; /* this node: items of this node wait here */
 	bool cut;                /* the stream has older entries, or may have */
-	int64_t gave_way_ms;     /* latest time of an item that was overwritten before it got an id */
+	int64_t gave_way_ms;     /* the latest time of those items that were overwritten before they got an id */
 };
 
 struct hw_history *hw_history_new(bool cut)

@@ -3,8 +3,8 @@
  * The routes of the inventory. A list has the order of the table of expected devices, in which an entry never moves.
  *
  * Cost: a page checks no more than CHECKS_MAX entries, so a page of a filtered list may be short, or empty, although
- * others follow. A change of a single entry is answered when the table has the change. So a client that reads after its
- * change reads the new entry.
+ * others follow. A change of a single entry is answered when the table has the change. So a client that reads the entry
+ * after its change gets the new entry.
  */
 #include "control/inventory.h"
 

@@ -56,7 +56,7 @@ struct list {
 	enum hw_order order;
 	bool back;           /* reverse order */
 	struct hw_rank rank; /* of a sorted list */
-	unsigned level;      /* 0: list devices; otherwise count the devices by this level of their ids */
+	unsigned level;      /* 0: the devices are listed; otherwise they are counted by this level of their ids */
 	struct hw_levels *levels;
 	char after[HW_ID_MAX + 1];
 	size_t after_len;

@@ -57,8 +57,8 @@ static unsigned count(const struct hw_control_nodes *n, const char *state)
 
 /* --- data of a node */
 
-/* Whether a member differs between two nodes. If one of them lacks the member, there is no difference. Only texts
- * and numbers are compared, because the time of cJSON_Compare() doubles with each level of nested objects. */
+/* Whether two nodes have different values of a member. If one of them lacks the member, returns false. Only texts and
+ * numbers are compared, because the time of cJSON_Compare() doubles with each level of nested objects. */
 static bool differ(const cJSON *ours, const cJSON *theirs, const char *key)
 {
 	const cJSON *a = cJSON_GetObjectItemCaseSensitive(ours, key);

@@ -145,7 +145,7 @@ struct hw_hub *hw_hub_new(struct hw_control *c);
 /* Call after all connections are closed. */
 void hw_hub_free(struct hw_hub *h);
 
-/* passes.c: paths of the other daemons: tasks, history and alert. */
+/* passes.c: handlers for the paths of the other daemons: tasks, history and alert. */
 hw_http_handler hw_serve_tasks, hw_serve_durable, hw_serve_alert;
 
 /* samples.c: the last hour. */

@@ -84,9 +84,9 @@ static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct 
 		ms = (now.mono.ns - is.since.ns) / HW_NS_PER_MS;
 	s->blind_ns = blind_ns;
 	if (!s->begun || ms > since_ms)
-		ms = s->begun ? since_ms : 0; /* Blindness that was detected late began before the last tick. Only the
-		                               * part of the blindness since the last tick belongs to this sample; the
-		                               * log has the whole blindness. */
+		ms = s->begun ? since_ms
+		              : 0; /* If a blindness was detected late, it began before the last tick. Only its part
+		                      since the last tick belongs to this sample; the log has the whole blindness. */
 	s->now.blind |= is.blind || ms > 0;
 	if (ms <= 0)
 		return;

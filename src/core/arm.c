@@ -236,9 +236,9 @@ void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i,
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), (left > 0 ? left : 0) * HW_NS_PER_MS));
 }
 
-/* Returns for how long monitors have seen an offline device offline. -1: the device is not offline or is never
- * forgotten, or its entry may still follow from the settings before a reload. An offline device in no wheel has used
- * up its forget_after; it waits until its owner forgets it. */
+/* Returns for how long monitors have seen an offline device offline. Returns -1 if the device is not offline, or is
+ * never forgotten, or if a reload has changed forget_after and the device is not armed again yet. An offline device in
+ * no wheel has used up its forget_after; it waits until its owner forgets it. */
 int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t forget = forget_ms(m, d);

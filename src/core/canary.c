@@ -11,7 +11,8 @@
 #define LATE_NS HW_NS_PER_S /* an older canary that a barrier has overtaken is lost */
 /* When this time has passed since a canary was lost, it is known whether its loss makes the group deaf. */
 #define REPORT_AFTER_NS (4 * HW_NS_PER_S)
-/* Two, because after a reload the first canary may be sent before the subscription. */
+/* how many canaries are sent before one counts as lost: two, because after a reload the first may be sent before the
+ * subscription */
 #define TRIES 2
 /* The most bytes of canaries that are sent before a later barrier is back. With 4 KiB of canaries between two
  * barriers, mosquitto 2.1 reads both barriers in the same turn, and the second one proves nothing. */
@@ -91,7 +92,7 @@ static unsigned part_of(uint64_t hash)
 	return (unsigned)(hash >> 32) % HW_CANARY_PARTS;
 }
 
-/* Calculates the parts for hw_canaries, under the assumption that the canaries of all filters came back. */
+/* Fills in `all` as if the canaries of all filters had come back. */
 static void all_parts(const struct hw_hearing *h, struct hw_canaries *all)
 {
 	memset(all, 0, sizeof(*all));

@@ -310,8 +310,8 @@ static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, con
 	}
 }
 
-/* Refreshes an online device. A device that is no suspect is also armed again, by its heartbeats and no longer by its
- * key. */
+/* Called when the key of an online device is missing: writes this monitor's own key. If another program's key was
+ * known, arms the device for the deadline of its heartbeats, unless it is a suspect. */
 static void refresh(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);

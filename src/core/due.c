@@ -147,7 +147,7 @@ static void end_blindness(struct hw_monitor *m, struct hw_now now, uint16_t grou
 			m->form[g].heard_by_heirs_ns = hw_monitor_group_seen(m, now, (uint16_t)g).ns;
 }
 
-/* The length of a group's blindness that has ended; -1: the group is still blind for another cause. */
+/* Returns the length of a group's blindness that has ended; -1: the group is still blind for another cause. */
 static int64_t blind_ns(const struct hw_monitor *m, uint16_t group)
 {
 	const struct hw_blind *b = &m->hearing.group[group].blind;

@@ -29,7 +29,7 @@ uint16_t hw_form_guess_group(const struct hw_groups *g, struct hw_id device)
 	return best;
 }
 
-/* The index of the group of the file that has this form, or -1. */
+/* Returns the index of the group of the file that has this form, or -1. */
 static int find_form(const struct hw_groups *g, uint64_t form)
 {
 	for (size_t k = 0; k < g->n_order && form; k++)
@@ -258,12 +258,13 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 {
 	struct hw_unjudged *u = &m->unjudged;
 	enum hw_state state = hw_device_state(d);
-	/* A device from which only this node receives messages, so no node has reported it. */
+	/* Only this node receives the device's messages, so no node has reported the device. */
 	bool unstored = state == HW_STATE_PROVISIONAL && d->last_heard_ms != HW_NEVER_MS;
-	/* Also an online device that has been missing in the store since the store was emptied, if its owner does
-	 * not receive its messages. */
+	/* The store may lack an online device since it was emptied, if the device's owner does not receive its
+	 * messages. */
 	unstored |= state == HW_STATE_ONLINE && hw_form_is_ours(m, d) && hw_gate_is_missing_in_store(m, i);
-	/* Also an offline device whose messages this node receives, but not its owner, whatever its form is. */
+	/* An offline device whose messages only this node receives: its owner does not know that it sends again. The
+	 * form does not matter here. */
 	unstored |= state == HW_STATE_OFFLINE && (d->flags & HW_FLAG_HEARD);
 	if (unstored && !hw_gate_owns(m, d))
 		hw_partitions_add(&u->found_heard, hw_device_partition(d));

@@ -51,8 +51,8 @@ static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mon
 	struct hw_hearing_filter *f = &h->filter[k];
 	struct hw_hearing_group *g = &h->group[f->group];
 	struct hw_seen seen = hw_blind_seen(&s->blind, since);
-	if (seen.ns < f->seen.ns) /* f->seen: the seeing clock at the subscription; hw_blind_seen() returns less for
-	                           * an instant before the last blind periods */
+	if (seen.ns < f->seen.ns) /* For an instant before the last blind periods, hw_blind_seen() returns too little:
+	                             the silence begins at the subscription (f->seen) at the earliest */
 		seen = f->seen;
 	bool is_news = g->deaf_filters == 0 && !g->over;
 	g->over = false;

@@ -35,13 +35,15 @@ struct field {
 
 #define THIS(i)   ((struct field){0, (unsigned char)(12 * (i)), 12}) /* largest gaps of this window, falling */
 #define BEFORE(i) ((struct field){1, (unsigned char)(12 * (i)), 12}) /* of the window before */
-/* Where mistakes are allowed rarely, three gaps of each window are kept, and a habit in place of the fourth ones. The
- * mark makes the fourth gap of this window longer than 80 years, so no gap is taken for a habit. */
+/* If mistakes are allowed rarely, each window keeps three gaps, and the bits of the fourth gaps hold a habit.
+ * HABIT_MARK shows this layout. Its value would make the fourth gap of this window longer than 80 years, so no gap is
+ * taken for a habit. */
 static const struct field HABIT = {1, 36, 12};      /* a gap that was learned after mistakes; 0: none */
 static const struct field HABIT_AGE = {0, 36, 6};   /* windows since the last gap of the habit */
 static const struct field HABIT_AGAIN = {0, 42, 1}; /* the habit came again after a pause, and is in force */
 static const struct field HABIT_MARK = {0, 43, 5};  /* MARK: these fields are in force */
-static const struct field FOLLOWED = {1, 0, 31};    /* ms covered, in place of BEFORE until the first estimate */
+static const struct field FOLLOWED = {1, 0,
+                                      31}; /* ms covered by gaps; until the first estimate, in the bits of BEFORE */
 static const struct field FOLLOWED_GAPS = {1, 31, 17};
 static const struct field TIMEOUT = {0, 48, 12};      /* without bridge; 0: not enough was seen */
 static const struct field DOUBT_GAPS = {0, 60, 2};    /* gaps like DOUBT that were seen */
@@ -73,7 +75,8 @@ static inline unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Returns the level of `ms`. log2(1 + x) is taken as x + x (1 - x) (0.42 - 0.135 x), which is 0.001 off at most. */
+/* Returns the level of `ms`. Approximates log2(1 + x) by x + x (1 - x) (0.42 - 0.135 x), with an error of at most
+ * 0.001. */
 static unsigned level(int64_t ms)
 {
 	if (ms < 1)
@@ -84,7 +87,7 @@ static unsigned level(int64_t ms)
 	return least(octave * OCTAVE + (unsigned)((log * OCTAVE + ONE - 1) >> 16), LEVEL_MAX);
 }
 
-/* The inverse of level(). Takes 2^x as 1 + x - x (1 - x) (0.343 - 0.074 (1 - x)). */
+/* The inverse of level(). Approximates 2^x by 1 + x - x (1 - x) (0.343 - 0.074 (1 - x)). */
 static int64_t time_ms(unsigned l)
 {
 	unsigned octave = l / OCTAVE;
@@ -189,11 +192,11 @@ static unsigned largest(const struct hw_gaps *g)
 }
 
 /*
- * Returns the level of the timeout where mistakes are allowed so rarely that two windows show none of the gaps that
- * count. Heartbeats are lost by chance, each with probability p, so gaps are whole numbers of intervals, and one in
- * p^-k is over k intervals. If the largest of n gaps has j intervals, p is at most about n^(-1/j). So of N gaps, in
- * which one mistake is allowed, one at most is over j ln(N) / ln(n) intervals. The same holds for gaps with an
- * exponential tail. Levels are logarithms.
+ * Returns the level of the timeout if less than one mistake is allowed in two windows, so that the windows contain no
+ * gap as long as the timeout. The model: each heartbeat is lost with probability p. So each gap is a whole number of
+ * intervals, and is longer than k intervals with probability p^k. If the largest of n gaps has j intervals, p is at
+ * most about n^(-1/j). If one mistake is allowed in N gaps, the timeout is therefore j ln(N) / ln(n) intervals. The
+ * same holds for gaps with an exponential tail. Levels are logarithms.
  */
 static unsigned exceeded_rarely(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
 {

@@ -38,19 +38,18 @@ struct hw_gaps {
 /* The rules of a group for learning. hw_learn_rules_init() sets them; hw_learn_rules_first() sets two others. */
 struct hw_learn_rules {
 	int64_t timeout_min_ms, timeout_max_ms;
-	int64_t timeout_first_ms; /* the timeout in force until enough was seen; hw_learn_rules_init() sets it to
-	                           * timeout_max_ms */
-	int64_t followed_ms;      /* enough was not seen before the gaps cover this time; hw_learn_rules_init() sets
-	                           * 0 */
-	int64_t unit_ms;          /* a 16th of a window */
-	uint32_t allowed;         /* mistakes allowed in a window, in 1/65536 */
-	unsigned rare;            /* mistakes are allowed so rarely that two windows hold less than one: the time for
-	                           * one, in units of learn.c; else 0 */
-	unsigned habit_windows;   /* for so many windows a habit is remembered */
-	unsigned extra_step;      /* steps by which a mistake lengthens the timeout */
-	unsigned extra_decay;     /* steps that each window takes back */
-	unsigned medians;         /* the least timeout as a number of median gaps, in units of learn.c; 0: no such
-	                           * limit */
+	int64_t timeout_first_ms; /* the timeout before the first estimate; hw_learn_rules_init() sets it to
+	                             timeout_max_ms */
+	int64_t followed_ms; /* the gaps must cover this time before the first estimate; hw_learn_rules_init() sets 0 */
+	int64_t unit_ms;     /* a 16th of a window */
+	uint32_t allowed;    /* mistakes allowed in a window, in 1/65536 */
+	unsigned rare; /* if less than one mistake is allowed in two windows: the time in which one is allowed, in units
+	                  of learn.c; else 0 */
+	unsigned habit_windows; /* for so many windows a habit is remembered */
+	unsigned extra_step;    /* steps by which a mistake lengthens the timeout */
+	unsigned extra_decay;   /* steps that each window takes back */
+	unsigned medians;       /* the least timeout as a number of median gaps, in units of learn.c; 0: no such
+	                         * limit */
 	/* The present part of a window, and when that part began. Both are kept, because a division for each gap would
 	 * cost as much as all the rest. */
 	unsigned unit;
@@ -65,19 +64,19 @@ struct hw_learn_rules {
 void hw_learn_rules_init(struct hw_learn_rules *rules, int64_t min_ms, int64_t max_ms, unsigned mistakes,
                          int64_t per_ms, unsigned least_gaps);
 
-/* Sets the timeout that is in force until enough was seen. A device often sends many messages within a second, so
- * enough is HW_LEARN_FIRST_GAPS gaps that cover HW_LEARN_FIRST_TIMEOUTS of these timeouts. A gap counts for at most one
- * timeout. */
+/* Sets the timeout before the first estimate. The first estimate needs HW_LEARN_FIRST_GAPS gaps. A device often sends
+ * many messages within a second, so these gaps must also cover HW_LEARN_FIRST_TIMEOUTS of these timeouts. A gap counts
+ * for at most one timeout. */
 void hw_learn_rules_first(struct hw_learn_rules *rules, int64_t timeout_ms);
 
 /*
  * Learns a gap of `gap_ms` that ended at `now_ms` (wall clock; a step of the clock shortens or lengthens one window).
  * The device counts as offline in the gap if the gap is longer than the timeout that was in force. Returns the timeout
- * of the next gap in ms; until enough was seen it is timeout_first_ms.
+ * of the next gap in ms; before the first estimate, this is timeout_first_ms.
  */
 int64_t hw_learn_gap(struct hw_gaps *gaps, struct hw_learn_rules *rules, int64_t now_ms, int64_t gap_ms);
 
-/* Returns the timeout in ms; 0: not enough was seen. */
+/* Returns the timeout in ms; 0: there is no estimate yet. */
 int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *rules);
 
 /* The gaps as base64 of a version and the three words, little-endian, with a NUL. hw_learn_parse() returns false for

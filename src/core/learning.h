@@ -33,8 +33,9 @@ void hw_learning_forget(struct hw_monitor *m, uint32_t i);
 void hw_learning_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t from, uint16_t to);
 /* Called for each device after a reload. */
 void hw_learning_relink(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Takes from the store what was learned, unless enough was learned here and this node's timeout is as long: another
- * node may have heard the device while this node was blind. The text has the form of hw_monitor_gaps(). */
+/* Takes the stored gaps, because another node may have heard the device while this node was blind. Does nothing if this
+ * node has an estimate and its timeout is at least as long as that of the stored gaps. The text has the form of
+ * hw_monitor_gaps(). */
 void hw_learning_load(struct hw_monitor *m, uint32_t i, const char *gaps, size_t len);
 
 /* Whether the timeouts of the device's group are learned. */

@@ -251,9 +251,10 @@ static void correct_state(const struct hw_monitor *m, uint32_t i, struct hw_stor
 	s->reason = offline ? hw_device_reason(d) : HW_REASON_HEARTBEAT;
 }
 
-/* Limits the time for which monitors have seen a device offline to the time since it became offline by wall clock.
- * So a wrong value from another program cannot make heartwheel forget a device too early, and a wrong wall clock can
- * only make it forget later. Returns whether the stored value was too large. */
+/* Corrects the stored time for which monitors have seen a device offline. It cannot be longer than the wall-clock time
+ * since the device became offline. A value that is much longer becomes 0. So a wrong value from another program cannot
+ * make heartwheel forget a device too early, and a wrong wall clock can only make it forget later. Returns whether the
+ * stored value was negative or much too large. */
 static bool correct_gone(struct hw_stored *s, int64_t clock_ms)
 {
 	int64_t offline_ms = age_ms(clock_ms, s->since_ms);

@@ -61,8 +61,8 @@ static int64_t down_ms(const struct hw_monitor *m, struct hw_now now, uint32_t i
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS, latest_ms = INT64_MIN;
-	/* If the device was heard since its goodbye, it may have returned, and the node that believed the goodbye says
-	 * so next. A goodbye that is older than a timeout is not the one that was believed. */
+	/* If the device was heard since its goodbye, it may have returned. The node that believed the goodbye then
+	 * writes this as its next entry. A goodbye that is older than a timeout is not the one that was believed. */
 	if (reason == HW_REASON_WILL && p->goodbye_ms != INT64_MIN &&
 	    (p->goodbye_ms >= d->last_heard_ms || now_ms - p->goodbye_ms < hw_monitor_timeout_ms(m, d)))
 		return p->goodbye_ms;

@@ -132,8 +132,8 @@ static bool store_captured(struct hw_monitor *m, uint32_t i, struct hw_id text)
 	return changed;
 }
 
-/* Stores what the topic has for labels, as NAME=VALUE with newlines between. Captures beyond HW_ID_MAX bytes are left
- * out. Returns whether this text is new. */
+/* Stores the captures of the topic that are labels, as NAME=VALUE with newlines between. Captures beyond HW_ID_MAX
+ * bytes are left out. Returns whether this text is new. */
 static bool set_captured(struct hw_monitor *m, uint32_t i, const struct hw_group *g,
                          const struct hw_value values[HW_CAPTURES_MAX])
 {

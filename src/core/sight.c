@@ -599,8 +599,8 @@ static void stand_still(struct hw_sight *s, struct hw_sight_source *r, struct hw
 	begin_pause(s, HW_CAUSE_STANDSTILL, quiet, false);
 }
 
-/* Returns when barriers that are stuck while other messages arrive begin the cause `barrier`. HW_MONO_NEVER: none is
- * stuck. */
+/* Returns when the monitor becomes blind by the cause `barrier`, because a barrier does not come back while other
+ * messages arrive. HW_MONO_NEVER: there is no such barrier. */
 static struct hw_mono hangs_at(const struct hw_sight *s, const struct hw_sight_source *r)
 {
 	if (!r->lasts || s->sent <= r->back)

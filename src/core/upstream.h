@@ -3,8 +3,8 @@
  * Upstream: what a group's messages pass through before they reach the broker, for example a bridge. A group names
  * topics, each with its value while the upstream works (`while = TOPIC VALUE`). Private to the core.
  *
- * From a topic without a value nothing is concluded. A topic has no value before the first message, after an empty
- * payload (which clears a retained value), and after a connection on which the broker had no retained value.
+ * A topic without a value shows nothing about the upstream. A topic has no value before the first message, after an
+ * empty payload (which clears a retained value), and after a connection on which the broker had no retained value.
  *
  * A retired group has the conditions of the groups of the file that have one of its heartbeat filters: its devices are
  * still judged, because these groups hear them.

@@ -127,9 +127,8 @@ int64_t hw_board_total(const struct hw_board *b)
 	return hw_member_int(b->status, counts[b->view]);
 }
 
-/* Takes a status. If an event was lost, for example while Redis could not be reached, the counts of the status
- * differ from the list. After OFF_MAX statuses in a row that differ, the list becomes stale, so the caller requests
- * it again. */
+/* Takes a status. If an event was lost, for example while Redis could not be reached, the counts of the status differ
+ * from the list. After OFF_MAX such statuses in a row, the list becomes stale, and the caller requests it again. */
 void hw_board_status(struct hw_board *b, cJSON *status)
 {
 	hw_board_put(&b->status, status);
@@ -205,8 +204,8 @@ static void add_change(struct hw_board *b, const cJSON *t)
 	order_change(b, 0);
 }
 
-/* Marks changes that may be incomplete, because the answer was cut off at `oldest_ms`: those that begin less than
- * TOGETHER_MS later. */
+/* Marks the changes that begin less than TOGETHER_MS after `oldest_ms`. The answer was cut off there, so they may be
+ * incomplete. */
 static void mark_cut(struct hw_board *b, int64_t oldest_ms)
 {
 	size_t n = b->n_changes < HW_BOARD_CHANGES ? (size_t)b->n_changes : HW_BOARD_CHANGES;

@@ -13,7 +13,8 @@
 #include "ctl/words.h"
 #include "heartwheel/print.h"
 
-/* In ascending order of precedence. A known problem is more useful than UNKNOWN, so CRITICAL precedes UNKNOWN. */
+/* The exit status is the last of these levels that applies. A known problem is more useful than UNKNOWN, so CRITICAL
+ * comes after UNKNOWN. */
 enum level { OK, WARNING, UNKNOWN, CRITICAL };
 static const char *const levels[] = {"OK", "WARNING", "UNKNOWN", "CRITICAL"};
 static const int statuses[] = {0, 1, 3, 2};

@@ -26,8 +26,9 @@ struct decider {
 	uint32_t *topics, *begin; /* the topics in the order of their templates: those of template i begin at
 	                           * topics[begin[i]] */
 	struct hw_keymap own;     /* prefixes that have topics of their own */
-	float *together;          /* for each template: the share of messages that arrived together with another one */
-	uint64_t *sorted[3];      /* room for the values of a template's topics */
+	float *together; /* for each template: the share of messages that arrived together with another message of the
+	                    same outer value */
+	uint64_t *sorted[3]; /* room for the values of a template's topics */
 };
 
 /* --- the values of two levels ------------------------------------------------------------------------------------- */

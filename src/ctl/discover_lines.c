@@ -11,9 +11,10 @@
 
 #include "ctl/discover_priv.h"
 
-#define LINES_MAX  400 /* of a group, before they are made fewer */
-#define LINES_FEW  8   /* more heartbeats of a group than this get wildcards */
-#define LINES_DEEP 24  /* the same if the id is the first level; a wildcard there takes topics of other groups */
+#define LINES_MAX 400 /* of a group, before they are made fewer */
+#define LINES_FEW 8   /* more heartbeats of a group than this get wildcards */
+#define LINES_DEEP                                                                                                     \
+	24 /* LINES_MAX for groups whose id is the first level, where a wildcard would match topics of other groups */
 #define SHAPES_MAX 64
 #define FEWEST     2 /* a goodbye line with fewer topics than this is dropped */
 
@@ -410,7 +411,7 @@ int hw_find_lines(struct hw_finding *f)
 		if (g->preset)
 			continue;
 		rc = split_kinds(f, g);
-		/* Wills that were only retained have a goodbye line already. */
+		/* For wills of which only the retained message was received, the group already has a goodbye line. */
 		join_lines(f, g);
 		drop_few(g);
 		make_few(f, g);

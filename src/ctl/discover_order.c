@@ -15,7 +15,7 @@
 
 /* --- filters ------------------------------------------------------------------------------------------------------ */
 
-/* Adds a filter to those with which find_match() compares topics. Returns 0, -EINVAL if the filter is not allowed in
+/* Adds a filter to the list with which find_match() compares topics. Returns 0, -EINVAL if the filter is not allowed in
  * monitor.conf, or -ENOMEM. */
 static int add_match(struct hw_find_group *g, const char *filter, size_t len)
 {

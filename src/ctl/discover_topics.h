@@ -27,9 +27,9 @@ struct hw_seen_topic {
 	uint64_t shape;   /* of the first payload; see discover_payload.h */
 	const char *member;
 	uint32_t words, member_words; /* of all payloads */
-	uint32_t live;                /* how many messages came that the broker did not send because of a
-	                               * subscription; goodbyes are not counted */
-	uint32_t retained;            /* messages that it did */
+	uint32_t live; /* number of live messages, without goodbyes; a message is live if it is not an old retained one
+	                  that the broker sent after a subscription */
+	uint32_t retained; /* messages that it did */
 	uint16_t len;
 	uint8_t levels, parsed;
 	uint8_t path[HW_FOUND_FIELDS]; /* the number of a field's path, for hw_topics_path(); 0: none */
@@ -55,8 +55,8 @@ struct hw_topics;
  */
 struct hw_topics *hw_topics_new(uint64_t seed);
 void hw_topics_free(struct hw_topics *t);
-/* Sets how often the broker may send the retained message of one topic because of our subscriptions; at first 1. Any
- * further message with the retain flag was published with that flag. */
+/* Sets how often the broker may send the retained message of one topic after our subscriptions; initially 1. Each
+ * further message with the retain flag counts as published with that flag. */
 void hw_topics_replays(struct hw_topics *t, unsigned n);
 /* Handles a message. `at_ms`: a monotonic time. Returns 0 or -ENOMEM. */
 int hw_topics_add(struct hw_topics *t, const char *topic, size_t len, const void *payload, size_t payload_len,

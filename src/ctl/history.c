@@ -196,7 +196,7 @@ int hw_cmd_outages(struct hw_ctl *ctl, const struct hw_args *args)
 
 /* --- uptime ----------------------------------------------------------------------------------------------------- */
 
-/* Requests a page of uptimes. All pages have the window of the first page, which ended when that page was requested. */
+/* Requests a page of uptimes. All pages are about the same window, which ended when the first page was requested. */
 static int ask_uptime(struct hw_ctl *ctl, const struct hw_args *args, const cJSON *first, uint64_t left,
                       struct hw_answer *a)
 {
@@ -248,8 +248,8 @@ int hw_cmd_uptime(struct hw_ctl *ctl, const struct hw_args *args)
 	uint64_t n = (uint64_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(first.json, "devices"));
 	if (n == 0 && args->group)
 		rc = hw_failed(ctl, "the database has nothing about group '%s' at that time", args->group);
-	/* The next page must begin after the devices that were read so far. With any other value, the loop might
-	 * never end. */
+	/* The next page must begin after the devices that were read so far. If the answer named another offset, the
+	 * loop might never end. */
 	bool more = hw_member_int(first.json, "next_offset") == (int64_t)n;
 	while (rc == 0 && n > 0 && more && (args->limit == 0 || n < args->limit)) {
 		rc = ask_uptime(ctl, args, first.json, args->limit ? args->limit - n : 0, &page);

@@ -18,8 +18,8 @@ static const struct row {
 	bool flag;        /* has no value */
 	bool list;        /* may be given several times: `filters` */
 	char letter;      /* 0: none */
-	const char *help; /* the option's help text, for commands whose help consists of the help texts of their
-	                   * options */
+	const char *help; /* the option's help text; the help of some commands consists of the help texts of their
+	                     options */
 	const char *help_lines;       /* the same with HW_OPT_LINES; NULL: the same text */
 	const char *const choices[9]; /* the values; none: any */
 	const char *wrong;            /* the error for another value */

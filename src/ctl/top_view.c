@@ -148,7 +148,7 @@ static const char *alarm_words(const struct hw_top_view *f, const struct hw_boar
 	return f->feed_lost ? "no event arrives: the list may be some seconds late" : NULL;
 }
 
-/* Removes the words around the cause and the time, on a narrow screen. */
+/* On a narrow screen, removes the words around the cause and the time. */
 static void fit_alarm(char *words, size_t room)
 {
 	static const char *const ends[] = {"; no device is judged", "; its devices are not judged"};

@@ -36,7 +36,7 @@
 #include "observe.h"
 #include "run/manager.h"
 
-/* at a start without Redis, the daemon waits for the store for this long and makes no transition meanwhile */
+/* at a start without Redis, the daemon waits this long for the store, and makes no transition meanwhile */
 #define LOAD_PATIENCE_NS  (5 * HW_NS_PER_S)
 #define RESTART_WITHIN_MS 2000 /* another node owns the fleet now, so the wait is short */
 

@@ -54,8 +54,8 @@ struct hw_app {
 	struct hw_keyspace *keyspace; /* NULL: other programs' keys are not used */
 	struct hw_app_life life;
 
-	/* Owned. Each part is known only to the files that its header names. Other files call the header's functions.
-	 */
+	/* Owned. Only the files that a part's header names know the part's struct. Other files call the functions of
+	 * the header. */
 	struct hw_app_turn *turn;             /* turn.h */
 	struct hw_app_broker *broker;         /* broker.h */
 	struct hw_app_store *store;           /* store.h, pending.h */

@@ -343,7 +343,7 @@ static bool is_moved(const struct hw_source_page *p)
 
 /*
  * Writes further pages in the same transaction, up to the size of a batch. *p becomes the last page. The rows of
- * devices are spread over the tables, so a larger batch costs less for each entry.
+ * devices are far apart in the tables, so an entry of a larger batch costs less.
  *
  * The loop ends at a gap, and at a page that cannot be read; the next round gets the same error and handles it. It also
  * ends after MOMENT_MS, because other workers wait. After an SQL failure, each page has its own transaction, because
@@ -358,8 +358,8 @@ static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_sour
 		struct hw_source_page next;
 		if (hw_source_read(c->source, stream, &p->to, &next) != 0)
 			break;
-		if (!is_moved(&next)) { /* The page before was full and the last one. The offset must not be moved to
-			                 * the place where it is, because MariaDB reports that as no changed row. */
+		if (!is_moved(&next)) { /* This page has no entries, so the offset stays. It must not be set to its own
+			                   value, because MariaDB reports that as no changed row. */
 			p->more = next.more;
 			break;
 		}
@@ -473,8 +473,8 @@ static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_
 			entries[left++] = entries[i];
 	*n = left;
 	free(has);
-	/* Before a device counts as forgotten, all entries that were written before the check are imported. An entry
-	 * that is written later has a newer seq than the one made here. */
+	/* All entries that were written before the check are imported before a device counts as forgotten. An entry
+	 * that is written later has a newer seq than the entry that is made here. */
 	return rc == 0 && left > 0 ? read_to_end(c) : rc;
 }
 

@@ -369,8 +369,8 @@ static int close_outages(struct hw_ledger *l, int64_t dev)
 	return hw_sql_do(l->q[OUTAGE_CLOSE]) < 0 ? -EIO : 0;
 }
 
-/* Ends an outage, or the time for which a device was forgotten, and adds its length to each month. If there is no row
- * that began at from_ms, another program has changed it. */
+/* Ends an outage, or the time for which a device was forgotten, and adds its length to each month. A row that began at
+ * from_ms is missing only if another program has changed it. */
 static int end_outage(struct hw_ledger *l, int64_t dev, int64_t from_ms, int64_t to_ms, bool is_outage)
 {
 	struct hw_sql_stmt *q = l->q[OUTAGE_END];

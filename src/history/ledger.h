@@ -54,9 +54,10 @@ int hw_ledger_commit(struct hw_ledger *l);
  * again yet. Returns 0 or -EIO. */
 int hw_ledger_read_pending(struct hw_ledger *l, int64_t *gap_ms, bool *emptied);
 /*
- * Lists known devices, after *dev, that had no transition since the end of the gap, and moves *dev on. Each is returned
- * as an entry `forgotten` at the begin of the gap. If Redis has no hash of the device, the caller writes this entry by
- * hw_ledger_event() with `found`. *n is 0 after the last device. Returns 0 or -EIO.
+ * Lists the known devices after *dev that had no transition since the end of the gap. Moves *dev to the last of them.
+ * Each device is returned as an entry `forgotten` with the time at which the gap begins. If Redis has no hash of the
+ * device, the caller passes this entry to hw_ledger_event() with `found`. *n is 0 after the last device. Returns 0 or
+ * -EIO.
  */
 int hw_ledger_silent(struct hw_ledger *l, int64_t gap_ms, int64_t *dev, struct hw_entry *out, size_t cap, size_t *n);
 /* Begins a transaction for entries that come from hashes. It moves no offset. */

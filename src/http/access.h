@@ -2,8 +2,8 @@
 /*
  * Decides whether a request at an address is admitted. The API token is in `Authorization: Bearer TOKEN`, or is the
  * password of Basic together with the user's name. A request without a token gets 401. If a client address sends many
- * wrong tokens, this address is closed: its further wrong tokens get 429, but a right token is still admitted. Tokens
- * have 256 random bits and cannot be guessed; closing only limits the load.
+ * wrong tokens, heartwheel closes this address: further wrong tokens get 429, but a right token is still admitted.
+ * Tokens have 256 random bits and cannot be guessed; closing only limits the load.
  */
 #ifndef HW_HTTP_ACCESS_H
 #define HW_HTTP_ACCESS_H

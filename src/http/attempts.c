@@ -8,8 +8,8 @@ void hw_attempts_key(const unsigned char address[HW_IP_BYTES], unsigned char fro
 {
 	memcpy(from, address, HW_IP_BYTES);
 	if (!hw_ip_is_four(address))
-		memset(from + 8, 0, 8); /* A network provider assigns the first 8 bytes of an IPv6 address to a
-		                         * customer, and the customer chooses the rest. */
+		memset(from + 8, 0, 8); /* The first 8 bytes of an IPv6 address are the customer's network; the customer
+		                           chooses the rest. */
 }
 
 static bool is_old(const struct hw_attempt *a, int64_t now_ms)

@@ -144,8 +144,8 @@ static void on_request(struct evhttp_request *req, void *arg)
 		return;
 	}
 	bool asks = front->remote && h->access;
-	/* A client that is not trusted may not name a user. If the header were only ignored, what a remote user does
-	 * would look like an action of a local client. */
+	/* A client that is not trusted may not name a user. If the header were only ignored, the request of a remote
+	 * user would look like that of a local client. */
 	if (h->believes_family && !front->remote && !is_family(req) &&
 	    evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER)) {
 		hw_reply_error(req, HTTP_FORBIDDEN,
@@ -171,8 +171,8 @@ static void pause_front(struct hw_http_front *front, int64_t ms)
 	event_del(front->pending);
 }
 
-/* Frees descriptors, because the address uses its share of them. Closes connections, and pauses the listener until
- * their descriptors are free. */
+/* Called when the address uses its whole share of descriptors. Closes connections, and pauses the listener until their
+ * descriptors are free. */
 static void make_room(struct hw_http_front *front)
 {
 	front->h->crowded += hw_capacity_make_room(evconnlistener_get_fd(front->listener));

@@ -50,9 +50,9 @@ struct hw_http {
 	/* whether a client of the unix socket that runs as this process's user or as root may name the user in
 	 * HW_USER_HEADER. The daemon that forwards requests is such a client. Set by the program */
 	bool believes_family;
-	bool keeps_reserve;          /* whether clients of the unix socket must leave the reserved descriptors free,
-	                              * too (capacity.h). Set by a program whose other connections matter more than
-	                              * its clients */
+	bool keeps_reserve;          /* whether clients of the unix socket must leave the reserved descriptors free, too
+	                                (capacity.h). Set by a program to which other connections are more important than clients
+	                              */
 	struct hw_http_front local;  /* the unix socket */
 	struct hw_http_front remote; /* .http NULL: no address */
 	struct hw_socket socket;

@@ -152,8 +152,8 @@ void hw_tls_free(struct hw_tls *t)
 	struct handshake *h;
 	if (!t)
 		return;
-	while ((h = TAILQ_FIRST(&t->all))) { /* libevent frees the SSL of a connection later, with the loop;
-		                              * on_free() must not find the handshake then */
+	while ((h = TAILQ_FIRST(&t->all))) { /* libevent frees the SSL of a connection later, in the loop; by then the
+		                                list must not contain the handshake */
 		SSL_set_ex_data(h->ssl, t->index, NULL);
 		done(h);
 	}

@@ -50,7 +50,7 @@ static bool is_mass(const struct hw_incidents *e, const struct hw_incident_group
 /* --- moving ---------------------------------------------------------------------------------------------------------
  */
 
-/* Moves the devices behind `d` that are in the same incident because of `d`. */
+/* Puts the children of `d` that are unreachable because of `d` into their incidents again, after `d` has moved. */
 static void take_along(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	for (struct hw_link *l = d->children; l; l = l->next)

@@ -60,8 +60,8 @@ static enum hw_link_read skip(struct hw_acks *a)
 	return HW_LINK_MORE;
 }
 
-/* Waits for the rest of a packet, of which `seen` of `size` bytes are here: it is incomplete, or too long to be
- * inspected at once. */
+/* Makes the thread wait for the rest of a packet. `seen` of its `size` bytes are in the socket. The packet is
+ * incomplete, or too long to be inspected at once. */
 static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t seen, size_t size)
 {
 	int fd = hw_link_socket(a->link);

@@ -3,8 +3,8 @@
  * Reads acknowledgements from the socket past the library, many at a time. They belong to messages that were published
  * past the library (outlet.h), so the library does not know these messages.
  *
- * The library must read neither such an acknowledgement nor a received message. If the library read a message, the
- * library would answer, perhaps in the middle of a packet that heartwheel writes past the library. The library would
+ * The library must read neither such an acknowledgement nor a received message. If the library read a message, it would
+ * answer the message, perhaps in the middle of a packet that heartwheel writes past the library. The library would then
  * also have a message in flight. This connection has no subscription, but some brokers subscribe their clients by
  * themselves. Messages from such a broker are discarded. The library reads every other packet.
  *

@@ -70,8 +70,8 @@ void hw_ahead_begin(struct hw_ahead *a)
 }
 
 /*
- * Waits until `bytes` bytes are in the socket: only a part of a packet is there, and the thread must not wake up for
- * this part again. If the stream has ended, the library is called to read the end.
+ * Waits until `bytes` bytes are in the socket: called when only a part of a packet is there, so that the thread does
+ * not wake up for this part again. If the stream has ended, the library is called to read the end.
  */
 static void await(struct hw_ahead *a, size_t bytes)
 {

@@ -22,8 +22,8 @@ bool hw_backoff_kicked(struct hw_backoff *b, int64_t up_ns)
 		b->kicks = 0;
 	else if (b->at_once)
 		b->kicks++;
-	else /* After a longer delay, the broker may have restarted, which looks the same as another client. But if
-	      * another client was assumed before, one more such close is enough. */
+	else /* After a longer delay, the broker may have restarted, which looks like a second client. But if a second
+	        client was assumed before, one such close is enough. */
 		b->kicks = b->refusals > 0 ? KICKS - 1 : 1;
 	return b->kicks >= KICKS;
 }

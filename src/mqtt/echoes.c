@@ -148,8 +148,8 @@ static void barrier_answered(struct hw_echoes *e, int mid, int reason)
 	hw_handover_answer(e->handover, HW_PUBLISHER_BARRIERS, taken, 0, "");
 }
 
-/* Handles an answer. A message with QoS 0 gets an answer too: from the library or the outlet, when the message is
- * written. */
+/* Handles the end of a message's delivery. With QoS 1, this is the broker's answer. With QoS 0 the broker does not
+ * answer: the library or the outlet calls this function when it has written the message. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 {
 	uint64_t publish_id, topic;

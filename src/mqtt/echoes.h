@@ -24,16 +24,15 @@ struct hw_echoes {
 	struct hw_handover *handover;
 	enum { HW_BARRIERS_NOT_ANSWERED, HW_BARRIERS_NOT_TAKEN, HW_BARRIERS_ARE_TAKEN } barriers;
 	int shared;      /* mid of the last message on the share topic; its answer proves nothing about barriers */
-	int asked;       /* mid of the last barrier that has QoS 1 only so that the broker acknowledges it; 0: there
-	                  * is none */
+	int asked;       /* mid of the last barrier that was sent with QoS 1 although conf.qos is 0, so that the broker
+	                    acknowledges it; 0: there is none */
 	int64_t sent_ns; /* when the last message was sent */
 	struct hw_open_canaries canaries;
 	struct hw_refused_topics refused; /* kept across connections */
-	int alone;                        /* mid of the message whose answer all later messages wait for; 0: there is
-	                                   * none */
-	int64_t alone_until_ns;           /* the end of that wait */
-	uint64_t alone_topic;             /* hash of that message's topic if it is a canary, else 0 */
-	char canary[128];                 /* topic of the last canary */
+	int alone; /* mid of the message that must be answered before any other is sent; 0: there is none */
+	int64_t alone_until_ns; /* the end of that wait */
+	uint64_t alone_topic;   /* hash of that message's topic if it is a canary, else 0 */
+	char canary[128];       /* topic of the last canary */
 };
 
 /* A new connection. */

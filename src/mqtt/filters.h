@@ -23,8 +23,8 @@ void hw_filters_free(struct hw_filters *f);
 void hw_filters_forget(struct hw_filters *f);
 /* Marks the filters with `replay` as not requested, so that they are requested again. Returns whether there are any. */
 bool hw_filters_replay(struct hw_filters *f);
-/* Replaces the filters `from` with `f`. Filters that are granted in `from` are not requested again. Unsubscribes from
- * filters that `f` does not have. Returns -1 on failure, with the reason in the link's `why`. */
+/* Replaces the subscriptions of `from` by those of `f`. Filters that are granted in `from` are not requested again.
+ * Unsubscribes from filters that `f` does not have. Returns -1 on failure, with the reason in the link's `why`. */
 int hw_filters_replace(struct hw_filters *f, const struct hw_filters *from, struct hw_link *l);
 /* Subscribes to all filters that are neither granted nor requested. Returns -1 on failure, with the reason in the
  * link's `why`. */

@@ -31,7 +31,7 @@ struct hw_handover {
 	atomic_bool broker_answers;       /* the broker has answered on another connection */
 	atomic_int_least64_t answered_ns; /* see hw_publisher_answered_ns() */
 
-	/* Used by the thread only; these values are copied into each answer. */
+	/* Used by the thread only. The thread copies these values into each answer. */
 	uint32_t connection;  /* number of the connection */
 	unsigned window;      /* statuses that may be in flight, as the broker grants */
 	unsigned unannounced; /* answers that are not visible to the loop yet */

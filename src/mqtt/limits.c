@@ -97,7 +97,7 @@ void hw_limits_taken(struct hw_limits *l, uint64_t subject, size_t bytes)
 		l->thrown_out = l->banned = 0;
 }
 
-/* Called when the broker does not accept this status, whatever the reason is. */
+/* Called when the broker closes the connection on this status. */
 static void leave_out(struct hw_limits *l, size_t bytes, int64_t now_ns)
 {
 	l->suspect = 0;

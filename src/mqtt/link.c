@@ -358,8 +358,8 @@ int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 	int64_t quiet_ns = now_ns - l->misc_ns;
 	if (l->state != HW_LINK_OPEN || quiet_ns < (drained ? TEND_NS : tend_within_ns(l)))
 		return 0;
-	if (is_midway(l)) { /* try again soon; the owner then has written the rest of its packet, or has given the
-		             * connection up */
+	if (is_midway(l)) { /* try again soon: by then the owner has written the rest of its packet, or has closed the
+		               connection */
 		l->misc_ns = now_ns - tend_within_ns(l) + TEND_NS;
 		return 0;
 	}

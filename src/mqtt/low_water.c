@@ -6,7 +6,7 @@
 
 #define PUBACK_BYTES 4  /* at least; a PUBACK may be longer */
 #define VAIN_MOST    2  /* after this many waits in a row in which no byte arrived, the first byte wakes the thread */
-#define WEIGHT       16 /* added to `failed` by a wait that ends with too few bytes; a successful wait subtracts 1 */
+#define WEIGHT       16 /* a wait that ends with too few bytes adds this to `failed`; a successful wait subtracts 1 */
 /* when `failed` reaches this, the thread no longer waits for several acknowledgements on this connection */
 #define FAILED_MOST 48
 

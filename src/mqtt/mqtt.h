@@ -108,7 +108,7 @@ int hw_reader_fd(const struct hw_reader *r);
 bool hw_reader_take(struct hw_reader *r, struct hw_reader_event *ev);
 /* Releases all events taken so far. */
 void hw_reader_release(struct hw_reader *r);
-/* Called before the loop sleeps on the descriptor. Returns false if more events have come meanwhile. */
+/* Called before the loop waits for the descriptor. Returns false if more events have come meanwhile. */
 bool hw_reader_rest(struct hw_reader *r);
 
 /* Replaces the filters (after a reload): unsubscribes from removed ones and subscribes to new ones. Copies them. 0

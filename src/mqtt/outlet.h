@@ -42,7 +42,7 @@ struct hw_outlet {
 	unsigned n_unsent;                     /* QoS 0 messages that are reported once all is written */
 	unsigned char *bytes;                  /* bytes of unwritten packets; the first packet may be written in part */
 	size_t waiting;                        /* bytes */
-	int64_t moved_ns; /* when bytes were last written, or when the first of the waiting bytes came */
+	int64_t moved_ns; /* when bytes were last written, or, if none were, when the first waiting byte was added */
 };
 
 /* Initialises storage that is all zero, for an initialised link. Returns 0 or -ENOMEM. The caller must call

@@ -158,8 +158,8 @@ static void on_message(struct mosquitto *m, void *arg, const struct mosquitto_me
 	while (!take(r, &p))
 		if (!wait_for_room(r))
 			break;
-	/* The library may hold more packets (TLS, QoS 2), and would deliver them in the same call. EAGAIN makes it
-	 * stop before, if the ring has no room. */
+	/* The library may have more packets in memory (TLS, QoS 2), and would deliver them in the same call. If the
+	 * ring has no room, EAGAIN makes the library stop first. */
 	errno = has_room(r) ? 0 : EAGAIN;
 }
 

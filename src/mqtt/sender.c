@@ -186,8 +186,8 @@ static void hold_back(struct hw_sender *s, int on)
 		setsockopt(hw_link_socket(&s->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
 }
 
-/* Returns the number of unanswered messages from which on no echo is sent. So echoes never use all places of the
- * window, and statuses can be sent. */
+/* Returns how many messages may be unanswered when an echo is sent. So echoes never use all places of the window, and
+ * statuses can be sent. */
 static unsigned echoes_most(const struct hw_sender *s)
 {
 	unsigned quota = s->outlet.quota, window = s->handover->window;

@@ -73,8 +73,8 @@ static const char *verdict_words(long verdict)
 
 /*
  * Whether the broker's alert is about our certificate. In TLS 1.3, our side of the handshake ends before the broker
- * checks our certificate. Then its alert arrives, or the connection is closed or reset before the alert is read:
- * set_tls() reports the same reason in all these cases.
+ * checks our certificate. The broker's alert then arrives later, or the connection is closed or reset before the alert
+ * is read. set_tls() reports the same reason in all these cases.
  */
 static bool alert_of_certificate(const char *words)
 {

@@ -4,8 +4,8 @@
  *
  * "0-84:1700000001,90:1700000007" are claims: the epochs of the tokens with which the node claims these partitions.
  * "0-84:1700000001:NODE_ID 90:1700000007:NODE_ID" are known tokens: the greatest that the node has read. They contain
- * the owner's name: two masters may give out the same epoch, and then the name decides. Ranges ascend, and the text is
- * as short as possible.
+ * the owner's name: two masters may give out the same epoch, and then the name decides. Ranges ascend, and as few
+ * ranges as possible are used.
  *
  * An owner's record in Redis is "EPOCH NODE_ID". A released record has " -" after that, or " ~" if writes were pending
  * at the release.
@@ -18,7 +18,7 @@
 
 #include "nodes/fencing_token.h"
 
-/* The lengths of the longest texts, with their NULs. Such a text has 256 ranges of one partition each. */
+/* The length of the longest text of each kind, with its NUL. This text has 256 ranges of one partition each. */
 #define HW_CLAIMS_TEXT (HW_PARTITIONS * 25)
 #define HW_KNOWN_TEXT  (HW_PARTITIONS * (25 + 1 + HW_NODE_ID_MAX))
 

@@ -70,8 +70,8 @@ void hw_fence_reader(struct hw_fence *f, bool up)
 	memset(f->peer, 0, sizeof(f->peer)); /* retained presences will be delivered again */
 }
 
-/* Called when a renewal was confirmed (rule 2). The renewal counts only if it was sent after this session began: the
- * answer to an earlier one may lack claims that other nodes made before the session. */
+/* Called when a renewal was confirmed (condition 2). The renewal counts only if it was sent after this session began:
+ * the answer to an earlier one may lack claims that other nodes made before the session. */
 void hw_fence_confirm(struct hw_fence *f, uint64_t sessions)
 {
 	f->confirmed |= f->session && sessions == f->sessions;
@@ -95,8 +95,8 @@ static bool has_unproven(const struct hw_fence *f)
 	return false;
 }
 
-/* Begins a proof of rule 1 for the claims in one presence. Later claims wait for the next proof, so frequent changes
- * cannot prevent the first proof. */
+/* Begins a proof of condition 1 for the claims in one presence. Later claims wait for the next proof, so frequent
+ * changes cannot prevent the first proof. */
 static void begin_proof(struct hw_fence *f)
 {
 	if (f->proof != HW_PROOF_NONE || !f->session || !f->reader)
@@ -160,8 +160,8 @@ static bool claims_less(const struct hw_fence *f, const struct hw_peer *peer, un
 	return strcmp(peer->node, f->node) < 0;
 }
 
-/* Called when rule 1 is proven for p. By rule 4, p now waits for each peer that claims p with a lesser token and
- * whose presence was read before the barrier. */
+/* Called when condition 1 is proven for p. By condition 4, p now waits for each peer that claims p with a lesser token
+ * and whose presence was read before the barrier. */
 static void prove(struct hw_fence *f, struct hw_mono now, unsigned p)
 {
 	f->proven[p] = true;

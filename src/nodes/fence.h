@@ -14,15 +14,15 @@
  * 4. No other node's presence that was read before that barrier claims p with a lesser token. Such a peer is evicted
  *    first.
  *
- * So two owners never both pass. The presence of one of them reaches the broker first. The other owner reads this
- * presence before its own barrier is back. It then yields if that token is greater than its own, and evicts that node
- * if the token is lesser.
+ * So at most one of two owners publishes statuses of p. The presence of one of them reaches the broker first. The other
+ * owner reads this presence before its own barrier is back. If that presence has a greater token than its own, the
+ * other owner withdraws its claim. If the token is lesser, it evicts that node.
  *
- * A session that has passed stays valid whatever happens to Redis. The proof starts again if the session is lost, or if
- * reader 0 was lost or may have lost messages.
+ * After a session has met these conditions, statuses are published whatever happens to Redis. The proof of the
+ * conditions starts again if the session is lost, or if reader 0 was lost or may have lost messages.
  *
- * Cost: reading a presence, and proving, are linear in the partitions. hw_fence_passes() and hw_fence_passing() take
- * constant time.
+ * Cost: reading a presence and checking the conditions are linear in the partitions. hw_fence_passes() and
+ * hw_fence_passing() take constant time.
  */
 #ifndef HW_NODES_FENCE_H
 #define HW_NODES_FENCE_H
@@ -75,7 +75,8 @@ struct hw_fence {
 	uint64_t before[HW_PARTITIONS]; /* rule 4: a bit for each peer */
 	struct hw_partitions open;      /* proven, and `before` is empty */
 	struct hw_peer peer[HW_PEERS_MAX];
-	bool overflow; /* too many peers have claims: no partition passes until reader 0 has read all presences again */
+	bool overflow; /* too many peers have claims: no status is published until reader 0 has read all presences again
+	                */
 };
 
 /* Initialises a fence, without a session, a reader or a claim. `node`: the name of this node; borrowed for the call. */
@@ -125,7 +126,8 @@ void hw_fence_read(struct hw_fence *f, const char *node, const uint64_t claims[H
 /* Returns peer `i` if partitions of this node wait until this peer withdraws its claims or is evicted. Otherwise
  * returns NULL. */
 struct hw_peer *hw_fence_blocker(struct hw_fence *f, size_t i);
-/* Called when the broker must have closed this peer's connection. No partition waits for the peer any more. */
+/* Called when so much time has passed that the broker has certainly closed this peer's connection. No partition waits
+ * for the peer any more. */
 void hw_fence_outwait(struct hw_fence *f, size_t i);
 
 /* Whether statuses of p may be published now. */

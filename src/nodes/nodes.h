@@ -48,7 +48,7 @@ struct hw_nodes_conf {
 #define HW_HANDOVER_BOUND_MS 10000
 #define HW_WITHDRAWAL_MS     1000 /* time for an active member to withdraw its own claim */
 #define HW_EVICT_AGAIN_MS    2000
-/* a standby that has claimed the fleet must see it for the first time within so many leases */
+/* a standby that has claimed the fleet must receive its first message within this many leases */
 #define HW_BEGIN_LEASES   3
 #define HW_BEGIN_LEAST_MS 10000 /* and at least this long */
 #define HW_ALONE_AFTER_MS 5000  /* after this time without Redis, a node connects to the broker to receive messages */
@@ -63,8 +63,8 @@ void hw_nodes_free(struct hw_nodes *n);
 
 enum hw_nodes_kind {
 	/* Orders to Redis. Each is answered by hw_nodes_answer() with its `serial`. */
-	HW_NODES_JOIN,    /* add this node to the members, with its `run` and its `count` of renewals. Answer TAKEN:
-	                   * another run has the name */
+	HW_NODES_JOIN,    /* add this node, with its `run` and its `count` of renewals, to the members. Answer TAKEN:
+	                     another run has the name */
 	HW_NODES_RENEW,   /* write this node's `count` and state. Where Redis has no token, or one that is less than
 	                   * hw_nodes_fencing_token(), write that token again. Answer GONE: the entry is missing, or
 	                   * belongs to another run */

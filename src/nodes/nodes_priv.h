@@ -56,8 +56,8 @@ struct hw_nodes {
 	bool redis, redis_ever, connects;
 	bool member, ready, blind, stopping, stopped, left;
 	bool saw;       /* this node saw since its last claim */
-	bool gave_up;   /* this node has given up its partitions while it was blind, and claims nothing until it sees
-	                 * again */
+	bool gave_up;   /* this node gave up its partitions while it was blind, and claims nothing before the blindness
+	                   ends */
 	bool abandoned; /* hw_nodes_abandon() */
 	bool doubted;   /* hw_nodes_doubt() */
 	bool denied;    /* hw_nodes_is_denied(), */
@@ -90,8 +90,8 @@ struct hw_nodes {
 	struct hw_nodes_stats stats;
 };
 
-/* Called when a token of p was read (fencing_tokens.c). If the token is the greatest so far, it is stored. If this
- * node owns p with a lesser token, the node loses p at once (fence.h, rule 3). Ignores a token with an impossible
+/* Called when a token of p was read (fencing_tokens.c). If the token is the greatest so far, it is stored. If this node
+ * owns p with a lesser token, the node loses p at once (fence.h, condition 3). Ignores a token with an impossible
  * epoch. */
 void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *t);
 /* hw_nodes_redis_s(): the time of Redis' clock in seconds. hw_nodes_epoch_max(): the greatest possible epoch.

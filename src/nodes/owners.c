@@ -137,7 +137,8 @@ static bool is_clean(const struct hw_nodes *n, unsigned p)
 	       part->watched_in == n->fence.begun && hw_fencing_token_compare(&part->watched, &part->stored.token) == 0;
 }
 
-/* Whether this node may claim anything. A node that gave its partitions up while it was blind must see first. */
+/* Whether this node may claim anything. A node that gave its partitions up while it was blind may not, until the
+ * blindness is over. */
 static bool may_take(const struct hw_nodes *n)
 {
 	return n->ready && !n->gave_up && !n->stopping;
@@ -245,8 +246,8 @@ static bool is_overdue(const struct hw_part *part, struct hw_now now)
 	return now.mono.ns - part->drained.ns >= HW_HANDOVER_BOUND_MS * HW_NS_PER_MS;
 }
 
-/* Returns for how long an owner may be blind. A standby subscribes only after its claim, so it gets more time at
- * first. */
+/* Returns for how long an owner may be blind before it gives the fleet up. A standby subscribes only after its claim,
+ * so it gets more time at first. */
 static int64_t patience_ns(const struct hw_nodes *n)
 {
 	int64_t begin_ns = HW_BEGIN_LEASES * n->lease_ns, least_ns = HW_BEGIN_LEAST_MS * HW_NS_PER_MS;

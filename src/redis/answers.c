@@ -42,8 +42,8 @@ static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *
 		hw_scripts_load(&r->scripts);
 	else if (trouble == HW_TROUBLE_NOAUTH ||
 	         ((trouble == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
-		/* Closes the connection, because a new connection may reach the new master. On the new connection,
-		 * the client authenticates again, and each answer belongs to the right call again. */
+		/* Closes the connection, because a new connection may reach the new master. A new connection also
+		 * authenticates again, and cannot assign an answer to the wrong call. */
 		hw_redis_link_fail(&r->link, error);
 }
 

@@ -29,8 +29,8 @@ static void set_in_flight(struct hw_redis *r, const struct hw_call *c, bool on)
 	}
 }
 
-/* Whether the device has made a newer transition since the call was built, or was removed. The item's transition
- * then gets no entry in the stream. */
+/* Whether the device was removed since the call was built, or has made a newer transition. Then the stream gets no
+ * entry for the item's transition. */
 static bool is_past(const struct hw_redis *r, const struct hw_call *c, unsigned i)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref);

@@ -3,8 +3,9 @@
  * The fencing tokens in the calls of a cluster's node. A call contains one token for each partition of its items. Each
  * item contains the letter of its token (scripts/fence.lua). The calls of a standalone monitor have no tokens.
  *
- * A transition is written with the token that was valid when it happened, or not at all. If the partition was lost and
- * won again since, the present token is another one, and the owner in between has written other transitions.
+ * A transition is written with the token that was valid when it happened, or not at all. If this node has lost the
+ * partition and won it again since, it has another token now. In between, the other owner may have written newer
+ * transitions.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -36,7 +36,7 @@ static bool is_ours(struct hw_redis *r, const struct hw_call *c, const struct hw
 	return hw_call_owner_add(r, c->n, id.text, id.len, epoch);
 }
 
-/* Stores what the answer needs of the item that was added to the call. `stateless`: the item writes no device's
+/* Stores the values of a new item that are needed when its answer arrives. `stateless`: the item writes no device's
  * state, so its success confirms no device's state. */
 static void note_item(struct hw_call *c, const struct hw_pending_write *e, uint64_t place, bool stateless)
 {

@@ -153,7 +153,7 @@ struct hw_sink {
 	unsigned in_flight[HW_CALL_SNAPSHOT + 1]; /* plain calls count as HW_CALL_REFRESH */
 	bool rewind;        /* a transition has failed: when all answers are in, everything from the ring's head on
 	                     * is sent again */
-	unsigned held;      /* kinds of calls that wait for the timer `retry`: HW_HOLD() bits */
+	unsigned held;      /* HW_HOLD() bits of the kinds of calls that wait for the timer `retry` */
 	unsigned retry_ms;  /* the last delay; 0: no failure */
 	uint64_t poison_at; /* position of the transition that last failed alone; poison_tries: how often it failed */
 	unsigned poison_tries;
@@ -168,9 +168,9 @@ struct hw_sink {
 };
 
 struct hw_load {
-	/* AGAIN: only the outbox is read. After a reconnect, because Redis may be a restored copy whose outbox lists
-	 * statuses that the broker has acknowledged since. For hw_redis_compare(), because another node may have
-	 * left statuses pending. */
+	/* HW_LOAD_AGAIN: only the outbox is read again. This is necessary after a reconnect, because Redis may be a
+	 * restored copy whose outbox lists statuses that the broker has acknowledged since. It is also necessary for
+	 * hw_redis_compare(), because another node may have left statuses pending. */
 	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE, HW_LOAD_AGAIN } stage;
 	char cursor[32];
 	bool scanning;    /* a page is requested */
@@ -195,10 +195,10 @@ struct hw_sight_record {
 	bool read;                   /* old_ms is valid */
 	int64_t written_ms;          /* MS in the sight record that Redis confirmed last */
 	bool written;                /* Redis has confirmed a sight record of this run */
-	/* the sight record was not written: another run with our name has written one */
+	/* another run with our name has written a sight record, so this run did not write its own */
 	bool left;
-	/* an old sight record, or one of another run, was found: the store may be another one, or was emptied in
-	 * between */
+	/* the sight record that was found is old, or is another run's: this may be another store, or the store was
+	 * emptied in between */
 	bool doubted;
 	bool sees; /* the monitor is not blind, and the load has ended */
 	bool in_flight;
@@ -242,7 +242,7 @@ struct hw_monitors {
 #define HW_REFUSED_SIGHT_RECORD HW_HOLD(HW_CALL_FREE)
 #define HW_REFUSED_INVENTORY    (HW_HOLD(HW_CALL_SNAPSHOT) << 1)
 
-/* What Redis refused at the last attempt: HW_HOLD() bits of call kinds, HW_REFUSED_SIGHT_RECORD, or
+/* The writes that Redis refused at the last attempt: HW_HOLD() bits of call kinds, HW_REFUSED_SIGHT_RECORD, or
  * HW_REFUSED_INVENTORY. */
 struct hw_refusal {
 	unsigned writes;

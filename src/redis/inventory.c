@@ -71,13 +71,14 @@ static void log_refusal(struct hw_redis *r, const char *what, const char *error)
 	hw_refusal_log(r, &r->inventory->reported_ms, text);
 }
 
-/* Redis refused a change by a client, which gets the error. */
+/* Called when Redis has refused a change that a client requested. The client gets the error. */
 static void refused_change(struct hw_redis *r, const char *error)
 {
 	log_refusal(r, "a change of the inventory is refused", error);
 }
 
-/* Redis refused a reading, or a write that this monitor makes by itself: status, metrics and checks report it. */
+/* Called when Redis has refused a reading, or a write that this monitor makes by itself. Status, metrics and checks
+ * report this. */
 static void refused(struct hw_redis *r, const char *error)
 {
 	if (hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT) {
@@ -88,7 +89,8 @@ static void refused(struct hw_redis *r, const char *error)
 	hw_refusal_begin(r, HW_REFUSED_INVENTORY, error);
 }
 
-/* The whole reading is repeated later and later: with a million entries it is work for Redis and for this monitor. */
+/* Schedules another reading of everything, after a delay that doubles with each refusal: a million entries are much
+ * work for Redis and for this monitor. */
 static void read_later(struct hw_inventory *v, const char *error, int64_t first_ms)
 {
 	refused(v->r, error);
@@ -101,7 +103,7 @@ static void refused_reading(struct hw_inventory *v, const char *error)
 	read_later(v, error, 1000); /* the stream names an id only once */
 }
 
-/* Redis has accepted a write of unseen ids, or a whole reading. */
+/* Called when Redis has accepted a write of unseen ids, or a whole reading. */
 static void accepted(struct hw_inventory *v)
 {
 	if (v->pause_ms == 0)
@@ -428,7 +430,7 @@ struct asked {
 	char ids[];
 };
 
-/* Returns the next id of a list, and moves *at past that id. Returns false at the end. */
+/* Sets *id to the next id of a list, and moves *at past that id. Returns false at the end of the list. */
 static bool next_id(const char *ids, size_t len, size_t *at, struct hw_id *id)
 {
 	if (*at >= len)
@@ -522,11 +524,12 @@ static void take_entry(struct hw_inventory *v, const redisReply *entry)
 	if (!ids)
 		return;
 	if (!is_bounded(ids)) {
-		v->again = true; /* another program has written it: what is in the keys counts */
+		v->again = true; /* another program has written this entry, so only the keys show what has changed */
 		return;
 	}
 	int64_t unseen_ms = unseen ? strtoll(unseen->str, NULL, 10) : 0;
-	/* An id that is unseen may be one of those whose entries are awaited. It is then reported again after them. */
+	/* While entries are awaited, the unseen id may be one of them. The id is reported again after they have
+	 * arrived. */
 	if (!unseen || v->waiting > 0)
 		read_some(v, ids->str, ids->len, unseen_ms);
 	while (unseen && next_id(ids->str, ids->len, &at, &id))

@@ -5,8 +5,8 @@
  * other commands.
  *
  * At the start, after a gap in the stream and after a failover, everything is read (HSCAN, ZSCAN), a page at a time.
- * Otherwise the stream is read each second, and after each order of this node; the entries of the ids that it names are
- * then read.
+ * Otherwise the stream is read each second, and after each change by this node. Then the entries of the ids that the
+ * stream names are read.
  */
 #ifndef HW_REDIS_INVENTORY_H
 #define HW_REDIS_INVENTORY_H
@@ -55,7 +55,7 @@ void hw_redis_unseen_heard(struct hw_redis *r, struct hw_id id);
 struct hw_inventory_ops {
 	/* A reading of everything begins. */
 	void (*on_reading)(void *arg);
-	/* Called with an entry as it is stored. entry.text NULL: the id is not expected, or no longer. */
+	/* Called with an entry as it is stored. entry.text NULL: the id is not expected (any more). */
 	void (*on_entry)(void *arg, struct hw_id id, struct hw_id entry);
 	/* The id is unseen since then. */
 	void (*on_unseen)(void *arg, struct hw_id id, int64_t since_ms);

@@ -129,7 +129,7 @@ static void add_labels(struct hw_redis *r, const struct labels *l)
 	hw_eval_arg(&r->sink.eval, l->json, l->len);
 }
 
-/* What was learned from a device's gaps, as text for the store. */
+/* The text for the store that contains a device's learned gaps. */
 struct learned {
 	bool has;
 	int64_t timeout_ms;
@@ -152,7 +152,7 @@ static unsigned learned_args(const struct learned *l)
 	return l->has ? 4 : 0;
 }
 
-/* Adds what was learned, and marks it as written. If Redis refuses the write, the next refresh is a full one, and so
+/* Adds the learned gaps, and marks them as written. If Redis refuses the write, the next refresh is a full one, and so
  * contains these fields again. */
 static void add_learned(struct hw_redis *r, const struct hw_device *d, const struct learned *l)
 {

@@ -268,7 +268,7 @@ static void go_on(struct hw_redis *r)
 	if (l->scanning || l->waiting > 0)
 		return;
 	if (l->stage == HW_LOAD_AGAIN) {
-		l->stage = HW_LOAD_DONE; /* if reading the outbox failed, the next connection reads it again */
+		l->stage = HW_LOAD_DONE; /* if the outbox could not be read, it is read again after the next connect */
 		if (l->next)
 			hw_redis_load(r);
 		return;

@@ -23,7 +23,7 @@ static void correct_times(int64_t now_ms, struct hw_event *e)
 		e->last_seen_ms = e->time_ms;
 }
 
-/* Returns false if the entry is malformed or does not count. Sets out->at in any case. */
+/* Returns false if the entry is malformed, or is of another node than the requested one. Sets out->at in any case. */
 static bool read_entry(const struct hw_page_asked *asked, const redisReply *entry, struct hw_event *out)
 {
 	struct hw_entry e;

@@ -39,7 +39,7 @@ struct hw_redis_conf {
 	int64_t events_max;
 	bool refresh_last_seen; /* true: each refresh writes last_seen; false: only one in several does */
 	uint64_t run_id;        /* random run id of this run */
-	/* identifies the lock on the pid file, which only one run can hold at a time; 0: not known */
+	/* number of the pid file's lock, which only one run can hold at a time; 0: not known */
 	uint64_t place;
 	/* added to the TTL of connected keys: a take-over by another node may take this long */
 	int64_t ttl_more_ms;
@@ -209,9 +209,9 @@ void hw_redis_groups(struct hw_redis *r, struct hw_now now);
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared);
 
 /*
- * Requests a part of the event stream, at most HW_EVENTS_PAGE entries: those after an id ({0, 0}: from the start), or
- * the newest ones. Returns 0, -ENOTCONN or -ENOMEM. After 0, on_events() is called, in the order of the requests,
- * unless the connection is lost.
+ * Requests a part of the event stream, at most HW_EVENTS_PAGE entries: hw_redis_events_after() those after an id ({0,
+ * 0}: from the start), hw_redis_events_last() the newest. Returns 0, -ENOTCONN or -ENOMEM. After 0, on_events() is
+ * called, in the order of the requests, unless the connection is lost.
  */
 int hw_redis_events_after(struct hw_redis *r, struct hw_stream_id after);
 int hw_redis_events_last(struct hw_redis *r);

@@ -88,8 +88,8 @@ static void compare(struct hw_redis *r, const struct found *f)
 		               "another run of this monitor has written its run id: a second monitor has the same "
 		               "node_id, or Redis was restored from a copy");
 		if (r->sink.sweep)
-			return; /* otherwise two monitors that overwrite each other's record would restart the sweep
-			         * for ever */
+			return; /* if the sweep restarted here, two monitors that overwrite each other's record would
+			           restart it for ever */
 	} else if (f->ms >= k->written_ms) {
 		return;
 	} else {

@@ -56,8 +56,8 @@ static void pump(struct hw_redis *r)
 		s->pending_writes.sent = s->pending_writes.head;
 		s->rewind = false;
 	}
-	/* The tries are limited: all entries of the ring may belong to other nodes by now, and each of them must be
-	 * skipped. */
+	/* A limit, because all entries of the ring may belong to other nodes by now, and skipping each of them takes a
+	 * try. */
 	unsigned tries = 0;
 	while (!s->rewind && may_send(s, HW_CALL_TRANSITIONS, HW_TRANSITION_CALLS) && tries < HW_TRANSITION_TRIES &&
 	       hw_call_transitions(r))

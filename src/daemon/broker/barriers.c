@@ -9,7 +9,8 @@
 #include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 
-/* a barrier that takes longer is queued after many messages; the readers then pass messages on at once in any case */
+/* a barrier that takes longer waits after many messages in the socket; then the readers pass each message on at once
+ * anyway */
 #define BARRIER_SOON_NS (5 * HW_NS_PER_MS)
 #define CANARY_MAX      512 /* bytes of its payload */
 

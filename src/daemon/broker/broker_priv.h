@@ -23,7 +23,7 @@ struct hw_app_reader {
 	bool up, ever_up;
 	bool stalled; /* the reader woke up too late, and has not emptied its socket since */
 	bool renewed; /* the daemon itself closed the connection, so the loss is not logged */
-	bool behind;  /* the loop woke up too late, and this reader's ring has not been empty since */
+	bool behind;  /* the loop woke up too late, and since then this reader's ring was never empty */
 	uint64_t taken;
 	int in_turn;   /* events taken in this turn of the loop */
 	char why[512]; /* the cause while `up` is false */
@@ -90,9 +90,10 @@ bool hw_app_is_reported(const struct hw_app *a, const char *text);
 struct hw_app_filters {
 	struct hw_mqtt_filter *all; /* of reader 0; owned */
 	size_t n;
-	size_t n_devices; /* the first ones; after them follow, in a cluster, those for the presences of other nodes */
-	/* Of each other reader, in the memory of `all`. Reader 0 alone has the filters whose retained messages are
-	 * needed: the `while` topics, the presences and, without a store, the statuses. */
+	size_t n_devices; /* number of device filters, which come first; in a cluster, the filters for the presences of
+	                     other nodes follow */
+	/* The filters of each reader but reader 0, in the memory of `all`. Only reader 0 has the filters whose retained
+	 * messages are needed: the `while` topics, the presences and, without a store, the statuses. */
 	struct hw_mqtt_filter *shared;
 	size_t n_shared;
 };

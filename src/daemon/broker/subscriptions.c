@@ -72,9 +72,9 @@ static int drop_covered(struct wanted *w)
 	return 0;
 }
 
-/* Decides for each filter whether to request the retain flag of new messages. On a topic of which retained messages
- * are requested, only old messages may have the retain flag. So filters that overlap with such a topic do not
- * request the flag of new messages. */
+/* Decides for each filter whether the broker keeps the retain flag of new messages. If retained messages of a topic are
+ * requested, the flag marks the old messages there, so new messages must come without it. So a filter that overlaps
+ * with such a topic does not request the flag. */
 static int ask_for_flags(struct wanted *w)
 {
 	struct hw_filter_index history = {0};
@@ -103,9 +103,9 @@ static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answ
 	return 0;
 }
 
-/* Puts the filters of all groups into `w`, without those that others cover. Without a store, also the status topics,
- * because their retained messages are all that is left of the previous run. On a node that stands by, there is no
- * filter. */
+/* Puts the filters of all groups into `w`, without those that others cover. Without a store, adds the status topics
+ * too, because only their retained messages show the states of the previous run. A node that stands by has no filters.
+ */
 static void add_groups(struct hw_app *a, struct wanted *w)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);

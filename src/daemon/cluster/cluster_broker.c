@@ -283,9 +283,9 @@ bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now)
 	return b->heard.ns && now.mono.ns - b->heard.ns < bound_ns;
 }
 
-/* Reports to src/nodes which barrier is back. Before hw_nodes_recalled(), a barrier only shows that all presences of
- * an earlier run of this node have arrived, if there are any. So no retained message is required, because the broker
- * may not have one yet. */
+/* Reports to src/nodes which barrier is back. Before hw_nodes_recalled(), a barrier only shows that the presences of
+ * earlier runs of this node have arrived. So no retained message is required, because the broker may not have one yet.
+ */
 static void report_back(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);

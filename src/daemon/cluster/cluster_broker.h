@@ -24,8 +24,8 @@ struct hw_cluster_broker {
 	uint64_t serial; /* serial of the last published presence */
 	struct {
 		uint64_t serial, seq;
-	} published[HW_CLUSTER_PUBLISHED]; /* the last published presences: their serials for src/nodes, and their
-	                                    * own numbers */
+	} published[HW_CLUSTER_PUBLISHED]; /* the last published presences: `serial` of the order of src/nodes, and
+	                                      `seq`, the presence's number */
 	uint64_t acked_status, acked_known, acked;
 	uint64_t acked_seq;
 	int64_t refused_ms; /* when the broker refused a presence, monotonic; 0: it has not refused one */

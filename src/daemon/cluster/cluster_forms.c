@@ -387,7 +387,7 @@ static bool has_groups_of(const struct hw_app *a, const char *owner)
 	return true;
 }
 
-/* Returns how a group is used, as of the last count: its name, and the forms of its devices. */
+/* Returns the name of a group and the forms of its devices, as of the last count. */
 static struct hw_group_use use_of(const struct hw_app *a, size_t g)
 {
 	const struct hw_group *group = hw_monitor_groups(a->monitor)->all[g];
@@ -477,7 +477,7 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 		if (!m || !m->ready || !hw_judging_all(use, n, f->of[i].all, f->of[i].n))
 			continue;
 		const struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
-		/* Not a node that would give the fleet back, because it was deaf or has no room for all devices. */
+		/* Not a node that has to give the fleet back soon, because it was deaf or has too little room. */
 		bool roomier = hw_monitor_left_out(a->monitor) > 0 && f->of[i].max_devices > a->conf->max_devices &&
 		               !f->of[i].was_deaf;
 		bool hears = is_deaf(a) && !f->of[i].was_deaf &&

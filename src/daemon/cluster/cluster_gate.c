@@ -82,7 +82,7 @@ void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pe
 		gate_of(a)->pending_store[hw_device_partition(d)] += pending ? 1 : UINT32_MAX;
 }
 
-/* Withdraws the kept transitions of partitions that the core has lost meanwhile. */
+/* Withdraws the refused transitions, whose partitions the core has lost by now. */
 static void withdraw_refused(struct hw_app *a)
 {
 	struct hw_cluster_gate *g = gate_of(a);
@@ -263,8 +263,8 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 
 /* --- becoming authoritative --------------------------------------------------------------------------------------- */
 
-/* Compares everything that the predecessor may have left pending: its outbox, the keys of each device, and each status.
- */
+/* Compares everything that the previous owner may have left pending: the outbox, the keys of each device, and each
+ * status */
 static void make_good(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
 {
 	if (!hw_partitions_any(set) || hw_app_standby_loaded(a))
@@ -350,8 +350,7 @@ static void settle(struct hw_app *a, struct hw_now now)
 
 /* --- once a turn -------------------------------------------------------------------------------------------------- */
 
-/* Whether this node has been without the publisher's connection for long. It then cannot publish, even if it is not
- * blind. */
+/* Whether the publisher's connection has been down for long. Then this node cannot publish, even if it is not blind. */
 static bool is_mute(const struct hw_app *a, struct hw_now now)
 {
 	struct hw_mono since = hw_mono_later(hw_app_publisher_lost(a), a->life.started);

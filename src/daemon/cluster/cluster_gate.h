@@ -27,7 +27,7 @@ struct hw_cluster_gate {
 	uint64_t won_pages;         /* pages of the stream that were read at the claim */
 	struct hw_mono won_at;      /* the time at which the first of `waits` was won */
 	struct hw_mono settle_next; /* time of the next check for settled partitions */
-	struct hw_mono blind_since; /* begin of a blindness or deafness after loading; 0: neither */
+	struct hw_mono blind_since; /* since when this node is blind or a group is deaf, after loading; 0: neither */
 
 	struct hw_ref *refused; /* owned; refused devices in partitions that src/nodes has lost, but the core has not
 	                         * lost yet */

@@ -159,7 +159,7 @@ static void end(struct hw_app *a)
 	hw_app_schedule_turn(a);
 }
 
-/* Whether another node has a greater fencing token for any partition. */
+/* Whether another node has a greater fencing token for at least one partition. */
 static bool is_anothers(const struct hw_app *a)
 {
 	struct hw_fencing_token known[HW_PARTITIONS];

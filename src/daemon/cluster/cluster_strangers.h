@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Members that differ from this node. A member with another [cluster] name, mode or protocol cannot watch one fleet
- * together with this node. Neither hands partitions over to the other, and each keeps its own partitions until it
- * leaves. A member with another configuration or version can watch the fleet together with this node, so that nodes can
- * be changed one after another. All differences are logged.
+ * together with this node. Two such nodes hand no partitions over to each other, and each keeps its own partitions
+ * until it leaves. A member with another configuration or version can watch the fleet together with this node, so that
+ * nodes can be changed one after another. All differences are logged.
  */
 #ifndef HW_CLUSTER_STRANGERS_H
 #define HW_CLUSTER_STRANGERS_H

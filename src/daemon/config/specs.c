@@ -3,9 +3,8 @@
 
 #include <stdlib.h>
 
-/* The nodes notice at different times that a group is blind, for example because one of them has no suspect that
- * needs a canary. A device is handed over only after this time, so that each node then knows whether it is blind
- * too. */
+/* Nodes notice at different times that a group is blind. For example, a node without a suspect sends no canary. A
+ * device is handed over only after this time, so that each node then knows whether it is blind too. */
 #define BLIND_MORE_MS 2000
 
 struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)

@@ -18,12 +18,14 @@
 #include "inventory_priv.h"
 #include "redis/inventory.h"
 
-#define STEP          1000
-#define REWRITTEN     64
-#define OTHERS_MS     5000 /* so long have the owners of an emptied Redis to write their entries again */
+#define STEP      1000
+#define REWRITTEN 64
+#define OTHERS_MS                                                                                                      \
+	5000 /* after Redis was emptied, the owners of partitions have this long to write their entries again */
 #define UNSEEN_CALLS  4
 #define CLOCK_BACK_MS 60000
-#define RESTARTS_MAX  1000 /* wrong since_ms that are replaced at a time; the others at the next reading */
+#define RESTARTS_MAX                                                                                                   \
+	1000 /* most wrong since_ms that are replaced after one reading; the others are replaced after the next */
 #define STORED_AGAIN_MS                                                                                                \
 	60000 /* time until an id that has a record in Redis, but none in this monitor, is checked                     \
 	       * again */
@@ -300,9 +302,9 @@ static void on_rewritten(void *arg, int rc, const uint8_t *results, unsigned n)
 	hw_inventory_work(a); /* after an error: in the next second */
 }
 
-/* Redis was emptied: writes again the entries that the last reading did not return. This causes no event. At first
- * only the entries of this node's partitions are written. But a partition may have no owner now. So after OTHERS_MS,
- * everything is read again, and each node writes each entry that is still missing. */
+/* Called after Redis was emptied: writes the entries again that the last reading did not return. This causes no event.
+ * At first only the entries of this node's partitions are written. But a partition may have no owner now. So after
+ * OTHERS_MS, everything is read again, and each node writes each entry that is still missing. */
 static void rewrite(struct hw_app *a)
 {
 	struct hw_app_inventory *v = a->inventory;
@@ -549,7 +551,7 @@ void hw_app_inventory_tick(struct hw_app *a, struct hw_now now)
 	struct hw_app_inventory *v = a->inventory;
 	int64_t clock_ms = hw_app_trusted_ms(a) - now.mono.ns / HW_NS_PER_MS;
 	if (v->clock_ms && clock_ms < v->clock_ms - CLOCK_BACK_MS)
-		hw_app_inventory_regroup(a); /* or an id that waits for a second would wait as long as the step */
+		hw_app_inventory_regroup(a); /* otherwise ids that are due soon would wait as long as the step */
 	v->clock_ms = clock_ms;
 	hw_inventory_retry_restarts(a);
 	rewrite_others(a, now);

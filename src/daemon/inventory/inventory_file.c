@@ -190,7 +190,8 @@ int hw_inventory_file_flush(struct hw_app *a)
 	__fpurge(file->f);
 	clearerr(file->f);
 	if (ftruncate(fileno(file->f), file->end) != 0)
-		fputc('\n', file->f); /* ends the cut-off line, so that the next entry begins on its own line */
+		fputc('\n',
+		      file->f); /* ends the line that was cut off, so that the next entry begins on a line of its own */
 	return failed(a, file->path, error);
 }
 

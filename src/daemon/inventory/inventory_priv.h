@@ -18,7 +18,7 @@ struct hw_inventory_unwritten;
 struct hw_inventory_file {
 	FILE *f;          /* NULL: there is none */
 	const char *path; /* borrowed */
-	off_t end;        /* of what was written; after a failed write, the file is cut there */
+	off_t end;        /* the end of the written lines; after a failed write, the file is cut there */
 	/* The ids whose entries the next flush writes; owned. After a failed write they stay here. */
 	struct hw_inventory_unwritten *unwritten;
 	unsigned n_unwritten;
@@ -74,7 +74,7 @@ void hw_inventory_retry_restarts(struct hw_app *a);
 
 /* inventory_file.c. Each returns 0 or -errno, after logging. */
 int hw_inventory_file_open(struct hw_app *a, const char *path);
-/* The next flush writes the entry of this id as it is then. */
+/* Marks the entry of this id: the next flush writes the entry as it is then. */
 int hw_inventory_file_write(struct hw_app *a, struct hw_id id);
 /* Writes the entries, also those that could not be written before. After that, nothing is lost if this process ends. */
 int hw_inventory_file_flush(struct hw_app *a);

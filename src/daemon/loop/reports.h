@@ -8,8 +8,8 @@
 
 /* Sets a->reports, which the caller frees. Returns 0 or -ENOMEM. */
 int hw_app_reports_new(struct hw_app *a);
-/* Called after a restart within the process, which keeps the API's counters. Marks what the counters contain as
- * logged already. */
+/* Called after a restart within the process, which keeps the API's counters. Marks the present values of the counters
+ * as logged. */
 void hw_app_reports_resume(struct hw_app *a);
 /* Called after a device was loaded from the store. `refused_before` is the value of refused[HW_REFUSED_STORED]
  * before that. If the record was corrected, the next log line names the device. */

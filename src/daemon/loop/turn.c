@@ -19,7 +19,8 @@
 
 #define CHECKS_A_TURN   1024 /* devices checked per turn: about a millisecond */
 #define STATUSES_A_TURN 512
-/* How many offline devices may wait for Redis while others are judged: some tenths of a second of writes. */
+/* While at most this many transitions to offline wait for Redis, other devices are judged. Redis writes them in some
+ * tenths of a second. */
 #define STORE_AHEAD       16384
 #define STORE_PATIENCE_NS HW_NS_PER_S
 #define HELD_NS           (5 * HW_NS_PER_MS) /* Redis usually answers earlier, which ends the wait */

@@ -17,9 +17,11 @@ struct hw_app_wall_clock {
 	bool known, differs;   /* known: boot_ms is known; differs: it was logged that the wall clock and Redis'
 	                        * clock differ */
 	int64_t boot_ms;       /* the time of the boot by the wall clock */
-	int64_t good_boot_ms;  /* boot_ms without those changes of the wall clock that Redis' clock has not confirmed */
+	int64_t good_boot_ms;  /* boot_ms as it would be without the changes of the wall clock that Redis' clock has not
+	                          confirmed */
 	int64_t redis_boot_ms; /* ... by Redis' clock */
-	int64_t trusted_boot_ms; /* redis_boot_ms without those jumps forward that this machine has not confirmed */
+	int64_t trusted_boot_ms; /* redis_boot_ms as it would be without the jumps forward that this machine's clock has
+	                            not confirmed */
 	struct hw_mono asked;    /* the time of Redis' last clock reading; 0: none */
 };
 

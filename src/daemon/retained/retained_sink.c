@@ -116,7 +116,8 @@ void hw_retained_acked(struct hw_retained_sink *s, uint64_t publish_id)
 		return;
 	s->published++;
 	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
-	/* The device has changed since. Its new message waits to be released, or is already in the line. */
+	/* The device has changed since the message was sent. Its new message waits to be released, or is already in the
+	 * line. */
 	if (!d || s->kind->version(d) != f->version)
 		return;
 	if (hw_device_noted(d, s->kind->queued))

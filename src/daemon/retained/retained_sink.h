@@ -133,8 +133,8 @@ int hw_retained_release(struct hw_retained_sink *s, struct hw_ref device, int64_
 void hw_retained_republish(struct hw_retained_sink *s, int64_t now_ms);
 
 /* Called after the unclean end of a predecessor. Publishes again, like hw_retained_republish(), the messages of the
- * partitions in `set`, which this node owns now; a running sweep ends first. If the set is empty, partitions were
- * lost: gives up the pending messages of their devices. */
+ * partitions in `set`, which this node owns now; if a sweep runs, they follow after it. If the set is empty, partitions
+ * were lost: gives up the pending messages of their devices. */
 void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partitions *set, int64_t now_ms);
 
 /* A stop begins: ends all sweeps. */

@@ -14,9 +14,9 @@
  * It checks again after it has joined. A monitor writes its entry before it checks for nodes, so at least one of the
  * two finds the other. A node that already works logs such a monitor as an error.
  *
- * A monitor that cannot reach Redis works nevertheless, and checks when Redis can be reached. Until then this monitor
- * does not stop because of another monitor. If the broker closes this monitor's connections, this may have other causes
- * than another monitor, and is logged as an error.
+ * A monitor that cannot reach Redis works nevertheless, and checks when Redis can be reached. Until then no other
+ * monitor makes this one stop. If the broker closes this monitor's connections, this may have other causes than another
+ * monitor, and is logged as an error.
  *
  * Cost: one script and, without [cluster], one command, at the start and each second.
  */

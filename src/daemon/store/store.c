@@ -253,7 +253,8 @@ static void on_emptied(void *arg)
 	.on_sent_again = on_sent_again
 
 static const struct hw_redis_ops ops_single = {OPS, .on_event = on_event};
-/* mirror: all nodes get all events from the stream, whichever node wrote them. So each node serves the same events. */
+/* In a mirror, each node gets all events from the stream, whichever node wrote them. So all nodes serve the same
+ * events. */
 static const struct hw_redis_ops ops_several = {OPS, .owner = owner, .on_fenced = on_fenced, .on_dropped = on_dropped,
                                                 .on_unlooked = on_unlooked};
 /* standby: only one node writes events. */

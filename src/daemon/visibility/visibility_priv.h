@@ -15,7 +15,7 @@ struct hw_sightings {
 	struct hw_mono next; /* the next time to write an unfinished period */
 	int64_t pause_s;     /* seconds between the last write and the next */
 	bool down_reported,
-		ended; /* down_reported: the time before this run was written; ended: nothing more is written */
+		ended; /* down_reported: the period before this run is written; ended: no more periods are written */
 };
 
 /* Used by unjudged.c: the groups whose unjudged devices were logged. */

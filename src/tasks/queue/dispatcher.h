@@ -58,7 +58,7 @@ void hw_dispatcher_free(struct hw_dispatcher *d);
 
 /* Whether requests are accepted now: Redis is up, few enough requests wait, and none is being repeated. */
 bool hw_dispatcher_is_open(const struct hw_dispatcher *d);
-/* Whether every request has its answer, including the kept ones. */
+/* Whether every request has its answer. Counts also the requests that are kept until Redis is up. */
 bool hw_dispatcher_is_idle(const struct hw_dispatcher *d);
 
 /*
