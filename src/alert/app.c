@@ -23,7 +23,7 @@
 /* After Redis was emptied or failed over, the streams are read again from this long before now. */
 #define AGAIN_MS 120000
 
-#define LOAD_FAILS_MAX 4 /* so that the wait for the next load grows to 2^4 / 2 renewals at most */
+#define LOAD_FAILS_MAX 4 /* limits the wait for the next load to 2^4 / 2 renewals */
 
 struct hw_mono hw_alert_mono(void)
 {
@@ -93,8 +93,8 @@ void hw_alert_schedule_turn(struct hw_alert_app *a)
 static bool try_allowed(void *arg)
 {
 	struct hw_alert_app *a = arg;
-	/* Without Redis, the only news that is made is that Redis does not answer. It may be sent without the lease,
-	 * because no other instance can take the lease either. */
+	/* Without Redis, the only news is that Redis does not answer. It may be sent without the lease, because no
+	 * other instance can take the lease either. */
 	bool away = a->away_news && a->engine && !hw_alert_store_is_up(a->store);
 	return away || (a->engine && hw_alert_holder_is_sure(a->holder));
 }

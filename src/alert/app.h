@@ -46,7 +46,7 @@ struct hw_alert_watch;
 
 /* What was found when the lease was taken. */
 struct hw_alert_taken {
-	bool first, clean; /* first: nothing was ever stored; clean: the last holder of the lease stopped cleanly */
+	bool first, clean; /* first: no state was ever stored; clean: the last holder of the lease stopped cleanly */
 	uint64_t commits;  /* the number of the last commit */
 };
 

@@ -156,7 +156,8 @@ static void lint_group(const struct lint *l, const char *kind, const char *name,
 	l->report(l->arg, line, text);
 }
 
-/* The inventory may give any label. So a label that no group gives is named only if it looks like a mistyped one. */
+/* The inventory may contain any label. So a label that no group has is reported only if it looks like a typing error.
+ */
 static void lint_label(const struct lint *l, const char *kind, const char *name, unsigned line, const char *label)
 {
 	char *const *labels = l->c->head.labels;

@@ -21,12 +21,11 @@ struct hw_conf_head {
 	const struct hw_conf_table *table;     /* borrowed */
 	char *path;                            /* path of the file; owned */
 	unsigned *lines;                       /* line of each key: see hw_conf_line(); owned */
-	unsigned sections[HW_CONF_FAMILY_MAX]; /* first line of each section of the family; 0: the file does not have
-	                                        * the section */
-	char **groups; /* the names of the sections [group NAME], if only another program reads these sections; then
-	                * NULL; owned */
+	unsigned sections[HW_CONF_FAMILY_MAX]; /* the first line of each section that the family of programs knows; 0:
+	                                          the file does not have the section */
+	char **groups; /* if only another program reads the sections [group NAME]: their names, then NULL; owned */
 	size_t n_groups;
-	char **labels; /* likewise the names of the labels that these sections give; then NULL; owned */
+	char **labels; /* likewise the names of the labels in these sections, then NULL; owned */
 	size_t n_labels;
 };
 

@@ -182,8 +182,8 @@ static void keep_group(struct hw_conf_draft *d, const char *name)
 	keep_name(d, &c->groups, &c->n_groups, name, strlen(name));
 }
 
-/* Called when the file has this section of the family. Skips the section if only another program reads it. Returns
- * false if there is no such section. */
+/* Called at the header of a section that belongs to the family of programs. Skips the section if only another program
+ * reads it. Returns false if there is no such section. */
 static bool enter_foreign(struct reading *r, char *name)
 {
 	int at = hw_conf_family_find(name);

@@ -3,9 +3,9 @@
  * Expected devices: their timeouts, and which of them are unseen. See monitor.h.
  *
  * An id is unseen if it was expected for longer than its group's first_within (at least the device's timeout), and this
- * monitor has received the group's messages for at least the timeout. So a step of the clock alone makes no device
- * unseen that may just not have been heard yet. An id is not unseen either if a message of its device was received and
- * refused for want of room.
+ * monitor has received the group's messages for at least the timeout. So after a step of the clock, a device still has
+ * its whole timeout to send a first heartbeat. An id is not unseen if a message of its device was received but refused,
+ * because there was no room for the device.
  *
  * Cost: an id is checked when its time is due. While the monitor is blind none is checked.
  */

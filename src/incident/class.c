@@ -76,7 +76,7 @@ static void move(struct hw_incidents *e, struct hw_incident_device *d, struct hw
 	if (to)
 		hw_incident_join(e, to, d);
 	if (to && d->class == HW_CLASS_DOWN) {
-		/* The death of a device that was online at the first start is sent, with its own time. */
+		/* If the device was online at the first start, its outage is sent, with its own time. */
 		if (to->listed && !d->listed && to->kind == HW_INCIDENT_DEVICE)
 			to->since_ms = d->since_ms;
 		to->listed = to->listed && d->listed;
@@ -100,8 +100,8 @@ static void dismiss(struct hw_incidents *e, struct hw_incident *i)
 	}
 }
 
-/* Called when down devices have left `i`, or have moved to `into` (NULL: they have left). If `i` has no down device
- * any more, it is merged into `into`, or ends. */
+/* Called when down devices have left `i` (`into` NULL), or have moved from it to `into`. If `i` has no down device any
+ * more, it is merged into `into`, or ends. */
 static void emptied(struct hw_incidents *e, struct hw_incident *i, struct hw_incident *into)
 {
 	if (!i || i->state != HW_INCIDENT_OPEN || i->down > 0)
@@ -250,8 +250,8 @@ void hw_class_settle(struct hw_incidents *e, struct hw_incident_device *d)
 void hw_class_begin(struct hw_incidents *e, struct hw_incident_device *d, int64_t wait_ms)
 {
 	struct hw_incident *was = d->in;
-	if (d->class != HW_CLASS_NONE) /* The device has a class already if it was unseen until now, or if the entry
-	                                * about its return was lost. */
+	if (d->class != HW_CLASS_NONE) /* The device already has a class if it was unseen until now, or if the entry
+	                                  about its return was lost. */
 		set_class(e, d, HW_CLASS_NONE);
 	if (hw_device_parents_away(d)) {
 		set_class(e, d, HW_CLASS_UNREACHABLE);

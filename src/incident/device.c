@@ -4,7 +4,7 @@
  * a device, has an incident, or has a weight of at least 1/16.
  *
  * The weight halves in each flap_half. So after a start, each weight is computed from the entries of the last four
- * flap_half. Older entries would add only a sixteenth of the weight that the device had then.
+ * flap_half. Of the weight that a device had before that, only a sixteenth would be left.
  */
 #include <errno.h>
 #include <math.h>
@@ -158,8 +158,8 @@ int64_t hw_device_settle_ms(const struct hw_incident_device *d)
 	return ms > HW_INCIDENT_SETTLE ? ms : HW_INCIDENT_SETTLE;
 }
 
-/* Whether `d` is `above`, or an ancestor of `above`. `*left` is how many more devices this function may visit. When
- * none is left, it returns true, so that the caller refuses the link. */
+/* Whether `d` is `above`, or an ancestor of `above`. `*left`: how many more devices may be visited. If that is 0,
+ * returns true, so that the caller refuses the link. */
 static bool is_ancestor(const struct hw_incident_device *d, const struct hw_incident_device *above, int *left)
 {
 	if (d == above || --*left <= 0)

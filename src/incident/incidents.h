@@ -15,8 +15,8 @@
  * - pending: a parent may be the cause; in no incident
  * - unreachable: all its known parents are offline or unseen, or a parent has just returned; in the incident of the
  *   parent that became offline last, or in none until that parent has one
- * - down: all other cases; in exactly one incident. A down device stays down until it returns, or until all its parents
- *   are offline and no receiver has been sent its incident
+ * - down: in all other cases; it is in exactly one incident. A down device stays down until it returns, or until all
+ *   its parents are offline and no receiver has been sent its incident
  *
  * Messages are not queued. The engine compares what a receiver was sent last with the incident; the difference is the
  * receiver's news. So the state is limited, however long a receiver fails.
@@ -54,10 +54,11 @@
 #define HW_INCIDENT_NODES     64   /* a further node takes the place of one that is no longer reported */
 #define HW_INCIDENT_STEP      1000 /* the most devices and incidents that one call of hw_incidents_step() visits */
 #define HW_INCIDENT_WAIT_MORE 10000
-#define HW_INCIDENT_BEHIND    5000 /* less than WAIT_MORE: no wait for a parent ends before its entry is read */
-#define HW_INCIDENT_SETTLE    60000
-#define HW_INCIDENT_GROWN     60000
-#define HW_INCIDENT_SMALL     300000 /* a mass incident that has become small ends after this time */
+#define HW_INCIDENT_BEHIND                                                                                             \
+	5000 /* less than WAIT_MORE, so that no wait for a parent ends before the parent's entry is read */
+#define HW_INCIDENT_SETTLE 60000
+#define HW_INCIDENT_GROWN  60000
+#define HW_INCIDENT_SMALL  300000 /* a mass incident that has become small ends after this time */
 /* Devices that become unseen share an incident if the pauses between them are at most this long. */
 #define HW_INCIDENT_UNSEEN     60000
 #define HW_INCIDENT_NOTICE     3600000 /* a notice about a task that no receiver takes is dropped after this time */
@@ -159,7 +160,7 @@ int hw_incidents_configure(struct hw_incidents *e, struct hw_now now, const stru
 
 struct hw_incident_view; /* below */
 
-/* Loads an incident of device:incidents: it is open, or it is closed and a receiver has not been sent its end yet. The
+/* Loads an incident of device:incidents. It is open; or it is closed, and some receiver has not been sent its end. The
  * texts are copied. */
 int hw_incidents_load(struct hw_incidents *e, const struct hw_incident_view *v);
 /* A field `to:RECEIVER`. Unknown receivers are ignored. */
@@ -184,9 +185,8 @@ int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const
                              enum hw_incident_class class, int64_t since_ms, uint64_t seq);
 /* Loads a transition of the last four `flap_half`, which only the device's weight needs. */
 int hw_incidents_recall(struct hw_incidents *e, const char *device, int64_t time_ms);
-/* Called when everything is loaded. Classifies devices without an incident. `first`: nothing was stored before. Then
- * devices that are offline now get incidents that are only listed: neither the begin nor the end of these incidents
- * is sent. */
+/* Called when everything is loaded. Classifies devices without an incident. `first`: nothing was stored before. In this
+ * case, the incidents of devices that are offline now are only listed: neither their begin nor their end is sent. */
 int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first);
 /* Called when Redis was emptied or failed over. hw_incidents_change() returns everything again. */
 void hw_incidents_rewrite(struct hw_incidents *e);

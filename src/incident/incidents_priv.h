@@ -136,7 +136,7 @@ struct hw_receiver {
 	unsigned parallel, position;
 	uint64_t n;         /* the last message's number */
 	int64_t gather_end; /* 0: nothing is gathered */
-	bool waits;         /* all news that are left must wait until a message was sent or a stream was read */
+	bool waits;         /* the remaining news must wait until a message was sent or a stream was read */
 	unsigned n_sending;
 	struct {
 		uint64_t number;

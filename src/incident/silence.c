@@ -65,7 +65,8 @@ struct hw_silence *hw_silence_of(struct hw_incidents *e, struct hw_incident_devi
 	return found;
 }
 
-/* Marks the incident of the device for a new survey, and determines again which planned silence covers the device. */
+/* Marks the device's incident for a new survey of its members, and determines again which planned silence covers the
+ * device. */
 static void resurvey(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	if (d->in) {

@@ -10,7 +10,7 @@
 #define HW_INVENTORY_ITEMS 256 /* applied at once, at most */
 
 enum hw_inventory_kind {
-	HW_INVENTORY_SET,     /* sets the entry; an id that is expected already keeps its since_ms */
+	HW_INVENTORY_SET,     /* sets the entry; if the id is expected already, it keeps its since_ms */
 	HW_INVENTORY_RESTART, /* the entry stays as it is, but the id is expected only from the `since_ms` of `entry`
 	                       * on */
 	HW_INVENTORY_MISSING, /* sets the entry if there is none */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See import.h. The import keeps each row as the entry that a new id would get from it. If the stored entry is equal to
- * that entry, the row changes nothing. So when a file is imported again, no stored entry needs parsing. Invariant: the
- * JSON of each row ends with m->tail (source and since_ms). If the entry has values, a comma separates them from
- * m->tail.
+ * See import.h. The import stores each row as the entry that a new id would get. If the stored entry is equal to that
+ * entry, the row changes nothing. So when a file is imported again, no stored entry needs parsing. Invariant: the JSON
+ * of each row ends with m->tail (source and since_ms). If the entry has values, a comma separates them from m->tail.
  */
 #include "inventory/import.h"
 
@@ -273,7 +272,7 @@ void hw_import_compare(struct hw_import *m, size_t row, const char *values, size
 	r->state = hw_import_is_stored(m, row, values, len, source) ? HW_IMPORT_SAME : HW_IMPORT_DIFFERS;
 	if (r->state == HW_IMPORT_SAME)
 		return;
-	/* If a row differs, its text is from now on its own entry, a line feed, and the stored values.
+	/* The text of a row that differs becomes its own entry, a line feed, and the stored values, because
 	 * hw_import_merge() needs both. */
 	memcpy(both, r->json, r->json_len);
 	both[r->json_len] = '\n';

@@ -7,8 +7,8 @@
 #include "heartwheel/json_writer.h"
 #include "heartwheel/unseen.h"
 
-/* The group of an id, and its record; *d NULL: the id is expected, but no device has this id. Returns NULL for any
- * other id. */
+/* Returns the group of an id, and its record in *d (NULL: the id is expected, but no device has it). Returns NULL for
+ * an id that is unknown. */
 static const struct hw_group *group_of(const struct hw_monitor *m, struct hw_id id, const struct hw_device **d)
 {
 	const struct hw_registry *r = hw_monitor_registry(m);

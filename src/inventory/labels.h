@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The labels of a device: those of its group, and over them those of its entry. Pure. */
+/* The labels of a device: those of its group and those of its inventory entry, which take precedence. Pure. */
 #ifndef HW_INVENTORY_LABELS_H
 #define HW_INVENTORY_LABELS_H
 

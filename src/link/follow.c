@@ -4,7 +4,7 @@
  * subscribed to.
  *
  * The question and SUBSCRIBE are sent together. So a change of the master is either in the answer, or is published
- * afterwards. A Sentinel may process other commands between the two; for that case the question is repeated after
+ * afterwards. A Sentinel may process other commands between the two. So the question is repeated after
  * HW_FOLLOW_AGAIN_MS. Connections are opened only from `turn` and `timer`, never in a callback of hiredis.
  */
 #include "link/follow.h"

@@ -13,8 +13,8 @@ struct event_base;
 int hw_hooks_attach(redisAsyncContext *ac, struct event_base *base);
 
 /* Whether a command can be sent. Must return true before each command. hiredis 0.14 does not check the allocation of
- * its output buffer, and uses the buffer at the next command or write. Without a buffer this returns false, and the
- * connection is given up in the next turn of the loop. */
+ * its output buffer, and uses the buffer at the next command or write. If there is no buffer, this function returns
+ * false, and gives the connection up in the next turn of the loop. */
 bool hw_hooks_can_send(redisAsyncContext *ac);
 
 /* Gives the connection up in the next turn of the loop, because there is no memory. */

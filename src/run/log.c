@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See log.h. Each line is written with one write(), so that the lines of two processes do not mix. If the reader of
- * the log is slow, a line waits for the reader, but only for a moment: while the loop waits, no device is judged and
- * no signal is handled. */
+/* See log.h. Each line is written with one write(), so that the lines of two processes do not mix. If the reader of the
+ * log is slow, a line waits for it, but only for a moment, because the loop waits too: meanwhile no device is judged
+ * and no signal is handled. */
 #include "run/log.h"
 
 #include <errno.h>

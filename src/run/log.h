@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A daemon's log, to syslog, stderr or a file, with levels. It limits how often input can cause a line. Used by one
- * thread only. If the reader of the log is slow or has stopped, the log waits only for a moment: then it leaves out
- * lines and counts them. */
+ * thread only. If the reader of the log is slow or has stopped, the log waits only for a moment: after that it leaves
+ * lines out, and counts them. */
 #ifndef HW_RUN_LOG_H
 #define HW_RUN_LOG_H
 

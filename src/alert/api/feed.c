@@ -90,8 +90,8 @@ static void write_entry(struct evbuffer *out, const redisReply *entry)
 	hw_stream_event_end(out);
 }
 
-/* Writes an event that the client must read the incidents again, because entries after the client's offset were
- * trimmed. */
+/* Writes the event `reset`: entries after the client's offset were trimmed, so the client must read the incidents
+ * again. */
 static void write_reset(struct evbuffer *out, struct hw_stream_id at)
 {
 	char id[HW_STREAM_ID_TEXT];

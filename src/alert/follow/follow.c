@@ -89,7 +89,7 @@ static void on_gathered(evutil_socket_t fd, short what, void *arg)
 	hw_stream_reader_tick(&f->sources[HW_ALERT_EVENTS].reader);
 }
 
-/* Called at the end of device:events, after a page of `n` entries. */
+/* Called when the last page of device:events, with `n` entries, was read. */
 static void wait_for_entry(struct hw_alert_follow *f, size_t n)
 {
 	const struct timeval gather = {0, GATHER_MS * 1000};

@@ -120,7 +120,7 @@ static void ask_records(struct hw_alert_watch *w)
 	w->asking = hw_alert_store_ask(w->app->store, on_records, w, words) == 0;
 }
 
-/* Whether no known monitor renews its record. If so, each new name may be that of a monitor that does. */
+/* Whether no known monitor renews its record. If so, a new name may be that of the monitor that is running. */
 static bool is_unseen(const struct hw_alert_watch *w)
 {
 	int64_t now_ns = hw_alert_mono().ns;
@@ -130,7 +130,7 @@ static bool is_unseen(const struct hw_alert_watch *w)
 	return true;
 }
 
-/* Adds the names of new entries, the oldest first: a name leaves the table before those that came after it. */
+/* Adds the names of new entries, the oldest first, because the oldest name in the table is replaced first. */
 static void on_sight(void *arg, const redisReply *r)
 {
 	struct hw_alert_watch *w = arg;

@@ -59,8 +59,8 @@ struct hw_alert_fleet {
 	bool stale;      /* ... whose answer cannot be used */
 	bool asking;     /* a request for the status or the groups is under way */
 	bool asked_open; /* ... that began while `open` */
-	bool may_list;   /* since `open`, heartwheeld has found that it sees the fleet: it knows what the broker retains
-	                  */
+	bool may_list;   /* since the connection opened, heartwheeld has seen the fleet, so it knows the retained
+	                    statusess */
 	unsigned second;
 	char new_offline[HW_ALERT_KEY_MAX], offline[HW_ALERT_KEY_MAX], new_groups[HW_ALERT_KEY_MAX],
 		groups[HW_ALERT_KEY_MAX], events[HW_ALERT_KEY_MAX], heard[HW_ALERT_KEY_MAX], known[HW_ALERT_KEY_MAX];
@@ -252,8 +252,8 @@ static void ask_list(struct hw_alert_fleet *f, const char *after)
 	f->listing = hw_fetch_get(f->fetch, path, on_list, f) == 0;
 }
 
-/* Begins to list the offline devices, if a list is needed and heartwheeld has what the broker retains. The
- * connection for events is open by then, so no later event is missed. */
+/* Begins to list the offline devices, if a list is needed and heartwheeld knows the retained statuses. The connection
+ * for events is open by then, so no later event is missed. */
 static void continue_list(struct hw_alert_fleet *f)
 {
 	if (!f->may_list || !f->must_list || f->listing)

@@ -172,7 +172,7 @@ static void remove_first(struct hw_key *o)
 		o->first = 0;
 }
 
-/* Returns a place after the newest entry; NULL if there is no memory. */
+/* Returns memory for an entry after the newest one; NULL if there is none. */
 static struct hw_key_entry *next_entry(struct hw_key *o)
 {
 	if (o->first + o->n == o->cap && o->first > o->cap / 2) {

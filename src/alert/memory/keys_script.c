@@ -246,7 +246,7 @@ static size_t put_planned(const struct call *c, const char *const *a)
 	return HW_AT_PLANNED_NEXT;
 }
 
-/* Stores an offset. Entries of that stream long before it are not needed any more. */
+/* Stores an offset, and removes entries of that stream that are long before it. */
 static size_t put_offset(const struct call *c, const char *const *a)
 {
 	char field[64], key[512], least[HW_STREAM_ID_TEXT];

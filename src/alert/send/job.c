@@ -19,7 +19,9 @@
 #define EXEC_TRIES 3
 #define FIRST_MS   1000
 #define HELD_MS    1000
-#define OTHERS_MS  1000 /* how long the other servers are waited for after one has accepted the message */
+#define OTHERS_MS                                                                                                      \
+	1000 /* after one server has accepted the message, the try ends this much later, without the other servers'    \
+	        answers */
 
 /* Sets the job's timer. If there is no memory for it, the next try follows at once. */
 static void wait_for(struct hw_job *job, int64_t ms)
@@ -257,8 +259,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	struct hw_job *job = arg;
 	(void)fd, (void)what;
 	if (job->running)
-		end_try(job); /* if one server has accepted the message, the others get it with the next post of all
-		               * alerts */
+		end_try(job); /* one server has accepted the message; the others get it with the next post of all alerts
+		               */
 	else
 		start(job);
 }

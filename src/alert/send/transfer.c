@@ -50,7 +50,7 @@ void hw_try_words(char words[HW_SEND_WORDS], const char *text, size_t len)
 	}
 	while (n > 0 && flat[n - 1] == ' ')
 		n--;
-	/* hw_utf8_show() cuts after whole characters, but `flat` may end within one. */
+	/* hw_utf8_show() expects whole characters, but `flat` may end within one. */
 	for (size_t k = n; k > 0 && k + 4 > n; k--)
 		if (((unsigned char)flat[k - 1] & 0xc0) == 0xc0) {
 			uint32_t c;

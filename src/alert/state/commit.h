@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 /* The most items of a commit: a quarter of a second of Redis' time, if all are incidents. If there are more, the next
- * commits write the rest, and no message is made before. If heartwheel-alert crashes between these commits, the next
- * load repairs the state. */
+ * commits write the rest, and messages are made only after that. If heartwheel-alert crashes between these commits, the
+ * next load repairs the state. */
 #ifndef HW_ALERT_ITEMS_MAX /* a test has a smaller one */
 #define HW_ALERT_ITEMS_MAX 20000
 #endif
 
 /* The most news of a message. A commit with messages also has all that they change: three items for each news.
- * Otherwise, after a crash, news could count as sent although their message was not stored. No message is made for a
- * commit whose messages have so many news; so these items are at most as many again. */
+ * Otherwise, after a crash, news could count as sent although their message was not stored. When the messages of a
+ * commit have this many news, no further message is made for that commit. */
 #define HW_ALERT_NEWS_MOST (HW_ALERT_ITEMS_MAX / 6)
 
 struct hw_alert_app;

@@ -350,7 +350,7 @@ static void read_state(struct hw_alert_loader *l, const char *id, const redisRep
 		if (is_hash)
 			return;
 		/* device:offline names the device, but device:state:ID has another type and says nothing about the
-		 * device. So the device is loaded as offline: left out, it would count as returned. */
+		 * device. So the device is loaded as offline. If it were left out, it would count as online again. */
 		entry = (struct hw_incident_entry){.id = id,
 		                                   .fact = HW_FACT_OFFLINE,
 		                                   .time_ms = hw_alert_now(l->app).wall_ms,

@@ -201,7 +201,7 @@ int hw_alert_message_number(const char *text, const char *receiver, uint64_t *nu
 	digits[n] = '\0';
 	*number = (uint64_t)hw_number_of(digits, 1, INT64_MAX / 2, 0);
 	id[0] = '\0';
-	/* Searches for the key of an incident; within a text, quotes are escaped, so a match is always a key */
+	/* Searches for the key of an incident. Quotes within a text are escaped, so a match is always a key */
 	const char *found = strstr(s, incident);
 	if (found) {
 		char part[HW_INCIDENT_ID + 1];
